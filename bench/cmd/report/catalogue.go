@@ -8,12 +8,25 @@ type scenario struct {
 	About string
 	// Unit is what is compared, as benchunit.Tidy writes it. Empty means sec/op.
 	Unit string
-	// Cores are the numbers of cores, each with as many goroutines. Empty means 1.
-	Cores []int
+	// Shared says that 1, 2 and 4 goroutines, each on a core of its own, do it together; otherwise there is one.
+	Shared bool
 	// Once says that an operation is long or exact: it is run once in a round, and in few rounds.
 	Once    bool
 	Notes   map[string]string // by contender, in addition to notes
 	Targets []target
+}
+
+// cores returns the numbers of cores on which s is measured, and those that a machine lacks.
+func (s scenario) cores(machine int) (measured, lacking []int) {
+	for _, k := range []int{1, 2, 4} {
+		switch {
+		case k <= machine && (k == 1 || s.Shared):
+			measured = append(measured, k)
+		case s.Shared:
+			lacking = append(lacking, k)
+		}
+	}
+	return measured, lacking
 }
 
 // target is a bound: ours is at most Factor times Against, plus Plus, in Unit, on every number of cores.
@@ -44,8 +57,6 @@ func allocationsBeyond(against string, more float64) target {
 func scalesLike(limit string) target {
 	return target{Rule: "more cores help as they help the limit", Against: limit, Factor: 1.2, Scaling: true}
 }
-
-var oneTwoFour = []int{1, 2, 4}
 
 // notes are what to know about a contender to compare fairly; {reading} is the time of a reading of the clock.
 var notes = map[string]string{
@@ -115,7 +126,7 @@ var scenarios = []scenario{
 		Notes: map[string]string{"bare-reading": "time.Since"},
 	},
 	{
-		Bench: "FirstTry", Title: "First try", Cores: oneTwoFour,
+		Bench: "FirstTry", Title: "First try", Shared: true,
 		About: "A call of a function that does nothing and succeeds, under a context that can be canceled. Eight attempts are allowed, 5 s apart.",
 		Targets: []target{
 			atMost(1.2, "bare-loop", "near a loop written by hand"),
@@ -124,11 +135,11 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		Bench: "FirstTryBudget", Title: "First try, with a full budget", Cores: oneTwoFour,
+		Bench: "FirstTryBudget", Title: "First try, with a full budget", Shared: true,
 		About: "The same; all calls share a budget.", Targets: []target{allocations(0), scalesLike("bare-loop")},
 	},
 	{
-		Bench: "FirstTryValue", Title: "First try, with a value", Cores: oneTwoFour,
+		Bench: "FirstTryValue", Title: "First try, with a value", Shared: true,
 		About: "The same by DoValue.", Targets: []target{allocations(0), scalesLike("bare-loop")},
 	},
 	attemptTimeout("Ignored", "fn ignores its context"),
@@ -166,19 +177,19 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		Bench: "BudgetSuccess", Title: "Budget, success", Cores: oneTwoFour, Notes: budgetNotes,
+		Bench: "BudgetSuccess", Title: "Budget, success", Shared: true, Notes: budgetNotes,
 		About:   "A first attempt succeeds and the bucket is full.",
 		Targets: []target{allocations(0), scalesLike("bare-load")},
 	},
 	{
-		Bench: "BudgetRetry", Title: "Budget, retry", Cores: oneTwoFour, Notes: budgetNotes,
+		Bench: "BudgetRetry", Title: "Budget, retry", Shared: true, Notes: budgetNotes,
 		About: "The token of a retry is taken and returned.",
 		Targets: []target{
 			allocations(0), atMost(1.3, "bare-spend", "near two atomic additions behind the same signature"), scalesLike("bare-spend"),
 		},
 	},
 	{
-		Bench: "BudgetRefusal", Title: "Budget, refusal", Cores: oneTwoFour, Notes: budgetNotes,
+		Bench: "BudgetRefusal", Title: "Budget, refusal", Shared: true, Notes: budgetNotes,
 		About: "A retry is refused, because the bucket is empty.",
 		Targets: []target{
 			allocations(0), atMost(1.5, "bare-spend", "near a load and a comparison behind the same signature"), scalesLike("bare-load"),

@@ -8,6 +8,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -19,7 +20,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"time"
 )
 
 func main() {
@@ -38,21 +38,18 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		output    = flags.String("o", "", "`file` to write; by default RESULTS.md in the module's folder")
 		only      = flags.String("run", "", "only the benchmarks whose name matches `regexp`")
 		rounds    = flags.Int("rounds", 15, "how often each contender is measured")
-		benchtime = flags.Duration("benchtime", 20*time.Millisecond, "about how long a contender runs in a round")
+		benchtime = flags.String("benchtime", "20ms", "about how long a contender runs in a round")
 	)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	pattern, err := regexp.Compile(*only)
-	if err != nil || *rounds < 1 || *benchtime <= 0 || flags.NArg() > 0 {
-		return errors.Join(err, errors.New("-rounds and -benchtime must be positive, and there are no arguments"))
+	if err != nil {
+		return err
 	}
 	module, err := goCommand(ctx, ".", "list", "-f", "{{.Module.Dir}}", "github.com/retrygo/retry/bench")
 	if err != nil {
 		return err
-	}
-	if *output == "" {
-		*output = filepath.Join(module, "RESULTS.md")
 	}
 	var results []byte
 	var failed error // contenders that could not be measured every time; the report is written nevertheless
@@ -60,33 +57,23 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		results, err = os.ReadFile(*from)
 	} else {
 		var all bytes.Buffer
-		failed, err = measure(ctx, module, options{*rounds, *benchtime, pattern}, io.MultiWriter(&all, stdout), os.Stderr)
-		results = all.Bytes()
+		failed = measure(ctx, module, options{*rounds, *benchtime, pattern}, io.MultiWriter(&all, stdout), os.Stderr)
+		results, err = all.Bytes(), ctx.Err()
 	}
 	if err != nil {
 		return err
 	}
-	modules, err := peerModules(ctx, module)
+	// Outside the workspace, the versions are those of the module's go.mod.
+	modules, err := goCommand(ctx, module, "list", "-m", "-f",
+		"{{if not (or .Main .Indirect .Replace)}}| {{.Path}} | {{.Version}} |{{end}}", "all")
 	if err != nil {
-		return err
+		return errors.Join(err, failed)
 	}
 	text, err := render(results, modules)
 	if err != nil {
 		return errors.Join(err, failed)
 	}
-	return errors.Join(os.WriteFile(*output, text, 0o644), failed)
-}
-
-// peerModules returns the modules that package bench requires by itself, with their versions, except ours and tools.
-func peerModules(ctx context.Context, module string) ([]string, error) {
-	text, err := goCommand(ctx, module, "list", "-m", "-f", "{{if not (or .Main .Indirect .Replace)}}{{.Path}} {{.Version}}{{end}}", "all")
-	var modules []string
-	for line := range strings.Lines(text) {
-		if !strings.Contains(line, "/testify ") && !strings.Contains(line, "/x/perf ") {
-			modules = append(modules, strings.ReplaceAll(strings.TrimSpace(line), " ", " | "))
-		}
-	}
-	return modules, err
+	return errors.Join(os.WriteFile(cmp.Or(*output, filepath.Join(module, "RESULTS.md")), text, 0o644), failed)
 }
 
 // goCommand runs the go command in a folder, outside any workspace if the folder is a module's: the versions are then

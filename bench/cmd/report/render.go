@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	_ "embed"
+	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -23,7 +23,7 @@ const (
 	bytesPerOp  = "B/op"
 )
 
-// results are the samples in Go's benchmark format: by benchmark, contender, number of cores and unit.
+// results are what a file in Go's benchmark format has.
 type results struct {
 	config  map[string]string
 	samples map[sampleKey][]float64
@@ -70,143 +70,125 @@ func parse(text []byte) (*results, error) {
 // table is what was measured of a scenario.
 type table struct {
 	scenario
-	Measured, Lacking []int // numbers of cores
-	Rows              []row // limits, ours, and peers, the best first
-	Allocs            bool  // whether allocations are counted
+	Measured []int // numbers of cores
+	Rows     []row // limits, ours, and peers, the best first
 }
 
+// row is a contender. Allocs and Bytes are NaN if they were not counted.
 type row struct {
 	Name          string
-	Medians       []benchmath.Summary // by Measured
+	Medians       []benchmath.Summary // in the scenario's unit, for each number of cores
 	Allocs, Bytes benchmath.Summary
 }
 
-func (r row) Ours() bool  { return strings.HasPrefix(r.Name, "retry") }
-func (r row) Limit() bool { return strings.HasPrefix(r.Name, "bare-") }
-func (r row) Peer() bool  { return !r.Ours() && !r.Limit() }
+func (r row) ours() bool  { return strings.HasPrefix(r.Name, "retry") }
+func (r row) limit() bool { return strings.HasPrefix(r.Name, "bare-") }
+func (r row) peer() bool  { return !r.ours() && !r.limit() }
 
 func (r *results) table(s scenario) table {
 	s.Unit = cmp.Or(s.Unit, secPerOp)
 	t := table{scenario: s}
-	cores, _ := strconv.Atoi(r.config["cores"])
-	for _, k := range max1(s.Cores) {
-		if k <= max(cores, 1) {
-			t.Measured = append(t.Measured, k)
-		} else {
-			t.Lacking = append(t.Lacking, k)
-		}
-	}
+	t.Measured, _ = s.cores(r.cores())
 	for _, name := range r.names[s.Bench] {
-		key := sampleKey{s.Bench, name, 1, allocsPerOp}
-		t.Allocs = t.Allocs || len(r.samples[key]) > 0
-		row := row{Name: name, Allocs: r.least(key)}
-		key.unit = bytesPerOp
-		row.Bytes = r.least(key)
-		for _, key.cores = range t.Measured {
-			key.unit = s.Unit
-			row.Medians = append(row.Medians, r.summary(key))
+		row := row{Name: name}
+		for _, k := range t.Measured {
+			row.Medians = append(row.Medians, r.summary(sampleKey{s.Bench, name, k, s.Unit}))
 		}
+		row.Allocs = r.summary(sampleKey{s.Bench, name, 1, allocsPerOp})
+		row.Bytes = r.summary(sampleKey{s.Bench, name, 1, bytesPerOp})
 		t.Rows = append(t.Rows, row)
 	}
-	slices.SortStableFunc(t.Rows, func(a, b row) int {
-		if !a.Peer() || !b.Peer() {
-			return cmp.Compare(rank(a), rank(b))
-		}
-		return cmp.Compare(a.Medians[0].Center, b.Medians[0].Center)
-	})
+	slices.SortStableFunc(t.Rows, func(a, b row) int { return cmp.Compare(rank(a), rank(b)) })
 	return t
 }
 
-func rank(r row) int {
+func rank(r row) float64 {
 	switch {
-	case r.Limit():
-		return 0
-	case r.Ours():
-		return 1
+	case r.limit():
+		return -2
+	case r.ours():
+		return -1
 	}
-	return 2
+	return r.Medians[0].Center
 }
 
-func max1(cores []int) []int {
-	if len(cores) == 0 {
-		return []int{1}
-	}
-	return cores
+// cores returns the number of cores of the machine, 1 if the results do not say.
+func (r *results) cores() int {
+	n, _ := strconv.Atoi(r.config["cores"])
+	return max(n, 1)
 }
 
 // summary returns the median and its confidence interval, without an assumption about the distribution: times have a
-// long tail. It is NaN if there is no sample.
+// long tail. Of allocations it is the least, as they do not depend on the machine: more is a stray one. It is NaN if
+// there is no sample.
 func (r *results) summary(key sampleKey) benchmath.Summary {
-	if len(r.samples[key]) == 0 {
+	samples := r.samples[key]
+	switch {
+	case len(samples) == 0:
 		return benchmath.Summary{Center: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}
+	case key.unit == allocsPerOp || key.unit == bytesPerOp:
+		samples = []float64{slices.Min(samples)}
 	}
-	return benchmath.AssumeNothing.Summary(benchmath.NewSample(r.samples[key], &benchmath.DefaultThresholds), 0.95)
+	return benchmath.AssumeNothing.Summary(benchmath.NewSample(samples, &benchmath.DefaultThresholds), 0.95)
 }
 
-// least returns the least of the samples, for what does not depend on the machine: more than that is a stray allocation.
-func (r *results) least(key sampleKey) benchmath.Summary {
-	if len(r.samples[key]) == 0 {
-		return r.summary(key)
-	}
-	least := slices.Min(r.samples[key])
-	return benchmath.Summary{Center: least, Lo: least, Hi: least}
-}
-
-func (t *table) values(r row, unit string) []benchmath.Summary {
+func (t table) values(r row, unit string) []benchmath.Summary {
 	if unit == allocsPerOp {
 		return []benchmath.Summary{r.Allocs}
 	}
 	return r.Medians
 }
 
-// lead is a row in which a peer is ahead of ours.
-type lead struct {
-	What, Ours string
-	Peers      []string
-}
-
-func leads(t table) (all []lead) {
+// leads returns a list of the rows in which a peer is ahead of ours.
+func (t table) leads() (lines []string) {
 	for _, ours := range t.Rows {
-		if !ours.Ours() {
+		if !ours.ours() {
 			continue
 		}
 		for _, unit := range []string{t.Unit, allocsPerOp} {
 			for k, our := range t.values(ours, unit) {
-				l := lead{What: t.Title, Ours: ours.Name + " " + show(our, unit)}
+				title := t.Title
 				if len(t.Measured) > 1 && unit != allocsPerOp {
-					l.What += ", " + goroutines(t.Measured[k])
+					title += ", " + goroutines(t.Measured[k])
 				}
+				title = fmt.Sprintf("- **%s**: %s %s. Ahead:", title, ours.Name, show(our, unit))
 				for _, peer := range t.Rows {
 					their := t.values(peer, unit)[k]
-					if !peer.Peer() || !(their.Center < our.Center) {
+					if !peer.peer() || !(their.Center < our.Center) {
 						continue
 					}
-					text := "**" + peer.Name + "** " + show(their, unit)
-					if our.Lo <= their.Hi && their.Lo <= our.Hi && unit != allocsPerOp {
-						text += " (within the noise)"
+					noise := ""
+					if our.Lo <= their.Hi && unit != allocsPerOp {
+						noise = " (within the noise)"
 					}
-					l.Peers = append(l.Peers, text+": "+t.note(peer.Name))
-				}
-				if len(l.Peers) > 0 {
-					all = append(all, l)
+					if title != "" {
+						lines, title = append(lines, title), ""
+					}
+					lines = append(lines, fmt.Sprintf("  - **%s** %s%s: %s", peer.Name, show(their, unit), noise, t.Note(peer)))
 				}
 			}
 		}
 	}
-	return all
+	return lines
 }
 
-func (t *table) note(name string) string { return cmp.Or(t.Notes[name], notes[name]) }
+// Counted reports whether allocations were counted.
+func (t table) Counted() bool { return !math.IsNaN(t.Rows[0].Allocs.Center) }
+
+func (t table) Note(r row) string { return cmp.Or(t.Notes[r.Name], notes[r.Name]) }
+
+// Ours returns the row of ours, or the first if there is none.
+func (t table) Ours() row { return t.Rows[max(0, slices.IndexFunc(t.Rows, row.ours))] }
 
 // verdict is a target and what was measured.
 type verdict struct {
 	Title, Rule, Allowed, Measured, Color string
 }
 
-func (t *table) verdicts() (all []verdict) {
+func (t table) verdicts() (all []verdict) {
 	for _, target := range t.Targets {
 		for _, ours := range t.Rows {
-			if ours.Ours() {
+			if ours.ours() {
 				all = append(all, t.judge(target, ours))
 			}
 		}
@@ -214,9 +196,10 @@ func (t *table) verdicts() (all []verdict) {
 	return all
 }
 
-func (t *table) judge(target target, ours row) verdict {
+// judge compares ours with a target on each number of cores. The worst counts.
+func (t table) judge(target target, ours row) verdict {
+	v := verdict{Title: t.Title, Rule: target.Rule, Color: "**red**"}
 	unit := cmp.Or(target.Unit, t.Unit)
-	v := verdict{Title: t.Title, Rule: target.Rule, Color: "green"}
 	our, their := t.values(ours, unit), t.against(target.Against, unit)
 	var worst, allowed float64
 	noisy := false
@@ -224,11 +207,11 @@ func (t *table) judge(target target, ours row) verdict {
 	case target.Against == "":
 		worst, allowed = our[0].Center, target.Plus
 		v.Allowed, v.Measured = plain(allowed, unit), plain(worst, unit)
-	case target.Factor == 1 && unit == allocsPerOp:
-		worst, allowed = our[0].Center, their[0].Center+target.Plus
-		v.Allowed, v.Measured = fmt.Sprintf("%s %+g", target.Against, target.Plus), fmt.Sprintf("%s %+g", target.Against, worst-their[0].Center)
-	case target.Scaling && len(t.Measured) < 2:
-		v.Allowed, v.Measured, v.Color = "", "needs 2 cores", "does not apply"
+	case unit == allocsPerOp:
+		worst, allowed = our[0].Center-their[0].Center, target.Plus
+		v.Allowed, v.Measured = fmt.Sprintf("%s %+g", target.Against, allowed), fmt.Sprintf("%s %+g", target.Against, worst)
+	case target.Scaling && len(t.Measured) == 1:
+		v.Measured, v.Color = "needs 2 cores", "does not apply"
 		return v
 	default:
 		allowed = target.Factor
@@ -244,24 +227,19 @@ func (t *table) judge(target target, ours row) verdict {
 		}
 		v.Allowed, v.Measured = fmt.Sprintf("%.2f × %s", allowed, target.Against), fmt.Sprintf("%.2f", worst)
 	}
-	switch {
-	case worst <= allowed:
-	case noisy:
+	if worst <= allowed {
+		v.Color = "green"
+	} else if noisy {
 		v.Color = "within the noise"
-	default:
-		v.Color = "**red**"
 	}
 	return v
 }
 
 // against returns the values of a contender on each number of cores, NaN if there is none.
-func (t *table) against(name, unit string) []benchmath.Summary {
-	least := make([]benchmath.Summary, len(t.Measured))
-	for k := range least {
-		least[k].Center = math.NaN()
-	}
+func (t table) against(name, unit string) []benchmath.Summary {
+	least := slices.Repeat([]benchmath.Summary{{Center: math.NaN()}}, len(t.Measured))
 	for _, r := range t.Rows {
-		if r.Name == name || name == fastestPeer && r.Peer() {
+		if r.Name == name || name == fastestPeer && r.peer() {
 			for k, v := range t.values(r, unit) {
 				if !(least[k].Center <= v.Center) {
 					least[k] = v
@@ -276,22 +254,29 @@ func (t *table) against(name, unit string) []benchmath.Summary {
 var resultsTemplate string
 
 // render returns the report in Markdown. Equal arguments give equal text.
-func render(text []byte, modules []string) ([]byte, error) {
+func render(text []byte, modules string) ([]byte, error) {
 	r, err := parse(text)
 	if err != nil {
 		return nil, err
 	}
 	var tables []table
-	var ahead []lead
+	var ahead []string
 	var verdicts []verdict
+	lacking := map[int][]string{} // titles, by the number of cores that the machine lacks
 	for _, s := range scenarios {
 		if len(r.names[s.Bench]) == 0 {
 			continue
 		}
 		t := r.table(s)
-		tables, ahead, verdicts = append(tables, t), append(ahead, leads(t)...), append(verdicts, t.verdicts()...)
+		tables, ahead, verdicts = append(tables, t), append(ahead, t.leads()...), append(verdicts, t.verdicts()...)
+		_, lacks := s.cores(r.cores())
+		for _, k := range lacks {
+			lacking[k] = append(lacking[k], s.Title)
+		}
 	}
-	reading := plain(r.summary(sampleKey{"Clock", "bare-reading", 1, secPerOp}).Center, secPerOp)
+	if len(tables) == 0 {
+		return nil, errors.New("no results")
+	}
 	green := 0
 	for _, v := range verdicts {
 		if v.Color == "green" {
@@ -300,37 +285,13 @@ func render(text []byte, modules []string) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = template.Must(template.New("").Funcs(template.FuncMap{
-		"goroutines": goroutines, "show": show, "plain": plain,
-		"note":  func(t table, name string) string { return strings.ReplaceAll(t.note(name), "{reading}", reading) },
-		"ratio": func(t table, r row, to row) string { return ratios(r, to) },
-		"limit": func(t table) row { return t.Rows[0] },
-		"ours":  func(t table) row { return t.Rows[max(0, slices.IndexFunc(t.Rows, row.Ours))] },
+		"goroutines": goroutines, "show": show, "times": times, "join": strings.Join,
 	}).Parse(resultsTemplate)).Execute(&b, map[string]any{
-		"Config": r.config, "Modules": modules, "Ahead": ahead, "Verdicts": verdicts, "Green": green, "Tables": tables, "Reading": reading,
-		"Cores": counted(r.config["cores"], "core"), "Lacking": lacking(tables),
+		"Config": r.config, "Modules": modules, "Ahead": ahead, "Verdicts": verdicts, "Green": green, "Tables": tables,
+		"Cores": r.cores(), "Lacking": lacking,
 	})
-	return b.Bytes(), err
-}
-
-// lacking returns sentences about the rows that need more cores than the machine has.
-func lacking(tables []table) (sentences []string) {
-	titles := map[int][]string{}
-	for _, t := range tables {
-		for _, k := range t.Lacking {
-			titles[k] = append(titles[k], t.Title)
-		}
-	}
-	for _, k := range slices.Sorted(maps.Keys(titles)) {
-		sentences = append(sentences, fmt.Sprintf("Rows of %d goroutines do not apply to this machine: %s.", k, strings.Join(titles[k], "; ")))
-	}
-	return sentences
-}
-
-func counted(n, what string) string {
-	if n != "1" {
-		what += "s"
-	}
-	return n + " " + what
+	reading := plain(r.summary(sampleKey{"Clock", "bare-reading", 1, secPerOp}).Center, secPerOp)
+	return bytes.ReplaceAll(b.Bytes(), []byte("{reading}"), []byte(reading)), err
 }
 
 func goroutines(n int) string {
@@ -340,10 +301,11 @@ func goroutines(n int) string {
 	return fmt.Sprintf("%d goroutines on %d cores", n, n)
 }
 
-func ratios(r, to row) string {
+// times returns how many times that of another contender is what was measured of r, on each number of cores.
+func times(r, other row) string {
 	var all []string
 	for k := range r.Medians {
-		if of := to.Medians[k].Center; of > 0 {
+		if of := other.Medians[k].Center; of > 0 {
 			all = append(all, fmt.Sprintf("%.2f", r.Medians[k].Center/of))
 		} else {
 			all = append(all, "–")
