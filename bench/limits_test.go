@@ -22,10 +22,7 @@ var (
 	// start.
 	bareLoop = loop{"bare-loop", func(ctx context.Context, c config, fn attempt) func() error {
 		fn = limited(c.timeout, fn)
-		if c.delay == 0 {
-			return func() error { return second(handLoop(ctx, c.attempts, fn)) }
-		}
-		return func() error { return second(handLoopWaiting(ctx, c.attempts, c.delay, fn)) }
+		return func() error { return second(handLoop(ctx, c.attempts, c.delay, fn)) }
 	}}
 	// bareClock reads the clock at the start and after each attempt that fails, as a record of the attempts needs, and
 	// keeps nothing.
@@ -48,39 +45,21 @@ var (
 	}}
 )
 
-// handLoop returns how long it took if it gives up.
+// handLoop returns how long it took if it gives up. It waits on one timer for all retries.
 //
 //go:noinline
-func handLoop(ctx context.Context, attempts int, fn attempt) (time.Duration, error) {
-	start := time.Since(epoch)
-	var err error
-	for range attempts {
-		if ctx.Err() != nil {
-			return time.Since(epoch) - start, ctx.Err()
-		}
-		if err = fn(ctx); err == nil {
-			return 0, nil
-		}
-	}
-	return time.Since(epoch) - start, err
-}
-
-// handLoopWaiting is handLoop with a wait before each retry, on one timer for all of them.
-//
-//go:noinline
-func handLoopWaiting(ctx context.Context, attempts int, delay time.Duration, fn attempt) (time.Duration, error) {
+func handLoop(ctx context.Context, attempts int, delay time.Duration, fn attempt) (time.Duration, error) {
 	start := time.Since(epoch)
 	var timer *time.Timer
 	var err error
 	for n := range attempts {
-		switch {
-		case n == 1:
-			timer = time.NewTimer(delay)
-			defer timer.Stop()
-		case n > 1:
-			timer.Reset(delay)
-		}
-		if n > 0 {
+		if n > 0 && delay > 0 {
+			if n == 1 {
+				timer = time.NewTimer(delay)
+				defer timer.Stop()
+			} else {
+				timer.Reset(delay)
+			}
 			select {
 			case <-timer.C:
 			case <-ctx.Done():
