@@ -74,65 +74,56 @@ func waiting(n int) int {
 // BenchmarkWaiterMemory is the stack and heap in use of each of 100,000 goroutines that wait in a retry. With a peer
 // they are 20,000, to save time.
 func BenchmarkWaiterMemory(b *testing.B) {
-	for _, l := range waiters() {
-		b.Run(l.name, func(b *testing.B) {
-			n := waiting(20_000)
-			if l.name == ours.name || strings.HasPrefix(l.name, "bare-") {
-				n = waiting(100_000)
-			}
-			var used int64
-			for range b.N {
-				used += memoryOf(l, n)
-			}
-			b.ReportMetric(float64(used)/float64(b.N)/float64(n), "B/waiter")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
+	measured(b, waiters(), func(l loop) []float64 {
+		n := waiting(20_000)
+		if l.name == ours.name || strings.HasPrefix(l.name, "bare-") {
+			n = waiting(100_000)
+		}
+		return []float64{float64(memoryOf(l, n)) / float64(n)}
+	}, "B/waiter")
 }
 
 // BenchmarkWaiterCancel is how long it takes 100,000 goroutines that wait in a retry to return, from the cancellation of
 // their one context on.
 func BenchmarkWaiterCancel(b *testing.B) {
-	for _, l := range waiters() {
-		b.Run(l.name, func(b *testing.B) {
-			n := waiting(100_000)
-			var took time.Duration
-			for range b.N {
-				took += timeToDismiss(l, n)
-			}
-			b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/float64(n), "ns/waiter")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
+	measured(b, waiters(), func(l loop) []float64 {
+		n := waiting(100_000)
+		return []float64{float64(timeToDismiss(l, n)) / float64(n)}
+	}, "ns/waiter")
 }
 
 // BenchmarkCancelOne is how long one of 2,000 goroutines that wait in a retry takes to return, from the cancellation of
 // its context on.
 func BenchmarkCancelOne(b *testing.B) {
-	for _, l := range waiters() {
-		b.Run(l.name, func(b *testing.B) {
-			var took []time.Duration
-			for range b.N {
-				took = append(took, cancelLatencies(l, waiting(2_000))...)
-			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Nanoseconds()), "p50-ns")
-			b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
-			b.ReportMetric(0, "ns/op")
-		})
-	}
+	measured(b, waiters(), func(l loop) []float64 {
+		took := cancelLatencies(l, waiting(2_000))
+		slices.Sort(took)
+		return []float64{float64(took[len(took)/2]), float64(took[len(took)*99/100])}
+	}, "p50-ns", "p99-ns")
 }
 
 // BenchmarkRetained is the heap that a run keeps after 1,000,000 attempts, each of which failed with an error of its
 // own. eapache is not there: it takes a table of all delays.
 func BenchmarkRetained(b *testing.B) {
-	for _, l := range endless() {
+	measured(b, endless(), func(l loop) []float64 {
+		return []float64{max(0, float64(retainedBytes(l, waiting(1_000_000))))}
+	}, "retained-B")
+}
+
+// measured runs each loop as a sub-benchmark, whose operation is measure. It reports the means of what measure returns,
+// a value for each unit, instead of the time.
+func measured(b *testing.B, loops []loop, measure func(l loop) []float64, units ...string) {
+	for _, l := range loops {
 		b.Run(l.name, func(b *testing.B) {
-			var kept int64
+			sums := make([]float64, len(units))
 			for range b.N {
-				kept += retainedBytes(l, waiting(1_000_000))
+				for i, value := range measure(l) {
+					sums[i] += value
+				}
 			}
-			b.ReportMetric(max(0, float64(kept)/float64(b.N)), "retained-B")
+			for i, unit := range units {
+				b.ReportMetric(sums[i]/float64(b.N), unit)
+			}
 			b.ReportMetric(0, "ns/op")
 		})
 	}
@@ -145,9 +136,7 @@ func endless() []loop {
 
 // memoryOf returns the bytes of stack and heap that n waiters have in use.
 func memoryOf(l loop, n int) int64 {
-	grow(n)
-	runtime.GC() // otherwise small stacks among those of the last contender would keep their memory in use
-	defer smallStacks()()
+	defer smallStacks(n)()
 	before := inUse()
 	p := gather(l, n)
 	runtime.GC()
@@ -164,8 +153,7 @@ func inUse() int64 {
 
 // timeToDismiss returns how long it takes n waiters to return, without a collection.
 func timeToDismiss(l loop, n int) time.Duration {
-	grow(n)
-	defer smallStacks()()
+	defer smallStacks(n)()
 	p := gather(l, n)
 	start := time.Now()
 	p.dismiss()
@@ -175,7 +163,7 @@ func timeToDismiss(l loop, n int) time.Duration {
 // cancelLatencies returns how long each of n waiters takes to return. The next is canceled when the one before has
 // returned.
 func cancelLatencies(l loop, n int) []time.Duration {
-	defer smallStacks()()
+	defer smallStacks(n)()
 	var called sync.WaitGroup
 	called.Add(n)
 	returnedAt := make(chan time.Time)
@@ -280,21 +268,15 @@ func park() {
 	}
 }
 
-var mostWaiters int // that there were at once
-
-// grow makes n goroutines once: the runtime keeps their descriptors forever, and the first waiters would pay for all.
-func grow(n int) {
-	if n > mostWaiters {
-		gather(bareWaiter, n).dismiss()
-		mostWaiters = n
-	}
-}
-
 // smallStacks has found mostly small stacks in a collection, and prevents others, except by call, until release. A new
 // goroutine's stack is as large as the average that the last collection found (runtime, gcComputeStartingStackSize):
 // without this it would be what the last contender left. Until release there is one core, so that the result does not
 // depend on their number.
-func smallStacks() (release func()) {
+//
+// Before, it makes n goroutines: the runtime keeps their descriptors forever, and the first waiters would pay for all.
+func smallStacks(n int) (release func()) {
+	gather(bareWaiter, n).dismiss()
+	runtime.GC() // otherwise small stacks among those of the last contender would keep their memory in use
 	cores := runtime.GOMAXPROCS(1)
 	percent := debug.SetGCPercent(-1)
 	end := make(chan struct{})
