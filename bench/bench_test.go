@@ -101,8 +101,6 @@ func failing(c config, failures int, loops ...loop) []contender {
 	return all
 }
 
-func and(limits []loop, more ...loop) []loop { return append(limits, more...) }
-
 var (
 	patient     = config{attempts: 8, delay: 5 * time.Second} // what the zero Policy begins with
 	timed       = config{attempts: 8, delay: 5 * time.Second, timeout: time.Second, policy: retry.Policy{AttemptTimeout: time.Second}}
@@ -121,7 +119,7 @@ func clock() []contender {
 }
 
 func firstTry() []contender {
-	return calls(patient, succeed, and([]loop{bareLoop, bareCall, ours}, peers...)...)
+	return calls(patient, succeed, append([]loop{bareLoop, bareCall, ours}, peers...)...)
 }
 
 func firstTryBudget() []contender { return calls(patient, succeed, bareLoop, oursWithBudget) }
@@ -129,17 +127,19 @@ func firstTryValue() []contender  { return calls(patient, succeed, bareLoop, our
 
 // attemptTimeout is about what fn does with its context, since contexts are lazy.
 func attemptTimeout(fn attempt) []contender {
-	return calls(timed, fn, and([]loop{bareDeadline, ours}, peers...)...)
+	return calls(timed, fn, append([]loop{bareDeadline, ours}, peers...)...)
 }
 
 func threeFailures() []contender {
-	return failing(eightAtOnce, 3, and([]loop{bareRun, bareClock, bareLoop, ours}, peers...)...)
+	return failing(eightAtOnce, 3, append([]loop{bareRun, bareClock, bareLoop, ours}, peers...)...)
 }
 
-func threeWaits() []contender { return failing(oneNano, 3, and([]loop{bareLoop, ours}, peers...)...) }
+func threeWaits() []contender {
+	return failing(oneNano, 3, append([]loop{bareLoop, ours}, peers...)...)
+}
 
 func tenFailures() []contender {
-	return failing(tenAtOnce, 10, and([]loop{bareRun, bareClock, bareLoop, ours}, peers...)...)
+	return failing(tenAtOnce, 10, append([]loop{bareRun, bareClock, bareLoop, ours}, peers...)...)
 }
 
 func BenchmarkClock(b *testing.B)                 { alone(b, clock()) }

@@ -52,7 +52,6 @@ var (
 	}
 )
 
-// loopHTTP reads what it does not return, so that a connection can be used again.
 func loopHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
 	client := &http.Client{Transport: base, Timeout: attemptTimeout}
 	return func(req *http.Request) (resp *http.Response, err error) {
@@ -61,10 +60,7 @@ func loopHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
 			if n == httpAttempts || err == nil && resp.StatusCode < 500 {
 				return resp, err
 			}
-			if err == nil {
-				_, _ = io.Copy(io.Discard, resp.Body)
-				_ = resp.Body.Close()
-			}
+			drain(resp)
 		}
 	}
 }
@@ -76,27 +72,32 @@ type recorder struct{ base http.RoundTripper }
 func (h recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	began := time.Since(epoch)
 	resp, err := h.base.RoundTrip(req)
-	if err == nil && resp.StatusCode < 500 {
-		return resp, nil
-	}
-	r := newHandRecord(0)
+	var r *handRecord
 	for number, start := 1, began; ; number++ {
 		failure := handFault(req, resp, err)
+		if failure == nil {
+			resp.Request = req
+			return resp, nil
+		}
+		if r == nil {
+			r = newHandRecord(0)
+		}
 		ended := time.Since(epoch)
 		r.note(number, httpAttempts, handFailure{start: start - began, duration: ended - start, err: failure})
 		if number == httpAttempts || req.Context().Err() != nil {
 			return resp, err
 		}
-		if err == nil {
-			_, _ = io.Copy(io.Discard, resp.Body)
-			_ = resp.Body.Close()
-		}
+		drain(resp)
 		start = ended
 		resp, err = h.base.RoundTrip(req.WithContext(r.context(req.Context(), number+1, httpAttempts)))
-		if err == nil && resp.StatusCode < 500 {
-			resp.Request = req
-			return resp, nil
-		}
+	}
+}
+
+// drain reads what is not returned, so that a connection can be used again. resp is nil after an error.
+func drain(resp *http.Response) {
+	if resp != nil {
+		_, _ = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
 	}
 }
 

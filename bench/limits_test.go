@@ -20,10 +20,9 @@ var (
 	}}
 	// bareLoop is what a careful engineer writes by hand: it looks at its context before each attempt and notes its
 	// start.
-	bareLoop = loop{"bare-loop", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	bareLoop = untimed("bare-loop", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error { return second(handLoop(ctx, c.attempts, c.delay, fn)) }
-	}}
+	})
 	// bareClock reads the clock at the start and after each attempt that fails, as a record of the attempts needs, and
 	// keeps nothing.
 	bareClock = loop{"bare-clock", func(ctx context.Context, c config, fn attempt) func() error {

@@ -58,95 +58,83 @@ var (
 // peers are the loops of other libraries. FixedDelay is the only delay of avast and codegroove without jitter. An
 // attempt that fails is a condition not met for k8s, since an error of a condition would end the run.
 var peers = []loop{
-	{"cenkalti-v5", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	untimed("cenkalti-v5", func(ctx context.Context, c config, fn attempt) func() error {
 		operation := func() (struct{}, error) { return struct{}{}, fn(ctx) }
 		options := []cenkalti5.RetryOption{
 			cenkalti5.WithBackOff(cenkalti5.NewConstantBackOff(c.delay)), cenkalti5.WithMaxTries(uint(c.attempts)),
 		}
 		return func() error { return second(cenkalti5.Retry(ctx, operation, options...)) }
-	}},
-	{"cenkalti-v5-usual", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("cenkalti-v5-usual", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error {
 			return second(cenkalti5.Retry(ctx, func() (struct{}, error) { return struct{}{}, fn(ctx) },
 				cenkalti5.WithBackOff(cenkalti5.NewConstantBackOff(c.delay)), cenkalti5.WithMaxTries(uint(c.attempts))))
 		}
-	}},
-	{"cenkalti-v7", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("cenkalti-v7", func(ctx context.Context, c config, fn attempt) func() error {
 		operation := func() (struct{}, error) { return struct{}{}, fn(ctx) }
 		options := []cenkalti7.RetryOption{
 			cenkalti7.WithBackOff(cenkalti7.NewConstantBackOff(c.delay)), cenkalti7.WithMaxTries(uint(c.attempts)),
 		}
 		return func() error { return second(cenkalti7.Retry(ctx, operation, options...)) }
-	}},
-	{"cenkalti-v7-usual", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("cenkalti-v7-usual", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error {
 			return second(cenkalti7.Retry(ctx, func() (struct{}, error) { return struct{}{}, fn(ctx) },
 				cenkalti7.WithBackOff(cenkalti7.NewConstantBackOff(c.delay)), cenkalti7.WithMaxTries(uint(c.attempts))))
 		}
-	}},
-	{"avast-v4", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("avast-v4", func(ctx context.Context, c config, fn attempt) func() error {
 		try := func() error { return fn(ctx) }
 		options := []avast4.Option{
 			avast4.Context(ctx), avast4.Attempts(uint(c.attempts)), avast4.Delay(c.delay),
 			avast4.DelayType(avast4.FixedDelay), avast4.LastErrorOnly(true),
 		}
 		return func() error { return avast4.Do(try, options...) }
-	}},
-	{"avast-v4-usual", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("avast-v4-usual", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error {
 			return avast4.Do(func() error { return fn(ctx) }, avast4.Context(ctx), avast4.Attempts(uint(c.attempts)),
 				avast4.Delay(c.delay), avast4.DelayType(avast4.FixedDelay))
 		}
-	}},
-	{"avast-v5", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("avast-v5", func(ctx context.Context, c config, fn attempt) func() error {
 		try := func() error { return fn(ctx) }
 		r := avast5.New(avast5.Context(ctx), avast5.Attempts(uint(c.attempts)), avast5.Delay(c.delay),
 			avast5.DelayType(avast5.FixedDelay), avast5.LastErrorOnly(true))
 		return func() error { return r.Do(try) }
-	}},
-	{"avast-v5-usual", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("avast-v5-usual", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error {
 			return avast5.New(avast5.Context(ctx), avast5.Attempts(uint(c.attempts)), avast5.Delay(c.delay),
 				avast5.DelayType(avast5.FixedDelay)).Do(func() error { return fn(ctx) })
 		}
-	}},
-	{"codegroove", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("codegroove", func(ctx context.Context, c config, fn attempt) func() error {
 		try := func() error { return fn(ctx) }
 		options := []codegroove.Option{
 			codegroove.Context(ctx), codegroove.Attempts(uint(c.attempts)), codegroove.Delay(c.delay),
 			codegroove.DelayType(codegroove.FixedDelay), codegroove.LastErrorOnly(true),
 		}
 		return func() error { return codegroove.Do(try, options...) }
-	}},
-	{"codegroove-usual", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("codegroove-usual", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error {
 			return codegroove.Do(func() error { return fn(ctx) }, codegroove.Context(ctx), codegroove.Attempts(uint(c.attempts)),
 				codegroove.Delay(c.delay), codegroove.DelayType(codegroove.FixedDelay))
 		}
-	}},
-	{"sethvargo", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("sethvargo", func(ctx context.Context, c config, fn attempt) func() error {
 		try := func(ctx context.Context) error { return sethvargo.RetryableError(fn(ctx)) }
 		delay := sethvargoConstant(c.delay)
 		return func() error { return sethvargo.Do(ctx, sethvargo.WithMaxRetries(uint64(c.attempts-1), delay), try) }
-	}},
-	{"sethvargo-usual", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("sethvargo-usual", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error {
 			return sethvargo.Do(ctx, sethvargo.WithMaxRetries(uint64(c.attempts-1), sethvargoConstant(c.delay)),
 				func(ctx context.Context) error { return sethvargo.RetryableError(fn(ctx)) })
 		}
-	}},
+	}),
 	{"failsafe-go", func(ctx context.Context, c config, fn attempt) func() error {
 		retries := retrypolicy.NewBuilder[any]().WithMaxAttempts(c.attempts).WithDelay(c.delay).ReturnLastFailure().Build()
 		executor := failsafe.With(failsafePolicies(c, retries)...).WithContext(ctx)
@@ -165,21 +153,25 @@ var peers = []loop{
 			})
 		}
 	}},
-	{"eapache", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	untimed("eapache", func(ctx context.Context, c config, fn attempt) func() error {
 		r := eapache.New(eapache.ConstantBackoff(c.attempts-1, c.delay), nil)
 		return func() error { return r.RunCtx(ctx, fn) }
-	}},
-	{"eapache-usual", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("eapache-usual", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error { return eapache.New(eapache.ConstantBackoff(c.attempts-1, c.delay), nil).RunCtx(ctx, fn) }
-	}},
-	{"k8s-wait", func(ctx context.Context, c config, fn attempt) func() error {
-		fn = limited(c.timeout, fn)
+	}),
+	untimed("k8s-wait", func(ctx context.Context, c config, fn attempt) func() error {
 		condition := func(ctx context.Context) (bool, error) { return fn(ctx) == nil, nil }
 		steps := k8s.Backoff{Duration: c.delay, Steps: c.attempts}
 		return func() error { return k8s.ExponentialBackoffWithContext(ctx, steps, condition) }
-	}},
+	}),
+}
+
+// untimed returns the loop of a library that has no timeout of an attempt: it gets an fn with its own.
+func untimed(name string, make func(ctx context.Context, c config, fn attempt) func() error) loop {
+	return loop{name, func(ctx context.Context, c config, fn attempt) func() error {
+		return make(ctx, c, limited(c.timeout, fn))
+	}}
 }
 
 // limited returns fn with a timeout of its own, as users of a library without one write it.

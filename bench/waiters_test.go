@@ -60,7 +60,7 @@ func waitByHand(ctx context.Context, p retry.Policy, delay time.Duration, fn att
 // waiters are those that wait, in the fastest form of each library.
 func waiters() []loop {
 	fastest := slices.DeleteFunc(slices.Clone(peers), func(l loop) bool { return strings.HasSuffix(l.name, "-usual") })
-	return and([]loop{handWaiter, bareWaiter, ours}, fastest...)
+	return append([]loop{handWaiter, bareWaiter, ours}, fastest...)
 }
 
 // waiting returns a number of goroutines, fewer with -short.
@@ -131,7 +131,7 @@ func measured(b *testing.B, loops []loop, measure func(l loop) []float64, units 
 
 func endless() []loop {
 	all := slices.DeleteFunc(slices.Clone(peers), func(l loop) bool { return strings.HasPrefix(l.name, "eapache") })
-	return and([]loop{bareLoop, ours}, all...)
+	return append([]loop{bareLoop, ours}, all...)
 }
 
 // memoryOf returns the bytes of stack and heap that n waiters have in use.

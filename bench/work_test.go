@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,7 +20,7 @@ import (
 
 // The tests of this file hold that every contender does the same work.
 
-func loops() []loop { return and([]loop{bareLoop, ours, oursWithBudget, oursWithValue}, peers...) }
+func loops() []loop { return append([]loop{bareLoop, ours, oursWithBudget, oursWithValue}, peers...) }
 
 // configured returns a config with the same limits for all loops.
 func configured(attempts int, delay, timeout time.Duration) config {
@@ -177,14 +178,10 @@ func TestWorkThatIsNotDonePanics(t *testing.T) {
 func TestAllocations(t *testing.T) {
 	all := scenarios(t)
 	allocs := func(t *testing.T, scenario, name string) float64 {
-		for _, c := range all[scenario] {
-			if c.name == name {
-				park() // goroutines of the last contender allocate too
-				return testing.AllocsPerRun(100, func() { c.work(1) })
-			}
-		}
-		require.Fail(t, "no such contender", "%s/%s", scenario, name)
-		return 0
+		i := slices.IndexFunc(all[scenario], func(c contender) bool { return c.name == name })
+		require.GreaterOrEqual(t, i, 0, name)
+		park() // goroutines of the last contender allocate too
+		return testing.AllocsPerRun(100, func() { all[scenario][i].work(1) })
 	}
 	for _, row := range []struct {
 		scenario, ours string
