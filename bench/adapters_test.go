@@ -140,10 +140,12 @@ func dial(tb testing.TB, service testgrpc.TestServiceServer, more ...grpc.DialOp
 	return testgrpc.NewTestServiceClient(conn)
 }
 
+var named = config{attempts: 8, policy: retry.Policy{Name: "charge", MaxAttempts: 8, Backoff: atOnce}}
+
 // slogged are calls with so many failures that are logged as text, and, as the limit, without a log.
 func slogged(failures int) []contender {
-	return append(observed("bare-do", failures, nil),
-		observed("retryslog", failures, retryslog.Observe(slog.New(slog.NewTextHandler(io.Discard, nil)), retryslog.Options{}))...)
+	logged := retryslog.Observe(slog.New(slog.NewTextHandler(io.Discard, nil)), retryslog.Options{})
+	return failing(named, failures, observed("bare-do", nil), observed("retryslog", logged))
 }
 
 // metered are calls with so many failures under OpenTelemetry's SDK: with metrics, with a span for each run as well,
@@ -155,16 +157,15 @@ func metered(failures int) []contender {
 	if err != nil {
 		panic(err)
 	}
-	span := failing(eightAtOnce, failures, loop{"retryotel-do", func(ctx context.Context, c config, fn attempt) func() error {
-		p := c.policy
-		p.Name = "charge"
-		return func() error { return retryotel.Do(ctx, p, o, fn) }
-	}})
-	return append(append(observed("bare-do", failures, nil), observed("retryotel", failures, observe)...), span...)
+	span := loop{"retryotel-do", func(ctx context.Context, c config, fn attempt) func() error {
+		return func() error { return retryotel.Do(ctx, c.policy, o, fn) }
+	}}
+	return failing(named, failures, observed("bare-do", nil), observed("retryotel", observe), span)
 }
 
-func observed(name string, failures int, observe func(context.Context, retry.Event)) []contender {
-	c := eightAtOnce
-	c.policy.Name, c.policy.Observe = "charge", observe
-	return failing(c, failures, loop{name, ours.make})
+func observed(name string, observe func(context.Context, retry.Event)) loop {
+	return loop{name, func(ctx context.Context, c config, fn attempt) func() error {
+		c.policy.Observe = observe
+		return ours.make(ctx, c, fn)
+	}}
 }

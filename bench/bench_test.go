@@ -19,18 +19,14 @@ type contender struct {
 }
 
 // alone runs each contender as a sub-benchmark, in one goroutine.
-func alone(b *testing.B, contenders []contender) { run(b, false, contenders) }
+func alone(b *testing.B, contenders []contender) { run(b, 1, contenders) }
 
 // shared runs each contender as a sub-benchmark, in as many goroutines as -cpu says. An operation is one of all of them.
-func shared(b *testing.B, contenders []contender) { run(b, true, contenders) }
+func shared(b *testing.B, contenders []contender) { run(b, runtime.GOMAXPROCS(0), contenders) }
 
-func run(b *testing.B, shared bool, contenders []contender) {
+func run(b *testing.B, goroutines int, contenders []contender) {
 	for _, c := range contenders {
 		b.Run(c.name, func(b *testing.B) {
-			goroutines := 1
-			if shared {
-				goroutines = runtime.GOMAXPROCS(0)
-			}
 			c.work(1)
 			b.ReportAllocs()
 			b.ResetTimer()

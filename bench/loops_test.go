@@ -188,12 +188,9 @@ func limited(timeout time.Duration, fn attempt) attempt {
 
 func second[T any](_ T, err error) error { return err }
 
-// sethvargoConstant returns a backoff that always returns delay. NewConstant panics at 0.
+// sethvargoConstant is NewConstant, which panics at 0.
 func sethvargoConstant(delay time.Duration) sethvargo.Backoff {
-	if delay == 0 {
-		return sethvargo.BackoffFunc(func() (time.Duration, bool) { return 0, false })
-	}
-	return sethvargo.NewConstant(delay)
+	return sethvargo.BackoffFunc(func() (time.Duration, bool) { return delay, false })
 }
 
 func failsafePolicies(c config, retries retrypolicy.RetryPolicy[any]) []failsafe.Policy[any] {

@@ -138,10 +138,10 @@ func endless() []loop {
 func memoryOf(l loop, n int) int64 {
 	defer smallStacks(n)()
 	before := inUse()
-	p := gather(l, n)
+	dismiss := gather(l, n)
 	runtime.GC()
 	after := inUse()
-	p.dismiss()
+	dismiss()
 	return after - before
 }
 
@@ -154,9 +154,9 @@ func inUse() int64 {
 // timeToDismiss returns how long it takes n waiters to return, without a collection.
 func timeToDismiss(l loop, n int) time.Duration {
 	defer smallStacks(n)()
-	p := gather(l, n)
+	dismiss := gather(l, n)
 	start := time.Now()
-	p.dismiss()
+	dismiss()
 	return time.Since(start)
 }
 
@@ -219,38 +219,29 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// party is waiters that are all parked in their waits.
-type party struct {
-	cancel context.CancelFunc
-	there  sync.WaitGroup
-}
-
-// gather returns once all n have called fn and none is running or about to.
-func gather(l loop, n int) *party {
+// gather returns once n waiters have called fn and none is running or about to. dismiss cancels their waits and returns
+// when the last waiter has returned.
+func gather(l loop, n int) (dismiss func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &party{cancel: cancel}
-	var called sync.WaitGroup
+	var called, there sync.WaitGroup
 	called.Add(n)
 	call := l.make(ctx, hourly, func(context.Context) error {
 		called.Done()
 		return errFlaky
 	})
-	p.there.Add(n)
+	there.Add(n)
 	for range n {
 		go func() {
 			_ = call()
-			p.there.Done()
+			there.Done()
 		}()
 	}
 	called.Wait()
 	park()
-	return p
-}
-
-// dismiss cancels the waits and returns when the last waiter has returned.
-func (p *party) dismiss() {
-	p.cancel()
-	p.there.Wait()
+	return func() {
+		cancel()
+		there.Wait()
+	}
 }
 
 // park returns once no goroutine other than the caller's is running or about to. The counts are approximate while
@@ -275,7 +266,7 @@ func park() {
 //
 // Before, it makes n goroutines: the runtime keeps their descriptors forever, and the first waiters would pay for all.
 func smallStacks(n int) (release func()) {
-	gather(bareWaiter, n).dismiss()
+	gather(bareWaiter, n)()
 	runtime.GC() // otherwise small stacks among those of the last contender would keep their memory in use
 	cores := runtime.GOMAXPROCS(1)
 	percent := debug.SetGCPercent(-1)
