@@ -26,7 +26,18 @@ var (
 	// bareClock reads the clock at the start and after each attempt that fails, as a record of the attempts needs, and
 	// keeps nothing.
 	bareClock = loop{"bare-clock", func(ctx context.Context, c config, fn attempt) func() error {
-		return func() error { return timedLoop(ctx, c.attempts, fn) }
+		return func() error {
+			last := time.Since(epoch)
+			var err error
+			for range c.attempts {
+				if err = fn(ctx); err == nil {
+					return nil
+				}
+				now := time.Since(epoch)
+				sinkDuration, last = now-last, now
+			}
+			return err
+		}
 	}}
 	// bareRun is what Do promises, written by hand for one schedule: a policy by value, a number in the context of each
 	// retry, marks and cancellations looked for in each error, and an error with the history.
@@ -72,20 +83,6 @@ func handLoop(ctx context.Context, attempts int, delay time.Duration, fn attempt
 		}
 	}
 	return time.Since(epoch) - start, err
-}
-
-//go:noinline
-func timedLoop(ctx context.Context, attempts int, fn attempt) error {
-	last := time.Since(epoch)
-	var err error
-	for range attempts {
-		if err = fn(ctx); err == nil {
-			return nil
-		}
-		now := time.Since(epoch)
-		sinkDuration, last = now-last, now
-	}
-	return err
 }
 
 // runByHand is in two functions, as Do is, so that a success does not pay for what a failure needs.

@@ -21,21 +21,18 @@ var hourly = config{
 }
 
 var bareWaiter = loop{"bare-goroutine", func(ctx context.Context, c config, fn attempt) func() error {
-	return func() error { return bareWait(ctx, c.delay, fn) }
-}}
-
-//go:noinline
-func bareWait(ctx context.Context, delay time.Duration, fn attempt) error {
-	err := fn(ctx)
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
+	return func() error {
+		err := fn(ctx)
+		timer := time.NewTimer(c.delay)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return err
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-}
+}}
 
 // handWaiter is bareWaiter with what a run has beside its wait: a policy by value, a record, and an error with a history.
 var handWaiter = loop{"bare-run", func(ctx context.Context, c config, fn attempt) func() error {
@@ -164,24 +161,11 @@ func timeToDismiss(l loop, n int) time.Duration {
 // returned.
 func cancelLatencies(l loop, n int) []time.Duration {
 	defer smallStacks(n)()
-	var called sync.WaitGroup
-	called.Add(n)
 	returnedAt := make(chan time.Time)
 	cancels := make([]context.CancelFunc, n)
 	for i := range cancels {
-		ctx, cancel := context.WithCancel(context.Background())
-		cancels[i] = cancel
-		call := l.make(ctx, hourly, func(context.Context) error {
-			called.Done()
-			return errFlaky
-		})
-		go func() {
-			_ = call()
-			returnedAt <- time.Now()
-		}()
+		cancels[i] = start(l, 1, func() { returnedAt <- time.Now() })
 	}
-	called.Wait()
-	park()
 	latencies := make([]time.Duration, n)
 	for i, cancel := range cancels {
 		start := time.Now()
@@ -219,29 +203,35 @@ func heapInUse() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// gather returns once n waiters have called fn and none is running or about to. dismiss cancels their waits and returns
-// when the last waiter has returned.
+// gather starts n waiters. dismiss cancels their waits and returns when the last waiter has returned.
 func gather(l loop, n int) (dismiss func()) {
+	var there sync.WaitGroup
+	there.Add(n)
+	cancel := start(l, n, there.Done)
+	return func() {
+		cancel()
+		there.Wait()
+	}
+}
+
+// start returns once n waiters have called fn and none is running or about to. Each calls returned at the end.
+func start(l loop, n int, returned func()) context.CancelFunc {
 	ctx, cancel := context.WithCancel(context.Background())
-	var called, there sync.WaitGroup
+	var called sync.WaitGroup
 	called.Add(n)
 	call := l.make(ctx, hourly, func(context.Context) error {
 		called.Done()
 		return errFlaky
 	})
-	there.Add(n)
 	for range n {
 		go func() {
 			_ = call()
-			there.Done()
+			returned()
 		}()
 	}
 	called.Wait()
 	park()
-	return func() {
-		cancel()
-		there.Wait()
-	}
+	return cancel
 }
 
 // park returns once no goroutine other than the caller's is running or about to. The counts are approximate while

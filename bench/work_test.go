@@ -96,7 +96,7 @@ func TestEveryLoopEndsAnAttemptAtItsTimeout(t *testing.T) {
 }
 
 func TestEveryLoopWaitsUnderItsContext(t *testing.T) {
-	forEachLoop(t, append(loops(), bareWaiter), func(t *testing.T, _ context.Context, l loop) {
+	forEachLoop(t, append(loops(), bareWaiter, handWaiter), func(t *testing.T, _ context.Context, l loop) {
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Minute, cancel)
 		start := time.Now()
@@ -297,47 +297,20 @@ func TestHTTPClientsRetry(t *testing.T) {
 		})
 		t.Run(c.name+" ends an attempt that hangs", func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				start, server := time.Now(), &hangOnce{}
-				require.NoError(t, get(c.make(server, time.Minute), newGet().WithContext(t.Context()), 0))
-				require.Equal(t, 2, server.hits)
+				start, hits := time.Now(), 0
+				hangOnce := roundTripper(func(req *http.Request) (*http.Response, error) {
+					if hits++; hits == 1 {
+						<-req.Context().Done()
+						return nil, req.Context().Err()
+					}
+					return response(req, http.StatusOK, nil), nil
+				})
+				require.NoError(t, get(c.make(hangOnce, time.Minute), newGet().WithContext(t.Context()), 0))
+				require.Equal(t, 2, hits)
 				require.Equal(t, time.Minute, time.Since(start))
 			})
 		})
 	}
-}
-
-// hangOnce answers no attempt but the second.
-type hangOnce struct{ hits int }
-
-func (h *hangOnce) RoundTrip(req *http.Request) (*http.Response, error) {
-	if h.hits++; h.hits == 2 {
-		return response(req, http.StatusOK, nil), nil
-	}
-	<-req.Context().Done()
-	return nil, req.Context().Err()
-}
-
-func TestWaitersMakeOneAttemptAndReturnWhenCanceled(t *testing.T) {
-	forEachLoop(t, waiters(), func(t *testing.T, _ context.Context, l loop) {
-		ctx, cancel := context.WithCancel(context.Background())
-		made := 0
-		result := make(chan error, 1)
-		call := l.make(ctx, hourly, func(context.Context) error {
-			made++
-			return errFlaky
-		})
-		go func() { result <- call() }()
-		time.Sleep(9 * time.Minute) // of virtual time
-		require.Empty(t, result)
-		cancel()
-		synctest.Wait()
-		if err := <-result; l.name == handWaiter.name {
-			require.ErrorContains(t, err, "after 1 attempt")
-		} else {
-			require.ErrorIs(t, err, context.Canceled)
-		}
-		require.Equal(t, 1, made)
-	})
 }
 
 func TestWaitersAreMeasured(t *testing.T) {
