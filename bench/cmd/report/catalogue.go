@@ -29,7 +29,7 @@ func (s scenario) cores(machine int) (measured, lacking []int) {
 	return measured, lacking
 }
 
-// target is a bound: ours is at most Factor times Against, plus Plus, in Unit, on every number of cores.
+// target is a bound on ours: Factor times Against on every number of cores, or Against plus Plus in allocations.
 type target struct {
 	Rule    string
 	Unit    string // empty means the scenario's
@@ -46,12 +46,9 @@ func atMost(factor float64, against, rule string) target {
 	return target{Rule: rule, Against: against, Factor: factor}
 }
 
-func allocations(most float64) target {
-	return target{Rule: "allocations", Unit: allocsPerOp, Plus: most}
-}
-
-func allocationsBeyond(against string, more float64) target {
-	return target{Rule: "allocations", Unit: allocsPerOp, Against: against, Factor: 1, Plus: more}
+// allocations are at most so many beyond those of against, which is empty for none.
+func allocations(against string, more float64) target {
+	return target{Rule: "allocations", Unit: allocsPerOp, Against: against, Plus: more}
 }
 
 func scalesLike(limit string) target {
@@ -82,6 +79,14 @@ var notes = map[string]string{
 	"failsafe-go-usual": "keeps the last error only; policies built once, executor in each call; reports how long a run took",
 	"eapache-usual":     "looks at its context in waits only; keeps the last error only; Retrier built in each call, as in its README, which seeds a random source of 5 kB",
 
+	"bare-reading":   "time.Since",
+	"bare-do":        "retry.Do without an observer",
+	"retryotel":      "metrics",
+	"retryotel-do":   "metrics and a span for the run",
+	"bare-calls":     "the attempts, called by hand",
+	"grpc-go":        "its own retry, by service config: at most 5 attempts by default; knows no attempt timeout, keeps no record",
+	"bare-goroutine": "waits for its timer and its context, by hand; has neither a policy, nor a record, nor an error with a history",
+
 	"bare-tx":                "BeginTx, the statement, Commit",
 	"bare-client":            "http.Client, which does not repeat",
 	"retryhttp":              "its timeout ends with the response's headers",
@@ -106,6 +111,10 @@ var delayNotes = map[string]string{
 	"aws-sdk":      "crypto/rand; from the 12th attempt on no number is drawn",
 }
 
+var waiterNotes = map[string]string{
+	"bare-run": "the same with a policy, which is passed by value, a record of the failure, and an error with a history",
+}
+
 // bareRun is the note of runs by hand.
 const bareRun = "what retry.Do promises, by hand for one schedule: reads the clock at the start and at each failure, looks for a mark and a cancellation in each error, keeps a row for each failure, gives each retry a context with its number, and returns an error with the history"
 
@@ -123,7 +132,6 @@ var budgetNotes = map[string]string{
 var scenarios = []scenario{
 	{
 		Bench: "Clock", Title: "Clock", About: "One reading of the monotonic clock, the floor of everything that has a record.",
-		Notes: map[string]string{"bare-reading": "time.Since"},
 	},
 	{
 		Bench: "FirstTry", Title: "First try", Shared: true,
@@ -131,16 +139,16 @@ var scenarios = []scenario{
 		Targets: []target{
 			atMost(1.2, "bare-loop", "near a loop written by hand"),
 			atMost(1, "failsafe-go", "ahead of the peer that can say how long a run took"),
-			allocations(0), scalesLike("bare-loop"),
+			allocations("", 0), scalesLike("bare-loop"),
 		},
 	},
 	{
 		Bench: "FirstTryBudget", Title: "First try, with a full budget", Shared: true,
-		About: "The same; all calls share a budget.", Targets: []target{allocations(0), scalesLike("bare-loop")},
+		About: "The same; all calls share a budget.", Targets: []target{allocations("", 0), scalesLike("bare-loop")},
 	},
 	{
 		Bench: "FirstTryValue", Title: "First try, with a value", Shared: true,
-		About: "The same by DoValue.", Targets: []target{allocations(0), scalesLike("bare-loop")},
+		About: "The same by DoValue.", Targets: []target{allocations("", 0), scalesLike("bare-loop")},
 	},
 	attemptTimeout("Ignored", "fn ignores its context"),
 	attemptTimeout("Err", "fn reads Err"),
@@ -155,7 +163,7 @@ var scenarios = []scenario{
 		},
 		Targets: []target{
 			atMost(1.3, "bare-run", "near the same record by hand"),
-			atMost(1, fastestPeer, "ahead of every peer"), allocations(1),
+			atMost(1, fastestPeer, "ahead of every peer"), allocations("", 1),
 		},
 	},
 	{
@@ -179,20 +187,20 @@ var scenarios = []scenario{
 	{
 		Bench: "BudgetSuccess", Title: "Budget, success", Shared: true, Notes: budgetNotes,
 		About:   "A first attempt succeeds and the bucket is full.",
-		Targets: []target{allocations(0), scalesLike("bare-load")},
+		Targets: []target{allocations("", 0), scalesLike("bare-load")},
 	},
 	{
 		Bench: "BudgetRetry", Title: "Budget, retry", Shared: true, Notes: budgetNotes,
 		About: "The token of a retry is taken and returned.",
 		Targets: []target{
-			allocations(0), atMost(1.3, "bare-spend", "near two atomic additions behind the same signature"), scalesLike("bare-spend"),
+			allocations("", 0), atMost(1.3, "bare-spend", "near two atomic additions behind the same signature"), scalesLike("bare-spend"),
 		},
 	},
 	{
 		Bench: "BudgetRefusal", Title: "Budget, refusal", Shared: true, Notes: budgetNotes,
 		About: "A retry is refused, because the bucket is empty.",
 		Targets: []target{
-			allocations(0), atMost(1.5, "bare-spend", "near a load and a comparison behind the same signature"), scalesLike("bare-load"),
+			allocations("", 0), atMost(1.5, "bare-spend", "near a load and a comparison behind the same signature"), scalesLike("bare-load"),
 		},
 	},
 	{
@@ -211,44 +219,44 @@ var scenarios = []scenario{
 		},
 		Targets: []target{
 			atMost(1, "rehttp-recorded", "as fast as rehttp with the same record"),
-			atMost(1, "rehttp", "as fast as rehttp"), allocationsBeyond("rehttp", 0),
+			atMost(1, "rehttp", "as fast as rehttp"), allocations("rehttp", 0),
 		},
 	},
 	{
 		Bench: "SQLUpdate", Title: "SQL transaction of one UPDATE",
 		About:   "SQLite, in a file that is not synced.",
-		Targets: []target{atMost(1.1, "bare-tx", "near a bare transaction"), allocationsBeyond("bare-tx", 1)},
+		Targets: []target{atMost(1.1, "bare-tx", "near a bare transaction"), allocations("bare-tx", 1)},
 	},
 	{
 		Bench: "SQLEmpty", Title: "SQL transaction, empty",
-		About: "BEGIN and COMMIT.", Targets: []target{allocationsBeyond("bare-tx", 1)},
+		About: "BEGIN and COMMIT.", Targets: []target{allocations("bare-tx", 1)},
 	},
 	{
-		Bench: "GRPCUnary", Title: "gRPC call", Notes: grpcNotes,
+		Bench: "GRPCUnary", Title: "gRPC call",
 		About: "A unary call over a connection in memory succeeds.",
 		Targets: []target{
 			atMost(1.05, "bare-calls", "near a bare call"), atMost(1.05, "grpc-go", "as fast as gRPC's own retry"),
 		},
 	},
 	{
-		Bench: "GRPCRetry", Title: "gRPC call, UNAVAILABLE, UNAVAILABLE, OK", Notes: grpcNotes,
+		Bench: "GRPCRetry", Title: "gRPC call, UNAVAILABLE, UNAVAILABLE, OK",
 		About:   "gRPC's own retry waits for a random time of up to 1 ns, the shortest that it takes.",
 		Targets: []target{atMost(1.1, "bare-calls", "near three bare calls"), atMost(1, "grpc-go", "as fast as gRPC's own retry")},
 	},
 	{
-		Bench: "SlogFirstTry", Title: "slog, first try", Notes: observerNotes,
-		About: "Nothing is logged.", Targets: []target{allocationsBeyond("bare-do", 1)},
+		Bench: "SlogFirstTry", Title: "slog, first try",
+		About: "Nothing is logged.", Targets: []target{allocations("bare-do", 1)},
 	},
 	{
-		Bench: "SlogRetry", Title: "slog, three failures, then success", Notes: observerNotes,
+		Bench: "SlogRetry", Title: "slog, three failures, then success",
 		About: "A text handler that discards its output.",
 	},
 	{
-		Bench: "OTelFirstTry", Title: "OpenTelemetry, first try", Notes: observerNotes,
+		Bench: "OTelFirstTry", Title: "OpenTelemetry, first try",
 		About: "With OpenTelemetry's SDK and no exporter.",
 	},
 	{
-		Bench: "OTelRetry", Title: "OpenTelemetry, three failures, then success", Notes: observerNotes,
+		Bench: "OTelRetry", Title: "OpenTelemetry, three failures, then success",
 		About: "With OpenTelemetry's SDK and no exporter.",
 	},
 	{
@@ -296,7 +304,7 @@ func attemptTimeout(bench, does string) scenario {
 		Bench: "AttemptTimeout" + bench, Title: "Attempt timeout, " + does,
 		About: "As the first try, under a timeout of 1 s for the attempt. Only failsafe-go among the peers has one; with the others it is a context.WithTimeout within fn.",
 		Targets: []target{
-			atMost(1.1, "bare-deadline", "near the context by itself"), allocationsBeyond("bare-deadline", 0),
+			atMost(1.1, "bare-deadline", "near the context by itself"), allocations("bare-deadline", 0),
 		},
 	}
 }
@@ -305,24 +313,11 @@ var (
 	http200 = []target{
 		atMost(1, "rehttp", "as fast as rehttp"),
 		atMost(1, "go-retryablehttp-usual", "as fast as go-retryablehttp in an http.Client"),
-		allocationsBeyond("bare-client", 1),
+		allocations("bare-client", 1),
 	}
 	httpTimeout = []target{
 		atMost(1, "bare-client", "as fast as http.Client with its Timeout"),
 		atMost(1, "rehttp", "as fast as rehttp"),
-		allocationsBeyond("bare-client", 1),
-	}
-	grpcNotes = map[string]string{
-		"bare-calls": "the attempts, called by hand",
-		"grpc-go":    "its own retry, by service config: at most 5 attempts by default; knows no attempt timeout, keeps no record",
-	}
-	observerNotes = map[string]string{
-		"bare-do":      "retry.Do without an observer",
-		"retryotel":    "metrics",
-		"retryotel-do": "metrics and a span for the run",
-	}
-	waiterNotes = map[string]string{
-		"bare-goroutine": "waits for its timer and its context, by hand; has neither a policy, nor a record, nor an error with a history",
-		"bare-run":       "the same with a policy, which is passed by value, a record of the failure, and an error with a history",
+		allocations("bare-client", 1),
 	}
 )

@@ -139,33 +139,29 @@ func (t table) values(r row, unit string) []benchmath.Summary {
 	return r.Medians
 }
 
-// leads returns a list of the rows in which a peer is ahead of ours.
+// leads returns a list of what a peer is ahead of ours in.
 func (t table) leads() (lines []string) {
-	for _, ours := range t.Rows {
-		if !ours.ours() {
-			continue
-		}
-		for _, unit := range []string{t.Unit, allocsPerOp} {
-			for k, our := range t.values(ours, unit) {
-				title := t.Title
-				if len(t.Measured) > 1 && unit != allocsPerOp {
-					title += ", " + goroutines(t.Measured[k])
+	ours := t.Ours()
+	for _, unit := range []string{t.Unit, allocsPerOp} {
+		for k, our := range t.values(ours, unit) {
+			title := t.Title
+			if len(t.Measured) > 1 && unit != allocsPerOp {
+				title += ", " + goroutines(t.Measured[k])
+			}
+			title = fmt.Sprintf("- **%s**: %s %s. Ahead:", title, ours.Name, show(our, unit))
+			for _, peer := range t.Rows {
+				their := t.values(peer, unit)[k]
+				if !peer.peer() || !(their.Center < our.Center) {
+					continue
 				}
-				title = fmt.Sprintf("- **%s**: %s %s. Ahead:", title, ours.Name, show(our, unit))
-				for _, peer := range t.Rows {
-					their := t.values(peer, unit)[k]
-					if !peer.peer() || !(their.Center < our.Center) {
-						continue
-					}
-					noise := ""
-					if our.Lo <= their.Hi && unit != allocsPerOp {
-						noise = " (within the noise)"
-					}
-					if title != "" {
-						lines, title = append(lines, title), ""
-					}
-					lines = append(lines, fmt.Sprintf("  - **%s** %s%s: %s", peer.Name, show(their, unit), noise, t.Note(peer)))
+				if title != "" {
+					lines, title = append(lines, title), ""
 				}
+				noise := ""
+				if our.Lo <= their.Hi && unit != allocsPerOp {
+					noise = " (within the noise)"
+				}
+				lines = append(lines, fmt.Sprintf("  - **%s** %s%s: %s", peer.Name, show(their, unit), noise, t.Note(peer)))
 			}
 		}
 	}
@@ -177,7 +173,7 @@ func (t table) Counted() bool { return !math.IsNaN(t.Rows[0].Allocs.Center) }
 
 func (t table) Note(r row) string { return cmp.Or(t.Notes[r.Name], notes[r.Name]) }
 
-// Ours returns the row of ours, or the first if there is none.
+// Ours returns the first row of ours, or of a limit if ours was not measured.
 func (t table) Ours() row { return t.Rows[max(0, slices.IndexFunc(t.Rows, row.ours))] }
 
 // verdict is a target and what was measured.
@@ -185,22 +181,11 @@ type verdict struct {
 	Title, Rule, Allowed, Measured, Color string
 }
 
-func (t table) verdicts() (all []verdict) {
-	for _, target := range t.Targets {
-		for _, ours := range t.Rows {
-			if ours.ours() {
-				all = append(all, t.judge(target, ours))
-			}
-		}
-	}
-	return all
-}
-
 // judge compares ours with a target on each number of cores. The worst counts.
-func (t table) judge(target target, ours row) verdict {
+func (t table) judge(target target) verdict {
 	v := verdict{Title: t.Title, Rule: target.Rule, Color: "**red**"}
 	unit := cmp.Or(target.Unit, t.Unit)
-	our, their := t.values(ours, unit), t.against(target.Against, unit)
+	our, their := t.values(t.Ours(), unit), t.against(target.Against, unit)
 	var worst, allowed float64
 	noisy := false
 	switch {
@@ -268,7 +253,13 @@ func render(text []byte, modules string) ([]byte, error) {
 			continue
 		}
 		t := r.table(s)
-		tables, ahead, verdicts = append(tables, t), append(ahead, t.leads()...), append(verdicts, t.verdicts()...)
+		tables = append(tables, t)
+		if t.Ours().ours() {
+			ahead = append(ahead, t.leads()...)
+			for _, target := range s.Targets {
+				verdicts = append(verdicts, t.judge(target))
+			}
+		}
 		_, lacks := s.cores(r.cores())
 		for _, k := range lacks {
 			lacking[k] = append(lacking[k], s.Title)
