@@ -80,7 +80,7 @@ func (h recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 			return resp, nil
 		}
 		if r == nil {
-			r = newHandRecord(0)
+			r = newHandRecord()
 		}
 		ended := time.Since(epoch)
 		r.note(number, httpAttempts, handFailure{start: start - began, duration: ended - start, err: failure})
@@ -173,7 +173,7 @@ func recordedReHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender
 	})
 	retrying := newReHTTP(below, attemptTimeout)
 	return (&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
-		run := &recordedRun{Context: req.Context(), req: req, began: time.Since(epoch), record: newHandRecord(0)}
+		run := &recordedRun{Context: req.Context(), req: req, began: time.Since(epoch), record: newHandRecord()}
 		resp, err := retrying.RoundTrip(req.WithContext(run))
 		if err == nil {
 			resp.Request = req

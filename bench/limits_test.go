@@ -39,11 +39,11 @@ var (
 			return err
 		}
 	}}
-	// bareRun is what Do promises, written by hand for one schedule: a policy by value, a number in the context of each
+	// bareRun is what Do promises, written by hand for retries at once: a policy by value, a number in the context of each
 	// retry, marks and cancellations looked for in each error, and an error with the history.
 	bareRun = loop{"bare-run", func(ctx context.Context, c config, fn attempt) func() error {
 		p := c.policy
-		return func() error { return runByHand(ctx, p, c.attempts, c.delay, fn) }
+		return func() error { return runByHand(ctx, p, c.attempts, fn) }
 	}}
 	bareDeadline = loop{"bare-deadline", func(ctx context.Context, c config, fn attempt) func() error {
 		return func() error {
@@ -88,7 +88,7 @@ func handLoop(ctx context.Context, attempts int, delay time.Duration, fn attempt
 // runByHand is in two functions, as Do is, so that a success does not pay for what a failure needs.
 //
 //go:noinline
-func runByHand(ctx context.Context, p retry.Policy, attempts int, delay time.Duration, fn attempt) error {
+func runByHand(ctx context.Context, p retry.Policy, attempts int, fn attempt) error {
 	began := time.Since(epoch)
 	if p.Disabled || ctx.Err() != nil {
 		return ctx.Err()
@@ -97,35 +97,19 @@ func runByHand(ctx context.Context, p retry.Policy, attempts int, delay time.Dur
 	if err == nil {
 		return nil
 	}
-	return retryByHand(ctx, attempts, delay, began, err, fn)
+	return retryByHand(ctx, attempts, began, err, fn)
 }
 
 //go:noinline
-func retryByHand(ctx context.Context, attempts int, delay, began time.Duration, err error, fn attempt) error {
-	r := newHandRecord(delay)
-	var timer *time.Timer
+func retryByHand(ctx context.Context, attempts int, began time.Duration, err error, fn attempt) error {
+	r := newHandRecord()
 	for number, start := 1, began; ; number++ {
 		ended := time.Since(epoch)
 		_, terminal := errors.AsType[*handMark](err)
 		terminal = terminal || errors.Is(err, context.Canceled)
-		r.note(number, attempts, handFailure{start: start - began, duration: ended - start, delay: delay, err: err})
-		if number == attempts || terminal {
-			return r.failed(number, began, ended)
-		}
-		if delay > 0 {
-			if timer == nil {
-				timer = time.NewTimer(delay)
-			} else {
-				timer.Reset(delay)
-			}
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-			}
-			ended = time.Since(epoch)
-		}
-		if ctx.Err() != nil {
-			return r.failed(number, began, ended)
+		r.note(number, attempts, handFailure{start: start - began, duration: ended - start, err: err})
+		if number == attempts || terminal || ctx.Err() != nil {
+			return handError(began, ended, r.failures[:min(number, 3)], r.others)
 		}
 		start = ended
 		if err = fn(r.context(ctx, number+1, attempts)); err == nil {
@@ -148,73 +132,54 @@ type handNumber struct {
 	number int
 }
 
-// handRecord has room for one failure, if retries wait, and for three with the contexts of their retries otherwise.
+// handRecord has room for three failures with the contexts of their retries.
 type handRecord struct {
-	first  handFailure
-	more   *handRetries
-	others []handFailure
-}
-
-type handRetries struct {
-	failures [2]handFailure
+	failures [3]handFailure
 	contexts [3]handNumber
+	others   []handFailure
 	later    []handNumber
 }
 
 //go:noinline
-func newHandRecord(delay time.Duration) *handRecord {
-	if delay > 0 {
-		return new(handRecord)
-	}
-	both := new(struct {
-		handRecord
-		handRetries
-	})
-	both.more = &both.handRetries
-	return &both.handRecord
-}
+func newHandRecord() *handRecord { return new(handRecord) }
 
 func (r *handRecord) note(number, attempts int, f handFailure) {
-	switch {
-	case number == 1:
-		r.first = f
-	case number <= 3:
-		r.more.failures[number-2] = f
-	default:
-		if r.others == nil {
-			r.others = make([]handFailure, 0, attempts-3)
-		}
-		r.others = append(r.others, f)
+	if number <= 3 {
+		r.failures[number-1] = f
+		return
 	}
+	if r.others == nil {
+		r.others = make([]handFailure, 0, attempts-3)
+	}
+	r.others = append(r.others, f)
 }
 
 func (r *handRecord) context(ctx context.Context, number, attempts int) context.Context {
-	if r.more == nil {
-		r.more = new(handRetries)
-	}
 	if number <= 4 {
-		c := &r.more.contexts[number-2]
+		c := &r.contexts[number-2]
 		c.Context, c.number = ctx, number
 		return c
 	}
-	if r.more.later == nil {
-		r.more.later = make([]handNumber, attempts-4)
+	if r.later == nil {
+		r.later = make([]handNumber, attempts-4)
 	}
-	c := &r.more.later[number-5]
+	c := &r.later[number-5]
 	c.Context, c.number = ctx, number
 	return c
 }
 
-func (r *handRecord) failed(made int, began, ended time.Duration) error {
+// handError has the history of the failures.
+func handError(began, ended time.Duration, failures, others []handFailure) error {
+	made := len(failures) + len(others)
 	e := &retry.Error{Outcome: retry.Outcome{Attempts: made, Elapsed: ended - began, History: make([]retry.Attempt, made)}}
 	now := time.Now()
 	start := now.Add(began - now.Sub(epoch))
 	for i := range e.History {
-		f := &r.first
-		if i > 2 {
-			f = &r.others[i-3]
-		} else if i > 0 {
-			f = &r.more.failures[i-1]
+		var f *handFailure
+		if i < len(failures) {
+			f = &failures[i]
+		} else {
+			f = &others[i-len(failures)]
 		}
 		e.History[i] = retry.Attempt{Number: i + 1, Start: start.Add(f.start), Duration: f.duration, Err: f.err, Delay: f.delay}
 	}

@@ -44,15 +44,17 @@ var handWaiter = loop{"bare-run", func(ctx context.Context, c config, fn attempt
 func waitByHand(ctx context.Context, p retry.Policy, delay time.Duration, fn attempt) error {
 	began := time.Since(epoch)
 	err := fn(ctx)
-	r := newHandRecord(delay)
-	r.note(1, p.MaxAttempts, handFailure{duration: time.Since(epoch) - began, delay: delay, err: err})
+	record := newHandRecordOfOne(handFailure{duration: time.Since(epoch) - began, delay: delay, err: err})
 	timer := time.NewTimer(delay)
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	return r.failed(1, began, time.Since(epoch))
+	return handError(began, time.Since(epoch), record, nil)
 }
+
+//go:noinline
+func newHandRecordOfOne(f handFailure) []handFailure { return []handFailure{f} }
 
 // waiters are those that wait, in the fastest form of each library.
 func waiters() []loop {
