@@ -45,9 +45,13 @@ var (
 	// retryingHTTP are the clients that retry.
 	retryingHTTP = []httpClient{
 		{"retryhttp", retryHTTP},
-		{"rehttp", reHTTP},
+		{"rehttp", func(base http.RoundTripper, attemptTimeout time.Duration) sender {
+			return (&http.Client{Transport: newReHTTP(base, attemptTimeout)}).Do
+		}},
 		{"go-retryablehttp", retryableOwnHTTP},
-		{"go-retryablehttp-usual", retryableHTTP},
+		{"go-retryablehttp-usual", func(base http.RoundTripper, attemptTimeout time.Duration) sender {
+			return newRetryable(base, attemptTimeout).StandardClient().Do
+		}},
 		{"failsafehttp", failsafeHTTP},
 	}
 )
@@ -142,10 +146,6 @@ func retryHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
 	}}).Do
 }
 
-func reHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
-	return (&http.Client{Transport: newReHTTP(base, attemptTimeout)}).Do
-}
-
 func newReHTTP(base http.RoundTripper, attemptTimeout time.Duration) *rehttp.Transport {
 	transport := rehttp.NewTransport(base, rehttp.RetryAll(
 		rehttp.RetryMaxRetries(httpAttempts-1),
@@ -193,10 +193,6 @@ type recordedRun struct {
 	began  time.Duration
 	number int // of the attempt under way
 	record *handRecord
-}
-
-func retryableHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
-	return newRetryable(base, attemptTimeout).StandardClient().Do
 }
 
 // retryableOwnHTTP is for requests without a body.

@@ -41,7 +41,7 @@ var handWaiter = loop{"bare-run", func(ctx context.Context, c config, fn attempt
 }}
 
 //go:noinline
-func waitByHand(ctx context.Context, p retry.Policy, delay time.Duration, fn attempt) error {
+func waitByHand(ctx context.Context, _ retry.Policy, delay time.Duration, fn attempt) error {
 	began := time.Since(epoch)
 	err := fn(ctx)
 	record := newHandRecordOfOne(handFailure{duration: time.Since(epoch) - began, delay: delay, err: err})

@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		results, err = os.ReadFile(*from)
 	} else {
 		var all bytes.Buffer
-		failed = measure(ctx, module, options{*rounds, *benchtime, pattern}, io.MultiWriter(&all, stdout), os.Stderr)
+		failed = measure(ctx, module, pattern, *rounds, *benchtime, io.MultiWriter(&all, stdout))
 		results, err = all.Bytes(), ctx.Err()
 	}
 	if err != nil {

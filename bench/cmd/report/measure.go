@@ -16,20 +16,16 @@ import (
 	"time"
 )
 
-type options struct {
-	rounds    int
-	benchtime string
-	pattern   *regexp.Regexp // of benchmarks
-}
-
 const onceRounds = 6 // of scenarios with Once: the fewest from which the median has a confidence interval of 95 %
 
-// measure builds the benchmarks of the module and runs those of the scenarios. It writes their results to w as they
-// come. In each round every contender of a scenario runs once, in a process of its own and in an order that is drawn
-// for the round, so that what slows the machine for a while slows all of them.
+// measure builds the benchmarks of the module and runs those of the scenarios that match. It writes their results to w
+// as they come. In each round every contender of a scenario runs once, in a process of its own and in an order that is
+// drawn for the round, so that what slows the machine for a while slows all of them.
 //
 // If a contender fails, the others are measured nevertheless.
-func measure(ctx context.Context, module string, o options, w, progress io.Writer) (failed error) {
+func measure(
+	ctx context.Context, module string, only *regexp.Regexp, rounds int, benchtime string, w io.Writer,
+) (failed error) {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return err
@@ -41,18 +37,18 @@ func measure(ctx context.Context, module string, o options, w, progress io.Write
 	}
 	cores := min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
 	_, err = fmt.Fprintf(w, "cores: %d\ngo: %s\ndate: %s\nrounds: %d\nbenchtime: %s\n",
-		cores, runtime.Version(), time.Now().Format(time.DateOnly), o.rounds, o.benchtime)
+		cores, runtime.Version(), time.Now().Format(time.DateOnly), rounds, benchtime)
 	if err != nil {
 		return err
 	}
 	for i, s := range scenarios {
-		if !o.pattern.MatchString(s.Bench) || i > 0 && s.Bench == scenarios[i-1].Bench {
+		if !only.MatchString(s.Bench) || i > 0 && s.Bench == scenarios[i-1].Bench {
 			continue
 		}
-		fmt.Fprintf(progress, "%s %d/%d %s\n", time.Now().Format(time.TimeOnly), i+1, len(scenarios), s.Bench)
+		fmt.Fprintf(os.Stderr, "%s %d/%d %s\n", time.Now().Format(time.TimeOnly), i+1, len(scenarios), s.Bench)
 		contenders, err := b.contenders(ctx, s.Bench)
 		failed = errors.Join(failed, err) // the scenario is left out
-		rounds, benchtime := o.rounds, o.benchtime
+		rounds, benchtime := rounds, benchtime
 		if s.Once {
 			rounds, benchtime = min(rounds, onceRounds), "1x"
 		}
