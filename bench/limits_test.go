@@ -155,15 +155,13 @@ func (r *handRecord) note(number, attempts int, f handFailure) {
 }
 
 func (r *handRecord) context(ctx context.Context, number, attempts int) context.Context {
-	if number <= 4 {
-		c := &r.contexts[number-2]
-		c.Context, c.number = ctx, number
-		return c
-	}
-	if r.later == nil {
+	if number > 4 && r.later == nil {
 		r.later = make([]handNumber, attempts-4)
 	}
-	c := &r.later[number-5]
+	c := &r.contexts[min(number-2, 2)]
+	if number > 4 {
+		c = &r.later[number-5]
+	}
 	c.Context, c.number = ctx, number
 	return c
 }

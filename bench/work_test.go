@@ -59,14 +59,9 @@ func TestEveryLoopMakesExactlyTheAttemptsAndWaitsOfItsConfig(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			forEachLoop(t, loops(), func(t *testing.T, ctx context.Context, l loop) {
-				script := []retrytest.Step{{Err: errFlaky, Times: row.failures}, {}}
-				switch row.failures {
-				case 0:
-					script = script[1:]
-				case 10:
-					script = script[:1]
-				}
-				fn := retrytest.Script(t, append(script, script...)) // of two calls: a loop must not remember the first
+				script := append(slices.Repeat([]retrytest.Step{{Err: errFlaky}}, row.failures), retrytest.Step{})
+				script = script[:min(row.failures+1, 10)]
+				fn := retrytest.Script(t, slices.Repeat(script, 2)) // of two calls: a loop must not remember the first
 				call := l.make(ctx, configured(10, row.delay, 0), fn)
 				for range 2 {
 					start := time.Now()

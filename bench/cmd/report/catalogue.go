@@ -1,5 +1,7 @@
 package main
 
+import "slices"
+
 // scenario is a benchmark and how its results are read. A contender whose name begins with "retry" is ours, one with
 // "bare-" is a limit, and any other is a peer.
 type scenario struct {
@@ -18,15 +20,12 @@ type scenario struct {
 
 // cores returns the numbers of cores on which s is measured, and those that a machine lacks.
 func (s scenario) cores(machine int) (measured, lacking []int) {
-	for _, k := range []int{1, 2, 4} {
-		switch {
-		case k <= machine && (k == 1 || s.Shared):
-			measured = append(measured, k)
-		case s.Shared:
-			lacking = append(lacking, k)
-		}
+	wanted := []int{1}
+	if s.Shared {
+		wanted = []int{1, 2, 4}
 	}
-	return measured, lacking
+	n, _ := slices.BinarySearch(wanted, machine+1)
+	return wanted[:n], wanted[n:]
 }
 
 // target is a bound on ours: Factor times Against on every number of cores, or Against plus Plus in allocations.

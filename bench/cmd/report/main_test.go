@@ -87,8 +87,8 @@ func TestTargetsAreJudgedOnTheWorstNumberOfCores(t *testing.T) {
 }
 
 func TestATargetThatIsMissedByLessThanTheNoiseIsNotRed(t *testing.T) {
-	require.Contains(t, rendered(t, twoRounds), "| First try | near a loop written by hand | 1.20 × bare-loop | 2.00 | within the noise |\n",
-		"two rounds say nothing")
+	const missed = "| First try | near a loop written by hand | 1.20 × bare-loop | 2.00 | within the noise |\n"
+	require.Contains(t, rendered(t, twoRounds), missed, "two rounds say nothing")
 }
 
 func TestFloorIsNamedWithTheTimeOfAReading(t *testing.T) {
@@ -105,17 +105,15 @@ func TestWhatIsNoResultIsRefused(t *testing.T) {
 // TestCatalogueIsTheBenchmarks runs every benchmark once, as a run begins.
 func TestCatalogueIsTheBenchmarks(t *testing.T) {
 	binary := binary(filepath.Join(t.TempDir(), "bench.test"))
-	text, err := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", string(binary), "../..").CombinedOutput()
-	require.NoError(t, err, string(text))
+	_, err := goCommand(t.Context(), "../..", "test", "-c", "-o", string(binary), ".")
+	require.NoError(t, err)
 	listed, err := exec.CommandContext(t.Context(), string(binary), "-test.list", "^Benchmark").Output()
 	require.NoError(t, err)
 	var benchmarks []string
 	for _, s := range scenarios {
-		if name := "Benchmark" + s.Bench; !slices.Contains(benchmarks, name) {
-			benchmarks = append(benchmarks, name)
-		}
+		benchmarks = append(benchmarks, "Benchmark"+s.Bench)
 	}
-	require.ElementsMatch(t, strings.Fields(string(listed)), benchmarks)
+	require.ElementsMatch(t, strings.Fields(string(listed)), slices.Compact(benchmarks))
 
 	all, err := binary.run(t.Context(), ".", "1x", []int{1}, "-test.short")
 	require.NoError(t, err)
