@@ -31,12 +31,12 @@ type exchange struct {
 }
 
 func (e exchange) contenders() []contender {
-	clients := append([]httpClient{bareHTTP}, retryingHTTP...)
+	others := []httpClient{{"bare-client", bareHTTP}}
 	if e.failures > 0 {
-		clients = append([]httpClient{recordingHTTP, handHTTP, recordedHTTP}, retryingHTTP...)
+		others = []httpClient{{"bare-run", recordingHTTP}, {"bare-loop", loopHTTP}, {"rehttp-recorded", recordedReHTTP}}
 	}
 	var all []contender
-	for _, c := range clients {
+	for _, c := range append(others, retryingHTTP...) {
 		all = append(all, contender{c.name, e.loop(c)})
 	}
 	return all

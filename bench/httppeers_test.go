@@ -29,38 +29,30 @@ type httpClient struct {
 	make func(base http.RoundTripper, attemptTimeout time.Duration) sender
 }
 
-var (
-	// bareHTTP does not retry. Its timeout is http.Client.Timeout.
-	bareHTTP = httpClient{"bare-client", func(base http.RoundTripper, attemptTimeout time.Duration) sender {
-		return (&http.Client{Transport: base, Timeout: attemptTimeout}).Do
-	}}
-	// handHTTP is http.Client in the shortest loop that does the work.
-	handHTTP = httpClient{"bare-loop", loopHTTP}
-	// recordingHTTP is what a Transport promises, written by hand for one policy.
-	recordingHTTP = httpClient{"bare-run", func(base http.RoundTripper, _ time.Duration) sender {
-		return (&http.Client{Transport: recorder{base}}).Do
-	}}
-	// recordedHTTP is a peer that promises the same, as far as its hooks allow.
-	recordedHTTP = httpClient{"rehttp-recorded", recordedReHTTP}
-	// retryingHTTP are the clients that retry.
-	retryingHTTP = []httpClient{
-		{"retryhttp", retryHTTP},
-		{"rehttp", func(base http.RoundTripper, attemptTimeout time.Duration) sender {
-			return (&http.Client{Transport: newReHTTP(base, attemptTimeout)}).Do
-		}},
-		{"go-retryablehttp", retryableOwnHTTP},
-		{"go-retryablehttp-usual", func(base http.RoundTripper, attemptTimeout time.Duration) sender {
-			return newRetryable(base, attemptTimeout).StandardClient().Do
-		}},
-		{"failsafehttp", failsafeHTTP},
-	}
-)
+// retryingHTTP are the clients that retry.
+var retryingHTTP = []httpClient{
+	{"retryhttp", retryHTTP},
+	{"rehttp", func(base http.RoundTripper, attemptTimeout time.Duration) sender {
+		return (&http.Client{Transport: newReHTTP(base, attemptTimeout)}).Do
+	}},
+	{"go-retryablehttp", retryableOwnHTTP},
+	{"go-retryablehttp-usual", func(base http.RoundTripper, attemptTimeout time.Duration) sender {
+		return newRetryable(base, attemptTimeout).StandardClient().Do
+	}},
+	{"failsafehttp", failsafeHTTP},
+}
 
+// bareHTTP does not retry. Its timeout is http.Client.Timeout.
+func bareHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
+	return (&http.Client{Transport: base, Timeout: attemptTimeout}).Do
+}
+
+// loopHTTP is http.Client in the shortest loop that does the work.
 func loopHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
-	client := &http.Client{Transport: base, Timeout: attemptTimeout}
+	send := bareHTTP(base, attemptTimeout)
 	return func(req *http.Request) (resp *http.Response, err error) {
 		for n := 1; ; n++ {
-			resp, err = client.Do(req)
+			resp, err = send(req)
 			if n == httpAttempts || err == nil && resp.StatusCode < 500 {
 				return resp, err
 			}
@@ -69,8 +61,13 @@ func loopHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
 	}
 }
 
-// recorder keeps a row for each failure, with the status and some of the header, and gives each retry a request of its
-// own, whose context has the number of the attempt.
+// recordingHTTP has no timeout of an attempt.
+func recordingHTTP(base http.RoundTripper, _ time.Duration) sender {
+	return (&http.Client{Transport: recorder{base}}).Do
+}
+
+// recorder is what a Transport promises, written by hand for one policy: it keeps a row for each failure, with the status
+// and some of the header, and gives each retry a request of its own, whose context has the number of the attempt.
 type recorder struct{ base http.RoundTripper }
 
 func (h recorder) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -156,8 +153,8 @@ func newReHTTP(base http.RoundTripper, attemptTimeout time.Duration) *rehttp.Tra
 }
 
 // recordedReHTTP is rehttp with what a Transport keeps of a run: around it what makes the record, below it what fills it
-// and gives each retry a request of its own, whose context has the number of the attempt.
-func recordedReHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender {
+// and gives each retry a request of its own, whose context has the number of the attempt. It has no timeout of an attempt.
+func recordedReHTTP(base http.RoundTripper, _ time.Duration) sender {
 	below := roundTripper(func(req *http.Request) (*http.Response, error) {
 		run := req.Context().(*recordedRun)
 		start := time.Since(epoch)
@@ -171,7 +168,7 @@ func recordedReHTTP(base http.RoundTripper, attemptTimeout time.Duration) sender
 		}
 		return resp, err
 	})
-	retrying := newReHTTP(below, attemptTimeout)
+	retrying := newReHTTP(below, 0)
 	return (&http.Client{Transport: roundTripper(func(req *http.Request) (*http.Response, error) {
 		run := &recordedRun{Context: req.Context(), req: req, began: time.Since(epoch), record: newHandRecord()}
 		resp, err := retrying.RoundTrip(req.WithContext(run))

@@ -275,7 +275,7 @@ func TestDrawnDelaysSpread(t *testing.T) {
 
 // TestHTTPClientsRetry keeps a client that is set up wrongly out of the table.
 func TestHTTPClientsRetry(t *testing.T) {
-	for _, c := range append([]httpClient{handHTTP}, retryingHTTP...) {
+	for _, c := range append([]httpClient{{"bare-loop", loopHTTP}}, retryingHTTP...) {
 		for _, timeout := range []time.Duration{0, time.Minute} {
 			t.Run(c.name+" with attempt timeout "+timeout.String(), func(t *testing.T) {
 				server := &inMemory{failures: httpAttempts - 1, body: smallBody}
@@ -319,7 +319,7 @@ func TestWaitersAreMeasured(t *testing.T) {
 
 // TestRetainedBytesSeesWhatIsKept shows that the errors that a run keeps are counted, and those that it drops are not.
 func TestRetainedBytesSeesWhatIsKept(t *testing.T) {
-	const failures, bytesPerError = 20_000, 16 // an errorString
+	const failures, bytesPerError = 100_000, 16 // an errorString
 	keepsAll := []string{"avast-v4", "avast-v4-usual", "avast-v5-usual"}
 	for _, l := range endless() {
 		kept := retainedBytes(l, failures)
