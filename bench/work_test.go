@@ -129,6 +129,7 @@ func scenarios(tb testing.TB) map[string][]contender {
 		"ThreeFailures": threeFailures(), "ThreeWaits": threeWaits(), "TenFailures": tenFailures(),
 		"BudgetSuccess": budgetSuccess(), "BudgetRetry": budgetRetry(), "BudgetRefusal": budgetRefusal(),
 		"HTTP200": exchange{}.contenders(), "HTTP200Body": exchange{body: smallBody}.contenders(),
+		"HTTP200Put":         exchange{put: true}.contenders(),
 		"HTTP200Timeout":     exchange{timeout: time.Minute}.contenders(),
 		"HTTP200BodyTimeout": exchange{timeout: time.Minute, body: smallBody}.contenders(),
 		"HTTP503503200":      exchange{failures: 2}.contenders(),
@@ -195,6 +196,7 @@ func TestAllocations(t *testing.T) {
 		{"BudgetRefusal", "retry", 0, ""},
 		{"HTTP200", "retryhttp", 0, "bare-client"},
 		{"HTTP200Body", "retryhttp", 0, "bare-client"},
+		{"HTTP200Put", "retryhttp", 1, "bare-client"},
 		{"HTTP200Timeout", "retryhttp", -1, "rehttp"},
 		{"HTTP200BodyTimeout", "retryhttp", -1, "rehttp"},
 		{"HTTP503503200", "retryhttp", -1, "rehttp"},
@@ -279,13 +281,13 @@ func TestHTTPClientsRetry(t *testing.T) {
 		for _, timeout := range []time.Duration{0, time.Minute} {
 			t.Run(c.name+" with attempt timeout "+timeout.String(), func(t *testing.T) {
 				server := &inMemory{failures: httpAttempts - 1, body: smallBody}
-				require.NoError(t, get(c.make(server, timeout), newGet(), len(smallBody)))
+				require.NoError(t, get(c.make(server, timeout), exchange{}.request(), len(smallBody)))
 				require.Equal(t, httpAttempts, server.hits)
 			})
 		}
 		t.Run(c.name+" gives up", func(t *testing.T) {
 			server := &inMemory{failures: httpAttempts}
-			require.Error(t, get(c.make(server, 0), newGet(), 0))
+			require.Error(t, get(c.make(server, 0), exchange{}.request(), 0))
 			require.Equal(t, httpAttempts, server.hits)
 		})
 		t.Run(c.name+" ends an attempt that hangs", func(t *testing.T) {
@@ -298,7 +300,7 @@ func TestHTTPClientsRetry(t *testing.T) {
 					}
 					return response(req, http.StatusOK, nil), nil
 				})
-				require.NoError(t, get(c.make(hangOnce, time.Minute), newGet().WithContext(t.Context()), 0))
+				require.NoError(t, get(c.make(hangOnce, time.Minute), exchange{}.request().WithContext(t.Context()), 0))
 				require.Equal(t, 2, hits)
 				require.Equal(t, time.Minute, time.Since(start))
 			})

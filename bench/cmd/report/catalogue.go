@@ -207,6 +207,10 @@ var scenarios = []scenario{
 		About: "A GET over a round tripper in memory: what is left is the clients' own work.", Targets: http200,
 	},
 	{Bench: "HTTP200Body", Title: "HTTP 200 with a body", About: "The response has 512 bytes.", Targets: http200},
+	{
+		Bench: "HTTP200Put", Title: "HTTP 200 for a PUT", About: "The request has a body of 512 bytes, and is made anew each time.",
+		Targets: http200,
+	},
 	{Bench: "HTTP200Timeout", Title: "HTTP 200, attempt timeout", Targets: httpTimeout},
 	{Bench: "HTTP200BodyTimeout", Title: "HTTP 200 with a body, attempt timeout", Targets: httpTimeout},
 	{
