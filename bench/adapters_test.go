@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
@@ -45,6 +46,7 @@ func sqlTx(tb testing.TB, statement string) []contender {
 	bare, ours := openSQLite(tb), openSQLite(tb)
 	return []contender{
 		{"bare-tx", repeated(func() error {
+			defer runtime.Gosched() // a transaction leaves a goroutine, which ends in time to be used again
 			tx, err := bare.BeginTx(serving, nil)
 			if err != nil {
 				return err
@@ -57,6 +59,7 @@ func sqlTx(tb testing.TB, statement string) []contender {
 			return tx.Commit()
 		})},
 		{"retrysql", repeated(func() error {
+			defer runtime.Gosched()
 			return retrysql.Tx(serving, ours, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				if statement == "" {
 					return nil
