@@ -222,7 +222,7 @@ var scenarios = []scenario{
 		},
 		Targets: []target{
 			atMost(1, "rehttp-recorded", "as fast as rehttp with the same record"),
-			atMost(1, "rehttp", "as fast as rehttp"), allocations("rehttp", 0),
+			atMost(1, "rehttp", "as fast as rehttp, which keeps none"), allocations("rehttp", 0),
 		},
 	},
 	{

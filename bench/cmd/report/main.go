@@ -37,8 +37,8 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		from      = flags.String("from", "", "read the results from `file`, and measure nothing")
 		output    = flags.String("o", "", "`file` to write; by default RESULTS.md in the module's folder")
 		only      = flags.String("run", "", "only the benchmarks whose name matches `regexp`")
-		rounds    = flags.Int("rounds", 15, "how often each contender is measured")
-		benchtime = flags.String("benchtime", "20ms", "about how long a contender runs in a round")
+		rounds    = flags.Int("rounds", 11, "how often each contender is measured")
+		benchtime = flags.String("benchtime", "60ms", "about how long a contender runs in a round")
 	)
 	if err := flags.Parse(args); err != nil {
 		return err
