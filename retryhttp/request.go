@@ -10,7 +10,7 @@ import (
 
 // RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is the
 // same. net/http itself refuses some of these requests once for each attempt, and rewrites and sends one whose Host has
-// a line break in it. A bad byte in Request.Header is left to net/http to find, so a Base of one's own must refuse it.
+// a line break in it. A bad byte in Request.Header is left to net/http to find: a Base without net/http must refuse it.
 // Reason, Field and Rule are never empty.
 type RequestError struct {
 	Reason Reason // BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader or BadTrailer
