@@ -230,16 +230,25 @@ func sums(c contender) []time.Duration {
 func TestContendersAgreeOnDelays(t *testing.T) {
 	for name, row := range map[string]struct {
 		contenders []contender
-		third      time.Duration // the sum of the first three
+		third      time.Duration                     // the sum of the first three
+		grow       func(time.Duration) time.Duration // from a delay to the next, if that is exact
 	}{
-		"factor 2":   {delay(), 35 * time.Second},
-		"factor 3":   {delayFactor(3), 65 * time.Second},
-		"factor 3/2": {delayFactor(1.5), 23_750 * time.Millisecond},
-		"linear":     {delayLinear(), 30 * time.Second},
-		"given":      {delayGiven(), 10_500 * time.Millisecond},
+		"factor 2":   {delay(), 35 * time.Second, func(d time.Duration) time.Duration { return d + d }},
+		"factor 3":   {delayFactor(3), 65 * time.Second, func(d time.Duration) time.Duration { return d + d + d }},
+		"factor 3/2": {delayFactor(1.5), 23_750 * time.Millisecond, nil},
+		"linear":     {delayLinear(), 30 * time.Second, func(d time.Duration) time.Duration { return d + firstDelay }},
+		"given":      {delayGiven(), 10_500 * time.Millisecond, nil},
 	} {
 		want := sums(row.contenders[0])
 		require.Equal(t, row.third, want[2], name)
+		var sum, delay time.Duration
+		for i := 0; row.grow != nil && i < len(want); i++ {
+			if delay = min(row.grow(delay), longestDelay); i%delaysInTurn == 0 {
+				delay = firstDelay
+			}
+			sum += delay
+			require.Equal(t, sum, want[i], "%s, attempt %d", name, i+1)
+		}
 		for _, c := range row.contenders {
 			t.Run(name+"/"+c.name, func(t *testing.T) { require.Equal(t, want, sums(c)) })
 		}

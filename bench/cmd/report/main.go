@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -44,8 +45,15 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	pattern, err := regexp.Compile(*only)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case *rounds < 1:
+		return fmt.Errorf("-rounds %d is below 1", *rounds)
+	case !slices.ContainsFunc(scenarios, func(s scenario) bool { return pattern.MatchString(s.Bench) }):
+		return fmt.Errorf("no benchmark matches -run %q", *only)
 	}
 	module, err := goCommand(ctx, ".", "list", "-f", "{{.Module.Dir}}", "github.com/retrygo/retry/bench")
 	if err != nil {

@@ -150,7 +150,12 @@ func TestRunMeasuresRendersAndReadsItsOwnResults(t *testing.T) {
 	require.Equal(t, string(written), string(rewritten))
 }
 
-func TestWrongFlagsAreRefused(t *testing.T) {
-	require.Error(t, run(t.Context(), []string{"-run", "("}, io.Discard))
+func TestWrongFlagsAreRefusedBeforeMeasuring(t *testing.T) {
+	for want, args := range map[string][]string{
+		"-rounds 0 is below 1": {"-rounds", "0"}, "missing closing )": {"-run", "("},
+		`no benchmark matches -run "none such"`: {"-run", "none such"}, `unexpected argument "more"`: {"more"},
+	} {
+		require.ErrorContains(t, run(t.Context(), args, io.Discard), want)
+	}
 	require.ErrorIs(t, run(t.Context(), []string{"-h"}, io.Discard), flag.ErrHelp)
 }
