@@ -251,8 +251,8 @@ func (e *CodeError) Error() string {
 
 // FromPolicy returns the Spec of a valid policy. The Spec's Policy method returns the same policy, with nil for an
 // empty list of Delays. If p has parts that are code, the Spec omits them, and the error is a *CodeError that lists
-// them. If p does not validate, or its Name has control
-// characters or is not UTF-8, the Spec is zero and the error names the fields.
+// them. If p does not validate, or its Name has control characters or is not UTF-8, the Spec is zero and the error
+// names the fields.
 func FromPolicy(p retry.Policy) (Spec, error) {
 	bad := inKeys("", p.Validate())
 	checkName(&bad, "", p.Name)

@@ -151,8 +151,8 @@ func (e *AttemptError) Error() string {
 	return text
 }
 
-// Unwrap returns Err with what has been decided about it as a mark, such as retry.Permanent. For a response it returns an
-// error that carries its hint (see retry.After) and the mark, if there is one of these.
+// Unwrap returns Err with what has been decided about it as a mark, such as retry.Permanent. For a response it returns
+// an error that carries its hint (see retry.After) and the mark, if there is one of these.
 func (e *AttemptError) Unwrap() error {
 	switch {
 	case e == nil:

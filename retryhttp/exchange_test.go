@@ -576,7 +576,8 @@ func TestARequestThatCouldInjectIsRefusedUnsent(t *testing.T) {
 	})
 }
 
-// FuzzRefusal sends whatever passes our check and that of http.Transport through net/http's own writer, and reads back what was asked for.
+// FuzzRefusal sends whatever passes our check and that of http.Transport through net/http's own writer, and reads back
+// what was asked for.
 func FuzzRefusal(f *testing.F) {
 	f.Add("GET", "service.example", "", "/path", "a=1", "", "X-Name", "value", "X-Sum", "1", false)
 	f.Add("POST", "service.example:80", "other.example", "/\r\n", "a b", "", "x-lower", "a\tb", "", "", true)

@@ -5,8 +5,8 @@
 // # Records
 //
 // There is one record for each retry, written before the wait, and one for the end of each run, unless the run ended at
-// the first attempt with a success or a terminal error, or was canceled before a retry was due. The last failed attempt is in the record of the end and does
-// not have one of its own.
+// the first attempt with a success or a terminal error, or was canceled before a retry was due. The last failed attempt
+// is in the record of the end and does not have one of its own.
 //
 //	what happened                   message                  level
 //	a retry is due after delay      retry: attempt failed    Options.Retry, Warn by default

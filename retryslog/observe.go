@@ -44,8 +44,6 @@ type Options struct {
 	// length of the whole, as in "... (5000 bytes)". Zero means 1024. Unlimited (and any negative number) means no
 	// limit.
 	MaxErrorText int
-
-	early slog.Leveler // of runs that were canceled before a retry was due
 }
 
 // Observe returns an observer for Policy.Observe that writes to logger. Any number of policies can share it, including
@@ -58,8 +56,6 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 	o.Retry = either(o.Retry, slog.LevelWarn)
 	o.Failure = either(o.Failure, slog.LevelError)
 	o.Terminal = either(o.Terminal, nil)
-	o.early = either(o.Canceled, nil)
-	o.Canceled = either(o.Canceled, o.Retry)
 	o.Recovery = either(o.Recovery, slog.LevelDebug)
 	o.FirstTry = either(o.FirstTry, nil)
 	if o.MaxErrorText == 0 {
@@ -74,7 +70,8 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 			to = slog.Default()
 		}
 		message, leveler := o.kind(ctx, &e)
-		if (message == notRetried || message == canceled && leveler == nil) && to.Enabled(ctx, o.Failure.Level()) && ambiguous(e.Err) {
+		unlogged := message == notRetried || message == canceled && leveler == nil
+		if unlogged && to.Enabled(ctx, o.Failure.Level()) && ambiguous(e.Err) {
 			message, leveler = gaveUp, o.Failure
 		}
 		if leveler == nil {
@@ -104,9 +101,9 @@ func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Levele
 	case e.Outcome.Status == retry.Succeeded:
 		return "retry: succeeded", o.FirstTry
 	case e.Outcome.Status == retry.Canceled && e.Outcome.Attempts <= 1 && !retryWasDue(e.Outcome) && jobOf(ctx) == nil:
-		return canceled, o.early
+		return canceled, either(o.Canceled, nil)
 	case e.Outcome.Status == retry.Canceled:
-		return canceled, o.Canceled
+		return canceled, either(o.Canceled, o.Retry)
 	case e.Outcome.Reason == retry.TerminalError && e.Outcome.Attempts == 1 && jobOf(ctx) == nil:
 		return notRetried, o.Terminal
 	default:

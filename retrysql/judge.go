@@ -75,8 +75,7 @@ func Judge(phase Phase, err error) Verdict {
 }
 
 // Classify is a retry.Classifier for the errors of statements in a transaction. It returns the Class that Judge returns
-// at Statement. Do not use it outside a transaction: it returns Retryable for a write whose connection was
-// lost.
+// at Statement. Do not use it outside a transaction: it returns Retryable for a write whose connection was lost.
 func Classify(err error) retry.Class { return Judge(Statement, err).Class }
 
 // finding is what an error is, independent of the phase.

@@ -47,16 +47,16 @@ type Answer struct {
 
 func (a Answer) times() int { return a.Times }
 
-func (a Answer) check(bad *badFields) {
+func (a Answer) check(bad refuse) {
 	if a.Status != 0 && a.Status != http.StatusSwitchingProtocols && (a.Status < 200 || a.Status > 999) {
-		bad.add("Status", a.Status, "is neither 101 nor from 200 to 999")
+		bad("Status", a.Status, "is neither 101 nor from 200 to 999")
 	}
 	bad.negative("RetryAfter", a.RetryAfter)
 	bad.negative("RetryDate", a.RetryDate)
 	bad.negative("Wait", a.Wait)
 	bad.negative("Pause", a.Pause)
 	if a.Fault != "" && !slices.Contains(httpFaults, a.Fault) {
-		bad.add("Fault", strconv.Quote(string(a.Fault)), fmt.Sprintf("is not one of %q", httpFaults))
+		bad("Fault", strconv.Quote(string(a.Fault)), fmt.Sprintf("is not one of %q", httpFaults))
 	}
 }
 

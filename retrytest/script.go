@@ -115,7 +115,7 @@ func (s *Step) perform(ctx context.Context) (any, error) {
 
 func (s Step) times() int { return s.Times }
 
-func (s Step) check(bad *badFields) { bad.negative("Takes", s.Takes) }
+func (s Step) check(bad refuse) { bad.negative("Takes", s.Takes) }
 
 // sleep returns nil after d, or the context's error if the context ends earlier. If both happen at the same instant it
 // returns nil, so the result does not depend on the order of the timers.
@@ -139,37 +139,33 @@ func sleep(ctx context.Context, d time.Duration) error {
 // row is one row of a script.
 type row interface {
 	times() int
-	check(*badFields) // all but Times
+	check(refuse) // all but Times
 }
 
-// badFields are the fields of a row that break a rule: "Takes -7ns is negative".
-type badFields []string
+// refuse notes that a field of a row breaks a rule.
+type refuse func(field string, value any, rule string)
 
-func (bad *badFields) add(field string, value any, rule string) {
-	*bad = append(*bad, fmt.Sprintf("%s %v %s", field, value, rule))
-}
-
-func (bad *badFields) negative(field string, d time.Duration) {
+func (r refuse) negative(field string, d time.Duration) {
 	if d < 0 {
-		bad.add(field, compact(d), "is negative")
+		r(field, d, "is negative")
 	}
 }
 
 // checkRows ends the test if a row has a bad field. of is "" or " of the mix". times means that Times counts.
 func checkRows[R row](tb testing.TB, rows []R, of string, times bool) {
-	var all []string
+	var bad retry.FieldErrors
+	where := "retrytest: " + caller()
 	for i, r := range rows {
-		var bad badFields
+		refuse := func(field string, value any, rule string) {
+			bad.Add(where, fmt.Sprintf("row %d%s: %s", i+1, of, field), value, rule)
+		}
 		if times && r.times() < Forever {
-			bad.add("Times", r.times(), "is below -1, which is Forever")
+			refuse("Times", r.times(), "is below -1, which is Forever")
 		}
-		r.check(&bad)
-		for _, field := range bad {
-			all = append(all, fmt.Sprintf("row %d%s: %s", i+1, of, field))
-		}
+		r.check(refuse)
 	}
-	if all != nil {
-		tb.Fatalf("retrytest: %s: %s", caller(), strings.Join(all, "; "))
+	if bad != nil {
+		tb.Fatalf("%v", bad)
 	}
 }
 

@@ -58,11 +58,11 @@ type SQLFault struct {
 
 func (f SQLFault) times() int { return f.Times }
 
-func (f SQLFault) check(bad *badFields) {
+func (f SQLFault) check(bad refuse) {
 	if f.On != "" && !slices.Contains(ops, f.On) {
-		bad.add("On", strconv.Quote(string(f.On)), fmt.Sprintf("is not one of %q", ops))
+		bad("On", strconv.Quote(string(f.On)), fmt.Sprintf("is not one of %q", ops))
 	} else if f.Query != "" && f.On != "" && f.On != Exec && f.On != Query {
-		bad.add("Query", strconv.Quote(f.Query), fmt.Sprintf("does not go with On %q", f.On))
+		bad("Query", strconv.Quote(f.Query), fmt.Sprintf("does not go with On %q", f.On))
 	}
 	bad.negative("Takes", f.Takes)
 }
