@@ -57,6 +57,16 @@ func BenchmarkFirstTry(b *testing.B) {
 			_, _ = retry.DoValue(ctx, p, func(context.Context) (int, error) { return 1, nil })
 		}
 	})
+	b.Run("Attempts", func(b *testing.B) {
+		b.ReportAllocs()
+		var p retry.Policy
+		for b.Loop() {
+			var err error
+			for ctx := range retry.Attempts(ctx, p, &err) {
+				err = succeed(ctx)
+			}
+		}
+	})
 	b.Run("Do in parallel", func(b *testing.B) {
 		p := retry.Policy{Budget: full}
 		b.RunParallel(func(pb *testing.PB) {

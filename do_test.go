@@ -875,6 +875,12 @@ func TestAllocations(t *testing.T) {
 		{"first-try success of DoValue: 0", 0, func() {
 			_, _ = retry.DoValue(ctx, p, func(context.Context) (int, error) { return 1, nil })
 		}},
+		{"first-try success of a loop of Attempts: 0", 0, func() {
+			var err error
+			for ctx := range retry.Attempts(ctx, p, &err) {
+				err = succeed(ctx)
+			}
+		}},
 		{"an attempt timeout: what context.WithDeadline needs", bare, func() { _ = retry.Do(ctx, retry.Policy{AttemptTimeout: hour}, succeed) }},
 		{"three failures then success without waits: 1", 1, func() { _ = retry.Do(ctx, atOnce, failThree) }},
 		{"twenty more failures with a wait each: contexts by eights, no timer, and the history's growth", tenFailures + 3 + 2, func() {

@@ -1,0 +1,299 @@
+package retry_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+)
+
+// looping is Attempts in the form of shell.
+func looping(ctx context.Context, p retry.Policy, fn func(context.Context) error) (end retry.Decision, last error) {
+	observe := p.Observe
+	p.Observe = func(ctx context.Context, e retry.Event) {
+		end = e.Decision
+		observe(ctx, e)
+	}
+	var err error
+	for ctx := range retry.Attempts(ctx, p, &err) {
+		err = fn(ctx)
+	}
+	var failed *retry.Error
+	if errors.As(err, &failed) {
+		last = failed.Last
+	}
+	return end, last
+}
+
+func TestALoopOfAttemptsIsDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(42, 1))
+		endings := map[string]int{}
+		for i := range 10_000 {
+			s := anyScene(r)
+			want := s.play(doing)
+			require.Equal(t, want, s.play(looping), "scene %d: %+v %+v", i, s.policy, *s)
+			endings[want.end.String()]++
+		}
+		require.Greater(t, len(endings), 9, "every ending is among the scenes: %v", endings)
+	})
+}
+
+// watched returns p with an observer that appends the end of each run to ends, and the number of attempts made.
+func watched(p retry.Policy, ends *[]string) retry.Policy {
+	p.Observe = func(_ context.Context, e retry.Event) {
+		if e.Outcome != nil {
+			*ends = append(*ends, fmt.Sprint(e.Decision, " after ", e.Outcome.Attempts))
+		}
+	}
+	return p
+}
+
+func TestLeavingALoopOfAttempts(t *testing.T) {
+	never := errors.New("not to be seen")
+	for _, row := range []struct {
+		name   string
+		leave  func(ctx context.Context, p retry.Policy) error
+		want   error
+		end    string
+		tokens float64
+	}{
+		{"by break with an error", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				err = errFlaky
+				break
+			}
+			return err
+		}, errFlaky, "dead_letter (terminal_error) after 1", 2},
+		{"by break without one", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				break
+			}
+			return err
+		}, nil, "succeeded after 1", 2.5},
+		{"by return of an error through a named result", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				return errFlaky
+			}
+			return never
+		}, errFlaky, "dead_letter (terminal_error) after 1", 2},
+		{"by return of an error that the loop does not see", func(ctx context.Context, p retry.Policy) error {
+			var err error
+			for range retry.Attempts(ctx, p, &err) {
+				return errFlaky
+			}
+			return never
+		}, errFlaky, "succeeded after 1", 2.5},
+		{"by return in the second turn", func(ctx context.Context, p retry.Policy) (err error) {
+			for ctx := range retry.Attempts(ctx, p, &err) {
+				if err = errFlaky; retry.AttemptNumber(ctx) == 2 {
+					return errOutage
+				}
+			}
+			return never
+		}, errOutage, "dead_letter (terminal_error) after 2", 1},
+		{"by goto", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				err = errFlaky
+				goto out
+			}
+			err = never
+		out:
+			return err
+		}, errFlaky, "dead_letter (terminal_error) after 1", 2},
+		{"by continue of a loop around it", func(ctx context.Context, p retry.Policy) (err error) {
+		outer:
+			for i := range 2 {
+				for range retry.Attempts(ctx, p, &err) {
+					if err = errFlaky; i == 0 {
+						continue outer
+					}
+					err = nil
+				}
+			}
+			return err
+		}, nil, "dead_letter (terminal_error) after 1; succeeded after 1", 2.5},
+		{"with an error under Transient", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				err = retry.Transient(errFlaky)
+				break
+			}
+			return errors.Unwrap(err)
+		}, errFlaky, "dead_letter (terminal_error) after 1", 2},
+		{"under OneAttempt", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(retry.OneAttempt(ctx), p, &err) {
+				err = errFlaky
+				break
+			}
+			return err
+		}, errFlaky, "failed_no_retries (retries_disabled) after 1", 2},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			var ends []string
+			p := watched(everySecond(3), &ends)
+			p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: 2})
+			require.Equal(t, row.want, row.leave(t.Context(), p))
+			text := ""
+			for i, end := range ends {
+				if i > 0 {
+					text += "; "
+				}
+				text += end
+			}
+			require.Equal(t, row.end, text)
+			require.Equal(t, row.tokens, p.Budget.Tokens())
+		})
+	}
+}
+
+func TestATurnOfAttempts(t *testing.T) {
+	inBubble(t, "begins without an error and has its number and timeout", func(t *testing.T) {
+		p := everySecond(3)
+		p.AttemptTimeout = time.Minute
+		err := errOutage
+		var turns []string
+		for ctx := range retry.Attempts(t.Context(), p, &err) {
+			deadline, _ := ctx.Deadline()
+			turns = append(turns, fmt.Sprint(retry.AttemptNumber(ctx), " ", time.Until(deadline), " ", err))
+			err = errFlaky
+		}
+		require.Equal(t, []string{"1 1m0s <nil>", "2 1m0s <nil>", "3 1m0s <nil>"}, turns)
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, errFlaky, must[*retry.Error](t, err).Last)
+	})
+	inBubble(t, "that continues with an error is repeated, and one without ends the loop", func(t *testing.T) {
+		var err error
+		turns := 0
+		for range retry.Attempts(t.Context(), everySecond(5), &err) {
+			if turns++; turns < 3 {
+				err = errFlaky
+				continue
+			}
+		}
+		require.NoError(t, err)
+		require.Equal(t, 3, turns)
+	})
+	inBubble(t, "is not made for arguments that Do refuses", func(t *testing.T) {
+		for _, row := range []struct {
+			ctx  context.Context
+			p    retry.Policy
+			want string
+		}{
+			{nil, retry.Policy{}, "retry: Do.ctx <nil> is not a context"},
+			{t.Context(), retry.Policy{TTL: -1}, "retry: Policy.TTL -1ns is negative"},
+		} {
+			err := errOutage
+			for range retry.Attempts(row.ctx, row.p, &err) {
+				t.Fatal("a turn")
+			}
+			require.EqualError(t, err, row.want)
+		}
+	})
+	inBubble(t, "is not made for a caller that has gone", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var err error
+		for range retry.Attempts(ctx, retry.Policy{}, &err) {
+			t.Fatal("a turn")
+		}
+		require.ErrorIs(t, err, retry.CallerCanceled)
+	})
+	inBubble(t, "that panics pays back the token, and the panic passes through", func(t *testing.T) {
+		var ends []string
+		p := watched(everySecond(3), &ends)
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 2})
+		var err error
+		require.PanicsWithValue(t, "turn 2", func() {
+			for ctx := range retry.Attempts(t.Context(), p, &err) {
+				if err = errFlaky; retry.AttemptNumber(ctx) == 2 {
+					panic("turn 2")
+				}
+			}
+		})
+		require.Equal(t, 2.0, p.Budget.Tokens())
+		require.Empty(t, ends)
+	})
+	inBubble(t, "may end its goroutine", func(t *testing.T) {
+		p := everySecond(3)
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 2})
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			var err error
+			for ctx := range retry.Attempts(t.Context(), p, &err) {
+				if err = errFlaky; retry.AttemptNumber(ctx) == 2 {
+					runtime.Goexit()
+				}
+			}
+		}()
+		<-done
+		require.Equal(t, 2.0, p.Budget.Tokens())
+	})
+}
+
+func TestAttemptsTwice(t *testing.T) {
+	inBubble(t, "are two runs", func(t *testing.T) {
+		var ends []string
+		var err error
+		attempts := retry.Attempts(t.Context(), watched(everySecond(2), &ends), &err)
+		for range 2 {
+			for range attempts {
+				err = errFlaky
+			}
+			require.ErrorIs(t, err, retry.AttemptsExhausted)
+		}
+		require.Equal(t, []string{"dead_letter (attempts_exhausted) after 2", "dead_letter (attempts_exhausted) after 2"}, ends)
+	})
+	inBubble(t, "pulled are a run that waits between the calls of next", func(t *testing.T) {
+		start := time.Now()
+		var err error
+		next, stop := iter.Pull(retry.Attempts(t.Context(), everySecond(3), &err))
+		defer stop()
+		for n := 1; ; n++ {
+			ctx, ok := next()
+			if !ok {
+				break
+			}
+			require.Equal(t, n, retry.AttemptNumber(ctx))
+			err = errFlaky
+		}
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, 2*time.Second, time.Since(start))
+	})
+	t.Run("need a place for the error", func(t *testing.T) {
+		require.PanicsWithValue(t, "retry: Attempts.err <nil> is not a pointer to the error of the loop",
+			func() { retry.Attempts(t.Context(), retry.Policy{}, nil) })
+	})
+}
+
+func ExampleAttempts() {
+	stock := []int{0, 0, 7} // what the service answers, one after the other
+	read := func(ctx context.Context) (int, error) {
+		if n := stock[retry.AttemptNumber(ctx)-1]; n > 0 {
+			return n, nil
+		}
+		return 0, errors.New("not yet")
+	}
+
+	var n int
+	var err error
+	for ctx := range retry.Attempts(context.Background(), quick, &err) {
+		n, err = read(ctx)
+		fmt.Println(retry.AttemptNumber(ctx), n, err)
+	}
+	fmt.Println(n, err)
+	// Output:
+	// 1 0 not yet
+	// 2 0 not yet
+	// 3 7 <nil>
+	// 7 <nil>
+}
