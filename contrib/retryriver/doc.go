@@ -50,6 +50,10 @@
 // jobs; meanwhile writers of jobs wait, a few seconds for a hundred thousand jobs. Triggers on river_job keep it up to
 // date, no matter which program writes there. All its data is also in River's tables.
 //
+// On PostgreSQL the table and the function of the triggers belong to the owner of river_job, with whose rights the
+// triggers run. MigratePostgres needs a role that may act as that owner. A program that enqueues or works on jobs needs
+// the rights on River's tables and sequences; Admin, Store and cmd/retryjobs also need SELECT on retryjob_job.
+//
 // On SQLite most of the cost of the triggers is that the driver compiles them with each statement. A database of
 // OpenSQLite or NewSQLite compiles a statement once, which doubles the number of jobs per second, to more than River
 // alone achieves without that (BenchmarkOverhead). A program that opens the file in another way pays about 100 µs for

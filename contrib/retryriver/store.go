@@ -29,7 +29,7 @@ var (
 )
 
 // errNoTable is the ErrNotMigrated of a database that has River's tables but not ours.
-var errNoTable = fmt.Errorf("%w: table retryjob_job is missing (OpenSQLite, NewSQLite and MigratePostgres create it)", ErrNotMigrated)
+var errNoTable = fmt.Errorf("%w: table retryjob_job is missing or is of an older version (OpenSQLite, NewSQLite and MigratePostgres create it)", ErrNotMigrated)
 
 // likePassword matches the part of a path that an error must not show.
 var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/]`)

@@ -24,7 +24,7 @@ import (
 //
 // The version of this schema is in River's table of migrations, under its own line.
 const (
-	tableVersion = 1
+	tableVersion = 2
 	tableLine    = "retryjob"
 	longestText  = 255 // characters of an ID or a policy: a PostgreSQL index entry has at most 2,700 bytes
 )
@@ -83,11 +83,19 @@ func sqliteTriggers(d *dialect, schema string) (statements []string) {
 // postgresTriggers run once for a statement. Their function does not depend on the caller: on its rights, since
 // programs that do not know the table write River's, on its search path, or on the planner's estimate of the number of
 // rows.
+//
+// As a SECURITY DEFINER the function must not touch a table that another role has made: the types of its columns can
+// have casts of their own, which would run with the rights of the function's owner. So only river_job may call it, only
+// its owner may make triggers with it, and the function belongs to the owner of river_job, who can change the types of
+// that table. Without SECURITY DEFINER, each role that writes river_job would need the same rights on retryjob_job, and
+// a role that lacked them could no longer enqueue.
 func postgresTriggers(d *dialect, schema string) []string {
 	statements := []string{fmt.Sprintf(`CREATE OR REPLACE FUNCTION %[1]sretryjob_note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER
 		SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $note$
 		BEGIN
-			IF TG_OP = 'DELETE' THEN
+			IF TG_RELID IS DISTINCT FROM to_regclass('%[3]sriver_job') THEN
+				RAISE EXCEPTION 'retryjob_note() is only for %[3]sriver_job' USING ERRCODE = 'insufficient_privilege';
+			ELSIF TG_OP = 'DELETE' THEN
 				DELETE FROM %[1]sretryjob_job USING gone WHERE row_id = gone.id;
 			ELSIF TG_OP = 'TRUNCATE' THEN
 				TRUNCATE %[1]sretryjob_job;
@@ -95,7 +103,8 @@ func postgresTriggers(d *dialect, schema string) []string {
 				%[2]s;
 			END IF;
 			RETURN NULL;
-		END $note$`, schema, d.note(schema, "noted", "true"))}
+		END $note$`, schema, d.note(schema, "noted", "true"), strings.ReplaceAll(schema, "'", "''")),
+		"REVOKE ALL ON FUNCTION " + schema + "retryjob_note() FROM PUBLIC"}
 	for name, rows := range map[string]string{
 		"insert": "REFERENCING NEW TABLE AS noted", "update": "REFERENCING NEW TABLE AS noted",
 		"delete": "REFERENCING OLD TABLE AS gone", "truncate": "",
@@ -104,7 +113,10 @@ func postgresTriggers(d *dialect, schema string) []string {
 			fmt.Sprintf("CREATE TRIGGER retryjob_%[1]s AFTER %[1]s ON %[2]sriver_job %[3]s FOR EACH STATEMENT EXECUTE FUNCTION %[2]sretryjob_note()",
 				name, schema, rows))
 	}
-	return append(statements, "ANALYZE "+schema+"retryjob_job")
+	return append(statements, fmt.Sprintf(`DO $owner$ BEGIN
+		EXECUTE format('ALTER TABLE %%s OWNER TO %%I', '%[1]sretryjob_job', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '%[1]sriver_job'::regclass));
+		EXECUTE format('ALTER FUNCTION %%s OWNER TO %%I', '%[1]sretryjob_note()', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '%[1]sriver_job'::regclass));
+	END $owner$`, strings.ReplaceAll(schema, "'", "''")), "ANALYZE "+schema+"retryjob_job")
 }
 
 // The conditions under which a database has the table for this version. A program that recreates River's table drops
