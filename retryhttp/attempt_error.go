@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp/hints"
 )
 
 // AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As. One
@@ -60,7 +61,7 @@ func CheckResponse(resp *http.Response) error {
 	if succeeded(resp.StatusCode) {
 		return nil
 	}
-	hint, ended, veto := ParseRetryAfter(resp.Header, time.Now()), false, Reason("")
+	hint, ended, veto := hints.RetryAfter(resp.Header, time.Now()), false, Reason("")
 	if o, err := OutcomeOf(resp, nil); err == nil && o.Status != retry.Succeeded && len(o.History) > 0 {
 		run := retry.NewError(resp.Request.Context(), retry.Policy{}, o, o.History[len(o.History)-1].Err)
 		hint, ended = max(hint, run.Hint()), run.GivenUp()

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -57,7 +59,7 @@ func TestDeadHTTP2Connection(t *testing.T) {
 		},
 		{"idle, it is closed before the run", retryhttp.NewBase(), time.Minute, 3 * time.Second, nil, 2},
 		{"in use, it is closed under an attempt", retryhttp.NewBase(), time.Second, time.Minute, []string{"conn_closed"}, 2},
-		{"a second attempt of 10s is late enough", retryhttp.Guard{}.Transport(), 0, 10*time.Second - 1, []string{"attempt_timeout"}, 2},
+		{"a second attempt of 10s is late enough", ssrf.Guard{}.Transport(), 0, 10*time.Second - 1, []string{"attempt_timeout"}, 2},
 		{
 			"shorter attempts are lost until it is closed", retryhttp.NewBase(), 0, 3 * time.Second,
 			[]string{"attempt_timeout", "attempt_timeout", "conn_closed"}, 2,
@@ -125,7 +127,7 @@ func TestBaseLimitsResponseHeaders(t *testing.T) {
 		w.Header().Set("X-Large", strings.Repeat("x", 300<<10))
 	}))
 	defer server.Close()
-	for name, base := range map[string]*http.Transport{"NewBase": retryhttp.NewBase(), "Guard": retryhttp.Guard{Allow: allowLoopback}.Transport()} {
+	for name, base := range map[string]*http.Transport{"NewBase": retryhttp.NewBase(), "Guard": ssrf.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}.Transport()} {
 		t.Run(name, func(t *testing.T) {
 			defer base.CloseIdleConnections()
 			_, err := (&http.Client{Transport: base}).Get(server.URL)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp/hints"
 )
 
 // epoch is a fixed instant: time.Since of it reads only the monotonic clock.
@@ -330,7 +331,7 @@ func succeeded(status int) bool {
 func (c *call) hint(resp *http.Response) time.Duration {
 	var hint time.Duration
 	if resp.Header["Retry-After"] != nil { // otherwise the clock need not be read
-		hint = ParseRetryAfter(resp.Header, time.Now())
+		hint = hints.RetryAfter(resp.Header, time.Now())
 	}
 	if c.transport.Hint != nil {
 		hint = max(hint, c.transport.Hint(resp))

@@ -32,6 +32,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -108,8 +109,8 @@ func TestChains(t *testing.T) {
 		{"NXDOMAIN", resolved(dnsAnswers(3)), answers{{
 			`*net.OpError(dial) > *net.DNSError`, noConn, DNSNotFound, unsent, retryable, terminal,
 		}}},
-		{"dialer guard veto", controlled(fmt.Errorf("%w: 127.0.0.1", ErrBlockedAddress)), answers{{
-			`*net.OpError(dial) > *fmt.wrapError(retryhttp: address is blocked: 127.0.0.1) > *errors.errorString(retryhttp: address is blocked)`, noConn, AddressBlocked, unsent, terminal, terminal,
+		{"dialer guard veto", controlled(fmt.Errorf("%w: 127.0.0.1", ssrf.ErrBlocked)), answers{{
+			`*net.OpError(dial) > *fmt.wrapError(ssrf: address is blocked: 127.0.0.1) > *errors.errorString(ssrf: address is blocked)`, noConn, AddressBlocked, unsent, terminal, terminal,
 		}}},
 		{"TLS handshake timeout", handshakeTimeout, answers{{
 			`http.tlsHandshakeTimeoutError`, noConn, TLSHandshakeTimeout, unsent, retryable, retryable,

@@ -15,6 +15,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/hints"
 )
 
 // quickly is a policy for examples, which have no time to wait.
@@ -196,7 +197,7 @@ func ExampleTransport_sharedRetryAfter() {
 		Policy: quickly,
 		Hint: func(resp *http.Response) time.Duration {
 			now := time.Now()
-			away.Store(resp.Request.URL.Host, now.Add(retryhttp.ParseRetryAfter(resp.Header, now)))
+			away.Store(resp.Request.URL.Host, now.Add(hints.RetryAfter(resp.Header, now)))
 			return 0 // Retry-After is obeyed anyway
 		},
 		Gate: func(req *http.Request) time.Duration {

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/http"
 	"syscall"
-	"time"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
@@ -86,16 +85,4 @@ func ExampleShouldRetry() {
 	// true retryable
 	// false terminal
 	//  terminal
-}
-
-func ExampleParseRetryAfter() {
-	now := time.Date(2026, time.November, 22, 12, 0, 0, 0, time.UTC)
-	for _, value := range []string{"120", "1.5", "Sun, 22 Nov 2026 12:00:30 GMT", "soon"} {
-		fmt.Println(retryhttp.ParseRetryAfter(http.Header{"Retry-After": {value}}, now))
-	}
-	// Output:
-	// 2m0s
-	// 1.5s
-	// 30s
-	// 0s
 }

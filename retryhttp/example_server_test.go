@@ -13,21 +13,6 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-func ExampleRateLimitReset() {
-	resp := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{}}
-	resp.Header.Set("Date", "Tue, 14 Nov 2023 22:13:20 GMT") // the Unix time 1700000000
-	resp.Header.Set("X-RateLimit-Remaining", "0")
-	resp.Header.Set("X-RateLimit-Reset", "1700000090")
-	fmt.Println(retryhttp.RateLimitReset(resp))
-
-	resp.Header.Set("X-RateLimit-Remaining", "41")
-	resp.StatusCode = http.StatusBadGateway // failed for another reason than the limit
-	fmt.Println(retryhttp.RateLimitReset(resp))
-	// Output:
-	// 1m30s
-	// 0s
-}
-
 func ExampleSetRetryAfter() {
 	overloaded := func(w http.ResponseWriter, r *http.Request) {
 		retryhttp.SetRetryAfter(w, 1500*time.Millisecond)

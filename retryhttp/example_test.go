@@ -14,6 +14,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 )
 
 // unstable answers each path 503 twice, and then 200 with what it was sent.
@@ -189,9 +190,9 @@ func ExampleNewClient() {
 }
 
 func ExampleTransport_Client() {
-	t := &retryhttp.Transport{Base: retryhttp.Guard{}.Transport()}
+	t := &retryhttp.Transport{Base: ssrf.Guard{}.Transport()}
 	_, err := t.Client().Get("http://127.0.0.1/admin")
-	fmt.Println(errors.Is(err, retryhttp.ErrBlockedAddress), errors.Is(err, retry.TerminalError))
+	fmt.Println(errors.Is(err, ssrf.ErrBlocked), errors.Is(err, retry.TerminalError))
 	// Output: true true
 }
 

@@ -29,6 +29,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -310,7 +311,7 @@ func TestTheRequestStaysTheCallers(t *testing.T) {
 		{name: "a terminal status", path: "/404"},
 		{name: "exhaustion by status", path: "/503"},
 		{name: "exhaustion by fault", path: "/reset"},
-		{name: "a terminal fault", tr: retryhttp.Transport{Base: retryhttp.Guard{}.Transport()}},
+		{name: "a terminal fault", tr: retryhttp.Transport{Base: ssrf.Guard{}.Transport()}},
 		{name: "a server that cannot be reached", tr: retryhttp.Transport{Base: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, errFault }}}},
 		{name: "a caller who is gone before", change: func(r *http.Request) { *r = *r.WithContext(gone) }},
 		{name: "a Request.Cancel that is closed before", change: func(r *http.Request) {
@@ -492,12 +493,12 @@ func TestARefusalOfTheGuardIsTerminal(t *testing.T) {
 	target := socketServer(t, false, nil)
 	for _, method := range []string{"GET", "POST"} {
 		t.Run("is terminal although it looks like a failed dial: "+method, func(t *testing.T) {
-			base := retryhttp.Guard{}.Transport()
+			base := ssrf.Guard{}.Transport()
 			defer base.CloseIdleConnections()
 			always := atOnce
 			client := http.Client{Transport: &retryhttp.Transport{Base: base, Policy: always}}
 			_, err := client.Do(target.request(t.Context(), method, strings.NewReader("order")))
-			require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+			require.ErrorIs(t, err, ssrf.ErrBlocked)
 			require.ErrorIs(t, err, retry.TerminalError)
 			var failed *retry.Error
 			require.ErrorAs(t, err, &failed)
@@ -508,7 +509,7 @@ func TestARefusalOfTheGuardIsTerminal(t *testing.T) {
 	}
 	t.Run("an address that is allowed is reached", func(t *testing.T) {
 		server := retrytest.NewServer(t, []retrytest.Answer{{Status: 503}, {Body: "reached"}})
-		base := retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}.Transport()
+		base := ssrf.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}.Transport()
 		defer base.CloseIdleConnections()
 		_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, socketTo(t.Context(), "GET", server.URL, nil))
 		require.NoError(t, err)

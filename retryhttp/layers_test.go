@@ -19,6 +19,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/hints"
 )
 
 func TestWriteError(t *testing.T) {
@@ -308,7 +309,7 @@ func TestNoHeaderRaisesAnything(t *testing.T) {
 				l.trust = anyone
 			}
 			if hint > 0 {
-				l.client.Hint = retryhttp.RateLimitReset
+				l.client.Hint = hints.RateLimit
 			}
 			return l
 		})

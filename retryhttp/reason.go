@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 )
 
 // Reason is the machine-readable word for why an attempt failed, for logs, metrics and rules. It is one of the
@@ -133,7 +134,7 @@ func fault(err error) (reason Reason, unsent bool) {
 	switch {
 	case err == nil:
 		return "", false
-	case errors.Is(err, ErrBlockedAddress): // it arrives as a dial error
+	case errors.Is(err, ssrf.ErrBlocked): // it arrives as a dial error
 		return AddressBlocked, true
 	case errors.Is(err, retry.ErrAttemptTimeout): // it is a timeout
 		return AttemptTimeout, false

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 )
 
 // TestFault has what TestChains cannot make: other systems' errors, other transports', and which of two rules wins.
@@ -37,7 +38,7 @@ func TestFault(t *testing.T) {
 		{"an unknown error is a transport error", errors.New("boom"), TransportError, maybeSent},
 		{"an error without a text is a transport error", errors.New(""), TransportError, maybeSent},
 
-		{"a guard's veto wins over the dial around it", get(dial(&BlockedAddressError{Address: "127.0.0.1:80", Rule: "loopback"})), AddressBlocked, unsent},
+		{"a guard's veto wins over the dial around it", get(dial(&ssrf.BlockedError{Address: "127.0.0.1:80", Rule: "loopback"})), AddressBlocked, unsent},
 		{"an attempt's timeout wins over other timeouts", fmt.Errorf("%w: %w", retry.ErrAttemptTimeout, dial(os.ErrDeadlineExceeded)), AttemptTimeout, maybeSent},
 		{"a cancelled look-up is cancelled", dial(&net.DNSError{Err: "operation was canceled", UnwrapErr: context.Canceled}), Canceled, maybeSent},
 		{"a timeout that says canceled first is a timeout", get(textTimeout("net/http: request canceled (Client.Timeout exceeded while awaiting headers)")), Timeout, maybeSent},

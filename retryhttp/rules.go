@@ -77,7 +77,7 @@ func doNotRetry(h http.Header) bool {
 // shouldRetry reports whether h has a should-retry field of the given value. Stripe's clients read both names, those of
 // OpenAI and Anthropic the first.
 func shouldRetry(h http.Header, value string) bool {
-	is := func(v string) bool { return strings.EqualFold(trim(v), value) }
+	is := func(v string) bool { return strings.EqualFold(strings.TrimSpace(v), value) }
 	return slices.ContainsFunc(h["X-Should-Retry"], is) || slices.ContainsFunc(h["Stripe-Should-Retry"], is)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 )
 
 func answered(code int) error {
@@ -137,7 +138,7 @@ func TestRulesByReason(t *testing.T) {
 		{"a fault is judged without an *AttemptError", io.ErrUnexpectedEOF, retryable, retryable},
 		{"a fault is judged below *url.Error and %w", fmt.Errorf("get: %w", &url.Error{Op: "Get", URL: "/", Err: x509.HostnameError{Certificate: &x509.Certificate{}}}), retryable, terminal},
 		{"a body that is not as long as the request says is terminal", &url.Error{Op: "Put", URL: "/", Err: errors.New("http: ContentLength=10 with Body length 3")}, terminal, terminal},
-		{"a fault is judged in a join", errors.Join(errors.New("first"), retryhttp.ErrBlockedAddress), terminal, terminal},
+		{"a fault is judged in a join", errors.Join(errors.New("first"), ssrf.ErrBlocked), terminal, terminal},
 		{"the outermost of two *AttemptErrors counts", &retryhttp.AttemptError{StatusCode: 503, Err: answered(404)}, retryable, retryable},
 		{"a status counts more than the error beside it", &retryhttp.AttemptError{StatusCode: 404, Err: io.EOF}, terminal, terminal},
 		{"what was not to be repeated is not repeated further out", &retryhttp.AttemptError{StatusCode: 503, Veto: retryhttp.NotIdempotent}, terminal, terminal},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -41,9 +42,9 @@ func AttemptFromRequest(r *http.Request, header string) int {
 
 // attemptNumber returns the number in value, 1 for junk.
 func attemptNumber(value string) int {
-	value = trim(value)
-	if !digits(value) {
-		return 1 // a sign, for one, which ParseInt would accept
+	value = strings.TrimSpace(value)
+	if strings.Trim(value, "0123456789") != "" {
+		return 1 // ParseInt would accept a sign
 	}
 	number, _ := strconv.ParseInt(value, 10, 32) // the largest int32 if value is out of range
 	return max(1, int(number))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp/internal/base"
 )
 
 // Transport is an http.RoundTripper that repeats the requests that it sends through another one, as its Policy says.
@@ -60,7 +61,7 @@ type Transport struct {
 	Delivery bool
 
 	// Hint returns how long a response that is not accepted asks to stay away. The longer of it and Retry-After counts.
-	// 0 or less is not a hint. RateLimitReset is ready-made. Nil means Retry-After alone.
+	// 0 or less is not a hint. hints.RateLimit is ready-made. Nil means Retry-After alone.
 	Hint func(*http.Response) time.Duration
 
 	// Idempotent declares that every request on this Transport may be repeated, whatever its method is, as deliveries
@@ -105,6 +106,13 @@ type Transport struct {
 	// another host has none.
 	AttemptHeader string
 }
+
+// NewBase returns a new transport with the values of http.DefaultTransport and two limits that repeating needs, for
+// Transport.Base or as the transport of another client. It pings an HTTP/2 connection on which nothing arrives for 5s,
+// and closes it if nothing arrives for 5s more. Otherwise net/http could send every attempt on a dead connection for as
+// long as 15 minutes, because the timeout of an attempt ends only its stream. The headers of a response are limited to
+// 256 KiB. The caller may set the transport's fields before its first use.
+func NewBase() *http.Transport { return base.New() }
 
 // NewClient returns a client that repeats requests as p says and does not follow redirects. It is the Client of a
 // Transport that has only a Policy.

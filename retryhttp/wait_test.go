@@ -14,6 +14,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/hints"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -39,7 +40,7 @@ func TestHints(t *testing.T) {
 		{"an overflow ends the run", []string{"Retry-After", "99999999999999999999"}, nil, 0},
 		{"an option's, where it is longer", []string{"Retry-After", "7"}, func(*http.Response) time.Duration { return 8 * time.Second }, 8 * time.Second},
 		{"an option's, where it is shorter", []string{"Retry-After", "7"}, func(*http.Response) time.Duration { return -1 }, 7 * time.Second},
-		{"RateLimitReset", []string{"RateLimit-Remaining", "0", "RateLimit-Reset", "30"}, retryhttp.RateLimitReset, 30 * time.Second},
+		{"RateLimitReset", []string{"RateLimit-Remaining", "0", "RateLimit-Reset", "30"}, hints.RateLimit, 30 * time.Second},
 	} {
 		inBubble(t, row.name, func(t *testing.T) {
 			n := 0

@@ -12,7 +12,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/hints"
 )
 
 // classifier returns the whole order: own, the attempt's timeout, the SDK's list, stop. The SDK treats an attempt's
@@ -59,7 +59,7 @@ func hinted(err error) error {
 	if resp == nil {
 		return err
 	}
-	hint := retryhttp.ParseRetryAfter(resp.Header, time.Now())
+	hint := hints.RetryAfter(resp.Header, time.Now())
 	const most = uint64(1<<63-1) / uint64(time.Millisecond)
 	ms, bad := strconv.ParseUint(strings.TrimSpace(resp.Header.Get("X-Amz-Retry-After")), 10, 64)
 	if bad == nil || errors.Is(bad, strconv.ErrRange) {

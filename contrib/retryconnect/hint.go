@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/hints"
 )
 
 // pushbackKey is the trailer with which a gRPC server says when to retry, or not to (gRFC A6, "Pushback").
@@ -37,7 +37,7 @@ func adviceOf(err *connect.Error) advice {
 			a.given, a.delay = true, max(a.delay, delay)
 		}
 	}
-	if delay := retryhttp.ParseRetryAfter(err.Meta(), time.Now()); delay > 0 {
+	if delay := hints.RetryAfter(err.Meta(), time.Now()); delay > 0 {
 		a.given, a.delay = true, max(a.delay, delay)
 	}
 	return a

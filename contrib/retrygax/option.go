@@ -30,7 +30,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/hints"
 )
 
 // Option returns p for the CallOptions of a client, method by method, or for one call. It replaces the client's own
@@ -107,7 +107,7 @@ func hint(err error) (wait time.Duration) {
 		wait = failed.Details().RetryInfo.GetRetryDelay().AsDuration()
 	}
 	if failed := new(googleapi.Error); errors.As(err, &failed) {
-		wait = max(wait, retryhttp.ParseRetryAfter(failed.Header, time.Now()))
+		wait = max(wait, hints.RetryAfter(failed.Header, time.Now()))
 	}
 	return wait
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 )
 
 // delivery is an event being delivered.
@@ -44,7 +45,7 @@ func newService(w io.Writer, allow ...netip.Prefix) (*service, error) {
 	s := &service{w: w}
 	transport := &retryhttp.Transport{
 		// Refuses the addresses of the network it runs in, after each lookup of a name.
-		Base: retryhttp.Guard{Allow: allow}.Transport(),
+		Base: ssrf.Guard{Allow: allow}.Transport(),
 		Policy: retry.Policy{
 			MaxAttempts:    3,
 			Backoff:        retry.Backoff{Base: 5 * time.Millisecond, Jitter: retry.FullJitter}, // minutes, for a service

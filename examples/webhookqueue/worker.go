@@ -22,6 +22,7 @@ import (
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -106,7 +107,7 @@ type deliverer struct{ client *http.Client }
 func newDeliverer() *deliverer {
 	return &deliverer{&http.Client{
 		// Refuses the addresses of the network it runs in, except the receiver's, although a service would allow none.
-		Transport:     retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}.Transport(),
+		Transport:     ssrf.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}.Transport(),
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }

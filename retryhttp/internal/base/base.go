@@ -1,4 +1,5 @@
-package retryhttp
+// Package base makes the transports of package retryhttp and of package ssrf.
+package base
 
 import (
 	"net"
@@ -17,13 +18,9 @@ const (
 	maxResponseHeader = 256 << 10
 )
 
-// NewBase returns a new transport with the values of http.DefaultTransport and two limits that repeating needs, for
-// Transport.Base or as the transport of another client. It pings an HTTP/2 connection on which nothing arrives for 5s,
-// and closes it if nothing arrives for 5s more. Otherwise net/http could send every attempt on a dead connection for as
-// long as 15 minutes, because the timeout of an attempt ends only its stream. The headers of a response are limited to
-// 256 KiB. The caller may set the transport's fields before its first use.
-func NewBase() *http.Transport {
-	dialer := newDialer()
+// New is retryhttp.NewBase.
+func New() *http.Transport {
+	dialer := Dialer()
 	// Written out rather than cloned: http.DefaultTransport may be anything, and a clone brings along the dial functions
 	// and the registered protocols (file:) that would pass by a Guard.
 	return &http.Transport{
@@ -39,6 +36,7 @@ func NewBase() *http.Transport {
 	}
 }
 
-func newDialer() net.Dialer {
+// Dialer returns what New dials with.
+func Dialer() net.Dialer {
 	return net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 }

@@ -1,4 +1,6 @@
-package retryhttp
+// Package hints reads from the headers of a response how long its server asks to stay away: by Retry-After, and in the
+// dialects of services that send something else.
+package hints
 
 import (
 	"math"
@@ -7,9 +9,9 @@ import (
 	"time"
 )
 
-// RateLimitReset returns how long the rate limit headers of resp ask to stay away: 0 for not at all, as for a nil resp,
-// never negative. It is ready-made for Transport.Hint, which takes the longer of it and Retry-After. The current time
-// counts only if resp has no Date.
+// RateLimit returns how long the rate limit headers of resp ask to stay away: 0 for not at all, as for a nil resp,
+// never negative. It is ready-made for the Hint of a retryhttp.Transport, which takes the longer of it and Retry-After.
+// The current time counts only if resp has no Date.
 //
 // It reads these headers, and of several values the longest wait:
 //
@@ -32,12 +34,12 @@ import (
 //
 // It does not read the resets of one service alone, in formats of their own, such as X-RateLimit-Reset-Tokens or
 // RateLimit-ResetTime, nor any body: such a service needs a Hint of its own.
-func RateLimitReset(resp *http.Response) time.Duration {
-	return rateLimitReset(resp, time.Now())
+func RateLimit(resp *http.Response) time.Duration {
+	return rateLimit(resp, time.Now())
 }
 
-// rateLimitReset is RateLimitReset at the time now.
-func rateLimitReset(resp *http.Response, now time.Time) time.Duration {
+// rateLimit is RateLimit at the time now.
+func rateLimit(resp *http.Response, now time.Time) time.Duration {
 	if resp == nil {
 		return 0
 	}
@@ -48,7 +50,7 @@ func rateLimitReset(resp *http.Response, now time.Time) time.Duration {
 	return max(r.wait(resp.StatusCode, h, now), retryAfterMs(h))
 }
 
-// ParseRetryAfter returns how long h asks to stay away by Retry-After: 0 for no hint, never negative. The value is a
+// RetryAfter returns how long h asks to stay away by Retry-After: 0 for no hint, never negative. The value is a
 // number of seconds or an HTTP date (RFC 9110 section 10.2.3); a date is measured against the response's own Date, so
 // that the two clocks need not agree, and against now if Date is absent or unreadable. Optional whitespace around a
 // value is ignored. Digits too many for a Duration give the largest Duration, never an immediate retry. Zero, negative
@@ -57,7 +59,7 @@ func rateLimitReset(resp *http.Response, now time.Time) time.Duration {
 //
 // A decimal fraction such as "299.997" is against the grammar and accepted, rounded up to the nanosecond: Microsoft
 // Graph, Shopify and others send it (microsoft/dotnet#955, wojtekmach/req#507), and to pass it over is to come early.
-func ParseRetryAfter(h http.Header, now time.Time) time.Duration {
+func RetryAfter(h http.Header, now time.Time) time.Duration {
 	var wait time.Duration
 	for _, value := range h["Retry-After"] {
 		if d, ok := decimal(value, time.Second); ok {
@@ -110,7 +112,7 @@ func (r *resets) wait(status int, h http.Header, now time.Time) time.Duration {
 		return 0 // another thing failed, whatever the limits are
 	case r.notSaid > 0:
 		return r.notSaid
-	case ParseRetryAfter(h, now) > 0:
+	case RetryAfter(h, now) > 0:
 		return 0 // refused by a limit other than the one sent, as by GitHub's secondary limits
 	default:
 		return r.someLeft

@@ -1,4 +1,4 @@
-package retryhttp_test
+package ssrf_test
 
 import (
 	"context"
@@ -19,7 +19,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 )
 
 // blockedRanges is the second list of the refused ranges, as first and last address with the neighbors outside. A
@@ -98,11 +100,11 @@ func TestGuardRefusesEachRangeFromItsFirstToItsLastAddress(t *testing.T) {
 
 // ruleOf returns the rule by which the zero Guard refuses addr, "" if it does not.
 func ruleOf(t testing.TB, addr netip.Addr) string {
-	err := retryhttp.Guard{}.Check(addr)
+	err := ssrf.Guard{}.Check(addr)
 	if err == nil {
 		return ""
 	}
-	var blocked *retryhttp.BlockedAddressError
+	var blocked *ssrf.BlockedError
 	require.ErrorAs(t, err, &blocked)
 	require.Equal(t, addr.String(), blocked.Address)
 	return blocked.Rule
@@ -156,9 +158,9 @@ func TestGuardKnowsTheAddressesThatMatter(t *testing.T) {
 }
 
 func TestGuardRefusesTheZeroAddr(t *testing.T) {
-	everything := retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0"), {}}}
+	everything := ssrf.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0"), {}}}
 	require.Equal(t, "not-an-ip", ruleOf(t, netip.Addr{}))
-	require.ErrorIs(t, everything.Check(netip.Addr{}), retryhttp.ErrBlockedAddress)
+	require.ErrorIs(t, everything.Check(netip.Addr{}), ssrf.ErrBlocked)
 }
 
 func TestGuardAllowWinsOverTheRefusals(t *testing.T) {
@@ -194,7 +196,7 @@ func TestGuardAllowWinsOverTheRefusals(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for _, allow := range [][]netip.Prefix{{row.allow}, {{}, netip.MustParsePrefix("192.0.2.0/32"), row.allow}} {
-				err := retryhttp.Guard{Allow: allow}.Check(netip.MustParseAddr(row.addr))
+				err := ssrf.Guard{Allow: allow}.Check(netip.MustParseAddr(row.addr))
 				require.Equal(t, row.want, err == nil, "%v", err)
 			}
 		})
@@ -207,7 +209,7 @@ func mappedPrefix(v4 string, bits int) netip.Prefix {
 }
 
 func TestGuardControlRefusesWhatIsNoAddressOfTCP(t *testing.T) {
-	guard := retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
+	guard := ssrf.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}}
 	for _, row := range []struct{ network, address, rule string }{
 		{network: "tcp4", address: "127.0.0.1:80"},
 		{network: "tcp6", address: "[::1]:80"},
@@ -246,27 +248,27 @@ func TestGuardControlRefusesWhatIsNoAddressOfTCP(t *testing.T) {
 				require.NoError(t, err)
 				return
 			}
-			require.Equal(t, &retryhttp.BlockedAddressError{Address: row.address, Rule: row.rule}, err)
+			require.Equal(t, &ssrf.BlockedError{Address: row.address, Rule: row.rule}, err)
 		})
 	}
 }
 
-func TestBlockedAddressErrorIsOneLineAndFound(t *testing.T) {
-	err := retryhttp.Guard{}.Control("tcp4", "127.0.0.1:80", nil)
-	require.EqualError(t, err, `retryhttp: address is blocked: loopback "127.0.0.1:80"`)
-	require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+func TestBlockedErrorIsOneLineAndFound(t *testing.T) {
+	err := ssrf.Guard{}.Control("tcp4", "127.0.0.1:80", nil)
+	require.EqualError(t, err, `ssrf: address is blocked: loopback "127.0.0.1:80"`)
+	require.ErrorIs(t, err, ssrf.ErrBlocked)
 
-	err = retryhttp.Guard{}.Control("tcp", "10.0.0.1\r\nX: y", nil)
-	require.EqualError(t, err, `retryhttp: address is blocked: not-an-ip "10.0.0.1\r\nX: y"`)
+	err = ssrf.Guard{}.Control("tcp", "10.0.0.1\r\nX: y", nil)
+	require.EqualError(t, err, `ssrf: address is blocked: not-an-ip "10.0.0.1\r\nX: y"`)
 
-	err = retryhttp.Guard{}.Check(netip.MustParseAddr("fe80::1%\n"))
-	require.EqualError(t, err, `retryhttp: address is blocked: link-local "fe80::1%\n"`)
+	err = ssrf.Guard{}.Check(netip.MustParseAddr("fe80::1%\n"))
+	require.EqualError(t, err, `ssrf: address is blocked: link-local "fe80::1%\n"`)
 }
 
 func TestGuardTransportHasTheDefaultsAndNoProxy(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://192.0.2.1:8080")
 	want := http.DefaultTransport.(*http.Transport)
-	got := retryhttp.Guard{}.Transport()
+	got := ssrf.Guard{}.Transport()
 	require.Nil(t, got.Proxy)
 	require.Nil(t, got.DialTLSContext)
 	require.NotNil(t, got.DialContext)
@@ -276,7 +278,7 @@ func TestGuardTransportHasTheDefaultsAndNoProxy(t *testing.T) {
 	require.Equal(t, want.TLSHandshakeTimeout, got.TLSHandshakeTimeout)
 	require.Equal(t, want.ExpectContinueTimeout, got.ExpectContinueTimeout)
 	require.Equal(t, retryhttp.NewBase().HTTP2, got.HTTP2)
-	require.NotSame(t, got, retryhttp.Guard{}.Transport())
+	require.NotSame(t, got, ssrf.Guard{}.Transport())
 	require.NotNil(t, retryhttp.NewBase().Proxy, "which only a guard forbids")
 }
 
@@ -290,8 +292,8 @@ func TestGuardTransportDoesNotNeedTheDefaultTransport(t *testing.T) {
 
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
-	_, err := guardedClient(t, retryhttp.Guard{}.Transport()).Get(server.URL)
-	require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+	_, err := guardedClient(t, ssrf.Guard{}.Transport()).Get(server.URL)
+	require.ErrorIs(t, err, ssrf.ErrBlocked)
 	require.Equal(t, neverCalled{}, http.DefaultTransport)
 }
 
@@ -305,16 +307,16 @@ func TestGuardRefusalIsFoundThroughTheErrorsOfHTTPAndNet(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 
-	_, err := guardedClient(t, retryhttp.Guard{}.Transport()).Get(server.URL)
-	require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+	_, err := guardedClient(t, ssrf.Guard{}.Transport()).Get(server.URL)
+	require.ErrorIs(t, err, ssrf.ErrBlocked)
 	var urlError *url.Error
 	require.ErrorAs(t, err, &urlError)
 	var opError *net.OpError
 	require.ErrorAs(t, err, &opError)
 	require.Equal(t, "dial", opError.Op)
-	var blocked *retryhttp.BlockedAddressError
+	var blocked *ssrf.BlockedError
 	require.ErrorAs(t, err, &blocked)
-	require.Equal(t, &retryhttp.BlockedAddressError{Address: server.Listener.Addr().String(), Rule: "loopback"}, blocked)
+	require.Equal(t, &ssrf.BlockedError{Address: server.Listener.Addr().String(), Rule: "loopback"}, blocked)
 }
 
 var allowLoopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
@@ -328,7 +330,7 @@ func TestGuardTransportReachesWhatIsAllowed(t *testing.T) {
 		t.Skip("no IPv4")
 	}
 	allow := append([]netip.Prefix(nil), allowLoopback...)
-	transport := retryhttp.Guard{Allow: allow}.Transport()
+	transport := ssrf.Guard{Allow: allow}.Transport()
 	allow[0] = netip.Prefix{} // the transport has its own list
 
 	resp, err := guardedClient(t, transport).Get(server.URL)
@@ -347,10 +349,10 @@ func TestGuardJudgesTheHopsOfARedirect(t *testing.T) {
 	server.Start()
 	defer server.Close()
 
-	_, err := guardedClient(t, retryhttp.Guard{Allow: allowLoopback}.Transport()).Get(server.URL)
-	var blocked *retryhttp.BlockedAddressError
+	_, err := guardedClient(t, ssrf.Guard{Allow: allowLoopback}.Transport()).Get(server.URL)
+	var blocked *ssrf.BlockedError
 	require.ErrorAs(t, err, &blocked)
-	require.Equal(t, &retryhttp.BlockedAddressError{Address: "127.0.0.2:80", Rule: "loopback"}, blocked)
+	require.Equal(t, &ssrf.BlockedError{Address: "127.0.0.2:80", Rule: "loopback"}, blocked)
 }
 
 // listenIPv4 listens on 127.0.0.1 until the test ends.
@@ -374,13 +376,13 @@ func TestGuardStopsTheSpellingsOfLoopback(t *testing.T) {
 			listener := listenIPv4(t)
 			// The worst resolver there is: every name is loopback, numbers in any notation too.
 			resolver := answering([]string{"127.0.0.1"})
-			transport := retryhttp.Guard{}.Transport()
-			transport.DialContext = (&net.Dialer{Control: retryhttp.Guard{}.Control, Resolver: resolver}).DialContext
+			transport := ssrf.Guard{}.Transport()
+			transport.DialContext = (&net.Dialer{Control: ssrf.Guard{}.Control, Resolver: resolver}).DialContext
 
 			_, err := guardedClient(t, transport).Get(fmt.Sprintf("http://%s:%d/", host, listener.Addr().(*net.TCPAddr).Port))
 			var dnsError *net.DNSError
 			if !errors.As(err, &dnsError) { // Go's resolver does not look up a name that is all digits
-				require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+				require.ErrorIs(t, err, ssrf.ErrBlocked)
 			}
 			requireUntouched(t, listener)
 		})
@@ -395,8 +397,8 @@ func TestGuardStopsTheSpellingsOfLoopbackByIPv6(t *testing.T) {
 				t.Skipf("no IPv6: %v", err)
 			}
 			defer listener.Close()
-			_, err = guardedClient(t, retryhttp.Guard{}.Transport()).Get(fmt.Sprintf("http://%s:%d/", host, listener.Addr().(*net.TCPAddr).Port))
-			require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+			_, err = guardedClient(t, ssrf.Guard{}.Transport()).Get(fmt.Sprintf("http://%s:%d/", host, listener.Addr().(*net.TCPAddr).Port))
+			require.ErrorIs(t, err, ssrf.ErrBlocked)
 			requireUntouched(t, listener.(*net.TCPListener))
 		})
 	}
@@ -426,7 +428,7 @@ func TestGuardStopsRebindingBetweenCheckAndDial(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			listener := listenIPv4(t)
 			resolver := answering([]string{"8.8.8.8"}, []string{"127.0.0.1"})
-			guard := retryhttp.Guard{}
+			guard := ssrf.Guard{}
 			dialer := &net.Dialer{Resolver: resolver}
 			if row.control {
 				dialer.Control = guard.Control
@@ -446,9 +448,9 @@ func TestGuardStopsRebindingBetweenCheckAndDial(t *testing.T) {
 				return
 			}
 			_, err = guardedClient(t, transport).Get(fmt.Sprintf("http://rebind.test.:%d/", listener.Addr().(*net.TCPAddr).Port))
-			var blocked *retryhttp.BlockedAddressError
+			var blocked *ssrf.BlockedError
 			require.ErrorAs(t, err, &blocked)
-			require.Equal(t, &retryhttp.BlockedAddressError{Address: listener.Addr().String(), Rule: "loopback"}, blocked)
+			require.Equal(t, &ssrf.BlockedError{Address: listener.Addr().String(), Rule: "loopback"}, blocked)
 			requireUntouched(t, listener)
 		})
 	}
@@ -466,7 +468,7 @@ func TestGuardJudgesEveryAddressOfAName(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			listener := listenIPv4(t)
-			guard := retryhttp.Guard{Allow: row.allow}
+			guard := ssrf.Guard{Allow: row.allow}
 			dialer := &net.Dialer{Control: guard.Control, Resolver: answering(row.answers)}
 			conn, err := dialer.DialContext(t.Context(), "tcp", fmt.Sprintf("many.test.:%d", listener.Addr().(*net.TCPAddr).Port))
 			if row.reached {
@@ -474,7 +476,7 @@ func TestGuardJudgesEveryAddressOfAName(t *testing.T) {
 				require.NoError(t, conn.Close())
 				return
 			}
-			require.ErrorIs(t, err, retryhttp.ErrBlockedAddress)
+			require.ErrorIs(t, err, ssrf.ErrBlocked)
 			requireUntouched(t, listener)
 		})
 	}
@@ -497,14 +499,17 @@ func TestGuardTransportRetriesANameOfWhichOneAddressIsAllowed(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			net.DefaultResolver = answering(row.answers)
-			req := get(t.Context())
-			req.Method, req.URL.Host, req.Host = http.MethodPost, "some.test.:1", "" // no server listens on port 1
-			p := atOnce
-			p.MaxAttempts = 2
-			tr := &retryhttp.Transport{Base: retryhttp.Guard{Allow: one}.Transport(), Policy: p}
-			o, _, err := run(t, tr, req)
-			require.Equal(t, row.want, reasons(o))
-			require.Equal(t, row.blocked, errors.Is(err, retryhttp.ErrBlockedAddress))
+			p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
+			client := &http.Client{Transport: &retryhttp.Transport{Base: ssrf.Guard{Allow: one}.Transport(), Policy: p}}
+			_, err := client.Post("http://some.test.:1", "", nil) // no server listens on port 1
+			var run *retry.Error
+			require.ErrorAs(t, err, &run)
+			var reasons []string
+			for _, attempt := range run.History {
+				reasons = append(reasons, string(retryhttp.ReasonOf(attempt.Err)))
+			}
+			require.Equal(t, row.want, reasons)
+			require.Equal(t, row.blocked, errors.Is(err, ssrf.ErrBlocked))
 		})
 	}
 }
@@ -594,24 +599,24 @@ func FuzzGuard(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, zone string, bits uint8) {
 		addr, _ := netip.AddrFromSlice(b) // the zero Addr for other lengths
 		addr = addr.WithZone(zone)
-		err := retryhttp.Guard{}.Check(addr)
+		err := ssrf.Guard{}.Check(addr)
 		require.Equal(t, slowRefused(addr), err != nil, "%v: %v", addr, err)
-		require.Equal(t, err != nil, errors.Is(err, retryhttp.ErrBlockedAddress))
+		require.Equal(t, err != nil, errors.Is(err, ssrf.ErrBlocked))
 
 		if !addr.IsValid() {
 			return
 		}
 		addrPort := netip.AddrPortFrom(addr, 443).String()
-		require.Equal(t, err != nil, retryhttp.Guard{}.Control("tcp", addrPort, nil) != nil, "%v", addrPort)
+		require.Equal(t, err != nil, ssrf.Guard{}.Control("tcp", addrPort, nil) != nil, "%v", addrPort)
 		if addr.Is4() {
 			mapped := netip.AddrFrom16(addr.As16())
-			require.Equal(t, err != nil, retryhttp.Guard{}.Check(mapped) != nil, "%v", mapped)
+			require.Equal(t, err != nil, ssrf.Guard{}.Check(mapped) != nil, "%v", mapped)
 		}
 		prefix := netip.PrefixFrom(addr, int(bits)%(addr.BitLen()+1))
 		if addr.Is4In6() && prefix.Bits() < 96 {
 			return // IPv6, and the address is IPv4
 		}
-		require.NoError(t, retryhttp.Guard{Allow: []netip.Prefix{prefix}}.Check(addr), "%v", prefix)
+		require.NoError(t, ssrf.Guard{Allow: []netip.Prefix{prefix}}.Check(addr), "%v", prefix)
 	})
 }
 
@@ -655,7 +660,7 @@ func BenchmarkGuardCheck(b *testing.B) {
 			b.ReportAllocs()
 			addr := netip.MustParseAddr(text)
 			for b.Loop() {
-				_ = retryhttp.Guard{}.Check(addr)
+				_ = ssrf.Guard{}.Check(addr)
 			}
 		})
 	}

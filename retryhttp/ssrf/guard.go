@@ -1,4 +1,6 @@
-package retryhttp
+// Package ssrf keeps an HTTP client from being sent into the network in which it runs (server-side request forgery), for
+// requests to URLs that users supply. It works with and without retries, and imports the standard library only.
+package ssrf
 
 import (
 	"context"
@@ -10,14 +12,16 @@ import (
 	"slices"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/retrygo/retry/retryhttp/internal/base"
 )
 
-// ErrBlockedAddress is wrapped by every refusal of a Guard; errors.Is finds it in the error of http.Client too. No
+// ErrBlocked is wrapped by every refusal of a Guard; errors.Is finds it in the error of http.Client too. No
 // connection was made, and a retry cannot help.
-var ErrBlockedAddress = errors.New("retryhttp: address is blocked")
+var ErrBlocked = errors.New("ssrf: address is blocked")
 
-// BlockedAddressError is the refusal of an address by a Guard. Find it with errors.As.
-type BlockedAddressError struct {
+// BlockedError is the refusal of an address by a Guard. Find it with errors.As.
+type BlockedError struct {
 	// Address is the refused IP address, with a port if it is from Control. Do not show it to the user who gave the URL:
 	// a name inside the network can resolve to it. It is never empty.
 	Address string
@@ -27,13 +31,13 @@ type BlockedAddressError struct {
 	Rule string
 }
 
-// Error returns `retryhttp: address is blocked: loopback "127.0.0.1:80"`.
-func (e *BlockedAddressError) Error() string {
-	return fmt.Sprintf("%v: %s %q", ErrBlockedAddress, e.Rule, e.Address)
+// Error returns `ssrf: address is blocked: loopback "127.0.0.1:80"`.
+func (e *BlockedError) Error() string {
+	return fmt.Sprintf("%v: %s %q", ErrBlocked, e.Rule, e.Address)
 }
 
-// Unwrap returns ErrBlockedAddress.
-func (e *BlockedAddressError) Unwrap() error { return ErrBlockedAddress }
+// Unwrap returns ErrBlocked.
+func (e *BlockedError) Unwrap() error { return ErrBlocked }
 
 // Guard keeps requests to user-supplied URLs out of the network in which the program runs (server-side request
 // forgery). It refuses every address that the IANA special-purpose registries do not call globally reachable, and the
@@ -52,24 +56,25 @@ type Guard struct {
 	Allow []netip.Prefix
 }
 
-// Transport returns NewBase, guarded and without proxy. Set its fields as you like before its first use, but not Proxy
-// and not the dial functions: a DialContext of your own needs a net.Dialer with the guard's Control.
+// Transport returns a transport like that of retryhttp.NewBase, guarded and without proxy. Set its fields as you like
+// before its first use, but not Proxy and not the dial functions: a DialContext of your own needs a net.Dialer with the
+// guard's Control.
 //
 // If a name has addresses that are blocked and addresses that are not, and none of the latter can be reached, the error
-// does not match ErrBlockedAddress: another attempt may succeed.
+// does not match ErrBlocked: another attempt may succeed.
 func (g Guard) Transport() *http.Transport {
 	g.Allow = slices.Clone(g.Allow) // the caller may reuse the slice
-	base := NewBase()
+	t := base.New()
 	// With a proxy the guard sees the proxy's address only, so that HTTP_PROXY in the environment would switch it off.
-	base.Proxy = nil
-	base.DialContext = g.dial
-	return base
+	t.Proxy = nil
+	t.DialContext = g.dial
+	return t
 }
 
 // dial connects to an address that the guard passes.
 func (g Guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	var passed atomic.Bool // an address was; the dialer tries IPv4 and IPv6 at the same time
-	dialer := newDialer()
+	dialer := base.Dialer()
 	dialer.Control = func(network, address string, c syscall.RawConn) error {
 		err := g.Control(network, address, c)
 		if err == nil {
@@ -78,37 +83,37 @@ func (g Guard) dial(ctx context.Context, network, addr string) (net.Conn, error)
 		return err
 	}
 	conn, err := dialer.DialContext(ctx, network, addr)
-	if errors.Is(err, ErrBlockedAddress) && passed.Load() {
+	if errors.Is(err, ErrBlocked) && passed.Load() {
 		// Of several errors the dialer returns the first.
 		err = &net.OpError{Op: "dial", Net: network, Err: fmt.Errorf("%v (no other address can be reached)", err)}
 	}
 	return conn, err
 }
 
-// Control returns nil if the connection may be made, otherwise a *BlockedAddressError. It is meant for the Control
+// Control returns nil if the connection may be made, otherwise a *BlockedError. It is meant for the Control
 // field of a net.Dialer, which calls it for each address after resolution and before the connection; a ControlContext
 // in the same dialer switches it off. It does not touch the connection. Networks other than TCP are refused: HTTP needs
 // none, and a unix socket has no address to judge.
 func (g Guard) Control(network, address string, _ syscall.RawConn) error {
 	if network != "tcp" && network != "tcp4" && network != "tcp6" {
-		return &BlockedAddressError{Address: address, Rule: "not-tcp"}
+		return &BlockedError{Address: address, Rule: "not-tcp"}
 	}
 	addrPort, err := netip.ParseAddrPort(address)
 	if err != nil {
 		// ":80" comes here too: for package net an empty host is the local one.
-		return &BlockedAddressError{Address: address, Rule: "not-an-ip"}
+		return &BlockedError{Address: address, Rule: "not-an-ip"}
 	}
 	if rule := g.refusal(addrPort.Addr()); rule != "" {
-		return &BlockedAddressError{Address: address, Rule: rule}
+		return &BlockedError{Address: address, Rule: rule}
 	}
 	return nil
 }
 
-// Check returns nil if addr may be connected to, otherwise a *BlockedAddressError. The zero Addr is refused. Use it
+// Check returns nil if addr may be connected to, otherwise a *BlockedError. The zero Addr is refused. Use it
 // to reject a literal address early; it does not protect a name, whose next resolution may say something else.
 func (g Guard) Check(addr netip.Addr) error {
 	if rule := g.refusal(addr); rule != "" {
-		return &BlockedAddressError{Address: addr.String(), Rule: rule}
+		return &BlockedError{Address: addr.String(), Rule: rule}
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package retryhttp_test
+package ssrf_test
 
 import (
 	"errors"
@@ -7,7 +7,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 
-	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/ssrf"
 )
 
 // A webhook's URL comes from a user. This one leads to a server on the sender's own machine.
@@ -17,17 +17,17 @@ func ExampleGuard() {
 	}))
 	defer internal.Close()
 
-	client := &http.Client{Transport: retryhttp.Guard{}.Transport()}
+	client := &http.Client{Transport: ssrf.Guard{}.Transport()}
 	_, err := client.Post(internal.URL, "application/json", nil)
-	fmt.Println("blocked:", errors.Is(err, retryhttp.ErrBlockedAddress))
+	fmt.Println("blocked:", errors.Is(err, ssrf.ErrBlocked))
 
-	var blocked *retryhttp.BlockedAddressError
+	var blocked *ssrf.BlockedError
 	if errors.As(err, &blocked) {
 		fmt.Println("rule:", blocked.Rule)
 	}
 
 	// In a test of your own, allow the loopback addresses.
-	guard := retryhttp.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
+	guard := ssrf.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
 	transport := guard.Transport()
 	defer transport.CloseIdleConnections()
 	client = &http.Client{Transport: transport}
@@ -46,12 +46,12 @@ func ExampleGuard() {
 
 // A literal address in a URL can be rejected when the user enters it.
 func ExampleGuard_Check() {
-	var guard retryhttp.Guard
+	var guard ssrf.Guard
 	fmt.Println(guard.Check(netip.MustParseAddr("8.8.8.8")))
 	fmt.Println(guard.Check(netip.MustParseAddr("169.254.169.254")))
 	fmt.Println(guard.Check(netip.MustParseAddr("::ffff:10.0.0.1")))
 	// Output:
 	// <nil>
-	// retryhttp: address is blocked: link-local "169.254.169.254"
-	// retryhttp: address is blocked: private "::ffff:10.0.0.1"
+	// ssrf: address is blocked: link-local "169.254.169.254"
+	// ssrf: address is blocked: private "::ffff:10.0.0.1"
 }
