@@ -20,8 +20,8 @@ import (
 
 const doc = `report attempts that use the context, request or transaction of the whole run
 
-The function that is passed to retry.Do, Wrap, retrysql.Tx and the like, or that handles jobs, gets a context that ends
-with the attempt. A call in it that uses the context from outside ignores AttemptTimeout: an attempt that hangs does not
+The function that is passed to retry.Do, Wrap, retrysql.Tx and the like, or that handles jobs, and the body of a loop over
+retry.Attempts get a context that ends with the attempt. A call in it that uses the context from outside ignores AttemptTimeout: an attempt that hangs does not
 end. The same is true of a request built outside, whose body, moreover, can be read only once. A transaction begun outside
 can be over after the first failure.
 
@@ -34,12 +34,16 @@ var Analyzer = ignore.New("attemptctx", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.CompositeLit)(nil)) {
+	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.CompositeLit)(nil), (*ast.RangeStmt)(nil)) {
 		switch n := cur.Node().(type) {
+		case *ast.RangeStmt:
+			if l, ok := calls.LoopOf(pass.TypesInfo, n); ok {
+				turn(pass, l, timeoutPossible(pass.TypesInfo, enclosing(cur), l.Policy)).check()
+			}
 		case *ast.CallExpr:
 			if c, ok := calls.Of(pass.TypesInfo, n); ok {
 				if lit, ok := ast.Unparen(c.Work).(*ast.FuncLit); ok {
-					attempt{pass, lit, c.Context == nil || timeoutPossible(pass.TypesInfo, enclosing(cur), c.Policy)}.check()
+					function(pass, lit, c.Context == nil || timeoutPossible(pass.TypesInfo, enclosing(cur), c.Policy)).check()
 				}
 			} else if handler(pass.TypesInfo.Types[n.Fun].Type) && len(n.Args) == 1 { // a conversion
 				checkHandler(pass, n.Args[0])
@@ -68,7 +72,7 @@ func handler(t types.Type) bool { return calls.IsNamed(t, calls.Module+"/retryjo
 
 func checkHandler(pass *analysis.Pass, x ast.Expr) {
 	if lit, ok := ast.Unparen(x).(*ast.FuncLit); ok {
-		attempt{pass, lit, true}.check()
+		function(pass, lit, true).check()
 	}
 }
 
@@ -136,12 +140,55 @@ func changed(info *types.Info, body *ast.BlockStmt, v *types.Var) (possible bool
 	return possible || !known
 }
 
-// An attempt is a function literal that is run again.
+// An attempt is code that is run again: a function literal, or the body of a loop over retry.Attempts.
 type attempt struct {
-	pass *analysis.Pass
-	lit  *ast.FuncLit
+	pass  *analysis.Pass
+	node  ast.Node // with the declaration of the attempt's context
+	body  *ast.BlockStmt
+	param *ast.Ident // the attempt's context; nil if it has no name
+	// named returns the edit that gives the context a name; it is nil if that cannot be done.
+	named func(name string) analysis.TextEdit
 	// own means that the context of an attempt can differ from that of the run.
 	own bool
+}
+
+func function(pass *analysis.Pass, lit *ast.FuncLit, own bool) attempt {
+	a := attempt{pass: pass, node: lit, body: lit.Body, own: own}
+	fields := lit.Type.Params.List
+	switch {
+	case len(fields) == 0:
+	case len(fields[0].Names) == 0 && len(fields) == 1: // with more, all parameters would need names
+		a.named = func(name string) analysis.TextEdit {
+			return analysis.TextEdit{Pos: fields[0].Type.Pos(), End: fields[0].Type.Pos(), NewText: []byte(name + " ")}
+		}
+	case len(fields[0].Names) == 1:
+		a.name(fields[0].Names[0])
+	}
+	return a
+}
+
+func turn(pass *analysis.Pass, l calls.Loop, own bool) attempt {
+	a := attempt{pass: pass, node: l.RangeStmt, body: l.Body, own: own}
+	switch key, isIdent := l.Key.(*ast.Ident); {
+	case l.Key == nil:
+		a.named = func(name string) analysis.TextEdit {
+			return analysis.TextEdit{Pos: l.Range, End: l.Range, NewText: []byte(name + " := ")}
+		}
+	case isIdent && l.Tok == token.DEFINE:
+		a.name(key)
+	}
+	return a
+}
+
+// name notes that id is the attempt's context, or could be.
+func (a *attempt) name(id *ast.Ident) {
+	if id.Name != "_" {
+		a.param = id
+		return
+	}
+	a.named = func(name string) analysis.TextEdit {
+		return analysis.TextEdit{Pos: id.Pos(), End: id.End(), NewText: []byte(name)}
+	}
 }
 
 // A use is a value from outside of the attempt that a call of the attempt gets.
@@ -154,7 +201,7 @@ type use struct {
 func (a attempt) check() {
 	var order []types.Object
 	found := map[types.Object][]use{}
-	ast.Inspect(a.lit.Body, func(n ast.Node) bool {
+	ast.Inspect(a.body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt, *ast.DeferStmt:
 			return false
@@ -219,7 +266,7 @@ func (a attempt) outer(x ast.Expr) bool {
 		return false
 	}
 	v := calls.Root(a.pass.TypesInfo, x)
-	return v != nil && !v.IsField() && !calls.Within(v, a.lit)
+	return v != nil && !v.IsField() && !calls.Within(v, a.node)
 }
 
 // canHang reports whether call can fail or derives a context. A call that only reads a value does neither.
@@ -250,7 +297,7 @@ func sends(info *types.Info, call *ast.CallExpr) bool {
 // renewed reports whether the attempt assigns to x or to a field of it.
 func (a attempt) renewed(x ast.Expr) (yes bool) {
 	v := calls.Root(a.pass.TypesInfo, x)
-	ast.Inspect(a.lit.Body, func(n ast.Node) bool {
+	ast.Inspect(a.body, func(n ast.Node) bool {
 		if s, ok := n.(*ast.AssignStmt); ok {
 			for _, left := range s.Lhs {
 				yes = yes || calls.Root(a.pass.TypesInfo, left) == v
@@ -340,40 +387,33 @@ func (a attempt) report(obj types.Object, uses []use) {
 
 // fix returns the fix that uses the attempt's context instead.
 func (a attempt) fix(outer types.Object, uses []use) (fix analysis.SuggestedFix, ok bool) {
-	fields := a.lit.Type.Params.List
-	if len(fields) == 0 {
-		return fix, false
-	}
-	if len(fields[0].Names) == 1 && fields[0].Names[0].Name != "_" {
-		param := fields[0].Names[0]
-		for _, u := range uses {
-			scope := a.pass.Pkg.Scope().Innermost(u.expr.Pos())
-			if scope == nil {
-				return fix, false
-			}
-			if _, seen := scope.LookupParent(param.Name, u.expr.Pos()); seen != a.pass.TypesInfo.Defs[param] {
-				return fix, false
-			}
-			fix.TextEdits = append(fix.TextEdits, analysis.TextEdit{Pos: u.expr.Pos(), End: u.expr.End(), NewText: []byte(param.Name)})
+	if a.param == nil {
+		v, isVar := outer.(*types.Var)
+		if a.named == nil || !isVar || v.IsField() || a.count(outer) != len(uses) {
+			return fix, false // the new name would hide outer from correct uses
 		}
-		fix.Message = "Use " + param.Name
-		return fix, true
+		return analysis.SuggestedFix{
+			Message:   "Name the attempt's context " + outer.Name(),
+			TextEdits: []analysis.TextEdit{a.named(outer.Name())},
+		}, true
 	}
-	if v, isVar := outer.(*types.Var); !isVar || v.IsField() || a.count(outer) != len(uses) {
-		return fix, false // the new parameter would hide outer from correct uses
+	for _, u := range uses {
+		scope := a.pass.Pkg.Scope().Innermost(u.expr.Pos())
+		if scope == nil {
+			return fix, false
+		}
+		if _, seen := scope.LookupParent(a.param.Name, u.expr.Pos()); seen != a.pass.TypesInfo.Defs[a.param] {
+			return fix, false
+		}
+		fix.TextEdits = append(fix.TextEdits, analysis.TextEdit{Pos: u.expr.Pos(), End: u.expr.End(), NewText: []byte(a.param.Name)})
 	}
-	edit := analysis.TextEdit{Pos: fields[0].Type.Pos(), End: fields[0].Type.Pos(), NewText: []byte(outer.Name() + " ")}
-	if len(fields[0].Names) == 1 {
-		edit = analysis.TextEdit{Pos: fields[0].Names[0].Pos(), End: fields[0].Names[0].End(), NewText: []byte(outer.Name())}
-	} else if len(fields) > 1 {
-		return fix, false // all parameters would need names
-	}
-	return analysis.SuggestedFix{Message: "Name the attempt's context " + outer.Name(), TextEdits: []analysis.TextEdit{edit}}, true
+	fix.Message = "Use " + a.param.Name
+	return fix, true
 }
 
 // count returns how often the attempt names obj.
 func (a attempt) count(obj types.Object) (n int) {
-	ast.Inspect(a.lit.Body, func(node ast.Node) bool {
+	ast.Inspect(a.body, func(node ast.Node) bool {
 		if id, ok := node.(*ast.Ident); ok && a.pass.TypesInfo.Uses[id] == obj {
 			n++
 		}

@@ -52,12 +52,23 @@ func run(pass *analysis.Pass) (any, error) {
 	if !calls.Ours(pass.Pkg) { // this library's own functions are known by their signatures
 		f.export()
 	}
-	in.Preorder([]ast.Node{(*ast.CallExpr)(nil)}, func(n ast.Node) {
+	in.Preorder([]ast.Node{(*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)}, func(n ast.Node) {
 		if strings.HasSuffix(pass.Fset.Position(n.Pos()).Filename, "_test.go") {
 			return
 		}
-		if c, ok := calls.Of(pass.TypesInfo, n.(*ast.CallExpr)); ok {
-			f.check(c)
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if c, ok := calls.Of(pass.TypesInfo, n); ok {
+				inner, at := f.work(c)
+				f.check(c.CallExpr, c.Context, c.Policy, inner, at)
+			}
+		case *ast.RangeStmt:
+			if l, ok := calls.LoopOf(pass.TypesInfo, n); ok {
+				inner, at := f.most(l.Body)
+				if at != nil {
+					f.check(l.Call, l.Context, l.Policy, inner, at.Fun)
+				}
+			}
 		}
 	})
 	return nil, nil
@@ -167,10 +178,28 @@ func (f *finder) most(body ast.Node) (most int, at *ast.CallExpr) {
 			if m := f.attempts(n); m > most {
 				most, at = m, n
 			}
+		case *ast.RangeStmt:
+			if m := f.turns(n); m > most {
+				most, at = m, n.X.(*ast.CallExpr)
+			}
 		}
 		return true
 	})
 	return most, at
+}
+
+// turns returns how many attempts a loop over retry.Attempts makes, at least; 0 if n is another loop.
+func (f *finder) turns(n *ast.RangeStmt) int {
+	l, ok := calls.LoopOf(f.TypesInfo, n)
+	if !ok || f.oneAttempt(l.Context) {
+		return 0
+	}
+	turns := calls.Attempts(f.TypesInfo, l.Policy)
+	if turns == calls.Unlimited {
+		return 0 // then there is no product
+	}
+	inner, _ := f.most(l.Body)
+	return turns * max(inner, 1)
 }
 
 // attempts returns how many attempts call makes, at least; 0 if it retries nothing.
@@ -241,16 +270,16 @@ func (f *finder) work(c calls.Call) (int, ast.Expr) {
 	return 0, nil
 }
 
-func (f *finder) check(c calls.Call) {
-	outer := calls.Attempts(f.TypesInfo, c.Policy)
-	inner, at := f.work(c)
-	if outer < 2 || inner < 2 || c.Context != nil && f.oneAttempt(c.Context) {
+// check reports a call that runs, under policy, what at makes: at least inner attempts each time.
+func (f *finder) check(call *ast.CallExpr, ctx, policy ast.Expr, inner int, at ast.Expr) {
+	outer := calls.Attempts(f.TypesInfo, policy)
+	if outer < 2 || inner < 2 || ctx != nil && f.oneAttempt(ctx) {
 		return
 	}
 	f.Report(analysis.Diagnostic{
 		Pos: at.Pos(), End: at.End(),
 		Message: fmt.Sprintf("%s retries, inside what %s retries: at least %d attempts; give it retry.OneAttempt(ctx), or retry in one place",
-			types.ExprString(at), types.ExprString(c.Fun), outer*inner),
-		Related: []analysis.RelatedInformation{{Pos: c.Pos(), End: c.Fun.End(), Message: "the outer retry"}},
+			types.ExprString(at), types.ExprString(call.Fun), outer*inner),
+		Related: []analysis.RelatedInformation{{Pos: call.Pos(), End: call.Fun.End(), Message: "the outer retry"}},
 	})
 }

@@ -51,6 +51,22 @@ func Of(info *types.Info, call *ast.CallExpr) (Call, bool) {
 	return c, c.Policy != nil && c.Work != nil
 }
 
+// A Loop is a range loop over retry.Attempts, whose body is run again.
+type Loop struct {
+	*ast.RangeStmt
+	Call                 *ast.CallExpr
+	Context, Policy, Err ast.Expr // the arguments
+}
+
+// LoopOf returns the parts of n, and false if it does not range over a call of retry.Attempts.
+func LoopOf(info *types.Info, n *ast.RangeStmt) (Loop, bool) {
+	call, ok := ast.Unparen(n.X).(*ast.CallExpr)
+	if !ok || !IsFunc(info, call, Module, "Attempts") || len(call.Args) != 3 {
+		return Loop{}, false
+	}
+	return Loop{n, call, call.Args[0], call.Args[1], call.Args[2]}, true
+}
+
 func returnsPolicy(t types.Type) bool {
 	s, ok := t.Underlying().(*types.Signature)
 	return ok && s.Params().Len() == 0 && s.Results().Len() == 1 && IsNamed(s.Results().At(0).Type(), Module, "Policy")

@@ -5,6 +5,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/retrygo/retry/cmd/retryvet/attemptctx"
+	"github.com/retrygo/retry/cmd/retryvet/attempts"
 	"github.com/retrygo/retry/cmd/retryvet/handler"
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
 	"github.com/retrygo/retry/cmd/retryvet/loop"
@@ -20,5 +21,5 @@ func ByDefault(a *analysis.Analyzer) bool { return a != loop.Analyzer }
 
 // Analyzers returns all of them.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{attemptctx.Analyzer, handler.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, replay.Analyzer, ignore.Analyzer}
+	return []*analysis.Analyzer{attemptctx.Analyzer, attempts.Analyzer, handler.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, replay.Analyzer, ignore.Analyzer}
 }

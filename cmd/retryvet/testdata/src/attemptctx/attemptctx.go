@@ -172,3 +172,24 @@ func (c *client) transaction(ctx context.Context) error {
 		return err
 	})
 }
+
+func loops(ctx context.Context, p retry.Policy, load func(context.Context) error) (err error) {
+	for c := range retry.Attempts(ctx, p, &err) {
+		if err = load(ctx); err == nil { // want `the attempt uses ctx from outside: it does not end with the attempt`
+			err = load(c)
+		}
+	}
+	for range retry.Attempts(ctx, p, &err) {
+		err = load(ctx) // want `the attempt uses ctx from outside: it does not end with the attempt`
+	}
+	for _ = range retry.Attempts(ctx, p, &err) {
+		err = load(ctx) // want `the attempt uses ctx from outside`
+	}
+	for ctx := range retry.Attempts(ctx, p, &err) {
+		err = load(ctx)
+	}
+	for range retry.Attempts(ctx, retry.Inline(), &err) {
+		err = load(ctx)
+	}
+	return err
+}

@@ -65,3 +65,26 @@ func (s *service) onPurpose(ctx context.Context, p retry.Policy) error { // want
 		return s.store.Save(one)
 	})
 }
+
+func loops(ctx context.Context, s *service) (err error) { // want loops:`retries\(12\)`
+	for ctx := range retry.Attempts(ctx, retry.Inline(), &err) {
+		err = s.step(ctx) // want `s.step retries, inside what retry.Attempts retries: at least 12 attempts`
+	}
+	return err
+}
+
+func aroundALoop(ctx context.Context, s *service) error { // want aroundALoop:`retries\(16\)`
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) (err error) {
+		for ctx := range retry.Attempts(ctx, retry.Inline(), &err) { // want `retry.Attempts retries, inside what retry.Do retries: at least 16 attempts`
+			err = store.Once(ctx)
+		}
+		return err
+	})
+}
+
+func underOneAttempt(ctx context.Context, s *service) (err error) { // want underOneAttempt:`retries\(3\)`
+	for ctx := range retry.Attempts(retry.OneAttempt(ctx), retry.Inline(), &err) {
+		err = s.step(ctx)
+	}
+	return err
+}

@@ -3,6 +3,7 @@ package retry
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -62,6 +63,8 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error { r
 func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, error)) (value T, err error) {
 	return value, nil
 }
+
+func Attempts(ctx context.Context, p Policy, err *error) iter.Seq[context.Context] { return nil }
 
 func Wrap[Req, Resp any](p Policy, h func(context.Context, Req) (Resp, error)) func(context.Context, Req) (Resp, error) {
 	return h

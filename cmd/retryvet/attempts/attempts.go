@@ -1,0 +1,183 @@
+// Package attempts defines an analyzer for loops over retry.Attempts that do not set the error of the loop.
+package attempts
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
+	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
+)
+
+const doc = `report loops over retry.Attempts that never set their error
+
+A turn of for ctx := range retry.Attempts(ctx, p, &err) is repeated if its body leaves an error in err. A body that never
+assigns to err makes one turn and ends as a success, whatever happens in it. The usual cause is a declaration in the body,
+such as resp, err := send(ctx), which makes another variable of the same name.
+
+A loop is not reported if err is not a plain variable, or if other code can set it: its address is taken, or a function
+literal assigns to it.`
+
+// Analyzer is the analyzer attempts.
+var Analyzer = ignore.New("attempts", doc, run)
+
+func run(pass *analysis.Pass) (any, error) {
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+	for cur := range in.Root().Preorder((*ast.RangeStmt)(nil)) {
+		l, ok := calls.LoopOf(pass.TypesInfo, cur.Node().(*ast.RangeStmt))
+		if !ok {
+			continue
+		}
+		if v := variable(pass.TypesInfo, l.Err); v != nil && !set(pass.TypesInfo, cur, l, v) {
+			report(pass, cur, l, v)
+		}
+	}
+	return nil, nil
+}
+
+// variable returns the variable whose address x is, or nil.
+func variable(info *types.Info, x ast.Expr) types.Object {
+	u, ok := ast.Unparen(x).(*ast.UnaryExpr)
+	if !ok || u.Op != token.AND {
+		return nil
+	}
+	id, ok := ast.Unparen(u.X).(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	v, ok := info.Uses[id].(*types.Var)
+	if !ok || v.Parent() == v.Pkg().Scope() {
+		return nil
+	}
+	return v
+}
+
+// set reports whether the body of l can set v: it assigns to v, or code elsewhere in the function can do so for it.
+func set(info *types.Info, cur inspector.Cursor, l calls.Loop, v types.Object) (yes bool) {
+	is := func(x ast.Expr) bool {
+		id, ok := ast.Unparen(x).(*ast.Ident)
+		return ok && info.Uses[id] == v
+	}
+	assigns := func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, left := range n.Lhs {
+				yes = yes || is(left)
+			}
+		case *ast.RangeStmt:
+			yes = yes || n.Key != nil && is(n.Key) || n.Value != nil && is(n.Value)
+		case *ast.UnaryExpr:
+			yes = yes || n.Op == token.AND && is(n.X) && n != ast.Unparen(l.Err)
+		}
+	}
+	ast.Inspect(l.Body, func(n ast.Node) bool { assigns(n); return !yes })
+	outer := cur
+	for up := range cur.Enclosing((*ast.FuncDecl)(nil)) {
+		outer = up
+	}
+	for up := range outer.Preorder((*ast.FuncLit)(nil), (*ast.UnaryExpr)(nil)) {
+		if lit, ok := up.Node().(*ast.FuncLit); !ok {
+			assigns(up.Node())
+		} else if l.Pos() < lit.Pos() || lit.End() < l.End() { // it is not the function around the loop
+			ast.Inspect(lit, func(n ast.Node) bool { assigns(n); return !yes })
+		}
+	}
+	return yes
+}
+
+// report reports l at the first declaration in its body that hides v, and otherwise at its first line.
+func report(pass *analysis.Pass, cur inspector.Cursor, l calls.Loop, v types.Object) {
+	var hides inspector.Cursor
+	var at *ast.Ident
+	cur.Inspect([]ast.Node{(*ast.FuncLit)(nil), (*ast.AssignStmt)(nil)}, func(c inspector.Cursor) bool {
+		a, ok := c.Node().(*ast.AssignStmt)
+		if !ok || at != nil {
+			return false
+		}
+		for _, left := range a.Lhs {
+			id, ok := left.(*ast.Ident)
+			if ok && id.Name == v.Name() && pass.TypesInfo.Defs[id] != nil && calls.IsError(pass.TypesInfo.TypeOf(id)) {
+				hides, at = c, id
+			}
+		}
+		return true
+	})
+	if at == nil {
+		pass.Report(analysis.Diagnostic{
+			Pos: l.Pos(), End: l.Body.Lbrace,
+			Message: fmt.Sprintf("the body never sets %s, so the loop makes one turn, as a success", v.Name()),
+		})
+		return
+	}
+	d := analysis.Diagnostic{
+		Pos: at.Pos(), End: at.End(),
+		Message: fmt.Sprintf("this %s is another variable than that of retry.Attempts, so the loop makes one turn, as a success", v.Name()),
+	}
+	if edits := assign(pass, hides, hides.Node().(*ast.AssignStmt), v); edits != nil {
+		d.SuggestedFixes = []analysis.SuggestedFix{{Message: "Assign to the error of the loop", TextEdits: edits}}
+	}
+	pass.Report(d)
+}
+
+// assign returns the edits that make a an assignment to v and, for its other names, to variables in scope of the same
+// type, which it declares if there are none; nil if that cannot be done.
+func assign(pass *analysis.Pass, cur inspector.Cursor, a *ast.AssignStmt, v types.Object) []analysis.TextEdit {
+	edits := []analysis.TextEdit{{Pos: a.TokPos, End: a.TokPos + 2, NewText: []byte("=")}}
+	scope := pass.Pkg.Scope().Innermost(a.Pos())
+	for _, left := range a.Lhs {
+		id, ok := left.(*ast.Ident)
+		if !ok || scope == nil {
+			return nil
+		}
+		declared := pass.TypesInfo.Defs[id]
+		if declared == nil || id.Name == "_" {
+			continue // it is assigned to already
+		}
+		_, seen := scope.LookupParent(id.Name, a.Pos())
+		if before, isVar := seen.(*types.Var); isVar && types.Identical(before.Type(), declared.Type()) && (seen == v || id.Name != v.Name()) {
+			continue
+		}
+		typ := written(pass, cur, declared.Type())
+		if _, isStatement := cur.Parent().Node().(*ast.BlockStmt); !isStatement || typ == "" || id.Name == v.Name() {
+			return nil
+		}
+		indent := strings.Repeat("\t", pass.Fset.Position(a.Pos()).Column-1)
+		edits = append(edits, analysis.TextEdit{Pos: a.Pos(), End: a.Pos(), NewText: []byte("var " + id.Name + " " + typ + "\n" + indent)})
+	}
+	return edits
+}
+
+// unexported matches a name of another package that this one cannot write.
+var unexported = regexp.MustCompile(`\.[^\p{Lu}.]`)
+
+// written returns t as the file of cur can write it, and "" if it cannot.
+func written(pass *analysis.Pass, cur inspector.Cursor, t types.Type) string {
+	names := map[string]string{}
+	for up := range cur.Enclosing((*ast.File)(nil)) {
+		for _, spec := range up.Node().(*ast.File).Imports {
+			if pkg := pass.TypesInfo.PkgNameOf(spec); pkg != nil {
+				names[pkg.Imported().Path()] = pkg.Name()
+			}
+		}
+	}
+	missing := false
+	text := types.TypeString(t, func(pkg *types.Package) string {
+		if pkg == pass.Pkg {
+			return ""
+		}
+		missing = missing || names[pkg.Path()] == ""
+		return names[pkg.Path()]
+	})
+	if missing || unexported.MatchString(text) {
+		return ""
+	}
+	return text
+}
