@@ -11,10 +11,9 @@ import (
 // The errors of simulated attempts, beside retry.ErrAttemptTimeout. Policy.Classify is called with them; a rejection
 // carries a hint (see retry.After) if Server.RetryAfter is set.
 var (
-	ErrWorkFailed = errors.New("retryplan: the attempt failed at the server")                       // Server.FailureRate, Failing
-	ErrRejected   = errors.New("retryplan: the server rejected the attempt")                        // Server.Queue, RateLimit, Outage
-	ErrConflict   = errors.New("retryplan: another attempt has written the row")                    // Server.Conflict
-	ErrHeldBack   = errors.New("retryplan: the client's breaker or throttle held the attempt back") // Scenario.Breaker, Throttle
+	ErrWorkFailed = errors.New("retryplan: the attempt failed at the server") // Server.FailureRate, Failing
+	ErrRejected   = errors.New("retryplan: the server rejected the attempt")  // Server.Queue, RateLimit, Outage
+	errHeldBack   = errors.New("retryplan: the client's throttle held the attempt back")
 )
 
 // simRun is a run that is under way. It fills one line of the processor's cache, for which most events of a large fleet
@@ -38,7 +37,7 @@ type simRun struct {
 // simAttempt is an attempt on its way to its node, there, or on its way back. It outlives its run if the node is slow.
 type simAttempt struct {
 	giveUp int64 // when its client stops listening
-	note   int64 // the hint of an answer; before that, with Conflict, the version that was read
+	hint   int64 // of an answer
 	run    uint32
 	layer  uint8
 	answer answerKind
@@ -50,12 +49,11 @@ const (
 	answerOK answerKind = iota
 	answerFailed
 	answerRejected
-	answerConflict
 	answerFinal // of a node whose own calls have failed, with DoNotRetry
 )
 
-// answerErrors are what the clients get. Those of a rejection and a conflict carry a hint as well.
-var answerErrors = [...]error{nil, ErrWorkFailed, ErrRejected, ErrConflict, retry.Permanent(ErrWorkFailed)}
+// answerErrors are what the clients get. That of a rejection carries a hint as well.
+var answerErrors = [...]error{nil, ErrWorkFailed, ErrRejected, retry.Permanent(ErrWorkFailed)}
 
 // arrived begins a run of a client of the first node.
 func (s *simulation) arrived(client uint32) {
@@ -90,13 +88,13 @@ func (s *simulation) start(i uint32) {
 	n := &s.nodes[r.layer]
 	r.started = s.events.Now
 	wait, ok := time.Duration(0), true
-	if t := n.throttle(r.client); t != nil {
+	if t := n.throttleOf(r.client); t != nil {
 		wait, ok = t.Send(time.Duration(s.events.Now), int(r.number))
 	}
 	switch {
 	case !ok:
 		r.paid = false
-		s.failed(i, ErrHeldBack)
+		s.failed(i, errHeldBack)
 	case wait > 0:
 		d := n.policies[r.policy].Admit(s.progress(r, r.number-1), wait)
 		if d.Status != retry.Waiting {
@@ -143,11 +141,7 @@ func (s *simulation) send(i uint32) {
 	s.setTimer(i, giveUp)
 	a := s.attempts.Take()
 	*s.attempts.At(a) = simAttempt{giveUp: giveUp, run: i, layer: r.layer}
-	kind := attemptArrives
-	if n.Server.Conflict {
-		kind = rowIsRead
-	}
-	s.events.Plan(later(now, n.network.draw()), kind, a)
+	s.events.Plan(later(now, n.network.draw()), attemptArrives, a)
 }
 
 // giveUp returns when the client gives up the attempt that is under way.
@@ -202,8 +196,8 @@ func (s *simulation) answered(a uint32) {
 	case answerOK:
 		s.spend(s.runs.At(i), &retry.Decision{Status: retry.Succeeded})
 		s.end(i, 0)
-	case answerRejected, answerConflict:
-		s.failed(i, retry.After(time.Duration(attempt.note), err))
+	case answerRejected:
+		s.failed(i, retry.After(time.Duration(attempt.hint), err))
 	default:
 		s.failed(i, err)
 	}
@@ -213,7 +207,7 @@ func (s *simulation) answered(a uint32) {
 func (s *simulation) attemptEnded(i uint32, ok bool) {
 	r := s.runs.At(i)
 	r.sent, r.paid = false, false
-	if t := s.nodes[r.layer].throttle(r.client); t != nil {
+	if t := s.nodes[r.layer].throttleOf(r.client); t != nil {
 		t.Done(time.Duration(s.events.Now), time.Duration(s.events.Now-r.started), int(r.number), ok)
 	}
 }
@@ -240,7 +234,7 @@ func (s *simulation) failed(i uint32, err error) {
 func (s *simulation) spend(r *simRun, d *retry.Decision) {
 	now := time.Duration(s.events.Now)
 	n := &s.nodes[r.layer]
-	if t := n.throttle(r.client); t != nil && d.Status == retry.Waiting && !t.Retry(now, int(r.number)) {
+	if t := n.throttleOf(r.client); t != nil && d.Status == retry.Waiting && !t.Retry(now, int(r.number)) {
 		*d = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
 		return
 	}

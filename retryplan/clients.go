@@ -11,31 +11,27 @@ import (
 // clients is what all clients of a node share, and what each has of its own.
 type clients struct {
 	*Scenario
-	policies    []retry.Policy  // the scenario's, or with Delay one that waits for delay, and then those of Others
-	delay       []time.Duration // one: what Delay gave
-	choice      *rand.Rand      // of clients
-	network     sampler
-	jitter      *rand.Rand
-	kinds       *rand.Rand // of runs, with Others
-	draws       bool       // a number is drawn for each delay
-	newThrottle func() Throttle
-	throttles   []Throttle       // nil without Breaker and Throttle
-	closings    *[]time.Duration // when the open breakers stop being open, in order
-	budgets     []*retry.Budget  // nil without Budget
-	tokens      int64            // millionths in all budgets
+	policies  []retry.Policy  // the scenario's, or with Delay one that waits for delay, and then those of Others
+	delay     []time.Duration // one: what Delay gave
+	choice    *rand.Rand      // of clients
+	network   sampler
+	jitter    *rand.Rand
+	kinds     *rand.Rand      // of runs, with Others
+	draws     bool            // a number is drawn for each delay
+	throttles []throttle      // nil without Scenario.throttle
+	budgets   []*retry.Budget // nil without Budget
+	tokens    int64           // millionths in all budgets
 }
 
 func newClients(s *Scenario) clients {
 	c := clients{
-		Scenario:    s,
-		choice:      newStream(s.Seed, clientStream),
-		network:     newSampler(s.Network, newStream(s.Seed, networkStream)),
-		jitter:      newStream(s.Seed, jitterStream),
-		kinds:       newStream(s.Seed, populationStream),
-		draws:       s.Delay != nil,
-		policies:    []retry.Policy{s.Policy},
-		newThrottle: s.Throttle,
-		closings:    new([]time.Duration),
+		Scenario: s,
+		choice:   newStream(s.Seed, clientStream),
+		network:  newSampler(s.Network, newStream(s.Seed, networkStream)),
+		jitter:   newStream(s.Seed, jitterStream),
+		kinds:    newStream(s.Seed, populationStream),
+		draws:    s.Delay != nil,
+		policies: []retry.Policy{s.Policy},
 	}
 	for _, o := range s.Others {
 		c.policies = append(c.policies, o.Policy)
@@ -55,12 +51,8 @@ func newClients(s *Scenario) clients {
 	if s.Shared {
 		each = 1
 	}
-	if s.Breaker != nil {
-		breaker := s.Breaker.withDefaults()
-		c.newThrottle = func() Throttle { return &breakerThrottle{Breaker: &breaker, closings: c.closings} }
-	}
-	if c.newThrottle != nil {
-		c.throttles = make([]Throttle, each)
+	if s.throttle != nil {
+		c.throttles = make([]throttle, each)
 	}
 	if s.Budget != nil {
 		c.budgets = make([]*retry.Budget, each)
@@ -75,13 +67,13 @@ var simulationStart = time.Unix(0, 0).UTC()
 // millionths returns the tokens of a budget in the unit in which it counts.
 func millionths(b *retry.Budget) int64 { return int64(math.Round(b.Tokens() * 1e6)) }
 
-// throttle returns that of a client, or nil if there are none.
-func (c *clients) throttle(client uint32) Throttle {
+// throttleOf returns that of a client, or nil if there are none.
+func (c *clients) throttleOf(client uint32) throttle {
 	if c.throttles == nil {
 		return nil
 	}
 	if c.throttles[client] == nil {
-		c.throttles[client] = c.newThrottle()
+		c.throttles[client] = c.Scenario.throttle()
 	}
 	return c.throttles[client]
 }
@@ -125,14 +117,6 @@ func (c *clients) choose() uint8 {
 		}
 	}
 	return 0
-}
-
-// openBreakers returns how many breakers are open.
-func (c *clients) openBreakers(now time.Duration) int {
-	for len(*c.closings) > 0 && (*c.closings)[0] <= now {
-		*c.closings = (*c.closings)[1:]
-	}
-	return len(*c.closings)
 }
 
 // draw returns the random number for the delay after an attempt that has just failed, and lets Delay compute that.

@@ -13,11 +13,10 @@
 //   - Certify answers the same by law: safe, vulnerable or metastable, and the trigger that would tip the fleet.
 //   - CertifyChain, SimulateChain and LintChain do the same for a chain of services that all retry, whose attempts
 //     multiply.
-//   - Solve finds a policy that meets requirements, or the requirements that conflict.
 //
 // # Pure functions
 //
 // Every result depends on the arguments alone: no function reads a clock or sends anything, and the same seed gives the
 // same numbers on every platform. The policy's Rand and Observe are never called. Its Gate, Budget and Pay are state of a
-// running program and are refused; a Scenario has its own Breaker, Budget and Throttle.
+// running program and are refused; a Scenario has its own Budget.
 package retryplan

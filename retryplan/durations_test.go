@@ -28,15 +28,16 @@ func (l *listed) Retry(now time.Duration, _ int) bool          { return true }
 // durationsOf returns a Durations of the given ones, as latencies of runs that waited so long before they succeeded.
 func durationsOf(t *testing.T, all []time.Duration) retryplan.Durations {
 	each := &listed{waits: all}
-	r, err := retryplan.Simulate(t.Context(), retryplan.Scenario{
+	s := retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 1},
 		Clients:  len(all),
 		Arrivals: retryplan.Arrivals{AtOnce: true},
-		Throttle: func() retryplan.Throttle { return each },
 		Shared:   true,
 		Duration: math.MaxInt64,
 		Step:     math.MaxInt64 / 1000,
-	})
+	}
+	retryplan.SetThrottle(&s, func() retryplan.Throttle { return each })
+	r, err := retryplan.Simulate(t.Context(), s)
 	require.NoError(t, err)
 	require.Equal(t, len(all), r.Latency.Count())
 	return r.Latency

@@ -154,7 +154,7 @@ func (f *Fleet) trouble() trouble {
 func (f *Fleet) validate(p retry.Policy) error {
 	var bad retry.FieldErrors
 	bad.Append(p.Validate())
-	stateless(&bad, p, "Policy.", ": use Fleet.Budget", "", "")
+	stateless(&bad, p, "Policy.", ": use Fleet.Budget")
 	inRange(&bad, "Fleet.Rate", f.Rate)
 	inRange(&bad, "Fleet.Capacity", f.Capacity)
 	negative(&bad, "Fleet.Workers", f.Workers)

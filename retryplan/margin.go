@@ -90,13 +90,6 @@ func (c *certifier) tail(rate float64) float64 {
 	return exp(-c.decay(rate) * wait)
 }
 
-// quiet returns the number of seconds for which random arrivals alone, at a rate below Capacity, make attempts wait in
-// one of 1,000 fleets that are watched.
-func (c *certifier) quiet(rate float64) float64 {
-	idle := 1 - c.load(rate)
-	return max(math.Log(1000*watched*c.fleet.Capacity*idle*idle), 0) / c.decay(rate)
-}
-
 // decay returns θ at a rate below Capacity.
 func (c *certifier) decay(rate float64) float64 {
 	load := c.load(rate)

@@ -14,13 +14,12 @@ func TestEnumerationsPrint(t *testing.T) {
 	for _, v := range []fmt.Stringer{
 		retryplan.Stall, retryplan.Outage, retryplan.Slowdown, retryplan.CapacityCut, retryplan.Surge, retryplan.Failing,
 		retryplan.TriggerKind(0), retryplan.TriggerKind(7),
-		retryplan.ShedNothing, retryplan.ShedExpired, retryplan.ShedHopeless, retryplan.Shed(3),
 		retryplan.Note, retryplan.Warning, retryplan.Severe, retryplan.Level(0), retryplan.Level(4),
 	} {
 		printed = append(printed, v.String())
 	}
 	require.Equal(t, []string{
 		"stall", "outage", "slowdown", "capacity_cut", "surge", "failing", "", "TriggerKind(7)",
-		"nothing", "expired", "hopeless", "Shed(3)", "note", "warning", "severe", "", "Level(4)",
+		"note", "warning", "severe", "", "Level(4)",
 	}, printed)
 }

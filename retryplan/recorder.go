@@ -44,7 +44,7 @@ func (s *simulation) over(r *simRun, reason retry.Reason) {
 // reach closes the points that end at or before now.
 func (s *simulation) reach(now int64) {
 	for now >= s.edge {
-		s.note(s.edge)
+		s.note()
 		series := &s.result.Series
 		*series = append(*series, Point{Start: s.result.Step * time.Duration(len(*series))})
 		s.point = &(*series)[len(*series)-1]
@@ -53,10 +53,10 @@ func (s *simulation) reach(now int64) {
 }
 
 // note notes what there is at the end of the point.
-func (s *simulation) note(at int64) {
+func (s *simulation) note() {
 	n, p := &s.nodes[len(s.nodes)-1], s.point
 	p.Queue, p.Busy, p.Waiting = len(n.queue), n.busy, s.waiting
-	p.Tokens, p.Open = n.meanTokens(), n.openBreakers(time.Duration(at))
+	p.Tokens = n.meanTokens()
 }
 
 // finish makes the result.
@@ -72,7 +72,7 @@ func (s *simulation) finish() Result {
 	if int64(out.Simulated) > s.edge { // an interval that begins at the very end would be empty
 		s.reach(int64(out.Simulated) - 1)
 	}
-	s.note(int64(out.Simulated))
+	s.note()
 	for i := range out.Series {
 		p := &out.Series[i]
 		out.Runs += p.Offered

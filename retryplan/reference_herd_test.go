@@ -122,7 +122,7 @@ func told(s retryplan.Scenario) retryplan.Scenario {
 		return backoff(attempt, prev, u)
 	}
 	s.Shared = true
-	s.Throttle = func() retryplan.Throttle { return lastDone{at: &failed} }
+	retryplan.SetThrottle(&s, func() retryplan.Throttle { return lastDone{at: &failed} })
 	return s
 }
 
@@ -159,4 +159,14 @@ func TestReferenceHerdWithRetryAfter(t *testing.T) {
 	// reference.
 	c.atMost("ratio .2, RetryAfter", finished(func() retryplan.Scenario { return hinted(retry.RatioJitter) }), measured(16.2, 10, .61, .1))
 	c.done()
+}
+
+// sampleClipped is decorrelated jitter that piles up at its limit: min(limit, U(base, 3·prev)).
+func sampleClipped(base, limit time.Duration) func(int, time.Duration, float64) time.Duration {
+	return func(attempt int, prev time.Duration, u float64) time.Duration {
+		if attempt == 1 {
+			prev = base
+		}
+		return min(limit, base+time.Duration(u*float64(3*prev-base)))
+	}
 }

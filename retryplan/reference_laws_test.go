@@ -146,7 +146,7 @@ func TestReferenceLawRequestFunded(t *testing.T) {
 		} {
 			funded := recoveries(t, seeds(8, 60), func(uint64) retryplan.Scenario {
 				s := stalledQueue(row.rate, 240*time.Second)
-				s.Throttle = by.throttle
+				retryplan.SetThrottle(&s, by.throttle)
 				return s
 			})
 			c.exact(fmt.Sprintf("%v/s, %s", row.rate, by.name), funded, never)
@@ -166,7 +166,7 @@ func TestReferenceLawRequestFunded(t *testing.T) {
 			{"gRPC", throttled(func() retryplan.Throttle { return &grpcThrottle{ratio: 100, limit: 10_000, tokens: 10_000} })},
 			{"AWS", func(s *retryplan.Scenario) {
 				s.Policy.MaxAttempts = 3
-				s.Throttle = func() retryplan.Throttle { return &awsQuota{cost: 14, tokens: 500} }
+				retryplan.SetThrottle(s, func() retryplan.Throttle { return &awsQuota{cost: 14, tokens: 500} })
 			}},
 		} {
 			values := recoveries(t, seeds(8, 60), func(uint64) retryplan.Scenario {

@@ -66,7 +66,7 @@ type queueRow struct {
 }
 
 func throttled(new func() retryplan.Throttle) func(*retryplan.Scenario) {
-	return func(s *retryplan.Scenario) { s.Throttle = new }
+	return func(s *retryplan.Scenario) { retryplan.SetThrottle(s, new) }
 }
 
 func TestReferenceStalledQueue(t *testing.T) {
@@ -98,14 +98,12 @@ func TestReferenceStalledQueue(t *testing.T) {
 		}), 18.8, 69.5, 69.5, 19, 23, .132, [4]float64{3.65, 1.46, 1.46, .0087}},
 		{"AWS 500/5, 2 retries", func(s *retryplan.Scenario) {
 			s.Policy.MaxAttempts = 3
-			s.Throttle = func() retryplan.Throttle { return &awsQuota{cost: 5, tokens: 500} }
+			retryplan.SetThrottle(s, func() retryplan.Throttle { return &awsQuota{cost: 5, tokens: 500} })
 		}, 14.5, 69.5, 69.5, 20, 26, .140, [4]float64{3.8, 1.46, 1.46, .0089}},
 		{"AWS 500/14, 2 retries", func(s *retryplan.Scenario) {
 			s.Policy.MaxAttempts = 3
-			s.Throttle = func() retryplan.Throttle { return &awsQuota{cost: 14, tokens: 500} }
+			retryplan.SetThrottle(s, func() retryplan.Throttle { return &awsQuota{cost: 14, tokens: 500} })
 		}, 20.1, 69.5, 69.5, 18, 23, .130, [4]float64{3.7, 1.46, 1.46, .0088}},
-		{"breaker", func(s *retryplan.Scenario) { s.Breaker = &retryplan.Breaker{} },
-			44.2, 69.5, 69.5, 10, 11, .087, [4]float64{1.25, 1.46, 1.46, .002}},
 		{"SRE K=2, 120 s", throttled(func() retryplan.Throttle {
 			return newAdaptiveThrottle(2, 120*time.Second, 1)
 		}), 0, 0, 0, never, never, .750, [4]float64{0, .006, 0, .003}},
@@ -131,32 +129,11 @@ func TestReferenceStalledQueue(t *testing.T) {
 	c.done()
 }
 
-// What a server can do about it, under three immediate retries.
-func TestReferenceStalledQueueServerSide(t *testing.T) {
-	c := compare(t, "The same queue with a server that chooses what it works on")
-	for _, row := range []struct {
-		name   string
-		change func(*retryplan.Server)
-	}{
-		{"newest first", func(s *retryplan.Server) { s.LIFO = true }},
-		{"drop what cannot end in time", func(s *retryplan.Server) { s.Shed = retryplan.ShedHopeless }},
-	} {
-		values := sample(t, seeds(8, 40), func(uint64) retryplan.Scenario {
-			s := stalledQueue(70, 240*time.Second)
-			row.change(&s.Server)
-			return s
-		}, queueFigures(70))
-		c.spread(row.name+", recovery", values[3], 5, 0, 7, 1)
-		c.mean(row.name+", failed", values[4], measured(.03, 5, .0014, .01))
+// perSecond is the mean of what f counts in the seconds [from, to) of a series with steps of a second.
+func perSecond(r retryplan.Result, from, to int, f func(retryplan.Point) int) float64 {
+	n := 0
+	for _, p := range r.Series[from:to] {
+		n += f(p)
 	}
-	// Work at the very edge of its deadline is useless work.
-	values := sample(t, seeds(8, 40), func(uint64) retryplan.Scenario {
-		s := stalledQueue(70, 240*time.Second)
-		s.Delay = nil
-		s.Policy.Backoff = retry.Backoff{Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.FullJitter}
-		s.Server.Shed = retryplan.ShedExpired
-		return s
-	}, queueFigures(70))
-	c.spread("drop what has expired, goodput 200-235", values[1], 5, 8, 9, .5)
-	c.done()
+	return float64(n) / float64(to-from)
 }

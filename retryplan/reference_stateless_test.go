@@ -14,17 +14,18 @@ import (
 // unlimited capacity that fails attempts at random, and retries without backoff. Each hop takes an exponential time of
 // mean 10 ms.
 func stateless(failing, rate float64, clients, attempts int, throttle func() retryplan.Throttle) retryplan.Scenario {
-	return retryplan.Scenario{
+	s := retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: attempts},
 		Delay:    immediately,
 		Clients:  clients,
 		Arrivals: retryplan.Arrivals{Rate: rate},
 		Network:  retryplan.Exponential(10 * time.Millisecond),
 		Server:   retryplan.Server{FailureRate: failing},
-		Throttle: throttle,
 		Duration: 10 * time.Second,
 		Drain:    true,
 	}
+	retryplan.SetThrottle(&s, throttle)
+	return s
 }
 
 // loadAndSuccess are attempts per run, and the share of the runs that succeed.
@@ -103,7 +104,7 @@ func TestReferenceProtectionIsPerClient(t *testing.T) {
 			s.Arrivals = retryplan.Arrivals{Closed: true}
 			s.Drain = false
 			gap := time.Duration(row.clients) * 10 * time.Millisecond
-			s.Throttle = paced(seed, gap, newBrookerBucket)
+			retryplan.SetThrottle(&s, paced(seed, gap, newBrookerBucket))
 			return s
 		}, func(r retryplan.Result) []float64 {
 			// Each client has a run that waits for its time to begin.
@@ -139,7 +140,7 @@ func TestReferenceClosedLoop(t *testing.T) {
 			s.Delay = row.delay
 			if row.serial {
 				s.Arrivals = retryplan.Arrivals{Closed: true}
-				s.Throttle = paced(seed, 100*time.Millisecond, func() retryplan.Throttle { return free{} })
+				retryplan.SetThrottle(&s, paced(seed, 100*time.Millisecond, func() retryplan.Throttle { return free{} }))
 			}
 			return s
 		}, func(r retryplan.Result) []float64 {

@@ -7,7 +7,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Scenario is a fleet of clients, the server that they call and what happens to it. It is plain data but for Throttle
+// Scenario is a fleet of clients, the server that they call and what happens to it. It is plain data but for Delay
 // and Progress. The zero Scenario has no arrivals and is refused.
 type Scenario struct {
 	// Policy is the policy of every run. Its AttemptTimeout is the clients' timeout: the client stops listening, the
@@ -25,8 +25,8 @@ type Scenario struct {
 	// Delay. Nil means that all follow Policy.
 	Others []Population
 
-	// Clients is the number of clients, up to 10,000,000. A client has its own budget, breaker and throttle unless they
-	// are shared. Zero means 1.
+	// Clients is the number of clients, up to 10,000,000. A client has its own budget unless Shared. Zero means
+	// 1.
 	Clients int
 	// Arrivals says when runs begin. It is required.
 	Arrivals Arrivals
@@ -39,14 +39,7 @@ type Scenario struct {
 
 	// Budget gives the retries of each client a budget, or those of the whole fleet if Shared. Nil means none.
 	Budget *retry.BudgetConfig
-	// Breaker puts a circuit breaker before every attempt of each client, or of the whole fleet if Shared. Nil means
-	// none.
-	Breaker *Breaker
-	// Throttle makes a throttle of another kind for each client, or one for the fleet if Shared, for mechanisms of other
-	// libraries. It is not combined with Breaker. Nil means none.
-	Throttle func() Throttle
-	// Shared makes all clients share one budget, breaker and throttle, as the calls of one process do. False means one
-	// for each client.
+	// Shared makes all clients share one budget, as the calls of one process do. False means one for each client.
 	Shared bool
 
 	// Duration is how long arrivals go on, and without Drain how long the simulation lasts. It is required.
@@ -62,6 +55,8 @@ type Scenario struct {
 	// Progress is called from time to time, in the goroutine of Simulate, with how far the simulation has come. Nil
 	// means no call.
 	Progress func(Progress)
+
+	throttle func() throttle // makes that of each client, or of the fleet if Shared; nil for none. For tests
 }
 
 // Population is a share of a fleet's runs that follow a policy of their own.
@@ -97,23 +92,16 @@ type Arrivals struct {
 // Server is a model of a backend. The zero Server answers everything at once.
 //
 // An attempt that reaches it is answered with an error if an Outage rejects it or RateLimit or Queue has no room for
-// it, and with RetryAfter as a hint. Otherwise it waits for a worker, is worked on for Service, and then succeeds, or
-// fails with probability FailureRate. The server does not notice that a client no longer waits: it works on the attempt
-// in vain, unless Shed says otherwise.
+// it, and with RetryAfter as a hint. Otherwise it waits for a worker, in the order of arrival, is worked on for Service,
+// and then succeeds, or fails with probability FailureRate. The server does not notice that a client no longer waits: it
+// works on the attempt in vain.
 type Server struct {
 	// Workers is how many attempts are worked on at the same time. Zero means any number, without a queue.
 	Workers int
 	// Service is how long one attempt is worked on. Zero means no time.
 	Service Dist
-	// Crowding is added to the Service of an attempt for each attempt that is being worked on when its work begins,
-	// itself included: latency that rises with concurrency. Zero means none.
-	Crowding time.Duration
 	// Queue is how many attempts may wait for a worker; those beyond it are rejected. Zero means any number, -1 none.
 	Queue int
-	// LIFO lets the newest waiting attempt go first. Zero means the oldest.
-	LIFO bool
-	// Shed says which waiting attempts are dropped unanswered when it would be their turn. Zero means none.
-	Shed Shed
 	// FailureRate is the probability in [0,1] that an attempt that was worked on fails. Zero means that none does.
 	FailureRate float64
 	// RateLimit accepts so many attempts in each RateWindow, counted from time 0, and rejects the rest at once. Zero
@@ -123,24 +111,7 @@ type Server struct {
 	RateWindow time.Duration
 	// RetryAfter is the hint that a rejection carries, drawn for each. Zero means no hint.
 	RetryAfter Dist
-	// Conflict makes every attempt a read and then a write of one row, four hops in all, whose write fails if another
-	// was done since the read: optimistic concurrency control. Work takes no time; of the other fields only RetryAfter
-	// is allowed with it, as the hint of a failed write. False means plain attempts.
-	Conflict bool
 }
-
-// Shed says what a server drops instead of working on it.
-type Shed uint8
-
-// The kinds of load shedding. Attempts are dropped when it is their turn, and take no worker.
-const (
-	ShedNothing  Shed = iota
-	ShedExpired       // whose client has timed out already
-	ShedHopeless      // whose client would time out before its mean service could end
-)
-
-// String returns "nothing", "expired" or "hopeless", and "Shed(3)" for one that does not exist.
-func (s Shed) String() string { return named(uint8(s), "Shed", "nothing", "expired", "hopeless") }
 
 // Trigger is something that happens to the fleet or its server for a while: from From on, for For. Of triggers that
 // overlap slowdowns and surges multiply, and of cuts and failures the worst counts.
@@ -182,9 +153,9 @@ func named(value uint8, enum string, names ...string) string {
 	return fmt.Sprintf("%s(%d)", enum, value)
 }
 
-// Throttle is a mechanism in a client that holds attempts back. It is called from one goroutine; now is the time since
-// the start of the simulation.
-type Throttle interface {
+// throttle is a mechanism in a client that sees attempts and can hold them back: those of other libraries, whose
+// published figures are compared with the simulation. now is the time since the start of the simulation.
+type throttle interface {
 	// Send is called before each attempt, the first included. After a wait above 0 it is called again. If ok is false
 	// the attempt fails without being sent, and Done is not called for it.
 	Send(now time.Duration, attempt int) (wait time.Duration, ok bool)

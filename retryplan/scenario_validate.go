@@ -36,7 +36,7 @@ func (s *Scenario) validate(ctx context.Context) error {
 	var bad retry.FieldErrors
 	bad.Append(s.Policy.Validate())
 	refuse(&bad, ctx == nil, "Simulate.ctx", "<nil>", "is not a context")
-	stateless(&bad, s.Policy, "Scenario.Policy.", ": use Scenario.Budget", ": use Scenario.Breaker", ": use Scenario.Throttle")
+	stateless(&bad, s.Policy, "Scenario.Policy.", ": use Scenario.Budget")
 	refuse(&bad, s.Delay != nil && s.Policy.ResetAfter > 0, "Scenario.Delay", "(set)", "is set together with Policy.ResetAfter, which needs the policy's own delays")
 	validatePopulations(s.Others, "Scenario.Others", &bad)
 	refuse(&bad, s.Delay != nil && len(s.Others) > 0, "Scenario.Delay", "(set)", "is set together with Others, which have delays of their own")
@@ -54,10 +54,6 @@ func (s *Scenario) validate(ctx context.Context) error {
 	s.Server.validate(&bad)
 	for i := range s.Triggers {
 		s.validateTrigger(i, &bad)
-	}
-	if s.Breaker != nil {
-		s.Breaker.validate(&bad)
-		refuse(&bad, s.Throttle != nil, "Scenario.Throttle", "(set)", "is set together with Breaker")
 	}
 	if len(bad) == 0 && s.Arrivals.Rate > 0 {
 		if n := expectedRuns(s.Arrivals.Rate, s.Triggers, s.Duration); !(n <= maxRuns) {
@@ -78,16 +74,9 @@ func (a *Arrivals) validate(bad *retry.FieldErrors) {
 
 func (v *Server) validate(bad *retry.FieldErrors) {
 	const of = "Scenario.Server."
-	rest := *v
-	rest.Conflict, rest.RetryAfter = false, Dist{}
-	refuse(bad, v.Conflict && rest != (Server{}), of+"Conflict", true, "is set together with a field other than RetryAfter")
 	negative(bad, of+"Workers", v.Workers)
-	negative(bad, of+"Crowding", v.Crowding)
 	refuse(bad, v.Queue < -1, of+"Queue", v.Queue, "is below -1, which means none")
 	refuse(bad, v.Queue != 0 && v.Workers == 0, of+"Queue", v.Queue, "is set without Workers")
-	refuse(bad, v.LIFO && v.Workers == 0, of+"LIFO", v.LIFO, "is set without Workers")
-	refuse(bad, v.Shed != ShedNothing && v.Workers == 0, of+"Shed", v.Shed, "is set without Workers")
-	refuse(bad, v.Shed > ShedHopeless, of+"Shed", uint8(v.Shed), "is not one of ShedNothing, ShedExpired and ShedHopeless")
 	refuse(bad, !(v.FailureRate >= 0 && v.FailureRate <= 1), of+"FailureRate", v.FailureRate, "is outside [0,1]")
 	negative(bad, of+"RateLimit", v.RateLimit)
 	negative(bad, of+"RateWindow", v.RateWindow)
@@ -101,7 +90,6 @@ func (s *Scenario) validateTrigger(i int, bad *retry.FieldErrors) {
 	refuse(bad, t.Kind == 0, field+".Kind", uint8(t.Kind), noKind)
 	refuse(bad, t.Kind == CapacityCut && s.Server.Workers == 0 && s.Server.RateLimit == 0, field+".Kind", t.Kind, "needs Workers or RateLimit")
 	refuse(bad, t.Kind == Surge && (s.Arrivals.Closed || s.Arrivals.AtOnce), field+".Kind", t.Kind, "needs Arrivals.Rate")
-	refuse(bad, t.Kind != Surge && s.Server.Conflict, field+".Kind", t.Kind, "is set together with Server.Conflict, which allows Surge only")
 }
 
 const noKind = "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"
@@ -159,15 +147,15 @@ func validateAt(p retry.Policy, of func(field string) string, bad *retry.FieldEr
 		}
 		bad.Append(field)
 	}
-	stateless(bad, p, of("Policy."), "", "", "")
+	stateless(bad, p, of("Policy."), "")
 }
 
-// stateless refuses a policy with state of a running program, and says what to use instead of each.
-func stateless(bad *retry.FieldErrors, p retry.Policy, prefix, budget, gate, pay string) {
+// stateless refuses a policy with state of a running program, and says what to use instead of a Budget.
+func stateless(bad *retry.FieldErrors, p retry.Policy, prefix, budget string) {
 	const state = "is state of a running program"
 	refuse(bad, p.Budget != nil, prefix+"Budget", "(set)", state+budget)
-	refuse(bad, p.Gate != nil, prefix+"Gate", "(set)", state+gate)
-	refuse(bad, p.Pay != nil, prefix+"Pay", "(set)", state+pay)
+	refuse(bad, p.Gate != nil, prefix+"Gate", "(set)", state)
+	refuse(bad, p.Pay != nil, prefix+"Pay", "(set)", state)
 }
 
 // refuse adds a bad field if it is bad.

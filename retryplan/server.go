@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-
-	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
 // server is the state of a Server. It is called by the simulation with the attempts' numbers.
@@ -17,12 +15,10 @@ type server struct {
 	hint       sampler
 	failures   *rand.Rand
 	mayFail    bool     // whether any work may fail; then a number is drawn for each
-	typical    int64    // mean service
 	queue      []uint32 // attempts that wait for a worker
 	busy       int
 	window     int64 // number of the RateLimit's window of now
 	accepted   int   // in that window
-	version    int64 // of the row of Conflict
 }
 
 func newServer(s *Scenario) server {
@@ -31,7 +27,6 @@ func newServer(s *Scenario) server {
 	v.hint = newSampler(v.RetryAfter, newStream(s.Seed, hintStream))
 	v.failures = newStream(s.Seed, failureStream)
 	v.mayFail = v.FailureRate > 0 || slices.ContainsFunc(v.conditions, func(c conditions) bool { return c.failing > 0 })
-	v.typical = int64(v.Service.Mean())
 	v.RateWindow = cmp.Or(v.RateWindow, defaultRateWindow)
 	return v
 }
@@ -75,19 +70,14 @@ func (v *server) free() bool {
 	return !v.conditions[0].stalled && v.busy < v.conditions[0].part(v.Workers)
 }
 
-// work begins to work on an attempt, or drops it.
+// work begins to work on an attempt.
 func (s *simulation) work(v *node, a uint32) {
-	now, giveUp := s.events.Now, s.attempts.At(a).giveUp
-	if v.Shed == ShedExpired && now >= giveUp || v.Shed == ShedHopeless && later(now, v.typical) > giveUp {
-		s.attempts.Release(a)
-		return
-	}
 	v.busy++
-	takes := later(v.service.draw(), times(int64(v.Crowding), v.busy))
+	takes := v.service.draw()
 	if slow := v.conditions[0].slow; slow != 1 {
 		takes = nanoseconds(float64(takes) * slow)
 	}
-	s.events.Plan(v.workEnd(now, takes), workEnds, a)
+	s.events.Plan(v.workEnd(s.events.Now, takes), workEnds, a)
 }
 
 // times returns d·n, saturated. Neither is negative.
@@ -147,11 +137,7 @@ func (s *simulation) dispatch(v *node) {
 	for len(v.queue) > 0 && v.free() {
 		s.touched += float64(s.attempts.At(v.queue[min(touchAhead, len(v.queue)-1)]).run)
 		next := v.queue[0]
-		if last := len(v.queue) - 1; v.LIFO {
-			next, v.queue = v.queue[last], v.queue[:last]
-		} else {
-			v.queue = v.queue[1:]
-		}
+		v.queue = v.queue[1:]
 		s.work(v, next)
 	}
 }
@@ -159,7 +145,7 @@ func (s *simulation) dispatch(v *node) {
 func (s *simulation) reject(a uint32) {
 	s.point.Rejected++
 	attempt := s.attempts.At(a)
-	attempt.note = s.nodes[attempt.layer].hint.draw()
+	attempt.hint = s.nodes[attempt.layer].hint.draw()
 	s.answer(a, answerRejected)
 }
 
@@ -167,35 +153,10 @@ func (s *simulation) reject(a uint32) {
 func (s *simulation) answer(a uint32, kind answerKind) {
 	attempt := s.attempts.At(a)
 	attempt.answer = kind
-	s.onward(a, answerArrives)
-}
-
-// onward sends an attempt over one more hop, or back to its client, who must be there to get what is sent.
-func (s *simulation) onward(a uint32, kind event.Kind) {
-	attempt := s.attempts.At(a)
 	at := later(s.events.Now, s.nodes[attempt.layer].network.draw())
-	if at >= attempt.giveUp && kind != rowIsWritten { // at the same time the timeout, which was planned before, goes first
+	if at >= attempt.giveUp { // at the same time the timeout, which was planned before, goes first
 		s.attempts.Release(a)
 		return
 	}
-	s.events.Plan(at, kind, a)
-}
-
-// read notes the version of the row that an attempt sees.
-func (s *simulation) read(a uint32) {
-	s.attempts.At(a).note = s.nodes[0].version
-	s.onward(a, readReturns)
-}
-
-// write writes the row, unless another attempt has written it since this one's read.
-func (s *simulation) write(a uint32) {
-	s.point.Arrived++
-	attempt, v := s.attempts.At(a), &s.nodes[0]
-	if attempt.note != v.version {
-		attempt.note = v.hint.draw()
-		s.answer(a, answerConflict)
-		return
-	}
-	v.version++
-	s.answer(a, answerOK)
+	s.events.Plan(at, answerArrives, a)
 }

@@ -79,7 +79,6 @@ type Point struct {
 	Busy     int     // attempts that were being worked on at its end
 	Waiting  int     // runs that waited for their next attempt at its end
 	Tokens   float64 // mean tokens of a budget at its end; 0 without budgets
-	Open     int     // breakers that were open at its end
 }
 
 // Simulate runs s to its end, one event after the other. It calls the policy's own Decide, Admit, Classify and Wait,
@@ -109,9 +108,6 @@ const (
 	answerArrives                      //
 	timerFires                         // Ref is a run, as in the next
 	waitEnds                           //
-	rowIsRead                          // Ref is an attempt, as in the next two
-	readReturns                        //
-	rowIsWritten                       //
 	conditionsChange                   // Ref is a node
 )
 
@@ -256,12 +252,6 @@ func (s *simulation) happen(e *event.Event) {
 	case waitEnds:
 		s.waiting--
 		s.start(e.Ref)
-	case rowIsRead:
-		s.read(e.Ref)
-	case readReturns:
-		s.onward(e.Ref, rowIsWritten)
-	case rowIsWritten:
-		s.write(e.Ref)
 	case conditionsChange:
 		n := &s.nodes[e.Ref]
 		for n.conditions[0].until <= e.At {

@@ -38,74 +38,17 @@ func TestSimulateBudgets(t *testing.T) {
 }
 
 func TestSimulateRefundsRetriesThatDoNotStart(t *testing.T) {
-	r := simulated(t, retryplan.Scenario{
+	s := retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, TTL: 100 * ms, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 10 * ms}},
 		Arrivals: retryplan.Arrivals{AtOnce: true},
 		Server:   retryplan.Server{FailureRate: 1},
 		Budget:   &retry.BudgetConfig{Initial: 3},
-		Throttle: func() retryplan.Throttle { return &recorder{closed: ms, open: time.Minute} },
-	})
+	}
+	retryplan.SetThrottle(&s, func() retryplan.Throttle { return &recorder{closed: ms, open: time.Minute} })
+	r := simulated(t, s)
 	require.Equal(t, map[retry.Reason]int{retry.TTLElapsed: 1}, r.Endings)
 	require.Equal(t, 2.0, r.Series[5].Tokens)
 	require.Equal(t, 3.0, r.Series[10].Tokens)
-}
-
-func TestSimulateBreakers(t *testing.T) {
-	s := retryplan.Scenario{
-		Policy:   retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 10 * ms}},
-		Arrivals: retryplan.Arrivals{AtOnce: true},
-		Server:   retryplan.Server{Service: retryplan.Constant(ms)},
-		Triggers: []retryplan.Trigger{{Kind: retryplan.Failing, For: 75 * ms, Factor: 1}},
-		Breaker:  &retryplan.Breaker{MinSamples: 3, Open: 34 * ms, Probes: 2},
-	}
-	// Attempts fail at 1, 12 and 23 ms, which opens the breaker until 57 ms. Attempts at 33, 43, 53 are held back; a
-	// probe at 63 fails at 64: open until 98. Attempts at 74, 84, 94 are held back, which makes ten.
-	r := simulated(t, s)
-	require.Equal(t, []int{0, 11, 22, 63}, when(r, attempts))
-	require.Equal(t, []int{94}, when(r, failed))
-	require.Equal(t, 0, r.Series[22].Open)
-	require.Equal(t, 1, r.Series[23].Open)
-	require.Equal(t, 1, r.Series[55].Open)
-	require.Equal(t, 0, r.Series[57].Open)
-	require.Equal(t, 1, r.Series[64].Open)
-
-	// With Defer the fourth attempt, due at 33 ms, goes at 57 and fails; the fifth goes at 92.
-	s.Breaker.Defer = true
-	r = simulated(t, s)
-	require.Equal(t, []int{0, 11, 22, 57, 92}, when(r, attempts))
-	require.Equal(t, []int{93}, when(r, goodput))
-
-	// A wait for the breaker that would end after the TTL is not begun.
-	s.Policy.TTL = 56 * ms
-	r = simulated(t, s)
-	require.Equal(t, map[retry.Reason]int{retry.TTLElapsed: 1}, r.Endings)
-	require.Equal(t, []int{33}, when(r, failed))
-
-	// Failures that are too far apart do not open it.
-	s.Policy.TTL, s.Breaker.Window = 0, 15*ms
-	require.Equal(t, []int{0, 11, 22, 33, 44, 55, 66, 77}, when(simulated(t, s), attempts))
-
-	// Two probes are let through, and the third client looks again after a tenth of Open.
-	s.Breaker.Window, s.Clients, s.Shared = 0, 3, true
-	r = simulated(t, s)
-	require.Equal(t, []int{0, 0, 0, 35, 35, 70, 70, 105, 105, 108}, when(r, attempts))
-}
-
-func TestSimulateBreakersForgetWhatWasSentBefore(t *testing.T) {
-	// The first client fails at 20 ms: open until 30. Its probe goes at 35. The second client's attempt, sent at 0,
-	// fails at 40.
-	r := simulated(t, retryplan.Scenario{
-		Policy:   waits(15 * ms),
-		Clients:  2,
-		Arrivals: retryplan.Arrivals{AtOnce: true},
-		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(20 * ms), FailureRate: 1},
-		Breaker:  &retryplan.Breaker{MinSamples: 1, Open: 10 * ms, Probes: 1},
-		Shared:   true,
-	})
-	require.Equal(t, []int{0, 0, 35}, when(r, attempts))
-	require.Equal(t, 1, r.Series[25].Open)
-	require.Equal(t, 0, r.Series[45].Open)
-	require.Equal(t, 1, r.Series[65].Open)
 }
 
 func TestSimulateDeadlines(t *testing.T) {
@@ -140,12 +83,8 @@ func TestClassifySeesWhyAnAttemptFailed(t *testing.T) {
 			s.Server.RetryAfter = retryplan.Constant(time.Millisecond)
 			s.Triggers = []retryplan.Trigger{{Kind: retryplan.Outage, For: time.Minute}}
 		}},
-		{"a conflict", retryplan.ErrConflict, func(s *retryplan.Scenario) {
-			s.Server = retryplan.Server{Conflict: true}
-			s.Clients = 2
-		}},
 		{"an attempt that was held back", retryplan.ErrHeldBack, func(s *retryplan.Scenario) {
-			s.Throttle = func() retryplan.Throttle { return holdAllBack{} }
+			retryplan.SetThrottle(s, func() retryplan.Throttle { return holdAllBack{} })
 		}},
 		{"a timeout", retry.ErrAttemptTimeout, func(s *retryplan.Scenario) {
 			s.Server.Service = retryplan.Constant(time.Hour)

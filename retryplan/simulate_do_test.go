@@ -126,12 +126,12 @@ func (l lone) simulated(t *testing.T, byDelay bool) trace {
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(l.service), RetryAfter: retryplan.Constant(l.hint)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, For: l.outage}},
 		Budget:   l.budget,
-		Throttle: func() retryplan.Throttle { return record },
 		Duration: time.Hour,
 		Step:     time.Hour,
 		Drain:    true,
 		Seed:     l.seed,
 	}
+	retryplan.SetThrottle(&s, func() retryplan.Throttle { return record })
 	if l.fails {
 		s.Server.FailureRate = 1
 	}

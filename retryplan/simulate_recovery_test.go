@@ -144,9 +144,6 @@ func TestSimulateRecoveryIsNotFooled(t *testing.T) {
 		{"overload: runs take ever longer, and all succeed", func(s *retryplan.Scenario) {
 			s.Server = retryplan.Server{Workers: 1, Service: retryplan.Constant(12 * ms)}
 		}},
-		{"overload, with the newest first", func(s *retryplan.Scenario) {
-			s.Server = retryplan.Server{Workers: 1, Service: retryplan.Constant(12 * ms), LIFO: true}
-		}},
 		{"no runs at all", func(s *retryplan.Scenario) { s.Arrivals.Rate = 1e-6 }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -171,9 +168,10 @@ func TestSimulateRecoveryByAnotherCount(t *testing.T) {
 			Arrivals: retryplan.Arrivals{Rate: []float64{3, 12, 30}[seed%3]},
 			Server:   retryplan.Server{Workers: 1, Service: retryplan.Exponential(30 * ms)},
 			Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 5 * time.Second, For: 4*time.Second + 300*ms}},
-			Shared:   true, Throttle: func() retryplan.Throttle { return seen },
+			Shared:   true,
 			Duration: 100 * time.Second, Step: time.Second, Seed: seed,
 		}
+		retryplan.SetThrottle(&s, func() retryplan.Throttle { return seen })
 		r := simulated(t, s)
 		at, ok := seen.recovery(s)
 		require.Equal(t, ok, r.Recovered, "seed %d", seed)

@@ -79,12 +79,10 @@ func TestSimulateQueues(t *testing.T) {
 		{name: "unbounded", wasted: 3, ends: []int{10, 20, 30, 40, 50}},
 		{name: "of two", server: retryplan.Server{Queue: 2}, rejected: 2, wasted: 1, ends: []int{10, 20, 30}},
 		{name: "of none", server: retryplan.Server{Queue: -1}, rejected: 4, ends: []int{10}},
-		{name: "shed what is expired", server: retryplan.Server{Shed: retryplan.ShedExpired}, wasted: 1, ends: []int{10, 20, 30}},
-		{name: "shed what is hopeless", server: retryplan.Server{Shed: retryplan.ShedHopeless}, ends: []int{10, 20}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := five
-			s.Server.Queue, s.Server.Shed = row.server.Queue, row.server.Shed
+			s.Server.Queue = row.server.Queue
 			r := simulated(t, s)
 			require.Equal(t, row.rejected, r.Rejected)
 			require.Equal(t, row.wasted, r.Wasted)
@@ -94,39 +92,6 @@ func TestSimulateQueues(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestSimulateShedsAtTheEdge(t *testing.T) {
-	// The third attempt's turn comes at 20 ms, when its client leaves; the second's work would end then.
-	s := retryplan.Scenario{
-		Policy:   retry.Policy{MaxAttempts: 1, AttemptTimeout: 20 * ms},
-		Clients:  3,
-		Arrivals: retryplan.Arrivals{AtOnce: true},
-		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
-	}
-	for shed, wasted := range map[retryplan.Shed]int{retryplan.ShedNothing: 1, retryplan.ShedExpired: 0, retryplan.ShedHopeless: 0} {
-		s.Server.Shed = shed
-		r := simulated(t, s)
-		require.Equal(t, wasted, r.Wasted)
-		require.Equal(t, 1, r.Series[19].Busy, "not before, but when")
-	}
-}
-
-func TestSimulateLIFOServesTheNewest(t *testing.T) {
-	s := retryplan.Scenario{
-		Policy:   waits(),
-		Clients:  50,
-		Arrivals: retryplan.Arrivals{Closed: true, Think: retryplan.Uniform(0, 9*ms)},
-		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
-		Duration: 500 * ms,
-		Seed:     3,
-	}
-	fifo := simulated(t, s)
-	s.Server.LIFO = true
-	lifo := simulated(t, s)
-	require.Equal(t, when(fifo, goodput), when(lifo, goodput), "the order does not change how much is done")
-	require.Greater(t, fifo.Latency.Quantile(0.5), 200*ms)
-	require.Less(t, lifo.Latency.Quantile(0.9), 30*ms)
 }
 
 func TestSimulateRateLimit(t *testing.T) {
@@ -151,28 +116,4 @@ func TestSimulateRateLimit(t *testing.T) {
 
 	s.Policy.MaxHint = 49 * ms
 	require.Equal(t, map[retry.Reason]int{0: 3, retry.HintTooLong: 5}, simulated(t, s).Endings)
-}
-
-func TestSimulateCrowding(t *testing.T) {
-	r := simulated(t, retryplan.Scenario{
-		Policy:   waits(),
-		Clients:  3,
-		Arrivals: retryplan.Arrivals{AtOnce: true},
-		Server:   retryplan.Server{Service: retryplan.Constant(100 * ms), Crowding: 10 * ms},
-	})
-	require.Equal(t, []int{110, 120, 130}, when(r, goodput))
-}
-
-func TestSimulateConflict(t *testing.T) {
-	// Both read at 10 ms and write at 30 ms; the second one's write fails and it reads and writes again, from 55 ms on.
-	r := simulated(t, retryplan.Scenario{
-		Policy:   waits(15 * ms),
-		Clients:  2,
-		Arrivals: retryplan.Arrivals{AtOnce: true},
-		Network:  retryplan.Constant(10 * ms),
-		Server:   retryplan.Server{Conflict: true},
-	})
-	require.Equal(t, []int{0, 0, 55}, when(r, attempts))
-	require.Equal(t, []int{30, 30, 85}, when(r, arrived))
-	require.Equal(t, []int{40, 95}, when(r, goodput))
 }

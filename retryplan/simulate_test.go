@@ -59,7 +59,6 @@ func conserved(t *testing.T, s retryplan.Scenario, r retryplan.Result) {
 		require.GreaterOrEqual(t, p.Queue, 0)
 		require.GreaterOrEqual(t, p.Busy, 0)
 		require.GreaterOrEqual(t, p.Waiting, 0)
-		require.GreaterOrEqual(t, p.Open, 0)
 		if s.Server.Workers > 0 {
 			require.LessOrEqual(t, p.Busy, s.Server.Workers)
 		}
@@ -198,7 +197,6 @@ func TestSimulateIsDeterministic(t *testing.T) {
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Normal(8*ms, 3*ms), FailureRate: 0.1, Queue: 30, RetryAfter: retryplan.Uniform(0, 100*ms)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 5 * time.Second, For: 2 * time.Second}},
 		Budget:   &retry.BudgetConfig{},
-		Breaker:  &retryplan.Breaker{},
 		Duration: 20 * time.Second,
 		Step:     time.Second,
 		Seed:     7,
@@ -214,8 +212,8 @@ func TestSimulateIsDeterministic(t *testing.T) {
 	s.Seed = 8
 	require.NotEqual(t, first, simulated(t, s))
 	// The same on every platform.
-	require.Equal(t, []int{1964, 2079, 1674}, []int{first.Runs, first.Attempts, first.Endings[0]})
-	require.Equal(t, 66_791_554*time.Nanosecond, first.Latency.Mean())
+	require.Equal(t, []int{1964, 2110, 1700}, []int{first.Runs, first.Attempts, first.Endings[0]})
+	require.Equal(t, 70_740_087*time.Nanosecond, first.Latency.Mean())
 }
 
 func TestSimulateAgreesWithQueueingTheory(t *testing.T) {

@@ -27,8 +27,8 @@ func TestSimulateRefuses(t *testing.T) {
 		{func(s *retryplan.Scenario) { s.Arrivals, s.Clients = retryplan.Arrivals{Closed: true}, 10_000_001 }, []string{"Scenario.Clients 10000001 is above 10000000"}},
 		{func(s *retryplan.Scenario) { s.Arrivals, s.Clients = retryplan.Arrivals{AtOnce: true}, 100_000_000 }, []string{"Scenario.Clients 100000000 is above 10000000"}},
 		{func(s *retryplan.Scenario) { s.Policy.Budget = retry.NewBudget(retry.BudgetConfig{}) }, []string{"Scenario.Policy.Budget (set) is state of a running program: use Scenario.Budget"}},
-		{func(s *retryplan.Scenario) { s.Policy.Gate = func(context.Context) time.Duration { return 0 } }, []string{"Scenario.Policy.Gate (set) is state of a running program: use Scenario.Breaker"}},
-		{func(s *retryplan.Scenario) { s.Policy.Pay = func(context.Context, retry.Decision) bool { return true } }, []string{"Scenario.Policy.Pay (set) is state of a running program: use Scenario.Throttle"}},
+		{func(s *retryplan.Scenario) { s.Policy.Gate = func(context.Context) time.Duration { return 0 } }, []string{"Scenario.Policy.Gate (set) is state of a running program"}},
+		{func(s *retryplan.Scenario) { s.Policy.Pay = func(context.Context, retry.Decision) bool { return true } }, []string{"Scenario.Policy.Pay (set) is state of a running program"}},
 		{func(s *retryplan.Scenario) {
 			s.Policy.ResetAfter = time.Second
 			s.Delay = func(int, time.Duration, float64) time.Duration { return 0 }
@@ -44,22 +44,21 @@ func TestSimulateRefuses(t *testing.T) {
 		{func(s *retryplan.Scenario) { s.Step = time.Microsecond }, []string{"Scenario.Step 1µs makes more than 1000000 steps of Duration 1m"}},
 		{
 			func(s *retryplan.Scenario) {
-				s.Server = retryplan.Server{Workers: -1, Crowding: -1, Queue: -2, Shed: 3, FailureRate: nan, RateLimit: -1, RateWindow: -1}
+				s.Server = retryplan.Server{Workers: -1, Queue: -2, FailureRate: nan, RateLimit: -1, RateWindow: -1}
 			},
 			[]string{
-				"Scenario.Server.Workers -1 is negative", "Scenario.Server.Crowding -1ns is negative", "Scenario.Server.Queue -2 is below -1, which means none",
-				"Scenario.Server.Shed 3 is not one of ShedNothing, ShedExpired and ShedHopeless", "Scenario.Server.FailureRate NaN is outside [0,1]",
+				"Scenario.Server.Workers -1 is negative", "Scenario.Server.Queue -2 is below -1, which means none",
+				"Scenario.Server.FailureRate NaN is outside [0,1]",
 				"Scenario.Server.RateLimit -1 is negative", "Scenario.Server.RateWindow -1ns is negative",
 			},
 		},
 		{
-			func(s *retryplan.Scenario) { s.Server = retryplan.Server{Queue: 1, LIFO: true, Shed: 1, RateWindow: 1} },
+			func(s *retryplan.Scenario) { s.Server = retryplan.Server{Queue: 1, RateWindow: 1} },
 			[]string{
-				"Scenario.Server.Queue 1 is set without Workers", "Scenario.Server.LIFO true is set without Workers", "Scenario.Server.Shed expired is set without Workers",
+				"Scenario.Server.Queue 1 is set without Workers",
 				"Scenario.Server.RateWindow 1ns is set without RateLimit",
 			},
 		},
-		{func(s *retryplan.Scenario) { s.Server = retryplan.Server{Conflict: true, FailureRate: 0.5} }, []string{"Scenario.Server.Conflict true is set together with a field other than RetryAfter"}},
 		{trigger(retryplan.Trigger{}), []string{"Scenario.Triggers[0].Kind 0 is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"}},
 		{trigger(retryplan.Trigger{Kind: retryplan.Stall, From: -1, For: -2}), []string{"Scenario.Triggers[0].From -1ns is negative", "Scenario.Triggers[0].For -2ns is negative"}},
 		{
@@ -74,18 +73,8 @@ func TestSimulateRefuses(t *testing.T) {
 		}},
 		{func(s *retryplan.Scenario) {
 			s.Arrivals = retryplan.Arrivals{AtOnce: true}
-			s.Server.Conflict = true
-			s.Triggers = []retryplan.Trigger{{Kind: retryplan.Surge, Factor: 2}, {Kind: retryplan.Stall}}
-		}, []string{"Scenario.Triggers[0].Kind surge needs Arrivals.Rate", "Scenario.Triggers[1].Kind stall is set together with Server.Conflict, which allows Surge only"}},
-		{
-			func(s *retryplan.Scenario) {
-				s.Breaker = &retryplan.Breaker{Failures: 1.5, MinSamples: -1, Window: -1, Open: -1, Probes: -1}
-			},
-			[]string{
-				"Scenario.Breaker.Failures 1.5 is outside (0,1]", "Scenario.Breaker.MinSamples -1 is negative", "Scenario.Breaker.Window -1ns is negative",
-				"Scenario.Breaker.Open -1ns is negative", "Scenario.Breaker.Probes -1 is negative",
-			},
-		},
+			s.Triggers = []retryplan.Trigger{{Kind: retryplan.Surge, Factor: 2}}
+		}, []string{"Scenario.Triggers[0].Kind surge needs Arrivals.Rate"}},
 	} {
 		t.Run(row.want[0], func(t *testing.T) {
 			s := retryplan.Scenario{Arrivals: retryplan.Arrivals{Rate: 1}, Duration: time.Minute}
@@ -167,8 +156,6 @@ func FuzzSimulate(f *testing.F) {
 		}
 		if flag() {
 			s.Server.Workers = size%4 + 1
-			s.Server.LIFO = flag()
-			s.Server.Shed = retryplan.Shed(seed % 3)
 			s.Server.Queue = size%10 - 1
 		}
 		if flag() {
@@ -176,9 +163,6 @@ func FuzzSimulate(f *testing.F) {
 		}
 		if flag() {
 			s.Budget = &retry.BudgetConfig{Trickle: 50 * ms}
-		}
-		if flag() {
-			s.Breaker = &retryplan.Breaker{MinSamples: 3, Window: 100 * ms, Open: 50 * ms, Probes: 2, Defer: flag()}
 		}
 		for kind := retryplan.Stall; kind <= retryplan.Failing; kind++ {
 			if rarely() {
@@ -188,9 +172,6 @@ func FuzzSimulate(f *testing.F) {
 				}
 				s.Triggers = append(s.Triggers, retryplan.Trigger{Kind: kind, From: short(timeout).Abs(), For: short(service).Abs(), Factor: factor})
 			}
-		}
-		if rarely() && flag() {
-			s.Server, s.Triggers = retryplan.Server{Conflict: true}, nil
 		}
 		r, err := retryplan.Simulate(t.Context(), s)
 		if err != nil {

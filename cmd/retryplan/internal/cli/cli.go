@@ -98,7 +98,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(), a.solveCommand(),
+		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(),
 		a.compareCommand(), a.lintCommand(), a.schemaCommand(), a.serveCommand(),
 	)
 	for _, cmd := range root.Commands() {

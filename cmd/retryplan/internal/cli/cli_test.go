@@ -85,7 +85,7 @@ func TestOutput(t *testing.T) {
 		{"simulate_storm", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m`},
 		{"simulate_budget", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget`},
 		{"simulate_herd", `simulate --attempts unlimited --base 100ms --cap 10s --jitter full --at-once --clients 200 --network 5ms --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 20s --drain`},
-		{"simulate_closed", `simulate policy.json --closed --clients 20 --think "exponential 1s" --workers 2 --service "exponential 20ms" --failure-rate 0.2 --duration 10s --breaker`},
+		{"simulate_closed", `simulate policy.json --closed --clients 20 --think "exponential 1s" --workers 2 --service "exponential 20ms" --failure-rate 0.2 --duration 10s`},
 		{"simulate_seeds", `simulate --attempts 1 --rate 2 --service 3s --trigger "surge 30s 1s 1" --duration 3m --rows 3 --seeds 20`},
 		{"simulate_json", "simulate policy.json --rate 5 --duration 3s --json"},
 		{"certify_metastable", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100"},
@@ -104,6 +104,7 @@ func TestOutput(t *testing.T) {
 		{"chain_json", "chain chain.json --json"},
 		{"compare", "compare policy.json preset:aggressive email@policies.json --failure 0.3"},
 		{"compare_fleet", `compare policies.json --attempt-timeout 1s --rate 40 --capacity 100 --trigger "stall 10s"`},
+		{"compare_schedules", `compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100`},
 		{"compare_json", "compare policy.json preset:aggressive --json"},
 		{"lint", "lint policies.json"},
 		{"lint_yaml", "lint policies.yaml"},
@@ -112,11 +113,6 @@ func TestOutput(t *testing.T) {
 		{"certify_from", "certify preset:inline --from charge@metrics.jsonl --capacity 100 --budget"},
 		{"plan_from", "plan policy.json --from charge@metrics.txt --over 30s"},
 		{"lint_json", "lint policies.json --json --fail-on none"},
-		{"solve", "solve --failure 0.1 --success 0.9999 --worst-case 10s --duration 50ms"},
-		{"solve_fleet", `solve --failure 0.1 --success 0.999 --rate 70 --capacity 100 --deadline 2s --trigger "stall 10s"`},
-		{"solve_infeasible", "solve --failure 0.5 --success 0.999 --load 1.2"},
-		{"solve_infeasible_json", "solve --failure 0.5 --success 0.999 --load 1.2 --json"},
-		{"solve_json", "solve --failure 0.1 --success 0.999 --worst-case 10s --json"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := run(t, row.line)
@@ -179,7 +175,7 @@ func TestExamplesInHelp(t *testing.T) {
 	require.GreaterOrEqual(t, n, len(commands))
 }
 
-var commands = []string{"show", "plan", "simulate", "certify", "chain", "solve", "compare", "lint", "serve"}
+var commands = []string{"show", "plan", "simulate", "certify", "chain", "compare", "lint", "serve"}
 
 // TestREADMEShowsWhatIsPrinted runs the commands in README.md. It may break lines elsewhere, and leave out lines at the
 // end.

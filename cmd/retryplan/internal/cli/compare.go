@@ -6,9 +6,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
@@ -17,22 +19,23 @@ import (
 
 func (a *app) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "compare POLICY POLICY...",
+		Use:   "compare [POLICY]...",
 		Short: "Set policies side by side",
-		Long: `compare prints the waits of two or more policies beside each other, with the figures of plan and the findings. With
-the flags of a fleet (--rate and --capacity), it adds their certificates and the results of a simulation, in which all
+		Long: `compare prints the waits of two or more policies beside each other, with the figures of plan and the findings.
+Without a POLICY it compares one and two attempts with the presets, as a start for a policy of your own. With the flags of a fleet (--rate and --capacity), it adds their certificates and the results of a simulation, in which all
 policies meet the same arrivals. It fails if a certificate and a simulation disagree. Flags that change a policy
 change all of them. --plot draws the schedules.`,
 		Example: `  retryplan compare policy.json preset:standard
   retryplan compare email@policies.json search@policies.json --failure 0.3
+  retryplan compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100
   retryplan compare policies.json --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			found, err := a.policies(args)
+			found, err := a.policies(args, schedules...)
 			if err != nil {
 				return err
 			}
 			if len(found) < 2 {
-				return misusef("give two policies or more, or a catalog")
+				return misusef("give two policies or more, a catalog, or none")
 			}
 			if a.hasFleet() {
 				if err := a.complete(); err != nil {
@@ -105,6 +108,17 @@ func contradiction(name string, s retryplan.Stability, r *retryplan.Result) erro
 	}
 	return fmt.Errorf("%s: certificate and simulation disagree: the certificate says %v, the simulation says recovery %s; near the boundary chance decides: try other seeds and rates",
 		name, s, recovery(r))
+}
+
+// schedules are compared if there is no POLICY: no retry, one, and the presets.
+var schedules = []named{
+	{name: "once", policy: retry.Policy{MaxAttempts: 1}},
+	{name: "twice", policy: retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 100 * time.Millisecond, Jitter: retry.FullJitter}}},
+	{name: "inline", policy: retry.Inline()},
+	{name: "aggressive", policy: retry.Aggressive()},
+	{name: "standard", policy: retry.Standard()},
+	{name: "patient", policy: retry.Patient()},
+	{name: "cautious", policy: retry.Cautious()},
 }
 
 // waits returns the first 20 waits of p.

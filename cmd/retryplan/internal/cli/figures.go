@@ -156,7 +156,7 @@ func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
 }
 
 // columns are those of the time series.
-var columns = []string{"runs", "attempts", "goodput", "failed", "timed out", "rejected", "queue", "waiting", "tokens", "open"}
+var columns = []string{"runs", "attempts", "goodput", "failed", "timed out", "rejected", "queue", "waiting", "tokens"}
 
 // counted returns the columns that count what happens in a step, and states those that are there at its end.
 func counted(p retryplan.Point) []int {
@@ -164,7 +164,7 @@ func counted(p retryplan.Point) []int {
 }
 
 func states(p retryplan.Point) []float64 {
-	return []float64{float64(p.Queue), float64(p.Waiting), p.Tokens, float64(p.Open)}
+	return []float64{float64(p.Queue), float64(p.Waiting), p.Tokens}
 }
 
 // series prints the time series in at most so many lines. A cell is blank if nothing happens, but for the goodput.
@@ -199,7 +199,7 @@ func (a *app) series(r *retryplan.Result, s *retryplan.Scenario, rows int) {
 		}
 		g.row(append(cells, strings.Join(there, ", "))...)
 	}
-	a.line("per second, means over %s; queue, waiting, tokens and open at its end", say.Span(time.Duration(per)*r.Step))
+	a.line("per second, means over %s; queue, waiting and tokens at its end", say.Span(time.Duration(per)*r.Step))
 	a.print(g)
 }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -73,8 +74,9 @@ func (a *app) apply(p retry.Policy) (retry.Policy, error) {
 	return p, nil
 }
 
-// policies returns the policies that the arguments and the flags stand for: at least one.
-func (a *app) policies(args []string) (found []named, err error) {
+// policies returns the policies that the arguments and the flags stand for; for none, those of otherwise, or the default
+// policy.
+func (a *app) policies(args []string, otherwise ...named) (found []named, err error) {
 	for _, name := range []string{"clients", "deadline", "layers", "budget-ratio", "budget-burst"} { // zero is the default
 		if f := a.flags.Lookup(name); f != nil && strings.HasPrefix(f.Value.String(), "-") {
 			return nil, misusef("--%s %v is negative", name, f.Value)
@@ -83,7 +85,9 @@ func (a *app) policies(args []string) (found []named, err error) {
 	if a.given("preset") {
 		args = append([]string{"preset:" + a.preset}, args...)
 	}
-	if len(args) == 0 {
+	if len(args) == 0 && len(otherwise) > 0 {
+		found = slices.Clone(otherwise)
+	} else if len(args) == 0 {
 		found = []named{{name: "default policy"}}
 		set(a.changed(), &found[0].name, "policy")
 	}

@@ -18,7 +18,6 @@ import (
 func (a *app) simulateCommand() *cobra.Command {
 	var (
 		scenario    retryplan.Scenario
-		breaker     bool
 		rows, seeds uint
 	)
 	cmd := &cobra.Command{
@@ -62,7 +61,6 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 			scenario.Server.Service = cmp.Or(scenario.Server.Service, a.setting.Duration)
 			scenario.Server.FailureRate = a.fleet.Failure
 			scenario.Others, scenario.Budget, scenario.Shared = others, a.budgetOf(), a.fleet.Shared
-			set(breaker, &scenario.Breaker, &retryplan.Breaker{})
 			var runs []plots.Run
 			var stopped error
 			for _, n := range found {
@@ -116,8 +114,7 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 	a.measuredFlags(cmd.Flags())
 	a.scenarioFlags(cmd.Flags(), &scenario)
 	a.budgetFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&breaker, "breaker", false, "put a circuit breaker before the attempts of each client")
-	cmd.Flags().BoolVar(&a.fleet.Shared, "shared", false, "let all clients share one budget and one breaker")
+	cmd.Flags().BoolVar(&a.fleet.Shared, "shared", false, "let all clients share one budget")
 	a.seedFlag(cmd.Flags())
 	cmd.Flags().UintVar(&seeds, "seeds", 1, "number of seeds, from --seed on, to simulate with and print the spread of")
 	cmd.Flags().UintVar(&rows, "rows", 24, "largest number of lines of the time series")
@@ -138,7 +135,6 @@ func (a *app) scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
 	flags.IntVar(&a.fleet.Workers, "workers", 0, "number of attempts that the server works on at a time (default any number)")
 	textVar(flags, &s.Server.Service, "distribution", "service", "how long it works on one")
 	flags.IntVar(&s.Server.Queue, "queue", 0, "number of attempts that may wait for a worker, -1 for none (default any number)")
-	flags.BoolVar(&s.Server.LIFO, "lifo", false, "the newest waiting attempt goes first")
 	flags.Float64Var(&a.fleet.Failure, "failure-rate", 0, "probability that an attempt fails after the server has worked on it")
 	flags.IntVar(&s.Server.RateLimit, "rate-limit", 0, "number of attempts to accept in each window; the others are rejected")
 	flags.DurationVar(&s.Server.RateWindow, "rate-window", 0, "window of --rate-limit (default 1s)")

@@ -28,17 +28,17 @@ func jsonOf(t *testing.T, v any) string {
 func TestWhatStandsForNoneIsLeftOut(t *testing.T) {
 	require.JSONEq(t, `{"deadline_seconds":1.5,"clients":0,"arrivals":{"rate":2,"closed":false,"at_once":false},
 		"policy":{"text":"retries disabled, exponential 5s ×2, cap 1h","go":"retry.Policy{Disabled: true}","document":{"retries_enabled":false}},
-		"server":{"workers":0,"service":"exponential 6ms","crowding_seconds":0,"queue":-1,"lifo":false,"shed":"hopeless","failure_rate":0,
-			"rate_limit":0,"rate_window_seconds":0,"conflict":false},
+		"server":{"workers":0,"service":"exponential 6ms","queue":-1,"failure_rate":0,
+			"rate_limit":0,"rate_window_seconds":0},
 		"triggers":[{"kind":"surge","from_seconds":60,"for_seconds":3600,"factor":3}],
 		"budget":{"ratio":0.25,"burst":11,"initial":0,"trickle_seconds":0},
 		"shared":false,"duration_seconds":60,"drain":false,"step_seconds":0,"seed":0}`,
 		jsonOf(t, retryplan.Scenario{
 			Policy: retry.Policy{Disabled: true}, Deadline: 1500 * time.Millisecond, Arrivals: retryplan.Arrivals{Rate: 2},
-			Server:   retryplan.Server{Service: retryplan.Exponential(6 * time.Millisecond), Queue: -1, Shed: retryplan.ShedHopeless},
+			Server:   retryplan.Server{Service: retryplan.Exponential(6 * time.Millisecond), Queue: -1},
 			Triggers: []retryplan.Trigger{{Kind: retryplan.Surge, From: time.Minute, For: time.Hour, Factor: 3}},
 			Budget:   &retry.BudgetConfig{Ratio: .25, Burst: 11},
-			Throttle: func() retryplan.Throttle { return nil }, Duration: time.Minute,
+			Duration: time.Minute,
 		}))
 }
 
@@ -145,11 +145,11 @@ func TestNamesReadBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, level, got)
 	}
-	_, err := wire.Parse(retryplan.ShedNothing, retryplan.ShedHopeless, "all")
-	require.EqualError(t, err, `"all" is not one of nothing, expired, hopeless`)
+	_, err := wire.Parse(retryplan.Note, retryplan.Severe, "all")
+	require.EqualError(t, err, `"all" is not one of note, warning, severe`)
 	require.Equal(t, "succeeded", wire.Reason(0))
 	require.Equal(t, "ttl_elapsed", wire.Reason(retry.TTLElapsed))
-	for field, key := range map[string]string{"MaxAttempts": "max_attempts", "TTL": "ttl", "P99": "p99", "LIFO": "lifo", "InTime": "in_time"} {
+	for field, key := range map[string]string{"MaxAttempts": "max_attempts", "TTL": "ttl", "P99": "p99", "InTime": "in_time"} {
 		require.Equal(t, key, wire.Snake(field))
 	}
 }
@@ -193,7 +193,7 @@ func TestWhatHasNoBound(t *testing.T) {
 // TestResultSaysWhatTheResultIs holds that every field of a point has its name.
 func TestResultSaysWhatTheResultIs(t *testing.T) {
 	point := retryplan.Point{
-		Start: 2 * time.Second, Offered: 1, Attempts: 2, Arrived: 3, Rejected: 4, TimedOut: 5, Goodput: 6, Failed: 7, Queue: 8, Busy: 9, Waiting: 10, Tokens: 11.5, Open: 12,
+		Start: 2 * time.Second, Offered: 1, Attempts: 2, Arrived: 3, Rejected: 4, TimedOut: 5, Goodput: 6, Failed: 7, Queue: 8, Busy: 9, Waiting: 10, Tokens: 11.5,
 	}
 	r := retryplan.Result{
 		Simulated: 3 * time.Second, Events: 4, Step: 500 * time.Millisecond, Series: []retryplan.Point{{}, point}, Runs: 5, Attempts: 6, Rejected: 7, Wasted: 8,
@@ -202,8 +202,8 @@ func TestResultSaysWhatTheResultIs(t *testing.T) {
 	}
 	require.JSONEq(t, `{"simulated_seconds":3,"events":4,"runs":5,"attempts":6,"rejected":7,"wasted":8,"endings":{"attempts_exhausted":2,"succeeded":3},
 		"unfinished":9,"amplification":1.2,"failed":0.4,"peak":10,"peak_at_seconds":1,"judged":true,"recovered":true,"recovery_seconds":2,"step_seconds":0.5,
-		"series":[{"start_seconds":0,"offered":0,"attempts":0,"arrived":0,"rejected":0,"timed_out":0,"goodput":0,"failed":0,"queue":0,"busy":0,"waiting":0,"tokens":0,"open":0},
-			{"start_seconds":2,"offered":1,"attempts":2,"arrived":3,"rejected":4,"timed_out":5,"goodput":6,"failed":7,"queue":8,"busy":9,"waiting":10,"tokens":11.5,"open":12}]}`,
+		"series":[{"start_seconds":0,"offered":0,"attempts":0,"arrived":0,"rejected":0,"timed_out":0,"goodput":0,"failed":0,"queue":0,"busy":0,"waiting":0,"tokens":0},
+			{"start_seconds":2,"offered":1,"attempts":2,"arrived":3,"rejected":4,"timed_out":5,"goodput":6,"failed":7,"queue":8,"busy":9,"waiting":10,"tokens":11.5}]}`,
 		jsonOf(t, &r))
 	r.Recovered = false
 	require.Contains(t, jsonOf(t, &r), `"recovered":false,"recovery_seconds":null`)
