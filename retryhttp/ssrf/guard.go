@@ -159,11 +159,14 @@ func addressRefusal(addr netip.Addr) string {
 		return ""
 	}
 	b := addr.As16()
+	if sixToFour.Contains(addr) {
+		if rule := addressRefusal(netip.AddrFrom4([4]byte(b[2:6]))); rule != "" {
+			return rule
+		}
+	}
 	switch {
 	case nat64.Contains(addr):
 		return addressRefusal(netip.AddrFrom4([4]byte(b[12:16])))
-	case sixToFour.Contains(addr):
-		return addressRefusal(netip.AddrFrom4([4]byte(b[2:6])))
 	case !globalUnicast.Contains(addr):
 		return "reserved"
 	case b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe:

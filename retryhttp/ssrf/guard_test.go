@@ -143,6 +143,8 @@ func TestGuardKnowsTheAddressesThatMatter(t *testing.T) {
 		{name: "Teredo", addr: "2001:0:4136:e378:8000:63bf:3fff:fdd2", rule: "teredo"},
 		{name: "ISATAP to a private address", addr: "2606:4700::5efe:10.0.0.1", rule: "private"},
 		{name: "ISATAP with the universal bit to a private address", addr: "2606:4700::200:5efe:10.0.0.1", rule: "private"},
+		{name: "ISATAP under 6to4 to a link-local address", addr: "2002:808:808::5efe:a9fe:a9fe", rule: "link-local"},
+		{name: "ISATAP under 6to4 to a public address is allowed", addr: "2002:808:808::5efe:808:808"},
 		{name: "ISATAP to a public address is allowed", addr: "2606:4700::5efe:8.8.8.8"},
 		{name: "an interface identifier that is not quite that of ISATAP, in its first group, is allowed", addr: "2606:4700::1:5efe:10.0.0.1"},
 		{name: "an interface identifier that is not quite that of ISATAP, in its second group, is allowed", addr: "2606:4700::fe:10.0.0.1"},
@@ -591,7 +593,7 @@ func FuzzGuard(f *testing.F) {
 	}
 	f.Add([]byte{127, 0, 0, 1}, "", uint8(32))
 	f.Add([]byte{}, "", uint8(0))
-	for _, text := range []string{"2002:a00:1::1", "2606:4700::200:5efe:10.0.0.1", "2606:4700::5efe:8.8.8.8", "64:ff9b::10.0.0.1"} {
+	for _, text := range []string{"2002:a00:1::1", "2002:808:808::5efe:a9fe:a9fe", "2606:4700::200:5efe:10.0.0.1", "2606:4700::5efe:8.8.8.8", "64:ff9b::10.0.0.1"} {
 		b := netip.MustParseAddr(text).As16()
 		f.Add(b[:], "eth0", uint8(64))
 	}
@@ -636,8 +638,8 @@ func slowRefused(addr netip.Addr) bool {
 	switch {
 	case strings.HasPrefix(digits, "0064ff9b0000000000000000"):
 		return slowRefused(fourBytes(digits[24:]))
-	case strings.HasPrefix(digits, "2002"):
-		return slowRefused(fourBytes(digits[4:12]))
+	case strings.HasPrefix(digits, "2002") && slowRefused(fourBytes(digits[4:12])):
+		return true
 	case digits[16:24] == "00005efe", digits[16:24] == "02005efe":
 		return slowRefused(fourBytes(digits[24:]))
 	}
