@@ -261,13 +261,20 @@ func (c *call) header(ctx context.Context) http.Header {
 	return header
 }
 
-// redirectedAway reports whether a client has followed a redirect to req from a request to another host.
+// longestChain is the number of redirects that redirectedAway follows back, ten times what an http.Client follows.
+const longestChain = 100
+
+// redirectedAway reports whether a client has followed a redirect to req from a request to another host. It reports
+// true if it cannot find the first request: a redirect that was followed with the same request leads back to itself.
 func redirectedAway(req *http.Request) bool {
 	first := req
-	for first.Response != nil && first.Response.Request != nil {
+	for range longestChain {
+		if first.Response == nil || first.Response.Request == nil {
+			return ByHost(first) != ByHost(req)
+		}
 		first = first.Response.Request
 	}
-	return ByHost(first) != ByHost(req)
+	return true
 }
 
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")

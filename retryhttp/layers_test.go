@@ -241,6 +241,22 @@ func TestARedirectToAnotherHostDropsTheNumber(t *testing.T) {
 		"http://a/5": {"1", "2"}}, sent)
 }
 
+// A redirect that is followed by hand with the same request leads from the request back to itself.
+func TestARedirectWithTheSameRequestEnds(t *testing.T) {
+	sent := []string{}
+	tr := &retryhttp.Transport{Policy: atOnce, AttemptHeader: retryhttp.AttemptHeader, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+		sent = append(sent, req.Header.Get(retryhttp.AttemptHeader))
+		return answer(req, 302, "Location", "http://b/"), nil
+	})}
+	req := get(t.Context())
+	resp, err := tr.RoundTrip(req)
+	require.NoError(t, err)
+	req.URL.Host, req.Host, req.Response = "b", "b", resp
+	_, err = tr.RoundTrip(req)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", ""}, sent, "it may be another host")
+}
+
 // What comes from outside can only lower the number of calls: whatever the headers of the user's request and of the
 // bottom's answers are, a service makes at most as many calls as without them, with any TTL and budget, and so does a chain
 // of services with the same MaxHint.
