@@ -13,10 +13,13 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -981,3 +984,103 @@ func TestTheCallersRequestIsNotChanged(t *testing.T) {
 	require.Equal(t, before.ContentLength, req.ContentLength)
 	require.Equal(t, before.Context(), req.Context())
 }
+
+// pipe is a body whose Read waits for Close, which it counts.
+type pipe struct {
+	*io.PipeReader
+	closed atomic.Int32
+}
+
+func newPipe() *pipe {
+	read, _ := io.Pipe()
+	return &pipe{PipeReader: read}
+}
+
+func (p *pipe) Close() error {
+	p.closed.Add(1)
+	return p.PipeReader.Close()
+}
+
+// What a second Close does is undefined (io.Closer).
+func TestABodyIsClosedOnce(t *testing.T) {
+	inBubble(t, "a response that stalls while it is given up", func(t *testing.T) {
+		body := newPipe()
+		n := 0
+		stalls := roundTripper(func(req *http.Request) (*http.Response, error) {
+			if n++; n > 1 {
+				return answer(req, 200), nil
+			}
+			resp := answer(req, 503)
+			resp.Body, resp.ContentLength = body, -1
+			return resp, nil
+		})
+		_, resp, err := run(t, &retryhttp.Transport{Base: stalls, Policy: atOnce}, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		synctest.Wait()
+		require.Equal(t, int32(1), body.closed.Load())
+	})
+	inBubble(t, "a response that stalls while it is read", func(t *testing.T) {
+		body := newPipe()
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := answer(req, 200)
+			resp.Body, resp.ContentLength = body, -1
+			return resp, nil
+		})
+		_, resp, err := run(t, &retryhttp.Transport{Base: base, StallTimeout: time.Second}, get(t.Context()))
+		require.NoError(t, err)
+		_, err = resp.Body.Read(make([]byte, 1))
+		require.ErrorIs(t, err, retryhttp.ErrBodyStalled)
+		require.NoError(t, resp.Body.Close())
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, int32(1), body.closed.Load())
+	})
+	inBubble(t, "a request's body that stalls while it is buffered", func(t *testing.T) {
+		body := newPipe()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), BufferBody: 100}, put(ctx, body))
+		require.ErrorIs(t, err, retry.DeadlinePassed)
+		synctest.Wait()
+		require.Equal(t, int32(1), body.closed.Load())
+	})
+	for name, streamed := range map[string]bool{"a stream": true, "one with GetBody": false} {
+		t.Run("a request's body that Base closes twice: "+name, func(t *testing.T) {
+			body := &closes{Reader: strings.NewReader("order")}
+			req := put(t.Context(), body)
+			if !streamed {
+				req.GetBody = func() (io.ReadCloser, error) { return body, nil }
+			}
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				_, _ = io.Copy(io.Discard, req.Body)
+				require.NoError(t, req.Body.Close())
+				require.NoError(t, req.Body.Close())
+				return answer(req, 200), nil
+			})
+			_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, req)
+			require.NoError(t, err)
+			require.Equal(t, int32(1), body.n.Load())
+		})
+	}
+}
+
+// A goroutine that is left would make the bubble panic.
+func TestABufferedBodyThatPanicsLeavesNoGoroutine(t *testing.T) {
+	for name, end := range map[string]func(){"panics": func() { panic("boom") }, "exits": runtime.Goexit} {
+		inBubble(t, name, func(t *testing.T) {
+			client := &http.Client{Transport: &retryhttp.Transport{Base: always(200), BufferBody: 10}, Timeout: time.Minute}
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				defer func() { _ = recover() }()
+				_, _ = client.Do(put(t.Context(), readFunc(func([]byte) (int, error) { end(); return 0, io.EOF })))
+			}()
+			<-done
+			time.Sleep(time.Hour) // net/http's own goroutine ends with the Timeout
+		})
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(b []byte) (int, error) { return f(b) }

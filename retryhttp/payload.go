@@ -24,7 +24,7 @@ type payload struct {
 	getBody func() (io.ReadCloser, error) // nil for a stream
 	length  int64                         // of a body that was read into memory, 0 if the request's is right
 	plain   bool                          // in memory, so that reading it cannot fail
-	given   bool                          // an attempt has it, and closes it
+	given   bool                          // it is closed, or will be by the attempt that has it
 
 	last   *handle // what the attempt under way reads, nil if it is plain
 	stream *stream // nil if there is getBody
@@ -46,12 +46,7 @@ func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Rea
 	}
 	source := req.Body
 	if limit > 0 && req.ContentLength <= limit { // a ContentLength of 0 says nothing of a body
-		// A Read that waits for a caller who has gone ends with Close, as that of a pipe or of a server's request.
-		stop := context.AfterFunc(ctx, func() { _ = source.Close() })
-		start, err := io.ReadAll(io.LimitReader(source, min(limit, math.MaxInt64-1)+1))
-		if !stop() && err == nil {
-			err = ctx.Err() // what was closed may call itself complete
-		}
+		start, err := p.start(ctx, source, min(limit, math.MaxInt64-1)+1)
 		if err != nil {
 			return BodyReadFailed, err
 		}
@@ -72,6 +67,18 @@ func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Rea
 	}
 	p.stream = &stream{source: source}
 	return "", nil
+}
+
+// start reads up to n bytes of body, which it closes when ctx ends: that ends a Read that waits, as that of a pipe or of
+// a server's request.
+func (p *payload) start(ctx context.Context, body io.ReadCloser, n int64) (read []byte, err error) {
+	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
+	defer func() { // also after a panic of Read
+		if p.given = !stop(); p.given && err == nil {
+			err = ctx.Err() // what was closed may call itself complete
+		}
+	}()
+	return io.ReadAll(io.LimitReader(body, n))
 }
 
 // checkLength refuses a body in memory that is not as long as the request says. net/http notices it while it sends, too

@@ -19,14 +19,16 @@ const (
 	drainTime  = 100 * time.Millisecond
 )
 
-// discard reads a response that is not wanted to its end, within limits, and closes it.
+// discard reads a response that is not wanted to its end, within limits, and closes it, once.
 func discard(resp *http.Response) {
 	body := resp.Body
 	// HTTP/2 resets the stream and keeps the connection. An upgraded connection has no end to read to.
 	if resp.ProtoMajor < 2 && resp.StatusCode != http.StatusSwitchingProtocols && resp.ContentLength <= drainLimit {
 		timer := time.AfterFunc(drainTime, func() { _ = body.Close() }) // ends a Read that stalls
 		_, _ = io.CopyN(io.Discard, body, drainLimit)
-		timer.Stop()
+		if !timer.Stop() {
+			return // the timer has closed it
+		}
 	}
 	_ = body.Close()
 }
@@ -150,6 +152,7 @@ type guardedBody struct {
 	stall   time.Duration // 0 for none
 	timer   *time.Timer   // of the stall timeout; nil before the first Read
 	stalled atomic.Bool
+	closed  atomic.Bool
 }
 
 func (b *guardedBody) Read(p []byte) (int, error) {
@@ -178,7 +181,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 // cut ends a Read that takes too long.
 func (b *guardedBody) cut() {
 	b.stalled.Store(true)
-	_ = b.body.Close()
+	_ = b.close()
 }
 
 // over frees the attempt's context once there is nothing more to read.
@@ -189,9 +192,17 @@ func (b *guardedBody) over(err error) {
 }
 
 func (b *guardedBody) Close() error {
-	err := b.body.Close()
+	err := b.close()
 	b.over(io.EOF)
 	return err
+}
+
+// close closes the body, unless it was closed: what a second Close does is undefined.
+func (b *guardedBody) close() error {
+	if b.closed.Swap(true) {
+		return nil
+	}
+	return b.body.Close()
 }
 
 // upgradedBody is the body of a 101: a connection, which may be silent, and either half of which can end before the
