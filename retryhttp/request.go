@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 )
 
 // RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is the
 // same. net/http itself refuses some of these requests once for each attempt, and rewrites and sends one whose Host has
-// a line break in it. A bad byte in Request.Header is left to net/http to find: a Base without net/http must refuse it.
+// a line break in it. A bad byte in Request.Header is left to Base to find (see Transport.Base).
 // Reason, Field and Rule are never empty.
 type RequestError struct {
 	Reason Reason // BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader or BadTrailer
@@ -28,7 +29,7 @@ func (e *RequestError) Error() string {
 }
 
 // refusal returns what forbids to send req, nil if nothing does. The bytes of its header are many, and net/http looks
-// at them again, so they are left to it (see call.fault).
+// at them again, so they are left to it (see call.fault) but on js.
 func refusal(req *http.Request) *RequestError {
 	switch {
 	case !validMethod(req.Method):
@@ -50,6 +51,11 @@ func refusal(req *http.Request) *RequestError {
 				return &RequestError{BadHeader, "Request.Header", name,
 					"is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one"}
 			}
+		}
+	}
+	if runtime.GOOS == "js" { // net/http's fetch looks at no byte, and panics
+		if bad := refusedFields(BadHeader, "Request.Header", req.Header); bad != nil {
+			return bad
 		}
 	}
 	if te := req.TransferEncoding; len(te) > 0 && (len(te) > 1 || te[0] != "chunked") {

@@ -23,7 +23,8 @@ type Transport struct {
 	// silently: NewBase returns a transport that does not.
 	//
 	// Beyond the rules of http.RoundTripper, each call of Base must return a response of its own, whose body's Close
-	// ends a Read that waits. Base must call the hooks of the context's httptrace.ClientTrace, or return net/http's
+	// ends a Read that waits. Base must refuse a header with a line break or another control character, as net/http does:
+	// a Transport looks for these itself only on js, where net/http does not. Base must call the hooks of the context's httptrace.ClientTrace, or return net/http's
 	// errors unchanged: from these a Transport learns that nothing was sent. A stream that Base has not closed within
 	// a second of a failure is not sent again.
 	//
