@@ -22,9 +22,10 @@ func (a *app) compareCommand() *cobra.Command {
 		Use:   "compare [POLICY]...",
 		Short: "Set policies side by side",
 		Long: `compare prints the waits of two or more policies beside each other, with the figures of plan and the findings.
-Without a POLICY it compares one and two attempts with the presets, as a start for a policy of your own. With the flags of a fleet (--rate and --capacity), it adds their certificates and the results of a simulation, in which all
-policies meet the same arrivals. It fails if a certificate and a simulation disagree. Flags that change a policy
-change all of them. --plot draws the schedules.`,
+Without a POLICY it prints a line for each of one attempt, two attempts, and the presets, as a start for a policy of
+your own. With the flags of a fleet (--rate and --capacity), it adds their certificates and the results of a simulation,
+in which all policies meet the same arrivals. It fails if a certificate and a simulation disagree. Flags that change a
+policy change all of them. --plot draws the schedules.`,
 		Example: `  retryplan compare policy.json preset:standard
   retryplan compare email@policies.json search@policies.json --failure 0.3
   retryplan compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100
@@ -81,9 +82,17 @@ change all of them. --plot draws the schedules.`,
 					}
 				}
 				all = append(all, f)
-				a.policy(n, data, func() { a.line("findings: %s", codes(findings)) })
+				if data.Name = n.name; len(args) == 0 {
+					a.all = append(a.all, data)
+				} else {
+					a.policy(n, data, func() { a.line("findings: %s", codes(findings)) })
+				}
 			}
-			if !a.json {
+			switch {
+			case a.json:
+			case len(args) == 0:
+				a.oneBelowTheOther(header[1:], all)
+			default:
 				a.line("")
 				a.sideBySide(header, all)
 			}
@@ -138,6 +147,24 @@ func codes(findings []retryplan.Finding) string {
 		all = append(all, f.Level.String()+" "+f.Code)
 	}
 	return cmp.Or(strings.Join(all, ", "), "none")
+}
+
+// oneBelowTheOther prints the chief facts of each policy in a line.
+func (a *app) oneBelowTheOther(names []string, all []facts) {
+	columns := []string{"success", "load", "takes at most", "verdict", "hidden capacity", "recovery, simulated"}
+	g := newGrid("-policy", "success", "load", "takes at most", "-verdict", "serves", "recovery")
+	for i, name := range names {
+		cells := []string{name}
+		for _, column := range columns {
+			figure := ""
+			if j := slices.IndexFunc(all[i], func(f fact) bool { return f.name == column }); j >= 0 {
+				figure = all[i][j].figure
+			}
+			cells = append(cells, figure)
+		}
+		g.row(cells...)
+	}
+	a.print(g)
 }
 
 // sideBySide prints the facts of each policy in a column, in the order of each.
