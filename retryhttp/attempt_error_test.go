@@ -42,7 +42,7 @@ func TestAttemptErrorSaysWhichRequestFailed(t *testing.T) {
 		failures = append(failures, err.(*retryhttp.AttemptError))
 		return retry.Unknown
 	}
-	tr := &retryhttp.Transport{Base: faults(always(503), 1), Policy: p, Idempotent: true}
+	tr := &retryhttp.Transport{Base: faults(always(503), 1), Policy: p, Repeat: anyFailure}
 	o, resp, err := run(t, tr, req)
 	require.NoError(t, err)
 	require.Len(t, failures, 3)
@@ -281,9 +281,9 @@ func TestAFailureInTheRecordIsAnAttemptErrorWithItsMark(t *testing.T) {
 	}{
 		"a veto":                          {retryhttp.Transport{Base: always(503), Policy: atOnce}, retry.Terminal},
 		"a rule":                          {retryhttp.Transport{Base: always(404), Policy: atOnce, Delivery: true}, retry.Terminal},
-		"a fault":                         {retryhttp.Transport{Base: canceling, Policy: atOnce, Idempotent: true}, retry.Terminal},
-		"a fault that a classifier names": {retryhttp.Transport{Base: canceling, Policy: repeating, Idempotent: true}, retry.Retryable},
-		"a status that is repeated":       {retryhttp.Transport{Base: always(503), Policy: atOnce, Idempotent: true}, retry.Retryable},
+		"a fault":                         {retryhttp.Transport{Base: canceling, Policy: atOnce, Repeat: anyFailure}, retry.Terminal},
+		"a fault that a classifier names": {retryhttp.Transport{Base: canceling, Policy: repeating, Repeat: anyFailure}, retry.Retryable},
+		"a status that is repeated":       {retryhttp.Transport{Base: always(503), Policy: atOnce, Repeat: anyFailure}, retry.Retryable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _, _ := run(t, &row.tr, request(t.Context(), "POST", nil))

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -159,7 +160,7 @@ func (c *call) prepare() *AttemptError {
 		return notSent(c.refused.Reason, c.refused)
 	}
 	t := c.transport
-	c.repeatable = t.Idempotent || Repeatable(c.req)
+	c.repeatable = Repeatable(c.req)
 	if t.IdempotencyKey != nil && !idempotentMethod(c.req.Method) && !hasKey(c.req.Header) {
 		c.key = t.IdempotencyKey(c.req)
 		if i := badValueByte(c.key); i >= 0 {
@@ -270,12 +271,15 @@ func redirectedAway(req *http.Request) bool {
 	first := req
 	for range longestChain {
 		if first.Response == nil || first.Response.Request == nil {
-			return ByHost(first) != ByHost(req)
+			return !sameHost(first.URL, req.URL)
 		}
 		first = first.Response.Request
 	}
 	return true
 }
+
+// sameHost reports whether a and b have the same host and port.
+func sameHost(a, b *url.URL) bool { return a != nil && b != nil && strings.EqualFold(a.Host, b.Host) }
 
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 

@@ -97,7 +97,7 @@ func ExampleTransport_refreshToken() {
 		}
 		return resp, err
 	})
-	once := &retryhttp.Transport{Base: authorized, Idempotent: true, Policy: retry.Policy{
+	once := &retryhttp.Transport{Base: authorized, Repeat: func(*retryhttp.AttemptError) bool { return true }, Policy: retry.Policy{
 		MaxAttempts: 2,
 		Backoff:     retry.Backoff{Mode: retry.Fixed, Base: 1}, // at once
 		Classify:    retry.FirstOf(retryhttp.OnStatus(retry.Retryable, http.StatusUnauthorized), retry.Otherwise(retry.Terminal)),
@@ -114,7 +114,7 @@ func ExampleTransport_refreshToken() {
 	// Output: 200 OK order 7
 }
 
-// A breaker for each host: below the Transport it counts, and as its Gate it keeps attempts away, which cost nothing
+// A breaker for each host: below the Transport it counts, and as its policy's Gate it keeps attempts away, which cost nothing
 // then. Package examples/gates does the same with gobreaker and failsafe-go.
 func ExampleTransport_breaker() {
 	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -131,7 +131,14 @@ func ExampleTransport_breaker() {
 	var mu sync.Mutex
 	breakers := map[string]breaker{}
 	t := &retryhttp.Transport{
-		Policy: retry.Policy{MaxAttempts: 9, Backoff: retry.Backoff{Base: time.Millisecond, Cap: time.Millisecond}, TTL: 10 * time.Second},
+		PolicyFor: func(req *http.Request) retry.Policy {
+			return retry.Policy{MaxAttempts: 9, Backoff: retry.Backoff{Base: time.Millisecond, Cap: time.Millisecond}, TTL: 10 * time.Second,
+				Gate: func(context.Context) time.Duration {
+					mu.Lock()
+					defer mu.Unlock()
+					return time.Until(breakers[req.URL.Host].open)
+				}}
+		},
 		Base: transportFunc(func(req *http.Request) (*http.Response, error) {
 			resp, err := http.DefaultTransport.RoundTrip(req)
 			mu.Lock()
@@ -146,11 +153,6 @@ func ExampleTransport_breaker() {
 			breakers[req.URL.Host] = b
 			return resp, err
 		}),
-		Gate: func(req *http.Request) time.Duration {
-			mu.Lock()
-			defer mu.Unlock()
-			return time.Until(breakers[req.URL.Host].open)
-		},
 	}
 	client := &http.Client{Transport: t}
 	for range 2 {
@@ -194,15 +196,18 @@ func ExampleTransport_sharedRetryAfter() {
 
 	var away sync.Map // host to time.Time
 	client := (&retryhttp.Transport{
-		Policy: quickly,
+		PolicyFor: func(req *http.Request) retry.Policy {
+			p := quickly
+			p.Gate = func(context.Context) time.Duration {
+				until, _ := away.LoadOrStore(req.URL.Host, time.Time{})
+				return time.Until(until.(time.Time))
+			}
+			return p
+		},
 		Hint: func(resp *http.Response) time.Duration {
 			now := time.Now()
 			away.Store(resp.Request.URL.Host, now.Add(hints.RetryAfter(resp.Header, now)))
 			return 0 // Retry-After is obeyed anyway
-		},
-		Gate: func(req *http.Request) time.Duration {
-			until, _ := away.LoadOrStore(req.URL.Host, time.Time{})
-			return time.Until(until.(time.Time))
 		},
 	}).Client()
 	// The first call does not wait for a retry; the others wait because of its answer.

@@ -225,32 +225,25 @@ func ExampleOutcomeOf() {
 	// 2 status_503 0s
 }
 
-func ExampleMarkIdempotent() {
-	req, _ := http.NewRequest(http.MethodPost, "https://example.com/search", nil)
-	fmt.Println(retryhttp.Repeatable(req))
-	fmt.Println(retryhttp.Repeatable(req.WithContext(retryhttp.MarkIdempotent(req.Context()))))
-	// Output:
-	// false
-	// true
-}
-
 func ExampleRepeatable() {
 	req, _ := http.NewRequest(http.MethodPost, "https://example.com/orders", nil)
 	req.Header.Set("Idempotency-Key", `"order-7"`)
 	fmt.Println(retryhttp.Repeatable(req))
-	// Output: true
+
+	search, _ := http.NewRequest(http.MethodPost, "https://example.com/search", nil)
+	fmt.Println(retryhttp.Repeatable(search))
+	search.Header["Idempotency-Key"] = nil // may be repeated, and no key is sent
+	fmt.Println(retryhttp.Repeatable(search))
+	// Output:
+	// true
+	// false
+	// true
 }
 
 func ExampleRandomKey() {
 	key := retryhttp.RandomKey(nil)
 	fmt.Println(len(key), key[0] == '"')
 	// Output: 38 true
-}
-
-func ExampleByHost() {
-	req, _ := http.NewRequest(http.MethodGet, "https://API.example.com:8443/orders", nil)
-	fmt.Println(retryhttp.ByHost(req))
-	// Output: api.example.com:8443
 }
 
 func ExampleAttemptError() {

@@ -57,19 +57,17 @@ func TestOnlyIdempotentMethodsAreRepeated(t *testing.T) {
 		for _, row := range []struct {
 			name   string
 			header http.Header
-			marked bool
 			tr     retryhttp.Transport
 			sent   http.Header // of the two names, on each attempt; nil for a generated key
 		}{
-			{"with a key", http.Header{"Idempotency-Key": {`"1"`}}, false, retryhttp.Transport{}, http.Header{"Idempotency-Key": {`"1"`}}},
-			{"with a key of the older name", http.Header{"X-Idempotency-Key": {"1"}}, false, retryhttp.Transport{}, http.Header{"X-Idempotency-Key": {"1"}}},
-			{"with an entry without value, which is not sent", http.Header{"Idempotency-Key": nil}, false, retryhttp.Transport{}, http.Header{}},
-			{"with such an entry of the older name", http.Header{"X-Idempotency-Key": nil}, false, retryhttp.Transport{}, http.Header{}},
-			{"with a key of the caller's rather than a generated one", http.Header{"Idempotency-Key": {`"1"`}}, false, retryhttp.Transport{IdempotencyKey: retryhttp.RandomKey}, http.Header{"Idempotency-Key": {`"1"`}}},
-			{"that its context marks", nil, true, retryhttp.Transport{}, http.Header{}},
-			{"on an idempotent Transport", nil, false, retryhttp.Transport{Idempotent: true}, http.Header{}},
-			{"with a generated key", nil, false, retryhttp.Transport{IdempotencyKey: retryhttp.RandomKey}, nil},
-			{"with a generated key, over other headers", http.Header{"Accept": {"text/plain"}}, false, retryhttp.Transport{IdempotencyKey: retryhttp.RandomKey}, nil},
+			{"with a key", http.Header{"Idempotency-Key": {`"1"`}}, retryhttp.Transport{}, http.Header{"Idempotency-Key": {`"1"`}}},
+			{"with a key of the older name", http.Header{"X-Idempotency-Key": {"1"}}, retryhttp.Transport{}, http.Header{"X-Idempotency-Key": {"1"}}},
+			{"with an entry without value, which is not sent", http.Header{"Idempotency-Key": nil}, retryhttp.Transport{}, http.Header{}},
+			{"with such an entry of the older name", http.Header{"X-Idempotency-Key": nil}, retryhttp.Transport{}, http.Header{}},
+			{"with a key of the caller's rather than a generated one", http.Header{"Idempotency-Key": {`"1"`}}, retryhttp.Transport{IdempotencyKey: retryhttp.RandomKey}, http.Header{"Idempotency-Key": {`"1"`}}},
+			{"on a Transport that repeats any", nil, retryhttp.Transport{Repeat: anyFailure}, http.Header{}},
+			{"with a generated key", nil, retryhttp.Transport{IdempotencyKey: retryhttp.RandomKey}, nil},
+			{"with a generated key, over other headers", http.Header{"Accept": {"text/plain"}}, retryhttp.Transport{IdempotencyKey: retryhttp.RandomKey}, nil},
 		} {
 			t.Run(row.name, func(t *testing.T) {
 				var n atomic.Int32
@@ -82,11 +80,7 @@ func TestOnlyIdempotentMethodsAreRepeated(t *testing.T) {
 				generated := map[string]bool{}
 				for range 2 {
 					n.Store(0)
-					ctx := t.Context()
-					if row.marked {
-						ctx = retryhttp.MarkIdempotent(ctx)
-					}
-					req := peer.request(ctx, "POST", strings.NewReader("order"))
+					req := peer.request(t.Context(), "POST", strings.NewReader("order"))
 					maps.Copy(req.Header, row.header)
 					before := req.Header.Clone()
 					resp, err := row.tr.RoundTrip(req)
@@ -318,7 +312,7 @@ func TestTheRequestStaysTheCallers(t *testing.T) {
 			//lint:ignore SA1019 it still has to work
 			r.Cancel = gone.Done()
 		}},
-		{name: "a gate that ends the run", tr: retryhttp.Transport{Policy: late, Gate: func(*http.Request) time.Duration { return time.Hour }}},
+		{name: "a gate that ends the run", tr: retryhttp.Transport{Policy: gated(late, func(context.Context) time.Duration { return time.Hour })}},
 		{name: "a budget that refuses", path: "/503", tr: retryhttp.Transport{Policy: empty}},
 		{name: "a wait that would be too long", path: "/503", tr: retryhttp.Transport{Policy: longWait}, change: func(r *http.Request) { *r = *r.WithContext(soon) }},
 		{name: "a request that is refused", change: func(r *http.Request) { r.Header["X"] = []string{"\n"} }},
@@ -330,10 +324,10 @@ func TestTheRequestStaysTheCallers(t *testing.T) {
 			r.Body.(*oneShot).Reader = iotest.ErrReader(errFault)
 			r.ContentLength = 0
 		}},
-		{name: "a panic of the gate", tr: retryhttp.Transport{Gate: func(*http.Request) time.Duration { panic("boom") }}},
+		{name: "a panic of the gate", tr: retryhttp.Transport{Policy: gated(retry.Policy{}, func(context.Context) time.Duration { panic("boom") })}},
 		{name: "a panic of the key", tr: retryhttp.Transport{IdempotencyKey: func(*http.Request) string { panic("boom") }}, change: func(r *http.Request) { r.Method = "POST" }},
 		{name: "a panic of PolicyFor", tr: retryhttp.Transport{PolicyFor: func(*http.Request) retry.Policy { panic("boom") }}},
-		{name: "a panic of PolicyFunc", tr: retryhttp.Transport{PolicyFunc: func() retry.Policy { panic("boom") }}},
+		{name: "a panic of PolicyFor", tr: retryhttp.Transport{PolicyFor: func(*http.Request) retry.Policy { panic("boom") }}},
 		{name: "a panic of the Base", tr: retryhttp.Transport{Base: blocked}},
 	} {
 		for name, getBody := range map[string]bool{"a stream": false, "a body with GetBody": true} {
@@ -554,7 +548,7 @@ func TestARequestThatCouldInjectIsRefusedUnsent(t *testing.T) {
 			body := newOneShot("secret")
 			req := peer.request(t.Context(), "POST", body)
 			row.change(req)
-			o, _, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: atOnce, Idempotent: true}, req)
+			o, _, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: atOnce, Repeat: anyFailure}, req)
 			require.ErrorIs(t, err, retry.TerminalError)
 			require.Equal(t, []string{string(row.reason) + "/" + string(row.reason)}, reasons(o))
 			var refused *retryhttp.RequestError

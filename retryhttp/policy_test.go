@@ -21,9 +21,9 @@ func TestThePolicyOfARun(t *testing.T) {
 	attempts := func(n int) retry.Policy {
 		return retry.Policy{Name: strconv.Itoa(n), MaxAttempts: n, Backoff: atOnce.Backoff}
 	}
-	t.Run("PolicyFunc is asked once for each run, so that a change reaches a Transport in use", func(t *testing.T) {
+	t.Run("PolicyFor is asked once for each run, so that a change reaches a Transport in use", func(t *testing.T) {
 		asked := 0
-		tr := &retryhttp.Transport{Base: always(503), Policy: attempts(9), PolicyFunc: func() retry.Policy { asked++; return attempts(asked) }}
+		tr := &retryhttp.Transport{Base: always(503), Policy: attempts(9), PolicyFor: func(*http.Request) retry.Policy { asked++; return attempts(asked) }}
 		for n := 1; n <= 3; n++ {
 			o, _, err := run(t, tr, get(t.Context()))
 			require.NoError(t, err)
@@ -32,11 +32,10 @@ func TestThePolicyOfARun(t *testing.T) {
 			require.Equal(t, n, asked)
 		}
 	})
-	t.Run("PolicyFor is by request and goes first", func(t *testing.T) {
+	t.Run("PolicyFor is by request", func(t *testing.T) {
 		tr := &retryhttp.Transport{
-			Base:       always(503),
-			PolicyFunc: func() retry.Policy { panic("not asked") },
-			PolicyFor:  func(r *http.Request) retry.Policy { return attempts(len(r.Method)) },
+			Base:      always(503),
+			PolicyFor: func(r *http.Request) retry.Policy { return attempts(len(r.Method)) },
 		}
 		for _, method := range []string{"GET", "HEAD"} {
 			o, _, err := run(t, tr, request(t.Context(), method, nil))
@@ -50,7 +49,7 @@ func TestThePolicyOfARun(t *testing.T) {
 		p.Observe = func(context.Context, retry.Event) { events++ }
 		p.Pay = func(context.Context, retry.Decision) bool { return false }
 		p.Classify = retryhttp.OnStatus(retry.Retryable, 404)
-		tr := &retryhttp.Transport{Base: always(404), PolicyFunc: func() retry.Policy { return p }}
+		tr := &retryhttp.Transport{Base: always(404), PolicyFor: func(*http.Request) retry.Policy { return p }}
 		o, _, err := run(t, tr, get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, retry.BudgetExhausted, o.Reason)
@@ -66,7 +65,7 @@ func TestThePolicyOfARun(t *testing.T) {
 	})
 	t.Run("a bad one is refused", func(t *testing.T) {
 		for _, p := range []retry.Policy{{AttemptTimeout: -1}, {TTL: -1}} {
-			_, err := (&retryhttp.Transport{Base: always(200), PolicyFunc: func() retry.Policy { return p }}).RoundTrip(get(t.Context()))
+			_, err := (&retryhttp.Transport{Base: always(200), PolicyFor: func(*http.Request) retry.Policy { return p }}).RoundTrip(get(t.Context()))
 			var bad *retry.FieldError
 			require.ErrorAs(t, err, &bad)
 			require.Equal(t, "-1ns", bad.Value)

@@ -10,14 +10,15 @@ import (
 )
 
 // Repeatable reports whether req may be sent again although a server may have acted on it: its method is GET, HEAD,
-// OPTIONS, TRACE, PUT or DELETE (RFC 9110, section 9.2.2), its header has an entry for Idempotency-Key or
-// X-Idempotency-Key, or its context comes from MarkIdempotent. As in net/http an entry without values counts, and is
-// not sent.
+// OPTIONS, TRACE, PUT or DELETE (RFC 9110, section 9.2.2), or its header has an entry for Idempotency-Key or
+// X-Idempotency-Key. As in net/http an entry without values counts, and is not sent: it marks one request.
+//
+//	req.Header["Idempotency-Key"] = nil
 //
 // A request that is not repeatable is repeated only if it is certain that nothing was sent, or if Transport.Repeat
 // reports true.
 func Repeatable(req *http.Request) bool {
-	return idempotentMethod(req.Method) || hasKey(req.Header) || req.Context().Value(idempotentKey{}) != nil
+	return idempotentMethod(req.Method) || hasKey(req.Header)
 }
 
 // idempotentMethod reports whether the method is idempotent by definition; "" stands for GET.
@@ -34,13 +35,6 @@ func hasKey(h http.Header) bool {
 	_, standard := h["Idempotency-Key"]
 	_, legacy := h["X-Idempotency-Key"]
 	return standard || legacy
-}
-
-type idempotentKey struct{}
-
-// MarkIdempotent returns a context whose requests may be repeated, whatever their method is.
-func MarkIdempotent(ctx context.Context) context.Context {
-	return context.WithValue(ctx, idempotentKey{}, true)
 }
 
 // RandomKey returns a random UUID in quotes, for Transport.IdempotencyKey. The quotes are the form that

@@ -27,7 +27,6 @@ func TestWhichRequestsAreRepeated(t *testing.T) {
 		name    string
 		method  string
 		header  http.Header
-		marked  bool
 		tr      retryhttp.Transport
 		repeats bool
 	}{
@@ -47,10 +46,9 @@ func TestWhichRequestsAreRepeated(t *testing.T) {
 		{name: "POST with a key of the older name", method: "POST", header: key("X-Idempotency-Key", "1"), repeats: true},
 		{name: "POST with a key that is not sent", method: "POST", header: key("Idempotency-Key"), repeats: true},
 		{name: "not POST with another header", method: "POST", header: key("Idempotency", "1")},
-		{name: "POST that its context marks", method: "POST", marked: true, repeats: true},
-		{name: "POST on an idempotent Transport", method: "POST", tr: retryhttp.Transport{Idempotent: true}, repeats: true},
+		{name: "POST on a Transport that repeats any", method: "POST", tr: retryhttp.Transport{Repeat: anyFailure}, repeats: true},
 		{name: "POST with a generated key", method: "POST", tr: retryhttp.Transport{IdempotencyKey: retryhttp.RandomKey}, repeats: true},
-		{name: "POST on an idempotent Transport for which no key is generated", method: "POST", tr: retryhttp.Transport{Idempotent: true, IdempotencyKey: constant("")}, repeats: true},
+		{name: "POST on a Transport that repeats any for which no key is generated", method: "POST", tr: retryhttp.Transport{Repeat: anyFailure, IdempotencyKey: constant("")}, repeats: true},
 		{name: "not POST for which no key is generated", method: "POST", tr: retryhttp.Transport{IdempotencyKey: constant("")}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -61,9 +59,6 @@ func TestWhichRequestsAreRepeated(t *testing.T) {
 			row.tr.Base, row.tr.Policy = retrytest.Statuses(t, statuses...), atOnce
 			req := get(t.Context())
 			req.Method = row.method
-			if row.marked {
-				req = req.WithContext(retryhttp.MarkIdempotent(t.Context()))
-			}
 			maps.Copy(req.Header, row.header)
 			o, resp, err := run(t, &row.tr, req)
 			require.NoError(t, err)

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -44,12 +43,9 @@ type Transport struct {
 	// has an Err, even if RoundTrip returns the last response without an error.
 	Policy retry.Policy
 
-	// PolicyFunc returns the policy of one RoundTrip, which calls it once. Policy is then not used. It may be the Policy
-	// method of a retryconf.Ref, so that a reload reaches a Transport in use. Nil means Policy.
-	PolicyFunc func() retry.Policy
-
-	// PolicyFor is PolicyFunc by request, for example by host or route. PolicyFunc is then not called. Nil means
-	// PolicyFunc.
+	// PolicyFor returns the policy of one RoundTrip, which calls it once: by host or route, from a catalog that is loaded
+	// again, with a budget for each tenant, or with a Gate that knows the request. Policy is then not used. Nil means
+	// Policy.
 	PolicyFor func(*http.Request) retry.Policy
 
 	// Accept reports whether a response is a success whatever its status and the rules are. A response that it does not
@@ -65,13 +61,10 @@ type Transport struct {
 	// 0 or less is not a hint. hints.RateLimit is ready-made. Nil means Retry-After alone.
 	Hint func(*http.Response) time.Duration
 
-	// Idempotent declares that every request on this Transport may be repeated, whatever its method is, as deliveries
-	// to webhooks may. Zero means that the function Repeatable decides, and then Repeat.
-	Idempotent bool
-
-	// Repeat reports whether a request that is not otherwise repeatable may be sent again after this failure, as a POST
-	// may after a 429. It is called if a server may have acted on the request and the rules call for another attempt. Nil
-	// means no. For a call that must not be repeated at all, use retry.OneAttempt.
+	// Repeat reports whether a request that is not Repeatable may be sent again after this failure: a POST after a 429, or
+	// any request if it always reports true, as deliveries to webhooks may. It is called if a server may have acted on the
+	// request and the rules call for another attempt. Nil means no. For a call that must not be repeated at all, use
+	// retry.OneAttempt.
 	Repeat func(*AttemptError) bool
 
 	// IdempotencyKey returns the value of the Idempotency-Key header for a request whose method is not idempotent and
@@ -89,16 +82,6 @@ type Transport struct {
 	// StallTimeout is how long one Read of a response's body may take. After that the body is closed and Read returns
 	// ErrBodyStalled. It does not apply to the body of a 101. Zero means no limit.
 	StallTimeout time.Duration
-
-	// Budgets pays for retries, with one budget for each BudgetKey. Nil means Policy.Budget.
-	Budgets *retry.Budgets
-	// BudgetKey returns the name of a request's budget, for example its tenant and host. Nil means ByHost, by which all
-	// tenants that call one host share a budget.
-	BudgetKey func(*http.Request) string
-
-	// Gate returns how long to wait before an attempt; 0 or less means go. If it says go, Policy.Gate is asked, which
-	// may be a limiter that takes a token. Nil means Policy.Gate alone.
-	Gate func(*http.Request) time.Duration
 
 	// AttemptHeader is the name of a request header that carries the attempt's number, "1" for the first, in place of
 	// what the caller's request has under that name. The constant AttemptHeader is a conventional name. Empty means
@@ -130,7 +113,7 @@ func (t *Transport) Client() *http.Client {
 
 // Validate returns nil or retry.FieldErrors with every bad field: those of Policy, a negative BufferBody or
 // StallTimeout, and an AttemptHeader that is not a field name or has a meaning of its own, such as Host. RoundTrip
-// returns the same error, for the policy of PolicyFor or PolicyFunc if one is set.
+// returns the same error, for the policy of PolicyFor if that is set.
 func (t *Transport) Validate() error { return t.validate(&t.Policy) }
 
 func (t *Transport) validate(p *retry.Policy) error {
@@ -164,9 +147,9 @@ func (t *Transport) check(p *retry.Policy) error {
 	return nil
 }
 
-// policyFor returns the policy for one RoundTrip. If PolicyFor or PolicyFunc panics, it closes the request's body.
+// policyFor returns the policy for one RoundTrip. If PolicyFor panics, it closes the request's body.
 func (t *Transport) policyFor(req *http.Request) *retry.Policy {
-	if t.PolicyFor == nil && t.PolicyFunc == nil {
+	if t.PolicyFor == nil {
 		return &t.Policy
 	}
 	returned := false
@@ -175,12 +158,7 @@ func (t *Transport) policyFor(req *http.Request) *retry.Policy {
 			_ = req.Body.Close()
 		}
 	}()
-	var p retry.Policy
-	if t.PolicyFor != nil {
-		p = t.PolicyFor(req)
-	} else {
-		p = t.PolicyFunc()
-	}
+	p := t.PolicyFor(req)
 	returned = true
 	return &p
 }
@@ -234,7 +212,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // if it fails. It looks at all that a call looks at before its first attempt.
 func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
 	ctx := req.Context()
-	return t.Accept == nil && t.Gate == nil && p.Gate == nil && p.Observe == nil && t.Budgets == nil &&
+	return t.Accept == nil && p.Gate == nil && p.Observe == nil &&
 		t.AttemptHeader == "" && t.StallTimeout == 0 && t.BufferBody >= 0 &&
 		idempotentMethod(req.Method) && (req.Body == nil || req.Body == http.NoBody) && cancelChan(req) == nil &&
 		p.Validate() == nil && ctx.Err() == nil && recordsOf(ctx) == nil &&
@@ -255,13 +233,8 @@ func (c *call) run() (*http.Response, error) {
 	if c.policy.Observe != nil || recordsOf(c.Context) != nil {
 		p.Observe = observe
 	}
-	if c.refused = refusal(c.req); c.refused == nil {
-		if c.policy.Gate != nil || t.Gate != nil {
-			p.Gate = gate
-		}
-		if t.Budgets != nil {
-			p.Budget = t.Budgets.For(t.budgetKey(c.req))
-		}
+	if c.refused = refusal(c.req); c.refused == nil && c.policy.Gate != nil {
+		p.Gate = gate
 	}
 	return c.end(retry.Do(c, p, c.attempt))
 }
@@ -330,21 +303,6 @@ func (t *Transport) base() http.RoundTripper {
 	return http.DefaultTransport
 }
 
-func (t *Transport) budgetKey(req *http.Request) string {
-	if t.BudgetKey != nil {
-		return t.BudgetKey(req)
-	}
-	return ByHost(req)
-}
-
-// ByHost returns the host of the request's URL, with its port if that is given, in lower case.
-func ByHost(req *http.Request) string {
-	if req.URL == nil {
-		return ""
-	}
-	return strings.ToLower(req.URL.Host)
-}
-
 // pay is the Pay of every run. It gives up the last response, because only a deadline or a gate can prevent the retry
 // now.
 func pay(ctx context.Context, d retry.Decision) bool {
@@ -370,13 +328,5 @@ func observe(ctx context.Context, e retry.Event) {
 // gate is the Gate of every run that has one.
 func gate(ctx context.Context) time.Duration {
 	c := ctx.(*call)
-	if own := c.transport.Gate; own != nil {
-		if delay := own(c.req); delay > 0 {
-			return delay // after which both are asked again
-		}
-	}
-	if own := c.policy.Gate; own != nil {
-		return own(c.Context)
-	}
-	return 0
+	return c.policy.Gate(c.Context)
 }

@@ -47,6 +47,9 @@ func faults(base http.RoundTripper, numbers ...int) roundTripper {
 	}
 }
 
+// anyFailure is a Transport.Repeat.
+func anyFailure(*retryhttp.AttemptError) bool { return true }
+
 var errFault = errors.New("fault")
 
 func get(ctx context.Context) *http.Request { return request(ctx, http.MethodGet, nil) }
@@ -399,7 +402,7 @@ func TestRunsInside(t *testing.T) {
 	})
 	t.Run("and one attempt inside that was sent is enough not to repeat a POST", func(t *testing.T) {
 		n := 0
-		inner := &retryhttp.Transport{Idempotent: true, Policy: atOnce, Base: roundTripper(func(*http.Request) (*http.Response, error) {
+		inner := &retryhttp.Transport{Repeat: anyFailure, Policy: atOnce, Base: roundTripper(func(*http.Request) (*http.Response, error) {
 			if n++; n == 1 {
 				return nil, io.EOF
 			}
@@ -415,8 +418,8 @@ func TestRunsInside(t *testing.T) {
 		require.Equal(t, 10, n, "where all were not, it is repeated")
 	})
 	t.Run("a run without an attempt has no reason", func(t *testing.T) {
-		p := retry.Policy{TTL: time.Second}
-		tr := &retryhttp.Transport{Policy: p, Gate: func(*http.Request) time.Duration { return time.Minute }}
+		p := retry.Policy{TTL: time.Second, Gate: func(context.Context) time.Duration { return time.Minute }}
+		tr := &retryhttp.Transport{Policy: p}
 		_, err := tr.RoundTrip(get(t.Context()))
 		require.ErrorIs(t, err, retry.TTLElapsed)
 		require.Equal(t, retryhttp.Reason(""), retryhttp.ReasonOf(err))

@@ -233,7 +233,11 @@ func TestBudgetsAndGates(t *testing.T) {
 	t.Run("each host has a budget of its own", func(t *testing.T) {
 		budgets := retry.NewBudgets(none, 10)
 		budgets.For("good.example").Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
-		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 503, 503), Policy: atOnce, Budgets: budgets}
+		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 503, 503), PolicyFor: func(r *http.Request) retry.Policy {
+			p := atOnce
+			p.Budget = budgets.For(strings.ToLower(r.URL.Host))
+			return p
+		}}
 		o, _, err := run(t, tr, to(t.Context(), "http://GOOD.example/"))
 		require.NoError(t, err)
 		require.Equal(t, retry.BudgetExhausted, o.Reason)
@@ -244,50 +248,31 @@ func TestBudgetsAndGates(t *testing.T) {
 		require.Equal(t, 1, o.Attempts)
 		require.Equal(t, 2, budgets.Len())
 	})
-	t.Run("or each key that is given", func(t *testing.T) {
-		budgets := retry.NewBudgets(none, 10)
-		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 200), Budgets: budgets, BudgetKey: func(r *http.Request) string { return r.URL.Path }}
-		_, _, err := run(t, tr, to(t.Context(), "http://example.com/tenant"))
-		require.NoError(t, err)
-		require.Equal(t, 1.0, budgets.For("/tenant").Tokens())
-	})
-	t.Run("without Budgets it is the policy's", func(t *testing.T) {
+	t.Run("or all have the policy's", func(t *testing.T) {
 		p := atOnce
 		p.Budget = retry.NewBudget(none)
 		o, _, err := run(t, &retryhttp.Transport{Base: faults(nil, 1), Policy: p}, get(t.Context()))
 		require.ErrorIs(t, err, retry.BudgetExhausted)
 		require.Equal(t, 1, o.Attempts)
 	})
-	inBubble(t, "the policy's gate is asked where the transport's says go", func(t *testing.T) {
-		asked := map[time.Time]string{}
-		req := get(t.Context())
+	inBubble(t, "the policy's gate is asked with the request's context before each attempt", func(t *testing.T) {
+		var asked []time.Duration
 		p := three
 		start := time.Now()
-		until := func(d time.Duration) time.Duration { return time.Until(start.Add(d)) }
 		p.Gate = func(ctx context.Context) time.Duration {
-			asked[time.Now()] += "policy "
+			asked = append(asked, time.Since(start))
 			require.NotNil(t, ctx.Done())
-			return until(4 * time.Second)
+			return time.Until(start.Add(4 * time.Second))
 		}
-		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 200), Policy: p, Gate: func(r *http.Request) time.Duration {
-			asked[time.Now()] += "transport "
-			require.Equal(t, req.URL, r.URL)
-			return until(3 * time.Second)
-		}}
-		_, _, err := run(t, tr, req)
+		_, _, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 200), Policy: p}, get(t.Context()))
 		require.NoError(t, err)
-		require.Equal(t, 4*time.Second, time.Since(start))
-		require.Equal(t, map[time.Time]string{
-			start:                      "transport ",
-			start.Add(3 * time.Second): "transport policy ",
-			start.Add(4 * time.Second): "transport policy ",
-		}, asked)
+		require.Equal(t, []time.Duration{0, 4 * time.Second, 4*time.Second + three.Base}, asked)
 	})
 	inBubble(t, "a gate that would pass the TTL ends the run before anything is sent", func(t *testing.T) {
 		p := three
 		p.TTL = time.Minute
 		body := &closes{Reader: strings.NewReader("x")}
-		tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: p, Gate: func(*http.Request) time.Duration { return time.Hour }}
+		tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: gated(p, func(context.Context) time.Duration { return time.Hour })}
 		_, _, err := run(t, tr, request(t.Context(), "PUT", body))
 		require.ErrorIs(t, err, retry.TTLElapsed)
 		require.Equal(t, int32(1), body.n.Load())
@@ -296,10 +281,10 @@ func TestBudgetsAndGates(t *testing.T) {
 		p := three
 		p.TTL = time.Minute
 		n := 0
-		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: p, Gate: func(*http.Request) time.Duration {
+		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: gated(p, func(context.Context) time.Duration {
 			n++
 			return time.Duration(n-1) * time.Hour
-		}}
+		})}
 		o, _, err := run(t, tr, get(t.Context()))
 		require.ErrorIs(t, err, retry.TTLElapsed)
 		require.Equal(t, []string{"status_503"}, reasons(o))
@@ -307,23 +292,27 @@ func TestBudgetsAndGates(t *testing.T) {
 	inBubble(t, "so is one that ends the run before an immediate retry", func(t *testing.T) {
 		p := retry.Policy{TTL: time.Minute, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
 		n := 0
-		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: p, Gate: func(*http.Request) time.Duration {
+		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: gated(p, func(context.Context) time.Duration {
 			n++
 			return time.Duration(n-1) * time.Hour
-		}}
+		})}
 		o, _, err := run(t, tr, get(t.Context()))
 		require.ErrorIs(t, err, retry.TTLElapsed)
 		require.True(t, o.Gated)
 	})
-	t.Run("neither is asked about a request that is refused", func(t *testing.T) {
+	t.Run("it is not asked about a request that is refused", func(t *testing.T) {
 		req := get(t.Context())
 		req.URL = nil
-		tr := &retryhttp.Transport{Budgets: retry.NewBudgets(none, 1), BudgetKey: func(*http.Request) string { panic("asked") },
-			Gate: func(*http.Request) time.Duration { panic("asked") }}
+		tr := &retryhttp.Transport{Policy: gated(retry.Policy{}, func(context.Context) time.Duration { panic("asked") })}
 		_, _, err := run(t, tr, req)
 		require.ErrorIs(t, err, retry.TerminalError)
-		require.Equal(t, "", retryhttp.ByHost(req))
 	})
+}
+
+// gated returns p with the gate.
+func gated(p retry.Policy, gate func(context.Context) time.Duration) retry.Policy {
+	p.Gate = gate
+	return p
 }
 
 // busyBodies returns a Base that answers 503 with a body, and those bodies.

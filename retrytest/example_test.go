@@ -73,7 +73,7 @@ func ExampleNewPipeServer() {
 		client := &http.Client{Transport: &retryhttp.Transport{
 			Base:          server,
 			AttemptHeader: retryhttp.AttemptHeader,
-			Idempotent:    true,
+			Repeat:        func(*retryhttp.AttemptError) bool { return true },
 			Policy: retry.Policy{
 				Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second},
 				Observe: runs.Observe,

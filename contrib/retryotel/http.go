@@ -101,11 +101,8 @@ type sends struct {
 func (s *sends) begin(req *http.Request) retry.Policy {
 	t := &s.given.transport
 	p := t.Policy
-	switch {
-	case t.PolicyFor != nil:
+	if t.PolicyFor != nil {
 		p = t.PolicyFor(req)
-	case t.PolicyFunc != nil:
-		p = t.PolicyFunc()
 	}
 	s.policy, s.observed, p.Observe = p.Name, p.Observe, s.observe
 	_, s.run = startRun(s.caller, s.given.tracer, p.Name)

@@ -145,7 +145,7 @@ func TestTheRequestIsNotChanged(t *testing.T) {
 	s := newSDK(t)
 	s.Propagator = propagation.TraceContext{}
 	server, seen := answers(t, 503, 200)
-	rt, err := retryotel.HTTP(&retryhttp.Transport{Policy: quickly(2), Idempotent: true}, s.Options)
+	rt, err := retryotel.HTTP(&retryhttp.Transport{Policy: quickly(2), Repeat: func(*retryhttp.AttemptError) bool { return true }}, s.Options)
 	require.NoError(t, err)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("order 7"))
 	require.NoError(t, err)
@@ -268,7 +268,7 @@ func TestFailuresWithoutAResponse(t *testing.T) {
 func TestOnlySendsHaveSpans(t *testing.T) {
 	s := newSDK(t)
 	server, seen := answers(t, 503)
-	rt, err := retryotel.HTTP(&retryhttp.Transport{Policy: quickly(3), Idempotent: true}, s.Options)
+	rt, err := retryotel.HTTP(&retryhttp.Transport{Policy: quickly(3), Repeat: func(*retryhttp.AttemptError) bool { return true }}, s.Options)
 	require.NoError(t, err)
 	req, err := http.NewRequestWithContext(t.Context(), "POST", server.URL, io.NopCloser(strings.NewReader("once")))
 	require.NoError(t, err)

@@ -99,35 +99,22 @@ func TestARunOfHTTPThatReturnsAResponseHasItsOutcome(t *testing.T) {
 
 // The policy is requested once in each run, and its Observe is kept.
 func TestAPolicyOfEachRequestIsItsRuns(t *testing.T) {
-	for name, transport := range map[string]*retryhttp.Transport{
-		"PolicyFor":  {PolicyFor: func(req *http.Request) retry.Policy { return retry.Policy{Name: req.URL.Path} }},
-		"PolicyFunc": {PolicyFunc: func() retry.Policy { return retry.Policy{Name: "/orders"} }},
-		"both": {PolicyFor: func(req *http.Request) retry.Policy { return retry.Policy{Name: req.URL.Path} },
-			PolicyFunc: func() retry.Policy { panic("asked") }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSDK(t)
-			observe, err := retryotel.Observe(s.Options)
-			require.NoError(t, err)
-			asked := 0
-			observed := func(p retry.Policy) retry.Policy { asked++; p.Observe = observe; return p }
-			if by := transport.PolicyFor; by != nil {
-				transport.PolicyFor = func(req *http.Request) retry.Policy { return observed(by(req)) }
-			} else {
-				by := transport.PolicyFunc
-				transport.PolicyFunc = func() retry.Policy { return observed(by()) }
-			}
-			server, _ := answers(t, 200)
-			rt, err := retryotel.HTTP(transport, s.Options)
-			require.NoError(t, err)
-			get(t, t.Context(), rt, server.URL+"/orders", 200)
-			require.Equal(t, 1, asked)
-			for _, name := range []string{"retry.run", "GET"} {
-				require.Equal(t, "/orders", set(s.span(name).Attributes)["retry.policy"])
-			}
-			require.Equal(t, map[string]int64{"retry.kind=succeeded_without_retry,retry.policy=/orders,retry.status=succeeded": 1}, s.sums("retry.runs"))
-		})
+	s := newSDK(t)
+	observe, err := retryotel.Observe(s.Options)
+	require.NoError(t, err)
+	asked := 0
+	server, _ := answers(t, 200)
+	rt, err := retryotel.HTTP(&retryhttp.Transport{PolicyFor: func(req *http.Request) retry.Policy {
+		asked++
+		return retry.Policy{Name: req.URL.Path, Observe: observe}
+	}}, s.Options)
+	require.NoError(t, err)
+	get(t, t.Context(), rt, server.URL+"/orders", 200)
+	require.Equal(t, 1, asked)
+	for _, name := range []string{"retry.run", "GET"} {
+		require.Equal(t, "/orders", set(s.span(name).Attributes)["retry.policy"])
 	}
+	require.Equal(t, map[string]int64{"retry.kind=succeeded_without_retry,retry.policy=/orders,retry.status=succeeded": 1}, s.sums("retry.runs"))
 }
 
 // step makes one attempt of a job, with fn as its handler.

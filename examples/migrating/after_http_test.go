@@ -20,6 +20,6 @@ func afterHTTPClient(base http.RoundTripper) *http.Client {
 				retryhttp.OnStatus(retry.Terminal, http.StatusRequestTimeout, http.StatusNotImplemented),
 			),
 		},
-		Idempotent: true, // a POST is sent again as well
+		Repeat: func(*retryhttp.AttemptError) bool { return true }, // a POST is sent again as well
 	}}
 }

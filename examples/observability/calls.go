@@ -101,8 +101,11 @@ func observeBudgets(t *telemetry, hosts *retry.Budgets, payments *retry.Budget) 
 // newClient returns a client with retries and a span for each send.
 func newClient(t *telemetry, p retry.Policy, hosts *retry.Budgets) (*http.Client, error) {
 	rt, err := retryotel.HTTP(&retryhttp.Transport{
-		Policy:        p,
-		Budgets:       hosts,
+		PolicyFor: func(req *http.Request) retry.Policy {
+			p := p
+			p.Budget = hosts.For(req.URL.Host)
+			return p
+		},
 		AttemptHeader: retryhttp.AttemptHeader,
 	}, t.options)
 	if err != nil {

@@ -43,31 +43,32 @@ type service struct {
 // newService returns a service that delivers to public addresses and those in allow.
 func newService(w io.Writer, allow ...netip.Prefix) (*service, error) {
 	s := &service{w: w}
+	policy := retry.Policy{
+		MaxAttempts:    3,
+		Backoff:        retry.Backoff{Base: 5 * time.Millisecond, Jitter: retry.FullJitter}, // minutes, for a service
+		AttemptTimeout: 2 * time.Second,
+		TTL:            10 * time.Second, // the event is stale after that
+		Gate:           s.gate,
+		Observe:        s.observe,
+	}
+	// For each tenant and endpoint three retries at once, and one more for ten events that have arrived: a tenant
+	// cannot spend the retries of another one with the same endpoint.
+	budgets := retry.NewBudgets(retry.BudgetConfig{Initial: 3}, 1000)
 	transport := &retryhttp.Transport{
 		// Refuses the addresses of the network it runs in, after each lookup of a name.
 		Base: ssrf.Guard{Allow: allow}.Transport(),
-		Policy: retry.Policy{
-			MaxAttempts:    3,
-			Backoff:        retry.Backoff{Base: 5 * time.Millisecond, Jitter: retry.FullJitter}, // minutes, for a service
-			AttemptTimeout: 2 * time.Second,
-			TTL:            10 * time.Second, // the event is stale after that
-			Observe:        s.observe,
+		PolicyFor: func(r *http.Request) retry.Policy {
+			d, p := deliveryOf(r.Context()), policy
+			p.Budget = budgets.For(d.tenant + " " + d.url)
+			return p
 		},
 		Delivery: true, // only a 2xx means that the event has arrived
 		// The delivery's id, so the key stays the same even after a restart between two attempts.
 		IdempotencyKey: func(r *http.Request) string { return strconv.Quote(deliveryOf(r.Context()).id) },
-		// For each tenant and endpoint three retries at once, and one more for ten events that have arrived: a tenant
-		// cannot spend the retries of another one with the same endpoint.
-		Budgets: retry.NewBudgets(retry.BudgetConfig{Initial: 3}, 1000),
-		BudgetKey: func(r *http.Request) string {
-			d := deliveryOf(r.Context())
-			return d.tenant + " " + d.url
-		},
-		Gate:          s.gate,
-		AttemptHeader: retryhttp.AttemptHeader,
+		AttemptHeader:  retryhttp.AttemptHeader,
 	}
 	s.client = transport.Client() // follows no redirect: only the user's own URL gets the event
-	return s, transport.Validate()
+	return s, errors.Join(policy.Validate(), transport.Validate())
 }
 
 // deliver sends one event. A user's URL, whatever it is, cannot end other deliveries.
@@ -114,8 +115,8 @@ func (s *service) observe(ctx context.Context, e retry.Event) {
 }
 
 // gate returns the wait of the endpoint's breaker.
-func (s *service) gate(r *http.Request) time.Duration {
-	wait := s.breakers.of(deliveryOf(r.Context()).url).wait(time.Now())
+func (s *service) gate(ctx context.Context) time.Duration {
+	wait := s.breakers.of(deliveryOf(ctx).url).wait(time.Now())
 	if wait > 0 {
 		fmt.Fprintf(s.w, "  deferred %v by the endpoint's breaker\n", wait)
 	}

@@ -177,7 +177,7 @@ func (s *site) clientEdits(p *plan) ([]edit, error) {
 		b.WriteString("Base: " + p.base + ",\n")
 	}
 	b.WriteString("Policy: " + p.literal() + ",\n")
-	b.WriteString("Idempotent: true, // as before, a POST is sent again as well\n")
+	b.WriteString("Repeat: func(*" + oursHTTP + ".AttemptError) bool { return true }, // as before, a POST is sent again as well\n")
 	b.WriteString("BufferBody: 1 << 62, // as before, any body is read into memory\n}")
 	text := b.String()
 	if s.name == "Client.StandardClient" {
