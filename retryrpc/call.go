@@ -1,0 +1,302 @@
+package retryrpc
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Options are what the calls of a client have in common. The adapters' own Options document the fields of that name.
+type Options struct {
+	Policy      retry.Policy
+	PolicyFunc  func() retry.Policy
+	PolicyFor   func(method string) retry.Policy
+	Idempotent  func(method string) bool
+	RetryCodes  []Code
+	PassAttempt bool
+
+	// Attempt converts the error of an attempt. The result must unwrap to e. Nil means e itself.
+	Attempt func(e *AttemptError) error
+	// Ended converts the error of a call. The result must unwrap to e.Err. Nil means e itself.
+	Ended func(e *CallError) error
+}
+
+// Validate returns nil or retry.FieldErrors with every bad field, as those of the Options of package pkg.
+func (o *Options) Validate(pkg string) error {
+	var bad retry.FieldErrors
+	bad.Append(o.Policy.Validate())
+	if o.PolicyFunc != nil && o.PolicyFor != nil {
+		bad.Add(pkg, "Options.PolicyFor", "func", "is set together with PolicyFunc")
+	}
+	for i, code := range o.RetryCodes {
+		if rule := code.refusal(); rule != "" {
+			bad.Add(pkg, fmt.Sprintf("Options.RetryCodes[%d]", i), code, rule)
+		}
+	}
+	switch {
+	case reflect.ValueOf(o.Policy).IsZero():
+	case o.PolicyFunc != nil:
+		bad.Add(pkg, "Options.PolicyFunc", "func", "is set together with a policy")
+	case o.PolicyFor != nil:
+		bad.Add(pkg, "Options.PolicyFor", "func", "is set together with a policy")
+	}
+	return bad.Err()
+}
+
+// Layer makes the calls of a client. It is safe for concurrent use.
+type Layer struct {
+	options Options
+	policy  retry.Policy // with a schedule
+}
+
+// NewLayer returns a Layer, or the error of o.Validate(pkg).
+func NewLayer(pkg string, o Options) (*Layer, error) {
+	if err := o.Validate(pkg); err != nil {
+		return nil, err
+	}
+	if o.Attempt == nil {
+		o.Attempt = func(e *AttemptError) error { return e }
+	}
+	if o.Ended == nil {
+		o.Ended = func(e *CallError) error { return e }
+	}
+	return &Layer{o, o.Policy.OrSchedule(retry.Inline())}, nil
+}
+
+// Idempotent reports whether Options.Idempotent returns true for the method.
+func (l *Layer) Idempotent(method string) bool {
+	return l.options.Idempotent != nil && l.options.Idempotent(method)
+}
+
+// Call is one call made with retries: an adapter gives Policy to retry.Do, returns Failed from each attempt that fails,
+// and Returned from the call.
+type Call struct {
+	Method     string
+	Idempotent bool
+	Policy     retry.Policy // of the run; its Classify is set
+	Answered   bool         // the last attempt has ended with an answer
+
+	ctx      context.Context // the caller's
+	layer    *Layer
+	classify retry.Classifier // the policy's own
+	last     error            // the answer, or the whole error of a failure that was cut
+}
+
+// Begin sets c, the zero Call with Method and Idempotent. If own is not nil, its fields override the policy that the
+// call would otherwise have. The error is that of a policy that does not validate, which is to be returned.
+func (l *Layer) Begin(ctx context.Context, c *Call, own *retry.Policy) error {
+	c.ctx, c.layer, c.Policy = ctx, l, l.policy
+	o := &l.options
+	if own != nil || o.PolicyFunc != nil || o.PolicyFor != nil {
+		p := o.Policy
+		if o.PolicyFor != nil {
+			p = o.PolicyFor(c.Method)
+		} else if o.PolicyFunc != nil {
+			p = o.PolicyFunc()
+		}
+		if own != nil {
+			p = own.Or(p)
+		}
+		c.Policy = p.OrSchedule(retry.Inline())
+		if err := c.Policy.Validate(); err != nil {
+			return o.Ended(&CallError{Err: err, Code: Internal})
+		}
+	}
+	c.classify, c.Policy.Classify = c.Policy.Classify, classOf
+	return nil
+}
+
+// classOf is the Classify of every run: it returns the class in an attempt's error.
+func classOf(err error) retry.Class {
+	e, ok := find(err)
+	if !ok {
+		return retry.Terminal
+	}
+	return e.class
+}
+
+// Context returns the caller's context.
+func (c *Call) Context() context.Context { return c.ctx }
+
+// Previous returns how many attempts precede the one with the given number, for AttemptsKey.
+func (c *Call) Previous(attempt int) int {
+	if c.layer.options.PassAttempt {
+		attempt = max(attempt, retry.OuterAttempt(c.ctx))
+	}
+	return attempt - 1
+}
+
+// Failure is what an adapter knows of an attempt that has ended with an error.
+type Failure struct {
+	Err      error
+	Code     Code
+	Kind     string        // for AttemptError.ErrorType; empty: the code
+	Cut      error         // Err for the history, if it has more than MaxRecord bytes; nil: Err
+	Pushback []string      // the values of PushbackKey
+	Hint     time.Duration // the longest of the other hints
+	Answer   bool          // an answer, whatever its code
+	Local    bool          // nothing was sent, and nothing will be: Veto Local
+	Begun    bool          // an answer had begun
+	Unsent   bool          // the request was certainly not sent
+	Told     bool          // the code is that of the server
+}
+
+// Failed returns the error of an attempt for retry.Do, with marks for hints, vetoes and doubt; nil for an answer, which
+// sets c.Answered and makes the attempt a success. attempt is the attempt's context.
+func (c *Call) Failed(attempt context.Context, f Failure) error {
+	c.last, c.Answered = nil, false
+	e := &AttemptError{
+		Method: c.Method, Code: f.Code, Origin: c.origin(f.Code, attempt), Idempotent: c.Idempotent, Err: f.Err, kind: f.Kind,
+	}
+	wait, forbidden := ParsePushback(f.Pushback)
+	e.Hint = max(wait, f.Hint, 0)
+	switch {
+	case forbidden:
+		e.Veto = Pushback
+	case f.Local:
+		e.Veto = Local
+	}
+	err := c.layer.options.Attempt(e)
+	e.class = c.judge(e, err, f.Answer)
+	var hint time.Duration
+	e.class, hint = c.Policy.Judge(retry.After(e.Hint, err)) // marks inside err count too
+	switch {
+	case e.Veto != 0:
+	case e.class == retry.Retryable && f.Begun && !e.Idempotent:
+		e.Veto = AnswerBegun
+	case e.class != retry.Retryable && (f.Answer || e.Code.isAnswer()):
+		c.last, c.Answered = f.Err, true
+		return nil
+	}
+	inDoubt := c.inDoubt(e, &f)
+	if f.Cut != nil {
+		c.last = marked(err, e.Veto, hint, inDoubt)
+		cut := *e
+		cut.Err = f.Cut
+		err = c.layer.options.Attempt(&cut)
+	}
+	return marked(err, e.Veto, hint, inDoubt)
+}
+
+// judge calls the policy's Classify, then applies the rules.
+func (c *Call) judge(e *AttemptError, err error, answer bool) retry.Class {
+	if c.classify != nil {
+		if class := c.classify(err); class == retry.Retryable || class == retry.Terminal {
+			return class
+		}
+	}
+	if !answer && e.repeatable(c.layer.options.RetryCodes) {
+		return retry.Retryable
+	}
+	return retry.Terminal
+}
+
+// inDoubt reports whether the call may have taken effect and is not repeated for that reason: see the package
+// documentation.
+func (c *Call) inDoubt(e *AttemptError, f *Failure) bool {
+	repeated := e.class == retry.Retryable && e.Veto == 0
+	answered := f.Answer || e.Code.isAnswer() && e.Veto != AnswerBegun
+	if e.Idempotent || repeated || answered || f.Local || f.Unsent {
+		return false
+	}
+	if e.Code == DeadlineExceeded || e.Origin == Caller || f.Begun || e.Code.losable() && !f.Told {
+		return true
+	}
+	safe := *e
+	safe.Idempotent = true
+	return !e.repeatable(c.layer.options.RetryCodes) && safe.repeatable(c.layer.options.RetryCodes)
+}
+
+func marked(err error, veto Veto, hint time.Duration, inDoubt bool) error {
+	err = retry.After(hint, err)
+	switch {
+	case inDoubt:
+		return retry.Ambiguous(err)
+	case veto != 0:
+		return retry.Permanent(err)
+	default:
+		return err
+	}
+}
+
+// origin returns the side that a failure comes from. The caller's context is checked first, since an attempt's ends
+// with it. A server that knows the deadline can report that it has passed before the context's own timer fires, so the
+// clock counts as well.
+func (c *Call) origin(code Code, attempt context.Context) Origin {
+	switch {
+	case code != DeadlineExceeded && code != Canceled:
+		return Remote
+	case c.ctx.Err() != nil || code == DeadlineExceeded && overdue(c.ctx):
+		return Caller
+	case context.Cause(attempt) == retry.ErrAttemptTimeout || code == DeadlineExceeded && overdue(attempt):
+		return AttemptTimeout
+	default:
+		return Remote
+	}
+}
+
+// overdue reports whether the deadline of ctx has passed by the clock.
+func overdue(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && !time.Now().Before(deadline)
+}
+
+// Returned returns the result of the call for the result of retry.Do: nil, the answer, or an *CallError as Options.Ended
+// has converted it.
+func (c *Call) Returned(err error) error {
+	switch run, ok := err.(*retry.Error); {
+	case c.Answered && err == nil:
+		return c.last
+	case err == nil:
+		return nil
+	case ok && run.Last != nil && c.last != nil && !c.Answered:
+		run.Last = c.last
+	}
+	return c.layer.options.Ended(newCallError(err))
+}
+
+// CallError is the error of a call that was made with retries and has failed, or was refused.
+type CallError struct {
+	Err  error // the *retry.Error, or that of a policy that does not validate
+	Code Code  // for the caller
+	Last error // the library's error of the last attempt, if Code is its code; nil: no attempt ended with Code
+}
+
+func newCallError(err error) *CallError {
+	run, ok := err.(*retry.Error)
+	if !ok {
+		return &CallError{Err: err, Code: Internal} // refused before any attempt
+	}
+	last, attempted := find(run.Last)
+	code := Unavailable // no attempt was made: a gate deferred it for too long
+	switch run.Reason {
+	case retry.CallerCanceled:
+		code = Canceled
+	case retry.DeadlinePassed:
+		code = DeadlineExceeded
+	default:
+		if attempted {
+			code = last.Code
+		}
+	}
+	e := &CallError{Err: err, Code: code}
+	if attempted && last.Code == code { // for the caller's context: the library itself ended the attempt like this
+		e.Last = last.Err
+	}
+	return e
+}
+
+// Error returns the text of the run: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): ...". A failure
+// that is not repeatable has only the text of its AttemptError, as without retries.
+func (e *CallError) Error() string {
+	if run, ok := e.Err.(*retry.Error); ok && run.Reason == retry.TerminalError {
+		return run.Last.Error()
+	}
+	return e.Err.Error()
+}
+
+// Unwrap returns Err.
+func (e *CallError) Unwrap() error { return e.Err }

@@ -1,0 +1,80 @@
+package retryrpc
+
+import "fmt"
+
+// Code is a status code. gRPC and Connect use the same numbers.
+type Code uint32
+
+// The codes, as https://grpc.io/docs/guides/status-codes/ describes them.
+const (
+	OK Code = iota
+	Canceled
+	Unknown
+	InvalidArgument
+	DeadlineExceeded
+	NotFound
+	AlreadyExists
+	PermissionDenied
+	ResourceExhausted
+	FailedPrecondition
+	Aborted
+	OutOfRange
+	Unimplemented
+	Internal
+	Unavailable
+	DataLoss
+	Unauthenticated
+)
+
+var codeNames = [...]string{
+	"OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+	"INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+}
+
+// String returns the code as protocol buffers name it, such as "UNAVAILABLE", and "Code(17)" for a number that is not a
+// code.
+func (c Code) String() string {
+	if c > Unauthenticated {
+		return fmt.Sprintf("Code(%d)", uint32(c))
+	}
+	return codeNames[c]
+}
+
+// refusal returns why Options.RetryCodes must not have the code, or "".
+func (c Code) refusal() string {
+	switch {
+	case c > Unauthenticated:
+		return "is not a code"
+	case c == OK:
+		return "is a success"
+	case c == Canceled:
+		return "means that the call was given up"
+	case c == FailedPrecondition:
+		return "must not be repeated until the state has been fixed"
+	default:
+		return ""
+	}
+}
+
+// isAnswer reports whether a healthy server answers with the code. The others are the codes that OpenTelemetry's
+// conventions for RPC count as errors of the server, RESOURCE_EXHAUSTED and CANCELED.
+func (c Code) isAnswer() bool {
+	switch c {
+	case InvalidArgument, NotFound, AlreadyExists, PermissionDenied, Unauthenticated, FailedPrecondition, Aborted,
+		OutOfRange:
+		return true
+	default:
+		return false
+	}
+}
+
+// losable reports whether a client has the code for a call whose answer was lost.
+func (c Code) losable() bool {
+	switch c {
+	case Canceled, Unknown, DeadlineExceeded, Internal, Unavailable, DataLoss:
+		return true
+	default:
+		return false
+	}
+}

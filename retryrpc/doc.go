@@ -1,0 +1,60 @@
+// Package retryrpc answers which remote procedure calls may be repeated: by status code, hint, deadline, and whether
+// the call may take effect twice. gRPC and Connect share the codes, and contrib/retrygrpc and contrib/retryconnect
+// share this package. Their users need it for AttemptError; the rest is for adapters to other RPC libraries.
+//
+// # What is repeated
+//
+//	code                       repeated                                    why
+//	UNAVAILABLE                yes, also if not idempotent                 the one code for automatic retries (AIP-194)
+//	RESOURCE_EXHAUSTED         with a hint above 0, or by opt-in           often a quota, which retries only use up
+//	ABORTED                    by opt-in                                   to be repeated at a higher level: the whole transaction
+//	DEADLINE_EXCEEDED          the caller's: never
+//	                           the attempt's, the server's: if idempotent  it may have taken effect
+//	CANCELED                   never                                       given up, or the client is closing
+//	INTERNAL, UNKNOWN,
+//	DATA_LOSS                  by opt-in, if idempotent                    they may have taken effect; a handler's plain error is UNKNOWN
+//	FAILED_PRECONDITION        never                                       the state has to be fixed first
+//	every other                by opt-in                                   the same request gets the same answer
+//
+// If the connection is lost during a call, the code is also UNAVAILABLE, and the call may have taken effect. It is
+// repeated even for a method that is not idempotent. To prevent that, use a Policy.Classify that is retry.Terminal for
+// UNAVAILABLE, such as the OnCode of the adapters.
+//
+// Policy.Classify is called first, with each *AttemptError, and overrides everything except a Veto.
+//
+// DEADLINE_EXCEEDED has three origins and one code. The caller's context is checked first, then the attempt's;
+// otherwise the origin is the server. AttemptError.Origin reports it.
+//
+// # Doubt
+//
+// A call that is not idempotent, is not repeated and has timed out or lost its answer may have taken effect. Its error
+// is marked retry.Ambiguous, so that no run or job around it repeats it either, unless it is returned under
+// retry.Transient. That is so if the request may have been sent and
+//
+//   - the code is DEADLINE_EXCEEDED, on either side's clock, or the caller has left in the meantime;
+//   - or the client, not the server, says CANCELED, UNKNOWN, INTERNAL, UNAVAILABLE or DATA_LOSS;
+//   - or an answer had begun (AnswerBegun) that ends with a failure;
+//   - or the code would be repeated if the call were idempotent.
+//
+// A status that the server has sent, such as NOT_FOUND or a handler's UNKNOWN, is otherwise not in doubt.
+//
+// # What is a failure
+//
+// A healthy server answers some calls with INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
+// UNAUTHENTICATED, FAILED_PRECONDITION, ABORTED or OUT_OF_RANGE. Unless such a code is repeated or comes with a
+// pushback that forbids a retry, it is an answer, not a failure: the call returns the library's own error, and its run
+// is Succeeded, funds Policy.Budget and is a success for Policy.Observe. Any other code is a failure, whether it is
+// repeated or not.
+//
+// # Hints of the server
+//
+// The metadata grpc-retry-pushback-ms and the status detail google.rpc.RetryInfo are hints in the sense of retry.After:
+// the next attempt does not start earlier, jitter only adds to the delay, and a hint above Policy.MaxHint ends the run.
+// The longest of several hints applies; one of 0 or less is none. gRPC's own retry layer waits for exactly the pushback
+// and restarts its backoff. Here a pushback below the backoff's delay does not shorten it, and the backoff continues. A
+// pushback that is negative, not a number, larger than 32 bits (2147483647, or 24 days) or present more than once ends
+// the run, whatever the code.
+//
+// A retry carries grpc-previous-rpc-attempts, 1 for the second attempt. First attempts do not carry it, even if the
+// caller's metadata, which a proxy may pass on, does.
+package retryrpc

@@ -1,0 +1,85 @@
+package retryrpc
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// The metadata of gRFC A6, which gRPC and Connect write in their own case.
+const (
+	PushbackKey = "grpc-retry-pushback-ms"     // in trailers: when to retry, or not to
+	AttemptsKey = "grpc-previous-rpc-attempts" // in the headers of retries: the number of attempts before this one
+)
+
+// ParsePushback reads the values of PushbackKey. A single value is the number of milliseconds to wait; anything else
+// forbids a retry.
+func ParsePushback(values []string) (wait time.Duration, forbidden bool) {
+	if len(values) == 0 {
+		return 0, false
+	}
+	ms, err := strconv.ParseInt(values[0], 10, 32) // gRFC A6: a signed 32-bit integer
+	if len(values) > 1 || err != nil || ms < 0 {
+		return 0, true
+	}
+	return time.Duration(ms) * time.Millisecond, false
+}
+
+// ParseAttempt reads the values of AttemptsKey and returns the number of the client's attempt: 1 for a first attempt
+// and for invalid values. The client can send any number.
+func ParseAttempt(values []string) int {
+	if len(values) != 1 {
+		return 1
+	}
+	previous, err := strconv.ParseUint(values[0], 10, 32)
+	if err != nil {
+		return 1
+	}
+	return int(min(previous, math.MaxInt32-1)) + 1
+}
+
+// PushbackFor returns the value of PushbackKey for the error of a handler, or "" for none.
+//
+// It is "-1", which forbids a retry, if a retry would only repeat retries that have already failed below, or could do
+// harm: if retry.GivenUp reports true for err, if its run ended as retry.TerminalError, and if it is marked
+// retry.Permanent or retry.Ambiguous. A run of one attempt, as under retry.OneAttempt, does not count: its caller
+// retries. For any other error with a hint (see retry.After) it is the hint in milliseconds.
+func PushbackFor(err error) string {
+	if err == nil {
+		return ""
+	}
+	class, hint := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal only because of a mark
+	if run := (*retry.Error)(nil); errors.As(err, &run) {
+		hint = max(hint, run.Hint())
+	}
+	switch {
+	case class == retry.Terminal || retry.GivenUp(err) || errors.Is(err, retry.TerminalError):
+		return "-1"
+	case hint > 0:
+		ms := min((hint-1)/time.Millisecond+1, math.MaxInt32) // rounded up, so a retry does not come earlier
+		return strconv.FormatInt(int64(ms), 10)
+	default:
+		return ""
+	}
+}
+
+// ForClient returns what a server says to its client of a run that has failed: code and text without the name of the
+// policy, the number of attempts and the text of the error inside. The code is DeadlineExceeded or Canceled if err
+// matches that error of package context, and otherwise Unavailable. ok is false if there is no *retry.Error in err, which
+// is then for the server itself to convert. An adapter prefers a status of its library inside err.
+func ForClient(err error) (code Code, text string, ok bool) {
+	switch {
+	case !errors.As(err, new(*retry.Error)):
+		return 0, "", false
+	case errors.Is(err, context.DeadlineExceeded):
+		return DeadlineExceeded, context.DeadlineExceeded.Error(), true
+	case errors.Is(err, context.Canceled):
+		return Canceled, context.Canceled.Error(), true
+	default:
+		return Unavailable, "the service is unavailable", true
+	}
+}
