@@ -17,6 +17,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // connect returns a client of an in-memory server that runs the service.
@@ -107,29 +108,6 @@ func ExampleStreamClientInterceptor() {
 	// true rpc error: code = Unavailable desc = in its midst
 }
 
-// Retries of one channel stop while too many of its calls fail.
-func ExampleNewThrottle() {
-	throttle, err := retrygrpc.NewThrottle(4, 0.1)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{Throttle: throttle})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	client, stop := connect(failTwice(codes.Unavailable), opts...)
-	defer stop()
-	_, err = client.UnaryCall(context.Background(), &testgrpc.SimpleRequest{})
-	fmt.Println(errors.Is(err, retry.BudgetExhausted), throttle.Tokens("passthrough:///memory"))
-	_, err = retrygrpc.NewThrottle(0, 0.1)
-	fmt.Println(err)
-	// Output:
-	// true 2
-	// retrygrpc: maxTokens 0 is outside 1 to 1000
-}
-
 // A call option overrides the channel's.
 func ExampleWithPolicy() {
 	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{})
@@ -206,14 +184,14 @@ func ExampleDialOptions_oneAttempt() {
 }
 
 // The error of one attempt, for logs and metrics.
-func ExampleAttemptError() {
+func Example_attemptError() {
 	p := callPolicy
 	p.MaxAttempts = 2
 	p.AttemptTimeout = 50 * time.Millisecond
 	p.Observe = func(_ context.Context, e retry.Event) {
-		var failed *retrygrpc.AttemptError
+		var failed *retryrpc.AttemptError
 		if e.Outcome == nil && errors.As(e.Attempt.Err, &failed) {
-			fmt.Println(failed.Method, failed.Code, failed.Origin, failed.Veto == retrygrpc.Pushback)
+			fmt.Println(failed.Method, failed.Code, failed.Origin, failed.Veto == retryrpc.Pushback)
 		}
 	}
 	opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{})
@@ -230,14 +208,14 @@ func ExampleAttemptError() {
 	_, err = client.UnaryCall(context.Background(), &testgrpc.SimpleRequest{})
 	fmt.Println(errors.Is(err, retry.TerminalError))
 	// Output:
-	// /grpc.testing.TestService/UnaryCall DeadlineExceeded attempt_timeout false
+	// /grpc.testing.TestService/UnaryCall DEADLINE_EXCEEDED attempt_timeout false
 	// true
 }
 
 // Options are validated, all fields at once.
 func ExampleOptions_Validate() {
 	fmt.Println(retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.OK, codes.FailedPrecondition}}.Validate())
-	// Output: retrygrpc: Options.RetryCodes[1] OK is a success; Options.RetryCodes[2] FailedPrecondition must not be repeated until the state has been fixed
+	// Output: retrygrpc: Options.RetryCodes[1] OK is a success; Options.RetryCodes[2] FAILED_PRECONDITION must not be repeated until the state has been fixed
 }
 
 // A catalog, such as retryconf's, can change the policy of an existing channel.
@@ -263,8 +241,8 @@ func ExampleOptions_policyFunc() {
 }
 
 // The failed call, for a log and for a metric.
-func ExampleAttemptError_LogValue() {
-	failed := &retrygrpc.AttemptError{Method: "/shop.Orders/Get", Code: codes.Unavailable}
+func Example_attemptError_LogValue() {
+	failed := &retryrpc.AttemptError{Method: "/shop.Orders/Get", Code: retryrpc.Unavailable}
 	fmt.Println(failed.LogValue())
 	fmt.Println(failed.ErrorType())
 	// Output:

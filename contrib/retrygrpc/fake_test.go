@@ -18,6 +18,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // answer is a fake server's answer to one attempt.
@@ -140,10 +141,11 @@ func TestWhichCodesAreRepeated(t *testing.T) {
 	t.Run("Classify agrees", func(t *testing.T) {
 		require.Equal(t, retry.Retryable, retrygrpc.Classify(status.Error(codes.Unavailable, "")))
 		require.Equal(t, retry.Terminal, retrygrpc.Classify(status.Error(codes.ResourceExhausted, "")))
-		require.Equal(t, retry.Retryable, retrygrpc.Classify(withRetryInfo(t, codes.ResourceExhausted, 0)))
+		require.Equal(t, retry.Retryable, retrygrpc.Classify(withRetryInfo(t, codes.ResourceExhausted, 1)))
+		require.Equal(t, retry.Terminal, retrygrpc.Classify(withRetryInfo(t, codes.ResourceExhausted, 0)))
 		require.Equal(t, retry.Terminal, retrygrpc.Classify(status.Error(codes.DeadlineExceeded, "")))
-		require.Equal(t, retry.Retryable, retrygrpc.Classify(&retrygrpc.AttemptError{Code: codes.DeadlineExceeded, Idempotent: true}))
-		require.Equal(t, retry.Terminal, retrygrpc.Classify(&retrygrpc.AttemptError{Code: codes.DeadlineExceeded, Idempotent: true, Origin: retrygrpc.Caller}))
+		require.Equal(t, retry.Retryable, retrygrpc.Classify(&retryrpc.AttemptError{Code: retryrpc.DeadlineExceeded, Idempotent: true}))
+		require.Equal(t, retry.Terminal, retrygrpc.Classify(&retryrpc.AttemptError{Code: retryrpc.DeadlineExceeded, Idempotent: true, Origin: retryrpc.Caller}))
 		require.Equal(t, retry.Unknown, retrygrpc.Classify(nil))
 		require.Equal(t, retry.Unknown, retrygrpc.OnCode(retry.Terminal, codes.OK)(nil))
 		require.Equal(t, retry.Unknown, retrygrpc.OnCode(retry.Retryable, codes.Unknown)(errors.New("plain")))
@@ -170,7 +172,8 @@ func TestWhatTheServerSaysOfRetries(t *testing.T) {
 		{name: "two pushbacks", first: answer{err: unavailable, pushback: []string{"10", "10"}}, stops: true},
 		{name: "a pushback does not make a code retryable", first: answer{err: status.Error(codes.Internal, ""), pushback: []string{"10"}}, stops: true},
 		{name: "RESOURCE_EXHAUSTED with a pushback", first: answer{err: exhausted, pushback: []string{"300"}}, waits: 300 * time.Millisecond},
-		{name: "RESOURCE_EXHAUSTED with a pushback of 0", first: answer{err: exhausted, pushback: []string{"0"}}, waits: base},
+		{name: "RESOURCE_EXHAUSTED with a pushback of 0, which is no hint", first: answer{err: exhausted, pushback: []string{"0"}}, stops: true},
+		{name: "RESOURCE_EXHAUSTED with a RetryInfo of 0, which is no hint", first: answer{err: withRetryInfo(t, codes.ResourceExhausted, 0)}, stops: true},
 		{name: "RetryInfo", first: answer{err: withRetryInfo(t, codes.Unavailable, 500*time.Millisecond)}, waits: 500 * time.Millisecond},
 		{name: "RetryInfo below the backoff", first: answer{err: withRetryInfo(t, codes.Unavailable, time.Millisecond)}, waits: base},
 		{name: "RetryInfo makes RESOURCE_EXHAUSTED retryable", first: answer{err: withRetryInfo(t, codes.ResourceExhausted, time.Second)}, waits: time.Second},
@@ -201,9 +204,9 @@ func TestWhatTheServerSaysOfRetries(t *testing.T) {
 		p.Classify = retry.Otherwise(retry.Retryable)
 		calls, err := invoke(t, t.Context(), p, retrygrpc.Options{}, []answer{{err: unavailable, pushback: []string{"-1"}}})
 		require.Equal(t, 1, calls)
-		var failed *retrygrpc.AttemptError
+		var failed *retryrpc.AttemptError
 		require.ErrorAs(t, err, &failed)
-		require.Equal(t, retrygrpc.Pushback, failed.Veto)
+		require.Equal(t, retryrpc.Pushback, failed.Veto)
 		require.Contains(t, failed.Error(), "(not repeated: pushback)")
 	})
 	t.Run("beyond MaxHint the run ends", func(t *testing.T) {
@@ -237,17 +240,17 @@ func TestWhoseDeadlineItWas(t *testing.T) {
 		attempts   time.Duration
 		idempotent bool
 		calls      int
-		origin     retrygrpc.Origin
+		origin     retryrpc.Origin
 		reason     retry.Reason
 		elapsed    time.Duration
 	}{
-		{name: "the caller's", invoke: hangs, callers: time.Second, idempotent: true, calls: 1, origin: retrygrpc.Caller, reason: retry.DeadlinePassed, elapsed: time.Second},
-		{name: "the caller's before the attempt's", invoke: hangs, callers: time.Second, attempts: 2 * time.Second, idempotent: true, calls: 1, origin: retrygrpc.Caller, reason: retry.DeadlinePassed, elapsed: time.Second},
-		{name: "the attempt's", invoke: hangs, attempts: time.Second, calls: 1, origin: retrygrpc.AttemptTimeout, reason: retry.TerminalError, elapsed: time.Second},
-		{name: "the attempt's, idempotent", invoke: hangs, attempts: time.Second, idempotent: true, calls: 3, origin: retrygrpc.AttemptTimeout, reason: retry.AttemptsExhausted, elapsed: 3*time.Second + 2},
-		{name: "the attempt's, and then the caller's", invoke: hangs, attempts: time.Second, callers: 1500 * time.Millisecond, idempotent: true, calls: 2, origin: retrygrpc.Caller, reason: retry.DeadlinePassed, elapsed: 1500 * time.Millisecond},
-		{name: "the server's", invoke: serverSays, calls: 1, origin: retrygrpc.Remote, reason: retry.TerminalError},
-		{name: "the server's, idempotent", invoke: serverSays, idempotent: true, calls: 3, origin: retrygrpc.Remote, reason: retry.AttemptsExhausted, elapsed: 2},
+		{name: "the caller's", invoke: hangs, callers: time.Second, idempotent: true, calls: 1, origin: retryrpc.Caller, reason: retry.DeadlinePassed, elapsed: time.Second},
+		{name: "the caller's before the attempt's", invoke: hangs, callers: time.Second, attempts: 2 * time.Second, idempotent: true, calls: 1, origin: retryrpc.Caller, reason: retry.DeadlinePassed, elapsed: time.Second},
+		{name: "the attempt's", invoke: hangs, attempts: time.Second, calls: 1, origin: retryrpc.AttemptTimeout, reason: retry.TerminalError, elapsed: time.Second},
+		{name: "the attempt's, idempotent", invoke: hangs, attempts: time.Second, idempotent: true, calls: 3, origin: retryrpc.AttemptTimeout, reason: retry.AttemptsExhausted, elapsed: 3*time.Second + 2},
+		{name: "the attempt's, and then the caller's", invoke: hangs, attempts: time.Second, callers: 1500 * time.Millisecond, idempotent: true, calls: 2, origin: retryrpc.Caller, reason: retry.DeadlinePassed, elapsed: 1500 * time.Millisecond},
+		{name: "the server's", invoke: serverSays, calls: 1, origin: retryrpc.Remote, reason: retry.TerminalError},
+		{name: "the server's, idempotent", invoke: serverSays, idempotent: true, calls: 3, origin: retryrpc.Remote, reason: retry.AttemptsExhausted, elapsed: 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -270,11 +273,11 @@ func TestWhoseDeadlineItWas(t *testing.T) {
 				require.Equal(t, row.calls, calls)
 				require.ErrorIs(t, err, row.reason)
 				require.Equal(t, codes.DeadlineExceeded, status.Code(err))
-				var failed *retrygrpc.AttemptError
+				var failed *retryrpc.AttemptError
 				require.ErrorAs(t, err, &failed)
 				require.Equal(t, row.origin, failed.Origin)
 				require.True(t, failed.Timeout())
-				require.Equal(t, row.origin == retrygrpc.AttemptTimeout, errors.Is(failed, retry.ErrAttemptTimeout))
+				require.Equal(t, row.origin == retryrpc.AttemptTimeout, errors.Is(failed, retry.ErrAttemptTimeout))
 			})
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // UnaryClientInterceptor returns an interceptor that makes unary calls as p says. If p sets no part of a schedule, that
@@ -86,22 +87,21 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 	case c == nil:
 		return invoker(ctx, method, req, reply, cc, passing...)
 	}
-	err = c.returned(retry.Do(ctx, c.policy, func(ctx context.Context) error {
+	err = c.Returned(retry.Do(ctx, c.Policy, func(ctx context.Context) error {
 		if c.attempts > 0 {
 			reset(reply)
 			c.forget()
 		}
-		var header, trailer metadata.MD
-		opts := c.next(grpc.Header(&header), grpc.Trailer(&trailer))
-		if err := invoker(c.numbered(ctx), method, req, reply, cc, opts...); err != nil {
-			// The header is nil for an answer with trailers only: gRPC's Trailers-Only.
-			if err = c.failed(ctx, err, trailer, header != nil && !c.idempotent); c.answered {
-				return nil
-			}
-			return err
+		var said struct{ header, trailer metadata.MD }
+		opts := c.next(grpc.Header(&said.header), grpc.Trailer(&said.trailer))
+		err := invoker(c.numbered(ctx), method, req, reply, cc, opts...)
+		if err == nil {
+			return nil
 		}
-		c.succeeded()
-		return nil
+		// The header is nil for an answer with trailers only, gRPC's Trailers-Only, and both if no stream was made.
+		return c.failed(ctx, err, said.trailer, retryrpc.Failure{
+			Begun: said.header != nil, Unsent: said.header == nil && said.trailer == nil,
+		})
 	}))
 	c.finish(err)
 	return err
@@ -109,7 +109,7 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 
 func (l *layer) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if desc.ClientStreams || !desc.ServerStreams {
-		if l.settings(method, opts).off || !l.options.YieldToServiceConfig && retry.IsOneAttempt(ctx) {
+		if l.settings(method, opts).off || retry.IsOneAttempt(ctx) {
 			opts = once(cc, method, opts)
 		}
 		return streamer(ctx, desc, cc, method, opts...)

@@ -69,7 +69,6 @@ func TestLayersDoNotMultiply(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name string
-		o    retrygrpc.Options
 		more []grpc.DialOption
 		once bool
 		want int64
@@ -78,12 +77,10 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		{name: "under OneAttempt", once: true, want: 1},
 		{name: "with grpc-go's own retries", more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`)}, want: 3},
 		{name: "with grpc-go's own retries disabled", more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`), grpc.WithDisableRetry()}, want: 3},
-		{name: "leaving them to grpc-go", o: retrygrpc.Options{YieldToServiceConfig: true}, more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`)}, want: 5},
-		{name: "with nothing to leave to grpc-go", o: retrygrpc.Options{YieldToServiceConfig: true}, want: 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			service := fails()
-			client := serve(t, service, upTo(3), row.o, row.more...)
+			client := serve(t, service, upTo(3), retrygrpc.Options{}, row.more...)
 			ready(t, service, client)
 			ctx := bounded(t)
 			if row.once {
@@ -132,15 +129,12 @@ func TestLayersDoNotMultiply(t *testing.T) {
 	t.Run("what is made once is not repeated by grpc-go's own layer", func(t *testing.T) {
 		for _, row := range []struct {
 			name         string
-			o            retrygrpc.Options
 			once         bool
 			opts         []grpc.CallOption
 			want, duplex int64
 		}{
 			{name: "under OneAttempt", once: true, want: 1, duplex: 1},
-			{name: "under OneAttempt, left to grpc-go", once: true, o: retrygrpc.Options{YieldToServiceConfig: true}, want: 5, duplex: 5},
 			{name: "NoRetry", opts: []grpc.CallOption{retrygrpc.NoRetry()}, want: 1, duplex: 1},
-			{name: "NoRetry, left to grpc-go", o: retrygrpc.Options{YieldToServiceConfig: true}, opts: []grpc.CallOption{retrygrpc.NoRetry()}, want: 1, duplex: 1},
 			{name: "a bidirectional stream is grpc-go's", want: 3, duplex: 5},
 		} {
 			service := fails()
@@ -150,7 +144,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 				}
 				return status.Error(codes.Unavailable, "no")
 			}
-			client := serve(t, service, upTo(3), row.o, serviceConfig(`"UNAVAILABLE"`), grpc.WithDefaultCallOptions(row.opts...))
+			client := serve(t, service, upTo(3), retrygrpc.Options{}, serviceConfig(`"UNAVAILABLE"`), grpc.WithDefaultCallOptions(row.opts...))
 			ready(t, service, client)
 			ctx := bounded(t)
 			if row.once {
@@ -217,7 +211,8 @@ func TestAgreesWithGRPC(t *testing.T) {
 	}
 	o := retrygrpc.Options{Idempotent: always, RetryCodes: chosen}
 	ours := serve(t, service, upTo(5), o)
-	theirs := serve(t, service, upTo(5), retrygrpc.Options{YieldToServiceConfig: true}, serviceConfig(list))
+	theirs, stop := connect(service, serviceConfig(list))
+	defer stop()
 	ask := func(client testgrpc.TestServiceClient) (calls [2]int64) {
 		_, err := client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, grpc.WaitForReady(true))
 		require.Equal(t, code, status.Code(err))

@@ -1,7 +1,6 @@
 package retrygrpc
 
 import (
-	"fmt"
 	"strings"
 
 	"google.golang.org/grpc"
@@ -11,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // Options are the options of an interceptor. The zero Options repeat only what gRPC's codes allow: UNAVAILABLE, and
@@ -39,45 +39,30 @@ type Options struct {
 	// are not codes are refused. Nil means none.
 	RetryCodes []codes.Code
 
-	// Throttle stops retries to a target if too many of its calls fail, by gRPC's arithmetic. It is checked after
-	// Policy.Budget and Policy.Pay. Share one between the interceptors of a channel. Nil means none.
-	Throttle *Throttle
-
 	// PassAttempt sends, with calls under retry.OneAttempt and retry.RemoteAttempt, the attempt number of the run that
 	// repeats the work, such as that of a trusted client (see UnaryServerInterceptor), so the server can also make only
 	// one attempt. Set it for channels to your own services. Zero means that a server sees only this channel's retries.
 	PassAttempt bool
-
-	// YieldToServiceConfig leaves a method to grpc-go if the channel's service config has a retryPolicy for it: its
-	// calls pass through, even under retry.OneAttempt. Do not set it on a channel with grpc.WithDisableRetry, on which
-	// they would not be retried. Zero means that the interceptor repeats them and keeps grpc-go from doing so
-	// too.
-	YieldToServiceConfig bool
 }
 
 // Validate returns nil or retry.FieldErrors with every bad field. The interceptors' constructors refuse such Options.
 func (o Options) Validate() error {
-	var bad retry.FieldErrors
-	if o.PolicyFunc != nil && o.PolicyFor != nil {
-		bad.Add("retrygrpc", "Options.PolicyFor", "func", "is set together with PolicyFunc")
-	}
+	shared := o.shared(retry.Policy{})
+	return shared.Validate("retrygrpc")
+}
+
+// shared returns the options of package retryrpc.
+func (o Options) shared(p retry.Policy) retryrpc.Options {
+	list := make([]retryrpc.Code, len(o.RetryCodes))
 	for i, code := range o.RetryCodes {
-		rule := ""
-		switch {
-		case code > codes.Unauthenticated:
-			rule = "is not a code"
-		case code == codes.OK:
-			rule = "is a success"
-		case code == codes.Canceled:
-			rule = "means that the call was given up"
-		case code == codes.FailedPrecondition:
-			rule = "must not be repeated until the state has been fixed"
-		default:
-			continue
-		}
-		bad.Add("retrygrpc", fmt.Sprintf("Options.RetryCodes[%d]", i), code, rule)
+		list[i] = retryrpc.Code(code)
 	}
-	return bad.Err()
+	return retryrpc.Options{
+		Policy: p, PolicyFunc: o.PolicyFunc, PolicyFor: o.PolicyFor, Idempotent: o.Idempotent, RetryCodes: list,
+		PassAttempt: o.PassAttempt,
+		Attempt:     func(e *retryrpc.AttemptError) error { return attemptError{e} },
+		Ended:       func(e *retryrpc.CallError) error { return callError{e} },
+	}
 }
 
 // DeclaredIdempotent reports whether the service's .proto declares the method, "/package.Service/Method", with option
@@ -136,26 +121,11 @@ type settings struct {
 }
 
 func (l *layer) settings(method string, opts []grpc.CallOption) settings {
-	s := settings{idempotent: l.options.Idempotent != nil && l.options.Idempotent(method)}
+	s := settings{idempotent: l.Idempotent(method)}
 	for _, o := range opts {
 		if own, ok := o.(callOption); ok {
 			own.apply(&s)
 		}
 	}
 	return s
-}
-
-// policyOf returns the policy of a call, or an error if it is invalid.
-func (l *layer) policyOf(method string, own *retry.Policy) (retry.Policy, error) {
-	p := l.given
-	if l.options.PolicyFor != nil {
-		p = l.options.PolicyFor(method)
-	} else if l.options.PolicyFunc != nil {
-		p = l.options.PolicyFunc()
-	}
-	if own != nil {
-		p = own.Or(p)
-	}
-	p = p.OrSchedule(retry.Inline())
-	return p, p.Validate()
 }

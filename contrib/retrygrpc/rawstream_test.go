@@ -16,6 +16,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // fakeStream is a stream of a server whose header comes after a request was sent.
@@ -168,9 +169,9 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		s := open(t, t.Context(), p, &fakeStream{err: unavailable}, &fakeStream{err: status.Error(codes.Internal, "")})
 		require.NoError(t, s.SendMsg("request"))
 		err := s.RecvMsg(nil)
-		var failed *retrygrpc.AttemptError
+		var failed *retryrpc.AttemptError
 		require.ErrorAs(t, err, &failed)
-		require.Equal(t, codes.Internal, failed.Code)
+		require.Equal(t, retryrpc.Internal, failed.Code)
 		require.Len(t, events, 3)
 		require.Equal(t, 2, events[2].Outcome.Attempts)
 		require.Equal(t, retry.TerminalError, events[2].Outcome.Reason)
@@ -202,10 +203,10 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 				require.Len(t, run.History, 1)
 				require.Equal(t, 1, run.History[0].Number)
 				require.Equal(t, retry.Terminal, run.History[0].Class)
-				var failed *retrygrpc.AttemptError
+				var failed *retryrpc.AttemptError
 				require.ErrorAs(t, err, &failed)
-				require.Equal(t, retrygrpc.Caller, failed.Origin)
-				require.Equal(t, status.Code(err), failed.Code)
+				require.Equal(t, retryrpc.Caller, failed.Origin)
+				require.Equal(t, status.Code(err), codes.Code(failed.Code))
 				require.ErrorIs(t, err, ctx.Err())
 				require.Contains(t, err.Error(), "1 attempt")
 			})
@@ -224,9 +225,9 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		err = s.RecvMsg(nil)
 		require.Equal(t, codes.Canceled, status.Code(err))
 		require.ErrorIs(t, err, retry.CallerCanceled)
-		var failed *retrygrpc.AttemptError
+		var failed *retryrpc.AttemptError
 		require.ErrorAs(t, err, &failed)
-		require.Equal(t, codes.NotFound, failed.Code)
+		require.Equal(t, retryrpc.NotFound, failed.Code)
 	})
 	t.Run("a gate that puts it off for too long leaves nothing to report", func(t *testing.T) {
 		var trailer metadata.MD

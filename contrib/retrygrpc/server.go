@@ -3,9 +3,6 @@ package retrygrpc
 import (
 	"context"
 	"errors"
-	"math"
-	"strconv"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -13,26 +10,31 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryrpc"
 )
 
-// UnaryServerInterceptor returns an interceptor for a server whose handlers make calls with retries. It does two
+// UnaryServerInterceptor returns an interceptor for a server whose handlers make calls with retries. It does three
 // things.
 //
 // First, if a retry of the call would only repeat retries that have already failed below, or could do harm, the client
-// gets the trailer grpc-retry-pushback-ms: -1, which this package and grpc-go's own retries honor. That is the case if
-// retry.GivenUp reports true for the handler's error, if its run ended as retry.TerminalError, and if it is marked
-// retry.Permanent or retry.Ambiguous. A run of one attempt, as under retry.OneAttempt, does not count: its caller
-// retries. For any other error with a hint (see retry.After) the trailer is the hint. The status is that of the error:
-// see Unavailable. A handler must not set the trailer itself, since two values forbid a retry.
+// gets the trailer grpc-retry-pushback-ms: -1, which this package and grpc-go's own retries honor. For any other error
+// with a hint (see retry.After) the trailer is the hint. retryrpc.PushbackFor has the rule. A handler must not set the
+// trailer itself, since two values forbid a retry.
 //
-// Second, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
+// Second, if the handler returns the error of a run, such as that of retry.Do, the client gets the status of the last
+// attempt, unchanged, and UNAVAILABLE if that has none (DEADLINE_EXCEEDED or CANCELED for an error of a context), without
+// the text of the run: the name of the policy, the number of attempts and an inner error's text stay in the server.
+// Any other error, and one that has a status of its own, is sent as it is: see Unavailable.
+//
+// Third, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
 // retry.RemoteAttempt. A client marks a retry with grpc-previous-rpc-attempts. trust reports whether to believe it, for
 // example because the client's certificate, which peer.FromContext returns, belongs to one of your own services. trust
 // is called only for retries. A trusted client can disable the server's retries. Nil means that no client is trusted.
 func UnaryServerInterceptor(trust func(context.Context) bool) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		resp, err := handler(believed(ctx, trust), req)
-		if trailer := pushbackFor(err); trailer != nil {
+		err, trailer := answered(err)
+		if trailer != nil {
 			_ = grpc.SetTrailer(ctx, trailer) // fails only outside a server
 		}
 		return resp, err
@@ -46,8 +48,8 @@ func StreamServerInterceptor(trust func(context.Context) bool) grpc.StreamServer
 		if trust != nil {
 			inner = &believedStream{stream, believed(stream.Context(), trust)}
 		}
-		err := handler(srv, inner)
-		if trailer := pushbackFor(err); trailer != nil {
+		err, trailer := answered(handler(srv, inner))
+		if trailer != nil {
 			stream.SetTrailer(trailer)
 		}
 		return err
@@ -66,15 +68,7 @@ func (s *believedStream) Context() context.Context { return s.ctx }
 // for invalid metadata and outside a server. The client can send any number: use it for logs, metrics and shedding
 // retries first, but not for anything that must be correct.
 func ClientAttempt(ctx context.Context) int {
-	values := metadata.ValueFromIncomingContext(ctx, attemptsKey)
-	if len(values) != 1 {
-		return 1
-	}
-	previous, err := strconv.ParseUint(values[0], 10, 32)
-	if err != nil {
-		return 1
-	}
-	return int(min(previous, math.MaxInt32-1)) + 1
+	return retryrpc.ParseAttempt(metadata.ValueFromIncomingContext(ctx, retryrpc.AttemptsKey))
 }
 
 // believed returns ctx with the attempt number of a trusted client's retry.
@@ -85,29 +79,25 @@ func believed(ctx context.Context, trust func(context.Context) bool) context.Con
 	return ctx
 }
 
-// pushbackFor returns the trailer for the error of a handler, or nil for none.
-func pushbackFor(err error) metadata.MD {
-	if err == nil {
-		return nil
+// answered returns the error of a handler with the status that its client gets, and the trailer; nil for none.
+func answered(err error) (error, metadata.MD) {
+	var trailer metadata.MD
+	if value := retryrpc.PushbackFor(err); value != "" {
+		trailer = metadata.Pairs(retryrpc.PushbackKey, value)
 	}
-	class, hint := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal only because of a mark
-	if run, ok := errors.AsType[*retry.Error](err); ok {
-		hint = max(hint, run.Hint())
+	code, text, ok := retryrpc.ForClient(err)
+	if _, chosen := err.(withStatus); chosen || !ok {
+		return err, trailer
 	}
-	switch {
-	case class == retry.Terminal || retry.GivenUp(err) || errors.Is(err, retry.TerminalError):
-		return metadata.Pairs(pushbackKey, "-1")
-	case hint > 0:
-		ms := min((hint-1)/time.Millisecond+1, math.MaxInt32) // rounded up, so a retry does not come earlier
-		return metadata.Pairs(pushbackKey, strconv.FormatInt(int64(ms), 10))
-	default:
-		return nil
+	if inner, ok := errors.AsType[withStatus](err); ok {
+		return &statusError{err, inner.GRPCStatus()}, trailer
 	}
+	return &statusError{err, status.New(codes.Code(code), text)}, trailer
 }
 
 // Unavailable returns err with the status UNAVAILABLE, for a handler that gives up because of an error without a
-// status, such as that of a database, for which gRPC would send UNKNOWN. The client does not get the text of err, but
-// the server interceptors of this package still find err's marks and hints. Unavailable(nil) is nil.
+// status and without a run, for which gRPC would send UNKNOWN. The client does not get the text of err, but the server
+// interceptors of this package still find err's marks and hints. Unavailable(nil) is nil.
 //
 // A client may repeat UNAVAILABLE even for a method that is not idempotent. If the work may have taken effect, err must
 // be marked so (see retry.Ambiguous), as the errors of retrysql are.
@@ -115,15 +105,21 @@ func Unavailable(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &unavailable{err}
+	return &statusError{err, status.New(codes.Unavailable, "the service is unavailable")}
 }
 
-type unavailable struct{ err error }
-
-func (e *unavailable) Error() string { return e.err.Error() }
-func (e *unavailable) Unwrap() error { return e.err }
-
-// GRPCStatus returns UNAVAILABLE.
-func (e *unavailable) GRPCStatus() *status.Status {
-	return status.New(codes.Unavailable, "the service is unavailable")
+// withStatus is an error with a gRPC status.
+type withStatus interface {
+	error
+	GRPCStatus() *status.Status
 }
+
+// statusError is an error whose client gets another status.
+type statusError struct {
+	err error
+	st  *status.Status
+}
+
+func (e *statusError) Error() string              { return e.err.Error() }
+func (e *statusError) Unwrap() error              { return e.err }
+func (e *statusError) GRPCStatus() *status.Status { return e.st }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
@@ -124,6 +125,42 @@ func TestAServerSaysWhatItHasGivenUp(t *testing.T) {
 		}
 	}
 	require.NoError(t, retrygrpc.Unavailable(nil))
+}
+
+// What a handler knows of its own retries stays in the server.
+func TestAClientGetsNothingOfARun(t *testing.T) {
+	inner, err := status.New(codes.FailedPrecondition, "not yet").WithDetails(&errdetails.ErrorInfo{Reason: "r"})
+	require.NoError(t, err)
+	secret := errors.New("password hunter2")
+	fails := retry.Policy{Name: "charge-cards", MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}
+	run := func(err error) error {
+		return retry.Do(t.Context(), fails, func(context.Context) error { return err })
+	}
+	backend := serve(t, serverOf(func(context.Context) error { return status.Error(codes.Unavailable, "of the backend") }), fails, retrygrpc.Options{})
+	_, below := backend.UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
+	for name, row := range map[string]struct {
+		err  error
+		want *status.Status
+	}{
+		"a run":                             {run(secret), status.New(codes.Unavailable, "the service is unavailable")},
+		"a run that must not be repeated":   {run(retry.Permanent(secret)), status.New(codes.Unavailable, "the service is unavailable")},
+		"a run under a text":                {fmt.Errorf("hunter2: %w", run(secret)), status.New(codes.Unavailable, "the service is unavailable")},
+		"a run whose attempts timed out":    {run(context.DeadlineExceeded), status.New(codes.DeadlineExceeded, "context deadline exceeded")},
+		"a run around a status":             {run(inner.Err()), inner},
+		"a run around a wrapped status":     {run(fmt.Errorf("hunter2: %w", inner.Err())), inner},
+		"a call":                            {below, status.New(codes.Unavailable, "of the backend")},
+		"a call under a text":               {fmt.Errorf("hunter2: %w", below), status.New(codes.Unavailable, "of the backend")},
+		"a run around a call":               {run(below), status.New(codes.Unavailable, "of the backend")},
+		"a status of its own around a run":  {retrygrpc.Unavailable(run(inner.Err())), status.New(codes.Unavailable, "the service is unavailable")},
+		"an error without a run, unchanged": {errors.New("plain"), status.New(codes.Unknown, "plain")},
+	} {
+		for _, stream := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " ", stream), func(t *testing.T) {
+				client := serveLayer(t, serverOf(func(context.Context) error { return row.err }), nil, upTo(1), retrygrpc.Options{})
+				require.Equal(t, row.want.Proto().String(), status.Convert(ask(bounded(t), client, stream)).Proto().String())
+			})
+		}
+	}
 }
 
 func TestGRPCLayers(t *testing.T) {

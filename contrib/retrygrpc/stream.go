@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // serverStream is a grpc.ClientStream with one request that is sent again until the server begins to answer. The first
@@ -28,7 +29,6 @@ type serverStream struct {
 
 	begun    atomic.Pointer[streamAttempt] // the attempt that the caller reads; nil before
 	finished sync.Once
-	credited sync.Once // Throttle has counted the success
 
 	running sync.Mutex     // guards the fields below
 	last    *streamAttempt // of a run without a message
@@ -60,12 +60,12 @@ type streamAttempt struct {
 }
 
 func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *serverStream {
-	s := &serverStream{call: c, desc: desc, streamer: streamer, timeout: c.policy.AttemptTimeout}
-	c.policy.AttemptTimeout = 0 // it covers only the header, which Do cannot know
+	s := &serverStream{call: c, desc: desc, streamer: streamer, timeout: c.Policy.AttemptTimeout}
+	c.Policy.AttemptTimeout = 0 // it covers only the header, which Do cannot know
 	// grpc-go writes these when a stream ends, which may be at any time if it is canceled.
 	c.opts = slices.DeleteFunc(c.opts, reported)
-	if c.policy.Gate == nil {
-		s.current = s.open(c.ctx)
+	if c.Policy.Gate == nil {
+		s.current = s.open(c.Context())
 	}
 	return s
 }
@@ -81,7 +81,7 @@ func (s *serverStream) open(ctx context.Context) *streamAttempt {
 	if s.timeout > 0 {
 		a.timer = time.AfterFunc(s.timeout, func() { a.cancel(retry.ErrAttemptTimeout) })
 	}
-	a.ClientStream, a.err = s.streamer(a.ctx, s.desc, s.cc, s.method, opts...)
+	a.ClientStream, a.err = s.streamer(a.ctx, s.desc, s.cc, s.Method, opts...)
 	if !a.disarm() {
 		a.err = timedOut(s.timeout)
 	}
@@ -116,7 +116,7 @@ func (s *serverStream) SendMsg(m any) error {
 	if s.current == nil {
 		return nil
 	}
-	s.current.sent = true
+	s.current.sent = s.current.ClientStream != nil
 	return s.current.send(m)
 }
 
@@ -156,6 +156,7 @@ func (s *serverStream) replay(a *streamAttempt) error {
 	defer s.mu.Unlock()
 	s.current = a
 	if s.requested && !a.sent {
+		a.sent = a.ClientStream != nil
 		if err := a.send(s.request); err != nil {
 			return err
 		}
@@ -169,12 +170,12 @@ func (s *serverStream) replay(a *streamAttempt) error {
 // RecvMsg makes the run, if it has not been made, and receives a message.
 func (s *serverStream) RecvMsg(m any) error {
 	if a := s.begun.Load(); a != nil {
-		return s.receive(a, m)
+		return s.received(a, a.RecvMsg(m))
 	}
 	s.running.Lock()
 	defer s.running.Unlock()
 	if a := s.begun.Load(); a != nil { // Header was faster
-		return s.receive(a, m)
+		return s.received(a, a.RecvMsg(m))
 	}
 	if s.ended != nil {
 		return s.ended
@@ -213,7 +214,7 @@ func (s *serverStream) Header() (metadata.MD, error) {
 // run makes attempts until the server begins to answer, and returns the end of a stream without messages. receive
 // receives the first message; nil means that the header is enough.
 func (s *serverStream) run(receive func(a *streamAttempt, number int) error) error {
-	err := s.returned(s.tellBegun(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
+	err := s.Returned(s.tellBegun(retry.Do(s.call.Context(), s.Policy, func(ctx context.Context) error {
 		s.mu.Lock()
 		a := s.current
 		s.mu.Unlock()
@@ -223,9 +224,6 @@ func (s *serverStream) run(receive func(a *streamAttempt, number int) error) err
 		s.last = a
 		err := s.attempt(a, receive)
 		a.done = true
-		if s.answered {
-			return nil
-		}
 		return err
 	})))
 	if err == nil {
@@ -256,8 +254,12 @@ func (s *serverStream) tellBegun(err error) error {
 		cause = status.FromContextError(context.DeadlineExceeded).Err()
 	}
 	run.Attempts = 1
-	run.Last = s.giveUp(a, cause)
-	class, _ := s.policy.Judge(run.Last)
+	if run.Last = s.giveUp(a, cause); run.Last == nil { // an answer, which no run has seen
+		run.Last = attemptError{&retryrpc.AttemptError{
+			Method: s.Method, Code: retryrpc.Code(status.Code(cause)), Origin: retryrpc.Remote, Idempotent: s.Idempotent, Err: cause,
+		}}
+	}
+	class, _ := s.Policy.Judge(run.Last)
 	run.History = []retry.Attempt{{Number: 1, Start: a.began, Duration: time.Since(a.began), Class: class, Err: run.Last}}
 	return run
 }
@@ -301,7 +303,10 @@ func (s *serverStream) giveUp(a *streamAttempt, err error) error {
 	if a.ClientStream != nil && a.ctx.Err() == nil {
 		trailer = a.Trailer()
 	}
-	failed := s.failed(a.ctx, err, trailer, false)
+	s.mu.Lock()
+	sent := a.sent
+	s.mu.Unlock()
+	failed := s.failed(a.ctx, err, trailer, retryrpc.Failure{Unsent: !sent})
 	a.cancel(nil)
 	return failed
 }
@@ -321,26 +326,12 @@ func (s *serverStream) take(a *streamAttempt) {
 	}
 }
 
-// receive is RecvMsg once the server has begun to answer.
-func (s *serverStream) receive(a *streamAttempt, m any) error {
-	return s.received(a, a.RecvMsg(m))
-}
-
 // received handles the result of RecvMsg of the attempt that the caller reads.
 func (s *serverStream) received(a *streamAttempt, err error) error {
-	if err == nil || err == io.EOF {
-		s.credited.Do(s.succeeded)
-	}
 	if err != nil {
-		return s.over(a, err)
+		s.reportOn(a)
+		a.cancel(nil)
 	}
-	return nil
-}
-
-// over ends the attempt that the caller has read to its end.
-func (s *serverStream) over(a *streamAttempt, err error) error {
-	s.reportOn(a)
-	a.cancel(nil)
 	return err
 }
 
@@ -360,7 +351,7 @@ func (s *serverStream) attemptOver(a *streamAttempt, err error) {
 	a.over, a.how = true, err
 	taken := a.taken
 	a.mu.Unlock()
-	if taken || s.ctx.Err() != nil { // nothing more may follow after the caller has gone
+	if taken || s.call.Context().Err() != nil { // nothing more may follow after the caller has gone
 		s.finishOnce(err)
 	}
 }
@@ -385,7 +376,12 @@ func (s *serverStream) Trailer() metadata.MD {
 // attempt. Before the server has begun to answer it is the caller's.
 func (s *serverStream) Context() context.Context {
 	if a := s.begun.Load(); a != nil {
-		return readContext{a.ClientStream.Context(), s.ctx}
+		return readContext{a.ClientStream.Context(), s.call.Context()}
 	}
-	return s.ctx
+	return s.call.Context()
+}
+
+// timedOut is the error of an attempt that got no header within the AttemptTimeout.
+func timedOut(after time.Duration) error {
+	return status.Errorf(codes.DeadlineExceeded, "no header within %v", after)
 }

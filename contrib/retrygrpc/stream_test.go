@@ -21,6 +21,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 func part(text string) *testgrpc.StreamingOutputCallResponse {
@@ -262,9 +263,9 @@ func TestAttemptTimeoutOfAStream(t *testing.T) {
 				continue
 			}
 			require.Equal(t, codes.DeadlineExceeded, status.Code(err))
-			var failed *retrygrpc.AttemptError
+			var failed *retryrpc.AttemptError
 			require.ErrorAs(t, err, &failed)
-			require.Equal(t, retrygrpc.AttemptTimeout, failed.Origin)
+			require.Equal(t, retryrpc.AttemptTimeout, failed.Origin)
 		}
 	})
 	t.Run("does not cut a stream that has begun, nor one that nobody has read yet", func(t *testing.T) {

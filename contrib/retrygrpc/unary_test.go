@@ -20,6 +20,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // failTwice fails calls 1 and 2 and then answers.
@@ -77,7 +78,7 @@ func TestUnaryCall(t *testing.T) {
 		require.ErrorAs(t, err, &run)
 		require.Equal(t, 2, run.Attempts)
 		require.Equal(t, retry.AttemptsExhausted, run.Reason)
-		var attempt *retrygrpc.AttemptError
+		var attempt *retryrpc.AttemptError
 		require.ErrorAs(t, err, &attempt)
 		require.Equal(t, "/grpc.testing.TestService/UnaryCall", attempt.Method)
 		require.Contains(t, err.Error(), "retry: gave up after 2 attempts")
@@ -182,11 +183,11 @@ func TestUnaryCallThatIsNotIdempotentIsNotRepeatedAfterAHeader(t *testing.T) {
 				o := retrygrpc.Options{Idempotent: func(string) bool { return idempotent }}
 				_, err := serve(t, service, upTo(3), o).UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
 				require.Equal(t, codes.Unavailable, status.Code(err))
-				var failed *retrygrpc.AttemptError
+				var failed *retryrpc.AttemptError
 				require.ErrorAs(t, err, &failed)
 				if row.header && !idempotent {
 					require.Equal(t, int64(1), service.calls.Load())
-					require.Equal(t, retrygrpc.AnswerBegun, failed.Veto)
+					require.Equal(t, retryrpc.AnswerBegun, failed.Veto)
 					require.EqualError(t, err, "rpc error: code = Unavailable desc = no (not repeated: answer_begun)")
 				} else {
 					require.Equal(t, int64(3), service.calls.Load())
@@ -285,9 +286,9 @@ func TestBadConfigurations(t *testing.T) {
 		o retrygrpc.Options
 	}{
 		"retry: Policy.TTL -1ns is negative": {p: retry.Policy{TTL: -1}},
-		"retrygrpc: Options.RetryCodes[0] OK is a success; Options.RetryCodes[1] Canceled means that the call was given up": {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.OK, codes.Canceled}}},
-		"retrygrpc: Options.RetryCodes[1] FailedPrecondition must not be repeated until the state has been fixed":           {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.FailedPrecondition}}},
-		"retry: Policy.TTL -1ns is negative; retrygrpc: Options.RetryCodes[0] Code(17) is not a code":                       {retry.Policy{TTL: -1}, retrygrpc.Options{RetryCodes: []codes.Code{17}}},
+		"retrygrpc: Options.RetryCodes[0] OK is a success; Options.RetryCodes[1] CANCELLED means that the call was given up": {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.OK, codes.Canceled}}},
+		"retrygrpc: Options.RetryCodes[1] FAILED_PRECONDITION must not be repeated until the state has been fixed":           {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.FailedPrecondition}}},
+		"retry: Policy.TTL -1ns is negative; retrygrpc: Options.RetryCodes[0] Code(17) is not a code":                        {retry.Policy{TTL: -1}, retrygrpc.Options{RetryCodes: []codes.Code{17}}},
 	} {
 		_, unary := retrygrpc.UnaryClientInterceptor(row.p, row.o)
 		_, stream := retrygrpc.StreamClientInterceptor(row.p, row.o)

@@ -1,4 +1,4 @@
-package retrygrpc_test
+package serviceconfig_test
 
 import (
 	"fmt"
@@ -8,16 +8,16 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/contrib/retrygrpc/serviceconfig"
 )
 
-func ExampleServiceConfig() {
+func ExampleOf() {
 	policy := retry.Policy{
 		MaxAttempts: 4,
 		Backoff:     retry.Backoff{Base: 50 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
 		TTL:         10 * time.Second,
 	}
-	config, lost, err := retrygrpc.ServiceConfig(policy, retrygrpc.ServiceConfigOptions{
+	config, lost, err := serviceconfig.Of(policy, serviceconfig.Options{
 		Methods: []string{"/shop.Orders/Get", "/shop.Catalog/"},
 		Timeout: 12 * time.Second,
 	})

@@ -1,4 +1,6 @@
-package retrygrpc
+// Package serviceconfig converts a retry.Policy to a gRPC service config, for the retries of grpc-go itself or of
+// another gRPC client, in place of the interceptors of package retrygrpc.
+package serviceconfig
 
 import (
 	"encoding/json"
@@ -14,11 +16,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryexport"
+	"github.com/retrygo/retry/retryrpc"
 )
 
-// ServiceConfigOptions are the parts of a gRPC service config that a retry.Policy does not have. Its zero value is for
-// all methods of a client, and retries only UNAVAILABLE.
-type ServiceConfigOptions struct {
+// Options are the parts of a gRPC service config that a retry.Policy does not have. The zero Options are for all
+// methods of a client, and retry only UNAVAILABLE.
+type Options struct {
 	// Methods are the methods of the config, each as "/package.Service/Method", which is the form of the generated
 	// FullMethodName constants, or "/package.Service/" for all methods of a service, in valid UTF-8. Nil means all
 	// methods of the client.
@@ -40,13 +44,14 @@ const (
 	// Of a client without grpc.WithMaxCallAttempts: gRFC A6 treats a larger maxAttempts as 5.
 	defaultMaxCallAttempts = 5
 	mostCallAttempts       = 1000 // grpc-go sets no bound; every wait is checked here
+	mostTokens             = 1000 // gRFC A6: maxTokens is in (0, 1000]
 	// gRFC A6, "Exponential Backoff": random(0.8, 1.2) after the bound.
 	jitterRatio = 0.2
 	// grpc-go converts 1.2·maxBackoff to an integer without a check, so a wait above 243 years would turn negative.
 	longestBackoff = 200 * 365 * 24 * time.Hour
 )
 
-// ServiceConfig returns p as a gRPC service config in JSON, for grpc.WithDefaultServiceConfig or a name resolver, so
+// Of returns p as a gRPC service config in JSON, for grpc.WithDefaultServiceConfig or a name resolver, so
 // that grpc-go or another gRPC client retries by itself. Use it instead of the interceptors, not with them: two layers
 // multiply.
 //
@@ -67,7 +72,7 @@ const (
 // its place: pass retry.Inline() for that.
 //
 // Errors are those of p.Validate and o.Validate.
-func ServiceConfig(p retry.Policy, o ServiceConfigOptions) (config string, lost []string, err error) {
+func Of(p retry.Policy, o Options) (config string, lost []string, err error) {
 	var bad retry.FieldErrors
 	bad.Append(p.Validate())
 	bad.Append(o.Validate())
@@ -81,7 +86,7 @@ func ServiceConfig(p retry.Policy, o ServiceConfigOptions) (config string, lost 
 	}
 	text, err := json.Marshal(serviceConfig{MethodConfig: []methodConfig{method}, RetryThrottling: x.throttling()})
 	if err != nil {
-		return "", nil, fmt.Errorf("retrygrpc: ServiceConfig: %w", err)
+		return "", nil, fmt.Errorf("serviceconfig: Of: %w", err)
 	}
 	return string(text), x.lost(), nil
 }
@@ -115,10 +120,10 @@ type (
 )
 
 // Validate returns nil or retry.FieldErrors with every bad field.
-func (o ServiceConfigOptions) Validate() error {
+func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	add := func(field string, value any, rule string) {
-		bad.Add("retrygrpc", "ServiceConfigOptions."+field, value, rule)
+		bad.Add("serviceconfig", "Options."+field, value, rule)
 	}
 	named := make(map[methodName]bool)
 	for i, full := range o.Methods {
@@ -151,7 +156,7 @@ func (o ServiceConfigOptions) Validate() error {
 }
 
 // names returns the methods, or the empty name, which means all of them.
-func (o *ServiceConfigOptions) names() []methodName {
+func (o *Options) names() []methodName {
 	if len(o.Methods) == 0 {
 		return []methodName{{}}
 	}
@@ -173,14 +178,14 @@ func nameOf(full string) (methodName, bool) {
 type export struct {
 	policy   retry.Policy
 	inForce  retry.Policy // policy with its defaults written out
-	options  ServiceConfigOptions
+	options  Options
 	attempts int // that gRPC makes; 1 without a retryPolicy
 	codes    []codes.Code
-	series   series
+	series   retryexport.Series
 	exact    bool // whether series gives the policy's own delays
 }
 
-func newExport(p retry.Policy, o ServiceConfigOptions) *export {
+func newExport(p retry.Policy, o Options) *export {
 	if o.MaxCallAttempts == 0 {
 		o.MaxCallAttempts = defaultMaxCallAttempts
 	}
@@ -190,7 +195,10 @@ func newExport(p retry.Policy, o ServiceConfigOptions) *export {
 		x.attempts = 1 // a retryPolicy has at least one code
 	}
 	if x.attempts > 1 {
-		x.series, x.exact = seriesOf(&x.inForce.Backoff, x.attempts-1)
+		x.series, x.exact = retryexport.SeriesOf(p.Backoff, x.attempts-1, func(s *retryexport.Series) {
+			s.Top = min(s.Top, longestBackoff)
+			s.First = min(s.First, s.Top)
+		})
 	}
 	return x
 }
@@ -235,9 +243,9 @@ func (x *export) retryPolicy() *retryPolicy {
 	}
 	return &retryPolicy{
 		MaxAttempts:          x.attempts,
-		InitialBackoff:       seconds(x.series.first),
-		MaxBackoff:           seconds(x.series.top),
-		BackoffMultiplier:    x.series.factor,
+		InitialBackoff:       seconds(x.series.First),
+		MaxBackoff:           seconds(x.series.Top),
+		BackoffMultiplier:    x.series.Factor,
 		RetryableStatusCodes: namesOf(x.codes),
 	}
 }
@@ -273,7 +281,7 @@ func seconds(d time.Duration) string {
 // namesOf returns the codes as protocol buffers name them.
 func namesOf(codes []codes.Code) (names []string) {
 	for _, code := range codes {
-		names = append(names, codeName(code))
+		names = append(names, retryrpc.Code(code).String())
 	}
 	return names
 }

@@ -1,4 +1,4 @@
-package retrygrpc_test
+package serviceconfig_test
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/contrib/retrygrpc/serviceconfig"
 )
 
 // expressible is a policy that a service config can express entirely.
@@ -26,26 +26,26 @@ func TestServiceConfigIsWrittenAs(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		policy  retry.Policy
-		options retrygrpc.ServiceConfigOptions
+		options serviceconfig.Options
 		want    string
 	}{
-		{"all methods", expressible(), retrygrpc.ServiceConfigOptions{},
+		{"all methods", expressible(), serviceconfig.Options{},
 			`{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":4,"initialBackoff":"0.05s","maxBackoff":"1s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`},
-		{"some methods, a timeout, codes and throttling", expressible(), retrygrpc.ServiceConfigOptions{
+		{"some methods, a timeout, codes and throttling", expressible(), serviceconfig.Options{
 			Methods: []string{"/a.B/", "/a.C/D"}, Timeout: 1500 * time.Millisecond,
 			Codes: []codes.Code{codes.Unavailable, codes.Canceled, codes.OutOfRange}, Budget: &budget,
 		},
 			`{"methodConfig":[{"name":[{"service":"a.B"},{"service":"a.C","method":"D"}],"timeout":"1.5s","retryPolicy":{"maxAttempts":4,"initialBackoff":"0.05s","maxBackoff":"1s","backoffMultiplier":2,"retryableStatusCodes":["CANCELLED","OUT_OF_RANGE","UNAVAILABLE"]}}],"retryThrottling":{"maxTokens":22,"tokenRatio":0.1}}`},
-		{"one attempt", retry.Policy{MaxAttempts: 1}, retrygrpc.ServiceConfigOptions{}, `{"methodConfig":[{"name":[{}]}]}`},
-		{"no more attempts than the client makes", retry.Policy{}, retrygrpc.ServiceConfigOptions{},
+		{"one attempt", retry.Policy{MaxAttempts: 1}, serviceconfig.Options{}, `{"methodConfig":[{"name":[{}]}]}`},
+		{"no more attempts than the client makes", retry.Policy{}, serviceconfig.Options{},
 			`{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":5,"initialBackoff":"5s","maxBackoff":"3600s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`},
-		{"a wait whose jitter would overflow in grpc-go", retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: math.MaxInt64}}, retrygrpc.ServiceConfigOptions{},
+		{"a wait whose jitter would overflow in grpc-go", retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: math.MaxInt64}}, serviceconfig.Options{},
 			`{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":2,"initialBackoff":"6307200000s","maxBackoff":"6307200000s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}`},
-		{"no wait at all", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0, 0}}}, retrygrpc.ServiceConfigOptions{},
+		{"no wait at all", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0, 0}}}, serviceconfig.Options{},
 			`{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":3,"initialBackoff":"0.000000001s","maxBackoff":"0.000000001s","backoffMultiplier":1,"retryableStatusCodes":["UNAVAILABLE"]}}]}`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			config, _, err := retrygrpc.ServiceConfig(row.policy, row.options)
+			config, _, err := serviceconfig.Of(row.policy, row.options)
 			require.NoError(t, err)
 			require.Equal(t, row.want, config)
 		})
@@ -54,7 +54,7 @@ func TestServiceConfigIsWrittenAs(t *testing.T) {
 
 func TestServiceConfigLoses(t *testing.T) {
 	type policy = retry.Policy
-	type options = retrygrpc.ServiceConfigOptions
+	type options = serviceconfig.Options
 	for _, row := range []struct {
 		name string
 		set  func(*policy, *options)
@@ -109,7 +109,7 @@ func TestServiceConfigLoses(t *testing.T) {
 			p.Classify, o.Codes = retry.Otherwise(retry.Terminal), []codes.Code{codes.Aborted}
 		}, []string{"Policy.Classify is set: gRPC judges by the code alone, and retries ABORTED"}},
 		{"the budget", func(p *policy, _ *options) { p.Budget = retry.NewBudget(retry.BudgetConfig{}) },
-			[]string{"Policy.Budget is set: its figures cannot be read, and so retries are free without ServiceConfigOptions.Budget"}},
+			[]string{"Policy.Budget is set: its figures cannot be read, and so retries are free without Options.Budget"}},
 		{"what the budget shares, and its figures", func(p *policy, o *options) {
 			o.Budget = &retry.BudgetConfig{Ratio: 0.01234, Burst: 500, Trickle: time.Minute}
 			p.Budget = retry.NewBudget(*o.Budget)
@@ -133,9 +133,9 @@ func TestServiceConfigLoses(t *testing.T) {
 		}, []string{"Policy.Gate is set: it is not asked", "Policy.Observe is set: it is not called", "Policy.Rand is set: gRPC draws its own numbers"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p, o := expressible(), retrygrpc.ServiceConfigOptions{}
+			p, o := expressible(), serviceconfig.Options{}
 			row.set(&p, &o)
-			config, lost, err := retrygrpc.ServiceConfig(p, o)
+			config, lost, err := serviceconfig.Of(p, o)
 			require.NoError(t, err)
 			require.Equal(t, row.want, lost)
 			require.NoError(t, accepted(config))
@@ -144,17 +144,17 @@ func TestServiceConfigLoses(t *testing.T) {
 }
 
 func TestServiceConfigRefuses(t *testing.T) {
-	_, _, err := retrygrpc.ServiceConfig(retry.Policy{MaxAttempts: -2}, retrygrpc.ServiceConfigOptions{
+	_, _, err := serviceconfig.Of(retry.Policy{MaxAttempts: -2}, serviceconfig.Options{
 		Methods:         []string{"a.B/C", "/a.B", "//C", "/a.B/C/D", "", "/a.B/C", "/a.B/C", "/a.B/\xff"},
 		Codes:           []codes.Code{codes.OK, codes.Unavailable, 17},
 		Timeout:         -time.Second,
 		MaxCallAttempts: 1,
 	})
-	require.EqualError(t, err, `retry: Policy.MaxAttempts -2 is below -1, which is Unlimited; retrygrpc: ServiceConfigOptions.Methods[0] "a.B/C" is not of the form /package.Service/Method or /package.Service/; ServiceConfigOptions.Methods[1] "/a.B" is not of the form /package.Service/Method or /package.Service/; ServiceConfigOptions.Methods[2] "//C" is not of the form /package.Service/Method or /package.Service/; ServiceConfigOptions.Methods[3] "/a.B/C/D" is not of the form /package.Service/Method or /package.Service/; ServiceConfigOptions.Methods[4] "" is not of the form /package.Service/Method or /package.Service/; ServiceConfigOptions.Methods[6] "/a.B/C" is named twice; ServiceConfigOptions.Methods[7] "/a.B/\xff" is not valid UTF-8; ServiceConfigOptions.Codes[0] OK is not the code of an error; ServiceConfigOptions.Codes[2] Code(17) is not the code of an error; ServiceConfigOptions.Timeout -1s is negative; ServiceConfigOptions.MaxCallAttempts 1 is outside 2 to 1000`)
+	require.EqualError(t, err, `retry: Policy.MaxAttempts -2 is below -1, which is Unlimited; serviceconfig: Options.Methods[0] "a.B/C" is not of the form /package.Service/Method or /package.Service/; Options.Methods[1] "/a.B" is not of the form /package.Service/Method or /package.Service/; Options.Methods[2] "//C" is not of the form /package.Service/Method or /package.Service/; Options.Methods[3] "/a.B/C/D" is not of the form /package.Service/Method or /package.Service/; Options.Methods[4] "" is not of the form /package.Service/Method or /package.Service/; Options.Methods[6] "/a.B/C" is named twice; Options.Methods[7] "/a.B/\xff" is not valid UTF-8; Options.Codes[0] OK is not the code of an error; Options.Codes[2] Code(17) is not the code of an error; Options.Timeout -1s is negative; Options.MaxCallAttempts 1 is outside 2 to 1000`)
 	var field *retry.FieldError
 	require.ErrorAs(t, err, &field)
-	require.ErrorAs(t, retrygrpc.ServiceConfigOptions{Timeout: -1}.Validate(), &field)
-	require.Equal(t, "ServiceConfigOptions.Timeout", field.Field)
+	require.ErrorAs(t, serviceconfig.Options{Timeout: -1}.Validate(), &field)
+	require.Equal(t, "Options.Timeout", field.Field)
 }
 
 // accepted returns grpc-go's error for a service config, without a connection.
@@ -179,10 +179,10 @@ func FuzzServiceConfig(f *testing.F) {
 			p.Mode, p.Base, p.Factor = 0, 0, 0
 			p.Delays = []time.Duration{time.Duration(first), time.Duration(second), time.Duration(base)}
 		}
-		o := retrygrpc.ServiceConfigOptions{
+		o := serviceconfig.Options{
 			Codes: []codes.Code{codes.Code(code)}, Budget: &retry.BudgetConfig{Ratio: ratio, Burst: burst}, MaxCallAttempts: most,
 		}
-		config, lost, err := retrygrpc.ServiceConfig(p, o)
+		config, lost, err := serviceconfig.Of(p, o)
 		if err != nil {
 			require.Empty(t, config)
 			require.Empty(t, lost)
@@ -190,7 +190,7 @@ func FuzzServiceConfig(f *testing.F) {
 		}
 		require.True(t, json.Valid([]byte(config)))
 		require.NoError(t, accepted(config), config)
-		again, linesAgain, err := retrygrpc.ServiceConfig(p, o)
+		again, linesAgain, err := serviceconfig.Of(p, o)
 		require.NoError(t, err)
 		require.Equal(t, config, again)
 		require.Equal(t, lost, linesAgain)

@@ -1,4 +1,4 @@
-package retrygrpc_test
+package serviceconfig_test
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/contrib/retrygrpc/serviceconfig"
 )
 
 // script is a server whose calls end as scripted, and which records the time of each attempt.
@@ -80,9 +80,9 @@ func inBubble(t *testing.T, config string, server *script, f func(ctx context.Co
 }
 
 // configOf returns the service config, and requires that exactly the listed things are lost.
-func configOf(t *testing.T, p retry.Policy, o retrygrpc.ServiceConfigOptions, lost ...string) string {
+func configOf(t *testing.T, p retry.Policy, o serviceconfig.Options, lost ...string) string {
 	t.Helper()
-	config, got, err := retrygrpc.ServiceConfig(p, o)
+	config, got, err := serviceconfig.Of(p, o)
 	require.NoError(t, err)
 	require.Equal(t, lost, got)
 	return config
@@ -122,7 +122,7 @@ func TestServiceConfigRuns(t *testing.T) {
 	} {
 		t.Run(name+" runs in grpc-go as in retry.Do", func(t *testing.T) {
 			server := &script{answer: alwaysUnavailable}
-			config := configOf(t, p, retrygrpc.ServiceConfigOptions{})
+			config := configOf(t, p, serviceconfig.Options{})
 			least, most := p, p
 			least.Rand, most.Rand = func() float64 { return 0 }, func() float64 { return 1 }
 			lo, hi := ours(t, least), ours(t, most)
@@ -142,7 +142,7 @@ func TestServiceConfigRuns(t *testing.T) {
 }
 
 func TestServiceConfigRunsAsLost(t *testing.T) {
-	run := func(t *testing.T, p retry.Policy, o retrygrpc.ServiceConfigOptions, lost []string, windows [][2]time.Duration, more ...grpc.DialOption) {
+	run := func(t *testing.T, p retry.Policy, o serviceconfig.Options, lost []string, windows [][2]time.Duration, more ...grpc.DialOption) {
 		server := &script{answer: alwaysUnavailable}
 		inBubble(t, configOf(t, p, o, lost...), server, func(_ context.Context, check func() error) {
 			below, above := make([]bool, len(windows)), make([]bool, len(windows)) // whether a wait came close to each end
@@ -164,7 +164,7 @@ func TestServiceConfigRunsAsLost(t *testing.T) {
 	}
 	const ms = time.Millisecond
 	t.Run("eight attempts are five", func(t *testing.T) {
-		run(t, retry.Policy{}, retrygrpc.ServiceConfigOptions{}, []string{
+		run(t, retry.Policy{}, serviceconfig.Options{}, []string{
 			"Policy.MaxAttempts 8: the client makes 5, which is its limit (grpc.WithMaxCallAttempts)",
 			"Policy.Jitter none: each wait is spread evenly by ±20 %: 4s to 6s instead of 5s after attempt 1, 32s to 48s instead of 40s after attempt 4",
 		}, [][2]time.Duration{{4000 * ms, 6000 * ms}, {8000 * ms, 12000 * ms}, {16000 * ms, 24000 * ms}, {32000 * ms, 48000 * ms}})
@@ -172,19 +172,19 @@ func TestServiceConfigRunsAsLost(t *testing.T) {
 	t.Run("eight attempts are eight where the client allows them", func(t *testing.T) {
 		p := retry.Policy{Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second}}
 		windows := slices.Repeat([][2]time.Duration{{800 * ms, 1200 * ms}}, 7)
-		run(t, p, retrygrpc.ServiceConfigOptions{MaxCallAttempts: 10}, []string{
+		run(t, p, serviceconfig.Options{MaxCallAttempts: 10}, []string{
 			"Policy.Jitter none: each wait is spread evenly by ±20 %: 800ms to 1.2s instead of 1s after attempt 1, 800ms to 1.2s instead of 1s after attempt 7",
 		}, windows, grpc.WithMaxCallAttempts(10))
 	})
 	t.Run("full jitter and a cap", func(t *testing.T) {
 		p := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 50 * ms, Cap: 100 * ms, Jitter: retry.FullJitter}}
-		run(t, p, retrygrpc.ServiceConfigOptions{}, []string{
+		run(t, p, serviceconfig.Options{}, []string{
 			"Policy.Cap 100ms: it bounds a wait before its jitter, and so the wait after attempt 2 is up to 120ms",
 			"Policy.Jitter full: each wait is spread evenly by ±20 %: 40ms to 60ms instead of 0s to 50ms after attempt 1, 80ms to 120ms instead of 0s to 100ms after attempt 3",
 		}, [][2]time.Duration{{40 * ms, 60 * ms}, {80 * ms, 120 * ms}, {80 * ms, 120 * ms}})
 	})
 	t.Run("a list that is a series with a cap", func(t *testing.T) {
-		run(t, retry.Aggressive(), retrygrpc.ServiceConfigOptions{}, []string{
+		run(t, retry.Aggressive(), serviceconfig.Options{}, []string{
 			`Policy.Name "aggressive": a service config has no place for it`,
 			"Policy.Jitter none: each wait is spread evenly by ±20 %: 8s to 12s instead of 10s after attempt 1, 4m to 6m instead of 5m after attempt 3",
 		}, [][2]time.Duration{{8000 * ms, 12000 * ms}, {48000 * ms, 72000 * ms}, {4 * time.Minute, 6 * time.Minute}})
@@ -192,7 +192,7 @@ func TestServiceConfigRunsAsLost(t *testing.T) {
 	t.Run("a list that is not a series", func(t *testing.T) {
 		p := retry.Cautious()
 		p.Name = ""
-		run(t, p, retrygrpc.ServiceConfigOptions{}, []string{
+		run(t, p, serviceconfig.Options{}, []string{
 			"Policy.MaxAttempts 6: the client makes 5, which is its limit (grpc.WithMaxCallAttempts)",
 			"Policy.Delays of 5 entries: the waits before jitter are 1m 6m12.9s 38m37s 4h instead of 1m 10m 1h 4h",
 			"Policy.Jitter none: each wait is spread evenly by ±20 %: 48s to 1m12s instead of 1m after attempt 1, 3h12m to 4h48m instead of 4h after attempt 4",
@@ -202,17 +202,17 @@ func TestServiceConfigRunsAsLost(t *testing.T) {
 	})
 	t.Run("linear", func(t *testing.T) {
 		p := retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Mode: retry.Linear, Base: time.Second, Jitter: retry.RatioJitter}}
-		run(t, p, retrygrpc.ServiceConfigOptions{}, []string{
+		run(t, p, serviceconfig.Options{}, []string{
 			"Policy.Mode linear: the waits before jitter are 1s 1.587s 2.52s 4s instead of 1s 2s 3s 4s",
 		}, [][2]time.Duration{{800 * ms, 1200 * ms}, {1270 * ms, 1905 * ms}, {2016 * ms, 3024 * ms}, {3200 * ms, 4800 * ms}})
 	})
 	t.Run("disabled", func(t *testing.T) {
-		run(t, retry.Policy{Disabled: true}, retrygrpc.ServiceConfigOptions{}, []string{
+		run(t, retry.Policy{Disabled: true}, serviceconfig.Options{}, []string{
 			"Policy.Disabled true: there is no retryPolicy, but a call that the server has not processed is still sent again",
 		}, nil)
 	})
 	t.Run("one attempt", func(t *testing.T) {
-		run(t, retry.Policy{MaxAttempts: 1}, retrygrpc.ServiceConfigOptions{}, []string{
+		run(t, retry.Policy{MaxAttempts: 1}, serviceconfig.Options{}, []string{
 			"Policy.MaxAttempts 1: there is no retryPolicy, as it needs 2, but a call that the server has not processed is still sent again",
 		}, nil)
 	})
@@ -234,14 +234,14 @@ func TestServiceConfigCodes(t *testing.T) {
 		return retried
 	}
 	t.Run("UNAVAILABLE alone by itself", func(t *testing.T) {
-		require.Equal(t, []codes.Code{codes.Unavailable}, retried(t, configOf(t, p, retrygrpc.ServiceConfigOptions{})))
+		require.Equal(t, []codes.Code{codes.Unavailable}, retried(t, configOf(t, p, serviceconfig.Options{})))
 	})
 	t.Run("each that is chosen, whatever its spelling", func(t *testing.T) {
 		var all []codes.Code
 		for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 			all = append(all, code)
 		}
-		require.Equal(t, all, retried(t, configOf(t, p, retrygrpc.ServiceConfigOptions{Codes: append(all, all...)})))
+		require.Equal(t, all, retried(t, configOf(t, p, serviceconfig.Options{Codes: append(all, all...)})))
 	})
 	t.Run("those that the classifier retries", func(t *testing.T) {
 		p.Classify = func(err error) retry.Class {
@@ -253,12 +253,12 @@ func TestServiceConfigCodes(t *testing.T) {
 			}
 			return retry.Unknown
 		}
-		config := configOf(t, p, retrygrpc.ServiceConfigOptions{}, "Policy.Classify is set: gRPC judges by the code alone, and retries ABORTED")
+		config := configOf(t, p, serviceconfig.Options{}, "Policy.Classify is set: gRPC judges by the code alone, and retries ABORTED")
 		require.Equal(t, []codes.Code{codes.Aborted}, retried(t, config))
 	})
 	t.Run("none, and so no policy", func(t *testing.T) {
 		p.Classify = retry.Otherwise(retry.Terminal)
-		config := configOf(t, p, retrygrpc.ServiceConfigOptions{},
+		config := configOf(t, p, serviceconfig.Options{},
 			"Policy.MaxAttempts 2: there is no retryPolicy, as no code is retried",
 			"Policy.Classify is set: gRPC judges by the code alone, and retries no code")
 		require.Empty(t, retried(t, config))
@@ -277,7 +277,7 @@ func TestServiceConfigMethods(t *testing.T) {
 		{[]string{grpc_health_v1.Health_Watch_FullMethodName, "/other.Service/"}, 0},
 	} {
 		server := &script{answer: alwaysUnavailable}
-		inBubble(t, configOf(t, p, retrygrpc.ServiceConfigOptions{Methods: row.methods}), server, func(_ context.Context, check func() error) {
+		inBubble(t, configOf(t, p, serviceconfig.Options{Methods: row.methods}), server, func(_ context.Context, check func() error) {
 			require.Error(t, check())
 			require.Len(t, server.waits(), row.retries, "%q", row.methods)
 		})
@@ -287,7 +287,7 @@ func TestServiceConfigMethods(t *testing.T) {
 func TestServiceConfigTimeout(t *testing.T) {
 	p := retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second, Jitter: retry.RatioJitter}}
 	server := &script{answer: alwaysUnavailable}
-	inBubble(t, configOf(t, p, retrygrpc.ServiceConfigOptions{Timeout: 1500 * time.Millisecond}), server, func(_ context.Context, check func() error) {
+	inBubble(t, configOf(t, p, serviceconfig.Options{Timeout: 1500 * time.Millisecond}), server, func(_ context.Context, check func() error) {
 		start := time.Now()
 		require.Equal(t, codes.DeadlineExceeded, status.Code(check()))
 		require.Equal(t, 1500*time.Millisecond, time.Since(start))
@@ -304,7 +304,7 @@ func TestServiceConfigPushback(t *testing.T) {
 		}
 		return alwaysUnavailable(ctx, attempt)
 	}}
-	config := configOf(t, p, retrygrpc.ServiceConfigOptions{}, "Policy.MaxHint 1m: a server's pushback is obeyed, however long")
+	config := configOf(t, p, serviceconfig.Options{}, "Policy.MaxHint 1m: a server's pushback is obeyed, however long")
 	inBubble(t, config, server, func(_ context.Context, check func() error) {
 		require.Error(t, check())
 		waits := server.waits()
@@ -325,7 +325,7 @@ func TestServiceConfigThrottling(t *testing.T) {
 		return alwaysUnavailable(ctx, attempt)
 	}}
 	const successes = 11 // as the line says
-	config := configOf(t, p, retrygrpc.ServiceConfigOptions{Budget: &budget},
+	config := configOf(t, p, serviceconfig.Options{Budget: &budget},
 		"BudgetConfig: every failed attempt takes a token, not every retry, and so an empty bucket allows the next retry after 11 successes")
 	inBubble(t, config, server, func(_ context.Context, check func() error) {
 		failed := func() (retries int) {
@@ -358,7 +358,7 @@ func TestServiceConfigThrottling(t *testing.T) {
 	t.Run("a full bucket allows Burst retries in a row", func(t *testing.T) {
 		p := p
 		p.MaxAttempts = 5
-		config, _, err := retrygrpc.ServiceConfig(p, retrygrpc.ServiceConfigOptions{Budget: &budget})
+		config, _, err := serviceconfig.Of(p, serviceconfig.Options{Budget: &budget})
 		require.NoError(t, err)
 		server := &script{answer: alwaysUnavailable}
 		inBubble(t, config, server, func(_ context.Context, check func() error) {
