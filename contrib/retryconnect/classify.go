@@ -1,13 +1,17 @@
 package retryconnect
 
 import (
+	"context"
 	"errors"
+	"net"
 	"slices"
+	"strings"
 	"syscall"
 
 	"connectrpc.com/connect"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // Classify is the classifier of an interceptor with the zero Options. It can be used in any other policy, since it
@@ -17,7 +21,22 @@ import (
 //     DEADLINE_EXCEEDED of an *AttemptError whose call is idempotent and whose caller still waits.
 //   - Terminal: every other code, and an *AttemptError with a Veto.
 //   - Unknown: any other error, which the next classifier or the default rules judge.
-func Classify(err error) retry.Class { return judge(err, nil) }
+func Classify(err error) retry.Class {
+	if _, ok := errors.AsType[*retryrpc.AttemptError](err); !ok {
+		if _, ok := errors.AsType[*connect.Error](err); !ok {
+			return retry.Unknown
+		}
+		f := failureOf(err)
+		e := &retryrpc.AttemptError{Code: f.Code, Hint: f.Hint, Err: err}
+		if wait, forbidden := retryrpc.ParsePushback(f.Pushback); forbidden {
+			e.Veto = retryrpc.Pushback
+		} else if e.Hint = max(e.Hint, wait); f.Local {
+			e.Veto = retryrpc.Local
+		}
+		err = e
+	}
+	return retryrpc.Classify(err)
+}
 
 // OnCode returns a classifier that returns class for an error with one of the codes, and otherwise Unknown. An error
 // without a *connect.Error does not have a code. In Policy.Classify it takes precedence over the rules of the
@@ -41,59 +60,63 @@ func OnCode(class retry.Class, of ...connect.Code) retry.Classifier {
 	}
 }
 
-// judge is Classify with the opted-in codes.
-func judge(err error, optedIn []connect.Code) retry.Class {
-	e, ok := errors.AsType[*AttemptError](err)
-	if !ok {
-		if _, ok := errors.AsType[*connect.Error](err); !ok {
-			return retry.Unknown
-		}
-		e = newAttemptError(err)
-	}
-	if e != nil && e.repeatable(optedIn) {
-		return retry.Retryable
-	}
-	return retry.Terminal
-}
-
-// repeatable reports whether the code allows another attempt.
-func (e *AttemptError) repeatable(optedIn []connect.Code) bool {
-	if e.Veto != 0 || e.Origin == Caller {
-		return false
-	}
-	opted := slices.Contains(optedIn, e.Code)
-	switch e.Code {
-	case connect.CodeUnavailable: // AIP-194: the only code for automatic retries
-		return true
-	case connect.CodeResourceExhausted: // often a quota, which retries only consume
-		return e.given || opted
-	case connect.CodeDeadlineExceeded: // it may have taken effect, on either side's clock
-		return e.Idempotent
-	case connect.CodeInternal, connect.CodeUnknown, connect.CodeDataLoss: // these may have taken effect too
-		return e.Idempotent && opted && !connect.IsNotModifiedError(e.Err)
-	case connect.CodeCanceled:
-		return connectionReset(e.Err)
-	case connect.CodeFailedPrecondition:
-		return false
+// failureOf returns what is known of an attempt by its error.
+func failureOf(err error) retryrpc.Failure {
+	f := retryrpc.Failure{Err: err, Code: retryrpc.Code(connect.CodeOf(err)), Told: connect.IsWireError(err), Answer: connect.IsNotModifiedError(err)}
+	failed, ok := errors.AsType[*connect.Error](err)
+	switch {
+	case ok:
+		f.Pushback, f.Hint = failed.Meta()[pushbackKey], hintOf(failed)
+	case errors.Is(err, context.Canceled): // from an interceptor
+		f.Code = retryrpc.Canceled
+	case errors.Is(err, context.DeadlineExceeded):
+		f.Code = retryrpc.DeadlineExceeded
 	default:
-		return opted
+		f.Told = true
 	}
-}
-
-// connectionReset reports whether the connection was lost in a way that connect reports as a cancellation; for other
-// ways the code is UNAVAILABLE.
-func connectionReset(err error) bool {
-	return !connect.IsWireError(err) && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE))
-}
-
-// isAnswer reports whether a healthy server answers with the code. The others are the codes that OpenTelemetry's
-// conventions for RPC count as errors of the server, RESOURCE_EXHAUSTED and CANCELED.
-func isAnswer(err error, code connect.Code) bool {
-	switch code {
-	case connect.CodeInvalidArgument, connect.CodeNotFound, connect.CodeAlreadyExists, connect.CodePermissionDenied,
-		connect.CodeUnauthenticated, connect.CodeFailedPrecondition, connect.CodeAborted, connect.CodeOutOfRange:
-		return true
+	f.Kind = connect.Code(f.Code).String()
+	switch {
+	case f.Told:
+	case f.Code == retryrpc.Canceled && (errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)):
+		f.Code = retryrpc.Unavailable // as if the connection is lost in another way
+	case f.Code == retryrpc.ResourceExhausted:
+		f.Local = f.Hint == 0 && len(f.Pushback) == 0 // no server has said so
 	default:
-		return connect.IsNotModifiedError(err)
+		dial, ok := errors.AsType[*net.OpError](err)
+		f.Unsent = ok && dial.Op == "dial"
 	}
+	if ok {
+		f.Cut = cut(failed)
+	}
+	return f
+}
+
+// cut returns a short form of the error, or nil if it is short.
+func cut(err *connect.Error) error {
+	size := len(err.Message())
+	for _, detail := range err.Details() {
+		size += len(detail.Type()) + len(detail.Bytes())
+	}
+	for name, values := range err.Meta() {
+		size += len(name) + len(strings.Join(values, ""))
+	}
+	if size <= retryrpc.MaxRecord {
+		return nil
+	}
+	return connect.NewError(err.Code(), errors.New(retryrpc.Bounded(err.Message())))
+}
+
+// callError is the error of a call made with retries.
+type callError struct{ *retryrpc.CallError }
+
+func (e callError) Unwrap() error { return e.CallError }
+
+// As finds a *connect.Error of CANCELED or DEADLINE_EXCEEDED if the caller's context has ended, whatever the last
+// attempt's code was.
+func (e callError) As(target any) bool {
+	found, ok := target.(**connect.Error)
+	if ok = ok && e.Last == nil; ok {
+		*found = connect.NewError(connect.Code(e.Code), e.Err)
+	}
+	return ok
 }

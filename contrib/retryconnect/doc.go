@@ -5,61 +5,24 @@
 //	...
 //	client := pingv1connect.NewPingServiceClient(http.DefaultClient, url, connect.WithInterceptors(interceptor))
 //
-// # What is repeated
+// Package retryrpc has the table of the codes that are repeated, and says which failure is an answer, which hints of a
+// server count, and which calls are in doubt. UNAVAILABLE is repeated, also for a procedure that is not idempotent;
+// DEADLINE_EXCEEDED for idempotent procedures; RESOURCE_EXHAUSTED after a hint of the server; others by opt-in with
+// Options.RetryCodes or Policy.Classify. A procedure is idempotent if its schema has option idempotency_level =
+// NO_SIDE_EFFECTS or IDEMPOTENT, which generated code passes on, or if Options.Idempotent returns true for it.
 //
-// The table is the same as in package retrygrpc:
+// These things are Connect's own:
 //
-//	code                       repeated                                    why
-//	UNAVAILABLE                yes, also if not idempotent                 the one code for automatic retries (AIP-194)
-//	RESOURCE_EXHAUSTED         if the server says when, or by opt-in       often a quota, which retries only use up
-//	ABORTED                    by opt-in                                   to be repeated at a higher level: the whole transaction
-//	DEADLINE_EXCEEDED          the caller's: never
-//	                           the attempt's, the server's: if idempotent  it may have taken effect
-//	CANCELED                   never, but for a connection that was reset  given up
-//	INTERNAL, UNKNOWN,
-//	DATA_LOSS                  by opt-in, if idempotent                    they may have taken effect; a handler's plain error is UNKNOWN
-//	FAILED_PRECONDITION        never                                       the state has to be fixed first
-//	every other                by opt-in                                   the same request gets the same answer
-//
-// A procedure is idempotent if its schema has option idempotency_level = NO_SIDE_EFFECTS or IDEMPOTENT, which generated
-// code passes on, or if Options.Idempotent returns true for it. Opt in with Options.RetryCodes, or with
-// Policy.Classify, which is called first and overrides everything except a Veto. Classify is the table without opt-ins,
-// for other policies.
-//
-// If the connection is lost before a response, the code is UNAVAILABLE or, after a reset, CANCELED, and the call may
-// have taken effect. It is repeated even if it is not idempotent. To prevent that, set Policy.Classify, or make the
-// call under retry.OneAttempt, which a call that must never be repeated needs in any case. A truncated response is
-// UNKNOWN or INTERNAL.
-//
-// Connect turns an HTTP status without an error of its own, such as a proxy's, into a code: 429, 502, 503 and 504 are
-// UNAVAILABLE, 400 is INTERNAL, 401 UNAUTHENTICATED, 403 PERMISSION_DENIED, 404 UNIMPLEMENTED, every other UNKNOWN.
-//
-// DEADLINE_EXCEEDED has three origins and one code. The caller's context is checked first, then the attempt's;
-// otherwise the origin is the server. AttemptError.Origin reports it.
-//
-// RESOURCE_EXHAUSTED that did not come from a server is never repeated (Local): a message is larger than
-// connect.WithSendMaxBytes or connect.WithReadMaxBytes, or an HTTP/2 peer has sent ENHANCE_YOUR_CALM.
-//
-// # What is a failure
-//
-// A healthy server answers some calls with INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
-// UNAUTHENTICATED, FAILED_PRECONDITION, ABORTED or OUT_OF_RANGE, and a GET with 304 Not Modified. Unless such a code is
-// repeated or comes with a pushback that forbids a retry, it is an answer, not a failure: the call returns connect's
-// own error, and its run is Succeeded, funds Policy.Budget and is a success for Policy.Observe. Any other code is a
-// failure, whether it is repeated or not.
-//
-// # Hints of the server
-//
-// The error detail google.rpc.RetryInfo, the metadata grpc-retry-pushback-ms and the metadata Retry-After are hints in
-// the sense of retry.After: the next attempt does not start earlier, jitter only adds to the delay, and a hint above
-// Policy.MaxHint ends the run. The longest of several hints applies; a negative RetryInfo is ignored. A pushback that
-// is negative, not a number, larger than 32 bits or present more than once ends the run, whatever the code.
-//
-// A retry carries the header grpc-previous-rpc-attempts, 1 for the second attempt, in all three protocols. First
-// attempts do not carry it, even if the caller's request does.
-//
-// Each attempt has a copy of the request's header. connect writes the attempt's timeout there, which a later attempt
-// without a timeout would send again, and a canceled attempt may still be reading it.
+//   - An HTTP status without an error of Connect, such as a proxy's, becomes a code: 429, 502, 503 and 504 are
+//     UNAVAILABLE, 400 is INTERNAL, 401 UNAUTHENTICATED, 403 PERMISSION_DENIED, 404 UNIMPLEMENTED, every other UNKNOWN.
+//   - A connection that was reset is CANCELED in Connect; retryrpc.AttemptError.Code is UNAVAILABLE. A truncated
+//     response is UNKNOWN or INTERNAL.
+//   - RESOURCE_EXHAUSTED that did not come from a server is never repeated (retryrpc.Local): a message is larger than
+//     connect.WithSendMaxBytes or connect.WithReadMaxBytes, or an HTTP/2 peer has sent ENHANCE_YOUR_CALM.
+//   - A GET that is answered with 304 Not Modified is an answer.
+//   - The metadata Retry-After is a hint too.
+//   - Each attempt has a copy of the request's header. Connect writes the attempt's timeout there, which a later attempt
+//     without a timeout would send again, and a canceled attempt may still be reading it.
 //
 // # One layer
 //
@@ -79,9 +42,9 @@
 //
 // # Limits
 //
-// An interceptor does not see the header of an HTTP response that connect did not write, so the Retry-After of a
-// proxy's 429 is lost. It also does not see whether a header came before the error of a unary call, because connect has
+// An interceptor does not see the header of an HTTP response that Connect did not write, so the Retry-After of a
+// proxy's 429 is lost. It also does not see whether a header came before the error of a unary call, because Connect has
 // merged headers and trailers by then. So UNAVAILABLE is repeated even if the handler has set a header, while retrygrpc
-// does not repeat it (AnswerBegun). A stream is not repeated after its first message. Client and bidirectional streams
-// and handlers pass through. Hedging is not supported: it trades load for latency.
+// does not repeat it. It does not see whether a call that timed out had a connection: if it is not idempotent, it is in
+// doubt. A stream is not repeated after its first message. Client and bidirectional streams and handlers pass through.
 package retryconnect

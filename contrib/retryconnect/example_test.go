@@ -13,6 +13,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryconnect"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // call makes one call to a server whose handler always fails with err.
@@ -77,7 +78,7 @@ func ExampleOptions() {
 
 func ExampleOptions_Validate() {
 	fmt.Println(retryconnect.Options{RetryCodes: []connect.Code{connect.CodeCanceled}}.Validate())
-	// Output: retryconnect: Options.RetryCodes[0] canceled means that the call was given up
+	// Output: retryconnect: Options.RetryCodes[0] CANCELLED means that the call was given up
 }
 
 func ExampleOnCode() {
@@ -103,16 +104,16 @@ func ExampleClassify() {
 	// unknown
 }
 
-func ExampleAttemptError() {
+func Example_attemptError() {
 	interceptor, err := retryconnect.NewInterceptor(shortly(), retryconnect.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	err = call(interceptor, connect.NewError(connect.CodeUnavailable, errors.New("busy")))
-	var failed *retryconnect.AttemptError
+	var failed *retryrpc.AttemptError
 	if errors.As(err, &failed) {
-		fmt.Println(failed.Procedure, failed.Code, failed.Origin, failed.Idempotent)
+		fmt.Println(failed.Method, failed.Code, failed.Origin, failed.Idempotent)
 	}
-	// Output: /test.Service/Unary unavailable remote false
+	// Output: /test.Service/Unary UNAVAILABLE remote false
 }

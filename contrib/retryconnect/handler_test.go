@@ -95,6 +95,42 @@ func TestAHandlerSaysWhatItHasGivenUp(t *testing.T) {
 	})
 }
 
+// What a handler knows of its own retries stays in the server.
+func TestAClientGetsNothingOfARun(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		secret := errors.New("password hunter2")
+		p := retry.Policy{Name: "charge-cards", MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}
+		run := func(err error) error { return retry.Do(t.Context(), p, func(context.Context) error { return err }) }
+		for _, row := range []struct {
+			err  error
+			want string
+		}{
+			{run(secret), "unavailable: the service is unavailable"},
+			{nil, ""},
+			{fmt.Errorf("hunter2: %w", run(secret)), "unavailable: the service is unavailable"},
+			{run(context.DeadlineExceeded), "deadline_exceeded: context deadline exceeded"},
+			{run(fmt.Errorf("hunter2: %w", connect.NewError(connect.CodeNotFound, errors.New("none")))), "not_found: none"},
+			{errors.New("plain"), "unknown: plain"},
+		} {
+			s := &server{layer: retryconnect.NewHandlerInterceptor(nil)}
+			s.unary = func(context.Context, int, *request) (string, error) { return "", row.err }
+			s.stream = func(context.Context, int, *connect.ServerStream[text]) error { return row.err }
+			unary, stream := s.start(t, protocol, retry.Policy{Disabled: true}, retryconnect.Options{})
+			_, err := ping(t.Context(), unary)
+			_, ofStream := read(t.Context(), stream)
+			for _, err := range []error{err, ofStream} {
+				if row.want == "" {
+					require.NoError(t, err)
+					continue
+				}
+				failed, ok := errors.AsType[*connect.Error](err)
+				require.True(t, ok)
+				require.EqualError(t, failed, row.want)
+			}
+		}
+	})
+}
+
 func TestANestedCallCountsItsOwnAttempts(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
 		s := &server{unary: fails(connect.CodeUnavailable)}

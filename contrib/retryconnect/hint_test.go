@@ -16,6 +16,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryconnect"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // retryInfo is an error detail google.rpc.RetryInfo with the delay.
@@ -50,12 +51,13 @@ func TestWhatAServerSaysOfRetries(t *testing.T) {
 		"RetryInfo is a floor":                     {connect.CodeUnavailable, info(10 * time.Second), 10 * time.Second},
 		"a shorter one does not hurry":             {connect.CodeUnavailable, info(time.Millisecond), time.Second},
 		"it allows RESOURCE_EXHAUSTED":             {connect.CodeResourceExhausted, info(10 * time.Second), 10 * time.Second},
-		"0 allows it, too":                         {connect.CodeResourceExhausted, info(0), time.Second},
+		"0 is no hint":                             {connect.CodeResourceExhausted, info(0), 0},
 		"it allows nothing else":                   {connect.CodeInternal, info(10 * time.Second), 0},
 		"a negative one says nothing":              {connect.CodeResourceExhausted, info(-time.Second), 0},
 		"beyond MaxHint the run ends":              {connect.CodeUnavailable, info(2 * time.Hour), 0},
 		"pushback is a floor":                      {connect.CodeUnavailable, meta("Grpc-Retry-Pushback-Ms", "5000"), 5 * time.Second},
-		"it allows RESOURCE_EXHAUSTED as well":     {connect.CodeResourceExhausted, meta("Grpc-Retry-Pushback-Ms", "0"), time.Second},
+		"it allows RESOURCE_EXHAUSTED as well":     {connect.CodeResourceExhausted, meta("Grpc-Retry-Pushback-Ms", "3000"), 3 * time.Second},
+		"a pushback of 0 is no hint":               {connect.CodeResourceExhausted, meta("Grpc-Retry-Pushback-Ms", "0"), 0},
 		"a negative one forbids":                   {connect.CodeUnavailable, meta("Grpc-Retry-Pushback-Ms", "-1"), 0},
 		"junk forbids":                             {connect.CodeUnavailable, meta("Grpc-Retry-Pushback-Ms", "soon"), 0},
 		"Retry-After of a handler is a floor":      {connect.CodeResourceExhausted, meta("Retry-After", "7"), 7 * time.Second},
@@ -106,7 +108,7 @@ func TestTheHintOfARunIsTheLastOne(t *testing.T) {
 		var run *retry.Error
 		require.ErrorAs(t, err, &run)
 		require.Equal(t, 2*time.Hour, run.Hint())
-		var failed *retryconnect.AttemptError
+		var failed *retryrpc.AttemptError
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, 2*time.Hour, failed.Hint)
 	})

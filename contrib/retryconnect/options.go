@@ -1,11 +1,10 @@
 package retryconnect
 
 import (
-	"fmt"
-
 	"connectrpc.com/connect"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // Options are the options of an interceptor. The zero Options repeat only what codes and the schema allow: UNAVAILABLE,
@@ -41,28 +40,19 @@ type Options struct {
 
 // Validate returns nil or retry.FieldErrors with every bad field. NewInterceptor refuses such Options.
 func (o Options) Validate() error {
-	var bad retry.FieldErrors
-	if o.PolicyFunc != nil && o.PolicyFor != nil {
-		bad.Add("retryconnect", "Options.PolicyFor", "func", "is set together with PolicyFunc")
-	}
-	for i, code := range o.RetryCodes {
-		rule := ""
-		switch {
-		case !known(code):
-			rule = "is not a code"
-		case code == connect.CodeCanceled:
-			rule = "means that the call was given up"
-		case code == connect.CodeFailedPrecondition:
-			rule = "must not be repeated until the state has been fixed"
-		default:
-			continue
-		}
-		bad.Add("retryconnect", fmt.Sprintf("Options.RetryCodes[%d]", i), code, rule)
-	}
-	return bad.Err()
+	shared := o.shared(retry.Policy{})
+	return shared.Validate("retryconnect")
 }
 
-// known reports whether the number is a code of an error.
-func known(code connect.Code) bool {
-	return code >= connect.CodeCanceled && code <= connect.CodeUnauthenticated
+// shared returns the options of package retryrpc.
+func (o Options) shared(p retry.Policy) retryrpc.Options {
+	list := make([]retryrpc.Code, len(o.RetryCodes))
+	for i, code := range o.RetryCodes {
+		list[i] = retryrpc.Code(code)
+	}
+	return retryrpc.Options{
+		Policy: p, PolicyFunc: o.PolicyFunc, PolicyFor: o.PolicyFor, Idempotent: o.Idempotent, RetryCodes: list,
+		PassAttempt: o.PassAttempt,
+		Ended:       func(e *retryrpc.CallError) error { return callError{e} },
+	}
 }

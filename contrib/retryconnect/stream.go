@@ -23,14 +23,11 @@ func (l *layer) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 			return next(ctx, spec)
 		}
 		c, err := l.begin(ctx, spec)
-		if c == nil && err == nil {
+		if c == nil {
 			return next(ctx, spec)
 		}
-		s := &serverStream{call: c, next: next, ended: err}
-		if err != nil { // only methods that do not need a connection are used
-			s.call = &call{ctx: ctx, spec: spec}
-		}
-		s.timeout, s.policy.AttemptTimeout = s.policy.AttemptTimeout, 0 // it covers the first message only
+		s := &serverStream{call: c, next: next, ended: err}             // after an error it makes no attempt
+		s.timeout, s.Policy.AttemptTimeout = s.Policy.AttemptTimeout, 0 // it covers the first message only
 		s.open(ctx)
 		s.header, s.peer = s.current.RequestHeader().Clone(), s.current.Peer()
 		return s
@@ -121,7 +118,7 @@ func (s *serverStream) Send(request any) error {
 		request = proto.Clone(m)
 	}
 	s.request, s.requested = request, true
-	if s.policy.Gate != nil {
+	if s.Policy.Gate != nil {
 		s.current.cancel(nil) // its timeout, from the caller's deadline, would be too long after the gate
 		s.current.over = true
 		return nil
@@ -141,11 +138,11 @@ func (s *serverStream) Receive(message any) error {
 	switch {
 	case s.ended != nil:
 		return s.ended
-	case s.begun, s.ctx.Err() != nil && s.current.sent:
+	case s.begun, s.Context().Err() != nil && s.current.sent:
 		return s.current.Receive(message)
 	}
 	var received error
-	err := s.returned(retry.Do(s.ctx, s.policy, func(ctx context.Context) error {
+	err := s.Returned(retry.Do(s.Context(), s.Policy, func(ctx context.Context) error {
 		if s.current.over {
 			s.current.close()
 			s.open(ctx)

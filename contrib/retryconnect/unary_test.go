@@ -16,6 +16,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryconnect"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 func TestACallIsRepeatedUntilItSucceeds(t *testing.T) {
@@ -225,9 +226,9 @@ func TestAnAttemptTimeout(t *testing.T) {
 				require.NotErrorIs(t, err, context.Canceled)
 				require.Equal(t, connect.CodeDeadlineExceeded, connect.CodeOf(err))
 				require.ErrorContains(t, err, "(attempt timeout)")
-				var failed *retryconnect.AttemptError
+				var failed *retryrpc.AttemptError
 				require.ErrorAs(t, err, &failed)
-				require.Equal(t, retryconnect.AttemptTimeout, failed.Origin)
+				require.Equal(t, retryrpc.AttemptTimeout, failed.Origin)
 			}
 		}
 		time.Sleep(2 * time.Minute) // virtual: the handlers end
@@ -288,9 +289,9 @@ func TestTheCallersDeadlineIsNotTheAttempts(t *testing.T) {
 		require.Equal(t, 1, s.requests())
 		require.Equal(t, connect.CodeDeadlineExceeded, connect.CodeOf(err))
 		require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
-		var failed *retryconnect.AttemptError
+		var failed *retryrpc.AttemptError
 		require.ErrorAs(t, err, &failed)
-		require.Equal(t, retryconnect.Caller, failed.Origin)
+		require.Equal(t, retryrpc.Caller, failed.Origin)
 	})
 }
 

@@ -1,0 +1,98 @@
+package retryconnect_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryconnect"
+)
+
+// A call that is not safe to repeat, and has timed out or lost its answer, is made once, whatever runs are around it.
+func TestDoubtOutlivesTheRun(t *testing.T) {
+	hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	says := func(code connect.Code) func(context.Context) error {
+		return func(context.Context) error { return connect.NewError(code, errors.New("no")) }
+	}
+	timeout := retry.Policy{AttemptTimeout: time.Second}
+	for name, row := range map[string]struct {
+		fails      func(ctx context.Context) error // in the handler
+		policy     retry.Policy
+		options    retryconnect.Options
+		idempotent bool
+		calls      int // of three outer attempts
+	}{
+		"its timeout has passed":                      {fails: hangs, policy: timeout, calls: 1},
+		"it may be repeated":                          {fails: hangs, policy: timeout, idempotent: true, calls: 6},
+		"the server's timeout has passed":             {fails: says(connect.CodeDeadlineExceeded), calls: 1},
+		"a failure of the server is not repeated":     {fails: says(connect.CodeInternal), calls: 3},
+		"the same, not repeated because of the doubt": {fails: says(connect.CodeInternal), options: retryconnect.Options{RetryCodes: []connect.Code{connect.CodeInternal}}, calls: 1},
+		"its attempts are used up":                    {fails: says(connect.CodeUnavailable), calls: 6},
+		"the server has begun to answer, and is lost": {fails: func(context.Context) error { panic(http.ErrAbortHandler) }, policy: retry.Policy{
+			Classify: retryconnect.OnCode(retry.Terminal, connect.CodeUnavailable, connect.CodeInternal, connect.CodeUnknown),
+		}, calls: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+				s := &server{
+					unary:  func(ctx context.Context, _ int, _ *request) (string, error) { return "", row.fails(ctx) },
+					stream: func(ctx context.Context, _ int, _ *connect.ServerStream[text]) error { return row.fails(ctx) },
+				}
+				row.options.Idempotent = func(string) bool { return row.idempotent }
+				unary, stream := s.start(t, protocol, upTo(2).Or(row.policy), row.options)
+				err := retry.Do(t.Context(), upTo(3), func(ctx context.Context) error {
+					_, err := ping(ctx, unary)
+					return err
+				})
+				require.Error(t, err)
+				require.Equal(t, row.calls, s.requests())
+				s.headers, s.at = nil, nil
+				err = retry.Do(t.Context(), upTo(3), func(ctx context.Context) error {
+					_, err := read(ctx, stream)
+					return err
+				})
+				require.Error(t, err)
+				require.Equal(t, row.calls, s.requests(), "of a stream")
+			})
+		})
+	}
+}
+
+// brokenAnswer is the answer of a server that is lost in its midst.
+func brokenAnswer(r *http.Request) (*http.Response, error) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": r.Header["Content-Type"]}, Request: r,
+		Body: io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)),
+	}, nil
+}
+
+func TestAnAnswerThatIsCutIsInDoubt(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		for _, idempotent := range []bool{false, true} {
+			s, calls := new(server), 0
+			unary, _ := s.over(t, transport(func(r *http.Request) (*http.Response, error) {
+				calls++
+				return brokenAnswer(r)
+			}), protocol, upTo(1), retryconnect.Options{Idempotent: func(string) bool { return idempotent }})
+			err := retry.Do(t.Context(), upTo(3), func(ctx context.Context) error {
+				_, err := ping(ctx, unary)
+				return err
+			})
+			require.Error(t, err)
+			if idempotent {
+				require.Equal(t, 3, calls)
+			} else {
+				require.Equal(t, 1, calls, "%v", err)
+			}
+		}
+	})
+}
