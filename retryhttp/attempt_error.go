@@ -34,7 +34,7 @@ type AttemptError struct {
 	Unsent bool
 	ended  bool // the response is the last of a run that has given up, by its record
 	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent, DoNotRetry,
-	// BodyConsumed, BodyInUse, or Reason itself if the request was refused. Empty means that it could be.
+	// BodyNotReplayable, or Reason itself if the request was refused. Empty means that it could be.
 	Veto Reason
 	// Err is the error that the transport returned. Nil means that there was a response. An error that is no more than a
 	// text from a server or a proxy is cut to its first 1 KiB.

@@ -93,14 +93,14 @@ func TestAttemptErrorSaysWhichRequestFailed(t *testing.T) {
 		for _, host := range []string{"alice:hunter2@h:80", "h:80?token=hunter2", "alice:hunter2@h:80/x?token=hunter2", "a@b:hunter2@h:80#hunter2"} {
 			req := get(t.Context())
 			req.URL = &url.URL{Host: host}
-			require.Equal(t, "method=GET host=h:80 path= reason=bad_host", attrs(&retryhttp.AttemptError{Request: req, Reason: retryhttp.BadHost}), host)
+			require.Equal(t, "method=GET host=h:80 path= reason=invalid_request", attrs(&retryhttp.AttemptError{Request: req, Reason: retryhttp.InvalidRequest}), host)
 		}
 	})
 	t.Run("as far as it is known", func(t *testing.T) {
 		var none *retryhttp.AttemptError
 		require.Equal(t, slog.Value{}, none.LogValue())
 		require.Equal(t, "status=503", attrs(&retryhttp.AttemptError{StatusCode: 503}))
-		require.Equal(t, "method=GET path= reason=bad_url", attrs(&retryhttp.AttemptError{Request: new(http.Request), Reason: retryhttp.BadURL}))
+		require.Equal(t, "method=GET path= reason=invalid_request", attrs(&retryhttp.AttemptError{Request: new(http.Request), Reason: retryhttp.InvalidRequest}))
 	})
 }
 

@@ -101,10 +101,10 @@ func TestRefusedStreams(t *testing.T) {
 	}{
 		{
 			"without an attempt timeout: net/http repeats each attempt 7 times, in 1 minute",
-			http.MethodGet, 0, []string{"stream_refused", "stream_refused"}, 16, 2 * 63 * time.Second,
+			http.MethodGet, 0, []string{"stream_reset", "stream_reset"}, 16, 2 * 63 * time.Second,
 		},
 		{"an attempt timeout ends it", http.MethodGet, 10 * time.Second, []string{"attempt_timeout", "attempt_timeout"}, 10, 21 * time.Second},
-		{"without an attempt timeout a POST is repeated, since it was refused", http.MethodPost, 0, []string{"stream_refused", "stream_refused"}, 16, 2 * 63 * time.Second},
+		{"without an attempt timeout a POST is repeated, since it was refused", http.MethodPost, 0, []string{"stream_reset", "stream_reset"}, 16, 2 * 63 * time.Second},
 		{"with one it is not, since the transport does not say so", http.MethodPost, 10 * time.Second, []string{"attempt_timeout/not_idempotent"}, 5, 10 * time.Second},
 	} {
 		socketBubble(t, row.name, true, []retrytest.Answer{{Fault: retrytest.RefuseStream, Times: row.requests}}, func(t *testing.T, base *retrytest.Server) {

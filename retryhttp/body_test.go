@@ -89,7 +89,7 @@ func TestReplay(t *testing.T) {
 			require.Equal(t, 503, resp.StatusCode)
 			require.Equal(t, row.want, got)
 			if len(row.want) == 1 {
-				require.Equal(t, []string{"status_503/body_consumed"}, reasons(o))
+				require.Equal(t, []string{"status_503/body_not_replayable"}, reasons(o))
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestBodyFaults(t *testing.T) {
 			row.tr.Base, row.tr.Policy = sends, atOnce
 			o, _, err := run(t, &row.tr, row.req)
 			require.ErrorIs(t, err, errFault)
-			require.Equal(t, []string{"body_read_failed/body_read_failed"}, reasons(o))
+			require.Equal(t, []string{"body_failed/body_failed"}, reasons(o))
 		})
 	}
 	t.Run("a read that the transport has ended by Close is the transport's fault", func(t *testing.T) {
@@ -199,10 +199,10 @@ func TestBodyFaults(t *testing.T) {
 				_ = req.Body.Close()
 				return nil, net.ErrClosed // which is what net/http may make of it
 			})
-			want := "body_length/body_length"
+			want := "body_failed/body_failed"
 			if row.sent < 0 {
 				_, _ = io.Copy(io.Discard, req.Body)
-				row.sent, want = 0, "body_consumed/body_consumed"
+				row.sent, want = 0, "body_not_replayable/body_not_replayable"
 			}
 			o, _, err := run(t, &row.tr, req)
 			require.ErrorIs(t, err, retry.TerminalError)
@@ -255,7 +255,7 @@ func TestUnreadStream(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 503, resp.StatusCode)
 		require.Equal(t, []string{"whole"}, got)
-		require.Equal(t, []string{"transport_error", "transport_error", "status_503/body_consumed"}, reasons(o))
+		require.Equal(t, []string{"transport_error", "transport_error", "status_503/body_not_replayable"}, reasons(o))
 		require.Equal(t, int32(1), body.n.Load(), "it is closed once")
 	})
 	t.Run("is closed when the attempts are used up", func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestUnreadStream(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 503, resp.StatusCode)
 		require.Equal(t, time.Second, time.Since(start))
-		require.Equal(t, []string{"status_503/body_in_use"}, reasons(o))
+		require.Equal(t, []string{"status_503/body_not_replayable"}, reasons(o))
 		require.Equal(t, int32(0), body.n.Load(), "the transport may still be sending it")
 		require.NoError(t, kept.Close())
 		require.NoError(t, kept.Close())
@@ -359,7 +359,7 @@ func TestUnreadStream(t *testing.T) {
 		})
 		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), read))
 		require.NoError(t, err)
-		require.Equal(t, []string{"status_503/body_consumed"}, reasons(o))
+		require.Equal(t, []string{"status_503/body_not_replayable"}, reasons(o))
 		_, err = write.Write([]byte("x"))
 		require.ErrorIs(t, err, io.ErrClosedPipe)
 	})
@@ -386,7 +386,7 @@ func TestUnreadStream(t *testing.T) {
 		})
 		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, put(t.Context(), newSource("whole")))
 		require.ErrorIs(t, err, retry.TerminalError)
-		require.Equal(t, []string{"transport_error/body_consumed"}, reasons(o))
+		require.Equal(t, []string{"transport_error/body_not_replayable"}, reasons(o))
 	})
 	t.Run("is closed when the Base panics", func(t *testing.T) {
 		body := newSource("whole")

@@ -157,14 +157,14 @@ func (c *call) finish() {
 // prepare does what is done once, before the first attempt, and returns the failure of one that is not to be made.
 func (c *call) prepare() *AttemptError {
 	if c.refused != nil {
-		return notSent(c.refused.Reason, c.refused)
+		return notSent(InvalidRequest, c.refused)
 	}
 	t := c.transport
 	c.repeatable = Repeatable(c.req)
 	if t.IdempotencyKey != nil && !idempotentMethod(c.req.Method) && !hasKey(c.req.Header) {
 		c.key = t.IdempotencyKey(c.req)
 		if i := badValueByte(c.key); i >= 0 {
-			return notSent(BadHeader, refuseByte(BadHeader, `Request.Header["Idempotency-Key"]`, c.key, i))
+			return notSent(InvalidRequest, refuseByte(`Request.Header["Idempotency-Key"]`, c.key, i))
 		}
 		c.repeatable = c.repeatable || c.key != ""
 	}
@@ -354,9 +354,9 @@ func (c *call) hint(resp *http.Response) time.Duration {
 func (c *call) fault(err error, conn *connTrace) *AttemptError {
 	failed := new(AttemptError)
 	failed.Reason, failed.Unsent = fault(err)
-	if failed.Reason == BadHeader {
-		if bad := refusedFields(BadHeader, "Request.Header", c.req.Header); bad != nil {
-			return notSent(BadHeader, bad)
+	if failed.Reason == InvalidRequest {
+		if bad := refusedFields("Request.Header", c.req.Header); bad != nil {
+			return notSent(InvalidRequest, bad)
 		}
 	}
 	failed.Err = bounded(err, failed.Reason)
@@ -364,7 +364,7 @@ func (c *call) fault(err error, conn *connTrace) *AttemptError {
 	case conn.obtained():
 		// Whatever the error looks like, a connection was there to send on. Only an HTTP/2 server can say that it
 		// has not touched the request.
-		failed.Unsent = failed.Unsent && (failed.Reason == StreamRefused || failed.Reason == GoAway)
+		failed.Unsent = failed.Unsent && (failed.Reason == StreamReset || failed.Reason == GoAway)
 	case conn.sought():
 		failed.Unsent = true
 	}

@@ -101,10 +101,10 @@ func TestChains(t *testing.T) {
 			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(cannot assign requested address)`, noConn, DialFailed, unsent, retryable, retryable,
 		}}},
 		{"DNS temporary: server down", resolved(nil), answers{{
-			`*net.OpError(dial) > *net.DNSError`, noConn, DNSTemporary, unsent, retryable, retryable,
+			`*net.OpError(dial) > *net.DNSError`, noConn, DNSFailed, unsent, retryable, retryable,
 		}}},
 		{"DNS temporary: server misbehaving", resolved(dnsAnswers(2)), answers{{
-			`*net.OpError(dial) > *net.DNSError`, noConn, DNSTemporary, unsent, retryable, retryable,
+			`*net.OpError(dial) > *net.DNSError`, noConn, DNSFailed, unsent, retryable, retryable,
 		}}},
 		{"NXDOMAIN", resolved(dnsAnswers(3)), answers{{
 			`*net.OpError(dial) > *net.DNSError`, noConn, DNSNotFound, unsent, retryable, terminal,
@@ -113,7 +113,7 @@ func TestChains(t *testing.T) {
 			`*net.OpError(dial) > *fmt.wrapError(ssrf: address is blocked: 127.0.0.1) > *errors.errorString(ssrf: address is blocked)`, noConn, AddressBlocked, unsent, terminal, terminal,
 		}}},
 		{"TLS handshake timeout", handshakeTimeout, answers{{
-			`http.tlsHandshakeTimeoutError`, noConn, TLSHandshakeTimeout, unsent, retryable, retryable,
+			`http.tlsHandshakeTimeoutError`, noConn, DialTimeout, unsent, retryable, retryable,
 		}}},
 		{"reset/EOF in handshake: reset", answered("https", retrytest.Answer{Fault: retrytest.ResetUnread}), answers{{
 			`*net.OpError(read) > *os.SyscallError > syscall.Errno(connection reset by peer)`, noConn, ConnReset, maybeSent, retryable, retryable,
@@ -205,10 +205,10 @@ func TestChains(t *testing.T) {
 			`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > io.ErrUnexpectedEOF`, conn, BodyTruncated, maybeSent, retryable, retryable,
 		}}},
 		{"response header timeout", headerTimeout, answers{{
-			`*http.timeoutError`, conn, HeaderTimeout, maybeSent, retryable, retryable,
+			`*http.timeoutError`, conn, Timeout, maybeSent, retryable, retryable,
 		}}},
 		{"response header timeout: h2", h2(nothing, func(t *http.Transport) { t.ResponseHeaderTimeout = time.Second }), answers{{
-			`*http.http2httpError`, conn, HeaderTimeout, maybeSent, retryable, retryable,
+			`*http.http2httpError`, conn, Timeout, maybeSent, retryable, retryable,
 		}}},
 		{"Client.Timeout", clientTimeout, answers{{
 			`*url.Error(Get) > *http.timeoutError`, conn, Timeout, maybeSent, retryable, retryable,
@@ -216,7 +216,7 @@ func TestChains(t *testing.T) {
 			`*url.Error(Get) > *http.timeoutError`, noConn, Timeout, maybeSent, retryable, retryable,
 		}}},
 		{"h2 REFUSED_STREAM", h2(streamReset(7), nil), answers{{
-			`http.http2StreamError`, conn, StreamRefused, unsent, retryable, retryable,
+			`http.http2StreamError`, conn, StreamReset, unsent, retryable, retryable,
 		}}},
 		{"h2 GOAWAY above LastStreamID: graceful", h2OneShot(goAway(0, 0)), answers{{
 			`*errors.errorString(http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, BodyNotReplayable, maybeSent, terminal, terminal,
@@ -253,47 +253,47 @@ func TestChains(t *testing.T) {
 
 		// The request.
 		{"unsupported scheme", spoiled(func(r *http.Request) { r.URL.Scheme = "gopher" }), answers{{
-			`*errors.errorString(unsupported protocol scheme "gopher")`, noConn, BadScheme, unsent, terminal, terminal,
+			`*errors.errorString(unsupported protocol scheme "gopher")`, noConn, InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"no host", spoiled(func(r *http.Request) { r.URL.Host = "" }), answers{{
-			`*errors.errorString(http: no Host in request URL)`, noConn, EmptyHost, unsent, terminal, terminal,
+			`*errors.errorString(http: no Host in request URL)`, noConn, InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"bad method", spoiled(func(r *http.Request) { r.Method = "A B" }), answers{{
-			`*errors.errorString(net/http: invalid method "A B")`, noConn, BadMethod, unsent, terminal, terminal,
+			`*errors.errorString(net/http: invalid method "A B")`, noConn, InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"bad header", spoiled(func(r *http.Request) { r.Header["A"] = []string{"b\r\nc"} }), answers{{
-			`*errors.errorString(net/http: invalid header field value for "A")`, noConn, BadHeader, unsent, terminal, terminal,
+			`*errors.errorString(net/http: invalid header field value for "A")`, noConn, InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"bad header: nil", spoiled(func(r *http.Request) { r.Header = nil }), answers{{
-			`*errors.errorString(http: nil Request.Header)`, noConn, BadHeader, unsent, terminal, terminal,
+			`*errors.errorString(http: nil Request.Header)`, noConn, InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"bad header: h2", h2Request(func(r *http.Request) { r.Header["Connection"] = []string{"x"} }), answers{{
-			`*fmt.wrapError(http2) > *errors.errorString(invalid Connection request header: ["x"])`, conn, BadHeader, maybeSent, terminal, terminal,
+			`*fmt.wrapError(http2) > *errors.errorString(invalid Connection request header: ["x"])`, conn, InvalidRequest, maybeSent, terminal, terminal,
 		}}},
 		{"bad trailer", spoiled(func(r *http.Request) { r.Trailer = http.Header{"A": {"b\r\nc"}} }), answers{{
-			`*errors.errorString(net/http: invalid trailer field value for "A")`, noConn, BadTrailer, unsent, terminal, terminal,
+			`*errors.errorString(net/http: invalid trailer field value for "A")`, noConn, InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"bad host", badHost, answers{{
-			`http.nothingWrittenError > *errors.errorString(http: invalid Host header)`, conn, BadHost, maybeSent, terminal, terminal,
+			`http.nothingWrittenError > *errors.errorString(http: invalid Host header)`, conn, InvalidRequest, maybeSent, terminal, terminal,
 		}, { // rare: the writer has closed the connection under the reader, whose error wins
 			`*net.OpError(read) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
 		}}}, // without a proxy net/http sends no Host at all
 		{"bad host: h2", h2Request(func(r *http.Request) { r.Host = "a b" }), answers{{
-			`*fmt.wrapError(http2) > *errors.errorString(invalid Host header)`, conn, BadHost, maybeSent, terminal, terminal,
+			`*fmt.wrapError(http2) > *errors.errorString(invalid Host header)`, conn, InvalidRequest, maybeSent, terminal, terminal,
 		}}},
 		{"bad URL", written(func(r *http.Request) { r.URL = &url.URL{Scheme: "http", Host: r.URL.Host, Opaque: "\r\n"} }), answers{{
-			`http.nothingWrittenError > *errors.errorString(net/http: can't write control character in Request.URL)`, conn, BadURL, maybeSent, terminal, terminal,
+			`http.nothingWrittenError > *errors.errorString(net/http: can't write control character in Request.URL)`, conn, InvalidRequest, maybeSent, terminal, terminal,
 		}, { // rare: the writer has closed the connection under the reader, whose error wins
 			`*net.OpError(read) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"bad URL: unparsable", func(*scene) error { _, err := http.NewRequest("GET", "http://[", nil); return err }, answers{{
-			`*url.Error(parse) > *errors.errorString(missing ']' in host)`, noConn, BadURL, unsent, terminal, terminal,
+			`*url.Error(parse) > *errors.errorString(missing ']' in host)`, noConn, InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"nil URL", spoiled(func(r *http.Request) { r.URL = nil }), answers{{
-			`*errors.errorString(http: nil Request.URL)`, noConn, BadURL, unsent, terminal, terminal,
+			`*errors.errorString(http: nil Request.URL)`, noConn, InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"RequestURI set, via Client", viaClient(spoiled(func(r *http.Request) { r.RequestURI = "/" })), answers{{
-			`*url.Error(Get) > *errors.errorString(http: Request.RequestURI can't be set in client requests)`, noConn, BadURL, unsent, terminal, terminal,
+			`*url.Error(Get) > *errors.errorString(http: Request.RequestURI can't be set in client requests)`, noConn, InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"stopped after N redirects", viaClient(redirects), answers{{
 			`*url.Error(Get) > *errors.errorString(stopped after 10 redirects)`, conn, Redirect, maybeSent, terminal, terminal,
@@ -308,19 +308,19 @@ func TestChains(t *testing.T) {
 			`*retryhttp.AttemptError`, conn, "status_302", maybeSent, terminal, terminal,
 		}}},
 		{"ContentLength mismatch: short", body(10, strings.NewReader("abc")), answers{{
-			`http.nothingWrittenError > *errors.errorString(http: ContentLength=10 with Body length 3)`, conn, BodyLength, maybeSent, terminal, terminal,
+			`http.nothingWrittenError > *errors.errorString(http: ContentLength=10 with Body length 3)`, conn, BodyFailed, maybeSent, terminal, terminal,
 		}, { // rare: the writer has closed the connection under the reader, whose error wins
 			`*net.OpError(read) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"ContentLength mismatch: long", body(2, strings.NewReader("abc")), answers{{
-			`http.nothingWrittenError > *errors.errorString(http: ContentLength=2 with Body length 3)`, conn, BodyLength, maybeSent, terminal, terminal,
+			`http.nothingWrittenError > *errors.errorString(http: ContentLength=2 with Body length 3)`, conn, BodyFailed, maybeSent, terminal, terminal,
 		}, { // rare: the writer has closed the connection under the reader, whose error wins
 			`*net.OpError(read) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"ContentLength mismatch: long, h2", h2Request(func(r *http.Request) {
 			r.Method, r.ContentLength, r.Body = "PUT", 2, io.NopCloser(strings.NewReader("abc"))
 		}), answers{{
-			`*errors.errorString(http2: request body larger than specified content length)`, conn, BodyLength, maybeSent, terminal, terminal,
+			`*errors.errorString(http2: request body larger than specified content length)`, conn, BodyFailed, maybeSent, terminal, terminal,
 		}}},
 		{"request body Read error", body(-1, failingReader{errors.New("disk on fire")}), answers{{
 			`*errors.errorString(disk on fire)`, conn, TransportError, maybeSent, unknown, unknown,

@@ -25,7 +25,7 @@ func ExampleReasonOf() {
 	// Output:
 	// status_503
 	// conn_refused
-	// bad_scheme
+	// invalid_request
 	// transport_error
 }
 

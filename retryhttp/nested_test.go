@@ -19,8 +19,8 @@ var once = retry.Policy{Disabled: true}
 
 func TestATransportSeesWhyTheOneBelowHasFailed(t *testing.T) {
 	for text, want := range map[string]string{
-		"http: ContentLength=10 with Body length 3":                     "body_length",
-		`net/http: invalid header field value for "X"`:                  "bad_header",
+		"http: ContentLength=10 with Body length 3":                     "body_failed",
+		`net/http: invalid header field value for "X"`:                  "invalid_request",
 		"net/http: cannot rewind body after connection loss":            "body_not_replayable",
 		"net/http: request canceled while waiting for connection":       "canceled",
 		`failed to parse Location header "http://[": missing ']' in it`: "redirect",
@@ -37,20 +37,20 @@ func TestATransportSeesWhyTheOneBelowHasFailed(t *testing.T) {
 	}
 	t.Run("which is not due to a mark of the policy's", func(t *testing.T) {
 		base := roundTripper(func(*http.Request) (*http.Response, error) {
-			return nil, errors.New("net/http: timeout awaiting response headers")
+			return nil, errors.New("net/http: TLS handshake timeout")
 		})
 		never := once
 		never.Classify = retry.Otherwise(retry.Terminal)
 		below := &retryhttp.Transport{Base: base, Policy: never}
 		o, _, err := run(t, &retryhttp.Transport{Base: below, Policy: atOnce}, get(t.Context()))
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.Equal(t, slices.Repeat([]string{string(retryhttp.HeaderTimeout)}, 3), reasons(o))
+		require.Equal(t, slices.Repeat([]string{string(retryhttp.DialTimeout)}, 3), reasons(o))
 	})
 	t.Run("and what its own context was canceled for", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("http: ContentLength=1 with Body length 0"))
 		failed := retry.NewError(ctx, once, retry.Outcome{Status: retry.Expired, Reason: retry.DeadlinePassed}, nil)
-		require.Equal(t, retryhttp.BodyLength, retryhttp.ReasonOf(failed))
+		require.Equal(t, retryhttp.BodyFailed, retryhttp.ReasonOf(failed))
 	})
 }
 
@@ -70,11 +70,10 @@ func TestABadHeaderIsRefusedOnceThroughTwoTransports(t *testing.T) {
 			spoil(req.Header)
 			o, _, err := run(t, &retryhttp.Transport{Base: below, Policy: atOnce}, req)
 			require.ErrorIs(t, err, retry.TerminalError)
-			require.Equal(t, []string{"bad_header/bad_header"}, reasons(o))
+			require.Equal(t, []string{"invalid_request/invalid_request"}, reasons(o))
 			require.Equal(t, 1, reached)
 			var refused *retryhttp.RequestError
 			require.ErrorAs(t, o.History[0].Err, &refused)
-			require.Equal(t, retryhttp.BadHeader, refused.Reason)
 			var failed *retryhttp.AttemptError
 			require.ErrorAs(t, err, &failed)
 			require.True(t, failed.Unsent)

@@ -48,7 +48,7 @@ func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Rea
 	if limit > 0 && req.ContentLength <= limit { // a ContentLength of 0 says nothing of a body
 		start, err := p.start(ctx, source, min(limit, math.MaxInt64-1)+1)
 		if err != nil {
-			return BodyReadFailed, err
+			return BodyFailed, err
 		}
 		if int64(len(start)) <= limit {
 			p.given = true
@@ -88,9 +88,9 @@ func checkLength(req *http.Request, n int64) (Reason, error) {
 	case want <= 0 || n == want:
 		return "", nil
 	case n == 0:
-		return BodyConsumed, fmt.Errorf("Request.ContentLength is %d, but the body is empty", want)
+		return BodyNotReplayable, fmt.Errorf("Request.ContentLength is %d, but the body is empty", want)
 	default:
-		return BodyLength, fmt.Errorf("Request.ContentLength %d is not the length of the body, %d", want, n)
+		return BodyFailed, fmt.Errorf("Request.ContentLength %d is not the length of the body, %d", want, n)
 	}
 }
 
@@ -220,7 +220,7 @@ func (s *stream) lend() (*handle, error) {
 // letGo waits until the borrower has closed h, and returns why the stream cannot be lent again, "" if it can.
 func (s *stream) letGo(ctx context.Context, h *handle) Reason {
 	if s.wasRead() {
-		return BodyConsumed
+		return BodyNotReplayable
 	}
 	timer := time.NewTimer(letGoTime)
 	defer timer.Stop()
@@ -229,14 +229,10 @@ func (s *stream) letGo(ctx context.Context, h *handle) Reason {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	switch {
-	case s.wasRead():
-		return BodyConsumed
-	case !h.isClosed():
-		return BodyInUse
-	default:
-		return ""
+	if s.wasRead() || !h.isClosed() {
+		return BodyNotReplayable
 	}
+	return ""
 }
 
 func (s *stream) wasRead() bool {
@@ -308,11 +304,11 @@ func (h *handle) end(n int, err error) {
 	}
 	if h.left >= 0 {
 		if h.left -= int64(n); h.left < 0 || h.left > 0 && err == io.EOF {
-			h.left, h.failed = -1, BodyLength
+			h.left, h.failed = -1, BodyFailed
 		}
 	}
 	if err != nil && err != io.EOF && !h.closed {
-		h.failed = BodyReadFailed
+		h.failed = BodyFailed
 	}
 }
 

@@ -25,17 +25,15 @@ type Reason string
 
 // The way to the server failed: nothing was sent.
 const (
-	AddressBlocked      Reason = "address_blocked"       // a Guard forbade the address
-	DNSNotFound         Reason = "dns_not_found"         // the host has no address (NXDOMAIN)
-	DNSTemporary        Reason = "dns_temporary"         // no name server answered, or not now
-	DNSFailed           Reason = "dns_failed"            // the look-up failed in another way
-	DialTimeout         Reason = "dial_timeout"          // the connection was not made in time
-	DialFailed          Reason = "dial_failed"           // the connection was not made, for another cause
-	ProxyConnect        Reason = "proxy_connect"         // the proxy was not reached, or refused to connect
-	ProxyAuth           Reason = "proxy_auth"            // the proxy wants credentials (407)
-	TLSCertificate      Reason = "tls_certificate"       // the server's certificate did not verify
-	TLSNotSpoken        Reason = "tls_not_spoken"        // the server does not speak TLS on this port
-	TLSHandshakeTimeout Reason = "tls_handshake_timeout" // the TLS handshake was not done in time
+	AddressBlocked Reason = "address_blocked" // an ssrf.Guard forbade the address
+	DNSNotFound    Reason = "dns_not_found"   // the host has no address (NXDOMAIN)
+	DNSFailed      Reason = "dns_failed"      // the look-up failed in another way
+	DialTimeout    Reason = "dial_timeout"    // the connection, or its TLS handshake, was not done in time
+	DialFailed     Reason = "dial_failed"     // the connection was not made, for another cause
+	ProxyConnect   Reason = "proxy_connect"   // the proxy was not reached, or refused to connect
+	ProxyAuth      Reason = "proxy_auth"      // the proxy wants credentials (407)
+	TLSCertificate Reason = "tls_certificate" // the server's certificate did not verify
+	TLSNotSpoken   Reason = "tls_not_spoken"  // the server does not speak TLS on this port
 )
 
 // The connection failed, before the request or after it.
@@ -46,35 +44,24 @@ const (
 	ConnClosed     Reason = "conn_closed"     // the connection was closed before the response: EOF, idle, a broken pipe
 	TLSAlert       Reason = "tls_alert"       // the server ended TLS with an alert
 	TLSFailed      Reason = "tls_failed"      // TLS failed on our side, for a cause that has no Reason of its own
-	StreamRefused  Reason = "stream_refused"  // HTTP/2 REFUSED_STREAM: the server did not act on the request
-	StreamReset    Reason = "stream_reset"    // another HTTP/2 stream error
+	StreamReset    Reason = "stream_reset"    // an HTTP/2 stream error; Unsent if the server has refused the stream
 	GoAway         Reason = "goaway"          // HTTP/2 GOAWAY: the server is closing the connection
 )
 
 // The response did not arrive, or not whole.
 const (
-	AttemptTimeout    Reason = "attempt_timeout"         // Policy.AttemptTimeout has passed
-	HeaderTimeout     Reason = "response_header_timeout" // http.Transport.ResponseHeaderTimeout has passed
-	Timeout           Reason = "timeout"                 // another timeout
-	MalformedResponse Reason = "malformed_response"      // what the server sent is not HTTP
-	BodyTruncated     Reason = "body_truncated"          // the response ended too soon: io.ErrUnexpectedEOF
-	TransportError    Reason = "transport_error"         // a fault that has no Reason of its own
+	AttemptTimeout    Reason = "attempt_timeout"    // Policy.AttemptTimeout has passed
+	Timeout           Reason = "timeout"            // another timeout, such as http.Transport.ResponseHeaderTimeout
+	MalformedResponse Reason = "malformed_response" // what the server sent is not HTTP
+	BodyTruncated     Reason = "body_truncated"     // the response ended too soon: io.ErrUnexpectedEOF
+	TransportError    Reason = "transport_error"    // a fault that has no Reason of its own
 )
 
 // The request cannot be sent as it is, or not again.
 const (
-	BadURL            Reason = "bad_url"             // the URL is missing or cannot be sent
-	BadScheme         Reason = "bad_scheme"          // the URL's scheme is not http or https
-	EmptyHost         Reason = "empty_host"          // the URL has no host
-	BadHost           Reason = "bad_host"            // the host cannot be sent
-	BadMethod         Reason = "bad_method"          // the method is not a token
-	BadHeader         Reason = "bad_header"          // a header cannot be sent
-	BadTrailer        Reason = "bad_trailer"         // a trailer cannot be sent
-	BodyReadFailed    Reason = "body_read_failed"    // reading the request's body failed
-	BodyLength        Reason = "body_length"         // the request's body is not as long as its ContentLength
-	BodyNotReplayable Reason = "body_not_replayable" // the request's body was sent and cannot be had again
-	BodyConsumed      Reason = "body_consumed"       // the request's body has been read and has no GetBody
-	BodyInUse         Reason = "body_in_use"         // the transport has not let go of the request's body
+	InvalidRequest    Reason = "invalid_request"     // URL, method, header or trailer cannot be sent: see RequestError
+	BodyFailed        Reason = "body_failed"         // the request's body cannot be read, or has not its ContentLength
+	BodyNotReplayable Reason = "body_not_replayable" // the request's body has been read, or is in use, and has no GetBody
 	NotIdempotent     Reason = "not_idempotent"      // to repeat the request could do its work twice
 	DoNotRetry        Reason = "do_not_retry"        // the response says that the request is not to be repeated
 	Redirect          Reason = "redirect"            // http.Client did not follow a redirect
@@ -141,9 +128,9 @@ func fault(err error) (reason Reason, unsent bool) {
 	case errors.Is(err, context.Canceled): // it arrives inside DNS and dial errors too
 		return Canceled, false
 	case errors.As(err, &parse) && parse.Op == "parse":
-		return BadURL, true
+		return InvalidRequest, true
 	case errors.As(err, &refused): // by a Transport below
-		return refused.Reason, true
+		return InvalidRequest, true
 	case isCertificate(err): // it can arrive inside proxyconnect
 		return TLSCertificate, true
 	case errors.As(err, &record):
@@ -195,14 +182,10 @@ func opReason(op *net.OpError) (reason Reason, unsent bool) {
 }
 
 func dnsReason(dns *net.DNSError) Reason {
-	switch {
-	case dns.IsNotFound:
+	if dns.IsNotFound {
 		return DNSNotFound
-	case dns.IsTemporary, dns.IsTimeout:
-		return DNSTemporary
-	default:
-		return DNSFailed
 	}
+	return DNSFailed
 }
 
 // isCertificate reports whether a server's certificate did not verify. The x509 errors come bare from a
@@ -231,11 +214,10 @@ func (streamError) Error() string { return "stream error" }
 // refusedStream is the error code REFUSED_STREAM (RFC 9113, section 7).
 const refusedStream = 0x7
 
+// streamReason returns the reason of a stream error. A stream that was refused has not been processed (RFC 9113,
+// section 8.7).
 func streamReason(code uint32) (reason Reason, unsent bool) {
-	if code == refusedStream {
-		return StreamRefused, true // RFC 9113, section 8.7: the request has not been processed
-	}
-	return StreamReset, false
+	return StreamReset, code == refusedStream
 }
 
 // saying is a reason by the text that an error begins with.
@@ -248,40 +230,35 @@ type saying struct {
 // sayings are the errors of net/http that have no type, from Go 1.25 and 1.26: transport.go, transfer.go, request.go,
 // client.go, response.go, h2_bundle.go and internal/httpcommon. TestChains fails if another Go says it otherwise.
 var sayings = []saying{
-	{"unsupported protocol scheme ", BadScheme, true},
-	{"http2: unsupported scheme", BadScheme, true},
-	{"http: nil Request.URL", BadURL, true},
-	{"Request.URL is nil", BadURL, true},
-	{"http: Request.RequestURI can't be set", BadURL, true},
-	{"net/http: can't write control character in Request.URL", BadURL, false},
-	{"invalid request :path ", BadURL, false},
-	{"http: no Host in request URL", EmptyHost, true},
-	{"http: Request.Write on Request with no Host or URL set", EmptyHost, false},
-	{"http: invalid Host header", BadHost, false},
-	{"invalid Host header", BadHost, false},
-	{"idna: ", BadHost, false},
-	{"net/http: invalid method ", BadMethod, true},
-	{"http: nil Request.Header", BadHeader, true},
-	{"net/http: invalid header ", BadHeader, true},
-	{"invalid HTTP header ", BadHeader, false},
-	{"invalid Upgrade request header: ", BadHeader, false},
-	{"invalid Transfer-Encoding request header: ", BadHeader, false},
-	{"invalid Connection request header: ", BadHeader, false},
-	{"net/http: invalid trailer ", BadTrailer, true},
-	{"invalid HTTP trailer ", BadTrailer, false},
-	{"invalid Trailer key ", BadTrailer, false},
-	{"http: ContentLength=", BodyLength, false},
-	{"http: Request.ContentLength=", BodyLength, false},
-	{"http2: request body larger than specified content length", BodyLength, false},
+	{"unsupported protocol scheme ", InvalidRequest, true},
+	{"http2: unsupported scheme", InvalidRequest, true},
+	{"http: nil Request.URL", InvalidRequest, true},
+	{"Request.URL is nil", InvalidRequest, true},
+	{"http: Request.RequestURI can't be set", InvalidRequest, true},
+	{"net/http: can't write control character in Request.URL", InvalidRequest, false},
+	{"invalid request :path ", InvalidRequest, false},
+	{"http: no Host in request URL", InvalidRequest, true},
+	{"http: Request.Write on Request with no Host or URL set", InvalidRequest, false},
+	{"http: invalid Host header", InvalidRequest, false},
+	{"invalid Host header", InvalidRequest, false},
+	{"idna: ", InvalidRequest, false},
+	{"net/http: invalid method ", InvalidRequest, true},
+	{"http: nil Request.Header", InvalidRequest, true},
+	{"net/http: invalid header ", InvalidRequest, true},
+	{"invalid HTTP ", InvalidRequest, false},
+	{"invalid Upgrade request header: ", InvalidRequest, false},
+	{"invalid Transfer-Encoding request header: ", InvalidRequest, false},
+	{"invalid Connection request header: ", InvalidRequest, false},
+	{"net/http: invalid trailer ", InvalidRequest, true},
+	{"invalid Trailer key ", InvalidRequest, false},
+	{"http: ContentLength=", BodyFailed, false},
+	{"http: Request.ContentLength=", BodyFailed, false},
+	{"http2: request body larger than specified content length", BodyFailed, false},
 	{"net/http: cannot rewind body ", BodyNotReplayable, false},
 	{"http2: Transport: cannot retry err [", BodyNotReplayable, false}, // "...; define Request.GetBody"
 	{"failed to parse Location header ", Redirect, false},
-	{"net/http: TLS handshake timeout", TLSHandshakeTimeout, true},
-	{"net/http: timeout awaiting response headers", HeaderTimeout, false},
-	{"http2: timeout awaiting response headers", HeaderTimeout, false},
-	{"malformed HTTP ", MalformedResponse, false},
-	{"malformed response from server: ", MalformedResponse, false},
-	{"malformed chunked encoding", MalformedResponse, false},
+	{"net/http: TLS handshake timeout", DialTimeout, true},
+	{"malformed ", MalformedResponse, false},
 	{"net/http: server response headers exceeded ", MalformedResponse, false},
 	{"http: message cannot contain multiple Content-Length headers", MalformedResponse, false},
 	{"bad Content-Length ", MalformedResponse, false},
@@ -322,10 +299,7 @@ func said(text string) (reason Reason, unsent bool) {
 	case strings.Contains(text, "(Client.Timeout "): // http.Client puts it behind any text
 		return Timeout, false
 	case strings.HasPrefix(text, "stream error: stream ID "): // golang.org/x/net/http2's has no As
-		if strings.Contains(text, "; REFUSED_STREAM") {
-			return streamReason(refusedStream)
-		}
-		return StreamReset, false
+		return StreamReset, strings.Contains(text, "; REFUSED_STREAM")
 	case strings.HasPrefix(text, "stopped after ") && strings.HasSuffix(text, " redirects"):
 		return Redirect, false
 	case text == http.StatusText(http.StatusProxyAuthRequired):

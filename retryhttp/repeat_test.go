@@ -107,7 +107,7 @@ func TestUnsent(t *testing.T) {
 		{"no connection was obtained: repeated, whatever the error", traced(true, false, opaque), []string{"proxy_connect", "proxy_connect"}},
 		{"a connection was obtained: not repeated", traced(true, true, opaque), []string{"proxy_connect/not_idempotent"}},
 		{"a connection was obtained before the dial that failed: not repeated", traced(true, true, refused), []string{"dial_failed/not_idempotent"}},
-		{"a connection was obtained, the stream refused: repeated", traced(true, true, stream), []string{"stream_refused", "stream_refused"}},
+		{"a connection was obtained, the stream refused: repeated", traced(true, true, stream), []string{"stream_reset", "stream_reset"}},
 		{"a transport that tells nothing: not repeated", traced(false, false, opaque), []string{"proxy_connect/not_idempotent"}},
 		{"a transport that tells nothing, with an error that does: repeated", traced(false, false, refused), []string{"dial_failed", "dial_failed"}},
 	} {
@@ -182,7 +182,7 @@ func TestIdempotencyKey(t *testing.T) {
 		tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: atOnce, IdempotencyKey: func(*http.Request) string { return "a\r\nb" }}
 		o, _, err := run(t, tr, request(t.Context(), "POST", body))
 		require.ErrorIs(t, err, retry.TerminalError)
-		require.Equal(t, []string{"bad_header/bad_header"}, reasons(o))
+		require.Equal(t, []string{"invalid_request/invalid_request"}, reasons(o))
 		require.Equal(t, int32(1), body.n.Load())
 	})
 }

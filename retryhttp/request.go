@@ -9,15 +9,14 @@ import (
 	"strings"
 )
 
-// RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is the
-// same. net/http itself refuses some of these requests once for each attempt, and rewrites and sends one whose Host has
+// RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is
+// InvalidRequest. net/http itself refuses some of these requests once for each attempt, and rewrites and sends one whose Host has
 // a line break in it. A bad byte in Request.Header is left to Base to find (see Transport.Base).
-// Reason, Field and Rule are never empty.
+// Field and Rule are never empty.
 type RequestError struct {
-	Reason Reason // BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader or BadTrailer
-	Field  string // "Request.Method", `Request.Header["X-Trace"]`
-	Value  string // as it was given, up to the bad byte of a name; empty for what may be secret: a header's value, a query
-	Rule   string // the rule that it breaks
+	Field string // "Request.Method", `Request.Header["X-Trace"]`
+	Value string // as it was given, up to the bad byte of a name; empty for what may be secret: a header's value, a query
+	Rule  string // the rule that it breaks
 }
 
 // Error returns `Request.Method "GET\n" has the byte 0x0a at 3`.
@@ -33,34 +32,34 @@ func (e *RequestError) Error() string {
 func refusal(req *http.Request) *RequestError {
 	switch {
 	case !validMethod(req.Method):
-		return &RequestError{BadMethod, "Request.Method", req.Method, "is not a token (RFC 9110, section 9.1)"}
+		return &RequestError{"Request.Method", req.Method, "is not a token (RFC 9110, section 9.1)"}
 	case req.URL == nil:
-		return &RequestError{BadURL, "Request.URL", "", "is nil"}
+		return &RequestError{"Request.URL", "", "is nil"}
 	}
 	if bad := refusedURL(req.URL); bad != nil {
 		return bad
 	}
 	if req.Host != req.URL.Host { // http.NewRequest makes them the same
 		if i := badHostByte(req.Host); i >= 0 {
-			return refuseByte(BadHost, "Request.Host", req.Host, i)
+			return refuseByte("Request.Host", req.Host, i)
 		}
 	}
 	if len(req.Header) > 0 { // cheaper than to begin with a range over nothing
 		for name := range req.Header {
 			if isFraming(name) {
-				return &RequestError{BadHeader, "Request.Header", name,
+				return &RequestError{"Request.Header", name,
 					"is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one"}
 			}
 		}
 	}
 	if runtime.GOOS == "js" { // net/http's fetch looks at no byte, and panics
-		if bad := refusedFields(BadHeader, "Request.Header", req.Header); bad != nil {
+		if bad := refusedFields("Request.Header", req.Header); bad != nil {
 			return bad
 		}
 	}
 	if te := req.TransferEncoding; len(te) > 0 && (len(te) > 1 || te[0] != "chunked") {
 		// net/http sends the body without any framing then, as if it were the next request.
-		return &RequestError{BadHeader, "Request.TransferEncoding", strings.Join(te, ", "), "is not chunked"}
+		return &RequestError{"Request.TransferEncoding", strings.Join(te, ", "), "is not chunked"}
 	}
 	if len(req.Trailer) == 0 {
 		return nil
@@ -68,60 +67,60 @@ func refusal(req *http.Request) *RequestError {
 	for name := range req.Trailer {
 		switch http.CanonicalHeaderKey(name) {
 		case "Transfer-Encoding", "Trailer", "Content-Length":
-			return &RequestError{BadTrailer, "Request.Trailer", name, "is not allowed in a trailer (RFC 9110, section 6.5.1)"}
+			return &RequestError{"Request.Trailer", name, "is not allowed in a trailer (RFC 9110, section 6.5.1)"}
 		}
 	}
-	return refusedFields(BadTrailer, "Request.Trailer", req.Trailer)
+	return refusedFields("Request.Trailer", req.Trailer)
 }
 
 func refusedURL(u *url.URL) *RequestError {
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return &RequestError{BadScheme, "Request.URL.Scheme", u.Scheme, "is neither http nor https"}
+		return &RequestError{"Request.URL.Scheme", u.Scheme, "is neither http nor https"}
 	}
 	if bad := refusedHost(u); bad != nil {
 		return bad
 	}
 	// The path is escaped when it is written; these two are written as they are, and a space would end them.
 	if i := badTargetByte(u.RawQuery); i >= 0 {
-		return refuseByte(BadURL, "Request.URL.RawQuery", u.RawQuery, i)
+		return refuseByte("Request.URL.RawQuery", u.RawQuery, i)
 	}
 	if i := badTargetByte(u.Opaque); i >= 0 {
-		return refuseByte(BadURL, "Request.URL.Opaque", u.Opaque, i)
+		return refuseByte("Request.URL.Opaque", u.Opaque, i)
 	}
 	return nil
 }
 
 func refusedHost(u *url.URL) *RequestError {
 	if i := badHostByte(u.Host); i >= 0 {
-		return refuseByte(BadHost, "Request.URL.Host", u.Host, i)
+		return refuseByte("Request.URL.Host", u.Host, i)
 	}
 	if u.Host != "" && u.Host[0] != '[' && strings.IndexByte(u.Host, ':') < 0 {
 		return nil // a name alone
 	}
 	if u.Hostname() == "" {
-		return &RequestError{EmptyHost, "Request.URL.Host", u.Host, "names no host"}
+		return &RequestError{"Request.URL.Host", u.Host, "names no host"}
 	}
 	if port := u.Port(); port != "" {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return &RequestError{BadHost, "Request.URL.Host", u.Host, "has a port above 65535"}
+			return &RequestError{"Request.URL.Host", u.Host, "has a port above 65535"}
 		}
 	}
 	return nil
 }
 
 // refusedFields returns the first fault in the bytes of fields.
-func refusedFields(reason Reason, field string, fields http.Header) *RequestError {
+func refusedFields(field string, fields http.Header) *RequestError {
 	for name, values := range fields {
 		switch i := badTokenByte(name); {
 		case name == "":
-			return &RequestError{reason, field, "", "has a field without a name"}
+			return &RequestError{field, "", "has a field without a name"}
 		case i >= 0: // what follows may be a value, and secret
 			rule := fmt.Sprintf("is followed by the byte 0x%02x, which no field name has (RFC 9110, section 5.1)", name[i])
-			return &RequestError{reason, field, name[:i], rule}
+			return &RequestError{field, name[:i], rule}
 		}
 		for _, value := range values {
 			if i := badValueByte(value); i >= 0 {
-				return refuseByte(reason, fmt.Sprintf("%s[%q]", field, shortened(name, longestName)), value, i)
+				return refuseByte(fmt.Sprintf("%s[%q]", field, shortened(name, longestName)), value, i)
 			}
 		}
 	}
@@ -141,12 +140,12 @@ func isFraming(name string) bool {
 
 // refuseByte refuses the value for its byte at i. It shows that byte and, of a host only, the value, if that has no
 // password in it.
-func refuseByte(reason Reason, field, value string, i int) *RequestError {
+func refuseByte(field, value string, i int) *RequestError {
 	rule := fmt.Sprintf("has the byte 0x%02x at %d", value[i], i)
-	if reason != BadHost || strings.Contains(value, "@") {
+	if !strings.HasSuffix(field, "Host") || strings.Contains(value, "@") {
 		value = ""
 	}
-	return &RequestError{reason, field, value, rule}
+	return &RequestError{field, value, rule}
 }
 
 // validMethod reports whether method is a token; "" stands for GET.

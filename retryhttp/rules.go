@@ -129,9 +129,7 @@ func isAnswer(code int) bool { return succeeded(code) || statusClass(code) == re
 
 func reasonClass(reason Reason) retry.Class {
 	switch reason {
-	case AddressBlocked,
-		BadURL, BadScheme, EmptyHost, BadHost, BadMethod, BadHeader, BadTrailer,
-		BodyReadFailed, BodyLength, BodyNotReplayable, BodyConsumed, BodyInUse, NotIdempotent, DoNotRetry,
+	case AddressBlocked, InvalidRequest, BodyFailed, BodyNotReplayable, NotIdempotent, DoNotRetry,
 		Redirect, Canceled, DeadlinePassed:
 		return retry.Terminal
 	default:

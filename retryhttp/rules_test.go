@@ -93,11 +93,11 @@ func TestRulesByReason(t *testing.T) {
 	}{
 		{"a blocked address is terminal", []retryhttp.Reason{retryhttp.AddressBlocked}, terminal, terminal},
 		{"a request that cannot be sent is terminal", []retryhttp.Reason{
-			retryhttp.BadURL, retryhttp.BadScheme, retryhttp.EmptyHost, retryhttp.BadHost, retryhttp.BadMethod,
-			retryhttp.BadHeader, retryhttp.BadTrailer, retryhttp.BodyReadFailed, retryhttp.BodyLength,
+			retryhttp.InvalidRequest, retryhttp.InvalidRequest, retryhttp.InvalidRequest, retryhttp.InvalidRequest, retryhttp.InvalidRequest,
+			retryhttp.InvalidRequest, retryhttp.InvalidRequest, retryhttp.BodyFailed, retryhttp.BodyFailed,
 		}, terminal, terminal},
 		{"a request that cannot be sent again is terminal", []retryhttp.Reason{
-			retryhttp.BodyNotReplayable, retryhttp.BodyConsumed, retryhttp.BodyInUse, retryhttp.NotIdempotent,
+			retryhttp.BodyNotReplayable, retryhttp.BodyNotReplayable, retryhttp.BodyNotReplayable, retryhttp.NotIdempotent,
 		}, terminal, terminal},
 		{"what the caller has ended is terminal", []retryhttp.Reason{
 			retryhttp.Redirect, retryhttp.Canceled, retryhttp.DeadlinePassed,
@@ -106,10 +106,10 @@ func TestRulesByReason(t *testing.T) {
 			retryhttp.TLSCertificate, retryhttp.TLSAlert, retryhttp.TLSNotSpoken, retryhttp.DNSNotFound, retryhttp.ProxyAuth,
 		}, retryable, terminal},
 		{"every other fault is retryable", []retryhttp.Reason{
-			retryhttp.DNSTemporary, retryhttp.DNSFailed, retryhttp.DialTimeout, retryhttp.DialFailed, retryhttp.ProxyConnect,
-			retryhttp.TLSHandshakeTimeout, retryhttp.ConnRefused, retryhttp.NetUnreachable, retryhttp.ConnReset,
-			retryhttp.ConnClosed, retryhttp.TLSFailed, retryhttp.StreamRefused, retryhttp.StreamReset, retryhttp.GoAway,
-			retryhttp.AttemptTimeout, retryhttp.HeaderTimeout, retryhttp.Timeout, retryhttp.MalformedResponse,
+			retryhttp.DNSFailed, retryhttp.DNSFailed, retryhttp.DialTimeout, retryhttp.DialFailed, retryhttp.ProxyConnect,
+			retryhttp.DialTimeout, retryhttp.ConnRefused, retryhttp.NetUnreachable, retryhttp.ConnReset,
+			retryhttp.ConnClosed, retryhttp.TLSFailed, retryhttp.StreamReset, retryhttp.StreamReset, retryhttp.GoAway,
+			retryhttp.AttemptTimeout, retryhttp.Timeout, retryhttp.Timeout, retryhttp.MalformedResponse,
 			retryhttp.BodyTruncated, retryhttp.TransportError,
 		}, retryable, retryable},
 		{"a word that is not known yet is retryable", []retryhttp.Reason{"", "meteor"}, retryable, retryable},

@@ -306,7 +306,7 @@ func TestTheReasonNamesTheTimerThatFired(t *testing.T) {
 		{
 			name:    "the transport's ResponseHeaderTimeout, with the caller alive: retried",
 			change:  func(base *http.Transport, _ *retry.Policy) { base.ResponseHeaderTimeout = time.Second },
-			want:    []string{"response_header_timeout"},
+			want:    []string{"timeout"},
 			elapsed: 2 * time.Second,
 		},
 		{
@@ -554,8 +554,8 @@ func TestEachAttemptSendsTheWholeBody(t *testing.T) {
 		}{
 			{"larger than the body: sent again", 1 << 20, []string{text, text}, []string{"status_503"}},
 			{"as large as the body: sent again", int64(len(text)), []string{text, text}, []string{"status_503"}},
-			{"a byte smaller: sent whole and once", int64(len(text)) - 1, []string{text}, []string{"status_503/body_consumed"}},
-			{"of one byte: sent whole and once", 1, []string{text}, []string{"status_503/body_consumed"}},
+			{"a byte smaller: sent whole and once", int64(len(text)) - 1, []string{text}, []string{"status_503/body_not_replayable"}},
+			{"of one byte: sent whole and once", 1, []string{text}, []string{"status_503/body_not_replayable"}},
 		} {
 			t.Run(row.name, func(t *testing.T) {
 				var got socketLog
@@ -725,7 +725,7 @@ func TestAStreamIsRepeatedOnlyWhileUnread(t *testing.T) {
 		require.Equal(t, 503, resp.StatusCode)
 		require.Equal(t, "x", socketRead(t, resp))
 		require.Equal(t, retry.TerminalError, o.Reason)
-		require.Equal(t, []string{"status_503/body_consumed"}, reasons(o))
+		require.Equal(t, []string{"status_503/body_not_replayable"}, reasons(o))
 		require.Equal(t, int32(1), n.Load())
 	})
 }

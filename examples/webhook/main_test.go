@@ -38,7 +38,7 @@ evt_7 for acme to "…/moved"
   attempt 1 after …: status_307
   dead_letter (terminal_error) after 1 attempt in …
 evt_8 for mallory to "…/\r\nX-Admin: yes"
-  refused: bad_url, nothing sent
+  refused: invalid_request, nothing sent
 evt_9 for mallory to "http://169.254.169.254/"
   attempt 1 after …: address_blocked, nothing sent
   dead_letter (terminal_error) after 1 attempt in …
