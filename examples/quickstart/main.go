@@ -30,34 +30,34 @@ var policy = retry.Policy{
 	AttemptTimeout: 500 * time.Millisecond,
 }
 
-// get fetches url, as often as p allows. If it gives up it returns an *retry.Error with the reason.
-func get(ctx context.Context, p retry.Policy, url string) error {
-	return retry.Do(ctx, p, func(ctx context.Context) error {
+// get returns the status of the answer to url, which it asks as often as p allows. If it gives up it returns an
+// *retry.Error with the reason.
+func get(ctx context.Context, p retry.Policy, url string) (string, error) {
+	return retry.DoValue(ctx, p, func(ctx context.Context) (string, error) {
 		return fetch(ctx, url)
 	})
 }
 
-// fetch makes one attempt. The request takes ctx, which is how AttemptTimeout reaches it.
-func fetch(ctx context.Context, url string) error {
+// fetch makes one attempt. The request takes ctx, which is how AttemptTimeout reaches it. Like a retryhttp.Transport, it
+// returns an error only if another attempt may get a better answer: a 404 is an answer.
+func fetch(ctx context.Context, url string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return retry.Permanent(err) // a bad URL stays one
+		return "", retry.Permanent(err) // a bad URL stays one
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err // retryable, like every error without a mark
+		return "", err // retryable, like every error without a mark
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil { // read to its end, so that the connection is used again
-		return err
+		return "", err
 	}
 	switch code := resp.StatusCode; {
-	case code < 300:
-		return nil
 	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
-		return errors.New(resp.Status)
-	default: // an error to retry.Do; for a retryhttp.Transport it is an answer, and so a success
-		return retry.Permanent(errors.New(resp.Status))
+		return "", errors.New(resp.Status)
+	default:
+		return resp.Status, nil
 	}
 }
 
@@ -94,7 +94,11 @@ func run(w io.Writer) error {
 	} {
 		fmt.Fprintf(w, "\nGET %s\n", call.title)
 		var gaveUp *retry.Error // the timeline ends with its Outcome
-		if err := get(context.Background(), p, call.url); err != nil && !errors.As(err, &gaveUp) {
+		answer, err := get(context.Background(), p, call.url)
+		switch {
+		case err == nil:
+			fmt.Fprintf(w, "  answer     %s\n", answer)
+		case !errors.As(err, &gaveUp):
 			return err // the policy was refused, and fn was not called
 		}
 	}
