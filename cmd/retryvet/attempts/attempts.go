@@ -24,7 +24,7 @@ assigns to err makes one turn and ends as a success, whatever happens in it. The
 such as resp, err := send(ctx), which makes another variable of the same name.
 
 A loop is not reported if err is not a plain variable, or if other code can set it: its address is taken, or a function
-literal assigns to it.`
+literal assigns to it. Test files are skipped.`
 
 // Analyzer is the analyzer attempts.
 var Analyzer = ignore.New("attempts", doc, run)
@@ -33,31 +33,14 @@ func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for cur := range in.Root().Preorder((*ast.RangeStmt)(nil)) {
 		l, ok := calls.LoopOf(pass.TypesInfo, cur.Node().(*ast.RangeStmt))
-		if !ok {
+		if !ok || strings.HasSuffix(pass.Fset.Position(l.Pos()).Filename, "_test.go") {
 			continue
 		}
-		if v := variable(pass.TypesInfo, l.Err); v != nil && !set(pass.TypesInfo, cur, l, v) {
+		if v := l.ErrVar(pass.TypesInfo); v != nil && !set(pass.TypesInfo, cur, l, v) {
 			report(pass, cur, l, v)
 		}
 	}
 	return nil, nil
-}
-
-// variable returns the variable whose address x is, or nil.
-func variable(info *types.Info, x ast.Expr) types.Object {
-	u, ok := ast.Unparen(x).(*ast.UnaryExpr)
-	if !ok || u.Op != token.AND {
-		return nil
-	}
-	id, ok := ast.Unparen(u.X).(*ast.Ident)
-	if !ok {
-		return nil
-	}
-	v, ok := info.Uses[id].(*types.Var)
-	if !ok || v.Parent() == v.Pkg().Scope() {
-		return nil
-	}
-	return v
 }
 
 // set reports whether the body of l can set v: it assigns to v, or code elsewhere in the function can do so for it.

@@ -2,7 +2,6 @@
 package loop
 
 import (
-	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/token"
@@ -29,18 +28,29 @@ waits, and success leaves it. Tickers, pollers for a condition, readers and work
 
 Such a loop is reported, once, if it
 
- - sleeps without watching a context that is in scope, so that a shutdown waits for it;
- - never ends while the call fails, even after a context in scope is done;
+ - sleeps for a second or more at a time, and for more than a second between two checks of a context that is a parameter or
+   a field of the receiver, so that a shutdown waits for it;
  - repeats a call with its context although that is done: nothing else in the loop checks the context or the error;
  - sleeps after the last attempt, although no attempt follows;
  - ends with a new error that does not wrap the last one, which is not used elsewhere.
 
-Short sleeps are accepted: at most 100 ms each, or at most a second in all or between two checks of the context. A context that
-is context.Background(), or that nothing can cancel before the loop ends, does not count. The message ends with a call that can
-replace the loop. Test files and packages for tests are skipped.`
+With -loop.more it is also reported if it
+
+ - sleeps for more than 100 ms, and more than a second in all or between two checks of the context, without watching any context
+   in scope;
+ - never ends while the call fails, even after a context in scope is done.
+
+These can be intended. A context that is context.Background(), or that nothing can cancel before the loop ends, does not count.
+Test files and packages for tests are skipped.`
 
 // Analyzer is the analyzer loop.
 var Analyzer = ignore.New("loop", doc, run)
+
+var more bool
+
+func init() {
+	Analyzer.Flags.BoolVar(&more, "more", false, "also report what can be intended")
+}
 
 func run(pass *analysis.Pass) (any, error) {
 	for _, imported := range pass.Pkg.Imports() {
@@ -73,18 +83,21 @@ type retryLoop struct {
 }
 
 func (l retryLoop) report() {
-	ctx, name := l.context(), ""
+	var bugs []string
+	ctx := l.context()
+	name := l.field()
 	if ctx != nil {
 		name = ctx.Name()
 	}
-	var bugs []string
-	blind := slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return w.Blind && !l.short(w) })
-	if blind && ctx != nil && !l.brief(ctx) {
+	switch {
+	case name == "":
+	case ctx != nil && l.brief(ctx):
+	case (ctx == nil || l.parameter(ctx)) && l.waits(l.long), more && ctx != nil && l.waits(l.notShort):
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
 	switch {
 	case ctx == nil: // waiting for an answer without a limit can be intended
-	case l.forever():
+	case more && l.forever():
 		bugs = append(bugs, "never ends while the call fails, even if "+name+" is done")
 	case l.outlives(ctx):
 		bugs = append(bugs, "repeats the call even if "+name+" is done")
@@ -98,10 +111,51 @@ func (l retryLoop) report() {
 	if len(bugs) == 0 {
 		return
 	}
-	if l.constant() {
-		bugs = append(bugs, "always waits as long, without jitter")
+	text := bugs[0]
+	if len(bugs) > 1 {
+		text += "; it also " + strings.Join(bugs[1:], " and ")
 	}
-	l.pass.ReportRangef(header{l.cur.Node(), l.Body}, "this retry loop %s; %s would do", strings.Join(bugs, ", "), l.call(name))
+	l.pass.ReportRangef(header{l.cur.Node(), l.Body}, "this retry loop %s", text)
+}
+
+// waits reports whether there is a wait that nothing can interrupt and that is of a kind.
+func (l retryLoop) waits(kind func(retries.Wait) bool) bool {
+	return slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return w.Blind && kind(w) })
+}
+
+// long reports whether w is known to be a second or more.
+func (l retryLoop) long(w retries.Wait) bool {
+	if w.Delay == nil {
+		return false
+	}
+	d, known := intValue(l.info, w.Delay)
+	return known && time.Duration(d) >= time.Second
+}
+
+func (l retryLoop) notShort(w retries.Wait) bool { return !l.short(w) }
+
+// field returns the field of the receiver that is a context, such as "s.ctx"; "" if there is none.
+func (l retryLoop) field() string {
+	for up := range l.cur.Enclosing((*ast.FuncDecl)(nil)) {
+		recv := up.Node().(*ast.FuncDecl).Recv
+		if recv == nil || len(recv.List) != 1 || len(recv.List[0].Names) != 1 {
+			return ""
+		}
+		t := l.info.TypeOf(recv.List[0].Type)
+		if p, isPointer := t.(*types.Pointer); isPointer {
+			t = p.Elem()
+		}
+		s, isStruct := t.Underlying().(*types.Struct)
+		if !isStruct {
+			return ""
+		}
+		for i := range s.NumFields() {
+			if f := s.Field(i); calls.IsContext(f.Type()) && !f.Embedded() {
+				return recv.List[0].Names[0].Name + "." + f.Name()
+			}
+		}
+	}
+	return ""
 }
 
 // header is the first line of a loop.
@@ -341,7 +395,11 @@ func (l retryLoop) sleepsLast() bool {
 		case *ast.IfStmt:
 			asked = asked || l.Counter != nil && names(l.info, n.Cond, l.Counter)
 		case *ast.SwitchStmt:
-			asked = asked || l.Counter != nil
+			asked = asked || l.Counter != nil && (n.Tag != nil && names(l.info, n.Tag, l.Counter) || n.Init != nil && names(l.info, n.Init, l.Counter))
+		case *ast.CaseClause:
+			for _, x := range n.List {
+				asked = asked || l.Counter != nil && names(l.info, x, l.Counter)
+			}
 		}
 		return !asked
 	})
@@ -427,34 +485,6 @@ func names(info *types.Info, n ast.Node, obj types.Object) (yes bool) {
 		return !yes
 	})
 	return yes
-}
-
-// constant reports whether the length of every wait is known at compile time.
-func (l retryLoop) constant() bool {
-	for _, w := range l.Waits {
-		if w.Delay == nil || l.info.Types[w.Delay].Value == nil {
-			return false
-		}
-	}
-	return true
-}
-
-// call returns the call that can replace the loop.
-func (l retryLoop) call(ctx string) string {
-	if ctx == "" {
-		ctx = "ctx"
-	}
-	var fields []string
-	switch {
-	case l.Count != nil:
-		fields = append(fields, "MaxAttempts: "+types.ExprString(l.Count))
-	case l.forever():
-		fields = append(fields, "MaxAttempts: retry.Unlimited")
-	}
-	if d := l.Waits[0].Delay; d != nil && l.info.Types[d].Value != nil {
-		fields = append(fields, fmt.Sprintf("Backoff: retry.Backoff{Base: %s}", types.ExprString(d)))
-	}
-	return fmt.Sprintf("retry.Do(%s, retry.Policy{%s}, …)", ctx, strings.Join(fields, ", "))
 }
 
 var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)

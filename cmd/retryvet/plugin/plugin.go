@@ -2,17 +2,18 @@
 package plugin
 
 import (
-	"slices"
+	"strconv"
 
 	"github.com/golangci/plugin-module-register/register"
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/suite"
+	"github.com/retrygo/retry/cmd/retryvet/loop"
 )
 
 func init() { register.Plugin("retryvet", New) }
 
-// New returns the linter. Its one setting is loop: true, which adds the analyzer loop. Others are refused.
+// New returns the linter. Its one setting is more: true, which is the flag -loop.more. Others are refused.
 func New(settings any) (register.LinterPlugin, error) {
 	l, err := register.DecodeSettings[linter](settings)
 	if err != nil {
@@ -22,11 +23,11 @@ func New(settings any) (register.LinterPlugin, error) {
 }
 
 type linter struct {
-	Loop bool `json:"loop"`
+	More bool `json:"more"`
 }
 
 func (l linter) BuildAnalyzers() ([]*analysis.Analyzer, error) {
-	return slices.DeleteFunc(suite.Analyzers(), func(a *analysis.Analyzer) bool { return !l.Loop && !suite.ByDefault(a) }), nil
+	return suite.Analyzers(), loop.Analyzer.Flags.Set("more", strconv.FormatBool(l.More))
 }
 
 func (linter) GetLoadMode() string { return register.LoadModeTypesInfo }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
+	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
@@ -21,10 +22,10 @@ import (
 
 const doc = `report effects that must not be repeated, in code that runs again if it fails
 
-In a function literal that is passed to retry.Do, DoValue or Wrap, and in a hand-written retry loop, this reports
+In a function literal that is passed to retry.Do, DoValue or Wrap, and in a loop over retry.Attempts, this reports
 
- - a POST or PATCH without an Idempotency-Key that is repeated after any error: if only the answer was lost, it takes
-   effect twice. It is not reported if a condition inspects the error, if the function uses retry.Permanent or a word such
+ - a POST or PATCH without an Idempotency-Key, or with one that is new in each attempt, that is repeated after any error:
+   if only the answer was lost, it takes effect twice. It is not reported if a condition inspects the error, if the function uses retry.Permanent or a word such
    as "idempotency" or "request_id", or if another function gets the request;
  - a body from outside that is read by every attempt: it is empty from the second one on;
  - a response that a failing path leaves open: its connection is not used again;
@@ -41,7 +42,7 @@ func run(pass *analysis.Pass) (any, error) {
 		return nil, nil
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil), (*ast.CallExpr)(nil)) {
+	for cur := range in.Root().Preorder((*ast.RangeStmt)(nil), (*ast.CallExpr)(nil)) {
 		if strings.HasSuffix(pass.Fset.Position(cur.Node().Pos()).Filename, "_test.go") {
 			continue
 		}
@@ -57,12 +58,12 @@ func run(pass *analysis.Pass) (any, error) {
 				continue
 			}
 			r.Retries = retries.Work(r.info, lit, r.writes)
-		default:
-			l := retries.LoopAt(r.info, cur, r.writes)
-			if l == nil {
+		case *ast.RangeStmt:
+			l, isOurs := calls.LoopOf(r.info, n)
+			if !isOurs || l.ErrVar(r.info) == nil {
 				continue
 			}
-			r.Retries, r.loop = &l.Retries, true
+			r.Retries, r.loop = retries.Turns(r.info, l.Body, l.ErrVar(r.info), r.writes), true
 		}
 		for up := range cur.Enclosing((*ast.FuncDecl)(nil)) {
 			r.function = up.Node()
@@ -78,8 +79,21 @@ type replay struct {
 	*retries.Retries
 	pass     *analysis.Pass
 	info     *types.Info
-	loop     bool     // hand-written
+	loop     bool     // over retry.Attempts
 	function ast.Node // the declaration around it
+}
+
+// fresh are functions, by package, that return another value at each call.
+var fresh = map[string]*regexp.Regexp{
+	"math/rand":                  regexp.MustCompile(``),
+	"math/rand/v2":               regexp.MustCompile(``),
+	"crypto/rand":                regexp.MustCompile(``),
+	"time":                       regexp.MustCompile(`^Now$`),
+	"github.com/google/uuid":     regexp.MustCompile(`^New`),
+	"github.com/gofrs/uuid":      regexp.MustCompile(`^NewV[14]$`),
+	"github.com/rs/xid":          regexp.MustCompile(`^New$`),
+	"github.com/oklog/ulid":      regexp.MustCompile(`^(Make|New)`),
+	"github.com/segmentio/ksuid": regexp.MustCompile(`^New`),
 }
 
 func (r replay) check() {
@@ -99,8 +113,13 @@ func (r replay) check() {
 		if done[call] {
 			r.pass.ReportRangef(call, "this %s has succeeded and is repeated if a later step fails: use retrysql.Tx for both", r.verb(call))
 		}
-		if m := r.method(call); lost[call] && (m == "POST" || m == "PATCH") && !r.keyed(call) {
-			r.pass.ReportRangef(call, "this %s without an Idempotency-Key is repeated after any error: if only the answer was lost, it takes effect twice", m)
+		if m := r.method(call); lost[call] && (m == "POST" || m == "PATCH") {
+			const twice = "is repeated after any error: if only the answer was lost, it takes effect twice"
+			if key := r.renewed(call); key != nil {
+				r.pass.ReportRangef(key, "this key is new in each attempt, and the %s %s", m, twice)
+			} else if !r.keyed(call) {
+				r.pass.ReportRangef(call, "this %s without an Idempotency-Key %s", m, twice)
+			}
 		}
 		if status := open[call]; status != 0 {
 			r.pass.ReportRangef(call, "the response is not closed before the next attempt if its status is %d", status)
@@ -230,6 +249,57 @@ func (r replay) keyed(call *ast.CallExpr) (yes bool) {
 			if calls.IsFunc(r.info, n, "net/http", "Header.Set", "Header.Add") {
 				yes = yes || r.text(n.Args[0]) == ""
 			}
+		}
+		return !yes
+	})
+	return yes
+}
+
+// renewed returns the value of the Idempotency-Key of the request that call sends if each attempt makes a new one.
+func (r replay) renewed(call *ast.CallExpr) (value ast.Expr) {
+	request := r.variable(call.Args[0])
+	if request == nil {
+		return nil
+	}
+	ast.Inspect(r.Body, func(n ast.Node) bool {
+		set, isCall := n.(*ast.CallExpr)
+		if !isCall || !calls.IsFunc(r.info, set, "net/http", "Header.Set", "Header.Add") ||
+			!strings.EqualFold(r.text(set.Args[0]), "Idempotency-Key") || calls.Root(r.info, set.Fun) != request {
+			return true
+		}
+		if value = nil; r.fresh(set.Args[1]) {
+			value = set.Args[1]
+		}
+		return true
+	})
+	return value
+}
+
+// fresh reports whether x, in the repeated code, has another value in each attempt: it calls a source of such values, or
+// is a variable that is declared there with such a call.
+func (r replay) fresh(x ast.Node) (yes bool) {
+	ast.Inspect(x, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if f := typeutil.StaticCallee(r.info, n); f != nil && f.Pkg() != nil {
+				path := regexp.MustCompile(`/v[3-9]$`).ReplaceAllString(f.Pkg().Path(), "")
+				yes = yes || fresh[path] != nil && fresh[path].MatchString(f.Name())
+			}
+		case *ast.Ident:
+			v := r.info.Uses[n]
+			if v == nil || !calls.Within(v, r.Body) {
+				break
+			}
+			ast.Inspect(r.Body, func(n ast.Node) bool {
+				if a, isAssign := n.(*ast.AssignStmt); isAssign && a.Tok == token.DEFINE {
+					for i, left := range a.Lhs {
+						if id, isIdent := left.(*ast.Ident); isIdent && r.info.Defs[id] == v {
+							yes = yes || r.fresh(a.Rhs[min(i, len(a.Rhs)-1)])
+						}
+					}
+				}
+				return !yes
+			})
 		}
 		return !yes
 	})

@@ -3,6 +3,7 @@ package calls
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"strings"
 
@@ -65,6 +66,23 @@ func LoopOf(info *types.Info, n *ast.RangeStmt) (Loop, bool) {
 		return Loop{}, false
 	}
 	return Loop{n, call, call.Args[0], call.Args[1], call.Args[2]}, true
+}
+
+// ErrVar returns the variable that has the error of a turn; nil if it is not a local variable.
+func (l Loop) ErrVar(info *types.Info) types.Object {
+	u, ok := ast.Unparen(l.Err).(*ast.UnaryExpr)
+	if !ok || u.Op != token.AND {
+		return nil
+	}
+	id, ok := ast.Unparen(u.X).(*ast.Ident)
+	if !ok {
+		return nil
+	}
+	v, ok := info.Uses[id].(*types.Var)
+	if !ok || v.Parent() == v.Pkg().Scope() {
+		return nil
+	}
+	return v
 }
 
 func returnsPolicy(t types.Type) bool {

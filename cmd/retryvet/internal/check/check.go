@@ -3,6 +3,7 @@ package check
 
 import (
 	"cmp"
+	"context"
 	"flag"
 	"fmt"
 	"go/token"
@@ -10,13 +11,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
-
-	"github.com/retrygo/retry/cmd/retryvet/internal/suite"
 )
 
 // A finding is a diagnostic of an analyzer. A diagnostic of a package and of its test variant is one finding.
@@ -26,8 +27,16 @@ type finding struct {
 	start, end        token.Position
 }
 
-// Run runs the command with args and returns the exit status.
-func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, stderr io.Writer) int {
+// The exit statuses.
+const (
+	clean = iota
+	hasFindings
+	badUsage
+	notLoaded // packages do not load or type-check, or the output cannot be written
+)
+
+// Run runs the command with args and returns the exit status. When ctx is done, it stops loading packages.
+func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("retryvet", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
@@ -47,13 +56,13 @@ func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, 
 	}
 	if err := flags.Parse(args); err != nil {
 		if err == flag.ErrHelp {
-			return 0
+			return clean
 		}
-		return 2
+		return badUsage
 	}
 	if *printVersion {
 		fmt.Fprintln(stdout, "retryvet", version)
-		return 0
+		return clean
 	}
 	print := map[string]func(io.Writer, []*analysis.Analyzer, string, []finding) error{
 		"text": text, "sarif": sarif, "github": github,
@@ -68,55 +77,64 @@ func Run(analyzers []*analysis.Analyzer, version string, args []string, stdout, 
 	late := func(arg string) bool { return strings.HasPrefix(arg, "-") } // a flag after a package
 	if print == nil || flags.NArg() == 0 || wrong || slices.ContainsFunc(flags.Args(), late) {
 		flags.Usage()
-		return 2
+		return badUsage
 	}
 	if *migrates {
-		return migration(flags.Args(), *diff, *write, stdout, stderr)
+		return migration(ctx, flags.Args(), *diff, *write, stdout, stderr)
 	}
 	analyzers = slices.DeleteFunc(slices.Clone(analyzers), func(a *analysis.Analyzer) bool { // as go vet does
-		return named && !*chosen[a.Name] || left[a.Name] || !named && !suite.ByDefault(a)
+		return named && !*chosen[a.Name] || left[a.Name]
 	})
-	found, err := findings(analyzers, *tests, flags.Args())
-	if err == nil {
-		err = print(stdout, analyzers, version, found)
+	found, failed := findings(ctx, analyzers, *tests, flags.Args())
+	if err := print(stdout, analyzers, version, found); err != nil {
+		failed = append(failed, err)
+	}
+	for _, err := range failed {
+		fmt.Fprintln(stderr, "retryvet:", err)
 	}
 	switch {
-	case err != nil:
-		fmt.Fprintln(stderr, "retryvet:", err)
-		return 1
+	case len(failed) > 0:
+		return notLoaded
 	case len(found) > 0:
-		return 1
+		return hasFindings
 	}
-	return 0
+	return clean
 }
 
-func findings(analyzers []*analysis.Analyzer, tests bool, patterns []string) ([]finding, error) {
-	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule, Tests: tests}, patterns...)
+// findings returns what the analyzers find in the packages that type-check, and the errors of the others.
+func findings(ctx context.Context, analyzers []*analysis.Analyzer, tests bool, patterns []string) ([]finding, []error) {
+	pkgs, err := packages.Load(&packages.Config{Context: ctx, Mode: packages.LoadAllSyntax | packages.NeedModule, Tests: tests}, patterns...)
+	if err == nil && len(pkgs) == 0 {
+		err = fmt.Errorf("no packages match %s", strings.Join(patterns, " "))
+	}
 	if err != nil {
-		return nil, err
+		return nil, []error{err}
 	}
-	if len(pkgs) == 0 {
-		return nil, fmt.Errorf("no packages match %s", strings.Join(patterns, " "))
-	}
-	for _, p := range pkgs {
+	var failed []error
+	packages.Visit(pkgs, nil, func(p *packages.Package) {
 		for _, e := range p.Errors {
-			return nil, e
+			if !slices.ContainsFunc(failed, func(err error) bool { return err.Error() == e.Error() }) {
+				failed = append(failed, e)
+			}
 		}
-	}
+	})
+	pkgs = slices.DeleteFunc(pkgs, func(p *packages.Package) bool { return p.IllTyped })
 	graph, err := checker.Analyze(analyzers, pkgs, nil)
 	if err != nil {
-		return nil, err
+		return nil, append(failed, err)
 	}
 	var found []finding
 	for _, act := range graph.Roots {
 		if act.Err != nil {
-			return nil, fmt.Errorf("%s: %w", act, act.Err)
+			failed = append(failed, fmt.Errorf("%s: %w", act, act.Err))
+			continue
 		}
+		position := func(pos token.Pos) token.Position { return act.Package.Fset.PositionFor(pos, false) } // no //line comments
 		for _, d := range act.Diagnostics {
-			f := finding{analyzer: act.Analyzer.Name, message: d.Message, start: act.Package.Fset.Position(d.Pos)}
+			f := finding{analyzer: act.Analyzer.Name, message: d.Message, start: position(d.Pos)}
 			f.end = f.start
 			if d.End.IsValid() {
-				f.end = act.Package.Fset.Position(d.End)
+				f.end = position(d.End)
 			}
 			f.file = relative(f.start.Filename)
 			found = append(found, f)
@@ -126,7 +144,7 @@ func findings(analyzers []*analysis.Analyzer, tests bool, patterns []string) ([]
 		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.start.Offset, b.start.Offset),
 			cmp.Compare(a.analyzer, b.analyzer), cmp.Compare(a.message, b.message))
 	})
-	return slices.Compact(found), nil
+	return slices.Compact(found), failed
 }
 
 // relative returns file relative to the working directory if it is below it, with slashes.
@@ -139,9 +157,17 @@ func relative(file string) string {
 	return file
 }
 
+// shown returns file as a terminal can show it: a name with control characters is quoted.
+func shown(file string) string {
+	if strings.ContainsFunc(file, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return strconv.Quote(file)
+	}
+	return file
+}
+
 func text(w io.Writer, _ []*analysis.Analyzer, _ string, found []finding) error {
 	for _, f := range found {
-		if _, err := fmt.Fprintf(w, "%s:%d:%d: %s (%s)\n", f.file, f.start.Line, f.start.Column, f.message, f.analyzer); err != nil {
+		if _, err := fmt.Fprintf(w, "%s:%d:%d: %s (%s)\n", shown(f.file), f.start.Line, f.start.Column, f.message, f.analyzer); err != nil {
 			return err
 		}
 	}

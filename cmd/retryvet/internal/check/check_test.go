@@ -2,6 +2,7 @@ package check_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -32,8 +33,7 @@ func wait(ctx context.Context) {
 }
 `
 
-const message = "this retry loop sleeps without watching ctx, never ends while the call fails, even if ctx is done, " +
-	"always waits as long, without jitter; retry.Do(ctx, retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Base: time.Second}}, …) would do"
+const message = "this retry loop sleeps without watching ctx; it also repeats the call even if ctx is done"
 
 // run writes a module with the given file and a test beside it, and runs the command in it.
 func run(t *testing.T, source string, args ...string) (status int, stdout, stderr string) {
@@ -45,7 +45,7 @@ func run(t *testing.T, source string, args ...string) (status int, stdout, stder
 	t.Chdir(dir)
 	t.Setenv("GOWORK", "off")
 	var out, errs bytes.Buffer
-	status = check.Run(suite.Analyzers(), "v1.2.3", args, &out, &errs)
+	status = check.Run(t.Context(), suite.Analyzers(), "v1.2.3", args, &out, &errs)
 	return status, out.String(), errs.String()
 }
 
@@ -124,17 +124,6 @@ func TestGeneratedFilesAreLeftAlone(t *testing.T) {
 	require.Equal(t, 0, status, out)
 }
 
-func TestTheAnalyzerLoopRunsOnlyIfItIsAskedFor(t *testing.T) {
-	for _, args := range [][]string{{"./..."}, {"-loop=false", "./..."}, {"-marks", "./..."}} {
-		status, out, errs := run(t, program, args...)
-		require.Equal(t, 0, status, "%v", args)
-		require.Empty(t, out+errs, "%v", args)
-	}
-	status, out, _ := run(t, replace(program, "	/* ∀ */ for", "	//retryvet:ignore marks\n	for"), "./...")
-	require.Equal(t, 1, status)
-	require.Contains(t, out, "(retryignore)", "the others run")
-}
-
 func TestTheStatusSaysWhatWentWrong(t *testing.T) {
 	status, out, _ := run(t, program, "--version")
 	require.Equal(t, 0, status)
@@ -143,7 +132,7 @@ func TestTheStatusSaysWhatWentWrong(t *testing.T) {
 	require.Equal(t, 2, status)
 	require.Contains(t, errs, "usage: retryvet")
 	status, _, errs = run(t, program+"}", "--test=false", "./...")
-	require.Equal(t, 1, status)
+	require.Equal(t, 3, status)
 	require.Contains(t, errs, "retryvet: ")
 	for _, args := range [][]string{
 		{"-migrate", "-format", "sarif", "./..."}, {"-migrate", "-loop", "./..."}, {"./...", "-loop"}, {"-none", "./..."}, {},
@@ -155,4 +144,37 @@ func TestTheStatusSaysWhatWentWrong(t *testing.T) {
 	}
 	status, out, errs = run(t, program, "--marks", "--test=false", "./...")
 	require.Equal(t, 0, status, out+errs)
+}
+
+func TestAPackageThatDoesNotTypeCheckLeavesTheFindingsOfTheOthers(t *testing.T) {
+	for _, format := range []string{"text", "github", "sarif"} {
+		dir := t.TempDir()
+		for name, text := range map[string]string{
+			"go.mod": "module example.com/x\n\ngo 1.26\n", "good/x.go": program, "bad/x.go": "package bad\n\nvar x int = y\n",
+		} {
+			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777))
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
+		}
+		t.Chdir(dir)
+		t.Setenv("GOWORK", "off")
+		var out, errs bytes.Buffer
+		require.Equal(t, 3, check.Run(t.Context(), suite.Analyzers(), "v1.2.3", []string{"--format", format, "./..."}, &out, &errs))
+		require.Contains(t, out.String(), message)
+		require.Contains(t, errs.String(), "undefined: y")
+	}
+}
+
+func TestALineCommentDoesNotNameTheFile(t *testing.T) {
+	status, out, _ := run(t, replace(program, "func call", "//line ::error\x1b[31m:1\nfunc call"), "-loop", "--test=false", "./...")
+	require.Equal(t, 1, status)
+	require.Equal(t, "x, y.go:12:12: "+message+" (loop)\n", out)
+}
+
+func TestACanceledRunLoadsNothing(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, errs bytes.Buffer
+	require.Equal(t, 3, check.Run(ctx, suite.Analyzers(), "v1.2.3", []string{"./..."}, &out, &errs))
+	require.Contains(t, errs.String(), "context canceled")
 }

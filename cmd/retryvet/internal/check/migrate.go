@@ -10,18 +10,18 @@ import (
 
 // migration moves the calls of other retry libraries in the packages, or prints what it would do. The status is 0 if
 // none is left.
-func migration(patterns []string, diff, write bool, stdout, stderr io.Writer) int {
-	report, err := migrate.Run(context.Background(), ".", patterns, write)
+func migration(ctx context.Context, patterns []string, diff, write bool, stdout, stderr io.Writer) int {
+	report, err := migrate.Run(ctx, ".", patterns, write)
 	if err != nil {
 		fmt.Fprintln(stderr, "retryvet:", err)
-		return 1
+		return notLoaded
 	}
-	left := 0
+	left := clean
 	for _, site := range report.Sites {
-		site.Position.Filename = relative(site.Position.Filename)
+		site.Position.Filename = shown(relative(site.Position.Filename))
 		fmt.Fprintln(stdout, site)
 		if !write || site.Grade == migrate.Refused {
-			left = 1
+			left = hasFindings
 		}
 	}
 	if diff {

@@ -29,7 +29,7 @@ func TestMigrateSaysWhatItWouldDoAndThenDoesIt(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	migrate := func(args ...string) (int, string) {
 		var out, errs bytes.Buffer
-		status := check.Run(suite.Analyzers(), "v1.2.3", append([]string{"-migrate"}, args...), &out, &errs)
+		status := check.Run(t.Context(), suite.Analyzers(), "v1.2.3", append([]string{"-migrate"}, args...), &out, &errs)
 		require.Empty(t, errs.String())
 		return status, out.String()
 	}

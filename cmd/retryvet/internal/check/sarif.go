@@ -27,7 +27,7 @@ func sarif(w io.Writer, analyzers []*analysis.Analyzer, version string, found []
 		}
 		index[a.Name] = i
 		rules = append(rules, object{
-			"id": a.Name, "name": a.Name, "helpUri": a.URL,
+			"id": a.Name, "helpUri": a.URL,
 			"shortDescription": object{"text": short}, "fullDescription": object{"text": full}, "help": object{"text": full},
 			"defaultConfiguration": object{"level": "error"},
 		})

@@ -18,7 +18,7 @@ import (
 const prefix = "//retryvet:ignore"
 
 // Names are the analyzers that a comment can name.
-var Names = []string{"attemptctx", "attempts", "handler", "loop", "marks", "nested", "policy", "replay"}
+var Names = []string{"attemptctx", "attempts", "loop", "marks", "nested", "policy", "replay"}
 
 // Analyzer reports comments that silence nothing: those without a reason or with a name that no analyzer has.
 var Analyzer = &analysis.Analyzer{

@@ -112,6 +112,11 @@ func Run(ctx context.Context, dir string, patterns []string, write bool) (Report
 	if err := l.check(pkgs, changed); err != nil {
 		return Report{}, err
 	}
+	for name := range changed {
+		if err := l.inside(name); err != nil {
+			return Report{}, err
+		}
+	}
 	old := map[string][]byte{}
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		if old[name], err = os.ReadFile(name); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -129,6 +134,23 @@ func Run(ctx context.Context, dir string, patterns []string, write bool) (Report
 		return report, replace(old, changed)
 	}
 	return report, nil
+}
+
+// inside returns an error if the file name is a link, or in a folder that a link leads to from outside of the module.
+func (l *loader) inside(name string) error {
+	info, err := os.Lstat(name)
+	if errors.Is(err, os.ErrNotExist) { // a go.sum to come
+		return nil
+	}
+	root, rootErr := filepath.EvalSymlinks(l.root)
+	real, realErr := filepath.EvalSymlinks(name)
+	if err := errors.Join(err, rootErr, realErr); err != nil {
+		return err
+	}
+	if rel, err := filepath.Rel(root, real); !info.Mode().IsRegular() || err != nil || !filepath.IsLocal(rel) {
+		return fmt.Errorf("nothing was migrated: %s is not a regular file of the module", name)
+	}
+	return nil
 }
 
 // replace writes all files, or restores them after an error.

@@ -146,6 +146,18 @@ func TestWhatDoesNotTypeCheckAfterwardsChangesNothing(t *testing.T) {
 	require.Equal(t, before, source(t, dir))
 }
 
+func TestAFileThatIsALinkChangesNothing(t *testing.T) {
+	dir := copied(t, "forms")
+	outside := filepath.Join(t.TempDir(), "goretry.go")
+	require.NoError(t, os.Rename(filepath.Join(dir, "goretry.go"), outside))
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "goretry.go")))
+	before, there := source(t, dir), read(t, outside)
+	_, err := migrate.Run(t.Context(), dir, []string{"./..."}, true)
+	require.ErrorContains(t, err, "goretry.go is not a regular file of the module")
+	require.Equal(t, before, source(t, dir))
+	require.Equal(t, there, read(t, outside))
+}
+
 func TestWhatIsRefusedSaysWhy(t *testing.T) { refuses(t, "refused") }
 
 func TestMarksThatMayComeFromElsewhereAreRefused(t *testing.T) { refuses(t, "marks") }

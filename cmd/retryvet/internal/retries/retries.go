@@ -139,3 +139,19 @@ func Work(info *types.Info, f *ast.FuncLit, write func(*ast.CallExpr) bool) *Ret
 	w.list(f.Body.List, []State{{}}, false)
 	return &Retries{f.Body, w.back, w.left, w.attempts, w.judged}
 }
+
+// Turns returns the body of a loop over retry.Attempts, which is run again if it leaves an error in err.
+func Turns(info *types.Info, body *ast.BlockStmt, err types.Object, write func(*ast.CallExpr) bool) *Retries {
+	w := walk{info: info, write: write, judged: map[*ast.CallExpr]bool{}}
+	ends := merge(w.list(body.List, []State{{}}, false), w.back)
+	again := func(s State) bool { return s.Err == err && (s.Last == Failed || s.Last == Judged) }
+	r := &Retries{Body: body, Leaves: w.left, Attempts: w.attempts, Judged: w.judged}
+	for _, s := range ends {
+		if again(s) {
+			r.Repeats = append(r.Repeats, s)
+		} else {
+			r.Leaves = append(r.Leaves, s)
+		}
+	}
+	return r
+}

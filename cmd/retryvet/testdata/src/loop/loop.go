@@ -19,7 +19,7 @@ func handle(int)                 {}
 
 func blind(ctx context.Context) error {
 	var err error
-	for i := 0; i < 3; i++ { // want `this retry loop sleeps without watching ctx, repeats the call even if ctx is done, sleeps after the last attempt, always waits as long, without jitter; retry.Do\(ctx, retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second}}, …\) would do`
+	for i := 0; i < 3; i++ { // want `^this retry loop sleeps without watching ctx; it also repeats the call even if ctx is done and sleeps after the last attempt$`
 		if err = call(ctx); err == nil {
 			return nil
 		}
@@ -29,7 +29,7 @@ func blind(ctx context.Context) error {
 }
 
 func afterDone(ctx context.Context) {
-	for { // want `sleeps without watching ctx, never ends while the call fails, even if ctx is done, always waits`
+	for { // want `sleeps without watching ctx; it also repeats the call even if ctx is done$`
 		if err := call(ctx); err == nil {
 			break
 		}
@@ -78,7 +78,7 @@ func looksAtTheTop(name string) (int, error) {
 
 func waitsFirst(ctx context.Context, name string) error {
 	_, err := get(name)
-	for { // want `this retry loop sleeps without watching ctx, never ends while the call fails, even if ctx is done`
+	for { // want `^this retry loop sleeps without watching ctx$`
 		if err == nil {
 			return nil
 		}
@@ -88,7 +88,7 @@ func waitsFirst(ctx context.Context, name string) error {
 }
 
 func watchesAnother(ctx context.Context, stop chan struct{}) error {
-	for i := 0; ; i++ { // want `this retry loop repeats the call even if ctx is done, always waits`
+	for i := 0; ; i++ { // want `^this retry loop repeats the call even if ctx is done$`
 		err := call(ctx)
 		if err == nil || i == 3 {
 			return err
@@ -102,7 +102,7 @@ func watchesAnother(ctx context.Context, stop chan struct{}) error {
 }
 
 func status(ctx context.Context) (*http.Response, error) {
-	for { // want `this retry loop sleeps without watching ctx, never ends while the call fails`
+	for { // want `^this retry loop sleeps without watching ctx$`
 		resp, err := http.Get("http://x")
 		if err == nil && resp.StatusCode < 300 {
 			return resp, nil
@@ -125,7 +125,35 @@ func ignored(name string) int {
 	}
 }
 
+func bySwitch(name string) (n int, err error) {
+	for i := range 5 { // want `this retry loop sleeps after the last attempt`
+		n, err = get(name)
+		switch {
+		case err == nil:
+			return n, nil
+		case !temporary(err):
+			return 0, fmt.Errorf("attempt %d: %w", i, err)
+		}
+		time.Sleep(time.Second)
+	}
+	return 0, err
+}
+
 // What follows is right, or is no retry.
+
+func bySwitchOfTheCounter(name string) (n int, err error) {
+	for i := range 5 {
+		n, err = get(name)
+		switch {
+		case err == nil:
+			return n, nil
+		case i == 4:
+			return 0, err
+		}
+		time.Sleep(time.Second)
+	}
+	return 0, err
+}
 
 func watches(ctx context.Context) error {
 	for i := 0; ; i++ {
@@ -340,7 +368,7 @@ func canceledElsewhere(f func(func())) (err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	f(cancel)
-	for i := 0; i < 3; i++ { // want `sleeps without watching ctx, repeats the call even if ctx is done`
+	for i := 0; i < 3; i++ { // want `this retry loop repeats the call even if ctx is done`
 		if err = call(ctx); err == nil {
 			return nil
 		}
@@ -357,7 +385,7 @@ func canceledBySignal(c chan os.Signal) (err error) {
 		<-c
 		cancel()
 	}()
-	for i := 0; i < 3; i++ { // want `sleeps without watching ctx, repeats the call even if ctx is done`
+	for i := 0; i < 3; i++ { // want `this retry loop repeats the call even if ctx is done`
 		if err = call(ctx); err == nil {
 			return nil
 		}
@@ -384,7 +412,7 @@ func brief(ctx context.Context) (err error) {
 }
 
 func longer(ctx context.Context) (err error) {
-	for i := range 3 { // want `this retry loop sleeps without watching ctx`
+	for i := range 3 {
 		if i > 0 {
 			time.Sleep(time.Duration(500*i) * time.Millisecond)
 		}
@@ -510,5 +538,30 @@ func asksSlowly(ctx context.Context) {
 			return
 		}
 		time.Sleep(2 * time.Second)
+	}
+}
+
+type server struct {
+	ctx  context.Context
+	name string
+}
+
+func (s *server) start() int {
+	for { // want `this retry loop sleeps without watching s.ctx`
+		n, err := get(s.name)
+		if err == nil {
+			return n
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (s server) startSoon() int {
+	for {
+		n, err := get(s.name)
+		if err == nil {
+			return n
+		}
+		time.Sleep(time.Second / 2)
 	}
 }

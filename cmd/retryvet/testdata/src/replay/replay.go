@@ -8,9 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
+	"math/rand"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -38,13 +37,36 @@ func post(ctx context.Context, c *http.Client) error {
 	})
 }
 
-func patch(c *http.Client) error {
-	req, err := http.NewRequest("PATCH", "http://x/orders/1", nil)
-	if err != nil {
-		return err
+func patch(ctx context.Context, c *http.Client) (err error) {
+	for ctx := range retry.Attempts(ctx, retry.Inline(), &err) {
+		var req *http.Request
+		req, err = http.NewRequestWithContext(ctx, "PATCH", "http://x/orders/1", nil)
+		if err != nil {
+			break
+		}
+		var resp *http.Response
+		if resp, err = c.Do(req); err != nil { // want `this PATCH without an Idempotency-Key`
+			continue
+		}
+		err = resp.Body.Close()
 	}
+	return err
+}
+
+func leavesAtOnce(ctx context.Context, c *http.Client) (err error) {
+	for range retry.Attempts(ctx, retry.Inline(), &err) {
+		var resp *http.Response
+		if resp, err = c.Post("http://x", "", nil); err != nil {
+			return err
+		}
+		err = resp.Body.Close()
+	}
+	return err
+}
+
+func byHand(c *http.Client) error {
 	for i := 0; ; i++ {
-		resp, err := c.Do(req) // want `this PATCH without an Idempotency-Key`
+		resp, err := c.Post("http://x", "", nil) // a loop of one's own is no call of this library
 		if err == nil {
 			return resp.Body.Close()
 		}
@@ -55,16 +77,52 @@ func patch(c *http.Client) error {
 	}
 }
 
-func atLast(ctx context.Context, c *http.Client) (err error) {
-	resp, err := c.Post("http://x", "", nil)
-	for i := 0; err != nil && i < 3; i++ {
-		time.Sleep(time.Second)
-		resp, err = c.Post("http://x", "", nil) // want `this POST without`
-	}
-	if err == nil {
-		resp.Body.Close()
+func newKeys(ctx context.Context, c *http.Client) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, "POST", "http://x/orders", nil)
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		key := fmt.Sprint(rand.Uint64())
+		req.Header.Set("Idempotency-Key", key) // want `this key is new in each attempt, and the POST is repeated after any error`
+		resp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
+}
+
+func newTimes(ctx context.Context, c *http.Client) (err error) {
+	for ctx := range retry.Attempts(ctx, retry.Inline(), &err) {
+		var req *http.Request
+		if req, err = http.NewRequestWithContext(ctx, "POST", "http://x/orders", nil); err != nil {
+			break
+		}
+		req.Header.Set("idempotency-key", time.Now().String()) // want `this key is new in each attempt`
+		var resp *http.Response
+		if resp, err = c.Do(req); err != nil {
+			continue
+		}
+		err = resp.Body.Close()
 	}
 	return err
+}
+
+func keyOfTheRun(ctx context.Context, c *http.Client) error {
+	key := fmt.Sprint(rand.Uint64())
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, "POST", "http://x/orders", nil)
+		if err != nil {
+			return retry.Permanent(err)
+		}
+		req.Header.Set("Idempotency-Key", key)
+		resp, err := c.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
 }
 
 func keyed(ctx context.Context, c *http.Client) error {
@@ -110,33 +168,6 @@ func judged(ctx context.Context, c *http.Client) error {
 	})
 }
 
-func judgedBefore(c *http.Client) error {
-	for range 3 {
-		resp, err := c.Post("http://x", "", nil)
-		if err == nil {
-			return resp.Body.Close()
-		}
-		again := dial(err)
-		if !again {
-			return err
-		}
-		time.Sleep(time.Second)
-	}
-	for range 3 {
-		resp, err := c.Post("http://x", "", nil)
-		if err == nil {
-			return resp.Body.Close()
-		}
-		switch err.(type) {
-		case *net.OpError:
-		default:
-			return err
-		}
-		time.Sleep(time.Second)
-	}
-	return nil
-}
-
 func onlyOnAnswers(ctx context.Context, c *http.Client) error {
 	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
 		resp, err := c.Post("http://x", "", nil)
@@ -169,60 +200,17 @@ func bodies(ctx context.Context, c *http.Client, upload io.Reader, text string) 
 	}); err != nil {
 		return err
 	}
-	for range 3 {
-		req, err := http.NewRequestWithContext(ctx, "PUT", "http://x", upload) // want `upload comes from outside`
+	var err error
+	for range retry.Attempts(ctx, retry.Inline(), &err) {
+		var req *http.Request
+		req, err = http.NewRequestWithContext(ctx, "PUT", "http://x", upload) // want `upload comes from outside`
 		if err != nil {
 			return err
 		}
-		resp, err := c.Do(req)
-		if err == nil {
+		var resp *http.Response
+		if resp, err = c.Do(req); err == nil {
 			return resp.Body.Close()
 		}
-		time.Sleep(time.Second)
-	}
-	return nil
-}
-
-func sameRequest(c *http.Client, text string) error {
-	req, err := http.NewRequest("PUT", "http://x", strings.NewReader(text))
-	if err != nil {
-		return err
-	}
-	for range 3 {
-		resp, err := c.Do(req) // want `the body of req comes from outside`
-		if err == nil {
-			return resp.Body.Close()
-		}
-		time.Sleep(time.Second)
-	}
-	return nil
-}
-
-func rewound(c *http.Client, text string) error {
-	body := strings.NewReader(text)
-	req, err := http.NewRequest("PUT", "http://x", strings.NewReader(text))
-	if err != nil {
-		return err
-	}
-	for range 3 {
-		req.Body, _ = req.GetBody()
-		resp, err := c.Do(req)
-		if err == nil {
-			return resp.Body.Close()
-		}
-		time.Sleep(time.Second)
-	}
-	for range 3 {
-		_, _ = body.Seek(0, io.SeekStart)
-		req, err := http.NewRequest("PUT", "http://x", body)
-		if err != nil {
-			return err
-		}
-		resp, err := c.Do(req)
-		if err == nil {
-			return resp.Body.Close()
-		}
-		time.Sleep(time.Second)
 	}
 	return nil
 }
@@ -241,30 +229,7 @@ func open(ctx context.Context, v any) error {
 	})
 }
 
-func openInLoop(ctx context.Context) (*http.Response, error) {
-	for i := 0; ; i++ {
-		resp, err := http.Get("http://x") // want `the response is not closed before the next attempt if its status is 500`
-		if err == nil && resp.StatusCode < 500 {
-			return resp, nil
-		}
-		if i == 3 {
-			return nil, errBusy
-		}
-		time.Sleep(time.Second)
-	}
-}
-
 func closed(ctx context.Context, v any) error {
-	for range 3 {
-		resp, err := http.Get("http://x")
-		if resp != nil {
-			defer resp.Body.Close()
-		}
-		if err == nil && resp.StatusCode/100 == 2 {
-			return nil
-		}
-		time.Sleep(time.Second)
-	}
 	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
 		resp, err := http.Get("http://x")
 		if err != nil {

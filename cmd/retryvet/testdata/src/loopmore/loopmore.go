@@ -1,0 +1,61 @@
+package loopmore
+
+import (
+	"context"
+	"time"
+)
+
+func call(context.Context) error { return nil }
+func get(string) (int, error)    { return 0, nil }
+func temporary(error) bool       { return true }
+
+func endless(ctx context.Context) {
+	for { // want `^this retry loop sleeps without watching ctx; it also never ends while the call fails, even if ctx is done$`
+		if err := call(ctx); err == nil {
+			break
+		}
+		<-time.After(time.Second)
+	}
+}
+
+func halves(ctx context.Context) (err error) {
+	for i := range 3 { // want `^this retry loop sleeps without watching ctx$`
+		if i > 0 {
+			time.Sleep(time.Duration(500*i) * time.Millisecond)
+		}
+		if err = call(ctx); err == nil {
+			return nil
+		}
+		if !temporary(err) {
+			break
+		}
+	}
+	return err
+}
+
+func canceledElsewhere(f func(func())) (err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	f(cancel)
+	for i := 0; i < 3; i++ { // want `sleeps without watching ctx; it also repeats the call even if ctx is done`
+		if err = call(ctx); err == nil {
+			return nil
+		}
+		if i < 2 {
+			time.Sleep(time.Second)
+		}
+	}
+	return err
+}
+
+func doubled(ctx context.Context, name string) (int, error) {
+	delay := time.Second
+	for i := 0; ; i++ { // want `^this retry loop sleeps without watching ctx$`
+		n, err := get(name)
+		if err == nil || i == 5 {
+			return n, err
+		}
+		time.Sleep(delay)
+		delay *= 2
+	}
+}
