@@ -29,16 +29,14 @@ type Admin interface {
 	// List returns the jobs that f selects, most recently changed first. The sequence reads page by page. An error ends
 	// it.
 	List(ctx context.Context, f Filter) iter.Seq2[Info, error]
-	// DeadLetters is List of the jobs that are DeadLettered. It ignores f.Statuses.
-	DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error]
 	// Count returns how many jobs f selects, by Status, and the time of the oldest of each. It ignores f.Limit and
 	// f.After.
 	Count(ctx context.Context, f Filter) (map[Status]Tally, error)
-	// Replay makes a job Pending again, due at once, with the same ID, a new First and no attempts. It
+	// Replay makes a job Pending again, due at once, with the same ID, a new FirstDue and no attempts. It
 	// returns ErrNotReplayable unless the job is DeadLettered, Expired or Failed. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
 	// ReplayAll replays the DeadLettered, Expired and Failed jobs that f selects, and returns how many. Set Statuses to
-	// replay only the jobs that DeadLetters lists; the TTL of Expired and Failed jobs begins again. With an error it
+	// replay only those that are DeadLettered; the TTL of Expired and Failed jobs begins again. With an error it
 	// returns the number replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
 	// Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its

@@ -30,7 +30,6 @@ func TestAnEndedContextReadsAndChangesNothing(t *testing.T) {
 		for name, do := range map[string]func() error{
 			"Get":         func() error { _, err := e.Get(ended, "dead"); return err },
 			"List":        func() error { return first(e.List(ended, retryjob.Filter{})) },
-			"DeadLetters": func() error { return first(e.DeadLetters(ended, retryjob.Filter{})) },
 			"Count":       func() error { _, err := e.Count(ended, retryjob.Filter{}); return err },
 			"Replay":      func() error { return e.Replay(ended, "dead") },
 			"ReplayAll":   func() error { _, err := e.ReplayAll(ended, retryjob.Filter{}); return err },

@@ -97,7 +97,7 @@ func TestAJobSucceedsAfterTwoFailuresAtExactTimes(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []time.Duration{time.Second, 6 * time.Second, 16 * time.Second}, at)
 		require.Equal(t, retryjob.Succeeded, i.Status)
-		require.Equal(t, start.Add(time.Second), i.First)
+		require.Equal(t, start.Add(time.Second), i.FirstDue)
 		require.Equal(t, start.Add(16*time.Second), i.Ended)
 		require.Len(t, i.History, 3)
 		require.Equal(t, retryjob.Attempt{
@@ -153,7 +153,7 @@ func TestAnyDueTimeWithin200YearsIsTaken(t *testing.T) {
 			require.NoError(t, err, due)
 			i, err := h.Inspect(t.Context())
 			require.NoError(t, err)
-			require.True(t, first.Equal(i.First), "%v is not %v", i.First, first)
+			require.True(t, first.Equal(i.FirstDue), "%v is not %v", i.FirstDue, first)
 		}
 		shutdown(t, e)
 	})

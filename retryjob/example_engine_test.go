@@ -69,7 +69,7 @@ func ExampleEngine_Replay() {
 	fmt.Println(job.Status, job.Reason, job.Last().Err)
 
 	down = false
-	for dead, err := range e.DeadLetters(ctx, retryjob.Filter{Kinds: []string{"deliver"}}) {
+	for dead, err := range e.List(ctx, retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Kinds: []string{"deliver"}}) {
 		fmt.Println("replay", dead.JobID, err, e.Replay(ctx, dead.JobID))
 	}
 	job, _ = h.Wait(ctx)

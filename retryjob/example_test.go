@@ -260,12 +260,12 @@ func ExamplePolicies() {
 		of := *j
 		of.Policy = cmp.Or(of.Policy, "webhooks")
 		p, err := named(&of)
-		p.Budget = budgets.For(j.Budget)
+		p.Budget = budgets.For(j.BudgetKey)
 		return p, err
 	}).Within(retryconf.ServiceLimits)
 
 	for _, attempts := range []retryconf.Attempts{2, 51} {
-		job := retryjob.Job{Kind: "webhook", Budget: "acme example.org", TTL: time.Hour, Spec: &retryconf.Spec{MaxAttempts: attempts}}
+		job := retryjob.Job{Kind: "webhook", BudgetKey: "acme example.org", TTL: time.Hour, Spec: &retryconf.Spec{MaxAttempts: attempts}}
 		policy, _ := policies.Of(&job)
 		fmt.Println(policy.MaxAttempts, policy.TTL, job.Validate(policies))
 	}
@@ -304,7 +304,7 @@ func ExampleRecord_Replay() {
 	// Output:
 	// dead_letter attempts_exhausted <nil>
 	// <nil>
-	// {"v":2,"job":"order-7","kind":"webhook","policy":"once","first":"2026-11-02T10:00:00Z","replays":1,"status":"pending","due":"2026-11-02T10:00:00Z","attempts":0} <nil>
+	// {"v":3,"job":"order-7","kind":"webhook","policy":"once","first_due":"2026-11-02T10:00:00Z","replays":1,"status":"pending","due":"2026-11-02T10:00:00Z","attempts":0} <nil>
 }
 
 func ExampleJob_Validate() {
@@ -360,7 +360,7 @@ func ExampleStepper_Canceled() {
 	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "charge", Policy: "p"}, time.Now())
 	_, err := stepper.Step(context.Background(), &rec, 1, func(context.Context) error { return errors.New("declined") })
 	fmt.Println(rec.Status, policy.Budget.Tokens(), err)
-	if err := rec.Cancel(rec.First); err != nil {
+	if err := rec.Cancel(rec.FirstDue); err != nil {
 		fmt.Println(err)
 		return
 	}
@@ -373,7 +373,7 @@ func ExampleStepper_Canceled() {
 }
 
 // A worker that was suspended resumes with a result after its attempt was recorded as lost.
-func ExampleRecord_Late() {
+func ExampleRecord_AddLate() {
 	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"p": {MaxAttempts: 2}})}
 	rec := retryjob.NewRecord(&retryjob.Job{ID: "order-7", Kind: "charge", Policy: "p"}, time.Now())
 	_, err := stepper.Step(context.Background(), &rec, 2, func(context.Context) error { return errors.New("declined") })
@@ -383,7 +383,7 @@ func ExampleRecord_Late() {
 	}
 	first := rec.History[0]
 	fmt.Println(first.Number, first.Status, first.Err)
-	fmt.Println(rec.Late(retryjob.Attempt{ID: first.ID, Start: rec.First, End: time.Now()}))
+	fmt.Println(rec.AddLate(retryjob.Attempt{ID: first.ID, Start: rec.FirstDue, End: time.Now()}))
 	first = rec.History[0]
 	fmt.Printf("%d %v %q late: %v\n", first.Number, first.Status, first.Err, first.Late)
 	fmt.Println(rec.Status, rec.Reason)

@@ -13,7 +13,7 @@ import (
 func TestFilterSelects(t *testing.T) {
 	ended := epoch.Add(time.Hour)
 	dead := retryjob.Info{Record: retryjob.Record{Kind: "mail",
-		Version: 2, JobID: "j", Policy: "p", First: epoch, Status: retryjob.DeadLettered,
+		Version: retryjob.RecordVersion, JobID: "j", Policy: "p", FirstDue: epoch, Status: retryjob.DeadLettered,
 		Reason: retry.AttemptsExhausted, Ended: ended,
 	}}
 	for _, row := range []struct {

@@ -18,7 +18,7 @@ import (
 )
 
 // Job is work to be done later, or again. It is plain data, so that any engine can store it. The Handler of its Kind
-// does the work. ID, Policy, Budget and Correlation are up to 255 bytes of UTF-8 without control characters.
+// does the work. ID, Policy, BudgetKey and Correlation are up to 255 bytes of UTF-8 without control characters.
 type Job struct {
 	// ID stays the same over all attempts and replays. No two jobs of an engine have the same ID. If empty, the engine
 	// generates an ID (recommended); from a generated ID an engine can tell that a job existed even after the job has
@@ -35,8 +35,9 @@ type Job struct {
 	// TTL replaces that of the policy and of the Spec. Zero means the Spec's TTL if it has one, and otherwise the
 	// policy's. Negative is refused.
 	TTL time.Duration `json:"ttl_ns,omitempty"`
-	// Budget is a key, such as a tenant and an endpoint, by which Policies may choose the retry.Budget. Empty means none.
-	Budget string `json:"budget,omitempty"`
+	// BudgetKey is a key, such as a tenant and an endpoint, by which Policies may choose the retry.Budget. Empty means
+	// none.
+	BudgetKey string `json:"budget_key,omitempty"`
 	// Queue names a group of jobs with its own workers, as many as Options.Queues says. It has up to 64 lower-case
 	// letters and digits, with single - or _ between them. Empty means "default".
 	Queue string `json:"queue,omitempty"`
@@ -63,7 +64,7 @@ type Job struct {
 type Handler func(ctx context.Context, job Job) error
 
 const (
-	longestName = 255     // bytes of ID, Kind, Policy, Budget, Correlation and each tag, so that databases can index them
+	longestName = 255     // bytes of ID, Kind, Policy, BudgetKey, Correlation and each tag, so that databases can index them
 	longestText = 1 << 10 // bytes of an error's text in a Record
 
 	// SQLite does not read JSON of more than 1,000 levels, and counts what an engine adds to a payload.
@@ -71,7 +72,7 @@ const (
 )
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. It refuses an ID,
-// Kind, Policy, Budget, Correlation, Queue or tag that is too short, too long or not printable, or that has a character
+// Kind, Policy, BudgetKey, Correlation, Queue or tag that is too short, too long or not printable, or that has a character
 // that the field does not allow; a Policy that policies does not know (ErrUnknownPolicy); a policy that is not valid or
 // exceeds the limits of Policies.Within; a negative TTL; a Priority outside 0 to 4; a Payload that is not JSON, too
 // long or too deep; and a Due that JSON cannot hold. Every engine validates a job before it takes it.
@@ -80,7 +81,7 @@ func (j *Job) Validate(policies Policies) error {
 	for _, f := range [...]struct {
 		name, value string
 		least       int
-	}{{"Job.ID", j.ID, 0}, {"Job.Kind", j.Kind, 2}, {"Job.Policy", j.Policy, 0}, {"Job.Budget", j.Budget, 0}, {"Job.Correlation", j.Correlation, 0}} {
+	}{{"Job.ID", j.ID, 0}, {"Job.Kind", j.Kind, 2}, {"Job.Policy", j.Policy, 0}, {"Job.BudgetKey", j.BudgetKey, 0}, {"Job.Correlation", j.Correlation, 0}} {
 		switch {
 		case len(f.value) < f.least:
 			bad.Add("retryjob", f.name, strconv.Quote(f.value), fmt.Sprintf("is shorter than %d bytes", f.least))

@@ -70,7 +70,7 @@ func TestJobValidate(t *testing.T) {
 		{"a TTL below the AttemptTimeout", good(func(j *retryjob.Job) {
 			j.TTL, j.Spec = time.Second, &retryconf.Spec{AttemptTimeout: retryconf.Duration(time.Minute)}
 		}), ""},
-		{"a budget that is too long", good(func(j *retryjob.Job) { j.Budget = long }), "Job.Budget "},
+		{"a budget that is too long", good(func(j *retryjob.Job) { j.BudgetKey = long }), "Job.BudgetKey "},
 		{"the longest queue", good(func(j *retryjob.Job) { j.Queue = strings.Repeat("q", 64) }), ""},
 		{"a queue that is too long", good(func(j *retryjob.Job) { j.Queue = strings.Repeat("q", 65) }), `retryjob: Job.Queue "qqqq`},
 		{"a queue with a capital letter", good(func(j *retryjob.Job) { j.Queue = "Mail" }), `retryjob: Job.Queue "Mail" is not up to 64 lower-case`},

@@ -39,12 +39,6 @@ func (e *Engine) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
 	}
 }
 
-// DeadLetters is List of the jobs that are DeadLettered. It ignores f.Statuses.
-func (e *Engine) DeadLetters(ctx context.Context, f Filter) iter.Seq2[Info, error] {
-	f.Statuses = []Status{DeadLettered}
-	return e.List(ctx, f)
-}
-
 // found is a job as it was when it was read for a list.
 type found struct {
 	shard   *shard
@@ -199,8 +193,8 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 	return counts, nil
 }
 
-// Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a new First
-// and no attempts. For any other job it returns ErrNotReplayable, so that only one of two simultaneous calls succeeds.
+// Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a new
+// FirstDue and no attempts. For any other job it returns ErrNotReplayable, so that only one of two simultaneous calls succeeds.
 // After Shutdown it returns ErrShutdown.
 func (e *Engine) Replay(ctx context.Context, id string) error { return e.with(ctx, id, e.replay) }
 

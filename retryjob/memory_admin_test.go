@@ -24,7 +24,7 @@ func TestListGivesTheNewestChangeFirstAndEachJobOnceWhileJobsMove(t *testing.T) 
 		<-time.After(20*time.Second + time.Millisecond) // 0 to 20 are dead letters
 		synctest.Wait()
 		var got []string
-		for i, err := range e.DeadLetters(t.Context(), retryjob.Filter{PageSize: 2, Limit: 15}) {
+		for i, err := range e.List(t.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, PageSize: 2, Limit: 15}) {
 			require.NoError(t, err)
 			got = append(got, i.JobID)
 			switch len(got) {
@@ -249,7 +249,7 @@ func TestAJobThatIsDueLaterSaysWhenItWasEnqueued(t *testing.T) {
 		i := get(t, e, "later")
 		require.True(t, start.Equal(i.Enqueued))
 		require.True(t, start.Equal(i.Changed()))
-		require.True(t, start.Add(time.Hour).Equal(i.First))
+		require.True(t, start.Add(time.Hour).Equal(i.FirstDue))
 		require.Zero(t, get(t, e, "now").Enqueued)
 		<-time.After(2 * time.Hour)
 		require.True(t, start.Equal(get(t, e, "later").Enqueued))
@@ -395,13 +395,13 @@ func TestWhatAJobSaysOfItselfIsInItsRecordAndCountsSayWhatWaitsLongest(t *testin
 		start := time.Now()
 		for n := range 3 {
 			_, err := e.Enqueue(t.Context(), retryjob.Job{
-				ID: fmt.Sprint(n), Kind: "work", Policy: "p", TTL: time.Hour, Budget: "tenant", Due: start.Add(time.Duration(3-n) * time.Minute),
+				ID: fmt.Sprint(n), Kind: "work", Policy: "p", TTL: time.Hour, BudgetKey: "tenant", Due: start.Add(time.Duration(3-n) * time.Minute),
 			})
 			require.NoError(t, err)
 		}
 		i := get(t, e, "0")
 		require.Equal(t, time.Hour, i.TTL)
-		require.Equal(t, "tenant", i.Budget)
+		require.Equal(t, "tenant", i.BudgetKey)
 		all, err := e.Count(t.Context(), retryjob.Filter{})
 		require.NoError(t, err)
 		require.Equal(t, 3, all[retryjob.Pending].Jobs)

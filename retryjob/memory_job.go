@@ -64,7 +64,7 @@ type kind struct {
 
 // route returns the route of a job of kind k, which for most jobs is the same as for the job before.
 func (k *kind) route(e *Engine, j *Job) unique.Handle[route] {
-	r := route{kind: k, lane: e.lanes[j.Queue], policy: j.Policy, ttl: j.TTL, budget: j.Budget, queue: j.Queue, priority: j.Priority}
+	r := route{kind: k, lane: e.lanes[j.Queue], policy: j.Policy, ttl: j.TTL, budget: j.BudgetKey, queue: j.Queue, priority: j.Priority}
 	if r.lane == nil {
 		r.lane = e.lanes[""]
 	}
@@ -109,8 +109,8 @@ func (j *job) record(rec *Record, c clock, ids bool) {
 	r := j.route.Value()
 	*rec = Record{History: rec.History}
 	rec.Version, rec.JobID, rec.Kind, rec.Policy, rec.Correlation = RecordVersion, j.id, r.kind.name, r.policy, j.correlation
-	rec.Spec, rec.TTL, rec.Budget = r.spec, r.ttl, r.budget
-	rec.First, rec.Replays, rec.Attempts = c.time(j.first), int(j.replays), int(j.attempts)
+	rec.Spec, rec.TTL, rec.BudgetKey = r.spec, r.ttl, r.budget
+	rec.FirstDue, rec.Replays, rec.Attempts = c.time(j.first), int(j.replays), int(j.attempts)
 	rec.Since, rec.Prev = int(j.since), j.prev
 	if j.enqueued != j.first {
 		rec.Enqueued = c.time(j.enqueued)
@@ -179,9 +179,9 @@ func (j *job) info(i *Info, c clock) {
 // keep sets the fields of j from rec, except for the status.
 func (j *job) keep(rec *Record, c clock) {
 	if int32(rec.Replays) != j.replays {
-		j.enqueued = c.instant(rec.First)
+		j.enqueued = c.instant(rec.FirstDue)
 	}
-	j.first, j.replays, j.prev, j.reason = c.instant(rec.First), int32(rec.Replays), rec.Prev, rec.Reason
+	j.first, j.replays, j.prev, j.reason = c.instant(rec.FirstDue), int32(rec.Replays), rec.Prev, rec.Reason
 	j.since = uint32(rec.Since)
 	if rec.Attempts == 0 {
 		j.attempts, j.last, j.earlier = 0, ended{}, nil

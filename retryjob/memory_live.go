@@ -73,7 +73,7 @@ func (l *live) Value(key any) any {
 	if key == (infoKey{}) {
 		return &AttemptInfo{
 			JobID: l.id, Kind: l.route.Value().kind.name, Correlation: l.correlation,
-			Number: int(l.number), Replays: int(l.replays), First: l.clock.time(l.first),
+			Number: int(l.number), Replays: int(l.replays), FirstDue: l.clock.time(l.first),
 		}
 	}
 	return l.context().Value(key)

@@ -227,7 +227,7 @@ func TestWhatIsKeptOfAnAttemptStaysItsOwn(t *testing.T) {
 			a, ok := retryjob.AttemptFrom(kept[id])
 			require.True(t, ok)
 			require.Equal(t, retryjob.AttemptInfo{
-				JobID: id, Kind: "work", AttemptID: i.AttemptID(1), Correlation: i.Correlation, Number: 1, First: i.First,
+				JobID: id, Kind: "work", AttemptID: i.AttemptID(1), Correlation: i.Correlation, Number: 1, FirstDue: i.FirstDue,
 			}, a)
 			require.ErrorIs(t, kept[id].Err(), context.Canceled)
 		}
@@ -292,6 +292,6 @@ func TestNoAttemptStartsBeforeItsJobIsEnqueued(t *testing.T) {
 	}
 	shutdown(t, e)
 	for i := range e.List(t.Context(), retryjob.Filter{}) {
-		require.False(t, i.Last().Start.Before(i.First), "%v %v", i.Last().Start, i.First)
+		require.False(t, i.Last().Start.Before(i.FirstDue), "%v %v", i.Last().Start, i.FirstDue)
 	}
 }

@@ -41,11 +41,6 @@ func TestANilContextIsAnError(t *testing.T) {
 			}
 			return err
 		},
-		"DeadLetters": func() (err error) {
-			for _, err = range e.DeadLetters(none, retryjob.Filter{}) {
-			}
-			return err
-		},
 	} {
 		require.EqualError(t, call(), "retryjob: ctx is nil", name)
 	}

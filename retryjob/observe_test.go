@@ -126,7 +126,7 @@ func TestObserveIsCalledForEachFailureAndOnceForTheEnd(t *testing.T) {
 			require.Equal(t, row.end.Reason, end.Outcome.Reason)
 			require.Equal(t, r.Attempts, end.Outcome.Attempts)
 			require.Equal(t, "p", end.Outcome.Policy)
-			require.Equal(t, r.Ended.Sub(r.First), end.Outcome.Elapsed)
+			require.Equal(t, r.Ended.Sub(r.FirstDue), end.Outcome.Elapsed)
 			require.Len(t, end.Outcome.History, len(row.failed))
 			if row.end.Status == retry.Succeeded {
 				require.NoError(t, end.Err)

@@ -10,7 +10,7 @@ import (
 
 // Policies returns the policy of a job, without the job's own Spec and TTL, or an error: ErrUnknownPolicy if there is
 // no policy. Engines call it when a job is enqueued and at each attempt. j has the fields that a Record has: ID, Kind,
-// Policy, Correlation, Spec, TTL, Budget and Due, but not Payload, Queue, Priority and Tags. The function must be safe
+// Policy, Correlation, Spec, TTL, BudgetKey and Due, but not Payload, Queue, Priority and Tags. The function must be safe
 // for concurrent use, and must not change or keep j.
 type Policies func(j *Job) (retry.Policy, error)
 
@@ -100,7 +100,7 @@ func (p Policies) Of(j *Job) (found retry.Policy, err error) {
 func (p Policies) ask(j *Job, enqueued bool) (found retry.Policy, err error) {
 	asked := jobsAsked.Get().(*Job)
 	*asked = Job{
-		ID: j.ID, Kind: j.Kind, Policy: j.Policy, Correlation: j.Correlation, Spec: j.Spec, Budget: j.Budget, Due: j.Due,
+		ID: j.ID, Kind: j.Kind, Policy: j.Policy, Correlation: j.Correlation, Spec: j.Spec, BudgetKey: j.BudgetKey, Due: j.Due,
 		TTL: max(j.TTL, 0), enqueued: enqueued, // a negative TTL is an error of the job, not of its policy
 	}
 	found, err = p.Of(asked)

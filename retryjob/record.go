@@ -13,28 +13,30 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-// RecordVersion is the Version of the records that this package writes. It also reads records of version 1, which have
-// no Kind, Spec, TTL and Budget.
-const RecordVersion = 2
+// RecordVersion is the Version of the records that this package writes. Records of versions 1 and 2 are valid too, but
+// their JSON has other keys: "first" for FirstDue, "runs" for History, "budget" for BudgetKey, and "attempt" for
+// Attempt.Number. Those of version 1 have no Kind, Spec, TTL and BudgetKey.
+const RecordVersion = 3
 
 // Record is the state of a job that an engine keeps beside the Job: its status and the results of its attempts. Only
-// Stepper and the methods Replay, Late and Cancel change a Record, except that an engine may set Status to Leased while
+// Stepper and the methods Replay, AddLate and Cancel change a Record, except that an engine may set Status to Leased while
 // an attempt is under way. It then counts that attempt in Attempts.
 type Record struct {
-	// Version is RecordVersion or 1.
+	// Version is RecordVersion, 1 or 2.
 	Version int `json:"v"`
-	// JobID, Kind, Policy, Correlation, Spec, TTL and Budget are those of the job.
+	// JobID, Kind, Policy, Correlation, Spec, TTL and BudgetKey are those of the job.
 	JobID       string          `json:"job"`
 	Kind        string          `json:"kind,omitempty"`
 	Policy      string          `json:"policy"`
 	Correlation string          `json:"correlation,omitempty"`
 	Spec        *retryconf.Spec `json:"spec,omitempty"`
 	TTL         time.Duration   `json:"ttl_ns,omitempty"`
-	Budget      string          `json:"budget,omitempty"`
-	// First is the time at which the job was first due, from which the TTL counts. A replay sets it to the time of the
+	BudgetKey   string          `json:"budget_key,omitempty"`
+	// FirstDue is the time at which the job was first due, from which the TTL counts. A replay sets it to the time of the
 	// replay.
-	First time.Time `json:"first"`
-	// Enqueued is the time at which the job was enqueued or replayed, if that was before First. Zero means First.
+	FirstDue time.Time `json:"first_due"`
+	// Enqueued is the time at which the job was enqueued or replayed, if that was before FirstDue. Zero means
+	// FirstDue.
 	Enqueued time.Time `json:"enqueued,omitzero"`
 	// Replays is the number of times that the job was replayed.
 	Replays int `json:"replays,omitempty"`
@@ -46,15 +48,15 @@ type Record struct {
 	Due time.Time `json:"due,omitzero"`
 	// Ended is the time at which the Status became final. Zero means that it is not final.
 	Ended time.Time `json:"ended,omitzero"`
-	// Attempts is the number of attempts that began since First, including lost ones.
+	// Attempts is the number of attempts that began since FirstDue, including lost ones.
 	Attempts int `json:"attempts"`
 	// Since is retry.Decision.Since of the last decision: the number of attempts that no longer count because of the
 	// policy's ResetAfter.
 	Since int `json:"since,omitempty"`
 	// Prev is retry.Decision.Backoff of the last decision. Only DecorrelatedJitter uses it; otherwise it is zero.
 	Prev time.Duration `json:"prev_ns,omitempty"`
-	// History has the attempts since First: the first one and the newest 63.
-	History []Attempt `json:"runs,omitempty"`
+	// History has the attempts since FirstDue: the first one and the newest 63.
+	History []Attempt `json:"history,omitempty"`
 }
 
 // Attempt is the record of one attempt.
@@ -62,7 +64,7 @@ type Attempt struct {
 	// ID is unique to this attempt, even if the job's ID is used again for another job: see Record.AttemptID. An Admin
 	// does not find a job by it, but by what JobOf returns for it.
 	ID     string       `json:"id"`
-	Number int          `json:"attempt"`         // from 1
+	Number int          `json:"number"`          // from 1
 	Start  time.Time    `json:"start,omitzero"`  // zero if the attempt was lost before its start was recorded
 	End    time.Time    `json:"end,omitzero"`    // zero if the attempt is under way or was lost with its worker
 	Due    time.Time    `json:"due,omitzero"`    // the time of the next attempt; zero if none follows
@@ -82,25 +84,26 @@ type Attempt struct {
 func NewRecord(j *Job, now time.Time) Record {
 	r := Record{
 		Version: RecordVersion, JobID: j.ID, Kind: j.Kind, Policy: j.Policy, Correlation: j.Correlation,
-		Spec: j.Spec, TTL: j.TTL, Budget: j.Budget, First: now, Status: Pending, Due: now,
+		Spec: j.Spec, TTL: j.TTL, BudgetKey: j.BudgetKey, FirstDue: now, Status: Pending, Due: now,
 	}
 	if j.Due.After(now) {
-		r.First, r.Due, r.Enqueued = j.Due, j.Due, now
+		r.FirstDue, r.Due, r.Enqueued = j.Due, j.Due, now
 	}
 	return r
 }
 
-// Job returns the job without Payload, Queue, Priority and Tags, which a record does not have. Its Due is First.
+// Job returns the job without Payload, Queue, Priority and Tags, which a record does not have. Its Due is
+// FirstDue.
 func (r *Record) Job() Job {
 	return Job{
-		ID: r.JobID, Kind: r.Kind, Policy: r.Policy, Correlation: r.Correlation, Spec: r.Spec, TTL: r.TTL, Budget: r.Budget, Due: r.First,
+		ID: r.JobID, Kind: r.Kind, Policy: r.Policy, Correlation: r.Correlation, Spec: r.Spec, TTL: r.TTL, BudgetKey: r.BudgetKey, Due: r.FirstDue,
 	}
 }
 
 // AttemptID returns the ID of an attempt, such as "job.0.2.dn27tue4eplz": the job's ID, the number of replays, the
-// number of the attempt, and First in nanoseconds in base 36, which differs from that of another job with the same ID.
+// number of the attempt, and FirstDue in nanoseconds in base 36, which differs from that of another job with the same ID.
 func (r *Record) AttemptID(attempt int) string {
-	return attemptID(r.JobID, r.Replays, attempt, r.First)
+	return attemptID(r.JobID, r.Replays, attempt, r.FirstDue)
 }
 
 // JobOf returns the ID of the job of an attempt with the given ID. It returns false for a text that does not have the
@@ -152,7 +155,7 @@ func (r *Record) Changed() time.Time {
 	if !r.Enqueued.IsZero() {
 		return r.Enqueued
 	}
-	return r.First
+	return r.FirstDue
 }
 
 // Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at now, with the same ID and no
@@ -168,10 +171,10 @@ func (r *Record) Replay(now time.Time) error {
 	return nil
 }
 
-// Late records the result of an attempt that was recorded as lost but has ended later. a is the attempt as its Stepper
-// recorded it in another copy of the record. Late changes only that attempt in History. It reports false and changes
+// AddLate records the result of an attempt that was recorded as lost but has ended later. a is the attempt as its
+// Stepper recorded it in another copy of the record. AddLate changes only that attempt in History. It reports false and changes
 // nothing if History does not have the attempt, or has its end.
-func (r *Record) Late(a Attempt) bool {
+func (r *Record) AddLate(a Attempt) bool {
 	i := slices.IndexFunc(r.History, func(own Attempt) bool { return own.ID == a.ID })
 	if i < 0 || !r.History[i].End.IsZero() || r.History[i].Status == Leased {
 		return false
@@ -192,7 +195,8 @@ func (r *Record) Cancel(now time.Time) error {
 	return nil
 }
 
-// Validate returns nil or retry.FieldErrors. It refuses an unknown Version or Status, an empty JobID, a zero First,
+// Validate returns nil or retry.FieldErrors. It refuses an unknown Version or Status, an empty JobID, a zero
+// FirstDue,
 // negative counts, a Due or Ended that contradicts the Status, and a History that is too long, out of order or beyond
 // Attempts. Stepper validates each record.
 func (r *Record) Validate() error {
@@ -200,15 +204,15 @@ func (r *Record) Validate() error {
 	refuse := func(field string, value any, rule string) {
 		bad.Add("retryjob", "Record."+field, value, fmt.Sprintf("of job %q %s", r.JobID, rule))
 	}
-	if r.Version != RecordVersion && r.Version != 1 {
-		refuse("Version", r.Version, "is not 1 or 2")
+	if r.Version < 1 || r.Version > RecordVersion {
+		refuse("Version", r.Version, "is not 1 to 3")
 		return bad // its fields may have other meanings
 	}
 	if r.JobID == "" {
 		refuse("JobID", `""`, "is empty")
 	}
-	if r.First.IsZero() {
-		refuse("First", r.First, "is not set")
+	if r.FirstDue.IsZero() {
+		refuse("FirstDue", r.FirstDue, "is not set")
 	}
 	if r.Status < Pending || r.Status > Canceled {
 		refuse("Status", r.Status, "is not a status")

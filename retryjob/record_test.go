@@ -42,7 +42,7 @@ func TestNewRecord(t *testing.T) {
 			r := retryjob.NewRecord(&job, epoch)
 			require.Equal(t, retryjob.Record{
 				Version: retryjob.RecordVersion, JobID: "j", Kind: "mail", Policy: "p", Correlation: "c",
-				First: row.first, Enqueued: row.enqueued, Status: retryjob.Pending, Due: row.first,
+				FirstDue: row.first, Enqueued: row.enqueued, Status: retryjob.Pending, Due: row.first,
 			}, r)
 			require.NoError(t, r.Validate())
 		})
@@ -51,7 +51,7 @@ func TestNewRecord(t *testing.T) {
 
 // A Stepper continues with a record of an earlier release, and writes it in the new form.
 func TestARecordOfVersion1IsGoneOnWith(t *testing.T) {
-	first := retryjob.Record{Version: 1, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Pending, Due: epoch}
+	first := retryjob.Record{Version: 1, JobID: "j", Policy: "p", FirstDue: epoch, Status: retryjob.Pending, Due: epoch}
 	s := stepper(retry.Policy{MaxAttempts: 1}, &clock{epoch})
 	stepped := clone(first)
 	_, err := s.Step(t.Context(), &stepped, 1, func(context.Context) error { return errFlaky })
@@ -65,14 +65,14 @@ func TestARecordOfVersion1IsGoneOnWith(t *testing.T) {
 	replayed.Version = 1
 	require.NoError(t, replayed.Replay(epoch))
 	for _, r := range []retryjob.Record{stepped, lost, canceled, replayed} {
-		require.Equal(t, 2, r.Version)
+		require.Equal(t, 3, r.Version)
 		require.NoError(t, r.Validate())
 	}
 }
 
 func TestRecordIsDataThatComesBack(t *testing.T) {
 	r := retryjob.Record{
-		Version: 2, JobID: "j", Policy: "p", Correlation: "c", First: epoch, Replays: 2,
+		Version: retryjob.RecordVersion, JobID: "j", Policy: "p", Correlation: "c", FirstDue: epoch, Replays: 2,
 		Status: retryjob.WaitingRetry, Due: epoch.Add(9 * sec), Attempts: 2, Prev: 7 * sec,
 		History: []retryjob.Attempt{
 			{ID: "j.2.1", Number: 1, Status: retryjob.WaitingRetry, Err: "lost"},
@@ -82,21 +82,21 @@ func TestRecordIsDataThatComesBack(t *testing.T) {
 	text, err := json.Marshal(r)
 	require.NoError(t, err)
 	require.JSONEq(t, `{
-		"v": 2, "job": "j", "policy": "p", "correlation": "c", "first": "2026-11-02T09:00:00Z", "replays": 2,
+		"v": 3, "job": "j", "policy": "p", "correlation": "c", "first_due": "2026-11-02T09:00:00Z", "replays": 2,
 		"status": "waiting_retry", "due": "2026-11-02T09:00:09Z", "attempts": 2, "prev_ns": 7000000000,
-		"runs": [
-			{"id": "j.2.1", "attempt": 1, "status": "waiting_retry", "err": "lost"},
-			{"id": "j.2.2", "attempt": 2, "start": "2026-11-02T09:00:01Z", "end": "2026-11-02T09:00:02Z",
+		"history": [
+			{"id": "j.2.1", "number": 1, "status": "waiting_retry", "err": "lost"},
+			{"id": "j.2.2", "number": 2, "start": "2026-11-02T09:00:01Z", "end": "2026-11-02T09:00:02Z",
 			 "due": "2026-11-02T09:00:09Z", "status": "waiting_retry", "err": "flaky", "code": "503"}
 		]}`, string(text))
 	var back retryjob.Record
 	require.NoError(t, json.Unmarshal(text, &back))
 	require.Equal(t, r, back)
 
-	ended := retryjob.Record{Version: 2, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Expired, Reason: retry.TTLElapsed, Ended: epoch.Add(sec)}
+	ended := retryjob.Record{Version: retryjob.RecordVersion, JobID: "j", Policy: "p", FirstDue: epoch, Status: retryjob.Expired, Reason: retry.TTLElapsed, Ended: epoch.Add(sec)}
 	text, err = json.Marshal(ended)
 	require.NoError(t, err)
-	require.JSONEq(t, `{"v": 2, "job": "j", "policy": "p", "first": "2026-11-02T09:00:00Z", "status": "expired",
+	require.JSONEq(t, `{"v": 3, "job": "j", "policy": "p", "first_due": "2026-11-02T09:00:00Z", "status": "expired",
 		"reason": "ttl_elapsed", "ended": "2026-11-02T09:00:01Z", "attempts": 0}`, string(text))
 }
 
@@ -127,13 +127,13 @@ func TestRecordChanged(t *testing.T) {
 		record retryjob.Record
 		want   time.Time
 	}{
-		{"a pending job has changed when it was first due", retryjob.Record{First: at(0), Status: retryjob.Pending, Due: at(0)}, at(0)},
-		{"an ended job when it ended", retryjob.Record{First: at(0), Ended: at(9), History: []retryjob.Attempt{{Start: at(1), End: at(2)}}}, at(9)},
-		{"a job that is due later when it was enqueued", retryjob.Record{First: at(9), Enqueued: at(1), Status: retryjob.Pending, Due: at(9)}, at(1)},
-		{"a waiting job when its last attempt ended", retryjob.Record{First: at(0), History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Start: at(5), End: at(6)}}}, at(6)},
-		{"a leased job when its attempt started", retryjob.Record{First: at(0), Status: retryjob.Leased, History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Start: at(5)}}}, at(5)},
-		{"a lost attempt that ended late takes nothing forward", retryjob.Record{First: at(0), Status: retryjob.WaitingRetry, History: []retryjob.Attempt{{Start: at(1), End: at(8), Late: true}}}, at(1)},
-		{"a lost attempt without times takes nothing back", retryjob.Record{First: at(0), Status: retryjob.WaitingRetry, History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Number: 2}}}, at(2)},
+		{"a pending job has changed when it was first due", retryjob.Record{FirstDue: at(0), Status: retryjob.Pending, Due: at(0)}, at(0)},
+		{"an ended job when it ended", retryjob.Record{FirstDue: at(0), Ended: at(9), History: []retryjob.Attempt{{Start: at(1), End: at(2)}}}, at(9)},
+		{"a job that is due later when it was enqueued", retryjob.Record{FirstDue: at(9), Enqueued: at(1), Status: retryjob.Pending, Due: at(9)}, at(1)},
+		{"a waiting job when its last attempt ended", retryjob.Record{FirstDue: at(0), History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Start: at(5), End: at(6)}}}, at(6)},
+		{"a leased job when its attempt started", retryjob.Record{FirstDue: at(0), Status: retryjob.Leased, History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Start: at(5)}}}, at(5)},
+		{"a lost attempt that ended late takes nothing forward", retryjob.Record{FirstDue: at(0), Status: retryjob.WaitingRetry, History: []retryjob.Attempt{{Start: at(1), End: at(8), Late: true}}}, at(1)},
+		{"a lost attempt without times takes nothing back", retryjob.Record{FirstDue: at(0), Status: retryjob.WaitingRetry, History: []retryjob.Attempt{{Start: at(1), End: at(2)}, {Number: 2}}}, at(2)},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.record.Changed()) })
 	}
@@ -143,7 +143,7 @@ func TestRecordReplay(t *testing.T) {
 	for _, status := range retryjob.Statuses() {
 		t.Run(status.String(), func(t *testing.T) {
 			r := retryjob.Record{
-				Version: 2, JobID: "j", Policy: "p", Correlation: "c", First: epoch, Replays: 3, Status: status,
+				Version: retryjob.RecordVersion, JobID: "j", Policy: "p", Correlation: "c", FirstDue: epoch, Replays: 3, Status: status,
 				Attempts: 2, Prev: sec, History: []retryjob.Attempt{{Number: 1}, {Number: 2}},
 			}
 			if status.Final() {
@@ -155,7 +155,7 @@ func TestRecordReplay(t *testing.T) {
 			case retryjob.DeadLettered, retryjob.Expired, retryjob.Failed:
 				require.NoError(t, err)
 				require.Equal(t, retryjob.Record{
-					Version: 2, JobID: "j", Policy: "p", Correlation: "c", First: now, Replays: 4, Status: retryjob.Pending, Due: now,
+					Version: retryjob.RecordVersion, JobID: "j", Policy: "p", Correlation: "c", FirstDue: now, Replays: 4, Status: retryjob.Pending, Due: now,
 				}, r)
 				require.NoError(t, r.Validate())
 			default:
@@ -170,7 +170,7 @@ func TestRecordReplay(t *testing.T) {
 func TestRecordCancel(t *testing.T) {
 	for _, status := range retryjob.Statuses() {
 		t.Run(status.String(), func(t *testing.T) {
-			r := retryjob.Record{Version: 2, JobID: "j", First: epoch, Status: status, Attempts: 1, History: []retryjob.Attempt{{Number: 1}}}
+			r := retryjob.Record{Version: retryjob.RecordVersion, JobID: "j", FirstDue: epoch, Status: status, Attempts: 1, History: []retryjob.Attempt{{Number: 1}}}
 			if status.Final() {
 				r.Ended = epoch.Add(sec)
 			} else if status != retryjob.Leased {
@@ -193,7 +193,7 @@ func TestRecordCancel(t *testing.T) {
 
 func TestRecordValidate(t *testing.T) {
 	good := func(change func(*retryjob.Record)) retryjob.Record {
-		r := retryjob.Record{Version: 2, JobID: "j", Policy: "p", First: epoch, Status: retryjob.Pending, Due: epoch}
+		r := retryjob.Record{Version: retryjob.RecordVersion, JobID: "j", Policy: "p", FirstDue: epoch, Status: retryjob.Pending, Due: epoch}
 		change(&r)
 		return r
 	}
@@ -208,12 +208,12 @@ func TestRecordValidate(t *testing.T) {
 		{"succeeded", good(func(r *retryjob.Record) { r.Status, r.Due, r.Ended = retryjob.Succeeded, time.Time{}, epoch }), ""},
 		{"the zero Record", retryjob.Record{}, `retryjob: Record.Version 0 of job "" is not 1`},
 		{"an older version", good(func(r *retryjob.Record) { r.Version = 0 }), "Record.Version 0"},
-		{"a newer version", good(func(r *retryjob.Record) { r.Version = 3 }), `retryjob: Record.Version 3 of job "j" is not 1 or 2`},
+		{"a newer version", good(func(r *retryjob.Record) { r.Version = 4 }), `retryjob: Record.Version 4 of job "j" is not 1 to 3`},
 		{"no status", good(func(r *retryjob.Record) { r.Status = 0 }), "Record.Status"},
 		{"an unknown status", good(func(r *retryjob.Record) { r.Status = 9 }), "retryjob: Record.Status Status(9) of job \"j\" is not a status"},
 		{"negative attempts", good(func(r *retryjob.Record) { r.Attempts = -1 }), "Record.Attempts -1"},
 		{"negative replays", good(func(r *retryjob.Record) { r.Replays = -1 }), "Record.Replays -1"},
-		{"no first time", good(func(r *retryjob.Record) { r.First = time.Time{} }), "Record.First"},
+		{"no first time", good(func(r *retryjob.Record) { r.FirstDue = time.Time{} }), "Record.First"},
 		{"pending without a due time", good(func(r *retryjob.Record) { r.Due = time.Time{} }), "Record.Due"},
 		{"waiting without a due time", good(func(r *retryjob.Record) { r.Status, r.Due = retryjob.WaitingRetry, time.Time{} }), "Record.Due"},
 		{"leased with a due time", good(func(r *retryjob.Record) { r.Status = retryjob.Leased }), "Record.Due"},
@@ -245,7 +245,7 @@ func TestRecordValidate(t *testing.T) {
 
 func TestAHistoryOutOfOrderIsOneFault(t *testing.T) {
 	r := retryjob.Record{
-		Version: 2, JobID: "j", First: epoch, Status: retryjob.WaitingRetry, Due: epoch, Attempts: 9,
+		Version: retryjob.RecordVersion, JobID: "j", FirstDue: epoch, Status: retryjob.WaitingRetry, Due: epoch, Attempts: 9,
 		History: []retryjob.Attempt{{Number: 3}, {Number: 2}, {Number: 1}, {Number: 10}},
 	}
 	require.EqualError(t, r.Validate(), `retryjob: Record.History 2 of job "j" is not the number of the next attempt, or is beyond Attempts`)
@@ -354,7 +354,7 @@ func TestALateResultChangesItsOwnLineOnly(t *testing.T) {
 	before := slices.Clone(r.History)
 	late := retryjob.Attempt{ID: r.AttemptID(1), Number: 1, Start: epoch, End: epoch.Add(time.Hour), Status: retryjob.DeadLettered, Reason: retry.TerminalError, Err: "no", Code: "404"}
 
-	require.True(t, r.Late(late))
+	require.True(t, r.AddLate(late))
 	want := before[0]
 	want.Start, want.End, want.Err, want.Code, want.Late = late.Start, late.End, "no", "404", true
 	require.Equal(t, []retryjob.Attempt{want, before[1]}, r.History)
@@ -362,14 +362,14 @@ func TestALateResultChangesItsOwnLineOnly(t *testing.T) {
 	require.Equal(t, epoch.Add(sec), r.Due)
 	require.NoError(t, r.Validate())
 
-	require.False(t, r.Late(late), "it is recorded")
+	require.False(t, r.AddLate(late), "it is recorded")
 	other := late
 	other.ID = r.AttemptID(2)
-	require.False(t, r.Late(other), "that attempt was not lost")
+	require.False(t, r.AddLate(other), "that attempt was not lost")
 	other.ID = r.AttemptID(3)
-	require.False(t, r.Late(other), "it is not in the record")
+	require.False(t, r.AddLate(other), "it is not in the record")
 	leased := retryjob.Record{History: []retryjob.Attempt{{ID: late.ID, Number: 1, Start: epoch, Status: retryjob.Leased}}}
-	require.False(t, leased.Late(late), "it is under way")
+	require.False(t, leased.AddLate(late), "it is under way")
 	require.Equal(t, []retryjob.Attempt{want, before[1]}, r.History)
 }
 
@@ -377,10 +377,10 @@ func TestALateResultChangesItsOwnLineOnly(t *testing.T) {
 // panics. A valid Record is still valid after Replay and Cancel.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{}`))
-	f.Add([]byte(`{"v":1,"job":"j","policy":"p","first":"2026-11-02T09:00:00Z","status":"pending","due":"2026-11-02T09:00:00Z","attempts":0}`))
-	f.Add([]byte(`{"v":1,"job":"j","policy":"p","first":"2026-11-02T09:00:00Z","status":"leased","attempts":2,"prev_ns":-5,"runs":[{"attempt":7,"status":"leased"}]}`))
-	f.Add([]byte(`{"v":1,"job":"j","policy":"p","first":"2026-11-02T09:00:00Z","status":"dead_letter","reason":"terminal_error","ended":"2026-11-02T09:00:00Z","attempts":1,"replays":9223372036854775806}`))
-	f.Add([]byte(`{"v":1,"job":"\u0000","policy":"p","first":"9999-12-31T23:59:59Z","status":"waiting_retry","due":"0001-01-02T00:00:00Z","attempts":9,"runs":[{"id":"x","attempt":-1,"start":"2026-11-02T09:00:00Z","end":"0001-01-02T00:00:00Z","status":"expired","reason":"","err":"e"}]}`))
+	f.Add([]byte(`{"v":1,"job":"j","policy":"p","first_due":"2026-11-02T09:00:00Z","status":"pending","due":"2026-11-02T09:00:00Z","attempts":0}`))
+	f.Add([]byte(`{"v":1,"job":"j","policy":"p","first_due":"2026-11-02T09:00:00Z","status":"leased","attempts":2,"prev_ns":-5,"history":[{"number":7,"status":"leased"}]}`))
+	f.Add([]byte(`{"v":1,"job":"j","policy":"p","first_due":"2026-11-02T09:00:00Z","status":"dead_letter","reason":"terminal_error","ended":"2026-11-02T09:00:00Z","attempts":1,"replays":9223372036854775806}`))
+	f.Add([]byte(`{"v":1,"job":"\u0000","policy":"p","first_due":"9999-12-31T23:59:59Z","status":"waiting_retry","due":"0001-01-02T00:00:00Z","attempts":9,"history":[{"id":"x","number":-1,"start":"2026-11-02T09:00:00Z","end":"0001-01-02T00:00:00Z","status":"expired","reason":"","err":"e"}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var r retryjob.Record
 		if json.Unmarshal(text, &r) != nil {
@@ -470,7 +470,7 @@ func steps(t *testing.T, r retryjob.Record, broken error) {
 // wellFormed reports whether JSON can hold the record: it cannot hold attempts without a status and times beyond its
 // years.
 func wellFormed(r *retryjob.Record) bool {
-	times := []time.Time{r.First, r.Due, r.Ended}
+	times := []time.Time{r.FirstDue, r.Due, r.Ended}
 	for _, a := range r.History {
 		if a.Status == 0 {
 			return false
@@ -487,7 +487,7 @@ func wellFormed(r *retryjob.Record) bool {
 
 func TestJobOfIsTheInverseOfAttemptID(t *testing.T) {
 	for _, id := range []string{"job", "a.b", "a.0.1.zz", "ä"} {
-		r := retryjob.Record{JobID: id, Replays: 2, First: time.Unix(1_700_000_000, 7)}
+		r := retryjob.Record{JobID: id, Replays: 2, FirstDue: time.Unix(1_700_000_000, 7)}
 		job, ok := retryjob.JobOf(r.AttemptID(31))
 		require.True(t, ok)
 		require.Equal(t, id, job)

@@ -195,7 +195,7 @@ type step struct {
 
 // progress returns the progress of the job at now, after the given attempt; 0 means before the first one.
 func (s *step) progress(attempt int, now time.Time) retry.Progress {
-	return retry.Progress{Attempt: attempt, Since: s.rec.Since, Prev: s.rec.Prev, Elapsed: now.Sub(s.rec.First)}
+	return retry.Progress{Attempt: attempt, Since: s.rec.Since, Prev: s.rec.Prev, Elapsed: now.Sub(s.rec.FirstDue)}
 }
 
 // caller returns CallerCanceled if ctx has ended and that cancels the job. A shutdown of the engine and a deadline do
@@ -382,7 +382,7 @@ func (s *step) tell(ctx context.Context, a *Attempt, now time.Time, d retry.Deci
 	}
 	failed := a.failed(d.Class, err)
 	failed.Delay = d.Delay
-	elapsed := max(now.Sub(s.rec.First), 0)
+	elapsed := max(now.Sub(s.rec.FirstDue), 0)
 	s.policy.Observe(s.reported(ctx), retry.Event{Policy: s.policy.Name, Elapsed: elapsed, Attempt: failed, Decision: d})
 }
 
@@ -394,7 +394,7 @@ func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last
 	}
 	o := retry.Outcome{
 		Policy: s.policy.Name, Status: d.Status, Reason: d.Reason, Attempts: s.rec.Attempts,
-		Elapsed: max(now.Sub(s.rec.First), 0), Gated: s.gated,
+		Elapsed: max(now.Sub(s.rec.FirstDue), 0), Gated: s.gated,
 	}
 	for i := range s.rec.History {
 		a := &s.rec.History[i]
@@ -449,14 +449,14 @@ type AttemptInfo struct {
 	Correlation string    // of the job; empty means none
 	Number      int       // of the attempt, from 1; it begins again after a replay
 	Replays     int       // Record.Replays
-	First       time.Time // Record.First
+	FirstDue    time.Time // Record.FirstDue
 }
 
 // infoOf returns the info of an attempt without AttemptID. AttemptFrom adds the AttemptID, since few handlers ask for
 // it.
 func infoOf(rec *Record, attempt int) AttemptInfo {
 	return AttemptInfo{
-		JobID: rec.JobID, Kind: rec.Kind, Correlation: rec.Correlation, Number: attempt, Replays: rec.Replays, First: rec.First,
+		JobID: rec.JobID, Kind: rec.Kind, Correlation: rec.Correlation, Number: attempt, Replays: rec.Replays, FirstDue: rec.FirstDue,
 	}
 }
 
@@ -475,6 +475,6 @@ func AttemptFrom(ctx context.Context) (AttemptInfo, bool) {
 		return AttemptInfo{}, false
 	}
 	i := *info
-	i.AttemptID = attemptID(i.JobID, i.Replays, i.Number, i.First)
+	i.AttemptID = attemptID(i.JobID, i.Replays, i.Number, i.FirstDue)
 	return i, true
 }

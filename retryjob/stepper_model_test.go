@@ -329,7 +329,7 @@ func walk(t *testing.T, policy int, script []byte) {
 func compare(t *testing.T, m *model, r *retryjob.Record) {
 	require.NoError(t, r.Validate())
 	want := retryjob.Record{
-		Version: 2, JobID: "j", Kind: "mail", Policy: "p", Correlation: "trace", First: m.first, Replays: m.replays, Status: m.status,
+		Version: retryjob.RecordVersion, JobID: "j", Kind: "mail", Policy: "p", Correlation: "trace", FirstDue: m.first, Replays: m.replays, Status: m.status,
 		Reason: m.reason, Due: m.due, Ended: m.ended, Attempts: m.attempts, Prev: m.prev, History: r.History,
 	}
 	require.Equal(t, want, *r)

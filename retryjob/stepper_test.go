@@ -129,7 +129,7 @@ func TestStepRefuses(t *testing.T) {
 	}{
 		{"an unknown policy", change(func(r *retryjob.Record) { r.Policy = "q" }), 3, retryjob.ErrUnknownPolicy, `retryjob: job j: policy "q"`},
 		{"a policy that does not validate", change(func(r *retryjob.Record) { r.Policy = "bad" }), 3, nil, `policy "bad": retry: Policy.MaxAttempts -9 is below -1`},
-		{"a record of another version", change(func(r *retryjob.Record) { r.Version = 3 }), 3, nil, "Record.Version 3"},
+		{"a record of another version", change(func(r *retryjob.Record) { r.Version = 4 }), 3, nil, "Record.Version 4"},
 		{"the zero Record", retryjob.Record{}, 1, nil, "Record.Version 0"},
 		{"a record that contradicts itself", change(func(r *retryjob.Record) { r.Due = time.Time{} }), 3, nil, "Record.Due"},
 		{"a job that succeeded", ended(retryjob.Succeeded), 3, nil, "job j is succeeded already"},
@@ -489,7 +489,7 @@ func TestAttemptFrom(t *testing.T) {
 	_, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
 		info, ok := retryjob.AttemptFrom(ctx)
 		require.True(t, ok)
-		require.Equal(t, retryjob.AttemptInfo{JobID: "j", Kind: "mail", AttemptID: r.AttemptID(1), Correlation: "trace", Number: 1, Replays: 2, First: epoch}, info)
+		require.Equal(t, retryjob.AttemptInfo{JobID: "j", Kind: "mail", AttemptID: r.AttemptID(1), Correlation: "trace", Number: 1, Replays: 2, FirstDue: epoch}, info)
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
 		again, ok := retryjob.AttemptFrom(inner)

@@ -64,9 +64,9 @@ func (t *Timeline) String() string {
 func JobTimeline(r retryjob.Record) string {
 	var lines []line
 	for _, a := range r.History {
-		l := line{at: a.End.Sub(r.First), who: attempt(a.Number), what: "ok"}
+		l := line{at: a.End.Sub(r.FirstDue), who: attempt(a.Number), what: "ok"}
 		if a.End.IsZero() { // its worker was lost
-			a.End, l.at = a.Start, a.Start.Sub(r.First)
+			a.End, l.at = a.Start, a.Start.Sub(r.FirstDue)
 		}
 		if a.Err != "" {
 			l.what = clean(a.Err)
@@ -79,7 +79,7 @@ func JobTimeline(r retryjob.Record) string {
 	if r.Reason != 0 {
 		ended += " (" + r.Reason.Error() + ")"
 	}
-	return format(append(lines, line{at: r.Changed().Sub(r.First), who: ended + after(end)}))
+	return format(append(lines, line{at: r.Changed().Sub(r.FirstDue), who: ended + after(end)}))
 }
 
 // after returns " after 3 attempts", preceded by the status if o has one.

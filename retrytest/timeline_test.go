@@ -152,7 +152,7 @@ func TestJobs(t *testing.T) {
 	})
 	t.Run("an attempt that was lost with its worker", func(t *testing.T) {
 		first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		r := retryjob.Record{First: first, Status: retryjob.Succeeded, Attempts: 2, Ended: first.Add(time.Hour), History: []retryjob.Attempt{
+		r := retryjob.Record{FirstDue: first, Status: retryjob.Succeeded, Attempts: 2, Ended: first.Add(time.Hour), History: []retryjob.Attempt{
 			{Number: 1, Start: first, Due: first.Add(time.Hour), Err: "retryjob: the worker was lost"},
 			{Number: 2, Start: first.Add(time.Hour), End: first.Add(time.Hour)},
 		}}

@@ -301,7 +301,7 @@ func day(n int) *shop {
 			rec.Status, rec.Ended = retryjob.Leased, time.Time{}
 		}
 		start := at.Add(-time.Duration(rec.Attempts*rec.Attempts) * 10 * time.Minute)
-		rec.First = start
+		rec.FirstDue = start
 		for k := 1; k <= rec.Attempts; k++ {
 			took := time.Duration(40+(i*37+k*91)%900) * time.Millisecond
 			a := retryjob.Attempt{ID: rec.AttemptID(k), Number: k, Start: start, End: start.Add(took), Status: retryjob.WaitingRetry, Err: texts[(i+k)%3], Code: codes[(i+k)%3]}

@@ -235,12 +235,6 @@ func (m *Admin[TTx]) Policies(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// DeadLetters is List of the jobs that are DeadLettered. It ignores f.Statuses.
-func (m *Admin[TTx]) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
-	f.Statuses = []retryjob.Status{retryjob.DeadLettered}
-	return m.List(ctx, f)
-}
-
 // after returns the position of the last of the rows.
 func after(rows []row) *position {
 	if len(rows) == 0 {

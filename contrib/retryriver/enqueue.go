@@ -126,7 +126,7 @@ func (m *Admin[TTx]) prepare(ctx context.Context, j *retryjob.Job) (*jobArgs, *r
 		j.ID = retryjob.NewID()
 	}
 	args, opts := newArgs(j), &river.InsertOpts{Queue: j.Queue, Priority: j.Priority, Tags: j.Tags}
-	if first := args.record.First; first.After(time.Now()) {
+	if first := args.record.FirstDue; first.After(time.Now()) {
 		opts.ScheduledAt = ceil(first)
 	}
 	return args, opts, nil

@@ -139,12 +139,12 @@ func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
 		{"an earlier one that was not made", []result{{1, line(1, time.Time{}), ``, 2, ""}}, false, 0, ``},
 		{"one of an earlier life of the job", []result{{1, func(i *retryjob.Info) retryjob.Attempt {
 			before := *i
-			before.First = before.First.Add(-time.Hour)
+			before.FirstDue = before.FirstDue.Add(-time.Hour)
 			return line(1, ended)(&before)
 		}, ``, 2, ""}}, false, 0, ``},
 		{"the same number in an earlier life", []result{{1, func(i *retryjob.Info) retryjob.Attempt {
 			before := *i
-			before.First = before.First.Add(-time.Hour)
+			before.FirstDue = before.FirstDue.Add(-time.Hour)
 			return line(1, ended)(&before)
 		}, ``, 1, ""}}, false, 0, ``},
 	} {
@@ -195,7 +195,7 @@ func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
 		o := newOffice(t, "quick", nil)
 		_, err := o.client.Driver().GetExecutor().JobSetStateIfRunningMany(t.Context(), &riverdriver.JobSetStateIfRunningManyParams{
 			ID: []int64{7}, Attempt: []*int{nil}, ErrData: [][]byte{nil}, FinalizedAt: []*time.Time{&ended}, MetadataDoMerge: []bool{true},
-			MetadataUpdates: [][]byte{[]byte(`{"retryjob_attempt":{"river":1,"attempt":{"id":"gone","attempt":1,"end":"2026-11-02T09:00:00Z","status":"succeeded"}}}`)},
+			MetadataUpdates: [][]byte{[]byte(`{"retryjob_attempt":{"river":1,"attempt":{"id":"gone","number":1,"end":"2026-11-02T09:00:00Z","status":"succeeded"}}}`)},
 			ScheduledAt:     []*time.Time{nil}, State: []rivertype.JobState{rivertype.JobStateCompleted},
 		})
 		require.NoError(t, err)

@@ -76,12 +76,12 @@ func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func
 				jsonb_set(metadata, '$.retryjob[0].job', (metadata->>'$.retryjob[0].job') || '-' || n,
 					'$.retryjob[0].policy', CASE WHEN n % 10000 = 0 THEN 'rare' ELSE 'policy' || (n % 7) END,
 					'$.retryjob[0].changed', (unixepoch(ended) - n) * 1000000,
-					CASE state WHEN 'cancelled' THEN '$.retryjob[0].ended' ELSE '$.retryjob[0].runs[0].end' END,
+					CASE state WHEN 'cancelled' THEN '$.retryjob[0].ended' ELSE '$.retryjob[0].history[0].end' END,
 						strftime('%Y-%m-%dT%H:%M:%SZ', ended, format('-%d seconds', n)),
 					CASE state WHEN 'cancelled' THEN '$.retryjob[0].reason' ELSE '$.retryjob[0].correlation' END,
 						CASE WHEN n % 10000 = 0 THEN 'budget_exhausted' ELSE 'attempts_exhausted' END),
 				priority, queue, state, datetime(scheduled_at, '+1 hour'), tags, randomblob(32), unique_states, max_attempts
-			FROM copy, (SELECT *, coalesce(metadata->>'$.retryjob[0].ended', metadata->>'$.retryjob[0].runs[0].end') AS ended FROM river_job)`})
+			FROM copy, (SELECT *, coalesce(metadata->>'$.retryjob[0].ended', metadata->>'$.retryjob[0].history[0].end') AS ended FROM river_job)`})
 	})
 	run("PostgreSQL", func(tb TB) {
 		server := pgtest.Start(tb)
@@ -127,12 +127,12 @@ func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func
 					|| CASE WHEN state = 'cancelled' THEN jsonb_build_object(
 						'ended', ended - n * interval '1 second',
 						'reason', CASE WHEN n % 10000 = 0 THEN 'budget_exhausted' ELSE metadata#>>'{retryjob,0,reason}' END)
-					ELSE jsonb_build_object('runs', jsonb_build_array((metadata#>'{retryjob,0,runs,0}') || jsonb_build_object(
+					ELSE jsonb_build_object('history', jsonb_build_array((metadata#>'{retryjob,0,history,0}') || jsonb_build_object(
 						'end', ended - n * interval '1 second'))) END)),
 				priority, queue, state, scheduled_at + interval '1 hour', tags,
 				sha256(convert_to('retryjob:' || (metadata#>>'{retryjob,0,job}') || '-' || n, 'UTF8')), unique_states, max_attempts
 			FROM generate_series(1, $1::int) AS n, (SELECT *, date_trunc('second', coalesce(
-				metadata#>>'{retryjob,0,ended}', metadata#>>'{retryjob,0,runs,0,end}')::timestamptz) AS ended FROM river_job) AS made`})
+				metadata#>>'{retryjob,0,ended}', metadata#>>'{retryjob,0,history,0,end}')::timestamptz) AS ended FROM river_job) AS made`})
 	})
 }
 

@@ -35,11 +35,6 @@ func TestANilContextIsAnError(t *testing.T) {
 				}
 				return err
 			},
-			"DeadLetters": func() (err error) {
-				for _, err = range q.DeadLetters(none, retryjob.Filter{}) {
-				}
-				return err
-			},
 		} {
 			require.EqualError(t, call(), "retryriver: ctx is nil", name)
 		}

@@ -150,7 +150,7 @@ func TestAJobOfAnUnknownPolicyIsPutOffAndNotCounted(t *testing.T) {
 	require.Equal(t, retryjob.Pending, i.Status)
 	require.Equal(t, 0, i.Attempts)
 	require.Greater(t, time.Until(i.Due), 50*time.Second)
-	require.True(t, i.First.Equal(at), "%v is not %v", i.First, at)
+	require.True(t, i.FirstDue.Equal(at), "%v is not %v", i.FirstDue, at)
 }
 
 func TestRiversOwnRetryDoesNotRunWhatHasEnded(t *testing.T) {
@@ -180,7 +180,7 @@ func TestWhatRiverDiscardsIsADeadLetter(t *testing.T) {
 	o.exec(`UPDATE river_job SET state = 'discarded', attempt = 2, attempted_at = datetime('now', 'subsec'),
 		finalized_at = datetime('now', 'subsec') WHERE id = ?`, row)
 	var dead []retryjob.Info
-	for i, err := range o.DeadLetters(t.Context(), retryjob.Filter{Reasons: []retry.Reason{retry.AttemptsExhausted}}) {
+	for i, err := range o.List(t.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Reasons: []retry.Reason{retry.AttemptsExhausted}}) {
 		require.NoError(t, err)
 		dead = append(dead, i)
 	}
@@ -298,7 +298,7 @@ func TestAPlainJobIsFirstDueWhenItWasInsertedUnlessItWasScheduled(t *testing.T) 
 			require.NoError(t, err)
 			i, err := o.Get(t.Context(), id)
 			require.NoError(t, err)
-			require.WithinDuration(t, job.CreatedAt.Add(row.first), i.First, time.Millisecond)
+			require.WithinDuration(t, job.CreatedAt.Add(row.first), i.FirstDue, time.Millisecond)
 		})
 	}
 }

@@ -36,8 +36,8 @@ const lateKey = "retryjob_late"
 // index entry for each field.
 func (s *stored) array() any {
 	s.ChangedAt = s.Changed().UnixMicro()
-	if s.Status == retryjob.Pending && s.Seen == 0 && s.Due.Equal(s.First) {
-		return []fresh{{s.Version, s.JobID, s.Policy, s.Correlation, s.Spec, s.TTL, s.Budget, s.First, s.Enqueued, s.Replays, s.ChangedAt}}
+	if s.Status == retryjob.Pending && s.Seen == 0 && s.Due.Equal(s.FirstDue) {
+		return []fresh{{s.Version, s.JobID, s.Policy, s.Correlation, s.Spec, s.TTL, s.BudgetKey, s.FirstDue, s.Enqueued, s.Replays, s.ChangedAt}}
 	}
 	return []*stored{s}
 }
@@ -50,8 +50,8 @@ type fresh struct {
 	Correlation string          `json:"correlation,omitempty"`
 	Spec        *retryconf.Spec `json:"spec,omitempty"`
 	TTL         time.Duration   `json:"ttl_ns,omitempty"`
-	Budget      string          `json:"budget,omitempty"`
-	First       time.Time       `json:"first"`
+	BudgetKey   string          `json:"budget_key,omitempty"`
+	FirstDue    time.Time       `json:"first_due"`
 	Enqueued    time.Time       `json:"enqueued,omitzero"`
 	Replays     int             `json:"replays,omitempty"`
 	ChangedAt   int64           `json:"changed"`
@@ -75,8 +75,9 @@ func (a *Adapter) load(row *rivertype.JobRow) (stored, error) {
 		}
 		s := records[0]
 		s.Kind = row.Kind
+		s.fromBefore(metadata[metadataKey])
 		if s.Status == 0 {
-			s.Status, s.Due = retryjob.Pending, s.First
+			s.Status, s.Due = retryjob.Pending, s.FirstDue
 		}
 		s.lateOnes(metadata[lateKey])
 		return s, nil
@@ -109,6 +110,46 @@ func (a *Adapter) plain(row *rivertype.JobRow, snoozes float64) stored {
 func (s *stored) lateOnes(text json.RawMessage) {
 	if json.Unmarshal(text, &s.late) != nil {
 		s.late = nil
+	}
+	var before []attemptBefore
+	if json.Unmarshal(text, &before) == nil {
+		numbered(s.late, before)
+	}
+}
+
+// attemptBefore and recordBefore have the fields whose keys were others before version 3 of retryjob.Record.
+type attemptBefore struct {
+	Number int `json:"attempt"`
+}
+
+type recordBefore struct {
+	FirstDue  time.Time          `json:"first"`
+	BudgetKey string             `json:"budget"`
+	History   []retryjob.Attempt `json:"runs"`
+}
+
+// fromBefore reads the fields of a record of version 1 or 2 that have other keys now.
+func (s *stored) fromBefore(text json.RawMessage) {
+	if s.Version >= 3 {
+		return
+	}
+	var before []recordBefore
+	var numbers []struct {
+		Attempts []attemptBefore `json:"runs"`
+	}
+	if json.Unmarshal(text, &before) != nil || json.Unmarshal(text, &numbers) != nil {
+		return
+	}
+	s.FirstDue, s.BudgetKey, s.History = before[0].FirstDue, before[0].BudgetKey, before[0].History
+	numbered(s.History, numbers[0].Attempts)
+}
+
+// numbered adds the numbers of attempts.
+func numbered(attempts []retryjob.Attempt, before []attemptBefore) {
+	for i := range attempts {
+		if attempts[i].Number == 0 {
+			attempts[i].Number = before[i].Number
+		}
 	}
 }
 
@@ -180,7 +221,7 @@ func (a *Adapter) info(row *rivertype.JobRow) retryjob.Info {
 		}
 	}
 	for _, attempt := range s.late {
-		i.Late(attempt)
+		i.AddLate(attempt)
 	}
 	return i
 }
@@ -189,7 +230,7 @@ const rounding = 10 * time.Millisecond
 
 // finalize ends the record as the row shows.
 func finalize(r *retryjob.Record, status retryjob.Status, reason retry.Reason, row *rivertype.JobRow) {
-	r.Status, r.Reason, r.Due, r.Ended = status, reason, time.Time{}, r.First
+	r.Status, r.Reason, r.Due, r.Ended = status, reason, time.Time{}, r.FirstDue
 	if row.FinalizedAt != nil {
 		r.Ended = row.FinalizedAt.UTC()
 	}
@@ -203,7 +244,7 @@ func (s *stored) succeed(r *retryjob.Record, row *rivertype.JobRow) {
 	}
 	r.Attempts++
 	start, end := attemptedAt(row), row.FinalizedAt.UTC()
-	for _, earlier := range []time.Time{r.First, r.Last().End} { // which are not rounded
+	for _, earlier := range []time.Time{r.FirstDue, r.Last().End} { // which are not rounded
 		if start.Before(earlier) {
 			start = earlier
 		}

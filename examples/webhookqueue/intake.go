@@ -74,7 +74,7 @@ func parse(body []byte) (retryjob.Job, []fault) {
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
 		faults = append(faults, fault{Field: "url", Value: req.URL, Rule: "is not the URL of a web server"})
 	} else {
-		job.Budget = req.Tenant + " " + to.Host // an endpoint that is down does not use up the retries of others
+		job.BudgetKey = req.Tenant + " " + to.Host // an endpoint that is down does not use up the retries of others
 	}
 	if len(req.RetryPolicy) > 0 {
 		job.Spec = &retryconf.Spec{}

@@ -133,7 +133,7 @@ func (s *story) recover(ctx context.Context) (err error) {
 
 func (s *story) list(ctx context.Context) error {
 	fmt.Fprintln(s.w, "The dead letters:")
-	for info, err := range s.queue.DeadLetters(ctx, retryjob.Filter{}) {
+	for info, err := range s.queue.List(ctx, retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}}) {
 		if err != nil {
 			return err
 		}

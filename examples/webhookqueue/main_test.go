@@ -85,7 +85,7 @@ func TestARequestIsJudgedAsAWhole(t *testing.T) {
 			require.Equal(t, row.faults, fields, faults)
 			if row.faults == nil {
 				require.NoError(t, job.Validate(policies))
-				require.Equal(t, " a.example", job.Budget)
+				require.Equal(t, " a.example", job.BudgetKey)
 			}
 		})
 	}

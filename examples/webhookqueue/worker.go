@@ -46,7 +46,7 @@ var budgets = retry.NewBudgets(retry.BudgetConfig{Initial: 10}, 10_000)
 // policies are those of the deliveries, whose own settings are within limits of the service.
 var policies = retryjob.Policies(func(j *retryjob.Job) (retry.Policy, error) {
 	p, err := named(j)
-	p.Budget = budgets.For(j.Budget)
+	p.Budget = budgets.For(j.BudgetKey)
 	return p, err
 }).Within(retryconf.ServiceLimits)
 

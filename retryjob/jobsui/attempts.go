@@ -40,7 +40,7 @@ func timeline(rec *retryjob.Record, now time.Time) []attempt {
 	if rec.Due.After(end) {
 		end = rec.Due
 	}
-	whole := max(end.Sub(rec.First), time.Millisecond)
+	whole := max(end.Sub(rec.FirstDue), time.Millisecond)
 	share := func(d time.Duration) float64 { return min(max(100*float64(d)/float64(whole), 0), 100) }
 
 	var all []attempt
@@ -48,7 +48,7 @@ func timeline(rec *retryjob.Record, now time.Time) []attempt {
 		one := attempt{
 			Number: strconv.Itoa(l.Number), Start: l.Start, Took: l.Lasted(duration), Status: l.Status,
 			Reason: reason(l.Reason), Code: shown(l.Code), Err: shown(l.Err),
-			X: share(l.Start.Sub(rec.First)), Width: share(l.Took), Rest: share(l.Wait),
+			X: share(l.Start.Sub(rec.FirstDue)), Width: share(l.Took), Rest: share(l.Wait),
 		}
 		if l.Last > l.Number {
 			one.Number += "–" + strconv.Itoa(l.Last)

@@ -144,7 +144,7 @@ func (f *fake) Count(ctx context.Context, filter retryjob.Filter) (map[retryjob.
 func dead(id string, ago time.Duration) retryjob.Info {
 	ended := time.Now().Add(-ago)
 	return retryjob.Info{Payload: json.RawMessage(`{"order":"` + id + `"}`), Record: retryjob.Record{Kind: "webhook",
-		Version: 1, JobID: id, Policy: "standard", First: ended.Add(-time.Hour), Status: retryjob.DeadLettered,
+		Version: 1, JobID: id, Policy: "standard", FirstDue: ended.Add(-time.Hour), Status: retryjob.DeadLettered,
 		Reason: retry.AttemptsExhausted, Ended: ended, Attempts: 2, History: []retryjob.Attempt{
 			{ID: id + ".0.1", Number: 1, Start: ended.Add(-time.Hour), End: ended.Add(-time.Hour + 2*time.Second), Due: ended.Add(-time.Second), Status: retryjob.WaitingRetry, Err: "503 Service Unavailable", Code: "503"},
 			{ID: id + ".0.2", Number: 2, Start: ended.Add(-time.Second), End: ended, Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted, Err: "connection refused"},

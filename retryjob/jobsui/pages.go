@@ -322,7 +322,7 @@ func (h *handler) job(w http.ResponseWriter, r *http.Request) {
 		{"kind", info.Kind, time.Time{}}, {"policy", info.Policy, time.Time{}}, {"correlation", info.Correlation, time.Time{}},
 		{"reason", reason(info.Reason), time.Time{}}, {"attempts", strconv.Itoa(info.Attempts), time.Time{}},
 		{"replays", strconv.Itoa(info.Replays), time.Time{}},
-		{"first due", "", info.First}, {"next due", "", info.Due}, {"ended", "", info.Ended},
+		{"first due", "", info.FirstDue}, {"next due", "", info.Due}, {"ended", "", info.Ended},
 	} {
 		if f.Text != "" || !f.At.IsZero() {
 			d.Facts = append(d.Facts, f)

@@ -29,7 +29,7 @@ func TestTheBarsOfAttemptsAreSharesOfTheJobsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		at := func(s int) time.Time { return time.Now().Add(time.Duration(s-100) * time.Second) }
 		job := dead("job", 0)
-		job.First, job.Attempts = at(0), 4
+		job.FirstDue, job.Attempts = at(0), 4
 		job.History = []retryjob.Attempt{
 			{Number: 1, Start: at(0), End: at(20), Due: at(60), Status: retryjob.WaitingRetry},
 			{Number: 2, Start: at(60), End: at(60), Due: at(61), Status: retryjob.WaitingRetry},
@@ -43,7 +43,7 @@ func TestTheBarsOfAttemptsAreSharesOfTheJobsTime(t *testing.T) {
 		require.Regexp(t, `^99\.2 0\.(8|79999)`, bars[3], "it can be seen, and stays inside")
 
 		job = waiting("waits", 0)
-		job.First, job.Due, job.History = at(0), at(200), []retryjob.Attempt{{Number: 1, Start: at(0), End: at(100), Due: at(200), Status: retryjob.WaitingRetry}}
+		job.FirstDue, job.Due, job.History = at(0), at(200), []retryjob.Attempt{{Number: 1, Start: at(0), End: at(100), Due: at(200), Status: retryjob.WaitingRetry}}
 		body = get(t, handler(t, newFake(job)), "job?id=waits").Body.String()
 		require.Equal(t, []string{"0 100"}, cells(body, `class="wait" x="([\d.]+)" y="4" width="([\d.]+)"`), "to the time that is still to come")
 		require.Equal(t, []string{"0 50"}, cells(body, `<rect data-status="\w+" x="([\d.]+)" y="0" width="([\d.]+)"`))

@@ -42,7 +42,7 @@ var attempts = []scenario{
 			require.Equal(s.t, i.AttemptID(n+1), a.AttemptID)
 			require.Equal(s.t, "trace-7", a.Correlation)
 			require.Equal(s.t, 0, a.Replays)
-			require.True(s.t, a.First.Equal(i.First), "%v is not %v", a.First, i.First)
+			require.True(s.t, a.FirstDue.Equal(i.FirstDue), "%v is not %v", a.FirstDue, i.FirstDue)
 			require.Equal(s.t, "counted", a.job.ID)
 			require.Equal(s.t, kind, a.job.Kind)
 			require.Equal(s.t, "p", a.job.Policy)
@@ -97,7 +97,7 @@ var attempts = []scenario{
 		require.Equal(s.t, retryjob.Failed, i.Status)
 		require.Equal(s.t, retry.RetriesDisabled, i.Reason)
 		require.Len(s.t, d.all(), 1)
-		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
+		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
 		require.Equal(s.t, []string{"off"}, ids(s, s.q.List(s.t.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.Failed}})))
 	}},
 
@@ -134,7 +134,7 @@ var attempts = []scenario{
 		for n, a := range i.History {
 			seen[a.ID] = true
 			require.Equal(s.t, n+1, a.Number)
-			require.False(s.t, a.Start.Before(i.First), "the attempt started before the job was due")
+			require.False(s.t, a.Start.Before(i.FirstDue), "the attempt started before the job was due")
 			require.False(s.t, a.End.Before(a.Start))
 			require.Equal(s.t, errFlaky.Error(), a.Err)
 			require.Equal(s.t, "503", a.Code)

@@ -67,7 +67,7 @@ var crashing = []scenario{
 		require.Equal(s.t, 1, i.Attempts)
 		require.Equal(s.t, retryjob.ErrLost.Error(), i.Last().Err)
 		require.Equal(s.t, []int{1}, made())
-		require.Equal(s.t, []string{"last"}, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
+		require.Equal(s.t, []string{"last"}, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "last"))
 		s.until(ages, "last", "is replayed", func(i retryjob.Info) bool { return i.Status == retryjob.Succeeded && i.Replays == 1 })
 		require.Equal(s.t, []int{1, 1}, made())
@@ -79,7 +79,7 @@ var crashing = []scenario{
 		require.Equal(s.t, retryjob.Failed, i.Status)
 		require.Equal(s.t, retry.RetriesDisabled, i.Reason)
 		require.Equal(s.t, []int{1}, made())
-		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
+		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
 	}},
 
 	{claim: "a classifier that calls ErrLost terminal has nothing done twice", needs: aCrash, play: func(s *stage) {

@@ -20,7 +20,7 @@ var listing = []scenario{
 		for _, size := range []int{-1, 0, 1, 2, 3, 7, 8} {
 			f := retryjob.Filter{PageSize: size}
 			require.Equal(s.t, want, ids(s, s.q.List(s.t.Context(), f)), "in pages of %d", size)
-			require.Equal(s.t, want, ids(s, s.q.DeadLetters(s.t.Context(), f)), "in pages of %d", size)
+			require.Equal(s.t, want, ids(s, s.q.List(s.t.Context(), dead(f))), "in pages of %d", size)
 		}
 	}},
 
@@ -66,7 +66,7 @@ var listing = []scenario{
 		var d diary
 		s.open(policies{"p": {}}, d.script())
 		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
-		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{PageSize: 1})))
+		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{PageSize: 1}))))
 	}},
 
 	{claim: "a filter selects by status, reason, policy, kind and time, and all of them together", play: func(s *stage) {
@@ -107,11 +107,11 @@ var listing = []scenario{
 	{claim: "DeadLetters gives dead letters alone, whatever statuses are asked for", play: func(s *stage) {
 		s.zoo()
 		for _, f := range []retryjob.Filter{{}, statuses(retryjob.Succeeded), statuses(retryjob.Failed, retryjob.Expired)} {
-			require.Equal(s.t, []string{"exhausted", "terminal"}, ids(s, s.q.DeadLetters(s.t.Context(), f)))
+			require.Equal(s.t, []string{"exhausted", "terminal"}, ids(s, s.q.List(s.t.Context(), dead(f))))
 		}
 		f := retryjob.Filter{Reasons: []retry.Reason{retry.AttemptsExhausted}}
-		require.Equal(s.t, []string{"exhausted"}, ids(s, s.q.DeadLetters(s.t.Context(), f)))
-		require.Equal(s.t, []string{"exhausted"}, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{Limit: 1})))
+		require.Equal(s.t, []string{"exhausted"}, ids(s, s.q.List(s.t.Context(), dead(f))))
+		require.Equal(s.t, []string{"exhausted"}, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{Limit: 1}))))
 	}},
 
 	{claim: "a list has the same of a job as Get", play: func(s *stage) {

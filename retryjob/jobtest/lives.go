@@ -273,6 +273,12 @@ func finished(i retryjob.Info) (ended []retryjob.Attempt) {
 	return ended
 }
 
+// dead returns f for dead letters only.
+func dead(f retryjob.Filter) retryjob.Filter {
+	f.Statuses = []retryjob.Status{retryjob.DeadLettered}
+	return f
+}
+
 // ids returns the IDs of a list.
 func ids(s *stage, list iter.Seq2[retryjob.Info, error]) (found []string) {
 	s.t.Helper()

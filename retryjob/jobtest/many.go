@@ -107,7 +107,7 @@ var many = []scenario{
 		}
 		ctx, f := s.t.Context(), retryjob.Filter{IDs: []string{"b", "none", "d"}}
 		require.Equal(s.t, []string{"d", "b"}, ids(s, s.q.List(ctx, f)))
-		require.Equal(s.t, []string{"d", "b"}, ids(s, s.q.DeadLetters(ctx, f)))
+		require.Equal(s.t, []string{"d", "b"}, ids(s, s.q.List(ctx, dead(f))))
 		counts, err := s.q.Count(ctx, f)
 		require.NoError(s.t, err)
 		require.Equal(s.t, 2, counts[retryjob.DeadLettered].Jobs)

@@ -78,7 +78,7 @@ var needs = []scenario{
 		var d diary
 		s.open(policies{"p": fixed(1, short)}, d.always(errFlaky))
 		job := retryjob.Job{
-			ID: "whole", Kind: kind, Policy: "p", TTL: 20 * s.unit, Budget: "acme/orders", Queue: "default", Priority: 3, Tags: []string{"bulk", "eu-west"},
+			ID: "whole", Kind: kind, Policy: "p", TTL: 20 * s.unit, BudgetKey: "acme/orders", Queue: "default", Priority: 3, Tags: []string{"bulk", "eu-west"},
 			Correlation: "trace",
 		}
 		s.put(job)
@@ -93,7 +93,7 @@ var needs = []scenario{
 			require.Equal(s.t, job, made.job)
 		}
 		require.Len(s.t, d.all(), 2)
-		require.Equal(s.t, []any{kind, job.TTL, job.Budget, job.Priority, job.Tags}, []any{i.Kind, i.TTL, i.Budget, i.Priority, i.Tags})
+		require.Equal(s.t, []any{kind, job.TTL, job.BudgetKey, job.Priority, job.Tags}, []any{i.Kind, i.TTL, i.BudgetKey, i.Priority, i.Tags})
 	}},
 
 	{claim: "of the jobs that are due, those with the lowest Priority number start first", play: func(s *stage) {
@@ -179,7 +179,7 @@ var needs = []scenario{
 		s.openWith(retryjob.Options{
 			Policies: func(j *retryjob.Job) (retry.Policy, error) {
 				p, err := named(j)
-				p.Budget = budgets.For(j.Budget)
+				p.Budget = budgets.For(j.BudgetKey)
 				return p, err
 			},
 			Handlers: map[string]retryjob.Handler{kind: d.always(errFlaky)},
@@ -188,7 +188,7 @@ var needs = []scenario{
 			id, key string
 			reason  retry.Reason
 		}{{"a1", "a", retry.AttemptsExhausted}, {"a2", "a", retry.BudgetExhausted}, {"b1", "b", retry.AttemptsExhausted}} {
-			s.put(retryjob.Job{ID: row.id, Kind: kind, Policy: "p", Budget: row.key})
+			s.put(retryjob.Job{ID: row.id, Kind: kind, Policy: "p", BudgetKey: row.key})
 			require.Equal(s.t, row.reason, s.final(row.id).Reason, row.id)
 		}
 	}},

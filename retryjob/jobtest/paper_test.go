@@ -205,7 +205,7 @@ func (e *clerk) run(ctx context.Context, i retryjob.Info) {
 func (e *clerk) conclude(i retryjob.Info, attempt string) bool {
 	delete(e.running, i.JobID)
 	if e.suspended != nil && e.paper.leased[i.JobID] != attempt {
-		if now, err := e.read(i.JobID); err == nil && now.Late(i.Last()) {
+		if now, err := e.read(i.JobID); err == nil && now.AddLate(i.Last()) {
 			e.write(now)
 		}
 		return false
@@ -213,7 +213,7 @@ func (e *clerk) conclude(i retryjob.Info, attempt string) bool {
 	if now, err := e.read(i.JobID); err == nil {
 		for _, a := range now.History {
 			if a.Late {
-				i.Late(a)
+				i.AddLate(a)
 			}
 		}
 	}
@@ -329,11 +329,6 @@ func (e *clerk) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Stat
 		counts[i.Status] = t
 	}
 	return counts, nil
-}
-
-func (e *clerk) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
-	f.Statuses = []retryjob.Status{retryjob.DeadLettered}
-	return e.List(ctx, f)
 }
 
 // change changes the record of a job that is not leased.

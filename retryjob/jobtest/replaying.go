@@ -40,7 +40,7 @@ var replaying = []scenario{
 			require.Equal(s.t, "again", i.JobID)
 			require.Equal(s.t, "trace", i.Correlation)
 			sameJSON(s, `{"a": [1]}`, i.Payload)
-			require.False(s.t, i.First.Before(before.Truncate(time.Millisecond)), "First is the old one")
+			require.False(s.t, i.FirstDue.Before(before.Truncate(time.Millisecond)), "First is the old one")
 			require.Len(s.t, i.History, 3-replays)
 			require.Equal(s.t, 3-replays, i.Attempts)
 			require.Equal(s.t, 1, i.History[0].Number)
@@ -49,7 +49,7 @@ var replaying = []scenario{
 					require.NotEqual(s.t, before.ID, a.ID)
 				}
 			}
-			s.onTime(i.First, i.History[0].Start)
+			s.onTime(i.FirstDue, i.History[0].Start)
 			old.History = append(old.History, i.History...)
 		}
 		require.Equal(s.t, retryjob.Succeeded, s.get("again").Status)
@@ -78,7 +78,7 @@ var replaying = []scenario{
 			require.True(s.t, i.Reason == 0, id)
 			require.Equal(s.t, 1, i.Attempts, id)
 		}
-		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
+		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
 	}},
 
 	{claim: "other jobs cannot be replayed", play: func(s *stage) {
@@ -137,7 +137,7 @@ var replaying = []scenario{
 		n, err := s.q.ReplayAll(ctx, retryjob.Filter{Policies: []string{"two"}, Kinds: []string{kind}})
 		require.NoError(s.t, err)
 		require.Equal(s.t, 1, n, "exhausted, but neither pending nor succeeded")
-		require.Equal(s.t, []string{"terminal"}, ids(s, s.q.DeadLetters(ctx, retryjob.Filter{})))
+		require.Equal(s.t, []string{"terminal"}, ids(s, s.q.List(ctx, dead(retryjob.Filter{}))))
 		n, err = s.q.ReplayAll(ctx, retryjob.Filter{PageSize: 1})
 		require.NoError(s.t, err)
 		require.Equal(s.t, 3, n, "terminal, expired, failed")

@@ -77,7 +77,7 @@ func overtaken(does string, obeys bool, second error) scenario {
 		}
 		require.Equal(s.t, retryjob.DeadLettered, after.Status)
 		require.Equal(s.t, retry.AttemptsExhausted, after.Reason)
-		require.Equal(s.t, []string{"late"}, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
+		require.Equal(s.t, []string{"late"}, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "late"))
 		i := s.until(ages, "late", "is replayed", func(i retryjob.Info) bool { return i.Status.Final() })
 		require.Equal(s.t, 1, i.Replays)

@@ -23,7 +23,7 @@ var timing = []scenario{
 		all := d.all()
 		require.Len(s.t, all, 4)
 		require.Len(s.t, i.History, 4)
-		s.onTime(i.First, all[0].at)
+		s.onTime(i.FirstDue, all[0].at)
 		for n, delay := range delays {
 			require.Equal(s.t, delay, i.History[n].Due.Sub(i.History[n].End), "the wait after attempt %d", n+1)
 			s.onTime(i.History[n].Due, all[n+1].at)
@@ -37,8 +37,8 @@ var timing = []scenario{
 		before := time.Now()
 		s.enqueue("now", "p")
 		i := s.final("now")
-		require.False(s.t, i.First.Before(before.Truncate(time.Millisecond)))
-		s.onTime(i.First, d.all()[0].at)
+		require.False(s.t, i.FirstDue.Before(before.Truncate(time.Millisecond)))
+		s.onTime(i.FirstDue, d.all()[0].at)
 	}},
 
 	{claim: "a due time in the past means at once", play: func(s *stage) {
@@ -48,7 +48,7 @@ var timing = []scenario{
 		s.put(retryjob.Job{ID: "late", Kind: kind, Policy: "p", Due: before.Add(-9 * s.unit)})
 		i := s.final("late")
 		require.Equal(s.t, retryjob.Succeeded, i.Status, "the TTL counts from the enqueuing")
-		s.onTime(i.First, d.all()[0].at)
+		s.onTime(i.FirstDue, d.all()[0].at)
 	}},
 
 	{claim: "a job with a due time waits for it, and its TTL begins then", play: func(s *stage) {
@@ -61,7 +61,7 @@ var timing = []scenario{
 		i := s.get("later")
 		require.Equal(s.t, retryjob.Pending, i.Status)
 		require.True(s.t, i.Due.Equal(due), "%v is not %v", i.Due, due)
-		require.True(s.t, i.First.Equal(due), "%v is not %v", i.First, due)
+		require.True(s.t, i.FirstDue.Equal(due), "%v is not %v", i.FirstDue, due)
 		require.Equal(s.t, retryjob.Succeeded, s.final("later").Status)
 		require.Len(s.t, d.all(), 2)
 		s.onTime(due, d.all()[0].at)
@@ -195,7 +195,7 @@ var timing = []scenario{
 		open <- at
 		s.enqueue("shut out", "p")
 		i := s.until(soon, "shut out", "is deferred or done", func(i retryjob.Info) bool {
-			return i.Status.Final() || i.Status == retryjob.Pending && i.Due.After(i.First.Add(s.unit/2))
+			return i.Status.Final() || i.Status == retryjob.Pending && i.Due.After(i.FirstDue.Add(s.unit/2))
 		})
 		require.Equal(s.t, retryjob.Pending, i.Status)
 		require.Equal(s.t, 0, i.Attempts)
@@ -251,7 +251,7 @@ var endings = []scenario{
 		require.Len(s.t, i.History, 1)
 		require.True(s.t, i.Ended.Equal(i.History[0].End), "it waited for what it knew to be too late")
 		require.Len(s.t, d.all(), 1)
-		require.Empty(s.t, ids(s, s.q.DeadLetters(s.t.Context(), retryjob.Filter{})))
+		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
 	}},
 
 	{claim: "an attempt exactly at the TTL is made", needs: virtualTime, play: func(s *stage) {
@@ -263,8 +263,8 @@ var endings = []scenario{
 		i := s.final("just")
 		require.Equal(s.t, retry.TTLElapsed, i.Reason)
 		require.Len(s.t, d.all(), 3)
-		require.Equal(s.t, 2*s.unit, i.Last().Start.Sub(i.First))
-		require.Equal(s.t, 2*s.unit, i.Ended.Sub(i.First))
+		require.Equal(s.t, 2*s.unit, i.Last().Start.Sub(i.FirstDue))
+		require.Equal(s.t, 2*s.unit, i.Ended.Sub(i.FirstDue))
 	}},
 
 	{claim: "a job whose TTL is over before a worker is free expires unattempted", play: func(s *stage) {
@@ -277,7 +277,7 @@ var endings = []scenario{
 		s.put(retryjob.Job{ID: "busy", Kind: "busy", Policy: "p"})
 		receive(s, begun, "the worker to be busy")
 		i := s.get(s.enqueue("crowded out", "brief").ID())
-		ctx, cancel := context.WithDeadline(s.t.Context(), i.First.Add(2*s.unit))
+		ctx, cancel := context.WithDeadline(s.t.Context(), i.FirstDue.Add(2*s.unit))
 		defer cancel()
 		<-ctx.Done()
 		close(release)

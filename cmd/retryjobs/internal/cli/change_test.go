@@ -22,7 +22,7 @@ import (
 func replayedJobs(f *fake) []string {
 	var ids []string
 	for id, job := range f.jobs {
-		if job.Status == retryjob.Pending && job.First.Equal(now) {
+		if job.Status == retryjob.Pending && job.FirstDue.Equal(now) {
 			ids = append(ids, id)
 		}
 	}

@@ -66,11 +66,6 @@ func (f *fake) List(_ context.Context, filter retryjob.Filter) iter.Seq2[retryjo
 	}
 }
 
-func (f *fake) DeadLetters(ctx context.Context, filter retryjob.Filter) iter.Seq2[retryjob.Info, error] {
-	filter.Statuses = []retryjob.Status{retryjob.DeadLettered}
-	return f.List(ctx, filter)
-}
-
 func (f *fake) Policies(context.Context) (names []string, err error) {
 	for _, job := range f.jobs {
 		names = append(names, job.Policy)
@@ -183,11 +178,11 @@ var errBroken = errors.New("the connection broke")
 func jobs() []retryjob.Info {
 	record := func(id string, status retryjob.Status, reason retry.Reason) retryjob.Record {
 		return retryjob.Record{
-			Version: 1, JobID: id, Kind: "webhook", Policy: "standard", First: at(3 * time.Hour), Status: status, Reason: reason,
+			Version: 1, JobID: id, Kind: "webhook", Policy: "standard", FirstDue: at(3 * time.Hour), Status: status, Reason: reason,
 		}
 	}
 	pending := record("pending-1", retryjob.Pending, 0)
-	pending.First, pending.Due = at(-time.Hour), at(-time.Hour)
+	pending.FirstDue, pending.Due = at(-time.Hour), at(-time.Hour)
 
 	leased := record("leased-1", retryjob.Leased, 0)
 	leased.Attempts = 2
@@ -213,7 +208,7 @@ func jobs() []retryjob.Info {
 
 	dead := record("dead-1", retryjob.DeadLettered, retry.AttemptsExhausted)
 	dead.Attempts, dead.Ended, dead.Replays = 1, at(26*time.Hour), 1
-	dead.First = at(27 * time.Hour)
+	dead.FirstDue = at(27 * time.Hour)
 	dead.History = []retryjob.Attempt{{ID: "dead-1.1.1", Number: 1, Start: at(27 * time.Hour), End: at(26 * time.Hour), Status: retryjob.DeadLettered, Reason: dead.Reason, Err: "no such account"}}
 
 	dead2 := record("dead-2", retryjob.DeadLettered, retry.TerminalError)

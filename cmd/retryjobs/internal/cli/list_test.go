@@ -46,7 +46,7 @@ func TestListPrintsLinesOfJSON(t *testing.T) {
 	job.History = job.History[1:2]
 	job.Due = job.Due.In(time.FixedZone("", 7200))
 	want := `
-{"v":1,"job":"waiting-1","kind":"webhook","policy":"standard","correlation":"trace-7","first":"2026-11-21T09:00:00Z","status":"waiting_retry","due":"2026-11-21T12:10:00Z","attempts":3,"runs":[{"id":"waiting-1.0.2","attempt":2,"start":"2026-11-21T10:00:00Z","end":"2026-11-21T10:00:01.5Z","due":"2026-11-21T10:30:00Z","status":"waiting_retry","err":"dial tcp:\n\u001b[31mrefused\u009b2J\tby a firewall that has a very long story to tell about it","code":"ECONNREFUSED"}],"payload":{"url":"http://a/?b&c","n":1}}
+{"v":1,"job":"waiting-1","kind":"webhook","policy":"standard","correlation":"trace-7","first_due":"2026-11-21T09:00:00Z","status":"waiting_retry","due":"2026-11-21T12:10:00Z","attempts":3,"history":[{"id":"waiting-1.0.2","number":2,"start":"2026-11-21T10:00:00Z","end":"2026-11-21T10:00:01.5Z","due":"2026-11-21T10:30:00Z","status":"waiting_retry","err":"dial tcp:\n\u001b[31mrefused\u009b2J\tby a firewall that has a very long story to tell about it","code":"ECONNREFUSED"}],"payload":{"url":"http://a/?b&c","n":1}}
 `
 	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(job), "list", "--json"))
 }

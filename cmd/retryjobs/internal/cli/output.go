@@ -165,7 +165,7 @@ func (s *session) printJSON(v any) error {
 // printInfo prints a job with its times in UTC, regardless of where it was recorded.
 func (s *session) printInfo(info *retryjob.Info) error {
 	shown := *info
-	shown.First, shown.Due, shown.Ended = info.First.UTC(), info.Due.UTC(), info.Ended.UTC()
+	shown.FirstDue, shown.Due, shown.Ended = info.FirstDue.UTC(), info.Due.UTC(), info.Ended.UTC()
 	shown.History = slices.Clone(info.History)
 	for i := range shown.History {
 		a := &shown.History[i]

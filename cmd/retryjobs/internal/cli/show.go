@@ -70,7 +70,7 @@ func (s *session) show(info *retryjob.Info) {
 		{"correlation", info.Correlation},
 		{"status", info.Status.String()},
 		{"reason", info.Reason.Error()},
-		{"first due", fineStamp(info.First)},
+		{"first due", fineStamp(info.FirstDue)},
 		{"next due", relative(fineStamp(info.Due), info.Due, s.now)},
 		{"ended", relative(fineStamp(info.Ended), info.Ended, s.now)},
 		{"replays", strconv.Itoa(info.Replays)},

@@ -97,8 +97,8 @@ null
 }
 
 func TestShowPrintsOneObject(t *testing.T) {
-	want := `{"v":1,"job":"dead-1","kind":"webhook","policy":"standard","first":"2026-11-20T09:00:00Z","replays":1,"status":"dead_letter",` +
-		`"reason":"attempts_exhausted","ended":"2026-11-20T10:00:00Z","attempts":1,"runs":[{"id":"dead-1.1.1","attempt":1,` +
+	want := `{"v":1,"job":"dead-1","kind":"webhook","policy":"standard","first_due":"2026-11-20T09:00:00Z","replays":1,"status":"dead_letter",` +
+		`"reason":"attempts_exhausted","ended":"2026-11-20T10:00:00Z","attempts":1,"history":[{"id":"dead-1.1.1","number":1,` +
 		`"start":"2026-11-20T09:00:00Z","end":"2026-11-20T10:00:00Z","status":"dead_letter","reason":"attempts_exhausted",` +
 		`"err":"no such account"}],"payload":{"url":"http://a/?b&c","n":1}}` + "\n"
 	require.Equal(t, ran{Out: want}, run(t, newFake(jobs()...), "--json", "show", "dead-1"))
@@ -174,7 +174,7 @@ ATTEMPT  START                     DURATION  STATUS         WAIT   CODE  ERROR
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			job := retryjob.Info{Record: retryjob.Record{
-				Version: 1, JobID: "a", Policy: "p", First: at(time.Hour), Status: row.status, Attempts: row.attempts, History: row.history,
+				Version: 1, JobID: "a", Policy: "p", FirstDue: at(time.Hour), Status: row.status, Attempts: row.attempts, History: row.history,
 			}}
 			if row.status.Final() {
 				job.Ended, job.Reason = now, retry.AttemptsExhausted

@@ -108,8 +108,8 @@ func (s *session) stats(ctx context.Context) (*stats, error) {
 		}
 	}
 	// The list is sorted by change, the newest first: this is the oldest.
-	oldestDead := retryjob.Filter{Until: all[retryjob.DeadLettered].Oldest.Add(time.Microsecond), Limit: 1}
-	for info, err := range s.store.DeadLetters(ctx, oldestDead) {
+	oldestDead := retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Until: all[retryjob.DeadLettered].Oldest.Add(time.Microsecond), Limit: 1}
+	for info, err := range s.store.List(ctx, oldestDead) {
 		if err != nil {
 			return nil, err
 		}

@@ -54,11 +54,6 @@ type listed struct {
 	jobs int
 }
 
-func (l *listed) DeadLetters(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
-	f.Statuses = []retryjob.Status{retryjob.DeadLettered}
-	return l.List(ctx, f)
-}
-
 func (l *listed) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
 	return func(yield func(retryjob.Info, error) bool) {
 		for info, err := range l.fake.List(ctx, f) {

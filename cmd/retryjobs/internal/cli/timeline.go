@@ -32,7 +32,7 @@ func total(rec *retryjob.Record, lines []retryjob.Line, now time.Time) string {
 	if end.IsZero() {
 		end, suffix = now, " so far"
 	}
-	elapsed := max(end.Sub(rec.First), 0)
+	elapsed := max(end.Sub(rec.FirstDue), 0)
 	text := fmt.Sprintf("%s in %s%s", plural(rec.Attempts, "attempt"), span(elapsed), suffix)
 	if rec.Attempts == 0 || len(rec.History) != rec.Attempts {
 		return text

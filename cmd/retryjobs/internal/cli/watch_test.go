@@ -48,7 +48,7 @@ func watch(t *testing.T, f *fake, acts []func(), args ...string) (got ran) {
 
 func ended(id string, status retryjob.Status) retryjob.Info {
 	return retryjob.Info{Record: retryjob.Record{Kind: "mail",
-		Version: 1, JobID: id, Policy: "standard", First: time.Now(), Status: status, Ended: time.Now(), Attempts: 1,
+		Version: 1, JobID: id, Policy: "standard", FirstDue: time.Now(), Status: status, Ended: time.Now(), Attempts: 1,
 	}}
 }
 
