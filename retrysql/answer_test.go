@@ -45,7 +45,7 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 
 		{name: "an unexpected end of this connection", err: reading, attempt: 3},
 		{name: "a conflict", err: conflict, attempt: 3},
-		{name: "a conflict of a *sql.Row, which the transaction has not seen", err: conflict, own: true, attempt: 3},
+		{name: "a conflict in another database", err: conflict, own: true, answer: true},
 		{name: "an error that fn marked as transient", err: retry.Transient(errBusiness), own: true, attempt: 3},
 		{name: "a full disk", err: state("53100")},
 		{name: "a server with a bug", err: state("XX000")},
@@ -146,14 +146,17 @@ type recorded struct {
 	answer func() (bool, error)
 }
 
-func (r recorded) Track(context.Context) error {
+func (r recorded) Ask(context.Context, []any, string, ...any) error {
 	r.db.note("track", r.track)
 	return r.exec(r.track)
 }
 
-func (r recorded) Committed(context.Context) (bool, error) {
+func (r recorded) AskOutside(_ context.Context, dest []any, _ string, _ ...any) error {
 	r.db.note("record", nil)
-	return r.answer()
+	committed, err := r.answer()
+	status := map[bool]string{true: "committed", false: "aborted"}[committed]
+	*dest[0].(*bool), *dest[1].(**string) = true, &status
+	return err
 }
 
 func TestProbeOfTheServer(t *testing.T) {
@@ -176,8 +179,8 @@ func TestProbeOfTheServer(t *testing.T) {
 			log: []string{"begin", "exec", "track", "commit!", "rollback", "record", "begin", "exec!", "rollback"}, is: []error{duplicate}, isNot: retrysql.ErrCommitAmbiguous},
 		{name: "no answer leaves it unknown", err: errBusiness, db: db{commits: []error{io.EOF}},
 			log: []string{"begin", "exec", "track", "commit!", "rollback", "record"}, is: []error{retrysql.ErrCommitAmbiguous, errBusiness}},
-		{name: "no answer leaves it to Committed", err: errBusiness, db: db{commits: []error{io.EOF}},
-			opts: retrysql.Options{Committed: func(context.Context) (bool, error) { return true, nil }},
+		{name: "no answer leaves it to Confirm", err: errBusiness, db: db{commits: []error{io.EOF}},
+			opts: retrysql.Options{Confirm: func(context.Context) (bool, error) { return true, nil }},
 			log:  []string{"begin", "exec", "track", "commit!", "rollback", "record"}},
 		{name: "a connection that is lost before the commit is no doubt", track: driver.ErrBadConn,
 			log: []string{"begin", "exec", "track!", "rollback", "begin", "exec", "track!", "rollback", "begin", "exec", "track!", "rollback"},
@@ -252,12 +255,6 @@ func TestProbeOfTheServer(t *testing.T) {
 		require.ErrorIs(t, err, unknown)
 		require.ErrorContains(t, err, "retrysql: Options.Probe, which needs PostgreSQL 13 or later: ")
 		require.NotContains(t, log(), "commit")
-	})
-	t.Run("needs a transaction that is Recorded", func(t *testing.T) {
-		var d db
-		err := retrysql.Run(t.Context(), atOnce, &retrysql.Options{Probe: true}, d.begin, statements())
-		require.EqualError(t, err, "retrysql: Options.Probe: a *retrysql_test.tx is not Recorded")
-		require.Empty(t, d.log)
 	})
 	t.Run("needs a pool", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, nil)

@@ -15,9 +15,9 @@ import (
 // also ends each run of package retry around it, unless the fn of that run wraps it in retry.Transient.
 var ErrCommitAmbiguous = errors.New("retrysql: the transaction may or may not be committed")
 
-// ErrAmbiguous is in the error of a run of Do that failed although a statement may have taken effect, or after a
+// ErrStatementAmbiguous is in the error of a run of Do that failed although a statement may have taken effect, or after a
 // statement took effect (PartlyDone). It is marked like an error with ErrCommitAmbiguous.
-var ErrAmbiguous = errors.New("retrysql: the statement may or may not have taken effect")
+var ErrStatementAmbiguous = errors.New("retrysql: the statement may or may not have taken effect")
 
 // ErrTransactionEnded is in the error of a run whose fn committed or rolled back the transaction itself, so that only
 // fn knows whether that took effect. It is also in the error if fn tried to do so with a statement that was refused,
@@ -36,7 +36,7 @@ type AttemptError struct {
 	Swallowed error
 	// RollbackErr is the error of the rollback. Nil means none.
 	RollbackErr error
-	// ProbeErr is the error of Options.Probe or Options.Committed. Nil means none.
+	// ProbeErr is the error of Options.Probe or Options.Confirm. Nil means none.
 	ProbeErr error
 }
 
@@ -78,9 +78,10 @@ func (e *AttemptError) answer(ctx context.Context, classify retry.Classifier, er
 	return e.Err, nil
 }
 
-// elsewhere reports whether the error can come from something else that fn does, with a file or another connection.
+// elsewhere reports whether the error can come from something else that fn does, with a file or another database.
 func (e *AttemptError) elsewhere() bool {
-	return e.Code == "" && e.Class == retry.Retryable && (e.Reason == ConnectionLost || e.Reason == CannotConnect)
+	return e.Class == retry.Retryable && e.Reason != AttemptTimeout &&
+		(e.Code != "" || e.Reason == ConnectionLost || e.Reason == CannotConnect)
 }
 
 // blame names the error that undid the transaction, if e says only that one did.
@@ -142,7 +143,7 @@ func (e *AttemptError) ambiguity() error {
 	case e.Phase == Commit:
 		return ErrCommitAmbiguous
 	default:
-		return ErrAmbiguous
+		return ErrStatementAmbiguous
 	}
 }
 

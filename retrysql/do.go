@@ -14,18 +14,19 @@ import (
 // itself, unlike a sql.DB whose driver returns driver.ErrBadConn.
 //
 // A read is also repeated after a lost connection. A write is repeated only if the server says that it did nothing.
-// Otherwise the run ends, and errors.Is finds ErrAmbiguous if the write may have taken effect. Under a context of
-// MarkIdempotent a write is repeated like a read.
+// Otherwise the run ends, and errors.Is finds ErrStatementAmbiguous if the write may have taken effect. Under a context
+// of MarkIdempotent a write is repeated like a read.
 //
-// A statement reads if its text begins with SELECT, without INTO, or with SHOW, VALUES, TABLE or DESCRIBE, and the rest
-// is simple enough to be sure. Any other statement is a write. Use Tx for a SELECT with side effects and for several
-// statements: after a write has succeeded, nothing is repeated.
+// A statement reads if its text begins with SELECT, and the word INTO is not in it, or with SHOW, VALUES, TABLE or
+// DESCRIBE. Any other statement is a write. Use Tx for a SELECT with side effects and for several statements: after a
+// write has succeeded, nothing is repeated.
 //
 // A call with the context of the fn of a Tx on the same database is an error, since its write would not be rolled back
 // with the transaction. To make it anyway, pass a context from outside fn.
 //
-// Do pings a connection that it has not used for a second, and replaces it if it is dead. A restarted server leaves a
-// pool full of dead connections, and some drivers (lib/pq) notice only when a statement is lost on one.
+// A restarted server leaves a pool full of dead connections. The drivers pgx and go-sql-driver/mysql replace a dead one
+// before they use it. With lib/pq a write is lost on each, with ErrStatementAmbiguous: let the pool close connections
+// that are not in use, with sql.DB.SetConnMaxIdleTime.
 //
 // p.Classify, DefaultPolicy, nil arguments, answers and the *retry.Error are as for Tx.
 func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Conn) error) error {
@@ -36,20 +37,22 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 		return errors.New("retrysql: db is nil")
 	case fn == nil:
 		return errNoFn
-	case around(ctx, db) != nil:
+	}
+	if _, within := TxnFromContext(ctx, db); within {
 		return errors.New("retrysql: Do is called in the fn of a Tx on the same database: use its Txn")
 	}
-	return repeat(ctx, p, isIdempotent(ctx), func(ctx context.Context) (*AttemptError, error) { return one(ctx, db, fn) })
+	repeatable := isIdempotent(ctx)
+	return repeat(ctx, p, repeatable, func(ctx context.Context) (*AttemptError, error) { return one(ctx, db, repeatable, fn) })
 }
 
 // one makes one attempt. It returns an error and the AttemptError in it.
-func one(ctx context.Context, db *sql.DB, fn func(context.Context, *Conn) error) (*AttemptError, error) {
-	conn, err := alive(ctx, db)
+func one(ctx context.Context, db *sql.DB, repeatable bool, fn func(context.Context, *Conn) error) (*AttemptError, error) {
+	conn, err := db.Conn(ctx)
 	if err != nil {
 		failed := failure(ctx, Connect, err)
 		return failed, failed
 	}
-	c := &Conn{conn: conn, repeatable: isIdempotent(ctx)}
+	c := &Conn{conn: conn, repeatable: repeatable}
 	defer c.close()
 	if err := fn(ctx, c); err != nil {
 		return c.failure(ctx, err)
@@ -59,12 +62,13 @@ func one(ctx context.Context, db *sql.DB, fn func(context.Context, *Conn) error)
 
 type idempotentKey struct{}
 
-// MarkIdempotent returns a context under which Do may repeat a write, and Tx a transaction, whose outcome is unknown.
+// MarkIdempotent returns a context under which Do may repeat a write, and Tx a transaction, whose outcome is unknown,
+// because it may take effect twice. It does not apply to what fn calls.
 func MarkIdempotent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, idempotentKey{}, true)
 }
 
-func isIdempotent(ctx context.Context) bool { return ctx.Value(idempotentKey{}) != nil }
+func isIdempotent(ctx context.Context) bool { return ctx.Value(idempotentKey{}) == true }
 
 // Conn is the connection of one attempt of Do. It has methods of *sql.Conn, so it is the DBTX of sqlc. Do makes it:
 // the zero Conn is not usable. Only one goroutine at a time may use it. Rows and statements that fn leaves open
@@ -93,7 +97,7 @@ func (c *Conn) ExecContext(ctx context.Context, query string, args ...any) (sql.
 	if !isRead(query) {
 		c.wrote(err)
 	}
-	return result, c.log.note(err)
+	return result, c.note(err)
 }
 
 // QueryContext is sql.Conn.QueryContext.
@@ -105,7 +109,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args ...any) (*sq
 		if write {
 			c.wrote(err)
 		}
-		return nil, c.log.note(err)
+		return nil, c.note(err)
 	}
 	c.open = append(c.open, rows)
 	c.log.watch(rows)
@@ -121,7 +125,7 @@ func (c *Conn) QueryRowContext(ctx context.Context, query string, args ...any) *
 	ctx, cancel := context.WithCancel(ctx)
 	c.cancels = append(c.cancels, cancel)
 	row := c.conn.QueryRowContext(ctx, query, args...)
-	write, err := !isRead(query), c.log.note(row.Err())
+	write, err := !isRead(query), c.note(row.Err())
 	if err == nil {
 		c.unseen, c.pending = true, write
 	} else if write {
@@ -135,11 +139,19 @@ func (c *Conn) PrepareContext(ctx context.Context, query string) (*sql.Stmt, err
 	c.next()
 	stmt, err := c.conn.PrepareContext(ctx, query)
 	if err != nil {
-		return nil, c.log.note(err)
+		return nil, c.note(err)
 	}
 	c.open = append(c.open, stmt)
 	c.unseen, c.written = true, c.written || !isRead(query)
 	return stmt, nil
+}
+
+// note notes err and returns it.
+func (c *Conn) note(err error) error {
+	if err != nil {
+		c.log.Note(err, nil)
+	}
+	return err
 }
 
 // next is called before each statement: after another statement, the outcome of a write that returned a row is hidden.
@@ -164,7 +176,8 @@ func (c *Conn) failure(ctx context.Context, err error) (*AttemptError, error) {
 		_ = rows.Close()
 		c.wrote(rows.Err())
 	}
-	elsewhere := failed.elsewhere() && c.log.state().undone == nil && (!c.unseen || c.answers(ctx))
+	c.log.look(nil)
+	elsewhere := failed.elsewhere() && c.log.Undone() == nil && (!c.unseen || ofRun(err) || failed.Code == "" && c.answers(ctx))
 	if elsewhere {
 		failed.Verdict = Verdict{}
 	}
@@ -215,6 +228,5 @@ func (c *Conn) close() {
 	for _, open := range c.open {
 		_ = open.Close()
 	}
-	used.note(c.conn)
 	_ = c.conn.Close()
 }

@@ -86,17 +86,12 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 		{name: "Tx", outer: []layer{inTx(nil)}},
 		{name: "Tx and Do", outer: []layer{inTx(nil), do}},
 		{name: "Tx whose own transaction is read-only", outer: []layer{inTx(&retrysql.Options{ReadOnly: true})}},
-		{name: "Tx whose own transaction is idempotent", outer: []layer{inTx(&retrysql.Options{Idempotent: true})}},
 		{name: "Tx whose fn returns it under Transient", outer: []layer{transient, inTx(nil)}, repeated: true},
-		{name: "Do, of a transaction declared idempotent", opts: &retrysql.Options{Idempotent: true}, outer: []layer{do}, repeated: true},
 		{name: "Do, of a read-only transaction", opts: &retrysql.Options{ReadOnly: true}, outer: []layer{do}, repeated: true},
 		{name: "Do, under MarkIdempotent", mark: true, outer: []layer{do}, repeated: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			ctx := t.Context()
-			if row.mark {
-				ctx = retrysql.MarkIdempotent(ctx)
-			}
+			ctx := idempotent(t, row.mark)
 			run, log := tx(t, row.opts)
 			for _, outer := range row.outer {
 				run = outer(t, run)
@@ -122,7 +117,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 				return err
 			})
 		})
-		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
+		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
 		require.Equal(t, "INSERT!", log())
 	})
 	t.Run("of a transaction that fn committed itself", func(t *testing.T) {
@@ -144,7 +139,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 				return err
 			})
 		})
-		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
+		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
 		require.ErrorIs(t, err, conflict)
 		require.ErrorContains(t, err, "partly_done (40001): ERROR 40001")
 		require.NotContains(t, err.Error(), "may or may not")
@@ -166,7 +161,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 	for name, failure := range map[string]error{"a key that exists": duplicate, "no connection": state("57P03"), "an error of fn": errBusiness} {
 		t.Run("although Committed has said no, when the next attempt ends with "+name, func(t *testing.T) {
 			d := db{commits: []error{driver.ErrBadConn}}
-			opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return false, nil }}
+			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, nil }}
 			n := 0
 			err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
 				return retrysql.Run(ctx, atOnce, opts, d.begin, func(_ context.Context, work *fake) error {
@@ -183,7 +178,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 		})
 	}
 	t.Run("whatever mark the probe's error has", func(t *testing.T) {
-		opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return false, retry.Transient(errors.New("no answer")) }}
+		opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, retry.Transient(errors.New("no answer")) }}
 		run, log := tx(t, opts)
 		require.ErrorIs(t, do(t, run)(t.Context()), retrysql.ErrCommitAmbiguous)
 		require.Equal(t, "begin touch commit!", log())
@@ -207,7 +202,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 func TestADoubtThatWasRepeatedLeavesNoMark(t *testing.T) {
 	var inner, outer db
 	inner.commits = []error{driver.ErrBadConn}
-	err := retrysql.Run(t.Context(), atOnce, &retrysql.Options{Idempotent: true}, outer.begin, func(ctx context.Context, tx *tx) error {
+	err := retrysql.Run(idempotent(t, true), atOnce, nil, outer.begin, func(ctx context.Context, tx *tx) error {
 		if err := retrysql.Run(ctx, atOnce, nil, inner.begin, statements()); err != nil {
 			return retry.Transient(err)
 		}

@@ -58,22 +58,6 @@ func ExampleTx_readThenWrite() {
 	// Output: 2 <nil>
 }
 
-// On a watched database the errors of Unwrap are noted, here a conflict that fn ignores.
-func ExampleWatch() {
-	connector := retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "UPDATE", Err: retrytest.ErrSerialization}})
-	db := sql.OpenDB(retrysql.Watch(connector))
-	defer db.Close()
-
-	attempts := 0
-	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		attempts++
-		_, _ = tx.Unwrap().ExecContext(ctx, "UPDATE item SET stock = stock - 1")
-		return nil
-	})
-	fmt.Println(attempts, err)
-	// Output: 2 <nil>
-}
-
 func ExampleTxn_Savepoint() {
 	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "id = 7", Err: retrytest.ErrBusy}}))
 	defer db.Close()
@@ -111,17 +95,21 @@ func ExampleTxn_AfterCommit() {
 	// <nil>
 }
 
-// A function that needs a transaction uses its caller's, and begins one if there is none.
-func ExampleOptions_join() {
+// A function that needs a transaction works in its caller's, and begins one if there is none.
+func ExampleTxnFromContext() {
 	connector := retrytest.NewConnector(t, nil, nil)
 	db := sql.OpenDB(connector)
 	defer db.Close()
 
+	insert := func(ctx context.Context, tx *retrysql.Txn) error {
+		_, err := tx.ExecContext(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
+		return err
+	}
 	pay := func(ctx context.Context) error {
-		return retrysql.Tx(ctx, db, retry.Policy{}, &retrysql.Options{Join: true}, func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.ExecContext(ctx, "INSERT INTO payment (id, amount) VALUES (7, 60)")
-			return err
-		})
+		if tx, ok := retrysql.TxnFromContext(ctx, db); ok {
+			return insert(ctx, tx) // nothing is committed yet
+		}
+		return retrysql.Tx(ctx, db, retry.Policy{}, nil, insert)
 	}
 	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 		if _, err := tx.ExecContext(ctx, "INSERT INTO orders (id) VALUES (7)"); err != nil {
@@ -149,11 +137,11 @@ func ExampleTx_ambiguous() {
 }
 
 // On MySQL and MariaDB the commit may still be in progress when its connection is lost, and FOR UPDATE waits for it.
-func ExampleOptions_committed() {
+func ExampleOptions_confirm() {
 	db := sql.OpenDB(retrytest.NewConnector(t, &base{answers: one}, []retrytest.SQLFault{{On: retrytest.Commit, Lost: true, Late: true}}))
 	defer db.Close()
 
-	opts := &retrysql.Options{Committed: func(ctx context.Context) (bool, error) {
+	opts := &retrysql.Options{Confirm: func(ctx context.Context) (bool, error) {
 		var id int
 		err := db.QueryRowContext(ctx, "SELECT id FROM payment WHERE id = 7 FOR UPDATE").Scan(&id)
 		if errors.Is(err, sql.ErrNoRows) {
@@ -208,7 +196,7 @@ func ExampleDo() {
 		return err
 	}
 	err := retrysql.Do(context.Background(), db, retry.Policy{}, insert)
-	fmt.Println(errors.Is(err, retrysql.ErrAmbiguous), retrysql.ReasonOf(err))
+	fmt.Println(errors.Is(err, retrysql.ErrStatementAmbiguous), retrysql.ReasonOf(err))
 	// Output: true statement_ambiguous
 }
 

@@ -2,23 +2,21 @@ package retrysql
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql/internal/txlog"
 )
 
 // failures are the errors of the statements of one transaction. The mutex is for an fn that wrongly uses the
 // transaction in several goroutines.
 type failures struct {
-	ctx      context.Context // the attempt's
-	tx       *sql.Tx
-	readOnly bool // Options.ReadOnly, which not every driver enforces
-	watched  bool // the connection notes errors too, and sends nothing after one that requires a new transaction
+	watched bool // the connection is one of package allerrors
 
 	mu      sync.Mutex
 	failed  failed
@@ -29,25 +27,28 @@ type failures struct {
 }
 
 // failed are the first error, and the first one that requires a new transaction.
-type failed struct {
-	first, undone error
-	followed      bool // a statement followed the first error
-}
+type failed struct{ first, undone error }
 
-// note notes err and returns it.
-func (f *failures) note(err error) error {
-	if err == nil {
-		return nil
+var _ txlog.Log = (*failures)(nil)
+
+// Watch is called if the connection notes errors too, and sends nothing after one that requires a new transaction.
+func (f *failures) Watch() { f.watched = true }
+
+// Note notes err. After some errors SQLite has undone the transaction, and would commit each later statement by itself:
+// if the disk is full, and as ON CONFLICT ROLLBACK says. BEGIN shows whether it has: it fails in a transaction. A nil
+// server means that there is no transaction.
+func (f *failures) Note(err error, server txlog.Server) {
+	v := Judge(Statement, err)
+	undone := v.Class == retry.Retryable || v.Reason.stops()
+	if server != nil && isSQLiteError(err) && !undone && f.Undone() == nil {
+		undone = Judge(Statement, server.Exec("BEGIN")).Code != "1"
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.failed.first == nil {
-		f.failed.first = err
+	f.failed.first = cmp.Or(f.failed.first, err)
+	if undone {
+		f.failed.undone = cmp.Or(f.failed.undone, err)
 	}
-	if v := Judge(Statement, err); f.failed.undone == nil && (v.Class == retry.Retryable || v.Reason.stops()) {
-		f.failed.undone = err
-	}
-	return err
 }
 
 // watch adds rows to those that look checks.
@@ -59,7 +60,7 @@ func (f *failures) watch(rows *sql.Rows) {
 
 // look notes the errors of rows that have ended. Columns shows whether they have ended, and their error; Err may also
 // return the error of a context that ended later.
-func (f *failures) look() {
+func (f *failures) look(server txlog.Server) {
 	f.mu.Lock()
 	rows := f.rows
 	f.rows = nil
@@ -69,7 +70,7 @@ func (f *failures) look() {
 		if _, err := r.Columns(); err == nil {
 			open = append(open, r)
 		} else if errors.Is(err, r.Err()) {
-			_ = f.note(err)
+			f.Note(err, server)
 		}
 	}
 	f.mu.Lock()
@@ -77,13 +78,25 @@ func (f *failures) look() {
 	f.rows = append(open, f.rows...)
 }
 
-// end closes the rows that fn has left open and notes their errors. The commit would close them too, but ignore the
-// errors.
-func (f *failures) end() {
-	f.look()
-	for _, r := range f.rows {
-		_ = f.note(r.Close())
+// end closes the rows that fn has left open, except some, and notes their errors. The commit would close them too, but
+// ignore the errors, and a statement fails on a connection that is not read to the end.
+func (f *failures) end(server txlog.Server, except []*sql.Rows) {
+	f.look(server)
+	for _, r := range f.open() {
+		if slices.Contains(except, r) {
+			continue
+		}
+		if err := r.Close(); err != nil {
+			f.Note(err, server)
+		}
 	}
+}
+
+// open returns the rows whose errors are not noted yet.
+func (f *failures) open() []*sql.Rows {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.rows)
 }
 
 // doom notes that the transaction must begin again, because of err.
@@ -93,11 +106,15 @@ func (f *failures) doom(err error) {
 	f.failed.first, f.failed.undone = cmp.Or(f.failed.first, err), cmp.Or(f.failed.undone, err)
 }
 
-// state returns the noted errors, including those of rows.
+// state returns the noted errors.
 func (f *failures) state() failed {
-	f.look()
-	return f.now()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed
 }
+
+// Undone returns the first error that requires a new transaction, or nil.
+func (f *failures) Undone() error { return f.state().undone }
 
 // reset returns to an earlier state.
 func (f *failures) reset(to failed) {
@@ -109,18 +126,8 @@ func (f *failures) reset(to failed) {
 // answered reports whether the transaction must begin again because of a server's error or a context, and the
 // connection has not noted that.
 func (f *failures) answered() bool {
-	v := Judge(Statement, f.now().undone)
+	v := Judge(Statement, f.Undone())
 	return !f.watched && (v.Code != "" || v.Reason.stops())
-}
-
-// forgiven returns the error of a rollback. A server that refuses one has already undone the transaction, as SQLite
-// does because of ON CONFLICT ROLLBACK, or if it is interrupted in a write. If no statement followed, none was
-// committed by itself.
-func (f *failures) forgiven(err error) error {
-	if now := f.now(); now.first != nil && !now.followed && refuses(err) {
-		return nil
-	}
-	return err
 }
 
 // conclude returns the error of an attempt whose fn returned err. An fn that tried to end the transaction assumes that
@@ -138,72 +145,44 @@ func (f *failures) conclude(err error) error {
 	}
 }
 
-// forbid returns the error for a statement that must not be sent: one that would begin or end a transaction, one that
-// would write in a read-only transaction, and any after an error that requires a new transaction. MySQL ends the
-// transaction at a deadlock, and would commit later statements by themselves. forbid calls version, which asks the
-// server for its own, only if the answer matters.
-func (f *failures) forbid(query string, version func() (string, error)) error {
-	if undone := f.next(); undone != nil {
+// Allow returns the error for a statement that must not be sent: one that would begin or end a transaction, and any
+// after an error that requires a new transaction. MySQL ends the transaction at a deadlock, and would commit later
+// statements by themselves. Allow asks the server for its version only if the answer matters.
+func (f *failures) Allow(query string, server txlog.Server) error {
+	if undone := f.Undone(); undone != nil {
 		err := fmt.Errorf("retrysql: the transaction must be restarted: %w", undone)
 		if Judge(Statement, undone).Reason.stops() {
 			err = retry.Transient(err) // unlike undone, which may be due to fn's own limit
 		}
 		return err
 	}
-	if f.readOnly {
-		if keyword := writes(query); keyword != "" {
-			return fmt.Errorf("retrysql: %s is refused in a transaction with Options.ReadOnly", keyword)
-		}
+	found, mysql := endings(query)
+	if found.keyword == "" && mysql.keyword != "" && f.isMySQL(server) {
+		found = mysql
 	}
-	keyword := control(query, false)
-	if read := control(query, true); read != keyword && f.isMySQL(version) {
-		keyword = read
+	if found.keyword == "" {
+		return nil
 	}
-	if keyword != "" {
-		return f.refuse(keyword)
+	err := fmt.Errorf("%w: %s", ErrTransactionEnded, found.keyword)
+	if found.later {
+		err = fmt.Errorf("%w after a semicolon (define a trigger or procedure outside Tx, and pass text as an argument)", err)
 	}
-	return nil
-}
-
-// next returns the error after which nothing may be sent, or notes that a statement is sent.
-func (f *failures) next() (undone error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.failed.followed = f.failed.first != nil
-	return f.failed.undone
-}
-
-func (f *failures) now() failed {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.failed
-}
-
-// refuse notes that fn has tried to end the transaction, and returns the error for it.
-func (f *failures) refuse(keyword string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.refused = fmt.Errorf("%w: %s", ErrTransactionEnded, keyword)
-	return f.refused
+	f.refused = err
+	return err
 }
 
 // isMySQL asks the server whether it is MySQL or MariaDB, until it has answered. Their versions begin with a number,
 // those of PostgreSQL and its relatives with a name. SQLite and SQL Server do not have the function.
-func (f *failures) isMySQL(version func() (string, error)) bool {
+func (f *failures) isMySQL(server txlog.Server) bool {
 	if is := f.mysql.Load(); is != nil {
 		return *is
 	}
-	v, err := version()
+	v, err := server.Version()
 	is := "0" <= v && v < ":" // which follows "9"
 	if err == nil || Judge(Statement, err).Code != "" {
 		f.mysql.Store(&is)
 	}
 	return is
-}
-
-const askVersion = "SELECT VERSION()"
-
-func (f *failures) version() (v string, err error) {
-	err = f.tx.QueryRowContext(f.ctx, askVersion).Scan(&v)
-	return v, err
 }

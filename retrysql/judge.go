@@ -201,7 +201,7 @@ func findOwn(err error) (f finding, ok bool) {
 			f = failed.finding()
 		case is(err, ErrCommitAmbiguous):
 			f.reason, f.effect = CommitAmbiguous, uncertain
-		case is(err, ErrAmbiguous):
+		case is(err, ErrStatementAmbiguous):
 			f.reason, f.effect = StatementAmbiguous, uncertain
 		case is(err, ErrTransactionEnded):
 			f.reason, f.effect = TransactionEnded, futile

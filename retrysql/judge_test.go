@@ -184,7 +184,7 @@ func TestPostgres(t *testing.T) {
 		{"08007", retrysql.CompletionUnknown, ifUncertain},
 		{"57014", retrysql.QueryCanceled, ifStopped},
 		{"25P02", retrysql.TransactionAborted, ifAborted},
-		{"25P03", retrysql.IdleInTransaction, ifStopped},
+		{"25P03", retrysql.IdleInTransaction, ifLost},
 		{"25P04", retrysql.TransactionTime, ifStopped},
 		{"25006", retrysql.ReadOnlyServer, ifRejected},
 		{"23505", retrysql.UniqueViolation, ifRejected},
@@ -259,6 +259,7 @@ func TestMySQL(t *testing.T) {
 		{1054, "42S22", retrysql.SyntaxOrAccess, ifRejected},
 		{1064, "42000", retrysql.SyntaxOrAccess, ifRejected},
 		{1317, "70100", retrysql.QueryCanceled, ifFutile},
+		{1969, "70100", retrysql.StatementTimeout, ifFutile},
 		{3024, "HY000", retrysql.StatementTimeout, ifFutile},
 		{1406, "22001", retrysql.InvalidData, ifRejected},
 		{1044, "42000", retrysql.AuthFailed, ifFutile},
@@ -328,7 +329,8 @@ func TestSQLite(t *testing.T) {
 		{9, retrysql.QueryCanceled, ifFutile},
 		{10, retrysql.StorageFault, ifStopped},
 		{11, retrysql.InternalError, ifStopped},
-		{13, retrysql.DiskFull, ifFutile},
+		{13, retrysql.DiskFull, ifRejected},
+		{7, retrysql.OutOfMemory, ifFutile},
 		{14, retrysql.StorageFault, ifFutile},
 		{19, retrysql.ConstraintViolation, ifRejected},
 		{787, retrysql.ConstraintViolation, ifRejected}, // CONSTRAINT_FOREIGNKEY, deferred
@@ -474,7 +476,7 @@ func TestWithoutCode(t *testing.T) {
 		{"cancelled look-up", canceledLookup(), retrysql.Canceled, ifInterrupted},
 
 		{"ErrCommitAmbiguous", retrysql.ErrCommitAmbiguous, retrysql.CommitAmbiguous, ifUncertain},
-		{"ErrAmbiguous", retrysql.ErrAmbiguous, retrysql.StatementAmbiguous, ifUncertain},
+		{"ErrStatementAmbiguous", retrysql.ErrStatementAmbiguous, retrysql.StatementAmbiguous, ifUncertain},
 		{"ErrTransactionEnded", retrysql.ErrTransactionEnded, retrysql.TransactionEnded, ifFutile},
 	} {
 		t.Run(row.name, func(t *testing.T) { agree(t, row.err, row.reason, "", row.want) })
@@ -684,7 +686,7 @@ func TestPromises(t *testing.T) {
 // sampled is an error of each kind.
 var sampled = []error{
 	io.EOF, driver.ErrBadConn, sql.ErrTxDone, sql.ErrNoRows, sql.ErrConnDone, context.Canceled, context.DeadlineExceeded,
-	retrysql.ErrCommitAmbiguous, retrysql.ErrAmbiguous, retrysql.ErrTransactionEnded, errors.New("no"), retry.ErrAttemptTimeout,
+	retrysql.ErrCommitAmbiguous, retrysql.ErrStatementAmbiguous, retrysql.ErrTransactionEnded, errors.New("no"), retry.ErrAttemptTimeout,
 	pg("40001"), pg("40003"), pg("25P02"), pg("57P01"), pg("53300"), my(1213, "40001"), &sqliteError{517}, mssqlError{Number: -2},
 	syscall.ECONNREFUSED, &net.OpError{Op: "dial", Err: io.EOF}, &net.OpError{Op: "read"}, &safeToRetryError{errors.New("conn closed")},
 }

@@ -75,9 +75,10 @@ var mysqlCodes = map[uint16]meaning{
 	1064: {SyntaxOrAccess, rejected},
 	1406: {InvalidData, rejected}, // too long
 
-	// KILL QUERY and max_execution_time. Both undo the statement: its outcome is certain, and repeating it does not
+	// KILL QUERY and max_execution_time. They undo the statement: its outcome is certain, and repeating it does not
 	// help.
 	1317: {QueryCanceled, futile},
+	1969: {StatementTimeout, futile}, // MariaDB's max_statement_time
 	3024: {StatementTimeout, futile},
 
 	1044: {AuthFailed, futile},

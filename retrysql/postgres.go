@@ -52,7 +52,7 @@ var postgresCodes = map[string]meaning{
 	"57P05": {AdminShutdown, lost}, // idle_session_timeout
 	"57P03": {CannotConnectNow, unreached},
 	"57014": {QueryCanceled, stopped},
-	"25P03": {IdleInTransaction, stopped},
+	"25P03": {IdleInTransaction, lost},  // some drivers (lib/pq) only report that the connection is lost
 	"25P04": {TransactionTime, stopped}, // from PostgreSQL 17
 
 	"08000": {ConnectionLost, lost},

@@ -2,55 +2,34 @@ package retrysql
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql/internal/txlog"
 )
 
-// asker is a pool, which can open a connection besides that of the transaction.
-type asker interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// askerOf returns db if opts asks for a probe, otherwise nil.
-func askerOf(db Beginner, opts *Options) (asker, error) {
-	if opts == nil || !opts.Probe {
-		return nil, nil
-	}
-	pool, ok := db.(asker)
-	if _, single := db.(*sql.Conn); single || !ok {
-		return nil, fmt.Errorf("retrysql: Options.Probe needs a *sql.DB, not a %T", db)
-	}
-	return pool, nil
-}
-
 // record identifies a transaction of which PostgreSQL records the status.
-type record struct {
-	pool      asker
-	xid, life string // of the transaction, and of the server
-}
+type record struct{ xid, life string } // of the transaction, and of the server
 
 // life is SQL for a text that changes with each start of the server and with each recovery from a crash, after which
 // PostgreSQL resets its statistics. It also changes if an administrator resets those.
 const life = `extract(epoch from pg_catalog.pg_postmaster_start_time())::text || '/' ||
 	coalesce(extract(epoch from pg_catalog.pg_stat_get_bgwriter_stat_reset_time()), 0)::text`
 
-var _ Recorded = txn{}
-
-// Track gives the transaction an id if it does not have one: a transaction that has only called NOTIFY gets its id at
+// track gives the transaction an id if it does not have one: a transaction that has only called NOTIFY gets its id at
 // the commit.
-func (t txn) Track(ctx context.Context) error {
-	row := t.tx.QueryRowContext(ctx, "select pg_catalog.pg_current_xact_id()::text, "+life)
-	if err := t.log.note(row.Scan(&t.record.xid, &t.record.life)); err != nil {
+func (r *record) track(ctx context.Context, tx Transaction) error {
+	err := tx.Ask(ctx, []any{&r.xid, &r.life}, "select pg_catalog.pg_current_xact_id()::text, "+life)
+	if ReasonOf(err) == SyntaxOrAccess { // there is no such function
 		return fmt.Errorf("retrysql: Options.Probe, which needs PostgreSQL 13 or later: %w", err)
 	}
-	return nil
+	return err
 }
 
-// patience is how Committed waits for a transaction in progress, or for a server that does not answer: until its
+// patience is how committed waits for a transaction in progress, or for a server that does not answer: until its
 // context ends. A server takes milliseconds to notice that its client is gone.
 var patience = retry.Policy{
 	Name:        "probe",
@@ -59,26 +38,42 @@ var patience = retry.Policy{
 	Classify:    retry.FirstOf(Classify, retry.Otherwise(retry.Terminal)),
 }
 
-// Committed asks again while the transaction is in progress or the server does not answer, until ctx ends.
-func (t txn) Committed(ctx context.Context) (bool, error) {
+// committed reports whether the record says that the transaction is committed. It asks again while the transaction is
+// in progress or the server does not answer, until ctx ends. An error means that there is no record. False is certain.
+func (r *record) committed(ctx context.Context, tx Transaction) (bool, error) {
 	return retry.DoValue(ctx, patience, func(ctx context.Context) (bool, error) {
 		var (
 			same   bool
 			status *string
 		)
 		const query = "select life = $1, case life when $1 then pg_catalog.pg_xact_status($2::text::xid8) end from (select " + life + ") now (life)"
-		err := t.record.pool.QueryRowContext(ctx, query, t.record.life, t.record.xid).Scan(&same, &status)
+		err := tx.AskOutside(ctx, []any{&same, &status}, query, r.life, r.xid)
 		switch {
 		case err != nil:
 			return false, err
 		case !same:
 			return false, errors.New("retrysql: the server was restarted or replaced and does not know the transaction")
 		case status == nil:
-			return false, fmt.Errorf("retrysql: the server no longer knows transaction %s", t.record.xid)
+			return false, fmt.Errorf("retrysql: the server no longer knows transaction %s", r.xid)
 		case *status == "in progress":
-			return false, retry.Transient(fmt.Errorf("retrysql: transaction %s is in progress", t.record.xid))
+			return false, retry.Transient(fmt.Errorf("retrysql: transaction %s is in progress", r.xid))
 		default:
 			return *status == "committed", nil
 		}
 	})
+}
+
+// waits returns an error unless a SELECT of the server can wait for a commit in progress, so that an Options.Confirm
+// that has not found a row is right.
+func waits(ctx context.Context, tx Transaction) error {
+	var version string
+	err := tx.AskOutside(ctx, []any{&version}, txlog.AskVersion)
+	switch {
+	case strings.HasPrefix(version, "PostgreSQL"):
+		return errors.New("retrysql: no SELECT of PostgreSQL waits for a commit, so a false of Options.Confirm is not certain: set Options.Probe")
+	case Judge(Statement, err).Code != "": // other servers do not have the function
+		return nil
+	default:
+		return err
+	}
 }

@@ -42,7 +42,7 @@ const (
 const (
 	CompletionUnknown  Reason = "completion_unknown"  // the server says so
 	CommitAmbiguous    Reason = "commit_ambiguous"    // ErrCommitAmbiguous
-	StatementAmbiguous Reason = "statement_ambiguous" // ErrAmbiguous
+	StatementAmbiguous Reason = "statement_ambiguous" // ErrStatementAmbiguous
 )
 
 // The work was ended from outside.
@@ -97,8 +97,8 @@ func ReasonOf(err error) Reason { return Judge(Statement, err).Reason }
 //	retry.Policy{Classify: retrysql.OnReason(retry.Retryable, retrysql.ReadOnlyServer)}
 //
 // ReadOnlyServer: after a failover, if the pool opens a new connection. UniqueViolation: if two transactions look for a
-// row and both insert it. ObjectInUse, DiskFull: if an operator corrects it. IdleInTransaction: if the pause was an
-// accident. The empty Reason matches nothing.
+// row and both insert it. ObjectInUse, DiskFull: if an operator corrects it. The reverse, retry.Terminal, is useful for
+// IdleInTransaction, if fn is always too slow. The empty Reason matches nothing.
 //
 // Retryable does not allow the repetition of a commit that may have taken effect.
 func OnReason(class retry.Class, reasons ...Reason) retry.Classifier {

@@ -11,12 +11,12 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// DefaultPolicy returns the policy whose schedule Tx, Run and Do use if the caller's policy sets no part of one:
+// DefaultPolicy returns the policy of which Tx, Run and Do use what the caller's policy does not set:
 //
 //	sql: 5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)
 //
-// Its schedule is used as a whole (see Policy.OrSchedule). To change one field of it, start from DefaultPolicy. A
-// retry.Policy{MaxAttempts: 3} waits 5s and 10s.
+// Its delays are used as a whole, and its attempts by themselves (see Policy.OrSchedule): retry.Policy{MaxAttempts: 3}
+// has these delays. To change one of them, start from DefaultPolicy.
 //
 // The waits are short because a caller waits, and a conflict ends with the other transaction, within milliseconds.
 // Jitter is full because two transactions that conflict and then wait equally long conflict again. Five attempts are
@@ -49,23 +49,9 @@ type Options struct {
 	// Isolation is the isolation level of the transaction. Validate accepts any, since a driver can have levels of its
 	// own, as that of Spanner does. Zero means the database's default.
 	Isolation sql.IsolationLevel
-	// ReadOnly begins a transaction that cannot write. Drivers of SQLite ignore that, so a Txn also refuses INSERT and
-	// the other statements of SQLite that write, by their first word. It does not detect ATTACH, ANALYZE, a PRAGMA that
-	// writes, such as user_version, or a function that writes. It sees statements of Unwrap and of a *sql.Stmt only on
-	// a database of Open or Watch. A commit whose outcome is unknown is repeated, since it has no effect. Zero means
-	// that the transaction may write.
+	// ReadOnly begins a transaction that cannot write. A commit whose outcome is unknown is repeated, since it has no
+	// effect. Drivers of SQLite ignore the option, so Tx refuses it there. Zero means that the transaction may write.
 	ReadOnly bool
-	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is unknown is repeated.
-	// Zero means that it must not.
-	Idempotent bool
-	// Join makes Tx, if it gets the context of the fn of another Tx on the same database, run its fn in that
-	// transaction. The same database means the same Beginner: a *sql.Conn and its *sql.DB are different. The policy and
-	// options of the outer Tx apply. The outer transaction must have the Isolation that is set here, and must not be
-	// ReadOnly unless ReadOnly is set here too. If the joined fn fails, the transaction is not committed, even if the
-	// outer fn ignores the error, unless fn called Tx inside a Txn.Savepoint. Zero means that a Tx in a Tx on the same
-	// database is an error, since a second transaction would not be rolled back with the first. To begin one anyway,
-	// pass a context from outside fn.
-	Join bool
 	// Probe asks PostgreSQL, by the transaction's id, about a commit whose outcome is unknown. If it committed, Tx
 	// returns nil; otherwise the transaction is repeated. Both answers are certain. Probe costs a round trip before
 	// each commit. It needs PostgreSQL 13 or later, and a *sql.DB, which can open a second connection. On another
@@ -73,7 +59,7 @@ type Options struct {
 	// restarted, has crashed or was replaced since: a server that has lost its last transactions reuses their ids. Zero
 	// means that the server is not asked.
 	Probe bool
-	// Committed is called after a commit whose outcome is unknown, if Probe is not set or has no answer. It reports
+	// Confirm is called after a commit whose outcome is unknown, if Probe is not set or has no answer. It reports
 	// whether the commit took effect, by a row that the transaction wrote. True is a success, false repeats the
 	// transaction, an error leaves the outcome unknown. If the run fails after it has returned false, its error has
 	// ErrCommitAmbiguous, since false may have been wrong. Its context ends after RollbackTimeout, and does not end
@@ -81,10 +67,10 @@ type Options struct {
 	//
 	// The commit may still be in progress, and only a statement that waits for it sees its outcome. MySQL and MariaDB
 	// wait in a SELECT of the row with FOR UPDATE, SQLite in a transaction of BEGIN IMMEDIATE. PostgreSQL does not wait
-	// in any SELECT: use Probe.
-	Committed func(context.Context) (bool, error)
-	// RollbackTimeout is how long to wait for a rollback, for Probe and Committed, and for a commit once the attempt's
-	// context has ended. Tx waits for a commit of SQLite as long as its busy_timeout allows. If a context without a
+	// in any SELECT, so there false leaves the outcome unknown: use Probe.
+	Confirm func(context.Context) (bool, error)
+	// RollbackTimeout is how long to wait for a rollback, for Probe and Confirm, for a hook of Txn.AfterCommit, and for
+	// a commit once the attempt's context has ended. Tx waits for a commit of SQLite as long as its busy_timeout allows. If a context without a
 	// deadline is canceled, pgx as a driver of database/sql ends the commit at once. Zero means 5s.
 	RollbackTimeout time.Duration
 }
@@ -122,22 +108,16 @@ type Transaction interface {
 	Rollback(context.Context) error
 	// Failures returns the error of the first statement that failed, and the first error that requires a retry, or nil.
 	// The transaction must refuse every statement after retryable: MySQL would commit them by themselves. If retryable is
-	// nil and Rollback succeeds, a lost connection in fn's error is taken to be another connection.
+	// nil, a server's error in fn's is taken to be that of another database; a lost connection too, if Rollback succeeds.
 	Failures() (first, retryable error)
-}
-
-// Recorded is a Transaction whose status the server records, for Options.Probe.
-type Recorded interface {
-	Transaction
-	// Track notes how to find the record. It is called before Commit, in the transaction.
-	Track(context.Context) error
-	// Committed reports whether the record says that the transaction is committed. It is called after a Commit whose
-	// outcome is unknown, and waits for one in progress. An error means that there is no record. False is certain.
-	Committed(context.Context) (bool, error)
+	// Ask executes a query of Options.Probe in the transaction and scans its only row into dest. It is called before
+	// Commit. AskOutside does so on another connection, after a Commit whose outcome is unknown.
+	Ask(ctx context.Context, dest []any, query string, args ...any) error
+	AskOutside(ctx context.Context, dest []any, query string, args ...any) error
 }
 
 // Run is Tx for the transactions of any driver: begin begins one, and fn works in it. Otherwise Run is like Tx, except
-// that Options.Isolation and Options.Join have no effect. Options.Probe needs a Transaction that is Recorded.
+// that Options.Isolation has no effect.
 func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begin func(context.Context) (T, error), fn func(context.Context, T) error) error {
 	r := runner[T]{begin: begin, fn: fn}
 	return r.run(ctx, p, opts)
@@ -157,11 +137,9 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 	case err != nil:
 		return badFields(r.Options, p)
 	}
-	if _, ok := any(*new(T)).(Recorded); r.Probe && !ok {
-		return fmt.Errorf("retrysql: Options.Probe: a %T is not Recorded", *new(T))
-	}
 	r.RollbackTimeout = cmp.Or(r.RollbackTimeout, defaultRollbackTimeout)
-	return repeat(ctx, p, r.repeatable(ctx), func(ctx context.Context) (*AttemptError, error) {
+	r.repeatable = r.ReadOnly || isIdempotent(ctx)
+	return repeat(ctx, p, r.repeatable, func(ctx context.Context) (*AttemptError, error) {
 		err := r.attempt(ctx)
 		return attemptErrorOf(err), err
 	})
@@ -170,6 +148,9 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 // repeat calls attempt until it succeeds, has an answer, or p ends the run. attempt returns an error and the
 // AttemptError in it. repeatable means that work may be repeated even if it may have taken effect.
 func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(context.Context) (*AttemptError, error)) error {
+	if isIdempotent(ctx) {
+		ctx = context.WithValue(ctx, idempotentKey{}, false) // for what fn calls
+	}
 	p = prepared(p)
 	classify := p.Classify // p itself would go to the heap
 	var (
@@ -234,13 +215,15 @@ func attemptErrorOf(err error) *AttemptError {
 // runner is one call of Run.
 type runner[T Transaction] struct {
 	Options
-	begin    func(context.Context) (T, error)
-	fn       func(context.Context, T) error
-	embedded bool // the database is in this process, so a commit does not wait for a network
+	begin      func(context.Context) (T, error)
+	fn         func(context.Context, T) error
+	embedded   bool   // the database is in this process, so a commit does not wait for a network
+	repeatable bool   // the transaction may take effect twice
+	record     record // of the transaction, with Options.Probe
 }
 
 // carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it; this run
-// may have continued because Committed returned false.
+// may have continued because Confirm returned false.
 func carry(err, doubt error, repeatable bool) error {
 	run, ok := err.(*retry.Error)
 	if !ok {
@@ -253,11 +236,6 @@ func carry(err, doubt error, repeatable bool) error {
 		run.Last = retry.Ambiguous(run.Last)
 	}
 	return run
-}
-
-// repeatable reports whether the transaction may take effect twice.
-func (r *runner[T]) repeatable(ctx context.Context) bool {
-	return r.ReadOnly || r.Idempotent || isIdempotent(ctx)
 }
 
 // attempt runs fn in a transaction of its own, which has ended when attempt returns.
@@ -278,7 +256,7 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	}()
 	err = r.fn(ctx, tx)
 	if _, conflict := tx.Failures(); err == nil && conflict == nil && ctx.Err() == nil && r.tracks() {
-		err = any(tx).(Recorded).Track(ctx)
+		err = r.record.track(ctx, tx)
 	}
 	returned = true
 	if err == nil {
@@ -300,19 +278,21 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	failed.blame(first)
 	failed.RollbackErr = r.rollback(ctx, tx)
 	switch {
+	case retryable != nil && refuses(failed.RollbackErr):
+		failed.RollbackErr = nil // the server had undone the transaction
 	case wasOver(failed.RollbackErr):
 		failed.RollbackErr = nil
 		if bounded(ctx) || ctx.Err() == nil { // otherwise database/sql rolled back
 			return ended(failed)
 		}
-	case retryable == nil && refuses(failed.RollbackErr):
-		// The server had nothing to roll back, as after ON CONFLICT ROLLBACK of SQLite, and committed later statements
-		// by themselves. After an error that requires a retry there were none.
+	case refuses(failed.RollbackErr):
+		// The server had nothing to roll back, as after ON CONFLICT ROLLBACK of SQLite, and may have committed later
+		// statements by themselves.
 		return ended(failed)
 	case failed.Ambiguous:
-		return r.unknown(ctx, failed) // the server says so, or a run in fn
-	case retryable == nil && failed.RollbackErr == nil && failed.elsewhere():
-		failed.Verdict = Verdict{} // the rollback shows that this connection is not lost
+		return r.unknown(failed) // the server says so, or a run in fn
+	case retryable == nil && (failed.Code != "" || failed.RollbackErr == nil) && failed.elsewhere():
+		failed.Verdict = Verdict{} // no statement has noted it, or the rollback shows that this connection is not lost
 	}
 	return failed
 }
@@ -371,13 +351,13 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	return r.probe(ctx, tx, failed, false)
 }
 
-// probe asks the server and then Committed, as far as the options allow, about a commit whose outcome is unknown. If
-// the commit is in progress, a Committed that returns false does not count, since the commit may still take effect.
+// probe asks the server and then Confirm, as far as the options allow, about a commit whose outcome is unknown. If the
+// commit is in progress, a Confirm that returns false does not count, since the commit may still take effect.
 func (r *runner[T]) probe(ctx context.Context, tx T, failed *AttemptError, underWay bool) error {
 	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
 	defer cancel()
 	if r.tracks() {
-		switch committed, err := any(tx).(Recorded).Committed(alive); {
+		switch committed, err := r.record.committed(alive, tx); {
 		case err != nil:
 			failed.ProbeErr = err
 		case committed:
@@ -387,10 +367,10 @@ func (r *runner[T]) probe(ctx context.Context, tx T, failed *AttemptError, under
 			return failed
 		}
 	}
-	if r.Committed == nil {
-		return r.unknown(ctx, failed)
+	if r.Confirm == nil {
+		return r.unknown(failed)
 	}
-	switch committed, err := r.Committed(alive); {
+	switch committed, err := r.Confirm(alive); {
 	case err != nil:
 		failed.ProbeErr = cmp.Or(failed.ProbeErr, err)
 	case committed:
@@ -398,10 +378,14 @@ func (r *runner[T]) probe(ctx context.Context, tx T, failed *AttemptError, under
 	case alive.Err() != nil: // false may mean that it gave up
 		failed.ProbeErr = cmp.Or(failed.ProbeErr, alive.Err())
 	case !underWay:
+		if err := waits(alive, tx); err != nil {
+			failed.ProbeErr = cmp.Or(failed.ProbeErr, err)
+			break
+		}
 		failed.Class = retry.Retryable
 		return failed
 	}
-	return r.unknown(ctx, failed)
+	return r.unknown(failed)
 }
 
 // bounded reports whether the attempt has a deadline.
@@ -437,9 +421,9 @@ func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
 // unknown returns the error for a transaction that may have taken effect. The run ends, and every run around it, unless
 // the transaction may take effect twice or fn's error is under retry.Transient. A run in fn has its own transaction, so
 // its mark takes precedence over these options.
-func (r *runner[T]) unknown(ctx context.Context, failed *AttemptError) error {
+func (r *runner[T]) unknown(failed *AttemptError) error {
 	unmarked := retry.Terminal
-	if r.repeatable(ctx) {
+	if r.repeatable {
 		unmarked = retry.Retryable
 	}
 	marks := retry.Policy{Classify: retry.Otherwise(unmarked)}

@@ -98,6 +98,11 @@ func (t *tx) Rollback(ctx context.Context) error {
 
 func (t *tx) Failures() (first, retryable error) { return t.first, t.retryable }
 
+func (t *tx) Ask(context.Context, []any, string, ...any) error { return nil }
+
+// AskOutside answers like a server without the function VERSION.
+func (t *tx) AskOutside(context.Context, []any, string, ...any) error { return state("42883") }
+
 // exec is a statement that ends with err.
 func (t *tx) exec(err error) error {
 	if err != nil && t.first == nil {
@@ -127,6 +132,14 @@ func swallows(errs ...error) func(context.Context, *tx) error {
 	}
 }
 
+// idempotent returns a context of MarkIdempotent if mark is set.
+func idempotent(t *testing.T, mark bool) context.Context {
+	if mark {
+		return retrysql.MarkIdempotent(t.Context())
+	}
+	return t.Context()
+}
+
 // atOnce is the default policy with negligible waits.
 var atOnce = retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
 
@@ -146,6 +159,7 @@ func TestRun(t *testing.T) {
 		name    string
 		db      db
 		opts    retrysql.Options
+		mark    bool // MarkIdempotent
 		fn      func(context.Context, *tx) error
 		log     []string
 		want    retry.Reason // 0 is a success
@@ -208,9 +222,9 @@ func TestRun(t *testing.T) {
 			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
 		{name: "a read-only transaction is repeated then", db: db{commits: []error{driver.ErrBadConn}}, opts: retrysql.Options{ReadOnly: true}, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
-		{name: "an idempotent one too", db: db{commits: []error{driver.ErrBadConn}}, opts: retrysql.Options{Idempotent: true}, fn: statements(),
+		{name: "an idempotent one too", db: db{commits: []error{driver.ErrBadConn}}, mark: true, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
-		{name: "an idempotent one that stays unknown says so", opts: retrysql.Options{Idempotent: true}, fn: statements(),
+		{name: "an idempotent one that stays unknown says so", mark: true, fn: statements(),
 			db:   db{commits: []error{io.EOF, io.EOF, io.EOF}},
 			log:  []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit!", "rollback", "begin", "exec", "commit!", "rollback"},
 			want: retry.AttemptsExhausted, is: []error{retrysql.ErrCommitAmbiguous}},
@@ -228,10 +242,10 @@ func TestRun(t *testing.T) {
 			fn: statements(conflict), log: []string{"begin", "exec!", "rollback!", "begin", "exec", "commit"}},
 		{name: "a connection that breaks at the rollback has rolled back", db: db{rollback: func(context.Context) error { return shutdown }},
 			fn: statements(retry.Transient(errBusiness)), log: []string{"begin", "exec!", "rollback!", "begin", "exec", "commit"}},
-		{name: "an idempotent one whose repetition fails still says so", opts: retrysql.Options{Idempotent: true}, fn: statements(nil, duplicate),
+		{name: "an idempotent one whose repetition fails still says so", mark: true, fn: statements(nil, duplicate),
 			db: db{commits: []error{driver.ErrBadConn}}, log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec!", "rollback"},
 			want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, duplicate, driver.ErrBadConn}},
-		{name: "and where no other begins", opts: retrysql.Options{Idempotent: true}, fn: statements(),
+		{name: "and where no other begins", mark: true, fn: statements(),
 			db:   db{begins: []error{nil, state("28P01")}, commits: []error{driver.ErrBadConn}},
 			log:  []string{"begin", "exec", "commit!", "rollback", "begin!"},
 			want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
@@ -244,7 +258,7 @@ func TestRun(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			d := row.db
-			err := retrysql.Run(t.Context(), atOnce, &row.opts, d.begin, row.fn)
+			err := retrysql.Run(idempotent(t, row.mark), atOnce, &row.opts, d.begin, row.fn)
 			require.Equal(t, row.log, d.log)
 			if row.want == 0 {
 				require.Equal(t, row.answer, err)
@@ -281,10 +295,10 @@ func TestRollbackOfACommitThatFailed(t *testing.T) {
 
 func TestProbe(t *testing.T) {
 	probe := func(committed bool, err error) retrysql.Options {
-		return retrysql.Options{Committed: func(context.Context) (bool, error) { return committed, err }}
+		return retrysql.Options{Confirm: func(context.Context) (bool, error) { return committed, err }}
 	}
 	harmless := probe(false, io.EOF)
-	harmless.Idempotent = true
+	harmless.ReadOnly = true
 	for _, row := range []struct {
 		name string
 		opts retrysql.Options
@@ -309,7 +323,7 @@ func TestProbe(t *testing.T) {
 		})
 	}
 	inBubble(t, "that says no when its time is over leaves it unknown", func(t *testing.T) {
-		opts := retrysql.Options{Committed: func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, nil }}
+		opts := retrysql.Options{Confirm: func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, nil }}
 		d := db{commits: []error{driver.ErrBadConn}}
 		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, &opts, d.begin, statements()), retrysql.ErrCommitAmbiguous)
 	})
@@ -317,7 +331,7 @@ func TestProbe(t *testing.T) {
 		for _, committed := range []bool{false, true} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			release := make(chan struct{})
-			opts := retrysql.Options{Committed: func(context.Context) (bool, error) { return committed, nil }}
+			opts := retrysql.Options{Confirm: func(context.Context) (bool, error) { return committed, nil }}
 			p := atOnce
 			p.AttemptTimeout = time.Millisecond
 			d := db{commit: func() { <-release }}
@@ -330,7 +344,7 @@ func TestProbe(t *testing.T) {
 	})
 	inBubble(t, "is asked although the caller has gone, for a bounded time", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		opts := retrysql.Options{RollbackTimeout: time.Minute, Committed: func(ctx context.Context) (bool, error) {
+		opts := retrysql.Options{RollbackTimeout: time.Minute, Confirm: func(ctx context.Context) (bool, error) {
 			require.NoError(t, ctx.Err())
 			deadline, _ := ctx.Deadline()
 			require.Equal(t, time.Minute, time.Until(deadline))

@@ -36,6 +36,11 @@ func seeSQLite(err error) (finding, bool) {
 	}
 }
 
+// isSQLiteError reports whether err is that of an SQLite driver.
+func isSQLiteError(err error) bool {
+	return each(err, func(err error) bool { _, ok := seeSQLite(err); return ok })
+}
+
 // isSQLite reports whether db has a driver of SQLite, by the name of its type. A *sql.Conn does not expose its driver.
 func isSQLite(db Beginner) bool {
 	pool, ok := db.(interface{ Driver() driver.Driver })
@@ -70,7 +75,8 @@ var sqliteCodes = map[int64]meaning{
 
 	9:  {QueryCanceled, futile},  // INTERRUPT: the drivers return the context's error in its place
 	10: {StorageFault, stopped},  // IOERR: the content of the file is unknown
-	13: {DiskFull, futile},       // FULL
+	13: {DiskFull, rejected},     // FULL: a commit could not write its pages
+	7:  {OutOfMemory, futile},    // NOMEM
 	14: {StorageFault, futile},   // CANTOPEN
 	11: {InternalError, stopped}, // CORRUPT
 	26: {StorageFault, futile},   // NOTADB

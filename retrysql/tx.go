@@ -1,9 +1,11 @@
 package retrysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/retrygo/retry"
 )
@@ -15,7 +17,7 @@ type Beginner interface {
 
 // Tx runs fn in a transaction and commits it. If the database undoes the transaction, because of a conflict or a lost
 // connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if and
-// only if a commit succeeded, or Options.Probe or Options.Committed says so.
+// only if a commit succeeded, or Options.Probe or Options.Confirm says so.
 //
 // Some errors are answers, not failures: sql.ErrNoRows, an error of fn's own, and the server's refusal of a statement
 // that it will never accept, such as a unique violation. Tx then rolls back and returns fn's error as it is; the run is
@@ -23,12 +25,14 @@ type Beginner interface {
 // each attempt.
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context,
-// and use the Txn in one goroutine at a time. A lost connection to another server is an error of fn's own. To repeat
-// the transaction after an error of its own, fn wraps it in retry.Transient.
+// and use the Txn in one goroutine at a time. Only errors of the transaction's own statements repeat it: an error of
+// another database is one of fn's own, and so is the error of a run in fn. To repeat the transaction after an error of
+// its own, fn wraps it in retry.Transient.
 //
 // p.Classify is called before the rules of Classify. If p sets no part of a schedule, that of DefaultPolicy is used. If
-// an argument is nil or Validate refuses the options, Tx returns an error and begins nothing. A call of Tx with the
-// context of the fn of a Tx on the same database is also an error, unless Options.Join is set, and so is a call of Do.
+// an argument is nil or Validate refuses the options, Tx returns an error and begins nothing. A call of Tx or Do with
+// the context of the fn of a Tx on the same database is also an error, since it would not be rolled back with that
+// transaction: see TxnFromContext. To make it anyway, pass a context from outside fn.
 //
 // Only the server can say that a commit failed. After any other error of a commit errors.Is finds ErrCommitAmbiguous,
 // and the transaction is not run again, not even by a run around Tx, unless the options allow it. An error without
@@ -48,36 +52,31 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	if opts != nil && (opts.Isolation != 0 || opts.ReadOnly) {
 		o = &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly}
 	}
-	pool, err := askerOf(db, opts)
+	pool, err := poolOf(db, opts)
 	if err != nil {
 		return err
 	}
-	if outer := around(ctx, db); outer != nil {
-		return outer.join(ctx, p, opts, fn)
+	if _, within := TxnFromContext(ctx, db); within {
+		return errors.New("retrysql: Tx is called in the fn of a Tx on the same database: use TxnFromContext")
+	}
+	sqlite := isSQLite(db)
+	if sqlite && o != nil && o.ReadOnly {
+		return errors.New("retrysql: Options.ReadOnly: drivers of SQLite ignore it (use PRAGMA query_only)")
 	}
 	var last *Txn
-	r := runner[txn]{embedded: isSQLite(db), fn: func(_ context.Context, t txn) error {
-		err := fn(&t.work, t.Txn)
-		if err == nil {
-			t.log.end()
-		}
-		return t.log.conclude(err)
-	}}
+	r := runner[txn]{embedded: sqlite, fn: func(_ context.Context, t txn) error { return t.run(fn) }}
 	r.begin = func(ctx context.Context) (txn, error) {
 		last = new(Txn)
 		t, err := begin(ctx, db, o, last)
 		if err == nil {
-			t.log.ctx, t.log.tx = ctx, t.tx
-			if pool != nil {
-				t.record = &record{pool: pool}
-			}
+			t.pool = pool
 		}
 		return t, err
 	}
 	if err := r.run(ctx, p, opts); err != nil {
 		return err
 	}
-	last.committed(ctx)
+	last.committed(ctx, cmp.Or(r.RollbackTimeout, defaultRollbackTimeout))
 	return nil
 }
 
@@ -102,16 +101,42 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 type txn struct {
 	*Txn
 	cancel context.CancelFunc // of the transaction's own context; nil if there is none
-	record *record            // nil without Options.Probe
+	pool   pool               // which can open another connection; nil if there is none
+}
+
+// pool is the part of a *sql.DB that a *sql.Conn does not need for transactions.
+type pool interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// poolOf returns db as a pool, or nil. It returns an error if opts needs a pool.
+func poolOf(db Beginner, opts *Options) (pool, error) {
+	p, ok := db.(pool)
+	if _, single := db.(*sql.Conn); !single && ok {
+		return p, nil
+	}
+	if opts != nil && opts.Probe {
+		return nil, fmt.Errorf("retrysql: Options.Probe needs a *sql.DB, not a %T", db)
+	}
+	return nil, nil
+}
+
+// Ask notes the error, as that of any statement.
+func (t txn) Ask(ctx context.Context, dest []any, query string, args ...any) error {
+	return t.note(t.tx.QueryRowContext(ctx, query, args...).Scan(dest...))
+}
+
+func (t txn) AskOutside(ctx context.Context, dest []any, query string, args ...any) error {
+	if t.pool == nil {
+		return errors.New("retrysql: there is no other connection to ask on")
+	}
+	return t.pool.QueryRowContext(ctx, query, args...).Scan(dest...)
 }
 
 // begin begins a transaction for t. If the attempt has a deadline, the transaction gets a context of its own: at the
 // end of the attempt's context database/sql would roll back in a goroutine, and the next attempt could not wait for it.
 func begin(ctx context.Context, db Beginner, opts *sql.TxOptions, t *Txn) (_ txn, err error) {
-	t.work = work{ctx, db, t}
-	if opts != nil {
-		t.isolation, t.log.readOnly = opts.Isolation, opts.ReadOnly
-	}
+	t.work.Context, t.work.db, t.work.txn = ctx, db, t
 	if !bounded(ctx) {
 		t.begun = begun{ctx, &t.log}
 		t.tx, err = db.BeginTx(&t.begun, opts)
@@ -148,7 +173,7 @@ func (t txn) Rollback(context.Context) error {
 	if t.cancel != nil {
 		defer t.cancel()
 	}
-	return t.log.forgiven(t.rollback())
+	return t.rollback()
 }
 
 func (t txn) Failures() (first, retryable error) {

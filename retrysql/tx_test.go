@@ -17,6 +17,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrysql/allerrors"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -35,6 +36,11 @@ func TestTx(t *testing.T) {
 		var n int
 		return tx.QueryRowContext(ctx, "select").Scan(&n)
 	}
+	ignore := func(ctx context.Context, tx *retrysql.Txn) error {
+		_ = exec("update")(ctx, tx)
+		_ = exec("insert")(ctx, tx)
+		return nil
+	}
 	// fails makes the first query fail, after its first row.
 	fails := func(err error) []answer { return append([]answer{{[]int64{1}, err, 0}}, one...) }
 	for _, row := range []struct {
@@ -44,7 +50,7 @@ func TestTx(t *testing.T) {
 		opts    *retrysql.Options
 		fn      func(context.Context, *retrysql.Txn) error
 		log     string
-		watched string  // the log with Watch; empty means the same
+		watched string  // the log with package allerrors; empty means the same
 		is      []error // none for a success or an answer; of an unwatched run
 		text    string  // of an answer
 	}{
@@ -184,14 +190,14 @@ func TestTx(t *testing.T) {
 				_ = drain(tx.QueryContext(ctx, "select"))
 				return nil
 			}, log: "begin select rollback begin select commit"},
-		{name: "an error that ended the transaction, which fn returns", faults: faults{{Query: "update", Err: &sqliteError{2067}}, {On: retrytest.Rollback, Err: &sqliteError{1}}},
-			fn: exec("update"), log: "begin update! rollback!", text: "sqlite 2067"},
-		{name: "an error that ended the transaction, and a statement after it", faults: faults{{Query: "update", Err: &sqliteError{2067}}, {On: retrytest.Rollback, Err: &sqliteError{1}}},
-			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				err := exec("update")(ctx, tx)
-				_ = exec("insert")(ctx, tx)
-				return err
-			}, log: "begin update! insert rollback!", is: []error{retrysql.ErrTransactionEnded}},
+		{name: "an error with which SQLite ended the transaction, so that BEGIN succeeds", faults: faults{{Query: "update", Err: &sqliteError{2067}}},
+			fn: exec("update"), log: "begin update! BEGIN rollback", text: "sqlite 2067"},
+		{name: "also if fn ignores it: nothing that follows is sent", faults: faults{{Query: "update", Err: errFull}}, fn: ignore,
+			log: "begin update! BEGIN rollback", is: []error{errFull, retry.TerminalError}},
+		{name: "one that is not what BEGIN should fail with", faults: faults{{Query: "update", Err: errFull}, {Query: "BEGIN", Err: errBusiness}},
+			fn: ignore, log: "begin update! BEGIN! rollback", is: []error{errFull, retry.TerminalError}},
+		{name: "one with which it did not end it", faults: faults{{Query: "update", Err: &sqliteError{2067}}, {Query: "BEGIN", Err: &sqliteError{1}}},
+			fn: ignore, log: "begin update! BEGIN! insert commit"},
 		{name: "a timeout of fn's own that it returns", faults: faults{{Query: "update", Err: context.DeadlineExceeded}}, fn: exec("update"),
 			log: "begin update! rollback", is: []error{context.DeadlineExceeded, retry.TerminalError}},
 		{name: "fn that rolls back by a statement is not committed", fn: func(ctx context.Context, tx *retrysql.Txn) error {
@@ -200,7 +206,7 @@ func TestTx(t *testing.T) {
 			return nil
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 	} {
-		for name, watch := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": retrysql.Watch} {
+		for name, watch := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": allerrors.Connector} {
 			t.Run(row.name+name, func(t *testing.T) {
 				db, log := openDBWith(t, &base{answers: row.answers}, row.faults, watch)
 				row := row
@@ -236,7 +242,7 @@ func TestTx(t *testing.T) {
 			require.Equal(t, !refused, strings.Contains(log(), "TRUNCATE"))
 		})
 	}
-	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": retrysql.Watch} {
+	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector} {
 		t.Run("a server that could not say its version is asked again, "+name, func(t *testing.T) {
 			asked := map[string]int{"plain": 1, "watched": 2}[name] // noted by the Txn, and by its connection
 			db, log := openDBWith(t, &base{version: "8.0.36"}, faults{{Query: "VERSION", Err: errors.New("busy buffer"), Times: asked}}, around)
@@ -406,33 +412,33 @@ func TestDo(t *testing.T) {
 			log: "SELECT 1! SELECT 1"},
 		{name: "a read that is cut is repeated", answers: cut(driver.ErrBadConn), fn: query("SELECT 2"), log: "SELECT 2 SELECT 1! SELECT 2"},
 		{name: "a write after a lost connection is not, not even by database/sql", faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}}, fn: exec("INSERT"),
-			log: "INSERT!", is: []error{retrysql.ErrAmbiguous, driver.ErrBadConn, retry.TerminalError}},
+			log: "INSERT!", is: []error{retrysql.ErrStatementAmbiguous, driver.ErrBadConn, retry.TerminalError}},
 		{name: "a write that returns rows neither", faults: faults{{Query: "INSERT RETURNING", Err: driver.ErrBadConn}}, fn: query("INSERT RETURNING"),
-			log: "INSERT RETURNING!", is: []error{retrysql.ErrAmbiguous}},
+			log: "INSERT RETURNING!", is: []error{retrysql.ErrStatementAmbiguous}},
 		{name: "nor when these are cut", answers: cut(driver.ErrBadConn), fn: query("INSERT RETURNING"),
-			log: "INSERT RETURNING SELECT 1!", is: []error{retrysql.ErrAmbiguous}},
+			log: "INSERT RETURNING SELECT 1!", is: []error{retrysql.ErrStatementAmbiguous}},
 		{name: "nor when these are cut while fn reads them", answers: cut(driver.ErrBadConn), fn: func(ctx context.Context, c *retrysql.Conn) error {
 			return drain(c.QueryContext(ctx, "INSERT RETURNING"))
-		}, log: "INSERT RETURNING", is: []error{retrysql.ErrAmbiguous}},
+		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
 		{name: "nor by a timeout", answers: cut(context.DeadlineExceeded), fn: query("INSERT RETURNING"),
-			log: "INSERT RETURNING", is: []error{retrysql.ErrAmbiguous}},
+			log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
 		{name: "nor after another connection was lost", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
 			require.NoError(t, query("INSERT RETURNING")(ctx, c))
 			return io.ErrUnexpectedEOF
-		}, log: "INSERT RETURNING SELECT 1", is: []error{retrysql.ErrAmbiguous, io.ErrUnexpectedEOF}},
+		}, log: "INSERT RETURNING SELECT 1", is: []error{retrysql.ErrStatementAmbiguous, io.ErrUnexpectedEOF}},
 		{name: "nor if fn passes over its row and fails later", answers: append([]answer{{nil, conflict, 0}}, answer{nil, conflict, 0}), fn: func(ctx context.Context, c *retrysql.Conn) error {
 			_ = query("INSERT RETURNING")(ctx, c)
 			return query("SELECT 2")(ctx, c)
-		}, log: "INSERT RETURNING SELECT 2", is: []error{retrysql.ErrAmbiguous, conflict}},
+		}, log: "INSERT RETURNING SELECT 2", is: []error{retrysql.ErrStatementAmbiguous, conflict}},
 		{name: "nor if fn makes up an error of it", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
 			require.NoError(t, query("INSERT RETURNING")(ctx, c))
 			return errBusiness
-		}, log: "INSERT RETURNING", is: []error{retrysql.ErrAmbiguous, errBusiness}},
+		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous, errBusiness}},
 		{name: "nor if it was prepared", answers: cut(conflict), fn: func(ctx context.Context, c *retrysql.Conn) error {
 			stmt, err := c.PrepareContext(ctx, "INSERT")
 			require.NoError(t, err)
 			return stmt.QueryRowContext(ctx).Scan(new(int))
-		}, log: "INSERT", is: []error{retrysql.ErrAmbiguous, conflict}},
+		}, log: "INSERT", is: []error{retrysql.ErrStatementAmbiguous, conflict}},
 		{name: "a read that was prepared is repeated", answers: cut(conflict), fn: func(ctx context.Context, c *retrysql.Conn) error {
 			stmt, err := c.PrepareContext(ctx, "SELECT 2")
 			require.NoError(t, err)
@@ -445,12 +451,12 @@ func TestDo(t *testing.T) {
 			log: "INSERT! INSERT"},
 		{name: "a constraint ends the run", faults: faults{{Query: "INSERT", Err: duplicate}}, fn: exec("INSERT"), log: "INSERT!", is: []error{duplicate}},
 		{name: "nothing is repeated after a write that succeeded", faults: faults{{Query: "SELECT 1", Err: conflict}}, fn: exec("INSERT", "SELECT 1"),
-			log: "INSERT SELECT 1!", is: []error{retrysql.ErrAmbiguous, conflict, retry.TerminalError}},
+			log: "INSERT SELECT 1!", is: []error{retrysql.ErrStatementAmbiguous, conflict, retry.TerminalError}},
 		{name: "what was ambiguous stays so, whatever fn makes of it", faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}},
 			fn: func(ctx context.Context, c *retrysql.Conn) error {
 				_, _ = c.ExecContext(ctx, "INSERT")
 				return conflict
-			}, log: "INSERT!", is: []error{retrysql.ErrAmbiguous, driver.ErrBadConn, conflict}},
+			}, log: "INSERT!", is: []error{retrysql.ErrStatementAmbiguous, driver.ErrBadConn, conflict}},
 		{name: "a connection that cannot be had is asked for again", faults: faults{{On: retrytest.Connect, Err: state("53300"), Times: 2}}, fn: exec("INSERT"),
 			log: "connect! connect! INSERT"},
 		{name: "an error that fn makes up ends the run", fn: func(context.Context, *retrysql.Conn) error { return errBusiness }, is: []error{errBusiness}},
@@ -461,10 +467,7 @@ func TestDo(t *testing.T) {
 		}, log: "SELECT 2 SELECT 1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			ctx := t.Context()
-			if row.idempotent {
-				ctx = retrysql.MarkIdempotent(ctx)
-			}
+			ctx := idempotent(t, row.idempotent)
 			db, log := openDB(t, &base{answers: row.answers}, row.faults)
 			err := retrysql.Do(ctx, db, atOnce, row.fn)
 			require.Equal(t, row.log, log())
@@ -474,7 +477,7 @@ func TestDo(t *testing.T) {
 			for _, is := range row.is {
 				require.ErrorIs(t, err, is)
 			}
-			require.Equal(t, len(row.is) > 0 && row.is[0] == retrysql.ErrAmbiguous, errors.Is(err, retrysql.ErrAmbiguous))
+			require.Equal(t, len(row.is) > 0 && row.is[0] == retrysql.ErrStatementAmbiguous, errors.Is(err, retrysql.ErrStatementAmbiguous))
 		})
 	}
 	t.Run("its failures are of the phase autocommit", func(t *testing.T) {
@@ -500,21 +503,24 @@ func TestDo(t *testing.T) {
 		db, _ := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}, {Query: "INSERT", Err: duplicate}})
 		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, atOnce, exec("INSERT"))
 		require.ErrorIs(t, err, duplicate)
-		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
+		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
 	})
 	t.Run("also where there is no attempt left to repeat it", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}})
 		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, retry.Policy{MaxAttempts: 1}, exec("INSERT"))
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
+		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
 	})
 	t.Run("a write that a timeout has cut is ambiguous", func(t *testing.T) {
 		db, log := openDB(t, &base{}, faults{{Query: "INSERT", Err: context.DeadlineExceeded}})
 		err := retrysql.Do(t.Context(), db, atOnce, exec("INSERT"))
-		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
+		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
 		require.Equal(t, "INSERT!", log())
 	})
 }
+
+// errFull is SQLite's for a full disk.
+var errFull = &sqliteError{13}
 
 func TestAttemptErrorText(t *testing.T) {
 	var none *retrysql.AttemptError

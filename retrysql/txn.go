@@ -3,9 +3,14 @@ package retrysql
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql/internal/txlog"
 )
 
 // Txn is the transaction that fn works in. It has methods of *sql.Tx, so it is the DBTX of sqlc and a ConnPool of gorm,
@@ -13,9 +18,10 @@ import (
 //
 // Only Tx commits and rolls back. A Txn refuses statements that begin or end a transaction. On MySQL and MariaDB it
 // also refuses statements that commit implicitly, such as TRUNCATE and CREATE TABLE; before the first of these it asks
-// for the server's version. It does not see what a procedure, EXECUTE or a block does: if that commits, a repetition
-// does the work twice. It also does not see that SQLite ends the transaction because of RAISE(ROLLBACK) or the ON
-// CONFLICT ROLLBACK of a table: if fn ignores that error, SQLite commits each later statement by itself.
+// for the server's version. Databases read quotes differently, so it also refuses what may be such a statement after a
+// semicolon: the definition of a trigger or procedure whose body is not in dollar quotes, or a text such as '; commit'
+// beside an array. It does not see what a procedure or EXECUTE does, or a statement of SQL Server that follows another
+// without a semicolon: if that commits, a repetition does the work twice.
 //
 // A Txn notes the errors of its statements, even those that fn ignores: after an error that requires a new transaction
 // no statement is sent and nothing is committed, unless a Savepoint undoes what failed. A statement that a context or a
@@ -23,17 +29,17 @@ import (
 // transaction; if fn returns that error, the run ends. Rows that fn leaves open are closed before the commit. A Txn
 // sees the errors of ExecContext and QueryContext, of QueryRowContext before Scan, and of *sql.Rows, but not the error
 // that their Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are noted only on a database
-// of Open or Watch; on any other, fn must return them.
+// of package allerrors; on any other, fn must return them.
 type Txn struct {
 	tx  *sql.Tx
 	log failures
 
-	work      work  // fn's context
-	begun     begun // the context in which the transaction began
-	isolation sql.IsolationLevel
-	saved     int                     // savepoints
-	hooks     []func(context.Context) // called after the commit
-	shared    atomic.Bool             // fn has a *sql.Tx or *sql.Stmt, which can send statements
+	work   work                    // fn's context
+	begun  begun                   // the context in which the transaction began
+	saved  int                     // savepoints
+	hooks  []func(context.Context) // called after the commit
+	shared atomic.Bool             // fn has a *sql.Tx or *sql.Stmt, which can send statements
+	unseen atomic.Bool             // ... or a *sql.Row, whose errors are not noted
 
 	undo    sync.Once
 	undoErr error
@@ -67,7 +73,9 @@ func (t *Txn) QueryRowContext(ctx context.Context, query string, args ...any) *s
 		return t.tx.QueryRowContext(refusal{ctx, err}, query)
 	}
 	row := t.tx.QueryRowContext(ctx, query, args...)
-	_ = t.note(row.Err())
+	if t.note(row.Err()) == nil {
+		t.unseen.Store(true)
+	}
 	return row
 }
 
@@ -114,8 +122,9 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	if _, err := t.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
 		return err
 	}
-	before, hooks := t.log.state(), len(t.hooks)
-	err := t.part("Savepoint", func() error { return fn(ctx) })
+	before, hooks, rows := t.log.state(), len(t.hooks), t.log.open()
+	err := t.part(ctx, fn)
+	t.log.end(t.server(), rows)
 	if err == nil {
 		if _, err = t.ExecContext(ctx, "RELEASE SAVEPOINT "+name); err != nil { // not sent after an error that fn ignored
 			t.log.doom(err)
@@ -136,10 +145,24 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	return err
 }
 
+// part runs fn. If fn panics, which the outer fn may recover from, the transaction is not committed.
+func (t *Txn) part(ctx context.Context, fn func(context.Context) error) error {
+	returned := false
+	defer func() {
+		if !returned {
+			t.log.doom(errors.New("retrysql: the fn of a Savepoint did not return"))
+		}
+	}()
+	err := fn(ctx)
+	returned = true
+	return err
+}
+
 // AfterCommit adds a hook that Tx calls before it returns nil. Hooks of an attempt or Savepoint that was rolled back
-// are dropped, and none is called if the outcome is unknown. Hooks are called in the order in which they were added,
-// with the context that Tx was called with. They cannot fail. If a hook panics, the others are still called, and the
-// panic passes through Tx. A hook may add another, which is called last. AfterCommit panics if hook is nil.
+// are dropped, and none is called if the outcome is unknown. Hooks are called in the order in which they were added.
+// The context of each has the values of that of Tx, but does not end with it, since the commit is certain; it ends
+// after Options.RollbackTimeout. Hooks cannot fail. If a hook panics, the others are still called, and the panic passes
+// through Tx. A hook may add another, which is called last. AfterCommit panics if hook is nil.
 func (t *Txn) AfterCommit(hook func(context.Context)) {
 	if hook == nil {
 		panic("retrysql: Txn.AfterCommit: hook is nil")
@@ -149,27 +172,79 @@ func (t *Txn) AfterCommit(hook func(context.Context)) {
 	t.hooks = append(t.hooks, hook)
 }
 
-// committed calls the hooks.
-func (t *Txn) committed(ctx context.Context) {
+// committed calls the hooks, each with a timeout.
+func (t *Txn) committed(ctx context.Context, timeout time.Duration) {
 	if len(t.hooks) > 0 {
 		hook := t.hooks[0]
 		t.hooks = t.hooks[1:]
-		defer t.committed(ctx)
+		defer t.committed(ctx, timeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+		defer cancel()
 		hook(ctx)
 	}
 }
 
+// run calls fn and returns the error of the attempt.
+func (t *Txn) run(fn func(context.Context, *Txn) error) error {
+	defer t.work.over.Store(true)
+	err := fn(&t.work, t)
+	switch {
+	case err == nil:
+		t.log.end(t.server(), nil)
+	case !t.log.watched && (t.unseen.Load() || t.shared.Load()) && conflicts(err):
+		t.log.Note(err, t.server())
+	default:
+		t.log.look(t.server())
+	}
+	return t.log.conclude(err)
+}
+
+// conflicts reports whether err, which is not that of a run in fn, is a server's error that requires a new transaction.
+func conflicts(err error) bool {
+	v := Judge(Statement, err)
+	return v.Code != "" && v.Class == retry.Retryable && !ofRun(err)
+}
+
+// ofRun reports whether err is that of a run.
+func ofRun(err error) bool {
+	var run *retry.Error
+	return errors.As(err, &run)
+}
+
+// server returns the server for a note, or nil if the connection has noted the error.
+func (t *Txn) server() txlog.Server {
+	if t.log.watched {
+		return nil
+	}
+	return server{t}
+}
+
+// server is the server for the log.
+type server struct{ txn *Txn }
+
+var _ txlog.Server = server{}
+
+func (s server) Exec(query string) error {
+	_, err := s.txn.tx.ExecContext(s.txn.work.Context, query)
+	return err
+}
+
+func (s server) Version() (v string, err error) {
+	err = s.txn.tx.QueryRowContext(s.txn.work.Context, txlog.AskVersion).Scan(&v)
+	return v, err
+}
+
 // allow returns an error for a statement that must not be sent.
 func (t *Txn) allow(query string) error {
-	t.log.look()
+	t.log.look(t.server())
 	t.settle()
-	return t.log.forbid(query, t.log.version)
+	return t.log.Allow(query, server{t})
 }
 
 // note notes err and returns it.
 func (t *Txn) note(err error) error {
 	if err != nil {
-		_ = t.log.note(err)
+		t.log.Note(err, t.server())
 		t.settle()
 	}
 	return err

@@ -9,12 +9,12 @@ import (
 	"io"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrysql/allerrors"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -52,7 +52,7 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 		faults  faults
 		answers []answer
 		send    func(context.Context, *retrysql.Txn) error
-		noticed bool // without Watch
+		noticed bool // without package allerrors
 	}{
 		{"ExecContext", faults{{Query: "update", Err: deadlock}}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			return stmtErr(tx.ExecContext(ctx, "update"))
@@ -78,7 +78,7 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 			return drain(tx.Unwrap().QueryContext(ctx, "select"))
 		}, false},
 	} {
-		for watched, around := range map[bool]func(driver.Connector) driver.Connector{false: plain, true: retrysql.Watch} {
+		for watched, around := range map[bool]func(driver.Connector) driver.Connector{false: plain, true: allerrors.Connector} {
 			t.Run(fmt.Sprintf("%s, watched %v", row.name, watched), func(t *testing.T) {
 				db, log := openDBWith(t, &base{answers: row.answers}, row.faults, around)
 				attempts := 0
@@ -110,8 +110,8 @@ func TestRowsThatAreLeftOpenHideNoConflict(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, rows.Next())
 		}},
-		"a row, watched":     {retrysql.Watch, func(ctx context.Context, tx *retrysql.Txn) { tx.QueryRowContext(ctx, "select") }},
-		"of Unwrap, watched": {retrysql.Watch, func(ctx context.Context, tx *retrysql.Txn) { tx.Unwrap().QueryRowContext(ctx, "select") }},
+		"a row, watched":     {allerrors.Connector, func(ctx context.Context, tx *retrysql.Txn) { tx.QueryRowContext(ctx, "select") }},
+		"of Unwrap, watched": {allerrors.Connector, func(ctx context.Context, tx *retrysql.Txn) { tx.Unwrap().QueryRowContext(ctx, "select") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, log := openDBWith(t, &base{answers: append([]answer{{[]int64{1, 2}, deadlock, 0}}, one...)}, nil, row.around)
@@ -128,7 +128,7 @@ func TestRowsThatAreLeftOpenHideNoConflict(t *testing.T) {
 var deadlock = &mysqlError{Number: 1213}
 
 func TestWhatFnHoldsSendsNothingAfterAConflict(t *testing.T) {
-	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": retrysql.Watch} {
+	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector} {
 		t.Run(name, func(t *testing.T) {
 			db, log := openDBWith(t, &base{}, faults{{Query: "update", Err: deadlock}}, around)
 			outside, err := db.PrepareContext(t.Context(), "outside")
@@ -159,7 +159,7 @@ func TestWhatFnHoldsSendsNothingAfterAConflict(t *testing.T) {
 func TestAWatchedConnectionRefusesWhatMySQLCommits(t *testing.T) {
 	for version, refused := range map[string]bool{"8.0.36": true, "PostgreSQL 15": false, "": false} {
 		t.Run(version, func(t *testing.T) {
-			db, _ := openDBWith(t, &base{version: version}, nil, retrysql.Watch)
+			db, _ := openDBWith(t, &base{version: version}, nil, allerrors.Connector)
 			err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				return stmtErr(tx.Unwrap().ExecContext(ctx, "TRUNCATE t"))
 			})
@@ -184,34 +184,6 @@ func TestAConflictOfRowsIsSettledByTheNextStatement(t *testing.T) {
 		return nil
 	}))
 	require.Equal(t, "begin select rollback begin commit", log())
-}
-
-func TestReadOnlyIsEnforcedOnADriverThatIgnoresIt(t *testing.T) {
-	readOnly := &retrysql.Options{ReadOnly: true}
-	for query, refused := range map[string]bool{
-		"SELECT 1": false, "WITH a AS (SELECT 1) SELECT replace('a', 'b', 'c') FROM a": false, "EXPLAIN SELECT 1": false,
-		"PRAGMA table_info(t)": false, "SELECT 'a; DELETE FROM t'": false, "/* INSERT */ SELECT 1": false,
-		"INSERT INTO t VALUES (1)": true, "update t set n = 1": true, "SELECT 1; DELETE FROM t": true, "REPLACE INTO t VALUES (1)": true,
-		"WITH a AS (SELECT 1) INSERT INTO t SELECT * FROM a": true, "WITH a AS (SELECT 1) UPDATE t SET n = 1": true,
-		"WITH a AS (SELECT 1) DELETE FROM t": true, "WITH a AS (SELECT 1) REPLACE INTO t SELECT * FROM a": true,
-		"CREATE TABLE t (n)": true, "DROP TABLE t": true, "ALTER TABLE t ADD m": true, "VACUUM": true, "REINDEX": true, "TRUNCATE t": true, "MERGE INTO t": true,
-	} {
-		for name, send := range map[string]func(context.Context, *retrysql.Txn) error{
-			"Txn":    func(ctx context.Context, tx *retrysql.Txn) error { return stmtErr(tx.ExecContext(ctx, query)) },
-			"Unwrap": func(ctx context.Context, tx *retrysql.Txn) error { return stmtErr(tx.Unwrap().ExecContext(ctx, query)) },
-		} {
-			t.Run(name+" "+query, func(t *testing.T) {
-				db, log := openDBWith(t, &base{}, nil, retrysql.Watch)
-				err := retrysql.Tx(t.Context(), db, atOnce, readOnly, send)
-				if !refused {
-					require.NoError(t, err)
-					return
-				}
-				require.ErrorContains(t, err, "Options.ReadOnly")
-				require.Equal(t, "begin read only rollback", log())
-			})
-		}
-	}
 }
 
 func TestATypedNilDatabaseIsAnError(t *testing.T) {
@@ -274,55 +246,40 @@ func TestAPanicThatFnRecoversFromIsNotCommitted(t *testing.T) {
 	require.Equal(t, "begin SAVEPOINT retrysql_1 insert rollback", log())
 }
 
-func TestATxInATxJoinsOrIsRefused(t *testing.T) {
-	joins := &retrysql.Options{Join: true}
+func TestATxInATx(t *testing.T) {
 	exec := func(query string) func(context.Context, *retrysql.Txn) error {
 		return func(ctx context.Context, tx *retrysql.Txn) error { return stmtErr(tx.ExecContext(ctx, query)) }
 	}
-	for _, row := range []struct {
-		name         string
-		outer, inner *retrysql.Options
-		faults       faults
-		fn           func(context.Context, *retrysql.Txn) error // of the inner one
-		swallow      bool
-		log, err     string
+	// both works in the caller's transaction if there is one, as the comment of TxnFromContext says.
+	both := func(ctx context.Context, db *sql.DB, fn func(context.Context, *retrysql.Txn) error) error {
+		if tx, ok := retrysql.TxnFromContext(ctx, db); ok {
+			return fn(ctx, tx)
+		}
+		return retrysql.Tx(ctx, db, atOnce, nil, fn)
+	}
+	for name, row := range map[string]struct {
+		inner    func(context.Context, *sql.DB, func(context.Context, *retrysql.Txn) error) error
+		faults   faults
+		log, err string
 	}{
-		{name: "it joins, and the outer one commits", inner: joins, fn: exec("inner"), log: "begin outer inner commit"},
-		{name: "without Join it is refused", fn: exec("inner"), log: "begin outer rollback", err: "without Options.Join"},
-		{name: "a conflict in it begins the outer one again", inner: joins, fn: exec("inner"), faults: faults{{Query: "inner", Err: conflict}},
+		"is refused on the same database": {inner: func(ctx context.Context, db *sql.DB, fn func(context.Context, *retrysql.Txn) error) error {
+			return retrysql.Tx(ctx, db, atOnce, nil, fn)
+		}, log: "begin outer rollback", err: "use TxnFromContext"},
+		"works in it, and the outer one commits": {inner: both, log: "begin outer inner commit"},
+		"a conflict in it begins the outer one again": {inner: both, faults: faults{{Query: "inner", Err: conflict}},
 			log: "begin outer inner! rollback begin outer inner commit"},
-		{name: "also if it is ignored", inner: joins, fn: exec("inner"), faults: faults{{Query: "inner", Err: conflict}}, swallow: true,
-			log: "begin outer inner! rollback begin outer inner commit"},
-		{name: "an error of its own ends the outer one", inner: joins, fn: func(context.Context, *retrysql.Txn) error { return errBusiness },
-			log: "begin outer rollback", err: errBusiness.Error()},
-		{name: "also if it is ignored, since a part of it may be done", inner: joins, swallow: true,
-			fn:  func(context.Context, *retrysql.Txn) error { return errBusiness },
-			log: "begin outer rollback", err: errBusiness.Error()},
-		{name: "the isolation must be the same", inner: &retrysql.Options{Join: true, Isolation: sql.LevelSerializable}, fn: exec("inner"),
-			log: "begin outer rollback", err: "cannot join"},
-		{name: "and is", inner: &retrysql.Options{Join: true, Isolation: sql.LevelSerializable}, outer: &retrysql.Options{Isolation: sql.LevelSerializable},
-			fn: exec("inner"), log: "begin serializable outer inner commit"},
-		{name: "one that may write cannot join one that is read-only", inner: joins, outer: &retrysql.Options{ReadOnly: true}, fn: exec("inner"),
-			log: "begin read only outer rollback", err: "may write"},
 	} {
-		t.Run(row.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			db, log := openDB(t, &base{}, row.faults)
-			err := retrysql.Tx(t.Context(), db, atOnce, row.outer, func(ctx context.Context, tx *retrysql.Txn) error {
-				if err := exec("outer")(ctx, tx); err != nil {
-					return err
-				}
-				err := retrysql.Tx(ctx, db, atOnce, row.inner, row.fn)
-				if row.swallow {
-					return nil
-				}
-				return err
+			err := both(t.Context(), db, func(ctx context.Context, tx *retrysql.Txn) error {
+				return errors.Join(exec("outer")(ctx, tx), row.inner(ctx, db, exec("inner")))
 			})
 			require.Equal(t, row.log, log())
 			if row.err == "" {
 				require.NoError(t, err)
-				return
+			} else {
+				require.ErrorContains(t, err, row.err)
 			}
-			require.ErrorContains(t, err, row.err)
 		})
 	}
 	t.Run("Do on the same database is refused, and not on another or with another context", func(t *testing.T) {
@@ -338,46 +295,64 @@ func TestATxInATxJoinsOrIsRefused(t *testing.T) {
 		require.Equal(t, "begin write commit", log())
 		require.Equal(t, "write", otherLog())
 	})
-	t.Run("its options and policy must be valid", func(t *testing.T) {
-		for want, wrong := range map[string]struct {
-			p    retry.Policy
-			opts *retrysql.Options
-		}{
-			"Options.RollbackTimeout": {atOnce, &retrysql.Options{Join: true, RollbackTimeout: -1}},
-			"Policy.TTL":              {retry.Policy{TTL: -1}, joins},
-		} {
-			db, log := openDB(t, &base{}, nil)
-			require.ErrorContains(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, _ *retrysql.Txn) error {
-				return retrysql.Tx(ctx, db, wrong.p, wrong.opts, exec("inner"))
-			}), want)
-			require.Equal(t, "begin rollback", log())
-		}
-	})
 	t.Run("through another database", func(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		other, otherLog := openDB(t, &base{}, nil)
-		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, _ *retrysql.Txn) error {
-			return retrysql.Tx(ctx, other, atOnce, nil, func(ctx context.Context, _ *retrysql.Txn) error {
-				return retrysql.Tx(ctx, db, atOnce, joins, exec("inner"))
-			})
+		require.NoError(t, both(t.Context(), db, func(ctx context.Context, _ *retrysql.Txn) error {
+			return both(ctx, other, func(ctx context.Context, _ *retrysql.Txn) error { return both(ctx, db, exec("inner")) })
 		}))
 		require.Equal(t, "begin inner commit", log())
 		require.Equal(t, "begin commit", otherLog())
 	})
-	t.Run("a panic in it that the outer one recovers from is not committed", func(t *testing.T) {
-		db, log := openDB(t, &base{}, nil)
-		require.Error(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, _ *retrysql.Txn) error {
-			defer func() { _ = recover() }()
-			return retrysql.Tx(ctx, db, atOnce, joins, func(context.Context, *retrysql.Txn) error { panic("a bug") })
-		}))
-		require.Equal(t, "begin rollback", log())
-	})
 	t.Run("one with a context from outside is a transaction of its own", func(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
-		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(context.Context, *retrysql.Txn) error {
-			return retrysql.Tx(t.Context(), db, atOnce, nil, exec("own"))
-		}))
+		require.NoError(t, both(t.Context(), db, func(context.Context, *retrysql.Txn) error { return both(t.Context(), db, exec("own")) }))
 		require.Equal(t, "begin begin own commit commit", log())
+	})
+	t.Run("after the end of fn its context belongs to no transaction", func(t *testing.T) {
+		db, log := openDB(t, &base{}, nil)
+		require.NoError(t, both(t.Context(), db, func(ctx context.Context, tx *retrysql.Txn) error {
+			tx.AfterCommit(func(context.Context) { require.NoError(t, both(ctx, db, exec("later"))) })
+			return nil
+		}))
+		require.Equal(t, "begin commit begin later commit", log())
+	})
+	for name, end := range map[string]func() error{"an error": func() error { return conflict }, "a panic": func() error { panic("a bug") }} {
+		t.Run("neither after "+name, func(t *testing.T) {
+			db, _ := openDB(t, &base{}, nil)
+			var old context.Context
+			_ = func() (err error) {
+				defer func() { _ = recover() }()
+				return both(t.Context(), db, func(ctx context.Context, _ *retrysql.Txn) error { old = ctx; return end() })
+			}()
+			_, ok := retrysql.TxnFromContext(old, db)
+			require.False(t, ok)
+		})
+	}
+	t.Run("on another database, its conflict that gave up is an error of fn's own", func(t *testing.T) {
+		for name, answers := range map[string][]answer{"alone": nil, "after a row, whose error is not seen": one} {
+			db, log := openDB(t, &base{answers: answers}, nil)
+			other, otherLog := openDB(t, &base{}, faults{{Query: "inner", Err: conflict, Times: retrytest.Forever}})
+			err := both(t.Context(), db, func(ctx context.Context, tx *retrysql.Txn) error {
+				if answers != nil {
+					require.NoError(t, tx.QueryRowContext(ctx, "select").Scan(new(int)))
+				}
+				return both(ctx, other, exec("inner"))
+			})
+			require.ErrorIs(t, err, retry.AttemptsExhausted)
+			require.Equal(t, 1, strings.Count(log(), "begin"), name)
+			require.Equal(t, 3, strings.Count(otherLog(), "begin"))
+			var run *retry.Error
+			require.ErrorAs(t, err, &run)
+			require.Equal(t, 3, run.Attempts, "it is the inner one's")
+		}
+	})
+	t.Run("a conflict of a row that only its Scan returns repeats it", func(t *testing.T) {
+		db, log := openDB(t, &base{answers: append([]answer{{nil, conflict, 0}}, one...)}, nil)
+		require.NoError(t, both(t.Context(), db, func(ctx context.Context, tx *retrysql.Txn) error {
+			return tx.QueryRowContext(ctx, "select").Scan(new(int))
+		}))
+		require.Equal(t, "begin select rollback begin select commit", log())
 	})
 }
 
@@ -415,7 +390,7 @@ func TestSavepoint(t *testing.T) {
 		{name: "a conflict at SAVEPOINT", fn: pass, faults: faults{{Query: "SAVEPOINT", Err: deadlock}}, first: sp + "!", again: true, is: deadlock},
 		{name: "a conflict at RELEASE", fn: pass, faults: faults{{Query: "RELEASE", Err: deadlock}}, first: sp + " " + release + "!", again: true, is: deadlock},
 	} {
-		for name, around := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": retrysql.Watch} {
+		for name, around := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": allerrors.Connector} {
 			t.Run(row.name+name, func(t *testing.T) {
 				db, log := openDBWith(t, &base{}, row.faults, around)
 				attempts := 0
@@ -437,7 +412,7 @@ func TestSavepoint(t *testing.T) {
 		}
 	}
 	t.Run("a conflict that is undone does not count on a watched database, even if fn has the *sql.Tx", func(t *testing.T) {
-		db, log := openDBWith(t, &base{}, faults{{Query: "update", Err: deadlock}}, retrysql.Watch)
+		db, log := openDBWith(t, &base{}, faults{{Query: "update", Err: deadlock}}, allerrors.Connector)
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			err := tx.Savepoint(ctx, func(ctx context.Context) error {
 				tx.Unwrap()
@@ -448,16 +423,25 @@ func TestSavepoint(t *testing.T) {
 		}))
 		require.Equal(t, "begin "+sp+" update! "+back+" "+release+" commit", log())
 	})
-	t.Run("a joined Tx that failed in one does not end the outer one", func(t *testing.T) {
-		db, log := openDB(t, &base{}, nil)
+	t.Run("rows that fn leaves open are closed first, and the caller's are not", func(t *testing.T) {
+		db, log := openDB(t, &base{answers: []answer{{[]int64{1, 2}, io.EOF, 0}}}, nil)
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			err := tx.Savepoint(ctx, func(ctx context.Context) error {
-				return retrysql.Tx(ctx, db, atOnce, &retrysql.Options{Join: true}, func(context.Context, *retrysql.Txn) error { return errBusiness })
-			})
-			require.Equal(t, errBusiness, err)
-			return exec("update")(ctx, tx)
+			outer, err := tx.QueryContext(ctx, "outer")
+			require.NoError(t, err)
+			require.True(t, outer.Next())
+			for _, end := range []error{errBusiness, nil} {
+				var inner *sql.Rows
+				require.Equal(t, end, tx.Savepoint(ctx, func(ctx context.Context) (err error) {
+					inner, err = tx.QueryContext(ctx, "inner")
+					require.NoError(t, err)
+					return end
+				}))
+				require.False(t, inner.Next(), "it is closed")
+			}
+			require.True(t, outer.Next())
+			return outer.Close()
 		}))
-		require.Equal(t, "begin "+sp+" "+back+" "+release+" update commit", log())
+		require.Contains(t, log(), "inner "+back)
 	})
 }
 
@@ -467,12 +451,13 @@ var errNoSavepoint = &mysqlError{Number: 1305}
 func TestHooksRunOnceAfterACertainCommit(t *testing.T) {
 	lost := faults{{On: retrytest.Commit, Err: driver.ErrBadConn}}
 	committed := func(yes bool, err error) *retrysql.Options {
-		return &retrysql.Options{Committed: func(context.Context) (bool, error) { return yes, err }}
+		return &retrysql.Options{Confirm: func(context.Context) (bool, error) { return yes, err }}
 	}
 	for _, row := range []struct {
 		name   string
 		faults faults
 		opts   *retrysql.Options
+		mark   bool
 		fnErr  error
 		ran    []string
 	}{
@@ -481,14 +466,14 @@ func TestHooksRunOnceAfterACertainCommit(t *testing.T) {
 		{name: "not for a commit whose outcome is not known", faults: lost},
 		{name: "nor if the probe does not know", faults: lost, opts: committed(false, errBusiness)},
 		{name: "for one that the probe has found", faults: lost, opts: committed(true, nil), ran: []string{"1a", "1b"}},
-		{name: "for the one after it, of an idempotent transaction", faults: lost, opts: &retrysql.Options{Idempotent: true}, ran: []string{"2a", "2b"}},
+		{name: "for the one after it, of an idempotent transaction", faults: lost, mark: true, ran: []string{"2a", "2b"}},
 		{name: "not after an error of fn", fnErr: errBusiness},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			db, log := openDB(t, &base{}, row.faults)
 			var ran []string
 			attempts := 0
-			_ = retrysql.Tx(t.Context(), db, atOnce, row.opts, func(ctx context.Context, tx *retrysql.Txn) error {
+			_ = retrysql.Tx(idempotent(t, row.mark), db, atOnce, row.opts, func(ctx context.Context, tx *retrysql.Txn) error {
 				attempts++
 				for _, name := range []string{"a", "b"} {
 					tx.AfterCommit(func(ctx context.Context) {
@@ -506,110 +491,4 @@ func TestHooksRunOnceAfterACertainCommit(t *testing.T) {
 			require.Equal(t, row.ran, ran)
 		})
 	}
-}
-
-func TestWatchLeavesADatabaseAsItIs(t *testing.T) {
-	db, log := openDBWith(t, &base{answers: one}, faults{{Query: "later", Err: conflict}}, retrysql.Watch)
-	require.NoError(t, db.PingContext(t.Context()))
-	rows, err := db.QueryContext(t.Context(), "select")
-	require.NoError(t, err)
-	columns, err := rows.ColumnTypes()
-	require.NoError(t, err)
-	require.Equal(t, "value", columns[0].Name())
-	require.NoError(t, rows.Close())
-	_, err = db.ExecContext(t.Context(), "later")
-	require.ErrorIs(t, err, conflict)
-	_, err = db.ExecContext(t.Context(), "COMMIT")
-	require.NoError(t, err, "it is not a transaction of Tx")
-	tx, err := db.BeginTx(t.Context(), nil)
-	require.NoError(t, err)
-	_, err = tx.ExecContext(t.Context(), "insert")
-	require.NoError(t, err)
-	require.NoError(t, tx.Commit())
-	require.Equal(t, "select later! COMMIT begin insert commit", log())
-	c, err := db.Conn(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, c.Raw(func(conn any) error {
-		require.NotNil(t, conn.(interface{ Unwrap() driver.Conn }).Unwrap())
-		return nil
-	}))
-	require.NoError(t, c.Close())
-	t.Run("another transaction in fn is not noted", func(t *testing.T) {
-		db, log := openDBWith(t, &base{}, faults{{Query: "other", Err: conflict}}, retrysql.Watch)
-		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, _ *retrysql.Txn) error {
-			other, err := db.BeginTx(ctx, nil)
-			require.NoError(t, err)
-			defer other.Rollback()
-			require.Error(t, stmtErr(other.ExecContext(ctx, "other")))
-			return nil
-		}))
-		require.Equal(t, "begin begin other! rollback commit", log())
-	})
-}
-
-// bare is a driver without any of the newer interfaces.
-type bare struct{}
-
-func (bare) Open(string) (driver.Conn, error)             { return bare{}, nil }
-func (bare) Begin() (driver.Tx, error)                    { return bare{}, nil }
-func (bare) Commit() error                                { return nil }
-func (bare) Rollback() error                              { return nil }
-func (bare) Close() error                                 { return nil }
-func (bare) Prepare(string) (driver.Stmt, error)          { return bare{}, nil }
-func (bare) NumInput() int                                { return -1 }
-func (bare) Exec(v []driver.Value) (driver.Result, error) { return driver.RowsAffected(len(v)), nil }
-func (bare) Query([]driver.Value) (driver.Rows, error)    { return bare{}, nil }
-func (bare) Columns() []string                            { return []string{"value"} }
-func (bare) Next([]driver.Value) error                    { return io.EOF }
-func (bare) ColumnConverter(int) driver.ValueConverter    { return driver.Int32 }
-
-// contexts is a driver with a connector.
-type contexts struct{ driver.Driver }
-
-func (contexts) OpenConnector(name string) (driver.Connector, error) {
-	if name == "bad" {
-		return nil, errBusiness
-	}
-	return &base{driver: contexts{}}, nil
-}
-
-func init() {
-	sql.Register("bare", bare{})
-	sql.Register("contexts", contexts{})
-}
-
-func TestOpenIsThatOfSQL(t *testing.T) {
-	_, err := retrysql.Open("no such driver", "")
-	require.ErrorContains(t, err, "unknown driver")
-	db, err := retrysql.Open("bare", "")
-	require.NoError(t, err)
-	defer db.Close()
-	require.Equal(t, bare{}, db.Driver())
-	for name, refused := range map[string]bool{"good": false, "bad": true} {
-		db, err := retrysql.Open("contexts", name)
-		require.Equal(t, refused, err != nil)
-		if !refused {
-			require.NoError(t, db.PingContext(t.Context()))
-			require.NoError(t, db.Close())
-		}
-	}
-	require.NoError(t, db.PingContext(t.Context()))
-	work := func(ctx context.Context, tx *retrysql.Txn) error {
-		result, err := tx.ExecContext(ctx, "update", 1, time.Second)
-		require.NoError(t, err)
-		n, err := result.RowsAffected()
-		require.NoError(t, err)
-		require.Equal(t, int64(2), n)
-		require.ErrorContains(t, stmtErr(tx.ExecContext(ctx, "update", sql.Named("a", 1))), "Named Parameters")
-		rows, err := tx.QueryContext(ctx, "select")
-		require.NoError(t, err)
-		types, err := rows.ColumnTypes()
-		require.NoError(t, err)
-		require.Equal(t, "", types[0].DatabaseTypeName())
-		require.False(t, rows.NextResultSet())
-		return rows.Close()
-	}
-	require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, work))
-	err = retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Isolation: sql.LevelSerializable}, work)
-	require.ErrorContains(t, err, "isolation level")
 }

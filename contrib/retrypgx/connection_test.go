@@ -49,9 +49,12 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, 1, db.total(t))
 	})
 	t.Run("is repeated where the transaction is idempotent", func(t *testing.T) {
-		for _, opts := range []*retrypgx.Options{{Idempotent: true}, {TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}} {
+		for _, row := range []struct {
+			ctx  context.Context
+			opts *retrypgx.Options
+		}{{retrysql.MarkIdempotent(t.Context()), nil}, {t.Context(), &retrypgx.Options{TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}}} {
 			behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
-			r := behind.attempt(t.Context(), opts, func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, "select 1") })
+			r := behind.attempt(row.ctx, row.opts, func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, "select 1") })
 			require.NoError(t, r.err)
 			require.Equal(t, []string{"commit connection_lost"}, r.failures)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,7 +19,8 @@ import (
 // several goroutines.
 type journal struct {
 	tx     pgx.Tx
-	copies *copies // of the run
+	copies *copies     // of the run
+	done   atomic.Bool // fn has returned
 
 	mu               sync.Mutex
 	first, retryable error // of the statements since the server last reported that the transaction is alive
@@ -29,8 +31,9 @@ type journal struct {
 
 // The server's transaction status after each statement: ReadyForQuery in "Message Formats" of PostgreSQL's manual.
 const (
-	none  = 'I' // no transaction
-	alive = 'T' // it can continue and be committed
+	none   = 'I' // no transaction
+	alive  = 'T' // it can continue and be committed
+	failed = 'E' // only a rollback is possible
 )
 
 // status returns the last transaction status, or 0 if it is not current because the connection is gone or in the middle
@@ -144,8 +147,11 @@ func (j *journal) conclude(err error) error {
 	conn := j.tx.Conn()
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.status() == none {
+	switch status := j.status(); {
+	case status == none:
 		_ = j.answered("")
+	case status == failed && j.first == nil && retrysql.Classify(err) == retry.Retryable:
+		j.first, j.retryable = err, err // of LargeObjects, Conn or a function of a batch
 	}
 	if j.ended != nil {
 		switch {

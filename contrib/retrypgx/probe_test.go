@@ -52,32 +52,29 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 		require.Empty(t, r.failures)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("which a query of the rows does not, so that the work is done twice", func(t *testing.T) {
-		db := newDatabase(t, server)
-		db.exec(t, slowCommit("0.3")...)
-		opts := &retrypgx.Options{Committed: func(ctx context.Context) (bool, error) {
-			var n int
-			err := db.QueryRow(ctx, "select n from test where id = 1").Scan(&n)
-			return n > 0, err
-		}}
-		r := behind(t, cut).attempt(t.Context(), opts, work)
-		require.NoError(t, r.err)
-		require.Equal(t, 2, db.total(t))
-	})
-	t.Run("a doubt that such a query has denied is in the error of what follows", func(t *testing.T) {
-		db := newDatabase(t, server)
-		db.exec(t, slowCommit("0.3")...)
-		opts := &retrypgx.Options{Committed: func(context.Context) (bool, error) { return false, nil }}
-		r := behind(t, cut).attempt(t.Context(), opts, func(ctx context.Context, tx pgx.Tx, attempt int) error {
-			if attempt == 2 {
-				return execute(ctx, tx, duplicate)
+	t.Run("which a query of the rows does not, so that only true counts", func(t *testing.T) {
+		for name, row := range map[string]struct {
+			fault fault
+			known bool
+		}{"under way": {cutBoth, false}, "committed": {loseReply, true}} {
+			db := newDatabase(t, server)
+			if !row.known {
+				db.exec(t, slowCommit("0.3")...)
 			}
-			return work(ctx, tx, attempt)
-		})
-		require.Equal(t, retrysql.UniqueViolation, retrysql.ReasonOf(r.err.(*retry.Error).History[1].Err))
-		require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
-		db.exec(t, "update test set n = n where id = 1") // waits for it
-		require.Equal(t, 1, db.total(t))
+			opts := &retrypgx.Options{Confirm: func(ctx context.Context) (bool, error) {
+				var n int
+				err := db.QueryRow(ctx, "select n from test where id = 1").Scan(&n)
+				return n > 0, err
+			}}
+			r := behind(t, func() fault { return row.fault }).attempt(t.Context(), opts, work)
+			require.Equal(t, row.known, r.err == nil, name)
+			if !row.known {
+				require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
+				require.ErrorContains(t, r.err, "set Options.Probe")
+			}
+			db.exec(t, "update test set n = n where id = 1") // waits for it
+			require.Equal(t, 1, db.total(t))
+		}
 	})
 	t.Run("gives up with RollbackTimeout", func(t *testing.T) {
 		db := newDatabase(t, server)

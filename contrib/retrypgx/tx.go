@@ -33,15 +33,12 @@ type Options struct {
 	// outcome is unknown is repeated. With a BeginQuery pgx ignores the modes, so Validate refuses them. Zero means the
 	// database's defaults.
 	pgx.TxOptions
-	// Idempotent declares that the transaction may take effect twice, so a commit whose outcome is unknown is repeated.
-	// Zero means that it must not.
-	Idempotent bool
 	// Probe is retrysql.Options.Probe: it asks PostgreSQL about a commit whose outcome is unknown. It needs a pool, and
 	// a connection besides that of the transaction. Zero means that the server is not asked.
 	Probe bool
-	// Committed is retrysql.Options.Committed: it is called after such a commit if Probe is not set or has no answer.
-	// Nil means that the outcome remains unknown.
-	Committed func(context.Context) (bool, error)
+	// Confirm is retrysql.Options.Confirm: it is called after such a commit if Probe is not set or has no answer. On
+	// PostgreSQL only true counts. Nil means that the outcome remains unknown.
+	Confirm func(context.Context) (bool, error)
 	// RollbackTimeout is retrysql.Options.RollbackTimeout. Zero means 5s.
 	RollbackTimeout time.Duration
 }
@@ -67,23 +64,22 @@ func (o Options) Validate() error {
 func (o Options) engine() *retrysql.Options {
 	return &retrysql.Options{
 		ReadOnly:        o.AccessMode == pgx.ReadOnly,
-		Idempotent:      o.Idempotent,
 		Probe:           o.Probe,
-		Committed:       o.Committed,
+		Confirm:         o.Confirm,
 		RollbackTimeout: o.RollbackTimeout,
 	}
 }
 
 // Tx runs fn in a transaction and commits it. If the database undoes the transaction, because of a conflict or a lost
 // connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if
-// and only if a commit succeeded, or Options.Probe or Options.Committed says so. Like retrysql.Tx, it returns an
+// and only if a commit succeeded, or Options.Probe or Options.Confirm says so. Like retrysql.Tx, it returns an
 // answer, such as pgx.ErrNoRows or a unique violation, as it is; after any other failure it returns a *retry.Error with
 // a *retrysql.AttemptError for each attempt. A call with the context of the fn of another Tx on the same Beginner is an
 // error: use Begin for a savepoint.
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context,
-// and use the pgx.Tx in one goroutine at a time. An error of its own is an answer, unless it is marked with
-// retry.Transient. fn must create the pgx.CopyFromSource of a CopyFrom itself. A source that an earlier attempt has
+// and use the pgx.Tx in one goroutine at a time. An error of its own, of another database or of a run in it is an
+// answer, unless it is marked with retry.Transient. fn must create the pgx.CopyFromSource of a CopyFrom itself. A source that an earlier attempt has
 // read is refused if it is a pointer, as those of pgx are. Tx does not recognize a source of another type, a new source
 // around rows that are used up, or PgConn().CopyFrom. p.Classify is called before the rules of retrysql.Classify. If p
 // sets no part of a schedule, that of retrysql.DefaultPolicy is used.
@@ -124,7 +120,7 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 		bad.Append(err)
 		bad.Append(p.OrSchedule(retrysql.DefaultPolicy()).Validate())
 		return bad
-	case ctx.Value(within{db}) != nil:
+	case isWithin(ctx, db):
 		return errors.New("retrypgx: Tx is called in the fn of a Tx on the same database: use Begin of its pgx.Tx")
 	}
 	pool, err := askerOf(db, o)
@@ -134,19 +130,22 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	var read copies
 	begin := func(ctx context.Context) (transaction, error) {
 		tx, err := db.BeginTx(ctx, o.TxOptions)
-		t := transaction{txn: &txn{tx, &journal{tx: tx, copies: &read}}}
-		if pool != nil {
-			t.record = &record{pool: pool}
-		}
-		return t, err
+		return transaction{&txn{tx, &journal{tx: tx, copies: &read}}, pool}, err
 	}
 	return retrysql.Run(ctx, p, o.engine(), begin, func(ctx context.Context, t transaction) error {
-		return t.log.conclude(fn(context.WithValue(ctx, within{db}, true), t.txn))
+		defer t.log.done.Store(true)
+		return t.log.conclude(fn(context.WithValue(ctx, within{db}, t.log), t.txn))
 	})
 }
 
-// within is the key in fn's context for the database of its transaction.
+// within is the key in fn's context for the transaction on a database.
 type within struct{ db Beginner }
+
+// isWithin reports whether ctx is that of an fn that has not returned.
+func isWithin(ctx context.Context, db Beginner) bool {
+	j, ok := ctx.Value(within{db}).(*journal)
+	return ok && !j.done.Load()
+}
 
 // isNil reports whether db is a nil pointer, such as a nil *pgxpool.Pool.
 func isNil(db Beginner) bool {

@@ -106,7 +106,7 @@ func (s *savepoint) Rollback(ctx context.Context) error {
 // transaction is a txn with the methods that only Run may call.
 type transaction struct {
 	*txn
-	record *record // nil without Options.Probe
+	pool asker // nil if there is none
 }
 
 func (t transaction) Commit(ctx context.Context) error   { return t.tx.Commit(ctx) }

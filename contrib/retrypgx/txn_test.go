@@ -233,7 +233,7 @@ func TestArguments(t *testing.T) {
 		}
 	})
 	t.Run("the zero policy is that of package retrysql", func(t *testing.T) {
-		err := retrypgx.Tx(t.Context(), &fakeDB{}, retry.Policy{}, nil, func(context.Context, pgx.Tx) error { return &pgconn.PgError{Code: "40001"} })
+		err := retrypgx.Tx(t.Context(), &fakeDB{}, retry.Policy{}, nil, func(context.Context, pgx.Tx) error { return retry.Transient(errBusiness) })
 		failed, ok := find[*retry.Error](err)
 		require.True(t, ok)
 		require.Equal(t, "sql", failed.Policy)

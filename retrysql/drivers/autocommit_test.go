@@ -44,7 +44,7 @@ func TestAnInsertWhoseReplyIsLostIsAmbiguousAndNotRepeated(t *testing.T) {
 			return err
 		})
 
-		require.ErrorIs(t, err, retrysql.ErrAmbiguous)
+		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
 		require.Equal(t, run{
 			Status: retry.DeadLettered, Attempts: 1,
 			Failures: []failure{{Phase: retrysql.Autocommit, Reason: retrysql.ConnectionLost}},

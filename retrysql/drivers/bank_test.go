@@ -19,6 +19,7 @@ import (
 type bank struct {
 	direct   *sql.DB // without a proxy
 	accounts int
+	postgres bool
 	bind     func(query string) string // puts in a driver's placeholders for "?"
 	lock     string                    // what a SELECT that waits for other transactions ends with
 }
@@ -34,7 +35,7 @@ func newBank(t *testing.T, d driver, direct *sql.DB, accounts int) *bank {
 	case goMySQL.name:
 		b.lock = " for update" // which waits for a commit in progress
 	case libpq.name, pgxStdlib.name:
-		b.bind = dollars
+		b.bind, b.postgres = dollars, true
 	}
 	exec1(t, direct,
 		"create table accounts (id integer primary key, balance integer not null)",

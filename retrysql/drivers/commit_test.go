@@ -50,13 +50,17 @@ func withLostCommits(t *testing.T, test func(t *testing.T, c lostCommit, b *bank
 // inside another run, which repeats whatever it may.
 func transferEach(t *testing.T, b *bank, db *sql.DB, options func(id int) *retrysql.Options) ([]error, []failure) {
 	t.Helper()
+	return transferEachWith(t.Context(), b, db, options)
+}
+
+func transferEachWith(ctx context.Context, b *bank, db *sql.DB, options func(id int) *retrysql.Options) ([]error, []failure) {
 	outcomes := make([]error, 4)
 	var failures []failure
 	for id := range outcomes {
 		p, last := observed(4, nil)
 		eager, _ := observed(4, nil)
 		eager.Observe, eager.Classify = nil, retry.Otherwise(retry.Retryable)
-		outcomes[id] = retry.Do(t.Context(), eager, func(ctx context.Context) error {
+		outcomes[id] = retry.Do(ctx, eager, func(ctx context.Context) error {
 			return retrysql.Tx(ctx, db, p, options(id), func(ctx context.Context, tx *retrysql.Txn) error {
 				return b.apply(ctx, tx, transfer{id, id, id + 1, 10})
 			})
@@ -89,7 +93,7 @@ func TestACommitThatIsLostIsAmbiguousAndNotRepeated(t *testing.T) {
 func TestACommitThatIsLostIsSettledByAProbe(t *testing.T) {
 	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
 		outcomes, failures := transferEach(t, b, db, func(id int) *retrysql.Options {
-			return &retrysql.Options{Committed: b.applied(id)}
+			return &retrysql.Options{Probe: b.postgres, Confirm: b.applied(id)}
 		})
 
 		require.Equal(t, make([]error, len(outcomes)), outcomes)
@@ -102,7 +106,7 @@ func TestACommitThatIsLostStaysAmbiguousIfTheProbeFails(t *testing.T) {
 	asked := errors.New("asked")
 	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
 		outcomes, _ := transferEach(t, b, db, func(int) *retrysql.Options {
-			return &retrysql.Options{Committed: func(context.Context) (bool, error) { return false, asked }}
+			return &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, asked }}
 		})
 
 		ambiguous, applied := requireExactlyOnce(t, b.direct, "ledger", outcomes)
@@ -112,11 +116,27 @@ func TestACommitThatIsLostStaysAmbiguousIfTheProbeFails(t *testing.T) {
 	})
 }
 
-// TestACommitThatIsLostIsRepeatedWhereThatIsAllowed declares transfers idempotent although they are not, so that a
+// TestACommitThatIsLostIsSettledByARow: on PostgreSQL a row that is missing proves nothing.
+func TestACommitThatIsLostIsSettledByARow(t *testing.T) {
+	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
+		outcomes, _ := transferEach(t, b, db, func(id int) *retrysql.Options { return &retrysql.Options{Confirm: b.applied(id)} })
+
+		ambiguous, applied := requireExactlyOnce(t, b.direct, "ledger", outcomes)
+		if !b.postgres || c.applied == 1 {
+			require.Zero(t, ambiguous)
+			return
+		}
+		require.Equal(t, 2, ambiguous)
+		require.Zero(t, applied)
+		require.ErrorContains(t, outcomes[1], "set Options.Probe")
+	})
+}
+
+// TestACommitThatIsLostIsRepeatedIfTheCallerAllowsIt declares transfers idempotent although they are not, so that a
 // repetition shows.
 func TestACommitThatIsLostIsRepeatedIfTheCallerAllowsIt(t *testing.T) {
 	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
-		outcomes, failures := transferEach(t, b, db, func(int) *retrysql.Options { return &retrysql.Options{Idempotent: true} })
+		outcomes, failures := transferEachWith(retrysql.MarkIdempotent(t.Context()), b, db, func(int) *retrysql.Options { return nil })
 
 		require.Equal(t, make([]error, len(outcomes)), outcomes)
 		require.Len(t, failures, 2)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -67,26 +68,16 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 			require.Equal(t, 1, last.Attempts)
 			require.Equal(t, 1, number(t, direct, entries))
 		})
-		t.Run(d.name+"/is not seen by a query for the row, so that it is done twice", func(t *testing.T) {
+		t.Run(d.name+"/is not seen by a query for the row, so that its answer does not count", func(t *testing.T) {
 			t.Parallel()
 			direct, db := open(t)
 			p, last := observed(4, nil)
-			opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return number(t, direct, entries) > 0, nil }}
-			require.NoError(t, retrysql.Tx(t.Context(), db, p, opts, enter))
-			require.Equal(t, 2, last.Attempts)
-			exec1(t, direct, "do $$ begin lock table ledger; end $$") // after both
-			require.Equal(t, 2, number(t, direct, entries))
-		})
-		t.Run(d.name+"/is in the error of an attempt that meets its key", func(t *testing.T) {
-			t.Parallel()
-			direct, db := open(t)
-			exec1(t, direct, "create unique index on ledger (id)")
-			p, _ := observed(4, nil)
-			opts := &retrysql.Options{Committed: func(context.Context) (bool, error) { return number(t, direct, entries) > 0, nil }}
-			outer, _ := observed(4, nil)
-			err := retry.Do(t.Context(), outer, func(ctx context.Context) error { return retrysql.Tx(ctx, db, p, opts, enter) })
+			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return number(t, direct, entries) > 0, nil }}
+			err := retrysql.Tx(t.Context(), db, p, opts, enter)
 			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-			require.ErrorContains(t, err, "unique_violation")
+			require.ErrorContains(t, err, "set Options.Probe")
+			require.Equal(t, 1, last.Attempts)
+			exec1(t, direct, "do $$ begin lock table ledger; end $$") // after it
 			require.Equal(t, 1, number(t, direct, entries))
 		})
 	}
@@ -108,7 +99,7 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 		})).address, name)
 		p, last := observed(4, nil)
 		released := make(chan struct{})
-		opts := &retrysql.Options{Committed: func(ctx context.Context) (bool, error) {
+		opts := &retrysql.Options{Confirm: func(ctx context.Context) (bool, error) {
 			go func() {
 				defer close(released)
 				for number(t, direct, "select count(*) from information_schema.processlist where info like 'select id %for update' and time_ms > 100") == 0 {
@@ -281,28 +272,74 @@ func TestAStatementsOwnTimeoutThatIsPassedOverIsNoDoubt(t *testing.T) {
 	}
 }
 
-// TestDoAfterARestartHasNoDoubt: lib/pq notices that connections in the pool are dead only when it uses them.
-func TestDoAfterARestartHasNoDoubt(t *testing.T) {
+// TestDoAfterARestart: lib/pq notices that connections in the pool are dead only when it uses them, so a write is lost
+// with each, in doubt. There is none if the pool has closed them before, as after SetConnMaxIdleTime.
+func TestDoAfterARestart(t *testing.T) {
 	const connections = 15
-	for _, d := range []driver{libpq, pgxStdlib} {
-		t.Run(d.name, func(t *testing.T) {
+	for _, row := range []struct {
+		driver
+		closed bool // by the pool
+		doubts int
+	}{{libpq, false, connections}, {libpq, true, 0}, {pgxStdlib, false, 0}} {
+		t.Run(fmt.Sprintf("%s, idle connections are closed: %v", row.name, row.closed), func(t *testing.T) {
 			s, name := newPostgres(t)
-			db := d.open(t, s.address, name)
+			db := row.open(t, s.address, name)
 			db.SetMaxIdleConns(connections)
 			exec1(t, db, ledger)
 			fill(t, db, connections)
+			if row.closed {
+				db.SetConnMaxIdleTime(time.Nanosecond)
+				for db.Stats().OpenConnections > 0 {
+					runtime.Gosched()
+				}
+			}
 			require.NoError(t, s.restart(fast))
+			doubts := 0
 			for range connections {
 				p, last := observed(4, nil)
-				require.NoError(t, retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Conn) error {
+				err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Conn) error {
 					_, err := c.ExecContext(ctx, insert)
 					return err
-				}))
+				})
 				require.Equal(t, 1, last.Attempts)
+				if err != nil {
+					require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
+					doubts++
+				}
 			}
-			require.Equal(t, connections, number(t, db, entries))
+			require.Equal(t, row.doubts, doubts)
+			require.Equal(t, connections-doubts, number(t, db, entries))
 		})
 	}
+}
+
+// TestAPauseThatPostgreSQLEnds: idle_in_transaction_session_timeout ends the session while fn works on something else.
+// lib/pq reports a lost connection, pgx the code.
+func TestAPauseThatPostgreSQLEnds(t *testing.T) {
+	withPostgres(t, []string{ledger}, func(t *testing.T, d driver, db *sql.DB) {
+		for _, opts := range []*retrysql.Options{nil, {Probe: true}} {
+			before := number(t, db, entries)
+			p, last := observed(4, nil)
+			err := retrysql.Tx(t.Context(), db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+				if err := enter(ctx, tx); err != nil || retry.AttemptNumber(ctx) > 1 {
+					return err
+				}
+				if _, err := tx.ExecContext(ctx, "set local idle_in_transaction_session_timeout = '20ms'"); err != nil {
+					return err
+				}
+				for number(t, db, "select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'") > 0 {
+					runtime.Gosched()
+				}
+				if opts == nil { // what follows meets it; otherwise the probe does
+					return enter(ctx, tx)
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			require.Equal(t, 2, last.Attempts)
+			require.Equal(t, before+1, number(t, db, entries))
+		}
+	})
 }
 
 // TestRestartPolicyOutlivesARestart: the default one ends before the server is back.

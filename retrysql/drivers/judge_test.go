@@ -116,7 +116,7 @@ func TestTheCodesOfPostgreSQLAreReadFromBothDrivers(t *testing.T) {
 		{"08007", retrysql.CompletionUnknown, uncertain},
 		{"57014", retrysql.QueryCanceled, stopped},
 		{"25P02", retrysql.TransactionAborted, aborted},
-		{"25P03", retrysql.IdleInTransaction, stopped},
+		{"25P03", retrysql.IdleInTransaction, lost},
 		{"25006", retrysql.ReadOnlyServer, rejected},
 		{"23505", retrysql.UniqueViolation, rejected},
 		{"23503", retrysql.ConstraintViolation, rejected},
@@ -158,6 +158,7 @@ func TestTheNumbersOfMySQLAreRead(t *testing.T) {
 		{1146, "42S02", retrysql.SyntaxOrAccess, "1146", rejected},
 		{1406, "22001", retrysql.InvalidData, "1406", rejected},
 		{1317, "70100", retrysql.QueryCanceled, "1317", failed},
+		{1969, "70100", retrysql.StatementTimeout, "1969", failed},
 		{1045, "28000", retrysql.AuthFailed, "1045", failed},
 	} {
 		t.Run(row.code, func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrysql/allerrors"
 )
 
 // The examples run the same transaction: it reads alice's balance, another connection changes it, and it writes alice's
@@ -40,7 +41,7 @@ func ledgerOf(example func(ctx context.Context, db *sql.DB, meddle func()) error
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	db, err := retrysql.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(dir, "db"))+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(0)")
+	db, err := allerrors.Open("sqlite", "file:"+filepath.ToSlash(filepath.Join(dir, "db"))+"?_pragma=journal_mode(wal)&_pragma=busy_timeout(0)")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func ExampleDo_sqlc() {
 	// Output: 1 runs, balance 40, error <nil>
 }
 
-// With sqlx, wrap the *sql.Tx in a sqlx.Tx, on a database of retrysql.Open, so that errors are noted.
+// With sqlx, wrap the *sql.Tx in a sqlx.Tx, on a database of allerrors.Open, so that errors are noted.
 func ExampleTx_sqlx() {
 	ledgerOf(func(ctx context.Context, db *sql.DB, meddle func()) error {
 		dbx := sqlx.NewDb(db, "sqlite")

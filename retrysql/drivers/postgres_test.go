@@ -18,7 +18,7 @@ import (
 	_ "github.com/lib/pq"
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrysql/allerrors"
 )
 
 // PostgreSQL's ways to stop: "Shutting Down the Server" in its manual.
@@ -133,10 +133,10 @@ func (d driver) openAs(t *testing.T, user, address, database string) *sql.DB {
 	return checked(t)(sql.Open(d.name, d.source(user, address, database)))
 }
 
-// watched is open for a database of retrysql.Open.
+// watched is open for a database of allerrors.Open.
 func (d driver) watched(t *testing.T, address, database string) *sql.DB {
 	t.Helper()
-	return checked(t)(retrysql.Open(d.name, d.source("postgres", address, database)))
+	return checked(t)(allerrors.Open(d.name, d.source("postgres", address, database)))
 }
 
 // checked returns a pool that is closed with the test, after checking that all connections were returned.

@@ -72,9 +72,9 @@ func TestABankWhoseConnectionsAreKilledAtRandomLosesNothing(t *testing.T) {
 					order := transfer{id, source, (source + 1 + draw.IntN(accounts-1)) % accounts, 1 + draw.IntN(100)}
 					opts := &retrysql.Options{Isolation: sql.LevelSerializable}
 					if probe {
-						opts.Probe = d.name == libpq.name || d.name == pgxStdlib.name
+						opts.Probe = b.postgres
 						if !opts.Probe {
-							opts.Committed = b.appliedOnceOver(id)
+							opts.Confirm = b.appliedOnceOver(id)
 						}
 					}
 					return retrysql.Tx(t.Context(), pool, policy, opts, func(ctx context.Context, tx *retrysql.Txn) error {

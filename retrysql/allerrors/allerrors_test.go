@@ -1,0 +1,197 @@
+package allerrors_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrysql/allerrors"
+	"github.com/retrygo/retry/retrytest"
+)
+
+// An example has no test of its own. In a test, t is its argument.
+var t = new(testing.T)
+
+// The errors of Unwrap are noted, here a conflict that fn ignores.
+func ExampleConnector() {
+	connector := retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "UPDATE", Err: retrytest.ErrSerialization}})
+	db := sql.OpenDB(allerrors.Connector(connector))
+	defer db.Close()
+
+	attempts := 0
+	err := retrysql.Tx(context.Background(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		attempts++
+		_, _ = tx.Unwrap().ExecContext(ctx, "UPDATE item SET stock = stock - 1")
+		return nil
+	})
+	fmt.Println(attempts, err)
+	// Output: 2 <nil>
+}
+
+var (
+	errBusiness = errors.New("insufficient funds")
+	conflict    = retrytest.ErrSerialization
+)
+
+// open returns a database with the given faults, and a func that returns the log of calls to the driver; a failure has
+// "!".
+func open(t *testing.T, faults []retrytest.SQLFault) (*sql.DB, func() string) {
+	c := retrytest.NewConnector(t, nil, faults)
+	db := sql.OpenDB(allerrors.Connector(c))
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db, func() string {
+		var log []string
+		for _, call := range c.Calls() {
+			what := call.Query
+			switch call.Op {
+			case retrytest.Connect:
+				continue
+			case retrytest.Exec, retrytest.Query:
+			default:
+				what = string(call.Op)
+			}
+			if call.Err != nil {
+				what += "!"
+			}
+			log = append(log, what)
+		}
+		return strings.Join(log, " ")
+	}
+}
+
+func stmtErr[T any](_ T, err error) error { return err }
+
+func TestItLeavesADatabaseAsItIs(t *testing.T) {
+	db, log := open(t, []retrytest.SQLFault{{Query: "later", Err: conflict}})
+	require.NoError(t, db.PingContext(t.Context()))
+	rows, err := db.QueryContext(t.Context(), "select")
+	require.NoError(t, err)
+	require.NoError(t, rows.Close())
+	_, err = db.ExecContext(t.Context(), "later")
+	require.ErrorIs(t, err, conflict)
+	_, err = db.ExecContext(t.Context(), "COMMIT")
+	require.NoError(t, err, "it is not a transaction of Tx")
+	tx, err := db.BeginTx(t.Context(), nil)
+	require.NoError(t, err)
+	_, err = tx.ExecContext(t.Context(), "insert")
+	require.NoError(t, err)
+	require.NoError(t, tx.Commit())
+	require.Equal(t, "select later! COMMIT begin insert commit", log())
+	c, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, c.Raw(func(conn any) error {
+		require.NotNil(t, conn.(interface{ Unwrap() driver.Conn }).Unwrap())
+		return nil
+	}))
+	require.NoError(t, c.Close())
+	t.Run("another transaction in fn is not noted", func(t *testing.T) {
+		db, log := open(t, []retrytest.SQLFault{{Query: "other", Err: conflict}})
+		require.NoError(t, retrysql.Tx(t.Context(), db, retry.Policy{}, nil, func(ctx context.Context, _ *retrysql.Txn) error {
+			other, err := db.BeginTx(ctx, nil)
+			require.NoError(t, err)
+			defer other.Rollback()
+			require.Error(t, stmtErr(other.ExecContext(ctx, "other")))
+			return nil
+		}))
+		require.Equal(t, "begin begin other! rollback commit", log())
+	})
+}
+
+// begins is a driver that can begin a transaction, and do nothing else that is new.
+type begins struct{ bare }
+
+func (begins) Open(string) (driver.Conn, error)                             { return begins{}, nil }
+func (begins) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) { return bare{}, nil }
+
+// prepares is a driver that can prepare statements as well, but not execute them with a context.
+type prepares struct{ begins }
+
+func (prepares) Open(string) (driver.Conn, error)                            { return prepares{}, nil }
+func (prepares) PrepareContext(context.Context, string) (driver.Stmt, error) { return bare{}, nil }
+
+// bare is a driver without any of the newer interfaces.
+type bare struct{}
+
+func (bare) Open(string) (driver.Conn, error)             { return bare{}, nil }
+func (bare) Begin() (driver.Tx, error)                    { return bare{}, nil }
+func (bare) Commit() error                                { return nil }
+func (bare) Rollback() error                              { return nil }
+func (bare) Close() error                                 { return nil }
+func (bare) Prepare(string) (driver.Stmt, error)          { return bare{}, nil }
+func (bare) NumInput() int                                { return -1 }
+func (bare) Exec(v []driver.Value) (driver.Result, error) { return driver.RowsAffected(len(v)), nil }
+func (bare) Query([]driver.Value) (driver.Rows, error)    { return bare{}, nil }
+func (bare) Columns() []string                            { return []string{"value"} }
+func (bare) Next([]driver.Value) error                    { return io.EOF }
+func (bare) ColumnConverter(int) driver.ValueConverter    { return driver.Int32 }
+
+// contexts is a driver with a connector.
+type contexts struct{ driver.Driver }
+
+func (contexts) OpenConnector(name string) (driver.Connector, error) {
+	if name == "bad" {
+		return nil, errBusiness
+	}
+	return connector{}, nil
+}
+
+type connector struct{}
+
+func (connector) Connect(context.Context) (driver.Conn, error) { return bare{}, nil }
+func (connector) Driver() driver.Driver                        { return contexts{} }
+
+func init() {
+	sql.Register("bare", bare{})
+	sql.Register("begins", begins{})
+	sql.Register("prepares", prepares{})
+	sql.Register("contexts", contexts{})
+}
+
+func TestOpenIsThatOfSQL(t *testing.T) {
+	_, err := allerrors.Open("no such driver", "")
+	require.ErrorContains(t, err, "unknown driver")
+	for name, refused := range map[string]bool{"good": false, "bad": true} {
+		db, err := allerrors.Open("contexts", name)
+		require.Equal(t, refused, err != nil)
+		if !refused {
+			require.NoError(t, db.PingContext(t.Context()))
+			require.Equal(t, contexts{}, db.Driver())
+			require.NoError(t, db.Close())
+		}
+	}
+}
+
+func TestADriverThatIsTooOld(t *testing.T) {
+	for name, missing := range map[string]string{
+		"bare": "driver.ConnBeginTx", "begins": "driver.ConnPrepareContext", "prepares": "driver.StmtExecContext driver.StmtQueryContext",
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, err := allerrors.Open(name, "")
+			require.NoError(t, err)
+			defer db.Close()
+			require.NoError(t, db.PingContext(t.Context()))
+			var all []string
+			_ = retrysql.Tx(t.Context(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				for _, err := range []error{stmtErr(tx.ExecContext(ctx, "update")), stmtErr(tx.QueryContext(ctx, "select"))} {
+					all = append(all, strings.TrimPrefix(err.Error(), "allerrors: the driver does not implement "))
+				}
+				return nil
+			})
+			if all == nil {
+				err := retrysql.Tx(t.Context(), db, retry.Policy{}, nil, func(context.Context, *retrysql.Txn) error { return nil })
+				require.ErrorContains(t, err, missing)
+				return
+			}
+			require.Contains(t, []string{missing, missing + " " + missing}, strings.Join(all, " "))
+		})
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package drivers_test
+
+var sqliteDrivers = []string{modernc.name}
