@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -300,4 +301,19 @@ func TestAFailureInTheRecordIsAnAttemptErrorWithItsMark(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The fields that say whether and when to come back are the reason why an error keeps a header at all.
+func TestTheErrorKeepsWhatSaysWhetherAndWhenToComeBack(t *testing.T) {
+	want := http.Header{}
+	for _, name := range []string{"Content-Type", "Date", "Finagle-Http-Nonretryable-Nack", "RateLimit", "RateLimit-Remaining",
+		"RateLimit-Reset", "Request-Id", "Retry-After", "Retry-After-Ms", "Stripe-Should-Retry", "X-Envoy-Overloaded",
+		"X-Ms-Retry-After-Ms", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-Request-Id", "X-Should-Retry"} {
+		want.Set(name, name)
+	}
+	resp := answer(get(t.Context()), 503, "Set-Cookie", "secret")
+	maps.Copy(resp.Header, want)
+	var failed *retryhttp.AttemptError
+	require.ErrorAs(t, retryhttp.CheckResponse(resp), &failed)
+	require.Equal(t, want, failed.Header)
 }

@@ -81,6 +81,12 @@ func TestFault(t *testing.T) {
 		{"a proxy that knows us not, via http.Client", get(errors.New("Proxy Authentication Required")), ProxyAuth, maybeSent},
 		{"a text that only contains a status is a transport error", errors.New("upstream: Service Unavailable"), TransportError, maybeSent},
 		{"stopped after something else is not a redirect", errors.New("stopped after 3 attempts"), TransportError, maybeSent},
+		{"several errors are no timeout", errors.Join(errors.New("one"), errors.New("two")), TransportError, maybeSent},
+		{"several errors of which one is a timeout are one", errors.Join(errors.New("one"), os.ErrDeadlineExceeded), Timeout, maybeSent},
+		{"a host that has no Punycode", errors.New("idna: invalid label \"\u0080\""), InvalidRequest, maybeSent},
+		{"a trailer's name", errors.New("net/http: invalid trailer field name \"A B\""), InvalidRequest, unsent},
+		{"a trailer over HTTP/2", errors.New("invalid HTTP trailer value for header \"A\""), InvalidRequest, maybeSent},
+		{"a trailer that cannot be announced", errors.New("invalid Trailer key \"Content-Length\""), InvalidRequest, maybeSent},
 		{"a gRPC text is not an HTTP/2 error", errors.New("connection error: desc = \"transport: x\""), TransportError, maybeSent},
 	}
 	for _, row := range rows {
