@@ -3,109 +3,89 @@ package retrytemporal
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryexport"
 )
 
 // lost returns a line for each thing that a temporal.RetryPolicy with MaximumInterval top does not express: alone, or
 // together with Error, which sees all failures except timeouts, panics and lost workers.
-func (x *export) lost(top time.Duration, withError bool) (lines []string) {
-	p, retries := &x.policy, x.attempts > 1
-	both := func(lost bool, format string, args ...any) {
-		if lost {
-			lines = append(lines, fmt.Sprintf(format, args...))
-		}
-	}
-	alone := func(lost bool, format string, args ...any) { both(lost && !withError, format, args...) }
-	beside := func(lost bool, format string, args ...any) { both(lost && withError, format, args...) }
+func (x *export) lost(top time.Duration, withError bool) []string {
+	p, waits, short := x.policy, x.attempts-1, retryexport.Short
 	const unseen = "after a timeout, a panic or the loss of a worker "
 	when := ""
+	says := map[string]string{
+		"AttemptTimeout": "ActivityOptions.StartToCloseTimeout takes its place",
+		"Disabled":       "MaximumAttempts is 1, and a failure ends like one whose attempts are used up",
+		"Gate":           "it is not asked",
+		"Observe":        "it is not called",
+	}
 	if withError {
 		when = unseen
+	} else {
+		says["Name"] = "a temporal.RetryPolicy has no place for it"
 	}
-
-	alone(p.Name != "", "Policy.Name %q: a temporal.RetryPolicy has no place for it", p.Name)
-	both(x.attempts > math.MaxInt32 && !x.unlimited(), "Policy.MaxAttempts %d: MaximumAttempts is %d", x.attempts, math.MaxInt32)
-	both(retries && !x.exact, "Policy.%s: %sthe waits are %s instead of %s", x.formula(), when,
-		listed(x.series.wait, x.attempts-1), listed(p.Delay, x.attempts-1))
-	both(retries && p.Jitter != retry.NoJitter, "Policy.Jitter %s: %sthere is none: %s", p.Jitter, when, x.windows())
-	beside(p.Jitter == retry.DecorrelatedJitter && x.attempts-2 > followed,
-		"Policy.Jitter decorrelated: from attempt %d on a wait follows from the last %d attempts alone", followed+2, followed)
-	both(p.AttemptTimeout > 0, "Policy.AttemptTimeout %s: ActivityOptions.StartToCloseTimeout takes its place", short(p.AttemptTimeout))
-	alone(p.TTL > 0 && retries, "Policy.TTL %s: ActivityOptions.ScheduleToCloseTimeout can take its place, and ends an attempt "+
-		"under way, too", short(p.TTL))
-	beside(p.TTL > 0 && retries, "Policy.TTL %s: it counts from the scheduling of the activity, and %sit is not looked at",
-		short(p.TTL), unseen)
-	alone(p.MaxHint > 0 && retries, "Policy.MaxHint %s: an error's next delay is cut to MaximumInterval, %s, and ends nothing",
-		short(p.MaxHint), short(top))
-	free := series{x.series.first, top, x.series.factor}
-	beside(free.wait(x.attempts-1) > x.series.top, "Policy.MaxHint %s: MaximumInterval is %s so that nothing is cut, and %sa wait "+
-		"grows beyond %s", short(x.inForce.MaxHint), short(top), unseen, short(x.series.top))
-	both(p.ResetAfter > 0 && retries, "Policy.ResetAfter %s: a long attempt counts like any other", short(p.ResetAfter))
-	both(p.Disabled, "Policy.Disabled true: MaximumAttempts is 1, and a failure ends like one whose attempts are used up")
-	alone(p.Classify != nil && retries, "Policy.Classify is set: it is not asked, and only non-retryable application errors end a run")
-	beside(p.Classify != nil && retries, "Policy.Classify is set: %sit is not asked", unseen)
-	both(p.Wait != nil && retries, "Policy.Wait is set: %sit is not asked", when)
-	alone(p.Budget != nil && retries, "Policy.Budget is set: it is not asked, and retries are free")
-	beside(p.Budget != nil && retries, "Policy.Budget is set: it is that of one worker process, and is not paid back if the retry "+
-		"does not come")
-	alone(p.Pay != nil && retries, "Policy.Pay is set: it is not asked")
-	both(p.Gate != nil, "Policy.Gate is set: it is not asked")
-	both(p.Observe != nil, "Policy.Observe is set: it is not called")
-	alone(p.Rand != nil && p.Jitter != retry.NoJitter && retries, "Policy.Rand is set: there is no jitter to draw")
-	beside(p.Rand != nil && p.Jitter == retry.DecorrelatedJitter && x.attempts > 2, "Policy.Rand is set: the wait before, which the "+
-		"next is drawn from, is drawn anew and is not the one that was waited")
-	return lines
+	if x.attempts > math.MaxInt32 && !x.unlimited() {
+		says["MaxAttempts"] = fmt.Sprintf("MaximumAttempts is %d", math.MaxInt32)
+	}
+	if waits == 0 {
+		return retryexport.Lost(p, says)
+	}
+	if !x.exact {
+		field := "Mode"
+		if len(p.Delays) > 0 {
+			field = "Delays"
+		}
+		says[field] = fmt.Sprintf("%sthe waits are %s instead of %s", when,
+			retryexport.Waits(x.series.Wait, waits), retryexport.Waits(p.Delay, waits))
+	}
+	if p.Jitter != retry.NoJitter {
+		says["Jitter"] = when + "there is none: " + x.windows()
+	}
+	says["ResetAfter"] = "a long attempt counts like any other"
+	says["Wait"] = when + "it is not asked"
+	if !withError {
+		says["TTL"] = "ActivityOptions.ScheduleToCloseTimeout can take its place, and ends an attempt under way, too"
+		says["MaxHint"] = fmt.Sprintf("an error's next delay is cut to MaximumInterval, %s, and ends nothing", short(top))
+		says["Classify"] = "it is not asked, and only non-retryable application errors end a run"
+		says["Budget"] = "it is not asked, and retries are free"
+		says["Pay"] = "it is not asked"
+		if p.Jitter != retry.NoJitter {
+			says["Rand"] = "there is no jitter to draw"
+		}
+		return retryexport.Lost(p, says)
+	}
+	says["TTL"] = "it counts from the scheduling of the activity, and " + unseen + "it is not looked at"
+	says["Classify"] = unseen + "it is not asked"
+	says["Budget"] = "it is that of one worker process, and is not paid back if the retry does not come"
+	if (retryexport.Series{First: x.series.First, Top: top, Factor: x.series.Factor}).Wait(waits) > x.series.Top {
+		p.MaxHint = x.inForce.MaxHint
+		says["MaxHint"] = fmt.Sprintf("MaximumInterval is %s so that nothing is cut, and %sa wait grows beyond %s",
+			short(top), unseen, short(x.series.Top))
+	}
+	if p.Jitter == retry.DecorrelatedJitter && waits > 1 {
+		says["Rand"] = "the wait before, which the next is drawn from, is drawn anew and is not the one that was waited"
+		if waits-1 > followed {
+			says["Jitter"] += fmt.Sprintf("; from attempt %d on a wait follows from the last %d attempts alone", followed+2, followed)
+		}
+	}
+	return retryexport.Lost(p, says)
 }
 
-// formula names the field that determines the waits.
-func (x *export) formula() string {
-	if n := len(x.policy.Delays); n > 0 {
-		return fmt.Sprintf("Delays of %d entries", n)
-	}
-	return fmt.Sprintf("Mode %s", x.inForce.Mode)
-}
+// looked is how many waits of a formula are looked at: with any relevant factor, the rest are equal to the cap.
+const looked = 100
 
-// windows returns the ranges that the jitter allows for the first wait and for the last that is compared.
+// windows returns the ranges that the jitter allows for the first wait and for the last that is looked at.
 func (x *export) windows() string {
 	window := func(n int) string {
 		lo, hi := x.policy.Bounds(n)
-		return fmt.Sprintf("%s instead of %s to %s after attempt %d", short(x.series.wait(n)), short(lo), short(hi), n)
+		return fmt.Sprintf("%s instead of %s to %s after attempt %d",
+			retryexport.Short(x.series.Wait(n)), retryexport.Short(lo), retryexport.Short(hi), n)
 	}
 	text := window(1)
 	if last := min(x.attempts-1, looked); last > 1 {
 		text += ", " + window(last)
 	}
 	return text
-}
-
-// listed returns the first waits, at most 12.
-func listed(wait func(int) time.Duration, waits int) string {
-	const shown = 12
-	var texts []string
-	for n := 1; n <= min(waits, shown); n++ {
-		texts = append(texts, short(wait(n)))
-	}
-	if waits > shown {
-		texts = append(texts, "...")
-	}
-	return strings.Join(texts, " ")
-}
-
-// short formats a d of 0 or more with four digits, or to the second if that is more: "1m20s", "1.587s", "2h".
-func short(d time.Duration) string {
-	unit := time.Duration(1)
-	for d/unit >= 10_000 && unit < time.Second {
-		unit *= 10
-	}
-	s := d.Round(unit).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

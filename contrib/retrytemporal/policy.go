@@ -7,6 +7,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryexport"
 )
 
 // Policy returns p as a temporal.RetryPolicy, for activities, local activities, child workflows and workflows whose
@@ -26,7 +27,7 @@ func Policy(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error)
 		return nil, nil, err
 	}
 	x := newExport(p)
-	return x.retryPolicy(x.series.top), x.lost(x.series.top, false), nil
+	return x.retryPolicy(x.series.Top), x.lost(x.series.Top, false), nil
 }
 
 // PolicyForErrors returns the temporal.RetryPolicy for activities that pass every error to Error. It is that of Policy,
@@ -39,13 +40,13 @@ func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, e
 		return nil, nil, err
 	}
 	x := newExport(p)
-	top := max(x.series.top, x.inForce.MaxHint)
+	top := max(x.series.Top, x.inForce.MaxHint)
 	if p.Wait != nil {
 		if top = max(top, x.inForce.Cap); x.inForce.Cap == 0 {
 			top = math.MaxInt64 // a list without a cap
 		}
 	}
-	for n := 1; n <= compared(&p.Backoff, x.attempts-1); n++ {
+	for n := 1; n <= min(x.attempts-1, max(looked, len(p.Delays))); n++ {
 		_, hi := p.Bounds(n) // if a list has no Cap, jitter can exceed its longest entry
 		top = max(top, hi)
 	}
@@ -57,7 +58,7 @@ type export struct {
 	policy   retry.Policy
 	inForce  retry.Policy // policy with its defaults written out
 	attempts int          // of the policy; math.MaxInt for no limit
-	series   series
+	series   retryexport.Series
 	exact    bool // whether series gives the policy's own delays
 }
 
@@ -71,7 +72,9 @@ func newExport(p retry.Policy) *export {
 	default:
 		x.attempts = x.inForce.MaxAttempts
 	}
-	x.series, x.exact = seriesOf(&x.inForce.Backoff, x.attempts-1)
+	x.series, x.exact = retryexport.SeriesOf(x.inForce.Backoff, x.attempts-1, func(s *retryexport.Series) {
+		s.Factor = max(s.Factor, 1) // Temporal refuses less
+	})
 	return x
 }
 
@@ -81,8 +84,8 @@ func (x *export) retryPolicy(top time.Duration) *temporal.RetryPolicy {
 		most = 0
 	}
 	return &temporal.RetryPolicy{
-		InitialInterval:    min(x.series.first, top),
-		BackoffCoefficient: x.series.factor,
+		InitialInterval:    min(x.series.First, top),
+		BackoffCoefficient: x.series.Factor,
 		MaximumInterval:    top,
 		MaximumAttempts:    most,
 	}

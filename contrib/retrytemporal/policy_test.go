@@ -162,7 +162,7 @@ func TestPolicyLoses(t *testing.T) {
 		}, []string{"Policy.Jitter decorrelated: there is none: 1s instead of 1s to 3s after attempt 1", "Policy.Rand is set: there is no jitter to draw"}, []string{"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none: 1s instead of 1s to 3s after attempt 1"}},
 		{"what lies too far back", func(p *policy) { p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 1003 },
 			[]string{"Policy.Jitter decorrelated: there is none: 1s instead of 1s to 3s after attempt 1, 1h instead of 1s to 1h after attempt 100"},
-			[]string{"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none: 1s instead of 1s to 3s after attempt 1, 1h instead of 1s to 1h after attempt 100", "Policy.Jitter decorrelated: from attempt 1002 on a wait follows from the last 1000 attempts alone"}},
+			[]string{"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none: 1s instead of 1s to 3s after attempt 1, 1h instead of 1s to 1h after attempt 100; from attempt 1002 on a wait follows from the last 1000 attempts alone"}},
 		{"not what is just followed", func(p *policy) { p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 1002 },
 			[]string{"Policy.Jitter decorrelated: there is none: 1s instead of 1s to 3s after attempt 1, 1h instead of 1s to 1h after attempt 100"},
 			[]string{"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none: 1s instead of 1s to 3s after attempt 1, 1h instead of 1s to 1h after attempt 100"}},
