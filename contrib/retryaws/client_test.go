@@ -11,6 +11,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryaws"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -34,6 +35,16 @@ func config(server http.RoundTripper, options ...func(*middleware.Stack) error) 
 			return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
 		}),
 	}
+}
+
+// option is the Middleware of a policy that validates.
+func option(p retry.Policy) func(*middleware.Stack) error { return optionOf(retryaws.Middleware(p)) }
+
+func optionOf(option func(*middleware.Stack) error, err error) func(*middleware.Stack) error {
+	if err != nil {
+		panic(err)
+	}
+	return option
 }
 
 func clientOf(cfg aws.Config) *s3.Client {

@@ -2,7 +2,8 @@
 //
 //   - [Middleware] replaces the SDK's retries by a retry.Do for each operation, with the whole policy:
 //
-//     cfg.APIOptions = append(cfg.APIOptions, retryaws.Middleware(policy))
+//     option, err := retryaws.Middleware(policy)
+//     cfg.APIOptions = append(cfg.APIOptions, option)
 //
 //   - [Retryer] returns an aws.RetryerV2 for config.WithRetryer, and a list of what the SDK's interface cannot express.
 //

@@ -36,7 +36,7 @@ func Example() {
 	// Elsewhere: cfg, err := config.LoadDefaultConfig(ctx)
 	cfg := aws.Config{Region: "eu-central-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{}}
 
-	cfg.APIOptions = append(cfg.APIOptions, retryaws.Middleware(retry.Policy{
+	option, err := retryaws.Middleware(retry.Policy{
 		MaxAttempts:    5,
 		Backoff:        retry.Backoff{Base: 10 * time.Millisecond},
 		AttemptTimeout: 10 * time.Second, // up to the headers
@@ -46,7 +46,12 @@ func Example() {
 				fmt.Println("attempt", e.Attempt.Number, "failed, wait", e.Attempt.Delay)
 			}
 		},
-	}))
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cfg.APIOptions = append(cfg.APIOptions, option)
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
 	out, err := client.GetObject(context.Background(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
 	if err != nil {
@@ -65,15 +70,25 @@ func Example() {
 func ExampleMiddleware() {
 	server := throttle()
 	defer server.Close()
+	all, err := retryaws.Middleware(retry.Inline())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	once, err := retryaws.Middleware(retry.Policy{MaxAttempts: 1})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	cfg := aws.Config{
 		Region: "eu-central-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{},
-		APIOptions: []func(*middleware.Stack) error{retryaws.Middleware(retry.Inline())},
+		APIOptions: []func(*middleware.Stack) error{all},
 	}
 	client := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
 
 	// One operation with its own policy.
 	in := &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")}
-	_, err := client.GetObject(context.Background(), in, s3.WithAPIOptions(retryaws.Middleware(retry.Policy{MaxAttempts: 1})))
+	_, err = client.GetObject(context.Background(), in, s3.WithAPIOptions(once))
 
 	var run *retry.Error
 	fmt.Println(errors.As(err, &run), run.Attempts, run.Reason)
@@ -83,7 +98,7 @@ func ExampleMiddleware() {
 func ExampleMiddlewareFunc() {
 	inline, bulk := retry.Inline(), retry.Aggressive()
 	budgets := retry.NewBudgets(retry.BudgetConfig{}, 100)
-	option := retryaws.MiddlewareFunc(func(_ context.Context, service, operation string) retry.Policy {
+	option, err := retryaws.MiddlewareFunc(func(_ context.Context, service, operation string) retry.Policy {
 		p := inline
 		if service == "S3" && operation == "CopyObject" {
 			p = bulk
@@ -91,6 +106,10 @@ func ExampleMiddlewareFunc() {
 		p.Budget = budgets.For(service)
 		return p
 	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
 	cfg := aws.Config{}
 	cfg.APIOptions = append(cfg.APIOptions, option)
 	fmt.Println(len(cfg.APIOptions))

@@ -26,8 +26,8 @@ const (
 )
 
 // Middleware returns an option for aws.Config.APIOptions, or the APIOptions of one client, which makes each operation
-// follow p. If p sets no part of a schedule, that of retry.Inline is used: see retry.Policy.OrSchedule. A policy that
-// does not validate fails each operation before any attempt.
+// follow p. If p sets no part of a schedule, that of retry.Inline is used: see retry.Policy.OrSchedule. The error is
+// that of p.Validate.
 //
 // For one operation, append the option to the APIOptions of that operation; the last of several applies. The SDK's own
 // settings for retries (Retryer, RetryMaxAttempts, RetryMode, AWS_MAX_ATTEMPTS, AWS_RETRY_MODE, AWS_NEW_RETRIES_2026)
@@ -39,19 +39,25 @@ const (
 //
 // A run that fails returns the *retry.Error within the SDK's *smithy.OperationError; errors.As finds both, and the SDK's
 // error of the last attempt.
-func Middleware(p retry.Policy) func(*middleware.Stack) error {
+func Middleware(p retry.Policy) (func(*middleware.Stack) error, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
 	return MiddlewareFunc(func(context.Context, string, string) retry.Policy { return p })
 }
 
 // MiddlewareFunc is Middleware with a policy for each service and operation, such as "S3" and "GetObject". policy is
-// called once for each operation, with its context, before the first attempt. It must be safe for concurrent use.
-func MiddlewareFunc(policy func(ctx context.Context, service, operation string) retry.Policy) func(*middleware.Stack) error {
+// called once for each operation, with its context, before the first attempt, and must be safe for concurrent use. An
+// operation whose policy does not validate fails before any attempt. A nil policy is refused.
+func MiddlewareFunc(
+	policy func(ctx context.Context, service, operation string) retry.Policy,
+) (func(*middleware.Stack) error, error) {
+	if policy == nil {
+		var bad retry.FieldErrors
+		bad.Add("retryaws", "MiddlewareFunc.policy", nil, "is not a function")
+		return nil, bad.Err()
+	}
 	return func(stack *middleware.Stack) error {
-		if policy == nil {
-			var bad retry.FieldErrors
-			bad.Add("retryaws", "MiddlewareFunc.policy", nil, "is not a function")
-			return bad.Err()
-		}
 		found, ok := stack.Finalize.Get(theirs)
 		if !ok {
 			return nil // a presigned request is not sent
@@ -65,7 +71,7 @@ func MiddlewareFunc(policy func(ctx context.Context, service, operation string) 
 			return err
 		}
 		return install(stack, &run{policy, sdk.LogAttempts}, sdk)
-	}
+	}, nil
 }
 
 // install puts r before the SDK's step, which still makes one attempt: it measures and traces the attempt, corrects the

@@ -52,7 +52,7 @@ func TestTheWaitsAreThePolicysInBothModes(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, lost)
 			for way, configure := range map[string]func(*aws.Config){
-				"Middleware": func(c *aws.Config) { c.APIOptions = append(c.APIOptions, retryaws.Middleware(row.policy)) },
+				"Middleware": func(c *aws.Config) { c.APIOptions = append(c.APIOptions, option(row.policy)) },
 				"Retryer":    func(c *aws.Config) { c.Retryer = func() aws.Retryer { return r } },
 			} {
 				t.Run(way, func(t *testing.T) {
@@ -94,7 +94,7 @@ func attempts(server *retrytest.Server) (fields []string) {
 func TestAnUnlimitedPolicyAnnouncesNoMaximum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
-		_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(retry.Policy{MaxAttempts: retry.Unlimited}))))
+		_, err := get(t.Context(), clientOf(config(server, option(retry.Policy{MaxAttempts: retry.Unlimited}))))
 		require.NoError(t, err)
 		require.Equal(t, []string{"attempt=1", "attempt=2"}, attempts(server))
 	})
@@ -117,7 +117,7 @@ func TestHintsOfBothHeadersAreFloorsInBothModes(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					server := retrytest.NewPipeServer(t, []retrytest.Answer{{Status: 503, Header: row.header, Body: apiError("SlowDown")}, {}})
 					began := time.Now()
-					_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(doubling))))
+					_, err := get(t.Context(), clientOf(config(server, option(doubling))))
 					require.NoError(t, err)
 					require.Equal(t, row.want, time.Since(began))
 				})
@@ -167,7 +167,7 @@ func TestEveryEndingIsAnOutcome(t *testing.T) {
 					defer cancel()
 				}
 				began := time.Now()
-				_, err := get(ctx, clientOf(config(server, retryaws.Middleware(p))))
+				_, err := get(ctx, clientOf(config(server, option(p))))
 				require.Equal(t, row.after, time.Since(began))
 				require.ErrorIs(t, err, row.reason)
 
@@ -196,7 +196,7 @@ func TestACanceledWaitIsRefunded(t *testing.T) {
 		shutdown := errors.New("shutdown")
 		time.AfterFunc(30*time.Millisecond, func() { cancel(shutdown) })
 		began := time.Now()
-		_, err := get(ctx, clientOf(config(server, retryaws.Middleware(p))))
+		_, err := get(ctx, clientOf(config(server, option(p))))
 		require.Equal(t, 30*time.Millisecond, time.Since(began))
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.ErrorIs(t, err, context.Canceled)
@@ -223,7 +223,7 @@ func TestAnAnswerIsNoFailure(t *testing.T) {
 				p := doubling
 				p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5})
 				p.Observe = func(_ context.Context, e retry.Event) { last = e }
-				_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(p))))
+				_, err := get(t.Context(), clientOf(config(server, option(p))))
 				require.Error(t, err)
 				var run *retry.Error
 				require.NotErrorAs(t, err, &run)
@@ -264,7 +264,7 @@ func TestWhatIsRepeated(t *testing.T) {
 				server := retrytest.NewPipeServer(t, script)
 				p := doubling
 				p.Classify = row.classify
-				_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(p))))
+				_, err := get(t.Context(), clientOf(config(server, option(p))))
 				require.Len(t, server.Requests(), row.made)
 				require.Equal(t, row.failed, errors.Is(err, retry.TerminalError))
 			})
@@ -283,7 +283,7 @@ func (p permanent) RoundTrip(req *http.Request) (*http.Response, error) {
 func TestAMarkOfTheTransportIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Fault: retrytest.ResetUnread}})
-		_, err := get(t.Context(), clientOf(config(permanent{server}, retryaws.Middleware(doubling))))
+		_, err := get(t.Context(), clientOf(config(permanent{server}, option(doubling))))
 		require.ErrorIs(t, err, retry.TerminalError)
 	})
 }
@@ -296,7 +296,7 @@ func TestAnAttemptTimeoutStopsAtTheHeadersOfABody(t *testing.T) {
 		var events []retry.Event
 		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
 		began := time.Now()
-		text, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(p))))
+		text, err := get(t.Context(), clientOf(config(server, option(p))))
 		require.NoError(t, err)
 		require.Equal(t, "slow", text)
 		require.Equal(t, time.Second+100*time.Millisecond+time.Minute, time.Since(began))
@@ -312,7 +312,7 @@ func TestAnAttemptTimeoutCoversAResponseThatTheSDKReads(t *testing.T) {
 		p := doubling
 		p.AttemptTimeout = time.Second
 		began := time.Now()
-		_, err := clientOf(config(server, retryaws.Middleware(p))).ListBuckets(t.Context(), &s3.ListBucketsInput{})
+		_, err := clientOf(config(server, option(p))).ListBuckets(t.Context(), &s3.ListBucketsInput{})
 		require.NoError(t, err)
 		require.Equal(t, 1100*time.Millisecond, time.Since(began))
 	})
@@ -329,7 +329,7 @@ func TestTheContextOfAnAttemptEndsWithItsBody(t *testing.T) {
 			return next.HandleDeserialize(ctx, in)
 		}), middleware.Before)
 	}
-	client := clientOf(config(server, retryaws.Middleware(p), spy))
+	client := clientOf(config(server, option(p), spy))
 	out, err := client.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
 	require.NoError(t, err)
 	require.Error(t, ctxs[0].Err(), "that of the attempt that failed")
@@ -364,7 +364,7 @@ func TestARequestSignedByAWrongClockIsSignedAnew(t *testing.T) {
 						row.change(step.(*awsretry.Attempt))
 						return nil
 					}
-					_, err := get(t.Context(), clientOf(config(server, sdk, retryaws.Middleware(doubling))))
+					_, err := get(t.Context(), clientOf(config(server, sdk, option(doubling))))
 					require.Equal(t, row.made == 1, err != nil)
 					signed, err := time.Parse("20060102T150405Z", server.Requests()[row.made-1].Header.Get("X-Amz-Date"))
 					require.NoError(t, err)
@@ -382,7 +382,7 @@ func TestTheCallersDeadlineIsNoAttemptTimeout(t *testing.T) {
 		p.AttemptTimeout = time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := get(ctx, clientOf(config(server, retryaws.Middleware(p))))
+		_, err := get(ctx, clientOf(config(server, option(p))))
 		require.ErrorIs(t, err, retry.DeadlinePassed)
 		require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
 	})
@@ -391,7 +391,7 @@ func TestTheCallersDeadlineIsNoAttemptTimeout(t *testing.T) {
 func TestTheResultsOfAnEndlessRunAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Status: 503, Times: 100}, {}})
-		client := clientOf(config(server, retryaws.Middleware(retry.Policy{MaxAttempts: retry.Unlimited})))
+		client := clientOf(config(server, option(retry.Policy{MaxAttempts: retry.Unlimited})))
 		out, err := client.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
 		require.NoError(t, err)
 		results, _ := awsretry.GetAttemptResults(out.ResultMetadata)
@@ -401,21 +401,54 @@ func TestTheResultsOfAnEndlessRunAreBounded(t *testing.T) {
 	})
 }
 
-func TestTheResultsOfAllAttemptsAreInTheMetadata(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {Header: http.Header{"X-Amz-Request-Id": {"third"}}}})
-		client := clientOf(config(server, retryaws.Middleware(doubling)))
-		out, err := client.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
-		require.NoError(t, err)
-		results, ok := awsretry.GetAttemptResults(out.ResultMetadata)
-		require.True(t, ok)
-		require.Len(t, results.Results, 3)
-		for i, r := range results.Results {
-			require.Equal(t, i < 2, r.Err != nil)
-			require.Equal(t, i < 2, r.Retried)
-			require.NotNil(t, r.GetRawResponse())
-		}
-	})
+// TestTheReplayThroughTheSDKsOwnStep is the first to fail if an upgrade changes the SDK's retry step: call.metadata runs
+// that step once more over the results, because only the step can write them. RetryDelay, the clock skew and the
+// types of the step are what it depends on. `.ci/run sdks` runs the tests with the oldest and newest SDK.
+func TestTheReplayThroughTheSDKsOwnStep(t *testing.T) {
+	skewed := retrytest.Answer{Status: 403, Body: apiError("RequestTimeTooSkewed"), Header: http.Header{"Date": {"Sat, 01 Jan 2000 01:00:00 GMT"}}}
+	hinted := retrytest.Answer{Status: 503, Body: apiError("SlowDown"), Header: http.Header{"X-Amz-Retry-After": {"60000"}}}
+	for name, row := range map[string]struct {
+		answers []retrytest.Answer
+		calls   int
+	}{
+		"one attempt":              {[]retrytest.Answer{{}}, 1},
+		"three attempts":           {[]retrytest.Answer{slowDown, slowDown, {}}, 3},
+		"a hint is not waited for": {[]retrytest.Answer{hinted, {}}, 2},
+		"a wrong clock":            {[]retrytest.Answer{skewed, {}}, 2},
+		"a run that fails":         {[]retrytest.Answer{slowDown, slowDown, slowDown, slowDown}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bothModes(t, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var seen middleware.Metadata
+					spy := func(stack *middleware.Stack) error {
+						return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("spy", func(
+							ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+						) (out middleware.InitializeOutput, _ middleware.Metadata, err error) {
+							out, seen, err = next.HandleInitialize(ctx, in)
+							return out, seen, err
+						}), middleware.Before)
+					}
+					began, waits := time.Now(), time.Duration(0)
+					p := doubling
+					p.Observe = func(_ context.Context, e retry.Event) { waits += e.Decision.Delay }
+					server := retrytest.NewPipeServer(t, row.answers)
+					_, err := clientOf(config(server, spy, option(p))).DeleteObject(t.Context(),
+						&s3.DeleteObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+					require.Equal(t, row.answers[row.calls-1].Status == 503, err != nil)
+					results, ok := awsretry.GetAttemptResults(seen)
+					require.True(t, ok)
+					require.Len(t, results.Results, row.calls)
+					for i, r := range results.Results {
+						require.Equal(t, row.answers[i].Status >= 400, r.Err != nil)
+						require.Equal(t, i < row.calls-1, r.Retried)
+						require.NotNil(t, r.GetRawResponse())
+					}
+					require.Equal(t, waits, time.Since(began), "the replay does not wait")
+				})
+			})
+		})
+	}
 }
 
 // meters is a metrics.MeterProvider that sums the SDK's counters.
@@ -446,7 +479,7 @@ func TestTheSDKsMetricsCountTheAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {}})
 		m := &meters{counting{metrics.NopMeterProvider{}.Meter(""), map[string]int64{}}}
-		_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(doubling))), func(o *s3.Options) { o.MeterProvider = m })
+		_, err := get(t.Context(), clientOf(config(server, option(doubling))), func(o *s3.Options) { o.MeterProvider = m })
 		require.NoError(t, err)
 		require.Equal(t, int64(3), m.counts["client.call.attempts"])
 		require.Equal(t, int64(2), m.counts["client.call.errors"])
@@ -456,7 +489,7 @@ func TestTheSDKsMetricsCountTheAttempts(t *testing.T) {
 func TestABodyIsSentAgainFromItsBeginning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {}})
-		client := clientOf(config(server, retryaws.Middleware(doubling)))
+		client := clientOf(config(server, option(doubling)))
 		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k"), Body: strings.NewReader("hello")},
 			s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware), // which would rewind the body
 			func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
@@ -470,7 +503,7 @@ func TestABodyIsSentAgainFromItsBeginning(t *testing.T) {
 func TestABodyThatCannotBeRewoundIsSentOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
-		client := clientOf(config(server, retryaws.Middleware(doubling)))
+		client := clientOf(config(server, option(doubling)))
 		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{
 			Bucket: aws.String("b"), Key: aws.String("k"), Body: io.MultiReader(strings.NewReader("hello")), ContentLength: aws.Int64(5),
 		}, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware), func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
@@ -485,8 +518,8 @@ func TestABodyThatCannotBeRewoundIsSentOnce(t *testing.T) {
 func TestOneOperationHasAPolicyOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown})
-		client := clientOf(config(server, retryaws.Middleware(doubling)))
-		_, err := get(t.Context(), client, s3.WithAPIOptions(retryaws.Middleware(retry.Policy{MaxAttempts: 2})))
+		client := clientOf(config(server, option(doubling)))
+		_, err := get(t.Context(), client, s3.WithAPIOptions(option(retry.Policy{MaxAttempts: 2})))
 		var run *retry.Error
 		require.ErrorAs(t, err, &run)
 		require.Equal(t, 2, run.Attempts)
@@ -501,7 +534,7 @@ func TestThePolicyIsChosenByOperation(t *testing.T) {
 			asked = append(asked, service+"/"+operation)
 			return retry.Policy{MaxAttempts: 1}
 		}
-		_, err := get(t.Context(), clientOf(config(server, retryaws.MiddlewareFunc(policy))))
+		_, err := get(t.Context(), clientOf(config(server, optionOf(retryaws.MiddlewareFunc(policy)))))
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, []string{"S3/GetObject"}, asked)
 	})
@@ -510,7 +543,7 @@ func TestThePolicyIsChosenByOperation(t *testing.T) {
 func TestUnderOneAttemptAnOperationIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
-		_, err := get(retry.OneAttempt(t.Context()), clientOf(config(server, retryaws.Middleware(doubling))))
+		_, err := get(retry.OneAttempt(t.Context()), clientOf(config(server, option(doubling))))
 		require.ErrorIs(t, err, retry.RetriesDisabled)
 	})
 }
@@ -518,7 +551,7 @@ func TestUnderOneAttemptAnOperationIsNotRepeated(t *testing.T) {
 func TestTheSDKsOwnSettingsHaveNoEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {}})
-		_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(doubling))), func(o *s3.Options) {
+		_, err := get(t.Context(), clientOf(config(server, option(doubling))), func(o *s3.Options) {
 			o.Retryer = aws.NopRetryer{}
 			o.RetryMaxAttempts = 1
 		})
@@ -528,7 +561,7 @@ func TestTheSDKsOwnSettingsHaveNoEffect(t *testing.T) {
 
 func TestPresigningIsLeftAlone(t *testing.T) {
 	server := retrytest.NewPipeServer(t, nil)
-	client := s3.NewPresignClient(clientOf(config(server, retryaws.Middleware(doubling))))
+	client := s3.NewPresignClient(clientOf(config(server, option(doubling))))
 	signed, err := client.PresignGetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
 	require.NoError(t, err)
 	require.Contains(t, signed.URL, "X-Amz-Signature")
@@ -539,15 +572,22 @@ func TestAForeignRetryStepIsRefused(t *testing.T) {
 		_, err := stack.Finalize.Swap("Retry", middleware.FinalizeMiddlewareFunc("Retry", nil))
 		return err
 	}
-	_, err := get(t.Context(), clientOf(config(retrytest.NewPipeServer(t, nil), foreign, retryaws.Middleware(doubling))))
+	_, err := get(t.Context(), clientOf(config(retrytest.NewPipeServer(t, nil), foreign, option(doubling))))
 	require.ErrorContains(t, err, `retryaws: the step "Retry" is a`)
 }
 
-func TestAPolicyThatDoesNotValidateFailsBeforeAnyAttempt(t *testing.T) {
-	_, err := get(t.Context(), clientOf(config(retrytest.NewPipeServer(t, nil), retryaws.Middleware(retry.Policy{AttemptTimeout: -1}))))
-	var bad *retry.FieldError
-	require.ErrorAs(t, err, &bad)
-	require.Equal(t, "Policy.AttemptTimeout", bad.Field)
+func TestABadPolicyIsRefusedAtOnce(t *testing.T) {
+	bad := retry.Policy{AttemptTimeout: -1}
+	_, atOnce := retryaws.Middleware(bad)
+	perOperation := optionOf(retryaws.MiddlewareFunc(func(context.Context, string, string) retry.Policy { return bad }))
+	_, later := get(t.Context(), clientOf(config(retrytest.NewPipeServer(t, nil), perOperation)))
+	_, none := retryaws.MiddlewareFunc(nil)
+	for want, err := range map[string]error{"Policy.AttemptTimeout": atOnce, "MiddlewareFunc.policy": none} {
+		var field *retry.FieldError
+		require.ErrorAs(t, err, &field)
+		require.Equal(t, want, field.Field)
+	}
+	require.ErrorContains(t, later, "Policy.AttemptTimeout", "only the operation has the policy")
 }
 
 func TestTheGateIsAskedBeforeEachAttempt(t *testing.T) {
@@ -556,18 +596,18 @@ func TestTheGateIsAskedBeforeEachAttempt(t *testing.T) {
 		p, opens := doubling, time.Now().Add(time.Minute)
 		p.Gate = func(context.Context) time.Duration { return time.Until(opens) }
 		began := time.Now()
-		_, err := get(t.Context(), clientOf(config(server, retryaws.Middleware(p))))
+		_, err := get(t.Context(), clientOf(config(server, option(p))))
 		require.NoError(t, err)
 		require.Equal(t, time.Minute+100*time.Millisecond, time.Since(began))
 	})
 }
 
 func TestLogRetriesLogsFailedAttempts(t *testing.T) {
-	for _, options := range [][]func(*s3.Options){nil, {s3.WithAPIOptions(retryaws.Middleware(doubling))}} {
+	for _, options := range [][]func(*s3.Options){nil, {s3.WithAPIOptions(option(doubling))}} {
 		synctest.Test(t, func(t *testing.T) {
 			server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
 			var text bytes.Buffer
-			cfg := config(server, retryaws.Middleware(doubling))
+			cfg := config(server, option(doubling))
 			cfg.ClientLogMode = aws.LogRetries
 			cfg.Logger = logging.NewStandardLogger(&text)
 			_, err := get(t.Context(), clientOf(cfg), options...)
@@ -579,14 +619,6 @@ func TestLogRetriesLogsFailedAttempts(t *testing.T) {
 	}
 }
 
-func TestANilPolicyFuncIsRefused(t *testing.T) {
-	server := retrytest.NewPipeServer(t, nil)
-	_, err := get(t.Context(), clientOf(config(server, retryaws.MiddlewareFunc(nil))))
-	var field *retry.FieldError
-	require.ErrorAs(t, err, &field)
-	require.Equal(t, "MiddlewareFunc.policy", field.Field)
-}
-
 func TestAClientOverLoopbackIsThrottledByManyGoroutines(t *testing.T) {
 	const callers = 20
 	server := retrytest.NewServer(t, []retrytest.Answer{{Status: 503, Body: apiError("SlowDown"), Times: callers}, {Body: "object", Times: callers}})
@@ -594,7 +626,7 @@ func TestAClientOverLoopbackIsThrottledByManyGoroutines(t *testing.T) {
 		MaxAttempts: retry.Unlimited, AttemptTimeout: time.Minute, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 100, Burst: 100}),
 		Backoff: retry.Backoff{Base: time.Millisecond, Cap: 5 * time.Millisecond, Jitter: retry.FullJitter},
 	}
-	client := clientOf(config(server, retryaws.Middleware(p)))
+	client := clientOf(config(server, option(p)))
 	var done sync.WaitGroup
 	texts := make([]string, callers)
 	for i := range texts {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryexport"
 )
 
 // Retryer returns p for config.WithRetryer, or for the Retryer of a client or an operation. If p sets no part of a
@@ -29,29 +30,22 @@ func Retryer(p retry.Policy) (r aws.RetryerV2, lost []string, err error) {
 		return nil, nil, err
 	}
 	p = p.OrSchedule(retry.Inline())
-	lost = lostBy(&p)
+	says := map[string]string{
+		"Name":           "an aws.Retryer has no place for it",
+		"AttemptTimeout": "an attempt lasts until the deadline of the caller or of the HTTP client",
+		"TTL":            "an attempt starts at any time",
+		"ResetAfter":     "a long attempt counts like any other",
+		"Disabled":       "MaxAttempts is 1, and a failure ends like one whose attempts are used up",
+		"Budget":         "it is not paid back if the retry does not come",
+		"Pay":            "its Decision has no Delay",
+		"Observe":        "it is not called",
+	}
+	if p.Jitter == retry.DecorrelatedJitter {
+		says["Jitter"] = "each wait is drawn as the first one is"
+	}
+	lost = retryexport.Lost(p, says)
 	p.Classify = classifier(p.Classify)
 	return &retryer{p}, lost, nil
-}
-
-// lostBy returns a line for each thing that the interface does not express.
-func lostBy(p *retry.Policy) (lines []string) {
-	line := func(lost bool, format string, args ...any) {
-		if lost {
-			lines = append(lines, fmt.Sprintf(format, args...))
-		}
-	}
-	line(p.Name != "", "Policy.Name %q: an aws.Retryer has no place for it", p.Name)
-	line(p.Jitter == retry.DecorrelatedJitter, "Policy.Jitter %s: each wait is drawn as the first one is", p.Jitter)
-	line(p.AttemptTimeout > 0, "Policy.AttemptTimeout %s: an attempt lasts until the deadline of the caller or of the HTTP client",
-		p.AttemptTimeout)
-	line(p.TTL > 0, "Policy.TTL %s: an attempt starts at any time", p.TTL)
-	line(p.ResetAfter > 0, "Policy.ResetAfter %s: a long attempt counts like any other", p.ResetAfter)
-	line(p.Disabled, "Policy.Disabled true: MaxAttempts is 1, and a failure ends like one whose attempts are used up")
-	line(p.Budget != nil, "Policy.Budget is set: it is not paid back if the retry does not come")
-	line(p.Pay != nil, "Policy.Pay is set: its Decision has no Delay")
-	line(p.Observe != nil, "Policy.Observe is set: it is not called")
-	return lines
 }
 
 // retryer is an aws.RetryerV2. It has no state per operation, so one value serves a client.

@@ -278,7 +278,7 @@ func TestTheStandardModeDiffers(t *testing.T) {
 							})
 						}
 					} else {
-						cfg.APIOptions = append(cfg.APIOptions, retryaws.Middleware(row.policy))
+						cfg.APIOptions = append(cfg.APIOptions, option(row.policy))
 					}
 					ctx, cancel := context.WithCancel(t.Context())
 					if row.within > 0 {
