@@ -1,13 +1,13 @@
 package retryworkqueue
 
 import (
-	"fmt"
 	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryexport"
 )
 
 const pkg = "retryworkqueue"
@@ -88,7 +88,20 @@ func Backoff(p retry.Policy) (b wait.Backoff, lost []string, err error) {
 	case retry.RatioJitter:
 		b.Duration, b.Jitter = time.Duration(math.Round(float64(inForce.Base)*(1-r))), 2*r/(1-r)
 	}
-	return b, lostBy(&p), nil
+	return b, retryexport.Lost(p, map[string]string{
+		"Name":           "a wait.Backoff has no place for it",
+		"AttemptTimeout": "an attempt has no timeout of its own",
+		"TTL":            "an attempt starts at any time",
+		"MaxHint":        "hints are not obeyed",
+		"ResetAfter":     "a long attempt counts like any other",
+		"Disabled":       "Steps is 1, and a failure ends like one whose attempts are used up",
+		"Classify":       "it is not called",
+		"Budget":         "it is not asked, and retries are free",
+		"Pay":            "it is not called",
+		"Gate":           "it is not called",
+		"Observe":        "it is not called",
+		"Rand":           "it is not called",
+	}), nil
 }
 
 // inexpressible returns the part of a schedule that a wait.Backoff cannot express, or nil. p is in force.
@@ -116,26 +129,4 @@ func inexpressible(p *retry.Policy) error {
 		refuse(lo != freeLo || hi != freeHi, "Cap", p.Cap, "is reached, and would end the run")
 	}
 	return bad.Err()
-}
-
-// lostBy returns a line for each field that is not kept.
-func lostBy(p *retry.Policy) (lines []string) {
-	line := func(set bool, format string, args ...any) {
-		if set {
-			lines = append(lines, fmt.Sprintf(format, args...))
-		}
-	}
-	line(p.Name != "", "Policy.Name %q: a wait.Backoff has no place for it", p.Name)
-	line(p.AttemptTimeout > 0, "Policy.AttemptTimeout %s: an attempt has no timeout of its own", p.AttemptTimeout)
-	line(p.TTL > 0, "Policy.TTL %s: an attempt starts at any time", p.TTL)
-	line(p.MaxHint > 0, "Policy.MaxHint %s: hints are not obeyed", p.MaxHint)
-	line(p.ResetAfter > 0, "Policy.ResetAfter %s: a long attempt counts like any other", p.ResetAfter)
-	line(p.Disabled, "Policy.Disabled true: Steps is 1, and a failure ends like one whose attempts are used up")
-	line(p.Classify != nil, "Policy.Classify is set: it is not called")
-	line(p.Budget != nil, "Policy.Budget is set: it is not asked, and retries are free")
-	line(p.Pay != nil, "Policy.Pay is set: it is not called")
-	line(p.Gate != nil, "Policy.Gate is set: it is not called")
-	line(p.Observe != nil, "Policy.Observe is set: it is not called")
-	line(p.Rand != nil, "Policy.Rand is set: it is not called")
-	return lines
 }

@@ -53,6 +53,7 @@ func ExampleReconciler() {
 		fmt.Println(err)
 		return
 	}
+	type result struct{ RequeueAfter time.Duration }
 	// Of controller-runtime: string is reconcile.Request, result is reconcile.Result, and Terminal is
 	// reconcile.TerminalError.
 	reconciler := &retryworkqueue.Reconciler[string, result]{
@@ -83,5 +84,5 @@ func ExampleBackoff() {
 	fmt.Println(lost[0])
 	// Output:
 	// 5 100ms 2 <nil>
-	// Policy.TTL 1m0s: an attempt starts at any time
+	// Policy.TTL 1m: an attempt starts at any time
 }

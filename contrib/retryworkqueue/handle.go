@@ -2,6 +2,7 @@ package retryworkqueue
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -33,8 +34,9 @@ func Handle[T comparable](
 // queue of its controller must have the same Limiter: it is the RateLimiter of controller.TypedOptions.
 //
 // An error that is repeated is returned unchanged, so the controller logs and counts it, and adds the item after the
-// decided wait. If a gate defers an attempt, the error is of this kind too. The error of a run that has ended is passed
-// to Terminal. A RequeueAfter without an error is a success.
+// decided wait. If a gate defers an attempt, the error is of this kind too. A TerminalError ends the run, and the error
+// of a run that has ended is a TerminalError. A result without an error is a success, also one with RequeueAfter or the
+// deprecated Requeue. The waits of repeated Requeues are the policy's first, second, third and so on.
 type Reconciler[T comparable, R any] struct {
 	// Limiter keeps the runs. It must not be nil.
 	Limiter *Limiter[T]
@@ -48,11 +50,14 @@ type Reconciler[T comparable, R any] struct {
 // Reconcile makes the next attempt of an item.
 func (r *Reconciler[T, R]) Reconcile(ctx context.Context, item T) (R, error) {
 	var result R
-	d, err := r.Limiter.Attempt(ctx, item, func(ctx context.Context) (err error) {
-		result, err = r.Inside(ctx, item)
+	terminal := func(err error) bool { return errors.Is(err, r.Terminal(nil)) } // as the controller asks
+	d, err := r.Limiter.attempt(ctx, item, true, func(ctx context.Context) (err error) {
+		if result, err = r.Inside(ctx, item); terminal(err) {
+			err = retry.Permanent(err) // the controller does not come back
+		}
 		return err
 	})
-	if d.Status != retry.Waiting && err != nil {
+	if d.Status != retry.Waiting && err != nil && !terminal(err) {
 		err = r.Terminal(err)
 	}
 	return result, err

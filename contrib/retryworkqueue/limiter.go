@@ -3,6 +3,7 @@ package retryworkqueue
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -22,6 +23,7 @@ type Limiter[T comparable] struct {
 
 	mu   sync.Mutex
 	runs map[T]run
+	most int // the largest number of runs since the map was made
 }
 
 // run is the state of an item between two attempts.
@@ -99,6 +101,7 @@ func (l *Limiter[T]) keep(item T, r run) {
 		}
 	}
 	l.runs[item] = r
+	l.most = max(l.most, len(l.runs))
 }
 
 // drop drops a run and refunds the retry that is not made.
@@ -107,6 +110,11 @@ func (l *Limiter[T]) drop(item T) {
 		l.policy.Budget.Refund()
 	}
 	delete(l.runs, item)
+	if few := len(l.runs); l.most > 1024 && few < l.most/4 { // a map keeps the memory of what was deleted
+		runs := make(map[T]run, 2*few)
+		maps.Copy(runs, l.runs)
+		l.runs, l.most = runs, few
+	}
 }
 
 var errDeferred = errors.New("retryworkqueue: the gate defers the attempt")
@@ -122,6 +130,14 @@ var errDeferred = errors.New("retryworkqueue: the gate defers the attempt")
 // TTL counts from the first attempt of the run. The deadline of ctx bounds only the attempt, not the run. A canceled
 // ctx ends the run.
 func (l *Limiter[T]) Attempt(ctx context.Context, item T, fn func(context.Context) error) (retry.Decision, error) {
+	return l.attempt(ctx, item, false, fn)
+}
+
+// attempt is Attempt. If requeue is set, the queue may ask for a wait although the attempt succeeds, and otherwise
+// forgets the item.
+func (l *Limiter[T]) attempt(
+	ctx context.Context, item T, requeue bool, fn func(context.Context) error,
+) (retry.Decision, error) {
 	a := attempt{policy: l.policy, start: time.Now()}
 	if retry.IsOneAttempt(ctx) {
 		a.policy.Disabled = true
@@ -153,7 +169,13 @@ func (l *Limiter[T]) Attempt(ctx context.Context, item T, fn func(context.Contex
 		l.put(item, a.run)
 		return d, err
 	}
-	l.Forget(item)
+	l.mu.Lock()
+	ended := l.runs[item]
+	l.drop(item)
+	if requeue && err == nil && ended.queued > 0 { // so that one more wait is longer than those
+		l.keep(item, run{queued: ended.queued, progress: retry.Progress{Prev: ended.progress.Prev}})
+	}
+	l.mu.Unlock()
 	return d, a.end(ctx, d, err)
 }
 
