@@ -50,7 +50,7 @@ func ExamplePolicy_lost() {
 		fmt.Println(what)
 	}
 	// Output:
-	// AttemptTimeout 2s: the attempt's context is canceled then, but without a Deadline that fn could read and with context.Canceled as its error and cause; the run gets retry.ErrAttemptTimeout
+	// Policy.AttemptTimeout 2s: the attempt's context is canceled then, but without a Deadline that fn could read and with context.Canceled as its error and cause; the run gets retry.ErrAttemptTimeout
 }
 
 // The error says how the run ended, to both libraries.

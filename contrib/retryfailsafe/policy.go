@@ -13,6 +13,7 @@
 // RetriesDisabled, DeadlinePassed and CallerCanceled it is returned unwrapped. The policy outside this one gets that
 // error. However, a fallback, a hedge and a retry policy of failsafe-go replace it by the bare error of the execution's
 // context when that context has ended, even if the run ended earlier; only Policy.Observe then gets the *retry.Error.
+// After ExecutionResult.Cancel the error is failsafe.ErrExecutionCanceled, as failsafe-go promises.
 //
 // After AttemptTimeout the error of an attempt is passed through retry.TimedOut, also if it is context.Canceled, the
 // only error that failsafe-go's context has.
@@ -26,14 +27,16 @@
 //
 // # Results
 //
-// Results are not judged: an answer such as HTTP's 503 that comes without an error is a success. failsafe-go passes its
-// own contexts to fn, so retry.AttemptNumber does not see the number: use Retries()+1 of the Execution.
+// Results are not judged: in package failsafehttp, a 503 is a success, and so lost has a line if the result type is
+// *http.Response. For HTTP use retryhttp.Transport inside, or a function that returns an error for such a response.
+// failsafe-go passes its own contexts to fn, so retry.AttemptNumber does not see the number: use Retries()+1 of the
+// Execution.
 package retryfailsafe
 
 import (
 	"context"
 	"errors"
-	"fmt"
+	"reflect"
 
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/common"
@@ -41,23 +44,26 @@ import (
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryexport"
 )
 
 // Policy returns p as a retry policy of failsafe-go for executions with the result type R, and the fields of p that
 // differ there. Each execution is one retry.Do under p around the policies inside, with the execution's context, so all
 // other fields mean the same as in Do. The result is safe for concurrent use and keeps nothing between executions.
 //
-// lost has one entry for each field of p that failsafe-go cannot carry in full, beginning with the field's name. It is
-// nil if there is none. Today the only such field is AttemptTimeout, since a policy cannot set a deadline or a cause of
-// failsafe-go's contexts. err is the error of p.Validate; then rp is nil.
+// lost has a line for each thing that failsafe-go cannot carry in full: AttemptTimeout, since a policy cannot set a
+// deadline or a cause of failsafe-go's contexts, and responses of HTTP, which are not judged. It is nil if there is
+// none. err is the error of p.Validate; then rp is nil.
 func Policy[R any](p retry.Policy) (rp retrypolicy.RetryPolicy[R], lost []string, err error) {
 	if err := p.Validate(); err != nil {
 		return nil, nil, err
 	}
-	if p.AttemptTimeout > 0 {
-		lost = append(lost, fmt.Sprintf("AttemptTimeout %v: the attempt's context is canceled then, but without a Deadline "+
-			"that fn could read and with context.Canceled as its error and cause; the run gets retry.ErrAttemptTimeout",
-			p.AttemptTimeout))
+	lost = retryexport.Lost(p, map[string]string{
+		"AttemptTimeout": "the attempt's context is canceled then, but without a Deadline that fn could read and with " +
+			"context.Canceled as its error and cause; the run gets retry.ErrAttemptTimeout",
+	})
+	if result := reflect.TypeFor[R]().String(); result == "*http.Response" { // by its name, which needs no net/http
+		lost = append(lost, result+": a response without an error is a success, whatever its status: use retryhttp.Transport")
 	}
 	return &retryPolicy[R]{p}, lost, nil
 }
@@ -89,6 +95,9 @@ func (r *retryPolicy[R]) Apply(inner execute[R]) execute[R] {
 		})
 		if err == nil {
 			return last.WithDone(true, true)
+		}
+		if canceled, by := shared.IsCanceledWithResult(); canceled && by.Error == failsafe.ErrExecutionCanceled {
+			return by // of ExecutionResult.Cancel; another result can be that of a timeout inside
 		}
 		failed := &common.PolicyResult[R]{Error: err, Done: true}
 		if last != nil {

@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/failsafe-go/failsafe-go"
+	"github.com/failsafe-go/failsafe-go/failsafehttp"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryfailsafe"
+	"github.com/retrygo/retry/retryhttp"
 )
 
 var errDown = errors.New("down")
@@ -211,7 +214,7 @@ func TestTheCaller(t *testing.T) {
 			time.AfterFunc(time.Second, result.Cancel)
 			start := time.Now()
 			<-result.Done()
-			require.ErrorIs(t, result.Error(), context.Canceled)
+			require.Equal(t, failsafe.ErrExecutionCanceled, result.Error())
 			require.Equal(t, time.Second, time.Since(start))
 		})
 	})
@@ -296,7 +299,7 @@ func TestLost(t *testing.T) {
 	full.AttemptTimeout = 1500 * time.Millisecond
 	_, lost, err := retryfailsafe.Policy[string](full)
 	require.NoError(t, err)
-	require.Equal(t, []string{"AttemptTimeout 1.5s: the attempt's context is canceled then, but without a Deadline that fn could " +
+	require.Equal(t, []string{"Policy.AttemptTimeout 1.5s: the attempt's context is canceled then, but without a Deadline that fn could " +
 		"read and with context.Canceled as its error and cause; the run gets retry.ErrAttemptTimeout"}, lost)
 }
 
@@ -316,4 +319,34 @@ func TestAPanicPassesThrough(t *testing.T) {
 	require.PanicsWithValue(t, "broken", func() {
 		_ = failsafe.With(rp).Run(func() error { panic("broken") })
 	})
+}
+
+// unavailable is a transport that answers 503.
+type unavailable int
+
+func (n *unavailable) RoundTrip(r *http.Request) (*http.Response, error) {
+	*n++
+	return &http.Response{StatusCode: http.StatusServiceUnavailable, Body: http.NoBody, Request: r}, nil
+}
+
+func TestAResponseIsASuccessAndLostSaysSo(t *testing.T) {
+	rp, lost, err := retryfailsafe.Policy[*http.Response](retry.Policy{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"*http.Response: a response without an error is a success, whatever its status: use " +
+		"retryhttp.Transport"}, lost)
+	var sent unavailable
+	client := http.Client{Transport: failsafehttp.NewRoundTripper(&sent, rp)}
+	resp, err := client.Get("http://server.test/")
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, 1, int(sent))
+
+	// What the line says: the 503 is repeated below.
+	sent = 0
+	transport := &retryhttp.Transport{Base: &sent, Policy: retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: 1}}}
+	client.Transport = failsafehttp.NewRoundTripper(transport, rp)
+	resp, err = client.Get("http://server.test/")
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, 3, int(sent))
 }
