@@ -1,4 +1,7 @@
 // Package controllers holds tests only. They run a Reconciler and a Limiter of retryworkqueue in controllers of
-// controller-runtime, with both of its queues, in virtual time. They live in a module of their own, because
-// controller-runtime requires more than 50 others.
+// controller-runtime, with both of its queues, in virtual time.
+//
+// They are a module of their own outside of the workspace, because building controller-runtime takes minutes:
+//
+//	GOWORK=off go test .
 package controllers
