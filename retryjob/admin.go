@@ -1,8 +1,10 @@
 package retryjob
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -32,6 +34,11 @@ type Admin interface {
 	// Count returns how many jobs f selects, by Status, and the time of the oldest of each. It ignores f.Limit and
 	// f.After.
 	Count(ctx context.Context, f Filter) (map[Status]Tally, error)
+	// Histogram returns how many of the jobs that f selects changed in each width of time from f.Since to f.Until, by
+	// Status. It returns the error of f.Buckets.
+	Histogram(ctx context.Context, f Filter, width time.Duration) ([]map[Status]int, error)
+	// Groups returns the jobs that f selects in groups, in no order. It ignores f.Limit and f.After.
+	Groups(ctx context.Context, f Filter) ([]Group, error)
 	// Replay makes a job Pending again, due at once, with the same ID, a new FirstDue and no attempts. It
 	// returns ErrNotReplayable unless the job is DeadLettered, Expired or Failed. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
@@ -71,6 +78,50 @@ func (t *Tally) add(at time.Time) {
 	}
 }
 
+// Group is the jobs with the same Status, Kind, Policy, Reason and Code.
+type Group struct {
+	Status Status
+	Kind   string
+	Policy string
+	Reason retry.Reason
+	Code   string // Attempt.Code of the last attempt, if the job ended without success
+	Tally
+	// Newest is the job that changed last, without its Payload, as it was or as it is. It is zero if it is gone.
+	Newest Info
+}
+
+// Failures is the jobs of one Status with the same Kind, Reason and Code.
+type Failures struct {
+	Jobs   int          `json:"jobs"`
+	Kind   string       `json:"kind"`
+	Reason retry.Reason `json:"reason,omitzero"`
+	Code   string       `json:"code,omitempty"`
+	Newest string       `json:"newest,omitempty"` // the ID of the job that ended last
+	Ended  time.Time    `json:"ended,omitzero"`   // the time at which it ended
+	Err    string       `json:"err,omitempty"`    // its last error
+}
+
+// FailuresOf merges the groups of a status that differ in their Policy alone. The largest are first.
+func FailuresOf(groups []Group, status Status) []Failures {
+	var all []Failures
+	for i := range groups {
+		g := &groups[i]
+		if g.Status != status {
+			continue
+		}
+		place := slices.IndexFunc(all, func(f Failures) bool { return f.Kind == g.Kind && f.Reason == g.Reason && f.Code == g.Code })
+		if place < 0 {
+			place, all = len(all), append(all, Failures{Kind: g.Kind, Reason: g.Reason, Code: g.Code})
+		}
+		f := &all[place]
+		if f.Jobs += g.Jobs; g.Newest.Ended.After(f.Ended) {
+			f.Newest, f.Ended, f.Err = g.Newest.JobID, g.Newest.Ended.UTC(), g.Newest.LastErr()
+		}
+	}
+	slices.SortFunc(all, func(a, b Failures) int { return cmp.Or(b.Jobs-a.Jobs, b.Ended.Compare(a.Ended)) })
+	return all
+}
+
 // Filter selects the jobs that match all fields that are set. The zero Filter selects all.
 type Filter struct {
 	IDs      []string       // one of these; empty means any
@@ -78,6 +129,7 @@ type Filter struct {
 	Reasons  []retry.Reason // one of these; empty means any
 	Policies []string       // one of these; empty means any
 	Kinds    []string       // one of these; empty means any
+	Tags     []string       // it has one of these; empty means any
 	Since    time.Time      // Record.Changed is not before it; zero means any
 	Until    time.Time      // Record.Changed is before it; zero means any
 	After    Cursor         // the jobs after it in the list; zero means from the beginning
@@ -100,6 +152,7 @@ func (i *Info) Cursor() Cursor { return Cursor{i.Changed(), i.JobID} }
 func (f *Filter) Selects(i *Info) bool {
 	changed := i.Changed()
 	return oneOf(f.IDs, i.JobID) && oneOf(f.Statuses, i.Status) && oneOf(f.Reasons, i.Reason) && oneOf(f.Policies, i.Policy) && oneOf(f.Kinds, i.Kind) &&
+		(len(f.Tags) == 0 || slices.ContainsFunc(i.Tags, func(tag string) bool { return slices.Contains(f.Tags, tag) })) &&
 		(f.Since.IsZero() || !changed.Before(f.Since)) && (f.Until.IsZero() || changed.Before(f.Until)) &&
 		(f.After == Cursor{} || changed.UnixMicro() <= f.After.Changed.UnixMicro())
 }
@@ -112,4 +165,63 @@ func (f *Filter) Page() int {
 		return f.PageSize
 	}
 	return 100
+}
+
+const mostBuckets = 10_000
+
+// Buckets returns how often width is between Since and Until: 1 to 10,000 times. If that is not a whole number, or width
+// is not one of microseconds, or one of the times is not set, it returns a *retry.FieldError.
+func (f *Filter) Buckets(width time.Duration) (int, error) {
+	whole := f.Until.Sub(f.Since)
+	if f.Since.IsZero() || whole <= 0 || width <= 0 || whole > mostBuckets*width || whole%width != 0 || width%time.Microsecond != 0 {
+		return 0, &retry.FieldError{Package: "retryjob", Field: "Filter.Until", Value: f.Until.String(), Rule: fmt.Sprintf("is not 1 to %d times %v after Since", mostBuckets, width)}
+	}
+	return int(whole / width), nil
+}
+
+// GroupsOf returns the groups of the jobs of a list, for an engine whose Admin.Groups has nothing better to read.
+func GroupsOf(list iter.Seq2[Info, error]) ([]Group, error) {
+	type key struct {
+		status             Status
+		kind, policy, code string
+		reason             retry.Reason
+	}
+	places, groups := map[key]int{}, []Group{}
+	for i, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		k := key{status: i.Status, kind: i.Kind, policy: i.Policy, reason: i.Reason}
+		if i.Status.Final() && i.Status != Succeeded {
+			k.code = i.Last().Code
+		}
+		place, known := places[k]
+		if !known {
+			i.Payload = nil
+			place, places[k] = len(groups), len(groups)
+			groups = append(groups, Group{Status: k.status, Kind: k.kind, Policy: k.policy, Reason: k.reason, Code: k.code, Newest: i})
+		}
+		groups[place].Add(&i)
+	}
+	return groups, nil
+}
+
+// HistogramOf returns the result of Admin.Histogram for the jobs of a list, which f selects.
+func HistogramOf(list iter.Seq2[Info, error], f Filter, width time.Duration) ([]map[Status]int, error) {
+	n, err := f.Buckets(width)
+	if err != nil {
+		return nil, err
+	}
+	buckets := make([]map[Status]int, n)
+	for i, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		own := &buckets[i.Changed().Sub(f.Since)/width]
+		if *own == nil {
+			*own = map[Status]int{}
+		}
+		(*own)[i.Status]++
+	}
+	return buckets, nil
 }

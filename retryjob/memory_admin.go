@@ -8,6 +8,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"github.com/retrygo/retry"
 )
 
 // List returns the jobs that f selects, most recently changed first. It leaves out jobs that change while it reads.
@@ -77,6 +80,9 @@ func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[
 		})
 	}
 	selects := e.selector(f)
+	if len(f.IDs) > 0 {
+		return slices.Values(e.found(f, statuses, before, selects, infos))
+	}
 	return func(yield func(*found) bool) {
 		var readers []reader
 		for i := range e.shards {
@@ -109,6 +115,24 @@ func (e *Engine) newestFirst(f *Filter, statuses []Status, infos bool) iter.Seq[
 			}
 		}
 	}
+}
+
+// found returns the jobs with f.IDs and one of the statuses that changed before the given change.
+func (e *Engine) found(f *Filter, statuses []Status, before uint64, selects func(*job) bool, infos bool) (all []*found) {
+	for _, id := range slices.Compact(slices.Sorted(slices.Values(f.IDs))) {
+		_ = e.with(context.Background(), id, func(j *job) error {
+			if j.changed < before && slices.Contains(statuses, j.status) && oneOf(f.Statuses, j.status) && selects(j) {
+				p := &found{shard: e.shard(j.place), changed: j.changed, job: j}
+				if infos {
+					j.info(&p.info, e.clock)
+				}
+				all = append(all, p)
+			}
+			return nil
+		})
+	}
+	slices.SortFunc(all, func(a, b *found) int { return cmp.Compare(b.changed, a.changed) })
+	return all
 }
 
 // fill reads until r has most jobs that were not yielded.
@@ -156,41 +180,143 @@ func parallel(n int, f func(int)) {
 	all.Wait()
 }
 
-// selector returns Filter.Selects without the status, for jobs whose shard is locked.
+// selector returns Filter.Selects without the IDs and statuses, for jobs whose shard is locked.
 func (e *Engine) selector(f *Filter) func(*job) bool {
 	since, until := e.clock.instant(f.Since), e.clock.instant(f.Until)
 	return func(j *job) bool {
 		r, changed := j.route.Value(), j.changedAt()
-		return oneOf(f.IDs, j.id) && oneOf(f.Reasons, j.reason) && oneOf(f.Policies, r.policy) && oneOf(f.Kinds, r.kind.name) &&
+		return oneOf(f.Reasons, j.reason) && oneOf(f.Policies, r.policy) && oneOf(f.Kinds, r.kind.name) &&
+			(len(f.Tags) == 0 || slices.ContainsFunc(r.tagList(), func(tag string) bool { return slices.Contains(f.Tags, tag) })) &&
 			(f.Since.IsZero() || changed >= since) && (f.Until.IsZero() || changed < until) &&
 			(f.After == Cursor{} || e.clock.time(changed).UnixMicro() <= f.After.Changed.UnixMicro())
 	}
 }
 
-// Count returns how many jobs f selects, by Status, and the time of the oldest of each.
-func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) {
+// counted is jobs that have something in common.
+type counted struct {
+	tally  Tally
+	last   uint64 // the last change
+	newest string // the ID of the job with that change
+}
+
+// count returns the jobs that f selects, counted by what by returns, on all cores.
+func count[K comparable](ctx context.Context, e *Engine, f Filter, by func(*job) K) (map[K]*counted, error) {
 	if err := contextErr(ctx); err != nil {
 		return nil, err
 	}
 	f.After = Cursor{}
-	var tallies [Canceled + 1]Tally
 	selects := e.selector(&f)
-	e.each(func(j *job) {
+	all := map[K]*counted{}
+	add := func(into map[K]*counted, key K, c counted) {
+		own := into[key]
+		if own == nil {
+			own = new(counted)
+			into[key] = own
+		}
+		jobs := own.tally.Jobs + c.tally.Jobs
+		own.tally.add(c.tally.Oldest)
+		if own.tally.Jobs = jobs; c.last > own.last {
+			own.last, own.newest = c.last, c.newest
+		}
+	}
+	visit := func(into map[K]*counted, j *job) {
 		at := j.changedAt()
 		if j.waits() {
 			at = j.at
 		}
-		if selects(j) {
-			tallies[j.status].add(e.clock.time(at))
+		add(into, by(j), counted{Tally{1, e.clock.time(at)}, j.changed, j.id})
+	}
+	if len(f.IDs) > 0 {
+		_ = e.found(&f, Statuses(), e.changes.Load()+1, func(j *job) bool {
+			if selects(j) {
+				visit(all, j)
+			}
+			return false
+		}, false)
+		return all, nil
+	}
+	var mu sync.Mutex
+	now := e.clock.now()
+	parallel(len(e.shards), func(i int) {
+		own, s := map[K]*counted{}, &e.shards[i]
+		s.mu.Lock()
+		for _, status := range Statuses() {
+			if !oneOf(f.Statuses, status) {
+				continue
+			}
+			for j := s.lists[status].newest; j != nil; j = j.older {
+				if !e.aged(j, now) && selects(j) {
+					visit(own, j)
+				}
+			}
 		}
-	}, slices.DeleteFunc(Statuses(), func(s Status) bool { return !oneOf(f.Statuses, s) })...)
+		s.mu.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
+		for key, c := range own {
+			add(all, key, *c)
+		}
+	})
+	return all, ctx.Err()
+}
+
+// Count returns how many jobs f selects, by Status, and the time of the oldest of each.
+func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) {
+	all, err := count(ctx, e, f, func(j *job) Status { return j.status })
+	if err != nil {
+		return nil, err
+	}
 	counts := map[Status]Tally{}
-	for s, t := range tallies {
-		if t.Jobs > 0 {
-			counts[Status(s)] = t
-		}
+	for status, c := range all {
+		counts[status] = c.tally
 	}
 	return counts, nil
+}
+
+// Histogram returns how many of the jobs that f selects changed in each width of time from f.Since to f.Until.
+func (e *Engine) Histogram(ctx context.Context, f Filter, width time.Duration) ([]map[Status]int, error) {
+	n, err := f.Buckets(width)
+	if err != nil {
+		return nil, err
+	}
+	type bucket struct {
+		number instant
+		status Status
+	}
+	since := e.clock.instant(f.Since)
+	all, err := count(ctx, e, f, func(j *job) bucket { return bucket{(j.changedAt() - since) / instant(width), j.status} })
+	buckets := make([]map[Status]int, n)
+	for b, c := range all {
+		if buckets[b.number] == nil {
+			buckets[b.number] = map[Status]int{}
+		}
+		buckets[b.number][b.status] = c.tally.Jobs
+	}
+	return buckets, err
+}
+
+// Groups returns the jobs that f selects in groups.
+func (e *Engine) Groups(ctx context.Context, f Filter) ([]Group, error) {
+	type key struct {
+		status             Status
+		kind, policy, code string
+		reason             retry.Reason
+	}
+	all, err := count(ctx, e, f, func(j *job) key {
+		k := key{status: j.status, kind: j.route.Value().kind.name, policy: j.route.Value().policy, reason: j.reason}
+		if j.status.Final() && j.status != Succeeded {
+			k.code = j.last.text[:j.last.code]
+		}
+		return k
+	})
+	groups := make([]Group, 0, len(all))
+	for k, c := range all {
+		g := Group{Status: k.status, Kind: k.kind, Policy: k.policy, Reason: k.reason, Code: k.code, Tally: c.tally}
+		g.Newest, _ = e.Get(ctx, c.newest)
+		g.Newest.Payload = nil
+		groups = append(groups, g)
+	}
+	return groups, err
 }
 
 // Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a new

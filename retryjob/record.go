@@ -140,6 +140,16 @@ func (r *Record) Last() Attempt {
 	return r.History[len(r.History)-1]
 }
 
+// LastErr returns the newest error in History, or "" if the job has succeeded or has none.
+func (r *Record) LastErr() string {
+	for _, a := range slices.Backward(r.History) {
+		if a.Err != "" && r.Status != Succeeded {
+			return a.Err
+		}
+	}
+	return ""
+}
+
 // Changed returns the time of the last change of Status that the record shows.
 func (r *Record) Changed() time.Time {
 	if !r.Ended.IsZero() {

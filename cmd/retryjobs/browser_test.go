@@ -334,8 +334,6 @@ func day(n int) *shop {
 // inMemory is an engine as a store.
 type inMemory struct{ *retryjob.Engine }
 
-func (e inMemory) Policies(context.Context) ([]string, error) { return nil, errors.ErrUnsupported }
-
 func (e inMemory) Close() error {
 	_, err := e.Shutdown(context.Background())
 	return err

@@ -2,17 +2,13 @@
 // and for REST on top of gax-go.
 //
 //	option, lost, err := retrygax.Option(policy)
-//	...
-//	client.CallOptions.AccessSecretVersion = append(client.CallOptions.AccessSecretVersion, option)
-//
-// Append: the slice of a generated client also has its timeout, without which a call to a server that hangs never ends.
-// The option comes after the client's own retries and so replaces them.
+//	client.CallOptions.AccessSecretVersion = []gax.CallOption{option}
 //
 // # What is repeated
 //
 // Marks such as retry.Permanent decide first, then Policy.Classify. Other errors are repeated if their code is
-// UNAVAILABLE (503 in REST), or RESOURCE_EXHAUSTED (429) with a hint, as AIP-194 and package retryrpc say; everything
-// else ends the call. The status detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
+// UNAVAILABLE (503 in REST), or RESOURCE_EXHAUSTED (429) with a hint, as AIP-194 says; everything else ends the call.
+// The status detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
 //
 // # Differences from retry.Do
 //
@@ -23,6 +19,7 @@ package retrygax
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -33,9 +30,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryexport"
 	"github.com/retrygo/retry/retryhttp/hints"
-	"github.com/retrygo/retry/retryrpc"
 )
 
 // Option returns p for the CallOptions of a client, method by method, or for one call. It replaces the client's own
@@ -43,24 +38,23 @@ import (
 // twice: a call that ends with UNAVAILABLE may have taken effect.
 //
 // lost names what gax cannot express: one line for each field of Policy, in their order, with the field, its value and
-// what happens instead, and last, if there is no Policy.Classify, that RESOURCE_EXHAUSTED without a hint is not
-// repeated, which the own settings of some clients do. The error is that of p.Validate.
+// what happens instead. It is empty for a policy that gax expresses entirely. The error is that of p.Validate.
 func Option(p retry.Policy) (option gax.CallOption, lost []string, err error) {
 	if err := p.Validate(); err != nil {
 		return nil, nil, err
 	}
 	p = p.OrSchedule(retry.Inline())
-	lost = retryexport.Lost(p, map[string]string{
-		"Name":           "a gax.Retryer has no place for it",
-		"AttemptTimeout": "an attempt lasts until the deadline of the call",
-		"Budget":         "successes do not fund it, and it is not paid back if the retry does not come",
-		"Pay":            "it is not called",
-		"Gate":           "it is not called",
-		"Observe":        "it is not called",
-	})
-	if p.Classify == nil {
-		lost = append(lost, "Policy.Classify is not set: RESOURCE_EXHAUSTED without a hint ends the call, even if the client's own settings repeat it")
+	line := func(set bool, format string, args ...any) {
+		if set {
+			lost = append(lost, fmt.Sprintf(format, args...))
+		}
 	}
+	line(p.Name != "", "Policy.Name %q: a gax.Retryer has no place for it", p.Name)
+	line(p.AttemptTimeout > 0, "Policy.AttemptTimeout %s: an attempt lasts until the deadline of the call", p.AttemptTimeout)
+	line(p.Budget != nil, "Policy.Budget is set: successes do not fund it, and it is not paid back if the retry does not come")
+	line(p.Pay != nil, "Policy.Pay is set: it is not called")
+	line(p.Gate != nil, "Policy.Gate is set: it is not called")
+	line(p.Observe != nil, "Policy.Observe is set: it is not called")
 	p.Classify = retry.FirstOf(p.Classify, classify)
 	return callOption{p}, lost, nil
 }
@@ -95,13 +89,16 @@ func (r *retryer) Retry(err error) (pause time.Duration, again bool) {
 	return d.Delay, d.Status == retry.Waiting
 }
 
-// classify is the table of package retryrpc.
+// classify is the rule of AIP-194, https://google.aip.dev/194.
 func classify(err error) retry.Class {
 	code := codes.Unknown
 	if failed, ok := apierror.FromError(err); ok {
 		code = status.Code(failed)
 	}
-	return retryrpc.Classify(&retryrpc.AttemptError{Code: retryrpc.Code(code), Hint: hint(err), Err: err})
+	if code == codes.Unavailable || code == codes.ResourceExhausted && hint(err) > 0 {
+		return retry.Retryable
+	}
+	return retry.Terminal
 }
 
 // hint returns how long err asks to stay away, the longer one of a status detail and a header.

@@ -2,7 +2,6 @@ package retryriver
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,7 +77,7 @@ func (m *Admin[TTx]) Wait(ctx context.Context, id string) (retryjob.Info, error)
 // find returns the job with the given ID and its row.
 func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id string) (found *row, i retryjob.Info, err error) {
 	q := m.query()
-	rows, err := q.read(ctx, exec, q.job(id))
+	rows, err := q.read(ctx, exec, q.ids([]string{id}), true)
 	if err != nil {
 		return nil, i, err
 	}
@@ -97,13 +96,80 @@ func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id str
 
 func (m *Admin[TTx]) query() *query { return &query{sql: m.sql, schema: prefix(m.client.Schema())} }
 
-// list returns a page of the jobs that f selects, the most recently changed first, and may include some that f does not
-// select.
-func (m *Admin[TTx]) list(ctx context.Context, exec riverdriver.Executor, f *retryjob.Filter, after *position, limit int) ([]row, error) {
-	q := m.query()
-	rows, err := q.read(ctx, exec, q.page(m.adapter, f, after, limit))
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Or(cmp.Compare(b.Changed, a.Changed), cmp.Compare(b.ID, a.ID)) })
-	return rows, err
+// reader reads the rows that a filter selects page by page, the most recently changed first.
+type reader[TTx any] struct {
+	*Admin[TTx]
+	filter   retryjob.Filter // without IDs
+	payloads bool
+	at       *position // the last row that was read
+	pages    pages
+	more     bool
+	ids      map[string]bool // of the filter; nil means any
+	places   []position      // of the rows that may have them
+}
+
+// idsAtOnce is how many IDs a query looks up.
+const idsAtOnce = 1000
+
+func (m *Admin[TTx]) reader(ctx context.Context, f retryjob.Filter, payloads bool) (*reader[TTx], error) {
+	at, err := m.place(ctx, f.After)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader[TTx]{Admin: m, filter: f, payloads: payloads, at: at, pages: pagesOf(&f), more: true}
+	if len(f.IDs) == 0 {
+		return r, nil
+	}
+	r.filter.IDs, r.ids = nil, map[string]bool{}
+	for ids := range slices.Chunk(distinct(f.IDs), idsAtOnce) {
+		for _, id := range ids {
+			r.ids[id] = true
+		}
+		q := m.query()
+		var places []position
+		if err := q.into(ctx, m.client.Driver().GetExecutor(), &places, "SELECT "+fmt.Sprintf(m.sql.array, m.sql.fields("row_id", "changed")+")")+" FROM ("+q.ids(ids)+") AS places"); err != nil {
+			return nil, err
+		}
+		r.places = append(r.places, places...)
+	}
+	slices.SortFunc(r.places, position.compare)
+	r.places = slices.Compact(r.places)
+	if at != nil {
+		r.places = slices.DeleteFunc(r.places, func(p position) bool { return p.compare(*at) <= 0 })
+	}
+	return r, nil
+}
+
+// next returns the jobs of the next page, with their rows.
+func (r *reader[TTx]) next(ctx context.Context, exec riverdriver.Executor) (numbers []int64, infos []retryjob.Info, err error) {
+	q := r.query()
+	text, left := "", 0
+	if r.ids == nil {
+		text = q.page(r.adapter, &r.filter, r.at, r.pages.size)
+	} else {
+		page := r.places[:min(r.pages.size, len(r.places))]
+		numbers := make([]int64, len(page))
+		for i := range page {
+			numbers[i] = page[i].Row
+		}
+		text, left, r.places = q.numbered(numbers), len(r.places)-len(page), r.places[len(page):]
+	}
+	rows, err := q.read(ctx, exec, text, r.payloads)
+	if err != nil {
+		return nil, nil, err
+	}
+	slices.SortFunc(rows, func(a, b row) int { return a.position().compare(b.position()) })
+	if r.more = r.pages.next(rows) || left > 0; len(rows) > 0 {
+		at := rows[len(rows)-1].position()
+		r.at = &at
+	}
+	for n := range rows {
+		i := r.adapter.info(rows[n].job())
+		if rows[n].Args = nil; (r.ids == nil || r.ids[i.JobID]) && r.filter.Selects(&i) { // its payload may be large
+			numbers, infos = append(numbers, rows[n].ID), append(infos, i)
+		}
+	}
+	return numbers, infos, nil
 }
 
 // pages is the page length of a list: the number of jobs in the filter, less if they are large.
@@ -123,51 +189,47 @@ func pagesOf(f *retryjob.Filter) pages {
 	return pages{size: min(most, firstPage), most: most, grow: f.PageSize <= 0}
 }
 
-// next sets the size of the next page from the last one, and reports whether there is one.
-func (p *pages) next(rows []row) bool {
-	if len(rows) < p.size {
-		return false
-	}
+// next sets the size of the next page from the last one, and reports whether that was full.
+func (p *pages) next(rows []row) (full bool) {
+	full = len(rows) >= p.size
 	size := 1
 	for i := range rows {
 		size += len(rows[i].Args)
 	}
-	fit := max(heaviest/(size/len(rows)+1), 1)
+	fit := max(heaviest/(size/max(len(rows), 1)+1), 1)
 	if p.size == p.most && p.grow {
 		p.most = min(2*p.most, longestPage)
 	}
 	p.size = min(fit, p.most, max(p.size*16, p.most/16))
-	return true
+	return full
 }
 
 // List returns the jobs that f selects, the most recently changed first.
 func (m *Admin[TTx]) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
+	return m.list(ctx, f, true)
+}
+
+func (m *Admin[TTx]) list(ctx context.Context, f retryjob.Filter, payloads bool) iter.Seq2[retryjob.Info, error] {
 	return func(yield func(retryjob.Info, error) bool) {
-		at, err := m.place(ctx, f.After)
+		r, err := m.reader(ctx, f, payloads)
 		if err != nil {
 			yield(retryjob.Info{}, err)
 			return
 		}
-		left, more := f.Limit, true
-		for p := pagesOf(&f); more; {
-			rows, err := m.list(ctx, m.client.Driver().GetExecutor(), &f, at, p.size)
+		for left := f.Limit; r.more; {
+			_, infos, err := r.next(ctx, m.client.Driver().GetExecutor())
 			if err != nil {
 				yield(retryjob.Info{}, err)
 				return
 			}
-			at, more = after(rows), p.next(rows)
-			for n := range rows {
-				i := m.adapter.info(rows[n].job())
-				rows[n] = row{} // its payload may be large
-				if !f.Selects(&i) {
-					continue
-				}
-				if !yield(i, nil) {
+			for n := range infos {
+				if !yield(infos[n], nil) {
 					return
 				}
 				if left--; left == 0 {
 					return
 				}
+				infos[n] = retryjob.Info{} // its payload may be large
 			}
 		}
 	}
@@ -191,57 +253,118 @@ func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, e
 // Count returns the number of jobs that f selects, by Status, and the oldest time of each. Without
 // f.IDs it reads no jobs: a row whose record cannot be read counts by its columns, and times have microsecond precision.
 func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
+	counts := map[retryjob.Status]retryjob.Tally{}
+	add := func(status retryjob.Status, t retryjob.Tally) {
+		if own := counts[status]; own.Jobs > 0 {
+			if t.Jobs += own.Jobs; own.Oldest.Before(t.Oldest) {
+				t.Oldest = own.Oldest
+			}
+		}
+		counts[status] = t
+	}
 	if len(f.IDs) > 0 {
-		return m.countListed(ctx, f)
+		groups, err := m.Groups(ctx, f)
+		for _, g := range groups {
+			add(g.Status, g.Tally)
+		}
+		return counts, err
 	}
 	q := m.query()
-	var rows []struct {
-		Status retryjob.Status
-		Jobs   int
-		Oldest int64
-	}
+	var rows []counted
 	if err := q.into(ctx, m.client.Driver().GetExecutor(), &rows, q.counts(m.adapter, &f)); err != nil {
 		return nil, err
 	}
-	counts := map[retryjob.Status]retryjob.Tally{}
 	for _, r := range rows {
-		counts[r.Status] = retryjob.Tally{Jobs: r.Jobs, Oldest: time.UnixMicro(r.Oldest).UTC()}
-	}
-	return counts, nil
-}
-
-// countListed counts the jobs with f.IDs. Their rows cannot be identified by columns: the ID of a plain job has a number that
-// SQLite may have given to another row since.
-func (m *Admin[TTx]) countListed(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
-	f.Limit, f.After = 0, retryjob.Cursor{}
-	counts := map[retryjob.Status]retryjob.Tally{}
-	for i, err := range m.List(ctx, f) {
-		if err != nil {
-			return nil, err
+		if r.Tally.Jobs > 0 {
+			add(r.Status, r.tally())
 		}
-		t := counts[i.Status]
-		t.Add(&i)
-		counts[i.Status] = t
 	}
 	return counts, nil
 }
 
-// Policies returns the names of the policies of all jobs, sorted, except those that plain River jobs have by
-// Options.PolicyOf.
-func (m *Admin[TTx]) Policies(ctx context.Context) (names []string, err error) {
+// Histogram returns how many of the jobs that f selects changed in each width of time from f.Since to f.Until, to the
+// microsecond.
+func (m *Admin[TTx]) Histogram(ctx context.Context, f retryjob.Filter, width time.Duration) ([]map[retryjob.Status]int, error) {
+	n, err := f.Buckets(width)
+	if err != nil {
+		return nil, err
+	}
+	if f.Limit, f.After = 0, (retryjob.Cursor{}); len(f.IDs) > 0 {
+		return retryjob.HistogramOf(m.list(ctx, f, false), f, width)
+	}
 	q := m.query()
-	err = q.into(ctx, m.client.Driver().GetExecutor(), &names, q.policies())
-	slices.Sort(names)
-	return names, err
+	var rows []counted
+	if err := q.into(ctx, m.client.Driver().GetExecutor(), &rows, q.histogram(m.adapter, f, width, n)); err != nil {
+		return nil, err
+	}
+	buckets := make([]map[retryjob.Status]int, n)
+	for _, r := range rows {
+		if b := &buckets[(r.Begin-f.Since.UnixMicro())/width.Microseconds()]; r.Jobs > 0 {
+			if *b == nil {
+				*b = map[retryjob.Status]int{}
+			}
+			(*b)[r.Status] += r.Jobs
+		}
+	}
+	return buckets, nil
 }
 
-// after returns the position of the last of the rows.
-func after(rows []row) *position {
-	if len(rows) == 0 {
-		return nil // no next page
+// Groups returns the jobs that f selects in groups, like Count.
+func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.Group, error) {
+	if f.Limit, f.After = 0, (retryjob.Cursor{}); len(f.IDs) > 0 {
+		return retryjob.GroupsOf(m.list(ctx, f, false))
 	}
-	last := &rows[len(rows)-1]
-	return &position{last.Changed, last.ID}
+	q := m.query()
+	exec := m.client.Driver().GetExecutor()
+	var rows []counted
+	if err := q.into(ctx, exec, &rows, q.groups(m.adapter, &f)); err != nil {
+		return nil, err
+	}
+	rows = slices.DeleteFunc(rows, func(r counted) bool { return r.Newest == nil })
+	numbers := make([]int64, len(rows))
+	for n := range rows {
+		numbers[n] = *rows[n].Newest
+	}
+	q = m.query()
+	examples, err := q.read(ctx, exec, q.numbered(numbers), false)
+	if err != nil {
+		return nil, err
+	}
+	newest := map[int64]retryjob.Info{}
+	for n := range examples {
+		i := m.adapter.info(examples[n].job())
+		i.Payload = nil
+		newest[examples[n].ID] = i
+	}
+	groups := make([]retryjob.Group, len(rows))
+	for n, r := range rows {
+		g := &groups[n]
+		*g = retryjob.Group{Status: r.Status, Kind: r.Kind, Policy: r.Policy, Code: r.Code, Tally: r.tally(), Newest: newest[*r.Newest]}
+		for _, reason := range retryjob.Reasons() {
+			if reason.Error() == r.Reason {
+				g.Reason = reason
+			}
+		}
+		if g.Policy == "" {
+			g.Policy, _ = m.adapter.policyOf(g.Kind)
+		}
+	}
+	return groups, nil
+}
+
+// counted is a number of jobs, and what a query counts them by.
+type counted struct {
+	Status             retryjob.Status
+	Kind, Policy, Code string
+	Reason             string
+	Tally              struct{ Jobs, Oldest int64 }
+	Newest             *int64 // nil for no job
+	Begin              int64
+	Jobs               int
+}
+
+func (c *counted) tally() retryjob.Tally {
+	return retryjob.Tally{Jobs: int(c.Tally.Jobs), Oldest: time.UnixMicro(c.Tally.Oldest).UTC()}
 }
 
 // Cancel makes a job that is not final Canceled. If an attempt is running, its context ends within about 50 ms, and the
@@ -292,27 +415,22 @@ const batch = 500
 func (m *Admin[TTx]) batches(
 	ctx context.Context, f retryjob.Filter, able func(retryjob.Status) bool, change func(exec riverdriver.Executor, tx TTx, chosen []int64) (int, error),
 ) (done int, err error) {
-	f.Statuses = only(f.Statuses, able)
+	if f.Statuses = only(f.Statuses, able); len(f.Statuses) == 0 {
+		return 0, nil
+	}
 	f.PageSize = min(f.Page(), batch)
-	at, err := m.place(ctx, f.After)
+	r, err := m.reader(ctx, f, false)
 	if err != nil {
 		return 0, err
 	}
-	for p, more := pagesOf(&f), len(f.Statuses) > 0; more; {
+	for r.more && (f.Limit <= 0 || done < f.Limit) {
 		changed := 0
 		err := m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
-			rows, err := m.list(ctx, exec, &f, at, p.size)
-			if err != nil {
-				return err
+			chosen, _, err := r.next(ctx, exec)
+			if f.Limit > 0 {
+				chosen = chosen[:min(len(chosen), f.Limit-done)]
 			}
-			var chosen []int64
-			for n := range rows {
-				if i := m.adapter.info(rows[n].job()); f.Selects(&i) && (f.Limit <= 0 || done+len(chosen) < f.Limit) {
-					chosen = append(chosen, rows[n].ID)
-				}
-			}
-			at, more = after(rows), p.next(rows)
-			if len(chosen) > 0 {
+			if len(chosen) > 0 && err == nil {
 				changed, err = change(exec, tx, chosen)
 			}
 			return err
@@ -321,7 +439,6 @@ func (m *Admin[TTx]) batches(
 			return done, err
 		}
 		done += changed
-		more = more && (f.Limit <= 0 || done < f.Limit)
 	}
 	return done, nil
 }

@@ -2,6 +2,7 @@ package retryriver
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -312,10 +313,16 @@ func within(ctx context.Context, exec riverdriver.Executor, f func(tx riverdrive
 	if err != nil {
 		return err
 	}
-	if err := f(tx); err != nil {
-		return errors.Join(err, tx.Rollback(context.WithoutCancel(ctx)))
+	if err = f(tx); err != nil {
+		if undone := tx.Rollback(context.WithoutCancel(ctx)); !errors.Is(undone, sql.ErrTxDone) {
+			err = errors.Join(err, undone)
+		}
+		return err
 	}
-	return tx.Commit(ctx)
+	if err = tx.Commit(ctx); errors.Is(err, sql.ErrTxDone) && ctx.Err() != nil {
+		return ctx.Err() // database/sql has undone it
+	}
+	return err
 }
 
 // unreported is the error of an attempt that belongs to no job, so River must not write anything.

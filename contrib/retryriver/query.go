@@ -24,10 +24,15 @@ type dialect struct {
 	array     string // the aggregate that builds a JSON array
 	key       string // the unique key in hexadecimal digits
 	json      string // a JSON column as such
-	join      string // joins the rows of a table in the order of a query
-	numbers   string // the query of the numbers in a JSON list
+	each      string // the query of the elements of a JSON list
+	value     string // such an element as a number
+	unhex     string // and as bytes
+	contains  string // the condition that a text contains another one
+	top       string // joins, for each row g of a query, the rows of retryjob_job that a query about g returns
 	lock      string // locks the rows of a query
 	record    string // the record of a row of river_job, NULL if it does not have its own
+	code      string // the code of the last attempt in a record; before version 3 History was under runs
+	tags      string // the tags of a row of river_job as JSON, cut to a number of characters; '' if it has none
 	noted     string // the columns of retryjob_job for a row of river_job with a record: the same values as Adapter.info
 	unmerged  string // the limit of subqueries
 	keyIndex  string // the condition needed to use River's index of unique keys
@@ -38,7 +43,7 @@ type dialect struct {
 	triggers  func(d *dialect, schema string) []string
 	mute      bool // the driver does not notify a process that its running job is canceled
 
-	locked, listed, counted string // see newDialect
+	locked, listed string // see newDialect
 }
 
 func dialectOf(database string) *dialect {
@@ -57,8 +62,12 @@ var (
 			return "cast(round(unixepoch(" + column + ", 'subsec') * 1000) as integer) * 1000"
 		},
 		dialect{
-			argument: "?%d", object: "json_object", array: "json_group_array(%s)", key: "hex(unique_key)", json: "json(%s)", join: "CROSS JOIN",
-			numbers: "SELECT value FROM json_each(?)", number: "integer", unmerged: "LIMIT -1", indexedBy: " INDEXED BY %s",
+			argument: "?%d", object: "json_object", array: "json_group_array(%s)", key: "hex(unique_key)", json: "json(%s)",
+			each: "SELECT value FROM json_each(%s)", value: "value", unhex: "unhex(value)", contains: "instr(%s, %s) > 0",
+			top:    "CROSS JOIN %sretryjob_job AS x ON x.row_id IN (SELECT row_id FROM (%s))",
+			code:   "coalesce(record->>'$.history[#-1].code', record->>'$.runs[#-1].code')",
+			tags:   "CASE WHEN tags NOT IN (jsonb('[]'), '[]') AND json_valid(tags, 5) THEN substr(json(tags), 1, %d) ELSE '' END",
+			number: "integer", unmerged: "LIMIT -1", indexedBy: " INDEXED BY %s",
 			hasTable: sqliteHasTable, triggers: sqliteTriggers, mute: true,
 			keyIndex: `%.0sCASE state
 			WHEN 'available' THEN unique_states & (1 << 0)
@@ -83,8 +92,10 @@ var (
 			return "(extract(epoch from CASE WHEN isfinite(" + column + ") THEN " + column + " END) * 1000000)::bigint"
 		},
 		dialect{
-			argument: "$%d", object: "json_build_object", array: "coalesce(json_agg(%s), '[]')", key: "coalesce(encode(unique_key, 'hex'), '')", json: "%s", join: "JOIN",
-			numbers: "SELECT value::bigint FROM json_array_elements_text($1::json)", lock: "ORDER BY id FOR UPDATE",
+			argument: "$%d", object: "json_build_object", array: "coalesce(json_agg(%s), '[]')", key: "coalesce(encode(unique_key, 'hex'), '')", json: "%s",
+			each: "SELECT value FROM json_array_elements_text(%s::json)", value: "value::bigint", unhex: "decode(value, 'hex')",
+			contains: "strpos(%s, %s) > 0", top: "CROSS JOIN LATERAL (%.0[1]s%[2]s) AS x", lock: "ORDER BY id FOR UPDATE",
+			code: "coalesce(record#>>'{history,-1,code}', record#>>'{runs,-1,code}')", tags: "CASE WHEN tags <> '{}' THEN substr(array_to_json(tags)::text, 1, %d) ELSE '' END",
 			number: "bigint", unmerged: "OFFSET 0", indexedBy: "%.0s", hasTable: postgresHasTable, triggers: postgresTriggers,
 			lockTable: "LOCK TABLE river_job IN SHARE ROW EXCLUSIVE MODE",
 			keyIndex:  "%sriver_job_state_in_bitmask(unique_states, state)",
@@ -94,8 +105,8 @@ var (
 
 // newDialect completes a dialect. Its arguments are SQL for the record of a row, if it is the row's own, for the ID in
 // it, for a text as a number, and for the microseconds of a time. It adds locked, which locks and returns the rows
-// whose numbers are in a JSON list, listed, which returns the rows whose numbers and places a query returns, and
-// counted. All of them return JSON.
+// whose numbers are in a JSON list, and listed, which returns the rows whose numbers and places a query returns. Both
+// return JSON.
 //
 // A record may come from any program, so no record makes the query fail. SQLite compiles noted with each statement that
 // writes a job, so it is as short as possible.
@@ -103,21 +114,27 @@ func newDialect(record, job string, number, micros func(string) string, d dialec
 	d.record = strings.ReplaceAll(record, "{own}", "(unique_key IS NOT NULL OR "+job+" LIKE '"+rowPrefix+"' || id || '-%')")
 	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
 	seen := "coalesce(" + number("record->>'seen'") + ", 0)"
-	text := func(field string) string { return fmt.Sprintf("substr(record->>'%s', 1, %d)", field, longestText+1) }
-	d.noted = strings.Join([]string{"id", text("job"), "kind", text("policy"), `CASE
+	none := "coalesce(" + number("record->>'attempts'") + ", 0) = 0"
+	text := func(field string, most int) string {
+		return fmt.Sprintf("coalesce(substr(record->>'%s', 1, %d), '')", field, most+1)
+	}
+	d.noted = strings.Join([]string{"id", fmt.Sprintf("substr(record->>'job', 1, %d)", longestText+1), "kind", text("policy", longestText), `CASE
 		WHEN state = 'running' THEN 'leased'
 		WHEN state = 'completed' THEN 'succeeded'
 		WHEN state IN ('cancelled', 'discarded') THEN CASE WHEN ` + final + ` THEN record->>'status' WHEN state = 'cancelled' THEN 'canceled' ELSE 'dead_letter' END
-		WHEN coalesce(` + number("record->>'attempts'") + `, 0) = 0 AND attempt <= ` + seen + ` THEN 'pending'
+		WHEN ` + none + ` AND attempt <= ` + seen + ` THEN 'pending'
 		ELSE 'waiting_retry' END`, `CASE
 		WHEN state NOT IN ('cancelled', 'discarded') THEN ''
-		WHEN ` + final + ` THEN coalesce(` + text("reason") + `, '')
+		WHEN ` + final + ` THEN ` + text("reason", longestCode) + `
 		WHEN state = 'cancelled' THEN 'caller_canceled'
 		ELSE 'attempts_exhausted' END`, "coalesce(" + micros(`CASE
 		WHEN state = 'running' OR finalized_at IS NULL AND attempt > `+seen+` THEN attempted_at
+		WHEN finalized_at IS NULL AND `+number("record->>'v'")+` = 1 AND `+none+` THEN created_at
 		WHEN state = 'completed' AND coalesce(record->>'status', '') <> 'succeeded' OR state <> 'completed' AND NOT `+final+` THEN finalized_at
 		END`) + ", " + number("record->>'changed'") + ", " + micros("created_at") + ", 0)",
 		"CASE WHEN state <> 'running' AND finalized_at IS NULL THEN " + micros("scheduled_at") + " END",
+		fmt.Sprintf("CASE WHEN state IN ('cancelled', 'discarded') AND %s THEN coalesce(substr(%s, 1, %d), '') ELSE '' END", final, d.code, longestCode+1),
+		fmt.Sprintf(d.tags, longestText+1),
 	}, ", ")
 	as := func(fields ...string) string {
 		return fmt.Sprintf(d.array, d.object+"("+strings.Join(fields, ", ")+")")
@@ -126,12 +143,24 @@ func newDialect(record, job string, number, micros func(string) string, d dialec
 		"'id', id, 'attempt', attempt, 'state', state, 'kind', kind, 'key'", d.key, "'metadata'", fmt.Sprintf(d.json, "metadata"),
 		"'created'", micros("created_at"), "'scheduled'", micros("scheduled_at"), "'attempted'", micros("attempted_at"),
 	}
-	d.locked = "SELECT " + as(what...) + " FROM (SELECT * FROM %s WHERE id IN (" + d.numbers + ") " + d.lock + ") AS locked"
-	what = append(what, "'finalized'", micros("finalized_at"), "'args'", fmt.Sprintf(d.json, "args"), "'tags'", fmt.Sprintf(d.json, "tags"),
+	numbers := strings.Replace(fmt.Sprintf(d.each, fmt.Sprintf(d.argument, 1)), "value", d.value, 1)
+	d.locked = "SELECT " + as(what...) + " FROM (SELECT * FROM %s WHERE id IN (" + numbers + ") " + d.lock + ") AS locked"
+	what = append(what, "'finalized'", micros("finalized_at"), "'args'", "%[3]s", "'tags'", fmt.Sprintf(d.json, "tags"),
 		"'queue', queue, 'priority', priority, 'changed', changed")
-	d.listed = "SELECT " + as(what...) + " FROM (%[2]s) AS place " + d.join + " %[1]s ON id = row_id"
-	d.counted = "SELECT " + as("'status', status, 'jobs', jobs, 'oldest', oldest") + " FROM (%s) AS counted"
+	d.listed = "SELECT " + as(what...) + " FROM (%[2]s) AS place CROSS JOIN %[1]s WHERE id = row_id"
 	return &d
+}
+
+// fields returns the beginning of the expression that builds a JSON object with these columns.
+func (d *dialect) fields(columns ...string) string {
+	text := d.object + "("
+	for i, column := range columns {
+		if i > 0 {
+			text += ", "
+		}
+		text += "'" + column + "', " + column
+	}
+	return text
 }
 
 // texts returns constants of retryjob as a SQL list.
@@ -144,7 +173,15 @@ func texts[T retryjob.Status | retry.Reason](values []T) string {
 }
 
 // position is a place in a list sorted by changed and then by row number, both descending.
-type position struct{ Changed, Row int64 }
+type position struct {
+	Changed int64 `json:"changed"`
+	Row     int64 `json:"row_id"`
+}
+
+// compare returns a negative number if p comes before o.
+func (p position) compare(o position) int {
+	return cmp.Or(cmp.Compare(o.Changed, p.Changed), cmp.Compare(o.Row, p.Row))
+}
 
 // query is a query with its arguments.
 type query struct {
@@ -158,74 +195,91 @@ func (q *query) arg(v any) string {
 	return fmt.Sprintf(q.sql.argument, len(q.args))
 }
 
-// texts returns values as a SQL list.
-func (q *query) texts(values []string) string {
-	list := make([]string, len(values))
-	for i, v := range values {
-		list[i] = q.arg(v)
+// each returns the query of the elements of a list of strings or numbers.
+func (q *query) each(values any) string {
+	list, _ := json.Marshal(values)
+	if string(list) == "null" {
+		list = []byte("[]")
 	}
-	return "(" + strings.Join(list, ", ") + ")"
+	return fmt.Sprintf(q.sql.each, q.arg(string(list)))
 }
 
-// branch is a part of the rows that a filter selects, which one index holds in the order of a list.
-type branch struct{ index, where string }
+// groupedBy are the columns that the index retryjob_job_group begins with. The next one is changed.
+var groupedBy = []string{"status", "kind", "policy", "reason", "code"}
 
-// mostBranches bounds the branches of one status. For a filter with more values the index of the status is used.
-const mostBranches = 16
+// selection is the rows of retryjob_job that a filter selects: those that an index has under each combination g of the
+// columns that it begins with, so that it has them in the order of a list.
+type selection struct {
+	with string // the common table expressions that end with g
+	rows string // the FROM clause of the rows x of a combination
+	by   []string
+}
 
-// branches returns the parts of the rows that f selects. They may contain more than f selects.
-func (q *query) branches(a *Adapter, f *retryjob.Filter) (list []branch) {
-	kinds, policies := distinct(f.Kinds), distinct(f.Policies)
-	reasons := distinct(f.Reasons)
-	var also []string // the condition on each of them
+// selection returns the rows that f selects. They may contain more than f selects.
+func (q *query) selection(a *Adapter, f *retryjob.Filter) selection {
+	if len(f.Kinds)+len(f.Policies)+len(f.Reasons) == 0 {
+		return q.selected(a, f, "changed", groupedBy[:1])
+	}
+	return q.selected(a, f, "group", groupedBy)
+}
+
+// selected returns the rows that f selects by an index. Of a column that f does not mention, each value is found in the
+// index after the one before it, so that no other row is read.
+func (q *query) selected(a *Adapter, f *retryjob.Filter, index string, by []string) selection {
+	given := map[string][]string{"kind": f.Kinds, "policy": f.Policies}
+	for _, status := range only(f.Statuses, func(retryjob.Status) bool { return true }) {
+		given["status"] = append(given["status"], status.String())
+	}
+	for _, reason := range f.Reasons {
+		given["reason"] = append(given["reason"], reason.Error())
+	}
+	table := q.schema + "retryjob_job AS x" + fmt.Sprintf(q.sql.indexedBy, "retryjob_job_"+index) + " WHERE true"
+	with, from := "WITH RECURSIVE ", ""
+	for i, column := range by {
+		before := strings.Join(append(slices.Clone(by[:i]), ""), ", ")
+		with += fmt.Sprintf("g%d(%s%s) AS (", i, before, column)
+		if values := given[column]; len(values) > 0 {
+			also := ""
+			if column == "policy" {
+				values, also = q.plain(a, values)
+			}
+			values = distinct(values) // their number helps PostgreSQL as isFound does
+			with += fmt.Sprintf("SELECT %svalue FROM %s(%s LIMIT %d) AS v WHERE true%s", before, from, q.each(values), len(values), also)
+		} else {
+			least := "SELECT " + before + "(SELECT min(x." + column + ") FROM " + table
+			with += least + ") FROM " + strings.TrimSuffix(from, " CROSS JOIN ") +
+				fmt.Sprintf(" UNION ALL %s AND x.%s > g.%s) FROM g%d AS g WHERE %s", least, column, column, i, isFound(column))
+		}
+		with += "), "
+		from = fmt.Sprintf("(SELECT * FROM g%d WHERE %s) AS g CROSS JOIN ", i, isFound(column))
+		table += fmt.Sprintf(" AND x.%s = g.%s", column, column)
+	}
+	last := len(by) - 1
+	with += fmt.Sprintf("g AS (SELECT * FROM g%d WHERE %s) ", last, isFound(by[last]))
 	if !f.Since.IsZero() {
-		also = append(also, "changed >= "+q.arg(f.Since.UnixMicro()))
+		table += " AND x.changed >= " + q.arg(f.Since.UnixMicro())
 	}
 	if !f.Until.IsZero() {
-		also = append(also, "changed < "+q.arg(f.Until.Add(999).UnixMicro())) // rounded up
+		table += " AND x.changed < " + q.arg(f.Until.Add(999).UnixMicro()) // rounded up
 	}
-	ofPolicy := []string{} // the values that get a branch each
-	for _, p := range policies {
-		ofPolicy = append(ofPolicy, "policy = "+q.arg(p))
+	tags := []string{}
+	for _, tag := range distinct(f.Tags) {
+		quoted, _ := json.Marshal(tag)
+		tags = append(tags, fmt.Sprintf(q.sql.contains, "x.tags", q.arg(string(quoted))))
 	}
-	if plain := q.plain(a, policies); plain != "" {
-		ofPolicy = append(ofPolicy, plain)
+	if len(tags) > 0 {
+		table += " AND (" + strings.Join(tags, " OR ") + ")"
 	}
-	index, parts, one := "changed", []string{"true"}, len(f.IDs) > 0
-	if n := len(ofPolicy); n > mostBranches || n > 0 && (one || len(kinds) > 0 || len(reasons) > 0) {
-		also = append(also, "("+strings.Join(ofPolicy, " OR ")+")")
-	} else if n > 0 {
-		index, parts = "policy", ofPolicy
-	}
-	if n := len(kinds); n > mostBranches || n > 0 && (one || len(reasons) > 0) {
-		also = append(also, "kind IN "+q.texts(kinds))
-	} else if n > 0 {
-		index, parts = "kind", nil
-		for _, k := range kinds {
-			parts = append(parts, "kind = "+q.arg(k))
-		}
-	}
-	if len(reasons) > 0 { // there are fewer than mostBranches
-		index, parts = "reason", nil
-		for _, r := range reasons {
-			parts = append(parts, "reason <> '' AND reason = '"+r.Error()+"'")
-		}
-	}
-	statuses := distinct(only(f.Statuses, func(retryjob.Status) bool { return true }))
-	if one {
-		return []branch{{where: strings.Join(append(also, "status IN ("+texts(statuses)+")", "("+strings.Join(parts, " OR ")+")", "row_id IN ("+q.ids(f.IDs)+")"), " AND ")}}
-	}
-	for _, status := range statuses {
-		for _, part := range parts {
-			list = append(list, branch{index, strings.Join(append([]string{"status = '" + status.String() + "'", part}, also...), " AND ")})
-		}
-	}
-	return list
+	return selection{with, table, by}
 }
 
-// plain returns the condition for the plain jobs without a record that have one of the policies, "" if there cannot be
-// any.
-func (q *query) plain(a *Adapter, policies []string) string {
+// isFound returns the condition that a column is not NULL, as it is after the last value. PostgreSQL expects few rows
+// with it, unlike with IS NOT NULL: it would compile a query that looks expensive, which takes longer than the query.
+func isFound(column string) string { return column + " || '' = " + column }
+
+// plain adds, to the policies of a filter, the one of plain jobs without a record, if a's options give them one of the
+// policies, and returns the condition for it.
+func (q *query) plain(a *Adapter, policies []string) (values []string, also string) {
 	var of, others []string
 	for kind, policy := range a.options.PolicyOf {
 		switch wanted := slices.Contains(policies, policy); {
@@ -235,90 +289,82 @@ func (q *query) plain(a *Adapter, policies []string) string {
 			others = append(others, kind)
 		}
 	}
-	switch fallback, ok := a.options.PolicyOf[""]; {
-	case ok && slices.Contains(policies, fallback) && len(others) == 0:
-		return "policy IS NULL"
+	fallback, ok := a.options.PolicyOf[""]
+	switch values = append(slices.Clone(policies), ""); {
 	case ok && slices.Contains(policies, fallback):
-		return "policy IS NULL AND kind NOT IN " + q.texts(distinct(others))
+		return values, " AND (value <> '' OR kind NOT IN (" + q.each(distinct(others)) + "))"
 	case len(of) > 0:
-		return "policy IS NULL AND kind IN " + q.texts(distinct(of))
+		return values, " AND (value <> '' OR kind IN (" + q.each(distinct(of)) + "))"
 	}
-	return ""
+	return policies, ""
 }
 
-// from returns the FROM clause of a branch.
-func (q *query) from(b *branch) string {
-	if b.index == "" {
-		return q.schema + "retryjob_job WHERE " + b.where
-	}
-	return q.schema + "retryjob_job" + fmt.Sprintf(q.sql.indexedBy, "retryjob_job_"+b.index) + " WHERE " + b.where
-}
+const newestFirst = " ORDER BY x.changed DESC, x.row_id DESC"
 
 // page returns the query of the numbers and places of the rows that f selects after a position.
 func (q *query) page(a *Adapter, f *retryjob.Filter, after *position, limit int) string {
-	branches := q.branches(a, f)
+	s := q.selection(a, f)
 	if after != nil {
-		place := " AND (changed, row_id) < (" + q.arg(after.Changed) + ", " + q.arg(after.Row) + ")"
-		for i := range branches {
-			branches[i].where += place
-		}
+		s.rows += " AND (x.changed, x.row_id) < (" + q.arg(after.Changed) + ", " + q.arg(after.Row) + ")"
 	}
-	most := fmt.Sprintf(" ORDER BY changed DESC, row_id DESC LIMIT %d", limit)
-	parts := make([]string, len(branches))
-	for i := range branches {
-		parts[i] = "SELECT * FROM (SELECT row_id, changed FROM " + q.from(&branches[i]) + most + ") AS part"
-	}
-	return strings.Join(parts, " UNION ALL ") + most
+	top := fmt.Sprintf("SELECT x.row_id, x.changed FROM %s%s LIMIT %d", s.rows, newestFirst, limit)
+	return s.with + "SELECT x.row_id, x.changed FROM g " + fmt.Sprintf(q.sql.top, q.schema, top) + newestFirst + fmt.Sprintf(" LIMIT %d", limit)
 }
 
-// counts returns the query of the number of jobs that f selects, as JSON.
+// counts returns the query of the number and the oldest time of the jobs that f selects, for each combination, as JSON.
 func (q *query) counts(a *Adapter, f *retryjob.Filter) string {
-	branches := q.branches(a, f)
-	parts := make([]string, len(branches))
-	for i := range branches {
-		parts[i] = "SELECT status, count(*) AS jobs, min(coalesce(due, changed)) AS oldest FROM " + q.from(&branches[i]) + " GROUP BY status"
-	}
-	return fmt.Sprintf(q.sql.counted, "SELECT status, sum(jobs) AS jobs, min(oldest) AS oldest FROM ("+strings.Join(parts, " UNION ALL ")+") AS parts GROUP BY status")
+	return q.tallied(q.selection(a, f), "")
 }
 
-// policies returns the query of the names of the policies of all jobs that have a record, as JSON. Each is found in the
-// index after the one before it.
-func (q *query) policies() string {
-	first := func(where string) string {
-		return "SELECT min(policy) FROM " + q.from(&branch{"policy", where})
-	}
-	parts := []string{}
-	for _, status := range retryjob.Statuses() {
-		parts = append(parts, "SELECT '"+status.String()+"' AS status, ("+first("status = '"+status.String()+"'")+") AS name")
-	}
-	return "WITH RECURSIVE found(of_status, name) AS (SELECT * FROM (" + strings.Join(parts, " UNION ALL ") + ") AS firsts" +
-		" UNION ALL SELECT of_status, (" + first("status = of_status AND policy > name") + ") FROM found WHERE name IS NOT NULL) " +
-		"SELECT " + fmt.Sprintf(q.sql.array, "name") + " FROM (SELECT DISTINCT name FROM found WHERE name IS NOT NULL) AS names"
+// groups returns the query of the groups of the jobs that f selects, each with the number of the row of its newest job,
+// as JSON.
+func (q *query) groups(a *Adapter, f *retryjob.Filter) string {
+	s := q.selected(a, f, "group", groupedBy)
+	return q.tallied(s, ", 'newest', (SELECT x.row_id FROM "+s.rows+newestFirst+" LIMIT 1)")
 }
 
-// ids returns the query of the numbers of the rows that may be the jobs with these IDs.
+func (q *query) tallied(s selection, more string) string {
+	return s.with + "SELECT " + fmt.Sprintf(q.sql.array, q.sql.fields(s.by...)+", 'tally', "+
+		fmt.Sprintf(q.sql.json, "(SELECT "+q.sql.object+"('jobs', count(*), 'oldest', min(coalesce(x.due, x.changed))) FROM "+s.rows+")")+more+")") + " FROM g"
+}
+
+// histogram returns the query of the number of jobs that f selects, by their status and by the beginning of the width of
+// time in which they changed, as JSON.
+func (q *query) histogram(a *Adapter, f retryjob.Filter, width time.Duration, buckets int) string {
+	begins := make([]int64, buckets)
+	for i := range begins {
+		begins[i] = f.Since.Add(time.Duration(i) * width).UnixMicro()
+	}
+	f.Since, f.Until = time.Time{}, time.Time{}
+	s := q.selection(a, &f)
+	return s.with + "SELECT " + fmt.Sprintf(q.sql.array, q.sql.fields("status")+", 'begin', "+q.sql.value+", 'jobs', (SELECT count(*) FROM "+s.rows+
+		" AND x.changed >= "+q.sql.value+" AND x.changed < "+q.sql.value+" + "+q.arg(width.Microseconds())+"))") + " FROM g CROSS JOIN (" + q.each(begins) + ") AS v"
+}
+
+// among returns the query of the numbers and places of the rows whose numbers a query returns as id.
+func (q *query) among(numbers string) string {
+	return "SELECT row_id, changed FROM (" + numbers + ") AS known CROSS JOIN " + q.schema + "retryjob_job WHERE row_id = known.id"
+}
+
+// numbered is among rows with these numbers.
+func (q *query) numbered(numbers []int64) string {
+	return q.among("SELECT " + q.sql.value + " AS id FROM (" + q.each(numbers) + ") AS v")
+}
+
+// ids is among the rows that may be the jobs with these IDs.
 func (q *query) ids(ids []string) string {
-	jobs := "SELECT id FROM " + q.schema + "river_job WHERE "
-	var keys, names, rows []string
-	for _, id := range distinct(ids) {
-		keys, names = append(keys, q.arg(keyOf(id))), append(names, q.arg(id))
+	keys, rows := make([]string, len(ids)), []int64{}
+	for i, id := range ids {
+		keys[i] = hex.EncodeToString(keyOf(id))
 		if row, ok := rowOf(id); ok {
-			rows = append(rows, q.arg(row))
+			rows = append(rows, row)
 		}
 	}
-	in := func(list []string) string { return " IN (" + strings.Join(list, ", ") + ")" }
-	text := jobs + "unique_key" + in(keys) + " AND unique_key IS NOT NULL AND unique_states IS NOT NULL AND " + fmt.Sprintf(q.sql.keyIndex, q.schema) +
-		// A plain job may have a unique key from its own program.
-		" UNION SELECT * FROM (SELECT row_id FROM " + q.schema + "retryjob_job WHERE job_id" + in(names) + fmt.Sprintf(" LIMIT %d) AS known", 10*len(ids))
-	if len(rows) > 0 {
-		text += " UNION " + jobs + "id" + in(rows)
-	}
-	return text
-}
-
-// job returns the query of the rows that may be the job with an ID.
-func (q *query) job(id string) string {
-	return "SELECT row_id, changed FROM " + q.schema + "retryjob_job WHERE row_id IN (" + q.ids([]string{id}) + ")"
+	// The first part needs the unique key of an ID. A plain job may have one from its own program.
+	return q.among("SELECT j.id FROM (" + q.each(keys) + ") AS v CROSS JOIN " + q.schema + "river_job AS j WHERE unique_key = " + q.sql.unhex +
+		" AND unique_key IS NOT NULL AND unique_states IS NOT NULL AND " + fmt.Sprintf(q.sql.keyIndex, q.schema) +
+		" UNION SELECT (SELECT row_id FROM " + q.schema + "retryjob_job WHERE job_id = value LIMIT 1) FROM (" + q.each(ids) + ") AS v" +
+		" UNION SELECT " + q.sql.value + " FROM (" + q.each(rows) + ") AS v")
 }
 
 // distinct returns the values sorted, each once.
@@ -340,9 +386,15 @@ type row struct {
 	Metadata, Args       json.RawMessage
 }
 
-// read returns the rows whose numbers and places a query returns.
-func (q *query) read(ctx context.Context, exec riverdriver.Executor, places string) (rows []row, err error) {
-	err = q.into(ctx, exec, &rows, fmt.Sprintf(q.sql.listed, q.schema+"river_job", places))
+func (r *row) position() position { return position{r.Changed, r.ID} }
+
+// read returns the rows whose numbers and places a query returns, without their payloads unless payloads is true.
+func (q *query) read(ctx context.Context, exec riverdriver.Executor, places string, payloads bool) (rows []row, err error) {
+	args := "'{}'"
+	if payloads {
+		args = "args"
+	}
+	err = q.into(ctx, exec, &rows, fmt.Sprintf(q.sql.listed, q.schema+"river_job", places, fmt.Sprintf(q.sql.json, args)))
 	return rows, err
 }
 

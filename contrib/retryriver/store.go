@@ -38,15 +38,10 @@ var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/
 // for tools, and does not need policies.
 type Store struct {
 	retryjob.Admin
-	policies func(context.Context) ([]string, error)
-	release  func() error
+	release func() error
 }
 
 var _ retryjob.Admin = (*Store)(nil)
-
-// Policies returns the names of the policies of all jobs, sorted, except the empty name of plain River jobs without a
-// record.
-func (s *Store) Policies(ctx context.Context) ([]string, error) { return s.policies(ctx) }
 
 // OpenStore opens the database that the argument names: the URL of a PostgreSQL server (postgres:// or postgresql://),
 // otherwise the path of a SQLite file, with or without the prefix "sqlite:". It does not create or migrate a database,
@@ -90,8 +85,7 @@ func openStore[TTx any](driver riverdriver.Driver[TTx], release func() error) (*
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("retryriver: %w", err), release())
 	}
-	m := NewAdmin(a, client)
-	return &Store{Admin: m, policies: m.Policies, release: release}, nil
+	return &Store{Admin: NewAdmin(a, client), release: release}, nil
 }
 
 // Close closes the database that OpenStore has opened.

@@ -79,6 +79,9 @@ func (a *Adapter) load(row *rivertype.JobRow) (stored, error) {
 		if s.Status == 0 {
 			s.Status, s.Due = retryjob.Pending, s.FirstDue
 		}
+		if s.Version == 1 && s.Attempts == 0 && s.Enqueued.IsZero() {
+			s.Enqueued = row.CreatedAt.UTC() // First can be in the future
+		}
 		s.lateOnes(metadata[lateKey])
 		return s, nil
 	}

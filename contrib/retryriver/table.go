@@ -9,39 +9,41 @@ import (
 )
 
 // Besides River's table of jobs there is one of ours, retryjob_job. For each row of River's it has a row with the
-// columns by which lists are filtered and sorted, and an index for each filter. Triggers write it, so it is correct no
-// matter which program writes River's. The status is part of each index, since few lists want all statuses; those that
-// do merge the parts.
+// columns by which lists are filtered and sorted. Triggers write it, so it is correct no matter which program writes
+// River's. The status is first in each index, since few lists want all statuses; those that do merge the parts.
 //
 //	row_id   the number of River's row
 //	job_id   Record.JobID; NULL for a plain job without a record, whose ID has the number
 //	kind
-//	policy   Record.Policy; NULL for such a plain job, whose policy the Adapter knows
+//	policy   Record.Policy; '' for such a plain job, whose policy the Adapter knows
 //	status   the text of Info.Status
 //	reason   the text of Info.Reason, '' for none
 //	changed  Record.Changed in microseconds since 1970
 //	due      when a job that waits is due, in such microseconds; NULL for others
+//	code     the code of the last attempt of a job that ended without success, '' for others
+//	tags     the tags as JSON, '' for none
 //
 // The version of this schema is in River's table of migrations, under its own line.
 const (
 	tableVersion = 2
 	tableLine    = "retryjob"
-	longestText  = 255 // characters of an ID or a policy: a PostgreSQL index entry has at most 2,700 bytes
+	// An entry of a PostgreSQL index has at most 2,700 bytes, so texts are cut to this many characters.
+	longestText = 255 // an ID, a policy, all tags
+	longestCode = 63  // a code, a reason
 )
 
-var noted = []string{"job_id", "kind", "policy", "status", "reason", "changed", "due"}
+var noted = []string{"job_id", "kind", "policy", "status", "reason", "changed", "due", "code", "tags"}
 
 const createTable = `CREATE TABLE %[1]sretryjob_job (
-	row_id %[2]s PRIMARY KEY, job_id text, kind text NOT NULL, policy text, status text NOT NULL, reason text NOT NULL, changed %[2]s NOT NULL, due %[2]s
+	row_id %[2]s PRIMARY KEY, job_id text, kind text NOT NULL, policy text NOT NULL, status text NOT NULL, reason text NOT NULL,
+	changed %[2]s NOT NULL, due %[2]s, code text NOT NULL, tags text NOT NULL
 )`
 
-// createIndexes adds to the end of each index the columns that queries read besides its filter.
+// createIndexes ends with the columns that queries read besides those by which they find and sort rows.
 const createIndexes = `
 CREATE INDEX retryjob_job_id ON %[1]sretryjob_job (job_id);
-CREATE INDEX retryjob_job_changed ON %[1]sretryjob_job (status, changed, row_id, due);
-CREATE INDEX retryjob_job_kind ON %[1]sretryjob_job (status, kind, changed, row_id, due, policy);
-CREATE INDEX retryjob_job_policy ON %[1]sretryjob_job (status, policy, changed, row_id, due);
-CREATE INDEX retryjob_job_reason ON %[1]sretryjob_job (status, reason, changed, row_id, due, kind, policy) WHERE reason <> ''`
+CREATE INDEX retryjob_job_changed ON %[1]sretryjob_job (status, changed, row_id, due, tags);
+CREATE INDEX retryjob_job_group ON %[1]sretryjob_job (status, kind, policy, reason, code, changed, row_id, due, tags)`
 
 // note returns the statement that records rows of a table. The record is computed once, since subqueries with a limit
 // are not merged into the outer query.
@@ -50,7 +52,7 @@ func (d *dialect) note(schema, table, where string) string {
 	for i, c := range noted {
 		set[i] = c + " = excluded." + c
 	}
-	return fmt.Sprintf(`INSERT INTO %sretryjob_job (row_id, %s) SELECT %s FROM (SELECT id, kind, state, attempt, attempted_at, finalized_at, created_at, scheduled_at, %s AS record FROM %s WHERE %s %s) AS job WHERE true
+	return fmt.Sprintf(`INSERT INTO %sretryjob_job (row_id, %s) SELECT %s FROM (SELECT id, kind, state, attempt, attempted_at, finalized_at, created_at, scheduled_at, tags, %s AS record FROM %s WHERE %s %s) AS job WHERE true
 		ON CONFLICT (row_id) DO UPDATE SET %s WHERE (retryjob_job.%s) IS DISTINCT FROM (excluded.%s)`,
 		schema, strings.Join(noted, ", "), d.noted, d.record, table, where, d.unmerged,
 		strings.Join(set, ", "), strings.Join(noted, ", retryjob_job."), strings.Join(noted, ", excluded."))

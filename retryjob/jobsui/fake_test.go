@@ -193,3 +193,11 @@ func post(t testing.TB, h http.Handler, address string, form url.Values) *httpte
 	h.ServeHTTP(w, r)
 	return w
 }
+
+func (f *fake) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.Group, error) {
+	return retryjob.GroupsOf(f.List(ctx, filter))
+}
+
+func (f *fake) Histogram(ctx context.Context, filter retryjob.Filter, width time.Duration) ([]map[retryjob.Status]int, error) {
+	return retryjob.HistogramOf(f.List(ctx, filter), filter, width)
+}

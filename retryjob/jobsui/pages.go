@@ -21,7 +21,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"stamp":  stamp,
 	"number": number,
 	"reason": reason,
-	"last":   lastError,
+	"shown":  shown,
 	"job":    jobAddress,
 	"text":   func(v any) string { return fmt.Sprint(v) },
 }).ParseFS(assets, "assets/*.html"))
@@ -348,19 +348,6 @@ func payload(raw json.RawMessage) (string, bool) {
 
 // jobAddress returns the relative address of a job's page.
 func jobAddress(id string) string { return "job?" + url.Values{"id": {id}}.Encode() }
-
-// lastError returns the text of the newest error, "" for a job that has succeeded.
-func lastError(i *retryjob.Info) string {
-	if i.Status == retryjob.Succeeded {
-		return ""
-	}
-	for k := len(i.History) - 1; k >= 0; k-- {
-		if text := i.History[k].Err; text != "" {
-			return shown(text)
-		}
-	}
-	return ""
-}
 
 // shown returns text without control characters, so that copying it into a terminal does no harm.
 func shown(text string) string {

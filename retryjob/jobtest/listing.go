@@ -104,6 +104,105 @@ var listing = []scenario{
 		}
 	}},
 
+	{claim: "a list of IDs has those jobs, each once, together with the rest of the filter", play: func(s *stage) {
+		s.zoo()
+		wanted := []string{"canceled", "none", "pending", "exhausted", "river-1-x", "exhausted"}
+		for _, size := range []int{0, 1, 2} {
+			require.Equal(s.t, []string{"canceled", "exhausted", "pending"}, ids(s, s.q.List(s.t.Context(), retryjob.Filter{IDs: wanted, PageSize: size})))
+		}
+		last := s.get("canceled")
+		require.Equal(s.t, []string{"exhausted", "pending"}, ids(s, s.q.List(s.t.Context(), retryjob.Filter{IDs: wanted, After: last.Cursor()})))
+		some := retryjob.Filter{IDs: wanted, Statuses: final(), Kinds: []string{kind}}
+		require.Equal(s.t, []string{"exhausted"}, ids(s, s.q.List(s.t.Context(), some)))
+		counts, err := s.q.Count(s.t.Context(), some)
+		require.NoError(s.t, err)
+		require.Equal(s.t, 1, counts[retryjob.DeadLettered].Jobs)
+		n, err := s.q.ReplayAll(s.t.Context(), retryjob.Filter{IDs: wanted})
+		require.NoError(s.t, err)
+		require.Equal(s.t, 1, n)
+		n, err = s.q.Purge(s.t.Context(), retryjob.Filter{IDs: []string{"canceled", "succeeded", "pending", "none"}})
+		require.NoError(s.t, err)
+		require.Equal(s.t, 2, n)
+	}},
+
+	{claim: "a filter selects by tag", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}}, d.always(retry.Permanent(errFlaky)))
+		for id, tags := range map[string][]string{"none": nil, "one": {"eu_west"}, "both": {"eu_west", "large-one"}, "other": {"eu-west"}} {
+			s.put(retryjob.Job{ID: id, Kind: kind, Policy: "p", Tags: tags, Due: time.Now().Add(9 * s.unit)})
+		}
+		for _, row := range []struct{ tags, want []string }{
+			{[]string{"eu_west"}, []string{"one", "both"}}, {[]string{"large-one", "eu-west"}, []string{"both", "other"}}, {[]string{"eu"}, nil}, {[]string{"EU_WEST"}, nil},
+		} {
+			f := retryjob.Filter{Tags: row.tags}
+			require.ElementsMatch(s.t, row.want, ids(s, s.q.List(s.t.Context(), f)), row.tags)
+			counts, err := s.q.Count(s.t.Context(), f)
+			require.NoError(s.t, err)
+			require.Equal(s.t, len(row.want), counts[retryjob.Pending].Jobs, row.tags)
+		}
+	}},
+
+	{claim: "Groups counts by status, kind, policy, reason and code, each with its newest job", play: func(s *stage) {
+		s.zoo()
+		type key struct {
+			status             retryjob.Status
+			kind, policy, code string
+			reason             retry.Reason
+		}
+		for _, f := range []retryjob.Filter{{}, statuses(retryjob.DeadLettered), {Policies: []string{"two"}, Kinds: []string{"other"}}, {Reasons: []retry.Reason{retry.TTLElapsed}}} {
+			want := map[key]retryjob.Group{}
+			for i, err := range s.q.List(s.t.Context(), f) {
+				require.NoError(s.t, err)
+				k := key{i.Status, i.Kind, i.Policy, "", i.Reason}
+				if i.Status.Final() && i.Status != retryjob.Succeeded {
+					k.code = i.Last().Code
+				}
+				g := want[k]
+				if g.Tally.Add(&i); g.Jobs == 1 {
+					i.Payload = nil
+					g.Newest = i
+				}
+				want[k] = g
+			}
+			groups, err := s.q.Groups(s.t.Context(), f)
+			require.NoError(s.t, err)
+			require.Len(s.t, groups, len(want))
+			for _, g := range groups {
+				w := want[key{g.Status, g.Kind, g.Policy, g.Code, g.Reason}]
+				require.Equal(s.t, w.Jobs, g.Jobs)
+				require.WithinDuration(s.t, w.Oldest, g.Oldest, 10*time.Millisecond)
+				require.Equal(s.t, asJSON(s, w.Newest), asJSON(s, g.Newest))
+			}
+		}
+	}},
+
+	{claim: "Histogram counts the jobs that changed in each width of time", play: func(s *stage) {
+		s.zoo()
+		first, last := s.get("pending"), s.get("canceled")
+		width := (last.Changed().Sub(first.Changed()) / 3).Truncate(time.Microsecond) + time.Microsecond
+		f := retryjob.Filter{Since: first.Changed(), Until: first.Changed().Add(3 * width)}
+		buckets, err := s.q.Histogram(s.t.Context(), f, width)
+		require.NoError(s.t, err)
+		require.Len(s.t, buckets, 3)
+		jobs := 0
+		for i, own := range buckets {
+			counts, err := s.q.Count(s.t.Context(), retryjob.Filter{Since: f.Since.Add(time.Duration(i) * width), Until: f.Since.Add(time.Duration(i+1) * width)})
+			require.NoError(s.t, err)
+			for status, tally := range counts {
+				require.Equal(s.t, tally.Jobs, own[status], "%d %v", i, status)
+			}
+			require.Len(s.t, own, len(counts))
+			for _, n := range own {
+				jobs += n
+			}
+		}
+		require.Equal(s.t, 8, jobs)
+		for _, bad := range []time.Duration{0, -width, width / 7, 4 * width, time.Nanosecond} {
+			_, err := s.q.Histogram(s.t.Context(), f, bad)
+			require.ErrorContains(s.t, err, "Filter.Until")
+		}
+	}},
+
 	{claim: "DeadLetters gives dead letters alone, whatever statuses are asked for", play: func(s *stage) {
 		s.zoo()
 		for _, f := range []retryjob.Filter{{}, statuses(retryjob.Succeeded), statuses(retryjob.Failed, retryjob.Expired)} {

@@ -36,8 +36,6 @@ type Options struct {
 // Store is an open database.
 type Store interface {
 	retryjob.Admin
-	// Policies returns the names of the policies of all jobs, sorted.
-	Policies(ctx context.Context) ([]string, error)
 	Close() error
 }
 

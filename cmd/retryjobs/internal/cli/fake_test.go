@@ -66,14 +66,6 @@ func (f *fake) List(_ context.Context, filter retryjob.Filter) iter.Seq2[retryjo
 	}
 }
 
-func (f *fake) Policies(context.Context) (names []string, err error) {
-	for _, job := range f.jobs {
-		names = append(names, job.Policy)
-	}
-	slices.Sort(names)
-	return slices.Compact(names), f.broken
-}
-
 func (f *fake) Count(_ context.Context, filter retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
 	n := map[retryjob.Status]retryjob.Tally{}
 	for _, job := range f.selected(filter) {
@@ -227,4 +219,12 @@ func jobs() []retryjob.Info {
 	}
 	all[0].Kind = "mail"
 	return all
+}
+
+func (f *fake) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.Group, error) {
+	return retryjob.GroupsOf(f.List(ctx, filter))
+}
+
+func (f *fake) Histogram(ctx context.Context, filter retryjob.Filter, width time.Duration) ([]map[retryjob.Status]int, error) {
+	return retryjob.HistogramOf(f.List(ctx, filter), filter, width)
 }

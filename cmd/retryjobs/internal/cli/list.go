@@ -64,7 +64,7 @@ func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 			t.fit = true
 		}
 		t.line(info.JobID, info.Kind, info.Policy, info.Status.String(), info.Reason.Error(),
-			strconv.Itoa(info.Attempts), stamp(dueOrEnded(&info.Record)), lastError(&info.Record))
+			strconv.Itoa(info.Attempts), stamp(dueOrEnded(&info.Record)), info.LastErr())
 	}
 	switch {
 	case t != nil:

@@ -123,16 +123,3 @@ func dueOrEnded(rec *retryjob.Record) time.Time {
 	}
 	return rec.Due
 }
-
-// lastError returns the text of the newest error, "" for a job that has succeeded.
-func lastError(rec *retryjob.Record) string {
-	if rec.Status == retryjob.Succeeded {
-		return ""
-	}
-	for i := len(rec.History) - 1; i >= 0; i-- {
-		if rec.History[i].Err != "" {
-			return rec.History[i].Err
-		}
-	}
-	return ""
-}

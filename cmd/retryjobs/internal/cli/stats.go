@@ -11,14 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
 func (a *app) statsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "stats",
-		Short:             "Count jobs by status, and those that have ended by reason and policy",
+		Short:             "Count jobs by status, those that have ended by reason and policy, and dead letters by error",
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,6 +43,7 @@ type stats struct {
 	ByStatus         map[string]int            `json:"by_status"`
 	ByReason         map[string]int            `json:"by_reason"` // of the final jobs
 	ByPolicy         map[string]map[string]int `json:"by_policy"` // of the final jobs, by status
+	DeadLetters      []retryjob.Failures       `json:"dead_letters,omitempty"`
 	OldestDeadLetter *oldest                   `json:"oldest_dead_letter,omitempty"`
 	NextDue          time.Time                 `json:"next_due,omitzero"`
 }
@@ -53,63 +53,42 @@ type oldest struct {
 	Ended time.Time `json:"ended"`
 }
 
-// stats counts in the database. A job that changes in the meantime may be counted in its old state in one place and in
-// its new state in another.
+// stats counts in the database.
 func (s *session) stats(ctx context.Context) (*stats, error) {
 	st := &stats{ByStatus: map[string]int{}, ByReason: map[string]int{}, ByPolicy: map[string]map[string]int{}}
-	all, err := s.store.Count(ctx, retryjob.Filter{})
-	if err != nil {
-		return nil, err
-	}
-	plain := map[string]int{} // the final jobs without a policy in the database: plain River jobs
 	for _, status := range retryjob.Statuses() {
-		t := all[status]
-		st.Jobs += t.Jobs
-		st.ByStatus[status.String()] = t.Jobs
-		if status.Final() {
-			plain[status.String()] = t.Jobs
-		} else if status != retryjob.Leased && t.Jobs > 0 && (st.NextDue.IsZero() || t.Oldest.Before(st.NextDue)) {
-			st.NextDue = t.Oldest.UTC()
-		}
+		st.ByStatus[status.String()] = 0
 	}
-	final := statusesThat(retryjob.Status.Final)
-	for _, reason := range retryjob.Reasons() {
-		n, err := s.count(ctx, retryjob.Filter{Statuses: final, Reasons: []retry.Reason{reason}})
-		if err != nil {
-			return nil, err
-		}
-		if n > 0 {
-			st.ByReason[reason.Error()] = n
-		}
-	}
-	policies, err := s.store.Policies(ctx)
+	groups, err := s.store.Groups(ctx, retryjob.Filter{})
 	if err != nil {
 		return nil, err
 	}
-	add := func(policy, status string, n int) {
-		if st.ByPolicy[policy] == nil {
-			st.ByPolicy[policy] = map[string]int{}
+	var dead time.Time // the oldest dead letter
+	for i := range groups {
+		g := &groups[i]
+		status := g.Status.String()
+		st.Jobs += g.Jobs
+		st.ByStatus[status] += g.Jobs
+		switch {
+		case g.Status.Final():
+			if g.Reason != 0 {
+				st.ByReason[g.Reason.Error()] += g.Jobs
+			}
+			if st.ByPolicy[g.Policy] == nil {
+				st.ByPolicy[g.Policy] = map[string]int{}
+			}
+			st.ByPolicy[g.Policy][status] += g.Jobs
+			if g.Status == retryjob.DeadLettered && (dead.IsZero() || g.Oldest.Before(dead)) {
+				dead = g.Oldest
+			}
+		case g.Status != retryjob.Leased && (st.NextDue.IsZero() || g.Oldest.Before(st.NextDue)):
+			st.NextDue = g.Oldest.UTC()
 		}
-		st.ByPolicy[policy][status] += n
 	}
-	for _, policy := range policies {
-		counts, err := s.store.Count(ctx, retryjob.Filter{Statuses: final, Policies: []string{policy}})
-		if err != nil {
-			return nil, err
-		}
-		for status, t := range counts {
-			add(policy, status.String(), t.Jobs)
-			plain[status.String()] -= t.Jobs
-		}
-	}
-	for status, n := range plain {
-		if n > 0 {
-			add("", status, n)
-		}
-	}
+	st.DeadLetters = retryjob.FailuresOf(groups, retryjob.DeadLettered)
 	// The list is sorted by change, the newest first: this is the oldest.
-	oldestDead := retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Until: all[retryjob.DeadLettered].Oldest.Add(time.Microsecond), Limit: 1}
-	for info, err := range s.store.List(ctx, oldestDead) {
+	f := retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Until: dead.Add(time.Microsecond), Limit: 1}
+	for info, err := range s.store.List(ctx, f) {
 		if err != nil {
 			return nil, err
 		}
@@ -138,6 +117,15 @@ func (s *session) showStats(st *stats) {
 	if len(st.ByPolicy) > 0 {
 		fmt.Fprintln(s.out)
 		s.showPolicies(st.ByPolicy)
+	}
+	if len(st.DeadLetters) > 0 {
+		fmt.Fprintln(s.out)
+		t = s.newTable("DEAD LETTERS", "KIND", "REASON", "CODE", "NEWEST", "ENDED", "ERROR")
+		t.fit = true
+		for _, f := range st.DeadLetters {
+			t.line(strconv.Itoa(f.Jobs), f.Kind, f.Reason.Error(), f.Code, f.Newest, stamp(f.Ended), f.Err)
+		}
+		t.flush()
 	}
 	fmt.Fprintln(s.out)
 	t = s.newTable()

@@ -35,6 +35,10 @@ POLICY    SUCCEEDED  DEAD_LETTER  EXPIRED  FAILED_NO_RETRIES  CANCELED
 patient   1          1            0        0                  0
 standard  0          1            1        1                  1
 
+DEAD LETTERS  KIND     REASON              CODE  NEWEST  ENDED                 ERROR
+1             webhook  terminal_error      -     dead-2  2026-11-20T11:00:00Z  -
+1             webhook  attempts_exhausted  -     dead-1  2026-11-20T10:00:00Z  no such account
+
 oldest dead letter  2026-11-20T10:00:00Z (26h0m0s ago) dead-1
 next due            2026-11-21T12:10:00Z (in 10m0s)
 `
@@ -64,23 +68,15 @@ func (l *listed) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob
 	}
 }
 
-// plainJobs has jobs of kind mail that no filter finds by their policy, like plain River jobs.
-type plainJobs struct{ *fake }
-
-func (p plainJobs) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
-	if len(f.Policies) > 0 {
-		f.Kinds = []string{"webhook"}
-	}
-	return p.fake.Count(ctx, f)
+// Groups does not count as reading jobs.
+func (l *listed) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.Group, error) {
+	return l.fake.Groups(ctx, f)
 }
 
 func TestStatsCountsPlainJobsAsThoseWithoutAPolicy(t *testing.T) {
 	all := jobs()[4:6]
-	all[0].Policy, all[1].Policy, all[1].Kind = "", "", "mail"
-	got := run(t, plainJobs{newFake(all...)}, "stats", "--json")
-	require.Contains(t, got.Out, `"by_policy":{"":{"dead_letter":2}}`)
-	all[0].Policy = "standard"
-	got = run(t, plainJobs{newFake(all...)}, "stats", "--json")
+	all[0].Policy, all[1].Policy, all[1].Kind = "standard", "", "mail"
+	got := run(t, newFake(all...), "stats", "--json")
 	require.Contains(t, got.Out, `"by_policy":{"":{"dead_letter":1},"standard":{"dead_letter":1}}`)
 }
 
@@ -109,7 +105,9 @@ func TestStatsPrintsOneObject(t *testing.T) {
 	want := `{"jobs":9,"by_status":{"canceled":1,"dead_letter":2,"expired":1,"failed_no_retries":1,"leased":1,"pending":1,"succeeded":1,` +
 		`"waiting_retry":1},"by_reason":{"attempts_exhausted":1,"caller_canceled":1,"retries_disabled":1,"terminal_error":1,` +
 		`"ttl_elapsed":1},"by_policy":{"patient":{"dead_letter":1,"succeeded":1},"standard":{"canceled":1,"dead_letter":1,` +
-		`"expired":1,"failed_no_retries":1}},"oldest_dead_letter":{"job":"dead-1","ended":"2026-11-20T10:00:00Z"},` +
+		`"expired":1,"failed_no_retries":1}},"dead_letters":[{"jobs":1,"kind":"webhook","reason":"terminal_error","newest":"dead-2",` +
+		`"ended":"2026-11-20T11:00:00Z"},{"jobs":1,"kind":"webhook","reason":"attempts_exhausted","newest":"dead-1","ended":"2026-11-20T10:00:00Z",` +
+		`"err":"no such account"}],"oldest_dead_letter":{"job":"dead-1","ended":"2026-11-20T10:00:00Z"},` +
 		`"next_due":"2026-11-21T12:10:00Z"}` + "\n"
 	require.Equal(t, ran{Out: want}, run(t, newFake(jobs()...), "stats", "--json"))
 }

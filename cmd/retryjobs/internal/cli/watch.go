@@ -112,7 +112,7 @@ func (s *session) printChange(info *retryjob.Info) error {
 	}
 	t := s.newTable()
 	t.line(fineStamp(info.Changed()), info.JobID, info.Kind, info.Policy, info.Status.String(), info.Reason.Error(),
-		plural(info.Attempts, "attempt"), lastError(&info.Record))
+		plural(info.Attempts, "attempt"), info.LastErr())
 	t.fit = true
 	t.flush()
 	return nil
