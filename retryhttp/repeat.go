@@ -1,12 +1,17 @@
 package retryhttp
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
+
+	"github.com/retrygo/retry/internal/jobkey"
 )
 
 // Repeatable reports whether req may be sent again although a server may have acted on it: its method is GET, HEAD,
@@ -37,13 +42,51 @@ func hasKey(h http.Header) bool {
 	return standard || legacy
 }
 
-// RandomKey returns a random UUID in quotes, for Transport.IdempotencyKey. The quotes are the form that
-// draft-ietf-httpapi-idempotency-key-header-07, section 2.1, asks for.
+// WorkKey returns a key for Transport.IdempotencyKey that is the same in every attempt of the same work: a UUID in
+// quotes, made of the identity of the work, the method and the URL of req. The identity is that of WithWork in the
+// request's context, or else the ID of the retryjob job whose handler makes the request. It returns "" if there is
+// neither, so that the request gets no key.
+//
+// Two requests of one piece of work with the same method and URL have the same key: give each an identity of its own.
+func WorkKey(req *http.Request) string {
+	ctx := req.Context()
+	work, ok := ctx.Value(workKey{}).(string)
+	if !ok {
+		if job, isJob := ctx.Value(jobkey.Handler{}).(slog.LogValuer); isJob {
+			work = job.LogValue().Group()[0].Value.String() // its ID
+		}
+	}
+	if work == "" || req.URL == nil {
+		return ""
+	}
+	url := *req.URL
+	url.User, url.Fragment, url.RawFragment = nil, "", ""
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", work, cmp.Or(req.Method, http.MethodGet), url.String()))
+	return quotedUUID([16]byte(sum[:16]), 8)
+}
+
+// WithWork returns a context whose requests are part of the work with the given identity, such as an order's number, for
+// WorkKey. Empty means that it has none, not even that of a job.
+func WithWork(ctx context.Context, identity string) context.Context {
+	return context.WithValue(ctx, workKey{}, identity)
+}
+
+type workKey struct{}
+
+// RandomKey returns a random UUID in quotes, for Transport.IdempotencyKey: all attempts of one RoundTrip carry it. It is
+// wrong if something else repeats that RoundTrip, such as retry.Do, a job or a user: each of its attempts has another
+// key, and the server does the work again. Use WorkKey there.
 func RandomKey(*http.Request) string {
 	var id [16]byte
-	_, _ = rand.Read(id[:])   // never fails
-	id[6] = id[6]&0x0f | 0x40 // version 4
-	id[8] = id[8]&0x3f | 0x80 // variant of RFC 9562
+	_, _ = rand.Read(id[:]) // never fails
+	return quotedUUID(id, 4)
+}
+
+// quotedUUID returns id as a UUID of the version (RFC 9562). The quotes are the form that
+// draft-ietf-httpapi-idempotency-key-header-07, section 2.1, asks for.
+func quotedUUID(id [16]byte, version byte) string {
+	id[6] = id[6]&0x0f | version<<4
+	id[8] = id[8]&0x3f | 0x80 // variant
 	return fmt.Sprintf(`"%x-%x-%x-%x-%x"`, id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 

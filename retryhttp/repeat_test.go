@@ -9,14 +9,17 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -317,5 +320,78 @@ func TestRecord(t *testing.T) {
 		o.History[0].Err = io.EOF
 		again, _ := retryhttp.OutcomeOf(resp, nil)
 		require.NotEqual(t, io.EOF, again.History[0].Err)
+	})
+}
+
+// keysOf returns a client whose POSTs are answered 503, and the keys that they have.
+func keysOf(key func(*http.Request) string) (*http.Client, *[]string) {
+	var keys []string
+	return &http.Client{Transport: &retryhttp.Transport{Policy: retry.Policy{MaxAttempts: 2, Backoff: atOnce.Backoff}, IdempotencyKey: key,
+		Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			keys = append(keys, req.Header.Get("Idempotency-Key"))
+			return answer(req, 503), nil
+		})}}, &keys
+}
+
+func TestTheKeyOfAPieceOfWork(t *testing.T) {
+	post := func(ctx context.Context, client *http.Client, url string) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+		require.NoError(t, err)
+		resp, err := client.Do(req)
+		require.NoError(t, err)
+		return retryhttp.CheckResponse(resp)
+	}
+	t.Run("is the same in each attempt of a job", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			client, keys := keysOf(retryhttp.WorkKey)
+			engine, err := retryjob.New(retryjob.Options{Policies: retryjob.FromMap(map[string]retry.Policy{"charge": atOnce}), Handlers: map[string]retryjob.Handler{
+				"charge": func(ctx context.Context, _ retryjob.Job) error { return post(ctx, client, "http://bank.test/charges") },
+			}})
+			require.NoError(t, err)
+			for _, id := range []string{"order-7", "order-8"} {
+				h, err := engine.Enqueue(t.Context(), retryjob.Job{ID: id, Kind: "charge", Policy: "charge"})
+				require.NoError(t, err)
+				info, err := h.Wait(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, retryjob.DeadLettered, info.Status)
+			}
+			_, err = engine.Shutdown(t.Context())
+			require.NoError(t, err)
+			require.Len(t, *keys, 12, "two jobs of three attempts of two sends")
+			require.Len(t, slices.Compact(slices.Clone(*keys)), 2)
+			require.Regexp(t, `^"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`, (*keys)[0])
+		})
+	})
+	t.Run("and of a run", func(t *testing.T) {
+		client, keys := keysOf(retryhttp.WorkKey)
+		ctx := retryhttp.WithWork(t.Context(), "order-7")
+		_ = retry.Do(ctx, atOnce, func(ctx context.Context) error { return post(ctx, client, "http://bank.test/charges") })
+		require.Equal(t, slices.Repeat((*keys)[:1], 6), *keys)
+	})
+	t.Run("but not that of other work, another method or another URL", func(t *testing.T) {
+		key := func(work, method, url string) string {
+			req, err := http.NewRequestWithContext(retryhttp.WithWork(t.Context(), work), method, url, nil)
+			require.NoError(t, err)
+			return retryhttp.WorkKey(req)
+		}
+		one := key("7", "POST", "http://bank.test/charges")
+		require.Equal(t, one, key("7", "POST", "http://user:secret@bank.test/charges#x"))
+		for _, other := range []string{key("8", "POST", "http://bank.test/charges"), key("7", "PATCH", "http://bank.test/charges"),
+			key("7", "POST", "http://bank.test/charges?n=1"), key("7", "POST", "http://other.test/charges"), key("7 ", "POST", "http://bank.test/charges")} {
+			require.NotEqual(t, one, other)
+		}
+	})
+	t.Run("without work there is none, and the request is not repeated", func(t *testing.T) {
+		client, keys := keysOf(retryhttp.WorkKey)
+		require.Error(t, post(t.Context(), client, "http://bank.test/charges"))
+		require.Error(t, post(retryhttp.WithWork(t.Context(), ""), client, "http://bank.test/charges"))
+		require.Equal(t, []string{"", ""}, *keys)
+		require.Empty(t, retryhttp.WorkKey(&http.Request{}))
+	})
+	t.Run("a random one is another in each attempt of a run around", func(t *testing.T) {
+		client, keys := keysOf(retryhttp.RandomKey)
+		_ = retry.Do(t.Context(), atOnce, func(ctx context.Context) error { return post(ctx, client, "http://bank.test/charges") })
+		require.Len(t, *keys, 6)
+		require.Len(t, slices.Compact(slices.Clone(*keys)), 3)
 	})
 }

@@ -3,6 +3,7 @@ package retryhttp
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -69,8 +70,8 @@ type Transport struct {
 
 	// IdempotencyKey returns the value of the Idempotency-Key header for a request whose method is not idempotent and
 	// that has no such header; the request may then be repeated. It is called once for each RoundTrip, and every
-	// attempt carries the same value; a redirect that a client follows is another RoundTrip. RandomKey is ready-made.
-	// "" means no key for this request. Nil means never.
+	// attempt carries the same value; a redirect that a client follows is another RoundTrip. WorkKey is ready-made: the key
+	// is the same if a job or retry.Do repeats the RoundTrip. "" means no key for this request. Nil means never.
 	IdempotencyKey func(*http.Request) string
 
 	// BufferBody is the maximum number of bytes of a body without GetBody to read into memory before the first attempt,
@@ -275,6 +276,12 @@ func (c *call) end(err error) (*http.Response, error) {
 	}
 	resp := c.resp
 	c.resp, c.returned = nil, true
+	if failed, ok := err.(*retry.Error); ok && resp.Body != nil {
+		c.ended = endedBody{resp.Body, &failed.Outcome}
+		if _, writable := resp.Body.(io.Writer); !writable {
+			resp.Body = &c.ended
+		}
+	}
 	return resp, nil
 }
 

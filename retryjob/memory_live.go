@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 	"unique"
+
+	"github.com/retrygo/retry/internal/jobkey"
 )
 
 // live is the context of an attempt. Each attempt has its own, since a handler may keep it. It is small: it makes a
@@ -70,7 +72,7 @@ func (l *live) Err() error {
 
 // Value implements context.Context. Package context finds the cancelable context by a key of its own.
 func (l *live) Value(key any) any {
-	if key == (infoKey{}) {
+	if key == (jobkey.Handler{}) {
 		return &AttemptInfo{
 			JobID: l.id, Kind: l.route.Value().kind.name, Correlation: l.correlation,
 			Number: int(l.number), Replays: int(l.replays), FirstDue: l.clock.time(l.first),

@@ -93,7 +93,7 @@ func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(co
 	if err := st.find(); err != nil {
 		return Next{}, err
 	}
-	return st.step(context.WithValue(ctx, infoKey{}, &info), s.now(), fn), nil
+	return st.step(context.WithValue(ctx, jobkey.Handler{}, &info), s.now(), fn), nil
 }
 
 // step is Step at now, with a policy and with a context that has the info.
@@ -123,7 +123,7 @@ func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, err
 	if err := st.find(); err != nil {
 		return Next{}, err
 	}
-	ctx = context.WithValue(ctx, infoKey{}, &info)
+	ctx = context.WithValue(ctx, jobkey.Handler{}, &info)
 	if d := st.recordLost(ctx, attempt); d.Status != retry.Waiting {
 		return st.refuse(ctx, d, ErrLost), nil
 	}
@@ -144,7 +144,7 @@ func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
 	st := step{Stepper: s, policy: p, rec: rec, info: &info}
 	st.refund()
 	d := retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}
-	Next{end: st.ending(context.WithValue(ctx, infoKey{}, &info), d, rec.Ended, nil)}.Tell()
+	Next{end: st.ending(context.WithValue(ctx, jobkey.Handler{}, &info), d, rec.Ended, nil)}.Tell()
 }
 
 // find looks up the policy and returns the errors of Step.
@@ -465,12 +465,10 @@ func (i *AttemptInfo) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", i.JobID), slog.String("kind", i.Kind))
 }
 
-type infoKey struct{}
-
 // AttemptFrom returns the attempt of the context of a handler or of a policy's Gate, Pay or Observe. It reports false
 // if ctx does not come from a Stepper.
 func AttemptFrom(ctx context.Context) (AttemptInfo, bool) {
-	info, ok := ctx.Value(infoKey{}).(*AttemptInfo)
+	info, ok := ctx.Value(jobkey.Handler{}).(*AttemptInfo)
 	if !ok {
 		return AttemptInfo{}, false
 	}
