@@ -2,6 +2,7 @@ package retryhttp
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,8 +32,9 @@ type AttemptError struct {
 	Request *http.Request `json:"-"`
 	// Unsent reports that no server can have acted on the request: no connection was obtained for it, or an HTTP/2
 	// server refused its stream. Such an attempt can be repeated whatever the method is. Zero means that one may have.
-	Unsent bool
-	ended  bool // the response is the last of a run that has given up, by its record
+	Unsent   bool
+	ended    bool // the response is the last of a run that has given up
+	delivery bool // of a Transport with Delivery
 	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent, DoNotRetry,
 	// BodyNotReplayable, or Reason itself if the request was refused. Empty means that it could be.
 	Veto Reason
@@ -49,9 +51,10 @@ type AttemptError struct {
 // policy obeys the hint and this mark, but only one whose Classify is that of this package ends at a 404. For a hint
 // other than Retry-After, put retry.After around the error.
 //
-// It is also for a handler that got its response from a Transport and hands the failure to WriteError. A response does
-// not show how often it was asked for: make its request with a context from RecordOutcome, or the error knows nothing
-// of the Transport's retries, for its GivenUp, and of Transport.Hint.
+// It is also for a response that a Transport returned, whose run it knows: that the run has given up, that it has not
+// repeated a request that may have taken effect (see retry.Ambiguous), and its Transport.Hint. The response's body shows
+// the run, unless an http.Client.Timeout or a RoundTripper in between has replaced it; a context from RecordOutcome, such
+// as that of Handler, shows it in any case.
 //
 // A nil resp is an error. CheckResponse does not close the body.
 func CheckResponse(resp *http.Response) error {
@@ -61,32 +64,38 @@ func CheckResponse(resp *http.Response) error {
 	if succeeded(resp.StatusCode) {
 		return nil
 	}
-	hint, ended, veto := hints.RetryAfter(resp.Header, time.Now()), false, Reason("")
-	if o, err := OutcomeOf(resp, nil); err == nil && o.Status != retry.Succeeded && len(o.History) > 0 {
-		run := retry.NewError(resp.Request.Context(), retry.Policy{}, o, o.History[len(o.History)-1].Err)
-		hint, ended = max(hint, run.Hint()), run.GivenUp()
-		if last := attemptError(run.Last); last != nil && o.Reason == retry.TerminalError {
-			veto = last.Veto
-		}
-	}
-	failed := statusError(resp, hint)
-	failed.Header, failed.ended, failed.Veto = kept(resp.Header), ended, cmp.Or(failed.Veto, veto)
+	o, _ := OutcomeOf(resp, nil)
+	failed := statusError(resp, hints.RetryAfter(resp.Header, time.Now()), &o)
+	failed.Header = kept(resp.Header)
 	if failed.Veto != "" {
 		return failed.forbidden()
 	}
 	return failed
 }
 
-// forbidden returns e marked as one that no attempt is to follow.
+// forbidden returns e marked as one that no attempt is to follow, not even one of a run around this one if the request
+// may have taken effect and was not repeated for that reason.
 func (e *AttemptError) forbidden() *AttemptError {
-	e.mark = retry.Permanent(cmp.Or(e.mark, e.Err, errMarked))
+	mark := retry.Permanent
+	if e.Veto == NotIdempotent {
+		mark = retry.Ambiguous
+	}
+	e.mark = mark(cmp.Or(e.mark, e.Err, errMarked))
 	return e
 }
 
-// statusError returns the failure that resp stands for, with its whole header.
-func statusError(resp *http.Response, hint time.Duration) *AttemptError {
+// statusError returns the failure that resp stands for, with its whole header. o is how the run ended that returned resp,
+// if there was one.
+func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *AttemptError {
 	failed := &AttemptError{
 		Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode, Header: resp.Header, Request: resp.Request,
+	}
+	if o != nil && o.Status != retry.Succeeded && len(o.History) > 0 {
+		run := retry.NewError(context.Background(), retry.Policy{}, *o, o.History[len(o.History)-1].Err)
+		hint, failed.ended = max(hint, run.Hint()), run.GivenUp()
+		if last := attemptError(run.Last); last != nil && o.Reason == retry.TerminalError {
+			failed.Veto, failed.delivery = last.Veto, last.delivery
+		}
 	}
 	if hint > 0 {
 		failed.mark = retry.After(hint, errMarked)
@@ -169,6 +178,12 @@ func (e *AttemptError) Unwrap() error {
 // (DoNotRetry), is the last of a run that has retried (see CheckResponse), or retry.GivenUp reports it of Err.
 func (e *AttemptError) GivenUp() bool {
 	return e != nil && (e.Veto == DoNotRetry || e.ended || retry.GivenUp(e.Err))
+}
+
+// Answer reports whether e is an answer and not a failure: a status that is not repeated, such as a 404, without a Veto
+// and not of a Transport with Delivery.
+func (e *AttemptError) Answer() bool {
+	return e != nil && e.Err == nil && e.Veto == "" && !e.delivery && isAnswer(e.StatusCode)
 }
 
 // Timeout reports whether the attempt failed because it took too long.

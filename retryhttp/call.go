@@ -31,6 +31,7 @@ type call struct {
 	refused   *RequestError  // nil if req can be sent
 	resp      *http.Response // the last one, until it is given up or returned
 	began     time.Duration  // since epoch; may be 0 without a TTL, which alone counts from it
+	ended     endedBody      // room for it
 	returned  bool           // a response was returned
 	inBase    bool           // still set in finish: Base has panicked
 
@@ -314,7 +315,8 @@ func (c *call) result(resp *http.Response, err error, conn *connTrace) error {
 	if c.accepts(resp) {
 		return nil
 	}
-	failed := statusError(resp, c.hint(resp))
+	failed := statusError(resp, c.hint(resp), endedRun(resp))
+	failed.delivery = c.transport.Delivery
 	err = c.judged(failed)
 	failed.Header = kept(resp.Header)
 	return err

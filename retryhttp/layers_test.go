@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,11 +22,12 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
 	"github.com/retrygo/retry/retryhttp/hints"
+	"github.com/retrygo/retry/retryjob"
 )
 
 func TestWriteError(t *testing.T) {
 	plain := errors.New("password hunter2")
-	run := func(p retry.Policy, err error) error {
+	ended := func(p retry.Policy, err error) error {
 		return retry.Do(t.Context(), p, func(context.Context) error { return err })
 	}
 	broke := atOnce
@@ -37,18 +40,18 @@ func TestWriteError(t *testing.T) {
 		{name: "nil"},
 		{name: "a plain error", err: plain},
 		{name: "a hint", err: fmt.Errorf("load: %w", retry.After(1500*time.Millisecond, plain)), after: "2"},
-		{name: "a run that has retried", err: run(atOnce, plain), once: "false"},
-		{name: "a run without budget", err: run(broke, plain), once: "false"},
-		{name: "a run of one attempt", err: run(retry.Policy{Disabled: true}, plain)},
-		{name: "a run of one attempt with a hint", err: run(retry.Policy{Disabled: true}, retry.After(time.Minute, plain)), after: "60"},
-		{name: "a run that asks for too long a wait", err: run(retry.Policy{MaxHint: time.Second}, retry.After(time.Minute, plain)), after: "60"},
-		{name: "a run that could do harm", err: run(atOnce, retry.Permanent(plain)), once: "false"},
-		{name: "a doubt", err: run(retry.Policy{Disabled: true}, retry.Ambiguous(plain)), once: "false"},
+		{name: "a run that has retried", err: ended(atOnce, plain), once: "false"},
+		{name: "a run without budget", err: ended(broke, plain), once: "false"},
+		{name: "a run of one attempt", err: ended(retry.Policy{Disabled: true}, plain)},
+		{name: "a run of one attempt with a hint", err: ended(retry.Policy{Disabled: true}, retry.After(time.Minute, plain)), after: "60"},
+		{name: "a run that asks for too long a wait", err: ended(retry.Policy{MaxHint: time.Second}, retry.After(time.Minute, plain)), after: "60"},
+		{name: "a run that could do harm", err: ended(atOnce, retry.Permanent(plain)), once: "false"},
+		{name: "a doubt", err: ended(retry.Policy{Disabled: true}, retry.Ambiguous(plain)), once: "false"},
 		{name: "a mark", err: retry.Permanent(plain), once: "false"},
 		{name: "a call that a shutdown has canceled", err: context.Canceled},
 		{name: "a response that forbids it", err: retryhttp.CheckResponse(answer(get(t.Context()), 503, "X-Should-Retry", "false", "Retry-After", "7")),
 			after: "7", once: "false"},
-		{name: "what http.Client makes of a run", err: &url.Error{Op: "Get", Err: run(atOnce, plain)}, once: "false"},
+		{name: "what http.Client makes of a run", err: &url.Error{Op: "Get", Err: ended(atOnce, plain)}, once: "false"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := httptest.NewRecorder()
@@ -59,6 +62,59 @@ func TestWriteError(t *testing.T) {
 			require.Equal(t, "Service Unavailable\n", w.Body.String(), "the text of the error stays inside")
 		})
 	}
+	t.Run("an answer from below stays one, and is repeated by no layer", func(t *testing.T) {
+		for below, want := range map[int]int{
+			400: 400, 403: 403, 404: 404, 409: 409, 410: 410, 422: 422, 451: 451,
+			301: 502, 304: 502, 401: 502, 405: 502, 407: 502, 418: 502,
+		} {
+			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				resp, err := (&retryhttp.Transport{Base: always(below), Policy: atOnce}).RoundTrip(get(r.Context()))
+				require.NoError(t, err)
+				retryhttp.WriteError(w, fmt.Errorf("load: %w", retryhttp.CheckResponse(resp)))
+			})
+			calls := 0
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				calls++
+				w := httptest.NewRecorder()
+				handler(w, req)
+				resp := w.Result()
+				resp.Request = req
+				return resp, nil
+			})
+			o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, get(t.Context()))
+			require.NoError(t, err)
+			require.Equal(t, want, resp.StatusCode, "of %d", below)
+			require.Equal(t, 1, calls, "of %d", below)
+			if want < 500 {
+				require.Equal(t, retry.Succeeded, o.Status)
+				require.Empty(t, resp.Header.Get("X-Should-Retry"))
+			} else {
+				require.Equal(t, retry.TerminalError, o.Reason)
+				require.Equal(t, "false", resp.Header.Get("X-Should-Retry"))
+			}
+		}
+	})
+	t.Run("an answer that a layer below has repeated, or forbids to repeat, says that too", func(t *testing.T) {
+		again := atOnce
+		again.Classify = retryhttp.OnStatus(retry.Retryable, 409)
+		for name, tr := range map[string]*retryhttp.Transport{
+			"repeated": {Base: always(409), Policy: again},
+			"forbids":  {Base: always(409, "X-Should-Retry", "false"), Policy: atOnce},
+		} {
+			resp, err := tr.RoundTrip(get(t.Context()))
+			require.NoError(t, err)
+			w := httptest.NewRecorder()
+			retryhttp.WriteError(w, retryhttp.CheckResponse(resp))
+			require.Equal(t, []any{409, "false"}, []any{w.Code, w.Header().Get("X-Should-Retry")}, name)
+		}
+	})
+	t.Run("what a receiver makes of a delivery is no answer to the one who ordered it", func(t *testing.T) {
+		resp, err := (&retryhttp.Transport{Base: always(404), Policy: atOnce, Delivery: true}).RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		w := httptest.NewRecorder()
+		retryhttp.WriteError(w, retryhttp.CheckResponse(resp))
+		require.Equal(t, []any{502, "false"}, []any{w.Code, w.Header().Get("X-Should-Retry")})
+	})
 	t.Run("a run under OneAttempt says nothing", func(t *testing.T) {
 		w := httptest.NewRecorder()
 		retryhttp.WriteError(w, retry.Do(retry.OneAttempt(t.Context()), atOnce, func(context.Context) error { return plain }))
@@ -81,7 +137,7 @@ func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 	}
 	recorded := retryhttp.RecordOutcome(t.Context())
 	require.True(t, given(&retryhttp.Transport{Base: always(503)}, recorded), "it has retried")
-	require.False(t, given(&retryhttp.Transport{Base: always(503)}, t.Context()), "no record says so")
+	require.True(t, given(&retryhttp.Transport{Base: always(503)}, t.Context()), "the response itself says so")
 	require.False(t, given(&retryhttp.Transport{Base: always(503)}, retry.OneAttempt(recorded)))
 	require.False(t, given(&retryhttp.Transport{Base: always(404)}, recorded))
 	require.False(t, given(&retryhttp.Transport{Base: faults(always(404), 1)}, recorded), "an answer after a retry is one")
@@ -103,6 +159,118 @@ func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 		o, _, err := run(t, &retryhttp.Transport{Base: inner, Policy: retry.Policy{Disabled: true}}, get(t.Context()))
 		require.Error(t, err)
 		require.True(t, retry.GivenUp(o.History[0].Err))
+	})
+}
+
+// Nested Transports are layers too: the outer one repeats nothing that the inner one has.
+func TestTransportsInEachOtherDoNotMultiply(t *testing.T) {
+	stops := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}, Classify: retry.StopIf(retry.GivenUp)}
+	again := stops
+	again.Classify = nil
+	for _, row := range []struct {
+		name   string
+		outer  retry.Policy
+		bottom roundTripper
+		want   int
+	}{
+		{"a 503", stops, always(503), 4},
+		{"a reset", stops, func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET }, 4},
+		{"a 503, by default", again, always(503), 16},
+		{"a reset, by default", again, func(*http.Request) (*http.Response, error) { return nil, syscall.ECONNRESET }, 16},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			calls := 0
+			counted := roundTripper(func(req *http.Request) (*http.Response, error) { calls++; return row.bottom(req) })
+			inner := &retryhttp.Transport{Base: counted, Policy: again}
+			between := roundTripper(func(req *http.Request) (*http.Response, error) { return inner.RoundTrip(req.Clone(req.Context())) })
+			resp, err := (&retryhttp.Transport{Base: between, Policy: row.outer}).RoundTrip(get(t.Context()))
+			require.Equal(t, row.want, calls)
+			if err == nil {
+				require.Equal(t, 503, resp.StatusCode)
+				require.Equal(t, []byte{}, must(io.ReadAll(resp.Body)), "readable")
+			}
+		})
+	}
+	t.Run("and what an outer one accepts is its success", func(t *testing.T) {
+		inner := &retryhttp.Transport{Base: always(503), Policy: again}
+		o, _, err := run(t, &retryhttp.Transport{Base: inner, Accept: func(*http.Response) bool { return true }}, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, retry.Succeeded, o.Status)
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// Doubt outlives the run of a request that may have taken effect and was not repeated for that reason.
+func TestDoubtIsTerminalToEveryRunAround(t *testing.T) {
+	lost := traced(true, true, io.EOF)
+	for _, row := range []struct {
+		name   string
+		base   roundTripper
+		method string
+		repeat func(*retryhttp.AttemptError) bool
+		sends  int // of an outer run of 3 around a run of 3
+		doubt  bool
+	}{
+		{"a POST whose answer is lost", lost, "POST", nil, 1, true},
+		{"a POST that is answered 503", always(503), "POST", nil, 1, true},
+		{"a GET whose answer is lost", lost, "GET", nil, 9, false},
+		{"a POST that may be repeated", lost, "POST", anyFailure, 9, false},
+		{"a POST that was not sent", traced(true, false, &net.OpError{Op: "dial", Err: errFault}), "POST", nil, 9, false},
+		{"a POST that is answered 404", always(404), "POST", nil, 3, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			sends := 0
+			client := &http.Client{Transport: &retryhttp.Transport{Policy: atOnce, Repeat: row.repeat,
+				Base: roundTripper(func(req *http.Request) (*http.Response, error) { sends++; return row.base(req) })}}
+			call := func(ctx context.Context) error {
+				resp, err := client.Do(request(ctx, row.method, nil))
+				if err != nil {
+					return err
+				}
+				return retryhttp.CheckResponse(resp)
+			}
+			outer := atOnce
+			outer.Classify = retry.Otherwise(retry.Retryable)
+			err := retry.Do(t.Context(), outer, call)
+			require.Equal(t, row.sends, sends)
+			class, _ := outer.Judge(err)
+			require.Equal(t, map[bool]retry.Class{true: retry.Terminal, false: retry.Retryable}[row.doubt], class)
+			if row.doubt {
+				w := httptest.NewRecorder()
+				retryhttp.WriteError(w, err)
+				require.Equal(t, []any{503, "false"}, []any{w.Code, w.Header().Get("X-Should-Retry")})
+				require.ErrorContains(t, err, "(not repeated: not_idempotent)")
+				sends = 0
+				_ = retry.Do(t.Context(), outer, func(ctx context.Context) error { return retry.Transient(call(ctx)) })
+				require.Equal(t, 3, sends, "unless it is Transient")
+			}
+		})
+	}
+}
+
+func TestAJobInDoubtIsADeadLetter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := &http.Client{Transport: &retryhttp.Transport{Base: traced(true, true, io.EOF), Policy: atOnce}}
+		engine, err := retryjob.New(retryjob.Options{Policies: retryjob.FromMap(map[string]retry.Policy{"charge": atOnce}), Handlers: map[string]retryjob.Handler{
+			"charge": func(ctx context.Context, _ retryjob.Job) error {
+				_, err := client.Do(request(ctx, http.MethodPost, nil))
+				return err
+			},
+		}})
+		require.NoError(t, err)
+		h, err := engine.Enqueue(t.Context(), retryjob.Job{Kind: "charge", Policy: "charge"})
+		require.NoError(t, err)
+		info, err := h.Wait(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []any{retryjob.DeadLettered, retry.TerminalError, 1}, []any{info.Status, info.Reason, info.Attempts})
+		_, err = engine.Shutdown(t.Context())
+		require.NoError(t, err)
 	})
 }
 

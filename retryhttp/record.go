@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -22,7 +23,8 @@ func RecordOutcome(ctx context.Context) context.Context {
 
 // OutcomeOf returns the outcome of the run that ended with resp and err, which are what a RoundTrip or an http.Client
 // returned: how it ended, after how many attempts, and each attempt that failed, with its wait and an *AttemptError. If
-// err has a *retry.Error, the outcome is in that. Otherwise the context of resp's request must come from RecordOutcome.
+// err has a *retry.Error, the outcome is in that, and that of a failure whose response was returned is in the response's
+// body (see CheckResponse). Otherwise the context of resp's request must come from RecordOutcome.
 // If there is no outcome, OutcomeOf returns an error that says why and wraps err. So it does if an http.Client.Timeout
 // has ended an attempt, because the client then returns only the text of the *retry.Error: give the request's context a
 // deadline instead.
@@ -38,15 +40,33 @@ func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 		return retry.Outcome{}, errors.New("retryhttp: OutcomeOf: neither a response to a request nor an error")
 	}
 	r := recordsOf(resp.Request.Context())
+	if r != nil {
+		if o, ok := r.of(resp.Request); ok {
+			return o, nil
+		}
+	}
+	if o := endedRun(resp); o != nil {
+		return *o, nil
+	}
 	if r == nil {
 		return retry.Outcome{}, errors.New("retryhttp: OutcomeOf: the request's context is not from RecordOutcome")
 	}
-	o, ok := r.of(resp.Request)
-	if !ok {
-		return o, fmt.Errorf(
-			"retryhttp: OutcomeOf: the response is not from one of the newest %d runs of its request's context", maxRecords)
+	return retry.Outcome{}, fmt.Errorf(
+		"retryhttp: OutcomeOf: the response is not from one of the newest %d runs of its request's context", maxRecords)
+}
+
+// endedBody is the body of a response that ended a run without success. It shows the caller that run.
+type endedBody struct {
+	io.ReadCloser
+	outcome *retry.Outcome
+}
+
+// endedRun returns how the run ended that resp's body shows, nil if it shows none.
+func endedRun(resp *http.Response) *retry.Outcome {
+	if body, ok := resp.Body.(*endedBody); ok {
+		return body.outcome
 	}
-	return o, nil
+	return nil
 }
 
 type recordsKey struct{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,12 +68,16 @@ func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 }
 
-// WriteError answers a request whose handler gives up because of err, with 503 Service Unavailable and what the client
-// has to know: Retry-After if err has a hint (see retry.After), and X-Should-Retry: false if a retry of the request
-// would only repeat in vain what was repeated below, or could do harm. That is so if retry.GivenUp reports it of err,
-// if the run ended as retry.TerminalError, and if err is marked retry.Permanent or retry.Ambiguous. A run of one
-// attempt, as under retry.OneAttempt, is none of these: its caller holds the retries. Such a run says nothing.
-// retry.Transient around err does not take back what a run below has said.
+// WriteError answers a request whose handler gives up because of err. An answer from below, found in err as an
+// *AttemptError, stays what it was: 400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428 and 451 are passed on. Any
+// other 3xx or 4xx that is not repeated, such as a 401, is about this service's own request: the status is then 502 Bad
+// Gateway. For a failure it is 503 Service Unavailable.
+//
+// Retry-After is set if err has a hint (see retry.After). X-Should-Retry: false is set with a 502, and if a retry of the
+// request would only repeat in vain what was repeated below, or could do harm. That is so if retry.GivenUp reports it of
+// err, if err is marked retry.Ambiguous, and, unless it is an answer, if the run ended as retry.TerminalError or err is
+// marked retry.Permanent. A run of one attempt, as under retry.OneAttempt, is none of these: its caller holds the
+// retries. retry.Transient around err does not take back what a run below has said.
 //
 // The text of err is not sent. WriteError must be called before WriteHeader. If the handler has called a Transport, err
 // is the *url.Error of its client, or that of CheckResponse, which says what it needs; the error of an
@@ -86,16 +91,29 @@ func WriteError(w http.ResponseWriter, err error) {
 	if hint > 0 {
 		SetRetryAfter(w, hint)
 	}
-	if class == retry.Terminal || retry.GivenUp(err) || errors.Is(err, retry.TerminalError) {
+	status, once := http.StatusServiceUnavailable, retry.GivenUp(err) || isAmbiguous(err)
+	switch failed := attemptError(err); {
+	case failed == nil || failed.StatusCode == 0 || succeeded(failed.StatusCode) || !isAnswer(failed.StatusCode):
+		once = once || class == retry.Terminal || errors.Is(err, retry.TerminalError)
+	case failed.delivery || !slices.Contains(passedOn, failed.StatusCode):
+		status, once = http.StatusBadGateway, true
+	default:
+		status = failed.StatusCode
+	}
+	if once {
 		w.Header().Set("X-Should-Retry", "false")
 	}
-	http.Error(w, http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable)
+	http.Error(w, http.StatusText(status), status)
 }
 
-// Handler returns a handler that reads AttemptHeader once and calls next with a context in which ClientAttempt finds
-// the number. A first attempt reaches next with the request as it came, at no allocation. A nil next answers each
-// request with 500 Internal Server Error: unlike the nil of http.Server it does not mean http.DefaultServeMux, which
-// may serve more than was meant to be public.
+// passedOn are the answers that are about what was asked for, and not about the credentials or the form of the request
+// of the service that asked.
+var passedOn = []int{400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428, 451}
+
+// Handler returns a handler that calls next with a context of RecordOutcome, so that CheckResponse and OutcomeOf know
+// how each request ended that next makes under it, and in which ClientAttempt finds the number in AttemptHeader. A nil
+// next answers each request with 500 Internal Server Error: unlike the nil of http.Server it does not mean
+// http.DefaultServeMux, which may serve more than was meant to be public.
 //
 // trust reports whether the client of a request with a number above 1 is believed, for example because its certificate
 // is one of our own services. The context is then one of retry.RemoteAttempt: what next calls with it is made once,
@@ -108,14 +126,14 @@ func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := RecordOutcome(r.Context())
 		if number := AttemptFromRequest(r, AttemptHeader); number > 1 {
-			ctx := context.WithValue(r.Context(), clientAttemptKey{}, number)
+			ctx = context.WithValue(ctx, clientAttemptKey{}, number)
 			if trust != nil && trust(r) {
 				ctx = retry.RemoteAttempt(ctx, number)
 			}
-			r = r.WithContext(ctx)
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
@@ -133,3 +151,9 @@ func ClientAttempt(ctx context.Context) int {
 
 // clientAttemptKey is the context key of the client's attempt number.
 type clientAttemptKey struct{}
+
+// isAmbiguous is for now.
+func isAmbiguous(err error) bool {
+	var marked interface{ Ambiguous() bool }
+	return errors.As(err, &marked) && marked.Ambiguous()
+}
