@@ -21,8 +21,8 @@ type Certificate struct {
 	HiddenCapacity float64
 	// Recovery is the predicted time from the end of the trigger until the last attempt that times out is sent; runs
 	// that begin later succeed as before. It is 0 if no attempt times out after the trigger, and negative if attempts
-	// never stop timing out. If stored tokens can carry a storm for a while and chance decides whether the trigger
-	// starts one, Recovery assumes the storm. It saturates at the largest Duration.
+	// never stop timing out. If chance decides whether the trigger starts a storm, and the fleet is Safe, Recovery
+	// assumes the storm. It saturates at the largest Duration.
 	Recovery time.Duration
 	// Tipping is how long the trigger must last to make the fleet metastable; for a fleet without a trigger it is the
 	// length of a Stall. It is 0 if random arrivals suffice without a trigger, and negative if no length up to 5,000
@@ -79,6 +79,7 @@ type finding struct {
 	law       Law
 	recovery  float64 // seconds
 	decided   bool
+	chance    bool // random arrivals can make it worse
 }
 
 func (c *certifier) certificate(found finding) Certificate {
@@ -105,6 +106,7 @@ func (c *certifier) certificate(found finding) Certificate {
 type change struct {
 	rate    float64 // factor
 	trigger float64 // factor of its length
+	blur    float64 // of the trigger: 1 if it is longer by as much as random arrivals make it worse, -1 if it is shorter
 }
 
 // find returns the stability of the fleet with a change.
@@ -120,26 +122,36 @@ func (c *certifier) find(ch change) finding {
 	}
 	t := c.trouble
 	t.lasts *= ch.trigger
-	flow := c.flow(ch, t)
-	safe := rate*c.attempts(ch.rate) < capacity
-	switch {
-	case safe && rate*c.storm.attempts >= capacity:
-		// If chance decides whether stored tokens carry a storm, they do.
-		t.lasts += c.blur(t.lasts)
-		if stormy := c.flow(ch, t); stormy.recovery > 2*flow.recovery {
-			flow = stormy
+	if t.lasts > 0 {
+		t.lasts = max(t.lasts+ch.blur*c.blur(t.lasts), 0)
+	}
+	flow, attempts := c.flow(ch, t), c.attempts(ch.rate)
+	calm, triggered := c.excursions(rate), c.excursionsIn(rate, t.lasts)
+	if rate*attempts < capacity {
+		found := finding{stability: Safe, law: HiddenCapacity, recovery: flow.recovery, decided: true, chance: c.tail(rate) > tooLong}
+		if triggered > tooOften { // if chance decides whether the trigger starts a storm, it does, when the trigger begins
+			queue := max(rate*t.arrive*attempts-capacity*t.work, 0) * t.lasts
+			found.recovery = max(found.recovery, queue/(capacity-rate*attempts))
 		}
-		return finding{Safe, SuccessFunded, flow.recovery, true}
-	case safe:
-		return finding{Safe, HiddenCapacity, flow.recovery, true}
+		if rate*c.storm.attempts >= capacity {
+			found.law = SuccessFunded
+			t.lasts += c.blur(t.lasts) // if chance decides whether stored tokens carry a storm, they do
+			if stormy := c.flow(ch, t); stormy.recovery > 2*flow.recovery {
+				found.recovery = max(found.recovery, stormy.recovery)
+			}
+		}
+		return found
+	}
+	switch found := (finding{stability: Vulnerable, law: Fluid, recovery: flow.recovery, decided: flow.decided, chance: calm+triggered > tooOften}); {
 	case !flow.recovers:
-		return finding{Metastable, HiddenCapacity, 0, flow.decided}
-	case c.excursions(rate) > tooMany:
-		return finding{Metastable, RandomArrivals, 0, true}
+		return finding{stability: Metastable, law: HiddenCapacity, decided: flow.decided}
+	case calm+c.stormsIn(rate, t.lasts) > tooMany:
+		return finding{stability: Metastable, law: RandomArrivals, decided: true}
 	case !flow.failed:
-		return finding{Vulnerable, TriggerBelowTimeout, 0, true}
+		found.law, found.decided = TriggerBelowTimeout, true
+		return found
 	default:
-		return finding{Vulnerable, Fluid, flow.recovery, flow.decided}
+		return found
 	}
 }
 
@@ -176,24 +188,31 @@ func (c *certifier) bears(rate float64) bool {
 
 // tipping returns the shortest trigger that makes the fleet metastable, negative if none does.
 func (c *certifier) tipping() time.Duration {
-	if c.excursions(c.fleet.Rate) > tooMany {
+	rate, t, most := c.fleet.Rate, c.trouble, longestTrigger*c.storm.timeout
+	if c.excursions(rate) > tooMany {
 		return 0
 	}
-	t := c.trouble
-	switch {
-	case c.fleet.Trigger.Kind == 0:
+	if c.fleet.Trigger.Kind == 0 {
 		t.work = 0
-	case c.bears(c.fleet.Rate):
-		return -1
+	}
+	byChance := func() time.Duration {
+		if c.stormsIn(rate, max(most, t.lasts)) <= seldom {
+			return -1
+		}
+		_, lasts := bisect(0, 1e9*c.storm.timeout, 80, func(lasts float64) bool { return c.stormsIn(rate, lasts) <= tooMany })
+		return seconds(lasts)
+	}
+	if c.fleet.Trigger.Kind != 0 && c.bears(rate) {
+		return byChance()
 	}
 	tips := func(lasts float64) bool {
 		t.lasts = lasts
 		return !c.flow(change{rate: 1}, t).recovers
 	}
-	lo, hi, most := 0.0, c.storm.timeout, longestTrigger*c.storm.timeout
+	lo, hi := 0.0, c.storm.timeout
 	for !tips(hi) {
 		if hi == most {
-			return -1
+			return byChance()
 		}
 		lo, hi = hi, min(2*hi, most)
 	}

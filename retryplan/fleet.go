@@ -2,6 +2,7 @@ package retryplan
 
 import (
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -36,8 +37,7 @@ type Fleet struct {
 }
 
 // Scenario returns the simulation of f with p: a while of calm, the trigger, and a time after it that is long enough to
-// see a recovery if there is one. A budget that successes fund begins full, as after a calm that was long enough to
-// fill it. A fleet that Certify refuses gives a scenario that Simulate refuses, or one without meaning.
+// see a recovery if there is one. A budget that successes fund begins with the tokens that it has after a long calm. A fleet that Certify refuses gives a scenario that Simulate refuses, or one without meaning.
 func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 	s := Scenario{
 		Policy:   p,
@@ -46,7 +46,7 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 		Clients:  f.Clients,
 		Arrivals: Arrivals{Rate: f.Rate},
 		Server:   Server{Workers: f.workers(), Service: Constant(f.service()), FailureRate: f.Failure},
-		Budget:   filled(f.Budget),
+		Budget:   afterCalm(f.Budget, f.Failure),
 		Shared:   f.Shared,
 		Seed:     seed,
 	}
@@ -69,18 +69,6 @@ func (s *Scenario) last(longest time.Duration, t Trigger, after time.Duration) {
 		s.Duration = saturatingAdd(s.Duration, max(t.For, 0))
 	}
 	s.Step = max(time.Second, s.Duration/100_000)
-}
-
-// filled returns c with as many tokens as after a calm that was long enough to fill it, if successes do. Nil stays nil.
-func filled(c *retry.BudgetConfig) *retry.BudgetConfig {
-	if c == nil {
-		return nil
-	}
-	b := *c
-	if ratio, burst, _ := budgetFigures(b); ratio > 0 {
-		b.Initial = int(burst)
-	}
-	return &b
 }
 
 // aftermath returns how long to look at a fleet after its trigger: one and a half minutes, three times the predicted
@@ -115,13 +103,36 @@ func (f *Fleet) workers() int { return max(f.Workers, 1) }
 func (f *Fleet) clients() int { return max(f.Clients, 1) }
 
 // calm returns how many attempts a run makes of which only Failure makes some fail.
-func (f *Fleet) calm(p retry.Policy) float64 {
-	sum := 0.0
+func (f *Fleet) calm(p retry.Policy) (sum float64) {
 	populations(p, f.Others, func(p retry.Policy, share float64) {
-		c := Chain{Layers: []Layer{{Policy: p, Budget: f.Budget, Failure: f.Failure}}}
-		sum += share * c.calm().attempts[0]
+		sum += share * calmAttempts(&p, f.Budget, f.Deadline, f.service(), f.Failure, f.Failure)
 	})
 	return sum
+}
+
+// calmAttempts returns how many attempts a run makes if each takes the given time and is repeated with a probability;
+// fails is the probability that it fails. A budget of ratio r pays for r·(1−fails) retries an attempt; if more are
+// asked for, these are 1/(1 − r·(1−fails)) attempts, whatever the policy allows.
+func calmAttempts(p *retry.Policy, b *retry.BudgetConfig, deadline, takes time.Duration, repeated, fails float64) (n float64) {
+	most := Layer{Policy: *p}
+	if n = amplification(repeated, most.attempts(), 1); (p.TTL > 0 || deadline > 0) && n > 1 {
+		rnd, runs := rand.New(rand.NewPCG(1, 2)), stormRuns
+		if p.Jitter == retry.NoJitter && p.Wait == nil {
+			runs = 1
+		}
+		n = 0
+		for range runs {
+			play(p, deadline, takes, ErrWorkFailed, rnd.Float64, func(pr *retry.Progress, _ time.Duration, _ retry.Decision) {
+				n += power(repeated, pr.Attempt-1) / float64(runs)
+			})
+		}
+	}
+	if b != nil {
+		if ratio, _, _ := budgetFigures(*b); n-1 > ratio*n*(1-fails) {
+			n = 1 / (1 - ratio*(1-fails))
+		}
+	}
+	return n
 }
 
 // purse returns the budgets of the fleet after a long calm, nil for none.

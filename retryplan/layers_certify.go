@@ -35,12 +35,14 @@ type ChainCertificate struct {
 	// late. It is 0 if there is none after the trigger, and negative if they never stop. With graded timeouts users may
 	// not notice them.
 	Recovery time.Duration
+	// Margin is the distance of the chain from the boundary of another stability, as Certificate.Margin is that of a
+	// fleet.
+	Margin float64
 }
 
 // NodeLoad is how many attempts reach a node for one run of the user.
 type NodeLoad struct {
-	// Calm is the number in a calm, with the Failure of the layers, if attempts take no time: no TTL, deadline or timeout
-	// ends a run.
+	// Calm is the number in a calm, with the Failure of the layers, in which no attempt waits for another's work.
 	Calm float64
 	// Outage is the number while the bottom refuses every attempt at once, and Hang the number while it answers none,
 	// with empty budgets. At most 1,000 attempts of a run of one layer are counted, even if the policy has no limit.
@@ -55,7 +57,7 @@ type NodeLoad struct {
 //
 // A chain is safe if and only if λ·A < μ at every node, A its attempts for a run of the user while all attempts fail at
 // it or at a node below. Otherwise a deterministic model in which runs flow follows the queue through the trigger. Its
-// arrivals are even: within 15 % of a boundary chance decides, and SimulateChain with several seeds shows how often.
+// arrivals are even; where chance can decide instead, Margin is 0, and SimulateChain with several seeds shows how often.
 //
 // Errors are retry.FieldErrors: each field that is out of its range, including those of Policy.Validate.
 func CertifyChain(c Chain) (ChainCertificate, error) {
@@ -78,6 +80,7 @@ type chainCertifier struct {
 	own    []chainStorm // of the nodes with a Capacity and the bottom, while they hang
 	worst  []float64    // attempts at each node while it or one below it with a Capacity hangs
 	stored []float64    // tokens, by layer
+	saved  bool         // the chain would not be safe without its budgets
 }
 
 func newChainCertifier(c *Chain) *chainCertifier {
@@ -98,6 +101,7 @@ func newChainCertifier(c *Chain) *chainCertifier {
 			cert.stored[j] = newPurse(l.Budget, max(l.Clients, 1), false, 1-cert.calm.succeeds[j]).stored()
 		}
 	}
+	cert.saved = cert.budgetsSave()
 	return cert
 }
 
@@ -118,30 +122,64 @@ func (c *chainCertifier) certificate() ChainCertificate {
 		out.Weakest = 0
 		return out
 	}
-	worst := finding{stability: Safe, law: HiddenCapacity}
-	if c.budgetsSave() {
+	found, weakest := c.find(change{rate: 1, trigger: 1})
+	if found.stability != Safe {
+		out.Weakest = weakest
+	}
+	out.Stability, out.Law, out.Recovery, out.Margin = found.stability, found.law, -1, c.margin(found, &out)
+	if found.stability.Survives() {
+		out.Recovery = seconds(found.recovery)
+	}
+	return out
+}
+
+// find returns how the chain fares with a change, and the node that this describes unless it is Safe.
+func (c *chainCertifier) find(ch change) (worst finding, weakest int) {
+	worst = finding{stability: Safe, law: HiddenCapacity, decided: true}
+	if c.saved {
 		worst.law = SuccessFunded
 	}
-	fleet := c.Layers[c.bottom()].fleet(c.Rate, c.Trigger)
 	for i := c.bottom(); i >= 0; i-- {
 		if c.Layers[i].Capacity == 0 {
 			continue
 		}
-		found := c.find(i, fleet.trouble(), worst)
+		found := c.findNode(i, ch, worst)
 		worse := found.stability > worst.stability
 		if worse || worst.stability == Safe && found.law == NoTimeout {
 			worst.stability, worst.law = found.stability, found.law
 		}
 		if worse {
-			out.Weakest = i
+			weakest = i
 		}
 		worst.recovery = max(worst.recovery, found.recovery)
+		worst.decided, worst.chance = worst.decided && found.decided, worst.chance || found.chance
 	}
-	out.Stability, out.Law, out.Recovery = worst.stability, worst.law, -1
-	if worst.stability.Survives() {
-		out.Recovery = seconds(worst.recovery)
+	return worst, weakest
+}
+
+// margin returns how far the chain is from another stability.
+func (c *chainCertifier) margin(found finding, cert *ChainCertificate) float64 {
+	nearest, over := 1., 0.
+	for i := range c.Layers {
+		if l := &c.Layers[i]; l.Capacity > 0 {
+			load := max(c.Rate*c.calm.attempts[i]/l.Capacity, l.service().Seconds()/(c.patience(i)-c.work(i+1)))
+			nearest, over = min(nearest, 1-load), max(over, load-1)
+		}
 	}
-	return out
+	switch {
+	case !found.decided || found.law == RandomArrivals:
+		return 0
+	case found.stability == Overloaded:
+		return min(over, 1)
+	case found.law == NoTimeout:
+		return nearest
+	case found.stability == Vulnerable:
+		nearest = min(nearest, c.Rate/cert.HiddenCapacity-1) // to Safe
+	}
+	return min(nearest, distances(found, func(ch change) finding {
+		got, _ := c.find(ch)
+		return got
+	}))
 }
 
 // budgetsSave reports whether the chain would not be safe without its budgets.
@@ -180,27 +218,33 @@ func (c *Chain) work(node int) float64 {
 	return sum
 }
 
-// find returns how one node fares; below is the finding of those below it.
-func (c *chainCertifier) find(node int, t trouble, below finding) finding {
-	l, calm, triggered := &c.Layers[node], c.calm.attempts[node], t.lasts
+// findNode returns how one node fares with a change; below is the finding of those below it.
+func (c *chainCertifier) findNode(node int, ch change, below finding) finding {
+	l, calm := &c.Layers[node], c.calm.attempts[node]
+	fleet := l.fleet(c.Rate*calm, c.Trigger)
+	fleet.Budget = nil // its tokens are among those stored
+	bottom := c.Layers[c.bottom()].fleet(c.Rate, c.Trigger)
+	t := bottom.trouble()
+	t.lasts *= ch.trigger
+	ch.trigger = 1
+	triggered := t.lasts
 	if node < c.bottom() {
 		// To a node above the bottom, the failures of the bottom are the trouble, for as long as they last.
 		if t.work < 1 {
 			t.lasts += below.recovery
-			t.arrive = max(c.storm(c.bottom(), node, true).attempts[node]/calm, 1)
+			t.arrive = max(c.own[c.bottom()].attempts[node]/calm, 1)
 		}
 		t.work, t.service, t.job = 1, 1, 0
 	}
 	storm := c.own[node].storm(calm, c.patience(node)-c.work(node+1))
 	storm.attempts = c.worst[node] / calm
-	q := certifier{fleet: l.fleet(c.Rate*calm, c.Trigger), trouble: t, storm: *storm, refused: storm, calm: 1}
-	q.fleet.Budget = nil // its tokens are among those stored
+	q := certifier{fleet: fleet, trouble: t, storm: *storm, refused: storm, calm: 1}
 	for i, own := range c.own[node].attempts {
 		if own > 0 {
 			q.stored += c.stored[i] * c.own[node].attempts[node] / own
 		}
 	}
-	found := q.find(change{rate: 1, trigger: 1})
+	found := q.find(ch)
 	if found.recovery > 0 {
 		found.recovery += t.lasts - triggered
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// chainCalm is the load of runs whose attempts take no time.
+// chainCalm is the load of runs whose attempts wait for nothing but their work.
 type chainCalm struct {
 	attempts []float64 // at each node, for one run of the user
 	success  float64
@@ -16,9 +16,9 @@ type chainCalm struct {
 }
 
 // calm follows the failures of the nodes from the bottom up. An attempt at node i succeeds with q = (1−f)·s, s that of
-// the runs below, and one that fails is repeated: a run makes N = (1−c^a)/(1−c) attempts, c = 1−q, and succeeds with
-// N·q. With do-not-retry answers only what fails at the node itself is repeated, so that c = f. A budget of ratio r
-// pays for r·N·q retries; if more are asked for, N = 1 + r·N·q = 1/(1−r·q), whatever a is.
+// the runs below, and one that fails is repeated: a run makes N = (1−c^a)/(1−c) attempts, c = 1−q, or fewer if TTL or
+// deadline leave no time, and succeeds with N·q. With do-not-retry answers only what fails at the node itself is
+// repeated, so that c = f.
 func (c *Chain) calm() chainCalm {
 	out := chainCalm{attempts: make([]float64, len(c.Layers)), succeeds: make([]float64, len(c.Layers))}
 	below := 1.0
@@ -28,12 +28,11 @@ func (c *Chain) calm() chainCalm {
 		if c.DoNotRetry {
 			repeated = l.Failure
 		}
-		n := amplification(repeated, l.attempts(), 1)
-		if l.Budget != nil {
-			if ratio, _, _ := budgetFigures(*l.Budget); n-1 > ratio*n*succeeds {
-				n = 1 / (1 - ratio*succeeds)
-			}
+		deadline := time.Duration(0)
+		if i == 0 {
+			deadline = c.Deadline
 		}
+		n := calmAttempts(&l.Policy, l.Budget, deadline, inNanoseconds(c.work(i)), repeated, 1-succeeds)
 		out.attempts[i], out.succeeds[i] = n, succeeds
 		below = n * succeeds
 	}

@@ -76,23 +76,24 @@ func (c *Chain) aftermath() time.Duration {
 	storm := c.storm(c.bottom(), c.bottom(), true)
 	after := 2 * storm.starts[len(storm.starts)-1].Seconds()
 	certifier, certified := newChainCertifier(c), c.Trigger.Kind != Outage && c.Trigger.Kind != Failing
-	if cert := certifier.certificate(); certified && cert.Stability.Survives() {
-		tokens := 0.0
+	if found, _ := certifier.find(change{rate: 1, trigger: 1}); certified && found.stability.Survives() {
+		stored, tokens := 0., 0.
 		for i, l := range c.Layers {
+			stored += certifier.stored[i]
 			if spare := l.Capacity - c.Rate*certifier.worst[i]; spare > 0 {
-				tokens = max(tokens, cert.Stored/spare)
+				tokens = max(tokens, 1/spare)
 			}
 		}
-		after = max(after, 3*(cert.Recovery.Seconds()+tokens))
+		after = max(after, 3*(found.recovery+stored*tokens))
 	}
 	return seconds(least + min(after, most))
 }
 
 // nodes returns each node with the calls to it.
 func (c *Chain) nodes(front *Scenario) []Scenario {
-	nodes := make([]Scenario, len(c.Layers))
+	nodes, calm := make([]Scenario, len(c.Layers)), c.calm()
 	for i, l := range c.Layers {
-		n := Scenario{Policy: l.Policy, Clients: max(l.Clients, 1), Budget: filled(l.Budget), Seed: front.Seed}
+		n := Scenario{Policy: l.Policy, Clients: max(l.Clients, 1), Budget: afterCalm(l.Budget, 1-calm.succeeds[i]), Seed: front.Seed}
 		n.Server = Server{Service: Constant(l.service()), FailureRate: l.Failure}
 		if l.Capacity > 0 {
 			n.Server.Workers = max(l.Workers, 1)

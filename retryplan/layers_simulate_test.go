@@ -31,7 +31,7 @@ func TestAChainOfOneLayerIsAFleet(t *testing.T) {
 			s := retryplan.Scenario{
 				Policy: policy, Deadline: c.Deadline, Clients: 5, Arrivals: retryplan.Arrivals{Rate: c.Rate}, Seed: 9,
 				Server: retryplan.Server{Workers: 4, Service: retryplan.Constant(40 * time.Millisecond), FailureRate: 0.1},
-				Budget: &retry.BudgetConfig{Burst: 7, Initial: 7}, Duration: chain.Simulated, Step: chain.Step,
+				Budget: retryplan.Fleet{Budget: c.Layers[0].Budget, Failure: 0.1}.Scenario(policy, 9).Budget, Duration: chain.Simulated, Step: chain.Step,
 			}
 			if trigger.Kind != 0 {
 				s.Triggers = []retryplan.Trigger{chain.Trigger}

@@ -70,7 +70,7 @@ type Setting struct {
 //
 // Lint calls the policy's Validate, Effective, Decide, Admit, Bounds and TotalWait. It does not call the functions in
 // the policy's fields or use its Budget. It assumes that a wait chosen by Policy.Wait has any length up to Cap, and
-// that attempts after the first 10,000 can start. Following the changes of the findings, in any order, always ends: no
+// that attempts after the first 1,000 can start. Following the changes of the findings, in any order, always ends: no
 // change brings an earlier policy back.
 //
 //	code                        level            found if
@@ -82,15 +82,16 @@ type Setting struct {
 //	missing-unit                severe           a duration is below 1µs, as a number without a unit is
 //	nested-amplification        note to severe   layers multiply each other's attempts: severe from 10 times on, a note with a budget
 //	no-attempt-timeout          note, warning    nothing ends an attempt that hangs; a warning inline without a deadline
-//	no-budget                   note, warning    nothing bounds the share of retries; a warning from 4 attempts on, inline or within a minute
+//	no-budget                   note, warning    nothing bounds the share of retries; a warning from 5 attempts on, inline or within a minute
 //	no-jitter                   note to severe   all clients return together; a note if a JitterRatio below 0.5 spreads them a
-//	                                             little; one level up from 1,000 clients on, nothing for one
+//	                                             little, or if Clients is not set and the first wait is 5s or more, as for jobs; one
+//	                                             level up from 1,000 clients on, nothing for one
 //	no-retry-can-start          note, severe     the second attempt comes too late for TTL or deadline; a note if a short wait allows it
 //	timeout-below-duration      warning, severe  AttemptTimeout cuts off more than 5 %, or 50 %, of healthy attempts
 //	timeout-eats-ttl            note, warning    TTL or deadline have less room for attempts that hang than for others; a
 //	                                             warning if only the first fits
 //	unlimited-without-ttl       warning, severe  a run that keeps failing never ends; severe inline
-//	unreachable-attempts        note, warning    TTL or deadline make attempts impossible; a note if short waits allow them
+//	unreachable-attempts        note, warning    TTL or deadline make attempts impossible; a note if short waits allow all of them
 //	unread-fields               note             MaxAttempts is 1, so that nothing reads Backoff
 //	zero-delay                  note to severe   waits of a List are 0: a note for the first alone, severe for an endless loop
 func Lint(p retry.Policy, s Setting) []Finding {
@@ -101,7 +102,9 @@ func Lint(p retry.Policy, s Setting) []Finding {
 	var found []Finding
 	for _, rule := range lintRules {
 		if f := rule.find(l); f.Level > 0 {
-			f.Code = rule.code
+			if f.Code = rule.code; rule.loads && l.retries() && p.Budget == nil {
+				f.Change = withBudget(f.Change)
+			}
 			found = append(found, f)
 		}
 	}
@@ -109,27 +112,42 @@ func Lint(p retry.Policy, s Setting) []Finding {
 	return found
 }
 
-// lintRules are the rules of Lint. A Finding of Level zero is none.
+// lintRules are the rules of Lint. A Finding of Level zero is none. If loads is set, the change can make a storm of
+// retries likelier, or one possible, and is given together with a budget: without one, the change of no-attempt-timeout
+// makes many a fleet metastable.
 var lintRules = []struct {
-	code string
-	find func(*linter) Finding
+	code  string
+	find  func(*linter) Finding
+	loads bool
 }{
-	{"inline-wait-too-long", (*linter).inlineWaitTooLong},
-	{"list-longer-than-attempts", (*linter).listLonger},
-	{"list-shorter-than-attempts", (*linter).listShorter},
-	{"long-hint-inline", (*linter).longHintInline},
-	{"missing-unit", (*linter).missingUnit},
-	{"nested-amplification", (*linter).nestedAmplification},
-	{"no-attempt-timeout", (*linter).noAttemptTimeout},
-	{"no-budget", (*linter).noBudget},
-	{"no-jitter", (*linter).noJitter},
-	{"no-retry-can-start", (*linter).noRetryCanStart},
-	{"timeout-below-duration", (*linter).timeoutBelowDuration},
-	{"timeout-eats-ttl", (*linter).timeoutEatsTTL},
-	{"unlimited-without-ttl", (*linter).unlimitedWithoutTTL},
-	{"unreachable-attempts", (*linter).unreachableAttempts},
-	{"unread-fields", (*linter).unreadFields},
-	{"zero-delay", (*linter).zeroDelay},
+	{"inline-wait-too-long", (*linter).inlineWaitTooLong, true},
+	{"list-longer-than-attempts", (*linter).listLonger, false},
+	{"list-shorter-than-attempts", (*linter).listShorter, false},
+	{"long-hint-inline", (*linter).longHintInline, false},
+	{"missing-unit", (*linter).missingUnit, true},
+	{"nested-amplification", (*linter).nestedAmplification, false},
+	{"no-attempt-timeout", (*linter).noAttemptTimeout, true},
+	{"no-budget", (*linter).noBudget, false},
+	{"no-jitter", (*linter).noJitter, false},
+	{"no-retry-can-start", (*linter).noRetryCanStart, true},
+	{"timeout-below-duration", (*linter).timeoutBelowDuration, false},
+	{"timeout-eats-ttl", (*linter).timeoutEatsTTL, true},
+	{"unlimited-without-ttl", (*linter).unlimitedWithoutTTL, false},
+	{"unreachable-attempts", (*linter).unreachableAttempts, false},
+	{"unread-fields", (*linter).unreadFields, false},
+	{"zero-delay", (*linter).zeroDelay, false},
+}
+
+// withBudget adds a budget to a change of waits or timeouts.
+func withBudget(change string) string {
+	first, others, several := strings.Cut(strings.TrimSuffix(change, "."), ", or ")
+	if strings.HasPrefix(first, "Set MaxAttempts") { // fewer attempts
+		return change
+	}
+	if first += " and Budget to retry.NewBudget(retry.BudgetConfig{})"; several {
+		first += ", or " + others
+	}
+	return first + "."
 }
 
 // codeInvalid is the code of what Validate refuses.

@@ -59,7 +59,7 @@ func (l *linter) shorter(most time.Duration, otherwise string) string {
 
 func (l *linter) unreachableAttempts() Finding {
 	can, usually, late := l.reach()
-	if l.attempts == retry.Unlimited || usually == 1 || usually >= l.attempts {
+	if l.attempts == retry.Unlimited || usually >= l.attempts || can == 1 || usually == 1 && can >= l.attempts {
 		return Finding{}
 	}
 	bound, name := l.bound()
@@ -67,11 +67,15 @@ func (l *linter) unreachableAttempts() Finding {
 	if can > usually {
 		do = "usually"
 	}
+	left := usually
+	if usually == 1 { // noRetryCanStart speaks of the second
+		left = can
+	}
 	return Finding{
 		Level: oneMore(Note, can < l.attempts),
 		Text: fmt.Sprintf("Only %d of %d attempts %s start: attempt %d would come %s after the first one began, too late for the %s of %s.",
 			usually, l.attempts, do, usually+1, roughly(late), name, plainly(bound)),
-		Change: fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", usually),
+		Change: fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", left),
 	}
 }
 
@@ -93,7 +97,7 @@ func (l *linter) timeoutEatsTTL() Finding {
 	free.p.TTL = 0
 	_, waiting := free.startable(0.5, 0)
 	shorter := cutOff((bound-waiting-1)/time.Duration(well-1), 2)
-	if shorter < time.Microsecond || l.cutOff(shorter) > rare {
+	if shorter < time.Microsecond || l.cutOff(shorter-1) > rare {
 		return Finding{} // the waits or the work leave no room
 	}
 	return Finding{
@@ -115,9 +119,9 @@ func (l *linter) cutOff(timeout time.Duration) float64 {
 	return 1 - l.s.Duration.CDF(timeout)
 }
 
-// enough returns the timeout that cuts off one healthy attempt of 1,000.
+// enough returns a timeout that cuts off one healthy attempt of 1,000, and is longer than all if they take equally long.
 func (l *linter) enough() time.Duration {
-	return max(raised(l.s.Duration.At(0.999)), time.Microsecond)
+	return max(raised(l.s.Duration.At(0.999)+1), time.Microsecond)
 }
 
 func (l *linter) timeoutBelowDuration() Finding {

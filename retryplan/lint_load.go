@@ -19,8 +19,7 @@ func (l *linter) noBudget() Finding {
 		return Finding{}
 	}
 	f := Finding{Level: Note, Change: "Set Budget to retry.NewBudget(retry.BudgetConfig{}), shared by all calls to one backend"}
-	// Slower schedules leave an outage of a minute alone.
-	if quick := l.s.Inline || l.waiting <= time.Minute; quick && (l.attempts == retry.Unlimited || l.attempts > perRequest) {
+	if l.quick() && (l.attempts == retry.Unlimited || l.attempts > retry.Inline().MaxAttempts) {
 		f.Level = Warning
 		f.Change += fmt.Sprintf(", or MaxAttempts to %d, the usual limit without one", perRequest)
 	}
@@ -33,6 +32,9 @@ func (l *linter) noBudget() Finding {
 	f.Text = "No budget bounds the retries: an outage " + more + "; a budget that successes fund adds next to nothing."
 	return f
 }
+
+// quick reports whether the policy hurries: slower schedules leave an outage of a minute alone.
+func (l *linter) quick() bool { return l.s.Inline || l.waiting <= time.Minute }
 
 func (l *linter) nestedAmplification() Finding {
 	if !l.retries() || l.s.Layers < 2 {

@@ -59,8 +59,8 @@ func TestNothingIsSaidAboutASensiblePolicy(t *testing.T) {
 func TestThePresetsLackJitterBudgetAndTimeoutOnly(t *testing.T) {
 	for _, p := range []retry.Policy{retry.Aggressive(), retry.Standard(), retry.Patient(), retry.Cautious()} {
 		found := retryplan.Lint(p, retryplan.Setting{})
-		require.Equal(t, []string{"no-jitter", "no-attempt-timeout", "no-budget"}, codesOf(found), p.Name)
-		require.Equal(t, retryplan.Warning, found[0].Level)
+		require.Equal(t, []string{"no-attempt-timeout", "no-budget", "no-jitter"}, codesOf(found), p.Name)
+		require.Equal(t, retryplan.Note, found[0].Level)
 		require.Equal(t, retryplan.Note, found[1].Level)
 		require.Equal(t, retryplan.Note, found[2].Level)
 	}
@@ -141,13 +141,13 @@ func lintRows() []lintRow {
 			near: func(p *P, _ *S) { p.AttemptTimeout = s }},
 		{name: "known duration", code: "no-attempt-timeout", level: retryplan.Note, p: sensibleWith(func(p *P) { p.AttemptTimeout = 0 }), s: S{Deadline: 5 * s, Duration: retryplan.Constant(s)},
 			near: func(p *P, _ *S) { p.AttemptTimeout = s }},
-		{code: "no-budget", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.Budget = nil }),
+		{code: "no-budget", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.MaxAttempts, p.Budget = 5, nil }),
 			near: func(p *P, _ *S) { p.Budget = sensible().Budget }},
-		{name: "three attempts", code: "no-budget", level: retryplan.Note, p: sensibleWith(func(p *P) { p.MaxAttempts, p.Budget = 3, nil }), s: S{Inline: true},
+		{name: "four attempts", code: "no-budget", level: retryplan.Note, p: sensibleWith(func(p *P) { p.MaxAttempts, p.Budget = 4, nil }), s: S{Inline: true},
 			near: func(p *P, _ *S) { p.MaxAttempts = 1 }},
-		{name: "a minute", code: "no-budget", level: retryplan.Warning, p: P{Backoff: retry.Backoff{Delays: []time.Duration{20 * s, 20 * s, 20 * s}}},
+		{name: "a minute", code: "no-budget", level: retryplan.Warning, p: P{Backoff: retry.Backoff{Delays: []time.Duration{20 * s, 20 * s, 10 * s, 10 * s}}},
 			near: func(p *P, _ *S) { p.Disabled = true }},
-		{name: "slower than a minute", code: "no-budget", level: retryplan.Note, p: P{Backoff: retry.Backoff{Delays: []time.Duration{20 * s, 20 * s, 20*s + 1}}},
+		{name: "slower than a minute", code: "no-budget", level: retryplan.Note, p: P{Backoff: retry.Backoff{Delays: []time.Duration{20 * s, 20 * s, 10 * s, 10*s + 1}}},
 			near: func(p *P, _ *S) { p.MaxAttempts = 1 }},
 		{name: "inline", code: "no-budget", level: retryplan.Warning, p: P{MaxAttempts: retry.Unlimited}, s: S{Inline: true},
 			near: func(p *P, _ *S) { p.Disabled = true }},

@@ -15,6 +15,9 @@ import (
 // the herd, full jitter 18, a ratio of 0.2 left 786 and one of 0.1 left 1,483.
 const wideJitter = 0.5
 
+// slowWait is the first wait from which a policy is likely that of jobs, which seldom fail all at once: the default Base.
+const slowWait = 5 * time.Second
+
 func (l *linter) noJitter() Finding {
 	first, lo, hi := l.firstWait()
 	narrow := l.p.Jitter == retry.RatioJitter && l.inForce.JitterRatio < wideJitter
@@ -36,7 +39,9 @@ func (l *linter) noJitter() Finding {
 	case l.inForce.Mode == retry.List:
 		f.Change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5, which keeps the mean of each wait that Cap does not clip."
 	}
-	f.Level = oneMore(f.Level, l.s.Clients >= herd)
+	if f.Level = oneMore(f.Level, l.s.Clients >= herd); l.s.Clients == 0 && !l.s.Inline && hi >= slowWait {
+		f.Level = Note
+	}
 	f.Text = fmt.Sprintf("%s: %s that failed together return %s, %s after attempt %d; full jitter would spread them evenly.",
 		what, clients, when, plainly(hi), first)
 	return f

@@ -19,8 +19,8 @@ type purse struct {
 	granted float64 // the second up to which trickle has granted
 }
 
-// newPurse returns the budgets of a fleet after a long calm in which attempts fail with a probability: full if that is
-// 0, unless successes do not fund them. A nil c gives nil, which pays for everything.
+// newPurse returns the budgets of a fleet after a long calm in which attempts fail with a probability. A nil c gives
+// nil, which pays for everything.
 func newPurse(c *retry.BudgetConfig, clients int, shared bool, failure float64) *purse {
 	if c == nil {
 		return nil
@@ -29,11 +29,24 @@ func newPurse(c *retry.BudgetConfig, clients int, shared bool, failure float64) 
 	if shared {
 		n = 1
 	}
-	ratio, burst, level := budgetFigures(*c)
-	if ratio > 0 {
-		level = meanLevel(ratio, burst, failure)
-	}
+	ratio, burst, level := budgetFigures(*afterCalm(c, failure))
 	return &purse{clients: n, ratio: ratio, burst: n * burst, tokens: n * level, trickle: max(c.Trickle, 0).Seconds()}
+}
+
+// afterCalm returns c with the whole number of tokens that it has after a long calm in which attempts fail with a
+// probability, if successes fund it: full if that is 0. Nil stays nil.
+func afterCalm(c *retry.BudgetConfig, failure float64) *retry.BudgetConfig {
+	if c == nil {
+		return nil
+	}
+	b := *c
+	if ratio, burst, _ := budgetFigures(b); ratio > 0 {
+		b.Initial = -1
+		if level := meanLevel(ratio, burst, failure); level >= 1 { // less than a token pays for nothing
+			b.Initial = int(math.Round(level))
+		}
+	}
+	return &b
 }
 
 // meanLevel returns the mean number of tokens of a budget to which a success adds ratio and from which a failure takes

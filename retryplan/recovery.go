@@ -73,8 +73,8 @@ func newRecovery(s *Scenario) recovery {
 	lag, share := int64(dueAfter*second), 0.0
 	populations(s.Policy, s.Others, func(p retry.Policy, part float64) {
 		lag = max(lag, s.attemptTime(p))
-		c := Chain{Layers: []Layer{{Policy: p, Budget: s.Budget, Failure: s.Server.FailureRate}}}
-		share += part * c.calm().success
+		fails := s.Server.FailureRate
+		share += part * (1 - fails) * calmAttempts(&p, s.Budget, s.Deadline, s.Server.Service.Mean(), fails, fails)
 	})
 	seconds := (lag + second - 1) / second
 	return recovery{

@@ -49,6 +49,10 @@ func (f *Fleet) storm(p retry.Policy, refused bool) storm {
 	if timeout == maxDuration {
 		return storm{attempts: 1, stages: []stage{{timeout: math.Inf(1)}}, timeout: math.Inf(1)}
 	}
+	takes := maxDuration
+	if refused {
+		takes = 0
+	}
 	var (
 		s       = storm{timeout: timeout.Seconds()}
 		started [maxStages]float64 // by attempt: the share of the runs that make it
@@ -64,7 +68,7 @@ func (f *Fleet) storm(p retry.Policy, refused bool) storm {
 			waits [maxStages][]float64
 		)
 		for range runs {
-			play(&p, f.Deadline, refused, rnd.Float64, func(pr *retry.Progress, timeout time.Duration, d retry.Decision) {
+			play(&p, f.Deadline, takes, ErrRejected, rnd.Float64, func(pr *retry.Progress, timeout time.Duration, d retry.Decision) {
 				s.attempts += each
 				if pr.Attempt > maxStages {
 					return
@@ -130,17 +134,17 @@ func attemptEnds(p *retry.Policy, deadline, begins time.Duration) time.Duration 
 	return ends
 }
 
-// play plays one run through and calls visit after each attempt with how long its client would have waited and with
-// what was decided.
-func play(p *retry.Policy, deadline time.Duration, refused bool, u func() float64, visit func(pr *retry.Progress, timeout time.Duration, d retry.Decision)) {
+// play plays one run through whose attempts fail with an error after the given time, or time out before it. It calls
+// visit after each attempt with how long its client would have waited and with what was decided.
+func play(p *retry.Policy, deadline, takes time.Duration, failure error, u func() float64, visit func(pr *retry.Progress, timeout time.Duration, d retry.Decision)) {
 	pr := retry.Progress{Deadline: deadline}
 	for pr.Attempt < maxStormAttempts {
 		pr.Attempt++
 		begins := pr.Elapsed
 		ends, err := attemptEnds(p, deadline, begins), retry.ErrAttemptTimeout
 		timeout := ends - begins
-		if refused {
-			ends, err = begins, ErrRejected
+		if takes < timeout {
+			ends, err = saturatingAdd(begins, takes), failure
 		}
 		pr.Elapsed, pr.Lasted = ends, ends-begins
 		d := p.Decide(pr, err, u())

@@ -48,7 +48,7 @@ func TestTheExitStatusReportsTheResult(t *testing.T) {
 		want int
 	}{
 		{"done", []string{"show", "--preset", "standard"}, cli.Done},
-		{"findings", []string{"lint", "--preset", "standard"}, cli.Failed},
+		{"findings", []string{"lint", "--preset", "standard", "--fail-on", "note"}, cli.Failed},
 		{"a wrong command line", []string{"show", "--bose", "1s"}, cli.Usage},
 	} {
 		t.Run(row.name, func(t *testing.T) {

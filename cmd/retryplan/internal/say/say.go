@@ -85,6 +85,9 @@ func Stability(c *retryplan.Certificate, f retryplan.Fleet) (what, why string) {
 		return "The fleet comes back from any trigger once the stored tokens are spent:", "even if every attempt then fails, the backend has capacity to spare."
 	case c.Stability == retryplan.Safe:
 		return "The fleet comes back from any trigger:", "even if every attempt fails, the backend has capacity to spare."
+	case c.Stability == retryplan.Vulnerable && c.Margin == 0:
+		return "The fleet comes back from this trigger if chance does not tip it:",
+			"it is so near the boundary that random arrivals decide. In a storm " + storm + " does " + capacity + "."
 	case c.Stability == retryplan.Vulnerable && c.Tipping < 0 && f.Trigger.Kind != 0:
 		return "The fleet comes back from this trigger, however long it lasts.",
 			"Another one can tip it into a storm that feeds itself: if all attempts time out, " + storm + " does " + capacity + "."

@@ -103,7 +103,7 @@ func members(v reflect.Value) map[string]any {
 	switch x := v.Interface().(type) {
 	case retryplan.ChainCertificate:
 		if o["weakest"] = x.Weakest + 1; x.Stability == 0 {
-			o["weakest"], o["recovery_seconds"] = nil, nil
+			o["weakest"], o["recovery_seconds"], o["margin"] = nil, nil, nil
 		}
 	case retryplan.Result:
 		if !x.Judged {
