@@ -92,7 +92,7 @@ func seeNetwork(err error) (meaning, bool) {
 		case errors.Is(e, context.Canceled):
 			return meaning{Canceled, interrupted}, true
 		case e.Op == "dial": // even if it timed out: that need not be the caller's deadline
-			return meaning{CannotConnect, unreached}, true
+			return meaning{CannotConnect, refused}, true
 		default:
 			return meaning{ConnectionLost, lost}, true
 		}
@@ -100,7 +100,7 @@ func seeNetwork(err error) (meaning, bool) {
 		if errors.Is(e, context.Canceled) {
 			return meaning{Canceled, interrupted}, true
 		}
-		return meaning{CannotConnect, unreached}, true
+		return meaning{CannotConnect, refused}, true
 	case syscall.Errno: // a file's error is also a net.Error
 		return seeErrno(e)
 	}
@@ -119,7 +119,7 @@ func seeNetwork(err error) (meaning, bool) {
 func seeErrno(errno syscall.Errno) (meaning, bool) {
 	switch errno {
 	case syscall.ECONNREFUSED, 10061:
-		return meaning{CannotConnect, unreached}, true
+		return meaning{CannotConnect, refused}, true
 	case syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN,
 		syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.ENETRESET,
 		10050, 10051, 10052, 10053, 10054, 10057, 10058, 10060, 10065:

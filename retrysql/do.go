@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"io"
 
 	"github.com/retrygo/retry"
 )
@@ -18,8 +17,8 @@ import (
 // of MarkIdempotent a write is repeated like a read.
 //
 // A statement reads if its text begins with SELECT, and the word INTO is not in it, or with SHOW, VALUES, TABLE or
-// DESCRIBE. Any other statement is a write. Use Tx for a SELECT with side effects and for several statements: after a
-// write has succeeded, nothing is repeated.
+// DESCRIBE. Any other statement is a write. Use Tx for a SELECT with side effects. If fn returns an error of its own
+// after a write has succeeded, the run also ends with ErrStatementAmbiguous.
 //
 // A call with the context of the fn of a Tx on the same database is an error, since its write would not be rolled back
 // with the transaction. To make it anyway, pass a context from outside fn.
@@ -52,10 +51,10 @@ func one(ctx context.Context, db *sql.DB, repeatable bool, fn func(context.Conte
 		failed := failure(ctx, Connect, err)
 		return failed, failed
 	}
-	c := &Conn{conn: conn, repeatable: repeatable}
+	c := &Conn{conn: conn, db: db}
 	defer c.close()
 	if err := fn(ctx, c); err != nil {
-		return c.failure(ctx, err)
+		return c.failure(ctx, err, repeatable)
 	}
 	return nil, nil
 }
@@ -71,162 +70,104 @@ func MarkIdempotent(ctx context.Context) context.Context {
 func isIdempotent(ctx context.Context) bool { return ctx.Value(idempotentKey{}) == true }
 
 // Conn is the connection of one attempt of Do. It has methods of *sql.Conn, so it is the DBTX of sqlc. Do makes it:
-// the zero Conn is not usable. Only one goroutine at a time may use it. Rows and statements that fn leaves open
-// are closed when fn returns.
-//
-// A Conn does not see the errors of a row's Scan and of a *sql.Stmt, so fn must return them. Nothing is repeated after
-// a prepared write, or if another statement follows the row of a write.
+// the zero Conn is not usable. A second statement is refused, and so is PrepareContext. Rows that fn leaves open are
+// closed when fn returns. A Conn does not see the error of a row's Scan, so fn must return it.
 type Conn struct {
-	conn       *sql.Conn
-	repeatable bool // MarkIdempotent
-	open       []io.Closer
-	cancels    []context.CancelFunc // which close the rows of QueryRowContext
+	conn *sql.Conn
+	db   *sql.DB
 
-	log     failures
-	writes  []*sql.Rows // of writes, which may fail while these are read
-	unseen  bool        // a row's Scan or a *sql.Stmt may have failed
-	pending bool        // ... and it is the row of a write, the last statement
-	unknown error       // of a write that may have taken effect
-	written bool        // a write succeeded, or counts as one that succeeded
+	sent, write bool  // a statement, which may write
+	err         error // of the statement, as far as it is known
+	rows        *sql.Rows
+	row         bool               // it has a *sql.Row, whose error Scan returns
+	cancel      context.CancelFunc // closes the row
 }
 
 // ExecContext is sql.Conn.ExecContext.
-func (c *Conn) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
-	c.next()
-	result, err := c.conn.ExecContext(ctx, query, args...)
-	if !isRead(query) {
-		c.wrote(err)
+func (c *Conn) ExecContext(ctx context.Context, query string, args ...any) (result sql.Result, err error) {
+	if err := c.send(query); err != nil {
+		return nil, err
 	}
-	return result, c.note(err)
+	result, c.err = c.conn.ExecContext(ctx, query, args...)
+	return result, c.err
 }
 
 // QueryContext is sql.Conn.QueryContext.
 func (c *Conn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	c.next()
-	write := !isRead(query)
-	rows, err := c.conn.QueryContext(ctx, query, args...)
-	if err != nil {
-		if write {
-			c.wrote(err)
-		}
-		return nil, c.note(err)
+	if err := c.send(query); err != nil {
+		return nil, err
 	}
-	c.open = append(c.open, rows)
-	c.log.watch(rows)
-	if write {
-		c.writes = append(c.writes, rows)
-	}
-	return rows, nil
+	c.rows, c.err = c.conn.QueryContext(ctx, query, args...)
+	return c.rows, c.err
 }
 
 // QueryRowContext is sql.Conn.QueryRowContext.
 func (c *Conn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	c.next()
-	ctx, cancel := context.WithCancel(ctx)
-	c.cancels = append(c.cancels, cancel)
-	row := c.conn.QueryRowContext(ctx, query, args...)
-	write, err := !isRead(query), c.note(row.Err())
-	if err == nil {
-		c.unseen, c.pending = true, write
-	} else if write {
-		c.wrote(err)
+	if err := c.send(query); err != nil {
+		return c.db.QueryRowContext(refusal{ctx, err}, query) // unlike a *sql.Conn, it asks the context first
 	}
+	ctx, c.cancel = context.WithCancel(ctx)
+	row := c.conn.QueryRowContext(ctx, query, args...)
+	c.err = row.Err()
+	c.row = c.err == nil
 	return row
 }
 
-// PrepareContext is sql.Conn.PrepareContext.
-func (c *Conn) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	c.next()
-	stmt, err := c.conn.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, c.note(err)
-	}
-	c.open = append(c.open, stmt)
-	c.unseen, c.written = true, c.written || !isRead(query)
-	return stmt, nil
+// PrepareContext returns an error. It makes a Conn the DBTX of sqlc.
+func (c *Conn) PrepareContext(context.Context, string) (*sql.Stmt, error) {
+	return nil, errors.New("retrysql: Do does not prepare statements: use Tx")
 }
 
-// note notes err and returns it.
-func (c *Conn) note(err error) error {
-	if err != nil {
-		c.log.Note(err, nil)
+// send returns an error for a second statement.
+func (c *Conn) send(query string) error {
+	if c.sent {
+		return errors.New("retrysql: Do is for one statement: use Tx for several")
 	}
-	return err
-}
-
-// next is called before each statement: after another statement, the outcome of a write that returned a row is hidden.
-func (c *Conn) next() {
-	c.written = c.written || c.pending
-	c.pending = false
-}
-
-// wrote notes the outcome of a write.
-func (c *Conn) wrote(err error) {
-	if err == nil {
-		c.written = true
-	} else if Judge(Autocommit, err).Ambiguous {
-		c.unknown = err
-	}
+	c.sent, c.write = true, !isRead(query)
+	return nil
 }
 
 // failure returns the AttemptError for the error that fn returned, and the error with its mark.
-func (c *Conn) failure(ctx context.Context, err error) (*AttemptError, error) {
-	failed := failure(ctx, Statement, err)
-	for _, rows := range c.writes {
-		_ = rows.Close()
-		c.wrote(rows.Err())
+func (c *Conn) failure(ctx context.Context, err error, repeatable bool) (*AttemptError, error) {
+	if c.rows != nil {
+		_ = c.rows.Close()
+		c.err = c.rows.Err()
 	}
-	c.log.look(nil)
-	elsewhere := failed.elsewhere() && c.log.Undone() == nil && (!c.unseen || ofRun(err) || failed.Code == "" && c.answers(ctx))
-	if elsewhere {
+	if c.row && !ofRun(err) {
+		c.err = err
+	}
+	failed, own := failure(ctx, Statement, err), Judge(Autocommit, c.err)
+	if c.err == nil && failed.elsewhere() {
 		failed.Verdict = Verdict{}
 	}
-	if c.pending {
-		switch v := Judge(Autocommit, err); {
-		case v.Ambiguous && !elsewhere:
-			c.unknown = err
-		case v.Code == "" && v.Reason != NoRows: // not the server's error, so the row was there
-			c.written = true
-		}
+	if !failed.Ambiguous { // otherwise it is from a run in fn
+		failed.Phase = Autocommit
 	}
 	switch {
-	case c.repeatable:
-		if c.unknown != nil { // this may be the last attempt
-			failed.Phase, failed.Ambiguous = Autocommit, true
-		}
-		return failed, failed
-	case c.unknown != nil:
-		failed.Phase, failed.Verdict = Autocommit, Judge(Autocommit, c.unknown)
-		if !errors.Is(err, c.unknown) {
-			failed.Swallowed = c.unknown
+	case !c.write:
+	case own.Ambiguous && repeatable: // this may be the last attempt
+		failed.Phase, failed.Ambiguous = Autocommit, true
+	case repeatable:
+	case own.Ambiguous:
+		failed.Phase, failed.Verdict = Autocommit, own
+		if !errors.Is(err, c.err) {
+			failed.Swallowed = c.err
 		}
 		return failed, retry.Ambiguous(failed)
-	case c.written:
-		failed.Class, failed.Reason, failed.Ambiguous = retry.Terminal, PartlyDone, true
+	case c.err == nil, c.row && own.Code == "" && own.Reason != NoRows: // the write has succeeded
+		failed.Phase, failed.Verdict = Autocommit, Verdict{retry.Terminal, PartlyDone, failed.Code, true}
 		return failed, retry.Ambiguous(failed)
-	default:
-		if !failed.Ambiguous { // otherwise it is from a run in fn
-			failed.Phase = Autocommit
-		}
-		return failed, failed
 	}
-}
-
-// answers reports whether the connection is alive.
-func (c *Conn) answers(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, defaultRollbackTimeout)
-	defer cancel()
-	_, err := c.conn.ExecContext(ctx, "SELECT 1")
-	return err == nil
+	return failed, failed
 }
 
 // close closes what is open on the connection, which its return to the pool would wait for, and returns it.
 func (c *Conn) close() {
-	for _, cancel := range c.cancels {
-		cancel()
+	if c.cancel != nil {
+		c.cancel()
 	}
-	for _, open := range c.open {
-		_ = open.Close()
+	if c.rows != nil {
+		_ = c.rows.Close()
 	}
 	_ = c.conn.Close()
 }

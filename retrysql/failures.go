@@ -36,7 +36,7 @@ func (f *failures) Watch() { f.watched = true }
 
 // Note notes err. After some errors SQLite has undone the transaction, and would commit each later statement by itself:
 // if the disk is full, and as ON CONFLICT ROLLBACK says. BEGIN shows whether it has: it fails in a transaction. A nil
-// server means that there is no transaction.
+// server means that the connection has asked.
 func (f *failures) Note(err error, server txlog.Server) {
 	v := Judge(Statement, err)
 	undone := v.Class == retry.Retryable || v.Reason.stops()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/retrygo/retry"
 )
@@ -42,10 +43,6 @@ type Verdict struct {
 	// Ambiguous means that the work may have taken effect, so that repeating it could do it twice. Class is then
 	// Terminal.
 	Ambiguous bool
-	// Definite means that the server itself said that the transaction is not committed. It is set for Commit only.
-	Definite bool
-	// Unsent means that the server certainly has not received the work.
-	Unsent bool
 }
 
 // Judge returns what an error of database/sql, a driver or this package means in a phase, and the zero Verdict for nil.
@@ -53,12 +50,11 @@ type Verdict struct {
 // Server by their form and imports no driver. Of several joined errors the first recognized one counts, in the order of
 // errors.As; of a nested run, its last failure. An error that this package calls ambiguous remains ambiguous.
 //
-//   - At Connect an error of the connection or of a busy server is Retryable. Every error is Unsent, unless it calls
-//     itself ambiguous.
-//   - At Statement an error is Retryable if a new transaction may succeed, as after a lost connection.
-//   - At Commit only a server's code for a rollback counts as a rollback, and is Definite. Every other error is
-//     Ambiguous: a lost connection, driver.ErrBadConn, a driver's "safe to retry", an error of the context. The
-//     exception is sql.ErrTxDone, which is returned before anything is sent: it is Terminal and not Ambiguous.
+//   - At Connect and Statement an error is Retryable if a new transaction may succeed, as after a lost connection or if
+//     the server is busy.
+//   - At Commit only a server's code for a rollback counts as a rollback. Every other error is Ambiguous: a lost
+//     connection, driver.ErrBadConn, a driver's "safe to retry", an error of the context. The exception is sql.ErrTxDone,
+//     which is returned before anything is sent: it is Terminal and not Ambiguous.
 //   - At Autocommit an error is Retryable if the server says that it did nothing, or was not reached. A lost connection
 //     is Ambiguous, and so is a code that leaves the outcome open.
 //
@@ -91,8 +87,7 @@ type effect uint8
 const (
 	unknown     effect = iota // the error is not recognized
 	undone                    // the server has rolled the transaction back, and a new one may succeed
-	refused                   // the server has not executed the statement, and may later
-	unreached                 // there was no session yet
+	refused                   // the server was not reached, or has not executed the statement, and may later
 	lost                      // the connection is gone, or the server failed without saying how
 	uncertain                 // the server says that it does not know, even in a transaction
 	rejected                  // the server will never accept the transaction
@@ -111,22 +106,11 @@ func (e effect) at(phase Phase) Verdict {
 		ambiguous = Verdict{Class: retry.Terminal, Ambiguous: true}
 	)
 	switch phase {
-	case Connect:
+	case Connect, Statement:
 		switch e {
-		case undone, refused, unreached, lost:
-			return Verdict{Class: retry.Retryable, Unsent: true}
-		case uncertain: // of something before
-			return ambiguous
-		case unknown, aborted, interrupted:
-			return Verdict{Unsent: true}
-		default:
-			return Verdict{Class: retry.Terminal, Unsent: true}
-		}
-	case Statement:
-		switch e {
-		case undone, refused, unreached, lost:
+		case undone, refused, lost:
 			return again
-		case uncertain:
+		case uncertain: // at Connect, of something before
 			return ambiguous
 		case unknown, aborted, interrupted:
 			return Verdict{}
@@ -137,8 +121,6 @@ func (e effect) at(phase Phase) Verdict {
 		switch e {
 		case undone, refused:
 			return again
-		case unreached:
-			return Verdict{Class: retry.Retryable, Unsent: true}
 		case lost, uncertain, stopped, interrupted:
 			return ambiguous
 		case aborted:
@@ -149,13 +131,11 @@ func (e effect) at(phase Phase) Verdict {
 	default: // Commit
 		switch e {
 		case undone:
-			return Verdict{Class: retry.Retryable, Definite: true}
-		case rejected:
-			return Verdict{Class: retry.Terminal, Definite: true}
-		case aborted:
-			return Verdict{Definite: true} // the class is that of the error that undid the transaction
-		case over:
+			return again
+		case rejected, over:
 			return never
+		case aborted:
+			return Verdict{} // the class is that of the error that undid the transaction
 		default:
 			return ambiguous
 		}
@@ -279,6 +259,28 @@ type meaning struct {
 // finding returns m as the finding of an error with the given code, which may be empty.
 func (m meaning) finding(code string) (finding, bool) {
 	return finding{m.reason, m.effect, code}, true
+}
+
+// coded are codes of one meaning, with spaces between them.
+type coded struct {
+	meaning
+	codes string
+}
+
+// lookup returns the meaning of a code, or else that of its class.
+func lookup(table []coded, code, class string) meaning {
+	found := meaning{ServerError, futile}
+	for _, row := range table {
+		for listed := range strings.FieldsSeq(row.codes) {
+			switch listed {
+			case code:
+				return row.meaning
+			case class:
+				found = row.meaning
+			}
+		}
+	}
+	return found
 }
 
 // as returns err itself as a T, or what its As method finds, but nothing that Unwrap leads to.

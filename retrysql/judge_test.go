@@ -103,32 +103,26 @@ var phases = []retrysql.Phase{retrysql.Connect, retrysql.Statement, retrysql.Com
 
 // letters are the verdicts of the tables below.
 var letters = map[byte]retrysql.Verdict{
-	'U': {Class: retry.Retryable, Unsent: true},
 	'R': {Class: retry.Retryable},
-	'D': {Class: retry.Retryable, Definite: true}, // rolled back, may be repeated
 	'T': {Class: retry.Terminal},
-	'N': {Class: retry.Terminal, Unsent: true},   // refused before the work
-	'X': {Class: retry.Terminal, Definite: true}, // rolled back, repeating does not help
 	'A': {Class: retry.Terminal, Ambiguous: true},
 	'-': {},
-	'?': {Unsent: true},
-	'Z': {Definite: true}, // rolled back, because of an earlier error
 }
 
 // The verdicts at Connect, Statement, Commit and Autocommit, in this order.
 const (
-	ifUndone      = "URDR"
-	ifRefused     = "URAR"
-	ifUnreached   = "URAU"
-	ifLost        = "URAA"
+	ifUndone      = "RRRR"
+	ifRefused     = "RRAR"
+	ifUnreached   = "RRAR"
+	ifLost        = "RRAA"
 	ifUncertain   = "AAAA"
-	ifRejected    = "NTXT"
-	ifFutile      = "NTAT"
-	ifStopped     = "NTAA"
-	ifAborted     = "?-Z-"
-	ifInterrupted = "?-AA"
-	ifOver        = "NTTT"
-	ifUnknown     = "?-AT"
+	ifRejected    = "TTTT"
+	ifFutile      = "TTAT"
+	ifStopped     = "TTAA"
+	ifAborted     = "----"
+	ifInterrupted = "--AA"
+	ifOver        = "TTTT"
+	ifUnknown     = "--AT"
 )
 
 // agree compares an error with its row, also wrapped and joined.
@@ -544,11 +538,11 @@ func TestPhaseText(t *testing.T) {
 func TestTheOutermostErrorCounts(t *testing.T) {
 	judge := func(err error) string {
 		v := retrysql.Judge(retrysql.Commit, err)
-		return fmt.Sprint(v.Reason, " ", v.Code, " ", v.Class, " ", v.Definite)
+		return fmt.Sprint(v.Reason, " ", v.Code, " ", v.Class)
 	}
-	require.Equal(t, "serialization_failure 40001 retryable true", judge(errors.Join(pg("40001"), io.EOF)))
-	require.Equal(t, "connection_lost  terminal false", judge(errors.Join(io.EOF, pg("40001"))))
-	require.Equal(t, "deadlock 1213 retryable true", judge(fmt.Errorf("%w, then %w", my(1213, "40001"), my(1062, "23000"))))
+	require.Equal(t, "serialization_failure 40001 retryable", judge(errors.Join(pg("40001"), io.EOF)))
+	require.Equal(t, "connection_lost  terminal", judge(errors.Join(io.EOF, pg("40001"))))
+	require.Equal(t, "deadlock 1213 retryable", judge(fmt.Errorf("%w, then %w", my(1213, "40001"), my(1062, "23000"))))
 }
 
 func TestACancelBesideItsContextsErrorIsTheContexts(t *testing.T) {
@@ -639,20 +633,6 @@ func keeps(t *testing.T, phase retrysql.Phase, err error) {
 	v := retrysql.Judge(phase, err)
 	if v.Ambiguous {
 		require.Equal(t, retry.Terminal, v.Class, "ambiguous, yet not terminal: %v %v", phase, err)
-	}
-	if v.Definite {
-		require.Equal(t, retrysql.Commit, phase, "definite: %v", err)
-		require.False(t, v.Ambiguous, "definite and ambiguous: %v", err)
-	}
-	if v.Unsent {
-		require.False(t, v.Ambiguous, "unsent and ambiguous: %v %v", phase, err)
-		require.Contains(t, []retrysql.Phase{retrysql.Connect, retrysql.Autocommit}, phase, "unsent: %v", err)
-	}
-	if phase == retrysql.Commit && v.Class == retry.Retryable {
-		require.True(t, v.Definite, "a commit that is not definite is repeated: %v", err)
-	}
-	if phase == retrysql.Commit && !v.Definite && v.Reason != retrysql.TransactionDone {
-		require.True(t, v.Ambiguous, "a commit without verdict: %v", err)
 	}
 	require.Equal(t, retrysql.ReasonOf(err), v.Reason)
 }

@@ -27,70 +27,36 @@ func seeMySQL(err error) (finding, bool) {
 		return finding{}, false
 	}
 	text := strconv.FormatUint(number.Uint(), 10)
-	if c, ok := mysqlCodes[uint16(number.Uint())]; ok {
-		return c.finding(text)
-	}
-	if c, ok := mysqlClasses[[2]byte{byte(state.Index(0).Uint()), byte(state.Index(1).Uint())}]; ok {
-		return c.finding(text)
-	}
-	return meaning{ServerError, futile}.finding(text)
+	class := string([]byte{byte(state.Index(0).Uint()), byte(state.Index(1).Uint())})
+	return lookup(mysqlCodes, text, class).finding(text)
 }
 
 // mysqlCodes are the error numbers of the MySQL and MariaDB servers that mean more than the class of their SQLSTATE,
-// which for many is the general HY000. Sources: MySQL's "Server Error Message Reference" and "Client Error Message
-// Reference", MariaDB's "Error Codes", TiDB's "Error Codes and Troubleshooting".
-var mysqlCodes = map[uint16]meaning{
-	1213: {Deadlock, undone}, // of the whole transaction; Galera also returns it at the commit
-	// Undoes only the statement, unless innodb_rollback_on_timeout is set, so roll back first.
-	1205: {LockTimeout, refused},
-	3572: {LockTimeout, refused},          // NOWAIT
-	1020: {SerializationFailure, refused}, // MariaDB's innodb_snapshot_isolation: the row has changed
-	1637: {Overloaded, refused},           // too many transactions at once
-	1047: {CannotConnectNow, refused},     // Galera: the node is not ready for queries
-	3101: {TransactionRollback, undone},   // Group Replication: another member's transaction came first
-	8002: {SerializationFailure, undone},  // TiDB: the commit conflicts, after SELECT FOR UPDATE
-	8022: {SerializationFailure, undone},  // TiDB: the commit failed and is rolled back
-	9007: {SerializationFailure, undone},  // TiDB: a write conflict, found at the commit
-
-	1040: {TooManyConnections, unreached},
-	1203: {TooManyConnections, unreached}, // max_user_connections
-	1226: {TooManyConnections, unreached}, // the user's hourly limit
-	4031: {AdminShutdown, unreached},      // wait_timeout: sent to an idle client
-
-	1053: {AdminShutdown, lost},
-	1927: {AdminShutdown, lost}, // MariaDB: the connection was killed
-	2006: {ConnectionLost, lost},
-	2013: {ConnectionLost, lost},
-	2055: {ConnectionLost, lost},
-	1180: {CompletionUnknown, uncertain}, // an error during a commit, which in a transaction is the implicit one of DDL
-
-	1290: {ReadOnlyServer, rejected}, // --read-only
-	1792: {ReadOnlyServer, rejected}, // the transaction is read-only
-	1836: {ReadOnlyServer, rejected},
-
-	1062: {UniqueViolation, rejected},
-	1451: {ConstraintViolation, rejected},
-	1452: {ConstraintViolation, rejected},
-	1054: {SyntaxOrAccess, rejected}, // no such column
-	1064: {SyntaxOrAccess, rejected},
-	1406: {InvalidData, rejected}, // too long
-
-	// KILL QUERY and max_execution_time. They undo the statement: its outcome is certain, and repeating it does not
-	// help.
-	1317: {QueryCanceled, futile},
-	1969: {StatementTimeout, futile}, // MariaDB's max_statement_time
-	3024: {StatementTimeout, futile},
-
-	1044: {AuthFailed, futile},
-	1045: {AuthFailed, futile},
-	1698: {AuthFailed, futile}, // a plugin's
-	1049: {UnknownDatabase, futile},
-}
-
-// mysqlClasses are keyed by the first two characters of the SQLSTATE of the other errors.
-var mysqlClasses = map[[2]byte]meaning{
-	{'2', '2'}: {InvalidData, rejected},
-	{'2', '3'}: {ConstraintViolation, rejected},
-	{'2', '8'}: {AuthFailed, futile},
-	{'4', '2'}: {SyntaxOrAccess, rejected},
+// which for many is the general HY000, and such classes. Sources: MySQL's "Server Error Message Reference" and "Client
+// Error Message Reference", MariaDB's "Error Codes", TiDB's "Error Codes and Troubleshooting".
+var mysqlCodes = []coded{
+	{meaning{Deadlock, undone}, "1213"}, // of the whole transaction; Galera also returns it at the commit
+	// Undoes only the statement, unless innodb_rollback_on_timeout is set, so roll back first. 3572 is that of NOWAIT.
+	{meaning{LockTimeout, refused}, "1205 3572"},
+	{meaning{SerializationFailure, refused}, "1020"},          // MariaDB's innodb_snapshot_isolation: the row has changed
+	{meaning{Overloaded, refused}, "1637"},                    // too many transactions at once
+	{meaning{CannotConnectNow, refused}, "1047"},              // Galera: the node is not ready for queries
+	{meaning{TransactionRollback, undone}, "3101"},            // Group Replication: another member's transaction came first
+	{meaning{SerializationFailure, undone}, "8002 8022 9007"}, // TiDB: a write conflict, found at the commit
+	{meaning{TooManyConnections, refused}, "1040 1203 1226"},  // in total, for this user, and for this user and hour
+	{meaning{AdminShutdown, refused}, "4031"},                 // wait_timeout: sent to an idle client
+	{meaning{AdminShutdown, lost}, "1053 1927"},               // 1927 is MariaDB's: the connection was killed
+	{meaning{ConnectionLost, lost}, "2006 2013 2055"},
+	{meaning{CompletionUnknown, uncertain}, "1180"},       // an error during a commit, which in a transaction is the implicit one of DDL
+	{meaning{ReadOnlyServer, rejected}, "1290 1792 1836"}, // the server, the transaction
+	{meaning{UniqueViolation, rejected}, "1062"},
+	{meaning{ConstraintViolation, rejected}, "1451 1452 23"},
+	{meaning{SyntaxOrAccess, rejected}, "1054 1064 42"},
+	{meaning{InvalidData, rejected}, "1406 22"},
+	// KILL QUERY, max_execution_time, and MariaDB's max_statement_time. They undo the statement: its outcome is certain, and
+	// repeating it does not help.
+	{meaning{QueryCanceled, futile}, "1317"},
+	{meaning{StatementTimeout, futile}, "3024 1969"},
+	{meaning{AuthFailed, futile}, "1044 1045 1698 28"},
+	{meaning{UnknownDatabase, futile}, "1049"},
 }

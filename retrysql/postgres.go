@@ -17,67 +17,39 @@ func seePostgres(err error) (finding, bool) {
 	if state == "0A000" && strings.Contains(err.Error(), "cached plan must not change result type") {
 		return meaning{CachedPlan, refused}.finding(state) // PostgreSQL has no code for it: plancache.c
 	}
-	if c, ok := postgresCodes[state]; ok {
-		return c.finding(state)
-	}
-	if c, ok := postgresClasses[state[:2]]; ok {
-		return c.finding(state)
-	}
-	return meaning{ServerError, futile}.finding(state)
+	return lookup(postgresCodes, state, state[:2]).finding(state)
 }
 
-// postgresCodes are the SQLSTATEs that mean more than their class: PostgreSQL's manual, appendix A.
-var postgresCodes = map[string]meaning{
+// postgresCodes are SQLSTATEs, and classes for the SQLSTATEs that are not listed: PostgreSQL's manual, appendix A.
+var postgresCodes = []coded{
 	// Section 13.5: the application should be prepared to repeat such a transaction from its start. SERIALIZABLE also
 	// fails at the commit.
-	"40000": {TransactionRollback, undone},
-	"40001": {SerializationFailure, undone}, // also CockroachDB and Spanner
-	"40P01": {Deadlock, undone},
-	"CR000": {SerializationFailure, undone}, // CockroachDB before it used 40001
-	"40002": {ConstraintViolation, rejected},
-	"40003": {CompletionUnknown, uncertain}, // CockroachDB: the result of the commit is ambiguous
-	"08007": {CompletionUnknown, uncertain}, // "transaction resolution unknown"; some libraries call it transient
-
-	"55P03": {LockTimeout, refused}, // NOWAIT and lock_timeout
-	"55006": {ObjectInUse, futile},  // DROP DATABASE and the like
-
-	"53100": {DiskFull, futile}, // waiting milliseconds for a disk does not help
-	"53200": {OutOfMemory, refused},
-	"53300": {TooManyConnections, unreached},
-	"53400": {TooManyConnections, refused}, // a configured limit, which also applies to a running statement
-
+	{meaning{TransactionRollback, undone}, "40000"},
+	{meaning{SerializationFailure, undone}, "40001 CR000"}, // also CockroachDB, before and since it uses 40001, and Spanner
+	{meaning{Deadlock, undone}, "40P01"},
+	{meaning{ConstraintViolation, rejected}, "40002 23"},
+	{meaning{CompletionUnknown, uncertain}, "40003 08007"}, // CockroachDB: the result of the commit is ambiguous; "transaction resolution unknown"
+	{meaning{LockTimeout, refused}, "55P03"},               // NOWAIT and lock_timeout
+	{meaning{ObjectInUse, futile}, "55006"},                // DROP DATABASE and the like
+	{meaning{DiskFull, futile}, "53100"},                   // waiting milliseconds for a disk does not help
+	{meaning{OutOfMemory, refused}, "53200"},
+	{meaning{TooManyConnections, refused}, "53300 53400"}, // 53400: a configured limit, which also applies to a running statement
 	// A backend can end at any time, even after a commit is on disk while it waits for a standby.
-	"57P01": {AdminShutdown, lost},
-	"57P02": {AdminShutdown, lost}, // another backend has crashed
-	"57P05": {AdminShutdown, lost}, // idle_session_timeout
-	"57P03": {CannotConnectNow, unreached},
-	"57014": {QueryCanceled, stopped},
-	"25P03": {IdleInTransaction, lost},  // some drivers (lib/pq) only report that the connection is lost
-	"25P04": {TransactionTime, stopped}, // from PostgreSQL 17
-
-	"08000": {ConnectionLost, lost},
-	"08003": {ConnectionLost, lost},
-	"08006": {ConnectionLost, lost},
-	"08001": {CannotConnect, unreached},
-	"08004": {CannotConnect, unreached},
-	"08P01": {InternalError, stopped}, // protocol violation
-
-	"25P02": {TransactionAborted, aborted},
-	"25006": {ReadOnlyServer, rejected},
-
-	"23505": {UniqueViolation, rejected}, // section 13.5: sometimes a serialization failure in disguise
-	"23P01": {UniqueViolation, rejected}, // an exclusion constraint, likewise
-}
-
-// postgresClasses are keyed by the first two characters of the other SQLSTATEs. A deferred constraint or trigger fails
-// at the commit.
-var postgresClasses = map[string]meaning{
-	"22": {InvalidData, rejected},
-	"23": {ConstraintViolation, rejected},
-	"28": {AuthFailed, futile},
-	"3D": {UnknownDatabase, futile},
-	"42": {SyntaxOrAccess, rejected},
-	"P0": {RaisedException, rejected}, // PL/pgSQL: it runs before the commit
-	"58": {StorageFault, stopped},     // outside PostgreSQL: files
-	"XX": {InternalError, stopped},    // CockroachDB's XXA00: committed, but a schema change failed
+	{meaning{AdminShutdown, lost}, "57P01 57P02 57P05"}, // the last is idle_session_timeout
+	{meaning{IdleInTransaction, lost}, "25P03"},         // some drivers (lib/pq) only report that the connection is lost
+	{meaning{CannotConnectNow, refused}, "57P03"},
+	{meaning{QueryCanceled, stopped}, "57014"},
+	{meaning{TransactionTime, stopped}, "25P04"}, // from PostgreSQL 17
+	{meaning{ConnectionLost, lost}, "08000 08003 08006"},
+	{meaning{CannotConnect, refused}, "08001 08004"},
+	{meaning{InternalError, stopped}, "08P01 XX"}, // protocol violation; CockroachDB's XXA00: committed, but a schema change failed
+	{meaning{TransactionAborted, aborted}, "25P02"},
+	{meaning{ReadOnlyServer, rejected}, "25006"},
+	{meaning{UniqueViolation, rejected}, "23505 23P01"}, // section 13.5: sometimes a serialization failure in disguise
+	{meaning{InvalidData, rejected}, "22"},
+	{meaning{AuthFailed, futile}, "28"},
+	{meaning{UnknownDatabase, futile}, "3D"},
+	{meaning{SyntaxOrAccess, rejected}, "42"},
+	{meaning{RaisedException, rejected}, "P0"}, // PL/pgSQL: it runs before the commit
+	{meaning{StorageFault, stopped}, "58"},     // outside PostgreSQL: files
 }

@@ -80,7 +80,7 @@ const (
 	TransactionAborted Reason = "transaction_aborted" // an earlier error undid it
 	TransactionDone    Reason = "transaction_done"    // sql.ErrTxDone: it was committed or rolled back before
 	TransactionEnded   Reason = "transaction_ended"   // ErrTransactionEnded
-	PartlyDone         Reason = "partly_done"         // Do: an earlier write succeeded
+	PartlyDone         Reason = "partly_done"         // Do: the write succeeded, and fn failed
 )
 
 // stops reports whether a context has ended a statement, or the server was asked to cancel it. pgx and the driver of

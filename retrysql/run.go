@@ -363,7 +363,7 @@ func (r *runner[T]) probe(ctx context.Context, tx T, failed *AttemptError, under
 		case committed:
 			return nil
 		default:
-			failed.Verdict = Verdict{Class: retry.Retryable, Reason: failed.Reason, Code: failed.Code, Definite: true}
+			failed.Verdict = Verdict{Class: retry.Retryable, Reason: failed.Reason, Code: failed.Code}
 			return failed
 		}
 	}

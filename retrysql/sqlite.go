@@ -54,39 +54,24 @@ func isSQLite(db Beginner) bool {
 // sqliteCode returns the meaning of an extended or primary code: https://sqlite.org/rescode.html.
 func sqliteCode(number int64) (finding, bool) {
 	text := strconv.FormatInt(number, 10)
-	if c, ok := sqliteCodes[number]; ok {
-		return c.finding(text)
-	}
-	if c, ok := sqliteCodes[number&0xff]; ok { // the primary code
-		return c.finding(text)
-	}
-	return meaning{ServerError, futile}.finding(text)
+	return lookup(sqliteCodes, text, strconv.FormatInt(number&0xff, 10)).finding(text)
 }
 
-// sqliteCodes are primary codes, and the extended ones that mean more. A commit that meets a lock has not happened: the
-// database is in this process, and both drivers roll back.
-var sqliteCodes = map[int64]meaning{
-	5:   {Busy, undone}, // also 261 BUSY_RECOVERY, 773 BUSY_TIMEOUT
-	517: {BusySnapshot, undone},
-	6:   {Busy, undone},                // LOCKED, also 262 LOCKED_SHAREDCACHE
-	15:  {Busy, undone},                // PROTOCOL: too many races for the locks of the write-ahead log
-	17:  {SchemaChanged, undone},       // SCHEMA
-	516: {TransactionRollback, undone}, // ABORT_ROLLBACK: a rollback ended the statement that was pending
-
-	9:  {QueryCanceled, futile},  // INTERRUPT: the drivers return the context's error in its place
-	10: {StorageFault, stopped},  // IOERR: the content of the file is unknown
-	13: {DiskFull, rejected},     // FULL: a commit could not write its pages
-	7:  {OutOfMemory, futile},    // NOMEM
-	14: {StorageFault, futile},   // CANTOPEN
-	11: {InternalError, stopped}, // CORRUPT
-	26: {StorageFault, futile},   // NOTADB
-
-	19:   {ConstraintViolation, rejected},
-	1555: {UniqueViolation, rejected}, // CONSTRAINT_PRIMARYKEY
-	2067: {UniqueViolation, rejected}, // CONSTRAINT_UNIQUE
-	20:   {InvalidData, futile},       // MISMATCH
-	1:    {SyntaxOrAccess, futile},    // ERROR: the general one, usually an error in the SQL
-	8:    {SyntaxOrAccess, futile},    // READONLY
-	21:   {SyntaxOrAccess, futile},    // MISUSE: of the library, by the driver
-	23:   {SyntaxOrAccess, futile},    // AUTH: an authorizer's refusal
+// sqliteCodes are primary codes, and the extended ones that mean more. A commit that meets a lock or a full disk has not
+// happened: the database is in this process, and both drivers roll back.
+var sqliteCodes = []coded{
+	{meaning{Busy, undone}, "5 6 15"}, // BUSY, also 261 BUSY_RECOVERY, 773 BUSY_TIMEOUT; LOCKED, also 262 LOCKED_SHAREDCACHE; PROTOCOL
+	{meaning{BusySnapshot, undone}, "517"},
+	{meaning{SchemaChanged, undone}, "17"},        // SCHEMA
+	{meaning{TransactionRollback, undone}, "516"}, // ABORT_ROLLBACK: a rollback ended the statement that was pending
+	{meaning{QueryCanceled, futile}, "9"},         // INTERRUPT: the drivers return the context's error in its place
+	{meaning{StorageFault, stopped}, "10"},        // IOERR: the content of the file is unknown
+	{meaning{StorageFault, futile}, "14 26"},      // CANTOPEN, NOTADB
+	{meaning{DiskFull, rejected}, "13"},           // FULL
+	{meaning{OutOfMemory, futile}, "7"},           // NOMEM
+	{meaning{InternalError, stopped}, "11"},       // CORRUPT
+	{meaning{ConstraintViolation, rejected}, "19"},
+	{meaning{UniqueViolation, rejected}, "1555 2067"}, // CONSTRAINT_PRIMARYKEY, CONSTRAINT_UNIQUE
+	{meaning{InvalidData, futile}, "20"},              // MISMATCH
+	{meaning{SyntaxOrAccess, futile}, "1 8 21 23"},    // ERROR, the general one, usually an error in the SQL; READONLY; MISUSE, by the driver; AUTH
 }

@@ -406,17 +406,18 @@ func TestDo(t *testing.T) {
 		fn         func(context.Context, *retrysql.Conn) error
 		log        string
 		is         []error
+		text       string // of an error of the package's own
 	}{
 		{name: "a success", fn: exec("INSERT"), log: "INSERT"},
 		{name: "a read after a lost connection is repeated", faults: faults{{Query: "SELECT 1", Err: driver.ErrBadConn}}, answers: one, fn: query("SELECT 1"),
 			log: "SELECT 1! SELECT 1"},
-		{name: "a read that is cut is repeated", answers: cut(driver.ErrBadConn), fn: query("SELECT 2"), log: "SELECT 2 SELECT 1! SELECT 2"},
+		{name: "a read that is cut is repeated", answers: cut(driver.ErrBadConn), fn: query("SELECT 2"), log: "SELECT 2 SELECT 2"},
 		{name: "a write after a lost connection is not, not even by database/sql", faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}}, fn: exec("INSERT"),
 			log: "INSERT!", is: []error{retrysql.ErrStatementAmbiguous, driver.ErrBadConn, retry.TerminalError}},
 		{name: "a write that returns rows neither", faults: faults{{Query: "INSERT RETURNING", Err: driver.ErrBadConn}}, fn: query("INSERT RETURNING"),
 			log: "INSERT RETURNING!", is: []error{retrysql.ErrStatementAmbiguous}},
 		{name: "nor when these are cut", answers: cut(driver.ErrBadConn), fn: query("INSERT RETURNING"),
-			log: "INSERT RETURNING SELECT 1!", is: []error{retrysql.ErrStatementAmbiguous}},
+			log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
 		{name: "nor when these are cut while fn reads them", answers: cut(driver.ErrBadConn), fn: func(ctx context.Context, c *retrysql.Conn) error {
 			return drain(c.QueryContext(ctx, "INSERT RETURNING"))
 		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
@@ -425,33 +426,38 @@ func TestDo(t *testing.T) {
 		{name: "nor after another connection was lost", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
 			require.NoError(t, query("INSERT RETURNING")(ctx, c))
 			return io.ErrUnexpectedEOF
-		}, log: "INSERT RETURNING SELECT 1", is: []error{retrysql.ErrStatementAmbiguous, io.ErrUnexpectedEOF}},
+		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous, io.ErrUnexpectedEOF}},
 		{name: "nor if fn passes over its row and fails later", answers: append([]answer{{nil, conflict, 0}}, answer{nil, conflict, 0}), fn: func(ctx context.Context, c *retrysql.Conn) error {
 			_ = query("INSERT RETURNING")(ctx, c)
 			return query("SELECT 2")(ctx, c)
-		}, log: "INSERT RETURNING SELECT 2", is: []error{retrysql.ErrStatementAmbiguous, conflict}},
+		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
 		{name: "nor if fn makes up an error of it", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
 			require.NoError(t, query("INSERT RETURNING")(ctx, c))
 			return errBusiness
 		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous, errBusiness}},
-		{name: "nor if it was prepared", answers: cut(conflict), fn: func(ctx context.Context, c *retrysql.Conn) error {
-			stmt, err := c.PrepareContext(ctx, "INSERT")
-			require.NoError(t, err)
-			return stmt.QueryRowContext(ctx).Scan(new(int))
-		}, log: "INSERT", is: []error{retrysql.ErrStatementAmbiguous, conflict}},
-		{name: "a read that was prepared is repeated", answers: cut(conflict), fn: func(ctx context.Context, c *retrysql.Conn) error {
-			stmt, err := c.PrepareContext(ctx, "SELECT 2")
-			require.NoError(t, err)
-			return stmt.QueryRowContext(ctx).Scan(new(int))
-		}, log: "SELECT 2 SELECT 2"},
+		{name: "a second statement is refused, after a read", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
+			require.NoError(t, query("SELECT 1")(ctx, c))
+			return query("SELECT 2")(ctx, c)
+		}, log: "SELECT 1", text: "one statement"},
+		{name: "as rows", fn: func(ctx context.Context, c *retrysql.Conn) error {
+			require.NoError(t, exec("SELECT 1")(ctx, c))
+			return stmtErr(c.QueryContext(ctx, "SELECT 2"))
+		}, log: "SELECT 1", text: "one statement"},
+		{name: "and a prepared one", fn: func(ctx context.Context, c *retrysql.Conn) error {
+			return stmtErr(c.PrepareContext(ctx, "SELECT 1"))
+		}, text: "does not prepare"},
+		{name: "an error of fn after a read is its own", fn: func(ctx context.Context, c *retrysql.Conn) error {
+			require.NoError(t, exec("SELECT 1")(ctx, c))
+			return driver.ErrBadConn
+		}, log: "SELECT 1", is: []error{driver.ErrBadConn}},
 		{name: "a write without a row is an answer", fn: query("UPDATE RETURNING"), log: "UPDATE RETURNING", is: []error{sql.ErrNoRows}},
 		{name: "a write that the server has undone is repeated", faults: faults{{Query: "INSERT", Err: conflict}}, fn: exec("INSERT"), log: "INSERT! INSERT"},
 		{name: "also while its rows are read", answers: cut(conflict), fn: query("INSERT RETURNING"), log: "INSERT RETURNING INSERT RETURNING"},
 		{name: "a write declared idempotent is repeated", idempotent: true, faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}}, fn: exec("INSERT"),
 			log: "INSERT! INSERT"},
 		{name: "a constraint ends the run", faults: faults{{Query: "INSERT", Err: duplicate}}, fn: exec("INSERT"), log: "INSERT!", is: []error{duplicate}},
-		{name: "nothing is repeated after a write that succeeded", faults: faults{{Query: "SELECT 1", Err: conflict}}, fn: exec("INSERT", "SELECT 1"),
-			log: "INSERT SELECT 1!", is: []error{retrysql.ErrStatementAmbiguous, conflict, retry.TerminalError}},
+		{name: "nothing is repeated after a write that succeeded", fn: exec("INSERT", "SELECT 1"),
+			log: "INSERT", is: []error{retrysql.ErrStatementAmbiguous, retry.TerminalError}},
 		{name: "what was ambiguous stays so, whatever fn makes of it", faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}},
 			fn: func(ctx context.Context, c *retrysql.Conn) error {
 				_, _ = c.ExecContext(ctx, "INSERT")
@@ -461,17 +467,21 @@ func TestDo(t *testing.T) {
 			log: "connect! connect! INSERT"},
 		{name: "an error that fn makes up ends the run", fn: func(context.Context, *retrysql.Conn) error { return errBusiness }, is: []error{errBusiness}},
 		{name: "rows that are left open do not hold the connection", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
-			c.QueryRowContext(ctx, "SELECT 2")
-			_, err := c.QueryContext(ctx, "SELECT 1")
-			return err
-		}, log: "SELECT 2 SELECT 1"},
+			return stmtErr(c.QueryContext(ctx, "SELECT 1"))
+		}, log: "SELECT 1"},
+		{name: "and a row neither", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
+			c.QueryRowContext(ctx, "SELECT 1")
+			return nil
+		}, log: "SELECT 1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			ctx := idempotent(t, row.idempotent)
 			db, log := openDB(t, &base{answers: row.answers}, row.faults)
 			err := retrysql.Do(ctx, db, atOnce, row.fn)
 			require.Equal(t, row.log, log())
-			if row.is == nil {
+			if row.text != "" {
+				require.ErrorContains(t, err, row.text)
+			} else if row.is == nil {
 				require.NoError(t, err)
 			}
 			for _, is := range row.is {

@@ -185,7 +185,7 @@ func TestSQLFault(t *testing.T) {
 			retrysql.Statement, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.SerializationFailure, Code: "40001"}, 0},
 		{"serialization failure of the commit", fault{On: retrytest.Commit, Err: retrytest.ErrSerialization}, retrytest.ErrSerialization,
 			"connect, begin false 0, INSERT, rollback", 0,
-			retrysql.Commit, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.SerializationFailure, Code: "40001", Definite: true}, 0},
+			retrysql.Commit, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.SerializationFailure, Code: "40001"}, 0},
 		{"deadlock", fault{Query: "INS", Err: retrytest.ErrDeadlock}, retrytest.ErrDeadlock,
 			"connect, begin false 0, rollback", 0,
 			retrysql.Statement, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.Deadlock, Code: "40P01"}, 0},
@@ -215,14 +215,14 @@ func TestSQLFault(t *testing.T) {
 			retrysql.Statement, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost}, 0},
 		{"connection lost at BEGIN", fault{On: retrytest.Begin, Lost: true}, syscall.ECONNRESET,
 			"connect, close", 0,
-			retrysql.Connect, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost, Unsent: true}, 0},
+			retrysql.Connect, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost}, 0},
 		{"BEGIN that is done and fails", fault{On: retrytest.Begin, Late: true, Err: errDown}, errDown,
 			"connect, begin false 0, rollback", 0,
-			retrysql.Connect, retrysql.Verdict{Unsent: true}, 0},
+			retrysql.Connect, retrysql.Verdict{}, 0},
 		{"no connection", fault{On: retrytest.Connect, Lost: true}, syscall.ECONNRESET, "", 0,
-			retrysql.Connect, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost, Unsent: true}, 0},
+			retrysql.Connect, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost}, 0},
 		{"a connection that is lost once it is made", fault{On: retrytest.Connect, Lost: true, Late: true}, syscall.ECONNRESET, "connect, close", 0,
-			retrysql.Connect, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost, Unsent: true}, 0},
+			retrysql.Connect, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost}, 0},
 		{"a bad connection, which database/sql replaces", fault{On: retrytest.Begin, Err: driver.ErrBadConn}, nil,
 			"connect, close, connect, begin false 0, INSERT, commit", 1, 0, retrysql.Verdict{}, 0},
 		{"a slow statement", fault{Takes: time.Minute}, nil, whole, 1, 0, retrysql.Verdict{}, time.Minute},
@@ -269,7 +269,7 @@ func TestSQLFault(t *testing.T) {
 		require.EqualError(t, err, "current transaction is aborted (SQLSTATE 25P02)")
 		err = tx.Commit()
 		require.EqualError(t, err, "commit unexpectedly resulted in rollback")
-		require.Equal(t, retrysql.Verdict{Reason: retrysql.TransactionAborted, Definite: true}, retrysql.Judge(retrysql.Commit, err))
+		require.Equal(t, retrysql.Verdict{Reason: retrysql.TransactionAborted}, retrysql.Judge(retrysql.Commit, err))
 		require.Empty(t, c.Committed())
 		require.NoError(t, insert(t.Context(), db))
 		require.Equal(t, []string{"INSERT"}, c.Committed())

@@ -33,29 +33,21 @@ var (
 	again     = retrysql.Verdict{Class: retry.Retryable}
 	never     = retrysql.Verdict{Class: retry.Terminal}
 	ambiguous = retrysql.Verdict{Class: retry.Terminal, Ambiguous: true}
-
-	unsentNoOpinion = retrysql.Verdict{Unsent: true}
-	unsentAgain     = retrysql.Verdict{Class: retry.Retryable, Unsent: true}
-	unsentNever     = retrysql.Verdict{Class: retry.Terminal, Unsent: true}
-
-	rolledBack         = retrysql.Verdict{Class: retry.Retryable, Definite: true}
-	rolledBackForGood  = retrysql.Verdict{Class: retry.Terminal, Definite: true}
-	rolledBackUnsaidly = retrysql.Verdict{Definite: true}
 )
 
 // The rows of the tables.
 var (
-	undone    = effects{unsentAgain, again, rolledBack, again}                     // the whole transaction
-	refused   = effects{unsentAgain, again, ambiguous, again}                      // the statement, for now
-	unreached = effects{unsentAgain, again, ambiguous, unsentAgain}                // no session
-	lost      = effects{unsentAgain, again, ambiguous, ambiguous}                  // the connection
-	uncertain = effects{ambiguous, ambiguous, ambiguous, ambiguous}                // the server says so
-	rejected  = effects{unsentNever, never, rolledBackForGood, never}              // the work
-	failed    = effects{unsentNever, never, ambiguous, never}                      // the statement
-	stopped   = effects{unsentNever, never, ambiguous, ambiguous}                  // the statement, in its middle
-	aborted   = effects{unsentNoOpinion, noOpinion, rolledBackUnsaidly, noOpinion} // because of an earlier error
-	gaveUp    = effects{unsentNoOpinion, noOpinion, ambiguous, ambiguous}          // a context is done
-	over      = effects{unsentNever, never, never, never}                          // before it was begun
+	undone    = effects{again, again, again, again}                 // the whole transaction
+	refused   = effects{again, again, ambiguous, again}             // the statement, for now
+	unreached = refused                                             // no session
+	lost      = effects{again, again, ambiguous, ambiguous}         // the connection
+	uncertain = effects{ambiguous, ambiguous, ambiguous, ambiguous} // the server says so
+	rejected  = effects{never, never, never, never}                 // the work
+	failed    = effects{never, never, ambiguous, never}             // the statement
+	stopped   = effects{never, never, ambiguous, ambiguous}         // the statement, in its middle
+	aborted   = effects{}                                           // because of an earlier error
+	gaveUp    = effects{noOpinion, noOpinion, ambiguous, ambiguous} // a context is done
+	over      = effects{never, never, never, never}                 // before it was begun
 )
 
 func postgresErrors(state string) map[string]error {
