@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 func TestAttemptContext(t *testing.T) {
@@ -430,9 +431,9 @@ func ExampleOneAttempt() {
 
 func TestIsOneAttempt(t *testing.T) {
 	ctx := retry.OneAttempt(t.Context())
-	require.False(t, retry.IsOneAttempt(t.Context()))
-	require.True(t, retry.IsOneAttempt(ctx))
-	require.True(t, retry.IsOneAttempt(context.WithoutCancel(ctx)), "detached work inherits it")
+	require.False(t, retryshell.IsOneAttempt(t.Context()))
+	require.True(t, retryshell.IsOneAttempt(ctx))
+	require.True(t, retryshell.IsOneAttempt(context.WithoutCancel(ctx)), "detached work inherits it")
 	for _, row := range []struct {
 		ctx  context.Context
 		want bool
@@ -440,7 +441,7 @@ func TestIsOneAttempt(t *testing.T) {
 		calls := 0
 		_ = retry.Do(row.ctx, atOnce, func(ctx context.Context) error { // an attempt has what its caller has
 			calls++
-			require.Equal(t, row.want, retry.IsOneAttempt(ctx))
+			require.Equal(t, row.want, retryshell.IsOneAttempt(ctx))
 			return errFlaky
 		})
 		require.Equal(t, row.want, calls == 1)

@@ -155,7 +155,7 @@ func (b *Backoff) check(owner string) (bad FieldErrors) {
 	refuse(&bad, b.Factor > 0 && b.Factor < 1 && b.mode() == Exponential, owner, "Factor", b.Factor,
 		"is below 1, which Exponential needs")
 	if b.Cap > 0 && b.Base > b.Cap {
-		bad.Add("", owner+".Cap", b.Cap, "is below Base", b.Base)
+		bad.Refuse(owner+".Cap", b.Cap, "is below Base", b.Base)
 	}
 	refuse(&bad, b.Mode == List && !list, owner, "Delays", "[]", "is empty, and Mode List needs one delay at least")
 	refuse(&bad, list && b.Mode != 0 && b.Mode != List, owner, "Mode", b.Mode,
@@ -164,16 +164,16 @@ func (b *Backoff) check(owner string) (bad FieldErrors) {
 	refuse(&bad, list && b.Factor != 0, owner, "Factor", b.Factor, "is set together with Delays")
 	for i, d := range b.Delays {
 		if d < 0 && len(bad) > 10 {
-			bad.Add("", fmt.Sprintf("%s.Delays[%d]", owner, i), d, "is negative, and later ones are not looked at")
+			bad.Refuse(fmt.Sprintf("%s.Delays[%d]", owner, i), d, "is negative, and later ones are not looked at")
 			break
 		} else if d < 0 {
-			bad.Add("", fmt.Sprintf("%s.Delays[%d]", owner, i), d, "is negative")
+			bad.Refuse(fmt.Sprintf("%s.Delays[%d]", owner, i), d, "is negative")
 		}
 	}
 	refuse(&bad, b.Jitter > DecorrelatedJitter, owner, "Jitter", uint8(b.Jitter),
 		"is not one of NoJitter, FullJitter, EqualJitter, RatioJitter and DecorrelatedJitter")
 	if b.Jitter == DecorrelatedJitter && b.mode() != Exponential {
-		bad.Add("", owner+".Jitter", b.Jitter, "goes with Exponential only, not with", b.mode())
+		bad.Refuse(owner+".Jitter", b.Jitter, "goes with Exponential only, not with", b.mode())
 	}
 	refuse(&bad, b.JitterRatio != 0 && b.Jitter != RatioJitter, owner, "JitterRatio", b.JitterRatio,
 		"is set without RatioJitter")

@@ -70,10 +70,10 @@ type Budget struct {
 }
 
 // NewBudget returns a budget with Initial tokens. BudgetConfig says how values out of range are clamped.
-func NewBudget(c BudgetConfig) *Budget { return NewBudgetAt(c, time.Now()) }
+func NewBudget(c BudgetConfig) *Budget { return c.NewAt(time.Now()) }
 
-// NewBudgetAt is NewBudget for a clock of your own: Trickle counts from created, and Spend takes times of that clock.
-func NewBudgetAt(c BudgetConfig, created time.Time) *Budget {
+// NewAt is NewBudget for a clock of your own: Trickle counts from created, and Policy.Spend takes times of that clock.
+func (c BudgetConfig) NewAt(created time.Time) *Budget {
 	c = c.Effective()
 	b := &Budget{burst: int64(c.Burst) * token, trickle: c.Trickle, created: created}
 	if c.Ratio > 0 {
@@ -81,17 +81,6 @@ func NewBudgetAt(c BudgetConfig, created time.Time) *Budget {
 	}
 	b.level.Store(max(int64(c.Initial), 0) * token)
 	return b
-}
-
-// Spend takes a token if d is Waiting, or returns the ending BudgetExhausted if there is none. If d is Succeeded, it
-// adds Ratio tokens. It returns any other d, and any d of a nil Budget, unchanged. now is the caller's clock; only a
-// budget with Trickle reads it, and a now that is ahead of the clock delays Trickle until then.
-func (b *Budget) Spend(d Decision, now time.Time) Decision {
-	if b.settle(d.Status, now) {
-		return d
-	}
-	// A literal is faster than d.end, which changes field after field: BenchmarkBudgetRefusal of bench.
-	return Decision{Status: DeadLettered, Reason: BudgetExhausted, Class: d.Class, Since: d.Since, Hint: d.Hint}
 }
 
 // settle takes a token for a decision to wait, and adds Ratio tokens for a success. It reports false if there was no
@@ -209,7 +198,7 @@ type Budgets struct {
 	mu        sync.Mutex // guards the fields below
 	kept      []*keyed
 	hand      int // the place in kept that eviction looks at next
-	forgotten int
+	overflows int
 }
 
 // maxAsked is how many rounds of eviction a key survives without being asked for.
@@ -251,11 +240,11 @@ func (s *Budgets) Len() int {
 	return len(s.kept)
 }
 
-// Forgotten returns how many budgets were evicted although they were not full. If it grows, maxKeys is too small.
-func (s *Budgets) Forgotten() int {
+// Overflows returns how many budgets were evicted although they were not full. If it grows, maxKeys is too small.
+func (s *Budgets) Overflows() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.forgotten
+	return s.overflows
 }
 
 func (s *Budgets) insert(key string) *Budget {
@@ -286,7 +275,7 @@ func (s *Budgets) replace(k *keyed) {
 		}
 		level := victim.budget.tokens()
 		if level < victim.budget.burst {
-			s.forgotten++
+			s.overflows++
 		}
 		k.budget.level.Store(min(level, k.budget.level.Load()))
 		s.byKey.Delete(victim.key)

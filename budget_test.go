@@ -1,6 +1,7 @@
 package retry_test
 
 import (
+	"context"
 	"errors"
 	"math"
 	"math/big"
@@ -404,7 +405,7 @@ func TestBudgetTrickle(t *testing.T) {
 				}
 				ask(retry.NewBudget(c), time.Now())
 				for _, created := range []time.Time{{}, time.Unix(0, 0), time.Now().Add(100 * T)} {
-					ask(retry.NewBudgetAt(c, created), created)
+					ask(c.NewAt(created), created)
 				}
 			})
 		})
@@ -439,7 +440,7 @@ func TestBudgetTrickleFarFromCreation(t *testing.T) {
 		{"a time after every clock", today.Add(longest).Add(longest), minute, []time.Duration{0, minute, longest}, []bool{false, false, false}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			b := retry.NewBudgetAt(retry.BudgetConfig{Initial: -1, Trickle: row.trickle}, row.created)
+			b := retry.BudgetConfig{Initial: -1, Trickle: row.trickle}.NewAt(row.created)
 			var got []bool
 			for _, at := range row.asks {
 				got = append(got, take(b, today.Add(at)))
@@ -448,7 +449,7 @@ func TestBudgetTrickleFarFromCreation(t *testing.T) {
 		})
 	}
 	t.Run("the zero time and the clock of this machine", func(t *testing.T) {
-		b := retry.NewBudgetAt(retry.BudgetConfig{Initial: -1, Trickle: minute}, time.Time{})
+		b := retry.BudgetConfig{Initial: -1, Trickle: minute}.NewAt(time.Time{})
 		now := time.Now()
 		for n := range 10 {
 			require.True(t, take(b, now.Add(time.Duration(n)*minute)))
@@ -856,11 +857,16 @@ func TestBudgetTrickleUnderContention(t *testing.T) {
 
 // take takes the token for one retry and reports whether there was one.
 func take(b *retry.Budget, now time.Time) bool {
-	return b.Spend(retry.Decision{Status: retry.Waiting}, now).Status == retry.Waiting
+	return spendOn(b, retry.Decision{Status: retry.Waiting}, now).Status == retry.Waiting
 }
 
 // fund adds what one success is worth.
-func fund(b *retry.Budget) { b.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{}) }
+func fund(b *retry.Budget) { spendOn(b, retry.Decision{Status: retry.Succeeded}, time.Time{}) }
+
+// spendOn is Policy.Spend of a policy that has a budget and nothing else.
+func spendOn(b *retry.Budget, d retry.Decision, now time.Time) retry.Decision {
+	return retry.Policy{Budget: b}.Spend(context.Background(), d, now)
+}
 
 func TestBudgetConfigEffective(t *testing.T) {
 	standard := retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 1}

@@ -80,7 +80,7 @@ func TestBudgetsFor(t *testing.T) {
 			s.For(fmt.Sprint(i))
 			require.Equal(t, min(i+1, 7), s.Len())
 		}
-		require.Equal(t, 993, s.Forgotten())
+		require.Equal(t, 993, s.Overflows())
 	})
 	t.Run("a run that holds an evicted budget goes on with it", func(t *testing.T) {
 		s := retry.NewBudgets(retry.BudgetConfig{Initial: 3}, 1)
@@ -148,7 +148,7 @@ func TestBudgetsEviction(t *testing.T) {
 				require.Same(t, budgets[key], s.For(key), key)
 			}
 			require.Equal(t, row.maxKeys, s.Len())
-			require.Equal(t, row.forgotten, s.Forgotten())
+			require.Equal(t, row.forgotten, s.Overflows())
 		})
 	}
 	for _, row := range []struct {
@@ -240,10 +240,10 @@ func TestBudgetsInAHundredGoroutines(t *testing.T) {
 		for key := range granted {
 			require.Equal(t, int64(1000), granted[key].Load(), key)
 		}
-		require.Equal(t, []int{50, 0}, []int{s.Len(), s.Forgotten()})
+		require.Equal(t, []int{50, 0}, []int{s.Len(), s.Overflows()})
 	})
 	t.Run("fifty keys in ten places: never more, no budget under two keys, each eviction counted once", func(t *testing.T) {
-		s := retry.NewBudgets(retry.BudgetConfig{}, 10) // with one token of ten none is full, so that Forgotten counts each
+		s := retry.NewBudgets(retry.BudgetConfig{}, 10) // with one token of ten none is full, so that Overflows counts each
 		var keys sync.Map                               // *retry.Budget → key
 		var made, mixed, beyond atomic.Int64
 		crowd(func(i int) {
@@ -264,7 +264,7 @@ func TestBudgetsInAHundredGoroutines(t *testing.T) {
 			}
 		})
 		require.Equal(t, []int64{0, 0}, []int64{mixed.Load(), beyond.Load()})
-		require.Equal(t, []int{10, int(made.Load()) - 10}, []int{s.Len(), s.Forgotten()})
+		require.Equal(t, []int{10, int(made.Load()) - 10}, []int{s.Len(), s.Overflows()})
 	})
 	t.Run("full ones come and go without being forgotten", func(t *testing.T) {
 		s := retry.NewBudgets(retry.BudgetConfig{Initial: 10}, 10)
@@ -273,6 +273,6 @@ func TestBudgetsInAHundredGoroutines(t *testing.T) {
 				fund(s.For(fmt.Sprint((i*7 + n*n) % 50)))
 			}
 		})
-		require.Equal(t, []int{10, 0}, []int{s.Len(), s.Forgotten()})
+		require.Equal(t, []int{10, 0}, []int{s.Len(), s.Overflows()})
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/retrygo/retry/internal/attempt"
 )
 
 // Class is a classifier's opinion of an error. The zero Class is Unknown.
@@ -26,7 +28,7 @@ func (c Class) String() string { return name(int(c), "Class", "unknown", "retrya
 //
 // If it has none, context.Canceled, returned while the caller's context lives, is terminal, because the work was
 // abandoned. Everything else is retryable: an attempt's own timeout, and the *Error of a nested run, whatever ended
-// that, unless the classifier is, say, StopIf(GivenUp) or StopOn(CallerCanceled, TerminalError).
+// that, unless the classifier is, say, StopIf(IsGivenUp) or StopOn(CallerCanceled, TerminalError).
 type Classifier func(error) Class
 
 // FirstOf returns a classifier that asks each in turn: the first firm answer wins. A nil classifier is skipped.
@@ -104,14 +106,14 @@ func After(d time.Duration, err error) error {
 	return marked(err, mark{hint: d})
 }
 
-// GivenUp reports whether a layer below has given up on the work: the first error in err's tree that has a method
+// IsGivenUp reports whether a layer below has given up on the work: the first error in err's tree that has a method
 // GivenUp() bool returns true. *Error has one, and the errors of an attempt in retryhttp and contrib/retrygrpc, whose
 // server can say so. A policy that repeats nothing that was repeated below has
 //
-//	Classify: retry.StopIf(retry.GivenUp)
+//	Classify: retry.StopIf(retry.IsGivenUp)
 //
 // This is not the default: a job whose handler makes quick retries can rightly be repeated an hour later.
-func GivenUp(err error) bool {
+func IsGivenUp(err error) bool {
 	var below interface{ GivenUp() bool }
 	return errors.As(err, &below) && below.GivenUp()
 }
@@ -141,39 +143,6 @@ func (m *mark) Ambiguous() bool {
 	return m.ambiguous || errors.As(m.err, &inner) && inner.Ambiguous()
 }
 
-// ErrAttemptTimeout is context.Cause of an attempt's context once AttemptTimeout has passed, unless the caller's own
-// deadline came first or at the same instant. It matches context.DeadlineExceeded, which such a context's Err returns.
-var ErrAttemptTimeout error = attemptTimeout{}
-
-type attemptTimeout struct{}
-
-func (attemptTimeout) Error() string        { return "attempt timeout" }
-func (attemptTimeout) Timeout() bool        { return true }
-func (attemptTimeout) Is(target error) bool { return target == context.DeadlineExceeded }
-
-// TimedOut returns err as that of an attempt that its AttemptTimeout has ended. If err matches context.DeadlineExceeded
-// or context.Canceled, the result matches ErrAttemptTimeout and context.DeadlineExceeded, never context.Canceled, and
-// all other targets of err. Any other err is returned unchanged. TimedOut is for shells that limit attempts themselves.
-func TimedOut(err error) error {
-	canceled := errors.Is(err, context.Canceled)
-	if !canceled && (errors.Is(err, ErrAttemptTimeout) || !errors.Is(err, context.DeadlineExceeded)) {
-		return err
-	}
-	return &timedOut{err}
-}
-
-// timedOut hides context.Canceled, so it has no Unwrap.
-type timedOut struct{ err error }
-
-func (e *timedOut) Error() string      { return ErrAttemptTimeout.Error() + ": " + e.err.Error() }
-func (e *timedOut) Timeout() bool      { return true }
-func (e *timedOut) As(target any) bool { return errors.As(e.err, target) }
-
-func (e *timedOut) Is(target error) bool {
-	return target == ErrAttemptTimeout || target == context.DeadlineExceeded ||
-		target != context.Canceled && errors.Is(e.err, target)
-}
-
 // Judge returns the class of err that Decide acts on, Unknown only if err is nil, and the hint in err; 0 means none.
 func (p Policy) Judge(err error) (Class, time.Duration) { return p.judge(err) }
 
@@ -201,11 +170,18 @@ func (p *Policy) judge(err error) (Class, time.Duration) {
 
 // finding is what a walk over an error's tree finds.
 type finding struct {
-	class     Class         // of the outermost mark that has one
-	hint      time.Duration // the longest; 0 is none
-	ambiguous bool          // a mark that says so is not under Transient
-	canceled  bool          // context.Canceled is among the errors
-	seen      []error       // found by As, so that what Unwrap reaches too is visited once
+	class     Class          // of the outermost mark that has one
+	hint      time.Duration  // the longest; 0 is none
+	ambiguous bool           // a mark that says so is not under Transient
+	canceled  bool           // context.Canceled is among the errors
+	seen      map[visit]bool // our errors, once an As has been asked for them, so that each is visited once
+	again     int            // how often an As has come to one that was seen
+}
+
+// visit is that of one of our errors. As finds none inside a nested run, so one that was visited there can come again.
+type visit struct {
+	err    error
+	nested bool
 }
 
 // scope is what surrounds an error in the tree.
@@ -218,14 +194,17 @@ type scope struct {
 // walk visits err's tree in the order of errors.Is.
 func (f *finding) walk(err error, in scope) {
 	for err != nil {
-		switch err.(type) {
+		switch e := err.(type) {
+		case *mark, *attempt.TimedOut, *Error:
+			if v := (visit{e, in.nested}); f.seen[v] {
+				return
+			} else if f.seen != nil {
+				f.seen[v] = true
+			}
 		case interface{ As(any) bool }, interface{ Is(error) bool },
 			interface{ Unwrap() error }, interface{ Unwrap() []error }:
 		default: // a leaf, as most errors are: BenchmarkRetries
 			f.canceled = f.canceled || err == context.Canceled && !in.nested && !in.timedOut
-			return
-		}
-		if slices.Contains(f.seen, err) {
 			return
 		}
 		switch e := err.(type) {
@@ -237,8 +216,8 @@ func (f *finding) walk(err error, in scope) {
 			}
 			err = e.err
 			continue
-		case *timedOut:
-			in.timedOut, err = true, e.err
+		case *attempt.TimedOut:
+			in.timedOut, err = true, e.Err
 			continue
 		case *Error:
 			if e == nil {
@@ -267,28 +246,30 @@ func (f *finding) walk(err error, in scope) {
 	}
 }
 
-// own is an error of this package that a walk treats specially.
-type own interface {
-	error
-	own()
+// mostAgain bounds how often an As may come to errors that were visited, since the ways through a tree of errors that
+// have both As and Unwrap double with each level.
+const mostAgain = 1000
+
+// hidden visits our errors that only e's As reaches (hashicorp/go-multierror). It reports whether there is one.
+func (f *finding) hidden(e interface{ As(any) bool }, in scope) (found bool) {
+	if f.seen == nil {
+		f.seen = map[visit]bool{}
+	}
+	copied := *f // which is on the heap, unlike f (BenchmarkRetries)
+	e.As(&attempt.Probe{Visit: func(ours error) (enough bool) {
+		found = true
+		if copied.seen[visit{ours, in.nested}] {
+			copied.again++
+		} else {
+			copied.walk(ours, in)
+		}
+		return copied.again > mostAgain
+	}})
+	*f = copied
+	return found
 }
 
-func (*mark) own()     {}
-func (*timedOut) own() {}
-func (*Error) own()    {}
+// As lets a run around this one look behind errors that have As and no Unwrap. It finds nothing else.
+func (e *Error) As(target any) bool { return attempt.Visited(target, e) }
 
-// hidden visits the first of our errors that only e's As reaches (hashicorp/go-multierror). It reports if there is one.
-func (f *finding) hidden(e interface{ As(any) bool }, in scope) bool {
-	var first own
-	if !e.As(&first) || first == nil {
-		return false
-	}
-	f.walk(first, in)
-	f.seen = append(f.seen, first)
-	var m *mark // beside a nested run, which hides its own
-	if run, ok := first.(*Error); ok && run != nil && e.As(&m) && m != nil {
-		f.walk(m, in)
-		f.seen = append(f.seen, m)
-	}
-	return true
-}
+func (m *mark) As(target any) bool { return attempt.Visited(target, m) }

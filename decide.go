@@ -54,13 +54,13 @@ func (r Reason) Error() string {
 // Progress describes a run to Decide and Admit. Its times count from the start of the run. The zero Progress is that of
 // a run that has just begun, without a deadline.
 type Progress struct {
-	Attempt  int           // the attempt that just ended, from 1; 0 before the first, which Decide takes as 1
-	Since    int           // Decision.Since of the last decision: the attempts that ResetAfter has written off
-	Elapsed  time.Duration // now; negative counts as 0
-	Lasted   time.Duration // how long the attempt took; only ResetAfter reads it
-	Prev     time.Duration // Decision.Backoff of the last decision; only DecorrelatedJitter reads it
-	Deadline time.Duration // the caller's; 0 means none, negative means passed, so pass -1 for a computed 0
-	Caller   Reason        // CallerCanceled or DeadlinePassed if the caller's context has ended; 0 while it lives
+	Attempt   int           // the attempt that just ended, from 1; 0 before the first, which Decide takes as 1
+	Uncounted int           // Decision.Uncounted of the last decision: the attempts that ResetAfter has written off
+	Elapsed   time.Duration // now; negative counts as 0
+	Lasted    time.Duration // how long the attempt took; only ResetAfter reads it
+	Prev      time.Duration // Decision.Backoff of the last decision; only DecorrelatedJitter reads it
+	Deadline  time.Duration // the caller's; 0 means none, negative means passed, so pass -1 for a computed 0
+	Caller    Reason        // CallerCanceled or DeadlinePassed if the caller's context has ended; 0 while it lives
 	// Waited means that the wait after the attempt is over already, as it is for an attempt whose worker was lost: TTL
 	// and Deadline are compared with Elapsed alone.
 	Waited bool
@@ -80,13 +80,13 @@ func (pr *Progress) ask(ctx context.Context) {
 
 // Decision says what follows an attempt. Decisions are comparable with ==. The zero Decision is not valid.
 type Decision struct {
-	Status  Status
-	Reason  Reason        // zero for Succeeded and Waiting
-	Class   Class         // of the attempt's error, as acted on; Unknown if there was none
-	Since   int           // the next Progress.Since
-	Delay   time.Duration // from now to the next attempt; 0 unless Waiting
-	Backoff time.Duration // the backoff's own delay and the next Progress.Prev; 0 unless Waiting
-	Hint    time.Duration // what the error asked for with After; 0 means nothing
+	Status    Status
+	Reason    Reason        // zero for Succeeded and Waiting
+	Class     Class         // of the attempt's error, as acted on; Unknown if there was none
+	Uncounted int           // attempts that ResetAfter has written off: the next Progress.Uncounted
+	Delay     time.Duration // from now to the next attempt; 0 unless Waiting
+	Backoff   time.Duration // the backoff's own delay and the next Progress.Prev; 0 unless Waiting
+	Hint      time.Duration // what the error asked for with After; 0 means nothing
 }
 
 // String returns the status with its reason or delay: "dead_letter (attempts_exhausted)", "waiting_retry 5s".
@@ -125,7 +125,7 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	if err == nil {
 		return Decision{Status: Succeeded}
 	}
-	pr.Attempt, pr.Since = max(pr.Attempt, 1), max(pr.Since, 0)
+	pr.Attempt, pr.Uncounted = max(pr.Attempt, 1), max(pr.Uncounted, 0)
 	p.reset(&pr)
 	var d Decision
 	d.Class, d.Hint = p.judge(err)
@@ -136,7 +136,7 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 // Admit returns Waiting if an attempt may start wait from now, and otherwise how the run ended. Call it before an
 // attempt, with a wait of 0, and before a wait that does not come from the backoff, such as that of a gate. It
 // considers the endings of Decide that need no error; before the first attempt, neither RetriesDisabled nor
-// AttemptsExhausted. Since and Backoff of a Waiting decision are those of pr.
+// AttemptsExhausted. Uncounted and Backoff of a Waiting decision are those of pr.
 func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
 	var d Decision
 	p.admit(&d, &pr, wait)
@@ -145,7 +145,8 @@ func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
 
 // Spend pays for the retry that d decided on: it takes a token of Budget and then asks Pay. If either refuses, it
 // returns the ending BudgetExhausted and takes no token. A Succeeded d funds the budget; any other d is returned as it
-// is. ctx is for Pay, now as for Budget.Spend. A shell calls Budget.Refund for a paid retry that it does not make.
+// is. ctx is for Pay. now is the caller's clock; only a Budget with Trickle reads it, and a now that is ahead of the clock
+// delays Trickle until then. A shell calls Budget.Refund for a paid retry that it does not make.
 func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
 	p.spend(ctx, &d, now)
 	return d
@@ -168,13 +169,13 @@ func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
 // reset makes a failed attempt that lasted ResetAfter count as the first.
 func (p *Policy) reset(pr *Progress) {
 	if p.ResetAfter > 0 && pr.Lasted >= p.ResetAfter {
-		pr.Since, pr.Prev = pr.Attempt-1, 0
+		pr.Uncounted, pr.Prev = pr.Attempt-1, 0
 	}
 }
 
 // decide is Decide for a d that has the class and the hint of err.
 func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
-	attempt := max(pr.Attempt-pr.Since, 1)
+	attempt := max(pr.Attempt-pr.Uncounted, 1)
 	lo, hi := p.window(attempt, pr.Prev)
 	spread := within(hi-lo, u)
 	d.Backoff = lo + spread
@@ -201,7 +202,7 @@ func (p *Policy) admit(d *Decision, pr *Progress, wait time.Duration) {
 
 // conclude makes d the first ending that applies if the next attempt starts wait from now, and otherwise Waiting.
 func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
-	d.Since = max(pr.Since, 0)
+	d.Uncounted = max(pr.Uncounted, 0)
 	elapsed := max(pr.Elapsed, 0)
 	if pr.Waited {
 		wait = 0
@@ -215,7 +216,7 @@ func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
 		d.end(RetriesDisabled)
 	case d.Class == Terminal:
 		d.end(TerminalError)
-	case pr.Attempt > 0 && max(pr.Attempt-d.Since, 1) > p.retries():
+	case pr.Attempt > 0 && max(pr.Attempt-d.Uncounted, 1) > p.retries():
 		d.end(AttemptsExhausted)
 	case d.Hint > p.maxHint():
 		d.end(HintTooLong)

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/retrygo/retry/internal/attempt"
 )
 
 // epoch is a fixed instant: time.Since of it reads only the monotonic clock, which is cheaper than time.Now.
@@ -28,7 +30,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 		}
 	}
 	began := time.Since(epoch)
-	if p.Gate != nil || ctx.Err() != nil || ctx.Value(numberKey{}) != nil { // a context of OneAttempt has a number too
+	if p.Gate != nil || ctx.Err() != nil || attempt.Number(ctx) != 0 { // a context of OneAttempt has a number too
 		return loop(ctx, &p, fn, newRun(ctx, &p, began), nil)
 	}
 	// A first attempt needs no state: this makes BenchmarkFirstTry free of allocations.
@@ -52,16 +54,16 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 // with err. It returns what Do would have returned. It is for shells that make the first attempt without the overhead
 // of a run, such as package retryhttp; neither the Gate nor AttemptTimeout applies to that attempt. It refuses a nil
 // err and everything that Do refuses.
-func Continue(ctx context.Context, p Policy, took time.Duration, err error, fn func(context.Context) error) error {
+func (p Policy) Continue(ctx context.Context, took time.Duration, err error, fn func(context.Context) error) error {
 	if bad := refused(ctx, &p, fn); bad != nil {
 		return bad
 	}
 	if err == nil {
 		var bad FieldErrors
-		bad.Add("retry", "Continue.err", nil, "is not an error")
+		bad.Refuse("Continue.err", nil, "is not an error")
 		return bad.Err()
 	}
-	p.Disabled = p.Disabled || IsOneAttempt(ctx)
+	p.Disabled = p.Disabled || attempt.Outer(ctx) > 0
 	took = max(took, 0)
 	r := newRun(ctx, &p, time.Since(epoch)-took)
 	r.Elapsed, r.Lasted = took, took
@@ -80,7 +82,7 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run
 			r.Lasted = r.tick()
 		}
 		delay, ended, err = r.follow(ctx, p, err)
-	} else if IsOneAttempt(ctx) {
+	} else if attempt.Outer(ctx) > 0 {
 		p.Disabled = true // p is Do's own copy
 	}
 	var timer *time.Timer // one for all waits
@@ -144,7 +146,7 @@ func WrapFunc[Req, Resp any](
 		switch {
 		case policy == nil:
 			var bad FieldErrors
-			bad.Add("retry", "WrapFunc.policy", nil, "is not a function")
+			bad.Refuse("WrapFunc.policy", nil, "is not a function")
 			return resp, bad.Err()
 		case h == nil:
 			return DoValue[Resp](ctx, policy(), nil)
@@ -189,7 +191,7 @@ func limited(ctx context.Context, timeout time.Duration, fn func(context.Context
 	defer cancel()
 	err := fn(ctx)
 	if context.Cause(ctx) == ErrAttemptTimeout && !time.Now().Before(deadline) { // not the caller's alone
-		err = TimedOut(err)
+		err = attempt.MarkTimeout(err)
 	}
 	return err
 }
@@ -329,7 +331,7 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
 		}
 	}
 	p.decide(d, &r.Progress, f.err, u)
-	r.Prev, r.Since = d.Backoff, d.Since
+	r.Prev, r.Uncounted = d.Backoff, d.Uncounted
 	f.delay = d.Delay
 }
 

@@ -903,7 +903,7 @@ func TestContinueIsDoAfterAFirstAttempt(t *testing.T) {
 		defer cancel()
 		run := func(ctx context.Context, p retry.Policy) *retry.Error {
 			var failed *retry.Error
-			require.ErrorAs(t, retry.Continue(ctx, p, time.Since(began), errFlaky, failing), &failed)
+			require.ErrorAs(t, p.Continue(ctx, time.Since(began), errFlaky, failing), &failed)
 			return failed
 		}
 		failed := run(ctx, retry.Policy{TTL: 7 * time.Second})
@@ -921,18 +921,18 @@ func TestContinueIsDoAfterAFirstAttempt(t *testing.T) {
 }
 
 func TestContinueRefusesWhatDoRefuses(t *testing.T) {
-	require.EqualError(t, retry.Continue(t.Context(), retry.Policy{}, 0, nil, failing), "retry: Continue.err <nil> is not an error")
-	require.Error(t, retry.Continue(t.Context(), retry.Policy{MaxAttempts: -5}, 0, errFlaky, failing))
-	require.Error(t, retry.Continue(t.Context(), retry.Policy{}, 0, errFlaky, nil))
+	require.EqualError(t, retry.Policy{}.Continue(t.Context(), 0, nil, failing), "retry: Continue.err <nil> is not an error")
+	require.Error(t, retry.Policy{MaxAttempts: -5}.Continue(t.Context(), 0, errFlaky, failing))
+	require.Error(t, retry.Policy{}.Continue(t.Context(), 0, errFlaky, nil))
 	var none context.Context
-	require.Error(t, retry.Continue(none, retry.Policy{}, 0, errFlaky, failing))
+	require.Error(t, retry.Policy{}.Continue(none, 0, errFlaky, failing))
 }
 
-func ExampleContinue() {
+func ExamplePolicy_Continue() {
 	call := func(context.Context) error { return nil }
 	began := time.Now()
 	err := errors.New("busy") // of an attempt that needed no run
-	err = retry.Continue(context.Background(), retry.Policy{Backoff: retry.Backoff{Base: time.Nanosecond}}, time.Since(began), err, call)
+	err = retry.Policy{Backoff: retry.Backoff{Base: time.Nanosecond}}.Continue(context.Background(), time.Since(began), err, call)
 	fmt.Println(err)
 	// Output: <nil>
 }

@@ -35,13 +35,13 @@ func ExampleNewBudget() {
 
 // With Trickle a client whose calls all fail may still try again now and then, so that it sees the service come back.
 func ExampleNewBudget_trickle() {
-	budget := retry.NewBudget(retry.BudgetConfig{Initial: -1, Trickle: time.Minute})
-	retryNow := retry.Decision{Status: retry.Waiting}
+	p := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1, Trickle: time.Minute})}
+	ctx, retryNow := context.Background(), retry.Decision{Status: retry.Waiting}
 	now := time.Now()
-	fmt.Println("at first:", budget.Spend(retryNow, now))
+	fmt.Println("at first:", p.Spend(ctx, retryNow, now))
 	later := now.Add(10 * time.Minute)
-	fmt.Println("ten minutes later:", budget.Spend(retryNow, later))
-	fmt.Println("and once more:", budget.Spend(retryNow, later)) // idle periods are not saved
+	fmt.Println("ten minutes later:", p.Spend(ctx, retryNow, later))
+	fmt.Println("and once more:", p.Spend(ctx, retryNow, later)) // idle periods are not saved
 	// Output:
 	// at first: dead_letter (budget_exhausted)
 	// ten minutes later: waiting_retry 0s
@@ -49,27 +49,28 @@ func ExampleNewBudget_trickle() {
 }
 
 // A simulation has its own clock: created and the times that Spend takes are times of that clock, and no other is read.
-func ExampleNewBudgetAt() {
+func ExampleBudgetConfig_NewAt() {
 	start := time.Unix(0, 0)
-	budget := retry.NewBudgetAt(retry.BudgetConfig{Initial: -1, Trickle: time.Minute}, start)
-	retryNow := retry.Decision{Status: retry.Waiting}
-	fmt.Println("after 59s:", budget.Spend(retryNow, start.Add(59*time.Second)))
-	fmt.Println("after 60s:", budget.Spend(retryNow, start.Add(60*time.Second)))
+	p := retry.Policy{Budget: retry.BudgetConfig{Initial: -1, Trickle: time.Minute}.NewAt(start)}
+	ctx, retryNow := context.Background(), retry.Decision{Status: retry.Waiting}
+	fmt.Println("after 59s:", p.Spend(ctx, retryNow, start.Add(59*time.Second)))
+	fmt.Println("after 60s:", p.Spend(ctx, retryNow, start.Add(60*time.Second)))
 	// Output:
 	// after 59s: dead_letter (budget_exhausted)
 	// after 60s: waiting_retry 0s
 }
 
 // A shell of your own calls Spend with each decision before it waits, as Do does. Ten successes pay for one retry.
-func ExampleBudget_Spend() {
-	budget := retry.NewBudget(retry.BudgetConfig{Initial: -1})
+func ExamplePolicy_Spend_budget() {
+	ctx, budget := context.Background(), retry.NewBudget(retry.BudgetConfig{Initial: -1})
+	p := retry.Policy{Budget: budget}
 	success, wait := retry.Decision{Status: retry.Succeeded}, retry.Decision{Status: retry.Waiting, Delay: time.Second}
 	for range 9 {
-		budget.Spend(success, time.Now())
+		p.Spend(ctx, success, time.Now())
 	}
-	fmt.Println(budget.Tokens(), budget.Spend(wait, time.Now()))
-	budget.Spend(success, time.Now())
-	fmt.Println(budget.Tokens(), budget.Spend(wait, time.Now()))
+	fmt.Println(budget.Tokens(), p.Spend(ctx, wait, time.Now()))
+	p.Spend(ctx, success, time.Now())
+	fmt.Println(budget.Tokens(), p.Spend(ctx, wait, time.Now()))
 	// Output:
 	// 0.9 dead_letter (budget_exhausted)
 	// 1 waiting_retry 1s
@@ -79,7 +80,7 @@ func ExampleBudget_Spend() {
 func ExampleBudget_Refund() {
 	budget := retry.NewBudget(retry.BudgetConfig{Initial: 3})
 	ctx, cancel := context.WithCancel(context.Background())
-	d := budget.Spend(retry.Decision{Status: retry.Waiting, Delay: time.Minute}, time.Now())
+	d := retry.Policy{Budget: budget}.Spend(ctx, retry.Decision{Status: retry.Waiting, Delay: time.Minute}, time.Now())
 	fmt.Println(d, "with", budget.Tokens(), "tokens left")
 	cancel() // the caller gives up while the retry waits
 	if ctx.Err() != nil {
@@ -131,16 +132,16 @@ func ExampleBudgets_For() {
 	// 0 2
 }
 
-// With maxKeys 2 a third key takes the place of one that was not asked for lately. Forgotten counts the evicted budgets
+// With maxKeys 2 a third key takes the place of one that was not asked for lately. Overflows counts the evicted budgets
 // that were not full. If it grows, maxKeys is too small.
-func ExampleBudgets_Forgotten() {
+func ExampleBudgets_Overflows() {
 	budgets := retry.NewBudgets(retry.BudgetConfig{Burst: 5, Initial: 5}, 2)
 	budgets.For("a")
-	budgets.For("b").Spend(retry.Decision{Status: retry.Waiting}, time.Now())
+	retry.Policy{Budget: budgets.For("b")}.Spend(context.Background(), retry.Decision{Status: retry.Waiting}, time.Now())
 	budgets.For("c") // takes the place of a, which was full
-	fmt.Println(budgets.Len(), "keys,", budgets.Forgotten(), "forgotten")
+	fmt.Println(budgets.Len(), "keys,", budgets.Overflows(), "forgotten")
 	budgets.For("d") // takes the place of b
-	fmt.Println(budgets.Len(), "keys,", budgets.Forgotten(), "forgotten;", budgets.For("d").Tokens(), "tokens, as b had")
+	fmt.Println(budgets.Len(), "keys,", budgets.Overflows(), "forgotten;", budgets.For("d").Tokens(), "tokens, as b had")
 	// Output:
 	// 2 keys, 0 forgotten
 	// 2 keys, 1 forgotten; 4 tokens, as b had

@@ -170,22 +170,6 @@ func ExampleAmbiguous() {
 	// true commit: connection reset
 }
 
-// A shell that limits attempts itself says so as Do does.
-func ExampleTimedOut() {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Millisecond, retry.ErrAttemptTimeout)
-	defer cancel()
-	<-ctx.Done()
-	err := fmt.Errorf("read: %w", ctx.Err())
-	if context.Cause(ctx) == retry.ErrAttemptTimeout {
-		err = retry.TimedOut(err)
-	}
-	fmt.Println(err)
-	fmt.Println(errors.Is(err, retry.ErrAttemptTimeout), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled))
-	// Output:
-	// attempt timeout: read: context deadline exceeded
-	// true true false
-}
-
 func ExampleFirstOf() {
 	errInvalid := errors.New("invalid order")
 	p := retry.Policy{Classify: retry.FirstOf(
@@ -330,9 +314,9 @@ func ExamplePolicy_resetAfter() {
 }
 
 // A shell other than Do returns the same errors.
-func ExampleNewError() {
+func ExamplePolicy_NewError() {
 	o := retry.Outcome{Policy: "orders", Status: retry.Expired, Reason: retry.HintTooLong, Attempts: 2, Elapsed: time.Second}
-	err := retry.NewError(context.Background(), retry.Policy{}, o, retry.After(2*time.Hour, errors.New("503")))
+	err := retry.Policy{}.NewError(context.Background(), o, retry.After(2*time.Hour, errors.New("503")))
 	fmt.Println(err)
 	fmt.Println("come back in", err.Hint())
 	// Output:
@@ -343,7 +327,7 @@ func ExampleNewError() {
 // A type with a policy of its own reports its bad fields and the policy's alike.
 func ExampleFieldErrors() {
 	var bad retry.FieldErrors
-	bad.Add("mailer", "Options.Workers", -1, "is negative")
+	bad.Refuse("mailer.Options.Workers", -1, "is negative")
 	bad.Append(retry.Policy{TTL: -time.Second}.Validate())
 	fmt.Println(bad.Err())
 	// Output: mailer: Options.Workers -1 is negative; retry: Policy.TTL -1s is negative

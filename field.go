@@ -27,19 +27,24 @@ func (e *FieldError) Error() string {
 // FieldErrors collects all bad fields of one value, each of them a *FieldError. It is for Validate methods.
 type FieldErrors []error
 
-// Add notes that a field of a type of package pkg breaks rule. field begins with the type: "Transport.Base". named are
-// values that complete the rule: Add(pkg, field, v, "is above", limit). Durations are printed in short form: "1h".
-func (bad *FieldErrors) Add(pkg, field string, value any, rule string, named ...any) {
+// Refuse notes that the value of a field breaks rule. field has the package, unless that is retry, the type and the
+// field: "retryhttp.Transport.Base", "Policy.Cap". named are values that complete the rule: Refuse(field, v, "is above",
+// limit). Durations are printed in short form: "1h".
+func (bad *FieldErrors) Refuse(field string, value any, rule string, named ...any) {
 	for _, v := range named {
 		rule += " " + printed(v)
 	}
-	*bad = append(*bad, &FieldError{Package: pkg, Field: field, Value: printed(value), Rule: rule})
+	e := &FieldError{Field: field, Value: printed(value), Rule: rule}
+	if pkg, rest, ok := strings.Cut(field, "."); ok && strings.Trim(pkg, "abcdefghijklmnopqrstuvwxyz") == "" {
+		e.Package, e.Field = pkg, rest
+	}
+	*bad = append(*bad, e)
 }
 
 // refuse adds a bad field of package retry if bad is true. It is generic so that a good value is not boxed.
 func refuse[T any](bad *FieldErrors, is bool, owner, field string, value T, rule string) {
 	if is {
-		bad.Add("", owner+"."+field, value, rule)
+		bad.Refuse(owner+"."+field, value, rule)
 	}
 }
 

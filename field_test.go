@@ -21,11 +21,11 @@ func TestFieldErrors(t *testing.T) {
 	})
 	t.Run("one line, and a package is named when it changes", func(t *testing.T) {
 		var bad retry.FieldErrors
-		bad.Add("", "Policy.TTL", -time.Second, "is negative")
-		bad.Add("", "Policy.Cap", time.Second, "is below", "Base", 5*time.Minute)
-		bad.Add("retryhttp", "Transport.BufferBody", -1, "is negative")
-		bad.Add("retryhttp", "Transport.Name", "a\nb", "has a line break")
-		bad.Add("retry", "Backoff.Factor", 0.5, "is below 1")
+		bad.Refuse("Policy.TTL", -time.Second, "is negative")
+		bad.Refuse("Policy.Cap", time.Second, "is below", "Base", 5*time.Minute)
+		bad.Refuse("retryhttp.Transport.BufferBody", -1, "is negative")
+		bad.Refuse("retryhttp.Transport.Name", "a\nb", "has a line break")
+		bad.Refuse("retry.Backoff.Factor", 0.5, "is below 1")
 		require.EqualError(t, bad.Err(), "retry: Policy.TTL -1s is negative; Policy.Cap 1s is below Base 5m; "+
 			"retryhttp: Transport.BufferBody -1 is negative; Transport.Name a; b has a line break; retry: Backoff.Factor 0.5 is below 1")
 		var texts []string
@@ -55,8 +55,8 @@ func TestFieldErrors(t *testing.T) {
 	t.Run("errors.As finds the first bad field of any package", func(t *testing.T) {
 		var bad retry.FieldErrors
 		bad.Append(io.EOF)
-		bad.Add("retryjob", "Options.Workers", -3, "is negative")
-		bad.Add("retryjob", "Options.Lease", time.Duration(0), "is not positive")
+		bad.Refuse("retryjob.Options.Workers", -3, "is negative")
+		bad.Refuse("retryjob.Options.Lease", time.Duration(0), "is not positive")
 		field := must[*retry.FieldError](t, fmt.Errorf("start: %w", bad.Err()))
 		require.Equal(t, &retry.FieldError{Package: "retryjob", Field: "Options.Workers", Value: "-3", Rule: "is negative"}, field)
 		var all retry.FieldErrors

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/retrygo/retry/internal/attempt"
 )
 
 // maxNewest is how many failed attempts a run keeps beside the first: with it a full History takes 64 places.
@@ -30,26 +32,26 @@ type history struct {
 
 // retries is what a run needs from its first retry on, with room for three retries (BenchmarkRetries): few need more.
 type retries struct {
-	contexts [3]numbered
+	contexts [3]attempt.Numbered
 	failures [2]failure // the second and the third; in newest too, if that is there
 	later    *later     // nil before the fourth failure
 }
 
 // later has room for ten failures in all. It is there from the fourth on, and so before the fifth attempt.
 type later struct {
-	contexts      *[8]numbered // of eight retries, and then of eight others
-	newest        []failure    // from the second on, at most maxNewest
-	firstContexts [8]numbered
+	contexts      *[8]attempt.Numbered // of eight retries, and then of eight others
+	newest        []failure            // from the second on, at most maxNewest
+	firstContexts [8]attempt.Numbered
 	firstNewest   [9]failure
 }
 
 // context returns ctx with the number of an attempt, from 1 and one more each time. An unmarked ctx says 1 already.
 func (h *history) context(ctx context.Context, number int) context.Context {
 	if number == 1 {
-		if numberOf(ctx) == nil {
+		if attempt.Number(ctx) == 0 {
 			return ctx
 		}
-		return &numbered{ctx, 1}
+		return &attempt.Numbered{Context: ctx, Number: 1}
 	}
 	if h.retries == nil {
 		h.retries = new(retries)
@@ -57,16 +59,16 @@ func (h *history) context(ctx context.Context, number int) context.Context {
 	r, i := h.retries, number-2
 	if i < len(r.contexts) {
 		c := &r.contexts[i]
-		c.Context, c.number = ctx, number
+		c.Context, c.Number = ctx, number
 		return c
 	}
 	if i -= len(r.contexts); i == 0 {
 		r.later.contexts = &r.later.firstContexts
 	} else if i %= len(r.later.contexts); i == 0 {
-		r.later.contexts = new([8]numbered)
+		r.later.contexts = new([8]attempt.Numbered)
 	}
 	c := &r.later.contexts[i]
-	c.Context, c.number = ctx, number
+	c.Context, c.Number = ctx, number
 	return c
 }
 

@@ -48,17 +48,17 @@ func TestJSON(t *testing.T) {
 	}{
 		{"an Attempt is its text, with its error", attempt, `"attempt 1 failed after 50ms (retryable): dial tcp: refused; wait 1s"`},
 		{"an Outcome says status and reason in words and keeps its errors' texts", outcome, `{"Policy":"orders","Status":"dead_letter",` +
-			`"Reason":"terminal_error","Gated":false,"Below":false,"Attempts":2,"Elapsed":1000000000,"History":[` +
+			`"Reason":"terminal_error","Gated":false,"GivenUpBelow":false,"Attempts":2,"Elapsed":1000000000,"History":[` +
 			`"attempt 1 failed after 50ms (retryable): dial tcp: refused; wait 1s","attempt 2 failed after 0s (terminal): EOF"]}`},
 		{"the Outcome of a success", retry.Outcome{Status: retry.Succeeded, Attempts: 1},
-			`{"Policy":"","Status":"succeeded","Reason":"","Gated":false,"Below":false,"Attempts":1,"Elapsed":0,"History":null}`},
+			`{"Policy":"","Status":"succeeded","Reason":"","Gated":false,"GivenUpBelow":false,"Attempts":1,"Elapsed":0,"History":null}`},
 		{"an *Error is its text, with its last error", failed, `"retry: orders: gave up after 2 attempts in 1s (terminal_error): EOF"`},
 		{"an *Error as an error", struct{ Err error }{failed}, `{"Err":"retry: orders: gave up after 2 attempts in 1s (terminal_error): EOF"}`},
 		{"a Decision says its words", hinted(sec, exhausted), `{"Status":"dead_letter","Reason":"attempts_exhausted","Class":"retryable",` +
-			`"Since":0,"Delay":0,"Backoff":0,"Hint":1000000000}`},
+			`"Uncounted":0,"Delay":0,"Backoff":0,"Hint":1000000000}`},
 		{"an Event", retry.Event{Policy: "orders", Elapsed: sec, Attempt: attempt, Decision: waiting(sec)},
 			`{"Policy":"orders","Elapsed":1000000000,"Attempt":"attempt 1 failed after 50ms (retryable): dial tcp: refused; wait 1s",` +
-				`"Decision":{"Status":"waiting_retry","Reason":"","Class":"retryable","Since":0,"Delay":1000000000,"Backoff":1000000000,"Hint":0},` +
+				`"Decision":{"Status":"waiting_retry","Reason":"","Class":"retryable","Uncounted":0,"Delay":1000000000,"Backoff":1000000000,"Hint":0},` +
 				`"Outcome":null,"Err":null}`},
 		{"a Policy is its data", everything, everythingJSON},
 		{"a List", retry.Aggressive(), `{"Name":"aggressive","MaxAttempts":0,"Mode":"","Base":0,"Factor":0,"Cap":0,` +

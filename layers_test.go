@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // saysGivenUp is an error of a layer below that says whether it has given up.
@@ -43,11 +44,11 @@ func TestGivenUp(t *testing.T) {
 		}, true},
 	} {
 		inBubble(t, row.name, func(t *testing.T) {
-			require.Equal(t, row.want, retry.GivenUp(row.fn(t.Context())))
+			require.Equal(t, row.want, retry.IsGivenUp(row.fn(t.Context())))
 		})
 	}
 	inBubble(t, "a run under OneAttempt has not: its caller holds the retries", func(t *testing.T) {
-		require.False(t, retry.GivenUp(retry.Do(retry.OneAttempt(t.Context()), atOnce, failing)))
+		require.False(t, retry.IsGivenUp(retry.Do(retry.OneAttempt(t.Context()), atOnce, failing)))
 	})
 	inBubble(t, "a run that its caller canceled has not", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -59,17 +60,17 @@ func TestGivenUp(t *testing.T) {
 			return errFlaky
 		})
 		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.False(t, retry.GivenUp(err))
+		require.False(t, retry.IsGivenUp(err))
 	})
 	var none *retry.Error
-	require.False(t, retry.GivenUp(none))
+	require.False(t, retry.IsGivenUp(none))
 }
 
 func TestANestedRunIsRepeatedUnlessThePolicyStopsAtWhatIsGivenUp(t *testing.T) {
 	for _, row := range []struct {
 		classify retry.Classifier
 		want     int
-	}{{nil, 16}, {retry.StopIf(retry.GivenUp), 4}} {
+	}{{nil, 16}, {retry.StopIf(retry.IsGivenUp), 4}} {
 		inBubble(t, fmt.Sprint(row.want), func(t *testing.T) {
 			outer, inner, calls := everySecond(4), everySecond(4), 0
 			outer.Classify = row.classify
@@ -86,18 +87,18 @@ func TestBelowTellsARunThatALayerBelowHasEnded(t *testing.T) {
 	inBubble(t, "of Do", func(t *testing.T) {
 		var seen []bool
 		p := everySecond(3)
-		p.Classify = retry.StopIf(retry.GivenUp)
+		p.Classify = retry.StopIf(retry.IsGivenUp)
 		p.Observe = func(_ context.Context, e retry.Event) {
 			if e.Outcome != nil {
-				seen = append(seen, e.Outcome.Below)
+				seen = append(seen, e.Outcome.GivenUpBelow)
 			}
 		}
 		ends := func(fn func(context.Context) error) *retry.Error {
 			return must[*retry.Error](t, retry.Do(t.Context(), p, fn))
 		}
-		require.True(t, ends(failsWith(saysGivenUp(true))).Below)
-		require.False(t, ends(failsWith(retry.Permanent(errFlaky))).Below)
-		require.False(t, ends(failing).Below)
+		require.True(t, ends(failsWith(saysGivenUp(true))).GivenUpBelow)
+		require.False(t, ends(failsWith(retry.Permanent(errFlaky))).GivenUpBelow)
+		require.False(t, ends(failing).GivenUpBelow)
 		require.Equal(t, []bool{true, false, false}, seen)
 
 		calls := 0
@@ -106,41 +107,41 @@ func TestBelowTellsARunThatALayerBelowHasEnded(t *testing.T) {
 	})
 	t.Run("of NewError", func(t *testing.T) {
 		o := retry.Outcome{Status: retry.DeadLettered, Reason: retry.TerminalError, Attempts: 1}
-		require.True(t, retry.NewError(t.Context(), retry.Policy{}, o, saysGivenUp(true)).Below)
+		require.True(t, retry.Policy{}.NewError(t.Context(), o, saysGivenUp(true)).GivenUpBelow)
 		o.Status, o.Reason = retry.Failed, retry.RetriesDisabled
-		require.False(t, retry.NewError(t.Context(), retry.Policy{}, o, saysGivenUp(true)).Below)
+		require.False(t, retry.Policy{}.NewError(t.Context(), o, saysGivenUp(true)).GivenUpBelow)
 	})
 }
 
-func TestRemoteAttempt(t *testing.T) {
+func TestWithRemoteAttempt(t *testing.T) {
 	inBubble(t, "a retry of another process is not repeated again, and keeps its number in what it causes", func(t *testing.T) {
 		var numbers [][2]int
-		ctx := retry.RemoteAttempt(t.Context(), 3)
+		ctx := retryshell.WithRemoteAttempt(t.Context(), 3)
 		require.Equal(t, 3, retry.AttemptNumber(ctx))
 		_ = retry.Do(ctx, everySecond(4), func(ctx context.Context) error {
 			return retry.Do(retry.OneAttempt(context.WithoutCancel(ctx)), everySecond(4), func(ctx context.Context) error {
-				numbers = append(numbers, [2]int{retry.AttemptNumber(ctx), retry.OuterAttempt(ctx)})
+				numbers = append(numbers, [2]int{retry.AttemptNumber(ctx), retryshell.OuterAttemptNumber(ctx)})
 				return errFlaky
 			})
 		})
 		require.Equal(t, [][2]int{{1, 3}}, numbers)
-		require.True(t, retry.IsOneAttempt(ctx))
+		require.True(t, retryshell.IsOneAttempt(ctx))
 	})
 	t.Run("a first attempt is not a retry", func(t *testing.T) {
 		for _, number := range []int{-1, 0, 1} {
-			require.Equal(t, t.Context(), retry.RemoteAttempt(t.Context(), number))
+			require.Equal(t, t.Context(), retryshell.WithRemoteAttempt(t.Context(), number))
 		}
 	})
 }
 
-func TestOuterAttempt(t *testing.T) {
+func TestOuterAttemptNumber(t *testing.T) {
 	inBubble(t, "is the attempt around OneAttempt, and none without it", func(t *testing.T) {
-		require.Zero(t, retry.OuterAttempt(t.Context()))
-		require.Equal(t, 1, retry.OuterAttempt(retry.OneAttempt(t.Context())))
+		require.Zero(t, retryshell.OuterAttemptNumber(t.Context()))
+		require.Equal(t, 1, retryshell.OuterAttemptNumber(retry.OneAttempt(t.Context())))
 		var numbers [][2]int
 		_ = retry.Do(t.Context(), everySecond(3), func(ctx context.Context) error {
 			return retry.Do(retry.OneAttempt(ctx), everySecond(3), func(inner context.Context) error {
-				numbers = append(numbers, [2]int{retry.OuterAttempt(ctx), retry.OuterAttempt(inner)})
+				numbers = append(numbers, [2]int{retryshell.OuterAttemptNumber(ctx), retryshell.OuterAttemptNumber(inner)})
 				return errFlaky
 			})
 		})
@@ -148,7 +149,7 @@ func TestOuterAttempt(t *testing.T) {
 	})
 }
 
-func ExampleGivenUp() {
+func ExampleIsGivenUp() {
 	load := func(ctx context.Context) error { // retries by itself
 		return retry.Do(ctx, quick, func(context.Context) error {
 			fmt.Println("load")
@@ -156,36 +157,12 @@ func ExampleGivenUp() {
 		})
 	}
 	p := quick
-	p.Classify = retry.StopIf(retry.GivenUp)
+	p.Classify = retry.StopIf(retry.IsGivenUp)
 	err := retry.Do(context.Background(), p, load)
-	fmt.Println(errors.Is(err, retry.TerminalError), retry.GivenUp(err))
+	fmt.Println(errors.Is(err, retry.TerminalError), retry.IsGivenUp(err))
 	// Output:
 	// load
 	// load
 	// load
 	// true true
-}
-
-func ExampleRemoteAttempt() {
-	ctx := retry.RemoteAttempt(context.Background(), 2) // what a request says that a trusted caller sent
-	err := retry.Do(ctx, quick, func(ctx context.Context) error {
-		fmt.Println("attempt", retry.AttemptNumber(ctx), "within attempt", retry.OuterAttempt(ctx))
-		return errors.New("down")
-	})
-	fmt.Println(errors.Is(err, retry.RetriesDisabled))
-	// Output:
-	// attempt 1 within attempt 2
-	// true
-}
-
-func ExampleOuterAttempt() {
-	_ = retry.Do(context.Background(), quick, func(ctx context.Context) error {
-		ctx = retry.OneAttempt(ctx) // what follows is repeated by this run alone
-		fmt.Println("send attempt", max(retry.AttemptNumber(ctx), retry.OuterAttempt(ctx)))
-		return errors.New("down")
-	})
-	// Output:
-	// send attempt 1
-	// send attempt 2
-	// send attempt 3
 }

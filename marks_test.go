@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // multi is hashicorp/go-multierror's Error, as of v1.1.1. What it holds is reached through its chain's Is and As: the
@@ -90,7 +91,7 @@ func TestMarks(t *testing.T) {
 		{"a mark beside a nested run is found", errors.Join(inner, retry.Permanent(io.EOF)), retry.Terminal},
 		{"a mark around a nested run is found", retry.Permanent(inner), retry.Terminal},
 		{"a nested run's cancellation does not leak", &retry.Error{Last: context.Canceled}, retry.Retryable},
-		{"a nested run whose caller was canceled is retryable", retry.NewError(canceledBy(io.EOF), retry.Policy{},
+		{"a nested run whose caller was canceled is retryable", retry.Policy{}.NewError(canceledBy(io.EOF),
 			retry.Outcome{Status: retry.Canceled, Reason: retry.CallerCanceled}, context.Canceled), retry.Retryable},
 		{"a cancellation beside a nested run is terminal", errors.Join(inner, context.Canceled), retry.Terminal},
 	} {
@@ -177,8 +178,8 @@ func TestHiddenMarks(t *testing.T) {
 		{"a cancellation", multi{io.EOF, context.Canceled}, retry.Terminal, 0},
 		{"a cancellation, first", multi{context.Canceled, io.EOF}, retry.Terminal, 0},
 		{"a cancellation under Transient", multi{io.EOF, retry.Transient(context.Canceled)}, retry.Retryable, 0},
-		{"a timeout that looks like a cancellation", multi{retry.TimedOut(context.Canceled), io.EOF}, retry.Retryable, 0},
-		{"a timeout that looks like a cancellation, around a hint", multi{retry.TimedOut(retry.After(sec, context.Canceled)), io.EOF}, retry.Retryable, sec},
+		{"a timeout that looks like a cancellation", multi{retryshell.MarkTimeout(context.Canceled), io.EOF}, retry.Retryable, 0},
+		{"a timeout that looks like a cancellation, around a hint", multi{retryshell.MarkTimeout(retry.After(sec, context.Canceled)), io.EOF}, retry.Retryable, sec},
 
 		{"a nested run's mark does not leak", multi{runOf(permanent), io.EOF}, retry.Retryable, 0},
 		{"a nested run's mark does not leak, second", multi{io.EOF, runOf(permanent)}, retry.Retryable, 0},
@@ -188,7 +189,7 @@ func TestHiddenMarks(t *testing.T) {
 		{"a nested run's cancellation does not leak, second", multi{io.EOF, runOf(context.Canceled)}, retry.Retryable, 0},
 		{"a nested run's list does not leak", runOf(multi{permanent, busy(sec), context.Canceled}), retry.Retryable, 0},
 		{"a nested run's list does not leak through a list", multi{runOf(multi{permanent, io.EOF}), runOf(opaque{permanent})}, retry.Retryable, 0},
-		{"a nested run that was canceled does not leak", multi{retry.NewError(canceledBy(context.Canceled), retry.Policy{},
+		{"a nested run that was canceled does not leak", multi{retry.Policy{}.NewError(canceledBy(context.Canceled),
 			retry.Outcome{Status: retry.Canceled, Reason: retry.CallerCanceled}, errFlaky), io.EOF}, retry.Retryable, 0},
 		{"a mark beside a nested run is found", multi{runOf(permanent), permanent}, retry.Terminal, 0},
 		{"a mark beside a nested run in one element is found", multi{errors.Join(runOf(permanent), permanent), io.EOF}, retry.Terminal, 0},
@@ -211,9 +212,12 @@ func TestHiddenMarks(t *testing.T) {
 		{"Transient beside Ambiguous", multi{transient, ambiguous}, retry.Terminal, 0},
 
 		// The limits: As finds the first mark and the first run, and Is does not say whose the cancellation is.
-		{"limit: a class after a hint in one element is not found", multi{errors.Join(busy(sec), permanent), io.EOF}, retry.Retryable, sec},
-		{"limit: a hint after a class in one element is not found", multi{errors.Join(transient, busy(sec)), io.EOF}, retry.Retryable, 0},
-		{"limit: a second run in one element is not found", multi{errors.Join(runOf(errFlaky), runOf(ambiguous)), io.EOF}, retry.Retryable, 0},
+		{"a class after a hint in one element is found", multi{errors.Join(busy(sec), permanent), io.EOF}, retry.Terminal, sec},
+		{"a hint after a class in one element is found", multi{errors.Join(transient, busy(sec)), io.EOF}, retry.Retryable, sec},
+		{"doubt of a second run in one element is found", multi{errors.Join(runOf(errFlaky), runOf(ambiguous)), io.EOF}, retry.Terminal, 0},
+		{"doubt after a hint in one element is found", multi{errors.Join(busy(sec), ambiguous), io.EOF}, retry.Terminal, sec},
+		{"doubt under Transient in one element is not", multi{retry.Transient(ambiguous), io.EOF}, retry.Retryable, 0},
+		{"doubt beside Transient in one element is found", multi{errors.Join(retry.Transient(ambiguous), retry.Ambiguous(io.EOF)), io.EOF}, retry.Terminal, 0},
 		{"limit: a cancellation beside a run in one element is taken for the run's", multi{errors.Join(runOf(errFlaky), context.Canceled), io.EOF}, retry.Retryable, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -253,7 +257,7 @@ func TestJudgeTakesNoLongerThanATreeIsBig(t *testing.T) {
 		"last":   func(err error) error { return multi{io.EOF, err} },
 		"opaque": func(err error) error { return opaque{err} },
 		"join":   func(err error) error { return errors.Join(io.EOF, err) },
-		"late":   retry.TimedOut,
+		"late":   retryshell.MarkTimeout,
 		"both":   func(err error) error { return both{err} },
 		"wrap":   func(err error) error { return fmt.Errorf("x: %w", err) },
 	}
@@ -313,7 +317,7 @@ func TestAmbiguous(t *testing.T) {
 		{"Transient of an outer run holds for a run in a run", retry.Transient(runOf(runOf(doubt))), retry.Retryable},
 		{"Transient beside a nested run does not undo it", errors.Join(retry.Transient(io.EOF), runOf(doubt)), retry.Terminal},
 		{"After does not undo it", retry.After(sec, runOf(doubt)), retry.Terminal},
-		{"a timeout hides no cancellation", retry.TimedOut(retry.Ambiguous(context.DeadlineExceeded)), retry.Terminal},
+		{"a timeout hides no cancellation", retryshell.MarkTimeout(retry.Ambiguous(context.DeadlineExceeded)), retry.Terminal},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			asked := false
@@ -360,10 +364,10 @@ func TestTimedOut(t *testing.T) {
 		{"wrapped", fmt.Errorf("read: %w", context.Canceled), true},
 		{"what calls itself canceled", isCanceled{}, true},
 		{"a list with it", multi{io.EOF, context.DeadlineExceeded}, true},
-		{"a nested run that was canceled", retry.NewError(canceledBy(io.EOF), retry.Policy{}, retry.Outcome{Reason: retry.CallerCanceled}, own), true},
+		{"a nested run that was canceled", retry.Policy{}.NewError(canceledBy(io.EOF), retry.Outcome{Reason: retry.CallerCanceled}, own), true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got := retry.TimedOut(row.err)
+			got := retryshell.MarkTimeout(row.err)
 			require.Equal(t, row.want, errors.Is(got, retry.ErrAttemptTimeout))
 			if !row.want {
 				require.Equal(t, row.err, got, "as it is")
@@ -376,22 +380,22 @@ func TestTimedOut(t *testing.T) {
 			require.ErrorAs(t, got, &timeout)
 			require.True(t, timeout.Timeout())
 			require.Equal(t, retry.Retryable, classOf(nil, got))
-			require.Equal(t, got, retry.TimedOut(got), "twice is once")
+			require.Equal(t, got, retryshell.MarkTimeout(got), "twice is once")
 			require.Equal(t, retry.Retryable, classOf(nil, fmt.Errorf("x: %w", got)), "under %w too")
 		})
 	}
 	t.Run("the cause of an attempt's context is a timeout already", func(t *testing.T) {
-		require.Equal(t, retry.ErrAttemptTimeout, retry.TimedOut(retry.ErrAttemptTimeout))
+		require.Equal(t, retry.ErrAttemptTimeout, retryshell.MarkTimeout(retry.ErrAttemptTimeout))
 		wrapped := fmt.Errorf("read: %w", retry.ErrAttemptTimeout)
-		require.Same(t, wrapped, retry.TimedOut(wrapped))
+		require.Same(t, wrapped, retryshell.MarkTimeout(wrapped))
 	})
 	t.Run("but not with a cancellation beside it", func(t *testing.T) {
-		got := retry.TimedOut(errors.Join(retry.ErrAttemptTimeout, context.Canceled))
+		got := retryshell.MarkTimeout(errors.Join(retry.ErrAttemptTimeout, context.Canceled))
 		require.NotErrorIs(t, got, context.Canceled)
 		require.ErrorIs(t, got, retry.ErrAttemptTimeout)
 	})
 	t.Run("everything else in the error is found", func(t *testing.T) {
-		got := retry.TimedOut(errors.Join(isCanceled{}, own, retry.After(7*sec, runOf(io.EOF))))
+		got := retryshell.MarkTimeout(errors.Join(isCanceled{}, own, retry.After(7*sec, runOf(io.EOF))))
 		require.ErrorIs(t, got, own)
 		require.ErrorIs(t, got, io.EOF)
 		require.Equal(t, isCanceled{}, must[isCanceled](t, got))
@@ -399,12 +403,12 @@ func TestTimedOut(t *testing.T) {
 		require.Same(t, io.EOF, must[*retry.Error](t, got).Last)
 	})
 	t.Run("marks in it are found", func(t *testing.T) {
-		require.Equal(t, retry.Terminal, classOf(nil, retry.TimedOut(retry.Permanent(context.Canceled))))
-		require.Equal(t, retry.Retryable, classOf(retry.Otherwise(retry.Terminal), retry.TimedOut(retry.Transient(context.Canceled))))
+		require.Equal(t, retry.Terminal, classOf(nil, retryshell.MarkTimeout(retry.Permanent(context.Canceled))))
+		require.Equal(t, retry.Retryable, classOf(retry.Otherwise(retry.Terminal), retryshell.MarkTimeout(retry.Transient(context.Canceled))))
 	})
 	t.Run("a classifier sees a timeout and no cancellation", func(t *testing.T) {
-		require.Equal(t, retry.Retryable, classOf(retry.StopOn(context.Canceled), retry.TimedOut(context.Canceled)))
-		require.Equal(t, retry.Terminal, classOf(retry.StopOn(retry.ErrAttemptTimeout), retry.TimedOut(context.Canceled)))
+		require.Equal(t, retry.Retryable, classOf(retry.StopOn(context.Canceled), retryshell.MarkTimeout(context.Canceled)))
+		require.Equal(t, retry.Terminal, classOf(retry.StopOn(retry.ErrAttemptTimeout), retryshell.MarkTimeout(context.Canceled)))
 	})
 }
 
@@ -516,10 +520,10 @@ func build(tree *[]byte, depth int) (marksIn, error) {
 		m, err := child()
 		canceled := errors.Is(err, context.Canceled)
 		if !canceled && (!errors.Is(err, context.DeadlineExceeded) || errors.Is(err, retry.ErrAttemptTimeout)) {
-			return m, retry.TimedOut(err) // err as it is
+			return m, retryshell.MarkTimeout(err) // err as it is
 		}
 		m.canceled = false
-		return m.under(), retry.TimedOut(err)
+		return m.under(), retryshell.MarkTimeout(err)
 	default:
 		return marksIn{}, errFlaky
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/retrygo/retry/internal/attempt"
 )
 
 // Attempt is the record of one failed attempt. The zero Attempt means none.
@@ -35,13 +37,13 @@ func (a Attempt) MarshalText() ([]byte, error) { return []byte(a.String()), nil 
 
 // Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
 type Outcome struct {
-	Policy   string // Policy.Name
-	Status   Status // any but Waiting
-	Reason   Reason // zero if Status is Succeeded
-	Gated    bool   // a deferral of Policy.Gate ended the run
-	Below    bool   // the run ended as TerminalError because a layer below had given up: see GivenUp
-	Attempts int    // attempts made, a successful last one included; 0 if there was none
-	Elapsed  time.Duration
+	Policy       string // Policy.Name
+	Status       Status // any but Waiting
+	Reason       Reason // zero if Status is Succeeded
+	Gated        bool   // a deferral of Policy.Gate ended the run
+	GivenUpBelow bool   // the run ended as TerminalError because a layer below had given up: see IsGivenUp
+	Attempts     int    // attempts made, a successful last one included; 0 if there was none
+	Elapsed      time.Duration
 	// History holds the failed attempts in order, the first and the newest 63 at most. It is the receiver's own copy.
 	History []Attempt
 }
@@ -77,7 +79,7 @@ type Error struct {
 
 // NewError returns the *Error of a run under p that ended with outcome o, last being the error of its last attempt. It
 // is for shells other than Do. ctx is the caller's context.
-func NewError(ctx context.Context, p Policy, o Outcome, last error) *Error {
+func (p Policy) NewError(ctx context.Context, o Outcome, last error) *Error {
 	e := &Error{Outcome: o, Last: last}
 	e.complete(ctx, &p)
 	return e
@@ -87,7 +89,7 @@ func NewError(ctx context.Context, p Policy, o Outcome, last error) *Error {
 func (e *Error) complete(ctx context.Context, p *Policy) {
 	switch {
 	case e.Reason == TerminalError:
-		e.Below = GivenUp(e.Last)
+		e.GivenUpBelow = IsGivenUp(e.Last)
 	case e.Reason == CallerCanceled, e.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil: // it may lag
 		e.ctx = ctx
 	case e.Reason == HintTooLong:
@@ -115,11 +117,11 @@ func (e *Error) Hint() time.Duration {
 }
 
 // GivenUp reports whether a caller should not retry at once: the run had retried without success, a budget refused
-// its retry, or the last error is of a layer below that has given up (see the function GivenUp). A run of one attempt,
+// its retry, or the last error is of a layer below that has given up (see IsGivenUp). A run of one attempt,
 // as under OneAttempt, has not given up: its caller holds the retries. Nor has one that its caller canceled.
 func (e *Error) GivenUp() bool {
 	return e != nil && e.Reason != CallerCanceled &&
-		(e.Attempts > 1 || e.Reason == BudgetExhausted || GivenUp(e.Last))
+		(e.Attempts > 1 || e.Reason == BudgetExhausted || IsGivenUp(e.Last))
 }
 
 // Error returns one line: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp ...", with the
@@ -143,7 +145,7 @@ func (e *Error) Error() string {
 	if e.Gated {
 		s += ", deferred by Gate"
 	}
-	if e.Below {
+	if e.GivenUpBelow {
 		s += ", given up below"
 	}
 	s += ")"
@@ -211,7 +213,7 @@ func (s shield) Is(target error) bool {
 
 func (s shield) As(target any) bool {
 	switch target.(type) {
-	case *Reason, **mark, *own:
+	case *Reason, **mark, *attempt.Probe:
 		return false
 	}
 	return errors.As(s.inside, target)

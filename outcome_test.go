@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // TestErrorsIs is the table of the package documentation: which errors.Is holds for which ending.
@@ -107,7 +108,7 @@ func TestErrorText(t *testing.T) {
 			"retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp: refused"},
 		{retry.Error{Outcome: outcome(1, 0, retry.RetriesDisabled), Last: io.EOF}, "retry: gave up after 1 attempt in 0s (retries_disabled): EOF"},
 		{retry.Error{Outcome: named, Last: io.EOF}, "retry: invoice-email: gave up after 2 attempts in 1s (terminal_error): EOF"},
-		{*retry.NewError(canceledBy(io.EOF), retry.Policy{}, outcome(0, 0, retry.CallerCanceled), nil), "retry: gave up after 0 attempts in 0s (caller_canceled): EOF"},
+		{*retry.Policy{}.NewError(canceledBy(io.EOF), outcome(0, 0, retry.CallerCanceled), nil), "retry: gave up after 0 attempts in 0s (caller_canceled): EOF"},
 		{retry.Error{Outcome: outcome(0, 0, retry.TTLElapsed)}, "retry: gave up after 0 attempts in 0s (ttl_elapsed)"},
 		{retry.Error{Outcome: outcome(1, 0, retry.TerminalError), Last: errors.Join(io.EOF, errors.New("a\r\nb\rc"))},
 			"EOF; a; b; c"},
@@ -123,18 +124,18 @@ func TestErrorText(t *testing.T) {
 		{retry.Error{Outcome: outcome(1, 0, retry.TerminalError)}, "retry: gave up after 1 attempt in 0s (terminal_error)"},
 		{retry.Error{Outcome: outcome(2, sec, retry.TerminalError), Last: io.EOF}, "retry: gave up after 2 attempts in 1s (terminal_error): EOF"},
 		{retry.Error{Outcome: retry.Outcome{Policy: "orders", Attempts: 1, Reason: retry.TerminalError}, Last: io.EOF}, "EOF"},
-		{*retry.NewError(context.Background(), retry.Policy{}, outcome(1, 0, retry.HintTooLong), retry.After(2*hour, io.EOF)),
+		{*retry.Policy{}.NewError(context.Background(), outcome(1, 0, retry.HintTooLong), retry.After(2*hour, io.EOF)),
 			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint 1h): EOF"},
-		{*retry.NewError(context.Background(), retry.Policy{MaxHint: 90 * sec}, outcome(2, sec, retry.HintTooLong), fmt.Errorf("x: %w", retry.After(minute+hour, io.EOF))),
+		{*retry.Policy{MaxHint: 90 * sec}.NewError(context.Background(), outcome(2, sec, retry.HintTooLong), fmt.Errorf("x: %w", retry.After(minute+hour, io.EOF))),
 			"retry: gave up after 2 attempts in 1s (hint_too_long: 1h1m is above MaxHint 1m30s): x: EOF"},
-		{*retry.NewError(canceledBy(io.EOF), retry.Policy{}, outcome(1, 0, retry.HintTooLong), retry.After(2*hour, io.EOF)),
+		{*retry.Policy{}.NewError(canceledBy(io.EOF), outcome(1, 0, retry.HintTooLong), retry.After(2*hour, io.EOF)),
 			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint 1h): EOF"},
 		{retry.Error{Outcome: outcome(1, 0, retry.HintTooLong), Last: io.EOF}, "retry: gave up after 1 attempt in 0s (hint_too_long): EOF"},
-		{*retry.NewError(context.Background(), retry.Policy{}, outcome(2, sec, retry.TTLElapsed), retry.After(2*hour, io.EOF)),
+		{*retry.Policy{}.NewError(context.Background(), outcome(2, sec, retry.TTLElapsed), retry.After(2*hour, io.EOF)),
 			"retry: gave up after 2 attempts in 1s (ttl_elapsed): EOF"},
-		{*retry.NewError(context.Background(), retry.Policy{}, gated(outcome(0, 0, retry.TTLElapsed)), nil),
+		{*retry.Policy{}.NewError(context.Background(), gated(outcome(0, 0, retry.TTLElapsed)), nil),
 			"retry: gave up after 0 attempts in 0s (ttl_elapsed, deferred by Gate)"},
-		{*retry.NewError(context.Background(), retry.Policy{}, gated(outcome(2, sec, retry.DeadlineTooNear)), io.EOF),
+		{*retry.Policy{}.NewError(context.Background(), gated(outcome(2, sec, retry.DeadlineTooNear)), io.EOF),
 			"retry: gave up after 2 attempts in 1s (deadline_too_near, deferred by Gate): EOF"},
 		{retry.Error{Outcome: outcome(1, 1234567891, retry.RetriesDisabled), Last: io.EOF},
 			"retry: gave up after 1 attempt in 1.235s (retries_disabled): EOF"},
@@ -271,27 +272,27 @@ func TestNewError(t *testing.T) {
 			for _, fail := range []error{errFlaky, retry.Permanent(errFlaky), retry.After(2*minute, errFlaky), retry.After(2*hour, errFlaky)} {
 				inBubble(t, fail.Error(), func(t *testing.T) {
 					failed := must[*retry.Error](t, retry.Do(t.Context(), p, failsWith(fail)))
-					require.Equal(t, failed, retry.NewError(t.Context(), p, failed.Outcome, failed.Last))
+					require.Equal(t, failed, p.NewError(t.Context(), failed.Outcome, failed.Last))
 				})
 			}
 		}
 	})
 	t.Run("it keeps outcome and last error", func(t *testing.T) {
-		e := retry.NewError(t.Context(), retry.Policy{}, ended(retry.DeadLettered, retry.AttemptsExhausted), io.EOF)
+		e := retry.Policy{}.NewError(t.Context(), ended(retry.DeadLettered, retry.AttemptsExhausted), io.EOF)
 		require.Equal(t, ended(retry.DeadLettered, retry.AttemptsExhausted), e.Outcome)
 		require.Equal(t, io.EOF, e.Last)
 	})
 	t.Run("the cause is the caller's, for the two endings that are", func(t *testing.T) {
 		why := errors.New("why")
 		for reason := retry.TerminalError; reason <= retry.CallerCanceled; reason++ {
-			e := retry.NewError(canceledBy(why), retry.Policy{}, ended(statusOf(reason), reason), io.EOF)
+			e := retry.Policy{}.NewError(canceledBy(why), ended(statusOf(reason), reason), io.EOF)
 			want := reason == retry.CallerCanceled || reason == retry.DeadlinePassed
 			require.Equal(t, want, e.Cause() == why, reason)
 			require.Equal(t, want, errors.Is(e, why), reason)
 		}
 	})
 	t.Run("a deadline that the context has not noticed has the usual cause", func(t *testing.T) {
-		e := retry.NewError(t.Context(), retry.Policy{}, ended(retry.Expired, retry.DeadlinePassed), io.EOF)
+		e := retry.Policy{}.NewError(t.Context(), ended(retry.Expired, retry.DeadlinePassed), io.EOF)
 		require.Equal(t, context.DeadlineExceeded, e.Cause())
 		require.True(t, e.Timeout())
 	})
@@ -316,7 +317,7 @@ func TestTimeout(t *testing.T) {
 		{"a net.Error that is none", last(&net.DNSError{IsNotFound: true}), false},
 		{"a wrapped net.Error that is a timeout", last(fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: &net.DNSError{IsTimeout: true}})), true},
 		{"a wrapped net.Error that is none", last(fmt.Errorf("dial: %w", &net.OpError{Op: "dial", Err: io.EOF})), false},
-		{"an attempt's timeout", last(retry.TimedOut(context.Canceled)), true},
+		{"an attempt's timeout", last(retryshell.MarkTimeout(context.Canceled)), true},
 		{"any other error", last(io.EOF), false},
 		{"no error", last(nil), false},
 		{"a nested run that timed out", last(last(context.DeadlineExceeded)), true},
@@ -337,7 +338,7 @@ func TestOutcomeText(t *testing.T) {
 func TestErrorParts(t *testing.T) {
 	notFound := &fs.PathError{Op: "open", Path: "/x", Err: fs.ErrNotExist}
 	t.Run("Unwrap gives Reason, Last and Cause, as far as they are set", func(t *testing.T) {
-		e := retry.NewError(canceledBy(io.EOF), retry.Policy{}, retry.Outcome{Reason: retry.CallerCanceled}, notFound)
+		e := retry.Policy{}.NewError(canceledBy(io.EOF), retry.Outcome{Reason: retry.CallerCanceled}, notFound)
 		require.Equal(t, []error{retry.CallerCanceled, notFound, io.EOF}, e.Unwrap())
 		require.Equal(t, []error{retry.TTLElapsed}, (&retry.Error{Outcome: retry.Outcome{Reason: retry.TTLElapsed}}).Unwrap())
 		require.Empty(t, (&retry.Error{}).Unwrap())
@@ -351,7 +352,7 @@ func TestErrorParts(t *testing.T) {
 	})
 	t.Run("a nested run's last error is reached, its Reason is not", func(t *testing.T) {
 		inner := &retry.Error{Outcome: retry.Outcome{Reason: retry.TerminalError}, Last: notFound}
-		outer := retry.NewError(canceledBy(inner), retry.Policy{}, retry.Outcome{Reason: retry.CallerCanceled}, fmt.Errorf("x: %w", inner))
+		outer := retry.Policy{}.NewError(canceledBy(inner), retry.Outcome{Reason: retry.CallerCanceled}, fmt.Errorf("x: %w", inner))
 		require.Same(t, notFound, must[*fs.PathError](t, outer))
 		require.ErrorIs(t, outer, fs.ErrNotExist)
 		require.NotErrorIs(t, outer, retry.TerminalError)

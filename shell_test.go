@@ -27,7 +27,7 @@ func shell(ctx context.Context, p retry.Policy, fn func(context.Context) error) 
 		p.Observe(ctx, retry.Event{Decision: d})
 		if d.Status == retry.Waiting {
 			sleep(ctx, d.Delay)
-			pr.Prev, pr.Since, pr.Elapsed, pr.Caller = d.Backoff, d.Since, time.Since(began), ended(ctx)
+			pr.Prev, pr.Uncounted, pr.Elapsed, pr.Caller = d.Backoff, d.Uncounted, time.Since(began), ended(ctx)
 			if d = p.Admit(pr, 0); d.Status != retry.Waiting {
 				p.Budget.Refund() // of a retry that was paid for and is not made
 			}
@@ -111,7 +111,7 @@ func (s *scene) play(run func(context.Context, retry.Policy, func(context.Contex
 	}
 	p := s.policy
 	if s.budget != nil {
-		p.Budget = retry.NewBudgetAt(*s.budget, start)
+		p.Budget = s.budget.NewAt(start)
 	}
 	made := 0
 	now := func() int { return max(made, 1) - 1 } // the place of the attempt in the script
@@ -246,7 +246,7 @@ func TestShell(t *testing.T) {
 				if d.Status == retry.Waiting {
 					retries++
 				}
-				if d.Since > 0 {
+				if d.Uncounted > 0 {
 					resets++
 				}
 			}

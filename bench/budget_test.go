@@ -1,6 +1,7 @@
 package bench_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -103,9 +104,9 @@ func loads(n int, level *atomic.Int64, want int64) {
 }
 
 func oursSuccess(n int, b *retry.Budget) {
-	success, at := retry.Decision{Status: retry.Succeeded}, time.Now()
+	p, ctx, success, at := retry.Policy{Budget: b}, context.Background(), retry.Decision{Status: retry.Succeeded}, time.Now()
 	for range n {
-		b.Spend(success, at)
+		p.Spend(ctx, success, at)
 	}
 	must(b.Tokens() == 10)
 }
@@ -148,7 +149,7 @@ func (b *handBudget) spend(d retry.Decision, _ time.Time) retry.Decision {
 	if b.level.Load() >= retryToken && b.level.Add(-retryToken) >= 0 {
 		return d
 	}
-	return retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted, Class: d.Class, Since: d.Since, Hint: d.Hint}
+	return retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted, Class: d.Class, Uncounted: d.Uncounted, Hint: d.Hint}
 }
 
 // The functions below spend the tokens of n retries and return each, if they are to be allowed.
@@ -164,9 +165,9 @@ func handSpends(n int, b *handBudget, allowed bool) {
 }
 
 func oursSpends(n int, b *retry.Budget, allowed bool) {
-	retries, at := retry.Decision{Status: retry.Waiting}, time.Now()
+	p, ctx, retries, at := retry.Policy{Budget: b}, context.Background(), retry.Decision{Status: retry.Waiting}, time.Now()
 	for range n {
-		must((b.Spend(retries, at).Status == retry.Waiting) == allowed)
+		must((p.Spend(ctx, retries, at).Status == retry.Waiting) == allowed)
 		if allowed {
 			b.Refund()
 		}

@@ -91,7 +91,7 @@ func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *Att
 		Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode, Header: resp.Header, Request: resp.Request,
 	}
 	if o != nil && o.Status != retry.Succeeded && len(o.History) > 0 {
-		run := retry.NewError(context.Background(), retry.Policy{}, *o, o.History[len(o.History)-1].Err)
+		run := retry.Policy{}.NewError(context.Background(), *o, o.History[len(o.History)-1].Err)
 		hint, failed.ended = max(hint, run.Hint()), run.GivenUp()
 		if last := attemptError(run.Last); last != nil && o.Reason == retry.TerminalError {
 			failed.Veto, failed.delivery = last.Veto, last.delivery
@@ -175,9 +175,9 @@ func (e *AttemptError) Unwrap() error {
 }
 
 // GivenUp reports whether the server, or a run inside, says that it has given up: the response forbids a retry
-// (DoNotRetry), is the last of a run that has retried (see CheckResponse), or retry.GivenUp reports it of Err.
+// (DoNotRetry), is the last of a run that has retried (see CheckResponse), or retry.IsGivenUp reports it of Err.
 func (e *AttemptError) GivenUp() bool {
-	return e != nil && (e.Veto == DoNotRetry || e.ended || retry.GivenUp(e.Err))
+	return e != nil && (e.Veto == DoNotRetry || e.ended || retry.IsGivenUp(e.Err))
 }
 
 // Answer reports whether e is an answer and not a failure: a status that is not repeated, such as a 404, without a Veto

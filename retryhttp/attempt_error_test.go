@@ -154,7 +154,7 @@ func TestAttemptErrorCarriesItsHint(t *testing.T) {
 		require.Equal(t, retry.HintTooLong, o.Reason)
 		_, hint := retry.Policy{}.Judge(o.History[0].Err)
 		require.Equal(t, 2*time.Hour, hint)
-		outer := retry.NewError(t.Context(), tr.Policy, o, o.History[0].Err)
+		outer := tr.Policy.NewError(t.Context(), o, o.History[0].Err)
 		require.Equal(t, 2*time.Hour, outer.Hint())
 	})
 }

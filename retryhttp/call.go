@@ -15,6 +15,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp/hints"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // epoch is a fixed instant: time.Since of it reads only the monotonic clock.
@@ -130,7 +131,7 @@ func (c *call) gone() Reason {
 func (c *call) detached(failed *retry.Error) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(failed.Cause())
-	return retry.NewError(ctx, *c.policy, failed.Outcome, failed.Last)
+	return c.policy.NewError(ctx, failed.Outcome, failed.Last)
 }
 
 func cancelChan(req *http.Request) <-chan struct{} {
@@ -257,7 +258,7 @@ func (c *call) header(ctx context.Context) http.Header {
 	if name := c.transport.AttemptHeader; name != "" {
 		maps.DeleteFunc(header, func(key string, _ []string) bool { return strings.EqualFold(key, name) })
 		if !redirectedAway(c.req) {
-			header.Set(name, strconv.Itoa(max(retry.AttemptNumber(ctx), retry.OuterAttempt(ctx))))
+			header.Set(name, strconv.Itoa(max(retry.AttemptNumber(ctx), retryshell.OuterAttemptNumber(ctx))))
 		}
 	}
 	return header
@@ -324,7 +325,7 @@ func (c *call) result(resp *http.Response, err error, conn *connTrace) error {
 
 // timedOut returns err as that of an attempt whose timeout has passed, whatever the transport made of that.
 func timedOut(err error) error {
-	if err = retry.TimedOut(err); !errors.Is(err, retry.ErrAttemptTimeout) {
+	if err = retryshell.MarkTimeout(err); !errors.Is(err, retry.ErrAttemptTimeout) {
 		err = fmt.Errorf("%w: %w", retry.ErrAttemptTimeout, err)
 	}
 	return err

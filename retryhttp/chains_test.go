@@ -81,7 +81,7 @@ func TestChains(t *testing.T) {
 			`*errors.errorString(net/http: request canceled)`, conn, Canceled, maybeSent, terminal, terminal,
 		}}},
 		{"attempt timeout", canceledWaiting(retry.ErrAttemptTimeout), answers{{
-			`retry.attemptTimeout`, conn, AttemptTimeout, maybeSent, retryable, retryable,
+			`attempt.timeout`, conn, AttemptTimeout, maybeSent, retryable, retryable,
 		}}},
 
 		// The way to the server.

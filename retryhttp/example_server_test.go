@@ -9,8 +9,8 @@ import (
 	"net/http/httptest"
 	"time"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryshell"
 )
 
 func ExampleSetRetryAfter() {
@@ -55,7 +55,7 @@ func ExampleHandler() {
 // A retry of one of our own services is not repeated again below: the client repeats it.
 func ExampleHandler_trust() {
 	orders := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		fmt.Println("attempt", retry.OuterAttempt(r.Context()), "of the client; one attempt:", retry.IsOneAttempt(r.Context()))
+		fmt.Println("attempt", retryshell.OuterAttemptNumber(r.Context()), "of the client; one attempt:", retryshell.IsOneAttempt(r.Context()))
 	})
 	ours := func(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
 	handler := retryhttp.Handler(orders, ours)

@@ -133,7 +133,7 @@ func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 		tr.Policy = atOnce
 		resp, err := tr.RoundTrip(get(ctx))
 		require.NoError(t, err)
-		return retry.GivenUp(retryhttp.CheckResponse(resp))
+		return retry.IsGivenUp(retryhttp.CheckResponse(resp))
 	}
 	recorded := retryhttp.RecordOutcome(t.Context())
 	require.True(t, given(&retryhttp.Transport{Base: always(503)}, recorded), "it has retried")
@@ -146,25 +146,25 @@ func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 	})
 	require.True(t, given(&retryhttp.Transport{Base: forbids}, t.Context()), "the server says so")
 
-	t.Run("and Outcome.Below that a server has", func(t *testing.T) {
+	t.Run("and Outcome.GivenUpBelow that a server has", func(t *testing.T) {
 		o, _, err := run(t, &retryhttp.Transport{Base: forbids, Policy: atOnce}, get(t.Context()))
 		require.NoError(t, err)
-		require.Equal(t, []any{retry.TerminalError, true}, []any{o.Reason, o.Below})
+		require.Equal(t, []any{retry.TerminalError, true}, []any{o.Reason, o.GivenUpBelow})
 		o, _, err = run(t, &retryhttp.Transport{Base: always(503), Policy: atOnce}, request(t.Context(), "POST", nil))
 		require.NoError(t, err)
-		require.Equal(t, []any{retry.TerminalError, false}, []any{o.Reason, o.Below})
+		require.Equal(t, []any{retry.TerminalError, false}, []any{o.Reason, o.GivenUpBelow})
 	})
 	t.Run("and an attempt that a Transport inside has made", func(t *testing.T) {
 		inner := &retryhttp.Transport{Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errFault }), Policy: atOnce}
 		o, _, err := run(t, &retryhttp.Transport{Base: inner, Policy: retry.Policy{Disabled: true}}, get(t.Context()))
 		require.Error(t, err)
-		require.True(t, retry.GivenUp(o.History[0].Err))
+		require.True(t, retry.IsGivenUp(o.History[0].Err))
 	})
 }
 
 // Nested Transports are layers too: the outer one repeats nothing that the inner one has.
 func TestTransportsInEachOtherDoNotMultiply(t *testing.T) {
-	stops := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}, Classify: retry.StopIf(retry.GivenUp)}
+	stops := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}, Classify: retry.StopIf(retry.IsGivenUp)}
 	again := stops
 	again.Classify = nil
 	for _, row := range []struct {

@@ -49,7 +49,7 @@ func TestATransportSeesWhyTheOneBelowHasFailed(t *testing.T) {
 	t.Run("and what its own context was canceled for", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("http: ContentLength=1 with Body length 0"))
-		failed := retry.NewError(ctx, once, retry.Outcome{Status: retry.Expired, Reason: retry.DeadlinePassed}, nil)
+		failed := once.NewError(ctx, retry.Outcome{Status: retry.Expired, Reason: retry.DeadlinePassed}, nil)
 		require.Equal(t, retryhttp.BodyFailed, retryhttp.ReasonOf(failed))
 	})
 }

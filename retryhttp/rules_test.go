@@ -146,8 +146,8 @@ func TestRulesByReason(t *testing.T) {
 		{"nor what a run inside found terminal", &retry.Error{Outcome: retry.Outcome{Reason: retry.TerminalError}, Last: answered(503)}, terminal, terminal},
 		{"a marked error is judged as if it was not", retry.Transient(answered(404)), terminal, terminal},
 		{"what was terminal in a run inside is terminal", &retry.Error{Last: answered(404)}, terminal, terminal},
-		{"so it is where that run's cause is one more", fmt.Errorf("order: %w", retry.NewError(t.Context(), retry.Policy{}, retry.Outcome{Reason: retry.DeadlinePassed}, fmt.Errorf("get: %w", failed(retryhttp.DNSNotFound)))), retryable, terminal},
-		{"a run inside that was cancelled is left to the default rules", retry.NewError(gone, retry.Policy{}, retry.Outcome{Reason: retry.CallerCanceled}, nil), unknown, unknown},
+		{"so it is where that run's cause is one more", fmt.Errorf("order: %w", retry.Policy{}.NewError(t.Context(), retry.Outcome{Reason: retry.DeadlinePassed}, fmt.Errorf("get: %w", failed(retryhttp.DNSNotFound)))), retryable, terminal},
+		{"a run inside that was cancelled is left to the default rules", retry.Policy{}.NewError(gone, retry.Outcome{Reason: retry.CallerCanceled}, nil), unknown, unknown},
 		{"a run inside that failed otherwise is left to others", &retry.Error{Last: errors.New("out of stock")}, unknown, unknown},
 		{"a look-up that failed without a dial is judged", &net.DNSError{Err: "no such host", IsNotFound: true}, retryable, terminal},
 	}

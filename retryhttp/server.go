@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // AttemptHeader is the conventional name of the request header that carries the attempt's number: 1 for the first, 2
@@ -74,7 +75,7 @@ func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 // Gateway. For a failure it is 503 Service Unavailable.
 //
 // Retry-After is set if err has a hint (see retry.After). X-Should-Retry: false is set with a 502, and if a retry of the
-// request would only repeat in vain what was repeated below, or could do harm. That is so if retry.GivenUp reports it of
+// request would only repeat in vain what was repeated below, or could do harm. That is so if retry.IsGivenUp reports it of
 // err, if err is marked retry.Ambiguous, and, unless it is an answer, if the run ended as retry.TerminalError or err is
 // marked retry.Permanent. A run of one attempt, as under retry.OneAttempt, is none of these: its caller holds the
 // retries. retry.Transient around err does not take back what a run below has said.
@@ -91,7 +92,7 @@ func WriteError(w http.ResponseWriter, err error) {
 	if hint > 0 {
 		SetRetryAfter(w, hint)
 	}
-	status, once := http.StatusServiceUnavailable, retry.GivenUp(err) || isAmbiguous(err)
+	status, once := http.StatusServiceUnavailable, retry.IsGivenUp(err) || isAmbiguous(err)
 	switch failed := attemptError(err); {
 	case failed == nil || failed.StatusCode == 0 || succeeded(failed.StatusCode) || !isAnswer(failed.StatusCode):
 		once = once || class == retry.Terminal || errors.Is(err, retry.TerminalError)
@@ -116,7 +117,7 @@ var passedOn = []int{400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428,
 // http.DefaultServeMux, which may serve more than was meant to be public.
 //
 // trust reports whether the client of a request with a number above 1 is believed, for example because its certificate
-// is one of our own services. The context is then one of retry.RemoteAttempt: what next calls with it is made once,
+// is one of our own services. The context is then one of retryshell.WithRemoteAttempt: what next calls with it is made once,
 // since the client repeats it, and a Transport with an AttemptHeader sends the client's number on. A trusted
 // client can switch off our retries. Nil means that no client is trusted.
 func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
@@ -130,7 +131,7 @@ func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
 		if number := AttemptFromRequest(r, AttemptHeader); number > 1 {
 			ctx = context.WithValue(ctx, clientAttemptKey{}, number)
 			if trust != nil && trust(r) {
-				ctx = retry.RemoteAttempt(ctx, number)
+				ctx = retryshell.WithRemoteAttempt(ctx, number)
 			}
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))

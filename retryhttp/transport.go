@@ -86,7 +86,7 @@ type Transport struct {
 
 	// AttemptHeader is the name of a request header that carries the attempt's number, "1" for the first, in place of
 	// what the caller's request has under that name. The constant AttemptHeader is a conventional name. Empty means
-	// none. Under retry.OneAttempt and retry.RemoteAttempt the number is that of the run that repeats the work, such as
+	// none. Under retry.OneAttempt and retryshell.WithRemoteAttempt the number is that of the run that repeats the work, such as
 	// a trusted client's, so name a header only for services that may know it. A request that a client redirects to
 	// another host has none.
 	AttemptHeader string
@@ -122,16 +122,16 @@ func (t *Transport) validate(p *retry.Policy) error {
 	var bad retry.FieldErrors
 	bad.Append(p.Validate())
 	if t.BufferBody < 0 {
-		bad.Add(pkg, "Transport.BufferBody", t.BufferBody, "is negative")
+		bad.Refuse("retryhttp.Transport.BufferBody", t.BufferBody, "is negative")
 	}
 	if t.StallTimeout < 0 {
-		bad.Add(pkg, "Transport.StallTimeout", t.StallTimeout, "is negative")
+		bad.Refuse("retryhttp.Transport.StallTimeout", t.StallTimeout, "is negative")
 	}
 	switch name := http.CanonicalHeaderKey(t.AttemptHeader); {
 	case name != "" && !isToken(name):
-		bad.Add(pkg, "Transport.AttemptHeader", strconv.Quote(name), "is not a field name")
+		bad.Refuse("retryhttp.Transport.AttemptHeader", strconv.Quote(name), "is not a field name")
 	case slices.Contains(takenNames, name):
-		bad.Add(pkg, "Transport.AttemptHeader", strconv.Quote(name), "has a meaning of its own")
+		bad.Refuse("retryhttp.Transport.AttemptHeader", strconv.Quote(name), "has a meaning of its own")
 	}
 	return bad.Err()
 }
@@ -197,7 +197,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		resp, err = l.roundTrip(t.base(), req)
 	}
 	if err == nil && resp != nil && succeeded(resp.StatusCode) && (l == nil || l.stop()) {
-		policy.Budget.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
+		policy.Spend(req.Context(), retry.Decision{Status: retry.Succeeded}, time.Time{})
 		if resp.Request != req {
 			resp.Request = req
 		}
@@ -247,9 +247,9 @@ func (c *call) resume(began time.Duration, resp *http.Response, err error) (*htt
 	c.ready, c.repeatable = true, true // an idempotent method, no key to add and no body
 	p := c.runPolicy()
 	if err = c.result(resp, err, nil); err != nil {
-		err = retry.Continue(c, p, time.Since(epoch)-began, err, c.attempt)
+		err = p.Continue(c, time.Since(epoch)-began, err, c.attempt)
 	} else {
-		p.Budget.Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
+		p.Spend(c, retry.Decision{Status: retry.Succeeded}, time.Time{})
 	}
 	return c.end(err)
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryshell"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -441,7 +442,7 @@ func TestAttemptError(t *testing.T) {
 	}{
 		{retryhttp.ConnClosed, io.EOF, "retryhttp: conn_closed: EOF"},
 		{retryhttp.AttemptTimeout, retry.ErrAttemptTimeout, "retryhttp: attempt timeout"},
-		{retryhttp.AttemptTimeout, retry.TimedOut(context.Canceled), "retryhttp: attempt timeout: context canceled"},
+		{retryhttp.AttemptTimeout, retryshell.MarkTimeout(context.Canceled), "retryhttp: attempt timeout: context canceled"},
 		{"", io.EOF, "retryhttp: EOF"},
 		{retryhttp.NotIdempotent, nil, "retryhttp: not_idempotent"},
 	} {

@@ -232,7 +232,7 @@ func TestBudgetsAndGates(t *testing.T) {
 	none := retry.BudgetConfig{Initial: -1, Ratio: 1}
 	t.Run("each host has a budget of its own", func(t *testing.T) {
 		budgets := retry.NewBudgets(none, 10)
-		budgets.For("good.example").Spend(retry.Decision{Status: retry.Succeeded}, time.Time{})
+		retry.Policy{Budget: budgets.For("good.example")}.Spend(t.Context(), retry.Decision{Status: retry.Succeeded}, time.Time{})
 		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 503, 503), PolicyFor: func(r *http.Request) retry.Policy {
 			p := atOnce
 			p.Budget = budgets.For(strings.ToLower(r.URL.Host))

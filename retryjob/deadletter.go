@@ -27,13 +27,13 @@ const handOver = 10 * time.Second
 func DeadLetterTo(q Enqueuer, job func(ctx context.Context, e retry.Event) (Job, bool), failed func(ctx context.Context, j Job, err error)) (observe func(context.Context, retry.Event), err error) {
 	var bad retry.FieldErrors
 	if q == nil {
-		bad.Add("retryjob", "DeadLetterTo.q", "<nil>", "must be set")
+		bad.Refuse("retryjob.DeadLetterTo.q", "<nil>", "must be set")
 	}
 	if job == nil {
-		bad.Add("retryjob", "DeadLetterTo.job", "<nil>", "must be set")
+		bad.Refuse("retryjob.DeadLetterTo.job", "<nil>", "must be set")
 	}
 	if failed == nil {
-		bad.Add("retryjob", "DeadLetterTo.failed", "<nil>", "must be set: it gets the jobs that q refuses")
+		bad.Refuse("retryjob.DeadLetterTo.failed", "<nil>", "must be set: it gets the jobs that q refuses")
 	}
 	if err := bad.Err(); err != nil {
 		return nil, err

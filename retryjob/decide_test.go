@@ -117,7 +117,7 @@ func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended 
 	p := s.at(c.Now)
 	pr := retry.Progress{}
 	decide := func(now retry.Progress, err error) bool {
-		now.Since, now.Prev, now.Elapsed = pr.Since, pr.Prev, c.now.Sub(epoch)
+		now.Uncounted, now.Prev, now.Elapsed = pr.Uncounted, pr.Prev, c.now.Sub(epoch)
 		d := p.Spend(ctx, p.Decide(now, err, u("j", 0, now.Attempt)), c.now)
 		if now.Waited {
 			d.Delay = 0 // it is over
@@ -129,7 +129,7 @@ func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended 
 			decisions = append(decisions, d)
 			return false
 		}
-		pr = retry.Progress{Attempt: now.Attempt, Since: d.Since, Prev: d.Backoff}
+		pr = retry.Progress{Attempt: now.Attempt, Uncounted: d.Uncounted, Prev: d.Backoff}
 		c.pass(d.Delay)
 		return true
 	}
@@ -235,7 +235,7 @@ func TestStepperDecidesWhatThePolicyDecides(t *testing.T) {
 		require.Equal(t, ended, final, "scene %d: %v, %+v", n, s.policy, s)
 		for _, d := range want {
 			seen[d.Reason]++
-			if d.Since > 0 {
+			if d.Uncounted > 0 {
 				resets++
 			}
 		}

@@ -84,13 +84,13 @@ func (j *Job) Validate(policies Policies) error {
 	}{{"Job.ID", j.ID, 0}, {"Job.Kind", j.Kind, 2}, {"Job.Policy", j.Policy, 0}, {"Job.BudgetKey", j.BudgetKey, 0}, {"Job.Correlation", j.Correlation, 0}} {
 		switch {
 		case len(f.value) < f.least:
-			bad.Add("retryjob", f.name, strconv.Quote(f.value), fmt.Sprintf("is shorter than %d bytes", f.least))
+			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), fmt.Sprintf("is shorter than %d bytes", f.least))
 		case len(f.value) > longestName:
-			bad.Add("retryjob", f.name, strconv.Quote(f.value[:40])+"...", fmt.Sprintf("is longer than %d bytes", longestName))
+			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value[:40])+"...", fmt.Sprintf("is longer than %d bytes", longestName))
 		case !isText(f.value):
-			bad.Add("retryjob", f.name, strconv.Quote(f.value), "has control characters or is not UTF-8")
+			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "has control characters or is not UTF-8")
 		case f.name == "Job.Kind" && !isKind(f.value):
-			bad.Add("retryjob", f.name, strconv.Quote(f.value), "is not letters, digits and _-./:+[]<> that begin with a letter, digit or underscore")
+			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "is not letters, digits and _-./:+[]<> that begin with a letter, digit or underscore")
 		case f.name == "Job.Policy":
 			if _, err := policies.ask(j, true); err != nil {
 				bad = append(bad, j.refusals(err)...)
@@ -98,24 +98,24 @@ func (j *Job) Validate(policies Policies) error {
 		}
 	}
 	if j.TTL < 0 {
-		bad.Add("retryjob", "Job.TTL", j.TTL, "is negative")
+		bad.Refuse("retryjob.Job.TTL", j.TTL, "is negative")
 	}
 	if j.Queue != "" && !isQueue(j.Queue) {
-		bad.Add("retryjob", "Job.Queue", shown(j.Queue), "is not up to 64 lower-case letters and digits with single - or _ between them")
+		bad.Refuse("retryjob.Job.Queue", shown(j.Queue), "is not up to 64 lower-case letters and digits with single - or _ between them")
 	}
 	if j.Priority < 0 || j.Priority > 4 {
-		bad.Add("retryjob", "Job.Priority", j.Priority, "is outside 0 to 4")
+		bad.Refuse("retryjob.Job.Priority", j.Priority, "is outside 0 to 4")
 	}
 	for i, tag := range j.Tags {
 		if len(tag) > longestName || !ofTag.MatchString(tag) {
-			bad.Add("retryjob", fmt.Sprintf("Job.Tags[%d]", i), shown(tag), "is not 3 to 255 letters, digits, underscores and inner hyphens")
+			bad.Refuse(fmt.Sprintf("retryjob.Job.Tags[%d]", i), shown(tag), "is not 3 to 255 letters, digits, underscores and inner hyphens")
 		}
 	}
 	if !j.Due.IsZero() && j.Due.UTC().Year() > 9998 {
-		bad.Add("retryjob", "Job.Due", j.Due, "is after the year 9998")
+		bad.Refuse("retryjob.Job.Due", j.Due, "is after the year 9998")
 	}
 	refuse := func(rule string, than ...any) {
-		bad.Add("retryjob", "Job.Payload", fmt.Sprintf("of %d bytes", len(j.Payload)), rule, than...)
+		bad.Refuse("retryjob.Job.Payload", fmt.Sprintf("of %d bytes", len(j.Payload)), rule, than...)
 	}
 	switch {
 	case len(j.Payload) > largestPayload:
@@ -185,7 +185,7 @@ func (j *Job) refusals(err error) (bad retry.FieldErrors) {
 				field = "Job.TTL"
 			}
 		}
-		bad.Add("retryjob", field, e.Value, e.Rule)
+		bad.Refuse("retryjob."+field, e.Value, e.Rule)
 	}
 	return bad
 }

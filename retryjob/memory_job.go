@@ -111,7 +111,7 @@ func (j *job) record(rec *Record, c clock, ids bool) {
 	rec.Version, rec.JobID, rec.Kind, rec.Policy, rec.Correlation = RecordVersion, j.id, r.kind.name, r.policy, j.correlation
 	rec.Spec, rec.TTL, rec.BudgetKey = r.spec, r.ttl, r.budget
 	rec.FirstDue, rec.Replays, rec.Attempts = c.time(j.first), int(j.replays), int(j.attempts)
-	rec.Since, rec.Prev = int(j.since), j.prev
+	rec.Uncounted, rec.Prev = int(j.since), j.prev
 	if j.enqueued != j.first {
 		rec.Enqueued = c.time(j.enqueued)
 	}
@@ -182,7 +182,7 @@ func (j *job) keep(rec *Record, c clock) {
 		j.enqueued = c.instant(rec.FirstDue)
 	}
 	j.first, j.replays, j.prev, j.reason = c.instant(rec.FirstDue), int32(rec.Replays), rec.Prev, rec.Reason
-	j.since = uint32(rec.Since)
+	j.since = uint32(rec.Uncounted)
 	if rec.Attempts == 0 {
 		j.attempts, j.last, j.earlier = 0, ended{}, nil
 	}

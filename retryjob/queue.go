@@ -41,32 +41,32 @@ type Options struct {
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Policies == nil {
-		bad.Add("retryjob", "Options.Policies", "<nil>", "must be set")
+		bad.Refuse("retryjob.Options.Policies", "<nil>", "must be set")
 	}
 	for _, kind := range slices.Sorted(maps.Keys(o.Handlers)) {
 		j := Job{Kind: kind, Policy: "any"}
 		if j.Validate(func(*Job) (retry.Policy, error) { return retry.Policy{}, nil }) != nil {
-			bad.Add("retryjob", "Options.Handlers", fmt.Sprintf("kind %.40q", kind), "is not a Job.Kind")
+			bad.Refuse("retryjob.Options.Handlers", fmt.Sprintf("kind %.40q", kind), "is not a Job.Kind")
 		}
 		if o.Handlers[kind] == nil {
-			bad.Add("retryjob", fmt.Sprintf("Options.Handlers[%.40q]", kind), "<nil>", "must be set")
+			bad.Refuse(fmt.Sprintf("retryjob.Options.Handlers[%.40q]", kind), "<nil>", "must be set")
 		}
 	}
 	if o.Concurrency < 0 {
-		bad.Add("retryjob", "Options.Concurrency", o.Concurrency, "is negative")
+		bad.Refuse("retryjob.Options.Concurrency", o.Concurrency, "is negative")
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Queues)) {
 		if !isQueue(name) {
-			bad.Add("retryjob", "Options.Queues", shown(name), "is not a Job.Queue")
+			bad.Refuse("retryjob.Options.Queues", shown(name), "is not a Job.Queue")
 		} else if o.Queues[name] < 1 {
-			bad.Add("retryjob", fmt.Sprintf("Options.Queues[%q]", name), o.Queues[name], "is below 1")
+			bad.Refuse(fmt.Sprintf("retryjob.Options.Queues[%q]", name), o.Queues[name], "is below 1")
 		}
 	}
 	if o.Retention < 0 {
-		bad.Add("retryjob", "Options.Retention", o.Retention, "is negative")
+		bad.Refuse("retryjob.Options.Retention", o.Retention, "is negative")
 	}
 	if o.KeepSucceeded < 0 {
-		bad.Add("retryjob", "Options.KeepSucceeded", o.KeepSucceeded, "is negative")
+		bad.Refuse("retryjob.Options.KeepSucceeded", o.KeepSucceeded, "is negative")
 	}
 	return bad.Err()
 }

@@ -50,9 +50,9 @@ type Record struct {
 	Ended time.Time `json:"ended,omitzero"`
 	// Attempts is the number of attempts that began since FirstDue, including lost ones.
 	Attempts int `json:"attempts"`
-	// Since is retry.Decision.Since of the last decision: the number of attempts that no longer count because of the
+	// Uncounted is retry.Decision.Uncounted of the last decision: the number of attempts that no longer count because of the
 	// policy's ResetAfter.
-	Since int `json:"since,omitempty"`
+	Uncounted int `json:"since,omitempty"`
 	// Prev is retry.Decision.Backoff of the last decision. Only DecorrelatedJitter uses it; otherwise it is zero.
 	Prev time.Duration `json:"prev_ns,omitempty"`
 	// History has the attempts since FirstDue: the first one and the newest 63.
@@ -212,7 +212,7 @@ func (r *Record) Cancel(now time.Time) error {
 func (r *Record) Validate() error {
 	var bad retry.FieldErrors
 	refuse := func(field string, value any, rule string) {
-		bad.Add("retryjob", "Record."+field, value, fmt.Sprintf("of job %q %s", r.JobID, rule))
+		bad.Refuse("retryjob.Record."+field, value, fmt.Sprintf("of job %q %s", r.JobID, rule))
 	}
 	if r.Version < 1 || r.Version > RecordVersion {
 		refuse("Version", r.Version, "is not 1 to 3")
@@ -237,7 +237,7 @@ func (r *Record) Validate() error {
 	for _, f := range [...]struct {
 		field string
 		value int
-	}{{"Attempts", r.Attempts}, {"Replays", r.Replays}, {"Since", r.Since}} {
+	}{{"Attempts", r.Attempts}, {"Replays", r.Replays}, {"Uncounted", r.Uncounted}} {
 		if f.value < 0 {
 			refuse(f.field, f.value, "is negative")
 		}

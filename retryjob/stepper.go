@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/internal/jobkey"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // Stepper is the part that all engines share: it makes one attempt of a job, asks the policy what follows and records
@@ -195,7 +196,7 @@ type step struct {
 
 // progress returns the progress of the job at now, after the given attempt; 0 means before the first one.
 func (s *step) progress(attempt int, now time.Time) retry.Progress {
-	return retry.Progress{Attempt: attempt, Since: s.rec.Since, Prev: s.rec.Prev, Elapsed: now.Sub(s.rec.FirstDue)}
+	return retry.Progress{Attempt: attempt, Uncounted: s.rec.Uncounted, Prev: s.rec.Prev, Elapsed: now.Sub(s.rec.FirstDue)}
 }
 
 // caller returns CallerCanceled if ctx has ended and that cancels the job. A shutdown of the engine and a deadline do
@@ -303,7 +304,7 @@ func (s *step) make(ctx context.Context, start time.Time, fn func(context.Contex
 		}
 		timedOut := err != nil && context.Cause(own) == retry.ErrAttemptTimeout && context.Cause(ctx) != retry.ErrAttemptTimeout
 		if timedOut {
-			err = retry.TimedOut(err)
+			err = retryshell.MarkTimeout(err)
 		}
 		cancel()
 		if next = s.finish(ctx, start, err, timedOut); !returned {
@@ -367,7 +368,7 @@ func (s *step) decide(ctx context.Context, pr retry.Progress, now time.Time, err
 	}
 	d := s.policy.Decide(pr, err, u)
 	if d.Status == retry.Waiting {
-		s.rec.Since = d.Since
+		s.rec.Uncounted = d.Uncounted
 		if s.policy.Jitter == retry.DecorrelatedJitter {
 			s.rec.Prev = d.Backoff
 		}
@@ -412,7 +413,7 @@ func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last
 		if last == nil && len(o.History) > 0 {
 			last = o.History[len(o.History)-1].Err
 		}
-		failed := retry.NewError(ctx, s.policy, o, last)
+		failed := s.policy.NewError(ctx, o, last)
 		e.Outcome, e.Err = &failed.Outcome, failed
 	}
 	observe, ctx := s.policy.Observe, s.reported(ctx) // without s, so that s stays on the stack

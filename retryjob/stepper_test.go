@@ -262,14 +262,14 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 	t.Run("a layer below has given up, and the outcome says so", func(t *testing.T) {
 		c := &clock{epoch}
 		var events told
-		s := stepper(retry.Policy{Classify: retry.StopIf(retry.GivenUp), Observe: events.observe}, c)
+		s := stepper(retry.Policy{Classify: retry.StopIf(retry.IsGivenUp), Observe: events.observe}, c)
 		r := record(c)
 		v, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
 			return retry.Do(ctx, retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}, func(context.Context) error { return errFlaky })
 		})
 		require.NoError(t, err)
 		require.Equal(t, retry.TerminalError, tell(v).Reason)
-		require.True(t, events[len(events)-1].Outcome.Below)
+		require.True(t, events[len(events)-1].Outcome.GivenUpBelow)
 	})
 	t.Run("beyond the TTL no gate is to blame", func(t *testing.T) {
 		c := &clock{epoch}
@@ -347,7 +347,7 @@ func TestALongAttemptStartsAttemptsAndDelaysAnew(t *testing.T) {
 		next, err := s.Step(t.Context(), &r, attempt+1, func(context.Context) error { c.pass(row.took); return errFlaky })
 		require.NoError(t, err)
 		require.Equal(t, row.want, next)
-		require.Equal(t, row.since, r.Since)
+		require.Equal(t, row.since, r.Uncounted)
 		require.NoError(t, r.Validate())
 		c.now = next.Due
 	}

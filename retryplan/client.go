@@ -1,6 +1,7 @@
 package retryplan
 
 import (
+	"context"
 	"errors"
 	"math"
 	"time"
@@ -27,7 +28,7 @@ type simRun struct {
 	parent   uint32 // the attempt at the node above that needs the run; not used in the first layer
 	client   uint32
 	number   int32 // of the attempt that is under way or next
-	since    int32 // Decision.Since of the last decision
+	since    int32 // Decision.Uncounted of the last decision
 	layer    uint8 // of the chain: the node that is called
 	policy   uint8 // its place in clients.policies
 	sent     bool  // an attempt is under way
@@ -110,11 +111,11 @@ func (s *simulation) start(i uint32) {
 // progress returns what is known of a run after the given number of attempts.
 func (s *simulation) progress(r *simRun, attempts int32) retry.Progress {
 	p := retry.Progress{
-		Attempt: int(attempts),
-		Since:   int(r.since),
-		Elapsed: time.Duration(s.events.Now - r.began),
-		Lasted:  time.Duration(s.events.Now - r.started),
-		Prev:    time.Duration(r.prev),
+		Attempt:   int(attempts),
+		Uncounted: int(r.since),
+		Elapsed:   time.Duration(s.events.Now - r.began),
+		Lasted:    time.Duration(s.events.Now - r.started),
+		Prev:      time.Duration(r.prev),
 	}
 	if r.deadline != never {
 		p.Deadline = time.Duration(r.deadline - r.began)
@@ -225,7 +226,7 @@ func (s *simulation) failed(i uint32, err error) {
 		s.end(i, d.Reason)
 		return
 	}
-	r.since, r.prev = int32(d.Since), int64(d.Backoff)
+	r.since, r.prev = int32(d.Uncounted), int64(d.Backoff)
 	r.number = min(r.number, math.MaxInt32-1) + 1
 	s.wait(i, d.Delay)
 }
@@ -239,7 +240,7 @@ func (s *simulation) spend(r *simRun, d *retry.Decision) {
 		return
 	}
 	n.pay(r.client, func(b *retry.Budget) {
-		*d = b.Spend(*d, simulationStart.Add(now))
+		*d = retry.Policy{Budget: b}.Spend(context.Background(), *d, simulationStart.Add(now))
 		r.paid = d.Status == retry.Waiting
 	})
 }

@@ -56,7 +56,7 @@ func newClients(s *Scenario) clients {
 	}
 	if s.Budget != nil {
 		c.budgets = make([]*retry.Budget, each)
-		c.tokens = millionths(retry.NewBudgetAt(*s.Budget, simulationStart)) * int64(each)
+		c.tokens = millionths(s.Budget.NewAt(simulationStart)) * int64(each)
 	}
 	return c
 }
@@ -84,7 +84,7 @@ func (c *clients) pay(client uint32, do func(b *retry.Budget)) {
 		return
 	}
 	if c.budgets[client] == nil {
-		c.budgets[client] = retry.NewBudgetAt(*c.Budget, simulationStart)
+		c.budgets[client] = c.Budget.NewAt(simulationStart)
 	}
 	b := c.budgets[client]
 	before := millionths(b)

@@ -175,7 +175,7 @@ func (f *Fleet) validate(p retry.Policy) error {
 	validatePopulations(f.Others, "Fleet.Others", &bad)
 	for i, o := range f.Others {
 		if attemptEnds(&o.Policy, f.Deadline, 0) != attemptEnds(&p, f.Deadline, 0) {
-			bad.Add(pkg, indexedField("Fleet.Others", i)+".Policy.AttemptTimeout", o.Policy.AttemptTimeout, "is not that of the other policy: such a fleet is simulated, but not certified")
+			bad.Refuse(pkg+"."+indexedField("Fleet.Others", i)+".Policy.AttemptTimeout", o.Policy.AttemptTimeout, "is not that of the other policy: such a fleet is simulated, but not certified")
 		}
 	}
 	f.Trigger.validate("Fleet.Trigger", &bad)

@@ -88,7 +88,7 @@ func (c *Chain) bottom() int { return len(c.Layers) - 1 }
 func (c *Chain) validate() error {
 	var bad retry.FieldErrors
 	if n := len(c.Layers); n == 0 || n > maxLayers {
-		bad.Add(pkg, "Chain.Layers", fmt.Sprintf("(%d)", n), fmt.Sprintf("are not 1 to %d", maxLayers))
+		bad.Refuse("retryplan.Chain.Layers", fmt.Sprintf("(%d)", n), fmt.Sprintf("are not 1 to %d", maxLayers))
 	}
 	product := 1.0
 	for i := range c.Layers {

@@ -66,7 +66,7 @@ func CertifyChain(c Chain) (ChainCertificate, error) {
 	}
 	if kind := c.Trigger.Kind; kind == Outage || kind == Failing {
 		var bad retry.FieldErrors
-		bad.Add(pkg, "Chain.Trigger.Kind", kind, "is one that is simulated, but not certified")
+		bad.Refuse("retryplan.Chain.Trigger.Kind", kind, "is one that is simulated, but not certified")
 		return ChainCertificate{}, bad.Err()
 	}
 	return newChainCertifier(&c).certificate(), nil

@@ -142,7 +142,7 @@ func (p *chainPlay) run(i int, begins, cut time.Duration) time.Duration {
 		if d.Status != retry.Waiting {
 			return ends
 		}
-		pr.Elapsed, pr.Prev, pr.Since = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Since
+		pr.Elapsed, pr.Prev, pr.Uncounted = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Uncounted
 	}
 }
 

@@ -30,7 +30,7 @@ func SimulateChain(ctx context.Context, c Chain, seed uint64) (ChainResult, erro
 	var bad retry.FieldErrors
 	bad.Append(c.validate())
 	if c.Rate == 0 {
-		bad.Add(pkg, "Chain.Rate", c.Rate, "is required")
+		bad.Refuse("retryplan.Chain.Rate", c.Rate, "is required")
 	}
 	if err := bad.Err(); err != nil {
 		return ChainResult{}, err

@@ -48,7 +48,7 @@ func (s *Scenario) validate(ctx context.Context) error {
 	refuse(&bad, s.Duration == 0, "Scenario.Duration", s.Duration, "is required")
 	negative(&bad, "Scenario.Step", s.Step)
 	if step := cmp.Or(s.Step, defaultStep); s.Duration > 0 && step > 0 && (s.Duration-1)/step >= maxSteps {
-		bad.Add(pkg, "Scenario.Step", step, fmt.Sprintf("makes more than %d steps of Duration", maxSteps), s.Duration)
+		bad.Refuse("retryplan.Scenario.Step", step, fmt.Sprintf("makes more than %d steps of Duration", maxSteps), s.Duration)
 	}
 	s.Arrivals.validate(&bad)
 	s.Server.validate(&bad)
@@ -57,7 +57,7 @@ func (s *Scenario) validate(ctx context.Context) error {
 	}
 	if len(bad) == 0 && s.Arrivals.Rate > 0 {
 		if n := expectedRuns(s.Arrivals.Rate, s.Triggers, s.Duration); !(n <= maxRuns) {
-			bad.Add(pkg, "Scenario.Arrivals.Rate", s.Arrivals.Rate, fmt.Sprintf("makes %.3g runs in Duration %s, and no more than %d are simulated", n, plainly(s.Duration), maxRuns))
+			bad.Refuse("retryplan.Scenario.Arrivals.Rate", s.Arrivals.Rate, fmt.Sprintf("makes %.3g runs in Duration %s, and no more than %d are simulated", n, plainly(s.Duration), maxRuns))
 		}
 	}
 	return bad.Err()
@@ -120,7 +120,7 @@ func (t *Trigger) validate(field string, bad *retry.FieldErrors) {
 // validatePopulations refuses what is no part of a fleet.
 func validatePopulations(all []Population, field string, bad *retry.FieldErrors) {
 	if len(all) > maxPopulations {
-		bad.Add(pkg, field, fmt.Sprintf("(%d)", len(all)), fmt.Sprintf("are more than %d", maxPopulations))
+		bad.Refuse(pkg+"."+field, fmt.Sprintf("(%d)", len(all)), fmt.Sprintf("are more than %d", maxPopulations))
 	}
 	sum := 0.0
 	for i := range all {
@@ -132,7 +132,7 @@ func validatePopulations(all []Population, field string, bad *retry.FieldErrors)
 		refuse(bad, o.Policy.ResetAfter > 0, of("Policy.ResetAfter"), o.Policy.ResetAfter, "is for connections, and these are requests")
 	}
 	if sum >= 1 {
-		bad.Add(pkg, field, fmt.Sprintf("(%g of the runs)", sum), "leave none to the other policy")
+		bad.Refuse(pkg+"."+field, fmt.Sprintf("(%g of the runs)", sum), "leave none to the other policy")
 	}
 }
 
@@ -161,7 +161,7 @@ func stateless(bad *retry.FieldErrors, p retry.Policy, prefix, budget string) {
 // refuse adds a bad field if it is bad.
 func refuse(bad *retry.FieldErrors, is bool, field string, value any, rule string) {
 	if is {
-		bad.Add(pkg, field, value, rule)
+		bad.Refuse(pkg+"."+field, value, rule)
 	}
 }
 

@@ -1,6 +1,7 @@
 package retryplan_test
 
 import (
+	"context"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -48,7 +49,7 @@ func (l lone) decided(draws []float64) (got trace) {
 	p, pr := l.policy, retry.Progress{Deadline: l.deadline}
 	epoch := time.Unix(0, 0)
 	if l.budget != nil {
-		p.Budget = retry.NewBudgetAt(*l.budget, epoch)
+		p.Budget = l.budget.NewAt(epoch)
 	}
 	closed := func() bool { return pr.Elapsed >= l.closed && pr.Elapsed < l.open }
 	admit := func() retry.Decision {
@@ -77,11 +78,11 @@ func (l lone) decided(draws []float64) (got trace) {
 		if err != nil && p.Jitter != retry.NoJitter && pr.Caller == 0 {
 			u, draws = draws[0], draws[1:]
 		}
-		d = p.Budget.Spend(p.Decide(pr, err, u), epoch.Add(pr.Elapsed))
+		d = p.Spend(context.Background(), p.Decide(pr, err, u), epoch.Add(pr.Elapsed))
 		if d.Status != retry.Waiting {
 			break
 		}
-		pr.Elapsed, pr.Prev, pr.Since = pr.Elapsed+d.Delay, d.Backoff, d.Since
+		pr.Elapsed, pr.Prev, pr.Uncounted = pr.Elapsed+d.Delay, d.Backoff, d.Uncounted
 		if d = admit(); d.Status != retry.Waiting {
 			p.Budget.Refund()
 		}

@@ -85,7 +85,7 @@ func (f *Fleet) storm(p retry.Policy, refused bool) storm {
 				}
 				g.goes += each
 				if even {
-					lo, hi := p.Bounds(pr.Attempt - d.Since)
+					lo, hi := p.Bounds(pr.Attempt - d.Uncounted)
 					g.waits = append(g.waits, piece{lo.Seconds(), hi.Seconds(), each})
 					return
 				}
@@ -152,7 +152,7 @@ func play(p *retry.Policy, deadline, takes time.Duration, failure error, u func(
 		if d.Status != retry.Waiting {
 			return
 		}
-		pr.Elapsed, pr.Prev, pr.Since = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Since
+		pr.Elapsed, pr.Prev, pr.Uncounted = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Uncounted
 	}
 }
 

@@ -70,9 +70,9 @@ func (e *AttemptError) Is(target error) bool {
 	return e != nil && e.Origin == AttemptTimeout && (target == retry.ErrAttemptTimeout || target == context.DeadlineExceeded)
 }
 
-// GivenUp reports whether the server sent a pushback that forbids a retry, or retry.GivenUp reports true for Err.
+// GivenUp reports whether the server sent a pushback that forbids a retry, or retry.IsGivenUp reports true for Err.
 func (e *AttemptError) GivenUp() bool {
-	return e != nil && (e.Veto == Pushback || retry.GivenUp(e.Err))
+	return e != nil && (e.Veto == Pushback || retry.IsGivenUp(e.Err))
 }
 
 // Timeout reports whether the attempt failed because it took too long, on either side's clock.

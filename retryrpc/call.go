@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // Options are what the calls of a client have in common. The adapters' own Options document the fields of that name.
@@ -29,19 +30,19 @@ func (o *Options) Validate(pkg string) error {
 	var bad retry.FieldErrors
 	bad.Append(o.Policy.Validate())
 	if o.PolicyFunc != nil && o.PolicyFor != nil {
-		bad.Add(pkg, "Options.PolicyFor", "func", "is set together with PolicyFunc")
+		bad.Refuse(pkg+".Options.PolicyFor", "func", "is set together with PolicyFunc")
 	}
 	for i, code := range o.RetryCodes {
 		if rule := code.refusal(); rule != "" {
-			bad.Add(pkg, fmt.Sprintf("Options.RetryCodes[%d]", i), code, rule)
+			bad.Refuse(pkg+fmt.Sprintf(".Options.RetryCodes[%d]", i), code, rule)
 		}
 	}
 	switch {
 	case reflect.ValueOf(o.Policy).IsZero():
 	case o.PolicyFunc != nil:
-		bad.Add(pkg, "Options.PolicyFunc", "func", "is set together with a policy")
+		bad.Refuse(pkg+".Options.PolicyFunc", "func", "is set together with a policy")
 	case o.PolicyFor != nil:
-		bad.Add(pkg, "Options.PolicyFor", "func", "is set together with a policy")
+		bad.Refuse(pkg+".Options.PolicyFor", "func", "is set together with a policy")
 	}
 	return bad.Err()
 }
@@ -124,7 +125,7 @@ func (c *Call) Context() context.Context { return c.ctx }
 // Previous returns how many attempts precede the one with the given number, for AttemptsKey.
 func (c *Call) Previous(attempt int) int {
 	if c.layer.options.PassAttempt {
-		attempt = max(attempt, retry.OuterAttempt(c.ctx))
+		attempt = max(attempt, retryshell.OuterAttemptNumber(c.ctx))
 	}
 	return attempt - 1
 }

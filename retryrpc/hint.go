@@ -45,7 +45,7 @@ func ParseAttempt(values []string) int {
 // PushbackFor returns the value of PushbackKey for the error of a handler, or "" for none.
 //
 // It is "-1", which forbids a retry, if a retry would only repeat retries that have already failed below, or could do
-// harm: if retry.GivenUp reports true for err, if its run ended as retry.TerminalError, and if it is marked
+// harm: if retry.IsGivenUp reports true for err, if its run ended as retry.TerminalError, and if it is marked
 // retry.Permanent or retry.Ambiguous. A run of one attempt, as under retry.OneAttempt, does not count: its caller
 // retries. For any other error with a hint (see retry.After) it is the hint in milliseconds.
 func PushbackFor(err error) string {
@@ -57,7 +57,7 @@ func PushbackFor(err error) string {
 		hint = max(hint, run.Hint())
 	}
 	switch {
-	case class == retry.Terminal || retry.GivenUp(err) || errors.Is(err, retry.TerminalError):
+	case class == retry.Terminal || retry.IsGivenUp(err) || errors.Is(err, retry.TerminalError):
 		return "-1"
 	case hint > 0:
 		ms := min((hint-1)/time.Millisecond+1, math.MaxInt32) // rounded up, so a retry does not come earlier

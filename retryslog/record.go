@@ -70,7 +70,7 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	if e.Outcome.Gated {
 		attrs = append(attrs, slog.Bool(KeyGated, true))
 	}
-	if e.Outcome.Below {
+	if e.Outcome.GivenUpBelow {
 		attrs = append(attrs, slog.Bool(KeyBelow, true))
 	}
 	attrs = append(attrs, slog.Duration(KeyElapsed, e.Outcome.Elapsed))

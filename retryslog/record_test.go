@@ -60,7 +60,7 @@ func TestKeysOrderAndKinds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("stop"))
 	stopped := ended(retry.Canceled, retry.CallerCanceled, 2)
-	stopped.Err = retry.NewError(ctx, retry.Policy{}, *stopped.Outcome, errDown)
+	stopped.Err = retry.Policy{}.NewError(ctx, *stopped.Outcome, errDown)
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String canceled", "reason String caller_canceled",
 		"elapsed Duration 1s", "error Any 503", "cause Any stop"}, shown(stopped))
 
@@ -70,7 +70,7 @@ func TestKeysOrderAndKinds(t *testing.T) {
 		"elapsed Duration 1s", "error Any 503"}, shown(gated))
 
 	below := ended(retry.DeadLettered, retry.TerminalError, 2)
-	below.Outcome.Below = true
+	below.Outcome.GivenUpBelow = true
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String dead_letter", "reason String terminal_error", "below Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(below))
 

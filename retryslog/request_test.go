@@ -47,7 +47,7 @@ func (vagueAs) As(target any) bool {
 
 func TestRequests(t *testing.T) {
 	const http, grpc = " request.method=GET request.host=shop.test request.path=/orders/{id}", " request.method=/shop.Orders/Get"
-	nested := retry.NewError(t.Context(), retry.Policy{}, retry.Outcome{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Attempts: 2}, retry.After(time.Second, ofHTTP))
+	nested := retry.Policy{}.NewError(t.Context(), retry.Outcome{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Attempts: 2}, retry.After(time.Second, ofHTTP))
 	for _, row := range []struct {
 		name      string
 		err       error
@@ -98,7 +98,7 @@ func TestTheRequestIsThatOfTheLastAttempt(t *testing.T) {
 		{errDown, "error=503 cause=503\n"},
 		{nil, "error=503 request.method=/shop.Orders/Get request.code=UNAVAILABLE\n"},
 	} {
-		stopped.Err = retry.NewError(ctx, retry.Policy{}, *stopped.Outcome, row.last)
+		stopped.Err = retry.Policy{}.NewError(ctx, *stopped.Outcome, row.last)
 		var b bytes.Buffer
 		retryslog.Observe(textTo(&b), retryslog.Options{})(t.Context(), stopped)
 		require.True(t, strings.HasSuffix(b.String(), row.want), b.String())

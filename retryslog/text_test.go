@@ -116,7 +116,7 @@ func TestAnErrorMethodThatPanicsDoesNotEndTheRun(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(err)
 		o := retry.Outcome{Status: retry.Canceled, Reason: retry.CallerCanceled, Attempts: 2}
-		for _, e := range []retry.Event{failing(err), {Outcome: &o, Err: retry.NewError(ctx, retry.Policy{}, o, err)}} {
+		for _, e := range []retry.Event{failing(err), {Outcome: &o, Err: retry.Policy{}.NewError(ctx, o, err)}} {
 			var b bytes.Buffer
 			observe := retryslog.Observe(slog.New(slog.NewJSONHandler(&b, nil)), retryslog.Options{})
 			require.NotPanics(t, func() { observe(t.Context(), e) })

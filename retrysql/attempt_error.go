@@ -41,7 +41,7 @@ type AttemptError struct {
 }
 
 // failure returns the AttemptError for an error of one phase. ctx is the attempt's. Drivers report an ended context in
-// ways that retry.TimedOut does not recognize, so an error that the attempt's own timeout can cause counts as a
+// ways that retryshell.MarkTimeout does not recognize, so an error that the attempt's own timeout can cause counts as a
 // timeout.
 func failure(ctx context.Context, phase Phase, err error) *AttemptError {
 	failed := &AttemptError{Phase: phase, Verdict: Judge(phase, err), Err: err}

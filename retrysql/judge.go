@@ -169,7 +169,7 @@ func find(err error) finding {
 }
 
 // findOwn returns what this package has already decided about an error, which takes precedence over the driver's error.
-// It asks the As and Is of each error, since retry.TimedOut hides what it wraps from Unwrap.
+// It asks the As and Is of each error, since retryshell.MarkTimeout hides what it wraps from Unwrap.
 func findOwn(err error) (f finding, ok bool) {
 	ok = each(err, func(err error) bool {
 		failed, own := as[*AttemptError](err)

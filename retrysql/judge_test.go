@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 	"github.com/retrygo/retry/retrysql"
 )
 
@@ -565,7 +566,7 @@ func TestANestedRunsVerdictStands(t *testing.T) {
 		return &retry.Error{Last: fmt.Errorf("inner: %w", &retrysql.AttemptError{Phase: phase, Verdict: v, Err: err})}
 	}
 	timedOut := func(phase retrysql.Phase, v retrysql.Verdict) error {
-		return &retry.Error{Last: retry.TimedOut(&retrysql.AttemptError{Phase: phase, Verdict: v, Err: context.Canceled})}
+		return &retry.Error{Last: retryshell.MarkTimeout(&retrysql.AttemptError{Phase: phase, Verdict: v, Err: context.Canceled})}
 	}
 	for _, row := range []struct {
 		name string
@@ -600,7 +601,7 @@ func TestATimeoutOfAnUnknownErrorIsALostConnection(t *testing.T) {
 func TestARunThatItsCallerEndedIsCanceledWhateverTheCause(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(pg("40P01"))
-	err := retry.NewError(ctx, retry.Policy{}, retry.Outcome{Reason: retry.CallerCanceled}, nil)
+	err := retry.Policy{}.NewError(ctx, retry.Outcome{Reason: retry.CallerCanceled}, nil)
 	require.Equal(t, retrysql.Canceled, retrysql.ReasonOf(err))
 }
 

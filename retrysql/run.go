@@ -80,7 +80,7 @@ type Options struct {
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.RollbackTimeout < 0 {
-		bad.Add("retrysql", "Options.RollbackTimeout", o.RollbackTimeout, "is negative")
+		bad.Refuse("retrysql.Options.RollbackTimeout", o.RollbackTimeout, "is negative")
 	}
 	return bad.Err()
 }

@@ -157,7 +157,8 @@ func checkRows[R row](tb testing.TB, rows []R, of string, times bool) {
 	where := "retrytest: " + caller()
 	for i, r := range rows {
 		refuse := func(field string, value any, rule string) {
-			bad.Add(where, fmt.Sprintf("row %d%s: %s", i+1, of, field), value, rule)
+			bad.Refuse(fmt.Sprintf("row %d%s: %s", i+1, of, field), value, rule)
+			bad[len(bad)-1].(*retry.FieldError).Package = where
 		}
 		if times && r.times() < Forever {
 			refuse("Times", r.times(), "is below -1, which is Forever")

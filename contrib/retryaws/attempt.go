@@ -14,6 +14,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // call is one operation.
@@ -149,7 +150,7 @@ func (a *attempt) send(
 		err = retry.ErrAttemptTimeout // the output's body can no longer be used
 	}
 	if err != nil {
-		err = retry.TimedOut(err)
+		err = retryshell.MarkTimeout(err)
 	}
 	return out, metadata, err
 }

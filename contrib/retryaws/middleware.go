@@ -54,7 +54,7 @@ func MiddlewareFunc(
 ) (func(*middleware.Stack) error, error) {
 	if policy == nil {
 		var bad retry.FieldErrors
-		bad.Add("retryaws", "MiddlewareFunc.policy", nil, "is not a function")
+		bad.Refuse("retryaws.MiddlewareFunc.policy", nil, "is not a function")
 		return nil, bad.Err()
 	}
 	return func(stack *middleware.Stack) error {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryexport"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // Retryer returns p for config.WithRetryer, or for the Retryer of a client or an operation. If p sets no part of a
@@ -81,15 +82,14 @@ func (r *retryer) RetryDelay(attempt int, err error) (time.Duration, error) {
 	err = hinted(err)
 	d := p.Decide(retry.Progress{Attempt: attempt}, err, draw())
 	if d.Status != retry.Waiting {
-		return 0, retry.NewError(context.Background(), p,
-			retry.Outcome{Policy: p.Name, Status: d.Status, Reason: d.Reason, Attempts: attempt}, err)
+		return 0, p.NewError(context.Background(), retry.Outcome{Policy: p.Name, Status: d.Status, Reason: d.Reason, Attempts: attempt}, err)
 	}
 	return d.Delay, nil
 }
 
 // GetRetryToken pays for a retry. The SDK joins the error with that of the attempt.
 func (r *retryer) GetRetryToken(ctx context.Context, _ error) (func(error) error, error) {
-	if retry.IsOneAttempt(ctx) {
+	if retryshell.IsOneAttempt(ctx) {
 		return nil, fmt.Errorf("retry: gave up (%w)", retry.RetriesDisabled)
 	}
 	if d := r.policy.Spend(ctx, retry.Decision{Status: retry.Waiting}, time.Now()); d.Status != retry.Waiting {
@@ -133,8 +133,7 @@ func (r *retryer) sleep(ctx context.Context, wait time.Duration) error {
 			d = r.policy.Admit(pr, 0)
 		}
 	}
-	return retry.NewError(ctx, r.policy,
-		retry.Outcome{Policy: r.policy.Name, Status: d.Status, Reason: d.Reason, Gated: d.Reason != retry.CallerCanceled}, nil)
+	return r.policy.NewError(ctx, retry.Outcome{Policy: r.policy.Name, Status: d.Status, Reason: d.Reason, Gated: d.Reason != retry.CallerCanceled}, nil)
 }
 
 // GetInitialToken is not called, since there is GetAttemptToken.
@@ -143,7 +142,7 @@ func (r *retryer) GetInitialToken() func(error) error { return nothing }
 // deposit funds the budget after a success, which includes an answer.
 func (r *retryer) deposit(err error) error {
 	if err == nil || !r.IsErrorRetryable(err) && answered(err) {
-		r.policy.Budget.Spend(retry.Decision{Status: retry.Succeeded}, time.Now())
+		r.policy.Spend(context.Background(), retry.Decision{Status: retry.Succeeded}, time.Now())
 	}
 	return nil
 }

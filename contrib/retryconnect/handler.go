@@ -7,8 +7,8 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // NewHandlerInterceptor returns an interceptor for handlers that make calls with retries. It does three things.
@@ -23,7 +23,7 @@ import (
 // of another kind of error, return connect.NewError with CodeUnavailable around it.
 //
 // Third, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
-// retry.RemoteAttempt. A client marks a retry with the header grpc-previous-rpc-attempts. trust reports whether to
+// retryshell.WithRemoteAttempt. A client marks a retry with the header grpc-previous-rpc-attempts. trust reports whether to
 // believe it, and is called only for retries. A trusted client can disable the server's retries. Nil means that no
 // client is trusted. In clients the interceptor does nothing.
 func NewHandlerInterceptor(trust func(connect.Peer, http.Header) bool) connect.Interceptor {
@@ -66,7 +66,7 @@ func (l handlerLayer) believed(ctx context.Context, peer connect.Peer, header ht
 	if number == 1 || !l.trust(peer, header) {
 		return ctx
 	}
-	return retry.RemoteAttempt(ctx, number)
+	return retryshell.WithRemoteAttempt(ctx, number)
 }
 
 // answered returns the error of a handler as its client gets it, with its pushback in the metadata. It does not modify

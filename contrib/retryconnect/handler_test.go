@@ -61,7 +61,7 @@ func TestLayers(t *testing.T) {
 				err := next(t.Context())
 				require.Equal(t, connect.CodeUnavailable, connect.CodeOf(err), row.name)
 				require.Equal(t, row.want, calls, row.name)
-				require.Equal(t, !row.silent, retry.GivenUp(err), row.name)
+				require.Equal(t, !row.silent, retry.IsGivenUp(err), row.name)
 			}
 		}
 	})

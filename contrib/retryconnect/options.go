@@ -31,7 +31,7 @@ type Options struct {
 	// not codes are refused. Nil means none.
 	RetryCodes []connect.Code
 
-	// PassAttempt sends, with calls under retry.OneAttempt and retry.RemoteAttempt, the attempt number of the run that
+	// PassAttempt sends, with calls under retry.OneAttempt and retryshell.WithRemoteAttempt, the attempt number of the run that
 	// repeats the work, such as that of a trusted client (see NewHandlerInterceptor), so the server can also make only
 	// one attempt. Set it for clients of your own services; an http.Client that follows redirects sends the number on.
 	// Zero means that a server sees only this client's retries.

@@ -15,7 +15,7 @@
 // context when that context has ended, even if the run ended earlier; only Policy.Observe then gets the *retry.Error.
 // After ExecutionResult.Cancel the error is failsafe.ErrExecutionCanceled, as failsafe-go promises.
 //
-// After AttemptTimeout the error of an attempt is passed through retry.TimedOut, also if it is context.Canceled, the
+// After AttemptTimeout the error of an attempt is passed through retryshell.MarkTimeout, also if it is context.Canceled, the
 // only error that failsafe-go's context has.
 //
 // # Order of composition
@@ -45,6 +45,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryexport"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // Policy returns p as a retry policy of failsafe-go for executions with the result type R, and the fields of p that
@@ -132,7 +133,7 @@ func (r *retryPolicy[R]) attempt(ctx context.Context, exec policy.ExecutionInter
 	result := inner(child)
 	if context.Cause(ctx) == retry.ErrAttemptTimeout && result.Error != nil {
 		result = result.WithFailure() // a copy
-		result.Error = retry.TimedOut(result.Error)
+		result.Error = retryshell.MarkTimeout(result.Error)
 	}
 	return result
 }

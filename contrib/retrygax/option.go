@@ -18,6 +18,7 @@
 package retrygax
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -84,8 +85,8 @@ func (r *retryer) Retry(err error) (pause time.Duration, again bool) {
 	started := pr.Elapsed // the attempt: the end of the wait before it
 	pr.Attempt, pr.Elapsed = pr.Attempt+1, time.Since(r.began)
 	pr.Lasted = pr.Elapsed - started
-	d := r.policy.Budget.Spend(r.policy.Decide(*pr, retry.After(hint(err), err), u()), time.Now())
-	pr.Prev, pr.Since, pr.Elapsed = d.Backoff, d.Since, pr.Elapsed+d.Delay
+	d := retry.Policy{Budget: r.policy.Budget}.Spend(context.Background(), r.policy.Decide(*pr, retry.After(hint(err), err), u()), time.Now())
+	pr.Prev, pr.Uncounted, pr.Elapsed = d.Backoff, d.Uncounted, pr.Elapsed+d.Delay
 	return d.Delay, d.Status == retry.Waiting
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // UnaryClientInterceptor returns an interceptor that makes unary calls as p says. If p sets no part of a schedule, that
@@ -109,7 +110,7 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 
 func (l *layer) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if desc.ClientStreams || !desc.ServerStreams {
-		if l.settings(method, opts).off || retry.IsOneAttempt(ctx) {
+		if l.settings(method, opts).off || retryshell.IsOneAttempt(ctx) {
 			opts = once(cc, method, opts)
 		}
 		return streamer(ctx, desc, cc, method, opts...)

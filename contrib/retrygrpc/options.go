@@ -39,7 +39,7 @@ type Options struct {
 	// are not codes are refused. Nil means none.
 	RetryCodes []codes.Code
 
-	// PassAttempt sends, with calls under retry.OneAttempt and retry.RemoteAttempt, the attempt number of the run that
+	// PassAttempt sends, with calls under retry.OneAttempt and retryshell.WithRemoteAttempt, the attempt number of the run that
 	// repeats the work, such as that of a trusted client (see UnaryServerInterceptor), so the server can also make only
 	// one attempt. Set it for channels to your own services. Zero means that a server sees only this channel's retries.
 	PassAttempt bool

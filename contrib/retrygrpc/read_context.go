@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // readContext is an attempt's context for the caller of the stream, without the numbers of the attempt. Calls that the
@@ -22,11 +23,11 @@ func (c readContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// numberKeys are the unexported keys that retry.AttemptNumber and retry.OuterAttempt look up.
+// numberKeys are the unexported keys that retry.AttemptNumber and retryshell.OuterAttemptNumber look up.
 var numberKeys = func() []any {
 	asked := &askedContext{Context: context.Background()}
 	retry.AttemptNumber(asked)
-	retry.OuterAttempt(asked)
+	retryshell.OuterAttemptNumber(asked)
 	return asked.keys
 }()
 

@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // UnaryServerInterceptor returns an interceptor for a server whose handlers make calls with retries. It does three
@@ -27,7 +27,7 @@ import (
 // Any other error, and one that has a status of its own, is sent as it is: see Unavailable.
 //
 // Third, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
-// retry.RemoteAttempt. A client marks a retry with grpc-previous-rpc-attempts. trust reports whether to believe it, for
+// retryshell.WithRemoteAttempt. A client marks a retry with grpc-previous-rpc-attempts. trust reports whether to believe it, for
 // example because the client's certificate, which peer.FromContext returns, belongs to one of your own services. trust
 // is called only for retries. A trusted client can disable the server's retries. Nil means that no client is trusted.
 func UnaryServerInterceptor(trust func(context.Context) bool) grpc.UnaryServerInterceptor {
@@ -74,7 +74,7 @@ func ClientAttempt(ctx context.Context) int {
 // believed returns ctx with the attempt number of a trusted client's retry.
 func believed(ctx context.Context, trust func(context.Context) bool) context.Context {
 	if number := ClientAttempt(ctx); number > 1 && trust != nil && trust(ctx) {
-		return retry.RemoteAttempt(ctx, number)
+		return retryshell.WithRemoteAttempt(ctx, number)
 	}
 	return ctx
 }

@@ -195,11 +195,11 @@ func TestGRPCLayers(t *testing.T) {
 				err := ask(bounded(t), next, stream)
 				require.Equal(t, codes.Unavailable, status.Code(err))
 				require.Equal(t, row.want, calls)
-				require.True(t, retry.GivenUp(err))
+				require.True(t, retry.IsGivenUp(err))
 				if !row.silent {
 					var failed *retry.Error
 					require.ErrorAs(t, err, &failed)
-					require.True(t, failed.Below)
+					require.True(t, failed.GivenUpBelow)
 				}
 			})
 		}
@@ -307,7 +307,7 @@ func ExampleUnaryServerInterceptor() {
 	}
 	defer conn.Close()
 	_, err = testgrpc.NewTestServiceClient(conn).UnaryCall(context.Background(), &testgrpc.SimpleRequest{})
-	fmt.Println(err, retry.GivenUp(err))
+	fmt.Println(err, retry.IsGivenUp(err))
 	// Output:
 	// query
 	// query

@@ -30,7 +30,7 @@ func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registr
 	list := make([]named, 0, len(budgets))
 	for _, name := range slices.Sorted(maps.Keys(budgets)) {
 		if budgets[name] == nil {
-			bad.Add("retryotel", fmt.Sprintf("budgets[%q]", name), "<nil>", "must be set")
+			bad.Refuse(fmt.Sprintf("retryotel.budgets[%q]", name), "<nil>", "must be set")
 		}
 		list = append(list, named{budgets[name], budgetOption(name)})
 	}
@@ -76,7 +76,7 @@ func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Regist
 	}
 	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		to.ObserveInt64(keys, int64(set.Len()), option...)
-		to.ObserveInt64(forgotten, int64(set.Forgotten()), option...)
+		to.ObserveInt64(forgotten, int64(set.Overflows()), option...)
 		return nil
 	}, keys, forgotten)
 	return registration, refused(err)

@@ -22,7 +22,7 @@ func TestBudgetsAreGaugesUntilUnregistered(t *testing.T) {
 
 	require.Equal(t, map[string]float64{"retry.budget=payments": 3, "retry.budget=mail": 10, "retry.budget=search": 0}, s.gauge("retry.budget.tokens"))
 	for _, s := range []retry.Status{retry.Waiting, retry.Succeeded} {
-		require.Equal(t, s, payments.Spend(retry.Decision{Status: s}, time.Time{}).Status)
+		require.Equal(t, s, retry.Policy{Budget: payments}.Spend(t.Context(), retry.Decision{Status: s}, time.Time{}).Status)
 	}
 	require.Equal(t, map[string]float64{"retry.budget=payments": 2.1, "retry.budget=mail": 10, "retry.budget=search": 0}, s.gauge("retry.budget.tokens"))
 

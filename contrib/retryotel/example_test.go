@@ -80,7 +80,7 @@ func ExampleObserveBudgets() {
 	}
 	defer func() { _ = registration.Unregister() }()
 
-	budget.Spend(retry.Decision{Status: retry.Waiting}, time.Now()) // what each retry does
+	retry.Policy{Budget: budget}.Spend(context.Background(), retry.Decision{Status: retry.Waiting}, time.Now()) // what each retry does
 	var all metricdata.ResourceMetrics
 	_ = reader.Collect(context.Background(), &all)
 	m := all.ScopeMetrics[0].Metrics[0]

@@ -41,7 +41,7 @@ type Options struct {
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.MaxPolicies < 0 {
-		bad.Add("retryotel", "Options.MaxPolicies", o.MaxPolicies, "is negative")
+		bad.Refuse("retryotel.Options.MaxPolicies", o.MaxPolicies, "is negative")
 	}
 	return bad.Err()
 }

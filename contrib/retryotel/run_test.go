@@ -22,6 +22,7 @@ import (
 	"github.com/retrygo/retry/contrib/retryotel"
 	"github.com/retrygo/retry/retryhttp"
 	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retryshell"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -265,7 +266,7 @@ func TestGRPCsCodesAreErrorTypes(t *testing.T) {
 	}{
 		{"wrapped and marked", retry.After(1, fmt.Errorf("charge: %w", down)), "UNAVAILABLE"},
 		{"the second of two", errors.Join(errDown, down), "UNAVAILABLE"},
-		{"of a nested run", retry.NewError(t.Context(), retry.Policy{}, retry.Outcome{Reason: retry.AttemptsExhausted}, down), "UNAVAILABLE"},
+		{"of a nested run", retry.Policy{}.NewError(t.Context(), retry.Outcome{Reason: retry.AttemptsExhausted}, down), "UNAVAILABLE"},
 		{"the word of its own before that", timeoutOfServer{down}, "server_slow"},
 		{"a code that gRPC does not have", status.Error(17, "no"), "UNKNOWN"},
 		{"the code OK is not an error", hasStatus{}, "github.com/retrygo/retry/contrib/retryotel_test.hasStatus"},
@@ -347,7 +348,7 @@ func TestAttemptTimeoutsAreEvents(t *testing.T) {
 		want  []string
 	}{
 		{"a code with the core's timeout", retry.Event{Attempt: retry.Attempt{Err: isTimeout{errDown}}}, []string{"timeout", "failed"}},
-		{"marked by the core", retry.Event{Attempt: retry.Attempt{Err: retry.TimedOut(context.Canceled)}}, []string{"timeout", "failed"}},
+		{"marked by the core", retry.Event{Attempt: retry.Attempt{Err: retryshell.MarkTimeout(context.Canceled)}}, []string{"timeout", "failed"}},
 		{"a deadline of the server's", retry.Event{Attempt: retry.Attempt{Err: context.DeadlineExceeded}}, []string{"failed"}},
 		{"the timeout of an outer run", retry.Event{Attempt: retry.Attempt{Err: retry.ErrAttemptTimeout},
 			Decision: retry.Decision{Status: retry.Expired, Reason: retry.DeadlinePassed}}, []string{"failed"}},

@@ -91,7 +91,7 @@ func endingOf(o *retry.Outcome) ending {
 		if o.Attempts == 1 {
 			e.status = notRetried
 		}
-		if o.Below {
+		if o.GivenUpBelow {
 			e.reason = givenUpBelow
 		}
 	}

@@ -53,7 +53,7 @@ func (o Options) Validate() error {
 		{"DeferrableMode", string(o.DeferrableMode)},
 	} {
 		if o.BeginQuery != "" && mode.value != "" {
-			bad.Add("retrypgx", "Options."+mode.name, strconv.Quote(mode.value), "is overridden by BeginQuery", strconv.Quote(o.BeginQuery))
+			bad.Refuse("retrypgx.Options."+mode.name, strconv.Quote(mode.value), "is overridden by BeginQuery", strconv.Quote(o.BeginQuery))
 		}
 	}
 	bad.Append(o.engine().Validate())

@@ -58,7 +58,7 @@ type Adapter struct {
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Policies == nil {
-		bad.Add("retryriver", "Options.Policies", "<nil>", "must be set")
+		bad.Refuse("retryriver.Options.Policies", "<nil>", "must be set")
 	} else {
 		for _, kind := range slices.Sorted(maps.Keys(o.PolicyOf)) {
 			refused := retry.FieldError{
@@ -70,7 +70,7 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.Retention < 0 {
-		bad.Add("retryriver", "Options.Retention", o.Retention, "is negative")
+		bad.Refuse("retryriver.Options.Retention", o.Retention, "is negative")
 	}
 	return bad.Err()
 }
@@ -109,7 +109,7 @@ func (a *Adapter) configure(set river.Config) (river.Config, error) {
 	}
 	var bad retry.FieldErrors
 	refuse := func(field string, value any, rule string, named ...any) {
-		bad.Add("retryriver", "river.Config."+field, value, rule, named...)
+		bad.Refuse("retryriver.river.Config."+field, value, rule, named...)
 	}
 	switch {
 	case set.JobTimeout < 0:

@@ -52,7 +52,7 @@ func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx
 		isNil bool
 	}{{"a", a == nil}, {"c", c == nil}, {"tx", any(tx) == any(none)}} {
 		if argument.isNil {
-			bad.Add("retryriver", "InsertTx."+argument.name, "<nil>", "must be set")
+			bad.Refuse("retryriver.InsertTx."+argument.name, "<nil>", "must be set")
 		}
 	}
 	if err := bad.Err(); err != nil {

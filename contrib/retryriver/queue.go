@@ -118,12 +118,12 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retry
 	var bad retry.FieldErrors
 	bad.Append(o.Validate())
 	if o.Concurrency > mostWorkers {
-		bad.Add("retryriver", "Options.Concurrency", o.Concurrency, "is above", mostWorkers)
+		bad.Refuse("retryriver.Options.Concurrency", o.Concurrency, "is above", mostWorkers)
 	}
 	queues := map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: cmp.Or(o.Concurrency, 16*runtime.GOMAXPROCS(0))}}
 	for _, name := range slices.Sorted(maps.Keys(o.Queues)) {
 		if o.Queues[name] > mostWorkers {
-			bad.Add("retryriver", fmt.Sprintf("Options.Queues[%q]", name), o.Queues[name], "is above", mostWorkers)
+			bad.Refuse(fmt.Sprintf("retryriver.Options.Queues[%q]", name), o.Queues[name], "is above", mostWorkers)
 		}
 		queues[name] = river.QueueConfig{MaxWorkers: o.Queues[name]}
 	}

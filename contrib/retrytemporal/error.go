@@ -175,7 +175,7 @@ func carry(p *retry.Policy, pr retry.Progress, err error, d retry.Decision) erro
 	}
 	o := temporal.ApplicationErrorOptions{Cause: err, NonRetryable: d.Status != retry.Waiting}
 	attempts := max(pr.Attempt, 1)
-	text := retry.NewError(context.Background(), *p, retry.Outcome{
+	text := p.NewError(context.Background(), retry.Outcome{
 		Policy: p.Name, Status: d.Status, Reason: d.Reason, Attempts: attempts, Elapsed: max(pr.Elapsed, 0),
 	}, nil).Error()
 	if d.Status == retry.Waiting {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // attempt is one attempt of an item, with the limiter's record of the run.
@@ -50,7 +51,7 @@ func (a *attempt) make(ctx context.Context, fn func(context.Context) error) erro
 	defer cancel()
 	err := fn(own)
 	if err != nil && context.Cause(own) == retry.ErrAttemptTimeout && ctx.Err() == nil {
-		err = retry.TimedOut(err)
+		err = retryshell.MarkTimeout(err)
 	}
 	return err
 }
@@ -62,7 +63,7 @@ func (a *attempt) decide(ctx context.Context, err error, draw func() float64) re
 	pr.Lasted = time.Since(a.start)
 	a.look(ctx)
 	d := a.policy.Spend(ctx, a.policy.Decide(*pr, err, draw()), time.Now())
-	pr.Prev, pr.Since = d.Backoff, d.Since
+	pr.Prev, pr.Uncounted = d.Backoff, d.Uncounted
 	a.run.delay, a.run.decided, a.run.open = d.Delay, true, false
 	a.run.paid = d.Status == retry.Waiting && a.policy.Budget != nil
 	if err != nil && a.policy.Observe != nil {
@@ -88,7 +89,7 @@ func (a *attempt) end(ctx context.Context, d retry.Decision, last error) error {
 	}
 	var err error
 	if d.Status != retry.Succeeded {
-		err = retry.NewError(ctx, a.policy, o, last)
+		err = a.policy.NewError(ctx, o, last)
 	}
 	if a.policy.Observe != nil {
 		a.policy.Observe(ctx, retry.Event{Policy: a.policy.Name, Elapsed: o.Elapsed, Decision: d, Outcome: &o, Err: err})

@@ -21,16 +21,16 @@ const pkg = "retryworkqueue"
 func FromBackoff(b wait.Backoff) (retry.Policy, error) {
 	var bad retry.FieldErrors
 	if b.Steps < 1 {
-		bad.Add(pkg, "Backoff.Steps", b.Steps, "is below 1, so that no attempt is made")
+		bad.Refuse("retryworkqueue.Backoff.Steps", b.Steps, "is below 1, so that no attempt is made")
 	}
 	if b.Duration < 0 {
-		bad.Add(pkg, "Backoff.Duration", b.Duration, "is negative")
+		bad.Refuse("retryworkqueue.Backoff.Duration", b.Duration, "is negative")
 	}
 	if b.Factor != 0 && !(b.Factor >= 1 && b.Factor <= math.MaxFloat64) {
-		bad.Add(pkg, "Backoff.Factor", b.Factor, "is below 1, or not a number")
+		bad.Refuse("retryworkqueue.Backoff.Factor", b.Factor, "is below 1, or not a number")
 	}
 	if b.Jitter > math.MaxFloat64 || math.IsNaN(b.Jitter) {
-		bad.Add(pkg, "Backoff.Jitter", b.Jitter, "is not a number")
+		bad.Refuse("retryworkqueue.Backoff.Jitter", b.Jitter, "is not a number")
 	}
 	if bad != nil {
 		return retry.Policy{}, bad.Err()
@@ -46,7 +46,7 @@ func FromBackoff(b wait.Backoff) (retry.Policy, error) {
 			break
 		}
 		if wait*(1+jitter) >= math.MaxInt64 {
-			bad.Add(pkg, "Backoff.Steps", b.Steps, "lets a wait grow beyond the largest Duration")
+			bad.Refuse("retryworkqueue.Backoff.Steps", b.Steps, "lets a wait grow beyond the largest Duration")
 			return retry.Policy{}, bad.Err()
 		}
 		if next == wait {
@@ -109,7 +109,7 @@ func inexpressible(p *retry.Policy) error {
 	var bad retry.FieldErrors
 	refuse := func(is bool, field string, value any, rule string) {
 		if is {
-			bad.Add(pkg, "Policy."+field, value, rule)
+			bad.Refuse("retryworkqueue.Policy."+field, value, rule)
 		}
 	}
 	refuse(p.MaxAttempts == retry.Unlimited, "MaxAttempts", "Unlimited", "is not a number of Steps")

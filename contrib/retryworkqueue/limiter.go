@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // maxItems is the maximum number of runs in a Limiter, about 60 MB. A queue with more failing items has another
@@ -58,7 +59,7 @@ func (l *Limiter[T]) When(item T) time.Duration {
 		} else {
 			r.queued++
 		}
-		r.delay = l.policy.Jittered(r.progress.Attempt-r.progress.Since+r.queued, r.progress.Prev, l.draw())
+		r.delay = l.policy.Jittered(r.progress.Attempt-r.progress.Uncounted+r.queued, r.progress.Prev, l.draw())
 		r.progress.Prev = r.delay
 	}
 	r.decided = false
@@ -139,7 +140,7 @@ func (l *Limiter[T]) attempt(
 	ctx context.Context, item T, requeue bool, fn func(context.Context) error,
 ) (retry.Decision, error) {
 	a := attempt{policy: l.policy, start: time.Now()}
-	if retry.IsOneAttempt(ctx) {
+	if retryshell.IsOneAttempt(ctx) {
 		a.policy.Disabled = true
 	}
 	l.mu.Lock()

@@ -15,7 +15,7 @@ import (
 
 // under returns the context for the calls of a handler. A handler that does not pass its request's context on, as with
 // context.Background(), continues when its caller has gone; context.WithoutCancel keeps the attempt number of
-// retry.RemoteAttempt.
+// retryshell.WithRemoteAttempt.
 func (c *chain) under(ctx context.Context) context.Context {
 	if !c.passOn {
 		return context.WithoutCancel(ctx)

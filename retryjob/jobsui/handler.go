@@ -37,11 +37,11 @@ type Options struct {
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Admin == nil {
-		bad.Add("jobsui", "Options.Admin", "<nil>", "must be set")
+		bad.Refuse("jobsui.Options.Admin", "<nil>", "must be set")
 	}
 	for i, host := range o.Hosts {
 		if name := hostname(host); name == "" || name != strings.ToLower(host) {
-			bad.Add("jobsui", "Options.Hosts["+strconv.Itoa(i)+"]", strconv.Quote(host), "is not a host name without a port")
+			bad.Refuse("jobsui.Options.Hosts["+strconv.Itoa(i)+"]", strconv.Quote(host), "is not a host name without a port")
 		}
 	}
 	return bad.Err()

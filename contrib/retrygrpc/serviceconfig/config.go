@@ -123,7 +123,7 @@ type (
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	add := func(field string, value any, rule string) {
-		bad.Add("serviceconfig", "Options."+field, value, rule)
+		bad.Refuse("serviceconfig.Options."+field, value, rule)
 	}
 	named := make(map[methodName]bool)
 	for i, full := range o.Methods {

@@ -92,7 +92,7 @@ func TestAPolicyIsEveryFormInWhichItCanBeCopied(t *testing.T) {
 
 func TestFieldsFindsEachField(t *testing.T) {
 	var bad retry.FieldErrors
-	bad.Add("retryplan", "Server.Queue", -2, "is below -1")
+	bad.Refuse("retryplan.Server.Queue", -2, "is below -1")
 	bad.Append(retry.Policy{TTL: -time.Minute}.Validate())
 	require.Equal(t, []*retry.FieldError{
 		{Package: "retryplan", Field: "Server.Queue", Value: "-2", Rule: "is below -1"}, {Field: "Policy.TTL", Value: "-1m", Rule: "is negative"},

@@ -77,6 +77,5 @@ func WrapFunc[Req, Resp any](p func() Policy, h func(context.Context, Req) (Resp
 func Permanent(err error) error                      { return err }
 func Transient(err error) error                      { return err }
 func Ambiguous(err error) error                      { return err }
-func TimedOut(err error) error                       { return err }
 func After(d time.Duration, err error) error         { return err }
 func OneAttempt(ctx context.Context) context.Context { return ctx }
