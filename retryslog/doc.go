@@ -5,13 +5,13 @@
 // # Records
 //
 // There is one record for each retry, written before the wait, and one for the end of each run, unless the run ended at
-// the first attempt with a success or a terminal error, or was canceled before a retry was due. The last failed attempt
+// the first attempt with a success or an answer, or was canceled before a retry was due. The last failed attempt
 // is in the record of the end and does not have one of its own.
 //
 //	what happened                   message                  level
 //	a retry is due after delay      retry: attempt failed    Options.Retry, Warn by default
 //	a run failed                    retry: gave up           Options.Failure, Error by default
-//	a terminal error at first try   retry: not retried       Options.Terminal, no record by default
+//	a terminal error at first try   retry: not retried       Options.Terminal, Warn; an answer has no record
 //	a run canceled after that       retry: canceled          Options.Canceled, that of retries by default
 //	a run canceled before a retry   retry: canceled          Options.Canceled, no record by default
 //	success after retries           retry: succeeded         Options.Recovery, Debug by default

@@ -18,10 +18,11 @@ type Options struct {
 	Retry slog.Leveler
 	// Failure is the level of runs that failed, for any reason, except those of Terminal and Canceled. Nil means Error.
 	Failure slog.Leveler
-	// Terminal is the level of runs that ended with a terminal error at their first attempt. The caller gets that
-	// error: its own mistake, but also a POST whose 503 must not be repeated, or a refused delivery. Use Warn if the
-	// log should show an outage of such calls. The level is Failure for a job, which does not have a caller, and for an
-	// error that is retry.Ambiguous, such as a COMMIT whose answer was lost. Nil means that they are not logged.
+	// Terminal is the level of runs that ended with a terminal error at their first attempt, such as a POST whose 503
+	// must not be repeated, a refused delivery, or a mistake of the caller's. For a job, which does not have a caller, it
+	// is Failure. Nil means Warn, with two exceptions. An answer is not logged: an error with a method Answer() bool that
+	// returns true, as that of retryhttp for a 404. Failure is the level of an error without that method that is
+	// retry.Ambiguous, such as a COMMIT whose answer was lost.
 	Terminal slog.Leveler
 	// Canceled is the level of runs that the caller canceled, which is not a failure. An exceeded deadline is one. Nil
 	// means that of Retry if a retry was due, and otherwise, as for a client that hangs up, no record. A job always has
@@ -70,9 +71,9 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 			to = slog.Default()
 		}
 		message, leveler := o.kind(ctx, &e)
-		unlogged := message == notRetried || message == canceled && leveler == nil
-		if unlogged && to.Enabled(ctx, o.Failure.Level()) && ambiguous(e.Err) {
-			message, leveler = gaveUp, o.Failure
+		unset := leveler == nil && (message == notRetried || message == canceled)
+		if unset && (to.Enabled(ctx, slog.LevelWarn) || to.Enabled(ctx, o.Failure.Level())) {
+			message, leveler = o.byError(message, e.Err)
 		}
 		if leveler == nil {
 			return
@@ -108,6 +109,20 @@ func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Levele
 		return notRetried, o.Terminal
 	default:
 		return gaveUp, o.Failure
+	}
+}
+
+// byError is kind for a run that was canceled or not retried, at a level that is not set.
+func (o *Options) byError(message string, err error) (string, slog.Leveler) {
+	var request interface{ Answer() bool }
+	isRequest := errors.As(err, &request)
+	switch {
+	case (message == canceled || !isRequest) && ambiguous(err):
+		return gaveUp, o.Failure
+	case message == canceled || isRequest && request.Answer():
+		return message, nil
+	default:
+		return message, slog.LevelWarn
 	}
 }
 

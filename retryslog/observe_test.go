@@ -66,7 +66,8 @@ level=WARN msg="retry: attempt failed" policy=p attempt=2 status=waiting_retry d
 level=ERROR msg="retry: gave up" policy=p attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2.3s error=503`},
 		{"a policy without a name has no key for it", with(func(p *retry.Policy) { p.Name, p.MaxAttempts = "", 1 }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" attempt=1 status=dead_letter reason=attempts_exhausted elapsed=100ms error=503`},
-		{"a terminal error at the first attempt is the caller's", fixed, alive, steps{try(retry.Permanent(errDown))}, ``},
+		{"a terminal error at the first attempt", fixed, alive, steps{try(retry.Permanent(errDown))}, `
+level=WARN msg="retry: not retried" policy=p attempt=1 status=dead_letter reason=terminal_error elapsed=100ms error=503`},
 		{"a terminal error after a retry", fixed, alive, steps{try(errDown), try(retry.Permanent(errDown))}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
 level=ERROR msg="retry: gave up" policy=p attempt=2 status=dead_letter reason=terminal_error elapsed=1.2s error=503`},
@@ -148,6 +149,19 @@ func ended(s retry.Status, r retry.Reason, attempts int) retry.Event {
 	return e
 }
 
+// endedWith is the event of a run whose first attempt failed with a terminal error.
+func endedWith(err error) retry.Event {
+	e := ended(retry.DeadLettered, retry.TerminalError, 1)
+	e.Err = &retry.Error{Outcome: *e.Outcome, Last: err}
+	return e
+}
+
+// asked is an error of a request, like those of retryhttp, and whether it is an answer.
+type asked bool
+
+func (asked) Error() string  { return "503" }
+func (a asked) Answer() bool { return bool(a) }
+
 func TestLevels(t *testing.T) {
 	var never *slog.LevelVar
 	debug := slog.LevelDebug
@@ -164,12 +178,16 @@ func TestLevels(t *testing.T) {
 		{"a canceled run is not a failure", retryslog.Options{}, canceled, "WARN"},
 		{"a client that hangs up is nothing", retryslog.Options{}, ended(retry.Canceled, retry.CallerCanceled, 1), ""},
 		{"a client that hangs up at a level of its own", retryslog.Options{Canceled: debug}, ended(retry.Canceled, retry.CallerCanceled, 1), "DEBUG"},
-		{"a terminal error at the first attempt is nothing", retryslog.Options{}, terminal, ""},
+		{"a terminal error at the first attempt is a warning", retryslog.Options{}, terminal, "WARN"},
+		{"so is a request that was not repeated", retryslog.Options{}, endedWith(retry.Ambiguous(asked(false))), "WARN"},
+		{"an answer is nothing", retryslog.Options{}, endedWith(asked(true)), ""},
+		{"an answer at a level of its own", retryslog.Options{Terminal: debug}, endedWith(asked(true)), "DEBUG"},
+		{"another doubt is a failure", retryslog.Options{}, endedWith(retry.Ambiguous(errDown)), "ERROR"},
 		{"a terminal error at a level of its own", retryslog.Options{Terminal: slog.LevelInfo}, terminal, "INFO"},
 		{"that does not change the others", retryslog.Options{Terminal: slog.LevelInfo}, failed, "ERROR"},
 		{"a terminal error after a retry is a failure", retryslog.Options{Terminal: debug}, ended(retry.DeadLettered, retry.TerminalError, 2), "ERROR"},
 		{"so is the last of one attempt", retryslog.Options{Terminal: debug}, ended(retry.DeadLettered, retry.AttemptsExhausted, 1), "ERROR"},
-		{"a nil level variable is none, of terminal errors", retryslog.Options{Terminal: never}, terminal, ""},
+		{"a nil level variable is none, of terminal errors", retryslog.Options{Terminal: never}, terminal, "WARN"},
 		{"a success after retries is a detail", retryslog.Options{}, recovery, "DEBUG"},
 		{"a success at the first try is nothing", retryslog.Options{}, firstTry, ""},
 		{"retries at a level of their own", retryslog.Options{Retry: slog.LevelInfo}, retried, "INFO"},
