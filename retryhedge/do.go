@@ -1,0 +1,334 @@
+package retryhedge
+
+import (
+	"cmp"
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
+)
+
+// Do calls fn, and calls it again beside a call that is slow, as p says. It returns at the first success or terminal
+// error; a retryable error waits for the calls that are under way, and is returned when none is left. Inside the fn of a
+// retry.Do it hedges each attempt.
+//
+// The first call runs in the caller's goroutine, and each hedge in one of its own, so fn must be safe to run twice at a
+// time, and its effect must be safe to repeat. Each call has a context of its own, which ends with the call. When another
+// call has won, the contexts of the others end, and Do waits for the first call to return: fn must honor its context. It
+// does not wait for hedges that have lost.
+//
+// A panic or runtime.Goexit in a call passes to the caller of Do, unless Do has returned: then a panic ends the program,
+// as in any goroutine. Do returns retry.FieldErrors, before any call, for a policy that does not validate, a nil fn and a
+// nil ctx. It does no more than call fn if p makes no hedges, or under retry.OneAttempt.
+func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
+	if ctx == nil || fn == nil || !p.valid() {
+		return refused(ctx, &p, fn == nil)
+	}
+	if p.Off() || retryshell.IsOneAttempt(ctx) { // without the function below, which is allocated
+		err := fn(ctx)
+		if err == nil {
+			p.fund(ctx)
+		}
+		return err
+	}
+	_, err := DoValue(ctx, p, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }, nil)
+	return err
+}
+
+// DoValue is Do for an fn that returns a value as well. It returns the value of the call whose error it returns. discard
+// is called with the value of each other call, whatever its error, in the goroutine of that call; nil means that values
+// need no care. A value bound to the context of its call cannot be used after DoValue: see Open.
+func DoValue[T any](
+	ctx context.Context, p Policy, fn func(context.Context) (T, error), discard func(T),
+) (T, error) {
+	value, release, err := Open(ctx, p, fn, discard)
+	release()
+	return value, err
+}
+
+// Open is DoValue for a value that is bound to the context of its call, such as an HTTP response with its body. That
+// context lives until release is called, which must be done when the value is no longer in use, and after an error too.
+// release is never nil, and may be called more than once.
+func Open[T any](
+	ctx context.Context, p Policy, fn func(context.Context) (T, error), discard func(T),
+) (value T, release func(), err error) {
+	release = func() {}
+	if ctx == nil || fn == nil || !p.valid() {
+		return value, release, refused(ctx, &p, fn == nil)
+	}
+	if p.Off() || retryshell.IsOneAttempt(ctx) {
+		if value, err = fn(ctx); err == nil {
+			p.fund(ctx)
+		}
+		return value, release, err
+	}
+	g := &group[T]{ctx: ctx, p: p, fn: fn, discard: discard, began: time.Now(), delay: p.delay()}
+	return g.run()
+}
+
+// refused returns the faults of a call of Do, or nil.
+func refused(ctx context.Context, p *Policy, noFunc bool) error {
+	bad := p.check()
+	if ctx == nil {
+		bad.Refuse("retryhedge.Do.ctx", ctx, "is not a context")
+	}
+	if noFunc {
+		bad.Refuse("retryhedge.Do.fn", nil, "is not a function")
+	}
+	return bad.Err()
+}
+
+// fund deposits for a success.
+func (p *Policy) fund(ctx context.Context) {
+	if p.Budget != nil && !p.InRun {
+		retry.Policy{Budget: p.Budget}.Spend(ctx, retry.Decision{Status: retry.Succeeded}, time.Now())
+	}
+}
+
+// group is the calls of one Do.
+type group[T any] struct {
+	ctx     context.Context
+	p       Policy
+	fn      func(context.Context) (T, error)
+	discard func(T)
+	began   time.Time
+	delay   time.Duration
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	calls   []call
+	room    [2]call // for calls
+	running int
+	slow    bool // the first call was under way after the delay
+	refused bool
+	holdOff time.Time // until when a server wants to be left alone
+
+	kept     int // the index of the call whose result is below; -1 if there is none
+	value    T
+	err      error
+	over     bool          // the calls that are under way have lost
+	finished chan struct{} // closed when over
+	panicked any           // by a hedge
+	exited   bool          // a hedge called runtime.Goexit
+}
+
+// call is one call of fn.
+type call struct {
+	Call
+	cancel context.CancelFunc
+}
+
+// run makes the first call and returns what Open does.
+func (g *group[T]) run() (T, func(), error) {
+	g.mu.Lock()
+	ctx, first := g.begin()
+	g.timer = time.AfterFunc(g.delay, g.look)
+	g.mu.Unlock()
+
+	returned := false
+	defer func() {
+		if !returned { // a panic or Goexit, of fn or of a hedge
+			g.abandon()
+		}
+	}()
+	value, err := g.fn(ctx)
+	g.ended(first, value, err)
+	if finished := g.wait(); finished != nil {
+		<-finished
+	}
+	switch {
+	case g.panicked != nil:
+		panic(g.panicked)
+	case g.exited:
+		runtime.Goexit()
+	}
+	returned = true
+	if g.err == nil {
+		g.p.fund(g.ctx)
+	}
+	if g.p.Observe != nil {
+		g.observe()
+	}
+	return g.value, g.calls[g.kept].cancel, g.err
+}
+
+// wait returns a channel that is closed when the group is over, or nil if it is already. From then on a group changes
+// only in the calls of losers, which observe copies under the lock.
+func (g *group[T]) wait() chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over {
+		return nil
+	}
+	g.finished = make(chan struct{})
+	return g.finished
+}
+
+// begin notes a call that is about to be made, and returns its context and index.
+func (g *group[T]) begin() (context.Context, int) {
+	if g.calls == nil {
+		g.calls, g.kept = g.room[:0], -1
+	}
+	ctx, cancel := context.WithCancel(g.ctx)
+	g.calls = append(g.calls, call{Call{Began: time.Since(g.began), Running: true}, cancel})
+	g.running++
+	return ctx, len(g.calls) - 1
+}
+
+// look makes a hedge if one is due. It runs in the goroutine of a timer.
+func (g *group[T]) look() {
+	g.mu.Lock()
+	if g.over {
+		g.mu.Unlock()
+		return
+	}
+	pr := g.progress()
+	if !g.slow && !pr.Gone && g.p.Tracker != nil {
+		g.p.Tracker.note(true)
+	}
+	g.slow = true
+	switch d := g.p.decide(pr); {
+	case d.Action == Look:
+		g.timer.Reset(d.Wait)
+	case d.Action == Start && g.pay():
+		ctx, i := g.begin()
+		g.timer.Reset(g.delay)
+		g.mu.Unlock()
+		g.hedge(ctx, i)
+		return
+	}
+	g.mu.Unlock()
+}
+
+// pay takes a token for a hedge, and notes if there is none.
+func (g *group[T]) pay() bool {
+	if g.p.Budget != nil {
+		d := retry.Policy{Budget: g.p.Budget}.Spend(g.ctx, retry.Decision{Status: retry.Waiting}, time.Now())
+		g.refused = d.Status != retry.Waiting
+	}
+	return !g.refused
+}
+
+// progress returns what Decide has to know when no call has ended.
+func (g *group[T]) progress() *Progress {
+	now := time.Now()
+	newest := &g.calls[len(g.calls)-1]
+	pr := &Progress{
+		Calls: len(g.calls), Running: g.running, Since: now.Sub(g.began) - newest.Began, Delay: g.delay,
+		Gone: g.ctx.Err() != nil, Refused: g.refused, HoldOff: max(g.holdOff.Sub(now), 0),
+	}
+	if deadline, ok := g.ctx.Deadline(); ok {
+		pr.Left = cmp.Or(deadline.Sub(now), -1)
+	}
+	return pr
+}
+
+// hedge makes a call that look has begun, and which the budget has paid for.
+func (g *group[T]) hedge(ctx context.Context, i int) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		g.p.Budget.Refund()
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if !g.over { // otherwise the caller of Do cannot be reached, and a panic goes on
+			g.panicked = recover()
+			g.exited = g.panicked == nil
+			g.end()
+		}
+	}()
+	value, err := g.fn(ctx)
+	returned = true
+	g.ended(i, value, err)
+}
+
+// ended notes the result of a call. The value of a loser is discarded.
+func (g *group[T]) ended(i int, value T, err error) {
+	g.mu.Lock()
+	g.running--
+	c := &g.calls[i]
+	c.Running, c.Duration, c.Err = false, time.Since(g.began)-c.Began, err
+	lost := !g.over && g.kept >= 0 // an earlier failure
+	if !g.over {
+		if lost {
+			g.calls[g.kept].cancel()
+		}
+		value, g.value = g.value, value
+		g.kept, g.err = i, err
+		if i == 0 && err == nil && !g.slow && g.p.Tracker != nil {
+			g.p.Tracker.note(false)
+		}
+		pr := Progress{Calls: len(g.calls), Running: g.running, HasEnded: true}
+		if err != nil {
+			pr.Ended = g.judge(err)
+		}
+		if g.p.decide(&pr).Action == End {
+			g.end()
+		}
+	} else {
+		lost = true
+	}
+	g.mu.Unlock()
+	if lost && g.discard != nil {
+		g.discard(value)
+	}
+}
+
+// judge returns the class of err, and notes how long its server wants to be left alone.
+func (g *group[T]) judge(err error) retry.Class {
+	class, hint := retry.Policy{Classify: g.p.Classify}.Judge(err)
+	if until := time.Now().Add(hint); hint > 0 && until.After(g.holdOff) {
+		g.holdOff = until
+	}
+	return class
+}
+
+// end makes the calls that are under way lose, and ends all contexts but that of the result.
+func (g *group[T]) end() {
+	if g.over {
+		return
+	}
+	g.over = true
+	g.timer.Stop()
+	for i := range g.calls {
+		if i != g.kept {
+			g.calls[i].cancel()
+		}
+	}
+	if g.finished != nil {
+		close(g.finished)
+	}
+}
+
+// abandon ends a group whose result cannot be returned.
+func (g *group[T]) abandon() {
+	g.mu.Lock()
+	g.end()
+	kept, value := g.kept, g.value
+	g.mu.Unlock()
+	if kept >= 0 {
+		g.calls[kept].cancel()
+		if g.discard != nil {
+			g.discard(value)
+		}
+	}
+}
+
+// observe calls Observe.
+func (g *group[T]) observe() {
+	g.mu.Lock()
+	e := Event{
+		Policy: g.p.Name, Delay: g.delay, Slow: g.slow, Refused: g.refused, Won: g.kept + 1,
+		Elapsed: time.Since(g.began), Err: g.err, Calls: make([]Call, len(g.calls)),
+	}
+	for i := range g.calls {
+		e.Calls[i] = g.calls[i].Call
+	}
+	g.mu.Unlock()
+	g.p.Observe(g.ctx, e)
+}

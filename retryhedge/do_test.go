@@ -1,0 +1,474 @@
+package retryhedge_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
+)
+
+var (
+	errDown = errors.New("down")
+	errGone = errors.New("gone")
+)
+
+// step is what one call does: it lasts until a time or the end of its context, and returns its number and err.
+type step struct {
+	lasts   time.Duration
+	ignores bool // its context
+	err     error
+	panics  any
+	exits   bool
+}
+
+// script makes calls by script, in the order in which they begin, and notes what became of them.
+type script struct {
+	steps []step
+
+	mu        sync.Mutex
+	contexts  []context.Context
+	discarded []int
+}
+
+func (s *script) call(ctx context.Context) (int, error) {
+	s.mu.Lock()
+	s.contexts = append(s.contexts, ctx)
+	n := len(s.contexts)
+	do := s.steps[n-1]
+	s.mu.Unlock()
+	if do.ignores {
+		<-time.After(do.lasts)
+	} else {
+		select {
+		case <-time.After(do.lasts):
+		case <-ctx.Done():
+			return n, ctx.Err()
+		}
+	}
+	switch {
+	case do.panics != nil:
+		panic(do.panics)
+	case do.exits:
+		runtime.Goexit()
+	}
+	return n, do.err
+}
+
+func (s *script) discard(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.discarded = append(s.discarded, n)
+}
+
+func TestDo(t *testing.T) {
+	none := retry.BudgetConfig{Initial: -1}
+	for _, row := range []struct {
+		name    string
+		p       retryhedge.Policy
+		ctx     func(context.Context) (context.Context, context.CancelFunc)
+		budget  *retry.BudgetConfig
+		steps   []step
+		want    int
+		err     error
+		elapsed time.Duration
+		lost    []int // discarded by the time all calls have ended
+		tokens  float64
+		event   string
+	}{
+		{name: "a fast call has no hedge", steps: []step{{lasts: 10 * ms}}, want: 1, elapsed: 10 * ms, tokens: 1.1,
+			event: "won 1 of 1, slow false, refused false"},
+		{name: "a hedge that is faster wins, and the first call is awaited", steps: []step{{lasts: time.Second}, {lasts: 10 * ms}},
+			want: 2, elapsed: 60 * ms, lost: []int{1}, tokens: 0.1, event: "won 2 of 2, slow true, refused false"},
+		{name: "a first call that ignores its context is awaited", steps: []step{{lasts: time.Second, ignores: true}, {lasts: 10 * ms}},
+			want: 2, elapsed: time.Second, lost: []int{1}, tokens: 0.1, event: "won 2 of 2, slow true, refused false"},
+		{name: "a first call that is faster wins, and the hedge is not awaited", steps: []step{{lasts: 60 * ms}, {lasts: time.Second, ignores: true}},
+			want: 1, elapsed: 60 * ms, lost: []int{2}, tokens: 0.1, event: "won 1 of 2, slow true, refused false"},
+		{name: "a failure within the delay is returned at once", steps: []step{{lasts: 10 * ms, err: errDown}}, want: 1, err: errDown,
+			elapsed: 10 * ms, tokens: 1, event: "won 1 of 1, slow false, refused false"},
+		{name: "a failure waits for the hedge", steps: []step{{lasts: 60 * ms, err: errDown}, {lasts: 100 * ms}}, want: 2,
+			elapsed: 150 * ms, lost: []int{1}, tokens: 0.1, event: "won 2 of 2, slow true, refused false"},
+		{name: "the failure of a hedge waits for the first call", steps: []step{{lasts: 100 * ms}, {lasts: 10 * ms, err: errDown}}, want: 1,
+			elapsed: 100 * ms, lost: []int{2}, tokens: 0.1, event: "won 1 of 2, slow true, refused false"},
+		{name: "of two failures the last is returned", steps: []step{{lasts: 100 * ms, err: errDown}, {lasts: 10 * ms, err: errGone}}, want: 1,
+			err: errDown, elapsed: 100 * ms, lost: []int{2}, event: "won 1 of 2, slow true, refused false"},
+		{name: "a terminal error of a hedge ends all", steps: []step{{lasts: time.Second}, {lasts: 10 * ms, err: retry.Permanent(errGone)}},
+			want: 2, err: errGone, elapsed: 60 * ms, lost: []int{1}, event: "won 2 of 2, slow true, refused false"},
+		{name: "a terminal error by Classify ends all", p: retryhedge.Policy{Classify: retry.StopOn(errGone)},
+			steps: []step{{lasts: time.Second}, {lasts: 10 * ms, err: errGone}}, want: 2, err: errGone, elapsed: 60 * ms, lost: []int{1},
+			event: "won 2 of 2, slow true, refused false"},
+		{name: "without a token there is no hedge", budget: &none, steps: []step{{lasts: time.Second}}, want: 1, elapsed: time.Second,
+			tokens: 0.1, event: "won 1 of 1, slow true, refused true"},
+		{name: "a run around the call deposits", p: retryhedge.Policy{InRun: true}, steps: []step{{lasts: 10 * ms}}, want: 1, elapsed: 10 * ms,
+			tokens: 1, event: "won 1 of 1, slow false, refused false"},
+		{name: "a third call is started after as long again", p: retryhedge.Policy{MaxCalls: 3},
+			budget: &retry.BudgetConfig{Initial: 2}, steps: []step{{lasts: time.Second}, {lasts: time.Second}, {lasts: 10 * ms}},
+			want: 3, elapsed: 110 * ms, lost: []int{1, 2}, tokens: 0.1, event: "won 3 of 3, slow true, refused false"},
+		{name: "a server that asks to be left alone delays the next hedge", p: retryhedge.Policy{MaxCalls: 3},
+			budget: &retry.BudgetConfig{Initial: 2}, steps: []step{{lasts: time.Second}, {lasts: 10 * ms, err: retry.After(200*ms, errDown)}, {}},
+			want: 3, elapsed: 260 * ms, lost: []int{1, 2}, tokens: 0.1, event: "won 3 of 3, slow true, refused false"},
+		{name: "the hedge goes on when the caller's deadline is far", ctx: timeout(time.Second), steps: []step{{lasts: time.Minute}, {}},
+			want: 2, elapsed: 50 * ms, lost: []int{1}, tokens: 0.1, event: "won 2 of 2, slow true, refused false"},
+		{name: "no hedge is started near the caller's deadline", ctx: timeout(100 * ms), steps: []step{{lasts: time.Minute}},
+			want: 1, err: context.DeadlineExceeded, elapsed: 100 * ms, tokens: 1, event: "won 1 of 1, slow true, refused false"},
+		{name: "a caller that goes ends all calls", ctx: cancelAfter(70 * ms), steps: []step{{lasts: time.Minute}, {lasts: time.Minute}},
+			err: context.Canceled, elapsed: 70 * ms, tokens: 0, event: ""},
+		{name: "a hedge of one call is none", p: retryhedge.Policy{MaxCalls: 1}, steps: []step{{lasts: time.Second}}, want: 1,
+			elapsed: time.Second, tokens: 1.1},
+		{name: "under OneAttempt there are no hedges", ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return retry.OneAttempt(ctx), func() {}
+		}, steps: []step{{lasts: time.Second}}, want: 1, elapsed: time.Second, tokens: 1.1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := retry.BudgetConfig{}
+				if row.budget != nil {
+					config = *row.budget
+				}
+				s := &script{steps: row.steps}
+				p := row.p
+				p.Delay, p.Budget = 50*ms, retry.NewBudget(config)
+				event := ""
+				p.Observe = func(_ context.Context, e retryhedge.Event) {
+					event = fmt.Sprintf("won %d of %d, slow %v, refused %v", e.Won, len(e.Calls), e.Slow, e.Refused)
+				}
+				ctx, cancel := t.Context(), func() {}
+				if row.ctx != nil {
+					ctx, cancel = row.ctx(ctx)
+				}
+				defer cancel()
+				start := time.Now()
+				got, err := retryhedge.DoValue(ctx, p, s.call, s.discard)
+				require.Equal(t, row.elapsed, time.Since(start))
+				require.ErrorIs(t, err, row.err)
+				if row.err == nil {
+					require.NoError(t, err)
+				}
+				<-time.After(time.Hour) // calls that ignore their context have ended
+				synctest.Wait()
+				if row.want != 0 {
+					require.Equal(t, row.want, got)
+					require.ElementsMatch(t, row.lost, s.discarded)
+					require.Equal(t, row.event, event)
+				}
+				require.Len(t, s.contexts, len(row.steps))
+				require.InDelta(t, row.tokens, p.Budget.Tokens(), 1e-9)
+				for i, ctx := range s.contexts {
+					if ctx != t.Context() && p.MaxCalls != 1 && row.name != "under OneAttempt there are no hedges" {
+						require.Error(t, ctx.Err(), "the context of call %d has ended", i+1)
+					}
+				}
+			})
+		})
+	}
+}
+
+func timeout(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, d) }
+}
+
+func cancelAfter(d time.Duration) func(context.Context) (context.Context, context.CancelFunc) {
+	return func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		time.AfterFunc(d, cancel)
+		return ctx, cancel
+	}
+}
+
+func TestAPanicReachesTheCaller(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		steps   []step
+		elapsed time.Duration
+		lost    []int
+		tokens  float64
+	}{
+		{"of the first call", []step{{lasts: 10 * ms, panics: "boom"}}, 10 * ms, nil, 1},
+		{"of the first call beside a hedge", []step{{lasts: 60 * ms, panics: "boom"}, {lasts: time.Second}}, 60 * ms, []int{2}, 0},
+		{"of the first call after a hedge has failed", []step{{lasts: 70 * ms, panics: "boom"}, {lasts: 10 * ms, err: errDown}}, 70 * ms, []int{2}, 0},
+		{"of the first call after a hedge has won", []step{{lasts: 70 * ms, ignores: true, panics: "boom"}, {lasts: 10 * ms}}, 70 * ms, []int{2}, 0},
+		{"of a hedge, which is paid back", []step{{lasts: time.Second}, {lasts: 10 * ms, panics: "boom"}}, 60 * ms, []int{1}, 1},
+		{"of a hedge after the first call has failed", []step{{lasts: 55 * ms, err: errDown}, {lasts: 10 * ms, panics: "boom"}}, 60 * ms, []int{1}, 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{steps: row.steps}
+				p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{})}
+				p.Observe = func(context.Context, retryhedge.Event) { t.Error("an event") }
+				start := time.Now()
+				require.PanicsWithValue(t, "boom", func() { _, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard) })
+				require.Equal(t, row.elapsed, time.Since(start))
+				synctest.Wait()
+				require.ElementsMatch(t, row.lost, s.discarded)
+				require.Equal(t, row.tokens, p.Budget.Tokens())
+				for _, ctx := range s.contexts {
+					require.Error(t, ctx.Err())
+				}
+			})
+		})
+	}
+}
+
+func TestGoexitReachesTheCaller(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		steps []step
+	}{
+		{"of the first call", []step{{lasts: 60 * ms, exits: true}, {lasts: time.Second}}},
+		{"of a hedge", []step{{lasts: time.Second}, {lasts: 10 * ms, exits: true}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{steps: row.steps}
+				returned, done := false, make(chan struct{})
+				go func() {
+					defer close(done)
+					_, _ = retryhedge.DoValue(t.Context(), retryhedge.Policy{Delay: 50 * ms}, s.call, s.discard)
+					returned = true
+				}()
+				<-done
+				synctest.Wait()
+				require.False(t, returned)
+				require.Len(t, s.discarded, 1)
+			})
+		})
+	}
+}
+
+func TestOpen(t *testing.T) {
+	for _, winner := range []int{1, 2} {
+		t.Run(fmt.Sprintf("the context of call %d lives until it is released", winner), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				steps := []step{{lasts: time.Second}, {lasts: time.Second}}
+				steps[winner-1].lasts = 60 * ms
+				s := &script{steps: steps}
+				n, release, err := retryhedge.Open(t.Context(), retryhedge.Policy{Delay: 50 * ms}, s.call, s.discard)
+				require.NoError(t, err)
+				require.Equal(t, winner, n)
+				synctest.Wait()
+				require.NoError(t, s.contexts[winner-1].Err())
+				require.Error(t, s.contexts[2-winner].Err())
+				release()
+				release()
+				require.Error(t, s.contexts[winner-1].Err())
+			})
+		})
+	}
+	t.Run("after an error too", func(t *testing.T) {
+		s := &script{steps: []step{{err: errDown}}}
+		_, release, err := retryhedge.Open(t.Context(), retryhedge.Policy{Delay: time.Minute}, s.call, s.discard)
+		require.Equal(t, errDown, err)
+		require.NoError(t, s.contexts[0].Err())
+		release()
+		require.Error(t, s.contexts[0].Err())
+	})
+}
+
+func TestEachAttemptOfARunIsHedged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		budget := retry.NewBudget(retry.BudgetConfig{Initial: 5})
+		hedge := retryhedge.Policy{Delay: 50 * ms, Budget: budget, InRun: true}
+		run := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second}, AttemptTimeout: 300 * ms, Budget: budget}
+		s := &script{steps: []step{
+			{lasts: 70 * ms, err: errDown}, {lasts: 60 * ms, err: errDown}, // attempt 1: both fail
+			{lasts: time.Minute}, {lasts: time.Minute}, // attempt 2: the timeout covers both
+			{lasts: time.Minute}, {lasts: 10 * ms}, // attempt 3: the hedge wins
+		}}
+		var mu sync.Mutex
+		var numbers []int
+		start := time.Now()
+		n, err := retry.DoValue(t.Context(), run, func(ctx context.Context) (int, error) {
+			return retryhedge.DoValue(ctx, hedge, func(ctx context.Context) (int, error) {
+				mu.Lock()
+				numbers = append(numbers, retry.AttemptNumber(ctx))
+				mu.Unlock()
+				return s.call(ctx)
+			}, s.discard)
+		})
+		require.NoError(t, err)
+		require.Equal(t, 6, n)
+		require.Equal(t, []int{1, 1, 2, 2, 3, 3}, numbers)
+		require.Equal(t, 110*ms+time.Second+300*ms+2*time.Second+60*ms, time.Since(start))
+		require.InDelta(t, 5-3-2+0.1, budget.Tokens(), 1e-9, "three hedges, two retries, and one deposit")
+	})
+}
+
+func TestWhatDoRefuses(t *testing.T) {
+	ok := func(context.Context) error { return nil }
+	for _, row := range []struct {
+		ctx  context.Context
+		p    retryhedge.Policy
+		fn   func(context.Context) error
+		want string
+	}{
+		{t.Context(), retryhedge.Policy{Delay: -1}, ok, "retryhedge: Policy.Delay -1ns is negative"},
+		{t.Context(), retryhedge.Policy{MaxCalls: -1}, ok, "retryhedge: Policy.MaxCalls -1 is outside 0 to 8"},
+		{t.Context(), retryhedge.Policy{MaxCalls: 9}, ok, "retryhedge: Policy.MaxCalls 9 is outside 0 to 8"},
+		{t.Context(), retryhedge.Policy{Delay: ms, Tracker: tracker(t, retryhedge.TrackerConfig{})}, ok,
+			"retryhedge: Policy.Delay 1ms is set beside Tracker, which chooses it"},
+		{nil, retryhedge.Policy{}, nil, "retryhedge: Do.ctx <nil> is not a context; Do.fn <nil> is not a function"},
+	} {
+		err := retryhedge.Do(row.ctx, row.p, row.fn)
+		require.EqualError(t, err, row.want)
+		var field *retry.FieldError
+		require.ErrorAs(t, err, &field)
+	}
+	_, release, err := retryhedge.Open[int](t.Context(), retryhedge.Policy{}, nil, nil)
+	require.Error(t, err)
+	release()
+}
+
+func TestTheZeroPolicyMakesNoHedges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: []step{{lasts: time.Hour}}}
+		_, err := retryhedge.DoValue(t.Context(), retryhedge.Policy{}, s.call, s.discard)
+		require.NoError(t, err)
+		require.Equal(t, t.Context(), s.contexts[0])
+	})
+}
+
+func TestPolicyString(t *testing.T) {
+	for _, row := range []struct {
+		p    retryhedge.Policy
+		want string
+	}{
+		{retryhedge.Policy{}, "no hedges"},
+		{retryhedge.Policy{Delay: ms, MaxCalls: 1}, "no hedges"},
+		{retryhedge.Policy{Name: "prices", Delay: 50 * ms}, "prices: hedge after 50ms, at most 2 calls"},
+		{retryhedge.Policy{Tracker: tracker(t, retryhedge.TrackerConfig{}), MaxCalls: 3, Budget: retry.NewBudget(retry.BudgetConfig{})},
+			"hedge 5% of calls, after 1ms to 10s, at most 3 calls, with a budget"},
+	} {
+		require.Equal(t, row.want, row.p.String())
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ok := func(context.Context) error { return nil }
+	tracked := retryhedge.Policy{Tracker: tracker(t, retryhedge.TrackerConfig{Min: time.Minute, Max: time.Hour})}
+	bare := testing.AllocsPerRun(100, func() {
+		ctx, cancel := context.WithCancel(ctx)
+		timer := time.AfterFunc(time.Minute, func() {})
+		_ = ok(ctx)
+		timer.Stop()
+		cancel()
+	})
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = retryhedge.Do(ctx, retryhedge.Policy{}, ok) }), "no hedges")
+	const group = 4 // the group, the function around fn, and what the timer calls
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = retryhedge.Do(ctx, tracked, ok) }), bare+group, "a fast call")
+}
+
+func BenchmarkFastCall(b *testing.B) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	ok := func(context.Context) error { return nil }
+	b.Run("bare timer and context", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			ctx, cancel := context.WithCancel(ctx)
+			timer := time.AfterFunc(time.Minute, func() {})
+			_ = ok(ctx)
+			timer.Stop()
+			cancel()
+		}
+	})
+	for name, p := range map[string]retryhedge.Policy{
+		"no hedges": {}, "fixed": {Delay: time.Minute},
+		"tracked": {Tracker: tracker(b, retryhedge.TrackerConfig{Min: time.Minute, Max: time.Hour})},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = retryhedge.Do(ctx, p, ok)
+			}
+		})
+	}
+}
+
+// TestManyCallsAtOnce runs random groups in many goroutines: each ends with what one of its calls returned, and the value
+// of every other call is discarded once.
+func TestManyCallsAtOnce(t *testing.T) {
+	var made, discarded atomic.Int64
+	var group sync.WaitGroup
+	for g := range 64 {
+		group.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 1))
+			for range 200 {
+				p := retryhedge.Policy{Delay: time.Duration(1 + r.IntN(50_000)), MaxCalls: 2 + r.IntN(3)}
+				ctx, cancel := context.WithCancel(context.Background())
+				if r.IntN(4) == 0 {
+					time.AfterFunc(time.Duration(r.IntN(100_000)), cancel)
+				}
+				n, err := retryhedge.DoValue(ctx, p, func(ctx context.Context) (int64, error) {
+					for range rand.IntN(200) {
+						runtime.Gosched()
+					}
+					n := made.Add(1)
+					if rand.IntN(3) == 0 {
+						return n, errDown
+					}
+					return n, ctx.Err()
+				}, func(n int64) {
+					if n > 0 {
+						discarded.Add(1)
+					}
+				})
+				cancel()
+				if err == nil && n == 0 {
+					t.Error("a success without its value")
+				}
+				discarded.Add(1) // the caller lets go of what it got
+			}
+		})
+	}
+	group.Wait()
+	for end := time.Now().Add(10 * time.Second); made.Load() != discarded.Load() && time.Now().Before(end); {
+		runtime.Gosched() // losers may still be on their way
+	}
+	require.Equal(t, made.Load(), discarded.Load())
+}
+
+func ExampleDo() {
+	p := retryhedge.Policy{Delay: 20 * time.Millisecond}
+	var calls atomic.Int32
+	err := retryhedge.Do(context.Background(), p, func(ctx context.Context) error {
+		if calls.Add(1) == 1 {
+			<-ctx.Done() // the first server hangs
+			return ctx.Err()
+		}
+		return nil
+	})
+	fmt.Println(err, calls.Load())
+	// Output: <nil> 2
+}
+
+func ExampleDoValue() {
+	budget := retry.NewBudget(retry.BudgetConfig{})
+	tracker, err := retryhedge.NewTracker(retryhedge.TrackerConfig{Share: 0.05, Min: 5 * time.Millisecond})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	hedge := retryhedge.Policy{Tracker: tracker, Budget: budget, InRun: true}
+	policy := retry.Inline()
+	policy.Budget = budget
+	price, err := retry.DoValue(context.Background(), policy, func(ctx context.Context) (int, error) {
+		return retryhedge.DoValue(ctx, hedge, func(context.Context) (int, error) { return 42, nil }, nil)
+	})
+	fmt.Println(price, err)
+	fmt.Println(hedge)
+	// Output:
+	// 42 <nil>
+	// hedge 5% of calls, after 5ms to 10s, at most 2 calls, with a budget
+}

@@ -1,0 +1,130 @@
+package retryhedge
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+const (
+	// Two calls answer nearly all that a hedge can: gRPC's proposal A6 allows 5, and "The Tail at Scale" measures 2.
+	defaultMaxCalls = 2
+	mostCalls       = 8
+)
+
+// Policy says when a call that is slow, and has not failed, gets another call beside it. It is a value like
+// retry.Policy: copy it, share it among any number of goroutines; the library never writes to it. The zero Policy makes
+// no hedges.
+type Policy struct {
+	// Name is a label for events. Empty means none.
+	Name string
+	// Delay is how long the newest call must have been under way before the next one is started. It should be near the
+	// 95th percentile of the call's duration. Zero means that Tracker chooses, and without one that there are no hedges.
+	Delay time.Duration
+	// Tracker chooses the delay so that a given share of calls is hedged. Nil means Delay. Both together are refused.
+	Tracker *Tracker `json:"-"`
+	// MaxCalls is how many calls there can be in all, the first included, from 1 (no hedges) to 8. Zero means 2.
+	MaxCalls int
+	// Budget pays for hedges as it does for retries: a hedge takes a token, and a call that succeeds deposits. Without a
+	// token there is no hedge, and the call goes on. Use the one that pays for the retries of the call. Nil means that
+	// hedges are free; then a slowdown that all calls share doubles the load.
+	Budget *retry.Budget `json:"-"`
+	// InRun says that a retry.Do with the same Budget is around the call. Its successes deposit, so that those of the
+	// call do not. False means that the call stands alone.
+	InRun bool
+	// Classify judges the errors of calls as that of a retry.Policy does: a terminal error ends all calls. Nil means the
+	// marks and default rules of package retry alone.
+	Classify retry.Classifier `json:"-"`
+	// Observe is called once for each call of Do that has made a call, in its goroutine and with its context, before Do
+	// returns; it is not called if a panic ends Do. Nil means no observer.
+	Observe func(context.Context, Event) `json:"-"`
+}
+
+// Event is what happened in one call of Do.
+type Event struct {
+	Policy  string        // Policy.Name
+	Delay   time.Duration // after which a call was slow enough for a hedge
+	Slow    bool          // the first call was still under way after Delay
+	Refused bool          // a hedge was due, and the Budget had no token for it
+	Won     int           // the number of the call whose result Do returned, from 1; 2 and more are hedges
+	Elapsed time.Duration
+	Err     error  // what Do returns
+	Calls   []Call // in the order in which they began; the receiver's own copy
+}
+
+// Hedges returns how many calls were made beside the first.
+func (e Event) Hedges() int { return len(e.Calls) - 1 }
+
+// Call is one call of fn. A call that lost and ignores its context can still be under way.
+type Call struct {
+	Began    time.Duration // since the call of Do
+	Duration time.Duration // 0 if it is under way
+	Running  bool          // it is under way
+	Err      error
+}
+
+// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. It refuses a negative
+// Delay, a Delay beside a Tracker, and MaxCalls outside 0 to 8.
+func (p Policy) Validate() error { return p.check().Err() }
+
+func (p *Policy) check() (bad retry.FieldErrors) {
+	if p.Delay < 0 {
+		bad.Refuse("retryhedge.Policy.Delay", p.Delay, "is negative")
+	}
+	if p.Delay > 0 && p.Tracker != nil {
+		bad.Refuse("retryhedge.Policy.Delay", p.Delay, "is set beside Tracker, which chooses it")
+	}
+	if p.MaxCalls < 0 || p.MaxCalls > mostCalls {
+		bad.Refuse("retryhedge.Policy.MaxCalls", p.MaxCalls, "is outside 0 to", mostCalls)
+	}
+	return bad
+}
+
+// valid reports whether check finds nothing.
+func (p *Policy) valid() bool {
+	return p.Delay >= 0 && (p.Delay == 0 || p.Tracker == nil) && p.MaxCalls >= 0 && p.MaxCalls <= mostCalls
+}
+
+// Off reports whether p makes no hedges.
+func (p Policy) Off() bool { return p.Delay <= 0 && p.Tracker == nil || p.MaxCalls == 1 }
+
+// delay returns the delay in force now.
+func (p *Policy) delay() time.Duration {
+	if p.Tracker != nil {
+		return p.Tracker.Delay()
+	}
+	return p.Delay
+}
+
+func (p *Policy) maxCalls() int {
+	if p.MaxCalls > 0 {
+		return p.MaxCalls
+	}
+	return defaultMaxCalls
+}
+
+// String returns one line: "hedge after 50ms, at most 2 calls", "prices: hedge 5% of calls, after 1ms to 10s, at most 2
+// calls" or "no hedges".
+func (p Policy) String() string {
+	var s strings.Builder
+	if p.Name != "" {
+		s.WriteString(p.Name + ": ")
+	}
+	switch {
+	case p.Off():
+		s.WriteString("no hedges")
+		return s.String()
+	case p.Tracker != nil:
+		s.WriteString(p.Tracker.String())
+	default:
+		fmt.Fprintf(&s, "hedge after %v", p.Delay)
+	}
+	fmt.Fprintf(&s, ", at most %d calls", p.maxCalls())
+	if p.Budget != nil {
+		s.WriteString(", with a budget")
+	}
+	return s.String()
+}
