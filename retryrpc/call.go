@@ -2,75 +2,11 @@ package retryrpc
 
 import (
 	"context"
-	"fmt"
-	"reflect"
 	"time"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryshell"
 )
-
-// Options are what the calls of a client have in common. The adapters' own Options document the fields of that name.
-type Options struct {
-	Policy      retry.Policy
-	PolicyFunc  func() retry.Policy
-	PolicyFor   func(method string) retry.Policy
-	Idempotent  func(method string) bool
-	RetryCodes  []Code
-	PassAttempt bool
-
-	// Attempt converts the error of an attempt. The result must unwrap to e. Nil means e itself.
-	Attempt func(e *AttemptError) error
-	// Ended converts the error of a call. The result must unwrap to e.Err. Nil means e itself.
-	Ended func(e *CallError) error
-}
-
-// Validate returns nil or retry.FieldErrors with every bad field, as those of the Options of package pkg.
-func (o *Options) Validate(pkg string) error {
-	var bad retry.FieldErrors
-	bad.Append(o.Policy.Validate())
-	if o.PolicyFunc != nil && o.PolicyFor != nil {
-		bad.Refuse(pkg+".Options.PolicyFor", "func", "is set together with PolicyFunc")
-	}
-	for i, code := range o.RetryCodes {
-		if rule := code.refusal(); rule != "" {
-			bad.Refuse(pkg+fmt.Sprintf(".Options.RetryCodes[%d]", i), code, rule)
-		}
-	}
-	switch {
-	case reflect.ValueOf(o.Policy).IsZero():
-	case o.PolicyFunc != nil:
-		bad.Refuse(pkg+".Options.PolicyFunc", "func", "is set together with a policy")
-	case o.PolicyFor != nil:
-		bad.Refuse(pkg+".Options.PolicyFor", "func", "is set together with a policy")
-	}
-	return bad.Err()
-}
-
-// Layer makes the calls of a client. It is safe for concurrent use.
-type Layer struct {
-	options Options
-	policy  retry.Policy // with a schedule
-}
-
-// NewLayer returns a Layer, or the error of o.Validate(pkg).
-func NewLayer(pkg string, o Options) (*Layer, error) {
-	if err := o.Validate(pkg); err != nil {
-		return nil, err
-	}
-	if o.Attempt == nil {
-		o.Attempt = func(e *AttemptError) error { return e }
-	}
-	if o.Ended == nil {
-		o.Ended = func(e *CallError) error { return e }
-	}
-	return &Layer{o, o.Policy.OrSchedule(retry.Inline())}, nil
-}
-
-// Idempotent reports whether Options.Idempotent returns true for the method.
-func (l *Layer) Idempotent(method string) bool {
-	return l.options.Idempotent != nil && l.options.Idempotent(method)
-}
 
 // Call is one call made with retries: an adapter gives Policy to retry.Do, returns Failed from each attempt that fails,
 // and Returned from the call.
@@ -90,20 +26,17 @@ type Call struct {
 // call would otherwise have. The error is that of a policy that does not validate, which is to be returned.
 func (l *Layer) Begin(ctx context.Context, c *Call, own *retry.Policy) error {
 	c.ctx, c.layer, c.Policy = ctx, l, l.policy
-	o := &l.options
-	if own != nil || o.PolicyFunc != nil || o.PolicyFor != nil {
-		p := o.Policy
-		if o.PolicyFor != nil {
-			p = o.PolicyFor(c.Method)
-		} else if o.PolicyFunc != nil {
-			p = o.PolicyFunc()
+	if own != nil || l.policyFor != nil {
+		p := l.given
+		if l.policyFor != nil {
+			p = l.policyFor(c.Method)
 		}
 		if own != nil {
 			p = own.Or(p)
 		}
 		c.Policy = p.OrSchedule(retry.Inline())
 		if err := c.Policy.Validate(); err != nil {
-			return o.Ended(&CallError{Err: err, Code: Internal})
+			return l.errors.Call(&CallError{Err: err, Code: Internal})
 		}
 	}
 	c.classify, c.Policy.Classify = c.Policy.Classify, classOf
@@ -124,7 +57,7 @@ func (c *Call) Context() context.Context { return c.ctx }
 
 // Previous returns how many attempts precede the one with the given number, for AttemptsKey.
 func (c *Call) Previous(attempt int) int {
-	if c.layer.options.PassAttempt {
+	if c.layer.passAttempt {
 		attempt = max(attempt, retryshell.OuterAttemptNumber(c.ctx))
 	}
 	return attempt - 1
@@ -145,13 +78,12 @@ type Failure struct {
 	Told     bool          // the code is that of the server
 }
 
-// Failed returns the error of an attempt for retry.Do, with marks for hints, vetoes and doubt; nil for an answer, which
-// sets c.Answered and makes the attempt a success. attempt is the attempt's context.
-func (c *Call) Failed(attempt context.Context, f Failure) error {
-	c.last, c.Answered = nil, false
-	e := &AttemptError{
-		Method: c.Method, Code: f.Code, Origin: c.origin(f.Code, attempt), Idempotent: c.Idempotent, Err: f.Err, kind: f.Kind,
-	}
+// Class returns Retryable or Terminal by the table of the package documentation, for a call that is not known to be
+// idempotent.
+func (f Failure) Class() retry.Class { return Classify(f.attempt()) }
+
+func (f *Failure) attempt() *AttemptError {
+	e := &AttemptError{Code: f.Code, Origin: Remote, Err: f.Err, kind: f.Kind}
 	wait, forbidden := ParsePushback(f.Pushback)
 	e.Hint = max(wait, f.Hint, 0)
 	switch {
@@ -160,7 +92,16 @@ func (c *Call) Failed(attempt context.Context, f Failure) error {
 	case f.Local:
 		e.Veto = Local
 	}
-	err := c.layer.options.Attempt(e)
+	return e
+}
+
+// Failed returns the error of an attempt for retry.Do, with marks for hints, vetoes and doubt; nil for an answer, which
+// sets c.Answered and makes the attempt a success. attempt is the attempt's context.
+func (c *Call) Failed(attempt context.Context, f Failure) error {
+	c.last, c.Answered = nil, false
+	e := f.attempt()
+	e.Method, e.Origin, e.Idempotent = c.Method, c.origin(f.Code, attempt), c.Idempotent
+	err := c.layer.errors.Attempt(e)
 	e.class = c.judge(e, err, f.Answer)
 	var hint time.Duration
 	e.class, hint = c.Policy.Judge(retry.After(e.Hint, err)) // marks inside err count too
@@ -177,7 +118,7 @@ func (c *Call) Failed(attempt context.Context, f Failure) error {
 		c.last = marked(err, e.Veto, hint, inDoubt)
 		cut := *e
 		cut.Err = f.Cut
-		err = c.layer.options.Attempt(&cut)
+		err = c.layer.errors.Attempt(&cut)
 	}
 	return marked(err, e.Veto, hint, inDoubt)
 }
@@ -189,7 +130,7 @@ func (c *Call) judge(e *AttemptError, err error, answer bool) retry.Class {
 			return class
 		}
 	}
-	if !answer && e.repeatable(c.layer.options.RetryCodes) {
+	if !answer && e.repeatable(c.layer.retryCodes) {
 		return retry.Retryable
 	}
 	return retry.Terminal
@@ -208,7 +149,7 @@ func (c *Call) inDoubt(e *AttemptError, f *Failure) bool {
 	}
 	safe := *e
 	safe.Idempotent = true
-	return !e.repeatable(c.layer.options.RetryCodes) && safe.repeatable(c.layer.options.RetryCodes)
+	return !e.repeatable(c.layer.retryCodes) && safe.repeatable(c.layer.retryCodes)
 }
 
 func marked(err error, veto Veto, hint time.Duration, inDoubt bool) error {
@@ -245,8 +186,8 @@ func overdue(ctx context.Context) bool {
 	return ok && !time.Now().Before(deadline)
 }
 
-// Returned returns the result of the call for the result of retry.Do: nil, the answer, or an *CallError as Options.Ended
-// has converted it.
+// Returned returns the result of the call for the result of retry.Do: nil, the answer, or a *CallError as Errors.Call has
+// converted it.
 func (c *Call) Returned(err error) error {
 	switch run, ok := err.(*retry.Error); {
 	case c.Answered && err == nil:
@@ -256,7 +197,7 @@ func (c *Call) Returned(err error) error {
 	case ok && run.Last != nil && c.last != nil && !c.Answered:
 		run.Last = c.last
 	}
-	return c.layer.options.Ended(newCallError(err))
+	return c.layer.errors.Call(newCallError(err))
 }
 
 // CallError is the error of a call that was made with retries and has failed, or was refused.

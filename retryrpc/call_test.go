@@ -13,9 +13,11 @@ import (
 	"github.com/retrygo/retry/retryrpc"
 )
 
+type options = retryrpc.Options[retryrpc.Code]
+
 // call makes a call of an adapter whose attempts fail as f.
-func call(t *testing.T, ctx context.Context, o retryrpc.Options, idempotent bool, f retryrpc.Failure) (attempts int, err error) {
-	layer, err := retryrpc.NewLayer("test", o)
+func call(t *testing.T, ctx context.Context, p retry.Policy, o options, idempotent bool, f retryrpc.Failure) (attempts int, err error) {
+	layer, err := retryrpc.NewLayer(p, o, retryrpc.Errors{})
 	require.NoError(t, err)
 	c := &retryrpc.Call{Method: "/s/m", Idempotent: idempotent}
 	require.NoError(t, layer.Begin(ctx, c, nil))
@@ -49,7 +51,7 @@ func TestEveryFailureAgainstTheDocumentation(t *testing.T) {
 			}
 			rows++
 			f := retryrpc.Failure{Err: errors.New("no"), Code: code, Begun: begun, Unsent: unsent, Told: told}
-			o := retryrpc.Options{Policy: retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}}
+			o := options{}
 			if opted {
 				o.RetryCodes = []retryrpc.Code{code}
 			}
@@ -83,7 +85,7 @@ func TestEveryFailureAgainstTheDocumentation(t *testing.T) {
 			inDoubt := !idempotent && !repeated && !answered && !unsent && (code == retryrpc.DeadlineExceeded ||
 				failsAfterHeader || slices.Contains(byClient, code) && !told || !forbidden && !byCode && may(true))
 
-			attempts, err := call(t, t.Context(), o, idempotent, f)
+			attempts, err := call(t, t.Context(), retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}, o, idempotent, f)
 			name := fmt.Sprintf("%v idempotent=%v opted=%v begun=%v unsent=%v told=%v hint=%v forbidden=%v", code, idempotent, opted, begun, unsent, told, hint, forbidden)
 			require.Equal(t, repeated, attempts == 2, name)
 			require.Equal(t, answered, err == f.Err, name)
@@ -97,24 +99,24 @@ func TestEveryFailureAgainstTheDocumentation(t *testing.T) {
 func TestTheErrorOfACall(t *testing.T) {
 	failure := errors.New("no")
 	one := retry.Policy{MaxAttempts: 1}
-	_, err := call(t, t.Context(), retryrpc.Options{Policy: one}, false, retryrpc.Failure{Err: failure, Code: retryrpc.Unavailable, Told: true})
+	_, err := call(t, t.Context(), one, options{}, false, retryrpc.Failure{Err: failure, Code: retryrpc.Unavailable, Told: true})
 	var failed *retryrpc.CallError
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, retryrpc.Unavailable, failed.Code)
 	require.Same(t, failure, failed.Last)
 	require.ErrorContains(t, err, "gave up after 1 attempt")
 
-	_, err = call(t, t.Context(), retryrpc.Options{Policy: one}, false, retryrpc.Failure{Err: failure, Code: retryrpc.Internal, Told: true})
+	_, err = call(t, t.Context(), one, options{}, false, retryrpc.Failure{Err: failure, Code: retryrpc.Internal, Told: true})
 	require.EqualError(t, err, "no")
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = call(t, ctx, retryrpc.Options{Policy: one}, false, retryrpc.Failure{})
+	_, err = call(t, ctx, one, options{}, false, retryrpc.Failure{})
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, retryrpc.Canceled, failed.Code)
 	require.NoError(t, failed.Last)
 
-	layer, err := retryrpc.NewLayer("test", retryrpc.Options{PolicyFunc: func() retry.Policy { return retry.Policy{TTL: -1} }})
+	layer, err := retryrpc.NewLayer(retry.Policy{}, options{PolicyFor: func(string) retry.Policy { return retry.Policy{TTL: -1} }}, retryrpc.Errors{})
 	require.NoError(t, err)
 	err = layer.Begin(t.Context(), new(retryrpc.Call), nil)
 	require.ErrorAs(t, err, &failed)
@@ -124,7 +126,7 @@ func TestTheErrorOfACall(t *testing.T) {
 
 func TestAHistoryKeepsTheShortFormAndTheCallerTheWhole(t *testing.T) {
 	whole, short := errors.New("a very long story"), errors.New("a story")
-	_, err := call(t, t.Context(), retryrpc.Options{Policy: retry.Policy{MaxAttempts: 1}}, false,
+	_, err := call(t, t.Context(), retry.Policy{MaxAttempts: 1}, options{}, false,
 		retryrpc.Failure{Err: whole, Cut: short, Code: retryrpc.Unavailable, Told: true})
 	var run *retry.Error
 	require.ErrorAs(t, err, &run)
@@ -135,7 +137,8 @@ func TestAHistoryKeepsTheShortFormAndTheCallerTheWhole(t *testing.T) {
 
 // An adapter in 15 lines.
 func ExampleLayer() {
-	layer, err := retryrpc.NewLayer("myrpc", retryrpc.Options{Policy: retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: 1}}})
+	layer, err := retryrpc.NewLayer(retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: 1}},
+		retryrpc.Options[retryrpc.Code]{}, retryrpc.Errors{})
 	if err != nil {
 		fmt.Println(err)
 		return

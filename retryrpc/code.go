@@ -41,22 +41,6 @@ func (c Code) String() string {
 	return codeNames[c]
 }
 
-// refusal returns why Options.RetryCodes must not have the code, or "".
-func (c Code) refusal() string {
-	switch {
-	case c > Unauthenticated:
-		return "is not a code"
-	case c == OK:
-		return "is a success"
-	case c == Canceled:
-		return "means that the call was given up"
-	case c == FailedPrecondition:
-		return "must not be repeated until the state has been fixed"
-	default:
-		return ""
-	}
-}
-
 // isAnswer reports whether a healthy server answers with the code. The others are the codes that OpenTelemetry's
 // conventions for RPC count as errors of the server, RESOURCE_EXHAUSTED and CANCELED.
 func (c Code) isAnswer() bool {

@@ -22,20 +22,13 @@ import (
 //   - Terminal: every other code, and an *AttemptError with a Veto.
 //   - Unknown: any other error, which the next classifier or the default rules judge.
 func Classify(err error) retry.Class {
-	if _, ok := errors.AsType[*retryrpc.AttemptError](err); !ok {
-		if _, ok := errors.AsType[*connect.Error](err); !ok {
-			return retry.Unknown
-		}
-		f := failureOf(err)
-		e := &retryrpc.AttemptError{Code: f.Code, Hint: f.Hint, Err: err}
-		if wait, forbidden := retryrpc.ParsePushback(f.Pushback); forbidden {
-			e.Veto = retryrpc.Pushback
-		} else if e.Hint = max(e.Hint, wait); f.Local {
-			e.Veto = retryrpc.Local
-		}
-		err = e
+	if class := retryrpc.Classify(err); class != retry.Unknown {
+		return class
 	}
-	return retryrpc.Classify(err)
+	if _, ok := errors.AsType[*connect.Error](err); !ok {
+		return retry.Unknown
+	}
+	return failureOf(err).Class()
 }
 
 // OnCode returns a classifier that returns class for an error with one of the codes, and otherwise Unknown. An error

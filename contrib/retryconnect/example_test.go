@@ -77,8 +77,8 @@ func ExampleOptions() {
 }
 
 func ExampleOptions_Validate() {
-	fmt.Println(retryconnect.Options{RetryCodes: []connect.Code{connect.CodeCanceled}}.Validate())
-	// Output: retryconnect: Options.RetryCodes[0] CANCELLED means that the call was given up
+	fmt.Println(retryconnect.Options{RetryCodes: []connect.Code{connect.CodeFailedPrecondition}}.Validate())
+	// Output: retryrpc: Options.RetryCodes[0] failed_precondition must not be repeated until the state has been fixed
 }
 
 func ExampleOnCode() {

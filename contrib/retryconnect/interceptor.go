@@ -17,6 +17,11 @@ var (
 	pushbackKey = http.CanonicalHeaderKey(retryrpc.PushbackKey)
 )
 
+// Options are the options of an interceptor. The zero Options also repeat DEADLINE_EXCEEDED of procedures with the
+// idempotency level NO_SIDE_EFFECTS or IDEMPOTENT, set by generated code or connect.WithIdempotency; the field
+// Idempotent adds others. A field named method is given the procedure.
+type Options = retryrpc.Options[connect.Code]
+
 // layer is an interceptor.
 type layer struct{ *retryrpc.Layer }
 
@@ -47,7 +52,7 @@ type layer struct{ *retryrpc.Layer }
 // header and while the caller waits in Receive; it never ends a stream that has begun, and is not sent to the server.
 // If the caller's context has ended before the first Receive there is no run, and the error is connect's own.
 func NewInterceptor(p retry.Policy, o Options) (connect.Interceptor, error) {
-	l, err := retryrpc.NewLayer("retryconnect", o.shared(p))
+	l, err := retryrpc.NewLayer(p, o, retryrpc.Errors{Call: func(e *retryrpc.CallError) error { return callError{e} }})
 	if err != nil {
 		return nil, err
 	}

@@ -32,9 +32,9 @@ func TestThePolicyOfEachCall(t *testing.T) {
 		require.Error(t, err)
 		return calls, err
 	}
-	t.Run("PolicyFunc is asked once for each call", func(t *testing.T) {
+	t.Run("PolicyFor is asked once for each call", func(t *testing.T) {
 		asked := 0
-		calls, _ := attempts(t, retry.Policy{}, retryconnect.Options{PolicyFunc: func() retry.Policy { asked++; return upTo(3) }})
+		calls, _ := attempts(t, retry.Policy{}, retryconnect.Options{PolicyFor: func(string) retry.Policy { asked++; return upTo(3) }})
 		require.Equal(t, []int{3, 1}, []int{calls, asked})
 	})
 	t.Run("PolicyFor is asked with the procedure", func(t *testing.T) {
@@ -47,11 +47,11 @@ func TestThePolicyOfEachCall(t *testing.T) {
 	t.Run("one that sets no schedule has that of Inline", func(t *testing.T) {
 		calls, _ := attempts(t, retry.Policy{}, retryconnect.Options{})
 		require.Equal(t, retry.Inline().MaxAttempts, calls)
-		calls, _ = attempts(t, retry.Policy{}, retryconnect.Options{PolicyFunc: func() retry.Policy { return retry.Policy{} }})
+		calls, _ = attempts(t, retry.Policy{}, retryconnect.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{} }})
 		require.Equal(t, retry.Inline().MaxAttempts, calls)
 	})
 	t.Run("one that does not validate fails the call before any attempt", func(t *testing.T) {
-		bad := retryconnect.Options{PolicyFunc: func() retry.Policy { return retry.Policy{TTL: -1} }}
+		bad := retryconnect.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{TTL: -1} }}
 		calls, err := attempts(t, retry.Policy{}, bad)
 		require.Zero(t, calls)
 		require.Equal(t, connect.CodeInternal, connect.CodeOf(err))
@@ -75,18 +75,16 @@ func TestThePolicyOfEachCall(t *testing.T) {
 }
 
 func TestOptionsThatAreRefused(t *testing.T) {
-	one := func() retry.Policy { return retry.Policy{} }
-	o := retryconnect.Options{PolicyFunc: one, PolicyFor: func(string) retry.Policy { return one() }, RetryCodes: []connect.Code{
+	o := retryconnect.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{} }, RetryCodes: []connect.Code{
 		0, 17, connect.CodeCanceled, connect.CodeFailedPrecondition, connect.CodeAborted,
 	}}
 	_, err := retryconnect.NewInterceptor(retry.Policy{TTL: -1}, o)
-	require.EqualError(t, err, "retry: Policy.TTL -1ns is negative; retryconnect: Options.PolicyFor func is set together with PolicyFunc; "+
-		"Options.RetryCodes[0] OK is a success; Options.RetryCodes[1] Code(17) is not a code; "+
-		"Options.RetryCodes[2] CANCELLED means that the call was given up; "+
-		"Options.RetryCodes[3] FAILED_PRECONDITION must not be repeated until the state has been fixed; "+
-		"Options.PolicyFunc func is set together with a policy")
+	require.EqualError(t, err, "retry: Policy.TTL -1ns is negative; retryrpc: Options.RetryCodes[0] code_0 is a success; "+
+		"Options.RetryCodes[1] code_17 is not a code; Options.RetryCodes[2] canceled means that the call was given up; "+
+		"Options.RetryCodes[3] failed_precondition must not be repeated until the state has been fixed; "+
+		"Options.PolicyFor func is set together with a policy")
 	_, err = retryconnect.NewInterceptor(upTo(2), retryconnect.Options{PolicyFor: o.PolicyFor})
-	require.EqualError(t, err, "retryconnect: Options.PolicyFor func is set together with a policy")
+	require.EqualError(t, err, "retryrpc: Options.PolicyFor func is set together with a policy")
 	require.NoError(t, retryconnect.Options{RetryCodes: []connect.Code{connect.CodeAborted}}.Validate())
 }
 

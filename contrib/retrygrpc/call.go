@@ -23,7 +23,10 @@ import (
 type layer struct{ *retryrpc.Layer }
 
 func newLayer(p retry.Policy, o Options) (*layer, error) {
-	l, err := retryrpc.NewLayer("retrygrpc", o.shared(p))
+	l, err := retryrpc.NewLayer(p, o, retryrpc.Errors{
+		Attempt: func(e *retryrpc.AttemptError) error { return attemptError{e} },
+		Call:    func(e *retryrpc.CallError) error { return callError{e} },
+	})
 	return &layer{l}, err
 }
 

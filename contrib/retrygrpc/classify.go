@@ -1,7 +1,6 @@
 package retrygrpc
 
 import (
-	"errors"
 	"slices"
 
 	"google.golang.org/grpc/codes"
@@ -15,14 +14,14 @@ import (
 // other policy, since it judges a *retryrpc.AttemptError and any error with a gRPC status. Other errors are Unknown: the
 // next classifier or the default rules judge them.
 func Classify(err error) retry.Class {
-	if _, ok := errors.AsType[*retryrpc.AttemptError](err); !ok {
-		st, ok := status.FromError(err)
-		if !ok || err == nil {
-			return retry.Unknown
-		}
-		err = &retryrpc.AttemptError{Code: retryrpc.Code(st.Code()), Hint: retryInfo(st.Details()), Err: err}
+	if class := retryrpc.Classify(err); class != retry.Unknown {
+		return class
 	}
-	return retryrpc.Classify(err)
+	st, ok := status.FromError(err)
+	if !ok || err == nil {
+		return retry.Unknown
+	}
+	return retryrpc.Failure{Code: retryrpc.Code(st.Code()), Hint: retryInfo(st.Details())}.Class()
 }
 
 // OnCode returns a classifier that returns class for an error whose gRPC status has one of the codes, and otherwise

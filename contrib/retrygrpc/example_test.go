@@ -215,13 +215,13 @@ func Example_attemptError() {
 // Options are validated, all fields at once.
 func ExampleOptions_Validate() {
 	fmt.Println(retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.OK, codes.FailedPrecondition}}.Validate())
-	// Output: retrygrpc: Options.RetryCodes[1] OK is a success; Options.RetryCodes[2] FAILED_PRECONDITION must not be repeated until the state has been fixed
+	// Output: retryrpc: Options.RetryCodes[1] OK is a success; Options.RetryCodes[2] FailedPrecondition must not be repeated until the state has been fixed
 }
 
 // A catalog, such as retryconf's, can change the policy of an existing channel.
-func ExampleOptions_policyFunc() {
+func ExampleOptions_policyFor() {
 	current := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}} // a Ref's Policy method in a program
-	opts, err := retrygrpc.DialOptions(retry.Policy{}, retrygrpc.Options{PolicyFunc: func() retry.Policy { return current }})
+	opts, err := retrygrpc.DialOptions(retry.Policy{}, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return current }})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -13,57 +13,9 @@ import (
 	"github.com/retrygo/retry/retryrpc"
 )
 
-// Options are the options of an interceptor. The zero Options repeat only what gRPC's codes allow: UNAVAILABLE, and
-// RESOURCE_EXHAUSTED if the server says when to retry.
-type Options struct {
-	// PolicyFunc returns the policy of one call, which calls it once. It may be the Policy method of a retryconf.Ref,
-	// so a reload applies to existing channels. A policy that does not validate fails the call with INTERNAL before any
-	// attempt. PolicyFunc must be safe for concurrent use. The interceptors' constructors refuse it together with
-	// PolicyFor or a policy that is not zero. Nil means the interceptor's policy.
-	PolicyFunc func() retry.Policy
-
-	// PolicyFor is PolicyFunc for each method, "/package.Service/Method". Nil means that all methods have the same
-	// policy.
-	PolicyFor func(method string) retry.Policy
-
-	// Idempotent reports whether a method, "/package.Service/Method", may take effect twice. An attempt that timed out,
-	// a unary call that has received a header, and INTERNAL, UNKNOWN and DATA_LOSS if RetryCodes names them, are
-	// repeated only for such methods. UNAVAILABLE without a header is also repeated for other methods, although the
-	// connection may have been lost after the call took effect. To prevent that, set Policy.Classify to
-	// OnCode(retry.Terminal, codes.Unavailable), or give the call NoRetry. Idempotent must be safe for concurrent use.
-	// DeclaredIdempotent is one implementation. Nil means that no method may.
-	Idempotent func(method string) bool
-
-	// RetryCodes are codes that are repeated in addition to the default ones. INTERNAL, UNKNOWN, DATA_LOSS and
-	// DEADLINE_EXCEEDED are repeated only for idempotent methods. OK, CANCELED, FAILED_PRECONDITION and numbers that
-	// are not codes are refused. Nil means none.
-	RetryCodes []codes.Code
-
-	// PassAttempt sends, with calls under retry.OneAttempt and retryshell.WithRemoteAttempt, the attempt number of the run that
-	// repeats the work, such as that of a trusted client (see UnaryServerInterceptor), so the server can also make only
-	// one attempt. Set it for channels to your own services. Zero means that a server sees only this channel's retries.
-	PassAttempt bool
-}
-
-// Validate returns nil or retry.FieldErrors with every bad field. The interceptors' constructors refuse such Options.
-func (o Options) Validate() error {
-	shared := o.shared(retry.Policy{})
-	return shared.Validate("retrygrpc")
-}
-
-// shared returns the options of package retryrpc.
-func (o Options) shared(p retry.Policy) retryrpc.Options {
-	list := make([]retryrpc.Code, len(o.RetryCodes))
-	for i, code := range o.RetryCodes {
-		list[i] = retryrpc.Code(code)
-	}
-	return retryrpc.Options{
-		Policy: p, PolicyFunc: o.PolicyFunc, PolicyFor: o.PolicyFor, Idempotent: o.Idempotent, RetryCodes: list,
-		PassAttempt: o.PassAttempt,
-		Attempt:     func(e *retryrpc.AttemptError) error { return attemptError{e} },
-		Ended:       func(e *retryrpc.CallError) error { return callError{e} },
-	}
-}
+// Options are the options of the interceptors. A single call can have others: see Idempotent, NoRetry and WithPolicy.
+// DeclaredIdempotent is an implementation of the field Idempotent.
+type Options = retryrpc.Options[codes.Code]
 
 // DeclaredIdempotent reports whether the service's .proto declares the method, "/package.Service/Method", with option
 // idempotency_level = NO_SIDE_EFFECTS or IDEMPOTENT. Use it as Options.Idempotent. It knows the services whose

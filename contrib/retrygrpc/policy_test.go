@@ -20,9 +20,9 @@ func TestPolicyOfEachCall(t *testing.T) {
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		return calls
 	}
-	t.Run("PolicyFunc is asked once for each call", func(t *testing.T) {
+	t.Run("PolicyFor is asked once for each call", func(t *testing.T) {
 		asked := 0
-		o := retrygrpc.Options{PolicyFunc: func() retry.Policy {
+		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy {
 			asked++
 			return upTo(asked + 1)
 		}}
@@ -45,14 +45,14 @@ func TestPolicyOfEachCall(t *testing.T) {
 		}}))
 	})
 	t.Run("one that sets no schedule has that of Inline", func(t *testing.T) {
-		require.Equal(t, retry.Inline().MaxAttempts, attempts(t, retrygrpc.Options{PolicyFunc: func() retry.Policy { return retry.Policy{Rand: func() float64 { return 0 }} }}))
+		require.Equal(t, retry.Inline().MaxAttempts, attempts(t, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{Rand: func() float64 { return 0 }} }}))
 	})
 	t.Run("WithPolicy goes before it", func(t *testing.T) {
-		o := retrygrpc.Options{PolicyFunc: func() retry.Policy { return upTo(9) }}
+		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(9) }}
 		require.Equal(t, 2, attempts(t, o, retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2})))
 	})
 	t.Run("a stream has it, too", func(t *testing.T) {
-		intercept, err := retrygrpc.StreamClientInterceptor(retry.Policy{}, retrygrpc.Options{PolicyFunc: func() retry.Policy { return upTo(2) }})
+		intercept, err := retrygrpc.StreamClientInterceptor(retry.Policy{}, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }})
 		require.NoError(t, err)
 		calls := 0
 		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
@@ -65,7 +65,7 @@ func TestPolicyOfEachCall(t *testing.T) {
 		require.Equal(t, 2, calls)
 	})
 	t.Run("one that does not validate fails the call before any attempt", func(t *testing.T) {
-		bad := retrygrpc.Options{PolicyFunc: func() retry.Policy { return retry.Policy{TTL: -1} }}
+		bad := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{TTL: -1} }}
 		calls, err := invoke(t, t.Context(), retry.Policy{}, bad, fails)
 		require.Zero(t, calls)
 		require.Equal(t, codes.Internal, status.Code(err))
@@ -78,18 +78,17 @@ func TestPolicyOfEachCall(t *testing.T) {
 		require.Equal(t, codes.Internal, status.Code(err))
 	})
 	t.Run("OneAttempt makes one of it", func(t *testing.T) {
-		o := retrygrpc.Options{PolicyFunc: func() retry.Policy { return upTo(9) }}
+		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(9) }}
 		calls, err := invoke(t, retry.OneAttempt(t.Context()), retry.Policy{}, o, fails)
 		require.Equal(t, 1, calls)
 		require.ErrorIs(t, err, retry.RetriesDisabled)
 	})
 	t.Run("there is one source of it", func(t *testing.T) {
-		o := retrygrpc.Options{PolicyFunc: func() retry.Policy { return upTo(2) }, PolicyFor: func(string) retry.Policy { return upTo(2) }}
-		require.EqualError(t, o.Validate(), "retrygrpc: Options.PolicyFor func is set together with PolicyFunc")
-		for name, o := range map[string]retrygrpc.Options{"PolicyFunc": {PolicyFunc: o.PolicyFunc}, "PolicyFor": {PolicyFor: o.PolicyFor}} {
+		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }}
+		for name, o := range map[string]retrygrpc.Options{"PolicyFor": o} {
 			require.NoError(t, o.Validate())
 			_, err := retrygrpc.DialOptions(upTo(2), o)
-			require.EqualError(t, err, "retrygrpc: Options."+name+" func is set together with a policy")
+			require.EqualError(t, err, "retryrpc: Options."+name+" func is set together with a policy")
 		}
 	})
 }

@@ -286,9 +286,9 @@ func TestBadConfigurations(t *testing.T) {
 		o retrygrpc.Options
 	}{
 		"retry: Policy.TTL -1ns is negative": {p: retry.Policy{TTL: -1}},
-		"retrygrpc: Options.RetryCodes[0] OK is a success; Options.RetryCodes[1] CANCELLED means that the call was given up": {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.OK, codes.Canceled}}},
-		"retrygrpc: Options.RetryCodes[1] FAILED_PRECONDITION must not be repeated until the state has been fixed":           {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.FailedPrecondition}}},
-		"retry: Policy.TTL -1ns is negative; retrygrpc: Options.RetryCodes[0] Code(17) is not a code":                        {retry.Policy{TTL: -1}, retrygrpc.Options{RetryCodes: []codes.Code{17}}},
+		"retryrpc: Options.RetryCodes[0] OK is a success; Options.RetryCodes[1] Canceled means that the call was given up": {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.OK, codes.Canceled}}},
+		"retryrpc: Options.RetryCodes[1] FailedPrecondition must not be repeated until the state has been fixed":           {o: retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.FailedPrecondition}}},
+		"retry: Policy.TTL -1ns is negative; retryrpc: Options.RetryCodes[0] Code(17) is not a code":                       {retry.Policy{TTL: -1}, retrygrpc.Options{RetryCodes: []codes.Code{17}}},
 	} {
 		_, unary := retrygrpc.UnaryClientInterceptor(row.p, row.o)
 		_, stream := retrygrpc.StreamClientInterceptor(row.p, row.o)
