@@ -49,10 +49,11 @@ func Example() {
 	for _, line := range lost {
 		fmt.Println(line)
 	}
-	// Of a client: client.CallOptions.AccessSecretVersion = []gax.CallOption{option}
+	// Of a client: client.CallOptions.AccessSecretVersion = append(client.CallOptions.AccessSecretVersion, option)
 	fmt.Println(getSecret(context.Background(), option))
 	// Output:
 	// Policy.Gate is set: it is not called
+	// Policy.Classify is not set: RESOURCE_EXHAUSTED without a hint ends the call, even if the client's own settings repeat it
 	// call 1 503 Service Unavailable
 	// call 2 503 Service Unavailable
 	// call 3 200 OK

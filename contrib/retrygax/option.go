@@ -2,13 +2,17 @@
 // and for REST on top of gax-go.
 //
 //	option, lost, err := retrygax.Option(policy)
-//	client.CallOptions.AccessSecretVersion = []gax.CallOption{option}
+//	...
+//	client.CallOptions.AccessSecretVersion = append(client.CallOptions.AccessSecretVersion, option)
+//
+// Append: the slice of a generated client also has its timeout, without which a call to a server that hangs never ends.
+// The option comes after the client's own retries and so replaces them.
 //
 // # What is repeated
 //
 // Marks such as retry.Permanent decide first, then Policy.Classify. Other errors are repeated if their code is
-// UNAVAILABLE (503 in REST), or RESOURCE_EXHAUSTED (429) with a hint, as AIP-194 says; everything else ends the call.
-// The status detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
+// UNAVAILABLE (503 in REST), or RESOURCE_EXHAUSTED (429) with a hint, as AIP-194 and package retryrpc say; everything
+// else ends the call. The status detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
 //
 // # Differences from retry.Do
 //
@@ -20,7 +24,6 @@ package retrygax
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -31,7 +34,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryexport"
 	"github.com/retrygo/retry/retryhttp/hints"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // Option returns p for the CallOptions of a client, method by method, or for one call. It replaces the client's own
@@ -39,24 +44,18 @@ import (
 // twice: a call that ends with UNAVAILABLE may have taken effect.
 //
 // lost names what gax cannot express: one line for each field of Policy, in their order, with the field, its value and
-// what happens instead. It is empty for a policy that gax expresses entirely. The error is that of p.Validate.
+// what happens instead, and last, if there is no Policy.Classify, that RESOURCE_EXHAUSTED without a hint is not
+// repeated, which the own settings of some clients do. The error is that of p.Validate.
 func Option(p retry.Policy) (option gax.CallOption, lost []string, err error) {
 	if err := p.Validate(); err != nil {
 		return nil, nil, err
 	}
 	p = p.OrSchedule(retry.Inline())
-	line := func(set bool, format string, args ...any) {
-		if set {
-			lost = append(lost, fmt.Sprintf(format, args...))
-		}
+	lost = retryexport.Lost(p, unkept)
+	if p.Classify == nil {
+		lost = append(lost, "Policy.Classify is not set: RESOURCE_EXHAUSTED without a hint ends the call, even if the client's own settings repeat it")
 	}
-	line(p.Name != "", "Policy.Name %q: a gax.Retryer has no place for it", p.Name)
-	line(p.AttemptTimeout > 0, "Policy.AttemptTimeout %s: an attempt lasts until the deadline of the call", p.AttemptTimeout)
-	line(p.Budget != nil, "Policy.Budget is set: successes do not fund it, and it is not paid back if the retry does not come")
-	line(p.Pay != nil, "Policy.Pay is set: it is not called")
-	line(p.Gate != nil, "Policy.Gate is set: it is not called")
-	line(p.Observe != nil, "Policy.Observe is set: it is not called")
-	p.Classify = retry.FirstOf(p.Classify, classify)
+	p.Classify, p.Pay = retry.FirstOf(p.Classify, classify), nil
 	return callOption{p}, lost, nil
 }
 
@@ -85,21 +84,18 @@ func (r *retryer) Retry(err error) (pause time.Duration, again bool) {
 	started := pr.Elapsed // the attempt: the end of the wait before it
 	pr.Attempt, pr.Elapsed = pr.Attempt+1, time.Since(r.began)
 	pr.Lasted = pr.Elapsed - started
-	d := retry.Policy{Budget: r.policy.Budget}.Spend(context.Background(), r.policy.Decide(*pr, retry.After(hint(err), err), u()), time.Now())
+	d := r.policy.Spend(context.Background(), r.policy.Decide(*pr, retry.After(hint(err), err), u()), time.Now())
 	pr.Prev, pr.Uncounted, pr.Elapsed = d.Backoff, d.Uncounted, pr.Elapsed+d.Delay
 	return d.Delay, d.Status == retry.Waiting
 }
 
-// classify is the rule of AIP-194, https://google.aip.dev/194.
+// classify is the table of package retryrpc.
 func classify(err error) retry.Class {
 	code := codes.Unknown
 	if failed, ok := apierror.FromError(err); ok {
 		code = status.Code(failed)
 	}
-	if code == codes.Unavailable || code == codes.ResourceExhausted && hint(err) > 0 {
-		return retry.Retryable
-	}
-	return retry.Terminal
+	return retryrpc.Failure{Code: retryrpc.Code(code), Hint: hint(err)}.Class()
 }
 
 // hint returns how long err asks to stay away, the longer one of a status detail and a header.
@@ -111,4 +107,14 @@ func hint(err error) (wait time.Duration) {
 		wait = max(wait, hints.RetryAfter(failed.Header, time.Now()))
 	}
 	return wait
+}
+
+// unkept is what happens instead of the fields that gax cannot express.
+var unkept = map[string]string{
+	"Name":           "a gax.Retryer has no place for it",
+	"AttemptTimeout": "an attempt lasts until the deadline of the call",
+	"Budget":         "successes do not fund it, and it is not paid back if the retry does not come",
+	"Pay":            "it is not called",
+	"Gate":           "it is not called",
+	"Observe":        "it is not called",
 }

@@ -27,6 +27,9 @@ import (
 // doubling waits 100ms, 200ms, 400ms.
 var doubling = retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 100 * time.Millisecond}}
 
+// unset is the line about a policy without a Classify.
+const unset = "Policy.Classify is not set: RESOURCE_EXHAUSTED without a hint ends the call, even if the client's own settings repeat it"
+
 var unavailable = status.Error(codes.Unavailable, "try later")
 
 // later returns an error of a server that says when to come back.
@@ -100,6 +103,7 @@ func TestTheWaitsAreThePolicys(t *testing.T) {
 		"list":                    {policy: retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{ms, time.Hour}}}, errs: []error{unavailable, unavailable}, want: []time.Duration{ms, time.Hour}},
 		"hint":                    {policy: doubling, errs: []error{later(codes.Unavailable, 3*time.Second)}, want: []time.Duration{3 * time.Second}},
 		"hint of quota":           {policy: doubling, errs: []error{later(codes.ResourceExhausted, time.Second)}, want: []time.Duration{time.Second}},
+		"hint of 0":               {policy: doubling, errs: []error{later(codes.ResourceExhausted, 0)}, code: codes.ResourceExhausted},
 		"short hint":              {policy: doubling, errs: []error{later(codes.Unavailable, ms)}, want: []time.Duration{100 * ms}},
 		"attempts":                {policy: doubling, errs: []error{unavailable, unavailable, unavailable, unavailable}, want: []time.Duration{100 * ms, 200 * ms, 400 * ms}, code: codes.Unavailable},
 		"TTL":                     {policy: doubling.Or(retry.Policy{TTL: 400 * ms}), errs: []error{unavailable, unavailable, unavailable}, want: []time.Duration{100 * ms, 200 * ms}, code: codes.Unavailable},
@@ -129,7 +133,7 @@ func TestAnOptionServesManyCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		option, lost, err := retrygax.Option(doubling)
 		require.NoError(t, err)
-		require.Empty(t, lost)
+		require.Equal(t, []string{unset}, lost)
 		for range 3 {
 			server := &scripted{errs: []error{unavailable, unavailable, unavailable}}
 			require.NoError(t, server.invoke(t.Context(), t, option))
@@ -214,7 +218,7 @@ func TestWhatIsLost(t *testing.T) {
 				row.change(&p)
 				option, lost, err := retrygax.Option(p)
 				require.NoError(t, err)
-				require.Equal(t, []string{row.lost}, lost)
+				require.Equal(t, []string{row.lost, unset}, lost)
 				server := &scripted{errs: []error{unavailable}, takes: row.takes}
 				require.NoError(t, server.invoke(t.Context(), t, option))
 				require.Equal(t, []time.Duration{row.takes + 100*time.Millisecond}, server.waits())
