@@ -17,6 +17,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // serverStream is a grpc.ClientStream with one request that is sent again until the server begins to answer. The first
@@ -376,7 +377,7 @@ func (s *serverStream) Trailer() metadata.MD {
 // attempt. Before the server has begun to answer it is the caller's.
 func (s *serverStream) Context() context.Context {
 	if a := s.begun.Load(); a != nil {
-		return readContext{a.ClientStream.Context(), s.call.Context()}
+		return retryshell.WithAttemptOf(a.ClientStream.Context(), s.call.Context())
 	}
 	return s.call.Context()
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
 	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/retryshell"
 )
 
 func part(text string) *testgrpc.StreamingOutputCallResponse {
@@ -376,4 +377,25 @@ func TestCallerOfAStreamGoes(t *testing.T) {
 	require.Equal(t, codes.Canceled, status.Code(err))
 	require.ErrorIs(t, err, retry.CallerCanceled)
 	require.Equal(t, int64(1), service.calls.Load())
+}
+
+// What a caller does under the context of a stream is no part of the attempt that opened it.
+func TestTheContextOfAStreamHasTheCallersNumbers(t *testing.T) {
+	service := &scripted{output: func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
+		if call == 1 {
+			return status.Error(codes.Unavailable, "")
+		}
+		return sends(s, nil, "a")
+	}}
+	client := serve(t, service, upTo(2), retrygrpc.Options{})
+	for _, caller := range []context.Context{bounded(t), retryshell.WithAttemptNumber(bounded(t), 5)} {
+		service.calls.Store(0)
+		s, err := client.StreamingOutputCall(caller, &testgrpc.StreamingOutputCallRequest{})
+		require.NoError(t, err)
+		_, err = s.Recv()
+		require.NoError(t, err)
+		require.Equal(t, int64(2), service.calls.Load())
+		require.Equal(t, retry.AttemptNumber(caller), retry.AttemptNumber(s.Context()))
+		require.False(t, retryshell.IsOneAttempt(s.Context()))
+	}
 }
