@@ -54,6 +54,7 @@ const (
 	ordinary  = `retry_runs_total{retry_policy="mail",retry_status="not_retried",retry_reason="terminal_error",retry_kind="failed_without_retry"}`
 	refused   = `retry_runs_total{retry_policy="mail",retry_status="dead_letter",retry_reason="budget_exhausted",retry_kind="failed_without_retry"}`
 	tooLate   = `retry_runs_total{retry_policy="mail",retry_status="expired",retry_reason="deadline_too_near",retry_kind="failed_without_retry"}`
+	canceled  = `retry_runs_total{retry_policy="mail",retry_status="canceled",retry_reason="caller_canceled",retry_kind="failed_without_retry"}`
 	tooPoor   = `retry_budget_tokens{retry_budget="mail"}`
 	forgotten = `retry_budget_forgotten_total{retry_budget="tenants"}`
 )
@@ -74,6 +75,7 @@ func TestEachAlertFiresWhenItShould(t *testing.T) {
 	}{
 		{"RetryBudgetExhausted", "refusals for ten minutes", series{refused: during(10, 20, 0.5)}, mail},
 		{"RetryBudgetExhausted", "one refusal", series{refused: once(10, 1)}, nil},
+		{"RetryBudgetExhausted", "a minute of refusals", series{refused: during(10, 11, 10)}, nil},
 		{"RetryBudgetExhausted", "an empty budget that nobody asks", series{tooPoor: once(10, -100)}, nil},
 		{"RetryBudgetExhausted", "dead letters of another reason", series{dead: during(10, 60, 1)}, nil},
 		{"RetryDeadLettersGrowing", "one in five minutes for an hour", series{dead: during(10, 70, 0.2)}, mailDead},
@@ -82,11 +84,12 @@ func TestEachAlertFiresWhenItShould(t *testing.T) {
 		{"RetryDeadLettersGrowing", "an outage of a quarter of an hour", series{dead: during(10, 25, 60)}, nil},
 		{"RetryDeadLettersGrowing", "runs that expire", series{tooLate: during(10, 70, 60)}, nil},
 		{"RetryDeadLettersGrowing", "ordinary errors all the time", series{ordinary: during(0, 120, 60)}, nil},
-		{"RetryNotRetriedHigh", "most of many runs", series{allFine: during(0, 120, 40), ordinary: during(0, 120, 60)}, mail},
-		{"RetryNotRetriedHigh", "some of many runs", series{allFine: during(0, 120, 60), ordinary: during(0, 120, 40)}, nil},
-		{"RetryNotRetriedHigh", "all of a few runs", series{ordinary: during(0, 120, 0.5)}, nil},
-		{"RetryNotRetriedHigh", "ten minutes of it", series{allFine: during(0, 120, 30), ordinary: during(20, 21, 900)}, nil},
-		{"RetryNotRetriedHigh", "dead letters", series{dead: during(0, 120, 60)}, nil},
+		{"RetryRunsFailing", "most of many runs", series{allFine: during(0, 120, 40), ordinary: during(0, 120, 60)}, mail},
+		{"RetryRunsFailing", "some of many runs", series{allFine: during(0, 120, 60), ordinary: during(0, 120, 40)}, nil},
+		{"RetryRunsFailing", "three a minute, for six minutes", series{allFine: during(0, 20, 3), dead: during(20, 26, 3)}, mail},
+		{"RetryRunsFailing", "one in two minutes, all night", series{ordinary: during(0, 120, 0.5)}, nil},
+		{"RetryRunsFailing", "two of two", series{ordinary: once(10, 2)}, nil},
+		{"RetryRunsFailing", "canceled calls", series{canceled: during(0, 120, 60)}, nil},
 		{"RetryRatioHigh", "a third of many runs", series{allFine: during(0, 120, 40), recovered: during(0, 120, 20)}, mail},
 		{"RetryRatioHigh", "a tenth of many runs", series{allFine: during(0, 120, 90), recovered: during(0, 120, 10)}, nil},
 		{"RetryRatioHigh", "all of a few runs", series{recovered: during(0, 120, 0.5)}, nil},
