@@ -3,6 +3,7 @@ package drivers_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -133,15 +134,16 @@ func ExampleTx_sqlx() {
 	// Output: 2 runs, balance 70, error <nil>
 }
 
-// With gorm a Txn is the ConnPool of a session.
+// With gorm a Txn is the ConnPool of a session. Without Context the session shares its Statement with orm, so that the
+// second line would send what other goroutines do to the transaction.
 func ExampleTx_gorm() {
 	ledgerOf(func(ctx context.Context, db *sql.DB, meddle func()) error {
 		orm, err := gorm.Open(sqlite.Dialector{Conn: db}, &gorm.Config{})
 		if err != nil {
 			return err
 		}
-		return retrysql.Tx(ctx, db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			orm := orm.Session(&gorm.Session{NewDB: true, Context: ctx, Logger: orm.Logger.LogMode(1)})
+		err = retrysql.Tx(ctx, db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			orm := orm.Session(&gorm.Session{NewDB: true, Context: ctx, Logger: orm.Logger.LogMode(1)}) // Context copies the Statement
 			orm.Statement.ConnPool = tx
 			var alice Account
 			if err := orm.First(&alice, "name = ?", "alice").Error; err != nil {
@@ -151,6 +153,7 @@ func ExampleTx_gorm() {
 			alice.Balance -= 60
 			return orm.Save(&alice).Error
 		})
+		return errors.Join(err, orm.First(&Account{}).Error) // outside of Tx: fails without Context
 	})
 	// Output: 2 runs, balance 70, error <nil>
 }
