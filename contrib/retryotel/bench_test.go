@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
@@ -73,10 +74,16 @@ func BenchmarkObserveParallel(b *testing.B) {
 	})
 }
 
+// Without an SDK, what is left is the API's own cost of a tracer and a span.
 func BenchmarkDo(b *testing.B) {
-	for name, sampler := range map[string]sdktrace.Sampler{"sampled": sdktrace.AlwaysSample(), "unsampled": sdktrace.NeverSample()} {
+	sampled := func(sampler sdktrace.Sampler) retryotel.Options {
+		return retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler))}
+	}
+	for name, o := range map[string]retryotel.Options{
+		"sampled": sampled(sdktrace.AlwaysSample()), "unsampled": sampled(sdktrace.NeverSample()),
+		"no SDK": {}, "noop": {TracerProvider: tracenoop.NewTracerProvider()},
+	} {
 		b.Run(name, func(b *testing.B) {
-			o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSampler(sampler))}
 			b.ReportAllocs()
 			for b.Loop() {
 				_ = retryotel.Do(b.Context(), retry.Policy{Name: "charge"}, o, succeed)

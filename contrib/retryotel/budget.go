@@ -53,8 +53,8 @@ func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registr
 	return registration, refused(err)
 }
 
-// ObserveBudgetSet reports how many keys a set of budgets holds (retry.budget.keys) and how many budgets it has dropped
-// although they were not full (retry.budget.forgotten), with the name as retry.budget. The tokens of each key are not
+// ObserveBudgetSet reports how many keys a set of budgets holds (retry.budget.key.count) and how many budgets it has dropped
+// although they were not full (retry.budget.overflows), with the name as retry.budget. The tokens of each key are not
 // reported: there may be too many keys, such as tenants, for a metric. Unregister of the result ends the observation. A
 // nil set is refused.
 func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Registration, error) {
@@ -65,20 +65,20 @@ func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Regist
 		return nil, &retry.FieldError{Package: "retryotel", Field: "set", Value: "<nil>", Rule: "must be set"}
 	}
 	meter, option := o.meter(), budgetOption(name)
-	keys, keysErr := meter.Int64ObservableUpDownCounter("retry.budget.keys",
+	keys, keysErr := meter.Int64ObservableUpDownCounter("retry.budget.key.count",
 		metric.WithUnit("{key}"),
 		metric.WithDescription("Keys that a set of budgets holds."))
-	forgotten, forgottenErr := meter.Int64ObservableCounter("retry.budget.forgotten",
+	overflows, overflowsErr := meter.Int64ObservableCounter("retry.budget.overflows",
 		metric.WithUnit("{budget}"),
-		metric.WithDescription("Budgets that a set has forgotten although they were not full."))
-	if err := refused(keysErr, forgottenErr); err != nil {
+		metric.WithDescription("Budgets that a set has dropped although they were not full."))
+	if err := refused(keysErr, overflowsErr); err != nil {
 		return nil, err
 	}
 	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		to.ObserveInt64(keys, int64(set.Len()), option...)
-		to.ObserveInt64(forgotten, int64(set.Overflows()), option...)
+		to.ObserveInt64(overflows, int64(set.Overflows()), option...)
 		return nil
-	}, keys, forgotten)
+	}, keys, overflows)
 	return registration, refused(err)
 }
 

@@ -39,14 +39,14 @@ func TestABudgetSetIsCounted(t *testing.T) {
 	registration, err := retryotel.ObserveBudgetSet(s.Options, "tenants", budgets)
 	require.NoError(t, err)
 	budgets.For("a")
-	require.Equal(t, map[string]int64{"retry.budget=tenants": 1}, s.sums("retry.budget.keys"))
+	require.Equal(t, map[string]int64{"retry.budget=tenants": 1}, s.sums("retry.budget.key.count"))
 	budgets.For("b")
 	budgets.For("c") // in the place of one that was not full
-	require.Equal(t, map[string]int64{"retry.budget=tenants": 2}, s.sums("retry.budget.keys"))
-	require.Equal(t, map[string]int64{"retry.budget=tenants": 1}, s.sums("retry.budget.forgotten"))
+	require.Equal(t, map[string]int64{"retry.budget=tenants": 2}, s.sums("retry.budget.key.count"))
+	require.Equal(t, map[string]int64{"retry.budget=tenants": 1}, s.sums("retry.budget.overflows"))
 	require.NoError(t, registration.Unregister())
-	require.Empty(t, s.sums("retry.budget.keys"))
-	require.Empty(t, s.sums("retry.budget.forgotten"))
+	require.Empty(t, s.sums("retry.budget.key.count"))
+	require.Empty(t, s.sums("retry.budget.overflows"))
 }
 
 func TestBudgetsThatAreRefused(t *testing.T) {

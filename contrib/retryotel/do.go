@@ -74,11 +74,14 @@ func do(ctx context.Context, p retry.Policy, tracer trace.Tracer, fn func(contex
 	if ctx == nil || fn == nil {
 		return retry.Do(ctx, p, fn)
 	}
-	ctx, span := startRun(ctx, tracer, p.Name)
+	inner, span := startRun(ctx, tracer, p.Name)
+	if !traces(ctx, span) {
+		return retry.Do(ctx, p, fn)
+	}
 	c := &chain{tracer: tracer}
 	returned := false
 	defer end(span, &returned)
-	err := retry.Do(ctx, p, func(ctx context.Context) error { return c.attempt(ctx, p.Name, fn) })
+	err := retry.Do(ofRun(inner, span), p, func(ctx context.Context) error { return c.attempt(ctx, p.Name, fn) })
 	if run, ok := err.(*retry.Error); ok {
 		ended(span, &run.Outcome, err)
 	} else if err == nil {

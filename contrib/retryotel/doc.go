@@ -1,7 +1,7 @@
 // Package retryotel reports runs of package retry to OpenTelemetry. Observe, in Policy.Observe, records metrics, adds
 // events to the current span and creates a span for each job that has ended. Do, DoValue and Wrap make a span for each
-// run and each attempt, and HTTP for each run and each send of a retryhttp.Transport. It imports OpenTelemetry's API
-// only: without an SDK it does nothing.
+// run and each attempt, HTTP for each run and each send of a retryhttp.Transport, and Run for a run of another package.
+// It imports OpenTelemetry's API only: without an SDK nothing is recorded.
 //
 // # Metrics
 //
@@ -15,15 +15,16 @@
 //	retry.attempt.duration  histogram        s          retry.policy, retry.class
 //	retry.delay             histogram        s          retry.policy
 //	retry.budget.tokens     gauge            {token}    retry.budget
-//	retry.budget.keys       up-down counter  {key}      retry.budget
-//	retry.budget.forgotten  counter          {budget}   retry.budget
-//	retry.jobs              up-down counter  {job}      retry.engine, retry.status
-//	retry.jobs.lag          gauge            s          retry.engine
+//	retry.budget.key.count  up-down counter  {key}      retry.budget
+//	retry.budget.overflows  counter          {budget}   retry.budget
+//	retry.job.count         up-down counter  {job}      retry.engine, retry.status
+//	retry.job.lag           gauge            s          retry.engine
+//	http.client.request.duration, a histogram of HTTP: see there
 //
 // retry.status and retry.reason have the texts of retry.Status and retry.Reason; in metrics a success has no
 // retry.reason, and a run of a policy without a name no retry.policy. A terminal error that ended a run because a layer
-// below had given up (retry.Outcome.GivenUpBelow) is the reason given_up_below. A run that ended with a terminal error at its
-// first attempt is not_retried, not dead_letter: a retry was not allowed, because of a mistake of the caller, or
+// below had given up (retry.Outcome.GivenUpBelow) is the reason given_up_below. A run that ended with a terminal error
+// at its first attempt is not_retried, not dead_letter: a retry was not allowed, because of a mistake of the caller, or
 // because the call must not be repeated, such as a POST after a 503. retry.kind is succeeded_without_retry,
 // succeeded_with_retry, failed_without_retry or failed_with_retry; a run whose caller's context had already ended is
 // failed_without_retry. retry.class is succeeded, retryable or terminal; the duration of an attempt that succeeded
@@ -31,7 +32,7 @@
 // of the SDK can change them.
 //
 // The number of series is bounded: statuses, reasons, kinds and classes are enumerations, and Options.MaxPolicies
-// bounds the policy names. No metric has an attribute from an error.
+// bounds the policy names. Only http.client.request.duration has attributes from requests and errors.
 //
 // # Spans
 //
@@ -45,6 +46,6 @@
 // # Texts
 //
 // Names and errors that are not UTF-8 are converted, since OTLP would refuse the whole export because of one of them.
-// An error's text is cut to 1024 bytes, a policy's name to 128. An error whose methods panic is shown by its Go type
-// and "!PANIC", or "<nil>" for a nil pointer; the panic does not affect the run.
+// An error's text is cut to 1024 bytes, a policy's name to 128. An error whose Error method panics is shown as "!PANIC",
+// or "<nil>" for a nil pointer. A panic of another method of an error passes through, as in retry.Do.
 package retryotel

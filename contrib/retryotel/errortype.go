@@ -9,6 +9,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryrpc"
 )
 
 // The types that do not describe the error: a mark of retry, and the result of fmt.Errorf with one %w.
@@ -25,24 +26,11 @@ func errorType(err error) string {
 	if err == nil {
 		return other
 	}
-	return answered(err, typeOf)
-}
-
-// answered returns ask(err), or err's Go type if a method of err panics: inspecting an error must not end a run.
-func answered(err error, ask func(error) string) (text string) {
-	defer func() {
-		if recover() != nil {
-			text = goType(err)
-		}
-	}()
-	return ask(err)
-}
-
-func typeOf(err error) string {
-	if typed, ok := errors.AsType[interface {
+	typed, ok := errors.AsType[interface {
 		error
 		ErrorType() string
-	}](err); ok {
+	}](err)
+	if ok {
 		if text := typed.ErrorType(); text != "" {
 			return bounded(text, maxName)
 		}
@@ -60,17 +48,6 @@ func typeOf(err error) string {
 	}
 }
 
-// timedOut reports whether err is that of an attempt that its AttemptTimeout has ended.
-func timedOut(err error) (yes bool) {
-	defer func() { _ = recover() }() // as in answered
-	return errors.Is(err, retry.ErrAttemptTimeout)
-}
-
-// grpcCodes are the names of gRPC's status codes from 1 on, as its specification writes them (doc/statuscodes.md).
-var grpcCodes = [...]string{"CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
-	"PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL",
-	"UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED"}
-
 // grpcCode returns the name of the code of the first error in err's tree that has a gRPC status, "UNKNOWN" for a code
 // that gRPC does not have, and "" if there is none.
 //
@@ -81,10 +58,10 @@ func grpcCode(err error) string {
 	for err != nil {
 		if status, ok := result(reflect.ValueOf(err).MethodByName("GRPCStatus")); ok {
 			if code, ok := result(status.MethodByName("Code")); ok && code.CanUint() && code.Uint() > 0 {
-				if code.Uint() > uint64(len(grpcCodes)) {
-					return "UNKNOWN"
+				if code.Uint() > uint64(retryrpc.Unauthenticated) {
+					return retryrpc.Unknown.String()
 				}
-				return grpcCodes[code.Uint()-1]
+				return retryrpc.Code(code.Uint()).String()
 			}
 		}
 		if several, ok := err.(interface{ Unwrap() []error }); ok {

@@ -106,8 +106,8 @@ func ExampleObserveBudgetSet() {
 		fmt.Println(m.Name, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value, m.Unit)
 	}
 	// Output:
-	// retry.budget.keys 1 {key}
-	// retry.budget.forgotten 0 {budget}
+	// retry.budget.key.count 1 {key}
+	// retry.budget.overflows 0 {budget}
 }
 
 // show prints spans in the order in which they ended.
@@ -245,6 +245,6 @@ func ExampleObserveJobs() {
 		}
 	}
 	// Output:
-	// retry.jobs 2 {job}
-	// retry.jobs.lag 0 s
+	// retry.job.count 2 {job}
+	// retry.job.lag 0 s
 }

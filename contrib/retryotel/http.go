@@ -7,31 +7,36 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/semconv/v1.43.0/httpconv"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// HTTP returns a RoundTripper that works like t, with a span for each run, like that of Do, and a client span below it
-// for each send. t is copied: later changes to it have no effect. A nil t and bad options are errors. If t does not
-// validate, each RoundTrip returns t's error.
+// HTTP returns a RoundTripper that works like t, with a span for each run, like that of Do, and for each send a client
+// span below it and a record of the metric http.client.request.duration. Do not combine it with otelhttp, which would
+// count each send, or all of them as one, once more. t is copied: later changes to it have no effect. A nil t and bad
+// options are errors. If t does not validate, each RoundTrip returns t's error.
 //
 // The spans of sends follow the stable HTTP conventions. Their name is the method, their attributes are
 // http.request.method, url.full, server.address, server.port, http.response.status_code, network.protocol.version and
-// error.type, and retry.attempt and, if Policy has a name, retry.policy. All sends of one RoundTrip except the first
-// have http.request.resend_count and a link to the send before. In url.full the credentials and the values of the query
-// are replaced by REDACTED; the path is not. A status from 400 on is an Error, even if Transport.Accept takes it for a
-// success. A response that comes after Policy.AttemptTimeout is an Error of the type "attempt_timeout", because the run
-// discards it. A span begins before Base is called and ends with the response's headers or the failure, because a body
-// may be read late, partly or never.
+// error.type, and retry.attempt and, if Policy has a name, retry.policy. The metric has those without url.full and ours.
+// All sends of one RoundTrip except the first have http.request.resend_count and a link to the send before. In url.full
+// the credentials and the values of the query are replaced by REDACTED (see Options.ShowQuery); the path is not. A
+// status from 400 on is an Error, even if Transport.Accept takes it for a success. A response that comes after
+// Policy.AttemptTimeout is an Error of the type "attempt_timeout", because the run discards it. A span begins before
+// Base is called and ends with the response's headers or the failure, because a body may be read late, partly or never.
 //
 // Each send carries its own context in its headers, through Options.Propagator: all of its Fields in the request are
 // removed first, in any spelling, baggage included, as the specification of propagators requires for a reused header.
@@ -39,8 +44,7 @@ import (
 // SDK, nothing is removed. The request is not modified, and the response, its body and errors are passed on unchanged.
 //
 // A redirect that an http.Client follows is another RoundTrip, and so another run with its own count. A request that
-// net/http itself sends again on a new connection has one span. With otelhttp, put its Transport outside:
-// otelhttp.NewTransport(rt) makes a span above the run's; as t.Base it would make a second span of each send.
+// net/http itself sends again on a new connection has one span.
 func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
 	if t == nil {
 		return nil, errors.New("retryotel: HTTP: Transport is nil")
@@ -48,13 +52,20 @@ func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return &roundTripper{*t, o.tracer(), o.propagator()}, nil
+	duration, err := httpconv.NewClientRequestDuration(o.meter(), // bounds: the conventions for HTTP metrics
+		metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10))
+	if err != nil {
+		return nil, refused(err)
+	}
+	return &roundTripper{*t, o.tracer(), o.propagator(), duration.Inst(), o.ShowQuery}, nil
 }
 
 type roundTripper struct {
 	transport  retryhttp.Transport
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
+	duration   metric.Float64Histogram
+	show       func(key string) bool
 }
 
 // RoundTrip gives each run its own Transport and Base, which links the run's spans.
@@ -123,16 +134,23 @@ func (s *sends) observe(ctx context.Context, e retry.Event) {
 
 // RoundTrip makes one send.
 func (s *sends) RoundTrip(req *http.Request) (*http.Response, error) {
-	ctx, span := s.start(req)
+	name, attributes := describe(req)
+	began := time.Now()
+	ctx, span := s.start(req, name, attributes)
 	returned := false
 	defer end(span, &returned)
 	out := req.WithContext(ctx)
 	out.Header = s.header(ctx, req.Header)
 	resp, err := s.base.RoundTrip(out)
-	if span.IsRecording() {
+	recording := span.IsRecording()
+	if recording || s.given.duration.Enabled(ctx) {
 		// An outer run's timeout is the caller's deadline here.
 		late := context.Cause(ctx) == retry.ErrAttemptTimeout && s.caller.Err() == nil
-		finish(span, resp, err, late)
+		result, failure := resultOf(resp, err, late)
+		if recording {
+			finish(span, result, failure)
+		}
+		s.given.duration.Record(ctx, time.Since(began).Seconds(), metric.WithAttributes(append(attributes, result...)...))
 	}
 	returned = true
 	return resp, err
@@ -154,9 +172,12 @@ func (s *sends) header(ctx context.Context, given http.Header) http.Header {
 	return header
 }
 
-func (s *sends) start(req *http.Request) (context.Context, trace.Span) {
+func (s *sends) start(req *http.Request, name string, attributes []attribute.KeyValue) (context.Context, trace.Span) {
 	ctx := ofRun(req.Context(), s.run)
-	name, attributes := describe(req)
+	attributes = append(slices.Clone(attributes), semconv.URLFull(redacted(req.URL, s.given.show)))
+	if name == "HTTP" {
+		attributes = append(attributes, semconv.HTTPRequestMethodOriginal(valid(req.Method)))
+	}
 	attributes = append(attributes, attemptAttributes(s.policy, retry.AttemptNumber(ctx))...)
 	if s.chain.made > 0 {
 		attributes = append(attributes, semconv.HTTPRequestResendCount(s.chain.made))
@@ -164,7 +185,7 @@ func (s *sends) start(req *http.Request) (context.Context, trace.Span) {
 	return s.chain.start(ctx, name, trace.SpanKindClient, attributes...)
 }
 
-// describe returns the name of a request's span and its attributes before the send.
+// describe returns the name of a request's span, and what its span and its metric tell of it.
 func describe(req *http.Request) (name string, attributes []attribute.KeyValue) {
 	attributes = make([]attribute.KeyValue, 0, 8)
 	switch method := req.Method; method {
@@ -174,31 +195,28 @@ func describe(req *http.Request) (name string, attributes []attribute.KeyValue) 
 		http.MethodPost, http.MethodPut, http.MethodTrace:
 		name = method
 	default: // names are bounded by the conventions
-		name = "HTTP"
-		attributes = append(attributes, semconv.HTTPRequestMethodOther, semconv.HTTPRequestMethodOriginal(valid(method)))
+		return "HTTP", append(attributes, semconv.HTTPRequestMethodOther, address(req.URL), port(req.URL))
 	}
-	if name != "HTTP" {
-		attributes = append(attributes, semconv.HTTPRequestMethodKey.String(name))
-	}
-	return name, append(attributes,
-		semconv.URLFull(redacted(req.URL)),
-		semconv.ServerAddress(valid(req.URL.Hostname())),
-		semconv.ServerPort(port(req.URL)))
+	return name, append(attributes, semconv.HTTPRequestMethodKey.String(name), address(req.URL), port(req.URL))
 }
 
-// port returns the port that u names or its scheme implies.
-func port(u *url.URL) int {
-	if number, err := strconv.Atoi(u.Port()); err == nil {
-		return number
+func address(u *url.URL) attribute.KeyValue { return semconv.ServerAddress(valid(u.Hostname())) }
+
+// port is the port that u names or its scheme implies.
+func port(u *url.URL) attribute.KeyValue {
+	number, err := strconv.Atoi(u.Port())
+	switch {
+	case err == nil:
+	case u.Scheme == "https":
+		number = 443
+	default:
+		number = 80
 	}
-	if u.Scheme == "https" {
-		return 443
-	}
-	return 80
+	return semconv.ServerPort(number)
 }
 
 // redacted returns u without its possible secrets.
-func redacted(u *url.URL) string {
+func redacted(u *url.URL, show func(key string) bool) string {
 	const gone = "REDACTED"
 	shown := *u
 	if shown.User != nil {
@@ -208,8 +226,11 @@ func redacted(u *url.URL) string {
 	if shown.RawQuery != "" {
 		pairs := strings.Split(shown.RawQuery, "&")
 		for i, pair := range pairs {
-			pairs[i] = gone
-			if key, _, ok := strings.Cut(pair, "="); ok { // otherwise it may be a value as well
+			key, _, ok := strings.Cut(pair, "=")
+			switch {
+			case !ok: // it may be a value as well
+				pairs[i] = gone
+			case show == nil || !show(key):
 				pairs[i] = key + "=" + gone
 			}
 		}
@@ -221,25 +242,34 @@ func redacted(u *url.URL) string {
 // errNoResponse is the error of a Base that breaks the rules of http.RoundTripper.
 var errNoResponse = errors.New("the RoundTripper returned neither a response nor an error")
 
-// finish adds the result of a send, and whether it came after AttemptTimeout.
-func finish(span trace.Span, resp *http.Response, err error, late bool) {
+// resultOf returns the attributes of a send's result, and its error, if there is no response that counts.
+func resultOf(resp *http.Response, err error, late bool) (result []attribute.KeyValue, failure error) {
 	if resp != nil && err == nil {
-		span.SetAttributes(
-			semconv.HTTPResponseStatusCode(resp.StatusCode),
-			semconv.NetworkProtocolVersion(protocol(resp)))
+		result = append(result, semconv.HTTPResponseStatusCode(resp.StatusCode), semconv.NetworkProtocolVersion(protocol(resp)))
 	}
+	kind := ""
 	switch {
-	case late:
-		fail(span, string(retryhttp.AttemptTimeout), cmp.Or(err, retry.ErrAttemptTimeout)) // the run discards it too
+	case late: // the run discards it too
+		kind, failure = string(retryhttp.AttemptTimeout), cmp.Or(err, retry.ErrAttemptTimeout)
 	case err != nil:
-		fail(span, answered(err, sendErrorType), err)
+		kind, failure = sendErrorType(err), err
 	case resp == nil:
-		fail(span, other, errNoResponse)
+		kind, failure = other, errNoResponse
+	case resp.StatusCode >= http.StatusBadRequest:
+		kind = strconv.Itoa(resp.StatusCode)
 	default:
-		if resp.StatusCode >= http.StatusBadRequest {
-			span.SetAttributes(semconv.ErrorTypeKey.String(strconv.Itoa(resp.StatusCode)))
-			span.SetStatus(codes.Error, "") // the status code says it
-		}
+		return result, nil
+	}
+	return append(result, semconv.ErrorTypeKey.String(kind)), failure
+}
+
+// finish adds the result of a send to its span.
+func finish(span trace.Span, result []attribute.KeyValue, failure error) {
+	span.SetAttributes(result...)
+	if kind := result[len(result)-1]; failure != nil {
+		fail(span, kind.Value.AsString(), failure)
+	} else if kind.Key == semconv.ErrorTypeKey {
+		span.SetStatus(codes.Error, "") // the status code says it
 	}
 }
 

@@ -16,8 +16,8 @@ type Counter interface {
 	Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error)
 }
 
-// ObserveJobs reports how many jobs an engine has by status (retry.jobs), and how overdue the oldest waiting job is
-// (retry.jobs.lag), 0 if none is due, both with the name as retry.engine. They are counted at each collection, within
+// ObserveJobs reports how many jobs an engine has by status (retry.job.count), and how overdue the oldest waiting job is
+// (retry.job.lag), 0 if none is due, both with the name as retry.engine. They are counted at each collection, within
 // its context; an error of Count goes to the SDK. If several processes share a database, only one should observe it.
 // Unregister of the result ends the observation. A nil Counter is refused.
 func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, error) {
@@ -28,10 +28,10 @@ func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, err
 		return nil, &retry.FieldError{Package: "retryotel", Field: "jobs", Value: "<nil>", Rule: "must be set"}
 	}
 	meter, engine := o.meter(), keyEngine.String(valid(name))
-	held, heldErr := meter.Int64ObservableUpDownCounter("retry.jobs",
+	held, heldErr := meter.Int64ObservableUpDownCounter("retry.job.count",
 		metric.WithUnit("{job}"),
 		metric.WithDescription("Jobs that an engine has."))
-	lag, lagErr := meter.Float64ObservableGauge("retry.jobs.lag",
+	lag, lagErr := meter.Float64ObservableGauge("retry.job.lag",
 		metric.WithUnit("s"),
 		metric.WithDescription("How long the oldest job that waits has been due."))
 	if err := refused(heldErr, lagErr); err != nil {

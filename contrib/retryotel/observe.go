@@ -2,6 +2,7 @@ package retryotel
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -16,7 +17,7 @@ import (
 // It records the metrics that the package documentation lists. retry.delay is recorded when a wait is decided, before
 // it begins. So its count includes retries that a canceled caller or a gate later prevents.
 //
-// It adds events to the current span of the context, if that is recording: in Do and HTTP that is the run's span,
+// It adds events to the current span of the context, if that is recording: in Do, HTTP and Run that is the run's span,
 // otherwise the caller's. Each failed attempt is an event "retry.attempt.failed"; one whose error matches
 // retry.ErrAttemptTimeout is an event "retry.attempt.timeout" before that. On a caller's span the end of the run sets
 // retry.status, retry.attempts, retry.reason and retry.run.policy, the last two empty if there is none. Of several runs
@@ -26,7 +27,7 @@ import (
 //
 // For a job of package retryjob it creates the span of the run, "retry.run", when the job has ended. The span begins
 // when the job was first due, and has retry.job, the attributes of Do's span and an event for each failed attempt. A
-// run within the handler of a job also has such a span, unless Do or HTTP has created one.
+// run within the handler of a job also has such a span, unless Do, HTTP or Run has created one.
 //
 // The function is safe for concurrent use. If the span is not recording it allocates nothing of its own.
 func Observe(o Options) (func(context.Context, retry.Event), error) {
@@ -48,7 +49,7 @@ type observer struct {
 }
 
 func (w *observer) observe(ctx context.Context, e retry.Event) {
-	s := w.policies.of(e.Policy)
+	s, own := w.policies.of(e.Policy), runOf(ctx)
 	if e.Outcome == nil {
 		w.attempt(ctx, s, classOf(e.Attempt.Class), e.Attempt.Duration)
 		if e.Decision.Status == retry.Waiting {
@@ -62,13 +63,21 @@ func (w *observer) observe(ctx context.Context, e retry.Event) {
 		if e.Outcome.Status == retry.Succeeded { // which has no event of its own
 			w.attempt(ctx, s, success, lastOf(e.Outcome))
 		}
-		if job, ok := retryjob.AttemptFrom(ctx); ok && !hasSpan(ctx) {
+		if job, ok := retryjob.AttemptFrom(ctx); ok && own == nil {
 			w.job(ctx, job, &e)
 		}
 	}
 	span := trace.SpanFromContext(ctx)
-	if span.IsRecording() && (e.Outcome == nil || !hasSpan(ctx)) { // otherwise Do and HTTP add the outcome
+	switch {
+	case !span.IsRecording():
+	case e.Outcome == nil || own == nil:
 		tell(span, &e)
+	case own.observed: // otherwise Do and HTTP add the outcome
+		own.told.Store(true)
+		if e.Policy != "" {
+			span.SetAttributes(policyAttribute(e.Policy))
+		}
+		ended(span, e.Outcome, e.Err)
 	}
 }
 
@@ -97,7 +106,7 @@ func tell(span trace.Span, e *retry.Event) {
 			keyReason.String(end.reasonText()), keyMade.Int(e.Outcome.Attempts))
 		return
 	}
-	if timedOut(e.Attempt.Err) && e.Decision.Reason != retry.DeadlinePassed { // otherwise it is that of an outer run
+	if errors.Is(e.Attempt.Err, retry.ErrAttemptTimeout) && e.Decision.Reason != retry.DeadlinePassed { // otherwise it is that of an outer run
 		span.AddEvent("retry.attempt.timeout", trace.WithAttributes(attemptAttributes(e.Policy, e.Attempt.Number)...))
 	}
 	tellAttempt(span, e.Policy, &e.Attempt, e.Decision.Status == retry.Waiting)

@@ -236,7 +236,7 @@ func TestTheCallersDeadlineIsNoAttemptTimeout(t *testing.T) {
 
 func TestPolicyNamesAreBounded(t *testing.T) {
 	for _, row := range []struct{ most, names, told int }{
-		{0, 150, 100}, // zero means 100
+		{0, 150, 80}, // zero means 80
 		{1, 3, 1},
 		{3, 3, 3},
 	} {
@@ -298,6 +298,50 @@ func TestEveryStatusAndReasonIsRecorded(t *testing.T) {
 	}
 	require.Len(t, want, 6*9)
 	require.Equal(t, want, s.sums("retry.runs"))
+}
+
+// endings are the reasons of each status with which a run can end.
+var endings = map[retry.Status][]retry.Reason{
+	retry.Succeeded:    {0},
+	retry.DeadLettered: {retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted},
+	retry.Expired:      {retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong},
+	retry.Failed:       {retry.RetriesDisabled},
+	retry.Canceled:     {retry.CallerCanceled},
+}
+
+// TestTheSeriesAreFewerThanTheSDKsLimit counts the series of each instrument for the default MaxPolicies.
+func TestTheSeriesAreFewerThanTheSDKsLimit(t *testing.T) {
+	s := newSDK(t)
+	observe, err := retryotel.Observe(s.Options)
+	require.NoError(t, err)
+	reasons := 0
+	for status := retry.Succeeded; status.String() != fmt.Sprintf("Status(%d)", status); status++ {
+		require.Equal(t, status == retry.Waiting, endings[status] == nil, status)
+		reasons += len(endings[status])
+	}
+	require.Equal(t, fmt.Sprintf("Reason(%d)", reasons), retry.Reason(reasons).Error(), "each of the reasons, and none, is in the table")
+	for policy := range 200 {
+		name := ""
+		if policy > 0 {
+			name = fmt.Sprint("policy ", policy)
+		}
+		for status, reasons := range endings {
+			for _, reason := range reasons {
+				for attempts := 1; attempts <= 2 && (attempts == 1 || status != retry.Failed); attempts++ {
+					for _, below := range []bool{false, reason == retry.TerminalError} {
+						observe(t.Context(), retry.Event{Policy: name, Outcome: &retry.Outcome{
+							Status: status, Reason: reason, Attempts: attempts, GivenUpBelow: below}})
+					}
+				}
+			}
+		}
+	}
+	const policies, ways, limit = 80 + 2, 21, 2000
+	require.Len(t, s.sums("retry.runs"), policies*ways)
+	require.Less(t, policies*ways, limit)
+	for set := range s.sums("retry.runs") {
+		require.NotContains(t, set, "otel.metric.overflow")
+	}
 }
 
 func TestConcurrentRunsAreAllCounted(t *testing.T) {

@@ -15,26 +15,28 @@ import (
 // scope is the name of the instrumentation scope.
 const scope = "github.com/retrygo/retry/contrib/retryotel"
 
-// A policy's runs end in 19 ways: 2 of success, and 17 of failure by reason and by whether there was a retry. 100
-// names, the runs without a name and those beyond the 100 make 1,938 series of retry.runs. The SDK folds what is beyond
-// 2,000 per instrument into one series (sdk/metric, WithCardinalityLimit).
-const defaultMaxPolicies = 100
+// A policy's runs end in 21 ways (TestTheSeriesAreFewerThanTheSDKsLimit counts them). 80 names, the runs without a name
+// and those beyond the 80 make 1,722 series of retry.runs. The SDK folds what is beyond 2,000 per instrument into one
+// series (sdk/metric, WithCardinalityLimit).
+const defaultMaxPolicies = 80
 
 // Options are the destinations of measurements and spans. The zero Options use OpenTelemetry's globals, which may be
 // set later.
 type Options struct {
-	// MeterProvider makes the instruments of Observe, ObserveBudgets and ObserveBudgetSet. Nil means the global one.
+	// MeterProvider makes the instruments. Nil means the global one.
 	MeterProvider metric.MeterProvider
-	// TracerProvider makes the spans of Do, DoValue, Wrap and HTTP, and those that Observe makes for jobs. Nil means the
-	// global one.
+	// TracerProvider makes the spans. Nil means the global one.
 	TracerProvider trace.TracerProvider
 	// Propagator writes the trace context into the headers of what HTTP sends. Nil means the global one, which writes
 	// nothing before it is set.
 	Propagator propagation.TextMapPropagator
 	// MaxPolicies is how many policy names the metrics of one Observe distinguish, in the order of their first use.
 	// Runs of further names count under "_OTHER". Runs without a name do not count. Negative is refused. Zero means
-	// 100.
+	// 80, with which the SDK's limit of 2,000 series is not reached.
 	MaxPolicies int
+	// ShowQuery reports whether HTTP shows the value of a query parameter in url.full, by its key as the URL has it. It
+	// must be safe for concurrent use. Nil means that no value is shown, since each may be a secret.
+	ShowQuery func(key string) bool
 }
 
 // Validate returns nil or retry.FieldErrors: a negative MaxPolicies is refused.
@@ -61,8 +63,11 @@ func (o *Options) tracer() trace.Tracer {
 	if provider == nil {
 		provider = otel.GetTracerProvider()
 	}
-	return provider.Tracer(scope, trace.WithSchemaURL(semconv.SchemaURL))
+	return provider.Tracer(scope, schema...)
 }
+
+// schema is here so that a tracer, which Do needs for each run, costs less.
+var schema = []trace.TracerOption{trace.WithSchemaURL(semconv.SchemaURL)}
 
 func (o *Options) propagator() propagation.TextMapPropagator {
 	if o.Propagator == nil {

@@ -64,8 +64,8 @@ func TestMetricsAsACollectorGetsThem(t *testing.T) {
 		"retry.attempts":         "{attempt}",
 		"retry.attempt.duration": "s",
 		"retry.budget.tokens":    "{token}",
-		"retry.budget.keys":      "{key}",
-		"retry.budget.forgotten": "{budget}",
+		"retry.budget.key.count": "{key}",
+		"retry.budget.overflows": "{budget}",
 	}, units)
 
 	runs := got["retry.runs"].GetSum()
@@ -126,11 +126,11 @@ func TestMetricsAsACollectorGetsThem(t *testing.T) {
 	require.Len(t, tokens, 1)
 	require.Equal(t, map[string]any{"retry.budget": "payments \uFFFD"}, plain(tokens[0].Attributes))
 	require.InDelta(t, 7, tokens[0].GetAsDouble(), 0)
-	keys, forgotten := got["retry.budget.keys"].GetSum(), got["retry.budget.forgotten"].GetSum()
+	keys, overflows := got["retry.budget.key.count"].GetSum(), got["retry.budget.overflows"].GetSum()
 	require.False(t, keys.IsMonotonic)
-	require.True(t, forgotten.IsMonotonic)
+	require.True(t, overflows.IsMonotonic)
 	require.EqualValues(t, 1, keys.DataPoints[0].GetAsInt())
-	require.EqualValues(t, 1, forgotten.DataPoints[0].GetAsInt())
+	require.EqualValues(t, 1, overflows.DataPoints[0].GetAsInt())
 }
 
 // TestTracesAsACollectorGetsThem reads from the protocol the spans that a trace view shows, of a run and of HTTP.

@@ -2,6 +2,8 @@ package retryotel
 
 import (
 	"context"
+	"errors"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -13,27 +15,78 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// runKey is the context key of the span of a run.
+// Run is a span, "retry.run", for the run that fn makes by other means than Do, such as a call of a gRPC client whose
+// interceptor is contrib/retrygrpc's:
+//
+//	grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
+//		invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+//		return retryotel.Run(ctx, o, func(ctx context.Context) error {
+//			return invoke(ctx, method, req, reply, conn, opts...)
+//		})
+//	}, retries)
+//
+// The span is a child of ctx's span. If Policy.Observe of that run is from Observe, it adds the failed attempts and the
+// end of the run, with the attributes of Do's span. Run calls fn once and returns its error, or an error of o before
+// that.
+func Run(ctx context.Context, o Options, fn func(context.Context) error) error {
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	inner, span := o.tracer().Start(ctx, "retry.run")
+	if !traces(ctx, span) {
+		return fn(ctx)
+	}
+	run := &run{Span: span, observed: true}
+	returned := false
+	defer end(span, &returned)
+	err := fn(context.WithValue(inner, runKey{}, run))
+	if err != nil && !run.told.Load() && span.IsRecording() {
+		if gaveUp, ok := errors.AsType[*retry.Error](err); ok {
+			ended(span, &gaveUp.Outcome, err)
+		} else {
+			failed(span, err)
+		}
+	}
+	returned = true
+	return err
+}
+
+// traces reports whether span, which was started below ctx, is one of its own: without an SDK, it is ctx's or invalid.
+func traces(ctx context.Context, span trace.Span) bool {
+	sc := span.SpanContext()
+	return sc.IsValid() && sc.SpanID() != trace.SpanContextFromContext(ctx).SpanID()
+}
+
+// runKey is the context key of the *run.
 type runKey struct{}
 
-// startRun begins the span of a run, below that of ctx.
+// run is the span of a run.
+type run struct {
+	trace.Span
+	observed bool // the observer adds the end of the run, since Run does not know it
+	told     atomic.Bool
+}
+
+// startRun begins the span of a run, below that of ctx. See ofRun.
 func startRun(ctx context.Context, tracer trace.Tracer, policy string, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
 	if policy != "" {
 		opts = append(opts, trace.WithAttributes(policyAttribute(policy)))
 	}
-	ctx, span := tracer.Start(ctx, "retry.run", opts...)
-	return ofRun(ctx, span), span
+	return tracer.Start(ctx, "retry.run", opts...)
 }
 
 // ofRun returns ctx with the span of a run as the current one.
 func ofRun(ctx context.Context, span trace.Span) context.Context {
-	return context.WithValue(trace.ContextWithSpan(ctx, span), runKey{}, span)
+	return context.WithValue(trace.ContextWithSpan(ctx, span), runKey{}, &run{Span: span})
 }
 
-// hasSpan reports whether the run of ctx, whose Observe was called, has its own span.
-func hasSpan(ctx context.Context) bool {
-	run, ok := ctx.Value(runKey{}).(trace.Span)
-	return ok && run.SpanContext().SpanID() == trace.SpanContextFromContext(ctx).SpanID() // or ctx is an attempt's of that run
+// runOf returns the run of ctx, whose Observe was called, if it has its own span, and otherwise nil.
+func runOf(ctx context.Context) *run {
+	r, _ := ctx.Value(runKey{}).(*run)
+	if r == nil || r.SpanContext().SpanID() != trace.SpanContextFromContext(ctx).SpanID() { // ctx is an attempt's of that run
+		return nil
+	}
+	return r
 }
 
 // ended adds the end of a run to its span.

@@ -56,7 +56,7 @@ const (
 	tooLate   = `retry_runs_total{retry_policy="mail",retry_status="expired",retry_reason="deadline_too_near",retry_kind="failed_without_retry"}`
 	canceled  = `retry_runs_total{retry_policy="mail",retry_status="canceled",retry_reason="caller_canceled",retry_kind="failed_without_retry"}`
 	tooPoor   = `retry_budget_tokens{retry_budget="mail"}`
-	forgotten = `retry_budget_forgotten_total{retry_budget="tenants"}`
+	overflows = `retry_budget_overflows_total{retry_budget="tenants"}`
 )
 
 func TestEachAlertFiresWhenItShould(t *testing.T) {
@@ -98,8 +98,8 @@ func TestEachAlertFiresWhenItShould(t *testing.T) {
 		{"RetryRunsExpiring", "a fiftieth of many runs", series{allFine: during(0, 120, 98), tooLate: during(0, 120, 2)}, nil},
 		{"RetryRunsExpiring", "all of a few runs", series{tooLate: during(0, 120, 0.5)}, nil},
 		{"RetryRunsExpiring", "ten minutes of it", series{allFine: during(0, 120, 90), tooLate: during(20, 21, 90)}, nil},
-		{"RetryBudgetsForgotten", "one in ten minutes", series{forgotten: during(0, 120, 0.1)}, tenants},
-		{"RetryBudgetsForgotten", "one", series{forgotten: once(10, 1)}, nil},
+		{"RetryBudgetsOverflow", "one in ten minutes", series{overflows: during(0, 120, 0.1)}, tenants},
+		{"RetryBudgetsOverflow", "one", series{overflows: once(10, 1)}, nil},
 	} {
 		tested[c.alert] = true
 		t.Run(c.alert+"/"+c.name, func(t *testing.T) {
