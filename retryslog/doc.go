@@ -47,7 +47,10 @@
 // If an error in the chain of error is a slog.LogValuer whose value is a group, that group is logged as request:
 // method, host, path and status with package retryhttp, method and code with contrib/retrygrpc. Give your own errors a
 // LogValue method to log their requests. A success after retries has the request of its last failure, without the keys
-// status, code and reason.
+// status, code and reason. Its values are bounded as texts are.
+//
+// The text of an error is logged as it is. The *url.Error of an http.Client has the whole URL: a retry.Do around http.Get
+// logs the tokens in a query. The errors of package retryhttp do not have the query.
 //
 // # Source
 //

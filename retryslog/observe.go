@@ -42,8 +42,8 @@ type Options struct {
 	// separates them. Nil means none.
 	Attrs func(context.Context) []slog.Attr
 	// MaxErrorText is the maximum length in bytes of the text of an error. A longer text is cut and followed by the
-	// length of the whole, as in "... (5000 bytes)". Zero means 1024. Unlimited (and any negative number) means no
-	// limit.
+	// length of the whole, as in "... (5000 bytes)". It also bounds each value of a request, which has 32 attributes at
+	// most. Zero means 1024. Unlimited (and any negative number) means no limit.
 	MaxErrorText int
 }
 

@@ -43,7 +43,7 @@ func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, 
 		attrs = o.ofEnd(attrs, e)
 	}
 	if job := jobOf(ctx); job != nil {
-		attrs = withGroup(attrs, KeyJob, job)
+		attrs = o.withGroup(attrs, KeyJob, job)
 	}
 	if o.Group == "" {
 		record.AddAttrs(attrs...)
@@ -75,7 +75,7 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	}
 	attrs = append(attrs, slog.Duration(KeyElapsed, e.Outcome.Elapsed))
 	if n := len(e.Outcome.History); e.Err == nil && n > 0 { // a success does not have an error, but its failures have the request
-		return withRequest(attrs, e.Outcome.History[n-1].Err, "status", "code", "reason")
+		return o.withRequest(attrs, e.Outcome.History[n-1].Err, "status", "code", "reason")
 	}
 	last, cause := e.Err, error(nil) // of another shell
 	if failed, ok := e.Err.(*retry.Error); ok && failed != nil {
@@ -111,35 +111,54 @@ func (o *Options) withErrors(attrs []slog.Attr, last, cause error) []slog.Attr {
 	if cause != nil {
 		attrs = append(attrs, slog.Any(KeyCause, &textError{bounded(cause, o.MaxErrorText), cause}))
 	}
-	return withRequest(attrs, last)
+	return o.withRequest(attrs, last)
 }
 
 // withRequest appends the group of err's request, without the given keys.
-func withRequest(attrs []slog.Attr, err error, without ...string) (more []slog.Attr) {
-	defer func() {
-		if recover() != nil { // in an As method: inspecting an error must not end a run
-			more = attrs
-		}
-	}()
+func (o *Options) withRequest(attrs []slog.Attr, err error, without ...string) []slog.Attr {
 	var request slog.LogValuer
 	if !errors.As(err, &request) {
 		return attrs
 	}
-	return withGroup(attrs, KeyRequest, request, without...)
+	return o.withGroup(attrs, KeyRequest, request, without...)
 }
 
 // withGroup appends v's value under key, without the given keys. If the value is not a group, as after a panic of v's
 // method, nothing is appended.
-func withGroup(attrs []slog.Attr, key string, v slog.LogValuer, without ...string) []slog.Attr {
+func (o *Options) withGroup(attrs []slog.Attr, key string, v slog.LogValuer, without ...string) []slog.Attr {
 	value := slog.AnyValue(v).Resolve()
 	if value.Kind() != slog.KindGroup {
 		return attrs
 	}
-	if len(without) > 0 {
-		unwanted := func(a slog.Attr) bool { return slices.Contains(without, a.Key) }
-		value = slog.GroupValue(slices.DeleteFunc(slices.Clone(value.Group()), unwanted)...)
+	left := maxAttrs
+	return append(attrs, slog.Attr{Key: key, Value: o.bounded(value, &left, without...)})
+}
+
+// maxAttrs is how many attributes a request or job has at most, groups in it included. Those of this module have 5.
+const maxAttrs = 32
+
+// bounded returns a resolved v without the given keys, with at most left attributes and texts of bounded length.
+func (o *Options) bounded(v slog.Value, left *int, without ...string) slog.Value {
+	switch v.Kind() {
+	case slog.KindGroup:
+		var kept []slog.Attr
+		for _, a := range v.Group() {
+			if slices.Contains(without, a.Key) {
+				continue
+			}
+			if *left--; *left < 0 {
+				break
+			}
+			kept = append(kept, slog.Attr{Key: nameOf(a.Key), Value: o.bounded(a.Value.Resolve(), left)})
+		}
+		return slog.GroupValue(kept...)
+	case slog.KindString, slog.KindAny:
+		text := v.String()
+		if short := bounded(errors.New(text), o.MaxErrorText); short != text {
+			return slog.StringValue(short)
+		}
 	}
-	return append(attrs, slog.Attr{Key: key, Value: value})
+	return v
 }
 
 // jobOf returns the job that ctx belongs to, or nil.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -35,16 +36,6 @@ type vague struct{}
 func (vague) Error() string        { return "503" }
 func (vague) LogValue() slog.Value { panic("no value") }
 
-type vagueAs struct{}
-
-func (vagueAs) Error() string { return "503" }
-func (vagueAs) As(target any) bool {
-	if _, ok := target.(*slog.LogValuer); ok {
-		panic("no As")
-	}
-	return false
-}
-
 func TestRequests(t *testing.T) {
 	const http, grpc = " request.method=GET request.host=shop.test request.path=/orders/{id}", " request.method=/shop.Orders/Get"
 	nested := retry.Policy{}.NewError(t.Context(), retry.Outcome{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Attempts: 2}, retry.After(time.Second, ofHTTP))
@@ -63,7 +54,6 @@ func TestRequests(t *testing.T) {
 		{"a value that is not a group", says{slog.StringValue("GET")}, "", ""},
 		{"an empty group", says{slog.GroupValue()}, "", ""},
 		{"a LogValue method that panics", vague{}, "", ""},
-		{"an As method that panics", vagueAs{}, "", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -84,6 +74,56 @@ func TestRequests(t *testing.T) {
 		})
 	}
 }
+
+// A value of a server's can be as large as it likes, and so can its keys and their number.
+func TestRequestsAreBounded(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20)
+	many := make([]any, 1000)
+	for i := range many {
+		many[i] = slog.String(fmt.Sprint("k", i), huge)
+	}
+	for name, value := range map[string]slog.Value{
+		"a text":              slog.GroupValue(slog.String("body", huge)),
+		"any":                 slog.GroupValue(slog.Any("body", []byte(huge)), slog.Any("map", map[string]string{huge: huge})),
+		"an error":            slog.GroupValue(slog.Any("err", errors.New(huge))),
+		"a LogValuer":         slog.GroupValue(slog.Any("inner", says{slog.StringValue(huge)})),
+		"a key":               slog.GroupValue(slog.String(huge, "v")),
+		"many":                slog.GroupValue(slog.Group("all", many...)),
+		"many in many groups": slog.GroupValue(slog.Group("a", slog.Group("b", many...), slog.Group("c", many...))),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			event := retry.Event{Decision: retry.Decision{Status: retry.Waiting}, Attempt: retry.Attempt{Number: 1, Err: says{value}}}
+			retryslog.Observe(slog.New(slog.NewJSONHandler(&b, nil)), retryslog.Options{})(t.Context(), event)
+			require.Less(t, b.Len(), 50_000)
+			require.Contains(t, b.String(), `"request":{`)
+
+			b.Reset()
+			retryslog.Observe(slog.New(slog.NewJSONHandler(&b, nil)), retryslog.Options{MaxErrorText: retry.Unlimited})(t.Context(), event)
+			require.Contains(t, b.String(), `"request":{`)
+		})
+	}
+}
+
+// A panic of an error's As method passes through, as in retry.Do.
+func TestAPanicOfAsPassesThrough(t *testing.T) {
+	for name, run := range map[string]func(error){
+		"retry.Do": func(err error) {
+			_ = retry.Do(t.Context(), retry.Policy{}, func(context.Context) error { return err })
+		},
+		"retryslog": func(err error) {
+			retryslog.Observe(textTo(&bytes.Buffer{}), retryslog.Options{})(t.Context(),
+				retry.Event{Decision: retry.Decision{Status: retry.Waiting}, Attempt: retry.Attempt{Err: err}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) { require.PanicsWithValue(t, "no As", func() { run(brokenAs{}) }) })
+	}
+}
+
+type brokenAs struct{}
+
+func (brokenAs) Error() string { return "503" }
+func (brokenAs) As(any) bool   { panic("no As") }
 
 // If an errgroup cancels, the cause is another call's error.
 func TestTheRequestIsThatOfTheLastAttempt(t *testing.T) {
