@@ -70,8 +70,9 @@ type Options struct {
 	// in any SELECT, so there false leaves the outcome unknown: use Probe.
 	Confirm func(context.Context) (bool, error)
 	// RollbackTimeout is how long to wait for a rollback, for Probe and Confirm, for a hook of Txn.AfterCommit, and for
-	// a commit once the attempt's context has ended. Tx waits for a commit of SQLite as long as its busy_timeout allows. If a context without a
-	// deadline is canceled, pgx as a driver of database/sql ends the commit at once. Zero means 5s.
+	// a commit once the attempt's context has ended. Tx waits for a commit of SQLite as long as its busy_timeout allows.
+	// If a context without a deadline is canceled, pgx as a driver of database/sql ends the commit at once. Zero means
+	// 5s.
 	RollbackTimeout time.Duration
 }
 

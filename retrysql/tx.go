@@ -1,7 +1,6 @@
 package retrysql
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -76,7 +75,7 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	if err := r.run(ctx, p, opts); err != nil {
 		return err
 	}
-	last.committed(ctx, cmp.Or(r.RollbackTimeout, defaultRollbackTimeout))
+	last.committed(ctx, r.RollbackTimeout)
 	return nil
 }
 

@@ -29,7 +29,7 @@ func inParallel(workers, n int, work func(id int) error) []error {
 }
 
 // requireExactlyOnce requires that each acknowledged id has one row, that each ambiguous id has at most one, that there
-// are no other rows, and that no other error was reported. It returns the number of ambiguous ids, and how many of
+// are no other rows, that a full disk leaves none, and that no other error was reported. It returns the number of ambiguous ids, and how many of
 // these have a row.
 func requireExactlyOnce(t *testing.T, db *sql.DB, table string, outcomes []error) (ambiguous, applied int) {
 	t.Helper()
@@ -51,6 +51,8 @@ func requireExactlyOnce(t *testing.T, db *sql.DB, table string, outcomes []error
 			require.LessOrEqual(t, times[id], 1, "ambiguous: %d", id)
 			ambiguous++
 			applied += times[id]
+		case retrysql.ReasonOf(err) == retrysql.DiskFull:
+			require.Zero(t, times[id], "on a full disk: %d", id)
 		default:
 			require.NoError(t, err, "neither acknowledged nor ambiguous: %d", id)
 		}

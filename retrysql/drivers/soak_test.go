@@ -34,12 +34,13 @@ func random(seed uint64, oneIn int) func(request string) fault {
 
 // TestABankWhoseConnectionsAreKilledAtRandomLosesNothing makes transfers under SERIALIZABLE in many goroutines, while a
 // proxy cuts connections before a request, during it, before its reply or within the reply: at the connect, in the
-// middle of a transaction, at the commit. SQLite has no connection to cut, so its driver drops the same messages.
+// middle of a transaction, at the commit. SQLite has no connection to cut, so its driver drops the same messages, and its
+// disk is full.
 func TestABankWhoseConnectionsAreKilledAtRandomLosesNothing(t *testing.T) {
 	const workers, accounts, oneIn, seed = 8, 400, 200, 20261121
-	transfers := 5000
+	transfers := 3000
 	if testing.Short() {
-		transfers /= 20
+		transfers /= 12
 	}
 	for _, d := range append(serverDrivers, modernc) {
 		for name, probe := range map[string]bool{"without a probe": false, "with a probe": true} {
@@ -78,11 +79,21 @@ func TestABankWhoseConnectionsAreKilledAtRandomLosesNothing(t *testing.T) {
 						}
 					}
 					return retrysql.Tx(t.Context(), pool, policy, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+						if d.name == modernc.name && id%fullEvery == 0 {
+							_, _ = tx.ExecContext(ctx, fullDisk) // what follows must not be committed
+						}
 						return b.apply(ctx, tx, order)
 					})
 				})
 				took := time.Since(began)
 
+				full := 0
+				for _, err := range outcomes {
+					if retrysql.ReasonOf(err) == retrysql.DiskFull {
+						full++
+					}
+				}
+				require.Equal(t, d.name == modernc.name, full > transfers/fullEvery/2)
 				ambiguous, applied := requireExactlyOnce(t, direct, "ledger", outcomes)
 				b.requireConserved(t)
 				require.Positive(t, cuts())
@@ -92,13 +103,19 @@ func TestABankWhoseConnectionsAreKilledAtRandomLosesNothing(t *testing.T) {
 				conflicts := count.of(func(f failure) bool {
 					return f.Reason == retrysql.SerializationFailure || f.Reason == retrysql.Deadlock
 				})
-				t.Logf("%d transfers in %v: %d attempts, %d conflicts, %d connections killed, %d ambiguous of which %d applied",
-					transfers, took.Round(time.Millisecond), count.attempts, conflicts, cuts(), ambiguous, applied)
+				t.Logf("%d transfers in %v: %d attempts, %d conflicts, %d connections killed, %d full disks, %d ambiguous of which %d applied",
+					transfers, took.Round(time.Millisecond), count.attempts, conflicts, cuts(), full, ambiguous, applied)
 				t.Log(count)
 			})
 		}
 	}
 }
+
+// On a disk of SQLite there is no room for fullDisk, which each fullEvery-th transfer begins with.
+const (
+	fullDisk  = "insert into filler values (zeroblob(20000000))"
+	fullEvery = 50
+)
 
 // modernc is SQLite, for the soak only: it has no server.
 var modernc = driver{name: "sqlite"}
@@ -108,10 +125,11 @@ var modernc = driver{name: "sqlite"}
 func newChaoticSQLite(t *testing.T, seed uint64) (direct, pool *sql.DB, cuts func() int) {
 	t.Helper()
 	source := "file:" + filepath.ToSlash(filepath.Join(t.TempDir(), "test.db")) +
-		"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)"
+		"?_txlock=immediate&_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)&_pragma=max_page_count(2000)"
 	direct, err := sql.Open("sqlite", source)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, direct.Close()) })
+	exec1(t, direct, "create table filler (content blob)")
 	c := retrytest.Chaos{Seed: seed, Rate: 0.01}.Connector(t, sourceConnector{direct.Driver(), source}, []retrytest.SQLFault{
 		{Err: sqldriver.ErrBadConn, Lost: true}, {On: retrytest.Begin, Lost: true},
 		{On: retrytest.Commit, Lost: true}, {On: retrytest.Commit, Lost: true, Late: true},
