@@ -64,6 +64,7 @@ type base struct {
 	driver   driver.Driver                           // what Driver returns
 	answers  []answer                                // of the queries, in turn; the last one repeats
 	bad      atomic.Int64                            // how often "bad" was prepared; the first time fails
+	badErr   error                                   // how it fails; nil means with duplicate
 	open     atomic.Int64                            // connections
 	dead     atomic.Bool                             // the newest connection is dead after an answer ending in driver.ErrBadConn
 }
@@ -98,6 +99,9 @@ func (c baseConn) Commit() error {
 }
 func (c baseConn) Prepare(query string) (driver.Stmt, error) {
 	if query == "bad" && c.bad.Add(1) == 1 {
+		if c.badErr != nil {
+			return nil, c.badErr
+		}
 		return nil, duplicate
 	}
 	return baseStmt{c}, nil

@@ -353,7 +353,9 @@ func TestSQLite(t *testing.T) {
 	t.Run("Code of something else is not an error of SQLite", func(t *testing.T) {
 		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, &httpError{5}))
 		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, sqliteOdd("5")))
-		require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, sqliteText{Code: "5"}))
+		for _, err := range []error{sqliteText{Code: "5"}, sqliteHalf{Code: 5}, &sqliteHalf{Code: 5}, sqliteNone{}} {
+			require.Equal(t, retrysql.Verdict{}, retrysql.Judge(retrysql.Statement, err))
+		}
 	})
 }
 
@@ -364,6 +366,17 @@ func (e sqliteOdd) Error() string { return string(e) }
 type sqliteText struct{ Code string }
 
 func (e sqliteText) Error() string { return e.Code }
+
+type sqliteHalf struct {
+	Code         int
+	ExtendedCode string
+}
+
+func (e sqliteHalf) Error() string { return "no number" }
+
+type sqliteNone struct{}
+
+func (e sqliteNone) Error() string { return "no number" }
 
 func TestSQLServer(t *testing.T) {
 	for _, row := range []struct {

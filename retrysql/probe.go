@@ -29,8 +29,8 @@ func (r *record) track(ctx context.Context, tx Transaction) error {
 	return err
 }
 
-// patience is how committed waits for a transaction in progress, or for a server that does not answer: until its
-// context ends. A server takes milliseconds to notice that its client is gone.
+// patience is how to wait for a transaction in progress, or for a server that does not answer: until the context ends.
+// A server takes milliseconds to notice that its client is gone.
 var patience = retry.Policy{
 	Name:        "probe",
 	MaxAttempts: retry.Unlimited,
@@ -66,14 +66,16 @@ func (r *record) committed(ctx context.Context, tx Transaction) (bool, error) {
 // waits returns an error unless a SELECT of the server can wait for a commit in progress, so that an Options.Confirm
 // that has not found a row is right.
 func waits(ctx context.Context, tx Transaction) error {
-	var version string
-	err := tx.AskOutside(ctx, []any{&version}, txlog.AskVersion)
-	switch {
-	case strings.HasPrefix(version, "PostgreSQL"):
-		return errors.New("retrysql: no SELECT of PostgreSQL waits for a commit, so a false of Options.Confirm is not certain: set Options.Probe")
-	case Judge(Statement, err).Code != "": // other servers do not have the function
-		return nil
-	default:
-		return err
-	}
+	return retry.Do(ctx, patience, func(ctx context.Context) error {
+		var version string
+		err := tx.AskOutside(ctx, []any{&version}, txlog.AskVersion)
+		switch {
+		case strings.HasPrefix(version, "PostgreSQL"):
+			return retry.Permanent(errors.New("retrysql: no SELECT of PostgreSQL waits for a commit, so a false of Options.Confirm is not certain: set Options.Probe"))
+		case Judge(Statement, err).Code != "": // other servers do not have the function
+			return nil
+		default:
+			return err
+		}
+	})
 }

@@ -400,6 +400,32 @@ func TestRunAndTheCaller(t *testing.T) {
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 	})
+	for name, row := range map[string]struct {
+		takes     time.Duration
+		err       error
+		want      error
+		ambiguous bool
+	}{
+		"a commit that succeeds after the deadline is a success":                       {takes: 3 * time.Second},
+		"one that the server refuses then is known":                                    {takes: 3 * time.Second, err: conflict, want: conflict},
+		"one whose connection is lost then is in doubt":                                {takes: 3 * time.Second, err: io.EOF, want: io.EOF, ambiguous: true},
+		"one that succeeds after RollbackTimeout is in doubt":                          {takes: 7 * time.Second, want: context.DeadlineExceeded, ambiguous: true},
+		"one that succeeds just before it is a success, although the deadline is over": {takes: 6*time.Second - 1},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			d := db{commit: func() { <-time.After(row.takes) }}
+			if row.err != nil {
+				d.commits = []error{row.err}
+			}
+			err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
+			require.ErrorIs(t, err, row.want)
+			require.Equal(t, row.want == nil, err == nil)
+			require.Equal(t, row.ambiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
+			<-time.After(10 * time.Second)
+		})
+	}
 	t.Run("cancelled and rolled back by the driver before the commit: rolled back", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		d := &db{}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -97,6 +98,23 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 				require.Equal(t, !row.noticed && !watched, strings.Contains(log(), "insert"))
 			})
 		}
+	}
+}
+
+func TestAConflictInPrepareContextIsNoted(t *testing.T) {
+	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector} {
+		t.Run(name, func(t *testing.T) {
+			db, log := openDBWith(t, &base{badErr: deadlock}, nil, around)
+			attempts := 0
+			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if attempts++; attempts == 1 {
+					require.ErrorIs(t, stmtErr(tx.PrepareContext(ctx, "bad")), deadlock)
+					require.ErrorIs(t, stmtErr(tx.ExecContext(ctx, "insert")), deadlock, "it is not sent")
+				}
+				return nil
+			}))
+			require.Equal(t, "begin rollback begin commit", log())
+		})
 	}
 }
 
@@ -191,6 +209,30 @@ func TestATypedNilDatabaseIsAnError(t *testing.T) {
 	fn := func(context.Context, *retrysql.Txn) error { panic("not run") }
 	require.EqualError(t, retrysql.Tx(t.Context(), db, atOnce, nil, fn), "retrysql: db is nil")
 	require.EqualError(t, retrysql.Tx(t.Context(), nil, atOnce, nil, fn), "retrysql: db is nil")
+}
+
+// TestAHookEndsByItself: the caller may be gone, and the hook has as long as a rollback.
+func TestAHookEndsByItself(t *testing.T) {
+	inBubble(t, "a hook", func(t *testing.T) {
+		type key struct{}
+		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Hour)
+		db, _ := openDB(t, &base{commit: cancel}, nil)
+		hooks := 0
+		hook := func(ctx context.Context) {
+			require.NoError(t, ctx.Err())
+			require.Equal(t, "value", ctx.Value(key{}))
+			begun := time.Now()
+			<-ctx.Done()
+			require.Equal(t, 2*time.Second, time.Since(begun))
+			hooks++
+		}
+		require.NoError(t, retrysql.Tx(ctx, db, atOnce, &retrysql.Options{RollbackTimeout: 2 * time.Second}, func(_ context.Context, tx *retrysql.Txn) error {
+			tx.AfterCommit(hook)
+			tx.AfterCommit(hook)
+			return nil
+		}))
+		require.Equal(t, 2, hooks)
+	})
 }
 
 func TestHooksAllRun(t *testing.T) {
