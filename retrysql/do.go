@@ -104,7 +104,7 @@ func (c *Conn) QueryContext(ctx context.Context, query string, args ...any) (*sq
 // QueryRowContext is sql.Conn.QueryRowContext.
 func (c *Conn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if err := c.send(query); err != nil {
-		return c.db.QueryRowContext(refusal{ctx, err}, query) // unlike a *sql.Conn, it asks the context first
+		return c.db.QueryRowContext(refuse(err), query) // unlike a *sql.Conn, it asks the context first
 	}
 	ctx, c.cancel = context.WithCancel(ctx)
 	row := c.conn.QueryRowContext(ctx, query, args...)

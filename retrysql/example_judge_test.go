@@ -52,9 +52,3 @@ func ExampleOnReason() {
 	fmt.Println(retrysql.Classify(refusal{"25006"}), classify(refusal{"25006"}), classify(refusal{"23505"}))
 	// Output: terminal retryable terminal
 }
-
-func ExampleOnCode() {
-	classify := retry.FirstOf(retrysql.OnCode(retry.Retryable, "55006", "53100"), retrysql.Classify)
-	fmt.Println(retrysql.Classify(refusal{"55006"}), classify(refusal{"55006"}), classify(refusal{"40001"}))
-	// Output: terminal retryable retryable
-}

@@ -174,15 +174,21 @@ func (f *failures) Allow(query string, server txlog.Server) error {
 }
 
 // isMySQL asks the server whether it is MySQL or MariaDB, until it has answered. Their versions begin with a number,
-// those of PostgreSQL and its relatives with a name. SQLite and SQL Server do not have the function.
+// those of PostgreSQL and its relatives with a name.
 func (f *failures) isMySQL(server txlog.Server) bool {
 	if is := f.mysql.Load(); is != nil {
 		return *is
 	}
 	v, err := server.Version()
 	is := "0" <= v && v < ":" // which follows "9"
-	if err == nil || Judge(Statement, err).Code != "" {
+	if err == nil || lacksFunction(err) {
 		f.mysql.Store(&is)
 	}
 	return is
+}
+
+// lacksFunction reports whether a server, such as SQLite or SQL Server, does not know the function of a query.
+func lacksFunction(err error) bool {
+	reason := ReasonOf(err)
+	return reason == SyntaxOrAccess || reason == ServerError
 }

@@ -630,18 +630,6 @@ func TestOnReason(t *testing.T) {
 	}
 }
 
-func TestOnCode(t *testing.T) {
-	codes := []string{"23505", "5", ""}
-	classify := retrysql.OnCode(retry.Terminal, codes...)
-	codes[0] = "23503"
-	for _, err := range []error{pg("23505"), &sqliteError{5}} {
-		require.Equal(t, retry.Terminal, classify(err))
-	}
-	for _, err := range []error{nil, pg("23503"), &sqliteError{517}, io.EOF} {
-		require.Equal(t, retry.Unknown, classify(err))
-	}
-}
-
 // keeps checks the promises of Verdict.
 func keeps(t *testing.T, phase retrysql.Phase, err error) {
 	v := retrysql.Judge(phase, err)

@@ -72,7 +72,7 @@ func waits(ctx context.Context, tx Transaction) error {
 		switch {
 		case strings.HasPrefix(version, "PostgreSQL"):
 			return retry.Permanent(errors.New("retrysql: no SELECT of PostgreSQL waits for a commit, so a false of Options.Confirm is not certain: set Options.Probe"))
-		case Judge(Statement, err).Code != "": // other servers do not have the function
+		case lacksFunction(err):
 			return nil
 		default:
 			return err

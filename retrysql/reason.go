@@ -110,16 +110,3 @@ func OnReason(class retry.Class, reasons ...Reason) retry.Classifier {
 		return retry.Unknown
 	}
 }
-
-// OnCode returns a classifier that returns class for an error with one of the server's codes as in Verdict.Code, and
-// otherwise Unknown: "40001" of PostgreSQL, "1213" of MySQL, "517" of SQLite, which "5" does not match. Two kinds of
-// server can use the same number. The empty code matches nothing.
-func OnCode(class retry.Class, codes ...string) retry.Classifier {
-	codes = slices.Clone(codes) // the caller may reuse the slice
-	return func(err error) retry.Class {
-		if code := Judge(Statement, err).Code; code != "" && slices.Contains(codes, code) {
-			return class
-		}
-		return retry.Unknown
-	}
-}

@@ -132,25 +132,21 @@ func controls(query string) (keyword string, mysql bool) {
 	return "", false
 }
 
-// implicit are the statements that always commit on MySQL and MariaDB, by their first word: "Statements That Cause an
-// Implicit Commit" in the manuals of both; MariaDB's blocks of statements; and comments that are executed.
+// implicit are the statements that commit on MySQL and MariaDB, by their first word: "Statements That Cause an Implicit
+// Commit" in the manuals of both; MariaDB's blocks of statements; and comments that are executed.
 var implicit = []string{
-	"ALTER", "CACHE", "CHANGE", "FLUSH", "GRANT", "INSTALL", "OPTIMIZE", "RENAME", "REPAIR", "RESET", "REVOKE", "START",
-	"STOP", "TRUNCATE", "UNINSTALL", "CASE", "FOR", "IF", "LOOP", "REPEAT", "WHILE", executed,
+	"ALTER", "BACKUP", "CACHE", "CHANGE", "CHECK", "FLUSH", "GRANT", "INSTALL", "LOCK",
+	"OPTIMIZE", "RENAME", "REPAIR", "RESET", "REVOKE", "START", "STOP", "TRUNCATE", "UNINSTALL", "UNLOCK", "XA",
+	"CASE", "FOR", "IF", "LOOP", "REPEAT", "WHILE", executed,
 }
 
-// variable is a variable of the server that commits when it is set. A variable of the user begins with one @.
-var variable = regexp.MustCompile(`(?i)(?:@@|[^@\w])(?:\w+\.)?(?:autocommit|password)\b`)
+// variable is what commits when it is set. A variable of the user begins with one @.
+var variable = regexp.MustCompile(`(?i)^\s*default\b|(?:@@|[^@\w])(?:\w+\.)?(?:autocommit|password)\b`)
 
 // commits reports whether a statement makes MySQL or MariaDB commit, by its first word and what follows.
 func commits(first, rest string) bool {
 	second, after := word(rest)
-	table := second == "TABLE" || second == "TABLES"
 	switch first {
-	case "XA":
-		return second != "RECOVER"
-	case "BACKUP": // MariaDB's BACKUP STAGE
-		return second == "STAGE"
 	case "CREATE":
 		if second == "OR" { // REPLACE
 			_, after = word(after)
@@ -161,13 +157,11 @@ func commits(first, rest string) bool {
 	case "DROP":
 		return second != "TEMPORARY" && second != "PREPARE"
 	case "ANALYZE": // ANALYZE SELECT is MariaDB's EXPLAIN
-		return table || second == "LOCAL" || second == "NO_WRITE_TO_BINLOG"
-	case "CHECK", "LOCK", "UNLOCK":
-		return table
-	case "LOAD":
+		return second != "SELECT" && second != "FORMAT"
+	case "LOAD": // also LOAD DATA
 		return second == "INDEX"
 	case "SET":
-		return second == "DEFAULT" || variable.MatchString(rest) // DEFAULT ROLE
+		return variable.MatchString(rest)
 	default:
 		return slices.Contains(implicit, first)
 	}

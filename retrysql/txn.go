@@ -70,7 +70,7 @@ func (t *Txn) QueryContext(ctx context.Context, query string, args ...any) (*sql
 // QueryRowContext is sql.Tx.QueryRowContext.
 func (t *Txn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	if err := t.allow(query); err != nil {
-		return t.tx.QueryRowContext(refusal{ctx, err}, query)
+		return t.tx.QueryRowContext(refuse(err), query)
 	}
 	row := t.tx.QueryRowContext(ctx, query, args...)
 	if t.note(row.Err()) == nil {
@@ -92,7 +92,7 @@ func (t *Txn) PrepareContext(ctx context.Context, query string) (*sql.Stmt, erro
 // StmtContext is sql.Tx.StmtContext.
 func (t *Txn) StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt {
 	if err := t.allow(""); err != nil {
-		return t.tx.StmtContext(refusal{ctx, err}, stmt)
+		return t.tx.StmtContext(refuse(err), stmt)
 	}
 	t.shared.Store(true)
 	return t.tx.StmtContext(ctx, stmt)
@@ -122,8 +122,14 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	if _, err := t.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
 		return err
 	}
-	before, hooks, rows := t.log.state(), len(t.hooks), t.log.open()
-	err := t.part(ctx, fn)
+	before, hooks, rows, returned := t.log.state(), len(t.hooks), t.log.open(), false
+	defer func() {
+		if !returned { // a panic, from which the outer fn may recover
+			t.log.doom(errors.New("retrysql: the fn of a Savepoint did not return"))
+		}
+	}()
+	err := fn(ctx)
+	returned = true
 	t.log.end(t.server(), rows)
 	if err == nil {
 		if _, err = t.ExecContext(ctx, "RELEASE SAVEPOINT "+name); err != nil { // not sent after an error that fn ignored
@@ -142,19 +148,6 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 		}
 	}
 	t.hooks = t.hooks[:hooks]
-	return err
-}
-
-// part runs fn. If fn panics, which the outer fn may recover from, the transaction is not committed.
-func (t *Txn) part(ctx context.Context, fn func(context.Context) error) error {
-	returned := false
-	defer func() {
-		if !returned {
-			t.log.doom(errors.New("retrysql: the fn of a Savepoint did not return"))
-		}
-	}()
-	err := fn(ctx)
-	returned = true
 	return err
 }
 
@@ -270,11 +263,10 @@ type refusal struct {
 	err error
 }
 
-var closed = func() <-chan struct{} {
-	c := make(chan struct{})
-	close(c)
-	return c
-}()
+func refuse(err error) refusal {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return refusal{ctx, err}
+}
 
-func (r refusal) Done() <-chan struct{} { return closed }
-func (r refusal) Err() error            { return r.err }
+func (r refusal) Err() error { return r.err }

@@ -118,6 +118,43 @@ func TestAConflictInPrepareContextIsNoted(t *testing.T) {
 	}
 }
 
+// TestAConfirmThatFoundNothing is believed if the server is certainly not PostgreSQL.
+func TestAConfirmThatFoundNothing(t *testing.T) {
+	for name, row := range map[string]struct {
+		version  string
+		faults   faults
+		believed bool
+	}{
+		"on PostgreSQL":                            {version: "PostgreSQL 15.4 on x86_64"},
+		"on PostgreSQL that is overloaded first":   {version: "PostgreSQL 15.4", faults: faults{{Query: "VERSION", Err: state("53300")}}},
+		"on PostgreSQL that does not answer first": {version: "PostgreSQL 15.4", faults: faults{{Query: "VERSION", Lost: true}}},
+		"on one that may not be asked":             {faults: faults{{Query: "VERSION", Err: state("28P01")}}},
+		"on MariaDB":                               {version: "10.11.6-MariaDB", believed: true},
+		"on CockroachDB":                           {version: "CockroachDB CCL v23", believed: true},
+		"on SQLite":                                {faults: faults{{Query: "VERSION", Err: &sqliteError{1}}}, believed: true},
+		"on SQL Server":                            {faults: faults{{Query: "VERSION", Err: mssqlError{Number: 195}}}, believed: true},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			db, log := openDB(t, &base{version: row.version}, append(faults{{On: retrytest.Commit, Lost: true}}, row.faults...))
+			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, nil }}
+			err := retrysql.Tx(t.Context(), db, atOnce, opts, func(context.Context, *retrysql.Txn) error { return nil })
+			require.Equal(t, row.believed, err == nil, "%v", err)
+			require.Equal(t, !row.believed, errors.Is(err, retrysql.ErrCommitAmbiguous))
+			require.Equal(t, row.believed, strings.Count(log(), "begin") == 2)
+		})
+	}
+	t.Run("without a pool", func(t *testing.T) {
+		db, _ := openDB(t, &base{}, faults{{On: retrytest.Commit, Lost: true}})
+		conn, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		defer conn.Close()
+		opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, nil }}
+		err = retrysql.Tx(t.Context(), conn, atOnce, opts, func(context.Context, *retrysql.Txn) error { return nil })
+		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.ErrorContains(t, err, "no other connection")
+	})
+}
+
 func TestRowsThatAreLeftOpenHideNoConflict(t *testing.T) {
 	for name, row := range map[string]struct {
 		around func(driver.Connector) driver.Connector
