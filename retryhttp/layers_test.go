@@ -279,6 +279,7 @@ type layer struct {
 	client *retryhttp.Transport
 	trust  func(*http.Request) bool
 	silent bool // it answers 503 whatever has happened
+	strips bool // a proxy in front of it removes headers that it does not know
 	next   roundTripper
 }
 
@@ -289,12 +290,15 @@ func (l *layer) call(req *http.Request) (*http.Response, error) {
 	retryhttp.Handler(http.HandlerFunc(l.serve), l.trust).ServeHTTP(w, r)
 	resp := w.Result()
 	resp.Request = req
+	if l.strips {
+		resp.Header.Del("X-Should-Retry")
+	}
 	return resp, nil
 }
 
 func (l *layer) serve(w http.ResponseWriter, r *http.Request) {
 	l.client.Base = l.next
-	resp, err := l.client.RoundTrip(get(retryhttp.RecordOutcome(r.Context())))
+	resp, err := l.client.RoundTrip(get(r.Context()))
 	if err == nil {
 		if resp.StatusCode < 500 {
 			w.WriteHeader(resp.StatusCode)
@@ -328,29 +332,40 @@ func TestThreeLayers(t *testing.T) {
 		header string
 		trust  func(*http.Request) bool
 		silent bool
+		strips bool
 		want   int
+		below  int // runs that end because a layer below has given up
 	}{
 		{name: "that know nothing of each other multiply", silent: true, want: 64},
-		{name: "that answer what has been given up stop", want: 4},
+		{name: "that answer what has been given up stop", want: 4, below: 2},
+		{name: "whose answers a proxy strips multiply, and no run knows of one below", strips: true, want: 64},
 		{name: "that believe requests repeat at the top", header: retryhttp.AttemptHeader, trust: anyone, silent: true, want: 10},
 		{name: "that do not believe requests multiply", header: retryhttp.AttemptHeader, silent: true, want: 64},
-		{name: "that answer and believe requests stop", header: retryhttp.AttemptHeader, trust: anyone, want: 4},
+		{name: "that answer and believe requests stop", header: retryhttp.AttemptHeader, trust: anyone, want: 4, below: 2},
 	} {
 		inBubble(t, row.name, func(t *testing.T) {
-			calls := 0
+			calls, below := 0, 0
 			bottom := roundTripper(func(req *http.Request) (*http.Response, error) {
 				calls++
 				return answer(req, 503), nil
 			})
 			client := func() *retryhttp.Transport {
-				return &retryhttp.Transport{Policy: retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 1}}, AttemptHeader: row.header}
+				return &retryhttp.Transport{AttemptHeader: row.header, Policy: retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 1},
+					Observe: func(_ context.Context, e retry.Event) {
+						if e.Outcome != nil && e.Outcome.GivenUpBelow {
+							below++
+						}
+					}}}
 			}
 			user := client()
-			user.Base = chain(2, bottom, func() *layer { return &layer{client: client(), trust: row.trust, silent: row.silent} })
+			user.Base = chain(2, bottom, func() *layer {
+				return &layer{client: client(), trust: row.trust, silent: row.silent, strips: row.strips}
+			})
 			resp, err := user.RoundTrip(get(t.Context()))
 			require.NoError(t, err)
 			require.Equal(t, 503, resp.StatusCode)
 			require.Equal(t, row.want, calls)
+			require.Equal(t, row.below, below)
 		})
 	}
 }

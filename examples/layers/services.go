@@ -26,8 +26,7 @@ func (c *chain) under(ctx context.Context) context.Context {
 // serveShop is the handler of shop, which calls orders.
 func (c *chain) serveShop(w http.ResponseWriter, r *http.Request) {
 	defer c.begin()()
-	ctx := retryhttp.RecordOutcome(c.under(r.Context())) // for CheckResponse
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://orders.example/", nil)
+	req, err := http.NewRequestWithContext(c.under(r.Context()), http.MethodGet, "http://orders.example/", nil)
 	if err != nil {
 		c.refuse(w, err)
 		return
