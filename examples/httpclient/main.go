@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -42,7 +43,7 @@ func run(w io.Writer) error {
 	defer server.Close()
 	base := retryhttp.NewBase() // http.DefaultTransport keeps using an HTTP/2 connection that has died
 	client := &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: policy}}
-	keyed := &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: policy, IdempotencyKey: retryhttp.RandomKey}}
+	keyed := &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: policy, IdempotencyKey: retryhttp.WorkKey}}
 	for _, c := range []struct {
 		client                    *http.Client
 		method, path, body, title string
@@ -58,7 +59,8 @@ func run(w io.Writer) error {
 		{keyed, "POST", "/orders", "teacup", "the same, with an Idempotency-Key"},
 	} {
 		fmt.Fprintf(w, "%-4s %-8s  %s\n", c.method, c.path, c.title)
-		req, err := http.NewRequest(c.method, server.URL+c.path, strings.NewReader(c.body))
+		ctx := retryhttp.WithWork(context.Background(), c.body) // the order, for WorkKey
+		req, err := http.NewRequestWithContext(ctx, c.method, server.URL+c.path, strings.NewReader(c.body))
 		if err != nil {
 			return err
 		}
