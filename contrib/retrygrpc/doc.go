@@ -25,7 +25,7 @@
 // grpc.WithDisableRetry, which DialOptions includes, disables the second kind. If you set the interceptors on your own
 // and forget it, they detect the retryPolicy and keep grpc-go from repeating a call that was sent in full (with
 // grpc.MaxRetryRPCBufferSize(0)), so a server sees only their own attempts, except while a service config comes or goes:
-// a call that begins just before a retryPolicy arrives can make the attempts of both, 6 instead of 3 in a test. Both
+// a call that begins just before a retryPolicy arrives can make the attempts of both, and 6 instead of 3 were seen. Both
 // layers still repeat calls that do not get a connection, which costs time but no load. Calls that begin while the
 // channel has no connection are treated as if there were a retryPolicy, since the service config may not be known yet.
 //
@@ -37,8 +37,8 @@
 //
 // The load balancer of the channel picks the connection of each attempt. With pick_first, which is grpc-go's default,
 // all attempts go to the same backend: of 400 retries none reached the other one of two. With round_robin a retry takes
-// the next turn: all of 400 reached the other backend if calls were made one after another, 311 with 8 callers at once,
-// whose turns mix.
+// the next turn: all of 400 reached the other backend if calls were made one after another, and 128 to 311 in runs with
+// 8 callers at once, whose turns mix (TestARetryBetweenTwoBackends).
 //
 // # Servers that call others
 //
