@@ -55,10 +55,11 @@ func OnCode(class retry.Class, of ...connect.Code) retry.Classifier {
 
 // failureOf returns what is known of an attempt by its error.
 func failureOf(err error) retryrpc.Failure {
-	f := retryrpc.Failure{Err: err, Code: retryrpc.Code(connect.CodeOf(err)), Told: connect.IsWireError(err), Answer: connect.IsNotModifiedError(err)}
+	f := retryrpc.Failure{Err: err, Code: retryrpc.Unknown}
 	failed, ok := errors.AsType[*connect.Error](err)
 	switch {
 	case ok:
+		f.Code, f.Cut, f.Told, f.Answer = retryrpc.Code(failed.Code()), cut(failed), connect.IsWireError(failed), connect.IsNotModifiedError(failed)
 		f.Pushback, f.Hint = failed.Meta()[pushbackKey], hintOf(failed)
 	case errors.Is(err, context.Canceled): // from an interceptor
 		f.Code = retryrpc.Canceled
@@ -77,9 +78,6 @@ func failureOf(err error) retryrpc.Failure {
 	default:
 		dial, ok := errors.AsType[*net.OpError](err)
 		f.Unsent = ok && dial.Op == "dial"
-	}
-	if ok {
-		f.Cut = cut(failed)
 	}
 	return f
 }
