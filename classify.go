@@ -91,8 +91,22 @@ func Transient(err error) error { return marked(err, mark{class: Retryable}) }
 // terminal, like Permanent, but to every run around it as well: it is found inside the *Error of a nested run, before
 // any classifier. Only Transient around err, for work that may be done twice, undoes it. Ambiguous(nil) is nil.
 //
-// Packages that do not import this one find it by errors.As(err, *interface{ Ambiguous() bool }).
-func Ambiguous(err error) error { return marked(err, mark{class: Terminal, ambiguous: true}) }
+// IsAmbiguous finds it. A package that does not import this one can look for it by errors.As with a target of type
+// *interface{ Ambiguous() bool }, which does not see that Transient has undone it.
+func Ambiguous(err error) error {
+	if err == nil {
+		return nil
+	}
+	return doubt{&mark{err: err, class: Terminal, ambiguous: true}}
+}
+
+// IsAmbiguous reports whether err says that the work may have taken effect: whether Judge is Terminal because of
+// Ambiguous. It finds the mark beside and behind other marks, but not under Transient, which undoes it.
+func IsAmbiguous(err error) bool {
+	var f finding
+	f.walk(err, scope{})
+	return f.ambiguous
+}
 
 // After marks err with a hint: the next attempt may start no earlier than d after this one has returned, as a server's
 // Retry-After asks. It does not classify. The longest hint wins. If d ≤ 0 or err is nil, After returns err.
@@ -137,11 +151,10 @@ func marked(err error, m mark) error {
 func (m *mark) Error() string { return m.err.Error() }
 func (m *mark) Unwrap() error { return m.err }
 
-// Ambiguous lets other packages find the mark by errors.As.
-func (m *mark) Ambiguous() bool {
-	var inner interface{ Ambiguous() bool }
-	return m.ambiguous || errors.As(m.err, &inner) && inner.Ambiguous()
-}
+// doubt is the mark of Ambiguous, of a type of its own so that errors.As finds it beside and behind other marks.
+type doubt struct{ *mark }
+
+func (doubt) Ambiguous() bool { return true }
 
 // Judge returns the class of err that Decide acts on, Unknown only if err is nil, and the hint in err; 0 means none.
 func (p Policy) Judge(err error) (Class, time.Duration) { return p.judge(err) }
@@ -172,6 +185,7 @@ func (p *Policy) judge(err error) (Class, time.Duration) {
 type finding struct {
 	class     Class          // of the outermost mark that has one
 	hint      time.Duration  // the longest; 0 is none
+	below     time.Duration  // the longest inside a nested run
 	ambiguous bool           // a mark that says so is not under Transient
 	canceled  bool           // context.Canceled is among the errors
 	seen      map[visit]bool // our errors, once an As has been asked for them, so that each is visited once
@@ -186,7 +200,7 @@ type visit struct {
 
 // scope is what surrounds an error in the tree.
 type scope struct {
-	nested    bool // inside the *Error of a nested run: only Ambiguous counts
+	nested    bool // inside the *Error of a nested run: for Judge only Ambiguous counts
 	transient bool // under Transient
 	timedOut  bool // the attempt timed out: a context.Canceled is not a cancellation
 }
@@ -195,6 +209,9 @@ type scope struct {
 func (f *finding) walk(err error, in scope) {
 	for err != nil {
 		switch e := err.(type) {
+		case doubt:
+			err = e.mark
+			continue
 		case *mark, *attempt.TimedOut, *Error:
 			if v := (visit{e, in.nested}); f.seen[v] {
 				return
@@ -211,7 +228,9 @@ func (f *finding) walk(err error, in scope) {
 		case *mark:
 			f.ambiguous = f.ambiguous || e.ambiguous && !in.transient
 			in.transient = in.transient || e.class == Retryable
-			if !in.nested {
+			if in.nested {
+				f.below = max(f.below, e.hint)
+			} else {
 				f.class, f.hint = cmp.Or(f.class, e.class), max(f.hint, e.hint)
 			}
 			err = e.err

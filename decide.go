@@ -61,6 +61,9 @@ type Progress struct {
 	Prev      time.Duration // Decision.Backoff of the last decision; only DecorrelatedJitter reads it
 	Deadline  time.Duration // the caller's; 0 means none, negative means passed, so pass -1 for a computed 0
 	Caller    Reason        // CallerCanceled or DeadlinePassed if the caller's context has ended; 0 while it lives
+	// Class and Hint are those that Judge returned for the error of the attempt. Zero means that Decide judges it.
+	Class Class
+	Hint  time.Duration
 	// Waited means that the wait after the attempt is over already, as it is for an attempt whose worker was lost: TTL
 	// and Deadline are compared with Elapsed alone.
 	Waited bool
@@ -116,7 +119,8 @@ func (d *Decision) end(r Reason) {
 }
 
 // Decide returns what follows an attempt that ended with err: the one decision that Do and every other shell act on. It
-// is pure and total: the same arguments give the same Decision, and all give one. u is as for Jittered.
+// is pure and total: the same arguments give the same Decision, and all give one. u is as for Jittered; a shell that draws
+// it only if a wait follows calls Judge, then Decide with a u of 0, and Decide again if that is Waiting.
 //
 // If several endings apply, Decide returns the first of Succeeded (err is nil), CallerCanceled, DeadlinePassed,
 // RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear; the budget comes last
@@ -127,8 +131,10 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	}
 	pr.Attempt, pr.Uncounted = max(pr.Attempt, 1), max(pr.Uncounted, 0)
 	p.reset(&pr)
-	var d Decision
-	d.Class, d.Hint = p.judge(err)
+	d := Decision{Class: pr.Class, Hint: pr.Hint}
+	if !d.Class.firm() {
+		d.Class, d.Hint = p.judge(err)
+	}
 	p.decide(&d, &pr, err, u)
 	return d
 }

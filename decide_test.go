@@ -540,3 +540,24 @@ func TestReasonIsAnError(t *testing.T) {
 	require.True(t, errors.As(err, &reason))
 	require.Equal(t, retry.AttemptsExhausted, reason)
 }
+
+func TestDecideJudgesOnceForAShellThatHasAsked(t *testing.T) {
+	asked := 0
+	p := retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}, Classify: func(err error) retry.Class {
+		asked++
+		if errors.Is(err, errOutage) {
+			return retry.Terminal
+		}
+		return retry.Unknown
+	}}
+	for _, err := range []error{errFlaky, errOutage, retry.After(minute, errFlaky), retry.Permanent(retry.After(sec, errFlaky))} {
+		pr := retry.Progress{Attempt: 2, Elapsed: sec}
+		want := []retry.Decision{p.Decide(pr, err, 0), p.Decide(pr, err, 0.5)}
+		asked = 0
+		pr.Class, pr.Hint = p.Judge(err)
+		before := asked
+		require.Equal(t, want, []retry.Decision{p.Decide(pr, err, 0), p.Decide(pr, err, 0.5)}, "with a u of 0 it says whether one is needed")
+		require.Equal(t, before, asked)
+		require.Equal(t, succeeded, p.Decide(pr, nil, 0))
+	}
+}

@@ -269,7 +269,7 @@ func ExamplePolicy_OrSchedule() {
 	fmt.Println(retry.Policy{Name: "report", MaxAttempts: 3}.OrSchedule(retry.Inline()))
 	// Output:
 	// search: 4 attempts, exponential 50ms ×2, cap 1s, full jitter, TTL 1s: 50ms 100ms 200ms (0s to 350ms in all)
-	// report: 3 attempts, exponential 5s ×2, cap 1h: 5s 10s (15s in all)
+	// report: 3 attempts, exponential 50ms ×2, cap 1s, full jitter: 50ms 100ms (0s to 150ms in all)
 }
 
 func ExamplePolicy_Schedule() {

@@ -36,6 +36,7 @@ func TestGivenUp(t *testing.T) {
 		{"a run of one attempt", run(retry.Policy{MaxAttempts: 1}, failing), false},
 		{"a run without retries", run(retry.Policy{Disabled: true}, failing), false},
 		{"a terminal error at once", run(atOnce, failsWith(retry.Permanent(errFlaky))), false},
+		{"a server that asked for two hours", run(retry.Inline(), failsWith(retry.After(2*hour, errFlaky))), true},
 		{"a budget that is empty", run(retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}, failing), true},
 		{"a layer below a run of one attempt", run(retry.Policy{Disabled: true}, failsWith(saysGivenUp(true))), true},
 		{"a run that has retried below a run of one attempt", run(retry.Policy{MaxAttempts: 1}, run(atOnce, failing)), true},
@@ -81,6 +82,21 @@ func TestANestedRunIsRepeatedUnlessThePolicyStopsAtWhatIsGivenUp(t *testing.T) {
 			require.ErrorIs(t, err, errFlaky)
 		})
 	}
+}
+
+func TestAServerThatAsksForTwoHoursIsNotAskedAgainAtOnce(t *testing.T) {
+	inBubble(t, "with StopIf(IsGivenUp)", func(t *testing.T) {
+		outer, calls := retry.Inline(), 0
+		outer.Classify = retry.StopIf(retry.IsGivenUp)
+		err := retry.Do(t.Context(), outer, func(ctx context.Context) error {
+			return retry.Do(ctx, retry.Inline(), func(context.Context) error {
+				calls++
+				return retry.After(2*hour, errFlaky)
+			})
+		})
+		require.Equal(t, 1, calls)
+		require.Equal(t, 2*hour, must[*retry.Error](t, err).Hint())
+	})
 }
 
 func TestBelowTellsARunThatALayerBelowHasEnded(t *testing.T) {

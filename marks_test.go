@@ -324,6 +324,8 @@ func TestAmbiguous(t *testing.T) {
 			require.Equal(t, row.want, classOf(func(error) retry.Class { asked = true; return retry.Retryable }, row.err))
 			require.Equal(t, row.want == retry.Retryable && classOf(nil, row.err) == retry.Retryable && strings.HasPrefix(row.name, "of a nested run in which"), asked,
 				"Classify is not asked: a mark has judged, except that a nested run's marks do not")
+			class, _ := retry.Policy{Classify: retry.RetryIf(func(error) bool { return true })}.Judge(row.err)
+			require.Equal(t, class == retry.Terminal && !strings.Contains(row.name, "as Permanent says"), retry.IsAmbiguous(row.err))
 		})
 	}
 	inBubble(t, "it ends every run around the one that met it, whatever their Classify says", func(t *testing.T) {
@@ -437,6 +439,7 @@ func FuzzMarks(f *testing.F) {
 			require.Equal(t, class, got)
 			require.Equal(t, want.hint, hint)
 		}
+		require.Equal(t, want.ambiguous, retry.IsAmbiguous(err))
 	})
 }
 
@@ -460,9 +463,9 @@ func (m marksIn) and(n marksIn) marksIn {
 		m.bare || n.bare, m.unclear || n.unclear}
 }
 
-// hidden is m if only Is and As see it: As shows the first of ours, and Is shows no scope.
+// hidden is m if only Is and As see it: Is shows no scope.
 func (m marksIn) hidden() marksIn {
-	m.unclear = m.unclear || m.outermost > 1 || m.outermost > 0 && m.bare
+	m.unclear = m.unclear || m.outermost > 0 && m.bare
 	return m
 }
 
@@ -529,15 +532,34 @@ func build(tree *[]byte, depth int) (marksIn, error) {
 	}
 }
 
-func TestOtherPackagesFindADoubtWithoutAnImport(t *testing.T) {
-	for err, want := range map[error]bool{
-		retry.Ambiguous(io.EOF):                                  true,
-		fmt.Errorf("pay: %w", retry.Ambiguous(io.EOF)):           true,
-		retry.Permanent(retry.After(1, retry.Ambiguous(io.EOF))): true,
-		retry.Permanent(io.EOF):                                  false,
+func TestIsAmbiguous(t *testing.T) {
+	doubt := retry.Ambiguous(errFlaky)
+	for _, row := range []struct {
+		name         string
+		err          error
+		want, wantAs bool // by IsAmbiguous, and by errors.As in a package without an import
+	}{
+		{"nil", nil, false, false},
+		{"another mark", retry.Permanent(io.EOF), false, false},
+		{"the mark", doubt, true, true},
+		{"wrapped", fmt.Errorf("pay: %w", doubt), true, true},
+		{"behind other marks", retry.Permanent(retry.After(1, doubt)), true, true},
+		{"beside a hint", errors.Join(retry.After(1, io.EOF), doubt), true, true},
+		{"beside Permanent", fmt.Errorf("%w %w", retry.Permanent(io.EOF), doubt), true, true},
+		{"beside Transient", errors.Join(retry.Transient(io.EOF), doubt), true, true},
+		{"of a nested run", runOf(doubt), true, true},
+		{"in a list, after a hint", multi{errors.Join(retry.After(1, io.EOF), doubt), io.EOF}, true, true},
+		{"in a list, of a second run", multi{errors.Join(runOf(io.EOF), runOf(doubt)), io.EOF}, true, true},
+		{"under Transient, which errors.As does not see", retry.Transient(doubt), false, true},
+		{"under Transient in a list", multi{retry.Transient(doubt), io.EOF}, false, true},
 	} {
-		var marked interface{ Ambiguous() bool }
-		require.True(t, errors.As(err, &marked))
-		require.Equal(t, want, marked.Ambiguous(), err)
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, retry.IsAmbiguous(row.err))
+			class, _ := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(row.err)
+			require.Equal(t, row.want, class == retry.Terminal && row.name != "another mark")
+			var marked interface{ Ambiguous() bool }
+			require.Equal(t, row.wantAs, errors.As(row.err, &marked) && marked.Ambiguous())
+		})
 	}
+	require.NoError(t, retry.Ambiguous(nil))
 }

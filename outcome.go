@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/retrygo/retry/internal/attempt"
@@ -67,6 +68,36 @@ type Event struct {
 	Err      error    // in the final event a copy of the result of Do: an *Error, or nil after a success
 }
 
+// Observers returns an Observe that calls each of the observers, in order. If one panics, the rest are called all the
+// same, and then the first panic propagates. A nil observer is skipped.
+func Observers(observers ...func(context.Context, Event)) func(context.Context, Event) {
+	observers = slices.Clone(observers)
+	return func(ctx context.Context, e Event) {
+		for i, observe := range observers {
+			if observe != nil {
+				observeOne(ctx, e, observe, observers[i+1:])
+			}
+		}
+	}
+}
+
+// observeOne calls observe, and if that panics the rest, whose panics are lost: there can be one only.
+func observeOne(ctx context.Context, e Event, observe func(context.Context, Event), rest []func(context.Context, Event)) {
+	returned := false
+	defer func() {
+		for _, observe := range rest {
+			if !returned && observe != nil {
+				func() {
+					defer func() { _ = recover() }()
+					observe(ctx, e)
+				}()
+			}
+		}
+	}()
+	observe(ctx, e)
+	returned = true
+}
+
 // Error is the error of a failed run. The package documentation says what errors.Is and errors.As find in it.
 type Error struct {
 	Outcome
@@ -108,20 +139,21 @@ func (e *Error) Cause() error {
 }
 
 // Hint returns how long the last error asked to wait (see After), for a caller that comes back later; 0 means no hint.
+// If the last error itself has no hint, it is that of the nested run in it.
 func (e *Error) Hint() time.Duration {
 	var f finding
 	if e != nil {
 		f.walk(e.Last, scope{})
 	}
-	return f.hint
+	return cmp.Or(f.hint, f.below)
 }
 
 // GivenUp reports whether a caller should not retry at once: the run had retried without success, a budget refused
-// its retry, or the last error is of a layer below that has given up (see IsGivenUp). A run of one attempt,
+// its retry, the server asked for more time than MaxHint, or the last error is of a layer below that has given up (see IsGivenUp). A run of one attempt,
 // as under OneAttempt, has not given up: its caller holds the retries. Nor has one that its caller canceled.
 func (e *Error) GivenUp() bool {
 	return e != nil && e.Reason != CallerCanceled &&
-		(e.Attempts > 1 || e.Reason == BudgetExhausted || IsGivenUp(e.Last))
+		(e.Attempts > 1 || e.Reason == BudgetExhausted || e.Reason == HintTooLong || IsGivenUp(e.Last))
 }
 
 // Error returns one line: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp ...", with the
@@ -192,8 +224,8 @@ func (e *Error) Timeout() bool {
 // shielded returns err, behind a shield if it carries a Reason or a mark.
 func shielded(err error) error {
 	var reason Reason
-	var m *mark
-	if errors.As(err, &reason) || errors.As(err, &m) {
+	marks := attempt.Probe{Visit: func(ours error) bool { _, ok := ours.(*mark); return ok }}
+	if errors.As(err, &reason) || errors.As(err, &marks) {
 		return shield{err}
 	}
 	return err
@@ -213,7 +245,7 @@ func (s shield) Is(target error) bool {
 
 func (s shield) As(target any) bool {
 	switch target.(type) {
-	case *Reason, **mark, *attempt.Probe:
+	case *Reason, *attempt.Probe:
 		return false
 	}
 	return errors.As(s.inside, target)

@@ -188,7 +188,11 @@ func TestHintOfAnEnding(t *testing.T) {
 	})
 	require.Equal(t, 9*sec, (&retry.Error{Last: multi{io.EOF, retry.After(9*sec, io.EOF)}}).Hint(), "as Judge finds it")
 	require.Zero(t, (&retry.Error{Last: io.EOF}).Hint())
-	require.Zero(t, (&retry.Error{Last: runOf(retry.After(9*sec, io.EOF))}).Hint(), "a nested run's hint is not this one's")
+	nested := runOf(retry.After(9*sec, io.EOF))
+	require.Equal(t, 9*sec, (&retry.Error{Last: nested}).Hint(), "for who comes back later, a nested run's hint is one")
+	require.Equal(t, sec, (&retry.Error{Last: retry.After(sec, nested)}).Hint(), "unless there is one of this run")
+	_, hint := retry.Policy{}.Judge(nested)
+	require.Zero(t, hint, "but it is not this run's")
 	require.Zero(t, (&retry.Error{}).Hint())
 	require.Zero(t, (*retry.Error)(nil).Hint())
 }

@@ -205,9 +205,10 @@ func (b Backoff) or(defaults Backoff) Backoff {
 	return b
 }
 
-// OrSchedule returns p with the schedule of defaults if p has none of its own: MaxAttempts, Backoff and, if unset,
-// MaxHint are taken if MaxAttempts, Mode, Base, Factor, Cap, Delays and Jitter are all unset. It is for shells that
-// have a better default than the zero Policy; taken one by one, these fields would mix two schedules.
+// OrSchedule returns p with the schedule of defaults if p has none of its own. The Backoff is taken as a whole if Mode,
+// Base, Factor, Cap, Delays and Jitter are all unset, and MaxHint with it if that is unset, since taken one by one these
+// fields would mix two schedules. MaxAttempts is taken by itself, unless p has Delays, whose number says it. It is for
+// shells that have a better default than the zero Policy.
 func (p Policy) OrSchedule(defaults Policy) Policy {
 	p.orSchedule(&defaults)
 	return p
@@ -215,10 +216,11 @@ func (p Policy) OrSchedule(defaults Policy) Policy {
 
 // orSchedule is apart from OrSchedule so that this is inlined: retryhttp and retrygrpc call it for every run.
 func (p *Policy) orSchedule(defaults *Policy) {
-	if p.MaxAttempts == 0 && p.Base == 0 && p.Factor == 0 && p.Cap == 0 && p.Delays == nil &&
-		p.Mode == 0 && p.Jitter == 0 {
-		p.MaxAttempts, p.Backoff = defaults.MaxAttempts, defaults.Backoff
-		p.MaxHint = cmp.Or(p.MaxHint, defaults.MaxHint)
+	if len(p.Delays) == 0 {
+		p.MaxAttempts = cmp.Or(p.MaxAttempts, defaults.MaxAttempts)
+	}
+	if p.Base == 0 && p.Factor == 0 && p.Cap == 0 && p.Delays == nil && p.Mode == 0 && p.Jitter == 0 {
+		p.Backoff, p.MaxHint = defaults.Backoff, cmp.Or(p.MaxHint, defaults.MaxHint)
 	}
 }
 

@@ -325,19 +325,27 @@ func TestOrSchedule(t *testing.T) {
 		p := retry.Policy{MaxHint: minute}.OrSchedule(inline)
 		require.Equal(t, retry.Policy{MaxHint: minute, MaxAttempts: inline.MaxAttempts, Backoff: inline.Backoff}, p)
 	})
+	for _, attempts := range []int{1, 3, retry.Unlimited} {
+		t.Run(fmt.Sprintf("%d attempts leave the delays alone", attempts), func(t *testing.T) {
+			want := retry.Policy{MaxAttempts: attempts, Backoff: inline.Backoff, MaxHint: inline.MaxHint}
+			require.Equal(t, want, retry.Policy{MaxAttempts: attempts}.OrSchedule(inline))
+		})
+	}
 	for name, p := range map[string]retry.Policy{
-		"MaxAttempts": {MaxAttempts: 2},
-		"Unlimited":   {MaxAttempts: retry.Unlimited},
-		"Mode":        backoff(retry.Backoff{Mode: retry.Exponential}),
-		"Base":        backoff(retry.Backoff{Base: sec}),
-		"Factor":      backoff(retry.Backoff{Factor: 2}),
-		"Cap":         backoff(retry.Backoff{Cap: sec}),
-		"Delays":      backoff(retry.Backoff{Delays: list}),
-		"Jitter":      backoff(retry.Backoff{Jitter: retry.EqualJitter}),
-		"a preset":    retry.Standard(),
+		"Mode":     backoff(retry.Backoff{Mode: retry.Exponential}),
+		"Base":     backoff(retry.Backoff{Base: sec}),
+		"Factor":   backoff(retry.Backoff{Factor: 2}),
+		"Cap":      backoff(retry.Backoff{Cap: sec}),
+		"Delays":   backoff(retry.Backoff{Delays: list}),
+		"Jitter":   backoff(retry.Backoff{Jitter: retry.EqualJitter}),
+		"a preset": retry.Standard(),
 	} {
-		t.Run(name+" alone keeps the whole schedule, MaxHint included", func(t *testing.T) {
-			require.Equal(t, p, p.OrSchedule(inline))
+		t.Run(name+" alone keeps all delays, and MaxHint", func(t *testing.T) {
+			want := p
+			if len(p.Delays) == 0 {
+				want.MaxAttempts = inline.MaxAttempts
+			}
+			require.Equal(t, want, p.OrSchedule(inline))
 		})
 	}
 	t.Run("only the schedule is taken", func(t *testing.T) {

@@ -34,9 +34,9 @@ type Transport struct {
 	// the attempt.
 	Base http.RoundTripper
 
-	// Policy says how often, how long and for which failures a request is repeated. If it sets no part of a schedule
-	// (see retry.Policy.OrSchedule), those of retry.Inline and its MaxHint are used. If it sets a schedule but neither
-	// MaxHint nor TTL, MaxHint is 1m, or the longest of Base, Cap and Delays if that is more.
+	// Policy says how often, how long and for which failures a request is repeated. If it sets no delays, those of
+	// retry.Inline and its MaxHint are used, and if it sets no MaxAttempts, so is that one (see
+	// retry.Policy.OrSchedule). If it sets delays but neither MaxHint nor TTL, MaxHint is 1m, or the longest of Base, Cap and Delays if that is more.
 	//
 	// Classify is asked about each *AttemptError before the classifier of this package. AttemptTimeout covers an
 	// attempt up to the response's headers and never cuts off a body; over HTTP/2 it ends the attempt's stream and not

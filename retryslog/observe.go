@@ -117,7 +117,7 @@ func (o *Options) byError(message string, err error) (string, slog.Leveler) {
 	var request interface{ Answer() bool }
 	isRequest := errors.As(err, &request)
 	switch {
-	case (message == canceled || !isRequest) && ambiguous(err):
+	case (message == canceled || !isRequest) && retry.IsAmbiguous(err):
 		return gaveUp, o.Failure
 	case message == canceled || isRequest && request.Answer():
 		return message, nil
@@ -128,12 +128,6 @@ func (o *Options) byError(message string, err error) (string, slog.Leveler) {
 
 // retryWasDue reports whether the first attempt was followed by a wait.
 func retryWasDue(o *retry.Outcome) bool { return len(o.History) > 0 && o.History[0].Delay > 0 }
-
-// ambiguous reports whether err has the mark of retry.Ambiguous: the work may have taken effect.
-func ambiguous(err error) bool {
-	var marked interface{ Ambiguous() bool }
-	return errors.As(err, &marked) && marked.Ambiguous()
-}
 
 // either returns l, or the default if l is nil or a nil *slog.LevelVar, whose level cannot be read.
 func either(l, byDefault slog.Leveler) slog.Leveler {

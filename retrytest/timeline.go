@@ -33,15 +33,15 @@ func (t *Timeline) Observe(_ context.Context, e retry.Event) {
 	defer t.mu.Unlock()
 	if e.Outcome == nil {
 		t.lines = append(t.lines, line{
-			at: e.Elapsed, who: attempt(e.Attempt.Number), what: text(e.Attempt.Err),
+			policy: e.Policy, at: e.Elapsed, who: attempt(e.Attempt.Number), what: text(e.Attempt.Err),
 			note: note(e.Attempt.Duration, e.Decision.Delay, e.Decision.Status == retry.Waiting),
 		})
 		return
 	}
 	if e.Decision.Status == retry.Succeeded {
-		t.lines = append(t.lines, line{at: e.Elapsed, who: attempt(e.Outcome.Attempts), what: "ok"})
+		t.lines = append(t.lines, line{policy: e.Policy, at: e.Elapsed, who: attempt(e.Outcome.Attempts), what: "ok"})
 	}
-	t.lines = append(t.lines, line{at: e.Elapsed, who: after(*e.Outcome)})
+	t.lines = append(t.lines, line{policy: e.Policy, at: e.Elapsed, who: after(*e.Outcome)})
 }
 
 // String returns a line for each attempt, at the time of its end since its run began, and one for the end of each run:
@@ -53,11 +53,17 @@ func (t *Timeline) Observe(_ context.Context, e retry.Event) {
 //
 // A failed attempt that took time has "took 2s" before its wait. To keep the text the same everywhere, errors appear
 // without the prefix of their package and without the addresses of a connection. Lines of concurrent runs come in the
-// order in which they happened.
+// order in which they happened. If the runs have policies of different names, each line has its name: "orders: attempt 1".
 func (t *Timeline) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return format(t.lines)
+	lines := slices.Clone(t.lines)
+	if slices.ContainsFunc(lines, func(l line) bool { return l.policy != lines[0].policy }) {
+		for i, l := range lines {
+			lines[i].who = strings.TrimPrefix(l.policy+": "+l.who, ": ")
+		}
+	}
+	return format(lines)
 }
 
 // JobTimeline returns the attempts of a job in the form of Timeline.String, with times since the job was first due.
@@ -126,6 +132,7 @@ func nth(waits []time.Duration, i int) string {
 
 // line is one line of a timeline.
 type line struct {
+	policy     string
 	at         time.Duration
 	who        string
 	what, note string // empty at the end of a run

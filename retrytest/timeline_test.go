@@ -91,6 +91,26 @@ func TestTimeline(t *testing.T) {
 			"0s   canceled (caller_canceled) after 0 attempts",
 		), runs.String())
 	})
+	t.Run("runs of policies with different names are told apart", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var runs retrytest.Timeline
+			outer := retry.Policy{Name: "outer", MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Second}, Observe: runs.Observe}
+			inner := retry.Policy{Name: "inner", MaxAttempts: 1, Observe: runs.Observe}
+			_ = retry.Do(t.Context(), outer, func(ctx context.Context) error {
+				_ = retry.Do(ctx, inner, func(context.Context) error { return errors.New("down") })
+				return errors.New("no order")
+			})
+			require.Equal(t, lines(
+				"0s   inner: attempt 1  down",
+				"0s   inner: dead_letter (attempts_exhausted) after 1 attempt",
+				"0s   outer: attempt 1  no order   wait 1s",
+				"0s   inner: attempt 1  down",
+				"0s   inner: dead_letter (attempts_exhausted) after 1 attempt",
+				"1s   outer: attempt 2  no order",
+				"1s   outer: dead_letter (attempts_exhausted) after 2 attempts",
+			), runs.String())
+		})
+	})
 	t.Run("the zero Timeline is empty", func(t *testing.T) { require.Empty(t, new(retrytest.Timeline).String()) })
 }
 

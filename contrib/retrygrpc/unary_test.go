@@ -321,11 +321,11 @@ func TestThePolicyThatSetsNoSchedule(t *testing.T) {
 	}{
 		{"takes that of Inline", retry.Policy{AttemptTimeout: time.Minute}, nil, inline},
 		{"also if a call sets another field", retry.Policy{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{TTL: time.Hour})}, inline},
-		{"mixes nothing with what is set", retry.Policy{MaxAttempts: 3}, nil, []time.Duration{5 * time.Second, 10 * time.Second}},
+		{"leaves attempts that are set", retry.Policy{MaxAttempts: 3}, nil, []time.Duration{50 * time.Millisecond, 100 * time.Millisecond}},
 		{"mixes nothing with what a call sets", retry.Policy{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Standard())},
 			[]time.Duration{time.Minute, 30 * time.Minute, 3 * time.Hour}},
 		{"leaves a call the interceptor's", retry.Policy{MaxAttempts: 3}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{Name: "named"})},
-			[]time.Duration{5 * time.Second, 10 * time.Second}},
+			[]time.Duration{50 * time.Millisecond, 100 * time.Millisecond}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
