@@ -66,7 +66,7 @@ func TestNewNamesEveryBadField(t *testing.T) {
 		Handlers: map[string]retryjob.Handler{"x": succeed, "nothing": nil}, Concurrency: -1, Queues: map[string]int{"Up": 1, "none": 0, "one": 1}, Retention: -time.Second, KeepSucceeded: -1,
 	})
 	require.EqualError(t, err, `retryjob: Options.Policies <nil> must be set; Options.Handlers["nothing"] <nil> must be set; `+
-		`Options.Handlers kind "x" is not a Job.Kind; Options.Concurrency -1 is negative; Options.Queues "Up" is not a Job.Queue; Options.Queues["none"] 0 is below 1; Options.Retention -1s is negative; Options.KeepSucceeded -1ns is negative`)
+		`Options.Handlers kind "x" is shorter than 2 bytes; Options.Concurrency -1 is negative; Options.Queues "Up" is not up to 64 lower-case letters and digits with single - or _ between them; Options.Queues["none"] 0 is below 1; Options.Retention -1s is negative; Options.KeepSucceeded -1ns is negative`)
 }
 
 func TestKept(t *testing.T) {

@@ -101,7 +101,7 @@ func (j *Job) Validate(policies Policies) error {
 		bad.Refuse("retryjob.Job.TTL", j.TTL, "is negative")
 	}
 	if j.Queue != "" && !isQueue(j.Queue) {
-		bad.Refuse("retryjob.Job.Queue", shown(j.Queue), "is not up to 64 lower-case letters and digits with single - or _ between them")
+		bad.Refuse("retryjob.Job.Queue", shown(j.Queue), queueRule)
 	}
 	if j.Priority < 0 || j.Priority > 4 {
 		bad.Refuse("retryjob.Job.Priority", j.Priority, "is outside 0 to 4")
@@ -156,6 +156,8 @@ var (
 )
 
 func isQueue(s string) bool { return len(s) <= longestQueue && ofQueue.MatchString(s) }
+
+const queueRule = "is not up to 64 lower-case letters and digits with single - or _ between them"
 
 // shown returns s in quotes, at most 40 bytes of it.
 func shown(s string) string {

@@ -3,6 +3,7 @@ package retryjob
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,8 +46,9 @@ func (o Options) Validate() error {
 	}
 	for _, kind := range slices.Sorted(maps.Keys(o.Handlers)) {
 		j := Job{Kind: kind, Policy: "any"}
-		if j.Validate(func(*Job) (retry.Policy, error) { return retry.Policy{}, nil }) != nil {
-			bad.Refuse("retryjob.Options.Handlers", fmt.Sprintf("kind %.40q", kind), "is not a Job.Kind")
+		var field *retry.FieldError
+		if errors.As(j.Validate(func(*Job) (retry.Policy, error) { return retry.Policy{}, nil }), &field) {
+			bad.Refuse("retryjob.Options.Handlers", fmt.Sprintf("kind %.40q", kind), field.Rule)
 		}
 		if o.Handlers[kind] == nil {
 			bad.Refuse(fmt.Sprintf("retryjob.Options.Handlers[%.40q]", kind), "<nil>", "must be set")
@@ -57,7 +59,7 @@ func (o Options) Validate() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Queues)) {
 		if !isQueue(name) {
-			bad.Refuse("retryjob.Options.Queues", shown(name), "is not a Job.Queue")
+			bad.Refuse("retryjob.Options.Queues", shown(name), queueRule)
 		} else if o.Queues[name] < 1 {
 			bad.Refuse(fmt.Sprintf("retryjob.Options.Queues[%q]", name), o.Queues[name], "is below 1")
 		}

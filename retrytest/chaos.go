@@ -78,7 +78,7 @@ func (c Chaos) Connector(tb testing.TB, base driver.Connector, mix []SQLFault) *
 		}
 	}
 	d := newDice(tb, c, mix)
-	return newConnector(tb, base, func(op Op, query string) SQLFault {
+	return newConnector(tb, base, mix, func(op Op, query string) SQLFault {
 		fitting := slices.DeleteFunc(slices.Clone(mix), func(f SQLFault) bool { return !f.matches(op, query) })
 		if i, ok := d.roll(len(fitting)); ok {
 			return fitting[i]

@@ -4,15 +4,19 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log"
 	"maps"
 	"net"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -36,6 +40,13 @@ type Answer struct {
 	Wait time.Duration
 	// Pause is how long the server waits between the headers and the body. Zero means no time.
 	Pause time.Duration
+	// Drip is how long the body takes: it is sent byte by byte, evenly. Zero means that it is sent at once.
+	Drip time.Duration
+	// On is the request that the row is for: a method, a path or both, as "POST", "/orders" or "POST /orders". Such a row
+	// is not used in turn: a request gets the first row that is for it and not used up. Empty means any.
+	On string
+	// OnHeader is a header field that the request must have as well: "X-Region: eu". Empty means any.
+	OnHeader string
 	// Handler answers in place of Status, Header and Body, after Wait. The body of its request has already been read.
 	// Nil means none.
 	Handler http.Handler
@@ -55,6 +66,13 @@ func (a Answer) check(bad refuse) {
 	bad.negative("RetryDate", a.RetryDate)
 	bad.negative("Wait", a.Wait)
 	bad.negative("Pause", a.Pause)
+	bad.negative("Drip", a.Drip)
+	if name, _, ok := strings.Cut(a.OnHeader, ":"); a.OnHeader != "" && (!ok || name == "") {
+		bad("OnHeader", strconv.Quote(a.OnHeader), `is not of the form "Name: value"`)
+	}
+	if (a.On != "" || a.OnHeader != "") && a.Fault.isUnread() {
+		bad("Fault", strconv.Quote(string(a.Fault)), "comes before the request is read, and so does not go with On and OnHeader")
+	}
 	if a.Fault != "" && !slices.Contains(httpFaults, a.Fault) {
 		bad("Fault", strconv.Quote(string(a.Fault)), fmt.Sprintf("is not one of %q", httpFaults))
 	}
@@ -71,6 +89,12 @@ const (
 	HangBody    HTTPFault = "hang body"    // the headers and half of the body arrive, and then nothing more
 	Truncate    HTTPFault = "truncate"     // the headers and half of the body arrive, and the connection ends
 	Garbage     HTTPFault = "garbage"      // the bytes that arrive are not HTTP
+
+	// The faults of a connection that is not made, which only the client sees: the server has no Request of them. They
+	// need the server's RoundTrip or Transport.
+	RefuseDial HTTPFault = "refuse dial" // nothing listens: ECONNREFUSED
+	NoHost     HTTPFault = "no host"     // the name is not found: a *net.DNSError
+	FailTLS    HTTPFault = "fail tls"    // the TLS handshake fails: a tls.AlertError
 )
 
 // The faults of HTTP/2 only. Both say that the server has not processed the request, so net/http repeats it by itself,
@@ -80,10 +104,15 @@ const (
 	GoAway       HTTPFault = "goaway"        // GOAWAY with a LastStreamID of 0, and the connection ends
 )
 
-var httpFaults = []HTTPFault{ResetUnread, ResetRead, HangHeaders, HangBody, Truncate, Garbage, RefuseStream, GoAway}
+var httpFaults = []HTTPFault{ResetUnread, ResetRead, HangHeaders, HangBody, Truncate, Garbage,
+	RefuseDial, NoHost, FailTLS, RefuseStream, GoAway}
 
 func (f HTTPFault) isReset() bool { return f == ResetUnread || f == ResetRead }
-func (f HTTPFault) isHTTP2() bool { return f == RefuseStream || f == GoAway }
+func (f HTTPFault) isDial() bool  { return f == RefuseDial || f == NoHost || f == FailTLS }
+
+// isUnread reports whether f comes before the request is read.
+func (f HTTPFault) isUnread() bool { return f == ResetUnread || f.isDial() }
+func (f HTTPFault) isHTTP2() bool  { return f == RefuseStream || f == GoAway }
 
 // Request is a request that arrived at a Server. A field without a value in the request is empty.
 type Request struct {
@@ -157,7 +186,12 @@ func Statuses(tb testing.TB, codes ...int) *Server {
 func serve(tb testing.TB, script *script[Answer], l net.Listener, url string, dial func(context.Context) (net.Conn, error)) *Server {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{URL: url, script: script, ctx: ctx, began: time.Now()}
-	dialAny := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }
+	dialAny := func(ctx context.Context, _, address string) (net.Conn, error) {
+		if err := s.dialFault(ctx, address); err != nil {
+			return nil, err
+		}
+		return dial(ctx)
+	}
 	s.Transport = &http.Transport{DialContext: dialAny, DialTLSContext: dialAny, DisableCompression: true, Protocols: new(http.Protocols)}
 	s.Transport.Protocols.SetHTTP1(true)
 	if slices.ContainsFunc(script.rows, func(a Answer) bool { return a.Fault.isHTTP2() }) {
@@ -190,6 +224,48 @@ func serve(tb testing.TB, script *script[Answer], l net.Listener, url string, di
 		s.active.Wait()
 	})
 	return s
+}
+
+// dialFault returns the error of a connection that the script does not let come about.
+func (s *Server) dialFault(ctx context.Context, address string) error {
+	a, _, ok := s.script.take("dial "+address, func(a Answer) fit {
+		if a.Fault.isDial() {
+			return takes
+		}
+		return never
+	})
+	if !ok {
+		return nil
+	}
+	if err := sleep(ctx, a.Wait); err != nil {
+		return &net.OpError{Op: "dial", Net: "tcp", Err: err}
+	}
+	host, _, _ := net.SplitHostPort(address)
+	switch a.Fault {
+	case NoHost:
+		return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
+	case FailTLS:
+		return &net.OpError{Op: "remote error", Err: tls.AlertError(40)} // handshake_failure: RFC 8446, section 6
+	default:
+		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+	}
+}
+
+// fits says whether a is for the request r.
+func (a *Answer) fits(r *http.Request) fit {
+	method, path := a.On, ""
+	if i := strings.IndexByte(a.On, '/'); i >= 0 {
+		method, path = strings.TrimSpace(a.On[:i]), a.On[i:]
+	}
+	name, value, _ := strings.Cut(a.OnHeader, ":")
+	switch {
+	case a.Fault.isDial():
+		return never
+	case method != "" && method != r.Method, path != "" && path != r.URL.Path,
+		name != "" && !slices.Contains(r.Header.Values(name), strings.TrimSpace(value)):
+		return pass
+	}
+	return takes
 }
 
 // RoundTrip sends req to the server. A response whose body is not closed at the test's end fails the test.
@@ -259,8 +335,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	ctx, c := r.Context(), r.Context().Value(connKey{}).(*conn)
 	body, _ := io.ReadAll(r.Body)
 	got := Request{Conn: c.number, Proto: r.Proto, Method: r.Method, Host: r.Host, URL: r.RequestURI, Header: r.Header.Clone(), Body: string(body)}
-	a, _ := s.record(got, func() (Answer, bool) {
-		a, err := s.script.next()
+	var use string
+	a, _ := s.record(got, func() (a Answer, ok bool) {
+		var err error
+		a, use, err = s.script.nextThat(r.Method+" "+r.URL.Path, func(a Answer) fit { return a.fits(r) })
 		if err != nil {
 			a = Answer{Status: http.StatusBadRequest, Body: err.Error()}
 		}
@@ -276,7 +354,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	case ResetUnread, ResetRead:
 		c.reset()
 	case HangHeaders:
-		<-ctx.Done()
+		s.hang(ctx, use)
 	case Garbage:
 		_, _ = io.WriteString(c.Conn, "garbage\r\n\r\n")
 		_ = c.Close()
@@ -289,7 +367,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	if a.Fault != "" && a.Fault != HangBody && a.Fault != Truncate {
 		panic(http.ErrAbortHandler)
 	}
-	if r.ProtoMajor == 1 && s.script.due(func(a Answer) bool { return a.Fault.isReset() }) {
+	if r.ProtoMajor == 1 && s.script.due(func(a Answer) bool { return a.Fault.isReset() || a.Fault.isDial() }) {
 		w.Header().Set("Connection", "close")
 	}
 	c.answered()
@@ -303,7 +381,19 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		a.switchProtocols(ctx, w)
 		return
 	}
-	a.send(ctx, w)
+	if a.send(ctx, w); a.Fault != "" {
+		if a.Fault == HangBody {
+			s.hang(ctx, use)
+		}
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// hang returns when the client has gone, and fails the test if nothing makes it go.
+func (s *Server) hang(ctx context.Context, use string) {
+	if !hang(ctx) {
+		s.script.errorf("%s hangs, and its client never gives up: the policy needs an AttemptTimeout, or the caller a deadline", use)
+	}
 }
 
 // header sets the headers of a.
@@ -331,16 +421,23 @@ func (a *Answer) send(ctx context.Context, w http.ResponseWriter) {
 			panic(http.ErrAbortHandler)
 		}
 	}
-	if a.Fault == "" {
-		_, _ = io.WriteString(w, a.Body)
-		return
+	body := a.Body
+	if a.Fault != "" {
+		body = body[:len(body)/2]
 	}
-	_, _ = io.WriteString(w, a.Body[:len(a.Body)/2])
-	_ = flush()
-	if a.Fault == HangBody {
-		<-ctx.Done()
+	if a.Drip == 0 {
+		_, _ = io.WriteString(w, body)
 	}
-	panic(http.ErrAbortHandler)
+	for i := 0; a.Drip > 0 && i < len(body); i++ {
+		if sleep(ctx, a.Drip/time.Duration(len(a.Body))) != nil {
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, body[i:i+1])
+		_ = flush()
+	}
+	if a.Fault != "" {
+		_ = flush()
+	}
 }
 
 // switchProtocols sends Body and then echoes the client, until the client or the test ends.

@@ -3,6 +3,7 @@ package retrytest_test
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -355,7 +356,7 @@ func TestServer(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 400, status)
 		require.Len(t, r.ended(), 1)
-		require.Contains(t, r.messages[0], "call 1, and the script has rows for 0")
+		require.Contains(t, r.messages[0], "call 1, GET /, is beyond the last of 0 rows; no call was made")
 
 		r = recorder{TB: t}
 		s = serve(&r, []retrytest.Answer{{Fault: retrytest.GoAway}})
@@ -434,4 +435,98 @@ func TestPipeReset(t *testing.T) {
 	var op *net.OpError
 	require.ErrorAs(t, err, &op)
 	require.Equal(t, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, op)
+}
+
+func TestDialFaults(t *testing.T) {
+	bubble(t, "are those of a connection that is not made", func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{
+			{Fault: retrytest.RefuseDial}, {Fault: retrytest.NoHost, Wait: time.Second}, {Fault: retrytest.FailTLS}, {}, {Fault: retrytest.RefuseDial}, {},
+		})
+		start := time.Now()
+		get := func() error {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", "https://api.example.com/", nil)
+			require.NoError(t, err)
+			resp, err := server.RoundTrip(req)
+			if err == nil {
+				require.NoError(t, resp.Body.Close())
+			}
+			return err
+		}
+		require.ErrorIs(t, get(), syscall.ECONNREFUSED)
+		var host *net.DNSError
+		require.ErrorAs(t, get(), &host)
+		require.Equal(t, "api.example.com", host.Name)
+		require.Equal(t, time.Second, time.Since(start))
+		var alert tls.AlertError
+		require.ErrorAs(t, get(), &alert)
+		require.NoError(t, get())
+		require.ErrorIs(t, get(), syscall.ECONNREFUSED, "the answer before closes its connection")
+		require.NoError(t, get())
+		require.Len(t, server.Requests(), 2)
+	})
+}
+
+func TestRowsForARequest(t *testing.T) {
+	server := retrytest.NewPipeServer(t, []retrytest.Answer{
+		{On: "POST /orders", Status: 503}, {On: "POST", Status: 201}, {On: "/price", OnHeader: "X-Region: eu", Status: 404},
+		{Status: 204, Times: retrytest.Forever},
+	})
+	send := func(method, path, region string) int {
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://x"+path, nil)
+		require.NoError(t, err)
+		req.Header.Set("X-Region", region)
+		resp, err := server.RoundTrip(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		return resp.StatusCode
+	}
+	require.Equal(t, 204, send("GET", "/price", "us"))
+	require.Equal(t, 404, send("GET", "/price", "eu"))
+	require.Equal(t, 204, send("GET", "/price", "eu"), "a row that is used up is not used again")
+	require.Equal(t, 503, send("POST", "/orders", ""))
+	require.Equal(t, 201, send("POST", "/orders", ""))
+	require.Equal(t, 204, send("POST", "/orders", ""))
+
+	var r recorder
+	other := retrytest.NewPipeServer(&r, []retrytest.Answer{{On: "POST", Status: 503}})
+	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://x/price", nil)
+	require.NoError(t, err)
+	resp, err := other.RoundTrip(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Contains(t, r.ended()[0], `call 1, GET /price, has no row: row 1 of 1, {Status: 503, On: "POST"}, is for another`)
+}
+
+func TestDrip(t *testing.T) {
+	bubble(t, "sends a body byte by byte", func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Body: "0123456789", Drip: 10 * time.Second}, {Body: "0123", Drip: 4 * time.Second, Fault: retrytest.Truncate}})
+		var arrived []time.Duration
+		start := time.Now()
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://x/", nil)
+		require.NoError(t, err)
+		resp, err := server.RoundTrip(req)
+		require.NoError(t, err)
+		for b := make([]byte, 1); ; {
+			n, err := resp.Body.Read(b)
+			if n > 0 {
+				arrived = append(arrived, time.Since(start))
+			}
+			if err != nil {
+				require.Equal(t, io.EOF, err)
+				break
+			}
+		}
+		require.NoError(t, resp.Body.Close())
+		require.Len(t, arrived, 10)
+		for i, at := range arrived {
+			require.Equal(t, time.Duration(i+1)*time.Second, at)
+		}
+		resp, err = server.RoundTrip(req)
+		require.NoError(t, err)
+		got, err := io.ReadAll(resp.Body)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.Equal(t, "01", string(got))
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, 12*time.Second, time.Since(start))
+	})
 }

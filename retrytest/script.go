@@ -1,6 +1,7 @@
 package retrytest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"reflect"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +23,8 @@ const Forever = -1
 
 // Step is what one attempt of a Script does. The zero Step succeeds at once.
 type Step struct {
-	// Err is the error that the attempt returns. Nil means success.
+	// Err is the error that the attempt returns. Nil means success. With retryjob.ErrLost the attempt of a job is one whose
+	// worker died.
 	Err error
 	// Value is the value that the attempt of a ScriptValue returns. Nil means the zero value.
 	Value any
@@ -76,13 +79,13 @@ func Errors(tb testing.TB, errs ...error) func(context.Context) error {
 
 // perform makes one attempt.
 func perform(ctx context.Context, s *script[Step]) (any, error) {
-	step, err := s.next()
+	step, use, err := s.next("")
 	if err != nil {
 		return nil, err
 	}
 	value, err := step.perform(ctx)
 	if err == errEndless {
-		s.errorf("an attempt hangs, and its context never ends")
+		s.errorf("%s hangs, and its context never ends: the policy needs an AttemptTimeout, or the caller a deadline", use)
 	}
 	return value, err
 }
@@ -90,12 +93,30 @@ func perform(ctx context.Context, s *script[Step]) (any, error) {
 // errEndless is returned instead of a hang that would never end.
 var errEndless = retry.Permanent(errors.New("retrytest: the attempt hangs, and its context never ends"))
 
+// endless is how long a hang lasts if nothing ends it. In a bubble in which nothing else is to happen that is at once, and
+// a failure of the test instead of a deadlock of all goroutines. Elsewhere no test lasts that long.
+const endless = 10 * 365 * 24 * time.Hour
+
+// hang returns when ctx ends, and false if nothing ends it.
+func hang(ctx context.Context) bool {
+	timer := time.NewTimer(endless)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
 func (s *Step) perform(ctx context.Context) (any, error) {
 	switch {
 	case s.Hang && ctx.Done() == nil:
 		return nil, errEndless
 	case s.Hang:
-		<-ctx.Done()
+		if !hang(ctx) {
+			return nil, errEndless
+		}
 		if s.Err == nil {
 			return s.Value, ctx.Err()
 		}
@@ -177,22 +198,80 @@ type script[R row] struct {
 	rows  []R
 
 	mu   sync.Mutex
-	at   int // the next row
-	used int // how often it was used
-	all  int // how many rows were returned
+	used []int    // how often each row was used
+	all  int      // how many calls were made
+	last []string // the newest of them
 }
+
+// shownCalls is how many calls a message lists.
+const shownCalls = 5
 
 // newScript returns a script that must be used up by the test's end.
 func newScript[R row](tb testing.TB, rows []R) *script[R] {
 	checkRows(tb, rows, "", true)
-	s := &script[R]{tb: tb, where: caller(), rows: slices.Clone(rows)}
+	s := &script[R]{tb: tb, where: caller(), rows: slices.Clone(rows), used: make([]int, len(rows))}
 	tb.Cleanup(func() {
-		if s.mu.Lock(); s.at < len(s.rows) && (s.rows[s.at].times() >= 0 || s.at+1 < len(s.rows)) && !tb.Failed() {
-			s.errorf("row %d of %d is left at the test's end, after %d calls", s.at+1, len(s.rows), s.all)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if left := s.left(); left >= 0 && !tb.Failed() {
+			s.errorf("row %d of %d, %s, is left at the test's end; %s", left+1, len(s.rows), described(s.rows[left]), s.calls())
 		}
-		s.mu.Unlock()
 	})
 	return s
+}
+
+// left returns the first row that is not used up, or -1. A last row with Forever need not be used.
+func (s *script[R]) left() int {
+	for i, r := range s.rows {
+		if s.usable(i) && (r.times() >= 0 || i+1 < len(s.rows)) {
+			return i
+		}
+	}
+	return -1
+}
+
+// usable reports whether row i is not used up.
+func (s *script[R]) usable(i int) bool {
+	times := s.rows[i].times()
+	return times < 0 || s.used[i] < max(times, 1)
+}
+
+// calls says which calls were made.
+func (s *script[R]) calls() string {
+	switch {
+	case s.all == 0:
+		return "no call was made"
+	case s.all == 1:
+		return "1 call was made: " + s.last[0]
+	case s.all <= shownCalls:
+		return fmt.Sprintf("%d calls were made: %s", s.all, strings.Join(s.last, ", "))
+	default:
+		return fmt.Sprintf("%d calls were made, the last: %s", s.all, strings.Join(s.last, ", "))
+	}
+}
+
+// note counts a call.
+func (s *script[R]) note(call string) {
+	s.all++
+	if s.last = append(s.last, call); len(s.last) > shownCalls {
+		s.last = s.last[1:]
+	}
+}
+
+// described returns the fields of a row that are set: "{Err: down, Takes: 2s}".
+func described(row any) string {
+	v := reflect.ValueOf(row)
+	var fields []string
+	for i := range v.NumField() {
+		if f := v.Field(i); !f.IsZero() && f.Kind() != reflect.Func {
+			text := fmt.Sprint(f.Interface())
+			if f.Kind() == reflect.String {
+				text = strconv.Quote(text)
+			}
+			fields = append(fields, fmt.Sprintf("%s: %.60s", v.Type().Field(i).Name, text))
+		}
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
 }
 
 // caller returns the file and line that called this package.
@@ -213,44 +292,73 @@ func (s *script[R]) errorf(format string, args ...any) {
 	s.tb.Errorf("retrytest: %s: %s", s.where, fmt.Sprintf(format, args...))
 }
 
-// take returns the next row and counts its use, if match returns true for it.
-func (s *script[R]) take(match func(R) bool) (R, bool) {
+// fit says whether a row is for a call.
+type fit uint8
+
+const (
+	never fit = iota // no row is, until this one is used up
+	pass             // a later row may be
+	takes            // this row is
+)
+
+// always is for rows that are used in turn, whatever the call.
+func always[R row](R) fit { return takes }
+
+// take returns the row that is for a call and counts its use, and says which one it is. call describes the call; it can
+// be empty.
+func (s *script[R]) take(call string, fits func(R) fit) (row R, use string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.at == len(s.rows) || !match(s.rows[s.at]) {
-		var none R
-		return none, false
+	for i, r := range s.rows {
+		if !s.usable(i) {
+			continue
+		}
+		switch fits(r) {
+		case never:
+			return row, "", false
+		case takes:
+			s.used[i]++
+			if use = fmt.Sprintf("row %d", i+1); call != "" {
+				use = call + " (" + use + ")"
+			}
+			s.note(use)
+			return r, fmt.Sprintf("call %d, %s,", s.all, use), true
+		}
 	}
-	row := s.rows[s.at]
-	s.all++
-	s.used++
-	if times := row.times(); times >= 0 && s.used >= max(times, 1) {
-		s.at, s.used = s.at+1, 0
-	}
-	return row, true
+	return row, "", false
 }
 
-// next returns the next row and counts its use. If there is none, it fails the test and returns a permanent error.
-func (s *script[R]) next() (R, error) {
-	row, ok := s.take(func(R) bool { return true })
+// next is take for a call that must have a row: if there is none, it fails the test and returns a permanent error.
+func (s *script[R]) next(call string) (R, string, error) { return s.nextThat(call, always[R]) }
+
+func (s *script[R]) nextThat(call string, fits func(R) fit) (R, string, error) {
+	row, use, ok := s.take(call, fits)
 	if ok {
-		return row, nil
-	}
-	planned := 0
-	for _, r := range s.rows {
-		planned += max(r.times(), 1)
+		return row, use, nil
 	}
 	s.mu.Lock()
-	s.all++
-	calls := s.all
-	s.mu.Unlock()
-	s.errorf("call %d, and the script has rows for %d", calls, planned)
-	return row, retry.Permanent(fmt.Errorf("retrytest: %s: the script has ended", s.where))
+	defer s.mu.Unlock()
+	before := s.calls()
+	s.note(cmp.Or(call, "a call without a row"))
+	if call != "" {
+		call = ", " + call + ","
+	}
+	if left := s.left(); left >= 0 {
+		s.errorf("call %d%s has no row: row %d of %d, %s, is for another", s.all, call, left+1, len(s.rows), described(s.rows[left]))
+	} else {
+		s.errorf("call %d%s is beyond the last of %d rows; %s", s.all, call, len(s.rows), before)
+	}
+	return row, "", retry.Permanent(fmt.Errorf("retrytest: %s: the script has ended", s.where))
 }
 
-// due reports whether match returns true for the next row.
+// due reports whether match returns true for the first row that is not used up.
 func (s *script[R]) due(match func(R) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.at < len(s.rows) && match(s.rows[s.at])
+	for i, r := range s.rows {
+		if s.usable(i) {
+			return match(r)
+		}
+	}
+	return false
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"net/http"
 	"regexp"
 	"runtime"
 	"strings"
@@ -117,15 +119,16 @@ func TestScript(t *testing.T) {
 	}{
 		{"used up", []retrytest.Step{{Err: errDown}, {}}, 2, ""},
 		{"an empty script and no call", nil, 0, ""},
-		{"a call too many", []retrytest.Step{{Err: errDown}, {}}, 3, "call 3, and the script has rows for 2"},
-		{"a call of an empty script", nil, 1, "call 1, and the script has rows for 0"},
-		{"a call beyond rows with Times", []retrytest.Step{{Times: 3}, {}, {Times: 2}}, 7, "call 7, and the script has rows for 6"},
-		{"a row left", []retrytest.Step{{Err: errDown}, {}}, 1, "row 2 of 2 is left at the test's end, after 1 calls"},
-		{"a row used in part", []retrytest.Step{{Times: 3}}, 2, "row 1 of 1 is left at the test's end, after 2 calls"},
+		{"a call too many", []retrytest.Step{{Err: errDown}, {}}, 3, "call 3 is beyond the last of 2 rows; 2 calls were made: row 1, row 2"},
+		{"a call of an empty script", nil, 1, "call 1 is beyond the last of 0 rows; no call was made"},
+		{"a call beyond rows with Times", []retrytest.Step{{Times: 3}, {}, {Times: 2}}, 7, "call 7 is beyond the last of 3 rows; 6 calls were made, the last: row 1, row 1, row 2, row 3, row 3"},
+		{"a row left", []retrytest.Step{{Err: errDown}, {Err: errDown, Takes: time.Minute}}, 1,
+			"row 2 of 2, {Err: down, Takes: 1m0s}, is left at the test's end; 1 call was made: row 1"},
+		{"a row used in part", []retrytest.Step{{Times: 3}}, 2, "row 1 of 1, {Times: 3}, is left at the test's end; 2 calls were made: row 1, row 1"},
 		{"a row used three times", []retrytest.Step{{Times: 3}, {}}, 4, ""},
 		{"a row forever, not reached", []retrytest.Step{{}, {Times: retrytest.Forever}}, 1, ""},
 		{"a row forever, reached often", []retrytest.Step{{}, {Times: retrytest.Forever}}, 100, ""},
-		{"a row forever, not the last", []retrytest.Step{{Times: retrytest.Forever}, {}}, 100, "row 1 of 2 is left at the test's end, after 100 calls"},
+		{"a row forever, not the last", []retrytest.Step{{Times: retrytest.Forever}, {}}, 100, "row 1 of 2, {Times: -1}, is left at the test's end; 100 calls were made, the last: row 1, row 1, row 1, row 1, row 1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var r recorder
@@ -158,7 +161,35 @@ func TestScript(t *testing.T) {
 		var r recorder
 		fn := retrytest.Script(&r, []retrytest.Step{{Hang: true}})
 		require.EqualError(t, fn(context.Background()), "retrytest: the attempt hangs, and its context never ends")
-		require.Equal(t, []string{"retrytest: " + here(2) + ": an attempt hangs, and its context never ends"}, r.ended())
+		require.Equal(t, []string{"retrytest: " + here(2) + ": call 1, row 1, hangs, and its context never ends: " +
+			"the policy needs an AttemptTimeout, or the caller a deadline"}, r.ended())
+	})
+	bubble(t, "a hang that nothing ends", func(t *testing.T) {
+		var r recorder
+		fn := retrytest.Script(&r, []retrytest.Step{{}, {Hang: true}})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		require.NoError(t, fn(ctx))
+		require.EqualError(t, fn(ctx), "retrytest: the attempt hangs, and its context never ends")
+		require.Equal(t, []string{"retrytest: " + here(5) + ": call 2, row 2, hangs, and its context never ends: " +
+			"the policy needs an AttemptTimeout, or the caller a deadline"}, r.ended())
+	})
+	bubble(t, "a request that hangs and nothing ends", func(t *testing.T) {
+		for _, fault := range []retrytest.HTTPFault{retrytest.HangHeaders, retrytest.HangBody} {
+			var r recorder
+			server := retrytest.NewPipeServer(&r, []retrytest.Answer{{Fault: fault}})
+			line := here(1)
+			req, err := http.NewRequest("GET", "http://x/price", nil)
+			require.NoError(t, err)
+			resp, err := server.RoundTrip(req)
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+				require.NoError(t, resp.Body.Close())
+			}
+			require.Error(t, err)
+			require.Equal(t, []string{"retrytest: " + line + ": call 1, GET /price (row 1), hangs, and its client never gives up: " +
+				"the policy needs an AttemptTimeout, or the caller a deadline"}, r.ended())
+		}
 	})
 	t.Run("the caller's rows are not kept", func(t *testing.T) {
 		steps := []retrytest.Step{{Err: errDown}}
@@ -183,7 +214,7 @@ func TestScript(t *testing.T) {
 }
 
 func TestBadRowsEndTheTestAtOnce(t *testing.T) {
-	const faults = `is not one of ["reset unread" "reset read" "hang headers" "hang body" "truncate" "garbage" "refuse stream" "goaway"]`
+	const faults = `is not one of ["reset unread" "reset read" "hang headers" "hang body" "truncate" "garbage" "refuse dial" "no host" "fail tls" "refuse stream" "goaway"]`
 	for _, row := range []struct {
 		make func(testing.TB)
 		want string
@@ -199,10 +230,14 @@ func TestBadRowsEndTheTestAtOnce(t *testing.T) {
 		{func(tb testing.TB) { retrytest.Statuses(tb, 0, 101, 200, 999, -1, 99999) },
 			"row 5: Status -1 is neither 101 nor from 200 to 999; row 6: Status 99999 is neither 101 nor from 200 to 999"},
 		{func(tb testing.TB) { retrytest.NewConnector(tb, nil, []retrytest.SQLFault{{On: "comit"}, {Takes: -1}}) },
-			`row 1: On "comit" is not one of ["connect" "reuse" "begin" "exec" "query" "commit" "rollback"]; row 2: Takes -1ns is negative`},
+			`row 1: On "comit" is not one of ["connect" "reuse" "begin" "exec" "query" "commit" "rollback" "prepare" "ping" "next"]; row 2: Takes -1ns is negative`},
 		{func(tb testing.TB) {
 			retrytest.NewConnector(tb, nil, []retrytest.SQLFault{{On: retrytest.Commit, Query: "UPDATE"}})
 		}, `row 1: Query "UPDATE" does not go with On "commit"`},
+		{func(tb testing.TB) {
+			retrytest.NewPipeServer(tb, []retrytest.Answer{{Drip: -1, OnHeader: "X"}, {On: "GET", Fault: retrytest.NoHost}})
+		}, `row 1: Drip -1ns is negative; row 1: OnHeader "X" is not of the form "Name: value"; ` +
+			`row 2: Fault "no host" comes before the request is read, and so does not go with On and OnHeader`},
 		{func(tb testing.TB) { retrytest.Chaos{Rate: 2}.Func(tb, nil, nil) }, "Chaos.Rate 2 is not from 0 to 1"},
 		{func(tb testing.TB) { retrytest.Chaos{Rate: math.NaN()}.Connector(tb, nil, nil) }, "Chaos.Rate NaN is not from 0 to 1"},
 		{func(tb testing.TB) { retrytest.Chaos{}.Func(tb, nil, []retrytest.Step{{Times: -7, Takes: -1}}) },
@@ -258,7 +293,7 @@ func TestCaller(t *testing.T) {
 			make(&r)
 			messages := r.ended()
 			require.Len(t, messages, 1)
-			require.Regexp(t, regexp.MustCompile(`^retrytest: script_test\.go:\d+: row 1 of 1 is left`), messages[0])
+			require.Regexp(t, regexp.MustCompile(`^retrytest: script_test\.go:\d+: row 1 of 1, \{.*\}, is left`), messages[0])
 			require.False(t, strings.Contains(messages[0], "\n"))
 		})
 	}

@@ -27,9 +27,17 @@ const (
 	Query    Op = "query"
 	Commit   Op = "commit"
 	Rollback Op = "rollback"
+
+	// Calls of these are recorded only if they fail.
+	Prepare Op = "prepare" // of a *sql.Stmt; a driver that has to prepare each statement is not asked
+	Ping    Op = "ping"
+	Next    Op = "next" // sql.Rows.Next
 )
 
-var ops = []Op{Connect, Reuse, Begin, Exec, Query, Commit, Rollback}
+var ops = []Op{Connect, Reuse, Begin, Exec, Query, Commit, Rollback, Prepare, Ping, Next}
+
+// quiet reports whether calls of op are recorded only if they fail.
+func (op Op) quiet() bool { return op == Reuse || op == Prepare || op == Ping || op == Next }
 
 // SQLFault is a fault of the next operation that On and Query match; earlier operations that do not match succeed. Err,
 // Lost and Late determine how it ends. A row without Err, Lost and Takes lets one operation pass, so that a later row
@@ -37,8 +45,8 @@ var ops = []Op{Connect, Reuse, Begin, Exec, Query, Commit, Rollback}
 type SQLFault struct {
 	// On is the operation. Empty means Exec or Query.
 	On Op
-	// Query is a part of the statement's text. Empty means any text. It must be empty unless On is Exec, Query or
-	// empty.
+	// Query is a part of the statement's text. Empty means any text. It must be empty unless On is Exec, Query, Prepare,
+	// Next or empty.
 	Query string
 	// Err is the driver's error: one of this package's, or that of a driver. Nil means success, unless Lost is set. An
 	// Err with an SQLState method leaves a transaction aborted, as in PostgreSQL.
@@ -61,7 +69,7 @@ func (f SQLFault) times() int { return f.Times }
 func (f SQLFault) check(bad refuse) {
 	if f.On != "" && !slices.Contains(ops, f.On) {
 		bad("On", strconv.Quote(string(f.On)), fmt.Sprintf("is not one of %q", ops))
-	} else if f.Query != "" && f.On != "" && f.On != Exec && f.On != Query {
+	} else if f.Query != "" && !slices.Contains([]Op{"", Exec, Query, Prepare, Next}, f.On) {
 		bad("Query", strconv.Quote(f.Query), fmt.Sprintf("does not go with On %q", f.On))
 	}
 	bad.negative("Takes", f.Takes)
@@ -72,7 +80,7 @@ func (f *SQLFault) fails() bool { return f.Err != nil || f.Lost }
 
 func (f *SQLFault) matches(op Op, query string) bool {
 	statement := op == Exec || op == Query
-	return (f.On == op || f.On == "" && statement) && (f.Query == "" || statement && strings.Contains(query, f.Query))
+	return (f.On == op || f.On == "" && statement) && strings.Contains(query, f.Query)
 }
 
 // Errors of servers, for SQLFault.Err. Package retrysql recognizes them like those of drivers: the first three by their
@@ -106,7 +114,7 @@ var (
 // SQLCall is a call to a driver.
 type SQLCall struct {
 	Conn  int    // the connection, from 1; 0 if it was not made
-	Op    Op     // never empty; a Reuse is recorded only if it fails
+	Op    Op     // never empty; a Reuse, Prepare, Ping or Next is recorded only if it fails
 	Query string // the statement; of a Begin its options, such as "read only serializable"; empty for other operations
 	Args  []any  // of the statement; nil if it has none
 	Done  bool   // the database has executed it, even if Err is set
@@ -118,6 +126,7 @@ type SQLCall struct {
 type Connector struct {
 	base driver.Connector
 	pick func(Op, string) SQLFault // the zero SQLFault if the operation passes
+	next bool                      // a Next can fail
 	tb   testing.TB
 
 	mu    sync.Mutex
@@ -130,17 +139,29 @@ type Connector struct {
 // connection whose fault is Lost is closed; a database in memory that exists only in that connection is lost with it.
 func NewConnector(tb testing.TB, base driver.Connector, faults []SQLFault) *Connector {
 	s := newScript(tb, faults)
-	return newConnector(tb, base, func(op Op, query string) SQLFault {
-		f, _ := s.take(func(f SQLFault) bool { return f.matches(op, query) })
+	return newConnector(tb, base, faults, func(op Op, query string) SQLFault {
+		call := strings.TrimSpace(fmt.Sprintf("%s %.60s", op, query))
+		f, _, ok := s.take(call, func(f SQLFault) fit {
+			if f.matches(op, query) {
+				return takes
+			}
+			return never
+		})
+		if !ok && !op.quiet() {
+			s.mu.Lock()
+			s.note(call)
+			s.mu.Unlock()
+		}
 		return f
 	})
 }
 
-func newConnector(tb testing.TB, base driver.Connector, pick func(Op, string) SQLFault) *Connector {
+func newConnector(tb testing.TB, base driver.Connector, faults []SQLFault, pick func(Op, string) SQLFault) *Connector {
 	if base == nil {
 		base = DSN(nowhere{}, "")
 	}
-	return &Connector{base: base, pick: pick, tb: tb}
+	next := slices.ContainsFunc(faults, func(f SQLFault) bool { return f.On == Next })
+	return &Connector{base: base, pick: pick, next: next, tb: tb}
 }
 
 // OpenDB returns a database over c, which is closed at the test's end. A connection that is in use then, because rows
@@ -241,7 +262,7 @@ func (c *faultyConn) do(ctx context.Context, call SQLCall, run func() error) err
 		return driver.ErrBadConn
 	}
 	var f SQLFault
-	if c.held != nil {
+	if statement := call.Op == Exec || call.Op == Query; statement && c.held != nil {
 		f, c.held = *c.held, nil
 	} else {
 		f = c.connector.pick(call.Op, call.Query)
@@ -268,7 +289,7 @@ func (c *faultyConn) do(ctx context.Context, call SQLCall, run func() error) err
 	call.Conn, call.Err = c.number, err
 	c.connector.mu.Lock()
 	defer c.connector.mu.Unlock()
-	if call.Op != Reuse || err != nil {
+	if !call.Op.quiet() || err != nil && err != io.EOF {
 		c.connector.calls = append(c.connector.calls, call)
 	}
 	return err
@@ -316,15 +337,12 @@ func (c *faultyConn) IsValid() bool {
 }
 
 func (c *faultyConn) Ping(ctx context.Context) error {
-	p, ok := c.Conn.(driver.Pinger)
-	switch {
-	case c.lost:
-		return driver.ErrBadConn
-	case ok:
-		return p.Ping(ctx)
-	default:
+	return c.do(ctx, SQLCall{Op: Ping}, func() error {
+		if p, ok := c.Conn.(driver.Pinger); ok {
+			return p.Ping(ctx)
+		}
 		return nil
-	}
+	})
 }
 
 func (c *faultyConn) CheckNamedValue(v *driver.NamedValue) error {
@@ -396,7 +414,30 @@ func (c *faultyConn) QueryContext(ctx context.Context, query string, args []driv
 	if !ok {
 		return nil, driver.ErrSkip
 	}
-	return statement(ctx, c, Query, query, args, func() (driver.Rows, error) { return q.QueryContext(ctx, query, args) })
+	return statement(ctx, c, Query, query, args, func() (driver.Rows, error) {
+		rows, err := q.QueryContext(ctx, query, args)
+		return c.rows(rows, query), err
+	})
+}
+
+// faultyRows is the rows of a query.
+type faultyRows struct {
+	driver.Rows
+	conn  *faultyConn
+	query string
+}
+
+// rows returns rows whose Next can fail, if the script has such a fault. These lack the types of the driver's columns and
+// its further result sets.
+func (c *faultyConn) rows(rows driver.Rows, query string) driver.Rows {
+	if rows == nil || !c.connector.next {
+		return rows
+	}
+	return &faultyRows{rows, c, query}
+}
+
+func (r *faultyRows) Next(dest []driver.Value) error {
+	return r.conn.do(context.Background(), SQLCall{Op: Next, Query: r.query}, func() error { return r.Rows.Next(dest) })
 }
 
 // statement executes one statement and returns the result of run.
@@ -420,13 +461,23 @@ func statement[T any](ctx context.Context, c *faultyConn, op Op, query string, a
 }
 
 func (c *faultyConn) PrepareContext(ctx context.Context, query string) (stmt driver.Stmt, err error) {
-	if c.lost {
-		return nil, driver.ErrBadConn
+	prepare := func() error {
+		if p, ok := c.Conn.(driver.ConnPrepareContext); ok {
+			stmt, err = p.PrepareContext(ctx, query)
+		} else {
+			stmt, err = c.Conn.Prepare(query)
+		}
+		return err
 	}
-	if p, ok := c.Conn.(driver.ConnPrepareContext); ok {
-		stmt, err = p.PrepareContext(ctx, query)
-	} else {
-		stmt, err = c.Conn.Prepare(query)
+	switch {
+	case c.lost:
+		return nil, driver.ErrBadConn
+	case c.held != nil: // it is part of a statement
+		err = prepare()
+	default:
+		if err = c.do(ctx, SQLCall{Op: Prepare, Query: query}, prepare); err != nil && stmt != nil {
+			_ = stmt.Close()
+		}
 	}
 	if err != nil {
 		c.held = nil
@@ -454,10 +505,12 @@ func (s *faultyStmt) ExecContext(ctx context.Context, args []driver.NamedValue) 
 func (s *faultyStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
 	return statement(ctx, s.conn, Query, s.query, args, func() (driver.Rows, error) {
 		if q, ok := s.Stmt.(driver.StmtQueryContext); ok {
-			return q.QueryContext(ctx, args)
+			rows, err := q.QueryContext(ctx, args)
+			return s.conn.rows(rows, s.query), err
 		}
 		//lint:ignore SA1019 it is all that an old driver has
-		return s.Stmt.Query(unnamed(args))
+		rows, err := s.Stmt.Query(unnamed(args))
+		return s.conn.rows(rows, s.query), err
 	})
 }
 

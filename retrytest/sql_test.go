@@ -444,3 +444,43 @@ func TestConnector(t *testing.T) {
 		require.Len(t, c.Committed(), 30)
 	})
 }
+
+func TestFaultsOfPrepareAndPingAndNext(t *testing.T) {
+	t.Run("are those of the operation", func(t *testing.T) {
+		c := retrytest.NewConnector(t, &server{}, []retrytest.SQLFault{
+			{On: retrytest.Ping, Err: errDown}, {On: retrytest.Prepare, Query: "slow", Lost: true},
+			{On: retrytest.Next}, {On: retrytest.Next, Lost: true},
+		})
+		db := c.OpenDB()
+		require.Equal(t, errDown, db.PingContext(t.Context()))
+		require.NoError(t, db.PingContext(t.Context()))
+		stmt, err := db.PrepareContext(t.Context(), "fast")
+		require.NoError(t, err)
+		require.NoError(t, stmt.Close())
+		_, err = db.PrepareContext(t.Context(), "slow")
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		rows, err := db.QueryContext(t.Context(), "SELECT 1")
+		require.NoError(t, err)
+		n := 0
+		for rows.Next() {
+			n++
+		}
+		require.ErrorIs(t, rows.Err(), syscall.ECONNRESET)
+		require.NoError(t, rows.Close())
+		require.Equal(t, 1, n, "the first row passes")
+		var calls []string
+		for _, call := range c.Calls() {
+			calls = append(calls, fmt.Sprint(call.Conn, " ", call.Op, " ", call.Query, " ", call.Err != nil))
+		}
+		require.Equal(t, []string{
+			"1 connect  false", "1 ping  true", "1 prepare slow true", "2 connect  false", "2 query SELECT 1 false", "2 next SELECT 1 true",
+		}, calls)
+	})
+	t.Run("and a row that is left names the calls", func(t *testing.T) {
+		var r recorder
+		db := retrytest.NewConnector(&r, nil, []retrytest.SQLFault{{On: retrytest.Exec, Query: "INSERT", Lost: true}, {On: retrytest.Commit}}).OpenDB()
+		_, err := db.ExecContext(t.Context(), "UPDATE stock SET n = 1")
+		require.NoError(t, err)
+		require.Regexp(t, `row 1 of 2, \{On: "exec", Query: "INSERT", Lost: true\}, is left at the test's end; 2 calls were made: connect, exec UPDATE stock SET n = 1$`, r.ended()[0])
+	})
+}

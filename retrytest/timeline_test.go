@@ -139,6 +139,11 @@ func TestJobs(t *testing.T) {
 			"7h6m   attempt 4  down",
 			"7h6m   dead_letter (attempts_exhausted) after 4 attempts",
 		)},
+		{"a worker that is lost", retry.Policy{}, []retrytest.Step{{Takes: time.Minute, Err: retryjob.ErrLost}, {}}, lines(
+			"1m     attempt 1  the worker was lost   took 1m, wait 5s",
+			"1m5s   attempt 2  ok",
+			"1m5s   succeeded after 2 attempts",
+		)},
 	} {
 		bubble(t, row.name, func(t *testing.T) {
 			fn := retrytest.Script(t, row.steps)

@@ -54,7 +54,13 @@ func (c *conn) Read(p []byte) (int, error) {
 		return n, err
 	}
 	a, ok := c.server.record(Request{Conn: c.number}, func() (Answer, bool) {
-		return c.server.script.take(func(a Answer) bool { return a.Fault == ResetUnread })
+		a, _, ok := c.server.script.take("a request", func(a Answer) fit {
+			if a.Fault == ResetUnread {
+				return takes
+			}
+			return never
+		})
+		return a, ok
 	})
 	if !ok {
 		return n, err
