@@ -36,6 +36,36 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, []string{"commit serialization_failure 40001"}, r.failures)
 		require.Equal(t, 3, db.total(t))
 	})
+	t.Run("one that only fn sees is repeated", func(t *testing.T) {
+		db := newDatabase(t, server)
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			if attempt == 1 {
+				_, err := tx.Conn().Exec(ctx, "do $$ begin raise sqlstate '40001'; end $$")
+				return err
+			}
+			return execute(ctx, tx, increment)
+		})
+		require.NoError(t, r.err)
+		require.Equal(t, []string{"statement serialization_failure 40001"}, r.failures)
+		require.Equal(t, 1, db.total(t))
+	})
+	t.Run("one of another transaction that gave up is not", func(t *testing.T) {
+		db, other := newDatabase(t, server), newDatabase(t, server)
+		calls := 0
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
+			if err := execute(ctx, tx, increment); err != nil {
+				return err
+			}
+			return retrypgx.Tx(ctx, other, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error {
+				calls++
+				return execute(ctx, tx, "do $$ begin raise sqlstate '40001'; end $$")
+			})
+		})
+		require.ErrorIs(t, r.err, retry.AttemptsExhausted)
+		require.Empty(t, r.failures)
+		require.Equal(t, 3, calls)
+		require.Equal(t, 0, db.total(t))
+	})
 	t.Run("many workers", func(t *testing.T) {
 		const workers, each = 8, 20
 		db := newDatabase(t, server)

@@ -79,7 +79,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 	t.Run("gives up with RollbackTimeout", func(t *testing.T) {
 		db := newDatabase(t, server)
 		db.exec(t, slowCommit("60")...)
-		r := behind(t, cut).attempt(t.Context(), &retrypgx.Options{Probe: true, RollbackTimeout: 300 * time.Millisecond}, work)
+		r := behind(t, cut).attempt(t.Context(), &retrypgx.Options{Probe: true, RollbackTimeout: 3 * time.Second}, work)
 		require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
 		failed, ok := find[*retrysql.AttemptError](r.err)
 		require.True(t, ok)

@@ -197,6 +197,29 @@ func TestATxInATxOnTheSameDatabaseIsRefused(t *testing.T) {
 	require.EqualError(t, retrypgx.Tx(context.Context(nil), &d, quick(1), nil, nothing), "retrypgx: ctx is nil")
 }
 
+func TestTheContextOfAFnThatHasReturnedBelongsToNoTransaction(t *testing.T) {
+	for name, end := range map[string]func() error{"nil": func() error { return nil }, "a panic": func() error { panic("a bug") }} {
+		t.Run(name, func(t *testing.T) {
+			var d fakeDB
+			var old context.Context
+			func() {
+				defer func() { _ = recover() }()
+				_ = retrypgx.Tx(t.Context(), &d, quick(1), nil, func(ctx context.Context, _ pgx.Tx) error { old = ctx; return end() })
+			}()
+			require.NoError(t, retrypgx.Tx(old, &d, quick(1), nil, func(context.Context, pgx.Tx) error { return nil }))
+			require.Equal(t, []string{"begin", "commit"}, d.log[2:])
+		})
+	}
+}
+
+func TestAConflictOfAnotherDatabaseIsFnsOwn(t *testing.T) {
+	var d fakeDB
+	foreign := &pgconn.PgError{Code: "40001"}
+	err := retrypgx.Tx(t.Context(), &d, quick(3), nil, func(context.Context, pgx.Tx) error { return foreign })
+	require.Equal(t, foreign, err)
+	require.Equal(t, []string{"begin", "rollback"}, d.log)
+}
+
 func TestArguments(t *testing.T) {
 	fn := func(context.Context, pgx.Tx) error { return nil }
 	priority := pgx.TxOptions{BeginQuery: "begin priority high"}
