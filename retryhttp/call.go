@@ -165,7 +165,7 @@ func (c *call) prepare() *AttemptError {
 	c.repeatable = Repeatable(c.req)
 	if t.IdempotencyKey != nil && !idempotentMethod(c.req.Method) && !hasKey(c.req.Header) {
 		c.key = t.IdempotencyKey(c.req)
-		if i := badValueByte(c.key); i >= 0 {
+		if i := badByte(c.key, &badInValue); i >= 0 {
 			return notSent(InvalidRequest, refuseByte(`Request.Header["Idempotency-Key"]`, c.key, i))
 		}
 		c.repeatable = c.repeatable || c.key != ""

@@ -31,7 +31,7 @@ func (e *RequestError) Error() string {
 // at them again, so they are left to it (see call.fault) but on js.
 func refusal(req *http.Request) *RequestError {
 	switch {
-	case !validMethod(req.Method):
+	case req.Method != "" && !isToken(req.Method):
 		return &RequestError{"Request.Method", req.Method, "is not a token (RFC 9110, section 9.1)"}
 	case req.URL == nil:
 		return &RequestError{"Request.URL", "", "is nil"}
@@ -40,7 +40,7 @@ func refusal(req *http.Request) *RequestError {
 		return bad
 	}
 	if req.Host != req.URL.Host { // http.NewRequest makes them the same
-		if i := badHostByte(req.Host); i >= 0 {
+		if i := badByte(req.Host, &badInHost); i >= 0 {
 			return refuseByte("Request.Host", req.Host, i)
 		}
 	}
@@ -81,17 +81,17 @@ func refusedURL(u *url.URL) *RequestError {
 		return bad
 	}
 	// The path is escaped when it is written; these two are written as they are, and a space would end them.
-	if i := badTargetByte(u.RawQuery); i >= 0 {
+	if i := badByte(u.RawQuery, &badInTarget); i >= 0 {
 		return refuseByte("Request.URL.RawQuery", u.RawQuery, i)
 	}
-	if i := badTargetByte(u.Opaque); i >= 0 {
+	if i := badByte(u.Opaque, &badInTarget); i >= 0 {
 		return refuseByte("Request.URL.Opaque", u.Opaque, i)
 	}
 	return nil
 }
 
 func refusedHost(u *url.URL) *RequestError {
-	if i := badHostByte(u.Host); i >= 0 {
+	if i := badByte(u.Host, &badInHost); i >= 0 {
 		return refuseByte("Request.URL.Host", u.Host, i)
 	}
 	if u.Host != "" && u.Host[0] != '[' && strings.IndexByte(u.Host, ':') < 0 {
@@ -111,7 +111,7 @@ func refusedHost(u *url.URL) *RequestError {
 // refusedFields returns the first fault in the bytes of fields.
 func refusedFields(field string, fields http.Header) *RequestError {
 	for name, values := range fields {
-		switch i := badTokenByte(name); {
+		switch i := badByte(name, &badInToken); {
 		case name == "":
 			return &RequestError{field, "", "has a field without a name"}
 		case i >= 0: // what follows may be a value, and secret
@@ -119,7 +119,7 @@ func refusedFields(field string, fields http.Header) *RequestError {
 			return &RequestError{field, name[:i], rule}
 		}
 		for _, value := range values {
-			if i := badValueByte(value); i >= 0 {
+			if i := badByte(value, &badInValue); i >= 0 {
 				return refuseByte(fmt.Sprintf("%s[%q]", field, shortened(name, longestName)), value, i)
 			}
 		}
@@ -148,29 +148,26 @@ func refuseByte(field, value string, i int) *RequestError {
 	return &RequestError{field, value, rule}
 }
 
-// validMethod reports whether method is a token; "" stands for GET.
-func validMethod(method string) bool { return method == "" || isToken(method) }
-
 // isToken reports whether s is a token (RFC 9110, section 5.6.2), which method and field names are.
-func isToken(s string) bool { return s != "" && badTokenByte(s) < 0 }
+func isToken(s string) bool { return s != "" && badByte(s, &badInToken) < 0 }
 
-// badTokenByte returns the index of a byte that no token has, -1 if there is none.
-func badTokenByte(s string) int {
+// badByte returns the index of the first byte of s that is in bad, -1 if there is none.
+func badByte(s string, bad *[256]bool) int {
 	for i := range len(s) {
-		if !tokenBytes[s[i]] {
+		if bad[s[i]] {
 			return i
 		}
 	}
 	return -1
 }
 
-// tokenBytes are the bytes that a token is made of, and nonHostBytes those that no host with a port can have (RFC 3986,
-// section 3.2.2). Bytes beyond ASCII pass in a host: net/http makes Punycode of them.
+// The bytes that a token cannot have, a field value (RFC 9110, section 5.5), a target (RFC 9112, section 3.2), and a host
+// with a port (RFC 3986, section 3.2.2). Bytes beyond ASCII pass in a host: net/http makes Punycode of them.
 var (
-	tokenBytes = byteSet("!#$%&'*+-.^_`|~", func(c byte) bool {
-		return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-	})
-	nonHostBytes = byteSet("\"#/<>?@\\^`{|}", func(c byte) bool { return c <= ' ' || c == 0x7f })
+	badInToken  = byteSet("\"(),/:;<=>?@[\\]{}", func(c byte) bool { return c <= ' ' || c >= 0x7f })
+	badInValue  = byteSet("", func(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f })
+	badInTarget = byteSet("", func(c byte) bool { return c <= ' ' || c == 0x7f })
+	badInHost   = byteSet("\"#/<>?@\\^`{|}", func(c byte) bool { return c <= ' ' || c == 0x7f })
 )
 
 func byteSet(listed string, others func(byte) bool) (set [256]bool) {
@@ -178,36 +175,4 @@ func byteSet(listed string, others func(byte) bool) (set [256]bool) {
 		set[c] = others(byte(c)) || strings.IndexByte(listed, byte(c)) >= 0
 	}
 	return set
-}
-
-// badValueByte returns the index of a byte that a field value must not have, -1 if there is none: any control but the
-// tab (RFC 9110, section 5.5).
-func badValueByte(s string) int {
-	for i := range len(s) {
-		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
-			return i
-		}
-	}
-	return -1
-}
-
-// badTargetByte returns the index of a byte that a request's target must not have, -1 if there is none: a control or
-// a space (RFC 9112, section 3.2).
-func badTargetByte(s string) int {
-	for i := range len(s) {
-		if s[i] <= ' ' || s[i] == 0x7f {
-			return i
-		}
-	}
-	return -1
-}
-
-// badHostByte returns the index of a byte that no host can have, -1 if there is none.
-func badHostByte(s string) int {
-	for i := range len(s) {
-		if nonHostBytes[s[i]] {
-			return i
-		}
-	}
-	return -1
 }
