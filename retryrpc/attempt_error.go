@@ -29,8 +29,8 @@ type AttemptError struct {
 	Hint time.Duration
 	// Veto is the reason why the attempt must not be repeated, whatever its Code. Zero means that it may be repeated.
 	Veto Veto
-	// Err is the library's error. In a run's history, one of more than 4 KiB is cut to its code and the first KiB of its
-	// message; Policy.Classify and the caller get the whole error.
+	// Err is the library's error. In a run's history, one of more than 4 KiB is cut to its code and the first KiB of
+	// its message; Policy.Classify and the caller get the whole error.
 	Err error
 
 	kind  string      // for ErrorType; empty: the code

@@ -186,8 +186,8 @@ func overdue(ctx context.Context) bool {
 	return ok && !time.Now().Before(deadline)
 }
 
-// Returned returns the result of the call for the result of retry.Do: nil, the answer, or a *CallError as Errors.Call has
-// converted it.
+// Returned returns the result of the call for the result of retry.Do: nil, the answer, or a *CallError as Errors.Call
+// has converted it.
 func (c *Call) Returned(err error) error {
 	switch run, ok := err.(*retry.Error); {
 	case c.Answered && err == nil:

@@ -11,18 +11,18 @@ import (
 // codes allow: UNAVAILABLE, RESOURCE_EXHAUSTED if the server says when to retry, and DEADLINE_EXCEEDED of methods that
 // are known to be idempotent.
 type Options[C ~uint32] struct {
-	// PolicyFor returns the policy of one call of a method, "/package.Service/Method"; the call asks once. It may return
-	// the Policy of a retryconf.Ref, so a reload applies to existing clients. A policy that does not validate fails the
-	// call with INTERNAL before any attempt. PolicyFor must be safe for concurrent use. It is refused together with a
-	// policy that is not zero. Nil means the interceptor's policy.
+	// PolicyFor returns the policy of one call of a method, "/package.Service/Method"; the call asks once. It may
+	// return the Policy of a retryconf.Ref, so a reload applies to existing clients. A policy that does not validate
+	// fails the call with INTERNAL before any attempt. PolicyFor must be safe for concurrent use. It is refused
+	// together with a policy that is not zero. Nil means the interceptor's policy.
 	PolicyFor func(method string) retry.Policy
 
 	// Idempotent reports whether a method may take effect twice. An attempt that timed out, a unary call of gRPC that
 	// has received a header, and INTERNAL, UNKNOWN and DATA_LOSS if RetryCodes names them, are repeated only for such
 	// methods. UNAVAILABLE is also repeated for others, although the connection may have been lost after the call took
-	// effect; to prevent that, set Policy.Classify to the adapter's OnCode(retry.Terminal, Unavailable). Idempotent must
-	// be safe for concurrent use. Nil means that it is known of no method, except of those that Connect's generated code
-	// declares idempotent.
+	// effect; to prevent that, set Policy.Classify to the adapter's OnCode(retry.Terminal, Unavailable). Idempotent
+	// must be safe for concurrent use. Nil means that it is known of no method, except of those that Connect's
+	// generated code declares idempotent.
 	Idempotent func(method string) bool
 
 	// RetryCodes are codes that are repeated in addition to the default ones. INTERNAL, UNKNOWN, DATA_LOSS and
@@ -30,10 +30,10 @@ type Options[C ~uint32] struct {
 	// are not codes are refused. Nil means none.
 	RetryCodes []C
 
-	// PassAttempt sends, with calls under retry.OneAttempt and retryshell.WithRemoteAttempt, the attempt number of the run that
-	// repeats the work, such as that of a trusted client, so the server can also make only one attempt. Set it for
-	// clients of your own services; an http.Client that follows redirects sends the number on. Zero means that a server
-	// sees only this client's retries.
+	// PassAttempt sends, with calls under retry.OneAttempt and retryshell.WithRemoteAttempt, the attempt number of the
+	// run that repeats the work, such as that of a trusted client, so the server can also make only one attempt. Set it
+	// for clients of your own services; an http.Client that follows redirects sends the number on. Zero means that a
+	// server sees only this client's retries.
 	PassAttempt bool
 }
 

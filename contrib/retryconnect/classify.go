@@ -59,7 +59,8 @@ func failureOf(err error) retryrpc.Failure {
 	failed, ok := errors.AsType[*connect.Error](err)
 	switch {
 	case ok:
-		f.Code, f.Cut, f.Told, f.Answer = retryrpc.Code(failed.Code()), cut(failed), connect.IsWireError(failed), connect.IsNotModifiedError(failed)
+		f.Code, f.Cut = retryrpc.Code(failed.Code()), cut(failed)
+		f.Told, f.Answer = connect.IsWireError(failed), connect.IsNotModifiedError(failed)
 		f.Pushback, f.Hint = failed.Meta()[pushbackKey], hintOf(failed)
 	case errors.Is(err, context.Canceled): // from an interceptor
 		f.Code = retryrpc.Canceled

@@ -1,5 +1,5 @@
-// Package retryconnect repeats the calls of connectrpc.com/connect. Its interceptor puts retry.Do around unary calls, and
-// around server streams up to their first message, in all three protocols: Connect, gRPC and gRPC-Web.
+// Package retryconnect repeats the calls of connectrpc.com/connect. Its interceptor puts retry.Do around unary calls,
+// and around server streams up to their first message, in all three protocols: Connect, gRPC and gRPC-Web.
 //
 //	interceptor, err := retryconnect.NewInterceptor(policy, retryconnect.Options{})
 //	...

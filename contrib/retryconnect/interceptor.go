@@ -37,8 +37,8 @@ type layer struct{ *retryrpc.Layer }
 // deadline of one attempt, and the server of a unary call gets it too. An attempt that it ends may have taken effect,
 // and is repeated only for idempotent procedures.
 //
-// A code such as NOT_FOUND that is not repeated is the server's answer: the call returns connect's own error, and the run
-// has succeeded. The package documentation lists these codes.
+// A code such as NOT_FOUND that is not repeated is the server's answer: the call returns connect's own error, and the
+// run has succeeded. The package documentation lists these codes.
 //
 // A run that fails returns an error in which errors.As finds the last attempt's *connect.Error, unchanged, the
 // *retry.Error and the *AttemptError; connect.CodeOf returns its code. If the caller was canceled or its deadline has

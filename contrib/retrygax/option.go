@@ -39,6 +39,16 @@ import (
 	"github.com/retrygo/retry/retryrpc"
 )
 
+// unkept is what happens instead of the fields that gax cannot express.
+var unkept = map[string]string{
+	"Name":           "a gax.Retryer has no place for it",
+	"AttemptTimeout": "an attempt lasts until the deadline of the call",
+	"Budget":         "successes do not fund it, and it is not paid back if the retry does not come",
+	"Pay":            "it is not called",
+	"Gate":           "it is not called",
+	"Observe":        "it is not called",
+}
+
 // Option returns p for the CallOptions of a client, method by method, or for one call. It replaces the client's own
 // retries. If p has no part of a schedule, it gets that of retry.Inline. Use it only for methods that may take effect
 // twice: a call that ends with UNAVAILABLE may have taken effect.
@@ -53,7 +63,8 @@ func Option(p retry.Policy) (option gax.CallOption, lost []string, err error) {
 	p = p.OrSchedule(retry.Inline())
 	lost = retryexport.Lost(p, unkept)
 	if p.Classify == nil {
-		lost = append(lost, "Policy.Classify is not set: RESOURCE_EXHAUSTED without a hint ends the call, even if the client's own settings repeat it")
+		lost = append(lost, "Policy.Classify is not set: RESOURCE_EXHAUSTED without a hint ends the call, "+
+			"even if the client's own settings repeat it")
 	}
 	p.Classify, p.Pay = retry.FirstOf(p.Classify, classify), nil
 	return callOption{p}, lost, nil
@@ -107,14 +118,4 @@ func hint(err error) (wait time.Duration) {
 		wait = max(wait, hints.RetryAfter(failed.Header, time.Now()))
 	}
 	return wait
-}
-
-// unkept is what happens instead of the fields that gax cannot express.
-var unkept = map[string]string{
-	"Name":           "a gax.Retryer has no place for it",
-	"AttemptTimeout": "an attempt lasts until the deadline of the call",
-	"Budget":         "successes do not fund it, and it is not paid back if the retry does not come",
-	"Pay":            "it is not called",
-	"Gate":           "it is not called",
-	"Observe":        "it is not called",
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // Classify is the classifier of the interceptors with the zero Options: see package retryrpc. It can be used in any
-// other policy, since it judges a *retryrpc.AttemptError and any error with a gRPC status. Other errors are Unknown: the
-// next classifier or the default rules judge them.
+// other policy, since it judges a *retryrpc.AttemptError and any error with a gRPC status. Other errors are Unknown:
+// the next classifier or the default rules judge them.
 func Classify(err error) retry.Class {
 	if class := retryrpc.Classify(err); class != retry.Unknown {
 		return class

@@ -1,5 +1,5 @@
-// Package retrygrpc repeats gRPC calls. Its interceptors put retry.Do around unary calls and around server streams up to
-// the moment when the server begins to answer:
+// Package retrygrpc repeats gRPC calls. Its interceptors put retry.Do around unary calls and around server streams up
+// to the moment when the server begins to answer:
 //
 //	opts, err := retrygrpc.DialOptions(policy, retrygrpc.Options{})
 //	...
@@ -8,15 +8,15 @@
 // Package retryrpc has the table of the codes that are repeated, and says which failure is an answer, which hints of a
 // server count, and which calls are in doubt. UNAVAILABLE is repeated, also for a method that is not idempotent;
 // DEADLINE_EXCEEDED for idempotent methods; RESOURCE_EXHAUSTED after a hint of the server; others by opt-in with
-// Options.RetryCodes or Policy.Classify. A method is idempotent if Options.Idempotent reports it, and a single call if it
-// has the option Idempotent. Package serviceconfig instead converts a policy for grpc-go's own retry layer.
+// Options.RetryCodes or Policy.Classify. A method is idempotent if Options.Idempotent reports it, and a single call if
+// it has the option Idempotent. Package serviceconfig instead converts a policy for grpc-go's own retry layer.
 //
 // Whatever its code, a unary call that is not idempotent is not repeated once a header has come (retryrpc.AnswerBegun),
 // since the server has then worked on it. A stream is never repeated after its header. If a handler fails without
 // setting a header, the server sends none (gRPC's Trailers-Only).
 //
-// An error of gRPC never matches context.DeadlineExceeded; the errors of a run whose caller's deadline has passed and of
-// an attempt that AttemptTimeout has ended do.
+// An error of gRPC never matches context.DeadlineExceeded; the errors of a run whose caller's deadline has passed and
+// of an attempt that AttemptTimeout has ended do.
 //
 // # One layer
 //
@@ -24,10 +24,11 @@
 // config, which name resolution may bring, has a retryPolicy. The attempts of both layers would multiply.
 // grpc.WithDisableRetry, which DialOptions includes, disables the second kind. If you set the interceptors on your own
 // and forget it, they detect the retryPolicy and keep grpc-go from repeating a call that was sent in full (with
-// grpc.MaxRetryRPCBufferSize(0)), so a server sees only their own attempts, except while a service config comes or goes:
-// a call that begins just before a retryPolicy arrives can make the attempts of both, and 6 instead of 3 were seen. Both
-// layers still repeat calls that do not get a connection, which costs time but no load. Calls that begin while the
-// channel has no connection are treated as if there were a retryPolicy, since the service config may not be known yet.
+// grpc.MaxRetryRPCBufferSize(0)), so a server sees only their own attempts, except while a service config comes or
+// goes: a call that begins just before a retryPolicy arrives can make the attempts of both, and 6 instead of 3 were
+// seen. Both layers still repeat calls that do not get a connection, which costs time but no load. Calls that begin
+// while the channel has no connection are treated as if there were a retryPolicy, since the service config may not be
+// known yet.
 //
 // If a channel has several interceptors of this package, the outermost repeats and the others pass its attempts
 // through. To repeat the calls with a retry.Do of your own, use retry.OneAttempt: every call under it makes one

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,12 +14,13 @@ import (
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
 
-// cutting is a TCP listener whose connections can be cut.
+// cutting is a listener whose connections can be cut.
 type cutting struct {
 	net.Listener
 	conns chan net.Conn
@@ -37,7 +39,6 @@ func (c cutting) cut() {
 	for {
 		select {
 		case conn := <-c.conns:
-			_ = conn.(*net.TCPConn).SetLinger(0)
 			_ = conn.Close()
 		default:
 			return
@@ -57,7 +58,7 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 		doubt      bool
 	}{
 		"its timeout has passed": {
-			fails: func(ctx context.Context, _ func()) error { return hangs(ctx) }, policy: retry.Policy{AttemptTimeout: 100 * time.Millisecond},
+			fails: func(ctx context.Context, _ func()) error { return hangs(ctx) }, policy: retry.Policy{AttemptTimeout: time.Second},
 			calls: 1, doubt: true,
 		},
 		"the server's timeout has passed": {
@@ -95,39 +96,41 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 			calls: 3 * 2,
 		},
 		"it may be repeated": {
-			fails: func(ctx context.Context, _ func()) error { return hangs(ctx) }, policy: retry.Policy{AttemptTimeout: 20 * time.Millisecond},
+			fails: func(ctx context.Context, _ func()) error { return hangs(ctx) }, policy: retry.Policy{AttemptTimeout: time.Second},
 			idempotent: true, calls: 3 * 2,
 		},
 		"the policy repeats what times out": {
 			fails:  func(ctx context.Context, _ func()) error { return hangs(ctx) },
-			policy: retry.Policy{AttemptTimeout: 20 * time.Millisecond, Classify: retry.Otherwise(retry.Retryable)}, calls: 3 * 2,
+			policy: retry.Policy{AttemptTimeout: time.Second, Classify: retry.Otherwise(retry.Retryable)}, calls: 3 * 2,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tcp, err := net.Listen("tcp", "127.0.0.1:0")
-			require.NoError(t, err)
-			listener := cutting{tcp, make(chan net.Conn, 100)}
-			service := &scripted{unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
-				return nil, row.fails(ctx, listener.cut)
-			}}
-			server := grpc.NewServer()
-			testgrpc.RegisterTestServiceServer(server, service)
-			go func() { _ = server.Serve(listener) }()
-			defer server.Stop()
-			row.options.Idempotent = func(string) bool { return row.idempotent }
-			opts, err := retrygrpc.DialOptions(upTo(2).Or(row.policy), row.options)
-			require.NoError(t, err)
-			conn, err := grpc.NewClient(tcp.Addr().String(), append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-			require.NoError(t, err)
-			defer conn.Close()
-			client := testgrpc.NewTestServiceClient(conn)
-			err = retry.Do(bounded(t), upTo(3), func(ctx context.Context) error {
-				_, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{}, grpc.WaitForReady(true))
-				return err
+			synctest.Test(t, func(t *testing.T) {
+				memory := bufconn.Listen(1 << 16)
+				listener := cutting{memory, make(chan net.Conn, 100)}
+				service := &scripted{unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
+					return nil, row.fails(ctx, listener.cut)
+				}}
+				server := grpc.NewServer()
+				testgrpc.RegisterTestServiceServer(server, service)
+				go func() { _ = server.Serve(listener) }()
+				defer server.Stop()
+				row.options.Idempotent = func(string) bool { return row.idempotent }
+				opts, err := retrygrpc.DialOptions(upTo(2).Or(row.policy), row.options)
+				require.NoError(t, err)
+				conn, err := grpc.NewClient("passthrough:///memory", append(opts,
+					grpc.WithTransportCredentials(insecure.NewCredentials()),
+					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return memory.DialContext(ctx) }))...)
+				require.NoError(t, err)
+				defer conn.Close()
+				client := testgrpc.NewTestServiceClient(conn)
+				err = retry.Do(t.Context(), upTo(3), func(ctx context.Context) error {
+					_, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{}, grpc.WaitForReady(true))
+					return err
+				})
+				require.Equal(t, row.calls, service.calls.Load())
+				require.Equal(t, row.doubt, inDoubt(err))
 			})
-			require.Equal(t, row.calls, service.calls.Load())
-			class, _ := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err)
-			require.Equal(t, row.doubt, class == retry.Terminal)
 		})
 	}
 	t.Run("not that of a call which no server can have seen", func(t *testing.T) {
@@ -145,32 +148,38 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 		require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 		require.Equal(t, 3, outer)
 	})
-	t.Run("that of a caller who leaves", func(t *testing.T) {
-		service := &scripted{unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) { return nil, hangs(ctx) }}
-		client := serve(t, service, upTo(2), retrygrpc.Options{})
-		p := upTo(3)
-		p.AttemptTimeout = 100 * time.Millisecond // of the outer run
-		err := retry.Do(bounded(t), p, func(ctx context.Context) error {
-			_, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{})
-			return err
-		})
-		require.Error(t, err)
-		require.Equal(t, int64(1), service.calls.Load())
-	})
-	t.Run("of a stream without a header", func(t *testing.T) {
-		service := &scripted{output: func(_ int, s testgrpc.TestService_StreamingOutputCallServer) error { return hangs(s.Context()) }}
-		p := upTo(2)
-		p.AttemptTimeout = 100 * time.Millisecond
-		client := serve(t, service, p, retrygrpc.Options{})
-		err := retry.Do(bounded(t), upTo(3), func(ctx context.Context) error {
-			s, err := client.StreamingOutputCall(ctx, &testgrpc.StreamingOutputCallRequest{})
-			if err != nil {
-				return err
+	t.Run("that of a caller who leaves, and of a stream without a header", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			service := serverOf(hangs)
+			listener := bufconn.Listen(1 << 16)
+			server := grpc.NewServer()
+			testgrpc.RegisterTestServiceServer(server, service)
+			go func() { _ = server.Serve(listener) }()
+			defer server.Stop()
+			for _, inner := range []time.Duration{0, time.Second} { // with 0 the outer run's timeout ends the call
+				opts, err := retrygrpc.DialOptions(upTo(2).Or(retry.Policy{AttemptTimeout: inner}), retrygrpc.Options{})
+				require.NoError(t, err)
+				conn, err := grpc.NewClient("passthrough:///memory", append(opts,
+					grpc.WithTransportCredentials(insecure.NewCredentials()),
+					grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
+				require.NoError(t, err)
+				for _, stream := range []bool{false, true} {
+					service.calls.Store(0)
+					outer := upTo(3).Or(retry.Policy{AttemptTimeout: 2 * time.Second})
+					err := retry.Do(t.Context(), outer, func(ctx context.Context) error {
+						return ask(ctx, testgrpc.NewTestServiceClient(conn), stream)
+					})
+					require.True(t, inDoubt(err))
+					require.Equal(t, int64(1), service.calls.Load())
+				}
+				require.NoError(t, conn.Close())
 			}
-			_, err = s.Recv()
-			return err
 		})
-		require.Error(t, err)
-		require.Equal(t, int64(1), service.calls.Load())
 	})
+}
+
+// inDoubt reports whether err is terminal to every run around it.
+func inDoubt(err error) bool {
+	class, _ := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err)
+	return class == retry.Terminal
 }

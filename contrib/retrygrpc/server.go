@@ -22,18 +22,19 @@ import (
 // trailer itself, since two values forbid a retry.
 //
 // Second, if the handler returns the error of a run, such as that of retry.Do, the client gets the status of the last
-// attempt, unchanged, and UNAVAILABLE if that has none (DEADLINE_EXCEEDED or CANCELED for an error of a context), without
-// the text of the run: the name of the policy, the number of attempts and an inner error's text stay in the server.
-// Any other error, and one that has a status of its own, is sent as it is: see Unavailable.
+// attempt, unchanged, and UNAVAILABLE if that has none (DEADLINE_EXCEEDED or CANCELED for an error of a context),
+// without the text of the run: the name of the policy, the number of attempts and an inner error's text stay in the
+// server. Any other error, and one that has a status of its own, is sent as it is: see Unavailable.
 //
 // Third, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
-// retryshell.WithRemoteAttempt. A client marks a retry with grpc-previous-rpc-attempts. trust reports whether to believe it, for
-// example because the client's certificate, which peer.FromContext returns, belongs to one of your own services. trust
-// is called only for retries. A trusted client can disable the server's retries. Nil means that no client is trusted.
+// retryshell.WithRemoteAttempt. A client marks a retry with grpc-previous-rpc-attempts. trust reports whether to
+// believe it, for example because the client's certificate, which peer.FromContext returns, belongs to one of your own
+// services. trust is called only for retries. A trusted client can disable the server's retries. Nil means that no
+// client is trusted.
 func UnaryServerInterceptor(trust func(context.Context) bool) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		resp, err := handler(believed(ctx, trust), req)
-		err, trailer := answered(err)
+		trailer, err := answered(err)
 		if trailer != nil {
 			_ = grpc.SetTrailer(ctx, trailer) // fails only outside a server
 		}
@@ -48,7 +49,7 @@ func StreamServerInterceptor(trust func(context.Context) bool) grpc.StreamServer
 		if trust != nil {
 			inner = &believedStream{stream, believed(stream.Context(), trust)}
 		}
-		err, trailer := answered(handler(srv, inner))
+		trailer, err := answered(handler(srv, inner))
 		if trailer != nil {
 			stream.SetTrailer(trailer)
 		}
@@ -79,20 +80,20 @@ func believed(ctx context.Context, trust func(context.Context) bool) context.Con
 	return ctx
 }
 
-// answered returns the error of a handler with the status that its client gets, and the trailer; nil for none.
-func answered(err error) (error, metadata.MD) {
+// answered returns the trailer for the error of a handler, nil for none, and the error with its client's status.
+func answered(err error) (metadata.MD, error) {
 	var trailer metadata.MD
 	if value := retryrpc.PushbackFor(err); value != "" {
 		trailer = metadata.Pairs(retryrpc.PushbackKey, value)
 	}
 	code, text, ok := retryrpc.ForClient(err)
 	if _, chosen := err.(withStatus); chosen || !ok {
-		return err, trailer
+		return trailer, err
 	}
 	if inner, ok := errors.AsType[withStatus](err); ok {
-		return &statusError{err, inner.GRPCStatus()}, trailer
+		return trailer, &statusError{err, inner.GRPCStatus()}
 	}
-	return &statusError{err, status.New(codes.Code(code), text)}, trailer
+	return trailer, &statusError{err, status.New(codes.Code(code), text)}
 }
 
 // Unavailable returns err with the status UNAVAILABLE, for a handler that gives up because of an error without a
