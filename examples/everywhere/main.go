@@ -1,5 +1,4 @@
-// Command everywhere uses one policy in five libraries that have their own retries, with one line each, and prints
-// their waits. Every server is on loopback or in this process.
+// Command everywhere uses one policy in eight libraries, with a few lines each, and prints their waits. Every server is on loopback or in this process.
 package main
 
 import (
@@ -33,6 +32,9 @@ var libraries = []library{
 	{"asynq", queue},
 	{"elastic-transport", elastic},
 	{"resty", restyV2},
+	{"rueidis", reads},
+	{"azcore", azure},
+	{"kratos", kratosHTTP},
 }
 
 func main() {

@@ -122,7 +122,8 @@ func TestTheDocumentNamesTestsAndFoldersThatExist(t *testing.T) {
 	module := read("go.mod")
 	for name, row := range map[string]string{
 		"twmb/franz-go": "franz-go", "nats-io/nats.go": "nats.go", "hibiken/asynq": "asynq",
-		"elastic-transport-go/v8": "elastic-transport", "go-resty/resty/v2": "resty",
+		"elastic-transport-go/v8": "elastic-transport", "go-resty/resty/v2": "resty", "redis/rueidis": "rueidis",
+		"sdk/azcore": "azcore", "go-kratos/kratos/v2": "kratos",
 	} {
 		version := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + ` ([0-9.]+)`).FindStringSubmatch(document)
 		require.Len(t, version, 2, row)
