@@ -129,7 +129,8 @@ func (c *certifier) find(ch change) finding {
 	calm, triggered := c.excursions(rate), c.excursionsIn(rate, t.lasts)
 	if rate*attempts < capacity {
 		found := finding{stability: Safe, law: HiddenCapacity, recovery: flow.recovery, decided: true, chance: c.tail(rate) > tooLong}
-		if triggered > tooOften { // if chance decides whether the trigger starts a storm, it does, when the trigger begins
+		if load := c.loadIn(rate); triggered > tooOften || load >= 1 && load < 1.1 && !t.refuses {
+			// If chance decides whether the trigger starts a storm, or when, it does at once.
 			queue := max(rate*t.arrive*attempts-capacity*t.work, 0) * t.lasts
 			found.recovery = max(found.recovery, queue/(capacity-rate*attempts))
 		}

@@ -6,8 +6,8 @@
 //
 //	retryplan show --preset standard
 //
-// Its commands are show, plan, simulate, certify, chain, compare, lint, schema and serve. Run retryplan --help
-// for their descriptions, the forms of a POLICY, and the meaning of --json and of the exit status.
+// Its commands are show, plan, simulate, certify, chain, compare, lint, schema, serve and page. Run retryplan --help for
+// their descriptions, the forms of a POLICY, and the meaning of --json and of the exit status.
 package main
 
 import (
@@ -30,6 +30,7 @@ func main() {
 		Stdin:    os.Stdin,
 		Progress: term.IsTerminal(int(os.Stderr.Fd())),
 		Serve:    web.Serve,
+		Page:     web.Static,
 		Version:  version(),
 	}, os.Args[1:], os.Stdout, os.Stderr))
 }

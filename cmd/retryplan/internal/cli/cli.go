@@ -26,6 +26,8 @@ type Options struct {
 	Progress bool
 	// Serve is web.Serve, which serves the page of retryplan serve.
 	Serve func(context.Context, web.Options) error
+	// Page is web.Static, which writes the page as files.
+	Page func(ctx context.Context, dir, version string) error
 	// Version is what --version prints. Empty means that there is no such flag.
 	Version string
 }
@@ -99,7 +101,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(),
-		a.compareCommand(), a.lintCommand(), a.schemaCommand(), a.serveCommand(),
+		a.compareCommand(), a.lintCommand(), a.schemaCommand(), a.serveCommand(), a.pageCommand(),
 	)
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false

@@ -115,8 +115,7 @@ func contradiction(name string, s retryplan.Stability, r *retryplan.Result) erro
 	if !r.Judged || s == 0 || s.Survives() == r.Recovered {
 		return nil
 	}
-	return fmt.Errorf("%s: certificate and simulation disagree: the certificate says %v, the simulation says recovery %s; near the boundary chance decides: try other seeds and rates",
-		name, s, recovery(r))
+	return fmt.Errorf("%s: %s", name, say.Contradiction(s))
 }
 
 // schedules are compared if there is no POLICY: no retry, one, and the presets.

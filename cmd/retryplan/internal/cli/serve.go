@@ -60,6 +60,25 @@ interrupted. The page opens with POLICY, or in the state of another such page wh
 	return cmd
 }
 
+func (a *app) pageCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "page DIR",
+		Short: "Write the page of serve as files for any web server",
+		Long: `page writes the page of retryplan serve into a directory, as files that any web server can serve: it computes in the
+browser. page builds the program for that with the go command.`,
+		Example: `  retryplan page public
+  python3 -m http.server --directory public`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := a.Page(a.ctx, args[0], a.Version); err != nil {
+				return err
+			}
+			a.line("wrote %s", args[0])
+			return nil
+		},
+	}
+}
+
 func (a *app) schemaCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "schema [policy | catalog]",

@@ -106,6 +106,15 @@ func Stability(c *retryplan.Certificate, f retryplan.Fleet) (what, why string) {
 	return "The fleet is more than the backend can do, with or without retries:", "no policy mends that."
 }
 
+// Contradiction says that a simulation ended otherwise than a certificate expects.
+func Contradiction(s retryplan.Stability) string {
+	law, seen := "comes back", "does not"
+	if !s.Survives() {
+		law, seen = "does not come back", "does"
+	}
+	return "Certificate and simulation disagree: by law the fleet " + law + ", and in this simulation it " + seen + ". Near a boundary chance decides: try other seeds and rates."
+}
+
 // Law says what a law is in a few words.
 func Law(l retryplan.Law) string { return cmp.Or(laws[l], "see the documentation of retryplan") }
 

@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -45,11 +47,11 @@ type page struct {
 // request to another machine, or if the console has a message that the test did not take from problems.
 func open(t *testing.T, fragment string) *page {
 	t.Helper()
-	return openWith(t, retry.Policy{}, fragment)
+	return openWith(t, retry.Policy{}, fragment, "")
 }
 
-// openWith is open of a page that begins with a policy.
-func openWith(t *testing.T, policy retry.Policy, fragment string) *page {
+// openWith is open of a page that begins with a policy, or of the static form in a directory.
+func openWith(t *testing.T, policy retry.Policy, fragment, static string) *page {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a browser is not short")
@@ -65,6 +67,13 @@ func openWith(t *testing.T, policy retry.Policy, fragment string) *page {
 		require.NoError(t, <-served)
 	})
 	p := &page{t: t}
+	if static != "" { // another server has the files
+		server := httptest.NewServer(http.FileServer(http.Dir(static)))
+		t.Cleanup(server.Close)
+		p.url = server.URL + "/"
+		p.load(t, binary, fragment)
+		return p
+	}
 	select {
 	case opened := <-address:
 		var opening string
@@ -74,6 +83,12 @@ func openWith(t *testing.T, policy retry.Policy, fragment string) *page {
 		require.NoError(t, err)
 	}
 
+	p.load(t, binary, fragment)
+	return p
+}
+
+// load opens the page in a browser.
+func (p *page) load(t *testing.T, binary, fragment string) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(binary), chromedp.WindowSize(1280, 900), chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoSandbox, // containers run as root, and the page is ours
@@ -96,7 +111,6 @@ func openWith(t *testing.T, policy retry.Policy, fragment string) *page {
 	call(p, network.Enable, network.EnableParams{})
 	p.run(chromedp.Navigate(p.url + fragment))
 	p.until(`Number(document.body.dataset.drawn) >= 1`)
-	return p
 }
 
 func chromium(t *testing.T) string {
@@ -344,12 +358,12 @@ func TestLinkOpensTheSameState(t *testing.T) {
 
 // A page that was opened with a policy writes links that another page opens.
 func TestLinkFromAnotherPageOpensTheSameState(t *testing.T) {
-	p := openWith(t, retry.Policy{MaxAttempts: 7, Backoff: retry.Backoff{Base: 3 * time.Second}}, "")
+	p := openWith(t, retry.Policy{MaxAttempts: 7, Backoff: retry.Backoff{Base: 3 * time.Second}}, "", "")
 	require.Contains(t, p.text("#line"), "7 attempts, exponential 3s")
 	p.next(choose("rate", "12"))
 	link := eval[string](p, `location.hash`)
 	p.next(choose("max_attempts", "4"), choose("base", "100ms"), choose("cap", "300ms"), choose("factor", "2"), choose("jitter", "full"),
-		choose("attempt_timeout", "1s"), choose("inline", "yes"), choose("deadline", "5s"), choose("rate", "40"), choose("jitter_ratio", "0.2"))
+		choose("attempt_timeout", "1s"), choose("inline", "yes"), choose("deadline", ""), choose("rate", "70"), choose("jitter_ratio", "0.2"))
 	require.Empty(t, eval[string](p, `location.hash`), "every page begins with this")
 
 	q := open(t, link)
@@ -496,4 +510,51 @@ func TestEverythingIsReachedByKeyboard(t *testing.T) {
 	}
 	require.Empty(t, unmarked, "the focus is seen")
 	require.Equal(t, "polite", eval[string](p, `document.getElementById("verdict").getAttribute("aria-live")`))
+}
+
+// The static form answers as the server does, in a worker thread.
+func TestStaticForm(t *testing.T) {
+	dir := t.TempDir()
+	if testing.Short() {
+		t.Skip("a browser is not short")
+	}
+	chromium(t)
+	require.NoError(t, web.Static(t.Context(), dir, "(devel)"))
+	p, served := openWith(t, retry.Policy{}, "", dir), open(t, "")
+	for _, q := range []*page{p, served} {
+		q.next(choose("rate", "40"), choose("budget", "client"))
+	}
+	for _, selector := range []string{"#verdict", "#line", "#why", "#certificate-facts", "#plan-facts", "#findings", "#simulation-facts"} {
+		require.Equal(t, served.text(selector), p.text(selector))
+	}
+	require.Equal(t, served.picture("load"), p.picture("load"))
+	require.Equal(t, eval[string](served, `location.hash`), eval[string](p, `location.hash`))
+
+	p.run(choose("base", "250"))
+	p.until(`document.body.classList.contains("stale")`)
+	require.Contains(t, p.text("#error-base"), "has no unit")
+	p.next(choose("base", "250ms"))
+
+	// Steps of a slider that follow each other are answered by the newest.
+	for _, rate := range []string{"41", "42", "43", "44", "45"} {
+		p.run(choose("rate", rate))
+	}
+	p.next(choose("rate", "12"))
+	require.Contains(t, p.text("#certificate-facts"), "100 runs/s")
+	p.save("static")
+	if os.Getenv("RETRYPLAN_TIMINGS") == "" {
+		return
+	}
+	for name, q := range map[string]*page{"static": p, "served": served} {
+		for _, preset := range []string{"A stall", "Inline HTTP", "See a storm"} {
+			q.next(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`[...document.querySelectorAll("#presets button")].find((b) => b.textContent === %q).click()`, preset)))
+			took := eval[[]float64](q, `(async () => {
+				const d = document.body.dataset, judged = d.judged, drawn = d.drawn, began = performance.now();
+				const s = document.getElementById("slider-rate"); s.value = s.valueAsNumber + 1; s.dispatchEvent(new Event("input", {bubbles: true}));
+				const until = async (done) => { while (!done()) await new Promise(requestAnimationFrame); return performance.now() - began; };
+				return [await until(() => d.judged !== judged), await until(() => d.drawn !== drawn)];
+			})()`)
+			t.Logf("%s, %s: verdict after %.0f ms, chart after %.0f ms", name, preset, took[0], took[1])
+		}
+	}
 }

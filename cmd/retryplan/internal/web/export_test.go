@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/page"
 )
 
 // Fragment returns the fragment of an address that opens the page with p.
-func Fragment(p retry.Policy) (string, error) { return fragment(p) }
+func Fragment(p retry.Policy) (string, error) { return page.Fragment(p) }
 
 // NewHandler returns a handler, for tests that speak HTTP without a socket or without time for a simulation.
 func NewHandler(limit time.Duration) http.Handler { return newHandler(limit).routes() }
@@ -25,12 +26,12 @@ func NewBusyHandler() (_ http.Handler, end func()) {
 }
 
 // Defaults returns a copy of the opening state.
-func Defaults() map[string]string { return maps.Clone(presets[0].State) }
+func Defaults() map[string]string { return maps.Clone(page.Presets[0].State) }
 
 // Presets returns the states of the page's buttons by their labels, each on top of the opening state.
 func Presets() map[string]map[string]string {
 	all := map[string]map[string]string{}
-	for _, p := range presets {
+	for _, p := range page.Presets {
 		all[p.Label] = Defaults()
 		maps.Copy(all[p.Label], p.State)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrygo/retry/cmd/retryplan/internal/page"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 )
 
@@ -53,6 +54,10 @@ func (h *handler) routes() http.Handler {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		io.WriteString(w, plots.Stylesheet)
 	})
+	mux.HandleFunc("GET /presets.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write(page.PresetsJSON)
+	})
 	mux.HandleFunc("POST /api/evaluate", h.evaluate)
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -92,14 +97,9 @@ func local(host string) bool {
 
 // evaluate answers a state with 200 and an answer, or with 422 and the fields that are wrong.
 func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
-	var s state
+	var s page.State
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&s); err != nil {
 		refuse(w, http.StatusBadRequest, "the state is not a JSON object of texts, of 64 kB at most")
-		return
-	}
-	question, bad := s.question()
-	if bad != nil {
-		reply(w, http.StatusUnprocessableEntity, refusal{Errors: bad})
 		return
 	}
 	select {
@@ -108,47 +108,23 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	case <-r.Context().Done():
 		return
 	}
-	answer, err := question.answer(r.Context(), h.limit, sizeOf(r))
+	query := r.URL.Query()
+	width, _ := strconv.ParseFloat(query.Get("width"), 64)
+	most, _ := strconv.ParseFloat(query.Get("most"), 64)
+	answer, ok := page.Ask(r.Context(), page.Question{
+		State: s, Part: query.Get("part"), Limit: h.limit, Size: page.Size{Width: width, Most: most},
+	})
 	switch {
 	case r.Context().Err() != nil: // the page does not wait for this answer any more
-	case err != nil:
-		reply(w, http.StatusUnprocessableEntity, refusal{Errors: faultsOf(err)})
+	case !ok:
+		reply(w, http.StatusUnprocessableEntity, answer)
 	default:
 		reply(w, http.StatusOK, answer)
 	}
 }
 
-// size is the room that the page has for a chart, in pixels.
-type size struct{ width, most float64 }
-
-// part returns chart i of a picture.
-func (z size) part(p plots.Picture, i int) string { return p.Part(i, z.width, z.most) }
-
-// sizeOf reads ?width= and ?most=, the greatest height. It replaces values that are missing or absurd.
-func sizeOf(r *http.Request) size {
-	number := func(name string, least, most float64) float64 {
-		v, _ := strconv.ParseFloat(r.URL.Query().Get(name), 64)
-		if !(v > 0) {
-			v = 720
-		}
-		return min(max(v, least), most)
-	}
-	return size{number("width", 240, 2000), number("most", 60, 400)}
-}
-
-// refusal is the body of an answer that is not a success.
-type refusal struct {
-	Errors []fault `json:"errors"`
-}
-
-// fault is one thing that is wrong with a state.
-type fault struct {
-	Field string `json:"field,omitempty"` // the state's key; empty if the fault is of no field
-	Text  string `json:"text"`
-}
-
 func refuse(w http.ResponseWriter, status int, text string) {
-	reply(w, status, refusal{Errors: []fault{{Text: text}}})
+	reply(w, status, page.Refusal{Errors: []page.Fault{{Text: text}}})
 }
 
 func reply(w http.ResponseWriter, status int, v any) {

@@ -35,10 +35,13 @@ type answer struct {
 	Plan   []struct{ Label, Value string }
 
 	Schedule, Total chart
-	Verdict         struct{ Kind, Title, Text string }
-	Simulation      struct {
-		Load, Queue chart
-		Note        string
+	Verdict         struct {
+		Kind, Title, Text string
+		Disagree          map[string]string
+	}
+	Simulation struct {
+		Load, Queue   chart
+		Note, Outcome string
 	}
 	Findings []struct{ Code string }
 	Errors   []struct{ Field, Text string }
@@ -190,7 +193,7 @@ func TestFaultsNameTheirFields(t *testing.T) {
 		"an endless trigger":           {map[string]string{"trigger_length": "2h"}, []string{"trigger_length"}},
 		"a trigger that is none":       {map[string]string{"trigger": "fire"}, []string{"trigger"}},
 		"a share above 1":              {map[string]string{"trigger": "failing", "trigger_factor": "1.5"}, []string{"trigger_factor"}},
-		"a reset that a plan meets":    {map[string]string{"reset_after": "40ms"}, []string{"reset_after"}},
+		"a reset that a plan meets":    {map[string]string{"reset_after": "40ms", "failure": "0.1", "duration": "50ms"}, []string{"reset_after"}},
 		"decorrelated without growth":  {map[string]string{"mode": "linear", "jitter": "decorrelated"}, []string{"jitter"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -399,4 +402,17 @@ func FuzzState(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A verdict that the simulation beside it does not confirm is said to be one, at both.
+func TestTheVerdictKnowsWhatWouldContradictIt(t *testing.T) {
+	_, stays := evaluate(t, time.Minute, nil)
+	require.Equal(t, "metastable", stays.Verdict.Kind)
+	require.Equal(t, "lost", stays.Simulation.Outcome)
+	require.Contains(t, stays.Verdict.Disagree["back"], "Certificate and simulation disagree: by law the fleet does not come back")
+	require.NotContains(t, stays.Verdict.Disagree, "lost")
+	_, comes := evaluate(t, time.Minute, map[string]string{"budget": "client"})
+	require.Equal(t, "safe", comes.Verdict.Kind)
+	require.Equal(t, "back", comes.Simulation.Outcome)
+	require.Contains(t, comes.Verdict.Disagree["lost"], "by law the fleet comes back, and in this simulation it does not")
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/page"
 )
 
 // Options are the options of Serve. The zero Options serve on a free port of 127.0.0.1.
@@ -34,7 +35,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	opening, err := fragment(o.Policy)
+	opening, err := page.Fragment(o.Policy)
 	if err != nil {
 		return err
 	}
@@ -47,6 +48,7 @@ func Serve(ctx context.Context, o Options) error {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      time.Minute, // of which an evaluation may wait for others, and for its limit
 		IdleTimeout:       time.Minute,
 	}
 	// Requests end with ctx, so there is nothing to wait for that Close would interrupt.

@@ -1,4 +1,4 @@
-// Charts: each figure has a picture that the server drew, with a summary as its text alternative.
+// Charts: each figure has a picture that package plots drew, with a summary as its text alternative.
 import { element } from "./controls.js";
 
 /** Chart shows the charts of a figure. */
@@ -15,8 +15,8 @@ export class Chart {
   }
 }
 
-/** room returns the width of the figure's charts and the greatest height that lets them stay in view, as a query. */
+/** room returns the width of the figure's charts and the greatest height that lets them stay in view. */
 export function room(figure) {
   const narrow = matchMedia("(max-width: 55.99rem)").matches; // as style.css has it
-  return new URLSearchParams({ width: figure.clientWidth, most: Math.round(narrow ? innerHeight * 0.22 : 400) });
+  return { width: figure.clientWidth, most: Math.round(narrow ? innerHeight * 0.22 : 400) };
 }

@@ -63,12 +63,12 @@ const fleetFields = [
   { key: "capacity", label: "Capacity", unit: "attempts a second", empty: "100", stops: decades(0, 4) },
   { key: "duration", label: "Attempt takes", unit: "while the backend works", empty: "no time", stops: between("1ms", "1m", true) },
   { key: "failure", label: "Failure rate", unit: "0 to 1, of an attempt in calm", empty: "0", stops: even(0, 1, 0.01) },
-  { key: "trigger", label: "Trigger", options: { none: "none", stall: "stall", slowdown: "slowdown", capacity_cut: "capacity cut", surge: "surge", outage: "outage", failing: "failing" } },
+  { key: "trigger", label: "Trigger", unit: "what happens to the backend for a while", options: { none: "none", stall: "stall", slowdown: "slowdown", capacity_cut: "capacity cut", surge: "surge", outage: "outage", failing: "failing" } },
   { key: "trigger_length", label: "Trigger lasts", empty: "10s", stops: between("100ms", "10m"), shown: (s) => s.trigger !== "none" },
   { key: "trigger_factor", label: "Trigger factor", unit: (s) => factors[s.trigger]?.[0], empty: (s) => factors[s.trigger]?.[1], shown: (s) => s.trigger in factors },
   { key: "budget", label: "Retry budget", options: { none: "none", client: "one per client", shared: "one for all" } },
   { key: "budget_ratio", label: "Budget ratio", unit: "retries per success", empty: "0.1", stops: even(0.01, 0.5, 0.01), shown: (s) => s.budget !== "none" },
-  { key: "budget_burst", label: "Budget burst", unit: "retries saved up", empty: "10", stops: whole(decades(0, 3)), shown: (s) => s.budget !== "none" },
+  { key: "budget_burst", label: "Stored tokens", unit: "saved up in calm; each pays for a retry", empty: "10", stops: whole(decades(0, 3)), shown: (s) => s.budget !== "none" },
 ];
 
 export const fields = [

@@ -1,10 +1,11 @@
-// The page: a state, fields that change it, and the server's answer to it.
+// The page: a state, fields that change it, and the answer to it, from a server or from a worker thread.
+import { ask } from "./ask.js";
 import { Chart, room } from "./charts.js";
 import { Controls, element } from "./controls.js";
 import { fields } from "./fields.js";
 
 const $ = (id) => document.getElementById(id);
-const debounce = 90; // ms: a slider that is being moved asks about ten times a second
+const debounce = 20; // ms: a question about each step of a slider would only be overtaken
 
 const presets = await (await fetch("presets.json")).json();
 const defaults = presets[0].state;
@@ -35,26 +36,30 @@ function changed() {
   timer = setTimeout(evaluate, debounce);
 }
 
-/** evaluate asks about the state and shows the answer. A question that is overtaken is aborted, and its answer not shown. */
+/**
+ * evaluate asks about the state and shows the answer: first all but the simulation, which takes longer. A question that is
+ * overtaken is aborted, and its answer not shown.
+ */
 async function evaluate() {
   asked?.abort();
   const mine = (asked = new AbortController());
   document.body.setAttribute("aria-busy", "true");
-  let answer, faults;
-  try {
-    const response = await fetch("api/evaluate?" + room($("schedule")), {
-      method: "POST", signal: mine.signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(state),
-    });
-    const body = await response.json();
-    if (response.ok) answer = body;
-    else faults = body.errors;
-  } catch {
-    faults = [{ text: "retryplan does not answer. Is it still running?" }];
+  let answer = {}, faults = [];
+  for (const part of ["verdict", "storm"]) {
+    try {
+      const { ok, body } = await ask(state, part, room($("schedule")), mine.signal);
+      if (ok) answer = { ...answer, ...body, verdict: answer.verdict ?? body.verdict, policy: answer.policy ?? body.policy };
+      else faults = body.errors;
+    } catch {
+      faults = [{ text: "retryplan does not answer. Is it still running?" }];
+    }
+    if (mine.signal.aborted) return;
+    tell(faults);
+    if (faults.length > 0) break;
+    if (part === "verdict") show(answer);
+    else showStorm(answer);
   }
-  if (mine.signal.aborted) return;
   document.body.removeAttribute("aria-busy");
-  tell(faults ?? []);
-  if (answer) show(answer);
 }
 
 /** tell shows faults at their fields, and above all what no field shows; the last good picture stays, greyed. */
@@ -71,10 +76,7 @@ function show(answer) {
   setText($("verdict"), answer.verdict.title);
   setText($("line"), answer.policy.text);
   setText($("why"), answer.verdict.text);
-  setText($("note"), answer.simulation.note);
-  $("note").hidden = answer.simulation.note === "";
   facts($("plan-facts"), answer.plan);
-  facts($("simulation-facts"), answer.simulation.facts);
   facts($("certificate-facts"), answer.verdict.facts);
   findings(answer.findings);
   copyable($("go"), `policy := ${answer.policy.go}` + (answer.budget ? `\npolicy.Budget = ${answer.budget}` : ""));
@@ -82,8 +84,23 @@ function show(answer) {
   $("no-budget").hidden = state.budget === "none";
   charts.schedule.show(answer.schedule);
   charts.total.show(answer.total);
-  charts.load.show(answer.simulation.load);
-  charts.queue.show(answer.simulation.queue);
+  document.body.dataset.judged = Number(document.body.dataset.judged ?? 0) + 1;
+  for (const [id, budget] of [["without", "none"], ["with", "client"]]) {
+    const told = { ...defaults, budget };
+    $(id).setAttribute("aria-pressed", String(fields.every(({ key }) => state[key] === told[key])));
+  }
+}
+
+function showStorm({ verdict, simulation }) {
+  setText($("note"), simulation.note);
+  $("note").hidden = simulation.note === "";
+  for (const node of document.querySelectorAll("[data-disagree]")) { // beside the certificate, and beside the simulation
+    setText(node, verdict.disagree[simulation.outcome] ?? "");
+    node.hidden = node.textContent === "";
+  }
+  facts($("simulation-facts"), simulation.facts);
+  charts.load.show(simulation.load);
+  charts.queue.show(simulation.queue);
   document.body.dataset.drawn = Number(document.body.dataset.drawn ?? 0) + 1;
 }
 
@@ -98,7 +115,8 @@ function copyable(field, text) {
 }
 
 function facts(list, all) {
-  list.replaceChildren(...all.map(({ label, value }) => element("div", {}, element("dt", {}, label), element("dd", {}, value))));
+  list.replaceChildren(...all.map(({ label, value, help }) =>
+    element("div", {}, element("dt", {}, label), element("dd", {}, value, ...(help ? [element("small", {}, help)] : [])))));
 }
 
 function findings(all) {
@@ -107,15 +125,23 @@ function findings(all) {
   $("findings").replaceChildren(...(items.length ? items : [element("li", {}, "Nothing to say against this policy.")]));
 }
 
+/** take sets the fields of a preset, and leaves the others alone. */
+function take(preset) {
+  Object.assign(state, preset);
+  controls.show();
+  changed();
+}
+
 for (const { label, title, state: preset } of presets) {
   const button = element("button", { type: "button", title }, label);
   button.addEventListener("click", () => {
-    Object.assign(state, preset);
-    controls.show();
-    changed();
+    take(preset);
+    if (preset === presets.at(-1).state) $("load").scrollIntoView({ block: "center" });
   });
   $("presets").append(button);
 }
+$("without").addEventListener("click", () => take(defaults));
+$("with").addEventListener("click", () => take({ ...defaults, budget: "client" }));
 
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
@@ -139,9 +165,9 @@ addEventListener("hashchange", () => {
   controls.show();
   changed();
 });
-let shown = String(room($("schedule")));
+let shown = JSON.stringify(room($("schedule")));
 addEventListener("resize", () => {
-  const now = String(room($("schedule")));
+  const now = JSON.stringify(room($("schedule")));
   if (now !== shown) changed();
   shown = now;
 });

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"context"
@@ -25,7 +25,12 @@ type simulation struct {
 	Queue chart  `json:"queue"`
 	Note  string `json:"note"`
 	Facts []fact `json:"facts"`
+	// Outcome is one of outcomes, or empty if it is not known.
+	Outcome string `json:"outcome"`
 }
+
+// outcomes say whether the fleet came back.
+var outcomes = map[bool]string{true: "back", false: "lost"}
 
 // Why a simulation ended early.
 var (
@@ -34,12 +39,15 @@ var (
 )
 
 // simulated runs a scenario until ctx is done or a limit is reached.
-func simulated(ctx context.Context, s retryplan.Scenario, z size) (simulation, error) {
+func simulated(ctx context.Context, s retryplan.Scenario, z Size, pause func()) (simulation, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s.Progress = func(p retryplan.Progress) {
 		if p.Held > maxHeld || p.Events > maxEvents {
 			cancel(errLarge)
+		}
+		if pause != nil {
+			pause()
 		}
 	}
 	note := ""
@@ -56,25 +64,29 @@ func simulated(ctx context.Context, s retryplan.Scenario, z size) (simulation, e
 		peak = max(peak, p.Queue)
 	}
 	facts := []fact{
-		{"Runs", fmt.Sprint(r.Runs)},
-		{"Attempts per run", say.Number(r.Amplification)},
-		{"Runs that failed", say.Percent(r.Failed)},
-		{"Longest queue", fmt.Sprint(peak)},
-		{"Work that no client waited for", fmt.Sprintf("%d attempts", r.Wasted)},
+		{"Runs", fmt.Sprint(r.Runs), ""},
+		{"Attempts per run", say.Number(r.Amplification), ""},
+		{"Runs that failed", say.Percent(r.Failed), ""},
+		{"Longest queue", fmt.Sprint(peak), ""},
+		{"Work that no client waited for", fmt.Sprintf("%d attempts", r.Wasted), ""},
 	}
 	summary := fmt.Sprintf("Simulation of %s: %d runs, %s attempts per run, %s of the runs failed, longest queue %d.",
 		say.Span(r.Simulated), r.Runs, say.Number(r.Amplification), say.Percent(r.Failed), peak)
 	for _, t := range s.Triggers { // one, or none
 		back := recovery(r)
-		facts = slices.Insert(facts, 0, fact{"Back after the trigger", back})
+		facts = slices.Insert(facts, 0, fact{"Back after the trigger", back, ""})
 		summary += fmt.Sprintf(" The trigger lasts from %s to %s; back after it: %s.", say.Span(t.From), say.Span(t.End()), back)
 	}
+	outcome := ""
+	if r.Judged {
+		outcome = outcomes[r.Recovered]
+	}
 	if r.Latency.Count() > 0 {
-		facts = append(facts, fact{"99 % of successes within", say.Span(r.Latency.Quantile(.99))})
+		facts = append(facts, fact{"99 % of successes within", say.Span(r.Latency.Quantile(.99)), ""})
 	}
 	picture := plots.Simulation(plots.Run{Result: r, Triggers: s.Triggers})
-	low := size{z.width, min(z.most, 170)}
-	return simulation{chart{z.part(picture, 0), summary}, chart{low.part(picture, 1), "Queue. " + summary}, note, facts}, nil
+	low := Size{z.Width, min(z.Most, 170)}
+	return simulation{chart{z.part(picture, 0), summary}, chart{low.part(picture, 1), "Queue. " + summary}, note, facts, outcome}, nil
 }
 
 func recovery(r retryplan.Result) string {

@@ -1,4 +1,4 @@
-package web
+package page
 
 import (
 	"cmp"
@@ -21,25 +21,27 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// state is everything that can be set on the page, as the texts in its fields. It is also in the fragment of the page's
+// State is everything that can be set on the page, as the texts in its fields. It is also in the fragment of the page's
 // address. An empty text means not given.
-type state map[string]string
+type State map[string]string
 
 // policyKeys are the keys of a state that are those of a retryconf document.
 var policyKeys = []string{
 	"name", "max_attempts", "mode", "base", "factor", "cap", "delays", "jitter", "jitter_ratio", "attempt_timeout", "ttl", "max_hint", "reset_after",
 }
 
-//go:embed assets/presets.json
-var presetsJSON []byte
+// PresetsJSON is the file of the presets, which the page's script reads.
+//
+//go:embed presets.json
+var PresetsJSON []byte
 
-// presets are the page's buttons. The first sets every key of a state; the page begins with it. The last, the storm, is
+// Presets are the page's buttons. The first sets every key of a state; the page begins with it. The last, the storm, is
 // the queue of timed-out work that neither backoff nor jitter cures.
-var presets = func() (all []struct {
+var Presets = func() (all []struct {
 	Label string
-	State state
+	State State
 }) {
-	if err := json.Unmarshal(presetsJSON, &all); err != nil {
+	if err := json.Unmarshal(PresetsJSON, &all); err != nil {
 		panic(err)
 	}
 	return all
@@ -50,11 +52,11 @@ var factors = map[retryplan.TriggerKind]float64{
 	retryplan.Slowdown: 4, retryplan.CapacityCut: 0.2, retryplan.Surge: 4, retryplan.Failing: 0.5,
 }
 
-// fragment returns the fragment of an address that opens the page with p, or "" if p is zero. Fields of p that are code
+// Fragment returns the fragment of an address that opens the page with p, or "" if p is zero. Fields of p that are code
 // are left out.
-func fragment(p retry.Policy) (string, error) {
+func Fragment(p retry.Policy) (string, error) {
 	if p.Disabled {
-		return "", errors.New("web: the policy is disabled: there is nothing to see")
+		return "", errors.New("page: the policy is disabled: there is nothing to see")
 	}
 	spec, err := retryconf.FromPolicy(p)
 	if _, code := errors.AsType[*retryconf.CodeError](err); err != nil && !code {
@@ -71,14 +73,14 @@ func fragment(p retry.Policy) (string, error) {
 }
 
 // stateOf returns the fields of a policy without a caller that waits. The fields that spec does not give are empty.
-func stateOf(spec retryconf.Spec) state {
+func stateOf(spec retryconf.Spec) State {
 	short := func(d retryconf.Duration) string {
 		if d == 0 {
 			return ""
 		}
 		return wire.Duration(d).String()
 	}
-	s := state{
+	s := State{
 		"name": spec.Name, "max_attempts": spec.MaxAttempts.String(), "mode": cmp.Or(spec.Mode.String(), "exponential"),
 		"base": short(spec.Base), "cap": short(spec.Cap), "factor": spec.Factor.String(),
 		"jitter": cmp.Or(spec.Jitter.String(), "none"), "jitter_ratio": spec.JitterRatio.String(),
@@ -107,10 +109,10 @@ type question struct {
 // question returns the question that s asks, or everything that is wrong with s. It ignores fields that a choice leaves
 // without a use, such as the list of delays of an exponential policy: the page keeps them in case the choice is changed
 // back.
-func (s state) question() (question, []fault) {
+func (s State) question() (question, []Fault) {
 	f := form{values: s}
 	for key := range s { // a mistyped link would otherwise show something else than it says
-		if _, ok := presets[0].State[key]; !ok {
+		if _, ok := Presets[0].State[key]; !ok {
 			f.fail("", fmt.Sprintf("%q is not a field of this page", shortened(key)))
 		}
 	}
@@ -139,11 +141,11 @@ func (s state) question() (question, []fault) {
 
 // form reads the texts of a state and collects what is wrong with them.
 type form struct {
-	values state
-	bad    []fault
+	values State
+	bad    []Fault
 }
 
-func (f *form) fail(key, text string) { f.bad = append(f.bad, fault{Field: key, Text: text}) }
+func (f *form) fail(key, text string) { f.bad = append(f.bad, Fault{Field: key, Text: text}) }
 
 // given returns the text of a field without the blanks around it.
 func (f *form) given(key string) string { return strings.TrimSpace(f.values[key]) }

@@ -1,0 +1,30 @@
+// Asks a worker thread in which package retryplan runs as WebAssembly, so that the page stays alive.
+const worker = new Worker("worker.js");
+let current, next; // the question under way, and the newest one that waits for its end
+
+worker.onmessage = ({ data }) => {
+  const { resolve } = current;
+  current = undefined;
+  resolve({ ok: data.ok, body: JSON.parse(data.body) });
+  if (next) send(next);
+};
+worker.onerror = (e) => current?.reject(new Error(e.message));
+
+function send(question) {
+  [current, next] = [question, undefined];
+  worker.postMessage(question.text);
+}
+
+/** ask asks for a part of the answer about a state, "verdict" or "storm", and returns {ok, body}. */
+export function ask(state, part, room, signal) {
+  return new Promise((resolve, reject) => {
+    const question = { text: JSON.stringify({ state, part, ...room }), resolve, reject };
+    signal.addEventListener("abort", () => {
+      reject(signal.reason);
+      if (next === question) next = undefined;
+      if (current === question) worker.postMessage(""); // ends its simulation
+    });
+    if (current) next = question;
+    else send(question);
+  });
+}
