@@ -41,7 +41,8 @@ func (f *failures) Note(err error, server txlog.Server) {
 	v := Judge(Statement, err)
 	undone := v.Class == retry.Retryable || v.Reason.stops()
 	if server != nil && isSQLiteError(err) && !undone && f.Undone() == nil {
-		undone = Judge(Statement, server.Exec("BEGIN")).Code != "1"
+		_, err := server.Ask(txlog.Begin)
+		undone = Judge(Statement, err).Code != "1"
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -179,7 +180,7 @@ func (f *failures) isMySQL(server txlog.Server) bool {
 	if is := f.mysql.Load(); is != nil {
 		return *is
 	}
-	v, err := server.Version()
+	v, err := server.Ask(txlog.Version)
 	is := "0" <= v && v < ":" // which follows "9"
 	if err == nil || lacksFunction(err) {
 		f.mysql.Store(&is)

@@ -68,7 +68,7 @@ func (r *record) committed(ctx context.Context, tx Transaction) (bool, error) {
 func waits(ctx context.Context, tx Transaction) error {
 	return retry.Do(ctx, patience, func(ctx context.Context) error {
 		var version string
-		err := tx.AskOutside(ctx, []any{&version}, txlog.AskVersion)
+		err := tx.AskOutside(ctx, []any{&version}, txlog.Version)
 		switch {
 		case strings.HasPrefix(version, "PostgreSQL"):
 			return retry.Permanent(errors.New("retrysql: no SELECT of PostgreSQL waits for a commit, so a false of Options.Confirm is not certain: set Options.Probe"))

@@ -121,7 +121,7 @@ func TestTx(t *testing.T) {
 		{name: "a statement that cannot be prepared", fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			_, err := tx.PrepareContext(ctx, "bad")
 			return err
-		}, log: "begin rollback", is: []error{duplicate}},
+		}, log: "begin prepare bad! rollback", is: []error{duplicate}},
 		{name: "a row that does not fit, and one that is not there", answers: one, fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			row := tx.QueryRowContext(ctx, "select")
 			if err := row.Err(); err != nil {

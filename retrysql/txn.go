@@ -217,14 +217,9 @@ type server struct{ txn *Txn }
 
 var _ txlog.Server = server{}
 
-func (s server) Exec(query string) error {
-	_, err := s.txn.tx.ExecContext(s.txn.work.Context, query)
-	return err
-}
-
-func (s server) Version() (v string, err error) {
-	err = s.txn.tx.QueryRowContext(s.txn.work.Context, txlog.AskVersion).Scan(&v)
-	return v, err
+func (s server) Ask(query string) (text string, err error) {
+	err = s.txn.tx.QueryRowContext(s.txn.work.Context, query).Scan(&text)
+	return text, err
 }
 
 // allow returns an error for a statement that must not be sent.

@@ -113,7 +113,7 @@ func TestAConflictInPrepareContextIsNoted(t *testing.T) {
 				}
 				return nil
 			}))
-			require.Equal(t, "begin rollback begin commit", log())
+			require.Equal(t, "begin prepare bad! rollback begin commit", log())
 		})
 	}
 }

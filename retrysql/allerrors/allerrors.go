@@ -99,12 +99,12 @@ func (c *conn) allow(query string) error {
 // server asks the driver directly, since database/sql holds the connection.
 type server struct{ *conn }
 
-func (s server) Version() (string, error) {
+func (s server) Ask(query string) (string, error) {
 	q, ok := s.Conn.(driver.QueryerContext)
 	if !ok {
-		return "", nil
+		return "", driver.ErrSkip
 	}
-	rows, err := q.QueryContext(s.ctx, txlog.AskVersion, nil)
+	rows, err := q.QueryContext(s.ctx, query, nil)
 	if err != nil {
 		return "", err
 	}
@@ -114,15 +114,6 @@ func (s server) Version() (string, error) {
 		return "", err
 	}
 	return fmt.Sprintf("%s", row[0]), nil // a string or []byte
-}
-
-func (s server) Exec(query string) error {
-	e, ok := s.Conn.(driver.ExecerContext)
-	if !ok {
-		return driver.ErrSkip
-	}
-	_, err := e.ExecContext(s.ctx, query, nil)
-	return err
 }
 
 // missing returns an error for a driver that does not implement an interface.

@@ -19,9 +19,12 @@ type Key struct{}
 
 // Server is the server, asked in the transaction.
 type Server interface {
-	Exec(query string) error
-	Version() (string, error)
+	// Ask returns the text in the only column of the first row, or an error if there is none.
+	Ask(query string) (string, error)
 }
 
-// AskVersion is the query for Version.
-const AskVersion = "SELECT VERSION()"
+// What a Log asks.
+const (
+	Version = "SELECT VERSION()"
+	Begin   = "BEGIN"
+)
