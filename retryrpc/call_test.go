@@ -162,3 +162,15 @@ func ExampleLayer() {
 	fmt.Println(tries, errors.Is(err, retry.AttemptsExhausted))
 	// Output: 3 true
 }
+
+func TestTheFieldsOfOneCallOverrideThoseOfTheLayer(t *testing.T) {
+	layer, err := retryrpc.NewLayer(retry.Policy{Name: "layer", MaxAttempts: 7}, options{}, retryrpc.Errors{})
+	require.NoError(t, err)
+	for own, want := range map[*retry.Policy]int{nil: 7, {MaxAttempts: 2}: 2} {
+		c := new(retryrpc.Call)
+		require.NoError(t, layer.Begin(t.Context(), c, own))
+		require.Equal(t, want, c.Policy.MaxAttempts)
+		require.Equal(t, "layer", c.Policy.Name)
+		require.Equal(t, t.Context(), c.Context())
+	}
+}
