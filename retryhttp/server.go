@@ -92,7 +92,7 @@ func WriteError(w http.ResponseWriter, err error) {
 	if hint > 0 {
 		SetRetryAfter(w, hint)
 	}
-	status, once := http.StatusServiceUnavailable, retry.IsGivenUp(err) || isAmbiguous(err)
+	status, once := http.StatusServiceUnavailable, retry.IsGivenUp(err) || retry.IsAmbiguous(err)
 	switch failed := attemptError(err); {
 	case failed == nil || failed.StatusCode == 0 || succeeded(failed.StatusCode) || !isAnswer(failed.StatusCode):
 		once = once || class == retry.Terminal || errors.Is(err, retry.TerminalError)
@@ -152,9 +152,3 @@ func ClientAttempt(ctx context.Context) int {
 
 // clientAttemptKey is the context key of the client's attempt number.
 type clientAttemptKey struct{}
-
-// isAmbiguous is for now.
-func isAmbiguous(err error) bool {
-	var marked interface{ Ambiguous() bool }
-	return errors.As(err, &marked) && marked.Ambiguous()
-}

@@ -65,10 +65,7 @@ func newTelemetry() (*telemetry, error) {
 	}
 	write := retryslog.Observe(slog.New(slog.NewTextHandler(t.log, &slog.HandlerOptions{ReplaceAttr: withoutTimes})),
 		retryslog.Options{Recovery: slog.LevelInfo, Canceled: slog.LevelWarn, Attrs: traceID})
-	t.observe = func(ctx context.Context, e retry.Event) {
-		measure(ctx, e)
-		write(ctx, e)
-	}
+	t.observe = retry.Observers(measure, write)
 	return t, nil
 }
 
