@@ -44,7 +44,7 @@ func TestWriteError(t *testing.T) {
 		{name: "a run without budget", err: ended(broke, plain), once: "false"},
 		{name: "a run of one attempt", err: ended(retry.Policy{Disabled: true}, plain)},
 		{name: "a run of one attempt with a hint", err: ended(retry.Policy{Disabled: true}, retry.After(time.Minute, plain)), after: "60"},
-		{name: "a run that asks for too long a wait", err: ended(retry.Policy{MaxHint: time.Second}, retry.After(time.Minute, plain)), after: "60"},
+		{name: "a run that asks for too long a wait", err: ended(retry.Policy{MaxHint: time.Second}, retry.After(time.Minute, plain)), after: "60", once: "false"},
 		{name: "a run that could do harm", err: ended(atOnce, retry.Permanent(plain)), once: "false"},
 		{name: "a doubt", err: ended(retry.Policy{Disabled: true}, retry.Ambiguous(plain)), once: "false"},
 		{name: "a mark", err: retry.Permanent(plain), once: "false"},

@@ -118,7 +118,6 @@ func (t *Transport) Client() *http.Client {
 func (t *Transport) Validate() error { return t.validate(&t.Policy) }
 
 func (t *Transport) validate(p *retry.Policy) error {
-	const pkg = "retryhttp"
 	var bad retry.FieldErrors
 	bad.Append(p.Validate())
 	if t.BufferBody < 0 {
