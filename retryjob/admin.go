@@ -122,63 +122,6 @@ func FailuresOf(groups []Group, status Status) []Failures {
 	return all
 }
 
-// Filter selects the jobs that match all fields that are set. The zero Filter selects all.
-type Filter struct {
-	IDs      []string       // one of these; empty means any
-	Statuses []Status       // one of these; empty means any
-	Reasons  []retry.Reason // one of these; empty means any
-	Policies []string       // one of these; empty means any
-	Kinds    []string       // one of these; empty means any
-	Tags     []string       // it has one of these; empty means any
-	Since    time.Time      // Record.Changed is not before it; zero means any
-	Until    time.Time      // Record.Changed is before it; zero means any
-	After    Cursor         // the jobs after it in the list; zero means from the beginning
-	Limit    int            // the maximum number of jobs; 0 and below means no limit
-	PageSize int            // the number of jobs that an engine reads at once; 0 and below means 100
-}
-
-// Cursor is the place in a list after a job, where the next page begins. That page has the jobs that changed earlier,
-// and the jobs that changed in the same microsecond and follow it. If the job is gone, the page has all jobs that
-// changed in that microsecond.
-type Cursor struct {
-	Changed time.Time // Record.Changed of the job
-	ID      string    // of the job
-}
-
-// Cursor returns the place after the job.
-func (i *Info) Cursor() Cursor { return Cursor{i.Changed(), i.JobID} }
-
-// Selects reports whether the filter selects the job. It ignores Limit and After.ID.
-func (f *Filter) Selects(i *Info) bool {
-	changed := i.Changed()
-	return oneOf(f.IDs, i.JobID) && oneOf(f.Statuses, i.Status) && oneOf(f.Reasons, i.Reason) && oneOf(f.Policies, i.Policy) && oneOf(f.Kinds, i.Kind) &&
-		(len(f.Tags) == 0 || slices.ContainsFunc(i.Tags, func(tag string) bool { return slices.Contains(f.Tags, tag) })) &&
-		(f.Since.IsZero() || !changed.Before(f.Since)) && (f.Until.IsZero() || changed.Before(f.Until)) &&
-		(f.After == Cursor{} || changed.UnixMicro() <= f.After.Changed.UnixMicro())
-}
-
-func oneOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
-
-// Page returns PageSize, or 100 if PageSize is 0 or below.
-func (f *Filter) Page() int {
-	if f.PageSize > 0 {
-		return f.PageSize
-	}
-	return 100
-}
-
-const mostBuckets = 10_000
-
-// Buckets returns how often width is between Since and Until: 1 to 10,000 times. If that is not a whole number, or width
-// is not one of microseconds, or one of the times is not set, it returns a *retry.FieldError.
-func (f *Filter) Buckets(width time.Duration) (int, error) {
-	whole := f.Until.Sub(f.Since)
-	if f.Since.IsZero() || whole <= 0 || width <= 0 || whole > mostBuckets*width || whole%width != 0 || width%time.Microsecond != 0 {
-		return 0, &retry.FieldError{Package: "retryjob", Field: "Filter.Until", Value: f.Until.String(), Rule: fmt.Sprintf("is not 1 to %d times %v after Since", mostBuckets, width)}
-	}
-	return int(whole / width), nil
-}
-
 // GroupsOf returns the groups of the jobs of a list, for an engine whose Admin.Groups has nothing better to read.
 func GroupsOf(list iter.Seq2[Info, error]) ([]Group, error) {
 	type key struct {
@@ -204,6 +147,20 @@ func GroupsOf(list iter.Seq2[Info, error]) ([]Group, error) {
 		groups[place].Add(&i)
 	}
 	return groups, nil
+}
+
+// PurgeOne removes the job with the given ID. It returns the error of Get if there is no such job, and an error that
+// names the status of one that is not final.
+func PurgeOne(ctx context.Context, a Admin, id string) error {
+	n, err := a.Purge(ctx, Filter{IDs: []string{id}})
+	if err != nil || n > 0 {
+		return err
+	}
+	i, err := a.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("retryjob: the job is %s, and only jobs that have ended are purged", i.Status)
 }
 
 // HistogramOf returns the result of Admin.Histogram for the jobs of a list, which f selects.

@@ -69,14 +69,16 @@ func page(t *testing.T, store cli.Store) *tab {
 			Getenv: func(string) string { return "postgres://jobs@db.example/production" },
 		}, []string{"serve"}, write, &stderr)
 	}()
-	line := make([]byte, 100)
+	line := make([]byte, 200)
 	n, err := read.Read(line)
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		stop()
 		require.Equal(t, cli.Done, <-exit, stderr.String())
 	})
-	p := &tab{t: t, url: strings.TrimSpace(string(line[:n]))}
+	printed := strings.TrimSpace(string(line[:n]))
+	address, token, _ := strings.Cut(printed, "?")
+	p := &tab{t: t, url: address}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(binary), chromedp.WindowSize(1280, 900), chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoSandbox, // containers run as root, and the page is ours
@@ -93,11 +95,13 @@ func page(t *testing.T, store cli.Store) *tab {
 		require.Empty(t, p.problems, "the console is empty")
 		for _, asked := range p.requests {
 			require.True(t, strings.HasPrefix(asked, p.url), "a request left the page: %s", asked)
+			require.Equal(t, asked == printed, strings.Contains(asked, token), "the token is in another address: %s", asked)
 		}
 	})
 	call(p, log.Enable, cdp.Empty{})
 	call(p, network.Enable, network.EnableParams{})
-	p.visit("")
+	p.visit("?" + token)
+	require.Equal(t, p.url, eval[string](p, "location.href"), "the token leaves the address")
 	return p
 }
 
@@ -249,6 +253,14 @@ func (s *shop) Count(_ context.Context, f retryjob.Filter) (map[retryjob.Status]
 		counts[job.Status] = tally
 	}
 	return counts, nil
+}
+
+func (s *shop) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.Group, error) {
+	return retryjob.GroupsOf(s.List(ctx, f))
+}
+
+func (s *shop) Histogram(ctx context.Context, f retryjob.Filter, width time.Duration) ([]map[retryjob.Status]int, error) {
+	return retryjob.HistogramOf(s.List(ctx, f), f, width)
 }
 
 func (s *shop) Replay(_ context.Context, id string) error {
@@ -600,6 +612,24 @@ func TestTheDarkPageIsReadable(t *testing.T) {
 	}
 }
 
+// TestScreenshots shows the pages at both widths in both schemes, for whoever looks at them.
+func TestScreenshots(t *testing.T) {
+	if os.Getenv("RETRYJOBS_SCREENSHOTS") == "" {
+		t.Skip("RETRYJOBS_SCREENSHOTS is not set")
+	}
+	p := page(t, day(400))
+	for _, width := range []int64{1280, 390} {
+		p.run(chromedp.EmulateViewport(width, 844))
+		for _, scheme := range []string{"light", "dark"} {
+			call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+			for name, address := range map[string]string{"list": "?status=dead_letter", "job": "job?id=order-918273", "exact": "?q=order-918273"} {
+				p.visit(address)
+				p.save(fmt.Sprintf("%s-%d-%s", name, width, scheme))
+			}
+		}
+	}
+}
+
 func TestAPhoneHasNoHorizontalScroll(t *testing.T) {
 	s := day(200)
 	evil := *s.jobs["order-918273"]
@@ -615,6 +645,7 @@ func TestAPhoneHasNoHorizontalScroll(t *testing.T) {
 		switch address {
 		case "":
 			p.save("phone")
+			require.Less(t, eval[float64](p, `document.querySelector("#rows tbody tr").getBoundingClientRect().bottom`), 740., "the first job is on the first screen")
 		case "?q=order":
 			p.run(chromedp.Evaluate[chromedp.Void](`document.getElementById("rows").scrollIntoView()`))
 			p.save("phone-rows")
@@ -652,7 +683,7 @@ func TestEverythingIsReachedByKeyboard(t *testing.T) {
 		require.Contains(t, seen, name)
 	}
 	p.leave(chromedp.KeyEvent(kb.Enter))
-	require.Equal(t, "/job", eval[string](p, `location.pathname`))
+	require.Contains(t, eval[string](p, `location.pathname`), "/job")
 	require.Equal(t, []string{"H1", "H2", "H2", "H2"}, eval[[]string](p, `[...document.querySelectorAll("h1, h2, h3")].map((h) => h.tagName)`))
 	require.Equal(t, "en", eval[string](p, `document.documentElement.lang`))
 }

@@ -1,18 +1,19 @@
 // Command retryjobs shows and changes the jobs of a retryriver database, SQLite or PostgreSQL: which are waiting, which
-// have failed and why, and which to repeat. It does not run jobs, and does not create or migrate a database.
+// have failed and why, and which to repeat. It does not run jobs, and does not create a database.
 //
 //	go install github.com/retrygo/retry/cmd/retryjobs@latest
 //
 //	retryjobs [--database DB] [--json] list   [filter]
 //	retryjobs [--database DB] [--json] show   [--payload=false] ID
 //	retryjobs [--database DB] [--json] replay ID...
-//	retryjobs [--database DB] [--json] replay --all [--rate 10] [filter | --yes]
+//	retryjobs [--database DB] [--json] replay --all [--rate 10] [filter | --yes | --dry-run]
 //	retryjobs [--database DB] [--json] cancel ID...
 //	retryjobs [--database DB] [--json] purge  [--yes] ID...
 //	retryjobs [--database DB] [--json] purge  [--yes | --dry-run] [filter | --all]
 //	retryjobs [--database DB] [--json] stats
 //	retryjobs [--database DB] [--json] watch  [--every 2s] [filter]
-//	retryjobs [--database DB] [--json] serve  [--addr 127.0.0.1:0] [--host NAME]
+//	retryjobs [--database DB] [--json] serve  [--addr 127.0.0.1:0] [--read-only] [--host NAME] [--no-token]
+//	retryjobs [--database DB] migrate
 //
 // DB is a SQLite file, as path or sqlite:path, or a URL postgres://user:password@host/database. If the flag is not
 // given, the environment variable RETRYJOBS_DATABASE is used. Put a password there: the arguments of a process are not
@@ -26,6 +27,7 @@
 //	                       deadline_too_near, hint_too_long, retries_disabled, caller_canceled
 //	--policy standard      the name of the policy
 //	--kind webhook         the kind of the job
+//	--tag eu               a tag of the job
 //	--since 24h            changed since then: a time ago (90m, 24h, 7d) or a time (2026-11-21T09:00:00Z)
 //	--until 7d             changed before then
 //	--limit 50             the most jobs, 0 for all of them; list alone has a default
@@ -36,9 +38,10 @@
 // the number of jobs per second, for a receiver that has just recovered. cancel ends jobs that have not ended. purge
 // removes jobs that have ended. To change many jobs, replay and purge need a filter, or a flag that selects all of
 // them. purge prints the number of jobs that it would remove and asks for confirmation; a script passes --yes. stats
-// counts jobs. watch prints a line for each job that changes.
+// counts jobs, and groups dead letters by kind, reason and error code. watch prints a line for each job that changes.
+// migrate brings an existing database of an older version up to date.
 //
-// serve shows all of this on a page, for this machine only: see package retryjob/jobsui.
+// serve shows all of this on a page, to those who have the address that it prints: see package retryjob/jobsui.
 //
 // On a terminal, statuses have colors and lists fit its width; the variable NO_COLOR turns colors off. "retryjobs help
 // completion" explains how to make a shell complete commands, flags, statuses, reasons, policies, kinds and IDs.
@@ -69,7 +72,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	o := cli.Options{Open: open, Now: time.Now, Getenv: os.Getenv, Version: version()}
+	o := cli.Options{Open: open, Migrate: retryriver.Migrate, Now: time.Now, Getenv: os.Getenv, Version: version()}
 	if o.Width = width(os.Stdout); o.Width > 0 {
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}

@@ -193,3 +193,13 @@ func ReplayRow(ctx context.Context, m *Admin[*sql.Tx], row int64) error {
 		return err
 	})
 }
+
+// IDsQuery returns the query of the rows that may be the jobs with these IDs.
+func IDsQuery(onSQLite bool, ids []string) (string, []any) {
+	q := &query{sql: postgres}
+	if onSQLite {
+		q.sql = sqlite
+	}
+	text := q.ids(ids)
+	return text, q.args
+}

@@ -43,6 +43,54 @@ type Store struct {
 
 var _ retryjob.Admin = (*Store)(nil)
 
+// Migrate brings the database that the argument names, as for OpenStore, up to date: River's tables and ours. The database
+// must have River's tables already, perhaps of an older version; otherwise Migrate returns ErrNoDatabase,
+// ErrUnreachable or ErrNotMigrated.
+func Migrate(ctx context.Context, database string) error {
+	s, err := OpenStore(ctx, database)
+	if err == nil {
+		return s.Close() // it is up to date
+	}
+	if !errors.Is(err, ErrNotMigrated) {
+		return err
+	}
+	if !isPostgres(database) {
+		path, err := sqlitePath(database)
+		if err != nil {
+			return err
+		}
+		db, err := openSQLite(path, "rw")
+		if err != nil {
+			return err
+		}
+		if err = hasRiver(ctx, riversqlite.New(db)); err == nil {
+			err = migrateSQLite(ctx, db)
+		}
+		return errors.Join(err, db.Close())
+	}
+	pool, err := pgxpool.New(ctx, database)
+	if err != nil {
+		return unreachable(err)
+	}
+	defer pool.Close()
+	if err := hasRiver(ctx, riverpgxv5.New(pool)); err != nil {
+		return err
+	}
+	return MigratePostgres(ctx, pool)
+}
+
+// hasRiver returns nil if a database has River's tables, of any version.
+func hasRiver[TTx any](ctx context.Context, driver riverdriver.Driver[TTx]) error {
+	if err := driver.GetExecutor().Exec(ctx, "SELECT 1 FROM river_job LIMIT 1"); err != nil {
+		return fmt.Errorf("%w: it does not have River's tables: %w", ErrNotMigrated, err)
+	}
+	return nil
+}
+
+func isPostgres(database string) bool {
+	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
+}
+
 // OpenStore opens the database that the argument names: the URL of a PostgreSQL server (postgres:// or postgresql://),
 // otherwise the path of a SQLite file, with or without the prefix "sqlite:". It does not create or migrate a database,
 // but returns ErrNoDatabase, ErrUnreachable or ErrNotMigrated. ctx bounds the opening.
@@ -50,7 +98,7 @@ func OpenStore(ctx context.Context, database string) (*Store, error) {
 	if ctx == nil {
 		return nil, errNoContext
 	}
-	if !strings.HasPrefix(database, "postgres://") && !strings.HasPrefix(database, "postgresql://") {
+	if !isPostgres(database) {
 		if !strings.HasPrefix(database, "sqlite:") && likePassword.MatchString(database) {
 			return nil, fmt.Errorf("%w: it looks like a user and a password outside of a postgres:// URL (write sqlite:PATH for a file with such a name)", ErrNoDatabase)
 		}

@@ -4,11 +4,18 @@
 // a worker is gone.
 //
 //	go -C examples/webhookqueue run .
+//
+// With -keep it leaves its database, to look at with command retryjobs and its page:
+//
+//	go -C examples/webhookqueue run . -keep /tmp/webhooks.db
+//	retryjobs serve --database /tmp/webhooks.db
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -31,21 +38,28 @@ func main() {
 		}
 		return
 	}
-	if err := run(ctx, os.Stdout); err != nil {
+	keep := flag.String("keep", "", "the `file` that becomes the database and is left; it must not exist")
+	flag.Parse()
+	if err := run(ctx, os.Stdout, *keep); err != nil {
 		log.Fatal(err)
 	}
 }
 
-// run writes the story to w.
-func run(ctx context.Context, w io.Writer) error {
+// run writes the story to w. The database is in the file keep, or is removed if that is empty.
+func run(ctx context.Context, w io.Writer, keep string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "webhookqueue")
-	if err != nil {
-		return err
+	path := keep
+	if path == "" {
+		dir, err := os.MkdirTemp("", "webhookqueue")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		path = filepath.Join(dir, "webhooks.db")
+	} else if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("-keep %s: the file exists already, or cannot be looked up: %v", path, err)
 	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "webhooks.db")
 	q, err := open(ctx, path)
 	if err != nil {
 		return err

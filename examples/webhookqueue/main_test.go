@@ -5,9 +5,14 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retryjob"
 )
 
 func TestMain(m *testing.M) {
@@ -58,9 +63,18 @@ func TestNoEventIsLostWithAWorker(t *testing.T) {
 		t.Skip("River takes half a minute to notice that a worker is gone")
 	}
 	var b bytes.Buffer
-	err := run(t.Context(), &b)
+	path := filepath.Join(t.TempDir(), "kept.db")
+	err := run(t.Context(), &b, path)
 	require.NoError(t, err, b.String())
 	require.Equal(t, want, b.String())
+	store, err := retryriver.OpenStore(t.Context(), path)
+	require.NoError(t, err, "the database is left")
+	defer store.Close()
+	groups, err := store.Groups(t.Context(), retryjob.Filter{Reasons: []retry.Reason{retry.TerminalError}})
+	require.NoError(t, err)
+	require.Equal(t, "evt_3", groups[0].Newest.JobID)
+	require.Equal(t, "status_410", groups[0].Code)
+	require.ErrorContains(t, run(t.Context(), &b, path), "exists already")
 }
 
 func TestARequestIsJudgedAsAWhole(t *testing.T) {

@@ -42,7 +42,7 @@ var actions = []action{
 		func(ctx context.Context, a retryjob.Admin, id string) error { return a.Cancel(ctx, id) }, cancelAll,
 	}, {
 		"purge", "Purged", "A purged job is removed with its record. This cannot be undone.", retryjob.Status.Final,
-		purgeOne,
+		func(ctx context.Context, a retryjob.Admin, id string) error { return retryjob.PurgeOne(ctx, a, id) },
 		func(ctx context.Context, a retryjob.Admin, f retryjob.Filter) (int, error) { return a.Purge(ctx, f) },
 	},
 }
@@ -84,19 +84,6 @@ func cancelAll(ctx context.Context, admin retryjob.Admin, f retryjob.Filter) (n 
 	return n, nil
 }
 
-// purgeOne purges the job with an ID.
-func purgeOne(ctx context.Context, admin retryjob.Admin, id string) error {
-	n, err := admin.Purge(ctx, retryjob.Filter{IDs: []string{id}})
-	if err != nil || n > 0 {
-		return err
-	}
-	info, err := admin.Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("the job is %s, and only jobs that have ended are purged", info.Status)
-}
-
 // order is the request of a form.
 type order struct {
 	*action
@@ -113,7 +100,7 @@ type order struct {
 // parseOrder returns the order of the form of r, or responds with the refusal.
 func (h *handler) parseOrder(w http.ResponseWriter, r *http.Request) (*order, bool) {
 	if err := r.ParseForm(); err != nil {
-		h.refuse(w, http.StatusBadRequest, "The form could not be read: it is too long or malformed.", "./")
+		h.refuse(w, r, http.StatusBadRequest, "The form could not be read: it is too long or malformed.", "./")
 		return nil, false
 	}
 	query, err := url.ParseQuery(r.PostForm.Get("view"))
@@ -129,11 +116,11 @@ func (h *handler) parseOrder(w http.ResponseWriter, r *http.Request) (*order, bo
 	back := list(o.View.values)
 	switch {
 	case err != nil || len(o.View.bad) > 0 || o.action == nil || o.All && o.View.search != "":
-		h.refuse(w, http.StatusBadRequest, "The form asks for nothing that this page offers.", "./")
+		h.refuse(w, r, http.StatusBadRequest, "The form asks for nothing that this page offers.", "./")
 	case !o.All && len(o.IDs) == 0:
-		h.refuse(w, http.StatusBadRequest, "No job is selected.", back)
+		h.refuse(w, r, http.StatusBadRequest, "No job is selected.", back)
 	case len(o.IDs) > maxIDs:
-		h.refuse(w, http.StatusBadRequest, fmt.Sprintf("More than %d jobs are selected. Use a filter.", maxIDs), back)
+		h.refuse(w, r, http.StatusBadRequest, fmt.Sprintf("More than %d jobs are selected. Use a filter.", maxIDs), back)
 	default:
 		return o, true
 	}
@@ -160,10 +147,12 @@ func (o *order) filter() retryjob.Filter {
 type confirmData struct {
 	frame
 	*order
-	Jobs  string // "3 jobs", "more than 100 jobs"
-	Query string // of the view, encoded
-	Back  string
-	Terms [][2]string
+	Jobs   string // "3 jobs", "all jobs that match"
+	Query  string // of the view, encoded
+	Back   string
+	Terms  [][2]string
+	Table  table
+	Others string // how many more jobs there are than those in Table
 }
 
 // confirm shows what an action would do, and does nothing.
@@ -172,26 +161,39 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	d := confirmData{frame: h.frame(), order: o, Jobs: plural(len(o.IDs)), Back: list(o.View.values)}
+	d := confirmData{frame: h.frame(r), order: o, Jobs: plural(len(o.IDs)), Back: list(o.View.values)}
 	if o.From == "job" {
 		d.Back = jobAddress(o.IDs[0])
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), readTime)
+	defer cancel()
+	f, n := retryjob.Filter{IDs: o.IDs}, len(o.IDs)
 	if o.All {
 		o.Before = d.now
-		f := o.filter()
-		if len(f.Statuses) == 0 {
-			h.refuse(w, http.StatusBadRequest, "No job with this status can be "+strings.ToLower(o.Done)+".", d.Back)
+		if f = o.filter(); len(f.Statuses) == 0 {
+			h.refuse(w, r, http.StatusBadRequest, "No job with this status can be "+strings.ToLower(o.Done)+".", d.Back)
 			return
 		}
-		ctx, cancel := context.WithTimeout(r.Context(), countTime)
+		counting, cancel := context.WithTimeout(ctx, countTime)
 		defer cancel()
-		if n, err := h.tally(ctx, f); err != nil {
-			d.Jobs = "all jobs that match"
+		if counts, err := h.tally(counting, f); err != nil {
+			d.Jobs, n = "all jobs that match", 0
 		} else {
-			d.Jobs = plural(n[0])
+			n = counts[0]
+			d.Jobs = plural(n)
 		}
 		d.Terms = terms(o)
 	}
+	p, err := h.read(ctx, &view{filter: f})
+	if err != nil {
+		d.Alert = "The jobs could not be listed: " + h.text(err) + "."
+	} else if p.next != nil {
+		d.Others = "and more"
+		if n > len(p.jobs) {
+			d.Others = "and " + number(n-len(p.jobs)) + " more"
+		}
+	}
+	d.Table = table{frame: d.frame, Jobs: p.jobs}
 	d.Query = o.View.values.Encode()
 	d.Title = strings.ToUpper(o.Name[:1]) + o.Name[1:] + " " + d.Jobs + "?"
 	h.render(w, http.StatusOK, "confirm.html", d)
@@ -201,7 +203,7 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 func terms(o *order) [][2]string {
 	f := o.filter()
 	all := [][2]string{{"status", texts(f.Statuses)}}
-	for _, key := range keys[2:7] {
+	for _, key := range fields[2:] {
 		for _, value := range o.View.values[key] {
 			all = append(all, [2]string{key, value})
 		}
@@ -231,7 +233,7 @@ func (h *handler) act(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), changeTime)
 	defer cancel()
-	d := resultData{frame: h.frame(), order: o, Query: o.View.values.Encode(), Back: list(o.View.values)}
+	d := resultData{frame: h.frame(r), order: o, Query: o.View.values.Encode(), Back: list(o.View.values)}
 	n := 0
 	if o.All {
 		f := o.filter()
@@ -258,11 +260,13 @@ func (h *handler) act(w http.ResponseWriter, r *http.Request) {
 	}
 	o.Made += n
 	if !d.More && d.Err == "" && len(d.Failures) == 0 {
-		done := url.Values{"done": {o.Name}, "n": {strconv.Itoa(o.Made)}}
-		to := "./?" + values(o.View.values, done).Encode()
+		to := d.Back
 		if o.From == "job" && o.Name != "purge" {
-			to = jobAddress(o.IDs[0]) + "&" + done.Encode()
+			to = jobAddress(o.IDs[0])
 		}
+		http.SetCookie(w, &http.Cookie{
+			Name: flashCookie, Value: o.Name + "." + strconv.Itoa(o.Made), MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		})
 		w.Header().Set("Location", to) // relative: http.Redirect would make it absolute without the path of the mount
 		w.WriteHeader(http.StatusSeeOther)
 		return
@@ -270,15 +274,4 @@ func (h *handler) act(w http.ResponseWriter, r *http.Request) {
 	d.Jobs, d.Script = plural(o.Made), true
 	d.Title = o.Done + " " + d.Jobs
 	h.render(w, http.StatusOK, "result.html", d)
-}
-
-// values returns the union of two sets of values.
-func values(a, b url.Values) url.Values {
-	all := url.Values{}
-	for _, from := range []url.Values{a, b} {
-		for key, of := range from {
-			all[key] = of
-		}
-	}
-	return all
 }

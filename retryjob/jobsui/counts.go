@@ -37,11 +37,12 @@ func (c *counts) add(s retryjob.Status, n int) {
 
 // overview is the counts at a time.
 type overview struct {
-	taken   time.Time
-	total   counts
-	err     error
-	begin   time.Time // of the first bucket
-	buckets []counts  // of jobs by when they came to the status that they have
+	taken    time.Time
+	total    counts
+	err      error
+	begin    time.Time // of the first bucket
+	buckets  []counts  // of jobs by when they came to the status that they have
+	failures []retryjob.Failures
 }
 
 // overview returns the counts, which may be some seconds old. One request counts at a time.
@@ -66,21 +67,27 @@ func (h *handler) overview(ctx context.Context, s *span) *overview {
 	return o
 }
 
+// count asks for each kind of counts once, since an engine may read every job for it.
 func (h *handler) count(ctx context.Context, s *span, now time.Time) *overview {
 	o := &overview{taken: now, buckets: make([]counts, s.buckets)}
 	o.begin = now.Truncate(s.width).Add(-time.Duration(s.buckets-1) * s.width)
 	ctx, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
-	count := func(to *counts, f retryjob.Filter) {
-		if o.err == nil {
-			*to, o.err = h.tally(ctx, f)
+	if o.total, o.err = h.tally(ctx, retryjob.Filter{}); o.err != nil {
+		return o
+	}
+	f := retryjob.Filter{Since: o.begin, Until: o.begin.Add(time.Duration(s.buckets) * s.width)}
+	buckets, err := h.Admin.Histogram(ctx, f, s.width)
+	for i, bucket := range buckets {
+		for status, n := range bucket {
+			o.buckets[i].add(status, n)
 		}
 	}
-	count(&o.total, retryjob.Filter{})
-	for i := range o.buckets {
-		from := o.begin.Add(time.Duration(i) * s.width)
-		count(&o.buckets[i], retryjob.Filter{Since: from, Until: from.Add(s.width)})
+	var groups []retryjob.Group
+	if o.err = err; err == nil && o.total[retryjob.DeadLettered] > 0 {
+		groups, o.err = h.Admin.Groups(ctx, retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}})
 	}
+	o.failures = retryjob.FailuresOf(groups, retryjob.DeadLettered)
 	return o
 }
 

@@ -1,7 +1,7 @@
 // Package jobsui is a page to look at the jobs of any retryjob.Admin and to change them: counts by status over time, a
 // list with filter and search, the timeline of a job's attempts, and replay, cancel and purge of one job, of a
-// selection or of all that match. It is an http.Handler, to mount behind a service's own login; command retryjobs
-// serves it for a database.
+// selection or of all that match. It is an http.Handler that asks a service's own login what a request may do; command
+// retryjobs serves it for a database.
 //
 // The page is HTML that the server renders. All state is in the address and every action is the POST of a form, so it
 // works without JavaScript; the little there is keeps the page live, selects rows and continues long actions. It loads
@@ -9,6 +9,4 @@
 //
 // A request holds one page of jobs without their payloads, and a list, a search, a count and each batch of an action
 // has a time limit.
-//
-// There is no login here: every client that reaches the handler can purge jobs.
 package jobsui

@@ -13,15 +13,16 @@ import (
 	"github.com/retrygo/retry/retryjob/jobsui"
 )
 
-// loggedIn stands for a service's own login.
-func loggedIn(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if user, password, ok := r.BasicAuth(); !ok || user != "ops" || password != "secret" {
-			http.Error(w, "log in first", http.StatusUnauthorized)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+// access stands for a service's own login: ops may change jobs, and others who are logged in may look at them.
+func access(r *http.Request) jobsui.Access {
+	switch user, password, ok := r.BasicAuth(); {
+	case !ok || password != "secret":
+		return jobsui.NoAccess
+	case user == "ops":
+		return jobsui.ReadWrite
+	default:
+		return jobsui.ReadOnly
+	}
 }
 
 func ExampleNew() {
@@ -39,19 +40,26 @@ func ExampleNew() {
 	job, _ := engine.Enqueue(ctx, retryjob.Job{ID: "order-7", Kind: "deliver", Policy: "once"})
 	_, _ = job.Wait(ctx)
 
-	page, err := jobsui.New(jobsui.Options{Admin: engine, Name: "deliveries", Hosts: []string{"shop.example.com"}})
+	page, err := jobsui.New(jobsui.Options{Admin: engine, Name: "deliveries", Access: access, Hosts: []string{"shop.example.com"}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/jobs/", http.StripPrefix("/jobs", loggedIn(page)))
+	mux.Handle("/jobs/", http.StripPrefix("/jobs", page))
 
-	r := httptest.NewRequest(http.MethodGet, "https://shop.example.com/jobs/?status=dead_letter", nil)
-	r.SetBasicAuth("ops", "secret")
-	w := httptest.NewRecorder()
-	mux.ServeHTTP(w, r)
-	fmt.Println(w.Code, strings.Contains(w.Body.String(), "order-7"))
+	for _, user := range []string{"ops", "guest", ""} {
+		r := httptest.NewRequest(http.MethodGet, "https://shop.example.com/jobs/?status=dead_letter", nil)
+		if user != "" {
+			r.SetBasicAuth(user, "secret")
+		}
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, r)
+		fmt.Println(w.Code, strings.Contains(w.Body.String(), "order-7"), strings.Contains(w.Body.String(), "purge"))
+	}
 	_, _ = engine.Shutdown(ctx)
-	// Output: 200 true
+	// Output:
+	// 200 true true
+	// 200 true false
+	// 403 false false
 }

@@ -28,7 +28,7 @@ type fake struct {
 	jobs           map[string]*retryjob.Info
 	broken         error
 	listed         int // jobs that lists have yielded
-	counted        int // calls of Count
+	counted        int // calls of Count, Histogram and Groups
 	slow           time.Duration
 }
 
@@ -172,7 +172,7 @@ var errBroken = errors.New("the connection broke")
 
 func handler(t testing.TB, admin retryjob.Admin) http.Handler {
 	t.Helper()
-	h, err := jobsui.New(jobsui.Options{Admin: admin, Name: "tests", Hosts: []string{"jobs.example.org"}})
+	h, err := jobsui.New(jobsui.Options{Admin: admin, Name: "tests", Hosts: []string{"jobs.example.org"}, Access: anyone})
 	require.NoError(t, err)
 	return h
 }
@@ -195,9 +195,26 @@ func post(t testing.TB, h http.Handler, address string, form url.Values) *httpte
 }
 
 func (f *fake) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.Group, error) {
+	f.counted++
 	return retryjob.GroupsOf(f.List(ctx, filter))
 }
 
 func (f *fake) Histogram(ctx context.Context, filter retryjob.Filter, width time.Duration) ([]map[retryjob.Status]int, error) {
+	f.counted++
 	return retryjob.HistogramOf(f.List(ctx, filter), filter, width)
+}
+
+func anyone(*http.Request) jobsui.Access { return jobsui.ReadWrite }
+
+// after returns the page to which an answer leads, as a browser gets it.
+func after(t testing.TB, h http.Handler, w *httptest.ResponseRecorder) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/"+strings.TrimPrefix(w.Header().Get("Location"), "./"), nil)
+	for _, cookie := range w.Result().Cookies() {
+		require.True(t, cookie.HttpOnly || cookie.MaxAge < 0)
+		r.AddCookie(cookie)
+	}
+	next := httptest.NewRecorder()
+	h.ServeHTTP(next, r)
+	return next
 }

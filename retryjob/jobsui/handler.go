@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -29,15 +30,34 @@ type Options struct {
 	// request for another host is refused, since a foreign page can make its own name resolve to this server. Nil means
 	// no others.
 	Hosts []string
+	// Access returns what a request may do. It must be set: without the caller's own login, every client that reaches
+	// the handler could purge jobs. It is called once for each request.
+	Access func(*http.Request) Access
+	// Redact returns a payload, or the first 64 KiB of a longer one, as the page shows and searches it. Nil means
+	// RedactSecrets.
+	Redact func(json.RawMessage) json.RawMessage
 	// ErrorText returns how the page shows an error of Admin. Nil means the error's own text.
 	ErrorText func(error) string
 }
 
-// Validate returns nil or retry.FieldErrors: Admin is nil, or an element of Hosts is empty or has a port.
+// Access is what a request may do.
+type Access uint8
+
+// The kinds of access. The zero Access is none.
+const (
+	NoAccess  Access = iota // nothing
+	ReadOnly                // look at jobs
+	ReadWrite               // and replay, cancel and purge them
+)
+
+// Validate returns nil or retry.FieldErrors: Admin or Access is nil, or an element of Hosts is empty or has a port.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Admin == nil {
 		bad.Refuse("jobsui.Options.Admin", "<nil>", "must be set")
+	}
+	if o.Access == nil {
+		bad.Refuse("jobsui.Options.Access", "<nil>", "must be set")
 	}
 	for i, host := range o.Hosts {
 		if name := hostname(host); name == "" || name != strings.ToLower(host) {
@@ -50,8 +70,8 @@ func (o Options) Validate() error {
 // New returns the page as a handler, or the error of o.Validate. Its addresses are relative: mount it under any path
 // that ends in a slash, with http.StripPrefix. It is safe for concurrent use.
 //
-// The handler refuses requests for a host that Options.Hosts does not allow and requests to change something that come
-// from another origin (http.CrossOriginProtection). A proxy in front must pass the Host header on.
+// The handler refuses requests that Options.Access does not allow, requests for a host that Options.Hosts does not allow
+// and requests to change something that come from another origin (http.CrossOriginProtection). A proxy in front must pass the Host header on.
 func New(o Options) (http.Handler, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -59,6 +79,9 @@ func New(o Options) (http.Handler, error) {
 	h := &handler{Options: o, counting: make(chan struct{}, 1)}
 	if h.ErrorText == nil {
 		h.ErrorText = error.Error
+	}
+	if h.Redact == nil {
+		h.Redact = RedactSecrets
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", h.list)
@@ -102,10 +125,18 @@ func (h *handler) guard(next http.Handler) http.Handler {
 			http.Error(w, "this page does not answer to this host name", http.StatusForbidden)
 			return
 		}
+		access := h.Access(r)
+		if access == NoAccess || access < ReadWrite && r.Method == http.MethodPost {
+			http.Error(w, "you may not do this", http.StatusForbidden)
+			return
+		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), accessKey{}, access)))
 	})
 }
+
+// accessKey is the key of a request's Access in its context.
+type accessKey struct{}
 
 // answers reports whether the page answers to a Host header.
 func (h *handler) answers(host string) bool {

@@ -33,12 +33,21 @@ type frame struct {
 	Live, Stop    string // the address that makes the page live, or stops that; empty on a page that does not change
 	Script        bool
 	now           time.Time
-	Actions       []action
-	RefreshPeriod int // in seconds
+	Actions       []action // that the request may do
+	RefreshPeriod int      // in seconds
 }
 
-func (h *handler) frame() frame {
-	return frame{Name: h.Name, now: time.Now(), Actions: actions, RefreshPeriod: 5}
+func (h *handler) frame(r *http.Request) frame {
+	f := frame{Name: h.Name, now: time.Now(), RefreshPeriod: 5}
+	if r.Context().Value(accessKey{}) == ReadWrite {
+		f.Actions = actions
+	}
+	return f
+}
+
+// offered returns the actions that accept a job which ok says.
+func (f frame) offered(ok func(*action) bool) []action {
+	return slices.DeleteFunc(slices.Clone(f.Actions), func(a action) bool { return !ok(&a) })
 }
 
 // Ago returns how far a time is from now.
@@ -57,8 +66,8 @@ func (h *handler) render(w http.ResponseWriter, status int, name string, data an
 }
 
 // refuse answers with a page that says why, and leads back.
-func (h *handler) refuse(w http.ResponseWriter, status int, why, back string) {
-	f := h.frame()
+func (h *handler) refuse(w http.ResponseWriter, r *http.Request, status int, why, back string) {
+	f := h.frame(r)
 	f.Title, f.Alert = "Not done", why
 	h.render(w, status, "refusal.html", struct {
 		frame
@@ -66,10 +75,19 @@ func (h *handler) refuse(w http.ResponseWriter, status int, why, back string) {
 	}{f, back})
 }
 
-// flash returns what an address says was done, in words of our own.
-func flash(query url.Values) string {
-	n, err := strconv.Atoi(query.Get("n"))
-	if a := actionOf(query.Get("done")); a != nil && err == nil && n >= 0 {
+// flashCookie has what the request before this one has done. It is not in the address, which anyone could write.
+const flashCookie = "jobsui-done"
+
+// flash returns what was done, once.
+func flash(w http.ResponseWriter, r *http.Request) string {
+	cookie, err := r.Cookie(flashCookie)
+	if err != nil {
+		return ""
+	}
+	http.SetCookie(w, &http.Cookie{Name: flashCookie, MaxAge: -1})
+	name, count, _ := strings.Cut(cookie.Value, ".")
+	n, err := strconv.Atoi(count)
+	if a := actionOf(name); a != nil && err == nil && n >= 0 {
 		return a.Done + " " + plural(n) + "."
 	}
 	return ""
@@ -79,25 +97,41 @@ func flash(query url.Values) string {
 type listData struct {
 	frame
 	*view
-	Query   string // of the view, encoded
-	Tabs    []tab
-	Spans   []tab
-	Chart   *chart
-	Chosen  map[string]string // the value of each field
-	Others  [][2]string       // further values of the fields
-	Bad     map[string]string
-	Reasons []string
-	Exact   *retryjob.Info // the job whose ID is searched
-	Jobs    []retryjob.Info
-	Looked  int
-	Cut     bool
-	Failed  string // why there is no list
-	Newest  string
-	Newer   string
-	Older   string
-	Clear   string
-	Offered []action // for all that match
-	Known   struct{ Policies, Kinds []string }
+	Query      string // of the view, encoded
+	Tabs       []tab
+	Spans      []tab
+	Chart      *chart
+	Chosen     map[string]string // the value of each field
+	Others     [][2]string       // further values of the fields
+	Bad        map[string]string
+	Reasons    []string
+	Exact      string // the address of the search for texts, if the only job is the one with the ID that is searched
+	Table      table
+	Total      string // the number of jobs of a chosen status
+	Failures   []failures
+	MoreFields bool // a field other than the search has a value
+	Looked     int
+	Cut        bool
+	Failed     string // why there is no list
+	Newest     string
+	Newer      string
+	Older      string
+	Clear      string
+	Offered    []action // for all that match
+	Known      struct{ Policies, Kinds []string }
+}
+
+// table is a table of jobs.
+type table struct {
+	frame
+	Jobs  []retryjob.Info
+	Boxes bool // to select jobs
+}
+
+// failures is jobs with the same error, and the address of their list.
+type failures struct {
+	retryjob.Failures
+	Address string
 }
 
 // tab is a link in a row of links, one of which is selected.
@@ -109,13 +143,13 @@ type tab struct {
 
 // list answers with a page of jobs.
 func (h *handler) list(w http.ResponseWriter, r *http.Request) {
-	query := r.URL.Query()
-	d := listData{frame: h.frame(), Chosen: map[string]string{}}
-	v := parseView(query, d.now)
-	d.view, d.Query, d.Flash, d.Script, d.Title = v, v.values.Encode(), flash(query), true, "Jobs"
+	d := listData{frame: h.frame(r), Chosen: map[string]string{}}
+	v := parseView(r.URL.Query(), d.now)
+	d.view, d.Query, d.Flash, d.Script, d.Title = v, v.values.Encode(), flash(w, r), true, "Jobs"
 	d.Bad, d.Clear = v.bad, (&view{values: only(v.values, "status", "over", "live")}).with("at")
-	for _, key := range keys[:7] {
+	for _, key := range fields {
 		d.Chosen[key] = v.values.Get(key)
+		d.MoreFields = d.MoreFields || key != "q" && key != "status" && d.Chosen[key] != ""
 		for i, value := range v.values[key] {
 			if i > 0 || key == "status" {
 				d.Others = append(d.Others, [2]string{key, value})
@@ -132,6 +166,14 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 	d.Tabs, d.Spans = tabs(v, o), spanTabs(v)
 	if o.err == nil {
 		d.Chart = draw(o, v.span)
+		for i := range o.failures[:min(len(o.failures), shownFailures)] {
+			f := &o.failures[i]
+			same := url.Values{"status": {"dead_letter"}, "kind": {f.Kind}}
+			if f.Reason != 0 {
+				same["reason"] = []string{f.Reason.Error()}
+			}
+			d.Failures = append(d.Failures, failures{*f, list(same)})
+		}
 	} else {
 		d.Alert = "The jobs could not be counted: " + h.text(o.err) + "."
 	}
@@ -141,18 +183,21 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		h.render(w, status, "list.html", d)
 		return
 	}
-	if v.search != "" {
-		if info, err := h.Admin.Get(r.Context(), v.values.Get("q")); err == nil {
-			d.Exact = &info
+	p, err := page{}, error(nil)
+	if q := v.values.Get("q"); q != "" && !v.values.Has("text") {
+		if info, err := h.Admin.Get(r.Context(), q); err == nil {
+			d.Exact, p.jobs = v.with("text", "1"), []retryjob.Info{info}
 		} else if !errors.Is(err, retryjob.ErrUnknownJob) {
 			d.Failed = "The job could not be looked up: " + h.text(err) + "."
 		}
 	}
-	p, err := h.read(r.Context(), v)
+	if d.Exact == "" {
+		p, err = h.read(r.Context(), v)
+	}
 	if err != nil {
 		status, d.Failed = http.StatusServiceUnavailable, "The jobs could not be listed: "+h.text(err)+"."
 	}
-	d.Jobs, d.Looked, d.Cut = p.jobs, p.looked, p.cut
+	d.Table, d.Looked, d.Cut = table{d.frame, p.jobs, len(d.Actions) > 0}, p.looked, p.cut
 	if p.next != nil {
 		d.Older = v.older(*p.next)
 	}
@@ -168,10 +213,13 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		*known = slices.Compact(*known)
 	}
 	if v.search == "" && len(p.jobs) > 0 {
-		d.Offered = slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return len(a.statuses(&v.filter)) == 0 })
+		d.Offered = d.offered(func(a *action) bool { return len(a.statuses(&v.filter)) > 0 })
 	}
 	h.render(w, status, "list.html", d)
 }
+
+// shownFailures is how many kinds of errors are shown.
+const shownFailures = 10
 
 // only returns the values of some keys.
 func only(all url.Values, keys ...string) url.Values {
@@ -283,16 +331,50 @@ func draw(o *overview, s *span) *chart {
 type jobData struct {
 	frame
 	Info     *retryjob.Info
-	Facts    []fact
+	Facts    []Fact
 	Attempts []attempt
 	Payload  string
 	Cut      bool // the payload is longer
 	Offered  []action
 }
 
-type fact struct {
+// Fact is a field of a job as a page or a command shows it: a text, or a time.
+type Fact struct {
 	Name, Text string
 	At         time.Time
+}
+
+// Facts returns the fields of a job that are set, without its ID, Status, History and Payload.
+func Facts(i *retryjob.Info) (facts []Fact) {
+	number := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
+	lasting := func(d time.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return d.String()
+	}
+	spec := ""
+	if i.Spec != nil {
+		text, _ := json.Marshal(i.Spec) // of texts and numbers
+		spec = string(text)
+	}
+	for _, f := range []Fact{
+		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "correlation", Text: i.Correlation},
+		{Name: "queue", Text: i.Queue}, {Name: "priority", Text: number(i.Priority)}, {Name: "tags", Text: strings.Join(i.Tags, ", ")},
+		{Name: "reason", Text: reason(i.Reason)}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
+		{Name: "enqueued", At: i.Enqueued}, {Name: "first due", At: i.FirstDue}, {Name: "next due", At: i.Due}, {Name: "ended", At: i.Ended},
+		{Name: "ttl", Text: lasting(i.TTL)}, {Name: "budget", Text: i.BudgetKey}, {Name: "spec", Text: spec},
+	} {
+		if f.Text != "" || !f.At.IsZero() {
+			facts = append(facts, f)
+		}
+	}
+	return facts
 }
 
 // shownPayload is how many bytes of a payload are shown and searched.
@@ -305,45 +387,32 @@ func (h *handler) job(w http.ResponseWriter, r *http.Request) {
 	info, err := h.Admin.Get(r.Context(), id)
 	switch {
 	case errors.Is(err, retryjob.ErrUnknownJob):
-		h.refuse(w, http.StatusNotFound, "There is no job "+id+": "+h.text(err)+".", "./")
+		h.refuse(w, r, http.StatusNotFound, "There is no job "+id+": "+h.text(err)+".", "./")
 		return
 	case err != nil:
-		h.refuse(w, http.StatusServiceUnavailable, "The job could not be read: "+h.text(err)+".", "./")
+		h.refuse(w, r, http.StatusServiceUnavailable, "The job could not be read: "+h.text(err)+".", "./")
 		return
 	}
-	d := jobData{frame: h.frame(), Info: &info}
-	d.Title, d.Flash, d.Script = "Job "+info.JobID, flash(query), true
+	d := jobData{frame: h.frame(r), Info: &info}
+	d.Title, d.Flash, d.Script = "Job "+info.JobID, flash(w, r), true
 	d.Live = jobAddress(id) + "&live=1"
 	if query.Get("live") != "" {
 		d.Live, d.Stop = "", jobAddress(id)
 	}
 	d.Attempts = timeline(&info.Record, d.now)
-	for _, f := range []fact{
-		{"kind", info.Kind, time.Time{}}, {"policy", info.Policy, time.Time{}}, {"correlation", info.Correlation, time.Time{}},
-		{"reason", reason(info.Reason), time.Time{}}, {"attempts", strconv.Itoa(info.Attempts), time.Time{}},
-		{"replays", strconv.Itoa(info.Replays), time.Time{}},
-		{"first due", "", info.FirstDue}, {"next due", "", info.Due}, {"ended", "", info.Ended},
-	} {
-		if f.Text != "" || !f.At.IsZero() {
-			d.Facts = append(d.Facts, f)
-		}
-	}
-	d.Payload, d.Cut = payload(info.Payload)
-	d.Payload = shown(d.Payload)
-	d.Offered = slices.DeleteFunc(slices.Clone(actions), func(a action) bool { return !a.takes(info.Status) })
+	d.Facts = Facts(&info)
+	d.Payload, d.Cut = shown(indented(h.payload(&info))), len(info.Payload) > shownPayload
+	d.Offered = d.offered(func(a *action) bool { return a.takes(info.Status) })
 	h.render(w, http.StatusOK, "job.html", d)
 }
 
-// payload returns JSON indented, if it is not too long, and whether it is.
-func payload(raw json.RawMessage) (string, bool) {
-	if len(raw) > shownPayload {
-		return strings.ToValidUTF8(string(raw[:shownPayload]), ""), true
-	}
+// indented returns JSON indented, and any other text as it is.
+func indented(text string) string {
 	var b bytes.Buffer
-	if json.Indent(&b, raw, "", "  ") != nil || b.Len() > 4*shownPayload { // deep JSON grows by its indents
-		return string(raw), false
+	if json.Indent(&b, []byte(text), "", "  ") != nil || b.Len() > 4*shownPayload { // deep JSON grows by its indents
+		return strings.ToValidUTF8(text, "")
 	}
-	return b.String(), false
+	return b.String()
 }
 
 // jobAddress returns the relative address of a job's page.

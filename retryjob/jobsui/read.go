@@ -47,7 +47,7 @@ func (h *handler) read(ctx context.Context, v *view) (page, error) {
 		case err != nil:
 			return page{}, err
 		}
-		match := v.matches(&i)
+		match := h.matches(v, &i)
 		if match && len(p.jobs) == pageRows {
 			next := cursorOf(&p.jobs[pageRows-1])
 			p.next = &next

@@ -1,7 +1,7 @@
 package jobsui
 
 import (
-	"fmt"
+	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -19,8 +19,11 @@ const (
 	maxBack   = 10        // pages that "newer" leads back; beyond them it leads to the newest
 )
 
-// keys are the keys of a list's address, in the order of the page.
-var keys = []string{"q", "status", "reason", "policy", "kind", "since", "until", "at", "over", "live"}
+// fields are the keys of the fields of the form, in its order; keys are those of a list's address.
+var (
+	fields = append([]string{"q"}, retryjob.FilterKeys()...)
+	keys   = append(slices.Clone(fields), "text", "at", "over", "live")
+)
 
 // view is what the address of a list says.
 type view struct {
@@ -48,12 +51,14 @@ func parseView(values url.Values, now time.Time) *view {
 		}
 	}
 	v.search = strings.ToLower(v.values.Get("q"))
-	v.filter.Statuses = chosen(v, "status", retryjob.Statuses())
-	v.filter.Reasons = chosen(v, "reason", retryjob.Reasons())
-	v.filter.Policies, v.filter.Kinds = v.values["policy"], v.values["kind"]
-	v.filter.Since, v.filter.Until = v.time("since", now), v.time("until", now)
-	if f := &v.filter; !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
-		v.bad["until"] = "is not after “changed since”"
+	var err error
+	v.filter, err = retryjob.ParseFilter(v.values, now)
+	var bad retry.FieldErrors
+	errors.As(err, &bad)
+	for _, err := range bad {
+		if e := new(retry.FieldError); errors.As(err, &e) {
+			v.bad[e.Field] = e.Rule
+		}
 	}
 	for _, text := range v.values["at"] {
 		c, ok := parseCursor(text)
@@ -66,44 +71,6 @@ func parseView(values url.Values, now time.Time) *view {
 		v.span = &spans[i]
 	}
 	return v
-}
-
-// chosen returns those of all whose texts the key has.
-func chosen[T any](v *view, key string, all []T) []T {
-	var found []T
-	for _, text := range v.values[key] {
-		i := slices.IndexFunc(all, func(one T) bool { return fmt.Sprint(one) == text })
-		if i < 0 {
-			v.bad[key] = "is not a " + key
-			continue
-		}
-		found = append(found, all[i])
-	}
-	return found
-}
-
-// longestAgo is the longest time ago in days: more than a hundred years, less than a Duration holds.
-const longestAgo = 40_000
-
-// time returns the time that a key means: RFC 3339, or that long before now ("90m", "7d").
-func (v *view) time(key string, now time.Time) time.Time {
-	text := v.values.Get(key)
-	if text == "" {
-		return time.Time{}
-	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at
-	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 32); err == nil && n <= longestAgo {
-			return now.Add(-time.Duration(n) * 24 * time.Hour)
-		}
-	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		return now.Add(-ago)
-	}
-	v.bad[key] = "is neither a time ago (90m, 24h, 7d) nor a time (" + now.UTC().Format(time.RFC3339) + ")"
-	return time.Time{}
 }
 
 // with returns the relative address of the view with other values of a key, none for "". Another filter starts at the
@@ -146,13 +113,14 @@ func (v *view) older(c cursor) string {
 }
 
 // matches reports whether the text that is searched is in the job: in its ID, correlation, policy, kind, codes, errors,
-// or the first 64 KiB of its payload.
-func (v *view) matches(i *retryjob.Info) bool {
+// or the first 64 KiB of its payload, but not in what Redact hides.
+func (h *handler) matches(v *view, i *retryjob.Info) bool {
 	if v.search == "" {
 		return true
 	}
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), v.search) }
-	if has(i.JobID) || has(i.Correlation) || has(i.Policy) || has(i.Kind) || has(string(i.Payload[:min(len(i.Payload), shownPayload)])) {
+	if has(i.JobID) || has(i.Correlation) || has(i.Policy) || has(i.Kind) ||
+		has(string(i.Payload[:min(len(i.Payload), shownPayload)])) && has(h.payload(i)) {
 		return true
 	}
 	return slices.ContainsFunc(i.History, func(a retryjob.Attempt) bool { return has(a.Err) || has(a.Code) })
@@ -178,6 +146,11 @@ func parseCursor(text string) (cursor, bool) {
 	number, id, ok := strings.Cut(text, ".")
 	micros, err := strconv.ParseInt(number, 36, 64)
 	return cursor{micros, id}, ok && err == nil && id != ""
+}
+
+// payload returns the beginning of a job's payload as it is shown.
+func (h *handler) payload(i *retryjob.Info) string {
+	return string(h.Redact(i.Payload[:min(len(i.Payload), shownPayload)]))
 }
 
 // reason returns the text of a reason, "" for none.

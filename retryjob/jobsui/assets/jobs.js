@@ -14,6 +14,7 @@ function selection() {
   const text = chosen ? `${chosen} selected` : "Select jobs to change them.";
   const shown = document.getElementById("selected");
   if (shown.textContent !== text) shown.textContent = text;
+  shown.classList.toggle("some", chosen > 0);
 }
 
 let last = null;

@@ -16,16 +16,16 @@ import (
 // changing is an operation on a job, by its ID.
 type changing struct {
 	done string // "replayed"
-	do   func(context.Context, retryjob.Admin, string) error
+	do   func(retryjob.Admin, context.Context, string) error
 	json func(*changed, bool)
 }
 
 var (
-	replay = changing{"replayed", func(ctx context.Context, m retryjob.Admin, id string) error { return m.Replay(ctx, id) },
+	replay = changing{"replayed", retryjob.Admin.Replay,
 		func(c *changed, done bool) { c.Replayed = &done }}
-	cancel = changing{"canceled", func(ctx context.Context, m retryjob.Admin, id string) error { return m.Cancel(ctx, id) },
+	cancel = changing{"canceled", retryjob.Admin.Cancel,
 		func(c *changed, done bool) { c.Canceled = &done }}
-	purge = changing{"purged", purgeOne, func(c *changed, done bool) { c.Purged = &done }}
+	purge = changing{"purged", func(m retryjob.Admin, ctx context.Context, id string) error { return retryjob.PurgeOne(ctx, m, id) }, func(c *changed, done bool) { c.Purged = &done }}
 )
 
 // changed is what --json prints for each ID.
@@ -43,7 +43,7 @@ func (s *session) each(ctx context.Context, c changing, ids []string) error {
 	var last error
 	for _, id := range ids {
 		result := changed{Job: id}
-		err := c.do(ctx, s.store, id)
+		err := c.do(s.store, ctx, id)
 		if err != nil {
 			failed, last = failed+1, about(id, err)
 			result.Err = s.text(last)
@@ -76,19 +76,6 @@ func (a *app) cancelCommand() *cobra.Command {
 			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error { return s.each(ctx, cancel, args) })
 		},
 	}
-}
-
-// purgeOne purges the job with an ID.
-func purgeOne(ctx context.Context, m retryjob.Admin, id string) error {
-	n, err := m.Purge(ctx, retryjob.Filter{IDs: []string{id}})
-	if err != nil || n > 0 {
-		return err
-	}
-	info, err := m.Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	return fmt.Errorf("it is %s, and only jobs that have ended are purged", info.Status)
 }
 
 // confirmed asks a question, and reports whether the answer is yes.

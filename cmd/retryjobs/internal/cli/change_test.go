@@ -136,7 +136,7 @@ func TestARateThatCannotBe(t *testing.T) {
 		"--all --yes --rate -1":   "--rate -1 is outside 0.001 to 1e+06",
 		"--all --yes --rate NaN":  "--rate NaN is outside 0.001 to 1e+06",
 		"--all --yes --rate 1e99": "--rate 1e+99 is outside 0.001 to 1e+06",
-		"--rate 1 dead-1":         "filters, --limit, --rate and --yes go with --all",
+		"--rate 1 dead-1":         "filters, --dry-run, --limit, --rate and --yes go with --all",
 	} {
 		got := run(t, newFake(jobs()...), append([]string{"replay"}, strings.Fields(args)...)...)
 		require.Equal(t, ran{Exit: cli.Usage, Err: "retryjobs: " + want + "\nretryjobs: 'retryjobs replay --help' says more\n"}, got)
@@ -186,7 +186,7 @@ func TestPurgeTakesIDs(t *testing.T) {
 	f := newFake(jobs()...)
 	require.Equal(t, ran{
 		cli.Failed, "purged dead-1\n",
-		"retryjobs: job waiting-1: it is waiting_retry, and only jobs that have ended are purged\n" +
+		"retryjobs: job waiting-1: retryjob: the job is waiting_retry, and only jobs that have ended are purged\n" +
 			"retryjobs: job nope: retryjob: unknown job: never known here\nretryjobs: 2 of 3 jobs were not purged\n",
 	}, run(t, f, "purge", "--yes", "dead-1", "waiting-1", "nope"))
 	require.Len(t, f.jobs, 8)
@@ -311,4 +311,13 @@ func TestAQuestionEndsWithTheCommand(t *testing.T) {
 	require.Equal(t, cli.Failed, got.Exit)
 	require.Contains(t, got.Err, "retryjobs: interrupted: context canceled\n")
 	require.Len(t, f.jobs, 9)
+}
+
+func TestReplayCanOnlyCount(t *testing.T) {
+	f := newFake(jobs()...)
+	require.Equal(t, ran{Out: "would replay 4 jobs\n"}, run(t, f, "replay", "--all", "--dry-run"))
+	require.Equal(t, ran{Out: "would replay 1 job\n"}, run(t, f, "replay", "--all", "--dry-run", "--reason", "ttl_elapsed"))
+	require.Equal(t, ran{Out: `{"would_replay":2}` + "\n"}, run(t, f, "--json", "replay", "--all", "--dry-run", "--limit", "2"))
+	require.Equal(t, retryjob.DeadLettered, f.jobs["dead-1"].Status)
+	require.Equal(t, cli.Usage, run(t, f, "replay", "--dry-run", "dead-1").Exit)
 }

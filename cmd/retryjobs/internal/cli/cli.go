@@ -15,10 +15,12 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Options are the process's inputs to the commands. Open, Now and Getenv must be set.
+// Options are the process's inputs to the commands. Open, Migrate, Now and Getenv must be set.
 type Options struct {
 	// Open opens the database with the given name, which is not empty. ctx bounds the opening.
 	Open func(ctx context.Context, database string) (Store, error)
+	// Migrate brings the database with the given name, which exists, up to date.
+	Migrate func(ctx context.Context, database string) error
 	// Now returns the current time, for relative times and for jobs that are not final.
 	Now func() time.Time
 	// Getenv returns an environment variable, or "" if it is not set.
@@ -114,7 +116,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.database, "database", "", "SQLite `file` or postgres:// URL (default $"+databaseVariable+")")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.listCommand(), a.showCommand(), a.replayCommand(), a.cancelCommand(), a.purgeCommand(), a.statsCommand(),
-		a.watchCommand(), a.serveCommand())
+		a.watchCommand(), a.serveCommand(), a.migrateCommand())
 	return root
 }
 
@@ -125,6 +127,26 @@ type session struct {
 	out   *bufio.Writer
 	err   io.Writer
 	now   time.Time
+}
+
+func (a *app) migrateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:               "migrate",
+		Short:             "Bring an existing database of an older version up to date",
+		Long:              "migrate brings River's tables and those of retryriver up to date, as the program that works on the jobs does when it starts.\nWriters of jobs wait meanwhile: a few seconds for a hundred thousand jobs.",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			database, err := a.choose(cmd.Flags().Changed("database"))
+			if err != nil {
+				return err
+			}
+			if err := a.Migrate(cmd.Context(), database); err != nil {
+				return &failure{fmt.Errorf("database %s: %w", label(database), err)}
+			}
+			return nil
+		},
+	}
 }
 
 // work opens the database, calls do and closes it. The error is a *failure, unless it is about the flags.

@@ -18,7 +18,7 @@ import (
 
 // TestAWrongCommandLine lists command lines that are refused before a database is opened.
 func TestAWrongCommandLine(t *testing.T) {
-	noFilter := "give one (--status, --reason, --policy, --kind, --since, --until), or --yes for all of them"
+	noFilter := "give one (--status, --reason, --policy, --kind, --tag, --since, --until), or --yes for all of them"
 	noTerminal := "purge needs a terminal to ask for confirmation, or --yes"
 	for _, row := range []struct{ args, err string }{
 		{"lists", `unknown command "lists"; did you mean list?`},
@@ -32,9 +32,9 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"list --since -1h", `--since "-1h" is neither a time ago (90m, 24h, 7d) nor a time as in RFC 3339 (2026-11-21T12:00:00Z)`},
 		{"list --since 40001d", `--since "40001d" is neither a time ago (90m, 24h, 7d) nor a time as in RFC 3339 (2026-11-21T12:00:00Z)`},
 		{"list --until 2026-11-21", `--until "2026-11-21" is neither a time ago (90m, 24h, 7d) nor a time as in RFC 3339 (2026-11-21T12:00:00Z)`},
-		{"list --since=", `--since "" is neither a time ago (90m, 24h, 7d) nor a time as in RFC 3339 (2026-11-21T12:00:00Z)`},
-		{"list --since 1h --until 1d", `--since 1h is not before --until 1d`},
-		{"list --since 60m --until 1h", `--since 60m is not before --until 1h`},
+		{"list --since=", "--since has no value"},
+		{"list --since 1h --until 1d", `--until "1d" is not after since 1h`},
+		{"list --since 60m --until 1h", `--until "1h" is not after since 60m`},
 		{"list --limit -1", `--limit -1 is below 0`},
 		{"list --limit many", `invalid argument "many" for "--limit" flag: strconv.ParseInt: parsing "many": invalid syntax`},
 		{"list --status=", `--status has no value`},
@@ -44,9 +44,9 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"show a b", `accepts 1 arg(s), received 2`},
 		{"replay", `replay takes the IDs of jobs, or --all with a filter`},
 		{"replay a --all", `replay takes IDs or --all, not both`},
-		{"replay a --policy p", `filters, --limit, --rate and --yes go with --all`},
-		{"replay a --limit 1", `filters, --limit, --rate and --yes go with --all`},
-		{"replay a --yes", `filters, --limit, --rate and --yes go with --all`},
+		{"replay a --policy p", `filters, --dry-run, --limit, --rate and --yes go with --all`},
+		{"replay a --limit 1", `filters, --dry-run, --limit, --rate and --yes go with --all`},
+		{"replay a --yes", `filters, --dry-run, --limit, --rate and --yes go with --all`},
 		{"replay --all", `no filter selects the jobs to replay: ` + noFilter},
 		{"replay --all --limit 5", `no filter selects the jobs to replay: ` + noFilter},
 		{"replay --all --policy=", `--policy has no value`},

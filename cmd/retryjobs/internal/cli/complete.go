@@ -27,6 +27,7 @@ func (a *app) completeSelection(cmd *cobra.Command, s *selection) {
 		"kind": func(ctx context.Context) []string {
 			return a.stored(ctx, s.able, func(i *retryjob.Info) string { return i.Kind })
 		},
+		"tag":   func(context.Context) []string { return nil },
 		"since": func(context.Context) []string { return nil },
 		"until": func(context.Context) []string { return nil },
 		"limit": func(context.Context) []string { return nil },

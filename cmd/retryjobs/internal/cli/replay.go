@@ -15,7 +15,7 @@ import (
 
 func (a *app) replayCommand() *cobra.Command {
 	s := selection{able: statusesThat(retryjob.Status.Replayable)}
-	var all, yes bool
+	var all, yes, dry bool
 	var rate float64
 	cmd := &cobra.Command{
 		Use:               "replay ID... | --all",
@@ -28,18 +28,25 @@ func (a *app) replayCommand() *cobra.Command {
 				return errors.New("replay takes IDs or --all, not both")
 			case !all && len(args) == 0:
 				return errors.New("replay takes the IDs of jobs, or --all with a filter")
-			case !all && (s.given(cmd) || yes || cmd.Flags().Changed("limit") || cmd.Flags().Changed("rate")):
-				return errors.New("filters, --limit, --rate and --yes go with --all")
+			case !all && (s.given(cmd) || yes || dry || cmd.Flags().Changed("limit") || cmd.Flags().Changed("rate")):
+				return errors.New("filters, --dry-run, --limit, --rate and --yes go with --all")
 			case cmd.Flags().Changed("rate") && !(rate >= slowest && rate <= fastest):
 				return fmt.Errorf("--rate %v is outside %v to %v", rate, slowest, fastest)
 			case !all:
 				return a.work(cmd, now, func(ctx context.Context, s *session) error { return s.each(ctx, replay, args) })
 			}
-			f, err := s.change(cmd, now, yes, "--yes")
+			f, err := s.change(cmd, now, yes || dry, "--yes")
 			if err != nil {
 				return err
 			}
 			return a.work(cmd, now, func(ctx context.Context, s *session) error {
+				if dry {
+					n, err := s.count(ctx, f)
+					if err != nil {
+						return err
+					}
+					return s.counted("would_replay", n, nil)
+				}
 				if rate > 0 {
 					return s.paced(ctx, f, rate)
 				}
@@ -51,6 +58,7 @@ func (a *app) replayCommand() *cobra.Command {
 	s.add(cmd, 0)
 	a.completeSelection(cmd, &s)
 	cmd.Flags().BoolVar(&all, "all", false, "replay all jobs that the filter selects")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "with --all: count the jobs, and replay none")
 	cmd.Flags().Float64Var(&rate, "rate", 0, "with --all: replay at most this `number` of jobs in a second, spread over it")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --all and no filter: yes, every job that was given up")
 	return cmd

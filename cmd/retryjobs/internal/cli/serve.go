@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -17,14 +18,17 @@ import (
 func (a *app) serveCommand() *cobra.Command {
 	var addr string
 	var hosts []string
+	var readOnly, open bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a page, to this machine alone, to look at jobs and change them",
 		Long: `serve shows the jobs of the database on a local page: counts by status over time, a list with filter and search, the
 timeline of a job, and replay, cancel and purge. It prints the page's address, and ends when it is interrupted.
 
-There is no login: every user of this machine can open the page. To reach it from elsewhere, mount package
-retryjob/jobsui behind a login; or give --host for each name that the page is to answer to, behind a proxy with a login.`,
+The address has a token, without which no request is answered: the page gives it to a browser as a cookie. Whoever
+has the address can change jobs, or look at them with --read-only. To reach the page from elsewhere, mount package
+retryjob/jobsui in a service with a login; or give --host for each name that the page is to answer to, behind a proxy
+with a login, and --no-token if the proxy cannot pass the token.`,
 		Example: `  retryjobs serve --database jobs.db
   retryjobs serve --addr 127.0.0.1:8080
   retryjobs serve --addr :8080 --host jobs.example.org`,
@@ -35,11 +39,13 @@ retryjob/jobsui behind a login; or give --host for each name that the page is to
 			if err != nil {
 				return err
 			}
-			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error { return s.serve(ctx, listen, hosts) })
+			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error { return s.serve(ctx, listen, hosts, readOnly, open) })
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "`address` to listen on, loopback unless --host is given; port 0 is any that is free")
 	cmd.Flags().StringSliceVar(&hosts, "host", nil, "a `name` that the page answers to, beside localhost and loopback addresses")
+	cmd.Flags().BoolVar(&readOnly, "read-only", false, "offer and accept no change of jobs")
+	cmd.Flags().BoolVar(&open, "no-token", false, "answer requests without the token, so that every process of this machine can change jobs")
 	return cmd
 }
 
@@ -59,10 +65,21 @@ func listenAddress(addr string, any bool) (string, error) {
 }
 
 // serve serves the page until ctx ends.
-func (s *session) serve(ctx context.Context, addr string, hosts []string) error {
-	page, err := jobsui.New(jobsui.Options{Admin: s.store, Name: printable(label(s.chosen)), Hosts: hosts, ErrorText: s.text})
+func (s *session) serve(ctx context.Context, addr string, hosts []string, readOnly, open bool) error {
+	access, path := jobsui.ReadWrite, "/"
+	if readOnly {
+		access = jobsui.ReadOnly
+	}
+	page, err := jobsui.New(jobsui.Options{
+		Admin: s.store, Name: printable(label(s.chosen)), Hosts: hosts, ErrorText: s.text, Access: func(*http.Request) jobsui.Access { return access },
+	})
 	if err != nil {
 		return err
+	}
+	if !open {
+		token := rand.Text()
+		path, page = locked(token, page)
+		path += "?token=" + token
 	}
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
@@ -89,7 +106,7 @@ func (s *session) serve(ctx context.Context, addr string, hosts []string) error 
 			_ = server.Close()
 		}
 	})
-	url := "http://" + listener.Addr().String() + "/"
+	url := "http://" + listener.Addr().String() + path
 	if s.json {
 		err = s.printJSON(map[string]string{"url": url})
 	} else {

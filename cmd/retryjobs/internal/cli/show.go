@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retryjob/jobsui"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -63,20 +63,17 @@ func about(id string, err error) error {
 // show prints the job, then its attempts.
 func (s *session) show(info *retryjob.Info) {
 	t := s.newTable()
-	for _, field := range [][2]string{
-		{"job", info.JobID},
-		{"kind", info.Kind},
-		{"policy", info.Policy},
-		{"correlation", info.Correlation},
-		{"status", info.Status.String()},
-		{"reason", info.Reason.Error()},
-		{"first due", fineStamp(info.FirstDue)},
-		{"next due", relative(fineStamp(info.Due), info.Due, s.now)},
-		{"ended", relative(fineStamp(info.Ended), info.Ended, s.now)},
-		{"replays", strconv.Itoa(info.Replays)},
-		{"attempts", strconv.Itoa(info.Attempts)},
-	} {
-		t.line(field[0], field[1])
+	t.line("job", info.JobID)
+	t.line("status", info.Status.String())
+	for _, f := range jobsui.Facts(info) {
+		switch {
+		case f.At.IsZero():
+			t.line(f.Name, f.Text)
+		case f.Name == "next due" || f.Name == "ended":
+			t.line(f.Name, relative(fineStamp(f.At), f.At, s.now))
+		default:
+			t.line(f.Name, fineStamp(f.At))
+		}
 	}
 	t.flush()
 	line := s.newTable("ATTEMPT", "START", "DURATION", "STATUS", "WAIT", "CODE", "ERROR")

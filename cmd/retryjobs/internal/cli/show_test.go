@@ -16,16 +16,14 @@ import (
 func TestShowPrintsAJobAndItsTimeline(t *testing.T) {
 	want := `
 job          waiting-1
+status       waiting_retry
 kind         webhook
 policy       standard
 correlation  trace-7
-status       waiting_retry
-reason       -
+attempts     3
+replays      0
 first due    2026-11-21T09:00:00.000Z
 next due     2026-11-21T12:10:00.000Z (in 10m0s)
-ended        -
-replays      0
-attempts     3
 
 ATTEMPT  START                     DURATION      STATUS         WAIT          CODE          ERROR
 1        2026-11-21T09:00:00.000Z  lost, 1h0m0s  waiting_retry  -             -             retryjob: the worker was lost
@@ -53,17 +51,15 @@ func TestShowFindsAJobByAnAttempt(t *testing.T) {
 
 func TestShowPrintsAJobThatHasEnded(t *testing.T) {
 	want := `
-job          dead-1
-kind         webhook
-policy       standard
-correlation  -
-status       dead_letter
-reason       attempts_exhausted
-first due    2026-11-20T09:00:00.000Z
-next due     -
-ended        2026-11-20T10:00:00.000Z (26h0m0s ago)
-replays      1
-attempts     1
+job        dead-1
+status     dead_letter
+kind       webhook
+policy     standard
+reason     attempts_exhausted
+attempts   1
+replays    1
+first due  2026-11-20T09:00:00.000Z
+ended      2026-11-20T10:00:00.000Z (26h0m0s ago)
 
 ATTEMPT  START                     DURATION  STATUS       WAIT  CODE  ERROR
 1        2026-11-20T09:00:00.000Z  1h0m0s    dead_letter  -     -     no such account
@@ -77,17 +73,14 @@ func TestShowPrintsAJobBeforeItsFirstAttempt(t *testing.T) {
 	job := jobs()[0]
 	job.Payload = nil
 	want := `
-job          pending-1
-kind         mail
-policy       standard
-correlation  -
-status       pending
-reason       -
-first due    2026-11-21T13:00:00.000Z
-next due     2026-11-21T13:00:00.000Z (in 1h0m0s)
-ended        -
-replays      0
-attempts     0
+job        pending-1
+status     pending
+kind       mail
+policy     standard
+attempts   0
+replays    0
+first due  2026-11-21T13:00:00.000Z
+next due   2026-11-21T13:00:00.000Z (in 1h0m0s)
 
 total: 0 attempts in 0s so far
 payload:

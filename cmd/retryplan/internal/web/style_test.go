@@ -13,7 +13,7 @@ import (
 
 // TestThePageOfJobsHasTheSameStylesheet holds the two copies equal: one stylesheet, so that the pages look alike.
 func TestThePageOfJobsHasTheSameStylesheet(t *testing.T) {
-	jobs, err := jobsui.New(jobsui.Options{Admin: (*retryjob.Engine)(nil)})
+	jobs, err := jobsui.New(jobsui.Options{Admin: (*retryjob.Engine)(nil), Access: func(*http.Request) jobsui.Access { return jobsui.ReadOnly }})
 	require.NoError(t, err)
 	w := httptest.NewRecorder()
 	jobs.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/style.css", nil))

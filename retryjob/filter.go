@@ -1,0 +1,130 @@
+package retryjob
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Filter selects the jobs that match all fields that are set. The zero Filter selects all.
+type Filter struct {
+	IDs      []string       // one of these; empty means any
+	Statuses []Status       // one of these; empty means any
+	Reasons  []retry.Reason // one of these; empty means any
+	Policies []string       // one of these; empty means any
+	Kinds    []string       // one of these; empty means any
+	Tags     []string       // it has one of these; empty means any
+	Since    time.Time      // Record.Changed is not before it; zero means any
+	Until    time.Time      // Record.Changed is before it; zero means any
+	After    Cursor         // the jobs after it in the list; zero means from the beginning
+	Limit    int            // the maximum number of jobs; 0 and below means no limit
+	PageSize int            // the number of jobs that an engine reads at once; 0 and below means 100
+}
+
+// Cursor is the place in a list after a job, where the next page begins. That page has the jobs that changed earlier,
+// and the jobs that changed in the same microsecond and follow it. If the job is gone, the page has all jobs that
+// changed in that microsecond.
+type Cursor struct {
+	Changed time.Time // Record.Changed of the job
+	ID      string    // of the job
+}
+
+// Cursor returns the place after the job.
+func (i *Info) Cursor() Cursor { return Cursor{i.Changed(), i.JobID} }
+
+// Selects reports whether the filter selects the job. It ignores Limit and After.ID.
+func (f *Filter) Selects(i *Info) bool {
+	changed := i.Changed()
+	return oneOf(f.IDs, i.JobID) && oneOf(f.Statuses, i.Status) && oneOf(f.Reasons, i.Reason) && oneOf(f.Policies, i.Policy) && oneOf(f.Kinds, i.Kind) &&
+		(len(f.Tags) == 0 || slices.ContainsFunc(i.Tags, func(tag string) bool { return slices.Contains(f.Tags, tag) })) &&
+		(f.Since.IsZero() || !changed.Before(f.Since)) && (f.Until.IsZero() || changed.Before(f.Until)) &&
+		(f.After == Cursor{} || changed.UnixMicro() <= f.After.Changed.UnixMicro())
+}
+
+func oneOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
+
+// Page returns PageSize, or 100 if PageSize is 0 or below.
+func (f *Filter) Page() int {
+	if f.PageSize > 0 {
+		return f.PageSize
+	}
+	return 100
+}
+
+const mostBuckets = 10_000
+
+// Buckets returns how often width is between Since and Until: 1 to 10,000 times. If that is not a whole number, or width
+// is not one of microseconds, or one of the times is not set, it returns a *retry.FieldError.
+func (f *Filter) Buckets(width time.Duration) (int, error) {
+	whole := f.Until.Sub(f.Since)
+	if f.Since.IsZero() || whole <= 0 || width <= 0 || whole > mostBuckets*width || whole%width != 0 || width%time.Microsecond != 0 {
+		return 0, &retry.FieldError{Package: "retryjob", Field: "Filter.Until", Value: f.Until.String(), Rule: fmt.Sprintf("is not 1 to %d times %v after Since", mostBuckets, width)}
+	}
+	return int(whole / width), nil
+}
+
+// FilterKeys returns the keys of ParseFilter.
+func FilterKeys() []string {
+	return []string{"status", "reason", "policy", "kind", "tag", "since", "until"}
+}
+
+// ParseFilter returns the filter of texts, such as the query of a URL. Status, reason, policy, kind and tag have any
+// number of values. Since and until have one: a time in RFC 3339, or how long before now: "90m", "24h", "7d". It
+// returns retry.FieldErrors whose Field is the key of the bad value.
+func ParseFilter(values map[string][]string, now time.Time) (f Filter, err error) {
+	var bad retry.FieldErrors
+	refuse := func(key, value, rule string) {
+		bad = append(bad, &retry.FieldError{Package: "retryjob", Field: key, Value: strconv.Quote(value), Rule: rule})
+	}
+	f.Policies, f.Kinds, f.Tags = values["policy"], values["kind"], values["tag"]
+	f.Statuses = parsed(values["status"], Statuses(), func(text, rule string) { refuse("status", text, rule) })
+	f.Reasons = parsed(values["reason"], Reasons(), func(text, rule string) { refuse("reason", text, rule) })
+	for key, to := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
+		for _, text := range values[key] {
+			var ok bool
+			if *to, ok = parseTime(text, now); !ok {
+				refuse(key, text, "is neither a time ago (90m, 24h, 7d) nor a time as in RFC 3339 ("+now.UTC().Format(time.RFC3339)+")")
+			}
+		}
+	}
+	if len(bad) == 0 && !f.Since.IsZero() && !f.Until.IsZero() && !f.Since.Before(f.Until) {
+		refuse("until", values["until"][0], "is not after since "+values["since"][0])
+	}
+	return f, bad.Err()
+}
+
+// parsed returns those of all that have the given texts.
+func parsed[T any](texts []string, all []T, refuse func(text, rule string)) (found []T) {
+	for _, text := range texts {
+		if i := slices.IndexFunc(all, func(one T) bool { return fmt.Sprint(one) == text }); i >= 0 {
+			found = append(found, all[i])
+			continue
+		}
+		known := make([]string, len(all))
+		for i, one := range all {
+			known[i] = fmt.Sprint(one)
+		}
+		refuse(text, "is not one of "+strings.Join(known, ", "))
+	}
+	return found
+}
+
+// longestAgo is the maximum number of days ago: more than a hundred years, less than a Duration can hold.
+const longestAgo = 40_000
+
+// parseTime returns the time of a text at now. A negative time ago is refused: it would be in the future.
+func parseTime(text string, now time.Time) (time.Time, bool) {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, true
+	}
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 32)
+		return now.Add(-time.Duration(n) * 24 * time.Hour), err == nil && n <= longestAgo
+	}
+	ago, err := time.ParseDuration(text)
+	return now.Add(-ago), err == nil && ago >= 0
+}
