@@ -190,25 +190,37 @@ func (b *Budget) tokens() int64 { return min(max(b.level.Load(), 0), b.burst) }
 
 // Budgets keeps one Budget per key, for example per tenant and endpoint, so that one failing peer does not use up the
 // retries of the others. It holds a bounded number of keys and is safe for concurrent use.
+//
+// The tokens of maxKeys budgets, and of one that the keys beyond them share, are all there are. A key that has earned
+// tokens keeps its budget while it is used, so a peer that makes up keys only gets a share of the shared one.
 type Budgets struct {
 	config  BudgetConfig
 	maxKeys int
 
-	byKey     sync.Map   // string → *keyed; For of a known key takes no lock and, mostly, writes nothing
+	byKey sync.Map     // string → *keyed; For of a known key takes no lock and, mostly, writes nothing
+	round atomic.Int64 // of idleRound, counted while there is no room
+
 	mu        sync.Mutex // guards the fields below
 	kept      []*keyed
-	hand      int // the place in kept that eviction looks at next
+	hand      int           // the place in kept that is looked at next
+	turned    time.Duration // when round was last counted, since epoch
+	shared    *Budget       // of the keys beyond maxKeys
 	overflows int
 }
 
-// maxAsked is how many rounds of eviction a key survives without being asked for.
-const maxAsked = 3
+const (
+	// A key that was not asked for in a whole round gives its place to another. It is long beside the pause between two
+	// calls of a quiet tenant, and a peer that makes up keys cannot hasten it.
+	idleRound = time.Hour
+	// For looks at this many places for one to take over, so that it takes about as long with many keys as with few.
+	looks = 8
+)
 
-// keyed is a Budget with the state of its eviction.
+// keyed is the Budget of a key, with the round in which it was last asked for.
 type keyed struct {
 	key    string
 	budget *Budget
-	asked  atomic.Int32 // how often after the first time, up to maxAsked; each round of eviction takes one off
+	round  atomic.Int64
 }
 
 // NewBudgets returns an empty set of budgets with the same config. maxKeys below 1 means 1.
@@ -216,31 +228,31 @@ func NewBudgets(c BudgetConfig, maxKeys int) *Budgets {
 	return &Budgets{config: c, maxKeys: maxKeys}
 }
 
-// For returns the budget of key, and creates it if there is none. A key beyond maxKeys replaces another that was not
-// used recently; a key that is used often outlives one that was used once. The new budget starts with at most the
-// tokens of the one that it replaces, so that many keys do not yield credit. Runs keep an evicted budget.
+// For returns the budget of key, and creates it if there is room. Otherwise the key takes the place of one that has no
+// tokens or was not asked for in an hour, with at most the tokens that are left there; without such a place it gets the
+// budget that all such keys share. A run keeps the budget that it has, but a replaced one has no tokens.
 //
-// A known key costs a map look-up, a new one beyond maxKeys a few steps on average.
+// A known key costs a map look-up, a new one beyond maxKeys a few steps.
 func (s *Budgets) For(key string) *Budget {
 	found, ok := s.byKey.Load(key)
 	if !ok {
 		return s.insert(key)
 	}
 	k := found.(*keyed)
-	if n := k.asked.Load(); n < maxAsked {
-		k.asked.Store(n + 1) // a count that another goroutine overwrites only hastens or delays an eviction
+	if round := s.round.Load(); k.round.Load() != round {
+		k.round.Store(round)
 	}
 	return k.budget
 }
 
-// Len returns how many keys are held.
+// Len returns how many keys have a budget of their own.
 func (s *Budgets) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.kept)
 }
 
-// Overflows returns how many budgets were evicted although they were not full. If it grows, maxKeys is too small.
+// Overflows returns how many calls of For have returned the shared budget. If it grows, maxKeys is too small.
 func (s *Budgets) Overflows() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -253,33 +265,52 @@ func (s *Budgets) insert(key string) *Budget {
 	if k, ok := s.byKey.Load(key); ok { // another goroutine was faster
 		return k.(*keyed).budget
 	}
-	k := &keyed{key: key, budget: NewBudget(s.config)}
+	k := &keyed{key: key}
 	if len(s.kept) < max(s.maxKeys, 1) { // also of the zero Budgets
+		k.budget = NewBudget(s.config)
 		s.kept = append(s.kept, k)
-	} else {
-		s.replace(k)
+	} else if !s.replace(k) {
+		s.overflows++
+		return s.shared
 	}
+	k.round.Store(s.round.Load())
 	s.byKey.Store(key, k)
 	return k.budget
 }
 
-// replace evicts another key in favor of k: generalized CLOCK (Smith, ACM TODS 3(3), 1978).
-func (s *Budgets) replace(k *keyed) {
-	for steps := (maxAsked + 1) * len(s.kept); ; steps-- { // callers may ask again meanwhile
+// replace gives k the place and the tokens of a key that has none or is idle, and reports whether there was one.
+func (s *Budgets) replace(k *keyed) bool {
+	if now := time.Since(epoch); s.shared == nil {
+		s.shared, s.turned = NewBudget(s.config), now
+	} else if now-s.turned >= idleRound {
+		s.turned = now
+		s.round.Add(1)
+	}
+	for range min(looks, len(s.kept)) {
 		i := s.hand
 		s.hand = (i + 1) % len(s.kept)
 		victim := s.kept[i]
-		if steps > 0 && victim.asked.Load() > 0 {
-			victim.asked.Add(-1)
-			continue
+		if victim.budget.tokens() == 0 || s.round.Load()-victim.round.Load() > 1 {
+			k.budget = victim.budget.moved(s.config)
+			s.byKey.Delete(victim.key)
+			s.kept[i] = k
+			return true
 		}
-		level := victim.budget.tokens()
-		if level < victim.budget.burst {
-			s.overflows++
-		}
-		k.budget.level.Store(min(level, k.budget.level.Load()))
-		s.byKey.Delete(victim.key)
-		s.kept[i] = k
-		return
 	}
+	return false
+}
+
+// moved returns a new budget with the tokens of b, up to Initial, and the periods of its Trickle. It leaves b nothing but
+// what its runs pay back and deposit.
+func (b *Budget) moved(c BudgetConfig) *Budget {
+	m := c.NewAt(b.created)
+	initial := m.level.Swap(0)
+	for level := b.level.Load(); level > 0; level = b.level.Load() {
+		if b.level.CompareAndSwap(level, 0) {
+			m.level.Store(min(level, initial))
+			break
+		}
+	}
+	m.emptied.Store(b.emptied.Swap(math.MaxInt64))
+	return m
 }

@@ -132,17 +132,15 @@ func ExampleBudgets_For() {
 	// 0 2
 }
 
-// With maxKeys 2 a third key takes the place of one that was not asked for lately. Overflows counts the evicted budgets
-// that were not full. If it grows, maxKeys is too small.
+// With maxKeys 2 further keys share a budget, unless another key has no tokens left. If Overflows grows, maxKeys is too
+// small.
 func ExampleBudgets_Overflows() {
-	budgets := retry.NewBudgets(retry.BudgetConfig{Burst: 5, Initial: 5}, 2)
-	budgets.For("a")
-	retry.Policy{Budget: budgets.For("b")}.Spend(context.Background(), retry.Decision{Status: retry.Waiting}, time.Now())
-	budgets.For("c") // takes the place of a, which was full
-	fmt.Println(budgets.Len(), "keys,", budgets.Overflows(), "forgotten")
-	budgets.For("d") // takes the place of b
-	fmt.Println(budgets.Len(), "keys,", budgets.Overflows(), "forgotten;", budgets.For("d").Tokens(), "tokens, as b had")
+	budgets := retry.NewBudgets(retry.BudgetConfig{}, 2)
+	a, b, c, d := budgets.For("a"), budgets.For("b"), budgets.For("c"), budgets.For("d")
+	fmt.Println(budgets.Len(), "keys,", budgets.Overflows(), "overflows; c and d share:", c == d, a == b)
+	retry.Policy{Budget: a}.Spend(context.Background(), retry.Decision{Status: retry.Waiting}, time.Now())
+	fmt.Println("e takes the place of a:", budgets.For("e").Tokens(), "tokens,", budgets.Overflows(), "overflows")
 	// Output:
-	// 2 keys, 0 forgotten
-	// 2 keys, 1 forgotten; 4 tokens, as b had
+	// 2 keys, 2 overflows; c and d share: true false
+	// e takes the place of a: 0 tokens, 2 overflows
 }

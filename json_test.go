@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +37,8 @@ const everythingJSON = `{"Name":"orders","MaxAttempts":4,"Mode":"linear","Base":
 	`"Delays":null,"Jitter":"ratio","JitterRatio":0.5,"AttemptTimeout":1000000000,"TTL":3600000000000,"MaxHint":60000000000,` +
 	`"ResetAfter":3600000000000,"Disabled":true}`
 
+const attemptJSON = `{"Number":1,"Start":"2026-02-03T04:05:06Z","Duration":50000000,"Class":"retryable","Err":"dial tcp: refused","Delay":1000000000}`
+
 func TestJSON(t *testing.T) {
 	start := time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	attempt := retry.Attempt{Number: 1, Start: start, Duration: 50 * ms, Class: retry.Retryable, Err: errors.New("dial tcp: refused"), Delay: sec}
@@ -46,10 +50,14 @@ func TestJSON(t *testing.T) {
 		value any
 		want  string
 	}{
-		{"an Attempt is its text, with its error", attempt, `"attempt 1 failed after 50ms (retryable): dial tcp: refused; wait 1s"`},
+		{"an Attempt has the text of its error", attempt, attemptJSON},
+		{"an Attempt with the error of a nested run under %w", retry.Attempt{Number: 2, Class: retry.Terminal, Err: fmt.Errorf("x: %w", failed)},
+			`{"Number":2,"Start":"0001-01-01T00:00:00Z","Duration":0,"Class":"terminal","Err":"x: retry: orders: gave up after 2 attempts ` +
+				`in 1s (terminal_error): EOF","Delay":0}`},
+		{"no Attempt", retry.Attempt{}, `null`},
 		{"an Outcome says status and reason in words and keeps its errors' texts", outcome, `{"Policy":"orders","Status":"dead_letter",` +
-			`"Reason":"terminal_error","Gated":false,"GivenUpBelow":false,"Attempts":2,"Elapsed":1000000000,"History":[` +
-			`"attempt 1 failed after 50ms (retryable): dial tcp: refused; wait 1s","attempt 2 failed after 0s (terminal): EOF"]}`},
+			`"Reason":"terminal_error","Gated":false,"GivenUpBelow":false,"Attempts":2,"Elapsed":1000000000,"History":[` + attemptJSON +
+			`,{"Number":2,"Start":"0001-01-01T00:00:00Z","Duration":0,"Class":"terminal","Err":"EOF","Delay":0}]}`},
 		{"the Outcome of a success", retry.Outcome{Status: retry.Succeeded, Attempts: 1},
 			`{"Policy":"","Status":"succeeded","Reason":"","Gated":false,"GivenUpBelow":false,"Attempts":1,"Elapsed":0,"History":null}`},
 		{"an *Error is its text, with its last error", failed, `"retry: orders: gave up after 2 attempts in 1s (terminal_error): EOF"`},
@@ -57,7 +65,7 @@ func TestJSON(t *testing.T) {
 		{"a Decision says its words", hinted(sec, exhausted), `{"Status":"dead_letter","Reason":"attempts_exhausted","Class":"retryable",` +
 			`"Uncounted":0,"Delay":0,"Backoff":0,"Hint":1000000000}`},
 		{"an Event", retry.Event{Policy: "orders", Elapsed: sec, Attempt: attempt, Decision: waiting(sec)},
-			`{"Policy":"orders","Elapsed":1000000000,"Attempt":"attempt 1 failed after 50ms (retryable): dial tcp: refused; wait 1s",` +
+			`{"Policy":"orders","Elapsed":1000000000,"Attempt":` + attemptJSON + `,` +
 				`"Decision":{"Status":"waiting_retry","Reason":"","Class":"retryable","Uncounted":0,"Delay":1000000000,"Backoff":1000000000,"Hint":0},` +
 				`"Outcome":null,"Err":null}`},
 		{"a Policy is its data", everything, everythingJSON},
@@ -89,7 +97,7 @@ func TestJSON(t *testing.T) {
 		log.Info("ended", "policy", everything, "err", failed, "status", failed.Status, "reason", failed.Reason, "attempt", attempt)
 		require.Equal(t, `{"level":"INFO","msg":"ended","policy":`+everythingJSON+
 			`,"err":"retry: orders: gave up after 2 attempts in 1s (terminal_error): EOF","status":"dead_letter","reason":"terminal_error",`+
-			`"attempt":"attempt 1 failed after 50ms (retryable): dial tcp: refused; wait 1s"}`+"\n", out.String())
+			`"attempt":`+attemptJSON+"}\n", out.String())
 	})
 	t.Run("slog's TextHandler shows them on one line", func(t *testing.T) {
 		var out bytes.Buffer
@@ -97,4 +105,68 @@ func TestJSON(t *testing.T) {
 		require.Contains(t, out.String(), `policy="standard: 4 attempts, list: 1m 30m 3h (3h31m in all)" `+
 			`err="retry: orders: gave up after 2 attempts in 1s (terminal_error): EOF" status=dead_letter`)
 	})
+}
+
+func TestARecordComesBackFromJSON(t *testing.T) {
+	start := time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC)
+	text := errors.New("say \"no\" \\ é 😀\n\t\u2028\x00")
+	want := retry.Outcome{Policy: "orders", Status: retry.Expired, Reason: retry.HintTooLong, Gated: true, GivenUpBelow: true, Attempts: 4,
+		Elapsed: hour, History: []retry.Attempt{
+			{Number: 1, Start: start, Duration: 50 * ms, Class: retry.Retryable, Err: text, Delay: sec},
+			{Number: 2, Start: start.Add(1), Duration: 1, Class: retry.Terminal, Err: errors.New("")},
+			{Number: 3, Start: start},
+			{},
+		}}
+	data, err := json.Marshal(want)
+	require.NoError(t, err)
+	var back retry.Outcome
+	require.NoError(t, json.Unmarshal(data, &back))
+	require.Equal(t, want, back)
+
+	var indented bytes.Buffer
+	require.NoError(t, json.Indent(&indented, data, "", "\t"))
+	back = retry.Outcome{}
+	require.NoError(t, json.Unmarshal(indented.Bytes(), &back))
+	require.Equal(t, want, back)
+
+	wrapped := retry.Attempt{Number: 1, Err: fmt.Errorf("x: %w", &retry.Error{Last: io.EOF})}
+	data, err = json.Marshal(wrapped)
+	require.NoError(t, err)
+	var a retry.Attempt
+	require.NoError(t, json.Unmarshal(data, &a))
+	require.EqualError(t, a.Err, wrapped.Err.Error())
+
+	a = retry.Attempt{Number: 7}
+	require.NoError(t, json.Unmarshal([]byte(`null`), &a))
+	require.Equal(t, 7, a.Number)
+	require.NoError(t, json.Unmarshal([]byte(`{"Delay": 5, "Other": {"Number": 3}, "Class": "terminal", "Err": null}`), &a))
+	require.Equal(t, retry.Attempt{Number: 7, Class: retry.Terminal, Delay: 5}, a, "in any order, with what a later version adds")
+	for _, bad := range []string{`"attempt 1"`, `{"Number":"1"}`, `{"Class":"odd"}`, `{"Start":"now"}`, `{"Delay":1.5}`, `{"Duration":"1s"}`} {
+		require.Error(t, json.Unmarshal([]byte(bad), &a), bad)
+	}
+	_, err = json.Marshal(retry.Attempt{Class: 9})
+	require.Error(t, err)
+	_, err = json.Marshal(retry.Attempt{Start: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)})
+	require.Error(t, err)
+}
+
+func TestTextsAreBoundedAndSafe(t *testing.T) {
+	huge := errors.New(strings.Repeat("x", 1<<20) + ": the cause")
+	failed := retry.Policy{}.NewError(t.Context(), retry.Outcome{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Attempts: 2}, huge)
+	require.Less(t, len(failed.Error()), 4200)
+	require.True(t, strings.HasPrefix(failed.Error(), "retry: gave up after 2 attempts"), failed.Error())
+	require.True(t, strings.HasSuffix(failed.Error(), ": the cause"))
+	require.ErrorIs(t, failed, huge, "the error itself stays whole")
+	require.Less(t, len(retry.Attempt{Number: 1, Err: huge}.String()), 4200)
+
+	nested := error(failed)
+	for range 1000 {
+		nested = retry.Policy{}.NewError(t.Context(), failed.Outcome, nested)
+	}
+	require.Less(t, len(nested.Error()), 4200)
+	require.True(t, strings.HasSuffix(nested.Error(), ": the cause"))
+
+	require.Equal(t, "attempt 1 failed after 0s (terminal): a\uFFFDb\uFFFDc\uFFFD",
+		retry.Attempt{Number: 1, Class: retry.Terminal, Err: errors.New("a\u202eb\u200bc\u2066")}.String())
+	require.Empty(t, retry.Attempt{}.String())
 }

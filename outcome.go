@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/retrygo/retry/internal/attempt"
+	"github.com/retrygo/retry/internal/plainjson"
 )
 
 // Attempt is the record of one failed attempt. The zero Attempt means none.
@@ -21,8 +23,11 @@ type Attempt struct {
 	Delay    time.Duration // the wait that was decided on, even if it was cut short; 0 if no retry followed
 }
 
-// String returns one line: "attempt 1 failed after 50ms (retryable): dial tcp ...; wait 100ms".
+// String returns one line: "attempt 1 failed after 50ms (retryable): dial tcp ...; wait 100ms", and "" for the zero Attempt.
 func (a Attempt) String() string {
+	if a == (Attempt{}) {
+		return ""
+	}
 	s := fmt.Sprintf("attempt %d failed after %s (%s)", a.Number, rounded(a.Duration), a.Class)
 	if a.Err != nil {
 		s += ": " + a.Err.Error()
@@ -33,8 +38,59 @@ func (a Attempt) String() string {
 	return oneLine(s)
 }
 
-// MarshalText returns the text of String, so that a log as JSON shows the error.
-func (a Attempt) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+// MarshalJSON returns an object with the fields of a, and with the text of Err or null. The zero Attempt is null.
+func (a Attempt) MarshalJSON() ([]byte, error) {
+	if a == (Attempt{}) {
+		return []byte("null"), nil
+	}
+	start, err := a.Start.MarshalText()
+	if err != nil {
+		return nil, err
+	}
+	class, err := a.Class.MarshalText()
+	if err != nil {
+		return nil, err
+	}
+	text := []byte("null")
+	if a.Err != nil {
+		text = plainjson.AppendString(nil, a.Err.Error())
+	}
+	return fmt.Appendf(nil, `{"Number":%d,"Start":"%s","Duration":%d,"Class":"%s","Err":%s,"Delay":%d}`,
+		a.Number, start, a.Duration, class, text, a.Delay), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes. Err has the text only.
+func (a *Attempt) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		return nil
+	}
+	return plainjson.Object(data, func(name string, value []byte) (err error) {
+		text, isText := plainjson.String(value)
+		switch name {
+		case "Number":
+			a.Number, err = strconv.Atoi(string(value))
+		case "Start":
+			err = a.Start.UnmarshalText([]byte(text))
+		case "Duration":
+			err = unmarshalDuration(&a.Duration, value)
+		case "Class":
+			err = a.Class.UnmarshalText([]byte(text))
+		case "Delay":
+			err = unmarshalDuration(&a.Delay, value)
+		case "Err":
+			if a.Err = nil; isText {
+				a.Err = errors.New(text)
+			}
+		}
+		return err
+	})
+}
+
+func unmarshalDuration(d *time.Duration, value []byte) error {
+	n, err := strconv.ParseInt(string(value), 10, 64)
+	*d = time.Duration(n)
+	return err
+}
 
 // Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
 type Outcome struct {

@@ -168,9 +168,6 @@ func TestAttemptText(t *testing.T) {
 		{retry.Attempt{Number: 2, Class: retry.Retryable, Delay: hour}, "attempt 2 failed after 0s (retryable); wait 1h"},
 	} {
 		require.Equal(t, row.want, row.attempt.String())
-		text, err := row.attempt.MarshalText()
-		require.NoError(t, err)
-		require.Equal(t, row.want, string(text))
 	}
 }
 

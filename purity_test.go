@@ -86,7 +86,7 @@ func functions(t *testing.T) map[string][]*ast.FuncDecl {
 }
 
 func TestTheRootImportsLittle(t *testing.T) {
-	allowed := []string{"github.com/retrygo/retry/internal/attempt", "cmp", "context", "errors", "fmt", "iter", "math", "math/bits", "math/rand/v2", "slices", "strconv", "strings", "sync", "sync/atomic", "time", "unicode"}
+	allowed := []string{"github.com/retrygo/retry/internal/attempt", "github.com/retrygo/retry/internal/plainjson", "cmp", "context", "errors", "fmt", "iter", "math", "math/bits", "math/rand/v2", "slices", "strconv", "strings", "sync", "sync/atomic", "time", "unicode"}
 	for name, file := range files(t) {
 		for _, path := range imports(t, file) {
 			require.Contains(t, allowed, path, name)
@@ -98,7 +98,7 @@ func TestTheRootImportsLittle(t *testing.T) {
 }
 
 // TestPurity holds the idea of the package: time, chance and attempt number are arguments. do.go alone reads a clock,
-// starts a timer or draws a number, except that NewBudget reads the clock once. No file starts a goroutine.
+// starts a timer or draws a number, except that NewBudget and a full Budgets read the clock. No file starts a goroutine.
 func TestPurity(t *testing.T) {
 	for name, file := range files(t) {
 		clock := clockReads(file)
@@ -107,8 +107,9 @@ func TestPurity(t *testing.T) {
 			require.Contains(t, clock, "Since")
 			require.Equal(t, []string{"NewTimer"}, those(selected(file, "time"), "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"))
 		case "budget.go":
-			require.Equal(t, []string{"Now"}, clock)
-			require.Equal(t, clock, clockReads(functions(t)["NewBudget"][0]))
+			require.Equal(t, []string{"Now", "Since"}, clock)
+			require.Equal(t, clock[:1], clockReads(functions(t)["NewBudget"][0]))
+			require.Equal(t, clock[1:], clockReads(functions(t)["replace"][0]), "of Budgets, for idle keys")
 		default:
 			require.Empty(t, clock, name)
 			require.NotContains(t, imports(t, file), "sync", name)

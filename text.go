@@ -87,14 +87,21 @@ func counted(attempts int) string {
 	return strconv.Itoa(attempts) + " attempts"
 }
 
+// maxText is how many bytes of a text oneLine keeps: enough for an error with its causes, and little for a log line.
+const maxText = 4000
+
 // oneLine returns s as one line of valid UTF-8 that is safe in a log and on a terminal: "; " stands for line breaks,
-// and U+FFFD for control characters other than a tab. Line breaks are those of the Unicode Standard, section 5.8.
+// and U+FFFD for control and format characters other than a tab. Line breaks are those of the Unicode Standard, section
+// 5.8. The middle of a long text is left out, since the cause is at its end.
 func oneLine(s string) string {
+	if cut := len(s) - maxText; cut > 0 {
+		s = s[:maxText/2] + fmt.Sprintf(" ... (%d bytes) ... ", cut) + s[len(s)-maxText/2:]
+	}
 	lines := strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
 		return r >= '\n' && r <= '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029'
 	})
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\t' {
+		if r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) {
 			return unicode.ReplacementChar
 		}
 		return r

@@ -53,8 +53,8 @@ func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registr
 	return registration, refused(err)
 }
 
-// ObserveBudgetSet reports how many keys a set of budgets holds (retry.budget.key.count) and how many budgets it has dropped
-// although they were not full (retry.budget.overflows), with the name as retry.budget. The tokens of each key are not
+// ObserveBudgetSet reports how many keys have a budget of their own in a set (retry.budget.key.count) and how often another
+// key got the one that such keys share (retry.budget.overflows), with the name as retry.budget. The tokens of each key are not
 // reported: there may be too many keys, such as tenants, for a metric. Unregister of the result ends the observation. A
 // nil set is refused.
 func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Registration, error) {
@@ -67,10 +67,10 @@ func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Regist
 	meter, option := o.meter(), budgetOption(name)
 	keys, keysErr := meter.Int64ObservableUpDownCounter("retry.budget.key.count",
 		metric.WithUnit("{key}"),
-		metric.WithDescription("Keys that a set of budgets holds."))
+		metric.WithDescription("Keys that have a budget of their own in a set."))
 	overflows, overflowsErr := meter.Int64ObservableCounter("retry.budget.overflows",
 		metric.WithUnit("{budget}"),
-		metric.WithDescription("Budgets that a set has dropped although they were not full."))
+		metric.WithDescription("How often a key without a budget of its own got the shared one of a set."))
 	if err := refused(keysErr, overflowsErr); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ func TestABudgetSetIsCounted(t *testing.T) {
 	budgets.For("a")
 	require.Equal(t, map[string]int64{"retry.budget=tenants": 1}, s.sums("retry.budget.key.count"))
 	budgets.For("b")
-	budgets.For("c") // in the place of one that was not full
+	budgets.For("c") // which gets the shared one
 	require.Equal(t, map[string]int64{"retry.budget=tenants": 2}, s.sums("retry.budget.key.count"))
 	require.Equal(t, map[string]int64{"retry.budget=tenants": 1}, s.sums("retry.budget.overflows"))
 	require.NoError(t, registration.Unregister())
