@@ -312,6 +312,7 @@ func TestWhatMariaDBSendsIsJudgedByItsNumber(t *testing.T) {
 		{"a syntax error", "selec 1", retrysql.SyntaxOrAccess, "1064", rejected},
 		{"a value that is too long", "insert into pairs values (3, 99999999999)", retrysql.InvalidData, "1264", rejected},
 		{"a deadlock that is raised", "signal sqlstate '40001' set mysql_errno = 1213", retrysql.Deadlock, "1213", undone},
+		{"a limit of MariaDB", "set statement max_statement_time = 0.01 for select sleep(60)", retrysql.StatementTimeout, "1969", failed},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := db.Exec(row.query)
