@@ -19,7 +19,7 @@
 // # Other libraries
 //
 // A Txn has the methods of *sql.Tx, so sqlc, gorm, bun and ent can use it; sqlx can use its Unwrap. README.md shows
-// how, and which errors are noted with and without Open.
+// how, and which errors are noted with and without package allerrors.
 //
 // An SQLite transaction that writes should begin immediately (_txlock=immediate in the data source name). Otherwise, if
 // another connection writes between its first read and its first write, it fails with 517 and must begin again, however
