@@ -14,11 +14,11 @@ type Call struct {
 	Method     string
 	Idempotent bool
 	Policy     retry.Policy // of the run; its Classify is set
-	Answered   bool         // the last attempt has ended with an answer
 
 	ctx      context.Context // the caller's
 	layer    *Layer
 	classify retry.Classifier // the policy's own
+	answered bool             // the last attempt has ended with an answer
 	last     error            // the answer, or the whole error of a failure that was cut
 }
 
@@ -95,10 +95,10 @@ func (f *Failure) attempt() *AttemptError {
 	return e
 }
 
-// Failed returns the error of an attempt for retry.Do, with marks for hints, vetoes and doubt; nil for an answer, which
-// sets c.Answered and makes the attempt a success. attempt is the attempt's context.
+// Failed returns the error of an attempt for retry.Do, with marks for hints, vetoes and doubt; nil for an answer,
+// which makes the attempt a success. attempt is the attempt's context.
 func (c *Call) Failed(attempt context.Context, f Failure) error {
-	c.last, c.Answered = nil, false
+	c.last, c.answered = nil, false
 	e := f.attempt()
 	e.Method, e.Origin, e.Idempotent = c.Method, c.origin(f.Code, attempt), c.Idempotent
 	err := c.layer.errors.Attempt(e)
@@ -110,7 +110,7 @@ func (c *Call) Failed(attempt context.Context, f Failure) error {
 	case e.class == retry.Retryable && f.Begun && !e.Idempotent:
 		e.Veto = AnswerBegun
 	case e.class != retry.Retryable && (f.Answer || e.Code.isAnswer()):
-		c.last, c.Answered = f.Err, true
+		c.last, c.answered = f.Err, true
 		return nil
 	}
 	inDoubt := c.inDoubt(e, &f)
@@ -190,11 +190,11 @@ func overdue(ctx context.Context) bool {
 // has converted it.
 func (c *Call) Returned(err error) error {
 	switch run, ok := err.(*retry.Error); {
-	case c.Answered && err == nil:
+	case c.answered && err == nil:
 		return c.last
 	case err == nil:
 		return nil
-	case ok && run.Last != nil && c.last != nil && !c.Answered:
+	case ok && run.Last != nil && c.last != nil && !c.answered:
 		run.Last = c.last
 	}
 	return c.layer.errors.Call(newCallError(err))

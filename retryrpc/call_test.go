@@ -89,8 +89,7 @@ func TestEveryFailureAgainstTheDocumentation(t *testing.T) {
 			name := fmt.Sprintf("%v idempotent=%v opted=%v begun=%v unsent=%v told=%v hint=%v forbidden=%v", code, idempotent, opted, begun, unsent, told, hint, forbidden)
 			require.Equal(t, repeated, attempts == 2, name)
 			require.Equal(t, answered, err == f.Err, name)
-			class, _ := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err)
-			require.Equal(t, inDoubt, class == retry.Terminal, name)
+			require.Equal(t, inDoubt, retry.IsAmbiguous(err), name)
 		}
 	}
 	require.Greater(t, rows, 1000)

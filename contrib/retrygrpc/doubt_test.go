@@ -130,7 +130,7 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 					return err
 				})
 				require.Equal(t, row.calls, service.calls.Load())
-				require.Equal(t, row.doubt, inDoubt(err))
+				require.Equal(t, row.doubt, retry.IsAmbiguous(err))
 			})
 		})
 	}
@@ -170,7 +170,7 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 					err := retry.Do(t.Context(), outer, func(ctx context.Context) error {
 						return ask(ctx, testgrpc.NewTestServiceClient(conn), stream)
 					})
-					require.True(t, inDoubt(err))
+					require.True(t, retry.IsAmbiguous(err))
 					require.Equal(t, int64(1), service.calls.Load())
 
 					job := retryjob.NewRecord(&retryjob.Job{ID: "1", Kind: "charge", Policy: "job"}, time.Now())
@@ -186,10 +186,4 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 			}
 		})
 	})
-}
-
-// inDoubt reports whether err is terminal to every run around it.
-func inDoubt(err error) bool {
-	class, _ := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err)
-	return class == retry.Terminal
 }
