@@ -209,7 +209,7 @@ func TestADefinitionIsTheCatalogsOwn(t *testing.T) {
 
 func TestWhatIsNoValueIsRefused(t *testing.T) {
 	_, err := retryconf.Spec{Name: "\xff", Jitter: 9, RetriesEnabled: 9}.Policy()
-	require.EqualError(t, err, `retryconf: name "\xff" has control characters or is not UTF-8; `+
+	require.EqualError(t, err, `retryconf: name "\xff" has characters that are not printable, or is not UTF-8; `+
 		`jitter 9 is not one of none, full, equal, ratio and decorrelated; retries_enabled 9 is neither true nor false`)
 	text, err := json.Marshal(retryconf.Switch(9))
 	require.NoError(t, err)

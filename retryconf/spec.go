@@ -21,7 +21,7 @@ import (
 // strict as their options: with toml, refuse unknown keys (MetaData.Undecoded). It ignores an empty list and accepts a
 // key in any case; if that matters, decode into a map[string]any and read its JSON.
 type Spec struct {
-	// Name is the policy's label, UTF-8 without control characters. Empty means none.
+	// Name is the policy's label, printable UTF-8 as unicode.IsPrint defines it. Empty means none.
 	Name string `json:"name,omitempty" yaml:"name,omitempty" toml:"name,omitempty,omitzero"`
 	// Extends names the preset that supplies the fields not given here: "inline", "aggressive", "standard", "patient",
 	// "cautious" or "delivery", which is the zero policy. In a Catalog's document it can name any policy. Empty means
@@ -215,10 +215,10 @@ func (s Spec) policy(path string, code retry.Policy) (retry.Policy, retry.FieldE
 	return p, append(bad, inKeys(path, p.Validate())...)
 }
 
-// checkName refuses a name of a policy at path that would break a log line or a terminal.
+// checkName refuses a name of a policy at path that would break a log line or a terminal, or look like another one.
 func checkName(bad *retry.FieldErrors, path, name string) {
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) {
-		add(bad, under(path, "name"), quoted(name), "has control characters or is not UTF-8")
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		add(bad, under(path, "name"), quoted(name), "has characters that are not printable, or is not UTF-8")
 	}
 }
 
@@ -251,7 +251,7 @@ func (e *CodeError) Error() string {
 
 // FromPolicy returns the Spec of a valid policy. The Spec's Policy method returns the same policy, with nil for an
 // empty list of Delays. If p has parts that are code, the Spec omits them, and the error is a *CodeError that lists
-// them. If p does not validate, or its Name has control characters or is not UTF-8, the Spec is zero and the error
+// them. If p does not validate, or its Name is not printable UTF-8, the Spec is zero and the error
 // names the fields.
 func FromPolicy(p retry.Policy) (Spec, error) {
 	bad := inKeys("", p.Validate())

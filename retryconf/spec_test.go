@@ -132,7 +132,7 @@ func TestEveryFieldOfAPolicyIsDataOrCode(t *testing.T) {
 
 func TestFromPolicyRefusesWhatDoesNotValidate(t *testing.T) {
 	s, err := retryconf.FromPolicy(retry.Policy{Name: "\xff", MaxAttempts: -2, TTL: -1})
-	require.EqualError(t, err, `retryconf: max_attempts -2 is below -1, which is unlimited; ttl -1ns is negative; name "\xff" has control characters or is not UTF-8`)
+	require.EqualError(t, err, `retryconf: max_attempts -2 is below -1, which is unlimited; ttl -1ns is negative; name "\xff" has characters that are not printable, or is not UTF-8`)
 	require.Zero(t, s)
 }
 
@@ -148,7 +148,7 @@ func TestAPolicyComesBackTheSame(t *testing.T) {
 		{"the smallest values", retry.Policy{MaxAttempts: 1, Backoff: retry.Backoff{Mode: retry.Linear, Base: 1, Cap: 1, Factor: math.SmallestNonzeroFloat64}}},
 		{"a factor of minus zero", retry.Policy{Backoff: retry.Backoff{Factor: math.Copysign(0, -1)}}},
 		{"a jitter ratio of minus zero", retry.Policy{Backoff: retry.Backoff{JitterRatio: math.Copysign(0, -1)}}},
-		{"a name that JSON escapes", retry.Policy{Name: "a\"\u2028<b>"}},
+		{"a name that JSON escapes", retry.Policy{Name: "a\"\\<b>"}},
 		{"a disabled policy", retry.Policy{Disabled: true}},
 	} {
 		t.Run(row.name+" comes back", func(t *testing.T) {

@@ -46,8 +46,10 @@ type Admin interface {
 	// replay only those that are DeadLettered; the TTL of Expired and Failed jobs begins again. With an error it
 	// returns the number replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
-	// Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its
-	// cause. It returns an error for a final job.
+	// Cancel makes a job that is not final Canceled: after it has returned nil, no attempt starts, and the job ends as
+	// Canceled even if an attempt under way succeeds. The context of that attempt ends with ErrCanceled as its cause; an
+	// attempt that does not look at its context does all of its work. A durable engine may make the job Canceled only
+	// when that attempt has ended. Cancel returns an error for a final job.
 	Cancel(ctx context.Context, id string) error
 	// Purge removes the final jobs that f selects, and returns how many. With an error it returns the number removed
 	// until then.

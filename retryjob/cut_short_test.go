@@ -82,7 +82,7 @@ func TestStepWhoseContextEnds(t *testing.T) {
 		{"ErrCanceled cancels the job", retryjob.ErrCanceled, context.Canceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
 		{"so does any other cause", errors.New("fed up"), errFlaky, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
 		{"and none", nil, context.Canceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
-		{"a success is one, also of a canceled job", retryjob.ErrCanceled, nil, retryjob.Next{Status: retryjob.Succeeded}, 1},
+		{"a success does not undo ErrCanceled", retryjob.ErrCanceled, nil, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			c := &clock{epoch}
@@ -100,8 +100,12 @@ func TestStepWhoseContextEnds(t *testing.T) {
 			require.Len(t, r.History, row.runs)
 			require.NoError(t, r.Validate())
 			if row.runs > 0 {
-				require.Equal(t, row.want.Status, r.History[0].Status)
-				require.Equal(t, row.want.Reason, r.History[0].Reason)
+				if row.err == nil {
+					require.Equal(t, retryjob.Succeeded, r.History[0].Status)
+				} else {
+					require.Equal(t, row.want.Status, r.History[0].Status)
+					require.Equal(t, row.want.Reason, r.History[0].Reason)
+				}
 				require.Equal(t, epoch.Add(sec), r.Ended)
 			}
 		})

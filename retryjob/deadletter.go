@@ -2,6 +2,7 @@ package retryjob
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -18,6 +19,10 @@ const handOver = 10 * time.Second
 //
 // The context of job and Enqueue ends after 10 s. It does not end with the caller's context, because a run often fails
 // because the caller gave up. Do returns after Enqueue does.
+//
+// If the run ended in doubt, because its last error is marked with retry.Ambiguous, the work may have been done: the job
+// is not enqueued, and failed is called with it and ErrInDoubt. failed may enqueue the job if repeating the work does no
+// harm, or once it has found out that the work was not done.
 //
 // If Enqueue returns an error, failed is called with the job, the error and the caller's context. ErrDuplicate means
 // that q has a job with that ID, perhaps a final one, as it does if job makes the ID from a key of work that was
@@ -39,6 +44,7 @@ func DeadLetterTo(q Enqueuer, job func(ctx context.Context, e retry.Event) (Job,
 		return nil, err
 	}
 	return func(ctx context.Context, e retry.Event) {
+		var err error
 		if e.Outcome == nil || e.Outcome.Status == retry.Succeeded {
 			return
 		}
@@ -48,8 +54,16 @@ func DeadLetterTo(q Enqueuer, job func(ctx context.Context, e retry.Event) (Job,
 		if !ok {
 			return
 		}
-		if _, err := q.Enqueue(lasting, j); err != nil {
+		if retry.IsAmbiguous(e.Err) {
+			err = ErrInDoubt
+		} else {
+			_, err = q.Enqueue(lasting, j)
+		}
+		if err != nil {
 			failed(ctx, j, err)
 		}
 	}, nil
 }
+
+// ErrInDoubt means that DeadLetterTo did not enqueue a job, since its work may have been done.
+var ErrInDoubt = errors.New("retryjob: the work may have been done: not enqueued")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -67,6 +68,30 @@ func TestDeadLetterToHandsOverEachRunThatDidNotSucceedOnce(t *testing.T) {
 				_ = retry.Do(ctx, c.policy, c.fn)
 				require.Len(t, q.jobs, c.want)
 			})
+		})
+	}
+}
+
+func TestDeadLetterToDoesNotHandOnDoubt(t *testing.T) {
+	for name, c := range map[string]struct {
+		err     error
+		refused error
+	}{
+		"doubt":                     {retry.Ambiguous(errDown), retryjob.ErrInDoubt},
+		"doubt under another error": {fmt.Errorf("charge: %w", retry.Ambiguous(errDown)), retryjob.ErrInDoubt},
+		"permanent":                 {retry.Permanent(errDown), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var q taken
+			var refused error
+			observe, err := retryjob.DeadLetterTo(&q, handed, func(_ context.Context, j retryjob.Job, err error) {
+				require.Equal(t, "order-7", j.ID)
+				refused = err
+			})
+			require.NoError(t, err)
+			_ = retry.Do(t.Context(), retry.Policy{Observe: observe}, func(context.Context) error { return c.err })
+			require.Equal(t, c.refused, refused)
+			require.Equal(t, c.refused == nil, len(q.jobs) == 1)
 		})
 	}
 }

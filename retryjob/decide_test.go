@@ -198,7 +198,7 @@ func (s *scene) stepped(t *testing.T) (decisions []retry.Decision, ended bool) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			next, err = stepper.Step(ctx, &rec, n, func(context.Context) error {
 				c.pass(h.took)
-				if h.canceled {
+				if h.canceled && h.err != nil { // Step ends a canceled success otherwise than Decide
 					cancel(retryjob.ErrCanceled)
 				}
 				return h.err

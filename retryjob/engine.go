@@ -47,9 +47,9 @@ const (
 // Priority number start first.
 //
 // An attempt whose handler panics or ends its goroutine has failed; the engine continues. If Classify, Gate or
-// Options.Code panics before the attempt is decided about, or if the job's policy can no longer be found, the job is
-// DeadLettered with TerminalError, and its last Attempt has the error. A panic of Observe comes after the decision and
-// is added to the text of that Attempt.
+// Options.Code panics before the attempt is decided about, the job is DeadLettered with TerminalError, and its last
+// Attempt has the error. A panic of Observe comes after the decision and is added to the text of that Attempt. If
+// Policies returns an error or panics, the job is put off for PutOff, which does not count as an attempt.
 //
 // An Engine is safe for concurrent use. Policies, handlers and Observe may call its methods except Shutdown, which
 // waits for them.

@@ -334,7 +334,7 @@ func TestCodeOfAPolicyThatPanicsLosesNoJob(t *testing.T) {
 	}
 }
 
-func TestAJobWhosePolicyIsGoneIsADeadLetter(t *testing.T) {
+func TestAJobWhosePolicyIsGoneIsPutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var gone atomic.Bool
 		e := open(t, retry.Policy{}, fail, func(c *retryjob.Options) {
@@ -347,14 +347,18 @@ func TestAJobWhosePolicyIsGoneIsADeadLetter(t *testing.T) {
 		})
 		h := put(t, e, "a", 0)
 		synctest.Wait()
+		start := time.Now()
 		gone.Store(true)
+		<-time.After(time.Hour + retryjob.PutOff + time.Second)
+		i := get(t, e, "a")
+		require.Equal(t, retryjob.WaitingRetry, i.Status)
+		require.Equal(t, 1, i.Attempts)
+		require.Equal(t, start.Add(time.Hour+2*retryjob.PutOff), i.Due)
+		gone.Store(false)
 		i, err := h.Wait(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, retryjob.DeadLettered, i.Status)
-		require.Equal(t, 2, i.Attempts)
-		require.Contains(t, i.Last().Err, "unknown policy")
-		gone.Store(false)
-		require.NoError(t, e.Replay(t.Context(), "a"))
+		require.Equal(t, start.Add(2*time.Hour+2*retryjob.PutOff), i.Ended)
+		require.Equal(t, 3, i.Attempts)
 		shutdown(t, e)
 	})
 }

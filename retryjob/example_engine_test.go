@@ -84,6 +84,8 @@ func ExampleEngine_Replay() {
 // orderKey is the key of the order in the caller's context.
 type orderKey struct{}
 
+var errRefused = errors.New("card refused")
+
 func ExampleDeadLetterTo() {
 	e, err := retryjob.New(retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"later": {}}),
@@ -100,9 +102,9 @@ func ExampleDeadLetterTo() {
 	}
 	handOver, err := retryjob.DeadLetterTo(e, func(ctx context.Context, e retry.Event) (retryjob.Job, bool) {
 		order, err := json.Marshal(ctx.Value(orderKey{}))
-		return retryjob.Job{Kind: "charge", Policy: "later", Payload: order}, err == nil
+		return retryjob.Job{Kind: "charge", Policy: "later", Payload: order}, err == nil && !errors.Is(e.Err, errRefused)
 	}, func(_ context.Context, j retryjob.Job, err error) {
-		fmt.Println("page somebody:", j.Kind, err)
+		fmt.Printf("order %s: %v\n", j.Payload, err) // retryjob.ErrInDoubt: ask the bank before you charge again
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -119,12 +121,18 @@ func ExampleDeadLetterTo() {
 		},
 	}
 	ctx := context.WithValue(context.Background(), orderKey{}, 7)
+	_ = retry.Do(ctx, p, func(context.Context) error { return retry.Permanent(errRefused) })
+	in := context.WithValue(ctx, orderKey{}, 8)
+	_ = retry.Do(in, p, func(context.Context) error { return retry.Ambiguous(errors.New("no answer to COMMIT")) })
 	_ = retry.Do(ctx, p, func(context.Context) error { return errors.New("bank is down") })
 	for job := range e.List(ctx, retryjob.Filter{}) {
 		_, _ = e.Wait(ctx, job.JobID)
 	}
 	_, _ = e.Shutdown(ctx)
 	// Output:
+	// inline: dead_letter (terminal_error)
+	// inline: dead_letter (terminal_error)
+	// order 8: retryjob: the work may have been done: not enqueued
 	// inline: dead_letter (attempts_exhausted)
 	// charged order 7 after all
 }

@@ -304,7 +304,7 @@ func ExampleRecord_Replay() {
 	// Output:
 	// dead_letter attempts_exhausted <nil>
 	// <nil>
-	// {"v":3,"job":"order-7","kind":"webhook","policy":"once","first_due":"2026-11-02T10:00:00Z","replays":1,"status":"pending","due":"2026-11-02T10:00:00Z","attempts":0} <nil>
+	// {"v":3,"job":"order-7","kind":"webhook","policy":"once","first_due":"2026-11-02T10:00:00Z","replays":1,"status":"pending","due":"2026-11-02T10:00:00Z","attempts":0,"earlier":[{"first_due":"2026-11-02T09:00:00Z","ended":"2026-11-02T09:00:00Z","status":"dead_letter","reason":"attempts_exhausted","attempts":1,"err":"no such host"}]} <nil>
 }
 
 func ExampleJob_Validate() {

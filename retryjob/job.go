@@ -18,7 +18,8 @@ import (
 )
 
 // Job is work to be done later, or again. It is plain data, so that any engine can store it. The Handler of its Kind
-// does the work. ID, Policy, BudgetKey and Correlation are up to 255 bytes of UTF-8 without control characters.
+// does the work. ID, Policy, BudgetKey and Correlation are up to 255 bytes of printable UTF-8: letters,
+// marks, numbers, punctuation, symbols and the ASCII space.
 type Job struct {
 	// ID stays the same over all attempts and replays. No two jobs of an engine have the same ID. If empty, the engine
 	// generates an ID (recommended); from a generated ID an engine can tell that a job existed even after the job has
@@ -30,7 +31,8 @@ type Job struct {
 	// Policy names the policy. The name is looked up at each attempt, so that a waiting job follows a policy that has
 	// changed. Empty means the policy that Policies returns for jobs without a name.
 	Policy string `json:"policy,omitempty"`
-	// Spec has the job's own settings: each field that is set replaces that of the policy. Nil means none.
+	// Spec has the job's own settings: each field that is set replaces that of the policy, except the name of a named
+	// policy. It has up to 256 delays. Nil means none.
 	Spec *retryconf.Spec `json:"spec,omitempty"`
 	// TTL replaces that of the policy and of the Spec. Zero means the Spec's TTL if it has one, and otherwise the
 	// policy's. Negative is refused.
@@ -43,8 +45,8 @@ type Job struct {
 	Queue string `json:"queue,omitempty"`
 	// Priority orders the due jobs of a Queue: from 1, which starts first, to 4. Zero means 1.
 	Priority int `json:"priority,omitempty"`
-	// Tags are for people who read lists of jobs. Each has 3 to 255 ASCII letters, digits, underscores and, except at
-	// its ends, hyphens.
+	// Tags are for people who read lists of jobs. There are up to 64. Each has 3 to 255 ASCII letters, digits,
+	// underscores and, except at its ends, hyphens.
 	Tags []string `json:"tags,omitempty"`
 	// Payload is the input of the handler: JSON of up to 16 MiB and 500 levels, since databases store it as JSON. Empty
 	// means null, and the handler gets null as empty.
@@ -64,7 +66,9 @@ type Job struct {
 type Handler func(ctx context.Context, job Job) error
 
 const (
-	longestName = 255     // bytes of ID, Kind, Policy, BudgetKey, Correlation and each tag, so that databases can index them
+	longestName = 255 // bytes of ID, Kind, Policy, BudgetKey, Correlation and each tag, so that databases can index them
+	mostTags    = 64
+	mostDelays  = 256     // of a Spec, since each Record has it
 	longestText = 1 << 10 // bytes of an error's text in a Record
 
 	// SQLite does not read JSON of more than 1,000 levels, and counts what an engine adds to a payload.
@@ -73,7 +77,7 @@ const (
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. It refuses an ID,
 // Kind, Policy, BudgetKey, Correlation, Queue or tag that is too short, too long or not printable, or that has a character
-// that the field does not allow; a Policy that policies does not know (ErrUnknownPolicy); a policy that is not valid or
+// that the field does not allow; more than 64 Tags or 256 delays; a Policy that policies does not know (ErrUnknownPolicy); a policy that is not valid or
 // exceeds the limits of Policies.Within; a negative TTL; a Priority outside 0 to 4; a Payload that is not JSON, too
 // long or too deep; and a Due that JSON cannot hold. Every engine validates a job before it takes it.
 func (j *Job) Validate(policies Policies) error {
@@ -88,7 +92,7 @@ func (j *Job) Validate(policies Policies) error {
 		case len(f.value) > longestName:
 			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value[:40])+"...", fmt.Sprintf("is longer than %d bytes", longestName))
 		case !isText(f.value):
-			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "has control characters or is not UTF-8")
+			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "has characters that are not printable, or is not UTF-8")
 		case f.name == "Job.Kind" && !isKind(f.value):
 			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "is not letters, digits and _-./:+[]<> that begin with a letter, digit or underscore")
 		case f.name == "Job.Policy":
@@ -106,7 +110,13 @@ func (j *Job) Validate(policies Policies) error {
 	if j.Priority < 0 || j.Priority > 4 {
 		bad.Refuse("retryjob.Job.Priority", j.Priority, "is outside 0 to 4")
 	}
-	for i, tag := range j.Tags {
+	if j.Spec != nil && len(j.Spec.Delays) > mostDelays {
+		bad.Refuse("retryjob.Job.Spec.delays", fmt.Sprintf("of %d delays", len(j.Spec.Delays)), "has more than", mostDelays)
+	}
+	if len(j.Tags) > mostTags {
+		bad.Refuse("retryjob.Job.Tags", fmt.Sprintf("of %d tags", len(j.Tags)), "has more than", mostTags)
+	}
+	for i, tag := range j.Tags[:min(len(j.Tags), mostTags)] {
 		if len(tag) > longestName || !ofTag.MatchString(tag) {
 			bad.Refuse(fmt.Sprintf("retryjob.Job.Tags[%d]", i), shown(tag), "is not 3 to 255 letters, digits, underscores and inner hyphens")
 		}
@@ -200,11 +210,12 @@ type refusedPolicy struct {
 
 func (e refusedPolicy) Unwrap() []error { return []error{e.FieldError, e.why} }
 
-// isText reports whether s is UTF-8 without control characters.
+// isText reports whether s is printable UTF-8. Characters that reorder or hide others would make one name look like
+// another.
 func isText(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' {
-			return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+			return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 		}
 	}
 	return true
@@ -234,8 +245,8 @@ var (
 	ErrAgedOut = fmt.Errorf("%w: aged out", ErrUnknownJob)
 	// ErrNeverKnown means that the engine never had a job with that ID.
 	ErrNeverKnown = fmt.Errorf("%w: never known here", ErrUnknownJob)
-	// ErrDuplicate means that the engine has a job with that ID already.
-	ErrDuplicate = errors.New("retryjob: a job with that ID is there already")
+	// ErrDuplicate means that the engine has a job with that ID already. It is terminal, since repeating does not help.
+	ErrDuplicate = retry.Permanent(errors.New("retryjob: a job with that ID is there already"))
 	// ErrNotReplayable means that the job is not dead-lettered, expired or failed.
 	ErrNotReplayable = errors.New("retryjob: only dead-lettered, expired and failed jobs are replayed")
 	// ErrShutdown means that the engine is shut down or shutting down.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -50,9 +51,14 @@ func TestJobValidate(t *testing.T) {
 		{"a policy that is too long, though known", good(func(j *retryjob.Job) { j.Policy = strings.Repeat("p", 256) }), `Job.Policy "pppp`},
 		{"a correlation that is too long", good(func(j *retryjob.Job) { j.Correlation = long }), "Job.Correlation "},
 		{"bytes count, not letters", good(func(j *retryjob.Job) { j.ID = strings.Repeat("ü", 128) }), "Job.ID "},
-		{"an ID with NUL", good(func(j *retryjob.Job) { j.ID = "a\x00b" }), `retryjob: Job.ID "a\x00b" has control characters or is not UTF-8`},
+		{"an ID with NUL", good(func(j *retryjob.Job) { j.ID = "a\x00b" }), `retryjob: Job.ID "a\x00b" has characters that are not printable, or is not UTF-8`},
 		{"an ID with a line break", good(func(j *retryjob.Job) { j.ID = "a\nb" }), "Job.ID "},
 		{"an ID with DEL", good(func(j *retryjob.Job) { j.ID = "a\x7f" }), "Job.ID "},
+		{"an ID that is displayed backwards", good(func(j *retryjob.Job) { j.ID = "a\u202eb" }), `retryjob: Job.ID "a\u202eb" has characters that are not printable, or is not UTF-8`},
+		{"a policy with an invisible space", good(func(j *retryjob.Job) { j.Policy = "p\u200b" }), `retryjob: Job.Policy "p\u200b" has characters that are not printable, or is not UTF-8`},
+		{"a key with a line separator", good(func(j *retryjob.Job) { j.BudgetKey = "a\u2028b" }), `retryjob: Job.BudgetKey "a\u2028b" has characters that are not printable, or is not UTF-8`},
+		{"too many delays", good(func(j *retryjob.Job) { j.Spec = &retryconf.Spec{Delays: make([]retryconf.Delay, 257)} }), "Job.Spec.delays of 257 delays has more than 256"},
+		{"too many tags", good(func(j *retryjob.Job) { j.Tags = slices.Repeat([]string{"tag"}, 65) }), "retryjob: Job.Tags of 65 tags has more than 64"},
 		{"an ID with a control character of C1", good(func(j *retryjob.Job) { j.ID = "a\u0085" }), "Job.ID "},
 		{"an ID that is not UTF-8", good(func(j *retryjob.Job) { j.ID = "a\xff" }), "Job.ID "},
 		{"a kind with a tab", good(func(j *retryjob.Job) { j.Kind = "ma\til" }), "Job.Kind "},
@@ -83,7 +89,7 @@ func TestJobValidate(t *testing.T) {
 		{"a tag that is too long", good(func(j *retryjob.Job) { j.Tags = []string{long} }), `retryjob: Job.Tags[0] "xxxx`},
 		{"a payload that is cut off", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`{"a":`) }), "retryjob: Job.Payload of 5 bytes is not JSON"},
 		{"several bad fields", retryjob.Job{ID: "a\n", Kind: "m", Policy: "q", Payload: json.RawMessage(`{`)},
-			`retryjob: Job.ID "a\n" has control characters or is not UTF-8; Job.Kind "m" is shorter than 2 bytes; ` +
+			`retryjob: Job.ID "a\n" has characters that are not printable, or is not UTF-8; Job.Kind "m" is shorter than 2 bytes; ` +
 				`Job.Policy "q" is not the name of a policy; Job.Payload of 1 bytes is not JSON`},
 		{"the longest payload", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`"` + strings.Repeat("x", 16<<20-2) + `"`) }), ""},
 		{"a payload that is longer", good(func(j *retryjob.Job) { j.Payload = json.RawMessage(`"` + strings.Repeat("x", 16<<20-1) + `"`) }), "retryjob: Job.Payload of 16777217 bytes is longer than 16777216"},

@@ -40,7 +40,13 @@ type job struct {
 	first       instant
 	prev        time.Duration
 	last        ended    // the last attempt; its number is 0 if there is none
-	earlier     *[]ended // the attempts before it; nil if there are none
+	earlier     *earlier // what came before it; nil if nothing did
+}
+
+// earlier has the attempts before the last one, and the lives before the last replay.
+type earlier struct {
+	attempts []ended
+	lives    []Life
 }
 
 // route has the fields that many jobs have in common, so that an engine keeps them once.
@@ -52,7 +58,7 @@ type route struct {
 	ttl           time.Duration
 	budget, queue string
 	priority      int
-	tags          string // with a comma after each
+	tags          string // with commas between them
 }
 
 // kind is a Job.Kind with its handler.
@@ -73,9 +79,7 @@ func (k *kind) route(e *Engine, j *Job) unique.Handle[route] {
 		spec.Delays = slices.Clone(spec.Delays)
 		r.spec = &spec
 	}
-	for _, tag := range j.Tags {
-		r.tags += tag + ","
-	}
+	r.tags = strings.Join(j.Tags, ",")
 	if recent := k.recent.Load(); recent != nil && recent.Value() == r {
 		return *recent
 	}
@@ -88,7 +92,7 @@ func (r *route) tagList() []string {
 	if r.tags == "" {
 		return nil
 	}
-	return strings.Split(strings.TrimSuffix(r.tags, ","), ",")
+	return strings.Split(r.tags, ",")
 }
 
 // ended is a compact Attempt.
@@ -96,9 +100,18 @@ type ended struct {
 	start, end, due instant
 	text            string // the code, then the error
 	number          uint32
-	code            uint16 // the length of the code
+	code            uint16 // the length of the code, and the bit inDoubt
 	status          Status
 	reason          retry.Reason
+}
+
+// inDoubt is Attempt.Ambiguous.
+const inDoubt = 1 << 15
+
+// split returns the code and the error.
+func (a *ended) split() (code, err string) {
+	n := a.code &^ inDoubt
+	return a.text[:n], a.text[n:]
 }
 
 func (j *job) waits() bool { return j.status == Pending || j.status == WaitingRetry }
@@ -120,14 +133,16 @@ func (j *job) record(rec *Record, c clock, ids bool) {
 		if ids {
 			id = rec.AttemptID(int(a.number))
 		}
+		code, err := a.split()
 		rec.History = append(rec.History, Attempt{
 			ID: id, Number: int(a.number), Start: c.time(a.start), End: c.time(a.end), Due: c.time(a.due),
-			Status: a.status, Reason: a.reason, Err: a.text[a.code:], Code: a.text[:a.code],
+			Status: a.status, Reason: a.reason, Err: err, Code: code, Ambiguous: a.code&inDoubt != 0,
 		})
 	}
 	if j.earlier != nil {
-		for i := range *j.earlier {
-			add(&(*j.earlier)[i])
+		rec.Earlier = j.earlier.lives
+		for i := range j.earlier.attempts {
+			add(&j.earlier.attempts[i])
 		}
 	}
 	if j.last.number > 0 {
@@ -185,6 +200,9 @@ func (j *job) keep(rec *Record, c clock) {
 	j.since = uint32(rec.Uncounted)
 	if rec.Attempts == 0 {
 		j.attempts, j.last, j.earlier = 0, ended{}, nil
+		if len(rec.Earlier) > 0 {
+			j.earlier = &earlier{lives: rec.Earlier}
+		}
 	}
 	j.note(rec, c)
 	j.at = c.instant(rec.Due)
@@ -205,15 +223,18 @@ func (j *job) note(rec *Record, c clock) {
 	j.attempts = uint32(rec.Attempts)
 	if j.last.number > 0 {
 		if j.earlier == nil {
-			j.earlier = new([]ended)
-		} else if len(*j.earlier) == keptAttempts-1 {
-			*j.earlier = slices.Delete(*j.earlier, 1, 2)
+			j.earlier = new(earlier)
+		} else if len(j.earlier.attempts) == keptAttempts-1 {
+			j.earlier.attempts = slices.Delete(j.earlier.attempts, 1, 2)
 		}
-		*j.earlier = append(*j.earlier, j.last)
+		j.earlier.attempts = append(j.earlier.attempts, j.last)
 	}
 	j.last = ended{
 		start: c.instant(a.Start), end: c.instant(a.End), due: c.instant(a.Due),
 		text: a.Code + a.Err, code: uint16(len(a.Code)), number: uint32(a.Number), status: a.Status, reason: a.Reason,
+	}
+	if a.Ambiguous {
+		j.last.code |= inDoubt
 	}
 }
 

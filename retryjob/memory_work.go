@@ -3,8 +3,6 @@ package retryjob
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -186,28 +184,17 @@ func (e *Engine) settle(a *attempt) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if h := &j.last; j.changed == changed {
-			h.text = h.text[:h.code] + afterwards(h.text[h.code:], panicked(j.route.Value().policy, value))
+		if j.changed == changed {
+			code, err := j.last.split()
+			j.last.text = code + afterwards(err, panicked(j.route.Value().policy, value))
 		}
 	}()
 	a.next.Tell()
 }
 
-// make makes an attempt. a.rec has its result, however the handler ends.
+// make makes an attempt. a.rec has its result, even if the handler ends its goroutine.
 func (e *Engine) make(a *attempt) {
-	returned := false
-	var err error
 	defer func() {
-		value := recover()
-		switch {
-		case value != nil:
-			err = panicked(a.rec.Policy, value)
-		case !returned && !errors.Is(context.Cause(a.live), ErrShutdown): // which undoes the attempt
-			err = fmt.Errorf("retryjob: a function of policy %q ended its goroutine", a.rec.Policy)
-		}
-		if err != nil {
-			a.abandon(err, value != nil)
-		}
 		if a.next.end == nil {
 			a.live.end()
 		}
@@ -215,11 +202,22 @@ func (e *Engine) make(a *attempt) {
 	a.asked = a.rec.Job()
 	a.info = infoOf(&a.rec, int(a.live.number))
 	st := step{Stepper: &e.stepper, rec: &a.rec, info: &a.info}
-	st.policy, err = e.stepper.Policies.Of(&a.asked)
-	if err = st.open(err); err == nil {
-		a.next = st.step(a.live, e.clock.time(a.live.start), a.call)
+	var err error
+	if st.policy, err = e.policy(&a.asked); st.open(err) != nil {
+		a.next = st.postpone(e.stepper.now().Add(PutOff))
+		return
 	}
-	returned = true
+	a.next = st.step(a.live, e.clock.time(a.live.start), a.call)
+}
+
+// policy is Policies.Of, with an error for a panic.
+func (e *Engine) policy(j *Job) (p retry.Policy, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicked(j.Policy, value)
+		}
+	}()
+	return e.stepper.Policies.Of(j)
 }
 
 // call calls the handler.
@@ -229,32 +227,4 @@ func (a *attempt) call(ctx context.Context) error {
 	job.Queue, job.Priority, job.Tags = r.queue, r.priority, r.tagList()
 	job.Payload = append(json.RawMessage(nil), a.job.payload...)
 	return r.kind.handler(ctx, job)
-}
-
-// abandon records an attempt that ended because its policy is unknown or because a function of the policy panicked. If
-// nothing was decided, the job is DeadLettered, since another attempt would end in the same way.
-func (a *attempt) abandon(err error, afterPanic bool) {
-	switch n := len(a.rec.History); {
-	case a.rec.Attempts < a.info.Number && !a.rec.Status.Final():
-		now := time.Now()
-		a.rec.note(Attempt{
-			ID: a.rec.AttemptID(a.info.Number), Number: a.info.Number, Start: now, End: now,
-			Status: DeadLettered, Reason: retry.TerminalError, Err: text(err),
-		})
-		a.rec.end(DeadLettered, retry.TerminalError, now)
-	case afterPanic && n > 0 && a.rec.Attempts == a.info.Number:
-		a.rec.History[n-1].Err = afterwards(a.rec.History[n-1].Err, err)
-	}
-}
-
-func panicked(policy string, value any) error {
-	return fmt.Errorf("retryjob: a function of policy %q panicked: %v", policy, value)
-}
-
-// afterwards adds an error that came after the decision to the text of an attempt.
-func afterwards(attempt string, err error) string {
-	if attempt != "" {
-		attempt += "; "
-	}
-	return text(recorded(fmt.Sprintf("%safter it was decided: %v", attempt, err)))
 }

@@ -1,8 +1,10 @@
 package retryjob
 
 import (
+	"cmp"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryconf"
@@ -13,6 +15,9 @@ import (
 // Policy, Correlation, Spec, TTL, BudgetKey and Due, but not Payload, Queue, Priority and Tags. The function must be safe
 // for concurrent use, and must not change or keep j.
 type Policies func(j *Job) (retry.Policy, error)
+
+// PutOff is how long an engine puts off a job whose policy Policies cannot return at the moment.
+const PutOff = time.Minute
 
 // FromCatalog returns the policies that c has for Job.Policy at the time of the call. A job with a Spec and without a
 // name has the zero Policy.
@@ -73,7 +78,8 @@ func (p Policies) Within(l retryconf.Limits) Policies {
 }
 
 // Of returns the policy of a job: the policy that p returns with the fields that the job's Spec and TTL replace. If the
-// policy has no Name, its Name is Job.Policy. Functions such as Classify stay those of the policy, except that a
+// policy has no Name, its Name is Job.Policy; a name in the Spec counts only if both are empty, since a name is a label
+// of metrics and budgets. Functions such as Classify stay those of the policy, except that a
 // schedule in the Spec replaces Wait. The error is that of p, or retry.FieldErrors if the resulting policy is not
 // valid. An AttemptTimeout above the TTL is valid: an attempt that starts in time may end later.
 func (p Policies) Of(j *Job) (found retry.Policy, err error) {
@@ -81,14 +87,15 @@ func (p Policies) Of(j *Job) (found retry.Policy, err error) {
 		return found, ErrUnknownPolicy
 	}
 	found, err = p(j)
+	name := cmp.Or(found.Name, j.Policy)
 	if err == nil && j.Spec != nil {
 		found, err = over(j.Spec, found)
 	}
 	if err != nil {
 		return retry.Policy{}, err
 	}
-	if found.Name == "" {
-		found.Name = j.Policy
+	if name != "" {
+		found.Name = name
 	}
 	if j.TTL > 0 {
 		found.TTL = j.TTL

@@ -57,7 +57,22 @@ type Record struct {
 	Prev time.Duration `json:"prev_ns,omitempty"`
 	// History has the attempts since FirstDue: the first one and the newest 63.
 	History []Attempt `json:"history,omitempty"`
+	// Earlier has the newest 8 of the lives that a replay ended, oldest first.
+	Earlier []Life `json:"earlier,omitempty"`
 }
+
+// Life is what a record keeps of a job from before a replay.
+type Life struct {
+	FirstDue time.Time    `json:"first_due"`
+	Ended    time.Time    `json:"ended"`
+	Status   Status       `json:"status"` // DeadLettered, Expired or Failed
+	Reason   retry.Reason `json:"reason,omitzero"`
+	Attempts int          `json:"attempts"`
+	Err      string       `json:"err,omitempty"`  // Attempt.Err of the last attempt
+	Code     string       `json:"code,omitempty"` // Attempt.Code of the last attempt
+}
+
+const keptLives = 8
 
 // Attempt is the record of one attempt.
 type Attempt struct {
@@ -75,6 +90,9 @@ type Attempt struct {
 	// over when the attempt failed.
 	Err  string `json:"err,omitempty"`
 	Code string `json:"code,omitempty"` // the code of the error by Stepper.Code, such as "503"
+	// Ambiguous means that the error was marked with retry.Ambiguous: the work may have been done, and is not repeated
+	// for that reason. Find out before you replay the job.
+	Ambiguous bool `json:"ambiguous,omitempty"`
 	// Late means that the attempt ended after it was recorded as lost. Start, End, Err and Code are those of its
 	// result, which is a success if Err is empty. The result changed nothing else.
 	Late bool `json:"late,omitempty"`
@@ -169,15 +187,17 @@ func (r *Record) Changed() time.Time {
 }
 
 // Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at now, with the same ID and no
-// attempts. For any other job it returns ErrNotReplayable.
+// attempts, and adds to Earlier how it had ended. For any other job it returns ErrNotReplayable.
 func (r *Record) Replay(now time.Time) error {
 	if !r.Status.Replayable() {
 		return fmt.Errorf("%w: job %s is %s", ErrNotReplayable, r.JobID, r.Status)
 	}
-	job, replays := r.Job(), r.Replays
+	job, replays, last := r.Job(), r.Replays, r.Last()
+	life := Life{r.FirstDue, r.Ended, r.Status, r.Reason, r.Attempts, last.Err, last.Code}
+	lives := append(slices.Clip(r.Earlier[max(len(r.Earlier)-keptLives+1, 0):]), life)
 	job.Due = time.Time{}
 	*r = NewRecord(&job, now)
-	r.Replays = replays + 1
+	r.Replays, r.Earlier = replays+1, lives
 	return nil
 }
 
@@ -207,8 +227,8 @@ func (r *Record) Cancel(now time.Time) error {
 
 // Validate returns nil or retry.FieldErrors. It refuses an unknown Version or Status, an empty JobID, a zero
 // FirstDue,
-// negative counts, a Due or Ended that contradicts the Status, and a History that is too long, out of order or beyond
-// Attempts. Stepper validates each record.
+// negative counts, a Due or Ended that contradicts the Status, too long an Earlier, and a History that is too long, out
+// of order or beyond Attempts. Stepper validates each record.
 func (r *Record) Validate() error {
 	var bad retry.FieldErrors
 	refuse := func(field string, value any, rule string) {
@@ -244,6 +264,9 @@ func (r *Record) Validate() error {
 	}
 	if r.Prev < 0 {
 		refuse("Prev", r.Prev, "is negative")
+	}
+	if len(r.Earlier) > keptLives {
+		refuse("Earlier", len(r.Earlier), "has more than 8 lives")
 	}
 	if len(r.History) > keptAttempts {
 		refuse("History", len(r.History), "has more than 64 attempts")

@@ -156,6 +156,7 @@ func TestRecordReplay(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, retryjob.Record{
 					Version: retryjob.RecordVersion, JobID: "j", Policy: "p", Correlation: "c", FirstDue: now, Replays: 4, Status: retryjob.Pending, Due: now,
+					Earlier: []retryjob.Life{{FirstDue: epoch, Ended: epoch.Add(sec), Status: status, Reason: retry.AttemptsExhausted, Attempts: 2}},
 				}, r)
 				require.NoError(t, r.Validate())
 			default:

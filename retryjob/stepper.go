@@ -84,7 +84,11 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 // A panic in fn is a failure with a *PanicError. So is runtime.Goexit; rec is then up to date, and Next.Tell was
 // called, when the deferred functions of the goroutine run. If ctx ends while fn runs and fn fails, the cause of ctx
 // decides. If it is ErrShutdown, the attempt does not count and is due again at once. After any other cancellation the
-// job is Canceled. A deadline is an ordinary failure.
+// job is Canceled. A deadline is an ordinary failure. If fn succeeds although the cause is ErrCanceled, the attempt is
+// recorded as Succeeded, and the job as Canceled.
+//
+// Step recovers a panic of a function of the policy. If it came after the decision, as one of Observe does, its text is
+// added to Attempt.Err, and the decision holds; otherwise the job is DeadLettered with TerminalError.
 //
 // If Step returns an error, it did nothing and rec is unchanged: Policies.Of returned an error, Record.Validate refused
 // rec, the job is final, or attempt is below 1, in rec already, or more than 10,000 after the last attempt in rec.
@@ -98,7 +102,55 @@ func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(co
 }
 
 // step is Step at now, with a policy and with a context that has the info.
-func (s *step) step(ctx context.Context, now time.Time, fn func(context.Context) error) Next {
+func (s *step) step(ctx context.Context, now time.Time, fn func(context.Context) error) (next Next) {
+	returned := false
+	defer func() {
+		value := recover()
+		switch {
+		case value != nil:
+			next = s.abandon(panicked(s.rec.Policy, value), true)
+		case !returned && !errors.Is(context.Cause(ctx), ErrShutdown): // which undoes the attempt
+			s.abandon(fmt.Errorf("retryjob: a function of policy %q ended its goroutine", s.rec.Policy), false)
+		}
+	}()
+	next = s.steps(ctx, now, fn)
+	returned = true
+	return next
+}
+
+// abandon records an attempt that a panic of a function of the policy, or the end of its goroutine, has left as it is.
+// If nothing was decided, the job is DeadLettered, since another attempt would end in the same way.
+func (s *step) abandon(err error, afterPanic bool) Next {
+	r, n := s.rec, len(s.rec.History)
+	switch {
+	case r.Attempts < s.info.Number && !r.Status.Final():
+		now := s.now()
+		a := Attempt{Number: s.info.Number, Start: now, End: now, Status: DeadLettered, Reason: retry.TerminalError, Err: text(err)}
+		if !s.unnamed {
+			a.ID = r.AttemptID(a.Number)
+		}
+		r.note(a)
+		r.end(DeadLettered, retry.TerminalError, now)
+	case afterPanic && n > 0 && r.Attempts == s.info.Number:
+		r.History[n-1].Err = afterwards(r.History[n-1].Err, err)
+	}
+	return Next{Status: r.Status, Reason: r.Reason, Due: r.Due}
+}
+
+func panicked(policy string, value any) error {
+	return fmt.Errorf("retryjob: a function of policy %q panicked: %v", policy, value)
+}
+
+// afterwards adds an error that came after the decision to the text of an attempt.
+func afterwards(attempt string, err error) string {
+	if attempt != "" {
+		attempt += "; "
+	}
+	return text(recorded(fmt.Sprintf("%safter it was decided: %v", attempt, err)))
+}
+
+// steps is step without the recovery.
+func (s *step) steps(ctx context.Context, now time.Time, fn func(context.Context) error) Next {
 	if last := s.info.Number - 1; last >= s.firstLost() {
 		if d := s.recordLost(ctx, last); d.Status != retry.Waiting {
 			return s.refuse(ctx, d, ErrLost)
@@ -340,7 +392,7 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 		a.ID = s.rec.AttemptID(a.Number)
 	}
 	if err != nil {
-		a.Err, a.Code = text(err), s.codeOf(err)
+		a.Err, a.Code, a.Ambiguous = text(err), s.codeOf(err), retry.IsAmbiguous(err)
 		if timedOut && !errors.Is(err, retry.ErrAttemptTimeout) { // another error, which the timeout may have caused
 			a.Err = clean(retry.ErrAttemptTimeout.Error() + ": " + a.Err)
 		}
@@ -353,7 +405,11 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 		s.rec.wait(a.Due)
 	} else {
 		s.rec.note(a)
-		s.rec.end(a.Status, d.Reason, now)
+		if err == nil && errors.Is(context.Cause(ctx), ErrCanceled) { // which was promised to the caller of Cancel
+			d = retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}
+			next.Status, next.Reason = Canceled, d.Reason
+		}
+		s.rec.end(next.Status, d.Reason, now)
 		next.end = s.ending(ctx, d, now, err)
 	}
 	s.tell(ctx, &a, now, d, err)

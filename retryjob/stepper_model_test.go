@@ -330,9 +330,10 @@ func compare(t *testing.T, m *model, r *retryjob.Record) {
 	require.NoError(t, r.Validate())
 	want := retryjob.Record{
 		Version: retryjob.RecordVersion, JobID: "j", Kind: "mail", Policy: "p", Correlation: "trace", FirstDue: m.first, Replays: m.replays, Status: m.status,
-		Reason: m.reason, Due: m.due, Ended: m.ended, Attempts: m.attempts, Prev: m.prev, History: r.History,
+		Reason: m.reason, Due: m.due, Ended: m.ended, Attempts: m.attempts, Prev: m.prev, History: r.History, Earlier: r.Earlier,
 	}
 	require.Equal(t, want, *r)
+	require.Len(t, r.Earlier, min(m.replays, 8))
 	require.Len(t, r.History, min(m.attempts, 64))
 	for i, a := range r.History {
 		n := i + 1

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,6 +31,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
+	"modernc.org/sqlite"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryjobs/internal/cli"
@@ -414,7 +417,7 @@ func deadInSQLite(t *testing.T, n int) cli.Store {
 			jsonb_set(metadata, '$.retryjob[0].job', format('job-%06d', n),
 				'$.retryjob[0].changed', metadata->>'$.retryjob[0].changed' / 1000 * 1000 - n * 1000000, -- as long as ended, in milliseconds
 				'$.retryjob[0].ended', strftime('%Y-%m-%dT%H:%M:%fZ', metadata->>'$.retryjob[0].ended', format('-%d seconds', n))),
-			priority, queue, state, scheduled_at, tags, randomblob(32), unique_states, max_attempts
+			priority, queue, state, scheduled_at, tags, unique_key_of(format('job-%06d', n)), unique_states, max_attempts
 		FROM copy, river_job`, n)
 	require.NoError(t, errors.Join(err, db.Close()))
 	store, err := open(t.Context(), file)
@@ -686,4 +689,11 @@ func TestEverythingIsReachedByKeyboard(t *testing.T) {
 	require.Contains(t, eval[string](p, `location.pathname`), "/job")
 	require.Equal(t, []string{"H1", "H2", "H2", "H2"}, eval[[]string](p, `[...document.querySelectorAll("h1, h2, h3")].map((h) => h.tagName)`))
 	require.Equal(t, "en", eval[string](p, `document.documentElement.lang`))
+}
+
+func init() {
+	sqlite.MustRegisterDeterministicScalarFunction("unique_key_of", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+		sum := sha256.Sum256([]byte("retryjob:" + args[0].(string)))
+		return sum[:], nil
+	})
 }

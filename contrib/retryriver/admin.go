@@ -368,8 +368,8 @@ func (c *counted) tally() retryjob.Tally {
 }
 
 // Cancel makes a job that is not final Canceled. If an attempt is running, its context ends within about 50 ms, and the
-// job is Canceled when the attempt has ended, unless it succeeds. If no attempt is running, Cancel calls the policy's
-// Observe with the end.
+// job is Canceled when the attempt has ended, even if it succeeds. If no attempt is running, Cancel calls the policy's
+// Observe with the end. On SQLite, Cancel waits for transactions, and returns an error if the job ends in one of them.
 func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 	var i retryjob.Info
 	running := false

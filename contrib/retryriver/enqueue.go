@@ -147,7 +147,7 @@ func (m *Admin[TTx]) enqueued(j *retryjob.Job, result *rivertype.JobInsertResult
 }
 
 // Replay makes a job Pending again, in one transaction: it deletes the job's row and inserts a new one with the same
-// ID, queue, priority, tags and metadata.
+// ID, queue, priority, tags and metadata. The new row is unique by its ID, no longer by river.UniqueOpts.
 func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 	return m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
 		found, i, err := m.find(ctx, exec, id)
@@ -176,11 +176,7 @@ func (m *Admin[TTx]) replayed(gone *rivertype.JobRow, now time.Time) (p river.In
 		return p, err
 	}
 	args := &jobArgs{
-		kind: gone.Kind, payload: payloadOf(gone.EncodedArgs), record: stored{Record: i.Record},
-		uniqueKey: gone.UniqueKey, uniqueStates: bits(gone.UniqueStates),
-	}
-	if len(args.uniqueKey) == 0 {
-		args.uniqueKey, args.uniqueStates = keyOf(i.JobID), everyState
+		kind: gone.Kind, payload: payloadOf(gone.EncodedArgs), record: stored{Record: i.Record}, uniqueKey: keyOf(i.JobID),
 	}
 	return river.InsertManyParams{Args: args, InsertOpts: &river.InsertOpts{
 		Queue: gone.Queue, Priority: gone.Priority, Tags: gone.Tags, Metadata: metadata,
@@ -211,30 +207,23 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 		case !args.installed:
 			return 0, errNotInstalled
 		case result.UniqueSkippedAsDuplicate:
-			return 0, fmt.Errorf("retryriver: job %s: %w", args.record.JobID, errTwin)
+			return 0, fmt.Errorf("retryriver: job %s: %w", args.record.JobID, retryjob.ErrDuplicate)
 		}
 	}
 	return len(rows), nil
 }
 
-// errTwin means that a job inserted with river.UniqueOpts cannot be replayed.
-var errTwin = errors.New("another job has its unique key in River now")
-
 // ReplayAll replays the jobs that f selects and that can be replayed, a few hundred in each transaction. A job that
-// another client has replayed in the meantime does not count. A job whose river.UniqueOpts another job has taken is
-// skipped, and named in the error.
+// another client has replayed in the meantime does not count.
 func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, error) {
-	var twins []error
-	done, err := m.batches(ctx, f, retryjob.Status.Replayable, func(exec riverdriver.Executor, _ TTx, chosen []int64) (int, error) {
+	return m.batches(ctx, f, retryjob.Status.Replayable, func(exec riverdriver.Executor, _ TTx, chosen []int64) (int, error) {
 		n, err := m.part(ctx, exec, chosen)
-		if !errors.Is(err, errTwin) && !errors.Is(err, retryjob.ErrNotReplayable) {
+		if !errors.Is(err, retryjob.ErrNotReplayable) {
 			return n, err
 		}
 		n = 0
 		for _, number := range chosen { // all except those
 			switch one, err := m.part(ctx, exec, []int64{number}); {
-			case errors.Is(err, errTwin):
-				twins = append(twins, err)
 			case err != nil && !errors.Is(err, retryjob.ErrNotReplayable):
 				return n, err
 			default:
@@ -243,7 +232,6 @@ func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, err
 		}
 		return n, nil
 	})
-	return done, errors.Join(append(twins, err)...)
 }
 
 // part is replay in part of a transaction, which is undone if it returns an error.
@@ -267,19 +255,4 @@ func inserted(metadata []byte) ([]byte, error) {
 		}
 	}
 	return json.Marshal(fields)
-}
-
-// bits returns states as River's tables encode them.
-func bits(states []rivertype.JobState) (mask byte) {
-	for bit, s := range []rivertype.JobState{
-		rivertype.JobStateAvailable, rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded,
-		rivertype.JobStatePending, rivertype.JobStateRetryable, rivertype.JobStateRunning, rivertype.JobStateScheduled,
-	} {
-		for _, has := range states {
-			if has == s {
-				mask |= 1 << bit
-			}
-		}
-	}
-	return mask
 }

@@ -203,3 +203,9 @@ func IDsQuery(onSQLite bool, ids []string) (string, []any) {
 	text := q.ids(ids)
 	return text, q.args
 }
+
+func init() {
+	sqlitedriver.MustRegisterDeterministicScalarFunction("unique_key_of", 1, func(_ *sqlitedriver.FunctionContext, args []driver.Value) (driver.Value, error) {
+		return keyOf(args[0].(string)), nil
+	})
+}

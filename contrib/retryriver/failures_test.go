@@ -110,23 +110,6 @@ func TestASecondShutdownCutsTheFirstShort(t *testing.T) {
 	require.NoError(t, q.Close())
 }
 
-func TestReplayAllPassesOverAJobWhoseUniqueKeyIsTaken(t *testing.T) {
-	o := newOffice(t, "once", func(context.Context, *river.Job[mail]) error { return errors.New("no") })
-	o.open()
-	unique := &river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}}
-	_, taken := o.send(unique)
-	require.Equal(t, retryjob.DeadLettered, o.ended(taken).Status)
-	_, other := o.send(nil)
-	require.Equal(t, retryjob.DeadLettered, o.ended(other).Status)
-	o.send(&river.InsertOpts{UniqueOpts: river.UniqueOpts{ByArgs: true}, ScheduledAt: time.Now().Add(time.Hour)})
-
-	n, err := o.ReplayAll(t.Context(), retryjob.Filter{})
-	require.ErrorContains(t, err, "another job has its unique key in River now")
-	require.NotErrorIs(t, err, retryjob.ErrDuplicate)
-	require.Equal(t, 1, n)
-	require.Equal(t, 1, o.ended(other).Replays)
-}
-
 func TestMetadataThatIsOursIsRefused(t *testing.T) {
 	o := newOffice(t, "once", func(context.Context, *river.Job[mail]) error { return nil })
 	_, err := o.client.Insert(t.Context(), mail{}, &river.InsertOpts{Metadata: []byte(`{"retryjob":"x"}`)})

@@ -135,7 +135,7 @@ func (m *mark) is(row *rivertype.JobRow, a *Adapter) bool {
 // setState writes the results of current attempts, and the others to their own lines.
 func (f *fence) setState(ctx context.Context, exec riverdriver.Executor, p *riverdriver.JobSetStateIfRunningManyParams) (rows []*rivertype.JobRow, err error) {
 	own := *p
-	own.MetadataUpdates = append([][]byte(nil), p.MetadataUpdates...)
+	own.MetadataUpdates, own.MetadataDoMerge, own.State = slices.Clone(p.MetadataUpdates), slices.Clone(p.MetadataDoMerge), slices.Clone(p.State)
 	marks := make([]*mark, len(p.ID))
 	for i := range p.ID {
 		if marks[i], own.MetadataUpdates[i], err = cutMark(p.MetadataUpdates[i]); err != nil {
@@ -164,6 +164,11 @@ func (f *fence) setState(ctx context.Context, exec riverdriver.Executor, p *rive
 				if told = append(told, m.Line.ID); !current {
 					continue
 				}
+				if own.State[i] == rivertype.JobStateCompleted && hasKey(row.Metadata, "cancel_attempted_at") {
+					if err := f.cancel(&own, i, row, m); err != nil {
+						return err
+					}
+				}
 			}
 			valid.ID = append(valid.ID, id)
 			valid.Attempt = append(valid.Attempt, own.Attempt[i])
@@ -189,6 +194,22 @@ func (f *fence) setState(ctx context.Context, exec riverdriver.Executor, p *rive
 		f.adapter.forget(id)
 	}
 	return rows, nil
+}
+
+// cancel makes a success the end of a job that was canceled during the attempt: River would complete it.
+func (f *fence) cancel(p *riverdriver.JobSetStateIfRunningManyParams, i int, row *rivertype.JobRow, m *mark) error {
+	s, err := f.adapter.load(row)
+	if err != nil {
+		return err
+	}
+	s.lost(&s.Record, row, row.Attempt-1)
+	s.Attempts, s.History, s.Seen = m.Line.Number, append(s.History, m.Line), row.Attempt
+	if err := s.Cancel(m.Line.End.UTC()); err != nil {
+		return err
+	}
+	p.State[i], p.MetadataDoMerge[i] = rivertype.JobStateCancelled, true
+	p.MetadataUpdates[i], err = withKey(p.MetadataUpdates[i], metadataKey, s.array())
+	return err
 }
 
 // cutMark splits updates of metadata into the mark and the rest.

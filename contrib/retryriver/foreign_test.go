@@ -123,9 +123,12 @@ func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
 	require.NoError(t, err)
 	var rows []int64
 	for n, metadata := range foreign {
-		result, err := plain.Insert(t.Context(), mail{To: fmt.Sprint(n)}, &river.InsertOpts{Metadata: []byte(metadata)})
-		require.NoError(t, err, metadata)
-		rows = append(rows, result.Job.ID)
+		for _, unique := range []bool{false, true} { // whose key is not that of an ID
+			opts := &river.InsertOpts{Metadata: []byte(metadata), UniqueOpts: river.UniqueOpts{ByArgs: unique}}
+			result, err := plain.Insert(t.Context(), mail{To: fmt.Sprint(n)}, opts)
+			require.NoError(t, err, metadata)
+			rows = append(rows, result.Job.ID)
+		}
 	}
 	var made atomic.Int64
 	a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "quick"}})
@@ -153,8 +156,10 @@ func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
 	}
 	for _, size := range []int{0, 1, 3} {
 		before := list(retryjob.Filter{PageSize: size})
-		require.Len(t, before, len(foreign), "in pages of %d", size)
-		require.ElementsMatch(t, before, list(retryjob.Filter{Statuses: []retryjob.Status{retryjob.Pending}}))
+		require.Len(t, before, len(rows), "in pages of %d", size)
+		if driver.DatabaseName() != riverdriver.DatabaseNameSQLite { // whose triggers cannot compute the key of an ID
+			require.ElementsMatch(t, before, list(retryjob.Filter{Statuses: []retryjob.Status{retryjob.Pending}}))
+		}
 	}
 	require.NoError(t, client.Start(t.Context()))
 	defer client.StopAndCancel(context.Background())
@@ -164,14 +169,14 @@ func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
 		i, err := admin.Wait(t.Context(), retryriver.JobID(job))
 		require.NoError(t, err)
 		require.Regexp(t, "^river-", i.JobID)
-		require.Contains(t, []retryjob.Status{retryjob.Succeeded, retryjob.DeadLettered}, i.Status, foreign[n])
-		require.NotEmpty(t, i.History, foreign[n])
+		require.Contains(t, []retryjob.Status{retryjob.Succeeded, retryjob.DeadLettered}, i.Status, foreign[n/2])
+		require.NotEmpty(t, i.History, foreign[n/2])
 	}
-	require.GreaterOrEqual(t, made.Load(), int64(len(foreign)), "each was worked on")
+	require.GreaterOrEqual(t, made.Load(), int64(len(rows)), "each was worked on")
 	for _, size := range []int{0, 1, 3} {
-		require.Len(t, list(retryjob.Filter{PageSize: size}), len(foreign), "in pages of %d", size)
+		require.Len(t, list(retryjob.Filter{PageSize: size}), len(rows), "in pages of %d", size)
 	}
 	n, err := admin.Purge(t.Context(), retryjob.Filter{})
 	require.NoError(t, err)
-	require.Equal(t, len(foreign), n)
+	require.Equal(t, len(rows), n)
 }

@@ -106,12 +106,11 @@ type recordKey struct{}
 // jobArgs is the args with which a job is inserted: its unchanged payload, so a plain river.Worker can process it. The
 // other fields are for InsertBegin.
 type jobArgs struct {
-	kind         string
-	payload      json.RawMessage
-	record       stored
-	uniqueKey    []byte
-	uniqueStates byte
-	installed    bool // InsertBegin has seen it
+	kind      string
+	payload   json.RawMessage
+	record    stored
+	uniqueKey []byte
+	installed bool // InsertBegin has seen it
 }
 
 // everyState makes a key unique in every state of its job.
@@ -121,7 +120,7 @@ const everyState = 0xff
 func newArgs(j *retryjob.Job) *jobArgs {
 	return &jobArgs{
 		kind: j.Kind, payload: j.Payload, record: stored{Record: retryjob.NewRecord(j, time.Now().UTC())},
-		uniqueKey: keyOf(j.ID), uniqueStates: everyState,
+		uniqueKey: keyOf(j.ID),
 	}
 }
 

@@ -80,7 +80,7 @@ func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func
 						strftime('%Y-%m-%dT%H:%M:%SZ', ended, format('-%d seconds', n)),
 					CASE state WHEN 'cancelled' THEN '$.retryjob[0].reason' ELSE '$.retryjob[0].correlation' END,
 						CASE WHEN n % 10000 = 0 THEN 'budget_exhausted' ELSE 'attempts_exhausted' END),
-				priority, queue, state, datetime(scheduled_at, '+1 hour'), CASE WHEN n % 10007 = 0 THEN jsonb('["a","rare_tag"]') ELSE tags END, randomblob(32), unique_states, max_attempts
+				priority, queue, state, datetime(scheduled_at, '+1 hour'), CASE WHEN n % 10007 = 0 THEN jsonb('["a","rare_tag"]') ELSE tags END, unique_key_of((metadata->>'$.retryjob[0].job') || '-' || n), unique_states, max_attempts
 			FROM copy, (SELECT *, coalesce(metadata->>'$.retryjob[0].ended', metadata->>'$.retryjob[0].history[0].end') AS ended FROM river_job)`})
 	})
 	run("PostgreSQL", func(tb TB) {

@@ -34,6 +34,7 @@ type dialect struct {
 	code      string // the code of the last attempt in a record; before version 3 History was under runs
 	tags      string // the tags of a row of river_job as JSON, cut to a number of characters; '' if it has none
 	noted     string // the columns of retryjob_job for a row of river_job with a record: the same values as Adapter.info
+	own       string // the condition that a row may have the unique key of its ID, which only PostgreSQL can compute
 	unmerged  string // the limit of subqueries
 	keyIndex  string // the condition needed to use River's index of unique keys
 	number    string // the type of the number of a row
@@ -67,7 +68,7 @@ var (
 			top:    "CROSS JOIN %sretryjob_job AS x ON x.row_id IN (SELECT row_id FROM (%s))",
 			code:   "coalesce(record->>'$.history[#-1].code', record->>'$.runs[#-1].code')",
 			tags:   "CASE WHEN tags NOT IN (jsonb('[]'), '[]') AND json_valid(tags, 5) THEN substr(json(tags), 1, %d) ELSE '' END",
-			number: "integer", unmerged: "LIMIT -1", indexedBy: " INDEXED BY %s",
+			number: "integer", own: "unique_key IS NOT NULL", unmerged: "LIMIT -1", indexedBy: " INDEXED BY %s",
 			hasTable: sqliteHasTable, triggers: sqliteTriggers, mute: true,
 			keyIndex: `%.0sCASE state
 			WHEN 'available' THEN unique_states & (1 << 0)
@@ -96,6 +97,7 @@ var (
 			each: "SELECT value FROM json_array_elements_text(%s::json)", value: "value::bigint", unhex: "decode(value, 'hex')",
 			contains: "strpos(%s, %s) > 0", top: "CROSS JOIN LATERAL (%.0[1]s%[2]s) AS x", lock: "ORDER BY id FOR UPDATE",
 			code: "coalesce(record#>>'{history,-1,code}', record#>>'{runs,-1,code}')", tags: "CASE WHEN tags <> '{}' THEN substr(array_to_json(tags)::text, 1, %d) ELSE '' END",
+			own:    "unique_key = sha256(convert_to('retryjob:' || (metadata#>>'{" + metadataKey + ",0,job}'), 'UTF8'))",
 			number: "bigint", unmerged: "OFFSET 0", indexedBy: "%.0s", hasTable: postgresHasTable, triggers: postgresTriggers,
 			lockTable: "LOCK TABLE river_job IN SHARE ROW EXCLUSIVE MODE",
 			keyIndex:  "%sriver_job_state_in_bitmask(unique_states, state)",
@@ -111,7 +113,7 @@ var (
 // A record may come from any program, so no record makes the query fail. SQLite compiles noted with each statement that
 // writes a job, so it is as short as possible.
 func newDialect(record, job string, number, micros func(string) string, d dialect) *dialect {
-	d.record = strings.ReplaceAll(record, "{own}", "(unique_key IS NOT NULL OR "+job+" LIKE '"+rowPrefix+"' || id || '-%')")
+	d.record = strings.ReplaceAll(record, "{own}", "("+d.own+" OR "+job+" LIKE '"+rowPrefix+"' || id || '-%')")
 	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
 	seen := "coalesce(" + number("record->>'seen'") + ", 0)"
 	none := "coalesce(" + number("record->>'attempts'") + ", 0) = 0"

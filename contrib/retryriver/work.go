@@ -24,8 +24,6 @@ const (
 	// soon is River's interval between searches for scheduled jobs that are due: a job that is due earlier is made
 	// available at once, as River does with retries.
 	soon = 5 * time.Second
-	// putOff is how long a job waits if its policy is not known here.
-	putOff = time.Minute
 )
 
 // plugin is called by River.
@@ -43,7 +41,7 @@ var (
 )
 
 // InsertBegin disables River's own limit of attempts, and gives a job its record. A plain job does not need one yet,
-// unless it is scheduled: its row does not keep the time at which it was first due.
+// unless it is scheduled: its row does not keep the time at which it was first due. One with river.UniqueOpts has none.
 func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParams) error {
 	args, ours := params.Args.(*jobArgs)
 	if !ours {
@@ -60,7 +58,7 @@ func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParam
 				return fmt.Errorf("retryriver: kind %q: the key %q of the metadata is taken", params.Kind, key)
 			}
 		}
-		if params.ScheduledAt != nil {
+		if params.ScheduledAt != nil && params.UniqueKey == nil { // another unique key would not prove the record's ID
 			job.ID, job.Due = retryjob.NewID(), *params.ScheduledAt
 			args = newArgs(&job)
 		}
@@ -73,9 +71,7 @@ func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParam
 		return nil
 	}
 	args.installed = true
-	if params.UniqueKey == nil {
-		params.UniqueKey, params.UniqueStates = args.uniqueKey, args.uniqueStates
-	}
+	params.UniqueKey, params.UniqueStates = args.uniqueKey, everyState
 	metadata, err := withKey(params.Metadata, metadataKey, args.record.array())
 	if err != nil {
 		return fmt.Errorf("retryriver: metadata of a job of kind %q: %w", params.Kind, err)
@@ -281,7 +277,7 @@ func again(r *retryjob.Record) error {
 // wait postpones a job whose policy is not known here.
 func (a *Adapter) wait(row *rivertype.JobRow, err error) error {
 	a.logger.Warn("retryriver: job put off for a minute", "job_id", row.ID, "kind", row.Kind, "error", err.Error())
-	return river.JobSnooze(putOff)
+	return river.JobSnooze(retryjob.PutOff)
 }
 
 // snoozeUntil makes River try again at due, not earlier.
@@ -324,8 +320,8 @@ func (a *Adapter) afterLoss(row *rivertype.JobRow) time.Time {
 		return time.Time{}
 	}
 	next, err := a.judge.Lost(context.Background(), &s.Record, s.attempt(row))
-	if err != nil && errors.Is(err, retryjob.ErrUnknownPolicy) {
-		return time.Now().Add(putOff)
+	if err != nil {
+		return time.Now().Add(retryjob.PutOff)
 	}
 	return next.Due
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -143,6 +144,27 @@ var lives = []scenario{
 		require.NoError(s.t, err)
 		require.Equal(s.t, retryjob.Canceled, i.Status)
 		require.Equal(s.t, retry.CallerCanceled, i.Reason)
+	}},
+
+	{claim: "a job that was canceled during an attempt is canceled, even if the attempt succeeds", play: func(s *stage) {
+		begun, release := make(chan struct{}, 9), make(chan struct{})
+		let := sync.OnceFunc(func() { close(release) })
+		s.t.Cleanup(let)
+		s.open(policies{"p": {}}, func(context.Context, retryjob.Job) error {
+			begun <- struct{}{}
+			<-release
+			return nil
+		})
+		s.enqueue("done", "p")
+		receive(s, begun, "the attempt")
+		require.NoError(s.t, s.q.Cancel(s.t.Context(), "done"))
+		let()
+		i := s.until(soon, "done", "has its attempt", func(i retryjob.Info) bool { return len(finished(i)) == 1 })
+		require.Equal(s.t, retryjob.Canceled, i.Status)
+		require.Equal(s.t, retry.CallerCanceled, i.Reason)
+		require.Equal(s.t, retryjob.Succeeded, i.Last().Status, "the record says what was done")
+		require.Equal(s.t, 1, i.Attempts)
+		require.Error(s.t, s.q.Cancel(s.t.Context(), "done"))
 	}},
 
 	{claim: "what is final is not canceled", play: func(s *stage) {

@@ -3,6 +3,7 @@ package jobtest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -30,6 +31,26 @@ var needs = []scenario{
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "own"))
 		require.Equal(s.t, 2, s.final("own").Attempts)
 		require.Equal(s.t, 5, s.final("other").Attempts)
+	}},
+
+	{claim: "a job whose policy cannot be found at the moment is put off, and keeps its attempts", play: func(s *stage) {
+		var d diary
+		var down atomic.Bool
+		known := retryjob.FromMap(policies{"p": fixed(3, s.unit)})
+		s.openWith(retryjob.Options{Handlers: map[string]retryjob.Handler{kind: d.always(errFlaky)}, Policies: func(j *retryjob.Job) (retry.Policy, error) {
+			if down.Load() {
+				return retry.Policy{}, errors.New("the catalog does not answer")
+			}
+			return known(j)
+		}})
+		s.enqueue("patient", "p")
+		s.reaches("patient", retryjob.WaitingRetry)
+		down.Store(true)
+		failed := time.Now()
+		i := s.until(soon, "patient", "is put off", func(i retryjob.Info) bool { return i.Due.After(i.Last().Due.Add(time.Second)) })
+		require.Equal(s.t, retryjob.WaitingRetry, i.Status)
+		require.Equal(s.t, 1, i.Attempts)
+		require.WithinRange(s.t, i.Due, failed.Add(retryjob.PutOff), time.Now().Add(retryjob.PutOff+time.Second))
 	}},
 
 	{claim: "a job with a Spec needs no policy", play: func(s *stage) {

@@ -34,6 +34,31 @@ var observing = []scenario{
 		require.Equal(s.t, retryjob.Succeeded, i.Status)
 	}},
 
+	{claim: "a panic of Observe at a failed attempt leaves its error, the decision and the token", play: func(s *stage) {
+		var d diary
+		var mu sync.Mutex
+		told := 0
+		p := fixed(3, short)
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 3, Ratio: 0.001})
+		p.Observe = func(_ context.Context, e retry.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if told++; e.Outcome == nil {
+				panic("the log is full")
+			}
+		}
+		s.open(policies{"p": p}, d.script(errFlaky))
+		s.enqueue("observed", "p")
+		i := s.final("observed")
+		require.Equal(s.t, retryjob.Succeeded, i.Status)
+		require.Equal(s.t, 2, i.Attempts)
+		require.Len(s.t, d.all(), 2)
+		require.Contains(s.t, i.History[0].Err, errFlaky.Error())
+		require.Contains(s.t, i.History[0].Err, `after it was decided: retryjob: a function of policy "p" panicked: the log is full`)
+		s.poll(soon, "the end is told", func() bool { mu.Lock(); defer mu.Unlock(); return told == 2 })
+		require.InDelta(s.t, 2, p.Budget.Tokens(), 0.01)
+	}},
+
 	{claim: "a waiting job that is canceled gives its end to Observe, and its token back", play: func(s *stage) {
 		var d diary
 		ends := make(chan retry.Event, 2)

@@ -181,7 +181,10 @@ func (e *clerk) run(ctx context.Context, i retryjob.Info) {
 	job := i.Job()
 	job.Queue, job.Priority, job.Tags, job.Payload = i.Queue, i.Priority, i.Tags, i.Payload
 	attempt := i.AttemptID(i.Attempts + 1)
-	next, _ := e.Step(ctx, &i.Record, i.Attempts+1, func(ctx context.Context) error { return e.config.Handlers[i.Kind](ctx, job) })
+	next, err := e.Step(ctx, &i.Record, i.Attempts+1, func(ctx context.Context) error { return e.config.Handlers[i.Kind](ctx, job) })
+	if err != nil {
+		i.Due = time.Now().Add(retryjob.PutOff)
+	}
 	e.mu.Lock()
 	suspended := e.suspended
 	e.mu.Unlock()

@@ -15,6 +15,32 @@ import (
 
 // replaying has the claims about replays.
 var replaying = []scenario{
+	{claim: "a replay keeps how the job had failed, and whether its work may have been done", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": fixed(1, short)}, d.always(retry.Ambiguous(errFlaky)))
+		s.enqueue("again", "p")
+		var before []retryjob.Info
+		for n := range 10 {
+			i := s.until(soon, "again", "has failed", func(i retryjob.Info) bool { return i.Status.Final() && i.Replays == n })
+			require.True(s.t, i.Last().Ambiguous)
+			require.NoError(s.t, i.Validate())
+			before = append(before, i)
+			if n < 9 {
+				require.NoError(s.t, s.q.Replay(s.t.Context(), "again"))
+			}
+		}
+		lives := before[9].Earlier
+		require.Len(s.t, lives, 8)
+		for n, life := range lives {
+			was := before[n+1]
+			require.Equal(s.t, retryjob.Life{
+				FirstDue: life.FirstDue, Ended: life.Ended, Status: retryjob.DeadLettered, Reason: retry.TerminalError, Attempts: 1, Err: was.Last().Err,
+			}, life)
+			require.WithinDuration(s.t, was.FirstDue, life.FirstDue, time.Millisecond)
+			require.WithinDuration(s.t, was.Ended, life.Ended, time.Millisecond)
+		}
+	}},
+
 	{claim: "a replay is the same job from its first attempt on", play: func(s *stage) {
 		var d diary
 		var mended atomic.Bool
