@@ -403,7 +403,7 @@ func TestTheResultsOfAnEndlessRunAreBounded(t *testing.T) {
 
 // TestTheReplayThroughTheSDKsOwnStep is the first to fail if an upgrade changes the SDK's retry step: call.metadata runs
 // that step once more over the results, because only the step can write them. RetryDelay, the clock skew and the
-// types of the step are what it depends on. `.ci/run sdks` runs the tests with the oldest and newest SDK.
+// types of the step are what it depends on. `.ci/run sdks` runs this test with the oldest and newest SDK.
 func TestTheReplayThroughTheSDKsOwnStep(t *testing.T) {
 	skewed := retrytest.Answer{Status: 403, Body: apiError("RequestTimeTooSkewed"), Header: http.Header{"Date": {"Sat, 01 Jan 2000 01:00:00 GMT"}}}
 	hinted := retrytest.Answer{Status: 503, Body: apiError("SlowDown"), Header: http.Header{"X-Amz-Retry-After": {"60000"}}}

@@ -32,28 +32,21 @@ type instruments struct {
 
 func newInstruments(m metric.Meter) (i instruments, err error) {
 	var errs [6]error
-	i.runs, errs[0] = m.Int64Counter("retry.runs",
-		metric.WithUnit("{run}"),
-		metric.WithDescription("Runs that ended, by how they ended."))
-	i.runAttempts, errs[1] = m.Int64Histogram("retry.run.attempts",
-		metric.WithUnit("{attempt}"),
-		metric.WithDescription("Attempts that a run made, the first one included."),
-		metric.WithExplicitBucketBoundaries(attemptBounds()...))
-	i.runDuration, errs[2] = m.Float64Histogram("retry.run.duration",
-		metric.WithUnit("s"),
-		metric.WithDescription("Time from the beginning of a run to its end, waits included."),
-		metric.WithExplicitBucketBoundaries(secondsBounds()...))
-	i.delay, errs[3] = m.Float64Histogram("retry.delay",
-		metric.WithUnit("s"),
-		metric.WithDescription("Wait decided before a retry."),
-		metric.WithExplicitBucketBoundaries(secondsBounds()...))
+	seconds := func(n int, name, description string) (h metric.Float64Histogram) {
+		h, errs[n] = m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
+			metric.WithExplicitBucketBoundaries(secondsBounds()...))
+		return h
+	}
+	i.runDuration = seconds(0, "retry.run.duration", "Time from the beginning of a run to its end, waits included.")
+	i.delay = seconds(1, "retry.delay", "Wait decided before a retry.")
+	i.attemptDuration = seconds(2, "retry.attempt.duration", "Time that an attempt took.")
+	i.runs, errs[3] = m.Int64Counter("retry.runs",
+		metric.WithUnit("{run}"), metric.WithDescription("Runs that ended, by how they ended."))
 	i.attempts, errs[4] = m.Int64Counter("retry.attempts",
-		metric.WithUnit("{attempt}"),
-		metric.WithDescription("Attempts that ended, by their class."))
-	i.attemptDuration, errs[5] = m.Float64Histogram("retry.attempt.duration",
-		metric.WithUnit("s"),
-		metric.WithDescription("Time that an attempt took."),
-		metric.WithExplicitBucketBoundaries(secondsBounds()...))
+		metric.WithUnit("{attempt}"), metric.WithDescription("Attempts that ended, by their class."))
+	i.runAttempts, errs[5] = m.Int64Histogram("retry.run.attempts",
+		metric.WithUnit("{attempt}"), metric.WithDescription("Attempts that a run made, the first one included."),
+		metric.WithExplicitBucketBoundaries(attemptBounds()...))
 	return i, refused(errs[:]...)
 }
 

@@ -10,8 +10,6 @@ import (
 	"github.com/retrygo/retry/retryexport"
 )
 
-const pkg = "retryworkqueue"
-
 // FromBackoff returns the policy that makes the attempts of wait.ExponentialBackoff and retry.OnError with b, after
 // waits of the same bounds, rounded to the nanosecond. Steps is the number of attempts. Cap ends the run: the step that
 // would pass it is the last one, after one more sleep, which the policy does not make.
