@@ -27,30 +27,24 @@ type layer struct{ *retryrpc.Layer }
 
 // NewInterceptor returns an interceptor for clients that makes unary calls and server streams as p says; client and
 // bidirectional streams and handlers pass through. If p sets no part of a schedule, that of retry.Inline is used: see
-// retry.Policy.OrSchedule. NewInterceptor validates p and o; its error names every bad field.
+// retry.Policy.OrSchedule. The error names every bad field of p and o. Interceptors before it in the list of
+// connect.WithInterceptors run once for a call, those after it once for each attempt.
 //
-//	client := pingv1connect.NewPingServiceClient(http.DefaultClient, url, connect.WithInterceptors(interceptor))
-//
-// Interceptors before it in the list run once for a call, those after it once for each attempt.
-//
-// Policy.Classify is called with each *AttemptError before the rules of this package. Policy.AttemptTimeout is the
-// deadline of one attempt, and the server of a unary call gets it too. An attempt that it ends may have taken effect,
-// and is repeated only for idempotent procedures.
-//
-// A code such as NOT_FOUND that is not repeated is the server's answer: the call returns connect's own error, and the
-// run has succeeded. The package documentation lists these codes.
+// Policy.AttemptTimeout is the deadline of one attempt, and the server of a unary call gets it too. Policy.Classify is
+// called with each *retryrpc.AttemptError before the rules. A code such as NOT_FOUND that is not repeated is the
+// server's answer: the call returns connect's own error, and the run has succeeded.
 //
 // A run that fails returns an error in which errors.As finds the last attempt's *connect.Error, unchanged, the
-// *retry.Error and the *AttemptError; connect.CodeOf returns its code. If the caller was canceled or its deadline has
-// passed, also during a wait, the code is CANCELED or DEADLINE_EXCEEDED. The text of a failure that must not be
-// repeated, even after retries, is connect's for the last attempt; in every other case the text of the run precedes it.
+// *retry.Error and the *retryrpc.AttemptError. connect.CodeOf returns its code, or CANCELED or DEADLINE_EXCEEDED if the
+// caller was canceled or its deadline has passed, also during a wait. The text of a failure that must not be repeated
+// is connect's for the last attempt; in every other case the text of the run precedes it.
 //
 // A server stream is repeated up to its first message. The run, including its waits, takes place in the first Receive,
-// so TTL, Elapsed and events start there. As without retries, the first attempt begins when the stream is created or,
-// with a Policy.Gate, with the first Receive. ResponseHeader before the first Receive waits for the response; after it
-// nothing is repeated. AttemptTimeout covers an attempt up to its first message, while connect waits for the response
-// header and while the caller waits in Receive; it never ends a stream that has begun, and is not sent to the server.
-// If the caller's context has ended before the first Receive there is no run, and the error is connect's own.
+// so TTL, Elapsed and events start there. The first attempt begins when the stream is created or, with a Policy.Gate,
+// with the first Receive. ResponseHeader before the first Receive waits for the response; after it nothing is repeated.
+// AttemptTimeout covers an attempt up to its first message, while connect waits for the response header and while the
+// caller waits in Receive; it never ends a stream that has begun, and is not sent to the server. If the caller's
+// context has ended before the first Receive there is no run, and the error is connect's own.
 func NewInterceptor(p retry.Policy, o Options) (connect.Interceptor, error) {
 	l, err := retryrpc.NewLayer(p, o, retryrpc.Errors{Call: func(e *retryrpc.CallError) error { return callError{e} }})
 	if err != nil {

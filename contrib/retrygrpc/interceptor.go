@@ -12,24 +12,17 @@ import (
 )
 
 // UnaryClientInterceptor returns an interceptor that makes unary calls as p says. If p sets no part of a schedule, that
-// of retry.Inline is used: see retry.Policy.OrSchedule. UnaryClientInterceptor validates p and o; its error names every
-// bad field.
+// of retry.Inline is used: see retry.Policy.OrSchedule. The error names every bad field of p and o.
 //
-// Policy.Classify is called with each *AttemptError before the rules of this package. Policy.AttemptTimeout is the
-// deadline of one attempt, and the server gets it too. An attempt that it ends may have taken effect, and is repeated
-// only for idempotent methods.
+// Policy.AttemptTimeout is the deadline of one attempt, and the server gets it too. Policy.Classify is called with each
+// *retryrpc.AttemptError before the rules. A status such as NOT_FOUND that is not repeated is the server's answer: the
+// call returns gRPC's own error, and the run has succeeded.
 //
-// A status such as NOT_FOUND that is not repeated is the server's answer: the call returns gRPC's own error, and the
-// run has succeeded. The package documentation lists these codes.
-//
-// A run that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged;
-// errors.As finds the *retry.Error and the *AttemptError. The text of a failure that must not be repeated, even after
-// retries, is gRPC's for the last attempt, followed by "(attempt timeout)" or "(not repeated: pushback)" if that
-// applies; in every other case the text of the run precedes it. If the caller was canceled or its deadline has passed,
-// also during a wait, the status is CANCELED or DEADLINE_EXCEEDED.
-//
-// A call that is not idempotent is not repeated once a header has come, but it is repeated if its connection was lost.
-// See Options.Idempotent.
+// A run that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged, or
+// CANCELED or DEADLINE_EXCEEDED if the caller was canceled or its deadline has passed, also during a wait. errors.As
+// finds the *retry.Error and the *retryrpc.AttemptError. The text of a failure that must not be repeated is gRPC's for
+// the last attempt, followed by "(attempt timeout)" or "(not repeated: pushback)" if that applies; in every other case
+// the text of the run precedes it.
 //
 // The reply is cleared before each retry. The caller's grpc.Header, grpc.Trailer and grpc.Peer options are set by the
 // last attempt, and grpc.OnFinish is called once. Interceptors further down the chain see every attempt.
@@ -44,15 +37,13 @@ func UnaryClientInterceptor(p retry.Policy, o Options) (grpc.UnaryClientIntercep
 // StreamClientInterceptor returns an interceptor that makes server streams, of one request and many answers, as p says,
 // until the server begins to answer. Once its header has arrived, which is never later than the first message, nothing
 // is repeated, and the stream ends with gRPC's own error. Client and bidirectional streams pass through: their messages
-// cannot be sent again without keeping them all. p and o are as for UnaryClientInterceptor.
+// cannot be sent again without keeping them all. p, o and errors are as for UnaryClientInterceptor.
 //
 // The first attempt begins when the stream is created or, with a Policy.Gate, when it is first read. The run, including
 // its waits, takes place in the first RecvMsg or Header, so TTL, Elapsed and events start there; an earlier failure is
-// returned there. The run succeeds with the header, which the first message implies, with the end of an empty stream,
-// or with an answer, as for a unary call. If the caller's context ends before that, the error has the attempt that was
-// begun; the events do not.
-//
-// The stream's Context is that of the attempt being read, without the attempt's number.
+// returned there. The run succeeds with the header, with the end of an empty stream, or with an answer. If the caller's
+// context ends before that, the error has the attempt that was begun; the events do not. The stream's Context is that
+// of the attempt being read, without the attempt's number.
 //
 // Policy.AttemptTimeout covers an attempt up to its header, while the caller waits for it. It never ends a stream that
 // has begun, and is not sent to the server. Failed attempts are canceled. As with any stream of gRPC, the caller must

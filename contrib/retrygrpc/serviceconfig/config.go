@@ -51,14 +51,12 @@ const (
 	longestBackoff = 200 * 365 * 24 * time.Hour
 )
 
-// Of returns p as a gRPC service config in JSON, for grpc.WithDefaultServiceConfig or a name resolver, so
-// that grpc-go or another gRPC client retries by itself. Use it instead of the interceptors, not with them: two layers
-// multiply.
+// Of returns p as a gRPC service config in JSON, for grpc.WithDefaultServiceConfig or a name resolver, so that grpc-go
+// or another gRPC client retries by itself. Use it instead of the interceptors, not with them: two layers multiply.
 //
 // lost names what a service config cannot express: one line for each field, in the order of the fields of Policy and
-// then of BudgetConfig, with the field, its value and what happens instead. The lines are the same for the same
-// arguments. It is never empty if a wait or the number of attempts may differ from p's. It describes grpc-go 1.85;
-// older clients and those of other languages may have another jitter.
+// then of BudgetConfig, with the field, its value and what happens instead. It is never empty if a wait or the number
+// of attempts may differ from p's. It describes grpc-go 1.85; other clients may have another jitter.
 //
 // The waits are min(initialBackoff·backoffMultiplier^(n−1), maxBackoff) with gRPC's own jitter. If p's waits are not of
 // that form, the first and the last wait are p's and those between are a geometric series; lost has the figures.
@@ -68,10 +66,8 @@ const (
 // pushback, however long, restarts the backoff after it and stops at a negative one; it ignores RetryInfo; its errors
 // are its own, not *retry.Error; marks such as retry.Permanent are not sent.
 //
-// The zero Policy is that of retry.Do, with 5s and more between attempts, not the schedule that the interceptors use in
-// its place: pass retry.Inline() for that.
-//
-// Errors are those of p.Validate and o.Validate.
+// The zero Policy is that of retry.Do, with 5s and more between attempts: pass retry.Inline() for the schedule of the
+// interceptors. Errors are those of p.Validate and o.Validate.
 func Of(p retry.Policy, o Options) (config string, lost []string, err error) {
 	var bad retry.FieldErrors
 	bad.Append(p.Validate())
@@ -271,11 +267,8 @@ func thousandths(c retry.BudgetConfig) int {
 
 // seconds returns d as protocol buffers write it in JSON: "0.05s".
 func seconds(d time.Duration) string {
-	text := strconv.FormatInt(int64(d/time.Second), 10)
-	if rest := d % time.Second; rest > 0 {
-		text += strings.TrimRight(fmt.Sprintf(".%09d", int64(rest)), "0")
-	}
-	return text + "s"
+	text := strings.TrimRight(fmt.Sprintf("%d.%09d", d/time.Second, d%time.Second), "0")
+	return strings.TrimSuffix(text, ".") + "s"
 }
 
 // namesOf returns the codes as protocol buffers name them.
