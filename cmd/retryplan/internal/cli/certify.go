@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"cmp"
+
 	"github.com/spf13/cobra"
 
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -27,7 +30,7 @@ policies with the same attempt timeout make up one fleet.
 --from reads the metrics of contrib/retryotel, as OTLP/JSON of the collector's file exporter or as Prometheus text, for
 which --over is the time between two scrapes, or since the process began.
 
-For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
+For --fail-on, metastable and overloaded are severe and vulnerable is a note. --plot simulates the fleet and draws it.`,
 		Example: `  retryplan certify policy.json --from charge@metrics.txt --over 30s --capacity 100
   retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
   retryplan certify policy.json --rate 70 --capacity 100 --budget --clients 20 --fail-on severe
@@ -46,6 +49,8 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 			}
 			f := &a.fleet
 			f.Others = others
+			var runs []plots.Run
+			var disagree error
 			for _, n := range found {
 				c, err := retryplan.Certify(n.policy, *f)
 				if err != nil {
@@ -58,13 +63,22 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 					findings = append(findings, some...)
 				}
 				a.note(gravity[c.Stability], n.name+" is "+c.Stability.String())
+				if a.plot != "" {
+					s := f.Scenario(n.policy, a.seed)
+					r, err := a.simulate(n.name, s)
+					if err != nil {
+						return err
+					}
+					runs = append(runs, plots.Run{Name: n.name, Result: r, Triggers: s.Triggers})
+					disagree = cmp.Or(disagree, contradiction(n.name, c.Stability, &r))
+				}
 				data := shown{Policy: wire.Policy(n.policy), Fleet: wire.JSON(*f), Certificate: wire.JSON(c), Findings: wire.NewFindings(findings)}
 				a.policy(n, data, func() {
 					a.printFacts(certificateFacts(&c, f))
 					a.showFindings(findings)
 				})
 			}
-			return a.finish(nil)
+			return a.finish(func() plots.Picture { return plots.Simulation(runs...) }, disagree)
 		},
 	}
 	a.policyFlags(cmd.Flags())
@@ -74,5 +88,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 	a.settingFlags(cmd.Flags())
 	a.configFlag(cmd.Flags())
 	a.failOnFlag(cmd.Flags())
+	a.seedFlag(cmd.Flags())
+	a.plotFlag(cmd.Flags())
 	return cmd
 }

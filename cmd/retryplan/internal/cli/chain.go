@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
@@ -42,13 +43,13 @@ One POLICY is repeated in --layers layers. A document with the key "layers" desc
 what it says. Its keys are layers (a list of policy, budget, clients, failure, capacity and workers), pass_on,
 do_not_retry, rate, deadline and trigger.
 
-For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
+For --fail-on, metastable and overloaded are severe and vulnerable is a note. --plot simulates the chain and draws it.`,
 		Example: `  retryplan chain --layers 3 --attempts 4 --base 50ms
   retryplan chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100 --simulate
   retryplan chain chain.json --pass-on`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := a.chain(&given, args)
-			if err != nil {
+			if err = cmp.Or(err, a.fits(1)); err != nil {
 				return err
 			}
 			findings, err := retryplan.LintChain(c)
@@ -58,18 +59,20 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 			g := newGrid("-", "outage", "hang", "calm", "success", "serves", "-verdict", "-recovery")
 			var certificate retryplan.ChainCertificate
 			var disagree error
+			var runs []plots.Run
 			for i, change := range append([]change{{"", c}}, changes(c)...) {
 				cert, err := retryplan.CertifyChain(change.chain)
 				if err != nil {
 					return err
 				}
 				one, seen := shown{Change: change.name, Certificate: wire.JSON(cert)}, ""
-				if given.simulate {
+				if given.simulate || i == 0 && a.plot != "" {
 					r, err := retryplan.SimulateChain(a.ctx, change.chain, a.seed)
 					if err != nil {
 						return err
 					}
 					seen, one.Simulation = recovery(&r.Result), wire.JSON(r.Result)
+					runs = append(runs, plots.Run{Name: cmp.Or(change.name, "as it is"), Result: r.Result, Triggers: []retryplan.Trigger{r.Trigger}})
 					set(i == 0, &disagree, contradiction("chain", cert.Stability, &r.Result))
 				}
 				set(i == 0, &certificate, cert)
@@ -78,18 +81,19 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 				g.row(cmp.Or(change.name, "as it is"), say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm),
 					say.Percent(cert.Success), serves(cert.HiddenCapacity), cert.Stability.String(), seen)
 			}
+			picture := func() plots.Picture { return plots.Simulation(runs[:min(len(runs), plots.Most)]...) }
 			a.noteFindings("chain", findings)
 			a.note(gravity[certificate.Stability], fmt.Sprintf("chain is %v", certificate.Stability))
 			if a.json {
 				out := a.all[0]
 				out.Changes, out.Findings = a.all[1:], wire.NewFindings(findings)
-				return cmp.Or(a.printJSON(out), a.guard(), disagree)
+				return cmp.Or(a.printJSON(out), a.draw(picture), a.guard(), disagree)
 			}
 			a.chainCertificate(&c, &certificate)
 			a.line("\nattempts at the bottom for one run of a user")
 			a.print(g)
 			a.showFindings(findings)
-			return cmp.Or(a.guard(), disagree)
+			return cmp.Or(a.draw(picture), a.guard(), disagree)
 		},
 	}
 	flags := cmd.Flags()
@@ -104,6 +108,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note.`,
 	a.callerFlags(flags)
 	a.seedFlag(flags)
 	a.failOnFlag(flags)
+	a.plotFlag(flags)
 	return cmd
 }
 

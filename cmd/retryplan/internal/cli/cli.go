@@ -105,8 +105,26 @@ func (a *app) root() *cobra.Command {
 	)
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false
+		for name, values := range completions {
+			if name == "trigger" && cmd.Name() == "simulate" { // whose triggers have a start
+				values = []string{"stall 60s 10s", "outage 60s 10s", "failing 60s 10s 0.5", "slowdown 60s 10s 3", "capacity_cut 60s 10s 0.5", "surge 60s 10s 3"}
+			}
+			if cmd.Flags().Lookup(name) != nil {
+				_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+			}
+		}
 	}
 	return root
+}
+
+// completions are the values of flags that a shell offers.
+var completions = map[string][]string{
+	"preset":  {"inline", "aggressive", "standard", "patient", "cautious", "delivery"},
+	"format":  {"text", "github", "sarif"},
+	"mode":    {"exponential", "linear", "fixed", "list"},
+	"jitter":  {"none", "full", "equal", "ratio", "decorrelated"},
+	"fail-on": {"none", "note", "warning", "severe"},
+	"trigger": {"stall 10s", "outage 5m", "failing 5m 0.5", "slowdown 10s 3", "capacity_cut 10s 0.5", "surge 10s 3", "none"},
 }
 
 // complain prints err on one line.

@@ -200,3 +200,26 @@ func TestREADMEShowsWhatIsPrinted(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(readme), string(document))
 }
+
+// A shell offers the values of flags.
+func TestFlagsAreCompleted(t *testing.T) {
+	require.Contains(t, run(t, "__complete lint --preset s").Out, "standard\n")
+	require.Contains(t, run(t, "__complete certify --trigger st").Out, "stall 10s\n")
+	require.Contains(t, run(t, "__complete simulate --trigger st").Out, "stall 60s 10s\n")
+	require.Contains(t, run(t, "__complete show --jitter ''").Out, "decorrelated\n")
+}
+
+// certify and chain simulate what they draw, and compare draws its fleets.
+func TestFleetsAreDrawn(t *testing.T) {
+	for _, line := range []string{
+		"certify --attempts 4 --base 100ms --attempt-timeout 1s --rate 20 --capacity 100",
+		"chain --layers 2 --attempts 2 --base 100ms --attempt-timeout 1s --rate 10 --capacity 100",
+		"compare policy.json preset:inline --attempt-timeout 1s --rate 20 --capacity 100",
+	} {
+		got := run(t, line+" --plot drawn.svg")
+		require.Equal(t, cli.Done, got.Exit, got.Err)
+		drawn, err := os.ReadFile("drawn.svg")
+		require.NoError(t, err)
+		require.Contains(t, string(drawn), "<title>Simulation")
+	}
+}

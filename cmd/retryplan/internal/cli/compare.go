@@ -25,7 +25,7 @@ func (a *app) compareCommand() *cobra.Command {
 Without a POLICY it prints a line for each of one attempt, two attempts, and the presets, as a start for a policy of
 your own. With the flags of a fleet (--rate and --capacity), it adds their certificates and the results of a simulation,
 in which all policies meet the same arrivals. It fails if a certificate and a simulation disagree. Flags that change a
-policy change all of them. --plot draws the schedules.`,
+policy change all of them. --plot draws the simulations, or without a fleet the schedules.`,
 		Example: `  retryplan compare policy.json preset:standard
   retryplan compare email@policies.json search@policies.json --failure 0.3
   retryplan compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100
@@ -48,6 +48,7 @@ policy change all of them. --plot draws the schedules.`,
 			header := []string{"-"}
 			var all []facts
 			var plans []plots.Plan
+			var runs []plots.Run
 			var stopped, disagree error
 			for _, n := range found {
 				p, err := retryplan.New(n.policy, a.model)
@@ -69,7 +70,8 @@ policy change all of them. --plot draws the schedules.`,
 					}
 					a.note(gravity[c.Stability], n.name+" is "+c.Stability.String())
 					f, data.Certificate = append(f, certificateFacts(&c, &a.fleet)...), wire.JSON(c)
-					r, err := a.simulate(n.name, a.fleet.Scenario(n.policy, a.seed))
+					s := a.fleet.Scenario(n.policy, a.seed)
+					r, err := a.simulate(n.name, s)
 					if err != nil && a.ctx.Err() == nil {
 						return err
 					}
@@ -78,6 +80,7 @@ policy change all of them. --plot draws the schedules.`,
 							f.add(seen.name+", simulated", seen.figure, "")
 						}
 						data.Simulation = wire.JSON(r)
+						runs = append(runs, plots.Run{Name: n.name, Result: r, Triggers: s.Triggers})
 						disagree = cmp.Or(disagree, contradiction(n.name, c.Stability, &r))
 					}
 				}
@@ -96,7 +99,12 @@ policy change all of them. --plot draws the schedules.`,
 				a.line("")
 				a.sideBySide(header, all)
 			}
-			return a.finish(func() plots.Picture { return plots.Plans(plans...) }, stopped, disagree)
+			return a.finish(func() plots.Picture {
+				if len(runs) > 0 {
+					return plots.Simulation(runs...)
+				}
+				return plots.Plans(plans...)
+			}, stopped, disagree)
 		},
 	}
 	a.policyFlags(cmd.Flags())

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"math"
-	"os"
 	"strings"
 	"time"
 
@@ -79,7 +78,7 @@ func (a *app) measure() error {
 		if name, rest, ok := strings.Cut(file, "@"); ok {
 			policy, file = name, rest
 		}
-		data, err := os.ReadFile(file)
+		data, err := readFile(file, maxMetrics)
 		if err != nil {
 			return err
 		}

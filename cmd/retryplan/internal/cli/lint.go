@@ -28,7 +28,7 @@ A finding can be ignored by --ignore, by a comment in a YAML document, in a poli
 
   # retryplan:ignore no-jitter there is one client
 
-or by .retryplan.yaml, the first in the directories from here upwards, which lint and certify read. It has the flags
+or by .retryplan.yaml, the first in the directories up to the repository's, which lint and certify read. It has the flags
 of both and two more keys: documents, relative to the file, and ignore, with the reason for each CODE or POLICY:CODE.`,
 		Example: `  retryplan lint policies.yaml
   retryplan lint policies.json --fail-on severe --inline --deadline 5s

@@ -87,6 +87,7 @@ func TestTheConfigurationIsThatOfTheRepository(t *testing.T) {
 		".retryplan.yaml":     "documents: [config/p.json]\nignore:\n  mail:no-jitter: one client\nfail-on: severe\nrate: 70\ncapacity: 100\nbudget: true\ntrigger: stall 10s\n",
 		"config/p.json":       `{"policies": {"mail": {"base": "1s"}, "search": {"base": "1s", "attempt_timeout": "1s", "max_attempts": 4}}}`,
 		"sub/deep/.keep":      "",
+		".git/HEAD":           "",
 		"bad/.retryplan.yaml": "rates: 70\n",
 		"why/.retryplan.yaml": "ignore: {no-jitter: \"\"}\n",
 		"odd/.retryplan.yaml": "rate: fast\n",
@@ -175,4 +176,37 @@ func TestAnnotationsAreEscaped(t *testing.T) {
 	out := run(t, "lint a,b:c.yaml --format github").Out
 	require.Contains(t, out, "::warning file=a%2Cb%3Ac.yaml,line=1,title=retryplan no-jitter::100%25: The waits have no jitter")
 	require.Empty(t, run(t, "lint preset:inline --budget --attempt-timeout 1s --format github").Out, "no annotation if there is nothing to say")
+}
+
+// A configuration comes with a repository that others wrote.
+func TestAConfigurationReadsRegularFilesOfItsOwn(t *testing.T) {
+	files(t, map[string]string{
+		"repo/.git/HEAD": "", "repo/p.json": `{"base": "1s"}`, "secret.txt": "hunter2",
+		".retryplan.yaml": "fail-on: none\n", // of a parent, beyond the repository
+	})
+	require.NoError(t, os.Symlink("../secret.txt", "repo/link"))
+	t.Chdir("repo")
+	require.NoError(t, os.Mkdir("sub", 0o700))
+	require.Equal(t, cli.Failed, run(t, "lint p.json").Exit, "the repository is the end")
+	for _, row := range []struct{ config, err string }{
+		{"documents: [../secret.txt]", "../secret.txt: path escapes from parent"},
+		{"documents: [link]", "link: path escapes from parent"},
+		{"documents: [/etc/passwd]", "/etc/passwd: path escapes from parent"},
+		{"documents: [sub]", "sub: it is not a regular file"},
+		{"from: ../secret.txt", "../secret.txt: path escapes from parent"},
+		{"plot: x.svg", "plot is neither documents, ignore, nor a flag"},
+	} {
+		require.NoError(t, os.WriteFile(".retryplan.yaml", []byte(row.config), 0o600))
+		got := run(t, "lint")
+		require.Equal(t, cli.Failed, got.Exit, row.config)
+		require.Contains(t, got.Err, row.err)
+		require.NotContains(t, got.Err+got.Out, "hunter2")
+	}
+	require.NoError(t, os.Remove(".retryplan.yaml"))
+	require.NoError(t, os.Symlink("/dev/zero", ".retryplan.yaml"))
+	require.Contains(t, run(t, "lint").Err, "it is not a regular file")
+	require.Contains(t, run(t, "lint /dev/zero --config none").Err, "/dev/zero is larger than 1 MiB")
+	require.NoError(t, os.Remove(".retryplan.yaml"))
+	require.NoError(t, os.WriteFile(".retryplan.yaml", []byte("documents: [p.json]"), 0o600))
+	require.Contains(t, run(t, "lint").Err, "retryplan: using .retryplan.yaml\n")
 }

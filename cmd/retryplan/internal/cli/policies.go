@@ -152,12 +152,31 @@ func (a *app) read(arg string) ([]named, error) {
 
 func (a *app) contents(file string) ([]byte, error) {
 	if file != "-" {
-		return os.ReadFile(file)
+		return readFile(file, maxDocument)
 	}
 	if a.Stdin == nil {
 		return nil, errors.New("standard input is closed")
 	}
-	return io.ReadAll(io.LimitReader(a.Stdin, 1<<20+1)) // retryconf refuses more than 1 MiB
+	return io.ReadAll(io.LimitReader(a.Stdin, maxDocument+1)) // retryconf refuses more
+}
+
+const (
+	maxDocument = 1 << 20
+	maxMetrics  = 64 << 20
+)
+
+// readFile reads a file of at most so many bytes.
+func readFile(name string, most int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s is larger than %d MiB", name, most>>20)
+	}
+	return data, err
 }
 
 // source returns the name of a document in errors.
