@@ -194,10 +194,22 @@ func (e *Engine) selector(f *Filter) func(*job) bool {
 
 // counted is jobs that have something in common.
 type counted struct {
-	tally  Tally
+	jobs   int
+	oldest instant
 	last   uint64 // the last change
 	newest string // the ID of the job with that change
 }
+
+func (c *counted) add(o counted) {
+	if c.jobs += o.jobs; c.jobs == o.jobs || o.oldest < c.oldest {
+		c.oldest = o.oldest
+	}
+	if o.last > c.last {
+		c.last, c.newest = o.last, o.newest
+	}
+}
+
+func (c *counted) tally(e *Engine) Tally { return Tally{c.jobs, e.clock.time(c.oldest)} }
 
 // count returns the jobs that f selects, counted by what by returns, on all cores.
 func count[K comparable](ctx context.Context, e *Engine, f Filter, by func(*job) K) (map[K]*counted, error) {
@@ -206,30 +218,29 @@ func count[K comparable](ctx context.Context, e *Engine, f Filter, by func(*job)
 	}
 	f.After = Cursor{}
 	selects := e.selector(&f)
+	counter := func(into map[K]*counted) func(*job) {
+		var key K
+		var own *counted // of key: consecutive jobs are often alike
+		return func(j *job) {
+			at := j.changedAt()
+			if j.waits() {
+				at = j.at
+			}
+			if k := by(j); own == nil || k != key {
+				if key, own = k, into[k]; own == nil {
+					own = new(counted)
+					into[k] = own
+				}
+			}
+			own.add(counted{1, at, j.changed, j.id})
+		}
+	}
 	all := map[K]*counted{}
-	add := func(into map[K]*counted, key K, c counted) {
-		own := into[key]
-		if own == nil {
-			own = new(counted)
-			into[key] = own
-		}
-		jobs := own.tally.Jobs + c.tally.Jobs
-		own.tally.add(c.tally.Oldest)
-		if own.tally.Jobs = jobs; c.last > own.last {
-			own.last, own.newest = c.last, c.newest
-		}
-	}
-	visit := func(into map[K]*counted, j *job) {
-		at := j.changedAt()
-		if j.waits() {
-			at = j.at
-		}
-		add(into, by(j), counted{Tally{1, e.clock.time(at)}, j.changed, j.id})
-	}
 	if len(f.IDs) > 0 {
+		add := counter(all)
 		_ = e.found(&f, Statuses(), e.changes.Load()+1, func(j *job) bool {
 			if selects(j) {
-				visit(all, j)
+				add(j)
 			}
 			return false
 		}, false)
@@ -239,6 +250,7 @@ func count[K comparable](ctx context.Context, e *Engine, f Filter, by func(*job)
 	now := e.clock.now()
 	parallel(len(e.shards), func(i int) {
 		own, s := map[K]*counted{}, &e.shards[i]
+		add := counter(own)
 		s.mu.Lock()
 		for _, status := range Statuses() {
 			if !oneOf(f.Statuses, status) {
@@ -246,7 +258,7 @@ func count[K comparable](ctx context.Context, e *Engine, f Filter, by func(*job)
 			}
 			for j := s.lists[status].newest; j != nil; j = j.older {
 				if !e.aged(j, now) && selects(j) {
-					visit(own, j)
+					add(j)
 				}
 			}
 		}
@@ -254,7 +266,10 @@ func count[K comparable](ctx context.Context, e *Engine, f Filter, by func(*job)
 		mu.Lock()
 		defer mu.Unlock()
 		for key, c := range own {
-			add(all, key, *c)
+			if all[key] == nil {
+				all[key] = new(counted)
+			}
+			all[key].add(*c)
 		}
 	})
 	return all, ctx.Err()
@@ -268,7 +283,7 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 	}
 	counts := map[Status]Tally{}
 	for status, c := range all {
-		counts[status] = c.tally
+		counts[status] = c.tally(e)
 	}
 	return counts, nil
 }
@@ -290,7 +305,7 @@ func (e *Engine) Histogram(ctx context.Context, f Filter, width time.Duration) (
 		if buckets[b.number] == nil {
 			buckets[b.number] = map[Status]int{}
 		}
-		buckets[b.number][b.status] = c.tally.Jobs
+		buckets[b.number][b.status] = c.jobs
 	}
 	return buckets, err
 }
@@ -311,7 +326,7 @@ func (e *Engine) Groups(ctx context.Context, f Filter) ([]Group, error) {
 	})
 	groups := make([]Group, 0, len(all))
 	for k, c := range all {
-		g := Group{Status: k.status, Kind: k.kind, Policy: k.policy, Reason: k.reason, Code: k.code, Tally: c.tally}
+		g := Group{Status: k.status, Kind: k.kind, Policy: k.policy, Reason: k.reason, Code: k.code, Tally: c.tally(e)}
 		g.Newest, _ = e.Get(ctx, c.newest)
 		g.Newest.Payload = nil
 		groups = append(groups, g)

@@ -11,7 +11,6 @@
 //	retryjobs [--database DB] [--json] purge  [--yes] ID...
 //	retryjobs [--database DB] [--json] purge  [--yes | --dry-run] [filter | --all]
 //	retryjobs [--database DB] [--json] stats
-//	retryjobs [--database DB] [--json] watch  [--every 2s] [filter]
 //	retryjobs [--database DB] [--json] serve  [--addr 127.0.0.1:0] [--read-only] [--host NAME] [--no-token]
 //	retryjobs [--database DB] migrate
 //
@@ -38,13 +37,13 @@
 // the number of jobs per second, for a receiver that has just recovered. cancel ends jobs that have not ended. purge
 // removes jobs that have ended. To change many jobs, replay and purge need a filter, or a flag that selects all of
 // them. purge prints the number of jobs that it would remove and asks for confirmation; a script passes --yes. stats
-// counts jobs, and groups dead letters by kind, reason and error code. watch prints a line for each job that changes.
+// counts jobs, and groups dead letters by kind, reason and error code.
 // migrate brings an existing database of an older version up to date.
 //
 // serve shows all of this on a page, to those who have the address that it prints: see package retryjob/jobsui.
 //
 // On a terminal, statuses have colors and lists fit its width; the variable NO_COLOR turns colors off. "retryjobs help
-// completion" explains how to make a shell complete commands, flags, statuses, reasons, policies, kinds and IDs.
+// completion" explains how to make a shell complete commands, flags, statuses and reasons.
 //
 // Times are UTC. With --json, list prints a line for each job and the others print one, show and list with the field
 // names of retryjob.Info; control characters are escaped, also in tables, so the error text of a job cannot affect a

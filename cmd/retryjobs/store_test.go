@@ -296,7 +296,7 @@ func TestADatabaseThatIsNone(t *testing.T) {
 		"empty.db":       "the database is not migrated",
 		"other.db":       "the database is not migrated",
 	} {
-		for _, args := range [][]string{{"list"}, {"show", "a"}, {"replay", "a"}, {"purge", "--all", "--yes"}, {"cancel", "a"}, {"watch"}, {"serve"}, {"stats"}} {
+		for _, args := range [][]string{{"list"}, {"show", "a"}, {"replay", "a"}, {"purge", "--all", "--yes"}, {"cancel", "a"}, {"serve"}, {"stats"}} {
 			got := run(t, in(name), args...)
 			require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
 			require.Contains(t, got.Err, "retryjobs: database "+in(name)+": ")

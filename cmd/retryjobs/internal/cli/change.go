@@ -71,7 +71,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		Use:               "cancel ID...",
 		Short:             "Cancel jobs that have not ended: they make no more attempts",
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: a.completeIDs(0, func(s retryjob.Status) bool { return !s.Final() }),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error { return s.each(ctx, cancel, args) })
 		},

@@ -244,39 +244,6 @@ func TestPurgeAsksOnATerminal(t *testing.T) {
 	}
 }
 
-// TestManyAreChangedInParts: jobs that become final again in the meantime are also changed once.
-func TestManyAreChangedInParts(t *testing.T) {
-	for _, row := range []struct {
-		args []string
-		out  string
-		left int // of the final jobs
-	}{
-		{[]string{"replay", "--all", "--status", "dead_letter"}, "replayed 2500 jobs\n", 2500},
-		{[]string{"replay", "--all", "--yes", "--limit", "1500"}, "replayed 1500 jobs\n", 2500},
-		{[]string{"purge", "--all", "--yes"}, "purged 2500 jobs\n", 0},
-		{[]string{"purge", "--all", "--yes", "--limit", "2000"}, "purged 2000 jobs\n", 500},
-	} {
-		f := &failing{fake: newFake()}
-		for i := range 2500 {
-			job := *newFake(jobs()...).jobs["dead-1"]
-			job.JobID = fmt.Sprintf("job-%04d", i)
-			f.jobs[job.JobID] = &job
-		}
-		got := runOn(t, f, cli.Options{Answers: strings.NewReader("")}, row.args...)
-		require.Equal(t, cli.Done, got.Exit, got.Err)
-		require.Equal(t, row.out, got.Out)
-		require.Greater(t, f.parts, 1)
-		require.Contains(t, got.Err, "ing", "the bar")
-		final := 0
-		for _, job := range f.jobs {
-			if job.Status.Final() {
-				final++
-			}
-		}
-		require.Equal(t, row.left, final)
-	}
-}
-
 // failing is a store whose jobs fail again as soon as they are replayed.
 type failing struct {
 	*fake

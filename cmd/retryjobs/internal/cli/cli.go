@@ -116,7 +116,7 @@ func (a *app) root() *cobra.Command {
 	flags.StringVar(&a.database, "database", "", "SQLite `file` or postgres:// URL (default $"+databaseVariable+")")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.listCommand(), a.showCommand(), a.replayCommand(), a.cancelCommand(), a.purgeCommand(), a.statsCommand(),
-		a.watchCommand(), a.serveCommand(), a.migrateCommand())
+		a.serveCommand(), a.migrateCommand())
 	return root
 }
 

@@ -59,8 +59,6 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"purge a --policy p", `purge takes IDs or a filter, not both; --all, --dry-run and --limit go with a filter`},
 		{"purge a --dry-run", `purge takes IDs or a filter, not both; --all, --dry-run and --limit go with a filter`},
 		{"cancel", `requires at least 1 arg(s), only received 0`},
-		{"watch --every 1ms", `--every is below 100ms`},
-		{"watch a", `unknown command "a" for "retryjobs watch"`},
 		{"serve --addr :8080", `--addr ":8080" is not a loopback address, and the page has no login (with --host NAME it answers to that name)`},
 		{"serve --addr 0.0.0.0:0", `--addr "0.0.0.0:0" is not a loopback address, and the page has no login (with --host NAME it answers to that name)`},
 		{"serve --addr localhost", `--addr "localhost" is not host:port`},
@@ -73,7 +71,7 @@ func TestAWrongCommandLine(t *testing.T) {
 			require.Equal(t, ran{Exit: cli.Usage, Err: got.Err}, got)
 			first, second, _ := strings.Cut(got.Err, "\n")
 			require.Equal(t, "retryjobs: "+row.err, first)
-			require.Regexp(t, `^retryjobs: 'retryjobs( list| show| replay| cancel| purge| stats| watch| serve)? --help' says more\n$`, second)
+			require.Regexp(t, `^retryjobs: 'retryjobs( list| show| replay| cancel| purge| stats| serve)? --help' says more\n$`, second)
 		})
 	}
 }
@@ -109,7 +107,7 @@ type full struct{}
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestOutputThatIsNotWritten(t *testing.T) {
-	for _, args := range []string{"list", "list --json", "show dead-1", "show dead-1 --json", "stats", "stats --json", "purge --all --yes", "replay dead-1", "cancel waiting-1", "watch", "serve"} {
+	for _, args := range []string{"list", "list --json", "show dead-1", "show dead-1 --json", "stats", "stats --json", "purge --all --yes", "replay dead-1", "cancel waiting-1", "serve"} {
 		var err strings.Builder
 		c := cli.Options{
 			Open:   func(context.Context, string) (cli.Store, error) { return newFake(jobs()...), nil },

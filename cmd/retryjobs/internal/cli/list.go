@@ -29,7 +29,7 @@ func (a *app) listCommand() *cobra.Command {
 		},
 	}
 	s.add(cmd, listLimit)
-	a.completeSelection(cmd, &s)
+	s.complete(cmd)
 	return cmd
 }
 

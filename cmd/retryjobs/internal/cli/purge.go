@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry/retryjob"
@@ -18,7 +16,7 @@ func (a *app) purgeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "purge ID... | --all",
 		Short:             "Remove jobs that have ended",
-		ValidArgsFunction: a.completeIDs(0, retryjob.Status.Final),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := a.Now()
 			if len(args) > 0 && (all || dry || s.given(cmd) || cmd.Flags().Changed("limit")) {
@@ -35,7 +33,7 @@ func (a *app) purgeCommand() *cobra.Command {
 		},
 	}
 	s.add(cmd, 0)
-	a.completeSelection(cmd, &s)
+	s.complete(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "without a filter: every job that has ended")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "count the jobs, and remove none")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
@@ -68,7 +66,7 @@ func (s *session) purge(ctx context.Context, ids []string, f retryjob.Filter, ye
 	if len(ids) > 0 {
 		return s.each(ctx, purge, ids)
 	}
-	n, err := s.many(ctx, "purging", f, s.store.Purge)
+	n, err := s.store.Purge(ctx, f)
 	return s.counted("purged", n, err)
 }
 
@@ -83,46 +81,4 @@ func (s *session) count(ctx context.Context, f retryjob.Filter) (int, error) {
 		n = min(n, f.Limit)
 	}
 	return n, err
-}
-
-// atOnce is the number of jobs that are changed between two steps of a progress bar.
-const atOnce = 1000
-
-// many calls change for the jobs that f selects. On a terminal a bar shows the progress if this takes long.
-func (s *session) many(ctx context.Context, doing string, f retryjob.Filter, change func(context.Context, retryjob.Filter) (int, error)) (done int, err error) {
-	if s.Answers == nil {
-		return change(ctx, f)
-	}
-	step, finish, err := s.progress(ctx, doing, &f)
-	if err != nil {
-		return 0, err
-	}
-	defer finish()
-	for limit := f.Limit; ; {
-		f.Limit = atOnce
-		if limit > 0 {
-			f.Limit = min(atOnce, limit-done)
-		}
-		n, err := change(ctx, f)
-		if done += n; err != nil || n < f.Limit || done == limit {
-			return done, err
-		}
-		step(done)
-	}
-}
-
-// progress limits f to jobs that changed before now, since replayed jobs may fail again in the meantime. It returns a
-// function that shows the number of finished jobs, if there is a terminal, and one that ends the display.
-func (s *session) progress(ctx context.Context, doing string, f *retryjob.Filter) (step func(done int), finish func(), err error) {
-	if f.Until.IsZero() {
-		f.Until = s.now
-	}
-	if s.Answers == nil {
-		return func(int) {}, func() {}, nil
-	}
-	total, err := s.count(ctx, *f)
-	bar := progressbar.NewOptions(total,
-		progressbar.OptionSetWriter(s.err), progressbar.OptionSetDescription(doing), progressbar.OptionSetWidth(30), progressbar.OptionShowCount(),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
-	return func(done int) { _ = bar.Set(min(done, total)) }, func() { _ = bar.Finish() }, err
 }

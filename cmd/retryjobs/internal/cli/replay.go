@@ -20,7 +20,7 @@ func (a *app) replayCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "replay ID... | --all",
 		Short:             "Make jobs that were given up due again, with no attempts made",
-		ValidArgsFunction: a.completeIDs(0, retryjob.Status.Replayable),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			now := a.Now()
 			switch {
@@ -50,13 +50,13 @@ func (a *app) replayCommand() *cobra.Command {
 				if rate > 0 {
 					return s.paced(ctx, f, rate)
 				}
-				n, err := s.many(ctx, "replaying", f, s.store.ReplayAll)
+				n, err := s.store.ReplayAll(ctx, f)
 				return s.counted("replayed", n, err)
 			})
 		},
 	}
 	s.add(cmd, 0)
-	a.completeSelection(cmd, &s)
+	s.complete(cmd)
 	cmd.Flags().BoolVar(&all, "all", false, "replay all jobs that the filter selects")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "with --all: count the jobs, and replay none")
 	cmd.Flags().Float64Var(&rate, "rate", 0, "with --all: replay at most this `number` of jobs in a second, spread over it")
@@ -73,11 +73,9 @@ const (
 // paced replays the jobs that f selects, the most recently changed first, one after the other. It skips a job that
 // another client has changed in the meantime. It reports a job that cannot be replayed and continues with the others.
 func (s *session) paced(ctx context.Context, f retryjob.Filter, rate float64) error {
-	step, finish, err := s.progress(ctx, "replaying", &f)
-	if err != nil {
-		return err
+	if f.Until.IsZero() {
+		f.Until = s.now // replayed jobs may fail again meanwhile
 	}
-	defer finish()
 	tick := time.NewTicker(time.Duration(float64(time.Second) / rate))
 	defer tick.Stop()
 	done, failed := 0, 0
@@ -96,12 +94,12 @@ func (s *session) paced(ctx context.Context, f retryjob.Filter, rate float64) er
 		switch err := s.store.Replay(ctx, info.JobID); {
 		case err == nil:
 			done++
-			step(done)
 		case !errors.Is(err, retryjob.ErrNotReplayable) && !errors.Is(err, retryjob.ErrUnknownJob):
 			failed++
 			s.remark("%w", about(info.JobID, err))
 		}
 	}
+	var err error
 	if failed > 0 {
 		err = fmt.Errorf("not replayed: %s", plural(failed, "job"))
 	}

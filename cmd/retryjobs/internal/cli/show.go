@@ -20,7 +20,7 @@ func (a *app) showCommand() *cobra.Command {
 		Use:               "show ID",
 		Short:             "Show all that is known of a job, by its ID or that of an attempt, and the timeline of its attempts",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.completeIDs(1, func(retryjob.Status) bool { return true }),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error {
 				info, err := s.store.Get(ctx, args[0])
