@@ -32,7 +32,6 @@ type call struct {
 	refused   *RequestError  // nil if req can be sent
 	resp      *http.Response // the last one, until it is given up or returned
 	began     time.Duration  // since epoch; may be 0 without a TTL, which alone counts from it
-	ended     endedBody      // room for it
 	returned  bool           // a response was returned
 	inBase    bool           // still set in finish: Base has panicked
 

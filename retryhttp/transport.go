@@ -276,9 +276,8 @@ func (c *call) end(err error) (*http.Response, error) {
 	resp := c.resp
 	c.resp, c.returned = nil, true
 	if failed, ok := err.(*retry.Error); ok && resp.Body != nil {
-		c.ended = endedBody{resp.Body, &failed.Outcome}
 		if _, writable := resp.Body.(io.Writer); !writable {
-			resp.Body = &c.ended
+			resp.Body = &endedBody{resp.Body, &failed.Outcome}
 		}
 	}
 	return resp, nil
