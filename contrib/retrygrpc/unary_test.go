@@ -115,6 +115,16 @@ func TestUnaryCall(t *testing.T) {
 			require.Equal(t, row.waits, waits, row.values)
 		}
 	})
+	t.Run("is repeated after RESOURCE_EXHAUSTED with a hint, and 0 is none", func(t *testing.T) {
+		for delay, calls := range map[time.Duration]int64{0: 1, time.Nanosecond: 2} {
+			service := &scripted{unary: func(context.Context, int) (*testgrpc.SimpleResponse, error) {
+				return nil, withRetryInfo(t, codes.ResourceExhausted, delay)
+			}}
+			_, err := serve(t, service, upTo(2), retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
+			require.Equal(t, codes.ResourceExhausted, status.Code(err))
+			require.Equal(t, calls, service.calls.Load(), delay)
+		}
+	})
 	t.Run("whose attempt runs out of time is cancelled on the server, and repeated where it is idempotent", func(t *testing.T) {
 		var cut atomic.Int64
 		service := &scripted{unary: func(ctx context.Context, call int) (*testgrpc.SimpleResponse, error) {
