@@ -52,9 +52,9 @@ type AttemptError struct {
 // other than Retry-After, put retry.After around the error.
 //
 // It is also for a response that a Transport returned, whose run it knows: that the run has given up, that it has not
-// repeated a request that may have taken effect (see retry.Ambiguous), and its Transport.Hint. The response's body shows
-// the run, unless an http.Client.Timeout or a RoundTripper in between has replaced it; a context from RecordOutcome, such
-// as that of Handler, shows it in any case.
+// repeated a request that may have taken effect (see retry.Ambiguous), and its Transport.Hint. The response's body
+// shows the run, unless an http.Client.Timeout or a RoundTripper in between has replaced it; a context from
+// RecordOutcome, such as that of Handler, shows it in any case.
 //
 // A nil resp is an error. CheckResponse does not close the body.
 func CheckResponse(resp *http.Response) error {
@@ -84,8 +84,8 @@ func (e *AttemptError) forbidden() *AttemptError {
 	return e
 }
 
-// statusError returns the failure that resp stands for, with its whole header. o is how the run ended that returned resp,
-// if there was one.
+// statusError returns the failure that resp stands for, with its whole header. o is how the run ended that returned
+// resp, if there was one.
 func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *AttemptError {
 	failed := &AttemptError{
 		Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode, Header: resp.Header, Request: resp.Request,

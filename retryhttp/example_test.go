@@ -240,6 +240,19 @@ func ExampleRepeatable() {
 	// true
 }
 
+func ExampleWorkKey() {
+	charge := func(ctx context.Context) string {
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, "https://bank.example/charges", nil)
+		return retryhttp.WorkKey(req) // what a Transport with IdempotencyKey: retryhttp.WorkKey sends
+	}
+	ctx := retryhttp.WithWork(context.Background(), "order 7")
+	fmt.Println(charge(ctx))
+	fmt.Println(charge(ctx) == charge(ctx), charge(context.Background()) == "")
+	// Output:
+	// "d144b0fd-050a-8e5f-bfcd-9d1c20eea1d9"
+	// true true
+}
+
 func ExampleRandomKey() {
 	key := retryhttp.RandomKey(nil)
 	fmt.Println(len(key), key[0] == '"')

@@ -69,8 +69,8 @@ func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Rea
 	return "", nil
 }
 
-// start reads up to n bytes of body, which it closes when ctx ends: that ends a Read that waits, as that of a pipe or of
-// a server's request.
+// start reads up to n bytes of body, which it closes when ctx ends: that ends a Read that waits, as that of a pipe or
+// of a server's request.
 func (p *payload) start(ctx context.Context, body io.ReadCloser, n int64) (read []byte, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
 	defer func() { // also after a panic of Read

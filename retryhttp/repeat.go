@@ -65,17 +65,17 @@ func WorkKey(req *http.Request) string {
 	return quotedUUID([16]byte(sum[:16]), 8)
 }
 
-// WithWork returns a context whose requests are part of the work with the given identity, such as an order's number, for
-// WorkKey. Empty means that it has none, not even that of a job.
+// WithWork returns a context whose requests are part of the work with the given identity, such as an order's number,
+// for WorkKey. Empty means that it has none, not even that of a job.
 func WithWork(ctx context.Context, identity string) context.Context {
 	return context.WithValue(ctx, workKey{}, identity)
 }
 
 type workKey struct{}
 
-// RandomKey returns a random UUID in quotes, for Transport.IdempotencyKey: all attempts of one RoundTrip carry it. It is
-// wrong if something else repeats that RoundTrip, such as retry.Do, a job or a user: each of its attempts has another
-// key, and the server does the work again. Use WorkKey there.
+// RandomKey returns a random UUID in quotes, for Transport.IdempotencyKey: all attempts of one RoundTrip carry it. It
+// is wrong if something else repeats that RoundTrip, such as retry.Do, a job or a user: each of its attempts has
+// another key, and the server does the work again. Use WorkKey there.
 func RandomKey(*http.Request) string {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails

@@ -10,9 +10,9 @@ import (
 )
 
 // RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is
-// InvalidRequest. net/http itself refuses some of these requests once for each attempt, and rewrites and sends one whose Host has
-// a line break in it. A bad byte in Request.Header is left to Base to find (see Transport.Base).
-// Field and Rule are never empty.
+// InvalidRequest. net/http itself refuses some of these requests once for each attempt, and rewrites and sends one
+// whose Host has a line break in it. A bad byte in Request.Header is left to Base to find (see Transport.Base). Field
+// and Rule are never empty.
 type RequestError struct {
 	Field string // "Request.Method", `Request.Header["X-Trace"]`
 	Value string // as it was given, up to the bad byte of a name; empty for what may be secret: a header's value, a query
@@ -161,8 +161,8 @@ func badByte(s string, bad *[256]bool) int {
 	return -1
 }
 
-// The bytes that a token cannot have, a field value (RFC 9110, section 5.5), a target (RFC 9112, section 3.2), and a host
-// with a port (RFC 3986, section 3.2.2). Bytes beyond ASCII pass in a host: net/http makes Punycode of them.
+// The bytes that a token cannot have, a field value (RFC 9110, section 5.5), a target (RFC 9112, section 3.2), and a
+// host with a port (RFC 3986, section 3.2.2). Bytes beyond ASCII pass in a host: net/http makes Punycode of them.
 var (
 	badInToken  = byteSet("\"(),/:;<=>?@[\\]{}", func(c byte) bool { return c <= ' ' || c >= 0x7f })
 	badInValue  = byteSet("", func(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f })

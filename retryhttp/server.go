@@ -70,15 +70,15 @@ func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 }
 
 // WriteError answers a request whose handler gives up because of err. An answer from below, found in err as an
-// *AttemptError, stays what it was: 400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428 and 451 are passed on. Any
-// other 3xx or 4xx that is not repeated, such as a 401, is about this service's own request: the status is then 502 Bad
-// Gateway. For a failure it is 503 Service Unavailable.
+// *AttemptError, stays what it was: 400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428 and 451 are passed on.
+// Any other 3xx or 4xx that is not repeated, such as a 401, is about this service's own request: the status is then 502
+// Bad Gateway. For a failure it is 503 Service Unavailable.
 //
-// Retry-After is set if err has a hint (see retry.After). X-Should-Retry: false is set with a 502, and if a retry of the
-// request would only repeat in vain what was repeated below, or could do harm. That is so if retry.IsGivenUp reports it of
-// err, if err is marked retry.Ambiguous, and, unless it is an answer, if the run ended as retry.TerminalError or err is
-// marked retry.Permanent. A run of one attempt, as under retry.OneAttempt, is none of these: its caller holds the
-// retries. retry.Transient around err does not take back what a run below has said.
+// Retry-After is set if err has a hint (see retry.After). X-Should-Retry: false is set with a 502, and if a retry of
+// the request would only repeat in vain what was repeated below, or could do harm. That is so if retry.IsGivenUp
+// reports it of err, if err is marked retry.Ambiguous, and, unless it is an answer, if the run ended as
+// retry.TerminalError or err is marked retry.Permanent. A run of one attempt, as under retry.OneAttempt, is none of
+// these: its caller holds the retries. retry.Transient around err does not take back what a run below has said.
 //
 // The text of err is not sent. WriteError must be called before WriteHeader. If the handler has called a Transport, err
 // is the *url.Error of its client, or that of CheckResponse, which says what it needs; the error of an
@@ -117,8 +117,8 @@ var passedOn = []int{400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428,
 // http.DefaultServeMux, which may serve more than was meant to be public.
 //
 // trust reports whether the client of a request with a number above 1 is believed, for example because its certificate
-// is one of our own services. The context is then one of retryshell.WithRemoteAttempt: what next calls with it is made once,
-// since the client repeats it, and a Transport with an AttemptHeader sends the client's number on. A trusted
+// is one of our own services. The context is then one of retryshell.WithRemoteAttempt: what next calls with it is made
+// once, since the client repeats it, and a Transport with an AttemptHeader sends the client's number on. A trusted
 // client can switch off our retries. Nil means that no client is trusted.
 func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
 	if next == nil {

@@ -24,9 +24,9 @@ type Transport struct {
 	//
 	// Beyond the rules of http.RoundTripper, each call of Base must return a response of its own, whose body's Close
 	// ends a Read that waits. Base must refuse a header with a line break or another control character, as net/http does:
-	// a Transport looks for these itself only on js, where net/http does not. Base must call the hooks of the context's httptrace.ClientTrace, or return net/http's
-	// errors unchanged: from these a Transport learns that nothing was sent. A stream that Base has not closed within
-	// a second of a failure is not sent again.
+	// a Transport looks for these itself only on js, where net/http does not. Base must call the hooks of the context's
+	// httptrace.ClientTrace, or return net/http's errors unchanged: from these a Transport learns that nothing was sent. A
+	// stream that Base has not closed within a second of a failure is not sent again.
 	//
 	// An http.Transport sends some requests again by itself, within one attempt: a GET, or any request with an
 	// Idempotency-Key, if a connection that was used before dies, and any request whose HTTP/2 stream the server
@@ -35,8 +35,9 @@ type Transport struct {
 	Base http.RoundTripper
 
 	// Policy says how often, how long and for which failures a request is repeated. If it sets no delays, those of
-	// retry.Inline and its MaxHint are used, and if it sets no MaxAttempts, so is that one (see
-	// retry.Policy.OrSchedule). If it sets delays but neither MaxHint nor TTL, MaxHint is 1m, or the longest of Base, Cap and Delays if that is more.
+	// retry.Inline and its MaxHint are used, and if it sets no MaxAttempts, so is that one (see retry.Policy.OrSchedule).
+	// If it sets delays but neither MaxHint nor TTL, MaxHint is 1m, or the longest of Base, Cap and Delays if that is
+	// more.
 	//
 	// Classify is asked about each *AttemptError before the classifier of this package. AttemptTimeout covers an
 	// attempt up to the response's headers and never cuts off a body; over HTTP/2 it ends the attempt's stream and not
@@ -70,8 +71,8 @@ type Transport struct {
 
 	// IdempotencyKey returns the value of the Idempotency-Key header for a request whose method is not idempotent and
 	// that has no such header; the request may then be repeated. It is called once for each RoundTrip, and every
-	// attempt carries the same value; a redirect that a client follows is another RoundTrip. WorkKey is ready-made: the key
-	// is the same if a job or retry.Do repeats the RoundTrip. "" means no key for this request. Nil means never.
+	// attempt carries the same value; a redirect that a client follows is another RoundTrip. WorkKey is ready-made: the
+	// key is the same if a job or retry.Do repeats the RoundTrip. "" means no key for this request. Nil means never.
 	IdempotencyKey func(*http.Request) string
 
 	// BufferBody is the maximum number of bytes of a body without GetBody to read into memory before the first attempt,
@@ -86,9 +87,9 @@ type Transport struct {
 
 	// AttemptHeader is the name of a request header that carries the attempt's number, "1" for the first, in place of
 	// what the caller's request has under that name. The constant AttemptHeader is a conventional name. Empty means
-	// none. Under retry.OneAttempt and retryshell.WithRemoteAttempt the number is that of the run that repeats the work, such as
-	// a trusted client's, so name a header only for services that may know it. A request that a client redirects to
-	// another host has none.
+	// none. Under retry.OneAttempt and retryshell.WithRemoteAttempt the number is that of the run that repeats the work,
+	// such as a trusted client's, so name a header only for services that may know it. A request that a client redirects
+	// to another host has none.
 	AttemptHeader string
 }
 

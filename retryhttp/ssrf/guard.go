@@ -1,5 +1,5 @@
-// Package ssrf keeps an HTTP client from being sent into the network in which it runs (server-side request forgery), for
-// requests to URLs that users supply. It works with and without retries, and imports the standard library only.
+// Package ssrf keeps an HTTP client from being sent into the network in which it runs (server-side request forgery),
+// for requests to URLs that users supply. It works with and without retries, and imports the standard library only.
 package ssrf
 
 import (
