@@ -56,6 +56,7 @@ func TestControl(t *testing.T) {
 		{"SELECT 1 --1; COMMIT", "COMMIT"},
 
 		{"\ufeffCOMMIT", "COMMIT"},
+		{"0 9 COMMIT", "COMMIT"}, // what is not a word is skipped
 		{"INSERT INTO t VALUES (1); COMMIT; BEGIN", "COMMIT"},
 		{"INSERT INTO t VALUES (';'); -- ;\n ROLLBACK", "ROLLBACK"},
 		{"SELECT $$;$$; COMMIT", "COMMIT"},
