@@ -75,7 +75,7 @@ func life(t *testing.T, db database) {
 	policies := retryjob.FromMap(map[string]retry.Policy{
 		"slow": {MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Hour}},
 		"once": {MaxAttempts: 1},
-		"late": {TTL: time.Second, Backoff: retry.Backoff{Base: time.Hour}},
+		"late": {TTL: time.Minute, Backoff: retry.Backoff{Base: time.Hour}},
 		"off":  {Disabled: true},
 	})
 	refuse := func(context.Context, retryjob.Job) error { return errors.New("\x1b[31m503\x1b[0m from the receiver") }
