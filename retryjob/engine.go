@@ -9,6 +9,7 @@ import (
 	"hash/maphash"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ const (
 // A waiting job takes a few hundred bytes beyond its Payload and no goroutine. Due jobs start in the order of their
 // Priority and then of their due times. Jobs that are due at the same time start in the order in which they were
 // enqueued or, before a retry, failed. An engine without running attempts has no goroutine, and at most one timer for
-// each queue and one more. Only memory bounds the number of jobs.
+// each queue and one more, but one for each of Options.Recurring. Only memory bounds the number of jobs.
 //
 // For an ID of the form that the engine generates, Get returns ErrAgedOut if the job was removed, and ErrNeverKnown if
 // there was no such job. For any other ID it returns ErrUnknownJob. Such an ID can be used again once its job is
@@ -74,6 +75,8 @@ type Engine struct {
 	issued  atomic.Uint64 // the number of IDs generated so far
 	changes atomic.Uint64 // the number of times that a job changed its status
 
+	endRecurring func() // nil if no job is recurring
+
 	working sync.WaitGroup        // the workers of all lanes
 	halted  chan struct{}         // closed when stopping is set
 	stopped chan struct{}         // closed once the last worker has left after that
@@ -110,6 +113,12 @@ func New(o Options) (*Engine, error) {
 		if name != "default" {
 			e.lanes[name] = &lane{concurrency: most}
 		}
+	}
+	if len(o.Recurring) > 0 {
+		o.Recurring = slices.Clone(o.Recurring)
+		ctx, end := context.WithCancel(context.Background())
+		e.endRecurring = end
+		go o.Recur(ctx, e)
 	}
 	return e, nil
 }

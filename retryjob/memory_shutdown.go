@@ -25,6 +25,9 @@ func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 			}
 			l.mu.Unlock()
 		}
+		if e.endRecurring != nil {
+			e.endRecurring()
+		}
 		close(e.halted) // a handler that Shutdown waits for may wait for another job
 		go e.stop()
 	}

@@ -32,13 +32,15 @@ type Options struct {
 	// KeepSucceeded is how long Succeeded jobs are kept after they ended. Zero means 24 hours, or Retention if that is
 	// shorter. Negative is refused.
 	KeepSucceeded time.Duration
+	// Recurring has the jobs that come back. Nil means none.
+	Recurring []Recurring
 	// Code returns a short code for an error, for Attempt.Code. Nil means the same as in Stepper.Code.
 	Code func(error) string
 }
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. It refuses nil
 // Policies, a kind in Handlers or a queue in Queues that no job can have, a nil Handler, a queue with fewer than one
-// worker, and a negative Concurrency, Retention or KeepSucceeded. Every engine validates its Options.
+// worker, a Recurring that is not complete or whose job is refused, and a negative Concurrency, Retention or KeepSucceeded. Every engine validates its Options.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Policies == nil {
@@ -70,6 +72,7 @@ func (o Options) Validate() error {
 	if o.KeepSucceeded < 0 {
 		bad.Refuse("retryjob.Options.KeepSucceeded", o.KeepSucceeded, "is negative")
 	}
+	o.refuseRecurring(&bad)
 	return bad.Err()
 }
 

@@ -38,15 +38,16 @@ type Queue struct {
 		StopAndCancel(ctx context.Context) error
 		Stopped() <-chan struct{}
 	}
-	adapter  *Adapter
-	told     func() // waits for the calls of Observe in progress
-	down     atomic.Bool
-	stopping sync.Once
-	hasten   context.CancelCauseFunc // ends the wait of the goroutine that stops the client
-	stopped  chan struct{}           // closed when cut is set and nothing is running
-	cut      error                   // the reason why attempts were ended
-	closing  sync.Once
-	release  func() error
+	adapter      *Adapter
+	endRecurring func()
+	told         func() // waits for the calls of Observe in progress
+	down         atomic.Bool
+	stopping     sync.Once
+	hasten       context.CancelCauseFunc // ends the wait of the goroutine that stops the client
+	stopped      chan struct{}           // closed when cut is set and nothing is running
+	cut          error                   // the reason why attempts were ended
+	closing      sync.Once
+	release      func() error
 }
 
 var _ retryjob.Queue = (*Queue)(nil)
@@ -154,7 +155,18 @@ func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retry
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return nil, fmt.Errorf("retryriver: %w", err)
 	}
-	return &Queue{engine: NewAdmin(a, client), client: client, adapter: a, told: a.telling.Wait, stopped: make(chan struct{}), release: release}, nil
+	m := NewAdmin(a, client)
+	recurring, end := context.WithCancel(context.WithoutCancel(ctx))
+	recurred := make(chan struct{})
+	o.Recurring = slices.Clone(o.Recurring)
+	go func() {
+		defer close(recurred)
+		o.Recur(recurring, m)
+	}()
+	return &Queue{
+		engine: m, client: client, adapter: a, told: a.telling.Wait, stopped: make(chan struct{}), release: release,
+		endRecurring: func() { end(); <-recurred },
+	}, nil
 }
 
 // Enqueue implements retryjob.Enqueuer. After Shutdown it returns retryjob.ErrShutdown.
@@ -187,6 +199,7 @@ func (q *Queue) Shutdown(ctx context.Context) (left []retryjob.Info, err error) 
 		q.hasten = hasten
 		go func() { // River's own Stop cannot be called again while it waits
 			defer close(q.stopped)
+			q.endRecurring()
 			if q.client.Stop(patience) != nil {
 				q.cut = context.Cause(patience)
 				if hard := q.client.StopAndCancel(context.Background()); hard != nil {

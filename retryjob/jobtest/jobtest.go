@@ -47,7 +47,7 @@ type Harness struct {
 func Run(t *testing.T, h Harness) {
 	require.NotNil(t, h.New, "jobtest: Harness.New")
 	require.Positive(t, h.Unit, "jobtest: Harness.Unit")
-	for _, list := range [][]scenario{attempts, timing, needs, many, endings, lives, enqueuing, listing, replaying, purging, sharing, stopping, crashing, suspending, observing} {
+	for _, list := range [][]scenario{attempts, timing, needs, many, endings, lives, enqueuing, listing, replaying, purging, sharing, stopping, crashing, suspending, observing, recurring} {
 		for _, sc := range list {
 			t.Run(sc.claim, func(t *testing.T) {
 				if sc.needs == aCrash && h.Crash == nil {

@@ -95,6 +95,12 @@ func newClerk(c retryjob.Options, on *paper) *clerk {
 		}
 	}
 	go e.work()
+	ctx, end := context.WithCancel(context.Background())
+	go e.config.Recur(ctx, e)
+	go func() {
+		<-e.gone
+		end()
+	}()
 	return e
 }
 

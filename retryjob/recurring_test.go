@@ -1,0 +1,105 @@
+package retryjob_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryjob"
+)
+
+func TestWhenAnOccurrenceIsDue(t *testing.T) {
+	at := func(s int) time.Time { return epoch.Add(time.Duration(s) * sec) }
+	for _, row := range []struct {
+		name             string
+		next             func(due, ended time.Time) time.Time
+		due, ended, want int
+	}{
+		{"after the end", retryjob.AfterEnd(60 * sec), 0, 7, 67},
+		{"at a rate", retryjob.AtRate(60 * sec), 0, 7, 60},
+		{"at a rate, the first one", retryjob.AtRate(60 * sec), 0, 0, 60},
+		{"at a rate, for exactly that long", retryjob.AtRate(60 * sec), 0, 60, 60},
+		{"at a rate, after three were missed", retryjob.AtRate(60 * sec), 0, 181, 240},
+		{"at no rate", retryjob.AtRate(-60 * sec), 0, 7, 7},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, at(row.want), row.next(at(row.due), at(row.ended))) })
+	}
+}
+
+func TestOptionsRefuseWhatCannotComeBack(t *testing.T) {
+	bad := retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"p": {}}), Handlers: map[string]retryjob.Handler{"work": succeed},
+		Recurring: []retryjob.Recurring{
+			{Name: "beat", Job: retryjob.Job{Kind: "work", Policy: "p"}, Next: retryjob.AfterEnd(sec)},
+			{Name: "beat", Job: retryjob.Job{Kind: "work", Policy: "p", ID: "own"}, Next: retryjob.AfterEnd(sec)},
+			{Name: "a-b", Job: retryjob.Job{Kind: "other", Policy: "p", Due: epoch}},
+			{Name: "more", Job: retryjob.Job{Kind: "work", Policy: "q"}, Next: retryjob.AfterEnd(sec)},
+		},
+	}
+	require.EqualError(t, bad.Validate(), `retryjob: Options.Recurring[1].Name "beat" is there twice; Options.Recurring[1].Job.ID "own" must not be set; `+
+		`Options.Recurring[2].Name "a-b" is not 1 to 64 letters, digits and underscores; Options.Recurring[2].Next <nil> must be set; `+
+		`Options.Recurring[2].Job.Due 2026-11-02 09:00:00 +0000 UTC must not be set; Options.Recurring[2].Job.Kind "other" has no handler; `+
+		`Options.Recurring[3]: retryjob: Job.Policy "q" is not the name of a policy`)
+}
+
+// TestARecurringJobIsCanceledOrFailsAndComesBack: an Admin ends an occurrence, not the schedule.
+func TestARecurringJobIsCanceledOrFailsAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, sec), fail, func(o *retryjob.Options) {
+			o.Recurring = []retryjob.Recurring{{Name: "x", Job: retryjob.Job{Kind: "work", Policy: "p"}, Next: retryjob.AtRate(time.Hour)}}
+		})
+		start := time.Now()
+		synctest.Wait()
+		require.NoError(t, e.Cancel(t.Context(), "x"))
+		synctest.Wait()
+		var got []string
+		list := func() {
+			got = nil
+			for i, err := range e.List(t.Context(), retryjob.Filter{Tags: []string{"recurring_x"}}) {
+				require.NoError(t, err)
+				got = append(got, fmt.Sprint(i.Status, " ", i.FirstDue.Sub(start)))
+			}
+		}
+		list()
+		require.Equal(t, []string{"pending 1h0m0s", "canceled 1h0m0s"}, got)
+		<-time.After(2*time.Hour + time.Second)
+		synctest.Wait()
+		list()
+		require.Equal(t, []string{"pending 3h0m0s", "dead_letter 2h0m0s", "dead_letter 1h0m0s", "canceled 1h0m0s"}, got)
+		left := shutdown(t, e)
+		require.Len(t, left, 1)
+		<-time.After(2 * time.Hour)
+	})
+}
+
+func ExampleRecurring() {
+	done := make(chan struct{}, 2)
+	e, err := retryjob.New(retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"inline": retry.Inline()}),
+		Handlers: map[string]retryjob.Handler{"sync": func(ctx context.Context, job retryjob.Job) error {
+			done <- struct{}{}
+			return nil
+		}},
+		Recurring: []retryjob.Recurring{
+			{Name: "often", Job: retryjob.Job{Kind: "sync", Policy: "inline"}, Next: retryjob.AfterEnd(time.Millisecond)},
+			{Name: "weekly", Job: retryjob.Job{Kind: "sync", Policy: "inline"}, Next: func(_, ended time.Time) time.Time {
+				day := ended.AddDate(0, 0, (int(time.Monday-ended.Weekday())+6)%7+1) // or a cron library: schedule.Next(ended)
+				return time.Date(day.Year(), day.Month(), day.Day(), 9, 0, 0, 0, ended.Location())
+			}},
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	<-done
+	<-done
+	fmt.Println("made twice")
+	_, _ = e.Shutdown(context.Background())
+	// Output: made twice
+}
