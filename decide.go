@@ -60,10 +60,9 @@ type Progress struct {
 	Lasted    time.Duration // how long the attempt took; only ResetAfter reads it
 	Prev      time.Duration // Decision.Backoff of the last decision; only DecorrelatedJitter reads it
 	Deadline  time.Duration // the caller's; 0 means none, negative means passed, so pass -1 for a computed 0
+	Hint      time.Duration // what Judge returned, with Class
 	Caller    Reason        // CallerCanceled or DeadlinePassed if the caller's context has ended; 0 while it lives
-	// Class and Hint are those that Judge returned for the error of the attempt. Zero means that Decide judges it.
-	Class Class
-	Hint  time.Duration
+	Class     Class         // what Judge returned for the error; Unknown means that Decide judges it
 	// Waited means that the wait after the attempt is over already, as it is for an attempt whose worker was lost: TTL
 	// and Deadline are compared with Elapsed alone.
 	Waited bool

@@ -50,7 +50,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	return nil
 }
 
-// Continue is the rest of a run whose first attempt the caller has made: it took the given time and has just failed
+// Continue is the rest of a run whose first attempt the caller has made: it began the given time ago and has just failed
 // with err. It returns what Do would have returned. It is for shells that make the first attempt without the overhead
 // of a run, such as package retryhttp; neither the Gate nor AttemptTimeout applies to that attempt. It refuses a nil
 // err and everything that Do refuses.
@@ -63,27 +63,32 @@ func (p Policy) Continue(ctx context.Context, took time.Duration, err error, fn 
 		bad.Refuse("Continue.err", nil, "is not an error")
 		return bad.Err()
 	}
-	p.Disabled = p.Disabled || attempt.Outer(ctx) > 0
-	took = max(took, 0)
-	r := newRun(ctx, &p, time.Since(epoch)-took)
-	r.Elapsed, r.Lasted = took, took
-	return loop(ctx, &p, fn, r, err)
+	return loop(ctx, &p, fn, newRun(ctx, &p, time.Since(epoch)-max(took, 0)), err)
 }
 
 // loop runs attempts until one succeeds or a decision ends the run, and returns what Do does. err is what the first
-// attempt ended with; nil means that it is yet to be made.
+// attempt ended with; nil means that it is yet to be made. p is the run's own copy.
+//
+// The clock and the context are read again after everything that can take time:
+//
+//	after                          the clock  the context
+//	an attempt                     loop       decide
+//	Classify                       decide     decide
+//	Rand                           decide     decide
+//	Pay                            late       late
+//	Observe of a failed attempt    late       late
+//	a wait                         loop       mayStart
+//	Gate                           late       late
+//	Observe of the end             nothing follows
 //
 // A goroutine that waits here fits in 2 KB of stack (BenchmarkWaiters): what needs more is in functions of its own.
 func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run, err error) error {
+	p.Disabled = p.Disabled || attempt.Outer(ctx) > 0
 	var delay time.Duration
 	ended := false
 	if err != nil {
-		if r.Elapsed == 0 { // which Continue knows
-			r.Lasted = r.tick()
-		}
+		r.Lasted = r.tick()
 		delay, ended, err = r.follow(ctx, p, err)
-	} else if attempt.Outer(ctx) > 0 {
-		p.Disabled = true // p is Do's own copy
 	}
 	var timer *time.Timer // one for all waits
 	for !ended {
@@ -112,47 +117,6 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run
 		delay, ended, err = r.follow(ctx, p, err)
 	}
 	return err
-}
-
-// DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, also if that failed,
-// and the zero value if no attempt was made. With AttemptTimeout the attempt's context is done when DoValue returns, so
-// a value bound to it, such as a response body or sql.Rows, cannot be read: use package retryhttp or retrysql.
-func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, error)) (T, error) {
-	var value T
-	if fn == nil {
-		return value, Do(ctx, p, nil)
-	}
-	err := Do(ctx, p, func(ctx context.Context) (err error) {
-		value, err = fn(ctx)
-		return err
-	})
-	return value, err
-}
-
-// Wrap returns h with retries: each call of the result is one DoValue of its own. A nil h is refused at each call.
-func Wrap[Req, Resp any](
-	p Policy, h func(context.Context, Req) (Resp, error),
-) func(context.Context, Req) (Resp, error) {
-	return WrapFunc(func() Policy { return p }, h)
-}
-
-// WrapFunc is Wrap with a policy that may change: it asks policy once for each call, before the first attempt. The
-// Policy method of a retryconf.Ref fits, so that a reloaded document reaches calls that are wrapped already. A nil
-// policy is refused at each call.
-func WrapFunc[Req, Resp any](
-	policy func() Policy, h func(context.Context, Req) (Resp, error),
-) func(context.Context, Req) (Resp, error) {
-	return func(ctx context.Context, req Req) (resp Resp, err error) {
-		switch {
-		case policy == nil:
-			var bad FieldErrors
-			bad.Refuse("WrapFunc.policy", nil, "is not a function")
-			return resp, bad.Err()
-		case h == nil:
-			return DoValue[Resp](ctx, policy(), nil)
-		}
-		return DoValue(ctx, policy(), func(ctx context.Context) (Resp, error) { return h(ctx, req) })
-	}
 }
 
 // JitteredDelay returns the wait after the given failed attempt, drawn with Rand evenly between its Bounds. The method
@@ -204,19 +168,8 @@ type run struct {
 	history history
 }
 
-// newRun allocates a run; if the policy retries at once, in one piece with its retries (BenchmarkRetries).
 func newRun(ctx context.Context, p *Policy, began time.Duration) *run {
-	var r *run
-	if len(p.Delays) == 0 || p.Delays[0] > 0 {
-		r = new(run)
-	} else {
-		both := new(struct {
-			run
-			retries
-		})
-		r, both.history.retries = &both.run, &both.retries
-	}
-	r.began = began
+	r := &run{began: began}
 	if deadline, ok := ctx.Deadline(); ok {
 		r.Deadline = cmp.Or(sum(time.Since(epoch)-began, time.Until(deadline)), -1)
 	}
@@ -245,47 +198,42 @@ func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) e
 	return err
 }
 
-// admit returns for how long the gate defers the next attempt. If the attempt may not start, the run has ended with
-// err, and a retry is paid back.
+// admit returns for how long the gate defers the next attempt, or true and what Do returns if it may not start.
 func (r *run) admit(ctx context.Context, p *Policy) (delay time.Duration, ended bool, err error) {
 	var d Decision
 	gated := r.mayStart(ctx, p, &d)
 	if d.Status == Waiting {
 		return d.Delay, false, nil
 	}
-	if r.Attempt > 0 {
-		p.Budget.Refund()
-	}
 	return 0, true, r.end(ctx, p, &d, gated)
 }
 
-// mayStart makes d Waiting, with a Delay if the gate defers the attempt, or the ending if no attempt may start. It
-// reports whether that is due to the gate's deferral.
+// mayStart makes d Waiting, with a Delay if the gate defers the attempt, or the ending if no attempt may start: then, and
+// if ctx or Gate panics, a retry is paid back. It reports whether the ending is due to the gate's deferral.
 func (r *run) mayStart(ctx context.Context, p *Policy, d *Decision) (gated bool) {
+	settled := r.Attempt == 0
+	defer p.Budget.refundUnless(&settled)
 	r.ask(ctx)
-	if p.admit(d, &r.Progress, 0); p.Gate == nil || d.Status != Waiting {
-		return false
+	if p.admit(d, &r.Progress, 0); p.Gate != nil && d.Status == Waiting {
+		wait := p.Gate(ctx)
+		if r.late(ctx, p, d); d.Status == Waiting {
+			p.admit(d, &r.Progress, wait)
+			gated = d.Status != Waiting
+		}
 	}
-	returned := r.Attempt == 0
-	defer p.Budget.refundUnless(&returned)
-	wait := p.Gate(ctx)
-	returned = true
-	if reason := r.late(ctx, p, d.Delay); reason != 0 {
-		d.end(reason)
-		return false
-	}
-	p.admit(d, &r.Progress, wait)
-	return d.Status != Waiting
+	settled = settled || d.Status == Waiting
+	return gated
 }
 
-// late returns why it is too late now for an attempt in the given time, after a function of the caller's that may have
-// taken long; 0 if it is not.
-func (r *run) late(ctx context.Context, p *Policy, wait time.Duration) Reason {
+// late makes d the ending if it is too late by now for an attempt after its Delay, since a function of the caller's may
+// have taken long.
+func (r *run) late(ctx context.Context, p *Policy, d *Decision) {
 	r.tick()
 	r.ask(ctx)
-	var d Decision
-	p.admit(&d, &r.Progress, wait)
-	return d.Reason
+	var now Decision
+	if p.admit(&now, &r.Progress, d.Delay); now.Status != Waiting {
+		d.end(now.Reason)
+	}
 }
 
 // follow notes the attempt that has just ended with err. It returns the wait for the next one, or true and what Do
@@ -336,38 +284,29 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
 }
 
 // spend pays for the retry that d decided on after the failure f, and calls Observe. If it is too late for the retry by
-// then, it is paid back.
+// then, or if ctx or Observe panics, it is paid back.
 func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	var now time.Time
 	if p.Budget != nil { // otherwise epoch.Add alone takes a tenth of BenchmarkRetries
 		now = epoch.Add(r.began + r.Elapsed)
 	}
 	p.spend(ctx, d, now)
-	paid := d.Status == Waiting
-	if p.Pay != nil && (paid || d.Reason == BudgetExhausted) { // a caller that has gone takes precedence over a refusal
-		if reason := r.late(ctx, p, d.Delay); reason != 0 {
-			d.end(reason)
-		}
+	settled := d.Status != Waiting
+	defer p.Budget.refundUnless(&settled)
+	if p.Pay != nil && (d.Status == Waiting || d.Reason == BudgetExhausted) { // a caller that has gone comes before a refusal
+		r.late(ctx, p, d)
 	}
 	f.delay = d.Delay
 	if p.Observe != nil {
-		r.observe(ctx, p, d, f)
+		a := f.attempt(r.Attempt, d.Class, r.start())
+		p.Observe(ctx, Event{Policy: p.Name, Elapsed: f.start + f.duration, Attempt: a, Decision: *d})
+		if d.Status == Waiting {
+			r.late(ctx, p, d)
+		} else {
+			r.tick()
+		}
 	}
-	if paid && d.Status != Waiting {
-		p.Budget.Refund()
-	}
-}
-
-// observe calls Observe for a failed attempt.
-func (r *run) observe(ctx context.Context, p *Policy, d *Decision, f *failure) {
-	returned := d.Status != Waiting
-	defer p.Budget.refundUnless(&returned)
-	a := f.attempt(r.Attempt, d.Class, r.start())
-	p.Observe(ctx, Event{Policy: p.Name, Elapsed: f.start + f.duration, Attempt: a, Decision: *d})
-	returned = true
-	if reason := r.late(ctx, p, d.Delay); reason != 0 && d.Status == Waiting {
-		d.end(reason)
-	}
+	settled = settled || d.Status == Waiting
 }
 
 // end returns what Do returns for the ending d, and calls Observe. It fits in the stack of a goroutine that has waited,

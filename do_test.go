@@ -882,8 +882,8 @@ func TestAllocations(t *testing.T) {
 			}
 		}},
 		{"an attempt timeout: what context.WithDeadline needs", bare, func() { _ = retry.Do(ctx, retry.Policy{AttemptTimeout: hour}, succeed) }},
-		{"three failures then success without waits: 1", 1, func() { _ = retry.Do(ctx, atOnce, failThree) }},
-		{"twenty more failures with a wait each: contexts by eights, no timer, and the history's growth", tenFailures + 3 + 2, func() {
+		{"three failures then success without waits: one for the run, and one for each retry", 4, func() { _ = retry.Do(ctx, atOnce, failThree) }},
+		{"twenty more failures with a wait each: one for each, and no timer", tenFailures + 20, func() {
 			_ = retry.Do(ctx, retry.Policy{MaxAttempts: 30, Backoff: brief}, failing)
 		}},
 		{"Delay: 0", 0, func() { _ = p.Delay(7) }},

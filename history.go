@@ -2,7 +2,6 @@ package retry
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/retrygo/retry/internal/attempt"
@@ -24,25 +23,17 @@ func (f *failure) attempt(number int, class Class, began time.Time) Attempt {
 	return Attempt{number, began.Add(f.start), f.duration, class, f.err, f.delay}
 }
 
-// history is what is kept of the failures of one run.
+// history is what is kept of the failures of one run: the first and the newest.
 type history struct {
-	first   failure
-	retries *retries // nil before the first retry
+	first        failure
+	oldest, last *retried // of the retries that are kept
 }
 
-// retries is what a run needs from its first retry on, with room for three retries (BenchmarkRetries): few need more.
-type retries struct {
-	contexts [3]attempt.Numbered
-	failures [2]failure // the second and the third; in newest too, if that is there
-	later    *later     // nil before the fourth failure
-}
-
-// later has room for ten failures in all. It is there from the fourth on, and so before the fifth attempt.
-type later struct {
-	contexts      *[8]attempt.Numbered // of eight retries, and then of eight others
-	newest        []failure            // from the second on, at most maxNewest
-	firstContexts [8]attempt.Numbered
-	firstNewest   [9]failure
+// retried is a retry: its context, and how it failed. They are in one piece for BenchmarkRetries.
+type retried struct {
+	attempt.Numbered
+	failure
+	next *retried
 }
 
 // context returns ctx with the number of an attempt, from 1 and one more each time. An unmarked ctx says 1 already.
@@ -53,64 +44,39 @@ func (h *history) context(ctx context.Context, number int) context.Context {
 		}
 		return &attempt.Numbered{Context: ctx, Number: 1}
 	}
-	if h.retries == nil {
-		h.retries = new(retries)
+	r := &retried{Numbered: attempt.Numbered{Context: ctx, Number: number}}
+	if h.last == nil {
+		h.oldest = r
+	} else {
+		h.last.next = r
 	}
-	r, i := h.retries, number-2
-	if i < len(r.contexts) {
-		c := &r.contexts[i]
-		c.Context, c.Number = ctx, number
-		return c
-	}
-	if i -= len(r.contexts); i == 0 {
-		r.later.contexts = &r.later.firstContexts
-	} else if i %= len(r.later.contexts); i == 0 {
-		r.later.contexts = new([8]attempt.Numbered)
-	}
-	c := &r.later.contexts[i]
-	c.Context, c.Number = ctx, number
-	return c
+	h.last = r
+	return &r.Numbered
 }
 
-// note returns the place of the failure with the given number, which is 1 at first and then one more each time.
+// note returns the place of the failure with the given number, which is that of the last context.
 func (h *history) note(number int) *failure {
-	switch {
-	case number == 1:
+	if number == 1 {
 		return &h.first
-	case number <= 1+len(h.retries.failures):
-		return &h.retries.failures[number-2]
 	}
-	return h.retries.noteLater()
-}
-
-func (r *retries) noteLater() *failure {
-	if r.later == nil {
-		r.later = new(later)
-		r.later.newest = append(r.later.firstNewest[:0], r.failures[:]...)
+	if number > 1+maxNewest {
+		h.oldest = h.oldest.next
 	}
-	l := r.later
-	if len(l.newest) == maxNewest {
-		l.newest = slices.Delete(l.newest, 0, 1)
-	}
-	l.newest = append(l.newest, failure{})
-	return &l.newest[len(l.newest)-1]
+	return &h.last.failure
 }
 
 // attempts fills list with the newest of n failures, after the first one, in a run that began at the given time, as
 // attempts that were repeated. It allocates nothing, and so needs little of a small stack (BenchmarkWaiterCancel of
 // bench).
 func (h *history) attempts(list []Attempt, n int, began time.Time) {
+	retry := h.oldest
 	for i := range list {
-		f, number := &h.first, 1
-		if i > 0 {
-			number = n - len(list) + 1 + i
-			if l := h.retries.later; l != nil {
-				f = &l.newest[i-1]
-			} else {
-				f = &h.retries.failures[i-1]
-			}
+		if i == 0 {
+			list[i] = h.first.attempt(1, Retryable, began)
+			continue
 		}
-		list[i] = f.attempt(number, Retryable, began)
+		list[i] = retry.attempt(n-len(list)+1+i, Retryable, began)
+		retry = retry.next
 	}
 }
 

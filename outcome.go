@@ -160,8 +160,8 @@ type Error struct {
 	// Last is the last error of fn, marks and wrapping included. Nil means that no attempt was made.
 	Last error
 
-	ctx     context.Context // the caller's, if it has ended, for Cause
-	maxHint time.Duration   // the policy's, for HintTooLong
+	cause   error         // of the caller's context, if it has ended
+	maxHint time.Duration // the policy's, for HintTooLong
 }
 
 // NewError returns the *Error of a run under p that ended with outcome o, last being the error of its last attempt. It
@@ -178,7 +178,7 @@ func (e *Error) complete(ctx context.Context, p *Policy) {
 	case e.Reason == TerminalError:
 		e.GivenUpBelow = IsGivenUp(e.Last)
 	case e.Reason == CallerCanceled, e.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil: // it may lag
-		e.ctx = ctx
+		e.cause = context.Cause(ctx)
 	case e.Reason == HintTooLong:
 		e.maxHint = p.maxHint()
 	}
@@ -186,12 +186,14 @@ func (e *Error) complete(ctx context.Context, p *Policy) {
 
 // Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil.
 func (e *Error) Cause() error {
-	if e != nil && e.ctx != nil {
-		return context.Cause(e.ctx)
-	} else if e != nil && e.Reason == DeadlinePassed {
+	switch {
+	case e == nil:
+		return nil
+	case e.cause == nil && e.Reason == DeadlinePassed:
 		return context.DeadlineExceeded
+	default:
+		return e.cause
 	}
-	return nil
 }
 
 // Hint returns how long the last error asked to wait (see After), for a caller that comes back later; 0 means no hint.
