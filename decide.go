@@ -9,7 +9,8 @@ import (
 // Status is the state of a run: Waiting, or how it ended. The zero Status is not valid.
 type Status uint8
 
-// The statuses. Another attempt follows Waiting only.
+// The statuses. Another attempt follows Waiting only. The texts are published and stay, so two statuses have two words:
+// Waiting is "waiting_retry", and Failed is "failed_no_retries".
 const (
 	Succeeded    Status = iota + 1 // fn returned nil
 	Waiting                        // another attempt is due after Decision.Delay
@@ -29,7 +30,9 @@ func (s Status) String() string {
 // whether the run behind err ended that way. The zero Reason goes with Succeeded and Waiting.
 type Reason uint8
 
-// The reasons, grouped by the Status that they go with.
+// The reasons, grouped by the Status that they go with. If several apply, the first is the reason in the order
+// CallerCanceled, DeadlinePassed, RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed,
+// DeadlineTooNear, BudgetExhausted.
 const (
 	TerminalError     Reason = iota + 1 // DeadLettered: repeating the call cannot help or could do harm
 	AttemptsExhausted                   // DeadLettered: MaxAttempts were made

@@ -914,10 +914,86 @@ func TestContinueIsDoAfterAFirstAttempt(t *testing.T) {
 		require.True(t, began.Equal(failed.History[0].Start))
 		require.Equal(t, 2, run(ctx, retry.Policy{MaxAttempts: 2}).Attempts)
 		require.Equal(t, retry.RetriesDisabled, run(retry.OneAttempt(ctx), retry.Policy{}).Reason)
+		require.Equal(t, retry.RetriesDisabled, run(ctx, retry.Policy{Disabled: true}).Reason)
 		gone, leave := context.WithCancel(ctx)
 		leave()
 		require.Equal(t, retry.CallerCanceled, run(gone, retry.Policy{}).Reason)
 	})
+}
+
+func TestAGateThatDefersByANanosecondIsAskedAgain(t *testing.T) {
+	inBubble(t, "before the first attempt and before a retry", func(t *testing.T) {
+		asked := 0
+		p := atOnce
+		p.MaxAttempts = 3
+		p.Gate = func(context.Context) time.Duration { asked++; return time.Duration(asked % 2) }
+		start := time.Now()
+		requireEnd(t, retry.Do(t.Context(), p, failing), exhausted, 3)
+		require.Equal(t, 6, asked)
+		require.Equal(t, 3*time.Nanosecond, time.Since(start))
+	})
+}
+
+// panicking is a context whose Err panics from a time on.
+type panicking struct {
+	context.Context
+	from *bool
+}
+
+func (c panicking) Err() error {
+	if *c.from {
+		panic("err")
+	}
+	return c.Context.Err()
+}
+
+func TestAContextWhoseErrPanicsCostsNoToken(t *testing.T) {
+	for name, p := range map[string]retry.Policy{
+		"while a retry is admitted": {},
+		"after Pay":                 {Pay: func(context.Context, retry.Decision) bool { return true }},
+		"after Observe":             {Observe: func(context.Context, retry.Event) {}},
+		"after Gate":                {Gate: func(context.Context) time.Duration { return 0 }},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			from := false
+			p.Backoff, p.Budget = retry.Backoff{Base: sec}, retry.NewBudget(retry.BudgetConfig{Initial: 1})
+			switch pay, observe, gate := p.Pay, p.Observe, p.Gate; {
+			case pay != nil:
+				p.Pay = func(ctx context.Context, d retry.Decision) bool { from = true; return pay(ctx, d) }
+			case observe != nil:
+				p.Observe = func(ctx context.Context, e retry.Event) { from = true; observe(ctx, e) }
+			case gate != nil:
+				p.Gate = func(ctx context.Context) time.Duration { from = p.Budget.Tokens() == 0; return gate(ctx) }
+			default:
+				time.AfterFunc(sec/2, func() { from = true })
+			}
+			require.PanicsWithValue(t, "err", func() { _ = retry.Do(panicking{t.Context(), &from}, p, failing) })
+			require.Equal(t, 1.0, p.Budget.Tokens())
+		})
+	}
+}
+
+func TestAnErrorKeepsNoContext(t *testing.T) {
+	type big [1 << 20]byte
+	type key struct{}
+	collected := make(chan struct{})
+	failed := func() error {
+		value := new(big)
+		runtime.AddCleanup(value, func(int) { close(collected) }, 0)
+		ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, value))
+		cancel(io.ErrUnexpectedEOF)
+		return retry.Do(ctx, atOnce, failing)
+	}()
+	for done := false; !done; {
+		runtime.GC()
+		select {
+		case <-collected:
+			done = true
+		default:
+			runtime.Gosched()
+		}
+	}
+	require.ErrorIs(t, failed, io.ErrUnexpectedEOF, "but it has the cause")
 }
 
 func TestContinueRefusesWhatDoRefuses(t *testing.T) {

@@ -154,7 +154,10 @@ func observeOne(ctx context.Context, e Event, observe func(context.Context, Even
 	returned = true
 }
 
-// Error is the error of a failed run. The package documentation says what errors.Is and errors.As find in it.
+// Error is the error of a failed run. errors.Is and errors.As reach Last, and Cause for CallerCanceled and
+// DeadlinePassed. errors.Is matches the Reason as well, and no other, not even one in the error of a nested run. It
+// always matches context.Canceled for CallerCanceled and context.DeadlineExceeded for DeadlinePassed, otherwise as Last
+// and Cause do.
 type Error struct {
 	Outcome
 	// Last is the last error of fn, marks and wrapping included. Nil means that no attempt was made.

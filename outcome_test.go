@@ -18,7 +18,7 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// TestErrorsIs is the table of the package documentation: which errors.Is holds for which ending.
+// TestErrorsIs is the table of the documentation of Error: which errors.Is holds for which ending.
 func TestErrorsIs(t *testing.T) {
 	why := errors.New("why")
 	timedOut := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

@@ -341,9 +341,9 @@ func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Next {
 
 // make makes the attempt.
 func (s *step) make(ctx context.Context, start time.Time, fn func(context.Context) error) (next Next) {
-	own, cancel := ctx, context.CancelFunc(func() {})
+	own, cancel := retryshell.WithAttemptNumber(ctx, s.info.Number), context.CancelFunc(func() {})
 	if timeout := s.policy.AttemptTimeout; timeout > 0 {
-		own, cancel = context.WithTimeoutCause(ctx, timeout, retry.ErrAttemptTimeout)
+		own, cancel = context.WithTimeoutCause(own, timeout, retry.ErrAttemptTimeout)
 	}
 	var err error
 	returned := false

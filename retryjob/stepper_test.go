@@ -502,3 +502,18 @@ func TestAttemptFrom(t *testing.T) {
 	require.False(t, ok)
 	require.Equal(t, retryjob.AttemptInfo{}, info)
 }
+
+func TestAJobsAttemptHasItsNumberInTheContext(t *testing.T) {
+	c := &clock{epoch}
+	s, r := stepper(retry.Policy{MaxAttempts: 3}, c), record(c)
+	var numbers []int
+	for n := range 3 {
+		next, err := s.Step(t.Context(), &r, n+1, func(ctx context.Context) error {
+			numbers = append(numbers, retry.AttemptNumber(ctx))
+			return context.DeadlineExceeded
+		})
+		require.NoError(t, err)
+		c.now = next.Due
+	}
+	require.Equal(t, []int{1, 2, 3}, numbers)
+}
