@@ -117,3 +117,12 @@ func TestTheFieldsOfAJobAreShown(t *testing.T) {
 	require.Equal(t, []string{"a"}, rows(get(t, h, "?tag=large").Body.String()))
 	require.NotEmpty(t, jobsui.Facts(&retryjob.Info{}))
 }
+
+func TestAJobShowsWhyItFailedBeforeItWasReplayed(t *testing.T) {
+	job := dead("a", time.Minute)
+	require.NoError(t, job.Replay(time.Now()))
+	body := get(t, handler(t, newFake(job)), "job?id=a").Body.String()
+	require.Contains(t, body, "Before it was replayed")
+	require.Contains(t, body, "connection refused")
+	require.NotContains(t, get(t, handler(t, newFake(dead("b", time.Minute))), "job?id=b").Body.String(), "Before it was replayed")
+}

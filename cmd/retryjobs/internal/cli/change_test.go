@@ -244,27 +244,6 @@ func TestPurgeAsksOnATerminal(t *testing.T) {
 	}
 }
 
-// failing is a store whose jobs fail again as soon as they are replayed.
-type failing struct {
-	*fake
-	parts int
-}
-
-func (f *failing) ReplayAll(ctx context.Context, filter retryjob.Filter) (int, error) {
-	f.parts++
-	n := 0
-	for _, job := range f.selected(filter) {
-		job.Ended = now.Add(time.Second)
-		n++
-	}
-	return n, ctx.Err()
-}
-
-func (f *failing) Purge(ctx context.Context, filter retryjob.Filter) (int, error) {
-	f.parts++
-	return f.fake.Purge(ctx, filter)
-}
-
 func TestAQuestionEndsWithTheCommand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	f := newFake(jobs()...)

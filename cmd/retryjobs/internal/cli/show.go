@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -84,6 +85,14 @@ func (s *session) show(info *retryjob.Info) {
 			line.line(row[:]...)
 		}
 		line.flush()
+	}
+	if len(info.Earlier) > 0 {
+		fmt.Fprintln(s.out)
+		t = s.newTable("BEFORE A REPLAY", "ENDED", "STATUS", "REASON", "ATTEMPTS", "CODE", "ERROR")
+		for _, l := range info.Earlier {
+			t.line(fineStamp(l.FirstDue), fineStamp(l.Ended), l.Status.String(), l.Reason.Error(), strconv.Itoa(l.Attempts), l.Code, l.Err)
+		}
+		t.flush()
 	}
 	fmt.Fprintf(s.out, "\ntotal: %s\n", total(&info.Record, attempts, s.now))
 }

@@ -190,3 +190,11 @@ func TestAnAttemptThatEndedLateIsMarked(t *testing.T) {
 	require.Contains(t, got.Out, "\n1        2026-11-21T09:00:00.000Z  2h0m0s, late  waiting_retry  -  ")
 	require.Contains(t, got.Out, "\ntotal: 3 attempts in 3h0m0s so far: 1.501s running, 1h0m0s lost,")
 }
+
+func TestShowPrintsWhyAJobFailedBeforeItWasReplayed(t *testing.T) {
+	f := newFake(jobs()...)
+	require.NoError(t, f.jobs["dead-1"].Replay(now))
+	got := run(t, f, "show", "dead-1")
+	require.Contains(t, got.Out, "BEFORE A REPLAY")
+	require.Regexp(t, `dead_letter +attempts_exhausted +1 +- +no such account`, got.Out)
+}
