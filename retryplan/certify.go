@@ -11,8 +11,29 @@ import (
 type Certificate struct {
 	// Stability says whether the fleet comes back from its trigger.
 	Stability Stability
-	// Law names what Stability follows from.
-	Law Law
+	// Law names the law of storms that Stability follows from. λ is Fleet.Rate, μ Fleet.Capacity, A Attempts, T the
+	// client's timeout (the shorter of Policy.AttemptTimeout and Fleet.Deadline), D the length of the trigger and S the
+	// tokens stored in all budgets of the fleet.
+	//
+	//   - "overload": λ ≥ μ, or λ·A ≥ μ, A the attempts of a run of which Fleet.Failure makes some fail. Even without a
+	//     trigger more attempts arrive than the backend completes, so that its queue never drains.
+	//   - "slow-service": one attempt takes the backend T or longer, so that none ever succeeds.
+	//   - "no-timeout": no client ever gives up, so that no work is wasted and nothing is retried. The queue drains if λ
+	//     < μ.
+	//   - "hidden-capacity": a storm in which all attempts fail feeds itself iff λ·A > μ, so that the backend has the
+	//     hidden capacity μ/A. Below it a fleet is Safe; above it a trigger that is large enough makes it Metastable.
+	//     (HotOS 2021, section 2.)
+	//   - "success-funded-budget": in a storm a budget that only successes fund pays for S retries, those stored, and
+	//     for those of Trickle. Then A is 1 plus the share of Trickle, and the fleet recovers once S is spent: from a
+	//     stall after (λ·D + S − μ·T)/(μ − λ).
+	//   - "trigger-below-timeout": the longest queue that the trigger leaves makes attempts wait for less than T. None
+	//     fails, so that nothing is retried.
+	//   - "fluid": some attempts fail. A model in which runs flow, rather than arrive one by one, computes whether their
+	//     retries suffice for a storm.
+	//   - "random-arrivals": random arrivals alone, in the calm or in what the trigger leaves, make attempts wait for T so often that
+	//     decides whether a storm begins. Such a certificate has no Margin. From the tail of the M/D/c queue, exp(−θ·T)
+	//     with λ·(exp(θ/μ) − 1) = θ. (Asmussen, "Applied Probability and Queues", chapter XIII.)
+	Law string
 	// Attempts is the mean number of attempts of a run during a storm, when all of them fail and the budgets hold only
 	// what Trickle grants: load amplification at its worst. At most 1,000 are counted, even if the policy has no limit.
 	Attempts float64
@@ -76,7 +97,7 @@ func newCertifier(p retry.Policy, f Fleet) *certifier {
 // finding is what a Certificate says, in short.
 type finding struct {
 	stability Stability
-	law       Law
+	law       string
 	recovery  float64 // seconds
 	decided   bool
 	chance    bool // random arrivals can make it worse
@@ -114,11 +135,11 @@ func (c *certifier) find(ch change) finding {
 	rate, capacity := c.fleet.Rate*ch.rate, c.fleet.Capacity
 	switch {
 	case rate*c.calm >= capacity:
-		return finding{stability: Overloaded, law: Overload, decided: true}
+		return finding{stability: Overloaded, law: lawOverload, decided: true}
 	case c.service() >= c.storm.timeout: // an answer at the moment of the timeout is late
-		return finding{stability: Overloaded, law: SlowService, decided: true}
+		return finding{stability: Overloaded, law: lawSlowService, decided: true}
 	case math.IsInf(c.storm.timeout, 1):
-		return finding{stability: Safe, law: NoTimeout, decided: true}
+		return finding{stability: Safe, law: lawNoTimeout, decided: true}
 	}
 	t := c.trouble
 	t.lasts *= ch.trigger
@@ -128,14 +149,14 @@ func (c *certifier) find(ch change) finding {
 	flow, attempts := c.flow(ch, t), c.attempts(ch.rate)
 	calm, triggered := c.excursions(rate), c.excursionsIn(rate, t.lasts)
 	if rate*attempts < capacity {
-		found := finding{stability: Safe, law: HiddenCapacity, recovery: flow.recovery, decided: true, chance: c.tail(rate) > tooLong}
+		found := finding{stability: Safe, law: lawHiddenCapacity, recovery: flow.recovery, decided: true, chance: c.tail(rate) > tooLong}
 		if load := c.loadIn(rate); triggered > tooOften || load >= 1 && load < 1.1 && !t.refuses {
 			// If chance decides whether the trigger starts a storm, or when, it does at once.
 			queue := max(rate*t.arrive*attempts-capacity*t.work, 0) * t.lasts
 			found.recovery = max(found.recovery, queue/(capacity-rate*attempts))
 		}
 		if rate*c.storm.attempts >= capacity {
-			found.law = SuccessFunded
+			found.law = lawSuccessFunded
 			t.lasts += c.blur(t.lasts) // if chance decides whether stored tokens carry a storm, they do
 			if stormy := c.flow(ch, t); stormy.recovery > 2*flow.recovery {
 				found.recovery = max(found.recovery, stormy.recovery)
@@ -143,13 +164,13 @@ func (c *certifier) find(ch change) finding {
 		}
 		return found
 	}
-	switch found := (finding{stability: Vulnerable, law: Fluid, recovery: flow.recovery, decided: flow.decided, chance: calm+triggered > tooOften}); {
+	switch found := (finding{stability: Vulnerable, law: lawFluid, recovery: flow.recovery, decided: flow.decided, chance: calm+triggered > tooOften}); {
 	case !flow.recovers:
-		return finding{stability: Metastable, law: HiddenCapacity, decided: flow.decided}
+		return finding{stability: Metastable, law: lawHiddenCapacity, decided: flow.decided}
 	case calm+c.stormsIn(rate, t.lasts) > tooMany:
-		return finding{stability: Metastable, law: RandomArrivals, decided: true}
+		return finding{stability: Metastable, law: lawRandomArrivals, decided: true}
 	case !flow.failed:
-		found.law, found.decided = TriggerBelowTimeout, true
+		found.law, found.decided = lawTriggerBelowTimeout, true
 		return found
 	default:
 		return found

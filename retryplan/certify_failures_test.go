@@ -58,7 +58,7 @@ func TestCalmFailuresEmptyABudget(t *testing.T) {
 		f := at100(70, retryplan.Stall, 10*time.Second, 0)
 		f.Failure, f.Budget, f.Clients = row.failure, &retry.BudgetConfig{Ratio: 0.1, Burst: 10}, 20
 		c := certify(t, p, f)
-		require.Equal(t, retryplan.SuccessFunded, c.Law)
+		require.Equal(t, "success-funded-budget", c.Law)
 		require.InDelta(t, row.recovery, c.Recovery.Seconds(), 2, "failure %v", row.failure)
 	}
 }

@@ -69,8 +69,3 @@ func ExampleStability_Survives() {
 	// vulnerable true
 	// metastable false
 }
-
-func ExampleLaw_String() {
-	fmt.Println(retryplan.HiddenCapacity, retryplan.TriggerBelowTimeout)
-	// Output: hidden-capacity trigger-below-timeout
-}

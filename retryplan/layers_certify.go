@@ -22,9 +22,8 @@ type ChainCertificate struct {
 	// Stability says whether the chain recovers from its trigger. It is zero, as are Law and Weakest, if Chain.Rate is
 	// zero or no node has a Capacity.
 	Stability Stability
-	// Law names what Stability follows from: Overload, SlowService, NoTimeout, HiddenCapacity, SuccessFunded,
-	// TriggerBelowTimeout, Fluid or RandomArrivals, for the node Weakest.
-	Law Law
+	// Law names what Stability follows from for the node Weakest, as Certificate.Law does.
+	Law string
 	// Weakest is the index of the node that Stability describes: the one with the least hidden capacity if the chain is
 	// safe.
 	Weakest int
@@ -135,9 +134,9 @@ func (c *chainCertifier) certificate() ChainCertificate {
 
 // find returns how the chain fares with a change, and the node that this describes unless it is Safe.
 func (c *chainCertifier) find(ch change) (worst finding, weakest int) {
-	worst = finding{stability: Safe, law: HiddenCapacity, decided: true}
+	worst = finding{stability: Safe, law: lawHiddenCapacity, decided: true}
 	if c.saved {
-		worst.law = SuccessFunded
+		worst.law = lawSuccessFunded
 	}
 	for i := c.bottom(); i >= 0; i-- {
 		if c.Layers[i].Capacity == 0 {
@@ -145,7 +144,7 @@ func (c *chainCertifier) find(ch change) (worst finding, weakest int) {
 		}
 		found := c.findNode(i, ch, worst)
 		worse := found.stability > worst.stability
-		if worse || worst.stability == Safe && found.law == NoTimeout {
+		if worse || worst.stability == Safe && found.law == lawNoTimeout {
 			worst.stability, worst.law = found.stability, found.law
 		}
 		if worse {
@@ -167,11 +166,11 @@ func (c *chainCertifier) margin(found finding, cert *ChainCertificate) float64 {
 		}
 	}
 	switch {
-	case !found.decided || found.law == RandomArrivals:
+	case !found.decided || found.law == lawRandomArrivals:
 		return 0
 	case found.stability == Overloaded:
 		return min(over, 1)
-	case found.law == NoTimeout:
+	case found.law == lawNoTimeout:
 		return nearest
 	case found.stability == Vulnerable:
 		nearest = min(nearest, c.Rate/cert.HiddenCapacity-1) // to Safe

@@ -87,16 +87,16 @@ func TestLawsOfAChain(t *testing.T) {
 		name    string
 		c       retryplan.Chain
 		want    retryplan.Stability
-		law     retryplan.Law
+		law     string
 		weakest int
 	}{
-		{"more runs than the bottom can do", chain(120, s, s), retryplan.Overloaded, retryplan.Overload, 1},
-		{"more retries in the calm than the bottom can do", calm, retryplan.Overloaded, retryplan.Overload, 1},
-		{"a node that works for longer than its callers wait", slow, retryplan.Overloaded, retryplan.SlowService, 0},
-		{"no client ever gives up", chain(30, 0, 0), retryplan.Safe, retryplan.NoTimeout, 1},
-		{"a stall that is shorter than every timeout", short, retryplan.Vulnerable, retryplan.TriggerBelowTimeout, 1},
-		{"a storm of the bottom", chain(30, s, s), retryplan.Metastable, retryplan.HiddenCapacity, 1},
-		{"a node in the middle that the bottom's storm tips", middle, retryplan.Metastable, retryplan.HiddenCapacity, 0},
+		{"more runs than the bottom can do", chain(120, s, s), retryplan.Overloaded, "overload", 1},
+		{"more retries in the calm than the bottom can do", calm, retryplan.Overloaded, "overload", 1},
+		{"a node that works for longer than its callers wait", slow, retryplan.Overloaded, "slow-service", 0},
+		{"no client ever gives up", chain(30, 0, 0), retryplan.Safe, "no-timeout", 1},
+		{"a stall that is shorter than every timeout", short, retryplan.Vulnerable, "trigger-below-timeout", 1},
+		{"a storm of the bottom", chain(30, s, s), retryplan.Metastable, "hidden-capacity", 1},
+		{"a node in the middle that the bottom's storm tips", middle, retryplan.Metastable, "hidden-capacity", 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			got := certifyChain(t, row.c)

@@ -112,14 +112,6 @@ func (l *linter) cut(d time.Duration) time.Duration {
 	return d
 }
 
-// product returns n·d for n, d ≥ 0, or the largest Duration if that overflows.
-func product(n int64, d time.Duration) time.Duration {
-	if n > 0 && int64(d) > math.MaxInt64/n {
-		return math.MaxInt64
-	}
-	return time.Duration(n) * d
-}
-
 // plainly prints d exactly, without the zero units that Duration.String ends with: "1h".
 func plainly(d time.Duration) string {
 	text := d.String()

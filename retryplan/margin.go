@@ -23,11 +23,11 @@ func (c *certifier) margin(found finding) float64 {
 	load, slow := c.load(c.fleet.Rate), c.service()/c.storm.timeout
 	nearest := min(1-load, 1-slow)
 	switch {
-	case !found.decided || found.law == RandomArrivals:
+	case !found.decided || found.law == lawRandomArrivals:
 		return 0
 	case found.stability == Overloaded:
 		return min(max(load, slow)-1, 1)
-	case found.law == NoTimeout:
+	case found.law == lawNoTimeout:
 		return nearest
 	}
 	nearest = min(nearest, distances(found, c.find))

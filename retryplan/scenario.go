@@ -52,9 +52,10 @@ type Scenario struct {
 	// Seed chooses the random numbers. Arrivals, network and service draw from streams of their own, so that two
 	// policies under one seed meet the same arrivals. Zero is a seed like any other.
 	Seed uint64
-	// Progress is called from time to time, in the goroutine of Simulate, with how far the simulation has come. Nil
-	// means no call.
-	Progress func(Progress)
+	// Progress is called from time to time, in the goroutine of Simulate: with how much of Duration, or beyond it while
+	// draining, was simulated; how many events that took; and how many runs, attempts and events are kept in memory, in
+	// which each takes less than 150 bytes. Nil means no call.
+	Progress func(simulated time.Duration, events uint64, held int)
 
 	throttle func() throttle // makes that of each client, or of the fleet if Shared; nil for none. For tests
 }
@@ -66,13 +67,6 @@ type Population struct {
 	// Share is how many of the runs they are, in (0,1): each run is one of them with this probability. All shares
 	// together are below 1, and the rest is that of the other policy.
 	Share float64
-}
-
-// Progress is how far a simulation has come.
-type Progress struct {
-	Simulated time.Duration // of Scenario.Duration, or beyond it while draining
-	Events    uint64
-	Held      int // runs, attempts and events that are kept in memory, in which each takes less than 150 bytes
 }
 
 // Arrivals says when runs begin. Exactly one of Rate, Closed and AtOnce is set.

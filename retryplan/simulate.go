@@ -227,7 +227,7 @@ func (s *simulation) play(ctx context.Context) error {
 		}
 		if s.Progress != nil {
 			held := s.runs.Len() + s.attempts.Len() + s.events.Pending()
-			s.Progress(Progress{time.Duration(e.At), s.result.Events, held})
+			s.Progress(time.Duration(e.At), s.result.Events, held)
 		}
 	}
 	s.passed = true

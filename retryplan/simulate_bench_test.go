@@ -82,7 +82,7 @@ func BenchmarkMillionClients(b *testing.B) {
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	var peak uint64
 	s := hugeHerd(1e6)
-	s.Progress = func(retryplan.Progress) {
+	s.Progress = func(time.Duration, uint64, int) {
 		metrics.Read(sample)
 		peak = max(peak, sample[0].Value.Uint64()-sample[1].Value.Uint64())
 	}

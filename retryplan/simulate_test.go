@@ -272,10 +272,10 @@ func TestSimulateStopsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	told := 0
 	s := hugeStorm(10_000)
-	s.Progress = func(p retryplan.Progress) {
+	s.Progress = func(simulated time.Duration, events uint64, _ int) {
 		told++
-		require.Positive(t, p.Simulated)
-		require.Equal(t, uint64(told)<<16, p.Events)
+		require.Positive(t, simulated)
+		require.Equal(t, uint64(told)<<16, events)
 		if told == 3 {
 			cancel(errors.New("enough"))
 		}

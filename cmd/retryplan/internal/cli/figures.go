@@ -69,7 +69,7 @@ func verdict(c *retryplan.Certificate, f *retryplan.Fleet) (v facts) {
 	} else {
 		v.add("recovery by law", say.Span(c.Recovery), " after the trigger's end")
 	}
-	v.add("law", "", c.Law.String()+": "+say.Law(c.Law))
+	v.add("law", "", c.Law+": "+say.Law(c.Law))
 	return v
 }
 

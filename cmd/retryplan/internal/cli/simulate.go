@@ -158,9 +158,9 @@ func (a *app) simulate(name string, s retryplan.Scenario) (retryplan.Result, err
 			progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("simulating "+name),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
 		defer func() { _ = bar.Finish() }()
-		s.Progress = func(p retryplan.Progress) {
+		s.Progress = func(simulated time.Duration, _ uint64, _ int) {
 			// The bar stays near its end while the queue drains, since how long that takes is not known.
-			_ = bar.Set(int(min(float64(p.Simulated)/float64(s.Duration), 0.999) * parts))
+			_ = bar.Set(int(min(float64(simulated)/float64(s.Duration), 0.999) * parts))
 		}
 	}
 	return retryplan.Simulate(a.ctx, s)

@@ -184,7 +184,7 @@ func newVerdict(c retryplan.Certificate, f retryplan.Fleet) *verdict {
 			{"Predicted recovery", span(c.Recovery, "never", "0s"), "after the trigger"},
 			{"Tips at a trigger of", span(c.Tipping, "no length", "none needed: chance is enough"), "the shortest that makes the storm permanent"},
 			{"Margin", say.Percent(c.Margin), "distance from another verdict"},
-			{"Law", c.Law.String(), ""},
+			{"Law", c.Law, ""},
 		},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
@@ -42,8 +43,8 @@ var (
 func simulated(ctx context.Context, s retryplan.Scenario, z Size, pause func()) (simulation, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s.Progress = func(p retryplan.Progress) {
-		if p.Held > maxHeld || p.Events > maxEvents {
+	s.Progress = func(_ time.Duration, events uint64, held int) {
+		if held > maxHeld || events > maxEvents {
 			cancel(errLarge)
 		}
 		if pause != nil {

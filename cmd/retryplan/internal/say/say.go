@@ -81,7 +81,7 @@ func Stability(c *retryplan.Certificate, f retryplan.Fleet) (what, why string) {
 	rate, capacity := Number(f.Rate), Number(f.Capacity)
 	storm := rate + " runs/s become " + Number(f.Rate*c.Attempts) + " attempts/s, and the backend"
 	switch {
-	case c.Stability == retryplan.Safe && c.Law == retryplan.SuccessFunded:
+	case c.Stability == retryplan.Safe && c.Law == "success-funded-budget":
 		return "The fleet comes back from any trigger once the stored tokens are spent:", "even if every attempt then fails, the backend has capacity to spare."
 	case c.Stability == retryplan.Safe:
 		return "The fleet comes back from any trigger:", "even if every attempt fails, the backend has capacity to spare."
@@ -97,7 +97,7 @@ func Stability(c *retryplan.Certificate, f retryplan.Fleet) (what, why string) {
 	case c.Stability == retryplan.Metastable:
 		return "The fleet does not come back from this trigger:",
 			storm + ", which does " + capacity + ", is busy with work that no client waits for. Only less load or fewer retries end it."
-	case c.Law == retryplan.SlowService:
+	case c.Law == "slow-service":
 		return "No attempt succeeds:", "one takes the backend as long as its client waits or longer, with or without retries. A longer attempt timeout, or a deadline that leaves time for it, mends that."
 	case f.Rate < f.Capacity:
 		return "The fleet is more than the backend can do:",
@@ -116,15 +116,15 @@ func Contradiction(s retryplan.Stability) string {
 }
 
 // Law says what a law is in a few words.
-func Law(l retryplan.Law) string { return cmp.Or(laws[l], "see the documentation of retryplan") }
+func Law(l string) string { return cmp.Or(laws[l], "see the documentation of retryplan") }
 
-var laws = map[retryplan.Law]string{
-	retryplan.Overload:            "runs/s, with the retries of what fails in the calm, at or above capacity",
-	retryplan.SlowService:         "one attempt takes the backend as long as its client waits or longer",
-	retryplan.NoTimeout:           "no client gives up, so nothing is retried in vain",
-	retryplan.HiddenCapacity:      "a storm feeds itself if runs/s are above capacity / attempts per run",
-	retryplan.SuccessFunded:       "a budget that successes fund pays for no more retries in a storm than it has stored",
-	retryplan.TriggerBelowTimeout: "no attempt waits longer than its client does",
-	retryplan.Fluid:               "a model in which runs flow says how many retries the trigger leaves",
-	retryplan.RandomArrivals:      "random arrivals alone make such a queue often enough",
+var laws = map[string]string{
+	"overload":              "runs/s, with the retries of what fails in the calm, at or above capacity",
+	"slow-service":          "one attempt takes the backend as long as its client waits or longer",
+	"no-timeout":            "no client gives up, so nothing is retried in vain",
+	"hidden-capacity":       "a storm feeds itself if runs/s are above capacity / attempts per run",
+	"success-funded-budget": "a budget that successes fund pays for no more retries in a storm than it has stored",
+	"trigger-below-timeout": "no attempt waits longer than its client does",
+	"fluid":                 "a model in which runs flow says how many retries the trigger leaves",
+	"random-arrivals":       "random arrivals alone make such a queue often enough",
 }

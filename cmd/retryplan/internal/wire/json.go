@@ -90,7 +90,7 @@ func members(v reflect.Value) map[string]any {
 		switch value.Kind() {
 		case reflect.Func:
 			continue
-		case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Struct, reflect.Uint8: // enumerations are of type uint8
+		case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Struct, reflect.String, reflect.Uint8: // enumerations are of type uint8
 			if value.IsZero() {
 				continue
 			}

@@ -217,7 +217,7 @@ func TestAChainWithoutARateHasNoVerdict(t *testing.T) {
 	c := retryplan.ChainCertificate{Nodes: []retryplan.NodeLoad{{Calm: 1, Outage: 2, Hang: 3}}, Success: .5, Recovery: time.Second}
 	require.JSONEq(t, `{"nodes":[{"calm":1,"outage":2,"hang":3,"hidden_capacity":null}],"success":0.5,"stored":0,"weakest":null,
 		"hidden_capacity":null,"recovery_seconds":null,"margin":null}`, jsonOf(t, c))
-	c.Stability, c.Law, c.HiddenCapacity = retryplan.Safe, retryplan.NoTimeout, 4
+	c.Stability, c.Law, c.HiddenCapacity = retryplan.Safe, "no-timeout", 4
 	require.JSONEq(t, `{"nodes":[{"calm":1,"outage":2,"hang":3,"hidden_capacity":null}],"success":0.5,"stored":0,"stability":"safe","law":"no-timeout",
 		"weakest":1,"hidden_capacity":4,"recovery_seconds":1,"margin":0}`,
 		jsonOf(t, c))
