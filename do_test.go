@@ -934,14 +934,15 @@ func TestAGateThatDefersByANanosecondIsAskedAgain(t *testing.T) {
 	})
 }
 
-// panicking is a context whose Err panics from a time on.
+// panicking is a context whose Err panics if from is true, or returns true.
 type panicking struct {
 	context.Context
 	from *bool
+	when func() bool
 }
 
 func (c panicking) Err() error {
-	if *c.from {
+	if *c.from || c.when != nil && c.when() {
 		panic("err")
 	}
 	return c.Context.Err()
@@ -955,7 +956,7 @@ func TestAContextWhoseErrPanicsCostsNoToken(t *testing.T) {
 		"after Gate":                {Gate: func(context.Context) time.Duration { return 0 }},
 	} {
 		inBubble(t, name, func(t *testing.T) {
-			from := false
+			from, when := false, func() bool { return false }
 			p.Backoff, p.Budget = retry.Backoff{Base: sec}, retry.NewBudget(retry.BudgetConfig{Initial: 1})
 			switch pay, observe, gate := p.Pay, p.Observe, p.Gate; {
 			case pay != nil:
@@ -965,9 +966,9 @@ func TestAContextWhoseErrPanicsCostsNoToken(t *testing.T) {
 			case gate != nil:
 				p.Gate = func(ctx context.Context) time.Duration { from = p.Budget.Tokens() == 0; return gate(ctx) }
 			default:
-				time.AfterFunc(sec/2, func() { from = true })
+				when = func() bool { return p.Budget.Tokens() == 0 }
 			}
-			require.PanicsWithValue(t, "err", func() { _ = retry.Do(panicking{t.Context(), &from}, p, failing) })
+			require.PanicsWithValue(t, "err", func() { _ = retry.Do(panicking{t.Context(), &from, when}, p, failing) })
 			require.Equal(t, 1.0, p.Budget.Tokens())
 		})
 	}
