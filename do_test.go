@@ -974,27 +974,43 @@ func TestAContextWhoseErrPanicsCostsNoToken(t *testing.T) {
 	}
 }
 
+// An error that was looked at or observed keeps nothing of the caller's context.
 func TestAnErrorKeepsNoContext(t *testing.T) {
-	type big [1 << 20]byte
-	type key struct{}
-	collected := make(chan struct{})
-	failed := func() error {
-		value := new(big)
-		runtime.AddCleanup(value, func(int) { close(collected) }, 0)
-		ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, value))
-		cancel(io.ErrUnexpectedEOF)
-		return retry.Do(ctx, atOnce, failing)
-	}()
-	for done := false; !done; {
-		runtime.GC()
-		select {
-		case <-collected:
-			done = true
-		default:
-			runtime.Gosched()
-		}
+	for name, look := range map[string]func(p *retry.Policy) func(error){
+		"after its text was read": func(*retry.Policy) func(error) { return func(err error) { _ = err.Error() } },
+		"after errors.Is":         func(*retry.Policy) func(error) { return func(err error) { _ = errors.Is(err, io.EOF) } },
+		"that was observed": func(p *retry.Policy) func(error) {
+			p.Observe = func(context.Context, retry.Event) {}
+			return func(error) {}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			type big [1 << 20]byte
+			type key struct{}
+			collected := make(chan struct{})
+			failed := func() error {
+				value := new(big)
+				runtime.AddCleanup(value, func(int) { close(collected) }, 0)
+				ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, value))
+				cancel(io.ErrUnexpectedEOF)
+				p := atOnce
+				look := look(&p)
+				err := retry.Do(ctx, p, failing)
+				look(err)
+				return err
+			}()
+			for done := false; !done; {
+				runtime.GC()
+				select {
+				case <-collected:
+					done = true
+				default:
+					runtime.Gosched()
+				}
+			}
+			require.ErrorIs(t, failed, io.ErrUnexpectedEOF, "but it has the cause")
+		})
 	}
-	require.ErrorIs(t, failed, io.ErrUnexpectedEOF, "but it has the cause")
 }
 
 func TestContinueRefusesWhatDoRefuses(t *testing.T) {

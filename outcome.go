@@ -163,7 +163,7 @@ type Error struct {
 	// Last is the last error of fn, marks and wrapping included. Nil means that no attempt was made.
 	Last error
 
-	cause   error         // of the caller's context, if it has ended
+	cause   *cause        // of the caller's context; nil if that has not ended
 	maxHint time.Duration // the policy's, for HintTooLong
 }
 
@@ -181,21 +181,24 @@ func (e *Error) complete(ctx context.Context, p *Policy) {
 	case e.Reason == TerminalError:
 		e.GivenUpBelow = IsGivenUp(e.Last)
 	case e.Reason == CallerCanceled, e.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil: // it may lag
-		e.cause = context.Cause(ctx)
+		e.cause = &cause{ctx: ctx}
 	case e.Reason == HintTooLong:
 		e.maxHint = p.maxHint()
 	}
 }
 
-// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil.
+// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. Until it, the
+// text or the tree of e is first asked for, or Policy.Observe was called with e, e keeps the caller's context alive.
 func (e *Error) Cause() error {
 	switch {
 	case e == nil:
 		return nil
-	case e.cause == nil && e.Reason == DeadlinePassed:
+	case e.cause != nil:
+		return e.cause.get()
+	case e.Reason == DeadlinePassed:
 		return context.DeadlineExceeded
 	default:
-		return e.cause
+		return nil
 	}
 }
 
@@ -210,8 +213,9 @@ func (e *Error) Hint() time.Duration {
 }
 
 // GivenUp reports whether a caller should not retry at once: the run had retried without success, a budget refused
-// its retry, the server asked for more time than MaxHint, or the last error is of a layer below that has given up (see IsGivenUp). A run of one attempt,
-// as under OneAttempt, has not given up: its caller holds the retries. Nor has one that its caller canceled.
+// its retry, the server asked for more time than MaxHint, or the last error is of a layer below that has given up (see
+// IsGivenUp). A run of one attempt, as under OneAttempt, has not given up: its caller holds the retries. Nor has one that
+// its caller canceled.
 func (e *Error) GivenUp() bool {
 	return e != nil && e.Reason != CallerCanceled &&
 		(e.Attempts > 1 || e.Reason == BudgetExhausted || e.Reason == HintTooLong || IsGivenUp(e.Last))
