@@ -47,8 +47,8 @@ type Decision struct {
 	Wait   time.Duration // for Look, above 0; otherwise 0
 }
 
-// Decide returns what follows when a call has ended, or when it is time to look at calls that are under way. It is pure:
-// the same arguments give the same Decision. It asks no budget: a caller takes a token for each Start.
+// Decide returns what follows when a call has ended, or when it is time to look at calls that are under way. It is pure and
+// asks no budget: a caller takes a token for each Start.
 //
 // A call that succeeded or has a terminal error ends all. A retryable error waits for the calls that are under way, and
 // ends all when none is left. Another call is started while one is under way, when the newest is older than the delay,

@@ -16,34 +16,41 @@ import (
 // retry.Do it hedges each attempt.
 //
 // The first call runs in the caller's goroutine, and each hedge in one of its own, so fn must be safe to run twice at a
-// time, and its effect must be safe to repeat. Each call has a context of its own, which ends with the call. When another
-// call has won, the contexts of the others end, and Do waits for the first call to return: fn must honor its context. It
-// does not wait for hedges that have lost.
+// time, and its effect must be safe to repeat. Each call has a context of its own, which ends when another call has won, and
+// at the latest when Do returns. Do then waits for the first call to return, so fn must honor its context. It does not wait
+// for hedges that have lost.
 //
-// A panic or runtime.Goexit in a call passes to the caller of Do, unless Do has returned: then a panic ends the program,
-// as in any goroutine. Do returns retry.FieldErrors, before any call, for a policy that does not validate, a nil fn and a
-// nil ctx. It does no more than call fn if p makes no hedges, or under retry.OneAttempt.
+// A panic or runtime.Goexit in a call passes to the caller of Do, with the stack of Do. A hedge that panics after Do has
+// returned ends the program, as any goroutine does. Do returns retry.FieldErrors, before any call, for a policy that does
+// not validate, a nil fn and a nil ctx.
+//
+// If p makes no hedges, or under retry.OneAttempt, Do calls fn once with ctx itself. A success deposits in the Budget all
+// the same; Observe is not called.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	if ctx == nil || fn == nil || !p.valid() {
 		return refused(ctx, &p, fn == nil)
 	}
 	if p.Off() || retryshell.IsOneAttempt(ctx) { // without the function below, which is allocated
 		err := fn(ctx)
-		if err == nil {
-			p.fund(ctx)
-		}
+		p.fund(ctx, err)
 		return err
 	}
 	_, err := DoValue(ctx, p, func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }, nil)
 	return err
 }
 
-// DoValue is Do for an fn that returns a value as well. It returns the value of the call whose error it returns. discard
-// is called with the value of each other call, whatever its error, in the goroutine of that call; nil means that values
-// need no care. A value bound to the context of its call cannot be used after DoValue: see Open.
+// DoValue is Do for an fn that returns a value as well. It returns the value of the call whose error it returns. discard is
+// called with the value of each other call, whatever its error, in the goroutine of a call, possibly after DoValue has
+// returned; it must not panic. Nil means that values need no care. A value bound to the context of its call cannot be used
+// after DoValue: see Open.
 func DoValue[T any](
 	ctx context.Context, p Policy, fn func(context.Context) (T, error), discard func(T),
 ) (T, error) {
+	if ctx != nil && fn != nil && p.valid() && (p.Off() || retryshell.IsOneAttempt(ctx)) {
+		value, err := fn(ctx)
+		p.fund(ctx, err)
+		return value, err
+	}
 	value, release, err := Open(ctx, p, fn, discard)
 	release()
 	return value, err
@@ -60,9 +67,16 @@ func Open[T any](
 		return value, release, refused(ctx, &p, fn == nil)
 	}
 	if p.Off() || retryshell.IsOneAttempt(ctx) {
-		if value, err = fn(ctx); err == nil {
-			p.fund(ctx)
-		}
+		ctx, release = context.WithCancel(ctx)
+		returned := false
+		defer func() {
+			if !returned {
+				release()
+			}
+		}()
+		value, err = fn(ctx)
+		returned = true
+		p.fund(ctx, err)
 		return value, release, err
 	}
 	g := &group[T]{ctx: ctx, p: p, fn: fn, discard: discard, began: time.Now(), delay: p.delay()}
@@ -81,9 +95,9 @@ func refused(ctx context.Context, p *Policy, noFunc bool) error {
 	return bad.Err()
 }
 
-// fund deposits for a success.
-func (p *Policy) fund(ctx context.Context) {
-	if p.Budget != nil && !p.InRun {
+// fund deposits if err is nil.
+func (p *Policy) fund(ctx context.Context, err error) {
+	if err == nil && p.Budget != nil && !p.InRun {
 		retry.Policy{Budget: p.Budget}.Spend(ctx, retry.Decision{Status: retry.Succeeded}, time.Now())
 	}
 }
@@ -113,6 +127,7 @@ type group[T any] struct {
 	finished chan struct{} // closed when over
 	panicked any           // by a hedge
 	exited   bool          // a hedge called runtime.Goexit
+	left     bool          // run has taken the result: what hedges do from now on, it does not see
 }
 
 // call is one call of fn.
@@ -136,35 +151,33 @@ func (g *group[T]) run() (T, func(), error) {
 	}()
 	value, err := g.fn(ctx)
 	g.ended(first, value, err)
-	if finished := g.wait(); finished != nil {
-		<-finished
-	}
+	g.settle()
 	switch {
 	case g.panicked != nil:
 		panic(g.panicked)
 	case g.exited:
 		runtime.Goexit()
 	}
-	returned = true
-	if g.err == nil {
-		g.p.fund(g.ctx)
-	}
+	g.p.fund(g.ctx, g.err)
 	if g.p.Observe != nil {
 		g.observe()
 	}
+	returned = true
 	return g.value, g.calls[g.kept].cancel, g.err
 }
 
-// wait returns a channel that is closed when the group is over, or nil if it is already. From then on a group changes
-// only in the calls of losers, which observe copies under the lock.
-func (g *group[T]) wait() chan struct{} {
+// settle waits until the group is over. From then on it changes only in the calls of losers, which observe copies under the
+// lock.
+func (g *group[T]) settle() {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.over {
-		return nil
+	if !g.over {
+		g.finished = make(chan struct{})
+		g.mu.Unlock()
+		<-g.finished
+		g.mu.Lock()
 	}
-	g.finished = make(chan struct{})
-	return g.finished
+	g.left = true
+	g.mu.Unlock()
 }
 
 // begin notes a call that is about to be made, and returns its context and index.
@@ -195,7 +208,9 @@ func (g *group[T]) look() {
 		g.timer.Reset(d.Wait)
 	case d.Action == Start && g.pay():
 		ctx, i := g.begin()
-		g.timer.Reset(g.delay)
+		if len(g.calls) < g.p.maxCalls() {
+			g.timer.Reset(g.delay)
+		}
 		g.mu.Unlock()
 		g.hedge(ctx, i)
 		return
@@ -228,32 +243,36 @@ func (g *group[T]) progress() *Progress {
 
 // hedge makes a call that look has begun, and which the budget has paid for.
 func (g *group[T]) hedge(ctx context.Context, i int) {
-	returned := false
+	called, returned := false, false
 	defer func() {
 		if returned {
 			return
 		}
-		g.p.Budget.Refund()
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		if !g.over { // otherwise the caller of Do cannot be reached, and a panic goes on
+		if !called && !g.over {
+			g.p.Budget.Refund() // of a hedge that did not return; one that has lost is not paid back
+		}
+		if !g.left { // otherwise the caller of Do cannot be reached, and a panic goes on
 			g.panicked = recover()
 			g.exited = g.panicked == nil
 			g.end()
 		}
 	}()
 	value, err := g.fn(ctx)
-	returned = true
+	called = true
 	g.ended(i, value, err)
+	returned = true
 }
 
 // ended notes the result of a call. The value of a loser is discarded.
 func (g *group[T]) ended(i int, value T, err error) {
+	class, hint := g.judge(value, err)
 	g.mu.Lock()
 	g.running--
 	c := &g.calls[i]
 	c.Running, c.Duration, c.Err = false, time.Since(g.began)-c.Began, err
-	lost := !g.over && g.kept >= 0 // an earlier failure
+	lost := g.over || g.kept >= 0 // its own value, or that of an earlier failure
 	if !g.over {
 		if lost {
 			g.calls[g.kept].cancel()
@@ -263,15 +282,13 @@ func (g *group[T]) ended(i int, value T, err error) {
 		if i == 0 && err == nil && !g.slow && g.p.Tracker != nil {
 			g.p.Tracker.note(false)
 		}
-		pr := Progress{Calls: len(g.calls), Running: g.running, HasEnded: true}
-		if err != nil {
-			pr.Ended = g.judge(err)
+		if until := time.Now().Add(hint); hint > 0 && until.After(g.holdOff) {
+			g.holdOff = until
 		}
+		pr := Progress{Calls: len(g.calls), Running: g.running, HasEnded: true, Ended: class}
 		if g.p.decide(&pr).Action == End {
 			g.end()
 		}
-	} else {
-		lost = true
 	}
 	g.mu.Unlock()
 	if lost && g.discard != nil {
@@ -279,13 +296,21 @@ func (g *group[T]) ended(i int, value T, err error) {
 	}
 }
 
-// judge returns the class of err, and notes how long its server wants to be left alone.
-func (g *group[T]) judge(err error) retry.Class {
-	class, hint := retry.Policy{Classify: g.p.Classify}.Judge(err)
-	if until := time.Now().Add(hint); hint > 0 && until.After(g.holdOff) {
-		g.holdOff = until
+// judge returns the class of err and its hint. It holds no lock, since a classifier and the methods of err can take long
+// and can panic; then the value is discarded.
+func (g *group[T]) judge(value T, err error) (class retry.Class, hint time.Duration) {
+	if err == nil {
+		return retry.Unknown, 0
 	}
-	return class
+	judged := false
+	defer func() {
+		if !judged && g.discard != nil {
+			g.discard(value)
+		}
+	}()
+	class, hint = retry.Policy{Classify: g.p.Classify}.Judge(err)
+	judged = true
+	return class, hint
 }
 
 // end makes the calls that are under way lose, and ends all contexts but that of the result.

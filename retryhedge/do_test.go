@@ -219,6 +219,88 @@ func TestAPanicReachesTheCaller(t *testing.T) {
 	}
 }
 
+// A classifier, or a method of the error, can panic or exit while a call is judged.
+func TestWhatHappensWhileACallIsJudgedReachesTheCaller(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		for _, exits := range []bool{true, false} {
+			t.Run(fmt.Sprintf("of the first call %v, by Goexit %v", first, exits), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := &script{steps: []step{{lasts: 10 * ms, err: errDown}}}
+					if !first {
+						s.steps = []step{{lasts: time.Second}, {lasts: 10 * ms, err: errDown}}
+					}
+					p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{})}
+					p.Classify = func(error) retry.Class {
+						if exits {
+							runtime.Goexit()
+						}
+						panic("boom")
+					}
+					var value any
+					returned, done := false, make(chan struct{})
+					go func() {
+						defer close(done)
+						defer func() { value = recover() }()
+						_, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard)
+						returned = true
+					}()
+					<-done
+					synctest.Wait()
+					require.False(t, returned)
+					require.Equal(t, !exits, value == "boom")
+					require.Len(t, s.discarded, len(s.steps), "no value is lost")
+					require.Equal(t, float64(2-len(s.steps)), p.Budget.Tokens(), "a hedge that has returned is paid for")
+					for _, ctx := range s.contexts {
+						require.Error(t, ctx.Err())
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestASlowClassifierDoesNotHoldUpASuccess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: []step{{lasts: 100 * ms}, {lasts: 10 * ms, err: errDown}}}
+		p := retryhedge.Policy{Delay: 50 * ms, Classify: func(error) retry.Class { <-time.After(time.Minute); return retry.Unknown }}
+		start := time.Now()
+		n, err := retryhedge.DoValue(t.Context(), p, s.call, s.discard)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Equal(t, 100*ms, time.Since(start))
+		<-time.After(time.Hour)
+	})
+}
+
+func TestAPanicOfObserveReleasesTheResult(t *testing.T) {
+	for _, steps := range [][]step{{{lasts: 10 * ms}}, {{lasts: time.Second}, {lasts: 10 * ms}}} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &script{steps: steps}
+			p := retryhedge.Policy{Delay: 50 * ms, Observe: func(context.Context, retryhedge.Event) { panic("boom") }}
+			require.PanicsWithValue(t, "boom", func() { _, _, _ = retryhedge.Open(t.Context(), p, s.call, s.discard) })
+			synctest.Wait()
+			require.Len(t, s.discarded, len(steps))
+			for _, ctx := range s.contexts {
+				require.Error(t, ctx.Err())
+			}
+		})
+	}
+}
+
+// A hedge that has lost can panic while Do still waits for the first call.
+func TestAPanicOfALoserReachesACallerThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: []step{
+			{lasts: time.Second, ignores: true}, {lasts: 100 * ms, ignores: true, panics: "boom"}, {lasts: 10 * ms},
+		}}
+		p := retryhedge.Policy{Delay: 50 * ms, MaxCalls: 3, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 5})}
+		require.PanicsWithValue(t, "boom", func() { _, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard) })
+		synctest.Wait()
+		require.ElementsMatch(t, []int{1, 3}, s.discarded)
+		require.Equal(t, 3.0, p.Budget.Tokens(), "a hedge that has lost is not paid back")
+	})
+}
+
 func TestGoexitReachesTheCaller(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -264,6 +346,14 @@ func TestOpen(t *testing.T) {
 			})
 		})
 	}
+	t.Run("without hedges too", func(t *testing.T) {
+		s := &script{steps: []step{{}}}
+		_, release, err := retryhedge.Open(t.Context(), retryhedge.Policy{}, s.call, s.discard)
+		require.NoError(t, err)
+		require.NoError(t, s.contexts[0].Err())
+		release()
+		require.Error(t, s.contexts[0].Err())
+	})
 	t.Run("after an error too", func(t *testing.T) {
 		s := &script{steps: []step{{err: errDown}}}
 		_, release, err := retryhedge.Open(t.Context(), retryhedge.Policy{Delay: time.Minute}, s.call, s.discard)
@@ -316,6 +406,8 @@ func TestWhatDoRefuses(t *testing.T) {
 		{t.Context(), retryhedge.Policy{MaxCalls: 9}, ok, "retryhedge: Policy.MaxCalls 9 is outside 0 to 8"},
 		{t.Context(), retryhedge.Policy{Delay: ms, Tracker: tracker(t, retryhedge.TrackerConfig{})}, ok,
 			"retryhedge: Policy.Delay 1ms is set beside Tracker, which chooses it"},
+		{t.Context(), retryhedge.Policy{Tracker: new(retryhedge.Tracker)}, ok,
+			"retryhedge: Policy.Tracker hedge 0% of calls, after 0s to 0s is not from NewTracker"},
 		{nil, retryhedge.Policy{}, nil, "retryhedge: Do.ctx <nil> is not a context; Do.fn <nil> is not a function"},
 	} {
 		err := retryhedge.Do(row.ctx, row.p, row.fn)

@@ -38,7 +38,7 @@ type Policy struct {
 	// Classify judges the errors of calls as that of a retry.Policy does: a terminal error ends all calls. Nil means the
 	// marks and default rules of package retry alone.
 	Classify retry.Classifier `json:"-"`
-	// Observe is called once for each call of Do that has made a call, in its goroutine and with its context, before Do
+	// Observe is called once for each call of Do that could make hedges, in its goroutine and with its context, before Do
 	// returns; it is not called if a panic ends Do. Nil means no observer.
 	Observe func(context.Context, Event) `json:"-"`
 }
@@ -55,9 +55,6 @@ type Event struct {
 	Calls   []Call // in the order in which they began; the receiver's own copy
 }
 
-// Hedges returns how many calls were made beside the first.
-func (e Event) Hedges() int { return len(e.Calls) - 1 }
-
 // Call is one call of fn. A call that lost and ignores its context can still be under way.
 type Call struct {
 	Began    time.Duration // since the call of Do
@@ -67,7 +64,7 @@ type Call struct {
 }
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. It refuses a negative
-// Delay, a Delay beside a Tracker, and MaxCalls outside 0 to 8.
+// Delay, a Delay beside a Tracker, a Tracker that is not from NewTracker, and MaxCalls outside 0 to 8.
 func (p Policy) Validate() error { return p.check().Err() }
 
 func (p *Policy) check() (bad retry.FieldErrors) {
@@ -77,6 +74,9 @@ func (p *Policy) check() (bad retry.FieldErrors) {
 	if p.Delay > 0 && p.Tracker != nil {
 		bad.Refuse("retryhedge.Policy.Delay", p.Delay, "is set beside Tracker, which chooses it")
 	}
+	if p.Tracker != nil && p.Tracker.up == 0 {
+		bad.Refuse("retryhedge.Policy.Tracker", p.Tracker, "is not from NewTracker")
+	}
 	if p.MaxCalls < 0 || p.MaxCalls > mostCalls {
 		bad.Refuse("retryhedge.Policy.MaxCalls", p.MaxCalls, "is outside 0 to", mostCalls)
 	}
@@ -85,7 +85,7 @@ func (p *Policy) check() (bad retry.FieldErrors) {
 
 // valid reports whether check finds nothing.
 func (p *Policy) valid() bool {
-	return p.Delay >= 0 && (p.Delay == 0 || p.Tracker == nil) && p.MaxCalls >= 0 && p.MaxCalls <= mostCalls
+	return p.Delay >= 0 && (p.Tracker == nil || p.Delay == 0 && p.Tracker.up != 0) && p.MaxCalls >= 0 && p.MaxCalls <= mostCalls
 }
 
 // Off reports whether p makes no hedges.

@@ -63,7 +63,8 @@ func (c TrackerConfig) Effective() TrackerConfig {
 // delay, delay ← delay·e^(−step·Share); after each that was not, delay ← delay·e^(step·(1−Share)). The two balance
 // exactly if the share of slow calls is Share, whatever the distribution.
 //
-// A call that fails within the delay is not counted: it says nothing about how long calls take. Refused hedges are.
+// A call that fails within the delay is not counted, nor is one whose caller has gone by then: they say nothing about how
+// long calls take. Refused hedges are counted.
 // A Tracker begins at Min, so its first calls are slow ones until it has found the delay; the budget bounds their hedges.
 //
 // Use one Tracker for each kind of call, and one Policy value with it for all such calls. It is safe for concurrent use
@@ -87,9 +88,6 @@ func NewTracker(c TrackerConfig) (*Tracker, error) {
 
 // Delay returns the delay of the next call, in [Min, Max].
 func (t *Tracker) Delay() time.Duration { return time.Duration(math.Float64frombits(t.delay.Load())) }
-
-// Config returns what the Tracker was made with, defaults written out.
-func (t *Tracker) Config() TrackerConfig { return t.config }
 
 // String returns "hedge 5% of calls, after 1ms to 10s".
 func (t *Tracker) String() string {
