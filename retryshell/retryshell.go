@@ -2,7 +2,7 @@
 // other libraries. What they ask a retry.Policy are its methods Judge, Decide, Admit and Spend. ARCHITECTURE.md of the
 // repository has a complete shell of about 30 lines.
 //
-// Code that only calls retry.Do does not need this package.
+// Code that only calls retry.Do does not need this package. A context made from a nil one is nil, which retry.Do refuses.
 package retryshell
 
 import (
@@ -14,6 +14,9 @@ import (
 // WithAttemptNumber returns a context whose retry.AttemptNumber is number; less than 1 counts as 1. It switches no
 // retries off.
 func WithAttemptNumber(ctx context.Context, number int) context.Context {
+	if ctx == nil {
+		return nil
+	}
 	return &attempt.Numbered{Context: ctx, Number: max(number, 1)}
 }
 

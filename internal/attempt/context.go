@@ -52,14 +52,20 @@ func (c *one) Value(key any) any {
 }
 
 // One returns a context for work that other code repeats. Its number is that of ctx, or 1, and its outer number that of
-// ctx or, if there is none, its number.
+// ctx or, if there is none, its number. One, Remote and Of of a nil context are nil, which Do refuses.
 func One(ctx context.Context) context.Context {
+	if ctx == nil {
+		return nil
+	}
 	number := cmp.Or(Number(ctx), 1)
 	return &one{Numbered{ctx, number}, cmp.Or(Outer(ctx), number)}
 }
 
 // Remote returns a context for work that other code repeats, with the given numbers.
 func Remote(ctx context.Context, number int) context.Context {
+	if ctx == nil {
+		return nil
+	}
 	return &one{Numbered{ctx, number}, number}
 }
 
@@ -76,7 +82,12 @@ func Outer(ctx context.Context) int {
 }
 
 // Of returns ctx with the numbers of other.
-func Of(ctx, other context.Context) context.Context { return &of{ctx, other} }
+func Of(ctx, other context.Context) context.Context {
+	if ctx == nil || other == nil {
+		return ctx
+	}
+	return &of{ctx, other}
+}
 
 type of struct {
 	context.Context
