@@ -21,12 +21,13 @@ const life = `extract(epoch from pg_catalog.pg_postmaster_start_time())::text ||
 
 // track gives the transaction an id if it does not have one: a transaction that has only called NOTIFY gets its id at
 // the commit.
-func (r *record) track(ctx context.Context, tx Transaction) error {
+func track(ctx context.Context, tx Transaction) (*record, error) {
+	var r record
 	err := tx.Ask(ctx, []any{&r.xid, &r.life}, "select pg_catalog.pg_current_xact_id()::text, "+life)
 	if ReasonOf(err) == SyntaxOrAccess { // there is no such function
-		return fmt.Errorf("retrysql: Options.Probe, which needs PostgreSQL 13 or later: %w", err)
+		return nil, fmt.Errorf("retrysql: Options.Probe, which needs PostgreSQL 13 or later: %w", err)
 	}
-	return err
+	return &r, err
 }
 
 // patience is how to wait for a transaction in progress, or for a server that does not answer: until the context ends.

@@ -218,9 +218,8 @@ type runner[T Transaction] struct {
 	Options
 	begin      func(context.Context) (T, error)
 	fn         func(context.Context, T) error
-	embedded   bool   // the database is in this process, so a commit does not wait for a network
-	repeatable bool   // the transaction may take effect twice
-	record     record // of the transaction, with Options.Probe
+	embedded   bool // the database is in this process, so a commit does not wait for a network
+	repeatable bool // the transaction may take effect twice
 }
 
 // carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it; this run
@@ -256,8 +255,9 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 		}
 	}()
 	err = r.fn(ctx, tx)
-	if _, conflict := tx.Failures(); err == nil && conflict == nil && ctx.Err() == nil && r.tracks() {
-		err = r.record.track(ctx, tx)
+	var noted *record // not a field of r: whatever of it goes to the heap would take r and its functions along
+	if _, conflict := tx.Failures(); err == nil && conflict == nil && ctx.Err() == nil && r.Probe && !r.ReadOnly {
+		noted, err = track(ctx, tx) // a read-only transaction is repeated anyway
 	}
 	returned = true
 	if err == nil {
@@ -265,7 +265,7 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	}
 	first, retryable := tx.Failures()
 	if err == nil && retryable == nil {
-		return r.commit(ctx, tx, first)
+		return r.commit(ctx, tx, noted, first)
 	}
 	failed := failure(ctx, Statement, err)
 	if retryable != nil && !errors.Is(err, retryable) {
@@ -298,10 +298,6 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 	return failed
 }
 
-// tracks reports whether the server will be asked about a commit whose outcome is unknown. It need not be if the commit
-// is repeated anyway.
-func (r *runner[T]) tracks() bool { return r.Probe && !r.ReadOnly }
-
 // wasOver reports whether err says that the transaction has already ended, as sql.ErrTxDone does.
 func wasOver(err error) bool { return Judge(Statement, err).Reason == TransactionDone }
 
@@ -318,7 +314,7 @@ func ended(failed *AttemptError) error {
 }
 
 // commit commits the transaction, or returns what is known about a failed commit.
-func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
+func (r *runner[T]) commit(ctx context.Context, tx T, noted *record, first error) error {
 	var err error
 	returned := true
 	if ctx.Done() == nil || r.embedded {
@@ -331,7 +327,7 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 	}
 	failed := failure(ctx, Commit, err)
 	if !returned { // so the transaction must not be touched
-		return r.probe(ctx, tx, failed, true)
+		return r.probe(ctx, tx, noted, failed, true)
 	}
 	if wasOver(err) {
 		if ctx.Err() != nil { // database/sql rolled back
@@ -349,16 +345,16 @@ func (r *runner[T]) commit(ctx context.Context, tx T, first error) error {
 		failed.blame(first)
 		return failed
 	}
-	return r.probe(ctx, tx, failed, false)
+	return r.probe(ctx, tx, noted, failed, false)
 }
 
 // probe asks the server and then Confirm, as far as the options allow, about a commit whose outcome is unknown. If the
 // commit is in progress, a Confirm that returns false does not count, since the commit may still take effect.
-func (r *runner[T]) probe(ctx context.Context, tx T, failed *AttemptError, underWay bool) error {
+func (r *runner[T]) probe(ctx context.Context, tx T, noted *record, failed *AttemptError, underWay bool) error {
 	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
 	defer cancel()
-	if r.tracks() {
-		switch committed, err := r.record.committed(alive, tx); {
+	if noted != nil {
+		switch committed, err := noted.committed(alive, tx); {
 		case err != nil:
 			failed.ProbeErr = err
 		case committed:

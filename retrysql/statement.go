@@ -102,6 +102,10 @@ func bodiless(query string) string {
 // whether it does so on MySQL and MariaDB only.
 func controls(query string) (keyword string, mysql bool) {
 	first, rest := word(query)
+	switch first {
+	case "SELECT", "INSERT", "UPDATE", "DELETE": // most statements: no second word is made
+		return "", false
+	}
 	second, after := word(rest)
 	switch first {
 	case "COMMIT", "ABORT", "BEGIN", "END", unclear:
