@@ -25,8 +25,8 @@ func TestAPolicyThatIsPlainIsValid(t *testing.T) {
 		p := Policy{
 			MaxAttempts: []int{0, 1, 5, Unlimited, -2, math.MinInt, math.MaxInt}[r.IntN(7)],
 			Backoff: Backoff{
-				Mode: Mode(r.IntN(6)), Base: rarely(d()), Cap: rarely(d()), Jitter: JitterMode(r.IntN(6)),
-				Factor: []float64{0, 0, 0, 1, 2, -1, math.NaN()}[r.IntN(7)], JitterRatio: []float64{0, 0, 0, 0.5, 2}[r.IntN(5)],
+				Mode: Mode(r.IntN(2) * r.IntN(6)), Base: rarely(d()), Cap: rarely(d()), Jitter: JitterMode(r.IntN(2) * r.IntN(6)),
+				Factor: []float64{0, 0, 0, 0, 0, 0, 2, -1, math.NaN()}[r.IntN(9)], JitterRatio: []float64{0, 0, 0, 0, 0, 0.5, 2}[r.IntN(7)],
 			},
 			AttemptTimeout: rarely(d()), TTL: rarely(d()), MaxHint: rarely(d()), ResetAfter: rarely(d()),
 		}
