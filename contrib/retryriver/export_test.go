@@ -18,6 +18,9 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
+// KeyOf is keyOf for tests.
+var KeyOf = keyOf
+
 // hasty is for tests: a job is found lost as soon as River's rescuer looks.
 var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 2 * time.Second, rescue: time.Second, hasty: true}
 

@@ -2,6 +2,7 @@ package retryriver_test
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -55,9 +56,10 @@ func TestManyIDs(t *testing.T) {
 func TestAVersion1JobSortsByWhenItWasEnqueued(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		record := `{"retryjob":[{"v":1,"job":"old","policy":"slow","first":"2099-01-01T00:00:00Z","changed":4070908800000000}]}`
-		key, object := "unhex('00')", "jsonb('"+record+"')"
+		hexKey := hex.EncodeToString(retryriver.KeyOf("old"))
+		key, object := "unhex('"+hexKey+"')", "jsonb('"+record+"')"
 		if !c.onSQLite() {
-			key, object = "'\\x00'::bytea", "'"+record+"'"
+			key, object = "'\\x"+hexKey+"'::bytea", "'"+record+"'"
 		}
 		c.exec("INSERT INTO river_job (kind, max_attempts, args, state, created_at, scheduled_at, unique_key, metadata) VALUES " +
 			"('mail', 1, '{}', 'scheduled', '2026-01-01 00:00:00', '2099-01-01 00:00:00', " + key + ", " + object + ")")

@@ -31,7 +31,7 @@ func TestNextRetryOfALostAttemptIsWhatTheStepperDecides(t *testing.T) {
 		record := retryjob.NewRecord(&retryjob.Job{ID: "lost", Policy: policy}, first)
 		metadata, err := json.Marshal(map[string]any{"retryjob": []retryjob.Record{record}})
 		require.NoError(t, err)
-		return record, &rivertype.JobRow{ID: 7, Attempt: 1, UniqueKey: []byte("k"), Metadata: metadata, CreatedAt: first, ScheduledAt: first}
+		return record, &rivertype.JobRow{ID: 7, Attempt: 1, UniqueKey: retryriver.KeyOf("lost"), Metadata: metadata, CreatedAt: first, ScheduledAt: first}
 	}
 	t.Run("jitter is the same each time, and no budget pays", func(t *testing.T) {
 		record, row := job("spread")
