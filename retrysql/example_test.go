@@ -169,11 +169,6 @@ func ExampleOptions_probe() {
 	_ = pay
 }
 
-func ExampleRestartPolicy() {
-	fmt.Println(retrysql.RestartPolicy())
-	// Output: sql: 16 attempts, exponential 10ms ×2, cap 5s, equal jitter: 10ms 20ms 40ms 80ms 160ms 320ms 640ms 1.28s 2.56s 5s 5s 5s ... (17.555s to 35.11s in all)
-}
-
 func ExampleTxValue() {
 	db := sql.OpenDB(&base{answers: []answer{{[]int64{40}, io.EOF, 0}}})
 	defer db.Close()

@@ -22,25 +22,13 @@ import (
 // Jitter is full because two transactions that conflict and then wait equally long conflict again. Five attempts are
 // enough for the conflicts of a healthy database; if not, contention is too high for more attempts to help.
 //
-// They are not enough if the server restarts or fails over, which takes seconds: see RestartPolicy.
+// A server takes seconds to restart or fail over. A caller that can wait for that sets MaxAttempts to 16, and the Cap
+// and Jitter of DefaultPolicy's Backoff to 5s and retry.EqualJitter, which waits 17s to 35s in all.
 func DefaultPolicy() retry.Policy {
 	return retry.Policy{
 		Name:        "sql",
 		MaxAttempts: 5,
 		Backoff:     retry.Backoff{Base: 10 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
-	}
-}
-
-// RestartPolicy returns a policy for callers that can wait for a server to restart or fail over:
-//
-//	sql: 16 attempts, exponential 10ms ×2, cap 5s, equal jitter: 10ms 20ms 40ms 80ms 160ms 320ms 640ms 1.28s 2.56s 5s 5s 5s ... (17.555s to 35.11s in all)
-//
-// Its first waits are as short as those of DefaultPolicy. Jitter is equal, so that it waits at least half of that time.
-func RestartPolicy() retry.Policy {
-	return retry.Policy{
-		Name:        "sql",
-		MaxAttempts: 16,
-		Backoff:     retry.Backoff{Base: 10 * time.Millisecond, Cap: 5 * time.Second, Jitter: retry.EqualJitter},
 	}
 }
 

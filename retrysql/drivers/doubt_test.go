@@ -343,15 +343,17 @@ func TestAPauseThatPostgreSQLEnds(t *testing.T) {
 	})
 }
 
-// TestRestartPolicyOutlivesARestart: the default one ends before the server is back.
-func TestRestartPolicyOutlivesARestart(t *testing.T) {
+// TestAPatientPolicyOutlivesARestart: the default one ends before the server is back.
+func TestAPatientPolicyOutlivesARestart(t *testing.T) {
+	patient := retrysql.DefaultPolicy()
+	patient.MaxAttempts, patient.Backoff.Cap, patient.Backoff.Jitter = 16, 5*time.Second, retry.EqualJitter
 	for _, row := range []struct {
 		name   string
 		policy retry.Policy
 		want   error
 	}{
 		{"the default policy does not", retrysql.DefaultPolicy(), retry.AttemptsExhausted},
-		{"RestartPolicy does", retrysql.RestartPolicy(), nil},
+		{"a patient one does", patient, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s, name := newPostgres(t)
