@@ -3,6 +3,7 @@ package retrysql
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/retrygo/retry"
@@ -115,21 +116,18 @@ func (e *AttemptError) Error() string {
 	if e.Code != "" {
 		b.WriteString(" (" + e.Code + ")")
 	}
-	if e.Err != nil {
-		b.WriteString(": " + e.Err.Error())
+	add := func(before string, err error, after string) {
+		if err != nil {
+			b.WriteString(before + err.Error() + after)
+		}
 	}
-	if e.Swallowed != nil {
-		b.WriteString(" (fn ignored: " + e.Swallowed.Error() + ")")
-	}
+	add(": ", e.Err, "")
+	add(" (fn ignored: ", e.Swallowed, ")")
 	if e.ambiguity() != nil && e.Reason != PartlyDone && !errors.Is(e.Err, e.ambiguity()) {
 		b.WriteString(" (" + strings.TrimPrefix(e.ambiguity().Error(), "retrysql: ") + ")")
 	}
-	if e.ProbeErr != nil {
-		b.WriteString(" (the probe failed: " + e.ProbeErr.Error() + ")")
-	}
-	if e.RollbackErr != nil {
-		b.WriteString(" (the rollback failed: " + e.RollbackErr.Error() + ")")
-	}
+	add(" (the probe failed: ", e.ProbeErr, ")")
+	add(" (the rollback failed: ", e.RollbackErr, ")")
 	return b.String()
 }
 
@@ -152,11 +150,6 @@ func (e *AttemptError) Unwrap() []error {
 	if e == nil {
 		return nil
 	}
-	var parts []error
-	for _, err := range []error{e.Err, e.Swallowed, e.ambiguity(), e.ProbeErr, e.RollbackErr} {
-		if err != nil {
-			parts = append(parts, err)
-		}
-	}
-	return parts
+	parts := []error{e.Err, e.Swallowed, e.ambiguity(), e.ProbeErr, e.RollbackErr}
+	return slices.DeleteFunc(parts, func(err error) bool { return err == nil })
 }

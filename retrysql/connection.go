@@ -18,19 +18,19 @@ import (
 func seeConnection(err error) (finding, bool) {
 	for _, s := range sentinels {
 		if is(err, s.target) {
-			return s.finding("")
+			return finding{meaning: s.meaning}, true
 		}
 	}
 	if c, ok := seeNetwork(err); ok {
-		return c.finding("")
+		return finding{meaning: c}, true
 	}
 	text := textOf(err)
 	if c, ok := sayings[text]; ok {
-		return c.finding("")
+		return finding{meaning: c}, true
 	}
 	for _, o := range openings {
 		if strings.HasPrefix(text, o.text) {
-			return o.finding("")
+			return finding{meaning: o.meaning}, true
 		}
 	}
 	return finding{}, false
@@ -136,7 +136,7 @@ func seeTimeout(err error) (finding, bool) {
 		return finding{}, false
 	}
 	if e, ok := err.(net.Error); ok && e.Timeout() {
-		return meaning{ConnectionLost, lost}.finding("")
+		return finding{meaning: meaning{ConnectionLost, lost}}, true
 	}
 	return finding{}, false
 }

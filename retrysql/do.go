@@ -41,22 +41,21 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 		return errors.New("retrysql: Do is called in the fn of a Tx on the same database: use its Txn")
 	}
 	repeatable := isIdempotent(ctx)
-	return repeat(ctx, p, repeatable, func(ctx context.Context) (*AttemptError, error) { return one(ctx, db, repeatable, fn) })
+	return repeat(ctx, p, repeatable, func(ctx context.Context) error { return one(ctx, db, repeatable, fn) })
 }
 
-// one makes one attempt. It returns an error and the AttemptError in it.
-func one(ctx context.Context, db *sql.DB, repeatable bool, fn func(context.Context, *Conn) error) (*AttemptError, error) {
+// one makes one attempt.
+func one(ctx context.Context, db *sql.DB, repeatable bool, fn func(context.Context, *Conn) error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
-		failed := failure(ctx, Connect, err)
-		return failed, failed
+		return failure(ctx, Connect, err)
 	}
 	c := &Conn{conn: conn, db: db}
 	defer c.close()
 	if err := fn(ctx, c); err != nil {
 		return c.failure(ctx, err, repeatable)
 	}
-	return nil, nil
+	return nil
 }
 
 type idempotentKey struct{}
@@ -127,8 +126,8 @@ func (c *Conn) send(query string) error {
 	return nil
 }
 
-// failure returns the AttemptError for the error that fn returned, and the error with its mark.
-func (c *Conn) failure(ctx context.Context, err error, repeatable bool) (*AttemptError, error) {
+// failure returns the error of an attempt whose fn returned err.
+func (c *Conn) failure(ctx context.Context, err error, repeatable bool) error {
 	if c.rows != nil {
 		_ = c.rows.Close()
 		c.err = c.rows.Err()
@@ -153,12 +152,12 @@ func (c *Conn) failure(ctx context.Context, err error, repeatable bool) (*Attemp
 		if !errors.Is(err, c.err) {
 			failed.Swallowed = c.err
 		}
-		return failed, retry.Ambiguous(failed)
+		return retry.Ambiguous(failed)
 	case c.err == nil, c.row && own.Code == "" && own.Reason != NoRows: // the write has succeeded
 		failed.Phase, failed.Verdict = Autocommit, Verdict{retry.Terminal, PartlyDone, failed.Code, true}
-		return failed, retry.Ambiguous(failed)
+		return retry.Ambiguous(failed)
 	}
-	return failed, failed
+	return failed
 }
 
 // close closes what is open on the connection, which its return to the pool would wait for, and returns it.

@@ -44,6 +44,11 @@ func (f *failures) Note(err error, server txlog.Server) {
 		_, err := server.Ask(txlog.Begin)
 		undone = Judge(Statement, err).Code != "1"
 	}
+	f.add(err, undone)
+}
+
+// add notes err, because of which the transaction must begin again if undone is set.
+func (f *failures) add(err error, undone bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.failed.first = cmp.Or(f.failed.first, err)
@@ -98,13 +103,6 @@ func (f *failures) open() []*sql.Rows {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.rows)
-}
-
-// doom notes that the transaction must begin again, because of err.
-func (f *failures) doom(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.failed.first, f.failed.undone = cmp.Or(f.failed.first, err), cmp.Or(f.failed.undone, err)
 }
 
 // state returns the noted errors.

@@ -74,11 +74,10 @@ func Judge(phase Phase, err error) Verdict {
 // at Statement. Do not use it outside a transaction: it returns Retryable for a write whose connection was lost.
 func Classify(err error) retry.Class { return Judge(Statement, err).Class }
 
-// finding is what an error is, independent of the phase.
+// finding is what an error is, independent of the phase. The code may be empty.
 type finding struct {
-	reason Reason
-	effect effect
-	code   string
+	meaning
+	code string
 }
 
 // effect is what an error says about the work. It determines what the error means in each phase.
@@ -98,47 +97,38 @@ const (
 	over                      // the transaction was over before
 )
 
+// The verdicts of the table below.
+var (
+	open      = Verdict{}
+	again     = Verdict{Class: retry.Retryable}
+	never     = Verdict{Class: retry.Terminal}
+	ambiguous = Verdict{Class: retry.Terminal, Ambiguous: true}
+)
+
+// verdicts are what each effect means at Connect and Statement, at Commit, and at Autocommit.
+var verdicts = [...][3]Verdict{
+	unknown:     {open, ambiguous, never}, // it may be anything, so it does not allow a write to be repeated
+	undone:      {again, again, again},
+	refused:     {again, ambiguous, again},
+	lost:        {again, ambiguous, ambiguous},
+	uncertain:   {ambiguous, ambiguous, ambiguous}, // at Connect, of something before
+	rejected:    {never, never, never},
+	futile:      {never, ambiguous, never},
+	stopped:     {never, ambiguous, ambiguous},
+	aborted:     {open, open, open}, // at Commit, the class is that of the error that undid the transaction
+	interrupted: {open, ambiguous, ambiguous},
+	over:        {never, never, never},
+}
+
 // at returns the meaning of an effect in a phase.
 func (e effect) at(phase Phase) Verdict {
-	var (
-		again     = Verdict{Class: retry.Retryable}
-		never     = Verdict{Class: retry.Terminal}
-		ambiguous = Verdict{Class: retry.Terminal, Ambiguous: true}
-	)
 	switch phase {
 	case Connect, Statement:
-		switch e {
-		case undone, refused, lost:
-			return again
-		case uncertain: // at Connect, of something before
-			return ambiguous
-		case unknown, aborted, interrupted:
-			return Verdict{}
-		default:
-			return never
-		}
+		return verdicts[e][0]
 	case Autocommit:
-		switch e {
-		case undone, refused:
-			return again
-		case lost, uncertain, stopped, interrupted:
-			return ambiguous
-		case aborted:
-			return Verdict{}
-		default: // an unknown error may be anything, so it does not allow a write to be repeated
-			return never
-		}
+		return verdicts[e][2]
 	default: // Commit
-		switch e {
-		case undone:
-			return again
-		case rejected, over:
-			return never
-		case aborted:
-			return Verdict{} // the class is that of the error that undid the transaction
-		default:
-			return ambiguous
-		}
+		return verdicts[e][1]
 	}
 }
 
@@ -197,11 +187,11 @@ func findOwn(err error) (f finding, ok bool) {
 func (e *AttemptError) finding() finding {
 	switch e.Class {
 	case retry.Retryable:
-		return finding{e.Reason, refused, e.Code}
+		return finding{meaning{e.Reason, refused}, e.Code}
 	case retry.Terminal:
-		return finding{e.Reason, futile, e.Code}
+		return finding{meaning{e.Reason, futile}, e.Code}
 	default:
-		return finding{e.Reason, unknown, e.Code}
+		return finding{meaning{e.Reason, unknown}, e.Code}
 	}
 }
 
@@ -256,31 +246,26 @@ type meaning struct {
 	effect effect
 }
 
-// finding returns m as the finding of an error with the given code, which may be empty.
-func (m meaning) finding(code string) (finding, bool) {
-	return finding{m.reason, m.effect, code}, true
-}
-
 // coded are codes of one meaning, with spaces between them.
 type coded struct {
 	meaning
 	codes string
 }
 
-// lookup returns the meaning of a code, or else that of its class.
-func lookup(table []coded, code, class string) meaning {
+// lookup returns the meaning of a code, or else that of its class. It returns true.
+func lookup(table []coded, code, class string) (finding, bool) {
 	found := meaning{ServerError, futile}
 	for _, row := range table {
 		for listed := range strings.FieldsSeq(row.codes) {
 			switch listed {
 			case code:
-				return row.meaning
+				return finding{row.meaning, code}, true
 			case class:
 				found = row.meaning
 			}
 		}
 	}
-	return found
+	return finding{found, code}, true
 }
 
 // as returns err itself as a T, or what its As method finds, but nothing that Unwrap leads to.

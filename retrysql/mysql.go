@@ -28,7 +28,7 @@ func seeMySQL(err error) (finding, bool) {
 	}
 	text := strconv.FormatUint(number.Uint(), 10)
 	class := string([]byte{byte(state.Index(0).Uint()), byte(state.Index(1).Uint())})
-	return lookup(mysqlCodes, text, class).finding(text)
+	return lookup(mysqlCodes, text, class)
 }
 
 // mysqlCodes are the error numbers of the MySQL and MariaDB servers that mean more than the class of their SQLSTATE,

@@ -15,9 +15,9 @@ func seePostgres(err error) (finding, bool) {
 		return finding{}, false
 	}
 	if state == "0A000" && strings.Contains(err.Error(), "cached plan must not change result type") {
-		return meaning{CachedPlan, refused}.finding(state) // PostgreSQL has no code for it: plancache.c
+		return finding{meaning{CachedPlan, refused}, state}, true // PostgreSQL has no code for it: plancache.c
 	}
-	return lookup(postgresCodes, state, state[:2]).finding(state)
+	return lookup(postgresCodes, state, state[:2])
 }
 
 // postgresCodes are SQLSTATEs, and classes for the SQLSTATEs that are not listed: PostgreSQL's manual, appendix A.

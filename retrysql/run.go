@@ -74,14 +74,6 @@ func (o Options) Validate() error {
 	return bad.Err()
 }
 
-// badFields returns the bad fields of a call's options and policy, or nil.
-func badFields(o Options, p retry.Policy) error {
-	var bad retry.FieldErrors
-	bad.Append(o.Validate())
-	bad.Append(prepared(p).Validate())
-	return bad.Err()
-}
-
 var (
 	errNoContext = errors.New("retrysql: ctx is nil")
 	errNoFn      = errors.New("retrysql: fn is nil")
@@ -124,19 +116,19 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 	case r.fn == nil:
 		return errNoFn
 	case err != nil:
-		return badFields(r.Options, p)
+		var bad retry.FieldErrors
+		bad.Append(err)
+		bad.Append(prepared(p).Validate())
+		return bad.Err()
 	}
 	r.RollbackTimeout = cmp.Or(r.RollbackTimeout, defaultRollbackTimeout)
 	r.repeatable = r.ReadOnly || isIdempotent(ctx)
-	return repeat(ctx, p, r.repeatable, func(ctx context.Context) (*AttemptError, error) {
-		err := r.attempt(ctx)
-		return attemptErrorOf(err), err
-	})
+	return repeat(ctx, p, r.repeatable, r.attempt)
 }
 
-// repeat calls attempt until it succeeds, has an answer, or p ends the run. attempt returns an error and the
-// AttemptError in it. repeatable means that work may be repeated even if it may have taken effect.
-func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(context.Context) (*AttemptError, error)) error {
+// repeat calls attempt until it succeeds, has an answer, or p ends the run. The errors of attempt have an AttemptError
+// in them. repeatable means that work may be repeated even if it may have taken effect.
+func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(context.Context) error) error {
 	if isIdempotent(ctx) {
 		ctx = context.WithValue(ctx, idempotentKey{}, false) // for what fn calls
 	}
@@ -147,10 +139,11 @@ func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(c
 		doubt  error // of the first commit or write that may have taken effect and was repeated
 	)
 	err := retry.Do(ctx, p, func(ctx context.Context) error {
-		failed, err := attempt(ctx)
+		err := attempt(ctx)
 		if err == nil {
 			return nil
 		}
+		failed := attemptErrorOf(err)
 		if doubt == nil && failed.Ambiguous && (failed.Phase == Commit || failed.Phase == Autocommit) {
 			doubt = failed
 		}
@@ -191,11 +184,8 @@ func classifyAttempt(err error) retry.Class {
 	return retry.Terminal
 }
 
-// attemptErrorOf returns the AttemptError of an attempt's error, and nil for nil.
+// attemptErrorOf returns the AttemptError of an attempt's error.
 func attemptErrorOf(err error) *AttemptError {
-	if err == nil {
-		return nil
-	}
 	failed := new(AttemptError)
 	errors.As(err, &failed)
 	return failed

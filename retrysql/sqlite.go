@@ -53,8 +53,7 @@ func isSQLite(db Beginner) bool {
 
 // sqliteCode returns the meaning of an extended or primary code: https://sqlite.org/rescode.html.
 func sqliteCode(number int64) (finding, bool) {
-	text := strconv.FormatInt(number, 10)
-	return lookup(sqliteCodes, text, strconv.FormatInt(number&0xff, 10)).finding(text)
+	return lookup(sqliteCodes, strconv.FormatInt(number, 10), strconv.FormatInt(number&0xff, 10))
 }
 
 // sqliteCodes are primary codes, and the extended ones that mean more. A commit that meets a lock or a full disk has not

@@ -8,8 +8,7 @@ type sqlServerNumberer interface{ SQLErrorNumber() int32 }
 // seeSQLServer recognizes the errors of SQL Server and Azure SQL.
 func seeSQLServer(err error) (finding, bool) {
 	if e, ok := as[sqlServerNumberer](err); ok {
-		text := strconv.FormatInt(int64(e.SQLErrorNumber()), 10)
-		return lookup(sqlServerCodes, text, "").finding(text)
+		return lookup(sqlServerCodes, strconv.FormatInt(int64(e.SQLErrorNumber()), 10), "")
 	}
 	return finding{}, false
 }

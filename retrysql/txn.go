@@ -125,7 +125,7 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	before, hooks, rows, returned := t.log.state(), len(t.hooks), t.log.open(), false
 	defer func() {
 		if !returned { // a panic, from which the outer fn may recover
-			t.log.doom(errors.New("retrysql: the fn of a Savepoint did not return"))
+			t.log.add(errors.New("retrysql: the fn of a Savepoint did not return"), true)
 		}
 	}()
 	err := fn(ctx)
@@ -133,7 +133,7 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	t.log.end(t.server(), rows)
 	if err == nil {
 		if _, err = t.ExecContext(ctx, "RELEASE SAVEPOINT "+name); err != nil { // not sent after an error that fn ignored
-			t.log.doom(err)
+			t.log.add(err, true)
 		}
 		return err
 	}
@@ -143,7 +143,7 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 		if _, failed := t.tx.ExecContext(ctx, query); failed != nil {
 			err = fmt.Errorf("%w (the savepoint was not undone: %w)", err, failed)
 			t.log.reset(after)
-			t.log.doom(err)
+			t.log.add(err, true)
 			return err
 		}
 	}
