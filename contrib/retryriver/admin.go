@@ -271,7 +271,7 @@ func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob
 	}
 	q := m.query()
 	var rows []counted
-	if err := q.into(ctx, m.client.Driver().GetExecutor(), &rows, q.counts(m.adapter, &f)); err != nil {
+	if err := q.into(ctx, m.client.Driver().GetExecutor(), &rows, q.counts(m.adapter, f)); err != nil {
 		return nil, err
 	}
 	for _, r := range rows {
@@ -317,7 +317,7 @@ func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.
 	q := m.query()
 	exec := m.client.Driver().GetExecutor()
 	var rows []counted
-	if err := q.into(ctx, exec, &rows, q.groups(m.adapter, &f)); err != nil {
+	if err := q.into(ctx, exec, &rows, q.groups(m.adapter, f)); err != nil {
 		return nil, err
 	}
 	rows = slices.DeleteFunc(rows, func(r counted) bool { return r.Newest == nil })

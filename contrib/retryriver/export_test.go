@@ -172,7 +172,7 @@ func CountQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
 	if onSQLite {
 		q.sql = sqlite
 	}
-	text := q.counts(a, &f)
+	text := q.counts(a, f)
 	return text, q.args
 }
 

@@ -314,14 +314,16 @@ func (q *query) page(a *Adapter, f *retryjob.Filter, after *position, limit int)
 }
 
 // counts returns the query of the number and the oldest time of the jobs that f selects, for each combination, as JSON.
-func (q *query) counts(a *Adapter, f *retryjob.Filter) string {
-	return q.tallied(q.selection(a, f), "")
+func (q *query) counts(a *Adapter, f retryjob.Filter) string {
+	f.Until = f.Until.Truncate(time.Microsecond) // like Since, so that no job is counted before a time and since it
+	return q.tallied(q.selection(a, &f), "")
 }
 
 // groups returns the query of the groups of the jobs that f selects, each with the number of the row of its newest job,
 // as JSON.
-func (q *query) groups(a *Adapter, f *retryjob.Filter) string {
-	s := q.selected(a, f, "group", groupedBy)
+func (q *query) groups(a *Adapter, f retryjob.Filter) string {
+	f.Until = f.Until.Truncate(time.Microsecond)
+	s := q.selected(a, &f, "group", groupedBy)
 	return q.tallied(s, ", 'newest', (SELECT x.row_id FROM "+s.rows+newestFirst+" LIMIT 1)")
 }
 
