@@ -107,10 +107,10 @@ func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
 
 func TestTheFieldsOfAJobAreShown(t *testing.T) {
 	job := dead("a", time.Minute)
-	job.Queue, job.Priority, job.Tags, job.TTL, job.BudgetKey = "bulk", 3, []string{"eu_west", "large"}, time.Hour, "tenant-7"
+	job.Queue, job.Priority, job.Tags, job.TTL, job.BudgetKey = "bulk", 3, []string{"eu_west", "large", "recurring_report_daily"}, time.Hour, "tenant-7"
 	h := handler(t, newFake(job, dead("b", time.Minute)))
 	body := get(t, h, "job?id=a").Body.String()
-	for _, text := range []string{"bulk", ">3<", "eu_west, large", "1h0m0s", "tenant-7"} {
+	for _, text := range []string{"bulk", ">3<", "eu_west, large", "1h0m0s", "tenant-7", "<dt>recurring</dt><dd><bdi>report_daily</bdi>"} {
 		require.Contains(t, body, text)
 	}
 	require.Contains(t, get(t, h, "").Body.String(), "<bdi>eu_west</bdi>")

@@ -363,8 +363,14 @@ func Facts(i *retryjob.Info) (facts []Fact) {
 		text, _ := json.Marshal(i.Spec) // of texts and numbers
 		spec = string(text)
 	}
+	recurring := ""
+	for _, tag := range i.Tags {
+		if name, ok := strings.CutPrefix(tag, "recurring_"); ok {
+			recurring = name
+		}
+	}
 	for _, f := range []Fact{
-		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "correlation", Text: i.Correlation},
+		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "recurring", Text: recurring}, {Name: "correlation", Text: i.Correlation},
 		{Name: "queue", Text: i.Queue}, {Name: "priority", Text: number(i.Priority)}, {Name: "tags", Text: strings.Join(i.Tags, ", ")},
 		{Name: "reason", Text: reason(i.Reason)}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
 		{Name: "enqueued", At: i.Enqueued}, {Name: "first due", At: i.FirstDue}, {Name: "next due", At: i.Due}, {Name: "ended", At: i.Ended},

@@ -19,7 +19,9 @@ job          waiting-1
 status       waiting_retry
 kind         webhook
 policy       standard
+recurring    report
 correlation  trace-7
+tags         recurring_report
 attempts     3
 replays      0
 first due    2026-11-21T09:00:00.000Z
@@ -37,7 +39,9 @@ payload:
   "n": 1
 }
 `
-	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(jobs()...), "show", "waiting-1"))
+	all := jobs()
+	all[2].Tags = []string{"recurring_report"}
+	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(all...), "show", "waiting-1"))
 }
 
 func TestShowFindsAJobByAnAttempt(t *testing.T) {
