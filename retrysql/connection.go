@@ -24,7 +24,10 @@ func seeConnection(err error) (finding, bool) {
 	if c, ok := seeNetwork(err); ok {
 		return finding{meaning: c}, true
 	}
-	text := textOf(err)
+	if _, joined := err.(interface{ Unwrap() []error }); joined { // its text is that of each
+		return finding{}, false
+	}
+	text := err.Error()
 	if c, ok := sayings[text]; ok {
 		return finding{meaning: c}, true
 	}

@@ -158,6 +158,9 @@ func find(err error) finding {
 	return f
 }
 
+// decided are the effects of what was decided about an attempt, which may have depended on Options.
+var decided = map[retry.Class]effect{retry.Retryable: refused, retry.Terminal: futile, retry.Unknown: unknown}
+
 // findOwn returns what this package has already decided about an error, which takes precedence over the driver's error.
 // It asks the As and Is of each error, since retryshell.MarkTimeout hides what it wraps from Unwrap.
 func findOwn(err error) (f finding, ok bool) {
@@ -168,7 +171,7 @@ func findOwn(err error) (f finding, ok bool) {
 		}
 		switch {
 		case own:
-			f = failed.finding()
+			f = finding{meaning{failed.Reason, decided[failed.Class]}, failed.Code}
 		case is(err, ErrCommitAmbiguous):
 			f.reason, f.effect = CommitAmbiguous, uncertain
 		case is(err, ErrStatementAmbiguous):
@@ -181,18 +184,6 @@ func findOwn(err error) (f finding, ok bool) {
 		return true
 	})
 	return f, ok
-}
-
-// finding returns what was decided about e, which may have depended on Options.
-func (e *AttemptError) finding() finding {
-	switch e.Class {
-	case retry.Retryable:
-		return finding{meaning{e.Reason, refused}, e.Code}
-	case retry.Terminal:
-		return finding{meaning{e.Reason, futile}, e.Code}
-	default:
-		return finding{meaning{e.Reason, unknown}, e.Code}
-	}
 }
 
 // each calls visit for the errors of err's tree, in the order of errors.As, until a call returns true, and reports
@@ -277,12 +268,4 @@ func as[T any](err error) (T, bool) {
 	e, ok := err.(interface{ As(any) bool })
 	ok = ok && e.As(&found) && any(found) != nil && !isNil(found)
 	return found, ok
-}
-
-// textOf returns the text of err, or "" for several errors joined, whose text is that of each.
-func textOf(err error) string {
-	if _, ok := err.(interface{ Unwrap() []error }); ok {
-		return ""
-	}
-	return err.Error()
 }

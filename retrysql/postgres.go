@@ -2,13 +2,10 @@ package retrysql
 
 import "strings"
 
-// sqlStater is an error with a SQLSTATE, like those of pgx and lib/pq.
-type sqlStater interface{ SQLState() string }
-
 // seePostgres recognizes the errors of PostgreSQL, and of CockroachDB, YugabyteDB and Spanner, which use its protocol.
 func seePostgres(err error) (finding, bool) {
 	var state string
-	if e, ok := as[sqlStater](err); ok {
+	if e, ok := as[interface{ SQLState() string }](err); ok { // pgx and lib/pq
 		state = e.SQLState()
 	}
 	if len(state) != 5 {

@@ -261,7 +261,7 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 		failed.RollbackErr = nil // the server had undone the transaction
 	case wasOver(failed.RollbackErr):
 		failed.RollbackErr = nil
-		if bounded(ctx) || ctx.Err() == nil { // otherwise database/sql rolled back
+		if _, bounded := ctx.Deadline(); bounded || ctx.Err() == nil { // otherwise database/sql rolled back
 			return ended(failed)
 		}
 	case refuses(failed.RollbackErr):
@@ -345,28 +345,21 @@ func (r *runner[T]) probe(ctx context.Context, tx T, noted *record, failed *Atte
 	if r.Confirm == nil {
 		return r.unknown(failed)
 	}
-	switch committed, err := r.Confirm(alive); {
+	committed, err := r.Confirm(alive)
+	switch {
 	case err != nil:
-		failed.ProbeErr = cmp.Or(failed.ProbeErr, err)
 	case committed:
 		return nil
 	case alive.Err() != nil: // false may mean that it gave up
-		failed.ProbeErr = cmp.Or(failed.ProbeErr, alive.Err())
+		err = alive.Err()
 	case !underWay:
-		if err := waits(alive, tx); err != nil {
-			failed.ProbeErr = cmp.Or(failed.ProbeErr, err)
-			break
+		if err = waits(alive, tx); err == nil {
+			failed.Class = retry.Retryable
+			return failed
 		}
-		failed.Class = retry.Retryable
-		return failed
 	}
+	failed.ProbeErr = cmp.Or(failed.ProbeErr, err)
 	return r.unknown(failed)
-}
-
-// bounded reports whether the attempt has a deadline.
-func bounded(ctx context.Context) bool {
-	_, ok := ctx.Deadline()
-	return ok
 }
 
 // wait calls Commit with a context that ends when wait returns, and reports whether Commit returned within

@@ -2,12 +2,9 @@ package retrysql
 
 import "strconv"
 
-// sqlServerNumberer is an error with a SQL Server error number: that of github.com/microsoft/go-mssqldb.
-type sqlServerNumberer interface{ SQLErrorNumber() int32 }
-
 // seeSQLServer recognizes the errors of SQL Server and Azure SQL.
 func seeSQLServer(err error) (finding, bool) {
-	if e, ok := as[sqlServerNumberer](err); ok {
+	if e, ok := as[interface{ SQLErrorNumber() int32 }](err); ok { // github.com/microsoft/go-mssqldb
 		return lookup(sqlServerCodes, strconv.FormatInt(int64(e.SQLErrorNumber()), 10), "")
 	}
 	return finding{}, false

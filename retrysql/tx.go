@@ -51,9 +51,8 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	if opts != nil && (opts.Isolation != 0 || opts.ReadOnly) {
 		o = &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly}
 	}
-	pool, err := poolOf(db, opts)
-	if err != nil {
-		return err
+	if opts != nil && opts.Probe && poolOf(db) == nil {
+		return fmt.Errorf("retrysql: Options.Probe needs a *sql.DB, not a %T", db)
 	}
 	if _, within := TxnFromContext(ctx, db); within {
 		return errors.New("retrysql: Tx is called in the fn of a Tx on the same database: use TxnFromContext")
@@ -66,11 +65,7 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	r := runner[txn]{embedded: sqlite, fn: func(_ context.Context, t txn) error { return t.run(fn) }}
 	r.begin = func(ctx context.Context) (txn, error) {
 		last = new(Txn)
-		t, err := begin(ctx, db, o, last)
-		if err == nil {
-			t.pool = pool
-		}
-		return t, err
+		return txn{last}, last.begin(ctx, db, o)
 	}
 	if err := r.run(ctx, p, opts); err != nil {
 		return err
@@ -97,27 +92,20 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 }
 
 // txn is a Txn with the methods that only Run may call.
-type txn struct {
-	*Txn
-	cancel context.CancelFunc // of the transaction's own context; nil if there is none
-	pool   pool               // which can open another connection; nil if there is none
-}
+type txn struct{ *Txn }
 
-// pool is the part of a *sql.DB that a *sql.Conn does not need for transactions.
+// pool is the part of a *sql.DB that asks on another connection.
 type pool interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// poolOf returns db as a pool, or nil. It returns an error if opts needs a pool.
-func poolOf(db Beginner, opts *Options) (pool, error) {
-	p, ok := db.(pool)
-	if _, single := db.(*sql.Conn); !single && ok {
-		return p, nil
+// poolOf returns db as a pool, or nil, as for a *sql.Conn, which has only one connection.
+func poolOf(db Beginner) pool {
+	if _, single := db.(*sql.Conn); single {
+		return nil
 	}
-	if opts != nil && opts.Probe {
-		return nil, fmt.Errorf("retrysql: Options.Probe needs a *sql.DB, not a %T", db)
-	}
-	return nil, nil
+	p, _ := db.(pool)
+	return p
 }
 
 // Ask notes the error, as that of any statement.
@@ -126,23 +114,24 @@ func (t txn) Ask(ctx context.Context, dest []any, query string, args ...any) err
 }
 
 func (t txn) AskOutside(ctx context.Context, dest []any, query string, args ...any) error {
-	if t.pool == nil {
+	pool := poolOf(t.work.db)
+	if pool == nil {
 		return errors.New("retrysql: there is no other connection to ask on")
 	}
-	return t.pool.QueryRowContext(ctx, query, args...).Scan(dest...)
+	return pool.QueryRowContext(ctx, query, args...).Scan(dest...)
 }
 
-// begin begins a transaction for t. If the attempt has a deadline, the transaction gets a context of its own: at the
+// begin begins the transaction. If the attempt has a deadline, the transaction gets a context of its own: at the
 // end of the attempt's context database/sql would roll back in a goroutine, and the next attempt could not wait for it.
-func begin(ctx context.Context, db Beginner, opts *sql.TxOptions, t *Txn) (_ txn, err error) {
+func (t *Txn) begin(ctx context.Context, db Beginner, opts *sql.TxOptions) (err error) {
 	t.work.Context, t.work.db, t.work.txn = ctx, db, t
-	if !bounded(ctx) {
+	if _, bounded := ctx.Deadline(); !bounded {
 		t.begun = begun{ctx, &t.log}
 		t.tx, err = db.BeginTx(&t.begun, opts)
-		return txn{Txn: t}, err
+		return err
 	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	t.begun = begun{own, &t.log}
+	t.begun, t.cancel = begun{own, &t.log}, cancel
 	stop := context.AfterFunc(ctx, cancel)
 	t.tx, err = db.BeginTx(&t.begun, opts)
 	if err != nil {
@@ -150,13 +139,13 @@ func begin(ctx context.Context, db Beginner, opts *sql.TxOptions, t *Txn) (_ txn
 		if !stop() && errors.Is(err, context.Canceled) {
 			err = ctx.Err() // err is that of own
 		}
-		return txn{}, err
+		return err
 	}
 	if !stop() {
 		_ = t.tx.Rollback()
-		return txn{}, ctx.Err()
+		return ctx.Err()
 	}
-	return txn{Txn: t, cancel: cancel}, nil
+	return nil
 }
 
 // Commit ends with ctx if the driver honors the context in which the transaction began.

@@ -36,6 +36,7 @@ type Txn struct {
 
 	work   work                    // fn's context
 	begun  begun                   // the context in which the transaction began
+	cancel context.CancelFunc      // of that context; nil if it is that of the attempt
 	saved  int                     // savepoints
 	hooks  []func(context.Context) // called after the commit
 	shared atomic.Bool             // fn has a *sql.Tx or *sql.Stmt, which can send statements
