@@ -90,20 +90,16 @@ var openings = []opening{
 // seeNetwork recognizes the errors of sockets and resolvers.
 func seeNetwork(err error) (meaning, bool) {
 	switch e := err.(type) {
-	case *net.OpError:
+	case *net.OpError, *net.DNSError:
+		op, _ := e.(*net.OpError)
 		switch {
-		case errors.Is(e, context.Canceled):
+		case errors.Is(err, context.Canceled):
 			return meaning{Canceled, interrupted}, true
-		case e.Op == "dial": // even if it timed out: that need not be the caller's deadline
-			return meaning{CannotConnect, refused}, true
-		default:
+		case op != nil && op.Op != "dial":
 			return meaning{ConnectionLost, lost}, true
+		default: // even if it timed out: that need not be the caller's deadline
+			return meaning{CannotConnect, refused}, true
 		}
-	case *net.DNSError:
-		if errors.Is(e, context.Canceled) {
-			return meaning{Canceled, interrupted}, true
-		}
-		return meaning{CannotConnect, refused}, true
 	case syscall.Errno: // a file's error is also a net.Error
 		return seeErrno(e)
 	}

@@ -122,13 +122,6 @@ func (f *failures) reset(to failed) {
 	f.failed = to
 }
 
-// answered reports whether the transaction must begin again because of a server's error or a context, and the
-// connection has not noted that.
-func (f *failures) answered() bool {
-	v := Judge(Statement, f.Undone())
-	return !f.watched && (v.Code != "" || v.Reason.stops())
-}
-
 // conclude returns the error of an attempt whose fn returned err. An fn that tried to end the transaction assumes that
 // it did, so nothing is committed or repeated.
 func (f *failures) conclude(err error) error {

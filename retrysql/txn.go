@@ -239,10 +239,12 @@ func (t *Txn) note(err error) error {
 	return err
 }
 
-// settle rolls the transaction back if it must begin again and fn can send statements that t does not see: MySQL ends
-// the transaction at a deadlock, and would commit them by themselves.
+// settle rolls the transaction back if it must begin again because of a server's error or a context, and fn can send
+// statements that neither t nor the connection sees: MySQL ends the transaction at a deadlock, and would commit them by
+// themselves.
 func (t *Txn) settle() {
-	if t.shared.Load() && t.log.answered() {
+	v := Judge(Statement, t.log.Undone())
+	if t.shared.Load() && !t.log.watched && (v.Code != "" || v.Reason.stops()) {
 		_ = t.rollback()
 	}
 }
