@@ -125,6 +125,8 @@ func readDocument(data []byte) (document, retry.FieldErrors) {
 	doc := document{policies: map[string]Spec{}}
 	bad := readObject(data, "", func(section string, value json.RawMessage) (bad retry.FieldErrors) {
 		switch section {
+		case schemaKey:
+			bad = readSchemaKey(value)
 		case "defaults":
 			doc.defaults, bad = readSpec(value, section)
 			if doc.defaults.Name != "" {

@@ -89,6 +89,9 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// schemaKey names the schema of a document for editors. It is accepted at the top and not kept.
+const schemaKey = "$schema"
+
 // readSpec reads the Spec at path.
 func readSpec(data []byte, path string) (Spec, retry.FieldErrors) {
 	var s Spec
@@ -100,7 +103,9 @@ func readSpec(data []byte, path string) (Spec, retry.FieldErrors) {
 	bad := readObject(data, path, func(key string, value json.RawMessage) retry.FieldErrors {
 		var bad retry.FieldErrors
 		to, known := keys[key]
-		if !known {
+		if key == schemaKey && path == "" {
+			bad = readSchemaKey(value)
+		} else if !known {
 			add(&bad, under(path, key), "", unknownKey(key, fields))
 		} else if list, ok := to.(*[]Delay); ok {
 			*list, bad = readDelays(value, under(path, key))
@@ -113,6 +118,13 @@ func readSpec(data []byte, path string) (Spec, retry.FieldErrors) {
 		add(&bad, under(path, "max"), s.Max.String(), maxBesideCap)
 	}
 	return s.oneCap(), bad
+}
+
+func readSchemaKey(value json.RawMessage) (bad retry.FieldErrors) {
+	if _, isString := jsonString(value); !isString {
+		add(&bad, schemaKey, shownJSON(value), "is not a string")
+	}
+	return bad
 }
 
 // readObject calls read for each key of the JSON object at path. It refuses any other value, a repeated key and data
@@ -232,7 +244,11 @@ func unknownKey(key string, fields []field) string {
 	rule := "is not a known key"
 	nearest, least := "", min(3, max(len(key), 1)) // at most two typing errors, and not every letter
 	for _, f := range fields {
-		if d := distance(strings.ToLower(key), strings.ToLower(f.key)); d < least {
+		d := distance(strings.ToLower(key), strings.ToLower(f.key))
+		if strings.HasSuffix(strings.ToLower(key), "_"+strings.ToLower(f.key)) {
+			d = 0 // retry_delays
+		}
+		if d < least {
 			nearest, least = f.key, d
 		}
 	}

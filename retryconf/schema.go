@@ -3,29 +3,39 @@ package retryconf
 import (
 	"encoding/json"
 	"maps"
+	"slices"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of a policy: it accepts the documents that Spec.UnmarshalJSON accepts.
-// It leaves to the parser repeated keys, a number of attempts written with a point or an exponent, durations above 292
-// years or below a nanosecond, numbers that a float64 or an int cannot hold, texts above 64 bytes and documents above
-// 64 KiB. Rules between keys, such as a cap below its base, and control characters in a name are for Spec.Policy.
-func Schema() []byte { return indented(policySchema("A retry policy")) }
+// Schema returns the JSON Schema (draft 2020-12) of a policy: it accepts the documents that Spec.UnmarshalJSON accepts,
+// less those with a preset or a jitter_ratio that Spec.Policy refuses. It leaves to the parser repeated keys, a number of
+// attempts written with a point or an exponent, durations above 292 years or below a nanosecond, numbers that a float64
+// or an int cannot hold, texts above 64 bytes and documents above 64 KiB; to Spec.Policy, rules between keys, such as a
+// cap below its base, and characters in a name that are not printable.
+func Schema() []byte {
+	policy := policySchema("A retry policy")
+	policy["properties"].(object)["extends"] = object{"enum": append(slices.Sorted(maps.Keys(presets())), "")}
+	return indented(policy)
+}
 
 // CatalogSchema returns the JSON Schema of the document that Catalog.Load reads, with the same exceptions as Schema. It
-// does not check which policies are defined, since only the catalog knows that.
+// does not check which policies are defined or extended, since only the catalog knows that.
 func CatalogSchema() []byte {
 	policy := policySchema("A retry policy")
-	delete(policy, "$schema")
+	delete(policy, schemaKey)
+	delete(policy["properties"].(object), schemaKey)
 	defaults := maps.Clone(policy)
 	properties := maps.Clone(policy["properties"].(object))
 	properties["name"], properties["extends"] = object{"const": ""}, object{"const": ""}
 	defaults["title"], defaults["properties"] = "What policies have that do not say otherwise", properties
 	return indented(object{
-		"$schema":              draft,
+		schemaKey:              draft,
 		"title":                "A catalog of retry policies",
 		"type":                 "object",
 		"additionalProperties": false,
-		"properties":           object{"defaults": defaults, "policies": object{"type": "object", "additionalProperties": policy}},
+		"properties": object{
+			schemaKey: object{"type": "string"}, "defaults": defaults,
+			"policies": object{"type": "object", "additionalProperties": policy},
+		},
 	})
 }
 
@@ -43,12 +53,13 @@ func indented(schema object) []byte {
 
 // policySchema describes the fields of a Spec, each by its type.
 func policySchema(title string) object {
-	properties := object{}
+	properties := object{schemaKey: object{"type": "string"}}
 	for _, f := range new(Spec).fields() {
 		properties[f.key] = valueSchema(f.to)
 	}
+	properties["jitter_ratio"].(object)["maximum"] = 1
 	return object{
-		"$schema":              draft,
+		schemaKey:              draft,
 		"title":                title,
 		"type":                 "object",
 		"additionalProperties": false,

@@ -5,19 +5,34 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/retrygo/retry"
 )
 
-// UnmarshalYAML reads a YAML mapping as strictly as UnmarshalJSON reads an object: it refuses unknown keys, nulls and
-// values of another type, all at once, each with its line. The decoders of gopkg.in/yaml.v2, gopkg.in/yaml.v3,
-// go.yaml.in/yaml and goccy/go-yaml call it, and refuse repeated keys themselves.
+// UnmarshalYAML reads a YAML mapping as strictly as UnmarshalJSON reads an object: it refuses unknown keys, nulls, values
+// of another type, and numbers that JSON does not write (0x10, 1_000, .inf), all at once, each with its line. The
+// decoders of gopkg.in/yaml.v2, gopkg.in/yaml.v3, go.yaml.in/yaml and goccy/go-yaml call it. What they decide themselves
+// is beyond it: they refuse a repeated key and name no other fault then, their Unmarshal reads the first of several
+// documents only, and does not ask for an empty one, which leaves the Spec as it was.
 func (s *Spec) UnmarshalYAML(unmarshal func(any) error) error {
 	var values map[string]yamlValue
 	if err := unmarshal(&values); err != nil {
+		if v := yamlOf(unmarshal); v.value != nil && reflect.TypeOf(v.value).Kind() != reflect.Map {
+			return retry.FieldErrors{&FieldError{Value: shownJSON(v.json()), Rule: "is not a mapping", Line: v.line}}
+		}
 		return err
+	}
+	keys := map[yamlKey]any{}
+	_ = unmarshal(&keys)
+	for key := range keys {
+		if values[key.name].line == 0 { // a null: decoders do not call UnmarshalYAML for it, but they do for its key
+			values[key.name] = yamlValue{line: key.line}
+		}
 	}
 	var object bytes.Buffer
 	object.WriteByte('{')
@@ -47,7 +62,7 @@ func (s *Spec) UnmarshalYAML(unmarshal func(any) error) error {
 // pathKey matches the first key of a path.
 var pathKey = regexp.MustCompile(`^[^.\[]*`)
 
-// yamlValue is any value of a mapping and its line, 0 if the line is unknown.
+// yamlValue is any value and its line, 0 if the line is unknown.
 type yamlValue struct {
 	value any
 	line  int
@@ -56,9 +71,20 @@ type yamlValue struct {
 // yamlLine matches the line in an error of a decoder: "line 3: cannot unmarshal" or "[3:7] cannot unmarshal".
 var yamlLine = regexp.MustCompile(`(?:line |\[)(\d+)`)
 
-func (v *yamlValue) UnmarshalYAML(unmarshal func(any) error) error {
-	if err := unmarshal(&v.value); err != nil {
-		return err
+// jsonNumber matches a number as JSON writes it.
+var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
+
+// yamlOf returns the value that a decoder is at: a number as it is written, or as a string if JSON has no such number.
+func yamlOf(unmarshal func(any) error) (v yamlValue) {
+	_ = unmarshal(&v.value)
+	switch v.value.(type) {
+	case int, int64, uint64, float64:
+		var text string
+		if unmarshal(&text) == nil && jsonNumber.MatchString(text) {
+			v.value = json.RawMessage(text)
+		} else {
+			v.value = text
+		}
 	}
 	var impossible chan struct{}
 	if err := unmarshal(&impossible); err != nil { // without an import, only its text has the line
@@ -66,7 +92,23 @@ func (v *yamlValue) UnmarshalYAML(unmarshal func(any) error) error {
 			v.line, _ = strconv.Atoi(found[1])
 		}
 	}
+	return v
+}
+
+func (v *yamlValue) UnmarshalYAML(unmarshal func(any) error) error {
+	*v = yamlOf(unmarshal)
 	return nil
+}
+
+// yamlKey is a key of a mapping and its line.
+type yamlKey struct {
+	name string
+	line int
+}
+
+func (k *yamlKey) UnmarshalYAML(unmarshal func(any) error) error {
+	k.line = yamlOf(unmarshal).line
+	return unmarshal(&k.name)
 }
 
 // json returns the value as JSON. It returns {} for a value without a JSON form, such as a mapping with keys that are

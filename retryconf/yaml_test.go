@@ -26,7 +26,7 @@ func ExampleSchema() {
 func ExampleCatalogSchema() {
 	var schema struct{ Properties map[string]any }
 	fmt.Println(json.Unmarshal(retryconf.CatalogSchema(), &schema), len(schema.Properties))
-	// Output: <nil> 2
+	// Output: <nil> 3
 }
 
 func TestYAML(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 )
 
 var keys = []string{"name", "extends", "max_attempts", "mode", "base", "factor", "cap", "max", "delays", "jitter", "jitter_ratio",
-	"attempt_timeout", "ttl", "max_hint", "reset_after", "retries_enabled"}
+	"attempt_timeout", "ttl", "max_hint", "reset_after", "retries_enabled", "$schema"}
 
 // values are the values, good and bad, that a key is given.
 var values = []string{`null`, `true`, `false`, `""`, `"x"`, `"standard"`, `"unlimited"`, `"5"`, `0`, `1`, `-1`, `5`, `2.5`, `0.2`, `1e3`, `-0`,
@@ -45,12 +45,21 @@ func agrees(t *testing.T, s *jsonschema.Schema, document string, parse func(stri
 	}
 }
 
+// parse reads a policy, and asks what Schema promises of Spec.Policy.
+func parse(document string) error {
+	var s retryconf.Spec
+	if err := json.Unmarshal([]byte(document), &s); err != nil {
+		return err
+	}
+	_, err := retryconf.Spec{Extends: s.Extends, Jitter: retryconf.Jitter(4), JitterRatio: s.JitterRatio}.Policy()
+	return err
+}
+
 // leftToParser are documents that the schema accepts and the parser refuses, as Schema documents.
 var leftToParser = []string{`{"max_attempts": 5.0}`, `{"max_attempts": 1e3}`, `{"base": "3000000h"}`, `{"base": "0.1ns"}`, `{"factor": 1e999}`}
 
 func TestTheSchemaAcceptsWhatTheParserAccepts(t *testing.T) {
 	s := compiled(t, retryconf.Schema())
-	parse := func(document string) error { return json.Unmarshal([]byte(document), new(retryconf.Spec)) }
 	for _, key := range append(keys, "bass", "Base", "") {
 		for _, value := range values {
 			if key == "max_attempts" && value == "1e3" {
@@ -75,7 +84,8 @@ func TestTheSchemaOfACatalogAcceptsWhatTheCatalogLoads(t *testing.T) {
 		return c.Load(strings.NewReader(document))
 	}
 	for _, document := range []string{
-		`{}`, `[]`, `{"defaults": {}}`, `{"defaults": {"base": "1s"}}`, `{"defaults": {"name": "x"}}`, `{"defaults": {"name": ""}}`,
+		`{}`, `[]`, `{"$schema": "x"}`, `{"$schema": 1}`, `{"defaults": {"$schema": "x"}}`, `{"policies": {"a": {"$schema": "x"}}}`,
+		`{"policies": {"a": {"jitter": "ratio", "jitter_ratio": 1.5}}}`, `{"defaults": {}}`, `{"defaults": {"base": "1s"}}`, `{"defaults": {"name": "x"}}`, `{"defaults": {"name": ""}}`,
 		`{"defaults": {"extends": "standard"}}`, `{"defaults": null}`, `{"policies": {}}`, `{"policies": null}`, `{"policies": []}`,
 		`{"policies": {"a": {}}}`, `{"policies": {"a": {"base": 5}}}`, `{"policies": {"a": null}}`, `{"policies": {"a": {"name": "x"}}}`,
 		`{"policy": {}}`, `{"defaults": {"bass": "1s"}}`,
@@ -98,9 +108,7 @@ func FuzzSchema(f *testing.F) {
 					members = append(members, fmt.Sprintf(`%q: %s`, keys[i], value))
 				}
 			}
-			agrees(t, s, "{"+strings.Join(members, ", ")+"}", func(document string) error {
-				return json.Unmarshal([]byte(document), new(retryconf.Spec))
-			})
+			agrees(t, s, "{"+strings.Join(members, ", ")+"}", parse)
 		}
 	})
 }
@@ -108,13 +116,22 @@ func FuzzSchema(f *testing.F) {
 func TestYAMLIsAsStrictAsJSON(t *testing.T) {
 	for _, row := range []struct{ name, text, err string }{
 		{"each fault with its line", "base: 30\ncap: ~\n\nbass: 1s\ndelays: []\nmax_attempts: 5.5",
-			`retryconf: cap null is not a string such as "30s"; ` + // decoders do not report the position of a null
-				`line 1: base 30 is a number (write it as a string with its unit, such as "30s"); ` +
+			`retryconf: line 1: base 30 is a number (write it as a string with its unit, such as "30s"); ` +
+				`line 2: cap null is not a string such as "30s"; ` +
 				`line 4: bass is not a known key (did you mean "base"?); ` +
 				`line 5: delays [] is not a list of durations such as ["1m", "30m"]; ` +
 				`line 6: max_attempts 5.5 is not a whole number of 1 or more, nor "unlimited" (leave it out for the default)`},
 		{"a list with a fault", "delays:\n- 1m\n- 30", `retryconf: line 2: delays[1] 30 is a number (write it as a string with its unit, such as "30s")`},
 		{"a mapping for a value", "base: {1: 2}", `retryconf: line 1: base {} is not a string such as "30s"`},
+		{"a whole number with a point", "max_attempts: 5.0", "retryconf: line 1: max_attempts 5.0 is not a whole number of 1 or more (write 5)"},
+		{"an exponent", "max_attempts: 1e1", "retryconf: line 1: max_attempts 1e1 is not a whole number of 1 or more (write 10)"},
+		{"hexadecimal", "max_attempts: 0x10", `retryconf: line 1: max_attempts "0x10" is not a whole number of 1 or more, nor "unlimited"`},
+		{"octal", "max_attempts: 010", `retryconf: line 1: max_attempts "010" is not a whole number of 1 or more, nor "unlimited"`},
+		{"an underscore", "factor: 1_0.5", `retryconf: line 1: factor "1_0.5" is not a number`},
+		{"infinity", "factor: .inf", `retryconf: line 1: factor ".inf" is not a number`},
+		{"a list", "- a", `retryconf: line 1: ["a"] is not a mapping`},
+		{"a number", "\n5", `retryconf: line 2: 5 is not a mapping`},
+		{"a retry in front", "retry_delays: [1s]", `retryconf: line 1: retry_delays is not a known key (did you mean "delays"?)`},
 		{"cap and max", "cap: 1s\nmax: 1s", "retryconf: line 2: max 1s is given together with cap, which means the same"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -125,7 +142,8 @@ func TestYAMLIsAsStrictAsJSON(t *testing.T) {
 	}
 	var s retryconf.Spec
 	require.ErrorContains(t, decodeYAML("base: 1s\nbase: 2s", &s), `"base" already defined at line 1`)
-	require.Error(t, decodeYAML("- base", &s))
+	require.NoError(t, decodeYAML("$schema: policy.json\nbase: 1s", &s))
+	require.Equal(t, retryconf.Spec{Base: retryconf.Duration(time.Second)}, s)
 }
 
 func TestAByteOrderMarkIsNamed(t *testing.T) {
