@@ -17,4 +17,6 @@
 // [Policy.Decide] makes the decisions: a pure function of plain data, with time and chance as arguments. Package
 // retryshell has what only other loops than Do need. This package starts no goroutine, logs nothing and has no state but
 // in a [Budget].
+//
+// This package is of the stable core: its names are meant for v1.
 package retry

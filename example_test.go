@@ -109,7 +109,7 @@ func ExampleAttemptNumber() {
 	// GET /orders attempt=3
 }
 
-func ExampleErrAttemptTimeout() {
+func ExampleDo_attemptTimeout() {
 	p := quick
 	p.AttemptTimeout = time.Millisecond
 	err := retry.Do(context.Background(), p, func(ctx context.Context) error {

@@ -18,4 +18,6 @@
 // The package imports the standard library only. Its types read and write themselves as text, so that gopkg.in/yaml.v3,
 // BurntSushi/toml and flag.TextVar read them without extra code. The package does not watch files: call Load after a
 // change.
+//
+// This package is of the stable core: its names are meant for v1.
 package retryconf

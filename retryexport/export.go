@@ -3,6 +3,8 @@
 //
 // [Lost] lists the fields that such a library does not keep. [SeriesOf] finds the geometric series that is nearest to a
 // policy's waits, for libraries with a first wait, a factor and a maximum.
+//
+// This package may change until it says otherwise.
 package retryexport
 
 import (

@@ -26,4 +26,6 @@
 // A [Record] has the job's [Status], its retry.Reason, its due time and its attempts. It is plain data: your own engine
 // stores it and calls [Stepper.Step] for each attempt. [DeadLetterTo] enqueues the work of a run of retry.Do that
 // failed.
+//
+// This package may change until it says otherwise.
 package retryjob

@@ -19,4 +19,6 @@
 // Every result depends on the arguments alone: no function reads a clock or sends anything, and the same seed gives the
 // same numbers on every platform. The policy's Rand and Observe are never called. Its Gate, Budget and Pay are state of a
 // running program and are refused; a Scenario has its own Budget.
+//
+// This package may change until it says otherwise.
 package retryplan

@@ -57,4 +57,6 @@
 //
 // A retry carries grpc-previous-rpc-attempts, 1 for the second attempt. First attempts do not carry it, even if the
 // caller's metadata, which a proxy may pass on, does.
+//
+// This package may change until it says otherwise.
 package retryrpc

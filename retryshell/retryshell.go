@@ -3,6 +3,8 @@
 // repository has a complete shell of about 30 lines.
 //
 // Code that only calls retry.Do does not need this package. A context made from a nil one is nil, which retry.Do refuses.
+//
+// This package may change until it says otherwise.
 package retryshell
 
 import (

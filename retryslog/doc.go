@@ -58,4 +58,6 @@
 // of this package, which does not help. The call that retries cannot be found reliably: a job does not have one, and
 // there are frames of other packages between a client and its transport. Name the policy after the call instead, or add
 // attributes with Options.Attrs.
+//
+// This package is of the stable core: its names are meant for v1.
 package retryslog

@@ -24,4 +24,6 @@
 // An SQLite transaction that writes should begin immediately (_txlock=immediate in the data source name). Otherwise, if
 // another connection writes between its first read and its first write, it fails with 517 and must begin again, however
 // long busy_timeout is.
+//
+// This package is of the stable core: its names are meant for v1.
 package retrysql

@@ -19,4 +19,6 @@
 //
 // Each constructor registers a Cleanup that ends what it started. The values that constructors return are safe for
 // concurrent use. Concurrent calls use rows in the order in which they arrive.
+//
+// This package is of the stable core: its names are meant for v1.
 package retrytest

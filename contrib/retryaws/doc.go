@@ -27,4 +27,6 @@
 //
 // Layers multiply. Do not add retries to the client's HTTPClient, or a retry.Do around an operation. If there is one
 // anyway, retry.OneAttempt makes each operation under it a single attempt.
+//
+// This package may change until it says otherwise.
 package retryaws

@@ -47,4 +47,6 @@
 // merged headers and trailers by then. So UNAVAILABLE is repeated even if the handler has set a header, while retrygrpc
 // does not repeat it. It does not see whether a call that timed out had a connection: if it is not idempotent, it is in
 // doubt. A stream is not repeated after its first message. Client and bidirectional streams and handlers pass through.
+//
+// This package may change until it says otherwise.
 package retryconnect

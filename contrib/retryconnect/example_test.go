@@ -76,7 +76,7 @@ func ExampleOptions() {
 	// dead_letter (attempts_exhausted)
 }
 
-func ExampleOptions_Validate() {
+func ExampleOptions_refused() {
 	fmt.Println(retryconnect.Options{RetryCodes: []connect.Code{connect.CodeFailedPrecondition}}.Validate())
 	// Output: retryrpc: Options.RetryCodes[0] failed_precondition must not be repeated until the state has been fixed
 }

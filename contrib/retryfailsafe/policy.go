@@ -31,6 +31,8 @@
 // *http.Response. For HTTP use retryhttp.Transport inside, or a function that returns an error for such a response.
 // failsafe-go passes its own contexts to fn, so retry.AttemptNumber does not see the number: use Retries()+1 of the
 // Execution.
+//
+// This package may change until it says otherwise.
 package retryfailsafe
 
 import (

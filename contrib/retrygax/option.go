@@ -19,6 +19,8 @@
 // A call that fails returns its last error as gax does, without the outcome of the run. gax does not pass the caller's
 // context on: a wait past the caller's deadline is begun, interrupted and costs the last error, and retry.OneAttempt
 // has no effect. TTL counts from the beginning of the call.
+//
+// This package may change until it says otherwise.
 package retrygax
 
 import (

@@ -60,4 +60,6 @@
 // Client and bidirectional streams pass through: these interceptors do not repeat them, but a retryPolicy of the
 // channel does, unless there is grpc.WithDisableRetry, retry.OneAttempt or NoRetry. An idempotent unary call is
 // repeated even if a header has come, since its caller has seen nothing yet; grpc-go's own layer does not repeat it.
+//
+// This package may change until it says otherwise.
 package retrygrpc

@@ -213,7 +213,7 @@ func Example_attemptError() {
 }
 
 // Options are validated, all fields at once.
-func ExampleOptions_Validate() {
+func ExampleOptions_refused() {
 	fmt.Println(retrygrpc.Options{RetryCodes: []codes.Code{codes.Aborted, codes.OK, codes.FailedPrecondition}}.Validate())
 	// Output: retryrpc: Options.RetryCodes[1] OK is a success; Options.RetryCodes[2] FailedPrecondition must not be repeated until the state has been fixed
 }

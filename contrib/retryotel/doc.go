@@ -48,4 +48,6 @@
 // Names and errors that are not UTF-8 are converted, since OTLP would refuse the whole export because of one of them.
 // An error's text is cut to 1024 bytes, a policy's name to 128. An error whose Error method panics is shown as "!PANIC",
 // or "<nil>" for a nil pointer. A panic of another method of an error passes through, as in retry.Do.
+//
+// This package may change until it says otherwise.
 package retryotel

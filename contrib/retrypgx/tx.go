@@ -6,6 +6,8 @@
 // At PostgreSQL's default isolation, read committed, if two transactions read the same value and each writes one
 // computed from it, one of the two updates is lost without an error, and nothing is repeated. Begin such a transaction
 // with Options.IsoLevel pgx.RepeatableRead or pgx.Serializable, or read with FOR UPDATE.
+//
+// This package may change until it says otherwise.
 package retrypgx
 
 import (

@@ -66,4 +66,6 @@
 // Canceled is canceled. River's max_attempts is set so high that it never applies, since the policy at the end of each
 // attempt decides. From its hundredth attempt on River snoozes a job rather than failing it, since each failure makes
 // its row longer. Do not close the database before the client has stopped: River would keep trying to recover.
+//
+// This package may change until it says otherwise.
 package retryriver

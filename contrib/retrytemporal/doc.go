@@ -29,4 +29,6 @@
 //     run.
 //   - The server adds its own latency: a delay is the earliest time at which the next attempt is given to a worker. It
 //     keeps a minimum between two runs of a workflow that is retried.
+//
+// This package may change until it says otherwise.
 package retrytemporal

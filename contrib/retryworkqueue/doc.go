@@ -18,4 +18,6 @@
 // restarts them.
 //
 // [Backoff] and [FromBackoff] convert to and from wait.Backoff.
+//
+// This package may change until it says otherwise.
 package retryworkqueue

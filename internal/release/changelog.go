@@ -20,7 +20,8 @@ func dateChangelog(out io.Writer, file, version string, now time.Time, write boo
 	if !found {
 		return fmt.Errorf("%s has no line %q", file, strings.TrimSpace(unreleased))
 	}
-	heading := fmt.Sprintf("## [%s] - %s\n", strings.TrimPrefix(version, "v"), now.Format(time.DateOnly))
+	number := strings.TrimPrefix(version, "v")
+	heading := fmt.Sprintf("## [%s] - %s\n", number, now.Format(time.DateOnly))
 	if strings.Contains(after, strings.SplitAfter(heading, "]")[0]) {
 		return fmt.Errorf("%s has a section for %s already", file, version)
 	}
@@ -28,5 +29,21 @@ func dateChangelog(out io.Writer, file, version string, now time.Time, write boo
 	if !write {
 		return nil
 	}
-	return os.WriteFile(file, []byte(before+unreleased+"\n"+heading+after), 0o644)
+	link := fmt.Sprintf("[%s]: https://%s/releases/tag/%s\n", number, rootPath, version)
+	return os.WriteFile(file, []byte(before+unreleased+"\n"+heading+after+link), 0o644)
+}
+
+// notes returns the section of a version, or the unreleased one if that version has none yet, without its heading.
+func notes(changelog, version string) (string, error) {
+	for _, heading := range []string{"\n## [" + strings.TrimPrefix(version, "v") + "]", "\n" + strings.TrimSpace(unreleased)} {
+		_, section, found := strings.Cut(changelog, heading)
+		if !found {
+			continue
+		}
+		_, section, _ = strings.Cut(section, "\n")
+		section, _, _ = strings.Cut(section, "\n## [")
+		section, _, _ = strings.Cut(section, "\n[")
+		return strings.TrimSpace(section) + "\n", nil
+	}
+	return "", fmt.Errorf("CHANGELOG.md has no section for %s", version)
 }

@@ -5,6 +5,7 @@
 //	go run ./internal/release -pack DIR    packs every module into DIR, to be served as GOPROXY=file://DIR
 //	go run ./internal/release -api         lists the exported API
 //	go run ./internal/release -tags        lists the tags alone
+//	go run ./internal/release -notes       prints the changelog's section of the release, which is the tags' message
 //
 // It uses no network and no secret, and neither commits nor tags.
 package main
@@ -26,6 +27,7 @@ func main() {
 	flag.BoolVar(&o.write, "write", false, "run .ci/run and change the files")
 	flag.BoolVar(&o.api, "api", false, "list the exported API")
 	flag.BoolVar(&o.tags, "tags", false, "list the tags")
+	flag.BoolVar(&o.notes, "notes", false, "print the changelog's section")
 	flag.StringVar(&o.pack, "pack", "", "pack every module into this folder")
 	flag.BoolVar(&o.nextPatch, "next-patch", false, "with -pack: pack the root module alone, one patch newer")
 	flag.Parse()
@@ -36,9 +38,9 @@ func main() {
 }
 
 type options struct {
-	write, api, tags bool
-	pack             string
-	nextPatch        bool
+	write, api, tags, notes bool
+	pack                    string
+	nextPatch               bool
 }
 
 func run(out io.Writer, o options) error {
@@ -57,6 +59,14 @@ func run(out io.Writer, o options) error {
 			fmt.Fprintln(out, m.tag())
 		}
 		return nil
+	case o.notes:
+		changelog, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
+		if err != nil {
+			return err
+		}
+		section, err := notes(string(changelog), modules[0].version)
+		fmt.Fprint(out, section)
+		return err
 	case o.pack != "" && o.nextPatch:
 		return packNextPatch(modules[0], o.pack)
 	case o.pack != "":
@@ -82,11 +92,18 @@ func prepare(out io.Writer, root string, modules []*released, write bool) error 
 	if err := dateChangelog(out, filepath.Join(root, "CHANGELOG.md"), modules[0].version, time.Now(), write); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "\nCommit this, then tag that commit and push the tags in this order:")
-	for _, m := range modules {
-		fmt.Fprintf(out, "git tag %[1]s && git push origin %[1]s\n", m.tag())
-	}
+	writeCommands(out, modules)
 	return nil
+}
+
+// writeCommands prints what is left to a person. Each tag is pushed after those of the modules that its own requires.
+func writeCommands(out io.Writer, modules []*released) {
+	fmt.Fprintln(out, "\nThen run these, on the main branch:")
+	fmt.Fprintf(out, "git commit -a -m 'release: %s' && git push origin main\n", modules[0].version)
+	fmt.Fprintln(out, "go run ./internal/release -notes >/tmp/notes")
+	for _, m := range modules {
+		fmt.Fprintf(out, "git tag -a --cleanup=verbatim -F /tmp/notes %[1]s && git push origin %[1]s\n", m.tag())
+	}
 }
 
 func ci(out io.Writer, root string) error {

@@ -108,6 +108,7 @@ func TestDateChangelog(t *testing.T) {
 	require.NoError(t, dateChangelog(&out, file, "v0.1.0", day, false))
 	require.Equal(t, before, text(), "a dry run changes nothing")
 	require.NoError(t, dateChangelog(&out, file, "v0.1.0", day, true))
-	require.Equal(t, "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-12-24\n\n- new\n", text())
+	require.Equal(t, "# Changelog\n\n## [Unreleased]\n\n## [0.1.0] - 2026-12-24\n\n- new\n"+
+		"[0.1.0]: https://github.com/retrygo/retry/releases/tag/v0.1.0\n", text())
 	require.ErrorContains(t, dateChangelog(&out, file, "v0.1.0", day, true), "has a section for v0.1.0 already")
 }

@@ -1,5 +1,7 @@
 // Package hints reads from the headers of a response how long its server asks to stay away: by Retry-After, and in the
 // dialects of services that send something else.
+//
+// This package may change until it says otherwise.
 package hints
 
 import (

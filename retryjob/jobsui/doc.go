@@ -9,4 +9,6 @@
 //
 // A request holds one page of jobs without their payloads, and a list, a search, a count and each batch of an action
 // has a time limit.
+//
+// This package may change until it says otherwise.
 package jobsui

@@ -1,5 +1,7 @@
 // Package jobtest holds what every engine of retryjob must do, as tests: Run plays the same scenarios against any of
 // them.
+//
+// This package may change until it says otherwise.
 package jobtest
 
 import (

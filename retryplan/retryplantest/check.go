@@ -11,6 +11,8 @@
 //			Ignore:  map[string]string{"long-hint-inline": "the peer sends no Retry-After"},
 //		})
 //	}
+//
+// This package may change until it says otherwise.
 package retryplantest
 
 import (

@@ -2,6 +2,8 @@
 // A retrysql.Txn alone does not see the errors of a row's Scan, of a *sql.Stmt and of what uses Txn.Unwrap, such as
 // sqlx. In a transaction of Tx a connection of this package notes them too. After an error that requires a new
 // transaction it sends nothing more, and it refuses what a Txn refuses. Outside Tx it only passes calls on.
+//
+// This package may change until it says otherwise.
 package allerrors
 
 import (

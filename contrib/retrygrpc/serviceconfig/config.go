@@ -1,5 +1,7 @@
 // Package serviceconfig converts a retry.Policy to a gRPC service config, for the retries of grpc-go itself or of
 // another gRPC client, in place of the interceptors of package retrygrpc.
+//
+// This package may change until it says otherwise.
 package serviceconfig
 
 import (

@@ -1,4 +1,6 @@
 // Package pgtest starts a PostgreSQL server for tests.
+//
+// This package may change until it says otherwise.
 package pgtest
 
 import (
