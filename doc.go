@@ -1,8 +1,8 @@
 // Package retry decides whether a failed call is worth another attempt, how long to wait before it and when to stop,
 // and records how each run ended.
 //
-//	err := retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-//		return charge(ctx, card)
+//	price, err := retry.DoValue(ctx, retry.Inline(), func(ctx context.Context) (Price, error) {
+//		return shop.Price(ctx, item)
 //	})
 //
 // [Inline] is for a call that a caller waits for: 4 attempts within a second. The zero [Policy] is for deliveries: 8

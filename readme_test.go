@@ -28,10 +28,18 @@ func TestPromises(t *testing.T) {
 		return err
 	}))
 	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
+	linked := regexp.MustCompile(`\[((?:Test|Fuzz|Benchmark)[A-Z]\w*)\]\(([^)]+)\)`)
 	require.Contains(t, pages, "README.md")
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
+		for _, link := range linked.FindAllStringSubmatch(string(text), -1) {
+			source, err := os.ReadFile(filepath.Join(filepath.Dir(page), filepath.FromSlash(link[2])))
+			require.NoError(t, err, page)
+			if !strings.Contains(string(source), "func "+link[1]+"(") {
+				t.Errorf("%s links to a test that is not there: %s", page, link[0])
+			}
+		}
 		for _, promise := range named.FindAllStringSubmatch(string(text), -1) {
 			if !strings.Contains(sources.String(), "func "+promise[1]+"(") { // require.Contains would print all the sources
 				t.Errorf("%s names a test that does not exist: %s", page, promise[1])

@@ -12,32 +12,45 @@ import (
 
 const document = "../../docs/migrating.md"
 
-func TestTheCodeOfTheDocumentIsCompiledHere(t *testing.T) {
-	text := read(t, document)
+// documents returns the index and the page of each library.
+func documents(t *testing.T) []string {
+	pages, err := filepath.Glob("../../docs/migrating/*.md")
+	require.NoError(t, err)
+	require.Len(t, pages, 7)
+	return append(pages, document)
+}
+
+func TestTheCodeOfTheDocumentsIsCompiledHere(t *testing.T) {
 	paths, err := filepath.Glob("*_test.go")
 	require.NoError(t, err)
 	var sources strings.Builder
 	for _, path := range paths {
 		sources.WriteString(read(t, path))
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
-	require.NotEmpty(t, blocks)
 	imports := regexp.MustCompile(`(?m)^(import .*\n)+\n`)
-	for _, block := range blocks {
-		require.Contains(t, sources.String(), "\n"+imports.ReplaceAllString(block[1], ""), "the block stands here word for word")
-	}
-	for _, name := range regexp.MustCompile("`(Test[A-Z]\\w*)`").FindAllStringSubmatch(text, -1) {
-		require.Contains(t, sources.String(), "\nfunc "+name[1]+"(", "a test that the document names exists")
+	for _, page := range documents(t) {
+		text := read(t, page)
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text, -1)
+		require.NotEmpty(t, blocks, page)
+		for _, block := range blocks {
+			require.Contains(t, sources.String(), "\n"+imports.ReplaceAllString(block[1], ""), "the block stands here word for word")
+		}
+		for _, name := range regexp.MustCompile("`(Test[A-Z]\\w*)`").FindAllStringSubmatch(text, -1) {
+			require.Contains(t, sources.String(), "\nfunc "+name[1]+"(", "a test that the document names exists")
+		}
 	}
 }
 
-func TestTheLinksOfTheDocumentLeadSomewhere(t *testing.T) {
-	links := regexp.MustCompile(`\]\((\.\./[^)]+)\)`).FindAllStringSubmatch(read(t, document), -1)
-	require.NotEmpty(t, links)
-	for _, link := range links {
-		path, _, _ := strings.Cut(link[1], "#")
-		_, err := os.Stat(filepath.Join(filepath.Dir(document), filepath.FromSlash(path)))
-		require.NoError(t, err)
+func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
+	for _, page := range documents(t) {
+		text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, page), "")
+		links := regexp.MustCompile(`\]\(([^):]+)\)`).FindAllStringSubmatch(text, -1)
+		require.NotEmpty(t, links, page)
+		for _, link := range links {
+			path, _, _ := strings.Cut(link[1], "#")
+			_, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(path)))
+			require.NoError(t, err)
+		}
 	}
 }
 

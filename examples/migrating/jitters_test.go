@@ -1,9 +1,13 @@
 package migrating_test
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
+	avast5 "github.com/avast/retry-go/v5"
+	backoff7 "github.com/cenkalti/backoff/v7"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 	"github.com/hashicorp/go-retryablehttp"
 	seth "github.com/sethvargo/go-retry"
@@ -57,4 +61,56 @@ func TestJitters(t *testing.T) {
 			within(t, b, 1, wait)
 		}
 	})
+}
+
+// What each library waits when its delays have reached the cap of 1s: with full jitter, or the jitter that it has.
+func TestWaitsAtTheCap(t *testing.T) {
+	v7 := func(c client, ctx context.Context) (string, error) {
+		b := backoff7.NewExponentialBackOff()
+		b.InitialInterval, b.MaxInterval = time.Second, time.Second
+		return backoff7.Retry(ctx, func() (string, error) { return c.fetch(ctx) }, backoff7.WithBackOff(b), backoff7.WithMaxTries(101))
+	}
+	v5 := func(kind avast5.DelayTypeFunc) call {
+		return avast5With(avast5.Attempts(101), avast5.Delay(time.Second), avast5.MaxDelay(time.Second), avast5.DelayType(kind))
+	}
+	seths := func(wrap func(seth.Backoff) seth.Backoff) call {
+		return sethWith(func() seth.Backoff { return seth.WithMaxRetries(100, wrap(seth.NewExponential(time.Second))) })
+	}
+	for _, row := range []struct {
+		name           string
+		do             call
+		spread, within bool
+	}{
+		{"retry", with(retry.Policy{MaxAttempts: 101, Backoff: retry.Backoff{
+			Base: time.Second, Cap: time.Second, Jitter: retry.FullJitter,
+		}}), true, true},
+		{"backoff", v7, true, false},
+		{"retry-go, by default", v5(avast5.CombineDelay(avast5.BackOffDelay, avast5.RandomDelay)), false, true},
+		{"retry-go, FullJitterBackoffDelay", v5(avast5.FullJitterBackoffDelay), true, true},
+		{"go-retry, the cap inside", seths(func(b seth.Backoff) seth.Backoff {
+			return seth.WithJitterPercent(50, seth.WithCappedDuration(time.Second, b))
+		}), true, false},
+		{"go-retry, the cap outside", seths(func(b seth.Backoff) seth.Backoff {
+			return seth.WithCappedDuration(time.Second, seth.WithJitterPercent(50, b))
+		}), false, true},
+		{"failsafe-go", failsafeWith(retrypolicy.NewBuilder[string]().WithMaxAttempts(101).
+			WithBackoff(time.Second-1, time.Second).WithJitterFactor(0.5).Build()), true, false},
+		{"go-retryablehttp", func(c client, ctx context.Context) (string, error) {
+			for n := range 101 {
+				if _, err := c.fetch(ctx); err == nil {
+					break
+				}
+				time.Sleep(retryablehttp.DefaultBackoff(time.Second, time.Second, n, nil))
+			}
+			return "", errBusy
+		}, false, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			waits := watch(t, row.do, always(errBusy)).waits()[20:] // go-retry's own jitter is past the cap by then
+			longest := slices.Max(waits)
+			slices.Sort(waits)
+			require.Equal(t, row.spread, len(slices.Compact(waits)) > 50, "spread")
+			require.Equal(t, row.within, longest <= time.Second, "within: %v", longest)
+		})
+	}
 }

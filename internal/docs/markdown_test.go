@@ -49,27 +49,31 @@ func blocks(file, text string) []block {
 
 // TestCodeRuns takes each Go block from the Markdown files, adds the imports that it lacks, and runs it in the
 // workspace: a program with main, or tests. Blocks of declarations without package clause are one package for each
-// file. What a program prints is compared with the text block that follows it.
+// file, and for docs/migrating.md with its pages. What a program prints is compared with the text block that follows it.
 func TestCodeRuns(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	known := importPaths(t, root)
+	declared := map[string][]block{}
 	for _, file := range markdownFiles(t, root) {
 		text, err := os.ReadFile(filepath.Join(root, file))
 		require.NoError(t, err)
-		var declared []block
+		pkg := file
+		if strings.HasPrefix(file, "docs/migrating/") {
+			pkg = "docs/migrating.md"
+		}
 		for _, b := range blocks(file, strings.ReplaceAll(string(text), "\r", "")) {
 			switch {
 			case b.language != "go":
 			case strings.HasPrefix(b.text, "package "):
 				t.Run(fmt.Sprintf("%s:%d", b.file, b.line), func(t *testing.T) { b.run(t, root, known) })
 			default:
-				declared = append(declared, b)
+				declared[pkg] = append(declared[pkg], b)
 			}
 		}
-		if len(declared) > 0 {
-			t.Run(file, func(t *testing.T) { runTests(t, root, known, declared) })
-		}
+	}
+	for pkg, blocks := range declared {
+		t.Run(pkg, func(t *testing.T) { runTests(t, root, known, blocks) })
 	}
 }
 
