@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
 	"github.com/retrygo/retry/retryhttp/hints"
 	"github.com/retrygo/retry/retryshell"
 )
@@ -40,8 +41,9 @@ type call struct {
 	key        string // the Idempotency-Key to add
 	payload    payload
 
-	limit *limit // of the attempt under way
-	done  *done  // nil until something waits for Request.Cancel
+	limit  *limit            // of the attempt under way
+	hedges *retryhedge.Event // of the last attempt that could be hedged
+	done   *done             // nil until something waits for Request.Cancel
 }
 
 // done has the channels of a call with a Request.Cancel.
@@ -209,6 +211,11 @@ func (c *call) attempt(ctx context.Context) error {
 		return c.judged(notSent(BodyNotReplayable, err))
 	}
 	c.inBase = true
+	if c.hedged() {
+		err = c.hedge(own, out)
+		c.inBase = false
+		return err
+	}
 	resp, err := c.transport.base().RoundTrip(out)
 	c.inBase = false
 	return c.result(resp, err, conn)
@@ -302,22 +309,39 @@ func (c *call) result(resp *http.Response, err error, conn *connTrace) error {
 		if limit != nil {
 			limit.release()
 		}
-		if expired && c.gone() == "" {
-			err = timedOut(err)
-		}
-		return c.judged(c.fault(err, conn))
+		return c.failed(err, conn, expired)
 	}
+	ended := endedRun(resp)
+	c.keep(resp, limit)
+	return c.verdict(resp, ended)
+}
+
+// failed returns the failure of an attempt without a response. expired says that its timeout has passed.
+func (c *call) failed(err error, conn *connTrace, expired bool) error {
+	if expired && c.gone() == "" {
+		err = timedOut(err)
+	}
+	return c.judged(c.fault(err, conn))
+}
+
+// keep makes resp the last response. Its body frees l once it is read.
+func (c *call) keep(resp *http.Response, l *limit) {
 	if resp.Request != c.req {
 		resp.Request = c.req
 	}
-	guard(resp, limit, c.transport.StallTimeout)
+	guard(resp, l, c.transport.StallTimeout)
 	c.resp = resp
+}
+
+// verdict returns nil if resp is a success or an answer, otherwise its failure. ended is the run inside that ended with
+// it, if there was one.
+func (c *call) verdict(resp *http.Response, ended *retry.Outcome) error {
 	if c.accepts(resp) {
 		return nil
 	}
-	failed := statusError(resp, c.hint(resp), endedRun(resp))
+	failed := statusError(resp, c.hint(resp), ended)
 	failed.delivery = c.transport.Delivery
-	err = c.judged(failed)
+	err := c.judged(failed)
 	failed.Header = kept(resp.Header)
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
 )
 
 // maxRecords bounds what one context keeps, if it is at the root of a program.
@@ -41,8 +42,8 @@ func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 	}
 	r := recordsOf(resp.Request.Context())
 	if r != nil {
-		if o, ok := r.of(resp.Request); ok {
-			return o, nil
+		if found := r.of(resp.Request); found != nil {
+			return found.outcome, nil
 		}
 	}
 	if o := endedRun(resp); o != nil {
@@ -85,27 +86,27 @@ type records struct {
 type record struct {
 	req     *http.Request
 	outcome retry.Outcome
+	hedges  *retryhedge.Event // nil if the last attempt could not be hedged
 }
 
-func (r *records) add(req *http.Request, o *retry.Outcome) {
+func (r *records) add(req *http.Request, o *retry.Outcome, hedges *retryhedge.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.list) == maxRecords {
 		r.list = slices.Delete(r.list, 0, 1)
 	}
-	r.list = append(r.list, record{req, *o})
+	r.list = append(r.list, record{req, *o, hedges})
 }
 
-// of returns the newest record of req.
-func (r *records) of(req *http.Request) (retry.Outcome, bool) {
+// of returns the newest record of req, nil if there is none.
+func (r *records) of(req *http.Request) *record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, one := range slices.Backward(r.list) {
 		if one.req == req {
-			o := one.outcome
-			o.History = slices.Clone(o.History)
-			return o, true
+			one.outcome.History = slices.Clone(one.outcome.History)
+			return &one
 		}
 	}
-	return retry.Outcome{}, false
+	return nil
 }

@@ -45,7 +45,7 @@ func closeBody(resp *http.Response) {
 type limit struct {
 	context.Context // ends with the attempt; its Cause is right, but its Err after the timeout is Canceled
 	cancel          context.CancelCauseFunc
-	timer           *time.Timer
+	timer           *time.Timer // nil for no timeout
 	once            sync.Once
 	done            chan struct{}
 	body            guardedBody // room for it, since most responses have one
@@ -93,11 +93,11 @@ func (l *limit) roundTrip(base http.RoundTripper, req *http.Request) (*http.Resp
 }
 
 // stop stops the timeout and reports whether it had not passed.
-func (l *limit) stop() bool { return l.timer.Stop() }
+func (l *limit) stop() bool { return l.timer == nil || l.timer.Stop() }
 
 // release frees the context. It ends what still runs with it.
 func (l *limit) release() {
-	l.timer.Stop()
+	l.stop()
 	l.cancel(nil)
 }
 

@@ -91,6 +91,9 @@ type Transport struct {
 	// such as a trusted client's, so name a header only for services that may know it. A request that a client redirects
 	// to another host has none.
 	AttemptHeader string
+
+	// Hedge sends a request that is slow a second time, beside the first. Nil means never.
+	Hedge *Hedge
 }
 
 // NewBase returns a new transport with the values of http.DefaultTransport and two limits that repeating needs, for
@@ -113,7 +116,7 @@ func (t *Transport) Client() *http.Client {
 	}
 }
 
-// Validate returns nil or retry.FieldErrors with every bad field: those of Policy, a negative BufferBody or
+// Validate returns nil or retry.FieldErrors with every bad field: those of Policy and Hedge, a negative BufferBody or
 // StallTimeout, and an AttemptHeader that is not a field name or has a meaning of its own, such as Host. RoundTrip
 // returns the same error, for the policy of PolicyFor if that is set.
 func (t *Transport) Validate() error { return t.validate(&t.Policy) }
@@ -133,6 +136,9 @@ func (t *Transport) validate(p *retry.Policy) error {
 	case slices.Contains(takenNames, name):
 		bad.Refuse("retryhttp.Transport.AttemptHeader", strconv.Quote(name), "has a meaning of its own")
 	}
+	if t.Hedge != nil {
+		bad.Append(t.Hedge.Policy.Validate())
+	}
 	return bad.Err()
 }
 
@@ -142,7 +148,7 @@ var takenNames = []string{"Authorization", "Connection", "Content-Length", "Cont
 
 // check is validate for what retry.Do does not check itself.
 func (t *Transport) check(p *retry.Policy) error {
-	if p.AttemptTimeout != 0 || t.BufferBody != 0 || t.StallTimeout != 0 || t.AttemptHeader != "" {
+	if p.AttemptTimeout != 0 || t.BufferBody != 0 || t.StallTimeout != 0 || t.AttemptHeader != "" || t.Hedge != nil {
 		return t.validate(p)
 	}
 	return nil
@@ -213,7 +219,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // if it fails. It looks at all that a call looks at before its first attempt.
 func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
 	ctx := req.Context()
-	return t.Accept == nil && p.Gate == nil && p.Observe == nil &&
+	return t.Hedge == nil && t.Accept == nil && p.Gate == nil && p.Observe == nil &&
 		t.AttemptHeader == "" && t.StallTimeout == 0 && t.BufferBody >= 0 &&
 		idempotentMethod(req.Method) && (req.Body == nil || req.Body == http.NoBody) && cancelChan(req) == nil &&
 		p.Validate() == nil && ctx.Err() == nil && recordsOf(ctx) == nil &&
@@ -324,7 +330,7 @@ func pay(ctx context.Context, d retry.Decision) bool {
 func observe(ctx context.Context, e retry.Event) {
 	c := ctx.(*call)
 	if records := recordsOf(c.Context); records != nil && e.Outcome != nil {
-		records.add(c.req, e.Outcome)
+		records.add(c.req, e.Outcome, c.hedges)
 	}
 	if own := c.policy.Observe; own != nil {
 		own(c.Context, e)
