@@ -96,9 +96,10 @@ type (
 		RetryThrottling *retryThrottling `json:"retryThrottling,omitempty"`
 	}
 	methodConfig struct {
-		Name        []methodName `json:"name"`
-		Timeout     string       `json:"timeout,omitempty"`
-		RetryPolicy *retryPolicy `json:"retryPolicy,omitempty"`
+		Name          []methodName   `json:"name"`
+		Timeout       string         `json:"timeout,omitempty"`
+		RetryPolicy   *retryPolicy   `json:"retryPolicy,omitempty"`
+		HedgingPolicy *hedgingPolicy `json:"hedgingPolicy,omitempty"`
 	}
 	methodName struct {
 		Service string `json:"service,omitempty"`
