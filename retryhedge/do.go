@@ -27,7 +27,7 @@ import (
 // If p makes no hedges, or under retry.OneAttempt, Do calls fn once with ctx itself. A success deposits in the Budget all
 // the same; Observe is not called.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
-	if ctx == nil || fn == nil || !p.valid() {
+	if ctx == nil || fn == nil || p.check() != nil {
 		return refused(ctx, &p, fn == nil)
 	}
 	if p.Off() || retryshell.IsOneAttempt(ctx) { // without the function below, which is allocated
@@ -46,7 +46,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 func DoValue[T any](
 	ctx context.Context, p Policy, fn func(context.Context) (T, error), discard func(T),
 ) (T, error) {
-	if ctx != nil && fn != nil && p.valid() && (p.Off() || retryshell.IsOneAttempt(ctx)) {
+	if ctx != nil && fn != nil && p.check() == nil && (p.Off() || retryshell.IsOneAttempt(ctx)) {
 		value, err := fn(ctx)
 		p.fund(ctx, err)
 		return value, err
@@ -63,19 +63,15 @@ func Open[T any](
 	ctx context.Context, p Policy, fn func(context.Context) (T, error), discard func(T),
 ) (value T, release func(), err error) {
 	release = func() {}
-	if ctx == nil || fn == nil || !p.valid() {
+	if ctx == nil || fn == nil || p.check() != nil {
 		return value, release, refused(ctx, &p, fn == nil)
 	}
 	if p.Off() || retryshell.IsOneAttempt(ctx) {
 		ctx, release = context.WithCancel(ctx)
-		returned := false
-		defer func() {
-			if !returned {
-				release()
-			}
-		}()
+		afterPanic := release
+		defer func() { afterPanic() }()
 		value, err = fn(ctx)
-		returned = true
+		afterPanic = func() {}
 		p.fund(ctx, err)
 		return value, release, err
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -563,4 +565,20 @@ func ExampleDoValue() {
 	// Output:
 	// 42 <nil>
 	// hedge 5% of calls, after 5ms to 10s, at most 2 calls, with a budget
+}
+
+func TestAnEventInALog(t *testing.T) {
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+		if len(groups) == 0 && a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}}))
+	logger.Info("slow", "hedge", retryhedge.Event{
+		Policy: "prices", Delay: time.Second, Won: 2, Elapsed: 3 * time.Second, Err: errors.New("busy"), Calls: make([]retryhedge.Call, 2),
+	})
+	logger.Info("slow", "hedge", retryhedge.Event{Refused: true, Won: 1, Calls: make([]retryhedge.Call, 1)})
+	require.Equal(t, "level=INFO msg=slow hedge.policy=prices hedge.delay=1s hedge.calls=2 hedge.won=2 hedge.refused=false hedge.elapsed=3s hedge.error=busy\n"+
+		"level=INFO msg=slow hedge.policy=\"\" hedge.delay=0s hedge.calls=1 hedge.won=1 hedge.refused=true hedge.elapsed=0s\n", log.String())
 }

@@ -1,8 +1,10 @@
 package retryhedge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -55,6 +57,16 @@ type Event struct {
 	Calls   []Call // in the order in which they began; the receiver's own copy
 }
 
+// LogValue returns a group for a log line: policy, delay, calls, won, refused, elapsed, and error if there is one.
+func (e Event) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("policy", e.Policy), slog.Duration("delay", e.Delay), slog.Int("calls", len(e.Calls)),
+		slog.Int("won", e.Won), slog.Bool("refused", e.Refused), slog.Duration("elapsed", e.Elapsed)}
+	if e.Err != nil {
+		attrs = append(attrs, slog.Any("error", e.Err))
+	}
+	return slog.GroupValue(attrs...)
+}
+
 // Call is one call of fn. A call that lost and ignores its context can still be under way.
 type Call struct {
 	Began    time.Duration // since the call of Do
@@ -83,11 +95,6 @@ func (p *Policy) check() (bad retry.FieldErrors) {
 	return bad
 }
 
-// valid reports whether check finds nothing.
-func (p *Policy) valid() bool {
-	return p.Delay >= 0 && (p.Tracker == nil || p.Delay == 0 && p.Tracker.up != 0) && p.MaxCalls >= 0 && p.MaxCalls <= mostCalls
-}
-
 // Off reports whether p makes no hedges.
 func (p Policy) Off() bool { return p.Delay <= 0 && p.Tracker == nil || p.MaxCalls == 1 }
 
@@ -99,12 +106,7 @@ func (p *Policy) delay() time.Duration {
 	return p.Delay
 }
 
-func (p *Policy) maxCalls() int {
-	if p.MaxCalls > 0 {
-		return p.MaxCalls
-	}
-	return defaultMaxCalls
-}
+func (p *Policy) maxCalls() int { return cmp.Or(p.MaxCalls, defaultMaxCalls) }
 
 // String returns one line: "hedge after 50ms, at most 2 calls", "prices: hedge 5% of calls, after 1ms to 10s, at most 2
 // calls" or "no hedges".
@@ -115,8 +117,7 @@ func (p Policy) String() string {
 	}
 	switch {
 	case p.Off():
-		s.WriteString("no hedges")
-		return s.String()
+		return s.String() + "no hedges"
 	case p.Tracker != nil:
 		s.WriteString(p.Tracker.String())
 	default:

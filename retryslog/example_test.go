@@ -25,7 +25,7 @@ func onlyWhatIsTheSame(_ []string, a slog.Attr) slog.Attr {
 func ExampleObserve() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
 	policy := retry.Policy{
-		Name:        "charge",
+		Name:        "price",
 		MaxAttempts: 3,
 		Backoff:     retry.Backoff{Base: 10 * time.Millisecond},
 		Observe:     retryslog.Observe(logger, retryslog.Options{}),
@@ -34,9 +34,9 @@ func ExampleObserve() {
 		return errors.New("503 Service Unavailable")
 	})
 	// Output:
-	// level=WARN msg="retry: attempt failed" policy=charge attempt=1 status=waiting_retry delay=10ms error="503 Service Unavailable"
-	// level=WARN msg="retry: attempt failed" policy=charge attempt=2 status=waiting_retry delay=20ms error="503 Service Unavailable"
-	// level=ERROR msg="retry: gave up" policy=charge attempt=3 status=dead_letter reason=attempts_exhausted error="503 Service Unavailable"
+	// level=WARN msg="retry: attempt failed" policy=price attempt=1 status=waiting_retry delay=10ms error="503 Service Unavailable"
+	// level=WARN msg="retry: attempt failed" policy=price attempt=2 status=waiting_retry delay=20ms error="503 Service Unavailable"
+	// level=ERROR msg="retry: gave up" policy=price attempt=3 status=dead_letter reason=attempts_exhausted error="503 Service Unavailable"
 }
 
 // Retries are Debug records here, and successes are logged after the level changes.
@@ -44,23 +44,23 @@ func ExampleOptions() {
 	var level slog.LevelVar // Info
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: &level, ReplaceAttr: onlyWhatIsTheSame}))
 	policy := retry.Policy{
-		Name:    "charge",
+		Name:    "price",
 		Backoff: retry.Backoff{Base: 10 * time.Millisecond},
 		Observe: retryslog.Observe(logger, retryslog.Options{Retry: slog.LevelDebug, Recovery: slog.LevelInfo}),
 	}
-	charge := func(ctx context.Context) error {
+	price := func(ctx context.Context) error {
 		if retry.AttemptNumber(ctx) == 1 {
 			return errors.New("503 Service Unavailable")
 		}
 		return nil
 	}
-	_ = retry.Do(context.Background(), policy, charge)
+	_ = retry.Do(context.Background(), policy, price)
 	level.Set(slog.LevelDebug)
-	_ = retry.Do(context.Background(), policy, charge)
+	_ = retry.Do(context.Background(), policy, price)
 	// Output:
-	// level=INFO msg="retry: succeeded" policy=charge attempt=2 status=succeeded
-	// level=DEBUG msg="retry: attempt failed" policy=charge attempt=1 status=waiting_retry delay=10ms error="503 Service Unavailable"
-	// level=INFO msg="retry: succeeded" policy=charge attempt=2 status=succeeded
+	// level=INFO msg="retry: succeeded" policy=price attempt=2 status=succeeded
+	// level=DEBUG msg="retry: attempt failed" policy=price attempt=1 status=waiting_retry delay=10ms error="503 Service Unavailable"
+	// level=INFO msg="retry: succeeded" policy=price attempt=2 status=succeeded
 }
 
 // declined is an error that describes its request, like those of package retryhttp.

@@ -17,6 +17,8 @@
 //	retry.budget.tokens     gauge            {token}    retry.budget
 //	retry.budget.key.count  up-down counter  {key}      retry.budget
 //	retry.budget.overflows  counter          {budget}   retry.budget
+//	retry.hedge.count       counter          {call}     retry.policy, retry.hedge
+//	retry.hedge.calls       counter          {call}     retry.policy
 //	retry.job.count         up-down counter  {job}      retry.engine, retry.status
 //	retry.job.lag           gauge            s          retry.engine
 //	http.client.request.duration, a histogram of HTTP: see there
@@ -27,7 +29,8 @@
 // at its first attempt is not_retried, not dead_letter: a retry was not allowed, because of a mistake of the caller, or
 // because the call must not be repeated, such as a POST after a 503. retry.kind is succeeded_without_retry,
 // succeeded_with_retry, failed_without_retry or failed_with_retry; a run whose caller's context had already ended is
-// failed_without_retry. retry.class is succeeded, retryable or terminal; the duration of an attempt that succeeded
+// failed_without_retry. retry.hedge is not_needed,
+// not_made, refused, lost or won. retry.class is succeeded, retryable or terminal; the duration of an attempt that succeeded
 // counts from when it was due. The buckets of the histograms reach from 1ms to a day and from 0 to 100 attempts; a View
 // of the SDK can change them.
 //

@@ -21,7 +21,7 @@ import (
 )
 
 // quick retries at once, so that the examples do not wait.
-var quick = retry.Policy{Name: "charge", MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Microsecond}}
+var quick = retry.Policy{Name: "price", MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Microsecond}}
 
 // Metrics of all runs, events on the caller's span and a span for each attempt, by the global providers.
 func Example() {
@@ -30,9 +30,9 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	p := retry.Policy{Name: "charge", MaxAttempts: 4, Observe: observe}
+	p := retry.Policy{Name: "price", MaxAttempts: 4, Observe: observe}
 	err = retryotel.Do(context.Background(), p, retryotel.Options{}, func(context.Context) error {
-		return nil // charge
+		return nil // price
 	})
 	fmt.Println(err)
 	// Output: <nil>
@@ -63,7 +63,7 @@ func ExampleObserve() {
 	}
 	// Output:
 	// retry.kind failed_with_retry
-	// retry.policy charge
+	// retry.policy price
 	// retry.reason attempts_exhausted
 	// retry.status dead_letter
 	// retry.runs 1 {run}
@@ -138,7 +138,7 @@ func ExampleDo() {
 	// retry.attempt 1 Error no route links: 0
 	// retry.attempt 2 Error no route links: 1
 	// retry.attempt 3 Unset  links: 1
-	// retry.run charge succeeded attempts: 3
+	// retry.run price succeeded attempts: 3
 }
 
 func ExampleDoValue() {

@@ -26,6 +26,8 @@ const (
 	keyBudget  = attribute.Key("retry.budget")
 	keyJob     = attribute.Key("retry.job")
 	keyEngine  = attribute.Key("retry.engine")
+	keyHedge   = attribute.Key("retry.hedge")
+	keyCalls   = attribute.Key("retry.calls")
 )
 
 // other is the value for anything that is not distinguished, as in error.type of the conventions.
