@@ -144,31 +144,31 @@ func ExampleDo() {
 func ExampleDoValue() {
 	spans := tracetest.NewInMemoryExporter()
 	o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))}
-	receipt, err := retryotel.DoValue(context.Background(), quick, o, func(context.Context) (string, error) { return "receipt 7", nil })
-	fmt.Println(receipt, err)
+	price, err := retryotel.DoValue(context.Background(), quick, o, func(context.Context) (string, error) { return "price 7", nil })
+	fmt.Println(price, err)
 	show(spans)
 	// Output:
-	// receipt 7 <nil>
+	// price 7 <nil>
 	// retry.attempt 1 Unset  links: 0
-	// retry.run charge succeeded attempts: 1
+	// retry.run price succeeded attempts: 1
 }
 
 func ExampleWrap() {
 	spans := tracetest.NewInMemoryExporter()
 	o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))}
-	charge := retryotel.Wrap(quick, o, func(ctx context.Context, order int) (string, error) {
+	price := retryotel.Wrap(quick, o, func(ctx context.Context, order int) (string, error) {
 		if retry.AttemptNumber(ctx) == 1 {
 			return "", errors.New("no route")
 		}
-		return fmt.Sprintf("receipt %d", order), nil
+		return fmt.Sprintf("price %d", order), nil
 	})
-	fmt.Println(charge(context.Background(), 7))
+	fmt.Println(price(context.Background(), 7))
 	show(spans)
 	// Output:
-	// receipt 7 <nil>
+	// price 7 <nil>
 	// retry.attempt 1 Error no route links: 0
 	// retry.attempt 2 Unset  links: 1
-	// retry.run charge succeeded attempts: 2
+	// retry.run price succeeded attempts: 2
 }
 
 func ExampleHTTP() {
@@ -207,7 +207,7 @@ func ExampleHTTP() {
 	// Output:
 	// GET 503 resends: <nil>
 	// GET 200 resends: 1
-	// retry.run charge succeeded attempts: 2
+	// retry.run price succeeded attempts: 2
 }
 
 func ExampleObserveJobs() {
