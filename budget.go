@@ -3,7 +3,6 @@ package retry
 import (
 	"cmp"
 	"math"
-	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,7 +64,7 @@ type Budget struct {
 	created time.Time // Trickle only
 
 	_       [64]byte     // so that what is written is on another line of the cache than what is read
-	level   atomic.Int64 // millionths of a token; outside [0, burst] only while a goroutine is putting that right
+	level   atomic.Int64 // millionths of a token, in [0, burst]
 	emptied atomic.Int64 // Trickle only: the period in which a token was last taken that left less than one
 }
 
@@ -98,26 +97,15 @@ func (b *Budget) settle(s Status, now time.Time) bool {
 
 // fund adds what a success is worth. A full budget is only looked at, so that many successes do not wait for each other.
 func (b *Budget) fund() {
-	if b != nil && b.gain > 0 && b.level.Load() != b.burst {
+	if b != nil && b.level.Load() != b.burst {
 		b.add(b.gain)
 	}
 }
 
 // take takes the token for one retry and reports whether there was one.
-//
-// Without a Trickle it adds rather than swaps, which many goroutines do faster (BenchmarkBudgetRetry), and puts back
-// what there was not. Meanwhile it may refuse another goroutine a token that is put back or refunded.
 func (b *Budget) take(now time.Time) bool {
-	if b.trickle == 0 {
-		for b.level.Add(-token) < 0 {
-			if b.Refund(); b.level.Load() < token {
-				return false
-			}
-		}
-		return true
-	}
 	for level := b.level.Load(); level >= token; level = b.level.Load() {
-		if level < 2*token {
+		if b.trickle > 0 && level < 2*token {
 			// Before the level falls, so that no goroutine sees an empty bucket with an old time. A goroutine that
 			// loses the race for the last token has delayed the next grant, by a period at most.
 			b.advance(now)
@@ -126,7 +114,7 @@ func (b *Budget) take(now time.Time) bool {
 			return true
 		}
 	}
-	return b.advance(now) // a token for the period that has ended
+	return b.trickle > 0 && b.advance(now) // a token for the period that has ended
 }
 
 // advance notes that the bucket is empty now, and reports whether that last happened in an earlier period.
@@ -142,19 +130,9 @@ func (b *Budget) advance(now time.Time) bool {
 	}
 }
 
-// period returns how many periods have ended since the creation, at least 0. time.Time.Sub saturates after 292 years,
-// by which the zero time is away from any clock, so the difference is divided in parts.
-func (b *Budget) period(now time.Time) int64 {
-	age := now.Sub(b.created)
-	if age < maxDelay {
-		return max(int64(age/b.trickle), 0)
-	}
-	now = now.Add(-time.Duration(b.created.Nanosecond()))
-	high, low := bits.Mul64(uint64(now.Unix()-b.created.Unix()), uint64(time.Second))
-	low, carry := bits.Add64(low, uint64(now.Nanosecond()), 0)
-	n, _ := bits.Div64((high+carry)%uint64(b.trickle), low, uint64(b.trickle))
-	return int64(min(n, math.MaxInt64))
-}
+// period returns how many periods have ended since the creation, at least 0. After 292 years there are no more of them:
+// the longest Duration is over.
+func (b *Budget) period(now time.Time) int64 { return max(int64(now.Sub(b.created)/b.trickle), 0) }
 
 // Refund gives back the token of a retry that did not start or did not return.
 func (b *Budget) Refund() {
@@ -163,17 +141,19 @@ func (b *Budget) Refund() {
 	}
 }
 
-// refundUnless calls Refund unless returned is true. Deferred, it also pays back if a function of the caller panics.
+// refundUnless calls Refund unless returned is true. Deferred, it pays back if a function of the caller panics.
 func (b *Budget) refundUnless(returned *bool) {
 	if !*returned {
 		b.Refund()
 	}
 }
 
-// add adds an amount, and takes off what is beyond the capacity.
+// add adds an amount, up to the capacity.
 func (b *Budget) add(amount int64) {
-	for level := b.level.Add(amount); level > b.burst; level = b.level.Load() {
-		b.level.CompareAndSwap(level, b.burst)
+	for level := b.level.Load(); level < b.burst; level = b.level.Load() {
+		if b.level.CompareAndSwap(level, min(level+amount, b.burst)) {
+			return
+		}
 	}
 }
 
@@ -182,11 +162,8 @@ func (b *Budget) Tokens() float64 {
 	if b == nil {
 		return math.Inf(1)
 	}
-	return float64(b.tokens()) / token
+	return float64(b.level.Load()) / token
 }
-
-// tokens returns the level, in [0, burst].
-func (b *Budget) tokens() int64 { return min(max(b.level.Load(), 0), b.burst) }
 
 // Budgets keeps one Budget per key, for example per tenant and endpoint, so that one failing peer does not use up the
 // retries of the others. It holds a bounded number of keys and is safe for concurrent use.
@@ -200,12 +177,12 @@ type Budgets struct {
 	byKey sync.Map     // string → *keyed; For of a known key takes no lock and, mostly, writes nothing
 	round atomic.Int64 // of idleRound, counted while there is no room
 
+	overflows atomic.Int64
 	mu        sync.Mutex // guards the fields below
 	kept      []*keyed
 	hand      int           // the place in kept that is looked at next
 	turned    time.Duration // when round was last counted, since epoch
 	shared    *Budget       // of the keys beyond maxKeys
-	overflows int
 }
 
 const (
@@ -253,11 +230,7 @@ func (s *Budgets) Len() int {
 }
 
 // Overflows returns how many calls of For have returned the shared budget. If it grows, maxKeys is too small.
-func (s *Budgets) Overflows() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.overflows
-}
+func (s *Budgets) Overflows() int { return int(s.overflows.Load()) }
 
 func (s *Budgets) insert(key string) *Budget {
 	s.mu.Lock()
@@ -270,7 +243,7 @@ func (s *Budgets) insert(key string) *Budget {
 		k.budget = NewBudget(s.config)
 		s.kept = append(s.kept, k)
 	} else if !s.replace(k) {
-		s.overflows++
+		s.overflows.Add(1)
 		return s.shared
 	}
 	k.round.Store(s.round.Load())
@@ -290,7 +263,7 @@ func (s *Budgets) replace(k *keyed) bool {
 		i := s.hand
 		s.hand = (i + 1) % len(s.kept)
 		victim := s.kept[i]
-		if victim.budget.tokens() == 0 || s.round.Load()-victim.round.Load() > 1 {
+		if victim.budget.level.Load() == 0 || s.round.Load()-victim.round.Load() > 1 {
 			k.budget = victim.budget.moved(s.config)
 			s.byKey.Delete(victim.key)
 			s.kept[i] = k
@@ -304,13 +277,7 @@ func (s *Budgets) replace(k *keyed) bool {
 // what its runs pay back and deposit.
 func (b *Budget) moved(c BudgetConfig) *Budget {
 	m := c.NewAt(b.created)
-	initial := m.level.Swap(0)
-	for level := b.level.Load(); level > 0; level = b.level.Load() {
-		if b.level.CompareAndSwap(level, 0) {
-			m.level.Store(min(level, initial))
-			break
-		}
-	}
+	m.level.Store(min(b.level.Swap(0), m.level.Load()))
 	m.emptied.Store(b.emptied.Swap(math.MaxInt64))
 	return m
 }
