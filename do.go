@@ -120,25 +120,26 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run
 	return err
 }
 
-// JitteredDelay returns the wait after the given failed attempt, drawn with Rand evenly between its Bounds. The method
-// value p.JitteredDelay is for other libraries' hooks of the form func(attempt int) time.Duration. It is safe for
-// concurrent use if Rand is, keeps nothing between calls, and does not ask Wait.
+// JitteredDelay returns the wait after the given failed attempt, drawn with Rand evenly between its Bounds; it does not
+// ask Wait. The method value p.JitteredDelay is for other libraries' hooks of the form func(attempt int) time.Duration.
 //
 // attempt counts from 1; anything below counts as 1. If a library counts from 0, its hook needs attempt+1: otherwise
-// the first wait is repeated and every later one is a step late.
-//
-// Such a hook cannot end a run: MaxAttempts, TTL, AttemptTimeout and the errors to retry are settings of the library.
-// It does not get the error, and therefore no hint.
+// the first wait is repeated and every later one is a step late. Such a hook does not get the error, and therefore no
+// hint, and cannot end a run: MaxAttempts, TTL, AttemptTimeout and the errors to retry are settings of the library.
 func (p Policy) JitteredDelay(attempt int) time.Duration {
 	lo, hi := p.Bounds(attempt)
-	switch {
-	case lo == hi:
-		return lo
-	case p.Rand == nil:
-		return lo + within(hi-lo, rand.Float64())
-	default:
-		return lo + within(hi-lo, p.Rand())
+	if lo < hi {
+		lo += within(hi-lo, p.draw())
 	}
+	return lo
+}
+
+// draw returns a number of Rand.
+func (p *Policy) draw() float64 {
+	if p.Rand == nil {
+		return rand.Float64()
+	}
+	return p.Rand()
 }
 
 // limited calls fn with a context that ends with the attempt, and after timeout at the latest; 0 means no timeout.
@@ -271,10 +272,7 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
 		if p.conclude(d, &r.Progress, 0); d.Status != Waiting {
 			return
 		}
-		if p.Rand == nil {
-			u = rand.Float64()
-		} else {
-			u = p.Rand()
+		if u = p.draw(); p.Rand != nil {
 			r.tick()
 			r.ask(ctx)
 		}
@@ -327,7 +325,7 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision, gated bool) error
 		last := &e.History[n-1]
 		last.Class, e.Last = cmp.Or(d.Class, last.Class), last.Err // d of a gate or a deadline has no class
 	}
-	e.complete(ctx, p)
+	e.complete(ctx)
 	if p.Observe != nil {
 		r.observeEnd(ctx, p, d, e)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/retrygo/retry/internal/attempt"
@@ -43,12 +42,9 @@ func (a Attempt) MarshalJSON() ([]byte, error) {
 	if a == (Attempt{}) {
 		return []byte("null"), nil
 	}
-	start, err := a.Start.MarshalText()
-	if err != nil {
-		return nil, err
-	}
-	class, err := a.Class.MarshalText()
-	if err != nil {
+	start, bad := a.Start.MarshalText()
+	class, worse := a.Class.MarshalText()
+	if err := cmp.Or(bad, worse); err != nil {
 		return nil, err
 	}
 	text := []byte("null")
@@ -64,32 +60,26 @@ func (a *Attempt) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
 	}
-	return plainjson.Object(data, func(name string, value []byte) (err error) {
+	return plainjson.Object(data, func(name string, value []byte) error {
 		text, isText := plainjson.String(value)
 		switch name {
 		case "Number":
-			a.Number, err = strconv.Atoi(string(value))
+			return plainjson.Number(&a.Number, value)
 		case "Start":
-			err = a.Start.UnmarshalText([]byte(text))
+			return a.Start.UnmarshalText([]byte(text))
 		case "Duration":
-			err = unmarshalDuration(&a.Duration, value)
+			return plainjson.Number(&a.Duration, value)
 		case "Class":
-			err = a.Class.UnmarshalText([]byte(text))
+			return a.Class.UnmarshalText([]byte(text))
 		case "Delay":
-			err = unmarshalDuration(&a.Delay, value)
+			return plainjson.Number(&a.Delay, value)
 		case "Err":
 			if a.Err = nil; isText {
 				a.Err = errors.New(text)
 			}
 		}
-		return err
+		return nil
 	})
-}
-
-func unmarshalDuration(d *time.Duration, value []byte) error {
-	n, err := strconv.ParseInt(string(value), 10, 64)
-	*d = time.Duration(n)
-	return err
 }
 
 // Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
@@ -128,30 +118,23 @@ type Event struct {
 // same, and then the first panic propagates. A nil observer is skipped.
 func Observers(observers ...func(context.Context, Event)) func(context.Context, Event) {
 	observers = slices.Clone(observers)
-	return func(ctx context.Context, e Event) {
-		for i, observe := range observers {
-			if observe != nil {
-				observeOne(ctx, e, observe, observers[i+1:])
-			}
-		}
-	}
+	return func(ctx context.Context, e Event) { observeAll(ctx, e, observers) }
 }
 
-// observeOne calls observe, and if that panics the rest, whose panics are lost: there can be one only.
-func observeOne(ctx context.Context, e Event, observe func(context.Context, Event), rest []func(context.Context, Event)) {
-	returned := false
-	defer func() {
-		for _, observe := range rest {
-			if !returned && observe != nil {
-				func() {
-					defer func() { _ = recover() }()
-					observe(ctx, e)
-				}()
-			}
+func observeAll(ctx context.Context, e Event, observers []func(context.Context, Event)) {
+	for i, observe := range observers {
+		if observe != nil {
+			returned := false
+			defer func() {
+				if !returned {
+					defer func() { _ = recover() }() // of a later panic: only one can propagate
+					observeAll(ctx, e, observers[i+1:])
+				}
+			}()
+			observe(ctx, e)
+			returned = true
 		}
-	}()
-	observe(ctx, e)
-	returned = true
+	}
 }
 
 // Error is the error of a failed run. errors.Is and errors.As reach Last, and Cause for CallerCanceled and
@@ -163,27 +146,23 @@ type Error struct {
 	// Last is the last error of fn, marks and wrapping included. Nil means that no attempt was made.
 	Last error
 
-	cause   *cause        // of the caller's context; nil if that has not ended
-	maxHint time.Duration // the policy's, for HintTooLong
+	cause *cause // of the caller's context; nil if that has not ended
 }
 
 // NewError returns the *Error of a run under p that ended with outcome o, last being the error of its last attempt. It
 // is for shells other than Do. ctx is the caller's context.
 func (p Policy) NewError(ctx context.Context, o Outcome, last error) *Error {
 	e := &Error{Outcome: o, Last: last}
-	e.complete(ctx, &p)
+	e.complete(ctx)
 	return e
 }
 
 // complete gives e what its Reason needs.
-func (e *Error) complete(ctx context.Context, p *Policy) {
-	switch {
-	case e.Reason == TerminalError:
+func (e *Error) complete(ctx context.Context) {
+	if e.Reason == TerminalError {
 		e.GivenUpBelow = IsGivenUp(e.Last)
-	case e.Reason == CallerCanceled, e.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil: // it may lag
+	} else if e.Reason == CallerCanceled || e.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil { // it may lag
 		e.cause = &cause{ctx: ctx}
-	case e.Reason == HintTooLong:
-		e.maxHint = p.maxHint()
 	}
 }
 
@@ -237,7 +216,7 @@ func (e *Error) Error() string {
 	}
 	s += "gave up after " + counted(e.Attempts) + " in " + rounded(e.Elapsed).String() + " (" + e.Reason.Error()
 	if hint := e.Hint(); e.Reason == HintTooLong && hint > 0 {
-		s += ": " + compact(hint) + " is above MaxHint " + compact(e.maxHint)
+		s += ": " + compact(hint) + " is above MaxHint"
 	}
 	if e.Gated {
 		s += ", deferred by Gate"
@@ -252,7 +231,8 @@ func (e *Error) Error() string {
 	return oneLine(s)
 }
 
-// MarshalText returns the text of Error.
+// MarshalText returns the text of Error. encoding/json does not look into an error that wraps e by %w, and writes {}: log
+// err.Error(), or the *Error that errors.As finds.
 func (e *Error) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
 
 // Unwrap returns the Reason, Last and Cause, as far as they are set. If Last or Cause holds a Reason or a mark of its

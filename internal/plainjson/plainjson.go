@@ -28,6 +28,15 @@ func AppendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
+// Number sets n to the JSON number in value, which has to be an integer that n holds.
+func Number[T ~int | ~int64](n *T, value []byte) error {
+	got, err := strconv.ParseInt(string(value), 10, 64)
+	if *n = T(got); int64(*n) != got {
+		return strconv.ErrRange
+	}
+	return err
+}
+
 // Object calls set with the name and the JSON of each value of the object in data, until one returns an error. It
 // finds the values of every valid object. What it does with other text is not specified, but it does not panic.
 func Object(data []byte, set func(name string, value []byte) error) error {
