@@ -18,33 +18,31 @@ func name(i int, typ string, texts ...string) string {
 
 // MarshalText and UnmarshalText of the enumerations use the texts of String and Error. What has no text is an error.
 
-func (s Status) MarshalText() ([]byte, error)  { return marshalText(s, Canceled, Status.String) }
-func (s *Status) UnmarshalText(b []byte) error { return unmarshalText(s, b, Canceled, Status.String) }
-func (r Reason) MarshalText() ([]byte, error)  { return marshalText(r, CallerCanceled, Reason.Error) }
-func (r *Reason) UnmarshalText(b []byte) error {
-	return unmarshalText(r, b, CallerCanceled, Reason.Error)
-}
-func (c Class) MarshalText() ([]byte, error)  { return marshalText(c, Terminal, Class.String) }
-func (c *Class) UnmarshalText(b []byte) error { return unmarshalText(c, b, Terminal, Class.String) }
-func (m Mode) MarshalText() ([]byte, error)   { return marshalText(m, List, Mode.String) }
-func (m *Mode) UnmarshalText(b []byte) error  { return unmarshalText(m, b, List, Mode.String) }
+func (s Status) MarshalText() ([]byte, error)  { return format(s, Canceled, Status.String) }
+func (s *Status) UnmarshalText(b []byte) error { return parse(s, b, Canceled, Status.String) }
+func (r Reason) MarshalText() ([]byte, error)  { return format(r, CallerCanceled, Reason.Error) }
+func (r *Reason) UnmarshalText(b []byte) error { return parse(r, b, CallerCanceled, Reason.Error) }
+func (c Class) MarshalText() ([]byte, error)   { return format(c, Terminal, Class.String) }
+func (c *Class) UnmarshalText(b []byte) error  { return parse(c, b, Terminal, Class.String) }
+func (m Mode) MarshalText() ([]byte, error)    { return format(m, List, Mode.String) }
+func (m *Mode) UnmarshalText(b []byte) error   { return parse(m, b, List, Mode.String) }
 func (j JitterMode) MarshalText() ([]byte, error) {
-	return marshalText(j, DecorrelatedJitter, JitterMode.String)
+	return format(j, DecorrelatedJitter, JitterMode.String)
 }
 func (j *JitterMode) UnmarshalText(b []byte) error {
-	return unmarshalText(j, b, DecorrelatedJitter, JitterMode.String)
+	return parse(j, b, DecorrelatedJitter, JitterMode.String)
 }
 
-// marshalText returns the text of v, whose type has values up to last.
-func marshalText[T ~uint8](v, last T, text func(T) string) ([]byte, error) {
+// format returns the text of v, whose type has values up to last.
+func format[T ~uint8](v, last T, text func(T) string) ([]byte, error) {
 	if v > last {
 		return nil, fmt.Errorf("retry: %s has no text", text(v))
 	}
 	return []byte(text(v)), nil
 }
 
-// unmarshalText sets v to the value, up to last, that has the text b.
-func unmarshalText[T ~uint8](v *T, b []byte, last T, text func(T) string) error {
+// parse sets v to the value, up to last, that has the text b.
+func parse[T ~uint8](v *T, b []byte, last T, text func(T) string) error {
 	for c := T(0); c <= last; c++ {
 		if text(c) == string(b) {
 			*v = c
