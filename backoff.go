@@ -2,7 +2,6 @@ package retry
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"math/bits"
 	"time"
@@ -114,70 +113,40 @@ func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 	return b.window(attempt, prev)
 }
 
-// Schedule returns the endless sequence of attempts and the wait after each: (1, delay), (2, delay), ... It never
-// sleeps. rnd returns a number in [0,1) for each delay and is not called if there is no jitter; a nil rnd means no
-// jitter. Each range over the sequence starts again at attempt 1.
-func (b Backoff) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
-	return b.schedule(rnd, math.MaxInt)
-}
-
-// schedule is Schedule limited to a number of waits; the largest int means no limit.
-func (b Backoff) schedule(rnd func() float64, waits int) iter.Seq2[int, time.Duration] {
-	if rnd == nil {
-		b.Jitter = NoJitter
-	}
-	return func(yield func(int, time.Duration) bool) {
-		var prev time.Duration
-		for attempt := 1; attempt <= waits; attempt = next(attempt) {
-			var u float64
-			if b.jitter() != NoJitter {
-				u = rnd()
-			}
-			prev = b.Jittered(attempt, prev, u)
-			if !yield(attempt, prev) {
-				return
-			}
-		}
-	}
-}
-
-// Validate returns nil or FieldErrors: every bad field with its value and the rule it breaks.
-func (b Backoff) Validate() error { return b.check("Backoff").Err() }
-
-// check is Validate for a Backoff that errors show as the given type.
-func (b *Backoff) check(owner string) (bad FieldErrors) {
+// check returns what Policy.Validate finds wrong in b.
+func (b *Backoff) check() (bad FieldErrors) {
 	list, finite := len(b.Delays) > 0, !math.IsNaN(b.Factor) && !math.IsInf(b.Factor, 0)
-	refuse(&bad, b.Mode > List, owner, "Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
-	refuse(&bad, b.Base < 0, owner, "Base", b.Base, "is negative")
-	refuse(&bad, b.Cap < 0, owner, "Cap", b.Cap, "is negative")
-	refuse(&bad, !finite, owner, "Factor", b.Factor, "is not a finite number")
-	refuse(&bad, finite && b.Factor < 0, owner, "Factor", b.Factor, "is negative")
-	refuse(&bad, b.Factor > 0 && b.Factor < 1 && b.mode() == Exponential, owner, "Factor", b.Factor,
+	refuse(&bad, b.Mode > List, "Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
+	refuse(&bad, b.Base < 0, "Base", b.Base, "is negative")
+	refuse(&bad, b.Cap < 0, "Cap", b.Cap, "is negative")
+	refuse(&bad, !finite, "Factor", b.Factor, "is not a finite number")
+	refuse(&bad, finite && b.Factor < 0, "Factor", b.Factor, "is negative")
+	refuse(&bad, b.Factor > 0 && b.Factor < 1 && b.mode() == Exponential, "Factor", b.Factor,
 		"is below 1, which Exponential needs")
 	if b.Cap > 0 && b.Base > b.Cap {
-		bad.Refuse(owner+".Cap", b.Cap, "is below Base", b.Base)
+		bad.Refuse("Policy.Cap", b.Cap, "is below Base", b.Base)
 	}
-	refuse(&bad, b.Mode == List && !list, owner, "Delays", "[]", "is empty, and Mode List needs one delay at least")
-	refuse(&bad, list && b.Mode != 0 && b.Mode != List, owner, "Mode", b.Mode,
+	refuse(&bad, b.Mode == List && !list, "Delays", "[]", "is empty, and Mode List needs one delay at least")
+	refuse(&bad, list && b.Mode != 0 && b.Mode != List, "Mode", b.Mode,
 		"is set together with Delays, which need Mode List or none")
-	refuse(&bad, list && b.Base != 0, owner, "Base", b.Base, "is set together with Delays")
-	refuse(&bad, list && b.Factor != 0, owner, "Factor", b.Factor, "is set together with Delays")
+	refuse(&bad, list && b.Base != 0, "Base", b.Base, "is set together with Delays")
+	refuse(&bad, list && b.Factor != 0, "Factor", b.Factor, "is set together with Delays")
 	for i, d := range b.Delays {
 		if d < 0 && len(bad) > 10 {
-			bad.Refuse(fmt.Sprintf("%s.Delays[%d]", owner, i), d, "is negative, and later ones are not looked at")
+			bad.Refuse(fmt.Sprintf("Policy.Delays[%d]", i), d, "is negative, and later ones are not looked at")
 			break
 		} else if d < 0 {
-			bad.Refuse(fmt.Sprintf("%s.Delays[%d]", owner, i), d, "is negative")
+			bad.Refuse(fmt.Sprintf("Policy.Delays[%d]", i), d, "is negative")
 		}
 	}
-	refuse(&bad, b.Jitter > DecorrelatedJitter, owner, "Jitter", uint8(b.Jitter),
+	refuse(&bad, b.Jitter > DecorrelatedJitter, "Jitter", uint8(b.Jitter),
 		"is not one of NoJitter, FullJitter, EqualJitter, RatioJitter and DecorrelatedJitter")
 	if b.Jitter == DecorrelatedJitter && b.mode() != Exponential {
-		bad.Refuse(owner+".Jitter", b.Jitter, "goes with Exponential only, not with", b.mode())
+		bad.Refuse("Policy.Jitter", b.Jitter, "goes with Exponential only, not with", b.mode())
 	}
-	refuse(&bad, b.JitterRatio != 0 && b.Jitter != RatioJitter, owner, "JitterRatio", b.JitterRatio,
+	refuse(&bad, b.JitterRatio != 0 && b.Jitter != RatioJitter, "JitterRatio", b.JitterRatio,
 		"is set without RatioJitter")
-	refuse(&bad, b.JitterRatio != 0 && !(b.JitterRatio > 0 && b.JitterRatio <= 1), owner, "JitterRatio", b.JitterRatio,
+	refuse(&bad, b.JitterRatio != 0 && !(b.JitterRatio > 0 && b.JitterRatio <= 1), "JitterRatio", b.JitterRatio,
 		"is outside (0,1]") // NaN too
 	return bad
 }

@@ -255,11 +255,15 @@ func TestModeTexts(t *testing.T) {
 	})
 }
 
+func unlimited(b retry.Backoff) retry.Policy {
+	return retry.Policy{MaxAttempts: retry.Unlimited, Backoff: b}
+}
+
 func TestSchedule(t *testing.T) {
 	t.Run("it counts attempts from 1 and agrees with Delay", func(t *testing.T) {
 		b := retry.Backoff{Base: sec, Cap: 5 * sec}
 		want := 1
-		for attempt, delay := range b.Schedule(nil) {
+		for attempt, delay := range unlimited(b).Schedule(nil) {
 			require.Equal(t, want, attempt)
 			require.Equal(t, b.Delay(attempt), delay)
 			if want++; want > 100 {
@@ -268,14 +272,14 @@ func TestSchedule(t *testing.T) {
 		}
 	})
 	t.Run("without rnd there is no jitter", func(t *testing.T) {
-		for _, delay := range (retry.Backoff{Jitter: retry.DecorrelatedJitter}).Schedule(nil) {
+		for _, delay := range unlimited(retry.Backoff{Jitter: retry.DecorrelatedJitter}).Schedule(nil) {
 			require.Equal(t, 5*sec, delay)
 			break
 		}
 	})
 	t.Run("without jitter rnd is not called", func(t *testing.T) {
 		for _, b := range []retry.Backoff{{}, {Jitter: 99}, {Mode: retry.Fixed, Jitter: retry.DecorrelatedJitter}} {
-			for attempt := range b.Schedule(func() float64 { t.Error("called"); return 0 }) {
+			for attempt := range unlimited(b).Schedule(func() float64 { t.Error("called"); return 0 }) {
 				if attempt == 3 {
 					break
 				}
@@ -285,7 +289,7 @@ func TestSchedule(t *testing.T) {
 	t.Run("rnd is called once for each delay", func(t *testing.T) {
 		calls := 0
 		b := retry.Backoff{Jitter: retry.FullJitter}
-		for attempt, delay := range b.Schedule(func() float64 { calls++; return 0.5 }) {
+		for attempt, delay := range unlimited(b).Schedule(func() float64 { calls++; return 0.5 }) {
 			require.Equal(t, attempt, calls)
 			require.Equal(t, b.Delay(attempt)/2, delay)
 			if attempt == 5 {
@@ -296,7 +300,7 @@ func TestSchedule(t *testing.T) {
 	t.Run("decorrelated jitter feeds on the delay before", func(t *testing.T) {
 		b := retry.Backoff{Base: sec, Cap: 20 * sec, Jitter: retry.DecorrelatedJitter}
 		var got []time.Duration
-		for attempt, delay := range b.Schedule(func() float64 { return 0.5 }) {
+		for attempt, delay := range unlimited(b).Schedule(func() float64 { return 0.5 }) {
 			got = append(got, delay)
 			if attempt == 5 {
 				break
@@ -306,7 +310,7 @@ func TestSchedule(t *testing.T) {
 		require.Equal(t, []time.Duration{2 * sec, 3500 * ms, 5750 * ms, 9125 * ms, 10500 * ms}, got)
 	})
 	t.Run("each range starts anew", func(t *testing.T) {
-		schedule := (retry.Backoff{Jitter: retry.DecorrelatedJitter}).Schedule(func() float64 { return 0.9 })
+		schedule := unlimited(retry.Backoff{Jitter: retry.DecorrelatedJitter}).Schedule(func() float64 { return 0.9 })
 		for range 2 {
 			for attempt, delay := range schedule {
 				require.Equal(t, 1, attempt)
@@ -419,7 +423,7 @@ func FuzzDelay(f *testing.F) {
 		if attempt < 1000 && attempt > 1 && len(b.Delays) == 0 {
 			require.GreaterOrEqual(t, delay, b.Delay(attempt-1), "a formula's delay never falls")
 		}
-		if b.Validate() != nil {
+		if unlimited(b).Validate() != nil {
 			return
 		}
 		want, exact := slowDelay(b, attempt)

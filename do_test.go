@@ -167,10 +167,6 @@ func TestDoRefuses(t *testing.T) {
 		_, err = retry.Wrap[int, int](retry.Policy{}, nil)(t.Context(), 1)
 		refused(t, err, "retry: Do.fn <nil> is not a function")
 	})
-	t.Run("a nil policy of WrapFunc", func(t *testing.T) {
-		_, err := retry.WrapFunc(nil, func(context.Context, int) (int, error) { return 1, nil })(t.Context(), 1)
-		refused(t, err, "retry: WrapFunc.policy <nil> is not a function")
-	})
 	t.Run("a nil ctx", func(t *testing.T) {
 		refused(t, retry.Do(noContext, retry.Policy{}, failing), "retry: Do.ctx <nil> is not a context")
 	})
@@ -714,18 +710,6 @@ func TestWrap(t *testing.T) {
 		}
 		require.Equal(t, 6, calls)
 	})
-}
-
-func TestWrapFunc(t *testing.T) {
-	asked, calls := 0, 0
-	policy := func() retry.Policy { asked++; return retry.Policy{MaxAttempts: asked, Backoff: retry.Backoff{Base: 1}} }
-	fail := retry.WrapFunc(policy, func(context.Context, int) (int, error) { calls++; return 0, errFlaky })
-	for n := 1; n <= 3; n++ { // each call has the policy in force, for all of its attempts
-		calls = 0
-		_, err := fail(t.Context(), 0)
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.Equal(t, []int{n, n}, []int{asked, calls})
-	}
 }
 
 func TestPanicAndGoexitPassThrough(t *testing.T) {

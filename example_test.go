@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"time"
 
@@ -77,25 +76,6 @@ func ExampleWrap() {
 	n, err := lookUp(context.Background(), "example.org")
 	fmt.Println(n, err)
 	// Output: 11 <nil>
-}
-
-// A policy that is loaded again reaches a function that is wrapped already.
-func ExampleWrapFunc() {
-	inForce := retry.Policy{MaxAttempts: 1}
-	lookUp := retry.WrapFunc(func() retry.Policy { return inForce }, func(ctx context.Context, host string) (int, error) {
-		if retry.AttemptNumber(ctx) == 1 {
-			return 0, errors.New("server misbehaving")
-		}
-		return len(host), nil
-	})
-	_, err := lookUp(context.Background(), "example.org")
-	fmt.Println(errors.Is(err, retry.AttemptsExhausted))
-	inForce = quick
-	n, err := lookUp(context.Background(), "example.org")
-	fmt.Println(n, err)
-	// Output:
-	// true
-	// 11 <nil>
 }
 
 func ExampleAttemptNumber() {
@@ -320,7 +300,7 @@ func ExamplePolicy_NewError() {
 	fmt.Println(err)
 	fmt.Println("come back in", err.Hint())
 	// Output:
-	// retry: orders: gave up after 2 attempts in 1s (hint_too_long: 2h is above MaxHint 1h): 503
+	// retry: orders: gave up after 2 attempts in 1s (hint_too_long: 2h is above MaxHint): 503
 	// come back in 2h0m0s
 }
 
@@ -451,26 +431,6 @@ func ExampleBackoff_Bounds() {
 	// 50ms 100ms
 	// 100ms 200ms
 	// 500ms 1s
-}
-
-func ExampleBackoff_Schedule() {
-	b := retry.Backoff{Base: time.Second, Cap: 10 * time.Second, Jitter: retry.FullJitter}
-	for attempt, delay := range b.Schedule(rand.New(rand.NewPCG(1, 2)).Float64) {
-		fmt.Println(attempt, delay.Round(time.Millisecond))
-		if attempt == 4 {
-			break
-		}
-	}
-	// Output:
-	// 1 676ms
-	// 2 923ms
-	// 3 2.034s
-	// 4 3.438s
-}
-
-func ExampleBackoff_Validate() {
-	fmt.Println(retry.Backoff{Factor: 0.5, JitterRatio: 0.3}.Validate())
-	// Output: retry: Backoff.Factor 0.5 is below 1, which Exponential needs; Backoff.JitterRatio 0.3 is set without RatioJitter
 }
 
 func ExampleEvent() {

@@ -41,10 +41,10 @@ func (bad *FieldErrors) Refuse(field string, value any, rule string, named ...an
 	*bad = append(*bad, e)
 }
 
-// refuse adds a bad field of package retry if bad is true. It is generic so that a good value is not boxed.
-func refuse[T any](bad *FieldErrors, is bool, owner, field string, value T, rule string) {
+// refuse adds a bad field of a Policy if bad is true. It is generic so that a good value is not boxed.
+func refuse[T any](bad *FieldErrors, is bool, field string, value T, rule string) {
 	if is {
-		bad.Refuse(owner+"."+field, value, rule)
+		bad.Refuse("Policy."+field, value, rule)
 	}
 }
 

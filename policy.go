@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -103,51 +104,46 @@ func listed(name string, delays ...time.Duration) Policy {
 // below 1; a JitterRatio outside (0,1]; an unknown Mode or Jitter; Base above Cap; Delays with Base, Factor or a Mode
 // other than List; List without Delays; JitterRatio without RatioJitter; DecorrelatedJitter without Exponential.
 func (p Policy) Validate() error {
-	if p.plain() || p.plainList() {
-		return nil
-	}
 	return p.check().Err()
 }
 
 // plain reports whether p is valid at a glance, as common policies are. It is inlined into Do (BenchmarkFirstTry).
-func (p *Policy) plain() bool { return p.Delays == nil && p.plainBesideDelays() }
-
-// plainList is plain for a list.
-func (p *Policy) plainList() bool {
-	for _, d := range p.Delays {
-		if d < 0 {
-			return false
-		}
-	}
-	return len(p.Delays) > 0 && p.Mode == 0 && p.Base == 0 && p.plainBesideDelays()
-}
-
-// plainBesideDelays is plain for all but Delays, and for what Delays exclude.
-func (p *Policy) plainBesideDelays() bool {
+func (p *Policy) plain() bool {
 	signs := p.AttemptTimeout | p.TTL | p.MaxHint | p.ResetAfter | p.Base | p.Cap | time.Duration(p.MaxAttempts+1)
-	return signs >= 0 && p.Factor == 0 && p.JitterRatio == 0 && p.Jitter < RatioJitter && p.Mode < List &&
+	return signs >= 0 && p.Delays == nil && p.Factor == 0 && p.JitterRatio == 0 && p.Jitter < RatioJitter && p.Mode < List &&
 		(p.Base <= p.Cap || p.Cap == 0)
 }
 
-// check is Validate in full.
+// plainList is plain for a list, such as that of Standard.
+func (p *Policy) plainList() bool {
+	beside := *p
+	beside.Delays = nil
+	return beside.plain() && p.Base == 0 && p.Mode == 0 && len(p.Delays) > 0 && slices.Min(p.Delays) >= 0
+}
+
+// check is Validate before Err.
 func (p *Policy) check() FieldErrors {
-	bad := p.Backoff.check("Policy")
-	refuse(&bad, p.MaxAttempts < Unlimited, "Policy", "MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
-	refuse(&bad, p.AttemptTimeout < 0, "Policy", "AttemptTimeout", p.AttemptTimeout, "is negative")
-	refuse(&bad, p.TTL < 0, "Policy", "TTL", p.TTL, "is negative")
-	refuse(&bad, p.MaxHint < 0, "Policy", "MaxHint", p.MaxHint, "is negative")
-	refuse(&bad, p.ResetAfter < 0, "Policy", "ResetAfter", p.ResetAfter, "is negative")
+	bad := p.Backoff.check()
+	refuse(&bad, p.MaxAttempts < Unlimited, "MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
+	refuse(&bad, p.AttemptTimeout < 0, "AttemptTimeout", p.AttemptTimeout, "is negative")
+	refuse(&bad, p.TTL < 0, "TTL", p.TTL, "is negative")
+	refuse(&bad, p.MaxHint < 0, "MaxHint", p.MaxHint, "is negative")
+	refuse(&bad, p.ResetAfter < 0, "ResetAfter", p.ResetAfter, "is negative")
 	return bad
 }
 
 // refused returns the faults of a call of Do, or nil.
 func refused(ctx context.Context, p *Policy, fn func(context.Context) error) error {
-	if ctx != nil && fn != nil && (p.plain() || p.plainList()) {
+	if ctx != nil && fn != nil && p.plainList() {
 		return nil
 	}
 	bad := p.check()
-	refuse(&bad, ctx == nil, "Do", "ctx", ctx, "is not a context")
-	refuse(&bad, fn == nil, "Do", "fn", any(nil), "is not a function")
+	if ctx == nil {
+		bad.Refuse("Do.ctx", nil, "is not a context")
+	}
+	if fn == nil {
+		bad.Refuse("Do.fn", nil, "is not a function")
+	}
 	return bad.Err()
 }
 
@@ -210,18 +206,13 @@ func (b Backoff) or(defaults Backoff) Backoff {
 // fields would mix two schedules. MaxAttempts is taken by itself, unless p has Delays, whose number says it. It is for
 // shells that have a better default than the zero Policy.
 func (p Policy) OrSchedule(defaults Policy) Policy {
-	p.orSchedule(&defaults)
-	return p
-}
-
-// orSchedule is apart from OrSchedule so that this is inlined: retryhttp and retrygrpc call it for every run.
-func (p *Policy) orSchedule(defaults *Policy) {
 	if len(p.Delays) == 0 {
 		p.MaxAttempts = cmp.Or(p.MaxAttempts, defaults.MaxAttempts)
 	}
 	if p.Base == 0 && p.Factor == 0 && p.Cap == 0 && p.Delays == nil && p.Mode == 0 && p.Jitter == 0 {
 		p.Backoff, p.MaxHint = defaults.Backoff, cmp.Or(p.MaxHint, defaults.MaxHint)
 	}
+	return p
 }
 
 // Effective returns p with every default that is in force written out: MaxAttempts, MaxHint and the fields of Backoff
@@ -243,10 +234,25 @@ func (p Policy) Effective() Policy {
 	return p
 }
 
-// Schedule returns the waits of a run that never succeeds: (1, delay), (2, delay), ... until MaxAttempts are used up.
-// It is otherwise as Backoff.Schedule, and ignores TTL, hints and Wait.
+// Schedule returns the waits of a run that never succeeds: (1, delay), (2, delay), ... until MaxAttempts are used up. It
+// ignores TTL, hints and Wait. rnd returns a number in [0,1) for each delay and is not called if there is no jitter; a
+// nil rnd means no jitter. Each range over the sequence starts again at attempt 1.
 func (p Policy) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
-	return p.Backoff.schedule(rnd, p.waits())
+	if rnd == nil {
+		p.Jitter = NoJitter
+	}
+	return func(yield func(int, time.Duration) bool) {
+		var prev time.Duration
+		for attempt, waits := 1, p.waits(); attempt <= waits; attempt = next(attempt) {
+			var u float64
+			if p.jitter() != NoJitter {
+				u = rnd()
+			}
+			if prev = p.Jittered(attempt, prev, u); !yield(attempt, prev) {
+				return
+			}
+		}
+	}
 }
 
 // retries returns how many retries MaxAttempts allows, the largest int if it is Unlimited.

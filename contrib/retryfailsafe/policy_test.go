@@ -90,7 +90,7 @@ func TestTheWaitsAreThoseOfThePolicy(t *testing.T) {
 	for mode, b := range modes {
 		for jitter := retry.NoJitter; jitter <= retry.DecorrelatedJitter; jitter++ {
 			b.Jitter = jitter
-			if b.Validate() != nil {
+			if (retry.Policy{Backoff: b}).Validate() != nil {
 				require.Equal(t, retry.DecorrelatedJitter, jitter) // goes with Exponential only
 				continue
 			}

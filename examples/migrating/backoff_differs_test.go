@@ -139,7 +139,7 @@ func TestBackoffTicker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		at := []time.Duration{0}
-		for n, wait := range (retry.Backoff{Base: 100 * time.Millisecond}).Schedule(nil) {
+		for n, wait := range (retry.Policy{Backoff: retry.Backoff{Base: 100 * time.Millisecond}}).Schedule(nil) {
 			<-time.After(wait)
 			if at = append(at, time.Since(start)); n == 3 {
 				break

@@ -21,7 +21,7 @@ func Ours(pkg *types.Package) bool {
 	return pkg != nil && (pkg.Path() == Module || strings.HasPrefix(pkg.Path(), Module+"/"))
 }
 
-// A Call is a call of Do, DoValue, Wrap, WrapFunc, retrysql.Tx and the like: a function of this library that takes a
+// A Call is a call of Do, DoValue, Wrap, retrysql.Tx and the like: a function of this library that takes a
 // retry.Policy, or a function that returns one, and a function whose first parameter is a context.
 type Call struct {
 	*ast.CallExpr

@@ -141,7 +141,7 @@ func (p *plan) grow(base, factor, limit number, ratio float64) {
 	} else if limit.value < base.value {
 		p.refuse("the longest delay is below the first")
 	}
-	if err := p.backoff.Validate(); err != nil {
+	if err := (retry.Policy{Backoff: p.backoff}).Validate(); err != nil {
 		p.refuse("the schedule is not valid here: %v", err)
 	}
 	p.fits(base.value, factor.value, limit.value, ratio)
