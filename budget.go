@@ -130,9 +130,9 @@ func (b *Budget) advance(now time.Time) bool {
 	}
 }
 
-// period returns how many periods have ended since the creation, at least 0. After 292 years there are no more of them:
-// the longest Duration is over.
-func (b *Budget) period(now time.Time) int64 { return max(int64(now.Sub(b.created)/b.trickle), 0) }
+// period returns how many periods have ended since the creation. After 292 years there are no more of them: the longest
+// Duration is over.
+func (b *Budget) period(now time.Time) int64 { return int64(now.Sub(b.created) / b.trickle) }
 
 // Refund gives back the token of a retry that did not start or did not return.
 func (b *Budget) Refund() {

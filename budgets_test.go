@@ -117,6 +117,7 @@ func TestBudgetsEviction(t *testing.T) {
 		{name: "an hour without use is not enough", maxKeys: 2, steps: "A B C h D", kept: "A B", overflows: 2},
 		{name: "a whole round is", maxKeys: 2, steps: "A B C h D h E", kept: "E B", overflows: 2},
 		{name: "but one that was asked for in it stays", maxKeys: 2, steps: "A B C h D A h E", kept: "A E", overflows: 2},
+		{name: "a round lasts an hour, however many ask in it", maxKeys: 2, steps: "A B C h D E F", kept: "A B", overflows: 4},
 		{name: "hours are counted by those who need a place", maxKeys: 2, steps: "A B C h h h D", kept: "A B", overflows: 2},
 		{name: "an idle place that is drained stays drained", maxKeys: 1, steps: "A B h C -A h D -D", kept: "D", overflows: 2},
 	} {

@@ -129,6 +129,7 @@ func TestDecide(t *testing.T) {
 			want: hinted(minute, waitingFor(minute, 5*sec))},
 		{name: "a hint beyond MaxHint ends the run", policy: retry.Policy{MaxHint: minute}, err: after(minute + 1),
 			want: hinted(minute+1, tooLong)},
+		{name: "a MaxHint of a nanosecond is set", policy: retry.Policy{MaxHint: 1}, err: after(2), want: hinted(2, tooLong)},
 		{name: "MaxHint is 1h by default", err: after(hour), want: hinted(hour, waitingFor(hour, 5*sec))},
 		{name: "a hint beyond the default ends the run", err: after(hour + 1), want: hinted(hour+1, tooLong)},
 		{name: "the longest hint ends the run", err: after(longest), want: hinted(longest, tooLong)},

@@ -186,6 +186,7 @@ func TestHiddenMarks(t *testing.T) {
 		{"a nested run's mark does not leak under %w", multi{fmt.Errorf("x: %w", runOf(permanent)), io.EOF}, retry.Retryable, 0},
 		{"a nested run's hint does not leak", multi{runOf(busy(sec)), io.EOF}, retry.Retryable, 0},
 		{"a nested run's cancellation does not leak", multi{runOf(context.Canceled), io.EOF}, retry.Retryable, 0},
+		{"a nested run's cancellation does not leak through a hint", retry.After(sec, runOf(context.Canceled)), retry.Retryable, sec},
 		{"a nested run's cancellation does not leak, second", multi{io.EOF, runOf(context.Canceled)}, retry.Retryable, 0},
 		{"a nested run's list does not leak", runOf(multi{permanent, busy(sec), context.Canceled}), retry.Retryable, 0},
 		{"a nested run's list does not leak through a list", multi{runOf(multi{permanent, io.EOF}), runOf(opaque{permanent})}, retry.Retryable, 0},
@@ -265,7 +266,7 @@ func TestJudgeTakesNoLongerThanATreeIsBig(t *testing.T) {
 	for _, row := range []string{
 		"mark", "run", "list", "last", "opaque", "late",
 		"list mark", "list run", "opaque mark", "opaque run", "run mark", "list opaque run mark", "last list mark run",
-		"both mark", "both run mark", "opaque late run", "join list run mark hint", "wrap list join opaque run late mark hint last",
+		"both mark", "both run", "both run mark", "opaque late run", "join list run mark hint", "wrap list join opaque run late mark hint last",
 	} {
 		t.Run(row, func(t *testing.T) {
 			asked := 0

@@ -155,7 +155,7 @@ func TestDoNotRetryIsObeyed(t *testing.T) {
 
 func TestShouldRetryTrueIsAnOption(t *testing.T) {
 	believing := atOnce
-	believing.Classify = retryhttp.ShouldRetry
+	believing.Classify = retryhttp.ClassifyShouldRetry
 	base := always(409, "Stripe-Should-Retry", "true")
 	for _, row := range []struct {
 		name   string
@@ -175,9 +175,9 @@ func TestShouldRetryTrueIsAnOption(t *testing.T) {
 			require.Equal(t, row.reason, o.Reason)
 		})
 	}
-	require.Equal(t, retry.Unknown, retryhttp.ShouldRetry(errors.New("true")))
-	require.Equal(t, retry.Unknown, retryhttp.ShouldRetry(answered(503)))
-	require.Equal(t, retry.Unknown, retryhttp.ShouldRetry((*retryhttp.AttemptError)(nil)))
+	require.Equal(t, retry.Unknown, retryhttp.ClassifyShouldRetry(errors.New("true")))
+	require.Equal(t, retry.Unknown, retryhttp.ClassifyShouldRetry(answered(503)))
+	require.Equal(t, retry.Unknown, retryhttp.ClassifyShouldRetry((*retryhttp.AttemptError)(nil)))
 }
 
 func TestTheCallerSaysWhatMayBeRepeated(t *testing.T) {

@@ -74,9 +74,9 @@ func ExampleOnStatus() {
 	// 423 retryable
 }
 
-func ExampleShouldRetry() {
+func ExampleClassifyShouldRetry() {
 	// The server knows whether a 409 is a conflict or a lock that will be free.
-	classify := retry.FirstOf(retryhttp.ShouldRetry, retryhttp.Classify)
+	classify := retry.FirstOf(retryhttp.ClassifyShouldRetry, retryhttp.Classify)
 	for _, word := range []string{"true", "false", ""} {
 		err := &retryhttp.AttemptError{StatusCode: http.StatusConflict, Header: http.Header{"X-Should-Retry": {word}}}
 		fmt.Println(word, classify(err))

@@ -57,11 +57,11 @@ func OnStatus(class retry.Class, codes ...int) retry.Classifier {
 	}
 }
 
-// ShouldRetry is a classifier that returns Retryable for an *AttemptError, which errors.As finds, whose response has
+// ClassifyShouldRetry is a classifier that returns Retryable for an *AttemptError, which errors.As finds, whose response has
 // X-Should-Retry or Stripe-Should-Retry: true, otherwise Unknown. It goes before Classify in retry.FirstOf, for a
 // server that asks for a retry of a status that is not repeated otherwise, such as a 409 after a lock timeout. The
 // value false is obeyed without it.
-func ShouldRetry(err error) retry.Class {
+func ClassifyShouldRetry(err error) retry.Class {
 	if attempt := attemptError(err); attempt != nil && shouldRetry(attempt.Header, "true") {
 		return retry.Retryable
 	}

@@ -173,7 +173,7 @@ func TestAttemptTimeoutNeverCutsABody(t *testing.T) {
 		require.Equal(t, "attempt_timeout", reasons(o)[0])
 	})
 	for _, h2 := range []bool{false, true} {
-		slow := []retrytest.Answer{{Wait: time.Second, Body: "late"}, {Body: "whole"}}
+		slow := []retrytest.Answer{{Takes: time.Second, Body: "late"}, {Body: "whole"}}
 		socketBubble(t, "a response that comes with the timer is closed and retried", h2, slow, func(t *testing.T, base *retrytest.Server) {
 			p := three
 			p.AttemptTimeout = time.Second

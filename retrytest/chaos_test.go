@@ -135,7 +135,7 @@ func TestDeterminism(t *testing.T) {
 	for range 30 {
 		bubble(t, "run", func(t *testing.T) {
 			server := retrytest.NewPipeServer(t, []retrytest.Answer{
-				{Status: 503, Wait: time.Second}, {Fault: retrytest.ResetRead}, {Fault: retrytest.ResetUnread}, {Fault: retrytest.HangHeaders},
+				{Status: 503, Takes: time.Second}, {Fault: retrytest.ResetRead}, {Fault: retrytest.ResetUnread}, {Fault: retrytest.HangHeaders},
 				{Fault: retrytest.Garbage}, {Status: 429, RetryAfter: 30 * time.Second}, {Status: 200, Body: "ok"},
 			})
 			chaos := retrytest.Chaos{Seed: 9, Rate: 0.5}.RoundTripper(t, server, nil)

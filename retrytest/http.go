@@ -36,8 +36,8 @@ type Answer struct {
 	// RetryDate is sent as the Retry-After header in the form of a date: the time of the answer plus RetryDate, rounded
 	// up to a second. Zero means none.
 	RetryDate time.Duration
-	// Wait is how long the server waits between reading the request and answering or failing. Zero means no time.
-	Wait time.Duration
+	// Takes is how long the server takes between reading the request and answering or failing. Zero means no time.
+	Takes time.Duration
 	// Pause is how long the server waits between the headers and the body. Zero means no time.
 	Pause time.Duration
 	// Drip is how long the body takes: it is sent byte by byte, evenly. Zero means that it is sent at once.
@@ -47,7 +47,7 @@ type Answer struct {
 	On string
 	// OnHeader is a header field that the request must have as well: "X-Region: eu". Empty means any.
 	OnHeader string
-	// Handler answers in place of Status, Header and Body, after Wait. The body of its request has already been read.
+	// Handler answers in place of Status, Header and Body, after Takes. The body of its request has already been read.
 	// Nil means none.
 	Handler http.Handler
 	// Fault is the fault of the request. Empty means none.
@@ -64,7 +64,7 @@ func (a Answer) check(bad refuse) {
 	}
 	bad.negative("RetryAfter", a.RetryAfter)
 	bad.negative("RetryDate", a.RetryDate)
-	bad.negative("Wait", a.Wait)
+	bad.negative("Takes", a.Takes)
 	bad.negative("Pause", a.Pause)
 	bad.negative("Drip", a.Drip)
 	if name, _, ok := strings.Cut(a.OnHeader, ":"); a.OnHeader != "" && (!ok || name == "") {
@@ -237,7 +237,7 @@ func (s *Server) dialFault(ctx context.Context, address string) error {
 	if !ok {
 		return nil
 	}
-	if err := sleep(ctx, a.Wait); err != nil {
+	if err := sleep(ctx, a.Takes); err != nil {
 		return &net.OpError{Op: "dial", Net: "tcp", Err: err}
 	}
 	host, _, _ := net.SplitHostPort(address)
@@ -344,7 +344,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		}
 		return a, true
 	})
-	if sleep(ctx, a.Wait) != nil {
+	if sleep(ctx, a.Takes) != nil {
 		panic(http.ErrAbortHandler)
 	}
 	switch a.Fault {

@@ -81,7 +81,7 @@ func TestWire(t *testing.T) {
 			"HTTP/1.1 302 Found\r\nLocation: /elsewhere\r\nDate: now\r\nContent-Length: 0\r\n" + closes, nil},
 		{"101", retrytest.Answer{Status: 101, Body: "hello"},
 			"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nhello", os.ErrDeadlineExceeded},
-		{"a wait before the headers", retrytest.Answer{Wait: time.Hour}, "", os.ErrDeadlineExceeded},
+		{"a wait before the headers", retrytest.Answer{Takes: time.Hour}, "", os.ErrDeadlineExceeded},
 		{"a pause after the headers", retrytest.Answer{Body: "hello", Pause: time.Hour},
 			ok + "Content-Length: 5\r\nDate: now\r\n" + closes, os.ErrDeadlineExceeded},
 		{"reset unread", retrytest.Answer{Fault: retrytest.ResetUnread}, "", syscall.ECONNRESET},
@@ -267,7 +267,7 @@ func TestServer(t *testing.T) {
 	})
 	bubble(t, "time passes before and after the headers", func(t *testing.T) {
 		s := retrytest.NewPipeServer(t, []retrytest.Answer{
-			{Wait: time.Minute, Pause: time.Hour, Body: "late", RetryDate: 90 * time.Second}, {Wait: time.Second, Fault: retrytest.ResetUnread},
+			{Takes: time.Minute, Pause: time.Hour, Body: "late", RetryDate: 90 * time.Second}, {Takes: time.Second, Fault: retrytest.ResetUnread},
 		})
 		began := time.Now()
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "https://api.example/", nil)
@@ -317,7 +317,7 @@ func TestServer(t *testing.T) {
 		require.Equal(t, "order", s.Requests()[2].Body)
 	})
 	both(t, "a caller who leaves frees the server", func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
-		for _, a := range []retrytest.Answer{{Wait: time.Hour}, {Fault: retrytest.HangHeaders}, {Fault: retrytest.HangBody}, {Body: "x", Pause: time.Hour}} {
+		for _, a := range []retrytest.Answer{{Takes: time.Hour}, {Fault: retrytest.HangHeaders}, {Fault: retrytest.HangBody}, {Body: "x", Pause: time.Hour}} {
 			s := serve(t, []retrytest.Answer{a})
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 			defer cancel()
@@ -334,7 +334,7 @@ func TestServer(t *testing.T) {
 	both(t, "the test ends while a caller waits", func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
 		for _, fault := range []retrytest.HTTPFault{retrytest.HangHeaders, retrytest.ResetUnread} {
 			r := recorder{TB: t}
-			s := serve(&r, []retrytest.Answer{{Fault: fault, Wait: time.Hour}})
+			s := serve(&r, []retrytest.Answer{{Fault: fault, Takes: time.Hour}})
 			ended := make(chan error)
 			go func() {
 				_, err := get(t, s, s.URL)
@@ -440,7 +440,7 @@ func TestPipeReset(t *testing.T) {
 func TestDialFaults(t *testing.T) {
 	bubble(t, "are those of a connection that is not made", func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{
-			{Fault: retrytest.RefuseDial}, {Fault: retrytest.NoHost, Wait: time.Second}, {Fault: retrytest.FailTLS}, {}, {Fault: retrytest.RefuseDial}, {},
+			{Fault: retrytest.RefuseDial}, {Fault: retrytest.NoHost, Takes: time.Second}, {Fault: retrytest.FailTLS}, {}, {Fault: retrytest.RefuseDial}, {},
 		})
 		start := time.Now()
 		get := func() error {

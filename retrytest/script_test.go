@@ -225,8 +225,8 @@ func TestBadRowsEndTheTestAtOnce(t *testing.T) {
 			"row 1: Takes -7ns is negative; row 2: Times -2 is below -1, which is Forever"},
 		{func(tb testing.TB) { retrytest.NewServer(tb, []retrytest.Answer{{Fault: "dog"}}) }, `row 1: Fault "dog" ` + faults},
 		{func(tb testing.TB) {
-			retrytest.NewPipeServer(tb, []retrytest.Answer{{RetryAfter: -1, RetryDate: -1, Wait: -1, Pause: -1}})
-		}, "row 1: RetryAfter -1ns is negative; row 1: RetryDate -1ns is negative; row 1: Wait -1ns is negative; row 1: Pause -1ns is negative"},
+			retrytest.NewPipeServer(tb, []retrytest.Answer{{RetryAfter: -1, RetryDate: -1, Takes: -1, Pause: -1}})
+		}, "row 1: RetryAfter -1ns is negative; row 1: RetryDate -1ns is negative; row 1: Takes -1ns is negative; row 1: Pause -1ns is negative"},
 		{func(tb testing.TB) { retrytest.Statuses(tb, 0, 101, 200, 999, -1, 99999) },
 			"row 5: Status -1 is neither 101 nor from 200 to 999; row 6: Status 99999 is neither 101 nor from 200 to 999"},
 		{func(tb testing.TB) { retrytest.NewConnector(tb, nil, []retrytest.SQLFault{{On: "comit"}, {Takes: -1}}) },

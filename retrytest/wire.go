@@ -65,7 +65,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	if !ok {
 		return n, err
 	}
-	_ = sleep(c.server.ctx, a.Wait)
+	_ = sleep(c.server.ctx, a.Takes)
 	c.reset()
 	return 0, net.ErrClosed
 }

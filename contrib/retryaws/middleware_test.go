@@ -290,7 +290,7 @@ func TestAMarkOfTheTransportIsFound(t *testing.T) {
 
 func TestAnAttemptTimeoutStopsAtTheHeadersOfABody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Wait: time.Hour}, {Pause: time.Minute, Body: "slow"}})
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Takes: time.Hour}, {Pause: time.Minute, Body: "slow"}})
 		p := doubling
 		p.AttemptTimeout = time.Second
 		var events []retry.Event
@@ -377,7 +377,7 @@ func TestARequestSignedByAWrongClockIsSignedAnew(t *testing.T) {
 
 func TestTheCallersDeadlineIsNoAttemptTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Wait: time.Hour}})
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Takes: time.Hour}})
 		p := doubling
 		p.AttemptTimeout = time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)

@@ -52,7 +52,7 @@ func TestWhatARetryerLoses(t *testing.T) {
 		"AttemptTimeout": {
 			change: func(p *retry.Policy) { p.AttemptTimeout = time.Second },
 			lost:   "Policy.AttemptTimeout 1s: an attempt lasts until the deadline of the caller or of the HTTP client",
-			script: []retrytest.Answer{{Status: 503, Wait: time.Hour}, {}},
+			script: []retrytest.Answer{{Status: 503, Takes: time.Hour}, {}},
 			waits:  []time.Duration{time.Hour + 100*ms},
 		},
 		"TTL": {
@@ -62,7 +62,7 @@ func TestWhatARetryerLoses(t *testing.T) {
 		"ResetAfter": {
 			change: func(p *retry.Policy) { p.ResetAfter = time.Second },
 			lost:   "Policy.ResetAfter 1s: a long attempt counts like any other",
-			script: []retrytest.Answer{slowDown, {Status: 503, Wait: time.Second}, {}},
+			script: []retrytest.Answer{slowDown, {Status: 503, Takes: time.Second}, {}},
 			waits:  []time.Duration{100 * ms, time.Second + 200*ms},
 		},
 		"Disabled": {
