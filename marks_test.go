@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -184,6 +185,8 @@ func TestHiddenMarks(t *testing.T) {
 		{"a nested run's mark does not leak", multi{runOf(permanent), io.EOF}, retry.Retryable, 0},
 		{"a nested run's mark does not leak, second", multi{io.EOF, runOf(permanent)}, retry.Retryable, 0},
 		{"a nested run's mark does not leak under %w", multi{fmt.Errorf("x: %w", runOf(permanent)), io.EOF}, retry.Retryable, 0},
+		{"a mark in a nested run's timeout does not leak",
+			multi{runOf(retryshell.MarkTimeout(retry.Permanent(context.Canceled))), io.EOF}, retry.Retryable, 0},
 		{"a nested run's hint does not leak", multi{runOf(busy(sec)), io.EOF}, retry.Retryable, 0},
 		{"a nested run's cancellation does not leak", multi{runOf(context.Canceled), io.EOF}, retry.Retryable, 0},
 		{"a nested run's cancellation does not leak through a hint", retry.After(sec, runOf(context.Canceled)), retry.Retryable, sec},
@@ -424,24 +427,53 @@ func FuzzMarks(f *testing.F) {
 	f.Add([]byte{9, 5, 3, 0, 8, 0, 6, 1})
 	f.Add([]byte{10, 5, 6, 0, 2, 0})
 	f.Add([]byte{9, 11, 4, 1})
-	f.Fuzz(func(t *testing.T, tree []byte) {
-		want, err := build(&tree, 0)
-		class := retry.Retryable
-		switch {
-		case want.ambiguous:
-			class = retry.Terminal
-		case want.class != retry.Unknown:
-			class = want.class
-		case want.canceled:
-			class = retry.Terminal
+	f.Fuzz(func(t *testing.T, tree []byte) { agrees(t, tree) })
+}
+
+// TestTheWalkAgreesWithWhatTreesAreMadeOf compares Judge and IsAmbiguous, which find marks by types, As and Is, with what
+// was put into 100,000 random trees of errors.
+func TestTheWalkAgreesWithWhatTreesAreMadeOf(t *testing.T) {
+	r := rand.New(rand.NewPCG(33, 2))
+	clear, ambiguous, deep := 0, 0, 0
+	for range 100_000 {
+		tree := make([]byte, r.IntN(24))
+		for i := range tree {
+			tree[i] = byte(r.IntN(256))
 		}
-		got, hint := retry.Policy{}.Judge(err)
+		want := agrees(t, tree)
 		if !want.unclear {
-			require.Equal(t, class, got)
-			require.Equal(t, want.hint, hint)
+			clear++
 		}
-		require.Equal(t, want.ambiguous, retry.IsAmbiguous(err))
-	})
+		if want.ambiguous {
+			ambiguous++
+		}
+		if want.outermost > 1 {
+			deep++
+		}
+	}
+	require.Greater(t, min(clear, ambiguous, deep), 5_000, "clear %d, ambiguous %d, with several marks %d", clear, ambiguous, deep)
+}
+
+// agrees compares Judge and IsAmbiguous with what is in the tree that is built.
+func agrees(t *testing.T, tree []byte) marksIn {
+	given := tree
+	want, err := build(&tree, 0)
+	class := retry.Retryable
+	switch {
+	case want.ambiguous:
+		class = retry.Terminal
+	case want.class != retry.Unknown:
+		class = want.class
+	case want.canceled:
+		class = retry.Terminal
+	}
+	got, hint := retry.Policy{}.Judge(err)
+	if !want.unclear {
+		require.Equal(t, class, got, given)
+		require.Equal(t, want.hint, hint, given)
+	}
+	require.Equal(t, want.ambiguous, retry.IsAmbiguous(err), given)
+	return want
 }
 
 // marksIn is what is to be found in an error's tree.

@@ -269,8 +269,8 @@ func (e *Error) Timeout() bool {
 // shielded returns err, behind a shield if it carries a Reason or a mark.
 func shielded(err error) error {
 	var reason Reason
-	marks := attempt.Probe{Visit: func(ours error) bool { _, ok := ours.(*mark); return ok }}
-	if errors.As(err, &reason) || errors.As(err, &marks) {
+	ours := attempt.Probe{Visit: func(error) bool { return true }} // a timeout too, since there can be marks in it
+	if errors.As(err, &reason) || errors.As(err, &ours) {
 		return shield{err}
 	}
 	return err
