@@ -184,6 +184,14 @@ func TestBudgetsEviction(t *testing.T) {
 			require.Equal(t, []bool{false, true, false}, []bool{take(a, time.Now()), take(b, time.Now()), take(b, time.Now())})
 		})
 	})
+	t.Run("a key that has lost its place has lost its budget", func(t *testing.T) {
+		s := retry.NewBudgets(retry.BudgetConfig{Ratio: 1}, 1)
+		a := s.For("a")
+		takeAll(a)
+		fund(s.For("b"))
+		require.NotSame(t, a, s.For("a"))
+		require.Same(t, s.For("c"), s.For("a"), "the shared one")
+	})
 	t.Run("below maxKeys a newcomer has Initial, whatever the others have", func(t *testing.T) {
 		s := retry.NewBudgets(retry.BudgetConfig{Initial: 2}, 2)
 		takeAll(s.For("a"))

@@ -159,6 +159,11 @@ func TestTextsAreBoundedAndSafe(t *testing.T) {
 	require.ErrorIs(t, failed, huge, "the error itself stays whole")
 	require.Less(t, len(retry.Attempt{Number: 1, Err: huge}.String()), 4200)
 
+	a, b, c := strings.Repeat("a", 2000), strings.Repeat("b", 1000), strings.Repeat("c", 2000)
+	require.EqualError(t, &retry.Error{Outcome: retry.Outcome{Attempts: 1, Reason: retry.TerminalError}, Last: errors.New(a + b + c)},
+		a+" ... (1000 bytes) ... "+c)
+	require.EqualError(t, &retry.Error{Outcome: retry.Outcome{Attempts: 1, Reason: retry.TerminalError}, Last: errors.New(a + c)}, a+c)
+
 	nested := error(failed)
 	for range 1000 {
 		nested = retry.Policy{}.NewError(t.Context(), failed.Outcome, nested)
