@@ -82,19 +82,6 @@ func (c BudgetConfig) NewAt(created time.Time) *Budget {
 	return b
 }
 
-// settle takes a token for a decision to wait, and adds Ratio tokens for a success. It reports false if there was no
-// token, which costs a load and a comparison.
-func (b *Budget) settle(s Status, now time.Time) bool {
-	switch {
-	case b == nil:
-	case s == Waiting:
-		return (b.level.Load() >= token || b.trickle > 0) && b.take(now)
-	case s == Succeeded:
-		b.fund()
-	}
-	return true
-}
-
 // fund adds what a success is worth. A full budget is only looked at, so that many successes do not wait for each other.
 func (b *Budget) fund() {
 	if b != nil && b.level.Load() != b.burst {
@@ -104,6 +91,9 @@ func (b *Budget) fund() {
 
 // take takes the token for one retry and reports whether there was one.
 func (b *Budget) take(now time.Time) bool {
+	if b == nil {
+		return true
+	}
 	for level := b.level.Load(); level >= token; level = b.level.Load() {
 		if b.trickle > 0 && level < 2*token {
 			// Before the level falls, so that no goroutine sees an empty bucket with an old time. A goroutine that
@@ -251,7 +241,8 @@ func (s *Budgets) insert(key string) *Budget {
 	return k.budget
 }
 
-// replace gives k the place and the tokens of a key that has none or is idle, and reports whether there was one.
+// replace gives k the place and the tokens, up to Initial, of a key that has none or is idle. It reports whether there
+// was one.
 func (s *Budgets) replace(k *keyed) bool {
 	if now := time.Since(epoch); s.shared == nil {
 		s.shared, s.turned = NewBudget(s.config), now
@@ -264,20 +255,15 @@ func (s *Budgets) replace(k *keyed) bool {
 		s.hand = (i + 1) % len(s.kept)
 		victim := s.kept[i]
 		if victim.budget.level.Load() == 0 || s.round.Load()-victim.round.Load() > 1 {
-			k.budget = victim.budget.moved(s.config)
+			// A victim is left with nothing but what its runs pay back and deposit.
+			b := victim.budget
+			k.budget = s.config.NewAt(b.created)
+			k.budget.level.Store(min(b.level.Swap(0), k.budget.level.Load()))
+			k.budget.emptied.Store(b.emptied.Swap(math.MaxInt64)) // the periods of Trickle
 			s.byKey.Delete(victim.key)
 			s.kept[i] = k
 			return true
 		}
 	}
 	return false
-}
-
-// moved returns a new budget with the tokens of b, up to Initial, and the periods of its Trickle. It leaves b nothing but
-// what its runs pay back and deposit.
-func (b *Budget) moved(c BudgetConfig) *Budget {
-	m := c.NewAt(b.created)
-	m.level.Store(min(b.level.Swap(0), m.level.Load()))
-	m.emptied.Store(b.emptied.Swap(math.MaxInt64))
-	return m
 }

@@ -161,7 +161,9 @@ func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
 }
 
 func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
-	if !p.Budget.settle(d.Status, now) {
+	if d.Status == Succeeded {
+		p.Budget.fund()
+	} else if d.Status == Waiting && !p.Budget.take(now) {
 		d.end(BudgetExhausted)
 	}
 	if d.Status != Waiting || p.Pay == nil {
