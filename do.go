@@ -317,7 +317,7 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision, gated bool) error
 		}
 		return nil
 	}
-	e := newError(kept(r.Attempt))
+	e := newError(min(r.Attempt, 1+maxNewest))
 	r.history.attempts(e.History, r.Attempt, r.start())
 	e.Policy, e.Status, e.Reason, e.Gated = p.Name, d.Status, d.Reason, gated
 	e.Attempts, e.Elapsed = r.Attempt, r.Elapsed
@@ -355,7 +355,7 @@ func (r *run) observeEnd(ctx context.Context, p *Policy, d *Decision, e *Error) 
 		r.tick()
 		var failures []Attempt
 		if n := r.Attempt - 1; n > 0 {
-			failures = make([]Attempt, kept(n))
+			failures = make([]Attempt, min(n, 1+maxNewest))
 			r.history.attempts(failures, n, r.start())
 		}
 		observeSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: failures})

@@ -899,6 +899,9 @@ func TestContinueIsDoAfterAFirstAttempt(t *testing.T) {
 		require.Equal(t, 2, run(ctx, retry.Policy{MaxAttempts: 2}).Attempts)
 		require.Equal(t, retry.RetriesDisabled, run(retry.OneAttempt(ctx), retry.Policy{}).Reason)
 		require.Equal(t, retry.RetriesDisabled, run(ctx, retry.Policy{Disabled: true}).Reason)
+		var instant *retry.Error
+		require.ErrorAs(t, retry.Policy{Disabled: true}.Continue(ctx, -1, errFlaky, failing), &instant)
+		require.Zero(t, instant.Elapsed, "a negative time counts as 0")
 		gone, leave := context.WithCancel(ctx)
 		leave()
 		require.Equal(t, retry.CallerCanceled, run(gone, retry.Policy{}).Reason)

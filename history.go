@@ -79,6 +79,3 @@ func (h *history) attempts(list []Attempt, n int, began time.Time) {
 		retry = retry.next
 	}
 }
-
-// kept returns how many of n failures a history keeps.
-func kept(n int) int { return min(n, 1+maxNewest) }
