@@ -109,6 +109,18 @@ func TestAttemptContext(t *testing.T) {
 	})
 }
 
+func TestTheShortestAttemptTimeoutHoldsForRetriesToo(t *testing.T) {
+	p := retry.Policy{MaxAttempts: 3, AttemptTimeout: 1, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
+	attempts := 0
+	_ = retry.Do(context.Background(), p, func(ctx context.Context) error {
+		_, limited := ctx.Deadline()
+		require.True(t, limited)
+		attempts++
+		return errFlaky
+	})
+	require.Equal(t, 3, attempts)
+}
+
 func TestAttemptNumber(t *testing.T) {
 	t.Run("is 1 if no run has marked the context", func(t *testing.T) {
 		require.Equal(t, 1, retry.AttemptNumber(t.Context()))

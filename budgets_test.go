@@ -114,6 +114,7 @@ func TestBudgetsEviction(t *testing.T) {
 		{name: "one that has earned a token again keeps it", maxKeys: 2, steps: "A B -A +A C", kept: "A B", overflows: 1},
 		{name: "a newcomer at a drained place has nothing, so the next takes it", maxKeys: 1, steps: "A -A B C", kept: "C"},
 		{name: "unless it has earned something", maxKeys: 1, steps: "A -A B +B C", kept: "B", overflows: 1},
+		{name: "eight places are looked at, and then the next eight", maxKeys: 10, steps: "A B C D E F G H I J -I -J K L", kept: "A H L J", overflows: 1},
 		{name: "an hour without use is not enough", maxKeys: 2, steps: "A B C h D", kept: "A B", overflows: 2},
 		{name: "a whole round is", maxKeys: 2, steps: "A B C h D h E", kept: "E B", overflows: 2},
 		{name: "but one that was asked for in it stays", maxKeys: 2, steps: "A B C h D A h E", kept: "A E", overflows: 2},

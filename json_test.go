@@ -162,6 +162,8 @@ func TestTextsAreBoundedAndSafe(t *testing.T) {
 	a, b, c := strings.Repeat("a", 2000), strings.Repeat("b", 1000), strings.Repeat("c", 2000)
 	require.EqualError(t, &retry.Error{Outcome: retry.Outcome{Attempts: 1, Reason: retry.TerminalError}, Last: errors.New(a + b + c)},
 		a+" ... (1000 bytes) ... "+c)
+	require.EqualError(t, &retry.Error{Outcome: retry.Outcome{Attempts: 1, Reason: retry.TerminalError}, Last: errors.New(a + "b" + c)},
+		a+" ... (1 bytes) ... "+c)
 	require.EqualError(t, &retry.Error{Outcome: retry.Outcome{Attempts: 1, Reason: retry.TerminalError}, Last: errors.New(a + c)}, a+c)
 
 	nested := error(failed)

@@ -399,6 +399,20 @@ func TestHistory(t *testing.T) {
 			},
 		}, must[*retry.Error](t, err).Outcome)
 	})
+	inBubble(t, "is the same behind a gate", func(t *testing.T) {
+		calls := 0
+		p := everySecond(3)
+		p.Gate = func(context.Context) time.Duration { return 0 }
+		for _, ctx := range []context.Context{t.Context(), retryshell.WithAttemptNumber(t.Context(), 7)} {
+			calls = 0
+			err := retry.Do(ctx, p, func(context.Context) error { calls++; return fmt.Errorf("try %d", calls) })
+			var texts []string
+			for _, a := range must[*retry.Error](t, err).History {
+				texts = append(texts, a.Err.Error())
+			}
+			require.Equal(t, []string{"try 1", "try 2", "try 3"}, texts)
+		}
+	})
 	for _, attempts := range []int{1, 2, 63, 64, 65, 66, 127, 128, 1000} {
 		inBubble(t, fmt.Sprintf("keeps the first and the newest 63 of %d", attempts), func(t *testing.T) {
 			start, calls := time.Now(), 0
