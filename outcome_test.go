@@ -472,6 +472,14 @@ func heap() uint64 {
 }
 
 func TestObserve(t *testing.T) {
+	inBubble(t, "what takes long at the last failure is a part of the run", func(t *testing.T) {
+		p := retry.Policy{MaxAttempts: 1, Observe: func(_ context.Context, e retry.Event) {
+			if e.Outcome == nil {
+				spend(3 * sec)
+			}
+		}}
+		require.Equal(t, 3*sec, must[*retry.Error](t, retry.Do(t.Context(), p, failing)).Elapsed)
+	})
 	// collect collects the events of one run.
 	collect := func(p *retry.Policy) *[]retry.Event {
 		events := new([]retry.Event)
