@@ -472,6 +472,24 @@ func heap() uint64 {
 }
 
 func TestObserve(t *testing.T) {
+	inBubble(t, "a success after one failure has that in its History", func(t *testing.T) {
+		var history []retry.Attempt
+		calls := 0
+		p := everySecond(2)
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Outcome != nil {
+				history = e.Outcome.History
+			}
+		}
+		require.NoError(t, retry.Do(t.Context(), p, func(context.Context) error {
+			if calls++; calls == 1 {
+				return errFlaky
+			}
+			return nil
+		}))
+		require.Len(t, history, 1)
+		require.Equal(t, errFlaky, history[0].Err)
+	})
 	inBubble(t, "what takes long at the last failure is a part of the run", func(t *testing.T) {
 		p := retry.Policy{MaxAttempts: 1, Observe: func(_ context.Context, e retry.Event) {
 			if e.Outcome == nil {
