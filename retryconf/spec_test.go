@@ -212,7 +212,13 @@ func FuzzRoundTrip(f *testing.F) {
 		if p.JitterRatio == 0 {
 			p.JitterRatio = 0
 		}
-		if p.Validate() != nil || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || len(name) > 1000 {
+		unprintable := strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
+		if p.Validate() != nil || len(name) > 1000 {
+			return
+		}
+		if !utf8.ValidString(name) || unprintable {
+			_, err := retryconf.FromPolicy(p)
+			require.ErrorContains(t, err, "not printable, or is not UTF-8")
 			return
 		}
 		requireRoundTrip(t, p)
