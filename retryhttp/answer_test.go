@@ -220,3 +220,28 @@ func TestTheCallerSaysWhatMayBeRepeated(t *testing.T) {
 		require.Equal(t, retry.Succeeded, o.Status)
 	})
 }
+
+func TestAnswer(t *testing.T) {
+	var none *retryhttp.AttemptError
+	require.False(t, none.Answer())
+	for _, row := range []struct {
+		e    retryhttp.AttemptError
+		want bool
+	}{
+		{retryhttp.AttemptError{StatusCode: 404}, true},
+		{retryhttp.AttemptError{StatusCode: 503}, false},
+		{retryhttp.AttemptError{}, false},
+		{retryhttp.AttemptError{StatusCode: 404, Err: errFault}, false},
+		{retryhttp.AttemptError{Err: errFault}, false},
+		{retryhttp.AttemptError{StatusCode: 404, Veto: retryhttp.DoNotRetry}, false},
+		{retryhttp.AttemptError{StatusCode: 503, Veto: retryhttp.NotIdempotent}, false},
+	} {
+		require.Equal(t, row.want, row.e.Answer(), row.e)
+	}
+	o, _, _ := run(t, &retryhttp.Transport{Delivery: true, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+		return answer(req, 404), nil
+	})}, get(t.Context()))
+	var failed *retryhttp.AttemptError
+	require.ErrorAs(t, o.History[0].Err, &failed)
+	require.False(t, failed.Answer(), "of a delivery")
+}

@@ -51,16 +51,21 @@ func (c *call) hedge(ctx context.Context, out *http.Request) error {
 	if p.Budget == nil || p.Budget == c.policy.Budget {
 		p.Budget, p.InRun = c.policy.Budget, true // the success of the run deposits
 	}
-	p.Observe = func(_ context.Context, e retryhedge.Event) {
-		c.hedges = &e
-		if h.Policy.Observe != nil {
-			h.Policy.Observe(c.Context, e)
+	if p.Observe != nil || recordsOf(c.Context) != nil {
+		p.Observe = func(_ context.Context, e retryhedge.Event) {
+			c.hedges = &e
+			if h.Policy.Observe != nil {
+				h.Policy.Observe(c.Context, e)
+			}
 		}
 	}
-	var made atomic.Int32
+	kept := new(struct { // in one piece, since most calls are fast
+		limit
+		made atomic.Int32
+	})
 	resp, release, err := retryhedge.Open(ctx, p, func(own context.Context) (*http.Response, error) {
 		base, req := c.transport.base(), out.WithContext(own)
-		if made.Add(1) > 1 {
+		if kept.made.Add(1) > 1 {
 			if h.Base != nil {
 				base = h.Base
 			}
@@ -93,10 +98,12 @@ func (c *call) hedge(ctx context.Context, out *http.Request) error {
 	l := c.limit
 	c.limit = nil
 	if l == nil {
-		l = &limit{cancel: func(error) {}}
+		l = &kept.limit
+		l.cancel = func(error) { release() }
+	} else {
+		cancel := l.cancel
+		l.cancel = func(cause error) { release(); cancel(cause) }
 	}
-	cancel := l.cancel
-	l.cancel = func(cause error) { release(); cancel(cause) }
 	switch late := !l.stop(); {
 	case resp != nil && late:
 		closeBody(resp)
