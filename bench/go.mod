@@ -10,6 +10,7 @@ require (
 	github.com/cenkalti/backoff/v5 v5.0.3
 	github.com/cenkalti/backoff/v7 v7.0.3
 	github.com/codeGROOVE-dev/retry v1.2.0
+	github.com/cristalhq/hedgedhttp v0.9.1
 	github.com/eapache/go-resiliency v1.7.0
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/hashicorp/go-retryablehttp v0.7.8
@@ -26,6 +27,7 @@ require (
 	google.golang.org/grpc v1.85.0
 	k8s.io/apimachinery v0.37.2
 	modernc.org/sqlite v1.61.1
+	resty.dev/v3 v3.0.0-rc.4
 )
 
 require (

@@ -95,6 +95,14 @@ var notes = map[string]string{
 	"failsafehttp":           "keeps no record; its timeout ends with the response's headers",
 }
 
+var hedgeNotes = map[string]string{
+	"bare-hedge":   "two requests by hand: a timer, a context and a goroutine, no policy and no judgment",
+	"retryhttp":    "judges each response, waits for the first request to end, and can retry",
+	"hedgedhttp":   "does not close the responses of losers, and leaves goroutines (TestWhatHedgesLeave)",
+	"failsafehttp": "does not close the responses of losers (TestWhatHedgesLeave)",
+	"resty":        "the first response or error wins, whatever it is; its limit of hedges per second is off",
+}
+
 var delayNotes = map[string]string{
 	"bare-shift":   "a shift and a minimum, inlined",
 	"bare-method":  "a method with the four formulas by hand, without their checks for overflow and for settings that exclude each other; its value is copied, as a Backoff is",
@@ -224,6 +232,16 @@ var scenarios = []scenario{
 			atMost(1, "rehttp-recorded", "as fast as rehttp with the same record"),
 			atMost(1, "rehttp", "as fast as rehttp, which keeps none"), allocations("rehttp", 0),
 		},
+	},
+	{
+		Bench: "HedgeFast", Title: "HTTP 200 under hedging",
+		About: "A GET that is answered at once, by a client that would make a hedge after a minute.",
+		Notes: hedgeNotes, Targets: []target{atMost(1, "resty", "as fast as the peer that leaves nothing open")},
+	},
+	{
+		Bench: "Hedged", Title: "HTTP 200 of a hedge",
+		About: "The first request of a GET is never answered; its hedge, a nanosecond later, at once.",
+		Notes: hedgeNotes, Targets: []target{atMost(1, "resty", "as fast as the peer that leaves nothing open")},
 	},
 	{
 		Bench: "SQLUpdate", Title: "SQL transaction of one UPDATE",
