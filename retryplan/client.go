@@ -33,6 +33,7 @@ type simRun struct {
 	policy   uint8 // its place in clients.policies
 	sent     bool  // an attempt is under way
 	paid     bool  // a token was taken for a retry that has not returned yet
+	once     bool  // for a retry at the node above, with TrustRequests: there is one attempt
 }
 
 // simAttempt is an attempt on its way to its node, there, or on its way back. It outlives its run if the node is slow.
@@ -42,6 +43,7 @@ type simAttempt struct {
 	run    uint32
 	layer  uint8
 	answer answerKind
+	again  bool // with TrustRequests: a retry, or for one
 }
 
 type answerKind uint8
@@ -64,18 +66,18 @@ func (s *simulation) arrived(client uint32) {
 	if s.Deadline > 0 {
 		deadline = later(s.events.Now, int64(s.Deadline))
 	}
-	s.begin(0, client, 0, deadline)
+	s.begin(0, client, 0, deadline, false)
 }
 
-// begin begins a run of a layer, for an attempt at the node above if there is one.
-func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
+// begin begins a run of a layer, or only its first attempt, for an attempt at the node above if there is one.
+func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64, once bool) {
 	n := &s.nodes[layer]
 	if n.Shared { // so that all clients are one
 		client = 0
 	}
 	i := s.runs.Take()
 	r := s.runs.At(i)
-	*r = simRun{began: s.events.Now, deadline: deadline, parent: parent, client: client, timer: r.timer, number: 1, layer: layer}
+	*r = simRun{began: s.events.Now, deadline: deadline, parent: parent, client: client, timer: r.timer, number: 1, layer: layer, once: once}
 	if len(n.Others) > 0 {
 		r.policy = n.choose()
 		s.result.Populations[r.policy].Runs++
@@ -141,7 +143,7 @@ func (s *simulation) send(i uint32) {
 	giveUp := s.giveUp(r)
 	s.setTimer(i, giveUp)
 	a := s.attempts.Take()
-	*s.attempts.At(a) = simAttempt{giveUp: giveUp, run: i, layer: r.layer}
+	*s.attempts.At(a) = simAttempt{giveUp: giveUp, run: i, layer: r.layer, again: s.trusts && (r.once || r.number > 1)}
 	s.events.Plan(later(now, n.network.draw()), attemptArrives, a)
 }
 
@@ -218,7 +220,9 @@ func (s *simulation) failed(i uint32, err error) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
 	u := n.draw(int(r.number), time.Duration(r.prev))
-	d := n.policies[r.policy].Decide(s.progress(r, r.number), err, u)
+	p := n.policies[r.policy]
+	p.Disabled = p.Disabled || r.once
+	d := p.Decide(s.progress(r, r.number), err, u)
 	if d.Status == retry.Waiting {
 		s.spend(r, &d)
 	}
@@ -255,7 +259,7 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	switch {
 	case r.layer > 0 && reason == 0:
 		s.answer(r.parent, answerOK)
-	case r.layer > 0 && s.doNotRetry:
+	case r.layer > 0 && s.doNotRetry && !r.once:
 		s.answer(r.parent, answerFinal)
 	case r.layer > 0:
 		s.answer(r.parent, answerFailed)

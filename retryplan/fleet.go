@@ -37,7 +37,8 @@ type Fleet struct {
 }
 
 // Scenario returns the simulation of f with p: a while of calm, the trigger, and a time after it that is long enough to
-// see a recovery if there is one. A budget that successes fund begins with the tokens that it has after a long calm. A fleet that Certify refuses gives a scenario that Simulate refuses, or one without meaning.
+// see a recovery if there is one. A budget that successes fund begins with the tokens that it has after a long calm. A
+// fleet that Certify refuses gives a scenario that Simulate refuses, or one without meaning.
 func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 	s := Scenario{
 		Policy:   p,
@@ -105,15 +106,16 @@ func (f *Fleet) clients() int { return max(f.Clients, 1) }
 // calm returns how many attempts a run makes of which only Failure makes some fail.
 func (f *Fleet) calm(p retry.Policy) (sum float64) {
 	populations(p, f.Others, func(p retry.Policy, share float64) {
-		sum += share * calmAttempts(&p, f.Budget, f.Deadline, f.service(), f.Failure, f.Failure)
+		sum += share * calmAttempts(&p, f.Budget, f.Deadline, f.service(), f.Failure, f.Failure, f.Failure)
 	})
 	return sum
 }
 
-// calmAttempts returns how many attempts a run makes if each takes the given time and is repeated with a probability;
-// fails is the probability that it fails. A budget of ratio r pays for r·(1−fails) retries an attempt; if more are
-// asked for, these are 1/(1 − r·(1−fails)) attempts, whatever the policy allows.
-func calmAttempts(p *retry.Policy, b *retry.BudgetConfig, deadline, takes time.Duration, repeated, fails float64) (n float64) {
+// calmAttempts returns how many attempts a run makes if each takes the given time, the first is repeated with one
+// probability and the others with another; fails is the probability that one fails. A budget of ratio r pays for
+// r·(1−fails) retries an attempt; if more are asked for, these are 1/(1 − r·(1−fails)) attempts, whatever the policy
+// allows.
+func calmAttempts(p *retry.Policy, b *retry.BudgetConfig, deadline, takes time.Duration, first, repeated, fails float64) (n float64) {
 	most := Layer{Policy: *p}
 	if n = amplification(repeated, most.attempts(), 1); (p.TTL > 0 || deadline > 0) && n > 1 {
 		rnd, runs := rand.New(rand.NewPCG(1, 2)), stormRuns
@@ -126,6 +128,9 @@ func calmAttempts(p *retry.Policy, b *retry.BudgetConfig, deadline, takes time.D
 				n += power(repeated, pr.Attempt-1) / float64(runs)
 			})
 		}
+	}
+	if first != repeated {
+		n = 1 + (n-1)*first/repeated
 	}
 	if b != nil {
 		if ratio, _, _ := budgetFigures(*b); n-1 > ratio*n*(1-fails) {

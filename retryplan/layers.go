@@ -22,6 +22,10 @@ type Chain struct {
 	// that its caller obeys. A node that fails by itself may be called again. False means that the caller retries both
 	// alike.
 	DoNotRetry bool
+	// TrustRequests says that a request tells whether it is a retry, and that all nodes believe it: a node makes one
+	// attempt of its own calls for a retry, and what it calls does as well. False means that each run makes all of its
+	// attempts.
+	TrustRequests bool
 	// Deadline is the user's, counted from the start of each run. Zero means none.
 	Deadline time.Duration
 	// Rate is how many runs a second the users begin, in an open loop. Zero means not known: there is no verdict, and

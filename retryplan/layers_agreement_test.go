@@ -36,7 +36,7 @@ func stalledChain(row uint64, timeouts string) retryplan.Chain {
 			l.Budget, l.Clients = &retry.BudgetConfig{Burst: 10}, 1+rnd.IntN(5)
 		}
 	}
-	c.PassOn, c.DoNotRetry = rnd.IntN(2) == 0, rnd.IntN(3) == 0
+	c.PassOn, c.DoNotRetry, c.TrustRequests = rnd.IntN(2) == 0, rnd.IntN(3) == 0, row%4 == 3
 	c.Layers[bottom].Capacity = 100
 	if timeouts == "bounded" {
 		for i := range bottom {

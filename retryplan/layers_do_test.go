@@ -58,13 +58,17 @@ func newSlowChain(c Chain, trouble []Trigger) *slowChain {
 }
 
 // call is what a client does: an attempt that the node answers, unless its context ends first.
-func (n *slowNode) call(ctx context.Context) error {
+func (n *slowNode) call(ctx context.Context, once bool) error {
+	if once {
+		ctx = retry.OneAttempt(ctx)
+	}
 	return retry.Do(ctx, n.policy, func(ctx context.Context) error {
 		n.mu.Lock()
 		n.sent++
 		n.mu.Unlock()
+		again := n.chain.TrustRequests && (once || retry.AttemptNumber(ctx) > 1)
 		answer := make(chan error, 1)
-		n.chain.under.Go(func() { answer <- n.handle(ctx) })
+		n.chain.under.Go(func() { answer <- n.handle(ctx, again) })
 		select {
 		case err := <-answer:
 			if ctx.Err() != nil {
@@ -80,7 +84,7 @@ func (n *slowNode) call(ctx context.Context) error {
 var errSlow = errors.New("503")
 
 // handle does the node's own work, in the order of arrival even if the caller has gone, and then its calls.
-func (n *slowNode) handle(ctx context.Context) error {
+func (n *slowNode) handle(ctx context.Context, again bool) error {
 	bottom := n.number == len(n.chain.nodes)-1
 	if bottom && n.chain.trouble.Kind == Outage && n.during() {
 		return errSlow
@@ -104,10 +108,10 @@ func (n *slowNode) handle(ctx context.Context) error {
 	if !n.chain.PassOn {
 		ctx = context.Background()
 	}
-	switch err := n.chain.nodes[n.number+1].call(ctx); {
+	switch err := n.chain.nodes[n.number+1].call(ctx, again); {
 	case err == nil:
 		return nil
-	case n.chain.DoNotRetry:
+	case n.chain.DoNotRetry && !again:
 		return retry.Permanent(errSlow)
 	default:
 		return errSlow
@@ -174,6 +178,7 @@ func randomChain(row uint64) Chain {
 	if rnd.IntN(3) == 0 {
 		c.Trigger.Kind = Outage
 	}
+	c.TrustRequests = rnd.IntN(3) == 0
 	return c
 }
 
@@ -208,7 +213,7 @@ func TestAChainDoesWhatServicesWithDoDo(t *testing.T) {
 							ctx, cancel = context.WithTimeout(ctx, c.Deadline)
 						}
 						defer cancel()
-						err := s.nodes[0].call(ctx)
+						err := s.nodes[0].call(ctx, false)
 						mu.Lock()
 						defer mu.Unlock()
 						if err == nil {

@@ -14,7 +14,7 @@ import (
 //
 //	code                   level            found if
 //	graded-timeouts        warning, severe  a layer without a budget waits longer than a failing run of the layer below takes, both
-//	                                        retry, and no do-not-retry answer keeps it from asking again; severe from 10 attempts
+//	                                        retry, and neither answers nor requests keep them from multiplying; severe from 10 attempts
 //	                                        at the bottom on
 //	layers-without-budget  warning, severe  more than one layer retries without a budget, and they multiply each other's attempts;
 //	                                        severe from 10 attempts at the bottom on
@@ -39,7 +39,7 @@ const manyCalls = 10
 
 // timeoutOf compares the timeout of a layer with a failing run of the layer below while the bottom hangs.
 func timeoutOf(c *Chain, i int) Finding {
-	below := Chain{Layers: c.Layers[i+1:], PassOn: c.PassOn, DoNotRetry: c.DoNotRetry}
+	below := Chain{Layers: c.Layers[i+1:], PassOn: c.PassOn, DoNotRetry: c.DoNotRetry, TrustRequests: c.TrustRequests}
 	if c.Layers[i].attempts() == 1 || below.Layers[0].attempts() == 1 {
 		return Finding{}
 	}
@@ -49,7 +49,7 @@ func timeoutOf(c *Chain, i int) Finding {
 	text := fmt.Sprintf("Layer %d waits %s for an attempt, and a failing run of layer %d takes %s",
 		i+1, orForever(timeout), i+2, orForever(run))
 	switch {
-	case run < timeout && !c.DoNotRetry && c.Layers[i].Budget == nil:
+	case run < timeout && !c.DoNotRetry && !c.TrustRequests && c.Layers[i].Budget == nil:
 		hang := c.storm(c.bottom(), 0, true).attempts[c.bottom()]
 		return Finding{
 			"graded-timeouts", oneMore(Warning, hang >= manyCalls),

@@ -18,27 +18,39 @@ type chainCalm struct {
 // calm follows the failures of the nodes from the bottom up. An attempt at node i succeeds with q = (1−f)·s, s that of
 // the runs below, and one that fails is repeated: a run makes N = (1−c^a)/(1−c) attempts, c = 1−q, or fewer if TTL or
 // deadline leave no time, and succeeds with N·q. With do-not-retry answers only what fails at the node itself is
-// repeated, so that c = f.
+// repeated, so that c = f. With trusted requests the attempts after the first call runs of one attempt.
 func (c *Chain) calm() chainCalm {
 	out := chainCalm{attempts: make([]float64, len(c.Layers)), succeeds: make([]float64, len(c.Layers))}
-	below := 1.0
+	below, once := 1.0, 1.0 // the success of a run, and of one of a single attempt
 	for i, l := range slices.Backward(c.Layers) {
 		succeeds := (1 - l.Failure) * below
-		repeated := 1 - succeeds
+		first := 1 - succeeds
 		if c.DoNotRetry {
-			repeated = l.Failure
+			first = l.Failure
+		}
+		repeated := first
+		if once *= 1 - l.Failure; c.TrustRequests {
+			repeated = 1 - once
 		}
 		deadline := time.Duration(0)
 		if i == 0 {
 			deadline = c.Deadline
 		}
-		n := calmAttempts(&l.Policy, l.Budget, deadline, inNanoseconds(c.work(i)), repeated, 1-succeeds)
-		out.attempts[i], out.succeeds[i] = n, succeeds
-		below = n * succeeds
+		n := calmAttempts(&l.Policy, l.Budget, deadline, inNanoseconds(c.work(i)), first, repeated, 1-succeeds)
+		if below = n * succeeds; c.TrustRequests {
+			below = succeeds + (n-1)*once
+		}
+		out.attempts[i], out.succeeds[i] = n, below/n
 	}
 	out.success = below
-	for i := 1; i < len(c.Layers); i++ {
-		out.attempts[i] *= out.attempts[i-1] * (1 - c.Layers[i-1].Failure)
+	runs, single := 1.0, 0.0 // of the layer, and those of one attempt
+	for i, n := range out.attempts {
+		out.attempts[i] = runs*n + single
+		if passed := 1 - c.Layers[i].Failure; c.TrustRequests {
+			runs, single = runs*passed, (runs*(n-1)+single)*passed
+		} else {
+			runs = out.attempts[i] * passed
+		}
 	}
 	return out
 }
@@ -87,7 +99,7 @@ func (c *Chain) storm(node, watched int, hangs bool) chainStorm {
 		cut = c.Deadline
 	}
 	for range plays {
-		out.longest = max(out.longest, p.run(0, 0, cut))
+		out.longest = max(out.longest, p.run(0, 0, cut, false))
 	}
 	for i, n := range p.counts {
 		out.attempts[i] = float64(n) / float64(plays)
@@ -108,9 +120,9 @@ type chainPlay struct {
 	starts  []time.Duration
 }
 
-// run plays a run of a layer, which is cut short at the given time, and returns when it ends; the largest Duration means
-// never.
-func (p *chainPlay) run(i int, begins, cut time.Duration) time.Duration {
+// run plays a run of a layer, or its first attempt only, which is cut short at the given time, and returns when it ends;
+// the largest Duration means never.
+func (p *chainPlay) run(i int, begins, cut time.Duration, once bool) time.Duration {
 	l := &p.chain.Layers[i]
 	pr := retry.Progress{}
 	if cut < maxDuration {
@@ -124,8 +136,9 @@ func (p *chainPlay) run(i int, begins, cut time.Duration) time.Duration {
 		if i == p.watched {
 			p.starts = append(p.starts, starts)
 		}
-		ends, err := p.answered(i, starts, giveUp), ErrWorkFailed
-		if p.chain.DoNotRetry && i < p.chain.bottom() {
+		again := p.chain.TrustRequests && (once || pr.Attempt > 1)
+		ends, err := p.answered(i, starts, giveUp, again), ErrWorkFailed
+		if p.chain.DoNotRetry && i < p.chain.bottom() && !again {
 			err = retry.Permanent(err)
 		}
 		if ends >= giveUp {
@@ -135,7 +148,7 @@ func (p *chainPlay) run(i int, begins, cut time.Duration) time.Duration {
 			return cut
 		}
 		pr.Elapsed, pr.Lasted = ends-begins, ends-starts
-		if pr.Attempt == maxStormAttempts || l.Budget != nil {
+		if pr.Attempt == maxStormAttempts || l.Budget != nil || once {
 			return ends
 		}
 		d := l.Policy.Decide(pr, err, p.u())
@@ -147,7 +160,7 @@ func (p *chainPlay) run(i int, begins, cut time.Duration) time.Duration {
 }
 
 // answered returns when a node answers an attempt with an error; the largest Duration means never.
-func (p *chainPlay) answered(i int, starts, giveUp time.Duration) time.Duration {
+func (p *chainPlay) answered(i int, starts, giveUp time.Duration, again bool) time.Duration {
 	if i == p.node {
 		if p.hangs {
 			return maxDuration
@@ -157,9 +170,9 @@ func (p *chainPlay) answered(i int, starts, giveUp time.Duration) time.Duration 
 	calls := saturatingAdd(starts, p.chain.Layers[i].service())
 	switch {
 	case !p.chain.PassOn:
-		return p.run(i+1, calls, maxDuration)
+		return p.run(i+1, calls, maxDuration, again)
 	case calls < giveUp:
-		return p.run(i+1, calls, giveUp)
+		return p.run(i+1, calls, giveUp, again)
 	default:
 		return maxDuration
 	}

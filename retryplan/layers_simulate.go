@@ -37,7 +37,7 @@ func SimulateChain(ctx context.Context, c Chain, seed uint64) (ChainResult, erro
 	}
 	front := c.scenario(seed)
 	s := newSimulation(&front, c.nodes(&front)...)
-	s.passOn, s.doNotRetry, s.recovery.share = c.PassOn, c.DoNotRetry, c.calm().success
+	s.passOn, s.doNotRetry, s.trusts, s.recovery.share = c.PassOn, c.DoNotRetry, c.TrustRequests, c.calm().success
 	err := s.play(ctx)
 	r := ChainResult{Result: s.finish(), Trigger: c.Trigger}
 	for i := range s.nodes {

@@ -48,6 +48,8 @@ func TestLayersMultiplyWhenTheBottomIsOut(t *testing.T) {
 	inner.Layers[2].Policy, outer.Layers[0].Policy = waiting(4, 0, 0), waiting(4, 0, 0)
 	told := layers(4, 0, 0, 0)
 	told.DoNotRetry = true
+	trusted := layers(4, 0, 0, 0)
+	trusted.TrustRequests = true
 	funded := layers(4, 0, 0, 0)
 	for i := range funded.Layers {
 		funded.Layers[i].Budget = &retry.BudgetConfig{}
@@ -62,6 +64,7 @@ func TestLayersMultiplyWhenTheBottomIsOut(t *testing.T) {
 		{"the innermost layer alone", inner, []float64{1, 1, 4}},
 		{"the outermost layer alone", outer, []float64{4, 4, 4}},
 		{"do-not-retry answers", told, []float64{1, 1, 4}},
+		{"trusted requests", trusted, []float64{4, 7, 10}},
 		{"a budget in each layer", funded, []float64{1, 1, 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -103,6 +106,24 @@ func TestLayersMultiplyFailures(t *testing.T) {
 		every.Layers[i].Failure = 0.3
 	}
 	require.InDelta(t, 1.381, atBottom(certifyChain(t, every)).Calm, 5e-4, "each node fails by itself")
+}
+
+// With trusted requests the load of failures is that of the simulation, with do-not-retry answers and without.
+func TestTrustedRequestsInACalm(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		c := layers(3, 0, 0, 0)
+		c.Rate, c.TrustRequests, c.DoNotRetry = 1000, true, told
+		for i, failure := range []float64{0.1, 0.2, 0.4} {
+			c.Layers[i].Failure = failure
+		}
+		r, err := retryplan.SimulateChain(t.Context(), c, 1)
+		require.NoError(t, err)
+		got := certifyChain(t, c)
+		for i, n := range got.Nodes {
+			require.InEpsilon(t, float64(r.Nodes[i])/float64(r.Runs), n.Calm, 0.01, "node %d, told %t", i+1, told)
+		}
+		require.InEpsilon(t, float64(r.Endings[0])/float64(r.Runs), got.Success, 0.01)
+	}
 }
 
 func TestBudgetsAddWhileAttemptsMultiply(t *testing.T) {

@@ -74,7 +74,7 @@ func newRecovery(s *Scenario) recovery {
 	populations(s.Policy, s.Others, func(p retry.Policy, part float64) {
 		lag = max(lag, s.attemptTime(p))
 		fails := s.Server.FailureRate
-		share += part * (1 - fails) * calmAttempts(&p, s.Budget, s.Deadline, s.Server.Service.Mean(), fails, fails)
+		share += part * (1 - fails) * calmAttempts(&p, s.Budget, s.Deadline, s.Server.Service.Mean(), fails, fails, fails)
 	})
 	seconds := (lag + second - 1) / second
 	return recovery{

@@ -120,9 +120,9 @@ func (s *simulation) workEnded(a uint32) {
 	case v.bottom:
 		s.answer(a, answerOK)
 	case !s.passOn:
-		s.begin(below, s.nodes[below].pick(), a, never)
+		s.begin(below, s.nodes[below].pick(), a, never, attempt.again)
 	case s.events.Now < attempt.giveUp:
-		s.begin(below, s.nodes[below].pick(), a, attempt.giveUp)
+		s.begin(below, s.nodes[below].pick(), a, attempt.giveUp, attempt.again)
 	default:
 		s.attempts.Release(a)
 	}

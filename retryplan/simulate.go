@@ -132,6 +132,7 @@ type simulation struct {
 	nodes      []node
 	passOn     bool // Chain.PassOn
 	doNotRetry bool // Chain.DoNotRetry
+	trusts     bool // Chain.TrustRequests
 	runs       event.Slab[simRun]
 	attempts   event.Slab[simAttempt]
 	waiting    int     // runs that wait for their next attempt

@@ -108,11 +108,9 @@ func count(r remedy, s scene, db database, listen network) (int, error) {
 	return arrived()
 }
 
-// planned returns the result of package retryplan for such a chain. retryplan does not model trusted requests; in an
-// outage there is a closed form for them: one attempt and the retries of each layer. Of budgets it knows the maximum
-// that they pay for.
+// planned returns the result of package retryplan for such a chain. Of budgets it knows the maximum that they pay for.
 func planned(r remedy, s scene) (string, error) {
-	plan := retryplan.Chain{PassOn: r.passOn, DoNotRetry: r.answers}
+	plan := retryplan.Chain{PassOn: r.passOn, DoNotRetry: r.answers, TrustRequests: r.requests}
 	for _, p := range s.policies(false) {
 		l := retryplan.Layer{Policy: p}
 		if r.budgets {
@@ -129,13 +127,8 @@ func planned(r remedy, s scene) (string, error) {
 	if s.trouble == hang {
 		calls = database.Hang
 	}
-	switch {
-	case r.budgets:
+	if r.budgets {
 		return fmt.Sprintf("≤%v", calls+cert.Stored), nil
-	case r.requests && s.trouble == hang:
-		return "-", nil
-	case r.requests:
-		calls = 1 + 3*float64(s.attempts-1)
 	}
 	return fmt.Sprint(calls), nil
 }
