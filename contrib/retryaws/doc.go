@@ -1,11 +1,11 @@
-// Package retryaws lets a retry.Policy decide the retries of clients of the AWS SDK for Go v2. There are two ways:
+// Package retryaws lets a retry.Policy decide the retries of clients of the AWS SDK for Go v2. [Middleware] replaces the
+// SDK's retries by a retry.Do for each operation, with the whole policy:
 //
-//   - [Middleware] replaces the SDK's retries by a retry.Do for each operation, with the whole policy:
+//	option, err := retryaws.Middleware(policy)
+//	cfg.APIOptions = append(cfg.APIOptions, option)
 //
-//     option, err := retryaws.Middleware(policy)
-//     cfg.APIOptions = append(cfg.APIOptions, option)
-//
-//   - [Retryer] returns an aws.RetryerV2 for config.WithRetryer, and a list of what the SDK's interface cannot express.
+// There is no aws.Retryer: its interface has no place for a TTL, an attempt timeout or an observer, and whatever takes
+// a Retryer (a configuration, a client, one operation) also takes APIOptions.
 //
 // # What is repeated
 //

@@ -115,31 +115,3 @@ func ExampleMiddlewareFunc() {
 	fmt.Println(len(cfg.APIOptions))
 	// Output: 1
 }
-
-func ExampleRetryer() {
-	retryer, lost, err := retryaws.Retryer(retry.Policy{
-		MaxAttempts: 5, TTL: 30 * time.Second, Backoff: retry.Backoff{Base: 10 * time.Millisecond},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, line := range lost {
-		fmt.Println(line)
-	}
-	server := throttle()
-	defer server.Close()
-	// Elsewhere: config.LoadDefaultConfig(ctx, config.WithRetryer(func() aws.Retryer { return retryer }))
-	cfg := aws.Config{Region: "eu-central-1", BaseEndpoint: aws.String(server.URL), Credentials: aws.AnonymousCredentials{}}
-	cfg.Retryer = func() aws.Retryer { return retryer }
-	client := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
-	out, err := client.GetObject(context.Background(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(read(out.Body))
-	// Output:
-	// Policy.TTL 30s: an attempt starts at any time
-	// the object, by attempt=3; max=5 <nil>
-}

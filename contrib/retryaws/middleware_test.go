@@ -48,28 +48,16 @@ func TestTheWaitsAreThePolicysInBothModes(t *testing.T) {
 		"list":        {listed, []time.Duration{10 * time.Millisecond, time.Second, time.Minute}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, lost, err := retryaws.Retryer(row.policy)
-			require.NoError(t, err)
-			require.Empty(t, lost)
-			for way, configure := range map[string]func(*aws.Config){
-				"Middleware": func(c *aws.Config) { c.APIOptions = append(c.APIOptions, option(row.policy)) },
-				"Retryer":    func(c *aws.Config) { c.Retryer = func() aws.Retryer { return r } },
-			} {
-				t.Run(way, func(t *testing.T) {
-					bothModes(t, func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) {
-							server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, slowDown, {Body: "object"}})
-							cfg := config(server)
-							configure(&cfg)
-							text, err := get(t.Context(), clientOf(cfg))
-							require.NoError(t, err)
-							require.Equal(t, "object", text)
-							require.Equal(t, row.waits, waits(server))
-							require.Equal(t, []string{"attempt=1; max=4", "attempt=2; max=4", "attempt=3; max=4", "attempt=4; max=4"}, attempts(server))
-						})
-					})
+			bothModes(t, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, slowDown, {Body: "object"}})
+					text, err := get(t.Context(), clientOf(config(server, option(row.policy))))
+					require.NoError(t, err)
+					require.Equal(t, "object", text)
+					require.Equal(t, row.waits, waits(server))
+					require.Equal(t, []string{"attempt=1; max=4", "attempt=2; max=4", "attempt=3; max=4", "attempt=4; max=4"}, attempts(server))
 				})
-			}
+			})
 		})
 	}
 }

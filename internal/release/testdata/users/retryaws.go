@@ -7,4 +7,4 @@ import (
 	"github.com/retrygo/retry/contrib/retryaws"
 )
 
-func main() { fmt.Println(retryaws.Retryer(retry.Inline())) }
+func main() { fmt.Println(retryaws.Middleware(retry.Inline())) }
