@@ -17,7 +17,5 @@
 // item at once, as its next attempt, even before the end of a hint. Runs are kept in memory: a restart of the process
 // restarts them.
 //
-// [Backoff] and [FromBackoff] convert to and from wait.Backoff.
-//
 // This package may change until it says otherwise.
 package retryworkqueue

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/retrygo/retry"
@@ -68,21 +67,4 @@ func ExampleReconciler() {
 	// Output:
 	// false 1
 	// true 0
-}
-
-func ExampleFromBackoff() {
-	policy, err := retryworkqueue.FromBackoff(wait.Backoff{Steps: 10, Duration: time.Second, Factor: 2, Cap: 5 * time.Second})
-	fmt.Println(policy.MaxAttempts, policy.Delay(1), policy.Delay(2), err)
-	// Output: 3 1s 2s <nil>
-}
-
-func ExampleBackoff() {
-	backoff, lost, err := retryworkqueue.Backoff(retry.Policy{
-		MaxAttempts: 5, TTL: time.Minute, Backoff: retry.Backoff{Base: 100 * time.Millisecond},
-	})
-	fmt.Println(backoff.Steps, backoff.Duration, backoff.Factor, err)
-	fmt.Println(lost[0])
-	// Output:
-	// 5 100ms 2 <nil>
-	// Policy.TTL 1m: an attempt starts at any time
 }

@@ -7,4 +7,4 @@ import (
 	"github.com/retrygo/retry/contrib/retryworkqueue"
 )
 
-func main() { fmt.Println(retryworkqueue.Backoff(retry.Policy{})) }
+func main() { fmt.Println(retryworkqueue.New[string](retry.Policy{})) }
