@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
 )
 
 // Catalog holds policies under names. Code defines them, a document overrides them, and callers get the current one
@@ -30,6 +31,8 @@ type Ref struct {
 type effective struct {
 	policy retry.Policy
 	source Source
+	data   Hedge // hedge, as the document has it
+	hedge  retryhedge.Policy
 }
 
 // Source is the layer that a policy's data comes from. The zero Source is FromCode.
@@ -59,6 +62,15 @@ func (r *Ref) Policy() retry.Policy {
 		return e.policy
 	}
 	return retry.Policy{}
+}
+
+// Hedge returns the hedge that the document gives the policy; the zero Policy, which makes no hedges, if it gives none. It
+// does not block or allocate. Its Tracker is the same until a document changes the hedge. Set the Budget, which is code.
+func (r *Ref) Hedge() retryhedge.Policy {
+	if e := r.current.Load(); e != nil {
+		return e.hedge
+	}
+	return retryhedge.Policy{}
 }
 
 // Define adds a policy under a name and returns the reference to it. If p has no Name, or that of a preset such as

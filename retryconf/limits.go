@@ -23,6 +23,8 @@ type Limits struct {
 	MaxHint           time.Duration // the longest hint that is honored; a policy without one honors 1h
 	MaxTTL            time.Duration // a policy without a TTL exceeds any limit
 	MaxAttemptTimeout time.Duration // a policy without one exceeds any limit
+	MaxCalls          int           // of a hedge, the first included; 1 allows no hedges
+	MinHedgeDelay     time.Duration // the delay of a hedge, or the least that a share can choose
 }
 
 // defaultMaxName is enough for two Kubernetes labels of 63 bytes, a tenant and a task. Every log record of a run has
@@ -30,12 +32,12 @@ type Limits struct {
 const defaultMaxName = 128
 
 // ServiceLimits are the limits of a delivery service: 1 to 50 attempts, a factor of 1 to 100, a name of 128 bytes. They
-// do not limit times: set MaxDelay, MaxTotalWait, MaxHint and MaxAttemptTimeout as well. MaxHint, MaxTTL and
-// MaxAttemptTimeout also apply to a policy that omits the field.
-var ServiceLimits = Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100}
+// do not limit times: set MaxDelay, MaxTotalWait, MaxHint and MaxAttemptTimeout as well; and allow no hedges, since a delivery is
+// a write. MaxHint, MaxTTL and MaxAttemptTimeout also apply to a policy that omits the field.
+var ServiceLimits = Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxCalls: 1}
 
 // Validate returns nil or an error that names each limit that p exceeds, with the key, the value and the allowed range;
-// FieldErrors returns them. It does not call p.Validate.
+// FieldErrors returns them. It does not call p.Validate. A retry.Policy has no hedge: Parse and ParseOver limit that.
 func (l Limits) Validate(p retry.Policy) error { return l.check(p).Err() }
 
 func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {

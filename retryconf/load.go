@@ -99,6 +99,7 @@ func (c *Catalog) WriteTo(w io.Writer) (int64, error) {
 		if p.Disabled {
 			s.RetriesEnabled = Off
 		}
+		s.Hedge = ref.current.Load().data
 		if p.Name == ref.defined.Name {
 			s.Name = ""
 		}
@@ -182,10 +183,17 @@ func (l *loading) effective(name string) *effective {
 	if found.preset {
 		defaults = defaults.unscheduled()
 	}
-	p, bad := found.spec.Or(defaults).policy(under("policies", name), defined)
+	spec := found.spec.Or(defaults)
+	p, bad := spec.policy(under("policies", name), defined)
 	l.bad = append(l.bad, bad...)
-	e := &effective{policy: p}
-	if _, given := l.doc.policies[name]; given || !reflect.DeepEqual(specOf(p), specOf(defined)) {
+	e := &effective{policy: p, data: spec.Hedge}
+	if old := l.catalog.refs[name].current.Load(); old.data == e.data {
+		e.hedge = old.hedge // with what its Tracker has learned
+	} else {
+		e.hedge, _ = spec.Hedge.policy("") // which spec.policy has checked
+	}
+	e.hedge.Name = p.Name
+	if _, given := l.doc.policies[name]; given || !reflect.DeepEqual(specOf(p), specOf(defined)) || e.data != (Hedge{}) {
 		e.source = FromFile
 	}
 	return e

@@ -39,7 +39,7 @@ func ParseOver(data []byte, base Spec, limits Limits) (Spec, error) {
 	s, bad := readSpec(data, "")
 	unread := map[string]bool{} // the keys whose values could not be read, so there is nothing to check; "" for all
 	for _, err := range bad {
-		unread[pathOf(err)] = true
+		unread[pathOf(err)], unread[pathKey.FindString(pathOf(err))] = true, true
 	}
 	merged := s.Or(base).faults(limits)
 	own := merged
@@ -66,7 +66,7 @@ func ParseOver(data []byte, base Spec, limits Limits) (Spec, error) {
 func (s Spec) faults(limits Limits) retry.FieldErrors {
 	p, bad := s.policy("", retry.Policy{})
 	wrong := len(bad)
-	for _, err := range limits.check(p) {
+	for _, err := range append(limits.check(p), limits.checkHedge(s.Hedge)...) {
 		same := func(other error) bool { return pathOf(other) == pathOf(err) }
 		if !slices.ContainsFunc(bad[:wrong], same) {
 			bad.Append(err)
@@ -95,13 +95,20 @@ const schemaKey = "$schema"
 // readSpec reads the Spec at path.
 func readSpec(data []byte, path string) (Spec, retry.FieldErrors) {
 	var s Spec
-	fields := s.fields()
+	bad := readFields(s.fields(), data, path)
+	if s.Cap != 0 && s.Max != 0 {
+		add(&bad, under(path, "max"), s.Max.String(), maxBesideCap)
+	}
+	return s.oneCap(), bad
+}
+
+// readFields sets fields from the object at path.
+func readFields(fields []field, data []byte, path string) retry.FieldErrors {
 	keys := map[string]any{}
 	for _, f := range fields {
 		keys[f.key] = f.to
 	}
-	bad := readObject(data, path, func(key string, value json.RawMessage) retry.FieldErrors {
-		var bad retry.FieldErrors
+	return readObject(data, path, func(key string, value json.RawMessage) (bad retry.FieldErrors) {
 		to, known := keys[key]
 		if key == schemaKey && path == "" {
 			bad = readSchemaKey(value)
@@ -109,15 +116,15 @@ func readSpec(data []byte, path string) (Spec, retry.FieldErrors) {
 			add(&bad, under(path, key), "", unknownKey(key, fields))
 		} else if list, ok := to.(*[]Delay); ok {
 			*list, bad = readDelays(value, under(path, key))
+		} else if h, ok := to.(*Hedge); ok {
+			if bad = readFields(h.fields(), value, under(path, key)); bad != nil {
+				*h = Hedge{} // half a hedge has faults of its own
+			}
 		} else if err := readValue(to, value); err != nil {
 			bad.Append(at(under(path, key), err))
 		}
 		return bad
 	})
-	if s.Cap != 0 && s.Max != 0 {
-		add(&bad, under(path, "max"), s.Max.String(), maxBesideCap)
-	}
-	return s.oneCap(), bad
 }
 
 func readSchemaKey(value json.RawMessage) (bad retry.FieldErrors) {

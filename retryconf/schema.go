@@ -7,7 +7,7 @@ import (
 )
 
 // Schema returns the JSON Schema (draft 2020-12) of a policy: it accepts the documents that Spec.UnmarshalJSON accepts,
-// less those with a preset or a jitter_ratio that Spec.Policy refuses. It leaves to the parser repeated keys, a number of
+// less those with a preset, a jitter_ratio, or a share or calls of a hedge that Spec.Policy refuses. It leaves to the parser repeated keys, a number of
 // attempts written with a point or an exponent, durations above 292 years or below a nanosecond, numbers that a float64
 // or an int cannot hold, texts above 64 bytes and documents above 64 KiB; to Spec.Policy, rules between keys, such as a
 // cap below its base, and characters in a name that are not printable.
@@ -58,14 +58,17 @@ func policySchema(title string) object {
 		properties[f.key] = valueSchema(f.to)
 	}
 	properties["jitter_ratio"].(object)["maximum"] = 1
-	return object{
-		schemaKey:              draft,
-		"title":                title,
-		"type":                 "object",
-		"additionalProperties": false,
-		"properties":           properties,
-		"not":                  object{"required": []string{"cap", "max"}},
-	}
+	return closed(object{
+		schemaKey: draft,
+		"title":   title,
+		"not":     object{"required": []string{"cap", "max"}},
+	}, properties)
+}
+
+// closed makes schema that of an object with these properties and no others.
+func closed(schema, properties object) object {
+	schema["type"], schema["additionalProperties"], schema["properties"] = "object", false, properties
+	return schema
 }
 
 // units is a duration in the form of time.ParseDuration.
@@ -73,7 +76,7 @@ const units = `^\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
 
 // valueSchema describes the valid values of a field of that type.
 func valueSchema(to any) object {
-	switch to.(type) {
+	switch to := to.(type) {
 	case *Duration:
 		return object{"type": "string", "pattern": units, "not": object{"pattern": `^[^1-9]*$`}}
 	case *[]Delay:
@@ -90,6 +93,14 @@ func valueSchema(to any) object {
 		return object{"enum": []string{"none", "full", "equal", "ratio", "decorrelated"}}
 	case *Switch:
 		return object{"type": "boolean"}
+	case *Hedge:
+		properties := object{}
+		for _, f := range to.fields() {
+			properties[f.key] = valueSchema(f.to)
+		}
+		properties["share"].(object)["maximum"] = 0.5
+		properties["max_calls"] = object{"type": "integer", "minimum": 1, "maximum": 8}
+		return closed(object{}, properties)
 	default:
 		return object{"type": "string"}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -56,12 +57,15 @@ type Spec struct {
 	ResetAfter Duration `json:"reset_after,omitzero" yaml:"reset_after,omitempty" toml:"reset_after,omitempty,omitzero"`
 	// RetriesEnabled set to Off makes the policy Disabled. Not given: On.
 	RetriesEnabled Switch `json:"retries_enabled,omitzero" yaml:"retries_enabled,omitempty" toml:"retries_enabled,omitempty,omitzero"`
+	// Hedge says when a slow call gets another one beside it. It is no part of the retry.Policy: Hedge.Policy and
+	// Ref.Hedge return it. Or takes it as a whole. Not given: no hedges.
+	Hedge Hedge `json:"hedge,omitzero" yaml:"hedge,omitempty" toml:"hedge,omitempty,omitzero"`
 }
 
 // field is a Spec's field and its key.
 type field struct {
 	key string
-	to  any // *string, *[]Delay or an encoding.TextUnmarshaler
+	to  any // *string, *[]Delay, *Hedge or an encoding.TextUnmarshaler
 }
 
 // fields returns the fields of s in the order of their declaration.
@@ -70,7 +74,7 @@ func (s *Spec) fields() []field {
 		{"name", &s.Name}, {"extends", &s.Extends}, {"max_attempts", &s.MaxAttempts}, {"mode", &s.Mode}, {"base", &s.Base},
 		{"factor", &s.Factor}, {"cap", &s.Cap}, {"max", &s.Max}, {"delays", &s.Delays}, {"jitter", &s.Jitter},
 		{"jitter_ratio", &s.JitterRatio}, {"attempt_timeout", &s.AttemptTimeout}, {"ttl", &s.TTL}, {"max_hint", &s.MaxHint},
-		{"reset_after", &s.ResetAfter}, {"retries_enabled", &s.RetriesEnabled},
+		{"reset_after", &s.ResetAfter}, {"retries_enabled", &s.RetriesEnabled}, {"hedge", &s.Hedge},
 	}
 }
 
@@ -89,7 +93,8 @@ func (s *Spec) SetDelays(text string) error {
 }
 
 // FromEnviron reads a Spec from environment variables in the form of os.Environ. With the prefix "RETRY_" it reads
-// RETRY_MAX_ATTEMPTS=5, RETRY_BASE=10s, RETRY_DELAYS=1m,30m,3h and so on, with the keys in upper case. The error names
+// RETRY_MAX_ATTEMPTS=5, RETRY_BASE=10s, RETRY_DELAYS=1m,30m,3h, RETRY_HEDGE_DELAY=50ms and so on, with the keys in upper
+// case. The error names
 // every variable with the prefix that is not a key or has a bad value, with its first fault. If a variable appears
 // twice, the last value is used. Policy finds conflicts between fields.
 func FromEnviron(prefix string, environ []string) (Spec, error) {
@@ -101,7 +106,7 @@ func FromEnviron(prefix string, environ []string) (Spec, error) {
 		if !ours {
 			continue
 		}
-		if err := s.setVariable(key, text); err != nil {
+		if err := setVariable(s.fields(), key, text); err != nil {
 			bad.Append(at(shortened(name), err))
 		}
 	}
@@ -112,10 +117,12 @@ func FromEnviron(prefix string, environ []string) (Spec, error) {
 }
 
 // setVariable sets a field from the text of an environment variable, given its name without the prefix.
-func (s *Spec) setVariable(name, text string) error {
-	fields := s.fields()
+func setVariable(fields []field, name, text string) error {
 	for i, f := range fields {
 		fields[i].key = strings.ToUpper(f.key)
+		if h, ok := f.to.(*Hedge); ok && strings.HasPrefix(name, "HEDGE_") {
+			return setVariable(h.fields(), strings.TrimPrefix(name, "HEDGE_"), text)
+		}
 		if fields[i].key != name {
 			continue
 		}
@@ -124,7 +131,12 @@ func (s *Spec) setVariable(name, text string) error {
 			*to = text
 			return nil
 		case *[]Delay:
-			return s.SetDelays(text)
+			var s Spec
+			err := s.SetDelays(text)
+			*to = s.Delays
+			return err
+		case *Hedge:
+			return valueError(text, "is an object: set HEDGE_DELAY and so on")
 		default:
 			return to.(interface{ UnmarshalText([]byte) error }).UnmarshalText([]byte(text))
 		}
@@ -147,6 +159,7 @@ func (s Spec) Or(defaults Spec) Spec {
 	defaults.Jitter = s.Jitter // for Policy.Or, which cannot tell a given "none" from none given
 	merged := specOf(s.over(retry.Policy{}).Or(defaults.over(retry.Policy{})))
 	merged.Extends, merged.Max, merged.Jitter, merged.RetriesEnabled = s.Extends, s.Max, s.Jitter, s.RetriesEnabled
+	merged.Hedge = cmp.Or(s.Hedge, defaults.Hedge)
 	return merged
 }
 
@@ -211,8 +224,9 @@ func (s Spec) policy(path string, code retry.Policy) (retry.Policy, retry.FieldE
 	if s.RetriesEnabled > Off {
 		add(&bad, under(path, "retries_enabled"), fmt.Sprint(uint8(s.RetriesEnabled)), "is neither true nor false")
 	}
+	_, hedge := s.Hedge.policy(under(path, "hedge"))
 	p := s.oneCap().over(code)
-	return p, append(bad, inKeys(path, p.Validate())...)
+	return p, slices.Concat(bad, inKeys(path, p.Validate()), hedge)
 }
 
 // checkName refuses a name of a policy at path that would break a log line or a terminal, or look like another one.

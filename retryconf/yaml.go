@@ -20,36 +20,19 @@ import (
 // is beyond it: they refuse a repeated key and name no other fault then, their Unmarshal reads the first of several
 // documents only, and does not ask for an empty one, which leaves the Spec as it was.
 func (s *Spec) UnmarshalYAML(unmarshal func(any) error) error {
-	var values map[string]yamlValue
-	if err := unmarshal(&values); err != nil {
-		if v := yamlOf(unmarshal); v.value != nil && reflect.TypeOf(v.value).Kind() != reflect.Map {
+	values, err := yamlMapping(unmarshal)
+	if err != nil {
+		if v := yamlOf(unmarshal); v.value != nil && !isMapping(v.value) {
 			return retry.FieldErrors{&FieldError{Value: shownJSON(v.json()), Rule: "is not a mapping", Line: v.line}}
 		}
 		return err
 	}
-	keys := map[yamlKey]any{}
-	_ = unmarshal(&keys)
-	for key := range keys {
-		if values[key.name].line == 0 { // a null: decoders do not call UnmarshalYAML for it, but they do for its key
-			values[key.name] = yamlValue{line: key.line}
-		}
-	}
-	var object bytes.Buffer
-	object.WriteByte('{')
-	byLine := func(a, b string) int { return cmp.Or(values[a].line-values[b].line, strings.Compare(a, b)) }
-	for i, key := range slices.SortedFunc(maps.Keys(values), byLine) {
-		if i > 0 {
-			object.WriteByte(',')
-		}
-		name, _ := json.Marshal(key)
-		object.Write(append(name, ':'))
-		object.Write(values[key].json())
-	}
-	object.WriteByte('}')
-	parsed, bad := readSpec(object.Bytes(), "")
+	parsed, bad := readSpec(yamlValue{fields: values}.json(), "")
 	for i, err := range bad {
 		e := *err.(*FieldError)
-		e.Line = values[pathKey.FindString(e.Field)].line
+		key, rest, _ := strings.Cut(e.Field, ".")
+		found := values[pathKey.FindString(key)]
+		e.Line = cmp.Or(found.fields[rest].line, found.line)
 		bad[i] = &e
 	}
 	if bad != nil {
@@ -59,13 +42,32 @@ func (s *Spec) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
+// yamlMapping returns the values of the mapping that a decoder is at.
+func yamlMapping(unmarshal func(any) error) (map[string]yamlValue, error) {
+	var values map[string]yamlValue
+	if err := unmarshal(&values); err != nil {
+		return nil, err
+	}
+	keys := map[yamlKey]any{}
+	_ = unmarshal(&keys)
+	for key := range keys {
+		if values[key.name].line == 0 { // a null: decoders do not call UnmarshalYAML for it, but they do for its key
+			values[key.name] = yamlValue{line: key.line}
+		}
+	}
+	return values, nil
+}
+
+func isMapping(value any) bool { return reflect.TypeOf(value).Kind() == reflect.Map }
+
 // pathKey matches the first key of a path.
 var pathKey = regexp.MustCompile(`^[^.\[]*`)
 
 // yamlValue is any value and its line, 0 if the line is unknown.
 type yamlValue struct {
-	value any
-	line  int
+	value  any
+	fields map[string]yamlValue // of a mapping
+	line   int
 }
 
 // yamlLine matches the line in an error of a decoder: "line 3: cannot unmarshal" or "[3:7] cannot unmarshal".
@@ -84,6 +86,10 @@ func yamlOf(unmarshal func(any) error) (v yamlValue) {
 			v.value = json.RawMessage(text)
 		} else {
 			v.value = text
+		}
+	default:
+		if v.value != nil && isMapping(v.value) {
+			v.fields, _ = yamlMapping(unmarshal)
 		}
 	}
 	var impossible chan struct{}
@@ -114,6 +120,22 @@ func (k *yamlKey) UnmarshalYAML(unmarshal func(any) error) error {
 // json returns the value as JSON. It returns {} for a value without a JSON form, such as a mapping with keys that are
 // not strings.
 func (v yamlValue) json() []byte {
+	if v.fields != nil {
+		var object bytes.Buffer
+		separator := byte('{')
+		byLine := func(a, b string) int { return cmp.Or(v.fields[a].line-v.fields[b].line, strings.Compare(a, b)) }
+		for _, key := range slices.SortedFunc(maps.Keys(v.fields), byLine) {
+			name, _ := json.Marshal(key)
+			object.WriteByte(separator)
+			object.Write(append(name, ':'))
+			object.Write(v.fields[key].json())
+			separator = ','
+		}
+		if len(v.fields) > 0 {
+			return append(object.Bytes(), '}')
+		}
+		return []byte("{}")
+	}
 	data, err := json.Marshal(v.value)
 	if err != nil {
 		return []byte("{}")

@@ -77,9 +77,9 @@ const (
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. It refuses an ID,
 // Kind, Policy, BudgetKey, Correlation, Queue or tag that is too short, too long or not printable, or that has a character
-// that the field does not allow; more than 64 Tags or 256 delays; a Policy that policies does not know (ErrUnknownPolicy); a policy that is not valid or
-// exceeds the limits of Policies.Within; a negative TTL; a Priority outside 0 to 4; a Payload that is not JSON, too
-// long or too deep; and a Due that JSON cannot hold. Every engine validates a job before it takes it.
+// that the field does not allow; more than 64 Tags or 256 delays; a Spec with a hedge; a Policy that policies does not
+// know (ErrUnknownPolicy); a policy that is not valid or exceeds the limits of Policies.Within; a negative TTL; a Priority
+// outside 0 to 4; a Payload that is not JSON, too long or too deep; and a Due that JSON cannot hold. Every engine validates a job before it takes it.
 func (j *Job) Validate(policies Policies) error {
 	var bad retry.FieldErrors
 	for _, f := range [...]struct {
@@ -112,6 +112,9 @@ func (j *Job) Validate(policies Policies) error {
 	}
 	if j.Spec != nil && len(j.Spec.Delays) > mostDelays {
 		bad.Refuse("retryjob.Job.Spec.delays", fmt.Sprintf("of %d delays", len(j.Spec.Delays)), "has more than", mostDelays)
+	}
+	if j.Spec != nil && j.Spec.Hedge != (retryconf.Hedge{}) {
+		bad.Refuse("retryjob.Job.Spec.hedge", "of a job", "is for calls that somebody waits for")
 	}
 	if len(j.Tags) > mostTags {
 		bad.Refuse("retryjob.Job.Tags", fmt.Sprintf("of %d tags", len(j.Tags)), "has more than", mostTags)

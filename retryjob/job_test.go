@@ -57,6 +57,8 @@ func TestJobValidate(t *testing.T) {
 		{"an ID that is displayed backwards", good(func(j *retryjob.Job) { j.ID = "a\u202eb" }), `retryjob: Job.ID "a\u202eb" has characters that are not printable, or is not UTF-8`},
 		{"a policy with an invisible space", good(func(j *retryjob.Job) { j.Policy = "p\u200b" }), `retryjob: Job.Policy "p\u200b" has characters that are not printable, or is not UTF-8`},
 		{"a key with a line separator", good(func(j *retryjob.Job) { j.BudgetKey = "a\u2028b" }), `retryjob: Job.BudgetKey "a\u2028b" has characters that are not printable, or is not UTF-8`},
+		{"a hedge", good(func(j *retryjob.Job) { j.Spec = &retryconf.Spec{Hedge: retryconf.Hedge{Delay: 1}} }),
+			"retryjob: Job.Spec.hedge of a job is for calls that somebody waits for"},
 		{"too many delays", good(func(j *retryjob.Job) { j.Spec = &retryconf.Spec{Delays: make([]retryconf.Delay, 257)} }), "Job.Spec.delays of 257 delays has more than 256"},
 		{"too many tags", good(func(j *retryjob.Job) { j.Tags = slices.Repeat([]string{"tag"}, 65) }), "retryjob: Job.Tags of 65 tags has more than 64"},
 		{"an ID with a control character of C1", good(func(j *retryjob.Job) { j.ID = "a\u0085" }), "Job.ID "},

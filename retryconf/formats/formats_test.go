@@ -58,6 +58,8 @@ func parseFlags(args []string) (s retryconf.Spec, err error) {
 	flags.TextVar(&s.MaxHint, "max_hint", s.MaxHint, "longest hint that is obeyed")
 	flags.TextVar(&s.ResetAfter, "reset_after", s.ResetAfter, "an attempt that starts attempts anew")
 	flags.TextVar(&s.RetriesEnabled, "retries_enabled", s.RetriesEnabled, "whether to retry at all")
+	flags.TextVar(&s.Hedge.Delay, "hedge_delay", s.Hedge.Delay, "when a slow call gets another one")
+	flags.TextVar(&s.Hedge.MaxCalls, "hedge_max_calls", s.Hedge.MaxCalls, "calls under way at once")
 	err = flags.Parse(args)
 	return s, err
 }
@@ -175,6 +177,17 @@ var rows = []struct {
 		},
 	},
 	{
+		name: "a hedge, which is beside the policy",
+		document: document{
+			yaml:    "base: 1m\nhedge:\n  delay: 50ms\n  max_calls: 3",
+			toml:    "base = '1m'\n[hedge]\ndelay = '50ms'\nmax_calls = 3",
+			json:    `{"base": "1m", "hedge": {"delay": "50ms", "max_calls": 3}}`,
+			environ: []string{"RETRY_BASE=1m", "RETRY_HEDGE_DELAY=50ms", "RETRY_HEDGE_MAX_CALLS=3"},
+			flags:   []string{"-base=1m", "-hedge_delay=50ms", "-hedge_max_calls=3"},
+		},
+		want: retry.Policy{Backoff: retry.Backoff{Base: time.Minute}},
+	},
+	{
 		name: "durations below a millisecond",
 		document: document{
 			yaml: "base: 1ns\ncap: 0.75ms\nattempt_timeout: 250us\nmax_hint: 1.5µs\njitter: equal",
@@ -284,6 +297,7 @@ func TestWhatIsWrittenReadsBackTheSame(t *testing.T) {
 				outright := want // with fields that do not change a policy here, but must not be lost
 				outright.RetriesEnabled = retryconf.On
 				outright.Extends = "standard"
+				outright.Hedge = retryconf.Hedge{Share: 0.1, MinDelay: 5, MaxDelay: 7, MaxCalls: 8}
 				require.NoError(t, outright.Jitter.UnmarshalText([]byte("none")))
 				for _, s := range []retryconf.Spec{want, outright} {
 					text, err := pair.marshal(s)

@@ -2,6 +2,7 @@ package formats_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -17,13 +18,15 @@ import (
 )
 
 var keys = []string{"name", "extends", "max_attempts", "mode", "base", "factor", "cap", "max", "delays", "jitter", "jitter_ratio",
-	"attempt_timeout", "ttl", "max_hint", "reset_after", "retries_enabled", "$schema"}
+	"attempt_timeout", "ttl", "max_hint", "reset_after", "retries_enabled", "hedge", "$schema"}
 
 // values are the values, good and bad, that a key is given.
 var values = []string{`null`, `true`, `false`, `""`, `"x"`, `"standard"`, `"unlimited"`, `"5"`, `0`, `1`, `-1`, `5`, `2.5`, `0.2`, `1e3`, `-0`,
 	`"30s"`, `"1h30m"`, `"0s"`, `"0h0m0s"`, `"-1s"`, `"+1s"`, `"1.5s"`, `".5s"`, `"1.s"`, `"s"`, `"1 s"`, `"30"`, `"0"`, `"1µs"`, `"1us"`, `"-0s"`,
 	`"exponential"`, `"Linear"`, `"fixed"`, `"constant"`, `"list"`, `"none"`, `"full"`, `"ratio"`, `"decorrelated"`,
-	`[]`, `["1m"]`, `["0s", "1m"]`, `["1m", 30]`, `["-0s"]`, `["0"]`, `["-1s"]`, `[null]`, `{}`, `{"base": "1s"}`}
+	`[]`, `["1m"]`, `["0s", "1m"]`, `["1m", 30]`, `["-0s"]`, `["0"]`, `["-1s"]`, `[null]`, `{}`, `{"base": "1s"}`,
+	`{"delay": "50ms"}`, `{"delay": 50}`, `{"delay": "0s"}`, `{"Delay": "1s"}`, `{"share": 0.05, "max_delay": "1s"}`, `{"share": 0.6}`, `{"share": 0}`,
+	`{"min_delay": "1ms", "max_calls": 8}`, `{"max_calls": 9}`, `{"max_calls": 0}`, `{"max_calls": "unlimited"}`, `{"$schema": "x"}`}
 
 func compiled(t *testing.T, schema []byte) *jsonschema.Schema {
 	parsed, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
@@ -51,7 +54,8 @@ func parse(document string) error {
 	if err := json.Unmarshal([]byte(document), &s); err != nil {
 		return err
 	}
-	_, err := retryconf.Spec{Extends: s.Extends, Jitter: retryconf.Jitter(4), JitterRatio: s.JitterRatio}.Policy()
+	_, err := retryconf.Spec{Extends: s.Extends, Jitter: retryconf.Jitter(4), JitterRatio: s.JitterRatio,
+		Hedge: retryconf.Hedge{Share: cmp.Or(s.Hedge.Share, 0.05), MaxCalls: s.Hedge.MaxCalls}}.Policy()
 	return err
 }
 
@@ -122,7 +126,13 @@ func TestYAMLIsAsStrictAsJSON(t *testing.T) {
 				`line 5: delays [] is not a list of durations such as ["1m", "30m"]; ` +
 				`line 6: max_attempts 5.5 is not a whole number of 1 or more, nor "unlimited" (leave it out for the default)`},
 		{"a list with a fault", "delays:\n- 1m\n- 30", `retryconf: line 2: delays[1] 30 is a number (write it as a string with its unit, such as "30s")`},
-		{"a mapping for a value", "base: {1: 2}", `retryconf: line 1: base {} is not a string such as "30s"`},
+		{"faults of a mapping within", "base: 1s\nhedge:\n  delay: 50\n  share: ~\n\n  max_calls: 0x2\n  bass: 1s",
+			`retryconf: line 3: hedge.delay 50 is a number (write it as a string with its unit, such as "30s"); ` +
+				`line 4: hedge.share null is not a number; ` +
+				`line 6: hedge.max_calls "0x2" is not a whole number of 1 or more, nor "unlimited"; ` +
+				`line 7: hedge.bass is not a known key`},
+		{"a list for a mapping", "hedge: [1]", `retryconf: line 1: hedge [1] is not a JSON object`},
+		{"a mapping for a value", "base: {1: 2}", `retryconf: line 1: base {"1":2} is not a string such as "30s"`},
 		{"a whole number with a point", "max_attempts: 5.0", "retryconf: line 1: max_attempts 5.0 is not a whole number of 1 or more (write 5)"},
 		{"an exponent", "max_attempts: 1e1", "retryconf: line 1: max_attempts 1e1 is not a whole number of 1 or more (write 10)"},
 		{"hexadecimal", "max_attempts: 0x10", `retryconf: line 1: max_attempts "0x10" is not a whole number of 1 or more, nor "unlimited"`},
