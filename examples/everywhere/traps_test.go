@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"os"
@@ -11,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ThreeDotsLabs/watermill/message"
+	"github.com/ThreeDotsLabs/watermill/message/router/middleware"
 	"github.com/elastic/elastic-transport-go/v8/elastictransport"
 	"github.com/go-resty/resty/v2"
 	"github.com/stretchr/testify/require"
@@ -93,6 +96,39 @@ func TestRestyTakesA503ForASuccess(t *testing.T) {
 	require.Equal(t, 1, int(sent))
 }
 
+func TestWatermillSkipsStepsForItsHooks(t *testing.T) {
+	s := time.Second
+	for name, row := range map[string]struct {
+		hook, should bool
+		waits, told  []time.Duration
+	}{
+		"no hook":     {waits: []time.Duration{1 * s, 2 * s, 4 * s}},
+		"OnRetryHook": {hook: true, waits: []time.Duration{1 * s, 4 * s, 16 * s}, told: []time.Duration{2 * s, 8 * s, 32 * s}},
+		"ShouldRetry": {should: true, waits: []time.Duration{2 * s, 8 * s, 32 * s}, told: []time.Duration{1 * s, 4 * s, 16 * s, 64 * s}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var waits, told []time.Duration
+				last := time.Now()
+				r := middleware.Retry{MaxRetries: 3, InitialInterval: s, MaxInterval: time.Hour, Multiplier: 2}
+				if row.hook {
+					r.OnRetryHook = func(_ int, delay time.Duration) { told = append(told, delay) }
+				}
+				if row.should {
+					r.ShouldRetry = func(p middleware.RetryParams) bool { told = append(told, p.Delay); return true }
+				}
+				_, err := r.Middleware(func(*message.Message) ([]*message.Message, error) {
+					waits, last = append(waits, time.Since(last)), time.Now()
+					return nil, errors.New("busy")
+				})(message.NewMessage("1", nil))
+				require.EqualError(t, err, "busy")
+				require.Equal(t, row.waits, waits[1:])
+				require.Equal(t, row.told, told, "which is not what was waited")
+			})
+		})
+	}
+}
+
 func TestTheDocumentNamesTestsAndFoldersThatExist(t *testing.T) {
 	read := func(path string) string {
 		text, err := os.ReadFile(path)
@@ -120,10 +156,14 @@ func TestTheDocumentNamesTestsAndFoldersThatExist(t *testing.T) {
 		require.NoError(t, err)
 	}
 	module := read("go.mod")
+	rows := strings.Split(strings.Split(document, "| library | hook |")[1], "\n\n")[0]
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-zA-Z][^|]*) \|.*$`).FindAllStringSubmatch(rows, -1) {
+		require.Regexp(t, ` (Go )?[0-9]+\.[0-9]+|^(nats.go, reconnecting|go-redis, commands)$`, row[1], "the version")
+	}
 	for name, row := range map[string]string{
 		"twmb/franz-go": "franz-go", "nats-io/nats.go": "nats.go", "hibiken/asynq": "asynq",
 		"elastic-transport-go/v8": "elastic-transport", "go-resty/resty/v2": "resty", "redis/rueidis": "rueidis",
-		"sdk/azcore": "azcore", "go-kratos/kratos/v2": "kratos",
+		"sdk/azcore": "azcore", "go-kratos/kratos/v2": "kratos", "ThreeDotsLabs/watermill": "watermill",
 	} {
 		version := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(row) + ` ([0-9.]+)`).FindStringSubmatch(document)
 		require.Len(t, version, 2, row)
