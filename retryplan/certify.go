@@ -30,8 +30,9 @@ type Certificate struct {
 	//     fails, so that nothing is retried.
 	//   - "fluid": some attempts fail. A model in which runs flow, rather than arrive one by one, computes whether their
 	//     retries suffice for a storm.
-	//   - "random-arrivals": random arrivals alone, in the calm or in what the trigger leaves, make attempts wait for T so often that
-	//     decides whether a storm begins. Such a certificate has no Margin. From the tail of the M/D/c queue, exp(−θ·T)
+	//   - "random-arrivals": random arrivals alone, in the calm or in what the trigger leaves, make attempts wait for T
+	//     so often that this decides whether a storm begins, or more than a tenth of the attempts do so in the calm. Such
+	//     a certificate has no Margin. From the tail of the M/D/c queue, exp(−θ·T)
 	//     with λ·(exp(θ/μ) − 1) = θ. (Asmussen, "Applied Probability and Queues", chapter XIII.)
 	Law string
 	// Attempts is the mean number of attempts of a run during a storm, when all of them fail and the budgets hold only
@@ -42,8 +43,8 @@ type Certificate struct {
 	HiddenCapacity float64
 	// Recovery is the predicted time from the end of the trigger until the last attempt that times out is sent; runs
 	// that begin later succeed as before. It is 0 if no attempt times out after the trigger, and negative if attempts
-	// never stop timing out. If chance decides whether the trigger starts a storm, and the fleet is Safe, Recovery
-	// assumes the storm. It saturates at the largest Duration.
+	// never stop timing out. If chance decides whether the trigger or the calm starts a storm, and the fleet is Safe,
+	// Recovery assumes the storm. It saturates at the largest Duration.
 	Recovery time.Duration
 	// Tipping is how long the trigger must last to make the fleet metastable; for a fleet without a trigger it is the
 	// length of a Stall. It is 0 if random arrivals suffice without a trigger, and negative if no length up to 5,000
@@ -149,6 +150,9 @@ func (c *certifier) find(ch change) finding {
 	flow, attempts := c.flow(ch, t), c.attempts(ch.rate)
 	calm, triggered := c.excursions(rate), c.excursionsIn(rate, t.lasts)
 	if rate*attempts < capacity {
+		if c.tail(rate) > tooLate {
+			return finding{stability: Overloaded, law: lawRandomArrivals, decided: true}
+		}
 		found := finding{stability: Safe, law: lawHiddenCapacity, recovery: flow.recovery, decided: true, chance: c.tail(rate) > tooLong}
 		if load := c.loadIn(rate); triggered > tooOften || load >= 1 && load < 1.1 && !t.refuses {
 			// If chance decides whether the trigger starts a storm, or when, it does at once.
@@ -160,6 +164,10 @@ func (c *certifier) find(ch change) finding {
 			t.lasts += c.blur(t.lasts) // if chance decides whether stored tokens carry a storm, they do
 			if stormy := c.flow(ch, t); stormy.recovery > 2*flow.recovery {
 				found.recovery = max(found.recovery, stormy.recovery)
+			}
+			if calm > tooOften { // and so they do if a queue of the calm can start one, at any time
+				spends := (c.fleet.purse().stored() + c.stored) / (capacity - rate*attempts)
+				found.recovery, found.chance = max(found.recovery, spends), found.chance || spends > tooShort
 			}
 		}
 		return found

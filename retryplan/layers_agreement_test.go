@@ -59,7 +59,7 @@ func stalledChain(row uint64, timeouts string) retryplan.Chain {
 }
 
 // TestChainCertificatesAgreeWithSimulations compares the verdict on random chains with three simulations of each.
-// Chains within 25 % of the boundary are left out, since chance decides there. A row comes again from stalledChain(row,
+// Chains within 25 % of the boundary, and those without a Margin, are left out, since chance decides there. A row comes again from stalledChain(row,
 // timeouts).
 //
 // The short form has 24 rows of each kind, RETRYPLAN_FULL=1 has 600; RETRYPLAN_SEED=1 and so on give others.
@@ -70,11 +70,16 @@ func TestChainCertificatesAgreeWithSimulations(t *testing.T) {
 	}
 	for _, timeouts := range []string{"equal", "graded", "bounded"} {
 		t.Run(timeouts, func(t *testing.T) {
-			agreed := 0
+			agreed, judged := 0, 0
 			verdicts := map[string]int{}
 			for row := range rows {
 				c := stalledChain(row, timeouts)
 				cert := certifyChain(t, c)
+				if cert.Margin == 0 {
+					verdicts["without a margin"]++
+					continue
+				}
+				judged++
 				recovered := 0
 				for seed := range uint64(3) {
 					r, err := retryplan.SimulateChain(context.Background(), c, seed)
@@ -90,8 +95,9 @@ func TestChainCertificatesAgreeWithSimulations(t *testing.T) {
 				}
 				t.Logf("row %d disagrees: %d of 3 recovered: %+v\n  %+v", row, recovered, cert, c)
 			}
-			t.Logf("%d of %d agree: %v", agreed, rows, verdicts)
-			require.GreaterOrEqual(t, float64(agreed), 0.97*float64(rows))
+			t.Logf("%d of %d agree: %v", agreed, judged, verdicts)
+			require.GreaterOrEqual(t, float64(agreed), 0.99*float64(judged))
+			require.GreaterOrEqual(t, judged, int(rows)/2, "most of the chains are no test")
 		})
 	}
 }

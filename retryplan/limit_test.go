@@ -137,6 +137,45 @@ func TestBudgetsBeginAsACalmLeavesThem(t *testing.T) {
 	require.Equal(t, 3, f.Scenario(p, 1).Budget.Initial, "successes do not fund it")
 }
 
+// In this calm one attempt in 1,000 waits for the timeout, which is enough to spend all stored tokens on a storm now and
+// then. A certificate that looked at the share alone said Safe, Margin .099 and Recovery 0.
+func TestACalmCanSpendStoredTokens(t *testing.T) {
+	p := retry.Policy{MaxAttempts: 6, AttemptTimeout: 215 * time.Millisecond, Backoff: retry.Backoff{
+		Base: 3 * time.Millisecond, Cap: 9 * time.Millisecond, Jitter: retry.RatioJitter,
+	}}
+	f := retryplan.Fleet{Rate: 42, Capacity: 58, Clients: 361, Budget: &retry.BudgetConfig{Ratio: 0.0884, Burst: 19}}
+	c := certify(t, p, f)
+	require.Equal(t, retryplan.Safe, c.Stability)
+	require.Zero(t, c.Margin)
+	require.InDelta(t, 361*19/(58-42), c.Recovery.Seconds(), 1, "S/(μ − λ)")
+
+	f.Budget.Burst, f.Clients = 1, 20
+	c = certify(t, p, f)
+	require.LessOrEqual(t, c.Recovery, 2*time.Second, "the storm of 20 tokens")
+	require.Greater(t, c.Margin, 0.05)
+}
+
+// At .9 of the capacity of a backend that does ten attempts in a timeout, an attempt in six is late without a trigger.
+func TestACalmIsOverloadedByChance(t *testing.T) {
+	p, f := waiting(1, time.Second, 0), at100(9.3, 0, 0, 0)
+	for _, row := range []struct {
+		capacity float64
+		want     retryplan.Stability
+		late     float64
+	}{{10.33, retryplan.Overloaded, 0.16}, {11.5, retryplan.Safe, 0.01}, {20, retryplan.Safe, 0}} {
+		f.Capacity = row.capacity
+		c := certify(t, p, f)
+		require.Equal(t, row.want, c.Stability, "%+v", c)
+		require.Equal(t, row.late == 0, c.Margin > 0, "%+v", c)
+		require.Equal(t, row.want == retryplan.Overloaded, c.Law == "random-arrivals")
+		calm := f.Scenario(p, 1)
+		calm.Duration = time.Hour
+		r, err := retryplan.Simulate(t.Context(), calm)
+		require.NoError(t, err)
+		require.InDelta(t, row.late, r.Failed, 0.01)
+	}
+}
+
 // Retries that cannot start are no load.
 func TestCalmHonorsTTLAndDeadline(t *testing.T) {
 	p := retry.Policy{MaxAttempts: 2, AttemptTimeout: time.Second, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 9 * time.Second}}

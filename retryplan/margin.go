@@ -16,6 +16,11 @@ const (
 	// Without a trigger, a share of failing attempts above this can be seen by Result.Recovered: it is a tenth of what
 	// healthyShare allows to be missing. Measured: without the rule 12 more fleets disagree.
 	tooLong = 0.01
+	// A share of attempts above this that come too late in a calm, and the fleet is Overloaded: it is all that
+	// healthyShare allows to be missing.
+	tooLate = 1 - healthyShare
+	// Seconds of a storm that Result.Recovered does not see: a tenth of healthyWhile.
+	tooShort = 2
 )
 
 // margin returns how far the fleet is from another stability.
@@ -128,13 +133,21 @@ func excursions(load, capacity, wait, lasts float64) float64 {
 }
 
 // tail returns the share of attempts that wait for the timeout without a trigger. In the M/D/c queue it is about
-// exp(−θt), with λ·(exp(θ/μ) − 1) = θ.
+// C·exp(−θt), with λ·(exp(θ/μ) − 1) = θ. C is the share that waits at all in the M/M/c queue, which is a little more than
+// in that one: Erlang's formula, by the usual recursion over the workers.
 func (c *certifier) tail(rate float64) float64 {
 	load := c.load(rate)
 	if load >= 1 {
 		return 1
 	}
-	return exp(-decay(load) * c.fleet.Capacity * max(c.storm.timeout-c.service(), 0))
+	workers := min(c.fleet.workers(), 10_000) // more of them wait less
+	lost := 1.0
+	for k := range workers {
+		busy := load * float64(workers) * lost
+		lost = busy / (float64(k+1) + busy)
+	}
+	waits := lost / (1 - load*(1-lost))
+	return waits * exp(-decay(load)*c.fleet.Capacity*max(c.storm.timeout-c.service(), 0))
 }
 
 // decay returns θ/μ at a load below 1.

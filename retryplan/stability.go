@@ -14,7 +14,7 @@ const (
 	Metastable
 	// Overloaded fleets do not come back, and retries are not the cause. Under the law Overload the runs alone are more
 	// than the backend can do, and no policy mends that; under SlowService no attempt is answered while its client
-	// waits, which a longer AttemptTimeout or Deadline mends.
+	// waits, and under RandomArrivals too few are, which a longer AttemptTimeout or Deadline mends.
 	Overloaded
 )
 

@@ -81,6 +81,8 @@ func Stability(c *retryplan.Certificate, f retryplan.Fleet) (what, why string) {
 	rate, capacity := Number(f.Rate), Number(f.Capacity)
 	storm := rate + " runs/s become " + Number(f.Rate*c.Attempts) + " attempts/s, and the backend"
 	switch {
+	case c.Stability == retryplan.Safe && c.Margin == 0 && c.Recovery > 0:
+		return "The fleet comes back from any storm, but random arrivals can start one", "at any time: even if every attempt fails, the backend has capacity to spare."
 	case c.Stability == retryplan.Safe && c.Law == "success-funded-budget":
 		return "The fleet comes back from any trigger once the stored tokens are spent:", "even if every attempt then fails, the backend has capacity to spare."
 	case c.Stability == retryplan.Safe:
@@ -99,6 +101,8 @@ func Stability(c *retryplan.Certificate, f retryplan.Fleet) (what, why string) {
 			storm + ", which does " + capacity + ", is busy with work that no client waits for. Only less load or fewer retries end it."
 	case c.Law == "slow-service":
 		return "No attempt succeeds:", "one takes the backend as long as its client waits or longer, with or without retries. A longer attempt timeout, or a deadline that leaves time for it, mends that."
+	case c.Law == "random-arrivals":
+		return "Too many attempts are late:", "at this load, random arrivals alone make more than a tenth of them wait for as long as their client does. A longer attempt timeout or less load mends that."
 	case f.Rate < f.Capacity:
 		return "The fleet is more than the backend can do:",
 			"with the retries of what fails in the calm, " + rate + " runs/s are more than " + capacity + " attempts/s. Fewer attempts or a budget mend that."
@@ -126,5 +130,5 @@ var laws = map[string]string{
 	"success-funded-budget": "a budget that successes fund pays for no more retries in a storm than it has stored",
 	"trigger-below-timeout": "no attempt waits longer than its client does",
 	"fluid":                 "a model in which runs flow says how many retries the trigger leaves",
-	"random-arrivals":       "random arrivals alone make such a queue often enough",
+	"random-arrivals":       "random arrivals alone make attempts wait that long often enough",
 }
