@@ -28,52 +28,10 @@ func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context)
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	return do(ctx, p, o.tracer(), fn)
-}
-
-// DoValue is Do for an fn that also returns a value: retry.DoValue with these spans.
-func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(context.Context) (T, error)) (T, error) {
-	var none T
-	if err := o.Validate(); err != nil {
-		return none, err
-	}
-	return doValue(ctx, p, o.tracer(), fn)
-}
-
-// Wrap returns h with retries and these spans; retry.Wrap is the same without spans. Each call of the result is a
-// separate run with its own links, so it may be shared. A nil h and bad options are refused at each call.
-func Wrap[Req, Resp any](
-	p retry.Policy, o Options, h func(context.Context, Req) (Resp, error),
-) func(context.Context, Req) (Resp, error) {
-	refused, tracer := o.Validate(), o.tracer()
-	return func(ctx context.Context, req Req) (Resp, error) {
-		if refused != nil {
-			var none Resp
-			return none, refused
-		}
-		if h == nil {
-			return doValue[Resp](ctx, p, tracer, nil)
-		}
-		return doValue(ctx, p, tracer, func(ctx context.Context) (Resp, error) { return h(ctx, req) })
-	}
-}
-
-func doValue[T any](ctx context.Context, p retry.Policy, tracer trace.Tracer, fn func(context.Context) (T, error)) (T, error) {
-	var value T
-	if fn == nil {
-		return value, retry.Do(ctx, p, nil)
-	}
-	err := do(ctx, p, tracer, func(ctx context.Context) (err error) {
-		value, err = fn(ctx)
-		return err
-	})
-	return value, err
-}
-
-func do(ctx context.Context, p retry.Policy, tracer trace.Tracer, fn func(context.Context) error) error {
 	if ctx == nil || fn == nil {
 		return retry.Do(ctx, p, fn)
 	}
+	tracer := o.tracer()
 	inner, span := startRun(ctx, tracer, p.Name)
 	if !traces(ctx, span) {
 		return retry.Do(ctx, p, fn)
@@ -91,6 +49,18 @@ func do(ctx context.Context, p retry.Policy, tracer trace.Tracer, fn func(contex
 	}
 	returned = true
 	return err
+}
+
+// DoValue is Do for an fn that also returns a value: retry.DoValue with these spans.
+func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(context.Context) (T, error)) (value T, err error) {
+	if fn == nil {
+		return value, Do(ctx, p, o, nil)
+	}
+	err = Do(ctx, p, o, func(ctx context.Context) (err error) {
+		value, err = fn(ctx)
+		return err
+	})
+	return value, err
 }
 
 // attempt is one call of fn in a span.

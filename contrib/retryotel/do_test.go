@@ -102,16 +102,17 @@ func TestAnAttemptTimeoutIsSeenInTheSpan(t *testing.T) {
 	})
 }
 
-// Runs at the same time, of one wrapped function too, never link to each other.
+// Runs at the same time, of one function too, never link to each other.
 func TestChainsOfConcurrentRunsDoNotMeet(t *testing.T) {
 	s := newSDK(t)
 	type key struct{}
 	p := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
-	wrapped := retryotel.Wrap(p, s.Options, func(ctx context.Context, run int) (int, error) {
+	call := func(ctx context.Context) (int, error) {
+		run := ctx.Value(key{}).(int)
 		runtime.Gosched()
 		trace.SpanFromContext(ctx).SetAttributes(attribute.Int("run", run))
 		return run, errDown
-	})
+	}
 	const runs = 40
 	var all sync.WaitGroup
 	parents := make([]trace.SpanContext, runs)
@@ -120,7 +121,7 @@ func TestChainsOfConcurrentRunsDoNotMeet(t *testing.T) {
 			ctx, caller := s.traces.Tracer("").Start(t.Context(), "caller")
 			defer caller.End()
 			parents[run] = caller.SpanContext()
-			value, err := wrapped(context.WithValue(ctx, key{}, run), run)
+			value, err := retryotel.DoValue(context.WithValue(ctx, key{}, run), p, s.Options, call)
 			if value != run || !errors.Is(err, retry.AttemptsExhausted) {
 				t.Errorf("run %d: %d, %v", run, value, err)
 			}
@@ -155,8 +156,6 @@ func TestANilFunctionIsRefusedAsRetryDoes(t *testing.T) {
 	want := retry.Do(t.Context(), retry.Policy{}, nil).Error()
 	require.EqualError(t, retryotel.Do(t.Context(), retry.Policy{}, s.Options, nil), want)
 	_, err := retryotel.DoValue[int](t.Context(), retry.Policy{}, s.Options, nil)
-	require.EqualError(t, err, want)
-	_, err = retryotel.Wrap[int, int](retry.Policy{}, s.Options, nil)(t.Context(), 0)
 	require.EqualError(t, err, want)
 	//lint:ignore SA1012 the nil is the point
 	err = retryotel.Do(nil, retry.Policy{}, s.Options, func(context.Context) error { return nil }) //nolint:staticcheck

@@ -1,6 +1,6 @@
 // Package retryotel reports runs of package retry to OpenTelemetry. Observe, in Policy.Observe, records metrics, adds
-// events to the current span and creates a span for each job that has ended. Do, DoValue and Wrap make a span for each
-// run and each attempt, HTTP for each run and each send of a retryhttp.Transport, and Run for a run of another package.
+// events to the current span and creates a span for each job that has ended. Do and DoValue make a span for each run
+// and each attempt, HTTP for each run and each send of a retryhttp.Transport, and Run for a run of another package.
 // It imports OpenTelemetry's API only: without an SDK nothing is recorded.
 //
 // # Metrics

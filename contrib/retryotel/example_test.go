@@ -153,24 +153,6 @@ func ExampleDoValue() {
 	// retry.run price succeeded attempts: 1
 }
 
-func ExampleWrap() {
-	spans := tracetest.NewInMemoryExporter()
-	o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))}
-	price := retryotel.Wrap(quick, o, func(ctx context.Context, order int) (string, error) {
-		if retry.AttemptNumber(ctx) == 1 {
-			return "", errors.New("no route")
-		}
-		return fmt.Sprintf("price %d", order), nil
-	})
-	fmt.Println(price(context.Background(), 7))
-	show(spans)
-	// Output:
-	// price 7 <nil>
-	// retry.attempt 1 Error no route links: 0
-	// retry.attempt 2 Unset  links: 1
-	// retry.run price succeeded attempts: 2
-}
-
 func ExampleHTTP() {
 	calls := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -38,8 +38,6 @@ func TestOptionsThatAreRefused(t *testing.T) {
 	require.EqualError(t, retryotel.Do(t.Context(), retry.Policy{}, bad, never), text)
 	_, err = retryotel.DoValue(t.Context(), retry.Policy{}, bad, func(ctx context.Context) (int, error) { return 0, never(ctx) })
 	require.EqualError(t, err, text)
-	_, err = retryotel.Wrap(retry.Policy{}, bad, func(ctx context.Context, _ int) (int, error) { return 0, never(ctx) })(t.Context(), 0)
-	require.EqualError(t, err, text)
 	_, err = retryotel.HTTP(&retryhttp.Transport{}, bad)
 	require.EqualError(t, err, text)
 	_, err = retryotel.HTTP(nil, retryotel.Options{})
@@ -76,9 +74,11 @@ func TestZeroOptionsAreTheGlobals(t *testing.T) {
 	observe, err := retryotel.Observe(retryotel.Options{})
 	require.NoError(t, err)
 	calls := 0
-	wrapped := retryotel.Wrap(retry.Policy{Name: "of the globals", Observe: observe}, retryotel.Options{},
-		func(context.Context, int) (int, error) { calls++; return calls, nil })
-	value, err := wrapped(t.Context(), 0)
+	call := func() (int, error) {
+		return retryotel.DoValue(t.Context(), retry.Policy{Name: "of the globals", Observe: observe}, retryotel.Options{},
+			func(context.Context) (int, error) { calls++; return calls, nil })
+	}
+	value, err := call()
 	require.NoError(t, err)
 	require.Equal(t, 1, value)
 
@@ -86,7 +86,7 @@ func TestZeroOptionsAreTheGlobals(t *testing.T) {
 	s.t = t
 	const series = "retry.kind=succeeded_without_retry,retry.policy=of the globals,retry.status=succeeded"
 	runs, spans := s.sums("retry.runs")[series], len(s.named("retry.attempt"))
-	_, err = wrapped(t.Context(), 0)
+	_, err = call()
 	require.NoError(t, err)
 	require.Equal(t, runs+1, s.sums("retry.runs")[series])
 	require.Len(t, s.named("retry.attempt"), spans+1)
