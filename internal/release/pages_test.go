@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -77,4 +78,31 @@ func checkPage(t *testing.T, path, dir string) {
 			}
 		}
 	}
+}
+
+// TestAdaptersShowTheSignaturesOfWhatTheyName holds that the README of an adapter has the declaration of each function of
+// its own that it names in a sentence or a table.
+func TestAdaptersShowTheSignaturesOfWhatTheyName(t *testing.T) {
+	api, err := os.ReadFile("api.txt")
+	require.NoError(t, err)
+	var missing []string
+	named := 0
+	for _, f := range regexp.MustCompile(`(?m)^\S+/(contrib/\w+)(?:/\w+)*: func (?:\((\*?)(\w+)(?:\[.*\])?\)\.)?(\w+)`).FindAllStringSubmatch(string(api), -1) {
+		page, err := os.ReadFile(filepath.Join("../..", f[1], "README.md"))
+		require.NoError(t, err)
+		text := regexp.MustCompile("(?ms)^```.*?^```$").ReplaceAllString(string(page), "")
+		name := f[4]
+		if f[3] != "" {
+			name = f[3] + "." + name
+		}
+		if !regexp.MustCompile("`(" + filepath.Base(f[1]) + `\.)?` + regexp.QuoteMeta(name) + `\b[^.]`).MatchString(text) {
+			continue
+		}
+		named++
+		if !regexp.MustCompile(`(?m)^func (\(\w+ \*?\w+(\[\w+(, \w+)*\])?\) )?` + f[4] + `[\[(]`).Match(page) {
+			missing = append(missing, f[1]+" "+name)
+		}
+	}
+	require.Empty(t, missing)
+	require.Greater(t, named, 20)
 }
