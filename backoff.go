@@ -3,18 +3,17 @@ package retry
 import (
 	"fmt"
 	"math"
-	"math/bits"
 	"time"
+
+	"github.com/retrygo/retry/internal/saturate"
 )
 
 // Defaults of a Backoff. 5s ×2 up to 1h is the delivery schedule that Policy{} publishes: 10m35s over 8 attempts.
 const (
-	defaultBase        = 5 * time.Second
-	defaultCap         = time.Hour
-	defaultFactor      = 2 // of Exponential: the doubling of Ethernet's backoff (IEEE 802.3, 4.2.3.2.5)
-	defaultSlope       = 1 // of Linear: Base, 2·Base, 3·Base, ...
-	maxDelay           = time.Duration(math.MaxInt64)
-	maxFractionalSteps = 1000 // see fractional
+	defaultBase   = 5 * time.Second
+	defaultCap    = time.Hour
+	defaultFactor = 2 // of Exponential: the doubling of Ethernet's backoff (IEEE 802.3, 4.2.3.2.5)
+	defaultSlope  = 1 // of Linear: Base, 2·Base, 3·Base, ...
 )
 
 // Mode is the formula of a Backoff. The zero Mode is List if Delays is set, otherwise Exponential.
@@ -71,7 +70,7 @@ func (b *Backoff) delay(attempt int) time.Duration {
 	if limit <= 0 { // limit, without asking for the mode again: BenchmarkDelay
 		limit = max(defaultCap, base)
 		if mode == List {
-			limit = maxDelay
+			limit = saturate.Max
 		}
 	}
 	switch {
@@ -81,9 +80,9 @@ func (b *Backoff) delay(attempt int) time.Duration {
 		}
 		return base << uint(grown)
 	case mode == Exponential:
-		return exponential(base, b.factor(), grown, limit)
+		return saturate.Power(base, b.factor(), grown, limit)
 	case mode == Linear:
-		return linear(base, b.factor(), grown, limit)
+		return saturate.Line(base, b.factor(), grown, limit)
 	case mode == Fixed:
 		return min(base, limit)
 	default:
@@ -99,7 +98,7 @@ func (b *Backoff) delay(attempt int) time.Duration {
 // that have reached the cap still spread.
 func (b Backoff) Jittered(attempt int, prev time.Duration, u float64) time.Duration {
 	lo, hi := b.window(attempt, prev)
-	return lo + within(hi-lo, u)
+	return lo + saturate.Within(hi-lo, u)
 }
 
 // Bounds returns the smallest delay that Jittered can give after the given attempt and the supremum of them: hi itself
@@ -108,7 +107,7 @@ func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 	var prev time.Duration
 	if b.jitter() == DecorrelatedJitter {
 		// Each delay is below three times the one before: prev < Base·3^(n−1).
-		prev = exponential(b.base(), 3, max(attempt, 1)-1, b.limit())
+		prev = saturate.Power(b.base(), 3, max(attempt, 1)-1, b.limit())
 	}
 	return b.window(attempt, prev)
 }
@@ -169,7 +168,7 @@ func (b *Backoff) limit() time.Duration {
 	case b.Cap > 0:
 		return b.Cap
 	case b.mode() == List:
-		return maxDelay
+		return saturate.Max
 	default:
 		return max(defaultCap, b.Base)
 	}
@@ -197,84 +196,6 @@ func (b *Backoff) factor() float64 {
 	default:
 		return defaultFactor
 	}
-}
-
-// exponential returns min(base·factor^grown, limit) for a positive base, a factor of at least 1 and grown ≥ 0.
-func exponential(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
-	whole, ok := wholeNumber(factor)
-	switch {
-	case grown == 0 || whole == 1 && ok: // also for a base that is not a float64, or a factor that is not a uint64
-		return min(base, limit)
-	case !ok:
-		return fractional(base, factor, grown, limit)
-	}
-	delay := min(base, limit)
-	for ; grown > 0 && delay < limit; grown-- { // 63 times at most
-		delay = times(delay, whole, limit)
-	}
-	return delay
-}
-
-// linear returns min(base·(1+factor·grown), limit) for a positive base and factor and grown ≥ 0.
-func linear(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
-	whole, ok := wholeNumber(factor)
-	if grown == 0 {
-		return min(base, limit)
-	} else if !ok {
-		// As base + (base·factor)·grown, in whole nanoseconds if base·factor is one. The conversions round each step;
-		// without them a compiler may fuse product and sum (Go specification, "Floating-point operators").
-		step := float64(float64(base) * factor)
-		return truncated(float64(base)+float64(step*float64(grown)), limit)
-	}
-	high, steps := bits.Mul64(whole, uint64(grown))
-	if high != 0 || steps == math.MaxUint64 {
-		return limit
-	}
-	return times(base, steps+1, limit)
-}
-
-// times returns min(d·n, limit) for d ≥ 0.
-func times(d time.Duration, n uint64, limit time.Duration) time.Duration {
-	high, low := bits.Mul64(uint64(d), n)
-	if high != 0 || low > uint64(limit) {
-		return limit
-	}
-	return time.Duration(low)
-}
-
-// fractional returns min(base·factor^grown, limit) by one rounded multiplication a step. There is no sum, so nothing
-// can be fused. Past maxFractionalSteps the remaining power is taken by squaring, so that a factor a hair above 1
-// cannot make one delay cost a billion steps; by then any factor of 1.04 has brought 1ns to the largest Duration.
-func fractional(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
-	delay := float64(base)
-	steps := min(grown, maxFractionalSteps)
-	for ; steps > 0 && delay <= float64(limit); steps-- {
-		delay *= factor
-	}
-	for rest := grown - maxFractionalSteps; rest > 0 && delay <= float64(limit); rest >>= 1 {
-		if rest&1 == 1 {
-			delay *= factor
-		}
-		factor *= factor
-	}
-	return truncated(delay, limit)
-}
-
-// truncated returns min(f, limit) for f ≥ 0, NaN or +Inf. It compares first: only what fits may be converted.
-func truncated(f float64, limit time.Duration) time.Duration {
-	if !(f < 1<<63) {
-		return limit
-	}
-	return min(time.Duration(f), limit)
-}
-
-// wholeNumber returns f as an integer, if it is one that fits.
-func wholeNumber(f float64) (uint64, bool) {
-	if !(f < 1<<63) {
-		return 0, false
-	}
-	whole := uint64(f)
-	return whole, float64(whole) == f
 }
 
 // next returns attempt+1, and the largest int after itself: with 32 bits and no delays an unlimited run gets there.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/retrygo/retry/internal/saturate"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // Status is the state of a run: Waiting, or how it ended. The zero Status is not valid.
@@ -100,7 +103,7 @@ func (d Decision) String() string {
 	if d.Reason != 0 {
 		s += " (" + d.Reason.Error() + ")"
 	} else if d.Status == Waiting {
-		s += " " + compact(d.Delay)
+		s += " " + show.Duration(d.Delay)
 	}
 	return s
 }
@@ -187,7 +190,7 @@ func (p *Policy) reset(pr *Progress) {
 func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
 	attempt := max(pr.Attempt-pr.Uncounted, 1)
 	lo, hi := p.window(attempt, pr.Prev)
-	spread := within(hi-lo, u)
+	spread := saturate.Within(hi-lo, u)
 	d.Backoff = lo + spread
 	d.Delay = d.Backoff
 	if p.Wait != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry/internal/attempt"
+	"github.com/retrygo/retry/internal/saturate"
 )
 
 // epoch is a fixed instant: time.Since of it reads only the monotonic clock, which is cheaper than time.Now.
@@ -129,7 +130,7 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run
 func (p Policy) JitteredDelay(attempt int) time.Duration {
 	lo, hi := p.Bounds(attempt)
 	if lo < hi {
-		lo += within(hi-lo, p.draw())
+		lo += saturate.Within(hi-lo, p.draw())
 	}
 	return lo
 }
@@ -173,7 +174,7 @@ type run struct {
 func newRun(ctx context.Context, p *Policy, began time.Duration) *run {
 	r := &run{began: began}
 	if deadline, ok := ctx.Deadline(); ok {
-		r.Deadline = cmp.Or(sum(time.Since(epoch)-began, time.Until(deadline)), -1)
+		r.Deadline = cmp.Or(saturate.Sum(time.Since(epoch)-began, time.Until(deadline)), -1)
 	}
 	return r
 }

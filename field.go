@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/retrygo/retry/internal/show"
 )
 
 // FieldError is one bad field, found by the Validate of a type of this module. Find it with errors.As. It can be
@@ -88,7 +90,7 @@ func (bad FieldErrors) Unwrap() []error { return bad }
 
 func printed(v any) string {
 	if d, ok := v.(time.Duration); ok {
-		return compact(d)
+		return show.Duration(d)
 	}
 	return fmt.Sprint(v)
 }

@@ -1,6 +1,10 @@
 package retry
 
-import "time"
+import (
+	"time"
+
+	"github.com/retrygo/retry/internal/saturate"
+)
 
 const defaultJitterRatio = 0.2 // as gRPC's retries do (gRFC A6, "Exponential Backoff")
 
@@ -50,7 +54,7 @@ func (b *Backoff) window(attempt int, prev time.Duration) (lo, hi time.Duration)
 		return delay / 2, delay
 	case RatioJitter:
 		limit := b.limit()
-		spread := truncated(b.ratio()*float64(delay), delay)
+		spread := saturate.Truncated(b.ratio()*float64(delay), delay)
 		return delay - spread, delay + min(spread, limit-delay)
 	case DecorrelatedJitter:
 		limit := b.limit()
@@ -58,20 +62,8 @@ func (b *Backoff) window(attempt int, prev time.Duration) (lo, hi time.Duration)
 		if prev <= 0 {
 			prev = base
 		}
-		return base, max(base, times(prev, 3, limit))
+		return base, max(base, saturate.Times(prev, 3, limit))
 	default:
 		return delay, delay
 	}
 }
-
-// within returns the point u of a range of the given width ≥ 0: u·width, truncated. It is below width if width is above
-// 0: the largest u below 1 takes off at least as much as rounding width to a float64 can have added.
-func within(width time.Duration, u float64) time.Duration {
-	if !(u > 0) { // NaN too
-		return 0
-	}
-	return time.Duration(min(u, 1-0x1p-53) * float64(width))
-}
-
-// sum returns x+y for x, y ≥ 0, and the largest Duration if that overflows.
-func sum(x, y time.Duration) time.Duration { return x + min(y, maxDelay-x) }

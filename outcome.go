@@ -10,6 +10,7 @@ import (
 
 	"github.com/retrygo/retry/internal/attempt"
 	"github.com/retrygo/retry/internal/plainjson"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // Attempt is the record of one failed attempt. The zero Attempt means none.
@@ -27,12 +28,12 @@ func (a Attempt) String() string {
 	if a == (Attempt{}) {
 		return ""
 	}
-	s := fmt.Sprintf("attempt %d failed after %s (%s)", a.Number, rounded(a.Duration), a.Class)
+	s := fmt.Sprintf("attempt %d failed after %s (%s)", a.Number, show.Rounded(a.Duration), a.Class)
 	if a.Err != nil {
 		s += ": " + a.Err.Error()
 	}
 	if a.Delay > 0 {
-		s += "; wait " + compact(a.Delay)
+		s += "; wait " + show.Duration(a.Delay)
 	}
 	return oneLine(s)
 }
@@ -98,7 +99,7 @@ type Outcome struct {
 // String returns one line: "succeeded after 3 attempts in 1.2s", "dead_letter (terminal_error) after 1 attempt in 5ms".
 func (o Outcome) String() string {
 	d := Decision{Status: o.Status, Reason: o.Reason}
-	return d.String() + " after " + counted(o.Attempts) + " in " + rounded(o.Elapsed).String()
+	return d.String() + " after " + counted(o.Attempts) + " in " + show.Rounded(o.Elapsed).String()
 }
 
 // Event is what Policy.Observe is called with: N failed attempts and the end of their run make N+1 events. An attempt
@@ -214,9 +215,9 @@ func (e *Error) Error() string {
 	if e.Policy != "" {
 		s += e.Policy + ": "
 	}
-	s += "gave up after " + counted(e.Attempts) + " in " + rounded(e.Elapsed).String() + " (" + e.Reason.Error()
+	s += "gave up after " + counted(e.Attempts) + " in " + show.Rounded(e.Elapsed).String() + " (" + e.Reason.Error()
 	if hint := e.Hint(); e.Reason == HintTooLong && hint > 0 {
-		s += ": " + compact(hint) + " is above MaxHint"
+		s += ": " + show.Duration(hint) + " is above MaxHint"
 	}
 	if e.Gated {
 		s += ", deferred by Gate"

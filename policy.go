@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/retrygo/retry/internal/saturate"
+	"github.com/retrygo/retry/internal/show"
 )
 
 // Unlimited, as MaxAttempts, means that the number of attempts does not end a run.
@@ -293,17 +296,17 @@ func (p *Policy) maxHint() time.Duration {
 func (p Policy) TotalWait() (lo, hi time.Duration) {
 	waits := p.waits()
 	if p.Wait != nil {
-		return 0, times(p.limit(), uint64(waits), maxDelay)
+		return 0, saturate.Times(p.limit(), uint64(waits), saturate.Max)
 	}
 	exact := min(waits, max(exactWaits, len(p.Delays)))
 	for attempt := 1; attempt <= exact; attempt++ {
 		least, most := p.Bounds(attempt)
-		lo, hi = sum(lo, least), sum(hi, most)
+		lo, hi = saturate.Sum(lo, least), saturate.Sum(hi, most)
 	}
 	if rest := uint64(waits - exact); rest > 0 {
 		least, _ := p.Bounds(exact + 1)
 		_, most := p.Bounds(waits)
-		lo, hi = sum(lo, times(least, rest, maxDelay)), sum(hi, times(most, rest, maxDelay))
+		lo, hi = saturate.Sum(lo, saturate.Times(least, rest, saturate.Max)), saturate.Sum(hi, saturate.Times(most, rest, saturate.Max))
 	}
 	return lo, hi
 }
@@ -330,29 +333,29 @@ func (p Policy) String() string {
 
 	mode, jitter, base := p.mode(), p.jitter(), p.base()
 	say(mode == List, ", list")
-	say(mode == Fixed, ", fixed %s", compact(base))
-	say(mode == Linear, ", linear %s +%s", compact(base), compact(linear(base, p.factor(), 1, maxDelay)-base))
-	say(mode == Exponential && jitter != DecorrelatedJitter, ", exponential %s ×%v", compact(base), p.factor())
-	say(jitter == DecorrelatedJitter, ", decorrelated %s to 3×last", compact(base))
-	say(p.Cap > 0 || mode <= Linear, ", cap %s", compact(p.limit()))
+	say(mode == Fixed, ", fixed %s", show.Duration(base))
+	say(mode == Linear, ", linear %s +%s", show.Duration(base), show.Duration(saturate.Line(base, p.factor(), 1, saturate.Max)-base))
+	say(mode == Exponential && jitter != DecorrelatedJitter, ", exponential %s ×%v", show.Duration(base), p.factor())
+	say(jitter == DecorrelatedJitter, ", decorrelated %s to 3×last", show.Duration(base))
+	say(p.Cap > 0 || mode <= Linear, ", cap %s", show.Duration(p.limit()))
 	say(jitter == FullJitter || jitter == EqualJitter, ", %v jitter", jitter)
 	say(jitter == RatioJitter, ", ratio jitter %v", p.ratio())
 	say(p.Wait != nil, ", own waits")
-	say(p.AttemptTimeout > 0, ", attempt timeout %s", compact(p.AttemptTimeout))
-	say(p.TTL > 0, ", TTL %s", compact(p.TTL))
-	say(p.ResetAfter > 0, ", reset after %s", compact(p.ResetAfter))
+	say(p.AttemptTimeout > 0, ", attempt timeout %s", show.Duration(p.AttemptTimeout))
+	say(p.TTL > 0, ", TTL %s", show.Duration(p.TTL))
+	say(p.ResetAfter > 0, ", reset after %s", show.Duration(p.ResetAfter))
 
 	waits := p.waits()
 	listed := waits > 0 && p.Wait == nil && jitter != DecorrelatedJitter
 	say(listed, ":")
 	for attempt := 1; listed && attempt <= min(waits, shownWaits); attempt++ {
-		say(true, " %s", compact(p.Delay(attempt)))
+		say(true, " %s", show.Duration(p.Delay(attempt)))
 	}
 	say(listed && waits > shownWaits, " ...")
 	if waits > 0 && !unlimited {
 		lo, hi := p.TotalWait()
-		say(lo < hi, " (%s to %s in all)", compact(lo), compact(hi))
-		say(lo == hi, " (%s in all)", compact(hi))
+		say(lo < hi, " (%s to %s in all)", show.Duration(lo), show.Duration(hi))
+		say(lo == hi, " (%s in all)", show.Duration(hi))
 	}
 	say(p.Validate() != nil, " (not valid)")
 	return oneLine(text.String())

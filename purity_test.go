@@ -86,7 +86,8 @@ func functions(t *testing.T) map[string][]*ast.FuncDecl {
 }
 
 func TestTheRootImportsLittle(t *testing.T) {
-	allowed := []string{"github.com/retrygo/retry/internal/attempt", "github.com/retrygo/retry/internal/plainjson", "cmp", "context", "errors", "fmt", "iter", "math", "math/bits", "math/rand/v2", "slices", "strconv", "strings", "sync", "sync/atomic", "time", "unicode"}
+	allowed := []string{"github.com/retrygo/retry/internal/attempt", "github.com/retrygo/retry/internal/plainjson",
+		"github.com/retrygo/retry/internal/saturate", "github.com/retrygo/retry/internal/show", "cmp", "context", "errors", "fmt", "iter", "math", "math/rand/v2", "slices", "strconv", "strings", "sync", "sync/atomic", "time"}
 	for name, file := range files(t) {
 		for _, path := range imports(t, file) {
 			require.Contains(t, allowed, path, name)
@@ -94,6 +95,12 @@ func TestTheRootImportsLittle(t *testing.T) {
 		for _, spec := range file.Imports {
 			require.Nil(t, spec.Name, "%s renames an import, which would hide it from the tests below", name)
 		}
+	}
+	for _, name := range []string{"internal/saturate/saturate.go", "internal/show/show.go"} {
+		file, err := parser.ParseFile(fset, name, nil, 0)
+		require.NoError(t, err)
+		require.Empty(t, clockReads(file), name)
+		require.NotContains(t, strings.Join(imports(t, file), " "), "rand", name)
 	}
 }
 

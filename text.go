@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
-	"unicode"
+
+	"github.com/retrygo/retry/internal/show"
 )
 
 // name returns the text of the value i of an enumeration whose texts start at 0, or "Type(9)" beyond them.
@@ -53,30 +53,6 @@ func parse[T ~uint8](v *T, b []byte, last T, text func(T) string) error {
 	return &FieldError{Field: typ, Value: strconv.Quote(string(b)), Rule: "is not the text of one"}
 }
 
-// compact prints d without the zero units that Duration.String ends with: "1h" for "1h0m0s", "5m" for "5m0s".
-func compact(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = s[:len(s)-len("0s")]
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = s[:len(s)-len("0m")]
-	}
-	return s
-}
-
-// rounded returns d without the digits below a millisecond from 1s on, and below a microsecond from 1ms on.
-func rounded(d time.Duration) time.Duration {
-	switch {
-	case d >= time.Second:
-		return d.Round(time.Millisecond)
-	case d >= time.Millisecond:
-		return d.Round(time.Microsecond)
-	default:
-		return d
-	}
-}
-
 // counted returns "1 attempt", "2 attempts", ...
 func counted(attempts int) string {
 	if attempts == 1 {
@@ -88,20 +64,10 @@ func counted(attempts int) string {
 // maxText is how many bytes of a text oneLine keeps: enough for an error with its causes, and little for a log line.
 const maxText = 4000
 
-// oneLine returns s as one line of valid UTF-8 that is safe in a log and on a terminal: "; " stands for line breaks,
-// and U+FFFD for control and format characters other than a tab. Line breaks are those of the Unicode Standard, section
-// 5.8. The middle of a long text is left out, since the cause is at its end.
+// oneLine returns s as show.OneLine does. The middle of a long text is left out, since the cause is at its end.
 func oneLine(s string) string {
 	if cut := len(s) - maxText; cut > 0 {
 		s = s[:maxText/2] + fmt.Sprintf(" ... (%d bytes) ... ", cut) + s[len(s)-maxText/2:]
 	}
-	lines := strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
-		return r >= '\n' && r <= '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029'
-	})
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, strings.Join(lines, "; "))
+	return show.OneLine(s)
 }

@@ -2,7 +2,6 @@ package retryslog
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/retrygo/retry/internal/show"
 )
@@ -18,7 +17,7 @@ func (t *textError) Error() string { return t.text }
 func (t *textError) Unwrap() error { return t.err }
 
 // bounded returns the text of err on one line, cut to limit bytes and followed by the full length if it is longer.
-func bounded(err error, limit int) string { return show.Error(err, limit, oneLine) }
+func bounded(err error, limit int) string { return show.Error(err, limit, show.OneLine) }
 
 // maxName is the length in bytes beyond which a policy's name, which a tenant may have chosen, is cut like an error.
 // contrib/retryotel uses the same.
@@ -27,23 +26,9 @@ const maxName = 128
 // nameOf returns a policy's name as records show it.
 func nameOf(policy string) string {
 	if len(policy) <= maxName {
-		if name := oneLine(policy); len(name) <= maxName {
+		if name := show.OneLine(policy); len(name) <= maxName {
 			return name
 		}
 	}
 	return bounded(errors.New(policy), maxName)
-}
-
-// breaks are the line ends of Unicode: LF, VT, FF, CR, NEL, LS and PS (UAX 14, classes BK, CR, LF and NL).
-const breaks = "\n\v\f\r\u0085\u2028\u2029"
-
-// oneLine replaces each line break by "; ", as the errors of package retry do, and bytes that are not UTF-8 by U+FFFD,
-// so that a record is the same with every handler.
-func oneLine(s string) string {
-	s = show.UTF8(s)
-	if !strings.ContainsAny(s, breaks) {
-		return s
-	}
-	return strings.NewReplacer("\r\n", "; ", "\n", "; ", "\v", "; ", "\f", "; ", "\r", "; ",
-		"\u0085", "; ", "\u2028", "; ", "\u2029", "; ").Replace(s)
 }

@@ -100,7 +100,7 @@ func TestAPolicysNameIsOneLineOfBoundedLength(t *testing.T) {
 		long[:129]:                        long[:128] + "... (129 bytes)",
 		long:                              long[:128] + "... (60000 bytes)",
 		long[:126] + "é\n":                long[:126] + "é... (129 bytes)",
-		long[:127] + "\n":                 long[:127] + ";... (128 bytes)",
+		long[:127] + "\n":                 long[:127],
 		strings.Repeat("\xffa", 64)[:127]: strings.Repeat("\uFFFDa", 32) + "... (127 bytes)",
 	} {
 		var k kept

@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/show"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -125,7 +126,7 @@ func Schedule(tb testing.TB, p retry.Policy, waits ...time.Duration) {
 
 func nth(waits []time.Duration, i int) string {
 	if i < len(waits) {
-		return compact(waits[i])
+		return show.Duration(waits[i])
 	}
 	return "none"
 }
@@ -142,14 +143,14 @@ type line struct {
 func format(lines []line) string {
 	var at, who, what int
 	for _, l := range lines {
-		at = max(at, len(compact(l.at)))
+		at = max(at, len(show.Duration(l.at)))
 		if l.what != "" {
 			who, what = max(who, len(l.who)), max(what, utf8.RuneCountInString(l.what))
 		}
 	}
 	var b strings.Builder
 	for _, l := range lines {
-		s := fmt.Sprintf("%-*s   %-*s  %-*s   %s", at, compact(l.at), who, l.who, what, l.what, l.note)
+		s := fmt.Sprintf("%-*s   %-*s  %-*s   %s", at, show.Duration(l.at), who, l.who, what, l.what, l.note)
 		b.WriteString(strings.TrimRight(s, " ") + "\n")
 	}
 	return b.String()
@@ -160,10 +161,10 @@ func attempt(number int) string { return fmt.Sprintf("attempt %d", number) }
 func note(took, wait time.Duration, waits bool) string {
 	var parts []string
 	if took > 0 {
-		parts = append(parts, "took "+compact(took))
+		parts = append(parts, "took "+show.Duration(took))
 	}
 	if waits {
-		parts = append(parts, "wait "+compact(wait))
+		parts = append(parts, "wait "+show.Duration(wait))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -192,16 +193,4 @@ func text(err error) string {
 // clean returns s as one line, without the prefix of a package.
 func clean(s string) string {
 	return strings.ReplaceAll(packagePrefix.ReplaceAllString(s, ""), "\n", "; ")
-}
-
-// compact formats d without the zero units at the end of Duration.String: "1h" for "1h0m0s".
-func compact(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }

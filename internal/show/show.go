@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -29,6 +30,18 @@ func Short(d time.Duration) string {
 		unit *= 10
 	}
 	return Duration(d.Round(unit))
+}
+
+// Rounded returns d without the digits below a millisecond from 1s on, and below a microsecond from 1ms on.
+func Rounded(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Second:
+		return d.Round(time.Millisecond)
+	case d >= time.Millisecond:
+		return d.Round(time.Microsecond)
+	default:
+		return d
+	}
 }
 
 // Error returns err's text as clean makes it, cut after limit bytes at the most; "... (5000 bytes)" then follows, with
@@ -69,5 +82,17 @@ func cut(s string, limit int) string {
 	return s[:end]
 }
 
-// UTF8 returns text as UTF-8, with U+FFFD for invalid bytes.
-func UTF8(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+// OneLine returns s as one line of valid UTF-8 that is safe in a log and on a terminal: "; " stands for line breaks,
+// and U+FFFD for control and format characters other than a tab. Line breaks are those of the Unicode Standard, section
+// 5.8.
+func OneLine(s string) string {
+	lines := strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
+		return r >= '\n' && r <= '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029'
+	})
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && unicode.In(r, unicode.Cc, unicode.Cf) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, strings.Join(lines, "; "))
+}

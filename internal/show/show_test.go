@@ -49,9 +49,9 @@ func TestErrors(t *testing.T) {
 		"a longer one":                        {errors.New("abcd"), 3, same, "abc... (4 bytes)"},
 		"no limit":                            {errors.New("abcd"), -1, same, "abcd"},
 		"a character is not cut":              {errors.New("aé"), 2, same, "a... (3 bytes)"},
-		"what is cleaned may be longer":       {errors.New("a\xffb"), 3, show.UTF8, "a... (3 bytes)"},
-		"and may fit":                         {errors.New("a\xff"), 9, show.UTF8, "a\uFFFD"},
-		"what is left over is not cleaned":    {errors.New("ab" + strings.Repeat("\xff", 9)), 2, show.UTF8, "ab... (11 bytes)"},
+		"what is cleaned may be longer":       {errors.New("a\xffb"), 3, show.OneLine, "a... (3 bytes)"},
+		"and may fit":                         {errors.New("a\xff"), 9, show.OneLine, "a\uFFFD"},
+		"what is left over is not cleaned":    {errors.New("ab" + strings.Repeat("\xff", 9)), 2, show.OneLine, "ab... (11 bytes)"},
 		"a method that panics":                {&broken{}, -1, same, "!PANIC: no text"},
 		"a nil pointer whose method needs it": {(*typed)(nil), -1, same, "<nil>"},
 	} {
