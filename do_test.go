@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryshell"
 )
 
 var errFlaky = errors.New("flaky")
@@ -169,6 +170,13 @@ func TestDoRefuses(t *testing.T) {
 	})
 	t.Run("a nil ctx", func(t *testing.T) {
 		refused(t, retry.Do(noContext, retry.Policy{}, failing), "retry: Do.ctx <nil> is not a context")
+	})
+	t.Run("a context made from a nil one", func(t *testing.T) {
+		for _, ctx := range []context.Context{retry.OneAttempt(noContext), retryshell.WithRemoteAttempt(noContext, 2),
+			retryshell.WithAttemptNumber(noContext, 2), retryshell.WithAttemptOf(noContext, t.Context())} {
+			require.True(t, ctx == nil, "%v", ctx)
+		}
+		refused(t, retry.Do(retry.OneAttempt(noContext), retry.Policy{}, failing), "retry: Do.ctx <nil> is not a context")
 	})
 	t.Run("all that is wrong at once", func(t *testing.T) {
 		refused(t, retry.Do(noContext, retry.Policy{TTL: -1}, nil),
