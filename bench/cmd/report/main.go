@@ -1,9 +1,7 @@
-// Command report runs the benchmarks of package bench in turns and writes bench/RESULTS.md:
+// Command report runs the benchmarks of package bench in turns and writes bench/RESULTS.md, and beside it RESULTS.txt,
+// the results in Go's benchmark format, for benchstat. -from reads such a file instead of measuring.
 //
-//	go run ./bench/cmd/report >/tmp/bench.txt
-//
-// The standard output gets the results in Go's benchmark format, for benchstat. -from reads such a file instead of
-// measuring.
+//	go run ./bench/cmd/report
 package main
 
 import (
@@ -13,7 +11,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -26,13 +23,13 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	context.AfterFunc(ctx, stop) // a second interrupt ends the process at once
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil && !errors.Is(err, flag.ErrHelp) {
+	if err := run(ctx, os.Args[1:]); err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "report:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, args []string, stdout io.Writer) error {
+func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("report", flag.ContinueOnError)
 	var (
 		from      = flags.String("from", "", "read the results from `file`, and measure nothing")
@@ -59,14 +56,17 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	written := cmp.Or(*output, filepath.Join(module, "RESULTS.md"))
 	var results []byte
 	var failed error // contenders that could not be measured every time; the report is written nevertheless
 	if *from != "" {
 		results, err = os.ReadFile(*from)
 	} else {
 		var all bytes.Buffer
-		failed = measure(ctx, module, pattern, *rounds, *benchtime, io.MultiWriter(&all, stdout))
-		results, err = all.Bytes(), ctx.Err()
+		failed = measure(ctx, module, pattern, *rounds, *benchtime, &all)
+		results = all.Bytes()
+		err = os.WriteFile(strings.TrimSuffix(written, filepath.Ext(written))+".txt", results, 0o644)
+		err = cmp.Or(ctx.Err(), err)
 	}
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 	if err != nil {
 		return errors.Join(err, failed)
 	}
-	return errors.Join(os.WriteFile(cmp.Or(*output, filepath.Join(module, "RESULTS.md")), text, 0o644), failed)
+	return errors.Join(os.WriteFile(written, text, 0o644), failed)
 }
 
 // goCommand runs the go command in a folder, outside any workspace if the folder is a module's: the versions are then

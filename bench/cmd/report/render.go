@@ -139,7 +139,7 @@ func (t table) values(r row, unit string) []benchmath.Summary {
 	return r.Medians
 }
 
-// leads returns a list of what a peer is ahead of ours in.
+// leads returns a line for each comparison in which a peer is ahead of ours.
 func (t table) leads() (lines []string) {
 	ours := t.Ours()
 	for _, unit := range []string{t.Unit, allocsPerOp} {
@@ -148,20 +148,20 @@ func (t table) leads() (lines []string) {
 			if len(t.Measured) > 1 && unit != allocsPerOp {
 				title += ", " + goroutines(t.Measured[k])
 			}
-			title = fmt.Sprintf("- **%s**: %s %s. Ahead:", title, ours.Name, show(our, unit))
+			var ahead []string
 			for _, peer := range t.Rows {
 				their := t.values(peer, unit)[k]
 				if !peer.peer() || !(their.Center < our.Center) {
 					continue
 				}
-				if title != "" {
-					lines, title = append(lines, title), ""
-				}
 				noise := ""
 				if our.Lo <= their.Hi && unit != allocsPerOp {
 					noise = " (within the noise)"
 				}
-				lines = append(lines, fmt.Sprintf("  - **%s** %s%s: %s", peer.Name, show(their, unit), noise, t.Note(peer)))
+				ahead = append(ahead, fmt.Sprintf("**%s** %s%s", peer.Name, show(their, unit), noise))
+			}
+			if ahead != nil {
+				lines = append(lines, fmt.Sprintf("- %s: %s %s, after %s", title, ours.Name, show(our, unit), strings.Join(ahead, ", ")))
 			}
 		}
 	}
@@ -245,6 +245,7 @@ func render(text []byte, modules string) ([]byte, error) {
 		return nil, err
 	}
 	var tables []table
+	said := map[string]string{} // the notes that hold in every scenario
 	var ahead []string
 	var verdicts []verdict
 	lacking := map[int][]string{} // titles, by the number of cores that the machine lacks
@@ -254,6 +255,11 @@ func render(text []byte, modules string) ([]byte, error) {
 		}
 		t := r.table(s)
 		tables = append(tables, t)
+		for _, row := range t.Rows {
+			if note := notes[row.Name]; note != "" && t.Notes[row.Name] == "" {
+				said[row.Name] = note
+			}
+		}
 		if t.Ours().ours() {
 			ahead = append(ahead, t.leads()...)
 			for _, target := range s.Targets {
@@ -279,7 +285,7 @@ func render(text []byte, modules string) ([]byte, error) {
 		"goroutines": goroutines, "show": show, "times": times, "join": strings.Join,
 	}).Parse(resultsTemplate)).Execute(&b, map[string]any{
 		"Config": r.config, "Modules": modules, "Ahead": ahead, "Verdicts": verdicts, "Green": green, "Tables": tables,
-		"Cores": r.cores(), "Lacking": lacking,
+		"Cores": r.cores(), "Lacking": lacking, "Notes": said,
 	})
 	reading := plain(r.summary(sampleKey{"Clock", "bare-reading", 1, secPerOp}).Center, secPerOp)
 	return bytes.ReplaceAll(b.Bytes(), []byte("{reading}"), []byte(reading)), err
