@@ -34,7 +34,7 @@ func newLayer(p retry.Policy, o Options) (*layer, error) {
 type call struct {
 	retryrpc.Call
 	cc       *grpc.ClientConn
-	opts     []grpc.CallOption // for the attempts
+	opts     []grpc.CallOption // for the attempts, without the reports
 	reports  []grpc.CallOption // the caller's options that report on the last attempt
 	onFinish []func(error)
 	attempts int // begun
@@ -57,48 +57,37 @@ func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, o
 	if err := l.Begin(ctx, &c.Call, s.policy); err != nil {
 		return nil, nil, err
 	}
-	c.opts = append(make([]grpc.CallOption, 0, len(opts)+1), repeated)
-	for _, o := range opts {
-		if finish, ok := o.(grpc.OnFinishCallOption); ok {
-			c.onFinish = append(c.onFinish, finish.OnFinish) // once for the call, not for each attempt
-			continue
-		}
-		if reported(o) {
-			c.reports = append(c.reports, o)
-		}
-		c.opts = append(c.opts, o)
-	}
+	c.opts = c.split(append(make([]grpc.CallOption, 0, len(opts)+1), repeated), opts)
 	return c, nil, nil
 }
 
+// split keeps the caller's options that report on the call, and appends the others to rest.
+func (c *call) split(rest, opts []grpc.CallOption) []grpc.CallOption {
+	for _, o := range opts {
+		switch o := o.(type) {
+		case grpc.OnFinishCallOption:
+			c.onFinish = append(c.onFinish, o.OnFinish) // once for the call, not for each attempt
+		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
+			c.reports = append(c.reports, o)
+		default:
+			rest = append(rest, o)
+		}
+	}
+	return rest
+}
+
 // once returns options with which grpc-go does not repeat a sent request: without room to keep the request, it commits
-// the attempt once the request is sent and repeats nothing that a server has received in full. A channel that is not
-// ready may not know its service config yet.
+// the attempt once the request is sent and repeats nothing that a server has received in full. They are opts if the
+// service config has no retryPolicy for the method; a channel that is not ready may not know its service config yet.
+// grpc.WithDisableRetry cannot be detected.
 func once(cc *grpc.ClientConn, method string, opts []grpc.CallOption) []grpc.CallOption {
-	if cc == nil || cc.GetState() == connectivity.Ready && !repeatedByGRPC(cc, method) {
+	if cc == nil {
+		return opts
+	}
+	if p := cc.GetMethodConfig(method).RetryPolicy; cc.GetState() == connectivity.Ready && (p == nil || p.MaxAttempts <= 1) {
 		return opts
 	}
 	return append(slices.Clip(opts), grpc.MaxRetryRPCBufferSize(0))
-}
-
-// reported reports whether the option returns information about the attempt.
-func reported(o grpc.CallOption) bool {
-	switch o.(type) {
-	case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
-		return true
-	default:
-		return false
-	}
-}
-
-// repeatedByGRPC reports whether the service config of the channel makes grpc-go repeat the method's calls. It cannot
-// detect grpc.WithDisableRetry, or a config before the first name resolution.
-func repeatedByGRPC(cc *grpc.ClientConn, method string) bool {
-	if cc == nil {
-		return false
-	}
-	p := cc.GetMethodConfig(method).RetryPolicy
-	return p != nil && p.MaxAttempts > 1
 }
 
 // next begins another attempt and returns its options.
@@ -158,11 +147,6 @@ func (c *call) finish(err error) {
 	for _, f := range c.onFinish {
 		f(err)
 	}
-}
-
-// forget clears the results of an earlier attempt in the caller's options, because the next one may not set them.
-func (c *call) forget() {
-	c.report(nil, nil, &peer.Peer{})
 }
 
 // report sets the results that the caller's options ask for. A nil peer is unknown.

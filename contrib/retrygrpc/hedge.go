@@ -45,7 +45,7 @@ func HedgeUnaryClientInterceptor(h retryhedge.Policy, o Options) (grpc.UnaryClie
 			return invoker(ctx, method, req, reply, cc, opts...)
 		}
 		g := hedged{reply: reply}
-		rest := g.split(opts)
+		rest := g.split(nil, opts)
 		var made atomic.Int32
 		won, err := retryhedge.DoValue(ctx, h, func(ctx context.Context) (*hedge, error) {
 			one := &hedge{reply: reply}
@@ -81,21 +81,6 @@ type hedge struct {
 	header, trailer metadata.MD
 	peer            peer.Peer
 	err             error // gRPC's own
-}
-
-// split keeps the caller's options that report on the call, and returns the others.
-func (g *hedged) split(opts []grpc.CallOption) (rest []grpc.CallOption) {
-	for _, o := range opts {
-		switch finish, ok := o.(grpc.OnFinishCallOption); {
-		case ok:
-			g.onFinish = append(g.onFinish, finish.OnFinish)
-		case reported(o):
-			g.reports = append(g.reports, o)
-		default:
-			rest = append(rest, o)
-		}
-	}
-	return rest
 }
 
 // deliver hands the results of the call that has won to the caller.

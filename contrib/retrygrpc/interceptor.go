@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryrpc"
@@ -79,10 +80,11 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 	case c == nil:
 		return invoker(ctx, method, req, reply, cc, passing...)
 	}
+	c.opts = append(c.opts, c.reports...) // a stream has others: grpc-go writes them when it ends, at any time
 	err = c.Returned(retry.Do(ctx, c.Policy, func(ctx context.Context) error {
 		if c.attempts > 0 {
 			reset(reply)
-			c.forget()
+			c.report(nil, nil, &peer.Peer{}) // this attempt may not set them
 		}
 		var said struct{ header, trailer metadata.MD }
 		opts := c.next(grpc.Header(&said.header), grpc.Trailer(&said.trailer))

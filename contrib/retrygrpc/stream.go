@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -63,8 +62,6 @@ type streamAttempt struct {
 func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *serverStream {
 	s := &serverStream{call: c, desc: desc, streamer: streamer, timeout: c.Policy.AttemptTimeout}
 	c.Policy.AttemptTimeout = 0 // it covers only the header, which Do cannot know
-	// grpc-go writes these when a stream ends, which may be at any time if it is canceled.
-	c.opts = slices.DeleteFunc(c.opts, reported)
 	if c.Policy.Gate == nil {
 		s.current = s.open(c.Context())
 	}
