@@ -17,7 +17,6 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// call is one operation.
 type call struct {
 	policy retry.Policy // the operation's, with the classifier of this package
 	in     middleware.FinalizeInput
@@ -116,7 +115,6 @@ type attempt struct {
 
 type attemptKey struct{}
 
-// attemptOf returns the attempt of ctx, or nil.
 func attemptOf(ctx context.Context) *attempt {
 	a, _ := middleware.GetStackValue(ctx, attemptKey{}).(*attempt)
 	return a

@@ -53,7 +53,6 @@ func OnCode(class retry.Class, of ...connect.Code) retry.Classifier {
 	}
 }
 
-// failureOf returns what is known of an attempt by its error.
 func failureOf(err error) retryrpc.Failure {
 	f := retryrpc.Failure{Err: err, Code: retryrpc.Unknown}
 	failed, ok := errors.AsType[*connect.Error](err)
@@ -98,7 +97,6 @@ func cut(err *connect.Error) error {
 	return connect.NewError(err.Code(), errors.New(retryrpc.Bounded(err.Message())))
 }
 
-// callError is the error of a call made with retries.
 type callError struct{ *retryrpc.CallError }
 
 func (e callError) Unwrap() error { return e.CallError }

@@ -64,7 +64,6 @@ func NewHedgeInterceptor(h retryhedge.Policy, o Options) (connect.Interceptor, e
 	}), nil
 }
 
-// hedge is what one of the calls has returned.
 type hedge struct {
 	resp connect.AnyResponse
 	err  error // connect's own

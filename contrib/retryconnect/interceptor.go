@@ -22,7 +22,6 @@ var (
 // Idempotent adds others. A field named method is given the procedure.
 type Options = retryrpc.Options[connect.Code]
 
-// layer is an interceptor.
 type layer struct{ *retryrpc.Layer }
 
 // NewInterceptor returns an interceptor for clients that makes unary calls and server streams as p says; client and
@@ -53,7 +52,6 @@ func NewInterceptor(p retry.Policy, o Options) (connect.Interceptor, error) {
 	return &layer{l}, nil
 }
 
-// call is one call made with retries.
 type call struct {
 	retryrpc.Call
 	spec connect.Spec
@@ -63,7 +61,6 @@ type call struct {
 // pass the attempt through, so layers do not multiply.
 type repeatedKey struct{}
 
-// begin returns the call, or nil if it passes through.
 func (l *layer) begin(ctx context.Context, spec connect.Spec) (*call, error) {
 	if !spec.IsClient || ctx.Value(repeatedKey{}) == spec.Procedure {
 		return nil, nil

@@ -50,7 +50,6 @@ type serverStream struct {
 	ended     error          // of a run without a message
 }
 
-// streamAttempt is one attempt of a serverStream.
 type streamAttempt struct {
 	connect.StreamingClientConn
 	ctx    context.Context
@@ -169,7 +168,6 @@ func (s *serverStream) Receive(message any) error {
 	return err
 }
 
-// close abandons a failed attempt.
 func (a *streamAttempt) close() {
 	a.cancel(nil) // first, so nothing waits for the server
 	_ = a.CloseResponse()

@@ -19,7 +19,6 @@ import (
 	"github.com/retrygo/retry/retryrpc"
 )
 
-// layer is the shared part of an interceptor's calls.
 type layer struct{ *retryrpc.Layer }
 
 func newLayer(p retry.Policy, o Options) (*layer, error) {
@@ -30,7 +29,6 @@ func newLayer(p retry.Policy, o Options) (*layer, error) {
 	return &layer{l}, err
 }
 
-// call is one call made with retries.
 type call struct {
 	retryrpc.Call
 	cc       *grpc.ClientConn
@@ -142,7 +140,6 @@ func retryInfo(details []any) (delay time.Duration) {
 	return delay
 }
 
-// finish calls the caller's OnFinish functions.
 func (c *call) finish(err error) {
 	for _, f := range c.onFinish {
 		f(err)

@@ -13,7 +13,6 @@ type attemptError struct{ *retryrpc.AttemptError }
 func (e attemptError) Unwrap() error              { return e.AttemptError }
 func (e attemptError) GRPCStatus() *status.Status { return status.Convert(e.Err) }
 
-// callError is the error of a call made with retries.
 type callError struct{ *retryrpc.CallError }
 
 func (e callError) Unwrap() error { return e.CallError }

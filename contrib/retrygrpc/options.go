@@ -64,7 +64,6 @@ type callOption struct {
 	apply func(*settings)
 }
 
-// settings are the values of the options of one call.
 type settings struct {
 	policy     *retry.Policy // nil: the interceptor's
 	idempotent bool

@@ -57,7 +57,6 @@ func StreamServerInterceptor(trust func(context.Context) bool) grpc.StreamServer
 	}
 }
 
-// believedStream is a stream with the context of a retry.
 type believedStream struct {
 	grpc.ServerStream
 	ctx context.Context
@@ -109,7 +108,6 @@ func Unavailable(err error) error {
 	return &statusError{err, status.New(codes.Unavailable, "the service is unavailable")}
 }
 
-// withStatus is an error with a gRPC status.
 type withStatus interface {
 	error
 	GRPCStatus() *status.Status

@@ -41,7 +41,6 @@ type serverStream struct {
 	current   *streamAttempt // the newest one; nil before the first
 }
 
-// streamAttempt is one attempt of a serverStream.
 type streamAttempt struct {
 	grpc.ClientStream // nil if it could not be made
 	ctx               context.Context
@@ -295,7 +294,6 @@ func (s *serverStream) attempt(a *streamAttempt, receive func(*streamAttempt, in
 	return nil
 }
 
-// giveUp ends a failed attempt.
 func (s *serverStream) giveUp(a *streamAttempt, err error) error {
 	var trailer metadata.MD
 	if a.ClientStream != nil && a.ctx.Err() == nil {

@@ -63,7 +63,6 @@ func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(cont
 	return value, err
 }
 
-// attempt is one call of fn in a span.
 func (c *chain) attempt(ctx context.Context, policy string, fn func(context.Context) error) error {
 	inner, span := c.start(ctx, "retry.attempt", trace.SpanKindInternal, attemptAttributes(policy, retry.AttemptNumber(ctx))...)
 	returned := false

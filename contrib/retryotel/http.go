@@ -263,7 +263,6 @@ func resultOf(resp *http.Response, err error, late bool) (result []attribute.Key
 	return append(result, semconv.ErrorTypeKey.String(kind)), failure
 }
 
-// finish adds the result of a send to its span.
 func finish(span trace.Span, result []attribute.KeyValue, failure error) {
 	span.SetAttributes(result...)
 	if kind := result[len(result)-1]; failure != nil {

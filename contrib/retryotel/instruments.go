@@ -8,19 +8,6 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// secondsBounds reach from an immediate retry to a day. From 10s on they are the waits of the published schedules
-// (retry.Aggressive, Standard, Patient, Cautious), so each of them is exactly on a bound.
-func secondsBounds() []float64 {
-	return []float64{0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
-		60, 300, 600, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 24 * 3600}
-}
-
-// attemptBounds are the usual numbers of attempts. 0 is a run whose caller's context had already ended.
-func attemptBounds() []float64 {
-	return []float64{0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 50, 100}
-}
-
-// instruments are the instruments of Observe.
 type instruments struct {
 	runs            metric.Int64Counter
 	runAttempts     metric.Int64Histogram
@@ -34,7 +21,10 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 	var errs [6]error
 	seconds := func(n int, name, description string) (h metric.Float64Histogram) {
 		h, errs[n] = m.Float64Histogram(name, metric.WithUnit("s"), metric.WithDescription(description),
-			metric.WithExplicitBucketBoundaries(secondsBounds()...))
+			// From an immediate retry to a day. From 10s on they are the waits of the published schedules (retry.Aggressive,
+			// Standard, Patient, Cautious), so each of them is exactly on a bound.
+			metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
+				60, 300, 600, 1800, 3600, 3*3600, 6*3600, 12*3600, 24*3600))
 		return h
 	}
 	i.runDuration = seconds(0, "retry.run.duration", "Time from the beginning of a run to its end, waits included.")
@@ -46,7 +36,8 @@ func newInstruments(m metric.Meter) (i instruments, err error) {
 		metric.WithUnit("{attempt}"), metric.WithDescription("Attempts that ended, by their class."))
 	i.runAttempts, errs[5] = m.Int64Histogram("retry.run.attempts",
 		metric.WithUnit("{attempt}"), metric.WithDescription("Attempts that a run made, the first one included."),
-		metric.WithExplicitBucketBoundaries(attemptBounds()...))
+		// 0 is a run whose caller's context had already ended.
+		metric.WithExplicitBucketBoundaries(0, 1, 2, 3, 4, 5, 6, 8, 10, 15, 20, 50, 100))
 	return i, refused(errs[:]...)
 }
 

@@ -81,7 +81,6 @@ func (w *observer) observe(ctx context.Context, e retry.Event) {
 	}
 }
 
-// attempt records one attempt.
 func (w *observer) attempt(ctx context.Context, s *series, c class, lasted time.Duration) {
 	w.attempts.Add(ctx, 1, s.classes[c].add...)
 	w.attemptDuration.Record(ctx, lasted.Seconds(), s.classes[c].record...)
@@ -97,7 +96,6 @@ func lastOf(o *retry.Outcome) time.Duration {
 	return min(max(time.Since(failed.Start.Add(failed.Duration+failed.Delay)), 0), o.Elapsed)
 }
 
-// tell adds e to a span.
 func tell(span trace.Span, e *retry.Event) {
 	if e.Outcome != nil {
 		// All four, since an attribute of an earlier run cannot be removed.

@@ -12,7 +12,6 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// scope is the name of the instrumentation scope.
 const scope = "github.com/retrygo/retry/contrib/retryotel"
 
 // A policy's runs end in 21 ways (TestTheSeriesAreFewerThanTheSDKsLimit counts them). 80 names, the runs without a name

@@ -57,10 +57,8 @@ func traces(ctx context.Context, span trace.Span) bool {
 	return sc.IsValid() && sc.SpanID() != trace.SpanContextFromContext(ctx).SpanID()
 }
 
-// runKey is the context key of the *run.
 type runKey struct{}
 
-// run is the span of a run.
 type run struct {
 	trace.Span
 	observed bool // the observer adds the end of the run, since Run does not know it
@@ -89,7 +87,6 @@ func runOf(ctx context.Context) *run {
 	return r
 }
 
-// ended adds the end of a run to its span.
 func ended(span trace.Span, o *retry.Outcome, err error) {
 	if !span.IsRecording() {
 		return
@@ -125,7 +122,6 @@ func (w *observer) job(ctx context.Context, info retryjob.AttemptInfo, e *retry.
 	span.End(trace.WithTimestamp(now))
 }
 
-// tellAttempt adds the event of a failed attempt to a span.
 func tellAttempt(span trace.Span, policy string, a *retry.Attempt, retried bool, at ...trace.EventOption) {
 	list := append(make([]attribute.KeyValue, 0, 5), attemptAttributes(policy, a.Number)...)
 	list = append(list, keyClass.String(a.Class.String()), semconv.ErrorTypeKey.String(errorType(a.Err)))

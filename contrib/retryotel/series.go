@@ -104,7 +104,6 @@ func (e ending) index() int {
 	return (int(e.status)*reasons+int(e.reason))*int(kinds) + int(e.kind)
 }
 
-// attributes are retry.status, and retry.reason if there is one.
 func (e ending) attributes() []attribute.KeyValue {
 	list := []attribute.KeyValue{keyStatus.String(e.statusText())}
 	if e.reason != 0 {
@@ -213,7 +212,6 @@ func newPolicies(most int) *policies {
 	return p
 }
 
-// of returns the series of the policy with that name.
 func (p *policies) of(name string) *series {
 	if name == "" {
 		return p.unnamed
@@ -229,7 +227,6 @@ func (p *policies) of(name string) *series {
 	return p.add(name)
 }
 
-// add returns the series of a bounded name.
 func (p *policies) add(name string) *series {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -247,5 +244,4 @@ func (p *policies) add(name string) *series {
 	return s
 }
 
-// policyAttribute returns retry.policy.
 func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(nameOf(name)) }

@@ -106,7 +106,6 @@ func progress(p *retry.Policy, info *activity.Info, now time.Time) (retry.Progre
 	return pr, draw(pr.Attempt)
 }
 
-// drawer returns the number of each attempt.
 func drawer(p *retry.Policy, info *activity.Info) func(attempt int) float64 {
 	if p.Rand != nil {
 		return func(int) float64 { return p.Rand() }
@@ -134,7 +133,6 @@ func decide(p retry.Policy, pr retry.Progress, err error, u float64) retry.Decis
 	return p.Decide(pr, err, u)
 }
 
-// givenUp reports whether err contains a temporal.CanceledError.
 func givenUp(err error) bool {
 	return find(err, func(err error) bool { _, ok := err.(*temporal.CanceledError); return ok })
 }

@@ -53,7 +53,6 @@ func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, e
 	return x.retryPolicy(top), x.lost(top, true), nil
 }
 
-// export is a policy being converted for Temporal.
 type export struct {
 	policy   retry.Policy
 	inForce  retry.Policy // policy with its defaults written out

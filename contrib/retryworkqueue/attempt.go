@@ -17,7 +17,6 @@ type attempt struct {
 	gated  bool // the gate's deferral has ended the run
 }
 
-// look updates the progress to now.
 func (a *attempt) look(ctx context.Context) {
 	pr := &a.run.progress
 	pr.Elapsed, pr.Caller = time.Since(a.run.began), 0
@@ -41,7 +40,6 @@ func (a *attempt) admit(ctx context.Context) retry.Decision {
 	return d
 }
 
-// make calls fn under the attempt's timeout.
 func (a *attempt) make(ctx context.Context, fn func(context.Context) error) error {
 	a.start = time.Now() // a gate may have taken time
 	if a.policy.AttemptTimeout == 0 {

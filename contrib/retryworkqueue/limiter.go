@@ -27,7 +27,6 @@ type Limiter[T comparable] struct {
 	most int // the largest number of runs since the map was made
 }
 
-// run is the state of an item between two attempts.
 type run struct {
 	began    time.Time
 	progress retry.Progress

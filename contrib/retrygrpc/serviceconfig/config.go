@@ -173,7 +173,6 @@ func nameOf(full string) (methodName, bool) {
 	return methodName{service, method}, ok && strings.HasPrefix(full, "/") && service != "" && !strings.Contains(method, "/")
 }
 
-// export is a policy being converted to a service config.
 type export struct {
 	policy   retry.Policy
 	inForce  retry.Policy // policy with its defaults written out

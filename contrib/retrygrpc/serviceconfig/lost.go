@@ -10,7 +10,6 @@ import (
 	"github.com/retrygo/retry/retryexport"
 )
 
-// lost returns a line for each thing that the config does not express.
 func (x *export) lost() []string {
 	p := &x.policy
 	says := map[string]string{
@@ -57,7 +56,6 @@ func (x *export) lostAttempts(says map[string]string) {
 	}
 }
 
-// lostWaits adds lines for the formula, the cap and the jitter.
 func (x *export) lostWaits(says map[string]string) {
 	p, waits := &x.inForce, x.attempts-1
 	if !x.exact {
@@ -94,7 +92,6 @@ func (x *export) window(n int) (lo, hi time.Duration) {
 	return time.Duration(d * (1 - jitterRatio)), time.Duration(d * (1 + jitterRatio))
 }
 
-// windows returns the text of the two windows after attempt n.
 func (x *export) windows(n int) string {
 	short := retryexport.Short
 	lo, hi := x.window(n)
