@@ -8,6 +8,15 @@
 //   - [Catalog] holds named policies. [Catalog.Define] adds one in code, and [Catalog.Load] applies an operator's
 //     overrides, all or none, while calls are running. [Ref.Policy] returns the current policy and does not block.
 //
+// A policy that code defines and a file can change while calls are running:
+//
+//	var catalog retryconf.Catalog
+//	search := catalog.Define("search", retry.Inline())
+//	if err := catalog.LoadFile("policies.json"); err != nil {
+//		return err // nothing has changed
+//	}
+//	err := retry.Do(ctx, search.Policy(), query)
+//
 // # What stays in code
 //
 // A policy's functions and its Budget cannot be data. They survive a reload, and [FromPolicy] reports them rather than

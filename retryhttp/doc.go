@@ -3,6 +3,9 @@
 // is safe, lets a body be read for as long as it takes, obeys Retry-After, and gives the caller the last response or
 // error instead of one of its own.
 //
+//	client := &http.Client{Transport: &retryhttp.Transport{Base: retryhttp.NewBase(), Policy: retry.Inline()}}
+//	resp, err := client.Get("https://prices.example.com/EUR")
+//
 // # What ends a run
 //
 // An answer is not a failure, and the caller gets the last response whatever it is. How the run ended counts for the

@@ -3,6 +3,11 @@
 // depends on the phase in which it came. It recognizes the errors of PostgreSQL and databases that speak its protocol,
 // MySQL and MariaDB, SQLite and SQL Server by their form, so it imports no driver.
 //
+//	err := retrysql.Tx(ctx, db, retry.Inline(), nil, func(ctx context.Context, tx *retrysql.Txn) error {
+//		_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 60 WHERE id = 1")
+//		return err
+//	})
+//
 // # The commit
 //
 // If the answer to a commit is lost, the client cannot know whether it took effect: see ErrCommitAmbiguous, and

@@ -1,6 +1,15 @@
 // Package retrytest provides faults on demand, for tests of code that retries: a function, an HTTP server and a
 // database driver that fail, call by call, as a script says, and that record the retries.
 //
+//	func TestSend(t *testing.T) {
+//		synctest.Test(t, func(t *testing.T) {
+//			send := retrytest.Errors(t, io.ErrUnexpectedEOF, nil)
+//			if err := retry.Do(t.Context(), retry.Policy{}, send); err != nil { // waits 5s, at once
+//				t.Fatal(err)
+//			}
+//		})
+//	}
+//
 // # Scripts
 //
 // A script is rows of plain data: a Step for each attempt of a function, an Answer for each HTTP request, an SQLFault
