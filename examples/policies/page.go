@@ -21,7 +21,7 @@ const intro = `# Policies to start from
 Take the one that is nearest to your case, put your own figures into its fleet, and look again before you ship it. The policies
 are in [policies.json](policies.json), which a [retryconf.Catalog](https://pkg.go.dev/github.com/retrygo/retry/retryconf) loads; what
 is code, a budget, and the fleets are in [policies.go](policies.go). All figures on this page are computed: findings by
-retryplan.Lint, certificates by retryplan.Certify, and the last table of each policy by retryplan.Simulate of the same fleet, whose
+retryplan.Lint, certificates by retryplan.Certify, and simulations by retryplan.Simulate of the same fleet, whose
 backend works in the order of arrival and does not notice clients that have gone.
 
 A certificate counts the recovery until the last attempt that will fail has been sent, a simulation, in which arrivals are by chance,
@@ -187,13 +187,9 @@ func (e *entry) certificate(ctx context.Context) error {
 	}
 	e.printf("\n%s %d clients begin %v runs a second in all; the backend completes %v attempts a second, %d at a time, and is %s %% busy. Trigger: %s.\n",
 		e.words, f.Clients, f.Rate, f.Capacity, f.Workers, short(100*f.Rate/f.Capacity), triggerText(f.Trigger))
-	e.printf("\n| certificate | |\n|---|---|\n")
-	e.printf("| verdict | %v (%v) |\n", c.Stability, c.Law)
-	e.printf("| attempts a run in a storm | %s |\n", short(c.Attempts))
-	e.printf("| hidden capacity | %s runs a second |\n", short(c.HiddenCapacity))
-	e.printf("| recovery after the trigger | %s |\n", lasting(c.Recovery, "never"))
-	e.printf("| trigger that tips it | %s |\n", lasting(c.Tipping, "none, however long"))
-	e.printf("| margin to another verdict | %s %% |\n", short(c.Margin*100))
+	e.printf("\nCertificate: **%v** (%v), with a margin of %s %% to another verdict. Attempts a run in a storm: %s; hidden capacity: %s runs a second; ",
+		c.Stability, c.Law, short(c.Margin*100), short(c.Attempts), short(c.HiddenCapacity))
+	e.printf("recovery: %s; %s tips the fleet.", lasting(c.Recovery, "forever"), lasting(c.Tipping, "no trigger, however long,"))
 	if f.Budget != nil {
 		free := f
 		free.Budget = nil
@@ -201,10 +197,8 @@ func (e *entry) certificate(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		e.printf("| without the budget | %v (%v): %s attempts a run in a storm |\n", without.Stability, without.Law, short(without.Attempts))
+		e.printf(" Without the budget: %v (%v); attempts a run in a storm: %s.", without.Stability, without.Law, short(without.Attempts))
 	}
-
-	e.printf("\n| simulation | recovered after | attempts a run | runs that failed | peak attempts a second |\n|---|---|---|---|---|\n")
 	for _, seed := range seeds {
 		r, err := retryplan.Simulate(ctx, f.Scenario(bare, seed))
 		if err != nil {
@@ -216,8 +210,9 @@ func (e *entry) certificate(ctx context.Context) error {
 			return fmt.Errorf("seed %d: recovered %v after %v, and the certificate says %+v", seed, r.Recovered, r.Recovery, c)
 		}
 		if seed == seeds[0] {
-			e.printf("| %s | %s | %s | %s %% | %s |\n", lasting(r.Simulated.Round(time.Second), ""), lasting(r.Recovery, ""),
-				short(r.Amplification), short(r.Failed*100), short(float64(r.Peak)/r.Step.Seconds()))
+			e.printf("\n\nSimulation of %s: recovered after %s; attempts a run: %s; most attempts a second: %s; failed: %s %%.\n",
+				lasting(r.Simulated.Round(time.Second), ""), lasting(r.Recovery, ""), short(r.Amplification),
+				short(float64(r.Peak)/r.Step.Seconds()), short(r.Failed*100))
 		}
 	}
 	return nil
