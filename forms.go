@@ -7,7 +7,7 @@ import (
 	"github.com/retrygo/retry/internal/attempt"
 )
 
-// DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, also if that failed,
+// DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, which may have failed,
 // and the zero value if no attempt was made. With AttemptTimeout the attempt's context is done when DoValue returns, so
 // a value bound to it, such as a response body or sql.Rows, cannot be read: use package retryhttp or retrysql.
 func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, error)) (T, error) {

@@ -105,8 +105,8 @@ func NewSQLite(ctx context.Context, path string, o retryjob.Options) (*Queue, er
 }
 
 // NewPostgres returns an engine on a PostgreSQL database that MigratePostgres has migrated; otherwise it returns
-// ErrNotMigrated or ErrUnreachable. The caller keeps the pool, which must have one connection more than the program
-// needs, to listen. Otherwise it is like NewSQLite.
+// ErrNotMigrated or ErrUnreachable. The engine holds one connection of the pool, on which it listens for new jobs, and
+// does not close the pool: the caller does, after Shutdown. Otherwise it is like NewSQLite.
 func NewPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Options) (*Queue, error) {
 	if err := checkPostgres(ctx, pool); err != nil {
 		return nil, err

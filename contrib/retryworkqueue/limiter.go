@@ -119,13 +119,12 @@ func (l *Limiter[T]) drop(item T) {
 
 var errDeferred = errors.New("retryworkqueue: the gate defers the attempt")
 
-// Attempt makes the next attempt of an item, as the policy says, and returns what follows. A queue must not process the
-// item at the same time; client-go's do not.
+// Attempt calls fn as the next attempt of an item's run and returns what follows. The same item must not be processed at
+// the same time, which client-go's queues see to.
 //
-// If the decision is Waiting, add the item again, by AddAfter with its Delay or by AddRateLimited of the queue with
-// this limiter; the error is then that of fn, or says that the gate defers the attempt. Otherwise the run has ended:
-// the error is nil for Succeeded, and otherwise a *retry.Error with the Outcome, but without its History, and without
-// Last if the run ended before an attempt.
+// If the decision is Waiting, the error is that of fn, or says that the gate defers the attempt: add the item again, by
+// AddAfter with the decision's Delay, or by AddRateLimited of a queue with this limiter. Otherwise the run has ended, and
+// the error is nil for Succeeded or a *retry.Error, which has no History, and no Last if no attempt was made.
 //
 // TTL counts from the first attempt of the run. The deadline of ctx bounds only the attempt, not the run. A canceled
 // ctx ends the run.

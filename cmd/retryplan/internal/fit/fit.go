@@ -42,10 +42,10 @@ func (t Traffic) String() string {
 		t.Rate(), t.Runs, t.Over.Round(time.Second), 100*t.Failure(), t.Attempts, t.Duration, t.Mean)
 }
 
-// Read returns the traffic of a policy; "" means the only one that has runs. Files are Prometheus text or OTLP/JSON, a
-// request on each line, with cumulative counters. Two scrapes, the earlier first, are subtracted. Prometheus text does
-// not say when it was scraped: over is the time between two scrapes, or since the process began. OTLP does say; there
-// over is zero, or overrides it.
+// Read returns the traffic that the metrics of a process have counted for a policy; "" means the only one that has runs.
+// Of two files it is what was counted between them, the earlier first; of one, since the process began. Each is Prometheus
+// text, or OTLP/JSON with cumulative counters and a request on each line. over is how long that was. It must be given for
+// Prometheus text, which does not say; for OTLP zero means what the file says.
 func Read(policy string, over time.Duration, files ...[]byte) (Traffic, error) {
 	var scrapes []scrape
 	for _, data := range files {

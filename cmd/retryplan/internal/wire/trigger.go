@@ -9,7 +9,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// Parse returns the value of an enumeration from first to last that has a name, which may have hyphens for underscores.
+// Parse returns the value, from first to last, whose String is the name. A hyphen in the name stands for an underscore.
 func Parse[K interface {
 	~uint8
 	fmt.Stringer
