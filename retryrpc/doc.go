@@ -46,6 +46,12 @@
 // is Succeeded, funds Policy.Budget and is a success for Policy.Observe. Any other code is a failure, whether it is
 // repeated or not.
 //
+// # Errors
+//
+// A call that fails returns an error with the code of the last attempt, or CANCELED or DEADLINE_EXCEEDED if the caller was
+// canceled or its deadline has passed, also during a wait. errors.As finds the *retry.Error and the *AttemptError. The text
+// of a failure that must not be repeated is that of its AttemptError; in every other case the text of the run precedes it.
+//
 // # Hints of the server
 //
 // The metadata grpc-retry-pushback-ms and the status detail google.rpc.RetryInfo are hints in the sense of retry.After:
@@ -57,6 +63,24 @@
 //
 // A retry carries grpc-previous-rpc-attempts, 1 for the second attempt. First attempts do not carry it, even if the
 // caller's metadata, which a proxy may pass on, does.
+//
+// # Servers that call others
+//
+// If every service in a chain retries, their attempts multiply. An interceptor for a server whose handlers make calls
+// with retries does three things.
+//
+// First, if a retry of the call would only repeat retries that have already failed below, or could do harm, the client
+// gets the metadata grpc-retry-pushback-ms: -1, which the adapters and gRPC's own retries honor. For any other error with
+// a hint (see retry.After) the metadata is the hint. PushbackFor has the rule.
+//
+// Second, if the handler returns the error of a run, such as that of retry.Do, the client gets the status of the last
+// attempt, unchanged, and UNAVAILABLE if that has none (DEADLINE_EXCEEDED or CANCELED for an error of a context),
+// without the text of the run: the name of the policy, the number of attempts and an inner error's text stay in the
+// server.
+//
+// Third, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
+// retryshell.WithRemoteAttempt. Options.PassAttempt passes that client's attempt number on. A trusted client can disable
+// the server's retries.
 //
 // This package may change until it says otherwise.
 package retryrpc

@@ -14,13 +14,9 @@ import (
 	"github.com/retrygo/retry/retryrpc"
 )
 
-// Classify is the classifier of an interceptor with the zero Options. It can be used in any other policy, since it
-// judges an *AttemptError and any error with a *connect.Error.
-//
-//   - Retryable: UNAVAILABLE; a connection that was reset; RESOURCE_EXHAUSTED if the server says when to retry;
-//     DEADLINE_EXCEEDED of an *AttemptError whose call is idempotent and whose caller still waits.
-//   - Terminal: every other code, and an *AttemptError with a Veto.
-//   - Unknown: any other error, which the next classifier or the default rules judge.
+// Classify is the classifier of an interceptor with the zero Options: see package retryrpc. It can be used in any other
+// policy, since it judges a *retryrpc.AttemptError and any error with a *connect.Error. Other errors are Unknown: the next
+// classifier or the default rules judge them.
 func Classify(err error) retry.Class {
 	if class := retryrpc.Classify(err); class != retry.Unknown {
 		return class
@@ -31,18 +27,10 @@ func Classify(err error) retry.Class {
 	return failureOf(err).Class()
 }
 
-// OnCode returns a classifier that returns class for an error with one of the codes, and otherwise Unknown. An error
-// without a *connect.Error does not have a code. In Policy.Classify it takes precedence over the rules of the
-// interceptor:
-//
-//	retry.Policy{Classify: retryconnect.OnCode(retry.Retryable, connect.CodeNotFound)}
-//
-// This also applies to procedures that are not idempotent, but a Veto overrides it. The policy
-//
-//	retry.Policy{Classify: retryconnect.OnCode(retry.Terminal, connect.CodeUnavailable)}
-//
-// does not repeat a call that may have taken effect, unless its connection was reset. It also does not repeat calls
-// that could not connect.
+// OnCode returns a classifier that returns class for an error with one of the codes, and otherwise Unknown. In
+// Policy.Classify it takes precedence over the rules of the interceptor, also for procedures that are not idempotent, but
+// not over a Veto. OnCode(retry.Terminal, connect.CodeUnavailable) does not repeat a call that may have taken effect,
+// unless its connection was reset, and also not calls that could not connect.
 func OnCode(class retry.Class, of ...connect.Code) retry.Classifier {
 	of = slices.Clone(of) // the caller may reuse the slice
 	return func(err error) retry.Class {

@@ -36,9 +36,7 @@
 //
 // # Servers that call others
 //
-// If every service in a chain retries, their attempts multiply. With NewHandlerInterceptor a server that has given up
-// answers with the metadata grpc-retry-pushback-ms: -1, and makes only one attempt for a repeat by a trusted client.
-// Options.PassAttempt passes that client's attempt number on.
+// With NewHandlerInterceptor the attempts of services in a chain do not multiply: see package retryrpc.
 //
 // # Limits
 //

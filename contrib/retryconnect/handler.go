@@ -11,21 +11,12 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// NewHandlerInterceptor returns an interceptor for handlers that make calls with retries. It does three things.
+// NewHandlerInterceptor returns an interceptor for handlers that make calls with retries: see package retryrpc. The
+// status of a run's last attempt is the *connect.Error in it. To give up because of another kind of error, return
+// connect.NewError with CodeUnavailable around it.
 //
-// First, if a retry of the call would only repeat retries that have already failed below, or could do harm, the client
-// gets the metadata grpc-retry-pushback-ms: -1, which this package and gRPC's own retries honor. For any other error
-// with a hint (see retry.After) the metadata is the hint. retryrpc.PushbackFor has the rule.
-//
-// Second, if the handler returns the error of a run, such as that of retry.Do, the client gets the *connect.Error in
-// it, and UNAVAILABLE if there is none (DEADLINE_EXCEEDED or CANCELED for an error of a context), without the text of
-// the run: the name of the policy, the number of attempts and an inner error's text stay in the server. To give up
-// because of another kind of error, return connect.NewError with CodeUnavailable around it.
-//
-// Third, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
-// retryshell.WithRemoteAttempt. A client marks a retry with the header grpc-previous-rpc-attempts. trust reports
-// whether to believe it, and is called only for retries. A trusted client can disable the server's retries. Nil means
-// that no client is trusted. In clients the interceptor does nothing.
+// trust reports whether to believe a client that marks a retry, and is called only for retries. Nil means that no client
+// is trusted. In clients the interceptor does nothing.
 func NewHandlerInterceptor(trust func(connect.Peer, http.Header) bool) connect.Interceptor {
 	return handlerLayer{trust}
 }

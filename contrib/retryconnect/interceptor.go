@@ -29,14 +29,9 @@ type layer struct{ *retryrpc.Layer }
 // retry.Policy.OrSchedule. The error names every bad field of p and o. Interceptors before it in the list of
 // connect.WithInterceptors run once for a call, those after it once for each attempt.
 //
-// Policy.AttemptTimeout is the deadline of one attempt, and the server of a unary call gets it too. Policy.Classify is
-// called with each *retryrpc.AttemptError before the rules. A code such as NOT_FOUND that is not repeated is the
-// server's answer: the call returns connect's own error, and the run has succeeded.
-//
-// A run that fails returns an error in which errors.As finds the last attempt's *connect.Error, unchanged, the
-// *retry.Error and the *retryrpc.AttemptError. connect.CodeOf returns its code, or CANCELED or DEADLINE_EXCEEDED if the
-// caller was canceled or its deadline has passed, also during a wait. The text of a failure that must not be repeated
-// is connect's for the last attempt; in every other case the text of the run precedes it.
+// Policy.AttemptTimeout is the deadline of one attempt, and the server of a unary call gets it too. A code such as
+// NOT_FOUND that is not repeated is the server's answer: the call returns connect's own error, and the run has succeeded.
+// Errors of failed runs are those of package retryrpc; errors.As also finds the last attempt's *connect.Error, unchanged.
 //
 // A server stream is repeated up to its first message. The run, including its waits, takes place in the first Receive,
 // so TTL, Elapsed and events start there. The first attempt begins when the stream is created or, with a Policy.Gate,

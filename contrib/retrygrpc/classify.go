@@ -25,16 +25,9 @@ func Classify(err error) retry.Class {
 }
 
 // OnCode returns a classifier that returns class for an error whose gRPC status has one of the codes, and otherwise
-// Unknown. An error without a status does not have a code. In Policy.Classify it takes precedence over the rules of the
-// interceptor:
-//
-//	retry.Policy{Classify: retrygrpc.OnCode(retry.Retryable, codes.NotFound)}
-//
-// This also applies to methods that are not idempotent, but a Veto overrides it. The policy
-//
-//	retry.Policy{Classify: retrygrpc.OnCode(retry.Terminal, codes.Unavailable)}
-//
-// does not repeat a call that may have taken effect, and also not calls that could not connect.
+// Unknown. In Policy.Classify it takes precedence over the rules of the interceptor, also for methods that are not
+// idempotent, but not over a Veto. OnCode(retry.Terminal, codes.Unavailable) does not repeat a call that may have taken
+// effect, and also not calls that could not connect.
 func OnCode(class retry.Class, of ...codes.Code) retry.Classifier {
 	of = slices.Clone(of) // the caller may reuse the slice
 	return func(err error) retry.Class {

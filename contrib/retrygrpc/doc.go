@@ -43,10 +43,8 @@
 //
 // # Servers that call others
 //
-// If every service in a chain retries, their attempts multiply. With UnaryServerInterceptor and StreamServerInterceptor
-// a server that has given up answers with the pushback -1, and makes only one attempt for a repeat by a trusted client.
-// Options.PassAttempt passes that client's attempt number on. Metadata never raises the number of attempts, except for
-// RESOURCE_EXHAUSTED with a hint.
+// With UnaryServerInterceptor and StreamServerInterceptor the attempts of services in a chain do not multiply: see
+// package retryrpc. Metadata never raises the number of attempts, except for RESOURCE_EXHAUSTED with a hint.
 //
 // # Readiness
 //

@@ -15,15 +15,9 @@ import (
 // UnaryClientInterceptor returns an interceptor that makes unary calls as p says. If p sets no part of a schedule, that
 // of retry.Inline is used: see retry.Policy.OrSchedule. The error names every bad field of p and o.
 //
-// Policy.AttemptTimeout is the deadline of one attempt, and the server gets it too. Policy.Classify is called with each
-// *retryrpc.AttemptError before the rules. A status such as NOT_FOUND that is not repeated is the server's answer: the
-// call returns gRPC's own error, and the run has succeeded.
-//
-// A run that fails returns an error whose status, by status.FromError, is that of the last attempt, unchanged, or
-// CANCELED or DEADLINE_EXCEEDED if the caller was canceled or its deadline has passed, also during a wait. errors.As
-// finds the *retry.Error and the *retryrpc.AttemptError. The text of a failure that must not be repeated is gRPC's for
-// the last attempt, followed by "(attempt timeout)" or "(not repeated: pushback)" if that applies; in every other case
-// the text of the run precedes it.
+// Policy.AttemptTimeout is the deadline of one attempt, and the server gets it too. A status such as NOT_FOUND that is not
+// repeated is the server's answer: the call returns gRPC's own error, and the run has succeeded. Errors of failed runs are
+// those of package retryrpc; status.FromError returns the status of the last attempt, unchanged.
 //
 // The reply is cleared before each retry. The caller's grpc.Header, grpc.Trailer and grpc.Peer options are set by the
 // last attempt, and grpc.OnFinish is called once. Interceptors further down the chain see every attempt.

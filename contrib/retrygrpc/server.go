@@ -13,24 +13,13 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// UnaryServerInterceptor returns an interceptor for a server whose handlers make calls with retries. It does three
-// things.
+// UnaryServerInterceptor returns an interceptor for a server whose handlers make calls with retries: see package
+// retryrpc. A handler must not set the trailer grpc-retry-pushback-ms itself, since two values forbid a retry. An error
+// with a status of its own, and one that is not a run's, is sent as it is: see Unavailable.
 //
-// First, if a retry of the call would only repeat retries that have already failed below, or could do harm, the client
-// gets the trailer grpc-retry-pushback-ms: -1, which this package and grpc-go's own retries honor. For any other error
-// with a hint (see retry.After) the trailer is the hint. retryrpc.PushbackFor has the rule. A handler must not set the
-// trailer itself, since two values forbid a retry.
-//
-// Second, if the handler returns the error of a run, such as that of retry.Do, the client gets the status of the last
-// attempt, unchanged, and UNAVAILABLE if that has none (DEADLINE_EXCEEDED or CANCELED for an error of a context),
-// without the text of the run: the name of the policy, the number of attempts and an inner error's text stay in the
-// server. Any other error, and one that has a status of its own, is sent as it is: see Unavailable.
-//
-// Third, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
-// retryshell.WithRemoteAttempt. A client marks a retry with grpc-previous-rpc-attempts. trust reports whether to
-// believe it, for example because the client's certificate, which peer.FromContext returns, belongs to one of your own
-// services. trust is called only for retries. A trusted client can disable the server's retries. Nil means that no
-// client is trusted.
+// trust reports whether to believe a client that marks a retry, for example because the client's certificate, which
+// peer.FromContext returns, belongs to one of your own services. It is called only for retries. Nil means that no client
+// is trusted.
 func UnaryServerInterceptor(trust func(context.Context) bool) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		resp, err := handler(believed(ctx, trust), req)
