@@ -196,7 +196,7 @@ func (g *group[T]) look() {
 	}
 	pr := g.progress()
 	if !g.slow && !pr.Gone && g.p.Tracker != nil {
-		g.p.Tracker.note(true)
+		g.p.Tracker.Note(true)
 	}
 	g.slow = true
 	switch d := g.p.decide(pr); {
@@ -276,7 +276,7 @@ func (g *group[T]) ended(i int, value T, err error) {
 		value, g.value = g.value, value
 		g.kept, g.err = i, err
 		if i == 0 && err == nil && !g.slow && g.p.Tracker != nil {
-			g.p.Tracker.note(false)
+			g.p.Tracker.Note(false)
 		}
 		if until := time.Now().Add(hint); hint > 0 && until.After(g.holdOff) {
 			g.holdOff = until

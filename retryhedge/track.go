@@ -94,8 +94,9 @@ func (t *Tracker) String() string {
 	return fmt.Sprintf("hedge %v%% of calls, after %v to %v", math.Round(t.config.Share*1e8)/1e6, t.config.Min, t.config.Max)
 }
 
-// note counts a call that was, or was not, under way after the delay.
-func (t *Tracker) note(slow bool) {
+// Note counts a call that was, or was not, under way after the delay. Do calls it; only other shells, such as a
+// simulation, have to.
+func (t *Tracker) Note(slow bool) {
 	factor := t.down
 	if slow {
 		factor = t.up

@@ -80,13 +80,20 @@ type certifier struct {
 	fleet   Fleet
 	trouble trouble
 	storm   storm
-	refused *storm  // storm if the trigger answers attempts with an error at once
-	calm    float64 // attempts of a run of which only Fleet.Failure makes some fail
-	stored  float64 // attempts that are paid for beside those of the storm, once some fail
+	refused *storm        // storm if the trigger answers attempts with an error at once
+	calm    float64       // attempts of a run of which only Fleet.Failure makes some fail
+	stored  float64       // attempts that are paid for beside those of the storm, once some fail
+	warm    time.Duration // the delay of hedges in the calm
 }
 
 func newCertifier(p retry.Policy, f Fleet) *certifier {
 	c := &certifier{fleet: f, trouble: f.trouble(), storm: f.storm(p, false), calm: f.calm(p)}
+	if h := &c.fleet.Hedge; math.IsInf(c.storm.timeout, 1) && h.Delay > f.service() {
+		// No client gives up, but an attempt that waits for the delay is made a second time: a storm of hedges.
+		c.storm = storm{attempts: 2, stages: []stage{{timeout: h.Delay.Seconds(), goes: 1, waits: []piece{{share: 1}}}, {timeout: h.Delay.Seconds()}}, timeout: h.Delay.Seconds()}
+		h.Delay = 0
+	}
+	c.warm = c.fleet.warm(c.calm)
 	c.refused = &c.storm
 	if c.trouble.answers() && c.storm.timeout < math.Inf(1) {
 		refused := f.storm(p, true)
@@ -135,7 +142,7 @@ type change struct {
 func (c *certifier) find(ch change) finding {
 	rate, capacity := c.fleet.Rate*ch.rate, c.fleet.Capacity
 	switch {
-	case rate*c.calm >= capacity:
+	case c.load(rate) >= 1:
 		return finding{stability: Overloaded, law: lawOverload, decided: true}
 	case c.service() >= c.storm.timeout: // an answer at the moment of the timeout is late
 		return finding{stability: Overloaded, law: lawSlowService, decided: true}
@@ -159,7 +166,7 @@ func (c *certifier) find(ch change) finding {
 			queue := max(rate*t.arrive*attempts-capacity*t.work, 0) * t.lasts
 			found.recovery = max(found.recovery, queue/(capacity-rate*attempts))
 		}
-		if rate*c.storm.attempts >= capacity {
+		if hedged := c.hedgesTip(rate); hedged || rate*c.storm.attempts >= capacity {
 			found.law = lawSuccessFunded
 			t.lasts += c.blur(t.lasts) // if chance decides whether stored tokens carry a storm, they do
 			if stormy := c.flow(ch, t); stormy.recovery > 2*flow.recovery {
@@ -206,6 +213,9 @@ func (c *certifier) flow(ch change, t trouble) flow {
 		trouble:  t,
 		purse:    f.purse(),
 		stored:   c.stored,
+		hedge:    f.Hedge,
+		warm:     c.warm,
+		follows:  c.following(),
 		attempts: c.attempts(ch.rate),
 	}.run()
 }
@@ -267,7 +277,10 @@ func bisect(lo, hi float64, times int, has func(x float64) bool) (float64, float
 func (c *certifier) attempts(factor float64) float64 {
 	f := &c.fleet
 	if f.Budget == nil {
-		return c.storm.attempts
+		if f.Hedge.Delay > 0 && inTime(c.warm, seconds(c.storm.timeout)) {
+			return 2 * c.storm.attempts
+		}
+		return c.storm.attempts * (1 + f.Hedge.Share)
 	}
 	if f.Budget.Trickle <= 0 {
 		return 1

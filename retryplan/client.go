@@ -27,23 +27,25 @@ type simRun struct {
 	timer    int64  // when it fires; 0 if none is set. It outlives the run
 	parent   uint32 // the attempt at the node above that needs the run; not used in the first layer
 	client   uint32
-	number   int32 // of the attempt that is under way or next
-	since    int32 // Decision.Uncounted of the last decision
-	layer    uint8 // of the chain: the node that is called
-	policy   uint8 // its place in clients.policies
-	sent     bool  // an attempt is under way
-	paid     bool  // a token was taken for a retry that has not returned yet
-	once     bool  // for a retry at the node above, with TrustRequests: there is one attempt
+	number   int32  // of the attempt that is under way or next
+	since    int32  // Decision.Uncounted of the last decision
+	layer    uint8  // of the chain: the node that is called
+	policy   uint8  // its place in clients.policies
+	calls    uint8  // of the attempt that is under way; 0 if none is
+	paid     bool   // a token was taken for a retry that has not returned yet
+	attempt  uint32 // number of the attempt among all of this place in the slab
 }
 
-// simAttempt is an attempt on its way to its node, there, or on its way back. It outlives its run if the node is slow.
+// simAttempt is a call of an attempt on its way to its node, there, or on its way back. It outlives its run if the node is
+// slow.
 type simAttempt struct {
-	giveUp int64 // when its client stops listening
-	hint   int64 // of an answer
-	run    uint32
-	layer  uint8
-	answer answerKind
-	again  bool // with TrustRequests: a retry, or for one
+	giveUp  int64 // when its client stops listening
+	hint    int64 // of a rejection; before it, when a hedge of the first call is due, or 0
+	run     uint32
+	attempt uint32 // simRun.attempt
+	layer   uint8
+	answer  answerKind
+	again   bool // with TrustRequests: a retry, or for one
 }
 
 type answerKind uint8
@@ -66,18 +68,18 @@ func (s *simulation) arrived(client uint32) {
 	if s.Deadline > 0 {
 		deadline = later(s.events.Now, int64(s.Deadline))
 	}
-	s.begin(0, client, 0, deadline, false)
+	s.begin(0, client, 0, deadline)
 }
 
-// begin begins a run of a layer, or only its first attempt, for an attempt at the node above if there is one.
-func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64, once bool) {
+// begin begins a run of a layer, for an attempt at the node above if there is one.
+func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
 	n := &s.nodes[layer]
 	if n.Shared { // so that all clients are one
 		client = 0
 	}
 	i := s.runs.Take()
 	r := s.runs.At(i)
-	*r = simRun{began: s.events.Now, deadline: deadline, parent: parent, client: client, timer: r.timer, number: 1, layer: layer, once: once}
+	*r = simRun{began: s.events.Now, deadline: deadline, parent: parent, client: client, timer: r.timer, number: 1, layer: layer, attempt: r.attempt}
 	if len(n.Others) > 0 {
 		r.policy = n.choose()
 		s.result.Populations[r.policy].Runs++
@@ -130,21 +132,30 @@ func (s *simulation) wait(i uint32, d time.Duration) {
 	s.events.Plan(later(s.events.Now, int64(d)), waitEnds, i)
 }
 
+// once reports whether a run makes one attempt: for a retry at the node above, with TrustRequests.
+func (s *simulation) once(r *simRun) bool { return r.layer > 0 && s.attempts.At(r.parent).again }
+
 // send sends an attempt.
 func (s *simulation) send(i uint32) {
-	now := s.events.Now
+	r := s.runs.At(i)
+	r.attempt++
+	s.setTimer(i, s.giveUp(r))
+	a := s.attempts.Take()
+	s.call(i, a)
+	s.planHedge(i, a)
+}
+
+// call makes a call of the attempt that is under way.
+func (s *simulation) call(i, a uint32) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
 	n.sent++
 	if n.bottom {
 		s.point.Attempts++
 	}
-	r.sent = true
-	giveUp := s.giveUp(r)
-	s.setTimer(i, giveUp)
-	a := s.attempts.Take()
-	*s.attempts.At(a) = simAttempt{giveUp: giveUp, run: i, layer: r.layer, again: s.trusts && (r.once || r.number > 1)}
-	s.events.Plan(later(now, n.network.draw()), attemptArrives, a)
+	r.calls++
+	*s.attempts.At(a) = simAttempt{giveUp: s.giveUp(r), run: i, attempt: r.attempt, layer: r.layer, again: s.trusts && (r.number > 1 || s.once(r))}
+	s.events.Plan(later(s.events.Now, n.network.draw()), attemptArrives, a)
 }
 
 // giveUp returns when the client gives up the attempt that is under way.
@@ -171,7 +182,7 @@ func (s *simulation) timerFired(i uint32) {
 		return
 	}
 	r.timer = 0
-	if !r.sent {
+	if r.calls == 0 {
 		return
 	}
 	at := s.giveUp(r)
@@ -193,23 +204,26 @@ func (s *simulation) timerFired(i uint32) {
 func (s *simulation) answered(a uint32) {
 	attempt := *s.attempts.At(a)
 	s.attempts.Release(a)
-	i := attempt.run
-	s.attemptEnded(i, attempt.answer == answerOK)
-	switch err := answerErrors[attempt.answer]; attempt.answer {
-	case answerOK:
-		s.spend(s.runs.At(i), &retry.Decision{Status: retry.Succeeded})
-		s.end(i, 0)
-	case answerRejected:
-		s.failed(i, retry.After(time.Duration(attempt.hint), err))
-	default:
-		s.failed(i, err)
+	i, err := attempt.run, answerErrors[attempt.answer]
+	if attempt.answer == answerRejected {
+		err = retry.After(time.Duration(attempt.hint), err)
 	}
+	if s.stale(&attempt) || s.goesOn(&attempt, err) {
+		return
+	}
+	s.attemptEnded(i, err == nil)
+	if err != nil {
+		s.failed(i, err)
+		return
+	}
+	s.spend(s.runs.At(i), &retry.Decision{Status: retry.Succeeded})
+	s.end(i, 0)
 }
 
 // attemptEnded notes that an attempt that was sent has ended for its client.
 func (s *simulation) attemptEnded(i uint32, ok bool) {
 	r := s.runs.At(i)
-	r.sent, r.paid = false, false
+	r.calls, r.paid = 0, false
 	if t := s.nodes[r.layer].throttleOf(r.client); t != nil {
 		t.Done(time.Duration(s.events.Now), time.Duration(s.events.Now-r.started), int(r.number), ok)
 	}
@@ -221,7 +235,7 @@ func (s *simulation) failed(i uint32, err error) {
 	n := &s.nodes[r.layer]
 	u := n.draw(int(r.number), time.Duration(r.prev))
 	p := n.policies[r.policy]
-	p.Disabled = p.Disabled || r.once
+	p.Disabled = p.Disabled || s.once(r)
 	d := p.Decide(s.progress(r, r.number), err, u)
 	if d.Status == retry.Waiting {
 		s.spend(r, &d)
@@ -259,7 +273,7 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	switch {
 	case r.layer > 0 && reason == 0:
 		s.answer(r.parent, answerOK)
-	case r.layer > 0 && s.doNotRetry && !r.once:
+	case r.layer > 0 && s.doNotRetry && !s.once(r):
 		s.answer(r.parent, answerFinal)
 	case r.layer > 0:
 		s.answer(r.parent, answerFailed)

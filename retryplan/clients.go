@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
 )
 
 // clients is what all clients of a node share, and what each has of its own.
@@ -16,11 +17,12 @@ type clients struct {
 	choice    *rand.Rand      // of clients
 	network   sampler
 	jitter    *rand.Rand
-	kinds     *rand.Rand      // of runs, with Others
-	draws     bool            // a number is drawn for each delay
-	throttles []throttle      // nil without Scenario.throttle
-	budgets   []*retry.Budget // nil without Budget
-	tokens    int64           // millionths in all budgets
+	kinds     *rand.Rand            // of runs, with Others
+	draws     bool                  // a number is drawn for each delay
+	throttles []throttle            // nil without Scenario.throttle
+	budgets   []*retry.Budget       // nil without Budget
+	trackers  []*retryhedge.Tracker // nil without Hedge.Share
+	tokens    int64                 // millionths in all budgets
 }
 
 func newClients(s *Scenario) clients {
@@ -53,6 +55,9 @@ func newClients(s *Scenario) clients {
 	}
 	if s.throttle != nil {
 		c.throttles = make([]throttle, each)
+	}
+	if s.Hedge.Share > 0 {
+		c.trackers = make([]*retryhedge.Tracker, each)
 	}
 	if s.Budget != nil {
 		c.budgets = make([]*retry.Budget, each)

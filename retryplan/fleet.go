@@ -24,6 +24,8 @@ type Fleet struct {
 	Budget *retry.BudgetConfig
 	// Shared makes all clients share one budget. False means a budget for each.
 	Shared bool
+	// Hedge starts second calls beside slow attempts. Zero means none.
+	Hedge Hedge
 	// Deadline is the callers', counted from the start of each run. Zero means none.
 	Deadline time.Duration
 	// Failure is the probability, in [0,1), that an attempt fails once the backend has worked on it, in the calm as
@@ -47,8 +49,10 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 		Clients:  f.Clients,
 		Arrivals: Arrivals{Rate: f.Rate},
 		Server:   Server{Workers: f.workers(), Service: Constant(f.service()), FailureRate: f.Failure},
-		Budget:   afterCalm(f.Budget, f.Failure),
+		Budget:   afterCalm(f.Budget, f.Failure+f.Hedge.Share),
 		Shared:   f.Shared,
+		Hedge:    f.Hedge,
+		warm:     f.warm(f.calm(p)),
 		Seed:     seed,
 	}
 	longest, after := time.Duration(0), 2*time.Minute
@@ -141,7 +145,9 @@ func calmAttempts(p *retry.Policy, b *retry.BudgetConfig, deadline, takes time.D
 }
 
 // purse returns the budgets of the fleet after a long calm, nil for none.
-func (f *Fleet) purse() *purse { return newPurse(f.Budget, f.clients(), f.Shared, f.Failure) }
+func (f *Fleet) purse() *purse {
+	return newPurse(f.Budget, f.clients(), f.Shared, f.Failure+f.Hedge.Share)
+}
 
 // trouble returns the trigger as the fluid knows it.
 func (f *Fleet) trouble() trouble {
@@ -177,6 +183,7 @@ func (f *Fleet) validate(p retry.Policy) error {
 	negative(&bad, "Fleet.Clients", f.Clients)
 	negative(&bad, "Fleet.Deadline", f.Deadline)
 	refuse(&bad, !(f.Failure >= 0 && f.Failure < 1), "Fleet.Failure", f.Failure, "is outside [0,1)")
+	f.Hedge.validate(&bad, "Fleet.Hedge")
 	validatePopulations(f.Others, "Fleet.Others", &bad)
 	for i, o := range f.Others {
 		if attemptEnds(&o.Policy, f.Deadline, 0) != attemptEnds(&p, f.Deadline, 0) {

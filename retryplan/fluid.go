@@ -1,6 +1,9 @@
 package retryplan
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // The measurements are results of TestCertificatesAgreeWithSimulations with its 1,000 random fleets: how many verdicts
 // agree with the simulation, of the fleets that are not within 5 % of a boundary. With the values below all of 815 do.
@@ -24,7 +27,10 @@ type fluid struct {
 	trouble        trouble
 	purse          *purse
 	stored         float64 // attempts that stored tokens pay for beside those of the storm, once some fail
-	attempts       float64 // of a run while all fail and the budgets hold nothing: a storm feeds itself iff rate·attempts > capacity
+	hedge          Hedge
+	warm           time.Duration // the delay of hedges in the calm
+	follows        float64       // attempts until trackers follow
+	attempts       float64       // of a run while all fail and the budgets hold nothing: a storm feeds itself iff rate·attempts > capacity
 }
 
 // trouble is a trigger in the terms of the fluid. It begins at second 0.
@@ -115,6 +121,7 @@ func (r *running) through() flow {
 		r.purse.at(now)
 		arriving := r.arrivals(step, now)
 		latency, sent := r.latency(now, arriving), false
+		arriving += r.hedges(arriving, latency)
 		refused := r.trouble.refuses && now < r.trouble.lasts
 		fails := r.fails
 		if now+latency < r.trouble.lasts {

@@ -44,6 +44,8 @@ type Layer struct {
 	Budget *retry.BudgetConfig
 	// Clients is how many processes call. Zero means 1.
 	Clients int
+	// Hedge starts second calls beside slow attempts. Zero means none.
+	Hedge Hedge
 	// Failure is the probability, in [0,1], that an attempt fails at the node itself, before the node calls another.
 	Failure float64
 	// Capacity is how many attempts a second the node completes, as the backend of a Fleet does. Its own work comes
@@ -106,11 +108,15 @@ func (c *Chain) validate() error {
 		}
 		refuse(&bad, l.Clients < 0 || l.Clients > maxClients, of("Clients"), l.Clients,
 			fmt.Sprintf("is outside [0,%d]", maxClients))
+		l.Hedge.validate(&bad, of("Hedge"))
 		refuse(&bad, !(l.Failure >= 0 && l.Failure <= 1), of("Failure"), l.Failure, "is outside [0,1]")
 		inRange(&bad, of("Capacity"), cmp.Or(l.Capacity, 1))
 		negative(&bad, of("Workers"), l.Workers)
 		if l.Policy.Validate() == nil {
 			product *= float64(l.attempts())
+			if l.Hedge != (Hedge{}) {
+				product *= 2
+			}
 		}
 	}
 	refuse(&bad, product > maxChainAttempts, "Chain.Layers", fmt.Sprintf("(%.3g attempts)", product),

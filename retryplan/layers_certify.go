@@ -97,7 +97,7 @@ func newChainCertifier(c *Chain) *chainCertifier {
 			}
 		}
 		if l.Budget != nil {
-			cert.stored[j] = newPurse(l.Budget, max(l.Clients, 1), false, 1-cert.calm.succeeds[j]).stored()
+			cert.stored[j] = newPurse(l.Budget, max(l.Clients, 1), false, 1-cert.calm.succeeds[j]+l.Hedge.Share).stored()
 		}
 	}
 	cert.saved = cert.budgetsSave()

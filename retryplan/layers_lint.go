@@ -16,6 +16,7 @@ import (
 //	graded-timeouts        warning, severe  a layer without a budget waits longer than a failing run of the layer below takes, both
 //	                                        retry, and neither answers nor requests keep them from multiplying; severe from 10 attempts
 //	                                        at the bottom on
+//	hedges-in-layers       warning          more than one layer hedges: one slow call below makes hedges in each, which multiply
 //	layers-without-budget  warning, severe  more than one layer retries without a budget, and they multiply each other's attempts;
 //	                                        severe from 10 attempts at the bottom on
 //	timeout-below-run      warning          a layer gives up before a failing run of the layer below ends, and its deadline is not
@@ -24,7 +25,7 @@ func LintChain(c Chain) ([]Finding, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	found := layersWithoutBudget(&c)
+	found := append(layersWithoutBudget(&c), hedgesInLayers(&c)...)
 	for i := range c.bottom() {
 		if f := timeoutOf(&c, i); f.Level > 0 && !slices.ContainsFunc(found, func(g Finding) bool { return f.Code == g.Code }) {
 			found = append(found, f)
@@ -76,6 +77,24 @@ func orForever(d time.Duration) string {
 		return "forever"
 	}
 	return roughly(d)
+}
+
+func hedgesInLayers(c *Chain) []Finding {
+	var hedge []string
+	for i := range c.Layers {
+		if c.Layers[i].Hedge != (Hedge{}) {
+			hedge = append(hedge, strconv.Itoa(i+1))
+		}
+	}
+	last := len(hedge) - 1
+	if last < 1 {
+		return nil
+	}
+	return []Finding{{
+		"hedges-in-layers", Warning,
+		fmt.Sprintf("Layers %s and %s hedge: a call that is slow at the bottom can be made %d times.", strings.Join(hedge[:last], ", "), hedge[last], 1<<len(hedge)),
+		"Set Layer.Hedge to the zero Hedge in every layer but one.",
+	}}
 }
 
 func layersWithoutBudget(c *Chain) []Finding {

@@ -13,6 +13,7 @@ type chainCalm struct {
 	attempts []float64 // at each node, for one run of the user
 	success  float64
 	succeeds []float64 // probability that an attempt of a layer succeeds
+	hedged   []float64 // share of its attempts
 }
 
 // calm follows the failures of the nodes from the bottom up. An attempt at node i succeeds with q = (1−f)·s, s that of
@@ -20,7 +21,8 @@ type chainCalm struct {
 // deadline leave no time, and succeeds with N·q. With do-not-retry answers only what fails at the node itself is
 // repeated, so that c = f. With trusted requests the attempts after the first call runs of one attempt.
 func (c *Chain) calm() chainCalm {
-	out := chainCalm{attempts: make([]float64, len(c.Layers)), succeeds: make([]float64, len(c.Layers))}
+	n := len(c.Layers)
+	out := chainCalm{attempts: make([]float64, n), succeeds: make([]float64, n), hedged: make([]float64, n)}
 	below, once := 1.0, 1.0 // the success of a run, and of one of a single attempt
 	for i, l := range slices.Backward(c.Layers) {
 		succeeds := (1 - l.Failure) * below
@@ -41,10 +43,17 @@ func (c *Chain) calm() chainCalm {
 			below = succeeds + (n-1)*once
 		}
 		out.attempts[i], out.succeeds[i] = n, below/n
+		out.hedged[i] = l.Hedge.calm(l.Budget, n-1, func() float64 {
+			if l.Hedge.Delay.Seconds() < c.work(i) {
+				return 1
+			}
+			return 0
+		})
 	}
 	out.success = below
 	runs, single := 1.0, 0.0 // of the layer, and those of one attempt
 	for i, n := range out.attempts {
+		runs *= 1 + out.hedged[i]
 		out.attempts[i] = runs*n + single
 		if passed := 1 - c.Layers[i].Failure; c.TrustRequests {
 			runs, single = runs*passed, (runs*(n-1)+single)*passed
@@ -85,7 +94,7 @@ func (c *Chain) storm(node, watched int, hangs bool) chainStorm {
 	for i := range c.Layers[:node+1] {
 		if l := &c.Layers[i]; l.Budget == nil {
 			product *= l.attempts()
-			if l.attempts() > 1 && (l.Policy.Effective().Jitter != retry.NoJitter || l.Policy.Wait != nil) {
+			if l.Hedge.Share > 0 || l.attempts() > 1 && (l.Policy.Effective().Jitter != retry.NoJitter || l.Policy.Wait != nil) {
 				plays = stormRuns
 			}
 		}
@@ -132,12 +141,9 @@ func (p *chainPlay) run(i int, begins, cut time.Duration, once bool) time.Durati
 		pr.Attempt++
 		starts := saturatingAdd(begins, pr.Elapsed)
 		giveUp := min(cut, attemptEnds(&l.Policy, 0, starts))
-		p.counts[i]++
-		if i == p.watched {
-			p.starts = append(p.starts, starts)
-		}
+		p.count(i, starts)
 		again := p.chain.TrustRequests && (once || pr.Attempt > 1)
-		ends, err := p.answered(i, starts, giveUp, again), ErrWorkFailed
+		ends, err := p.hedged(i, starts, giveUp, p.answered(i, starts, giveUp, again), once, again), ErrWorkFailed
 		if p.chain.DoNotRetry && i < p.chain.bottom() && !again {
 			err = retry.Permanent(err)
 		}
@@ -156,6 +162,14 @@ func (p *chainPlay) run(i int, begins, cut time.Duration, once bool) time.Durati
 			return ends
 		}
 		pr.Elapsed, pr.Prev, pr.Uncounted = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Uncounted
+	}
+}
+
+// count counts a call of a layer.
+func (p *chainPlay) count(i int, starts time.Duration) {
+	p.counts[i]++
+	if i == p.watched {
+		p.starts = append(p.starts, starts)
 	}
 }
 

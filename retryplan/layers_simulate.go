@@ -93,7 +93,7 @@ func (c *Chain) aftermath() time.Duration {
 func (c *Chain) nodes(front *Scenario) []Scenario {
 	nodes, calm := make([]Scenario, len(c.Layers)), c.calm()
 	for i, l := range c.Layers {
-		n := Scenario{Policy: l.Policy, Clients: max(l.Clients, 1), Budget: afterCalm(l.Budget, 1-calm.succeeds[i]), Seed: front.Seed}
+		n := Scenario{Policy: l.Policy, Clients: max(l.Clients, 1), Budget: afterCalm(l.Budget, 1-calm.succeeds[i]+l.Hedge.Share), Hedge: l.Hedge, Seed: front.Seed}
 		n.Server = Server{Service: Constant(l.service()), FailureRate: l.Failure}
 		if l.Capacity > 0 {
 			n.Server.Workers = max(l.Workers, 1)

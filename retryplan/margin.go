@@ -86,9 +86,14 @@ func (c *certifier) blur(lasts float64) float64 {
 	return 2.5 * math.Sqrt(lasts*rate+c.storm.timeout*c.fleet.Rate) / (rate * grows)
 }
 
-// excursions returns how many times random arrivals alone make attempts wait for the timeout while they are watched.
+// excursions returns how many times random arrivals alone make attempts wait for the timeout while they are watched, or for
+// the delay of hedges that would then be too much for the backend.
 func (c *certifier) excursions(rate float64) float64 {
-	return excursions(c.load(rate), c.fleet.Capacity, c.storm.timeout-c.service(), watched)
+	wait := c.storm.timeout
+	if c.hedgesTip(rate) {
+		wait = c.warm.Seconds()
+	}
+	return excursions(c.load(rate), c.fleet.Capacity, wait-c.service(), watched)
 }
 
 // excursionsIn returns how many times they do in a trigger of the given length, in which the backend works slower or has
@@ -132,22 +137,26 @@ func excursions(load, capacity, wait, lasts float64) float64 {
 	return min(lasts/(variance/(2*drift*drift)*(exp(min(x, 700))-1-x)), soon)
 }
 
-// tail returns the share of attempts that wait for the timeout without a trigger. In the M/D/c queue it is about
+// tail returns the share of attempts that wait for the timeout without a trigger.
+func (c *certifier) tail(rate float64) float64 {
+	return waiting(c.load(rate), c.fleet.Capacity, c.fleet.workers(), max(c.storm.timeout-c.service(), 0))
+}
+
+// waiting returns the share of the attempts of a calm that wait for so many seconds. In the M/D/c queue it is about
 // C·exp(−θt), with λ·(exp(θ/μ) − 1) = θ. C is the share that waits at all in the M/M/c queue, which is a little more than
 // in that one: Erlang's formula, by the usual recursion over the workers.
-func (c *certifier) tail(rate float64) float64 {
-	load := c.load(rate)
+func waiting(load, capacity float64, workers int, wait float64) float64 {
 	if load >= 1 {
 		return 1
 	}
-	workers := min(c.fleet.workers(), 10_000) // more of them wait less
+	workers = min(workers, 10_000) // more of them wait less
 	lost := 1.0
 	for k := range workers {
 		busy := load * float64(workers) * lost
 		lost = busy / (float64(k+1) + busy)
 	}
 	waits := lost / (1 - load*(1-lost))
-	return waits * exp(-decay(load)*c.fleet.Capacity*max(c.storm.timeout-c.service(), 0))
+	return waits * exp(-decay(load)*capacity*wait)
 }
 
 // decay returns θ/μ at a load below 1.
@@ -158,11 +167,13 @@ func decay(load float64) float64 {
 }
 
 // load returns the share of the capacity that a rate takes in a calm.
-func (c *certifier) load(rate float64) float64 { return rate * max(c.calm, 1) / c.fleet.Capacity }
+func (c *certifier) load(rate float64) float64 {
+	return rate * max(c.calm, 1) * (1 + c.hedged(rate)) / c.fleet.Capacity
+}
 
 // loadIn returns the share of the capacity that is left in the trigger that a rate takes there.
 func (c *certifier) loadIn(rate float64) float64 {
-	t, attempts := &c.trouble, max(c.calm, 1)
+	t, attempts := &c.trouble, max(c.calm, 1)*(1+c.hedged(rate))
 	if t.fails > 0 {
 		attempts = max(attempts, c.refused.attemptsAt(t.fails))
 	}

@@ -42,6 +42,9 @@ type Scenario struct {
 	// Shared makes all clients share one budget, as the calls of one process do. False means one for each client.
 	Shared bool
 
+	// Hedge starts second calls beside slow attempts. Zero means none.
+	Hedge Hedge
+
 	// Duration is how long arrivals go on, and without Drain how long the simulation lasts. It is required.
 	Duration time.Duration
 	// Drain goes on after Duration, without arrivals, until every run has ended, but at most for another 1,000
@@ -57,6 +60,7 @@ type Scenario struct {
 	// which each takes less than 150 bytes. Nil means no call.
 	Progress func(simulated time.Duration, events uint64, held int)
 
+	warm     time.Duration   // the first delay of trackers; 0 means the quantile of Server.Service
 	throttle func() throttle // makes that of each client, or of the fleet if Shared; nil for none. For tests
 }
 

@@ -50,6 +50,7 @@ func (s *Scenario) validate(ctx context.Context) error {
 	if step := cmp.Or(s.Step, defaultStep); s.Duration > 0 && step > 0 && (s.Duration-1)/step >= maxSteps {
 		bad.Refuse("retryplan.Scenario.Step", step, fmt.Sprintf("makes more than %d steps of Duration", maxSteps), s.Duration)
 	}
+	s.Hedge.validate(&bad, "Scenario.Hedge")
 	s.Arrivals.validate(&bad)
 	s.Server.validate(&bad)
 	for i := range s.Triggers {

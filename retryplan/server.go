@@ -110,7 +110,7 @@ func (s *simulation) workEnded(a uint32) {
 	attempt := *s.attempts.At(a)
 	v := &s.nodes[attempt.layer]
 	v.busy--
-	if v.bottom && attempt.giveUp < s.events.Now {
+	if v.bottom && (attempt.giveUp < s.events.Now || attempt.giveUp > s.events.Now && s.stale(&attempt)) {
 		s.result.Wasted++
 	}
 	fails := max(v.FailureRate, v.conditions[0].failing)
@@ -120,9 +120,9 @@ func (s *simulation) workEnded(a uint32) {
 	case v.bottom:
 		s.answer(a, answerOK)
 	case !s.passOn:
-		s.begin(below, s.nodes[below].pick(), a, never, attempt.again)
-	case s.events.Now < attempt.giveUp:
-		s.begin(below, s.nodes[below].pick(), a, attempt.giveUp, attempt.again)
+		s.begin(below, s.nodes[below].pick(), a, never)
+	case s.events.Now < attempt.giveUp && !s.stale(&attempt):
+		s.begin(below, s.nodes[below].pick(), a, attempt.giveUp)
 	default:
 		s.attempts.Release(a)
 	}

@@ -20,7 +20,8 @@ type Result struct {
 	Series []Point
 
 	Runs     int // begun
-	Attempts int // sent to the server
+	Attempts int // sent to the server, hedges included
+	Hedges   int // second calls beside a slow one; of all layers of a chain
 	Rejected int // attempts that the server rejected
 	Wasted   int // attempts that were worked on, to the end, until after their client had gone
 	// Endings counts the runs by how they ended, success under the zero Reason. Together with Unfinished they are all
@@ -108,6 +109,7 @@ const (
 	answerArrives                      //
 	timerFires                         // Ref is a run, as in the next
 	waitEnds                           //
+	hedgeDue                           // Ref is an attempt
 	conditionsChange                   // Ref is a node
 )
 
@@ -253,6 +255,8 @@ func (s *simulation) happen(e *event.Event) {
 	case waitEnds:
 		s.waiting--
 		s.start(e.Ref)
+	case hedgeDue:
+		s.hedge(e.Ref)
 	case conditionsChange:
 		n := &s.nodes[e.Ref]
 		for n.conditions[0].until <= e.At {

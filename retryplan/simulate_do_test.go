@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
 	"github.com/retrygo/retry/retryplan"
 	"github.com/stretchr/testify/require"
 )
@@ -19,6 +21,7 @@ import (
 type trace struct {
 	Sent, Ended []time.Duration
 	Refused     int
+	Calls       int // with hedges
 	Reason      retry.Reason
 }
 
@@ -63,6 +66,7 @@ type lone struct {
 	refuses      bool // while closed; otherwise attempts wait
 	fails        bool // every attempt that is worked on
 	budget       *retry.BudgetConfig
+	hedge        time.Duration // the delay of one; 0 for none
 	seed         uint64
 }
 
@@ -96,6 +100,9 @@ func randomLone(rng *rand.Rand) lone {
 	}
 	if rng.IntN(3) == 0 {
 		l.budget = &retry.BudgetConfig{Initial: 1 + rng.IntN(4), Trickle: maybe(span(5 * time.Second))}
+	}
+	if rng.IntN(3) == 0 {
+		l.hedge = span(2 * time.Second)
 	}
 	return l
 }
@@ -132,6 +139,9 @@ func (l lone) simulated(t *testing.T, byDelay bool) trace {
 		Seed:     l.seed,
 	}
 	retryplan.SetThrottle(&s, func() retryplan.Throttle { return record })
+	if l.hedge > 0 {
+		s.Hedge.Delay, s.Server.Workers = l.hedge, 0
+	}
 	if l.fails {
 		s.Server.FailureRate = 1
 	}
@@ -147,7 +157,8 @@ func (l lone) simulated(t *testing.T, byDelay bool) trace {
 	if record.Reason == 0 {
 		require.Equal(t, record.Ended[len(record.Ended)-1], r.Latency.Quantile(1))
 	}
-	require.Equal(t, len(record.Sent), r.Attempts)
+	record.Calls = r.Attempts
+	require.Equal(t, len(record.Sent), r.Attempts-r.Hedges)
 	return record.trace
 }
 
@@ -176,7 +187,13 @@ func (l lone) done(t *testing.T, draws []float64) (got trace) {
 		err := retry.Do(ctx, p, func(ctx context.Context) error {
 			got.Sent = append(got.Sent, time.Since(began))
 			defer func() { got.Ended = append(got.Ended, time.Since(began)) }()
-			return l.attempt(ctx, began)
+			var calls atomic.Int32
+			defer func() { got.Calls += int(calls.Load()) }()
+			hedge := retryhedge.Policy{Delay: l.hedge, Budget: p.Budget, InRun: true}
+			return retryhedge.Do(ctx, hedge, func(ctx context.Context) error {
+				calls.Add(1)
+				return l.attempt(ctx, began)
+			})
 		})
 		errors.As(err, &got.Reason)
 	})
@@ -214,8 +231,8 @@ func (l lone) unlessGone(ctx context.Context) time.Duration {
 func TestSimulateDoesWhatDoDoes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	endings := map[retry.Reason]int{}
-	attempts := 0
-	for i := range 600 {
+	attempts, hedges := 0, 0
+	for i := range 900 {
 		l := randomLone(rng)
 		if l.policy.Validate() != nil {
 			continue
@@ -228,8 +245,10 @@ func TestSimulateDoesWhatDoDoes(t *testing.T) {
 		}
 		endings[want.Reason]++
 		attempts += len(want.Sent)
+		hedges += want.Calls - len(want.Sent)
 	}
-	t.Log(endings, attempts)
+	t.Log(endings, attempts, hedges)
+	require.Greater(t, hedges, 100)
 	for _, reason := range []retry.Reason{0, retry.AttemptsExhausted, retry.BudgetExhausted, retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong, retry.RetriesDisabled} {
 		require.Positive(t, endings[reason], "no case ends as %q", reason.Error())
 	}

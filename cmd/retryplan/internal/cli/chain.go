@@ -37,11 +37,11 @@ func (a *app) chainCommand() *cobra.Command {
 first. It prints how many attempts reach each node for one run: in a calm in which --failure of the attempts at the
 bottom fail, while the bottom refuses everything at once, and while it hangs. With --rate and --capacity it predicts
 whether a storm of retries can become permanent. A table shows what would change that: a budget in each layer, answers
-that say "do not retry", deadlines that are passed on, and retries in one layer only.
+that say "do not retry", requests that say "this is a retry", deadlines that are passed on, and retries in one layer only.
 
 One POLICY is repeated in --layers layers. A document with the key "layers" describes a whole chain, and flags replace
-what it says. Its keys are layers (a list of policy, budget, clients, failure, capacity and workers), pass_on,
-do_not_retry, rate, deadline and trigger.
+what it says. Its keys are layers (a list of policy, budget, clients, hedge, failure, capacity and workers), pass_on,
+do_not_retry, trust_requests, rate, deadline and trigger.
 
 For --fail-on, metastable and overloaded are severe and vulnerable is a note. --plot simulates the chain and draws it.`,
 		Example: `  retryplan chain --layers 3 --attempts 4 --base 50ms
@@ -102,6 +102,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 	flags.DurationSliceVar(&given.timeouts, "timeouts", nil, "attempt timeout of each layer, the user's first, such as 10s,3.2s,1s")
 	flags.BoolVar(&given.chain.PassOn, "pass-on", false, "calls end when the caller of their service gives up")
 	flags.BoolVar(&given.chain.DoNotRetry, "do-not-retry", false, "a service that gives up answers that the request must not be repeated")
+	flags.BoolVar(&given.chain.TrustRequests, "trust-requests", false, "a request says that it is a retry, and a service makes one attempt of its calls for it")
 	flags.BoolVar(&given.simulate, "simulate", false, "simulate the chain and each change of it")
 	flags.Float64Var(&a.fleet.Failure, "failure", 0, "probability that an attempt fails at the bottom")
 	a.backendFlags(flags)
@@ -142,6 +143,7 @@ func (a *app) chain(f *chainFlags, args []string) (c retryplan.Chain, err error)
 	}
 	set(a.given("pass-on"), &c.PassOn, f.chain.PassOn)
 	set(a.given("do-not-retry"), &c.DoNotRetry, f.chain.DoNotRetry)
+	set(a.given("trust-requests"), &c.TrustRequests, f.chain.TrustRequests)
 	set(a.given("deadline"), &c.Deadline, a.setting.Deadline)
 	set(a.given("rate"), &c.Rate, a.fleet.Rate)
 	set(a.given("trigger") || !document, &c.Trigger, a.fleet.Trigger)
@@ -201,6 +203,7 @@ func changes(c retryplan.Chain) (all []change) {
 			}
 		}},
 		{"do-not-retry", func(c *retryplan.Chain) { c.DoNotRetry = c.DoNotRetry || bottom > 0 }},
+		{"trusted requests", func(c *retryplan.Chain) { c.TrustRequests = c.TrustRequests || bottom > 0 }},
 		{"pass deadlines on", func(c *retryplan.Chain) { c.PassOn = c.PassOn || bottom > 0 }},
 		{"innermost retries", func(c *retryplan.Chain) { once(c.Layers[:bottom]) }},
 		{"outermost retries", func(c *retryplan.Chain) { once(c.Layers[1:]) }},

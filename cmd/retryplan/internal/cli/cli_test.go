@@ -105,6 +105,7 @@ func TestOutput(t *testing.T) {
 		{"compare", "compare policy.json preset:aggressive email@policies.json --failure 0.3"},
 		{"compare_fleet", `compare policies.json --attempt-timeout 1s --rate 40 --capacity 100 --trigger "stall 10s"`},
 		{"compare_schedules", `compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100`},
+		{"compare_hedges", `compare preset:inline preset:standard --attempt-timeout 2s --rate 70 --capacity 200 --trigger none --budget --duration "lognormal 10ms 300ms" --hedge-share 0.05`},
 		{"compare_json", "compare policy.json preset:aggressive --json"},
 		{"lint", "lint policies.json"},
 		{"lint_yaml", "lint policies.yaml"},
@@ -195,7 +196,7 @@ func TestREADMEShowsWhatIsPrinted(t *testing.T) {
 		got := run(t, command)
 		require.Contains(t, words(got.Out+got.Err), words(printed))
 	}
-	require.Equal(t, 3, n)
+	require.Equal(t, 4, n)
 	document, err := os.ReadFile("chain.json")
 	require.NoError(t, err)
 	require.Contains(t, string(readme), string(document))

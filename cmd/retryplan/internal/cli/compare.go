@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,7 +26,8 @@ func (a *app) compareCommand() *cobra.Command {
 Without a POLICY it prints a line for each of one attempt, two attempts, and the presets, as a start for a policy of
 your own. With the flags of a fleet (--rate and --capacity), it adds their certificates and the results of a simulation,
 in which all policies meet the same arrivals. It fails if a certificate and a simulation disagree. Flags that change a
-policy change all of them. --plot draws the simulations, or without a fleet the schedules.`,
+policy change all of them. --plot draws the simulations, or without a fleet the schedules. With --hedge-delay or
+--hedge-share each fleet is simulated without hedges too, with attempts that take --duration.`,
 		Example: `  retryplan compare policy.json preset:standard
   retryplan compare email@policies.json search@policies.json --failure 0.3
   retryplan compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100
@@ -71,11 +73,17 @@ policy change all of them. --plot draws the simulations, or without a fleet the 
 					a.note(gravity[c.Stability], n.name+" is "+c.Stability.String())
 					f, data.Certificate = append(f, certificateFacts(&c, &a.fleet)...), wire.JSON(c)
 					s := a.fleet.Scenario(n.policy, a.seed)
+					if d := a.setting.Duration; s.Hedge != (retryplan.Hedge{}) && d != (retryplan.Dist{}) {
+						s.Server.Service, s.Server.Workers = d, max(1, int(math.Round(a.fleet.Capacity*d.Mean().Seconds())))
+					}
 					r, err := a.simulate(n.name, s)
 					if err != nil && a.ctx.Err() == nil {
 						return err
 					}
 					if stopped = err; err == nil {
+						if err := a.hedged(&f, n, s, &r); err != nil {
+							return err
+						}
 						for _, seen := range append(resultFacts(&r), fact{"recovery", recovery(&r), ""}) {
 							f.add(seen.name+", simulated", seen.figure, "")
 						}
@@ -116,6 +124,25 @@ policy change all of them. --plot draws the simulations, or without a fleet the 
 	a.failOnFlag(cmd.Flags())
 	a.plotFlag(cmd.Flags())
 	return cmd
+}
+
+// hedged adds what hedges are worth: how long runs take with them and without, and the load that they add. The fleet's
+// attempts take --duration there, or as long as the backend works on one.
+func (a *app) hedged(f *facts, n named, s retryplan.Scenario, with *retryplan.Result) error {
+	if s.Hedge == (retryplan.Hedge{}) {
+		return nil
+	}
+	s.Hedge = retryplan.Hedge{}
+	without, err := a.simulate(n.name, s)
+	for _, q := range []struct {
+		name string
+		of   float64
+	}{{"p50", .5}, {"p99", .99}, {"p99.9", .999}} {
+		f.add(q.name+", simulated", say.Span(with.Latency.Quantile(q.of)), "")
+		f.add(q.name+" without hedges", say.Span(without.Latency.Quantile(q.of)), "")
+	}
+	f.add("extra load of hedges", say.Percent(with.Amplification/max(without.Amplification, 1)-1), "")
+	return err
 }
 
 // contradiction returns an error if certificate and simulation disagree on whether a fleet comes back.

@@ -92,6 +92,9 @@ func certificateFacts(c *retryplan.Certificate, f *retryplan.Fleet) facts {
 // resultFacts returns what a simulation came to, as far as it can be compared.
 func resultFacts(r *retryplan.Result) (f facts) {
 	f.add("attempts per run", say.Number(r.Amplification), fmt.Sprintf(", %d in all", r.Attempts))
+	if r.Hedges > 0 {
+		f.add("hedges", say.Percent(ratio(r.Hedges, r.Attempts-r.Hedges)), " of the attempts got a second call")
+	}
 	f.add("failed", say.Percent(r.Failed), fmt.Sprintf(" of %d runs", r.Runs))
 	if r.Rejected > 0 {
 		f.add("rejected", say.Percent(ratio(r.Rejected, r.Attempts)), " of the attempts")

@@ -83,6 +83,12 @@ func (a *app) budgetFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&a.budget.Trickle, "budget-trickle", 0, "period after which an empty budget is granted a token")
 }
 
+// hedgeFlags adds the flags of second calls beside slow ones.
+func (a *app) hedgeFlags(flags *pflag.FlagSet) {
+	flags.DurationVar(&a.setting.Hedge.Delay, "hedge-delay", 0, "make a second call beside an attempt that takes longer; the budget pays for it")
+	flags.Float64Var(&a.setting.Hedge.Share, "hedge-share", 0, "make one beside this share of the attempts, such as 0.05: the delay is tracked")
+}
+
 func (a *app) failOnFlag(flags *pflag.FlagSet) {
 	flags.Var(&funcFlag{"level", func(text string) (err error) {
 		if a.failOn = 0; text != "none" {

@@ -62,6 +62,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 		}
 		return joined
 	}
+	hedges := map[string]string{"hedge-delay": "50ms", "hedge-share": "0.05"}
 	storm := `--rate 70 --duration 40s --clients 7 --workers 1 --service 10ms --attempt-timeout 200ms --failure-rate 0.1 --base 20ms --trigger "stall 10s 2s"`
 	for _, row := range []struct {
 		command, line string
@@ -69,29 +70,29 @@ func TestEveryFlagIsRead(t *testing.T) {
 	}{
 		{"show", "", join(policy, setting, guard, picture)},
 		{"plan", "--failure 0.5", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3", "horizon": "2"})},
-		{"lint", "policy.json --fail-on none --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, measured, budget, map[string]string{
+		{"lint", "policy.json --fail-on none --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, measured, budget, hedges, map[string]string{
 			"fail-on": "note", "ignore": "no-budget", "jitter": "none", "clients": "5000 --jitter none", "mode": "fixed --ttl 200ms", "base": "3m", "factor": "30 --ttl 200ms",
 			"cap": "50ms --ttl 200ms", "max-hint": "2m --inline",
 			"reset-after": "1ns", "attempt-timeout": "5ms --duration 10ms", "format": "github", "config": "missing.yaml",
 			"rate": "60", "capacity": "30", "workers": "200", "failure-rate": "0.8", "trigger": `"failing 10s 0.001"`,
 		})},
-		{"simulate", storm, join(policy, guard, measured, picture, budget, map[string]string{
+		{"simulate", storm, join(policy, guard, measured, picture, budget, hedges, map[string]string{
 			"clients": "1 --budget", "rate": "60", "closed": "", "think": "1s", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
 			"queue": "2", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
 			"retry-after": "1s --queue 1", "trigger": `"outage 20s 1s"`, "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
 			"mix": "0.4",
 		})},
-		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, measured, budget, picture, map[string]string{
+		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, measured, budget, picture, hedges, map[string]string{
 			"seed": "2 --plot seed.svg", "config": "missing.yaml", "rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
 			"failure-rate": "0.2", "mix": "0.4", "inline": "--base 1m", "layers": "4", "duration": `"uniform 1s 5s"`,
 		})},
 		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 20 --capacity 100", join(policy, guard, budget, picture, map[string]string{
 			"jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",
 			"budget-ratio": "0.5 --failure 0.5", "budget-trickle": "1s", "attempt-timeout": "1500ms", "max-hint": "-1s", "mode": "fixed --ttl 2600ms",
-			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
+			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "trust-requests": "", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
 			"workers": "200", "clients": "7 --budget", "trigger": `"surge 10s 2"`, "simulate": "", "seed": "2 --simulate",
 		})},
-		{"compare", "policy.json preset:aggressive --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, guard, measured, picture, budget, map[string]string{
+		{"compare", "policy.json preset:aggressive --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, guard, measured, picture, budget, hedges, map[string]string{
 			"failure": "0.3", "horizon": "2", "rate": "60", "capacity": "90", "workers": "200", "trigger": `"surge 10s 2"`, "seed": "2", "failure-rate": "0.2",
 		})},
 		{"serve", "", join(policy, map[string]string{"addr": "127.0.0.1:9"})},

@@ -37,6 +37,7 @@ func (a *app) fleetFlags(flags *pflag.FlagSet) {
 	a.backendFlags(flags)
 	a.measuredFlags(flags)
 	flags.BoolVar(&a.fleet.Shared, "shared", false, "let all clients share one budget")
+	a.hedgeFlags(flags)
 }
 
 // failureRateFlag adds the flag of the failures in a calm.
@@ -52,7 +53,7 @@ func (a *app) hasFleet() bool {
 // complete makes a.fleet the fleet that flags and metrics describe.
 func (a *app) complete() error {
 	f := &a.fleet
-	f.Clients, f.Deadline, f.Budget = a.setting.Clients, a.setting.Deadline, a.budgetOf()
+	f.Clients, f.Deadline, f.Budget, f.Hedge = a.setting.Clients, a.setting.Deadline, a.budgetOf(), a.setting.Hedge
 	return a.measure()
 }
 

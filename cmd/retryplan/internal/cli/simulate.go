@@ -41,7 +41,10 @@ and queues the others; without --workers it answers everything. A --trigger has 
 
 For --fail-on, a fleet that does not come back from its triggers is a severe finding. Without --duration, the
 simulation lasts until the last retries of what the triggers hit are over, and at least 4m: before that, whether a
-fleet stays well is not known. With --mix several policies make up one fleet.`,
+fleet stays well is not known. With --mix several policies make up one fleet.
+
+--hedge-delay or --hedge-share makes a second call beside an attempt that is slow, as package retryhedge does: compare
+shows what that is worth.`,
 		Example: `  retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 4m
   retryplan simulate policy.json --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget
   retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 60s --drain`,
@@ -60,7 +63,7 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 			scenario.Arrivals.Rate, scenario.Server.Workers = a.fleet.Rate, a.fleet.Workers
 			scenario.Server.Service = cmp.Or(scenario.Server.Service, a.setting.Duration)
 			scenario.Server.FailureRate = a.fleet.Failure
-			scenario.Others, scenario.Budget, scenario.Shared = others, a.budgetOf(), a.fleet.Shared
+			scenario.Others, scenario.Budget, scenario.Shared, scenario.Hedge = others, a.budgetOf(), a.fleet.Shared, a.setting.Hedge
 			var runs []plots.Run
 			var stopped error
 			for _, n := range found {
@@ -115,6 +118,7 @@ fleet stays well is not known. With --mix several policies make up one fleet.`,
 	a.scenarioFlags(cmd.Flags(), &scenario)
 	a.budgetFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&a.fleet.Shared, "shared", false, "let all clients share one budget")
+	a.hedgeFlags(cmd.Flags())
 	a.seedFlag(cmd.Flags())
 	cmd.Flags().UintVar(&seeds, "seeds", 1, "number of seeds, from --seed on, to simulate with and print the spread of")
 	cmd.Flags().UintVar(&rows, "rows", 24, "largest number of lines of the time series")

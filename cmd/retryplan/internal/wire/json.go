@@ -87,9 +87,10 @@ func members(v reflect.Value) map[string]any {
 		if value.Type() == reflect.TypeFor[time.Duration]() {
 			key += "_seconds"
 		}
-		switch value.Kind() {
-		case reflect.Func:
+		if value.Kind() == reflect.Func || !field.IsExported() {
 			continue
+		}
+		switch value.Kind() {
 		case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Struct, reflect.String, reflect.Uint8: // enumerations are of type uint8
 			if value.IsZero() {
 				continue

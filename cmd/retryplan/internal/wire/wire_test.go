@@ -200,7 +200,7 @@ func TestResultSaysWhatTheResultIs(t *testing.T) {
 		Endings: map[retry.Reason]int{0: 3, retry.AttemptsExhausted: 2}, Unfinished: 9, Amplification: 1.2, Failed: .4, Peak: 10, PeakAt: time.Second,
 		Recovered: true, Recovery: 2 * time.Second, Judged: true,
 	}
-	require.JSONEq(t, `{"simulated_seconds":3,"events":4,"runs":5,"attempts":6,"rejected":7,"wasted":8,"endings":{"attempts_exhausted":2,"succeeded":3},
+	require.JSONEq(t, `{"simulated_seconds":3,"events":4,"runs":5,"attempts":6,"hedges":0,"rejected":7,"wasted":8,"endings":{"attempts_exhausted":2,"succeeded":3},
 		"unfinished":9,"amplification":1.2,"failed":0.4,"peak":10,"peak_at_seconds":1,"judged":true,"recovered":true,"recovery_seconds":2,"step_seconds":0.5,
 		"series":[{"start_seconds":0,"offered":0,"attempts":0,"arrived":0,"rejected":0,"timed_out":0,"goodput":0,"failed":0,"queue":0,"busy":0,"waiting":0,"tokens":0},
 			{"start_seconds":2,"offered":1,"attempts":2,"arrived":3,"rejected":4,"timed_out":5,"goodput":6,"failed":7,"queue":8,"busy":9,"waiting":10,"tokens":11.5}]}`,

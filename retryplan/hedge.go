@@ -1,0 +1,208 @@
+package retryplan
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
+)
+
+// Hedge says when an attempt that is slow gets a second call beside it, as with package retryhedge. A hedge takes a token
+// of the budget that pays for retries, and is free without one. The zero Hedge makes none.
+type Hedge struct {
+	// Delay is how long an attempt is under way before the second call. Zero means that Share chooses.
+	Delay time.Duration
+	// Share is the share of the attempts that get one, in (0,0.5]: each client tracks the delay for it. Zero means Delay.
+	Share float64
+}
+
+func (h Hedge) validate(bad *retry.FieldErrors, field string) {
+	negative(bad, field+".Delay", h.Delay)
+	refuse(bad, h.Delay > 0 && h.Share != 0, field+".Delay", h.Delay, "is set beside Share, which chooses it")
+	refuse(bad, !(h.Share >= 0 && h.Share <= 0.5), field+".Share", h.Share, "is outside [0,0.5]")
+}
+
+// calm returns the share of the attempts of a calm that are hedged; slow returns the share that takes longer than Delay.
+// A budget of ratio r pays for r hedges an attempt, less the retries of it.
+func (h Hedge) calm(b *retry.BudgetConfig, retries float64, slow func() float64) float64 {
+	share := h.Share
+	if h.Delay > 0 {
+		share = slow()
+	}
+	if b != nil {
+		ratio, _, _ := budgetFigures(*b)
+		share = min(share, max(ratio-retries, 0))
+	}
+	return share
+}
+
+// inTime reports whether an attempt with a timeout is hedged after a delay: retryhedge makes no call that has less time
+// left than that.
+func inTime(delay, timeout time.Duration) bool { return delay > 0 && timeout-delay > delay }
+
+// warm returns the delay that trackers have after a long calm of f, in which its Share of the attempts is slower, or the
+// fixed one.
+func (f *Fleet) warm(calm float64) time.Duration {
+	if f.Hedge.Share == 0 {
+		return f.Hedge.Delay
+	}
+	load := f.Rate * calm * (1 + f.Hedge.Share) / f.Capacity
+	if load >= 1 {
+		return maxDuration
+	}
+	_, wait := bisect(0, 100/(f.Capacity*decay(load)), 40, func(wait float64) bool {
+		return waiting(load, f.Capacity, f.workers(), wait) > f.Hedge.Share
+	})
+	return f.service() + seconds(wait)
+}
+
+// hedged returns the share of the attempts that are hedged in a calm at a rate, in which random arrivals make some wait.
+func (c *certifier) hedged(rate float64) float64 {
+	f := &c.fleet
+	return f.Hedge.calm(f.Budget, c.calm-1, func() float64 {
+		wait := f.Hedge.Delay.Seconds() - c.service()
+		if wait < 0 {
+			return 1
+		}
+		return waiting(rate*max(c.calm, 1)/f.Capacity, f.Capacity, f.workers(), wait)
+	})
+}
+
+// hedgesTip reports whether a hedge of each attempt is more than the backend can do.
+func (c *certifier) hedgesTip(rate float64) bool {
+	return inTime(c.warm, seconds(c.storm.timeout)) && 2*rate*c.calm >= c.fleet.Capacity
+}
+
+// following returns how many attempts are hedged until the trackers of all clients have followed a storm, in which they
+// double their delay with every 14 or 15 slow calls, ln 2 / (0.05·(1−Share)).
+func (c *certifier) following() float64 {
+	trackers := float64(c.fleet.clients())
+	if c.fleet.Shared {
+		trackers = 1
+	}
+	return trackers * math.Log(c.storm.timeout/c.warm.Seconds()) / (0.05 * (1 - c.fleet.Hedge.Share))
+}
+
+// hedges returns how many of the attempts of a step are hedged, which all take so long.
+func (r *running) hedges(mass, latency float64) float64 {
+	wanted := r.hedge.Share * mass
+	if latency > r.warm.Seconds() && r.follows > 0 && inTime(r.warm, seconds(r.storm.timeout)) {
+		wanted = mass
+		if r.hedge.Share > 0 {
+			r.follows -= mass
+		}
+	}
+	if wanted == 0 {
+		return 0
+	}
+	return r.purse.withdraw(wanted)
+}
+
+// tracker returns that of a client, which begins as after a long calm.
+func (c *clients) tracker(client uint32) *retryhedge.Tracker {
+	if c.trackers[client] == nil {
+		t, _ := retryhedge.NewTracker(retryhedge.TrackerConfig{Share: c.Hedge.Share}) // validate has accepted it
+		usual := 1 - c.Hedge.Share
+		warm := cmp.Or(c.warm, saturatingAdd(c.Server.Service.At(usual), 2*c.Network.At(usual)))
+		for before := time.Duration(0); before < t.Delay() && t.Delay() <= warm; t.Note(true) {
+			before = t.Delay()
+		}
+		c.trackers[client] = t
+	}
+	return c.trackers[client]
+}
+
+// planHedge plans a look at the attempt that a run has just begun by a call, unless it makes no hedges.
+func (s *simulation) planHedge(i, call uint32) {
+	r := s.runs.At(i)
+	n := &s.nodes[r.layer]
+	delay := n.Hedge.Delay
+	if n.trackers != nil {
+		delay = n.tracker(r.client).Delay()
+	}
+	if delay == 0 || s.once(r) {
+		return
+	}
+	due := later(s.events.Now, int64(delay))
+	s.attempts.At(call).hint = due
+	a := s.attempts.Take()
+	*s.attempts.At(a) = simAttempt{giveUp: s.giveUp(r), hint: int64(delay), run: i, attempt: r.attempt, layer: r.layer}
+	s.events.Plan(due, hedgeDue, a)
+}
+
+// hedge makes the second call of an attempt that is still under way, if its budget pays for it.
+func (s *simulation) hedge(a uint32) {
+	attempt := *s.attempts.At(a)
+	if s.stale(&attempt) {
+		s.attempts.Release(a)
+		return
+	}
+	r := s.runs.At(attempt.run)
+	n := &s.nodes[r.layer]
+	if n.trackers != nil {
+		n.tracker(r.client).Note(true)
+	}
+	pr := retryhedge.Progress{Calls: 1, Running: 1, Since: time.Duration(attempt.hint), Delay: time.Duration(attempt.hint)}
+	if attempt.giveUp != never {
+		pr.Left = time.Duration(attempt.giveUp - s.events.Now)
+	}
+	paid := retryhedge.Policy{}.Decide(pr).Action == retryhedge.Start
+	if paid {
+		n.pay(r.client, func(b *retry.Budget) {
+			d := retry.Policy{Budget: b}.Spend(context.Background(), retry.Decision{Status: retry.Waiting}, simulationStart.Add(time.Duration(s.events.Now)))
+			paid = d.Status == retry.Waiting
+		})
+	}
+	if !paid {
+		s.attempts.Release(a)
+		return
+	}
+	s.result.Hedges++
+	s.call(attempt.run, a)
+}
+
+// stale reports whether an attempt is over for its client, and with it this call of it.
+func (s *simulation) stale(a *simAttempt) bool {
+	r := s.runs.At(a.run)
+	return r.attempt != a.attempt || r.calls == 0
+}
+
+// goesOn reports whether an attempt waits for its other call after one that ended with err. It notes a first call that
+// was quick.
+func (s *simulation) goesOn(call *simAttempt, err error) bool {
+	r := s.runs.At(call.run)
+	n := &s.nodes[r.layer]
+	if err == nil && n.trackers != nil && s.events.Now < call.hint {
+		n.tracker(r.client).Note(false)
+	}
+	if r.calls == 1 {
+		return false
+	}
+	pr := retryhedge.Progress{Calls: 2, Running: 1, HasEnded: true}
+	if err != nil {
+		pr.Ended, _ = n.policies[r.policy].Judge(err)
+	}
+	if (retryhedge.Policy{}).Decide(pr).Action == retryhedge.End {
+		return false
+	}
+	r.calls--
+	return true
+}
+
+// hedged plays the second call of an attempt in a storm whose first call ends at the given time, and returns when the later
+// of both ends. A run of one attempt has none.
+func (p *chainPlay) hedged(i int, starts, giveUp, ends time.Duration, once, again bool) time.Duration {
+	l := &p.chain.Layers[i]
+	delay := l.Hedge.Delay
+	if l.Budget != nil || once || delay == 0 && (l.Hedge.Share == 0 || p.u() >= l.Hedge.Share) {
+		return ends
+	}
+	if second := saturatingAdd(starts, delay); second < ends && (delay == 0 || inTime(delay, giveUp-starts)) {
+		p.count(i, second)
+		return max(ends, p.answered(i, second, giveUp, again))
+	}
+	return ends
+}
