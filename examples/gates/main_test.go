@@ -9,13 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page shows the output of the program.
-func TestThePageShowsTheOutput(t *testing.T) {
-	page, err := os.ReadFile("README.md")
+func TestOutput(t *testing.T) {
+	want, err := os.ReadFile("testdata/output.txt")
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		var text bytes.Buffer
 		run(&text)
-		require.Contains(t, string(page), "```\n"+text.String()+"```\n")
+		require.Equal(t, string(want), text.String())
 	})
 }
