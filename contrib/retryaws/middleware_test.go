@@ -33,7 +33,7 @@ func read(body io.ReadCloser) (string, error) {
 	return string(data), errors.Join(err, body.Close())
 }
 
-// The rows of the README: the waits between the requests that arrived, and those of the policy.
+// What the README says: the waits between the requests that arrived, and those of the policy.
 func TestTheWaitsAreThePolicysInBothModes(t *testing.T) {
 	jittered, listed := doubling, retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{10 * time.Millisecond, time.Second, time.Minute}}}
 	jittered.Jitter, jittered.Rand = retry.FullJitter, func() float64 { return 0.5 }

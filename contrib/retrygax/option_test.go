@@ -84,7 +84,7 @@ func (s *scripted) invoke(ctx context.Context, t *testing.T, options ...gax.Call
 	}, options...)
 }
 
-// The rows of the README: the waits between the calls that arrived, and those of the policy.
+// What the README says: the waits between the calls that arrived, and those of the policy.
 func TestTheWaitsAreThePolicys(t *testing.T) {
 	jittered, decorrelated := doubling, doubling
 	jittered.Jitter, jittered.Rand = retry.FullJitter, func() float64 { return 0.5 }

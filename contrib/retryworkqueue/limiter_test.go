@@ -62,7 +62,7 @@ func inQueue(l *retryworkqueue.Limiter[string], work func(q workqueue.TypedRateL
 	return at
 }
 
-// The rows of the README for a limiter alone, and its losses: each row sets a field that a queue cannot carry, and the
+// What the README says of a limiter alone, and its losses: each row sets a field that a queue cannot carry, and the
 // waits are still those of the schedule, even beyond MaxAttempts.
 func TestALimiterAloneWaitsByTheSchedule(t *testing.T) {
 	plain := []time.Duration{0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 3100 * ms}
