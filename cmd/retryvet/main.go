@@ -5,6 +5,7 @@
 //	go vet -vettool=$(which retryvet) ./...   cached by the go command; with -fix it applies the fixes that it has
 //	retryvet [flags] PACKAGE...               runs alone; --format text, sarif or github
 //	retryvet -migrate [-diff] [-w] PACKAGE... moves calls of other retry libraries to this one
+//	retryvet -loop -fix [-diff] PACKAGE...    makes hand-written retry loops loops over retry.Attempts
 //	retryvet -loop.more PACKAGE...            with findings of the analyzer loop that can be intended
 //	retryvet help [ANALYZER]                  the findings and the flags
 //	retryvet --version
@@ -12,8 +13,8 @@
 // The comment //retryvet:ignore ANALYZER reason, at the end of a line or above it, silences a finding.
 //
 // The exit status is 0 without findings, 1 with findings, 2 if the command line is wrong, and 3 if packages do not load or
-// type-check; the findings of the others are printed all the same. With -migrate it is 0 if no call of another library is
-// left, and 1 if one is refused, or found without -w.
+// type-check; the findings of the others are printed all the same. With -migrate or -fix it is 0 if no call or loop is left,
+// and 1 if one is refused, or if nothing is written.
 package main
 
 import (

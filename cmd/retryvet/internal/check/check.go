@@ -18,6 +18,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/migrate"
 )
 
 // A finding is a diagnostic of an analyzer. A diagnostic of a package and of its test variant is one finding.
@@ -40,14 +42,15 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 	flags := flag.NewFlagSet("retryvet", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: retryvet [flags] PACKAGE...\n       retryvet -migrate [-diff] [-w] PACKAGE...\n       retryvet help [ANALYZER]\n")
+		fmt.Fprint(stderr, "usage: retryvet [flags] PACKAGE...\n       retryvet -migrate [-diff] [-w] PACKAGE...\n       retryvet -loop -fix [-diff] PACKAGE...\n       retryvet help [ANALYZER]\n")
 		flags.PrintDefaults()
 	}
 	format := flags.String("format", "text", "how findings are printed: text, sarif or github")
 	tests := flags.Bool("test", true, "analyze tests too")
 	migrates := flags.Bool("migrate", false, "say which calls of other retry libraries can be moved to this one, and do nothing else")
-	diff := flags.Bool("diff", false, "with -migrate, print what would change")
+	diff := flags.Bool("diff", false, "with -migrate, print what would change; with -fix, do not change it")
 	write := flags.Bool("w", false, "with -migrate, move the calls")
+	fix := flags.Bool("fix", false, "with -loop, make the loops that can be loops over retry.Attempts, and do nothing else")
 	printVersion := flags.Bool("version", false, "print the version and exit")
 	chosen := map[string]*bool{}
 	for _, a := range analyzers {
@@ -67,9 +70,10 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 	print := map[string]func(io.Writer, []*analysis.Analyzer, string, []finding) error{
 		"text": text, "sarif": sarif, "github": github,
 	}[*format]
-	wrong, named, left := (*diff || *write) && !*migrates, false, map[string]bool{}
+	wrong, named, left := *write && !*migrates || *diff && !*migrates && !*fix || *fix && !*chosen["loop"], false, map[string]bool{}
 	flags.Visit(func(f *flag.Flag) {
 		wrong = wrong || *migrates && !slices.Contains([]string{"migrate", "diff", "w"}, f.Name)
+		wrong = wrong || *fix && !slices.Contains([]string{"loop", "fix", "diff"}, f.Name)
 		if is := chosen[f.Name]; is != nil {
 			named, left[f.Name] = named || *is, !*is
 		}
@@ -79,8 +83,9 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 		flags.Usage()
 		return badUsage
 	}
-	if *migrates {
-		return migration(ctx, flags.Args(), *diff, *write, stdout, stderr)
+	if *migrates || *fix {
+		o := migrate.Options{Loops: *fix, Write: *write || *fix && !*diff}
+		return migration(ctx, flags.Args(), *diff, o, stdout, stderr)
 	}
 	analyzers = slices.DeleteFunc(slices.Clone(analyzers), func(a *analysis.Analyzer) bool { // as go vet does
 		return named && !*chosen[a.Name] || left[a.Name]

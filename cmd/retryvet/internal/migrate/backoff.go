@@ -1,8 +1,12 @@
 package migrate
 
 import (
+	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/types"
+	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +16,7 @@ import (
 
 var backoffV4 = &library{
 	name:   "backoff/v4",
-	marks:  map[string]string{"Permanent": "Permanent", "PermanentError": ""},
+	marks:  []string{"Permanent", "PermanentError"},
 	fields: []string{"InitialInterval", "Multiplier", "MaxInterval", "RandomizationFactor", "MaxElapsedTime"},
 	calls: map[string]int{"Retry": 0, "RetryWithData": 0, "RetryNotify": 0, "RetryNotifyWithData": 0,
 		"RetryNotifyWithTimer": -1, "RetryNotifyWithTimerAndData": -1, "NewTicker": -1, "NewTickerWithTimer": -1},
@@ -20,52 +24,38 @@ var backoffV4 = &library{
 
 var backoffV5 = &library{
 	name:   "backoff/v5",
-	marks:  map[string]string{"Permanent": "Permanent", "PermanentError": "", "RetryAfter": "", "RetryAfterError": ""},
+	marks:  []string{"Permanent", "PermanentError", "RetryAfter", "RetryAfterError"},
 	fields: []string{"InitialInterval", "Multiplier", "MaxInterval", "RandomizationFactor"},
 	calls:  map[string]int{"Retry": 1, "NewTicker": -1},
 }
 
-func init() {
-	backoffV4.plan, backoffV5.plan = (*site).backoffV4, (*site).backoffV5
-	backoffV4.pause, backoffV5.pause = (*site).backOff, (*site).backOff
-}
+func init() { backoffV4.plan, backoffV5.plan = (*site).backoffV4, (*site).backoffV5 }
 
 func (s *site) backoffV4(p *plan) error {
-	if s.op == nil {
-		return refuse("a custom Ticker or Timer has no counterpart")
-	}
 	p.value = strings.HasSuffix(s.name, "WithData")
 	state, err := s.follow(p, s.call.Args[1])
 	if err != nil {
 		return err
 	}
-	s.intervals(p, state)
-	if state.kind == "exponential" {
-		s.limit(p, state.set["MaxElapsedTime"])
+	if err := s.schedule(p, state, state.kind == "exponential"); err != nil {
+		return err
 	}
-	s.context(p, state.set["context"])
 	if len(s.call.Args) > 2 {
-		s.notify(p, s.call.Args[2])
+		return s.notify(p, s.call.Args[2])
 	}
 	return nil
 }
 
 func (s *site) backoffV5(p *plan) error {
-	if s.op == nil {
-		return refuse("a Ticker has no counterpart")
-	}
-	if s.call.Ellipsis.IsValid() {
-		return refuse("its options are a variable")
-	}
 	p.value = true
-	state := &pause{kind: "exponential"}
-	set := map[string]ast.Expr{}
-	err := s.options(s.call.Args[2:], func(name string, arg ast.Expr) (err error) {
+	state := &pause{kind: "exponential", set: map[string]ast.Expr{}}
+	set := map[string]ast.Expr{"context": s.call.Args[0]}
+	err := s.options(s.call, 2, func(name string, arg ast.Expr) (err error) {
 		switch name {
 		case "WithBackOff":
 			state, err = s.follow(p, arg)
 		case "WithMaxTries", "WithMaxElapsedTime", "WithNotify":
-			set[name] = arg
+			set[strings.TrimPrefix(name, "With")] = arg
 		default:
 			err = refuse("the option %s has no counterpart", name)
 		}
@@ -74,18 +64,134 @@ func (s *site) backoffV5(p *plan) error {
 	if err != nil {
 		return err
 	}
-	s.attempts(p, set["WithMaxTries"], 0)
-	s.intervals(p, state)
-	s.limit(p, set["WithMaxElapsedTime"])
-	s.context(p, s.call.Args[0])
-	s.notify(p, set["WithNotify"])
+	for name, x := range set {
+		state.set[name] = x
+	}
+	if err := s.schedule(p, state, true); err != nil {
+		return err
+	}
+	return s.notify(p, set["Notify"])
+}
+
+// schedule makes the number of attempts, the waits, the context, and, if elapsed is set, the limit on the time.
+func (s *site) schedule(p *plan, state *pause, elapsed bool) error {
+	if ctx := state.set["context"]; ctx != nil && !s.isBackground(ctx) {
+		if p.ctx = ctx; !s.movable(ctx) {
+			return refuse("the context is not a variable that keeps its value")
+		}
+	}
+	if err := s.attempts(p, state.set["MaxTries"], state.set["number of retries"]); err != nil {
+		return err
+	}
+	settings := map[string]float64{"InitialInterval": 500e6, "MaxInterval": 60e9, "Multiplier": 1.5, "RandomizationFactor": 0.5, "MaxElapsedTime": 900e9}
+	for name := range settings {
+		if e := state.set[name]; e != nil {
+			value := s.pkg.TypesInfo.Types[e].Value
+			if value == nil {
+				return refuse("%s is not a constant: 0 has another meaning here", name)
+			}
+			settings[name], _ = constant.Float64Val(constant.ToFloat(value))
+		}
+	}
+	first, most, limit := time.Duration(settings["InitialInterval"]), time.Duration(settings["MaxInterval"]), time.Duration(settings["MaxElapsedTime"])
+	factor, ratio := settings["Multiplier"], settings["RandomizationFactor"]
+	switch {
+	case first <= 0 || most < first:
+		return refuse("InitialInterval is not positive, or above MaxInterval")
+	case factor < 1 || ratio < 0 || ratio > 1 || limit < 0:
+		return refuse("Multiplier, RandomizationFactor or MaxElapsedTime is out of its range")
+	case elapsed && limit > 0:
+		p.ttl = source(limit)
+	}
+	if state.kind == "constant" {
+		return s.constant(p, state.set["Interval"])
+	}
+	b := retry.Backoff{Mode: retry.Exponential, Base: first, Factor: factor, Cap: most}
+	if factor == 1 {
+		b.Mode, b.Factor = retry.Fixed, 0
+	}
+	theirs := float64(first)
+	for n := 1; n < 200; n++ {
+		if off := b.Delay(n) - time.Duration(theirs); off.Abs() > time.Microsecond {
+			return refuse("the waits would differ by %v", off)
+		}
+		theirs = math.Trunc(min(theirs*factor, float64(most))) // rounded at each step
+	}
+	if ratio > 0 {
+		b.Jitter, b.JitterRatio = retry.RatioJitter, ratio
+	}
+	p.texts = texts(b)
+	return nil
+}
+
+// attempts sets MaxAttempts.
+func (s *site) attempts(p *plan, tries, retries ast.Expr) error {
+	e := tries
+	if e == nil {
+		e = retries
+	}
+	if e == nil {
+		return nil
+	}
+	if value := s.pkg.TypesInfo.Types[e].Value; value != nil {
+		n, ok := constant.Int64Val(value)
+		switch {
+		case !ok || n < 0 || n > 1<<31-2:
+			return refuse("the number of attempts is negative or too large")
+		case tries == nil:
+			p.attempts = fmt.Sprint(n + 1)
+		case n > 0:
+			p.attempts = fmt.Sprint(n)
+		}
+		return nil
+	}
+	if tries != nil {
+		return refuse("the number of attempts is not a constant: 0 means no limit there, and 8 here")
+	}
+	if !s.movable(e) {
+		return refuse("the number of retries is neither a constant nor a variable that keeps its value")
+	}
+	if call, ok := ast.Unparen(e).(*ast.CallExpr); ok && len(call.Args) == 1 && s.pkg.TypesInfo.Types[call.Fun].IsType() {
+		e = call.Args[0]
+	}
+	if t, ok := s.pkg.TypesInfo.TypeOf(e).Underlying().(*types.Basic); !ok || t.Info()&types.IsUnsigned == 0 {
+		return refuse("the number of retries may be negative, which means no limit there")
+	}
+	p.attempts = "int(" + s.text(e) + ") + 1"
+	return nil
+}
+
+// constant sets the delay to e, or to none if e is nil.
+func (s *site) constant(p *plan, e ast.Expr) error {
+	if e == nil {
+		p.texts["Delays"] = "[]time.Duration{0}"
+		return nil
+	}
+	value := s.pkg.TypesInfo.Types[e].Value
+	if value == nil {
+		p.texts["Delays"] = "[]time.Duration{max(0, " + s.text(e) + ")}"
+		if !s.movable(e) {
+			return refuse("the interval is neither a constant nor a variable that keeps its value")
+		}
+		return nil
+	}
+	n, _ := constant.Int64Val(constant.ToInt(value))
+	p.texts = texts(retry.Backoff{Mode: retry.Fixed, Base: time.Duration(n)})
+	switch {
+	case n < 0:
+		return refuse("the interval is negative")
+	case n == 0:
+		p.texts = map[string]string{"Delays": "[]time.Duration{0}"}
+	case s.sees(e):
+		p.texts["Base"] = s.text(e)
+	}
 	return nil
 }
 
 // backOff returns the state of e, an expression of type BackOff that is not a variable.
 func (s *site) backOff(p *plan, e ast.Expr) (*pause, error) {
 	if address, ok := e.(*ast.UnaryExpr); ok {
-		if lit, ok := address.X.(*ast.CompositeLit); ok && len(lit.Elts) == 0 && s.names(e) &&
+		if lit, ok := address.X.(*ast.CompositeLit); ok && len(lit.Elts) == 0 && typeOf(s.file, e, s.lib) &&
 			strings.HasSuffix(types.TypeString(s.pkg.TypesInfo.TypeOf(lit), nil), ".ZeroBackOff") {
 			return &pause{kind: "constant", set: map[string]ast.Expr{}}, nil
 		}
@@ -98,7 +204,7 @@ func (s *site) backOff(p *plan, e ast.Expr) (*pause, error) {
 	switch name := s.ofLibrary(call); name {
 	case "NewExponentialBackOff":
 		state.kind = "exponential"
-		return state, s.options(call.Args, func(name string, arg ast.Expr) error {
+		return state, s.options(call, 0, func(name string, arg ast.Expr) error {
 			field := strings.TrimPrefix(name, "With")
 			if !slices.Contains(s.lib.fields, field) {
 				return refuse("the option %s has no counterpart", name)
@@ -114,79 +220,65 @@ func (s *site) backOff(p *plan, e ast.Expr) (*pause, error) {
 	case "WithContext":
 		return s.wrap(p, call.Args[0], "context", call.Args[1])
 	}
-	return nil, refuse("the BackOff is made by %s", s.text(call.Fun))
+	return s.made(p, call)
 }
 
-// intervals makes the number of attempts and the schedule.
-func (s *site) intervals(p *plan, state *pause) {
-	s.attempts(p, state.set["number of retries"], 1)
-	get := func(name string, unset number) number { return s.number(p, name, state.set[name], unset) }
-	if state.kind == "constant" {
-		interval := get("Interval", number{text: "0"})
-		switch {
-		case interval.value < 0:
-			p.refuse("the interval is negative")
-		case interval.value > 0:
-			p.texts["Mode"], p.texts["Base"] = ours+".Fixed", interval.text
-			return
-		case interval.loose:
-			p.remark("the interval must not be negative")
-		}
-		p.texts["Delays"] = "[]time.Duration{" + interval.text + "}"
-		return
+// made returns the state of a BackOff that a function without parameters, in the same file, makes and returns.
+func (s *site) made(p *plan, call *ast.CallExpr) (*pause, error) {
+	var decl *ast.FuncDecl
+	if fn := s.callee(call); fn != nil {
+		decl = s.declaration(fn.FullName())
 	}
-	first, limit := get("InitialInterval", wait(500*time.Millisecond)), get("MaxInterval", wait(time.Minute))
-	factor := get("Multiplier", number{value: 1.5, text: "1.5"})
-	ratio := get("RandomizationFactor", number{value: 0.5, text: "0.5"})
-	switch {
-	case !first.loose && first.value <= 0 || !limit.loose && limit.value <= 0:
-		p.refuse("InitialInterval or MaxInterval is not positive")
-	case factor.value < 1:
-		p.refuse("Multiplier is below 1")
-	case ratio.value < 0 || ratio.value > 1:
-		p.refuse("RandomizationFactor is outside [0,1]")
+	if decl == nil || len(call.Args) > 0 {
+		return nil, refuse("the BackOff is made by %s", s.text(call.Fun))
 	}
-	if ratio.value > 0 {
-		p.backoff.Jitter, p.backoff.JitterRatio = retry.RatioJitter, ratio.value
-		p.texts["Jitter"], p.texts["JitterRatio"] = ours+".RatioJitter", ratio.text
+	r, ok := decl.Body.List[len(decl.Body.List)-1].(*ast.ReturnStmt)
+	if !ok || len(r.Results) != 1 {
+		return nil, refuse("the BackOff is made by %s", s.text(call.Fun))
 	}
-	p.grow(first, factor, limit, ratio.value)
-}
-
-// limit sets the TTL to e, the MaxElapsedTime.
-func (s *site) limit(p *plan, e ast.Expr) {
-	limit := s.number(p, "MaxElapsedTime", e, wait(15*time.Minute))
-	switch {
-	case limit.value < 0:
-		p.refuse("MaxElapsedTime is negative")
-	case limit.loose:
-		p.remark("%s must not be negative", limit.text)
-		p.ttl = limit.text
-	case limit.value > 0:
-		p.ttl = limit.text
-	}
-}
-
-// context sets the context of the run to ctx, which is nil for none.
-func (s *site) context(p *plan, ctx ast.Expr) {
-	if ctx != nil && !s.movable(ctx) {
-		p.refuse("the context is not a variable that keeps its value")
-	}
-	if ctx != nil && !s.isBackground(ctx) {
-		p.ctx = ctx
-		p.remark("no attempt is made if the context is done already")
-		return
-	}
-	_, signature := s.outer(s.call)
-	for _, field := range signature.Params.List {
-		if types.TypeString(s.pkg.TypesInfo.TypeOf(field.Type), nil) == "context.Context" && ctx == nil && len(field.Names) == 1 &&
-			field.Names[0].Name != "_" {
-			p.remark("pass %s in place of context.Background() to end the waits with it", field.Names[0].Name)
+	inner := plan{known: p.known, drop: map[types.Object][]ast.Node{}} // what makes it stays
+	state, err := s.follow(&inner, r.Results[0])
+	makes := slices.Concat(slices.Collect(maps.Values(inner.drop))...)
+	for _, stmt := range decl.Body.List[:len(decl.Body.List)-1] {
+		if err == nil && !slices.ContainsFunc(makes, func(n ast.Node) bool { return within(n, stmt) }) {
+			return nil, refuse("%s does more than make a BackOff", s.text(call.Fun))
 		}
 	}
+	return state, err
 }
 
 // notify sets the observer to f, which is called as before with each error that a wait follows.
-func (s *site) notify(p *plan, f ast.Expr) {
-	s.observer(p, f, "%s.Decision.Status == "+ours+".Waiting", "%s.Attempt.Err", "%s.Decision.Delay")
+func (s *site) notify(p *plan, f ast.Expr) error {
+	if f == nil || s.pkg.TypesInfo.Types[f].IsNil() {
+		return nil
+	}
+	f = ast.Unparen(f)
+	event, args := "e", []string{"e.Attempt.Err", "e.Decision.Delay"}
+	for n := range ast.Preorder(f) {
+		if id, ok := n.(*ast.Ident); ok && id.Name == event {
+			return refuse("the notify function has a variable e")
+		}
+	}
+	var body string
+	if lit, ok := f.(*ast.FuncLit); ok {
+		i := 0
+		var left, right []string
+		for name := range paramNames(lit.Type.Params) {
+			if obj := s.pkg.TypesInfo.Defs[name]; name.Name != "_" && obj != nil && len(s.uses(obj)) > 0 {
+				left, right = append(left, name.Name), append(right, args[i])
+			}
+			i++
+		}
+		if len(left) > 0 {
+			body = strings.Join(left, ", ") + " := " + strings.Join(right, ", ") + "\n"
+		}
+		body += strings.TrimSpace(string(s.src[s.offset(lit.Body.Lbrace)+1 : s.offset(lit.Body.Rbrace)]))
+	} else {
+		if !s.settled(f) {
+			return refuse("the notify function is not a literal or a function that keeps its value")
+		}
+		body = s.text(f) + "(" + strings.Join(args, ", ") + ")"
+	}
+	p.observe = "func(_ " + s.contextName() + ".Context, e " + ours + ".Event) {\nif e.Decision.Status == " + ours + ".Waiting {\n" + body + "\n}\n}"
+	return nil
 }

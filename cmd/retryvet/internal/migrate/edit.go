@@ -23,27 +23,20 @@ type edit struct {
 	text     string
 }
 
-// rewrite plans the edits of every site and accepts those that can be made.
-func (f *file) rewrite() []Site {
-	var result []Site
+// rewrite plans the edits of every call and accepts those that can be made.
+func (f *file) rewrite() (result []Site) {
 	drops := map[types.Object][]ast.Node{}
 	for _, s := range f.sites {
 		p, edits, err := s.plan()
 		if err == nil && slices.ContainsFunc(edits, f.taken) {
 			err = refuse("it stands inside a call that is moved; run the migration again")
 		}
-		one := Site{Position: f.pkg.Fset.Position(s.expr.Pos()), Call: s.lib.name + " " + s.name, Grade: Same}
-		switch {
-		case err != nil:
-			one.Grade, one.Why = Refused, []string{err.Error()}
-			s.strays.refused = true
-		default:
-			s.strays.moved = true
+		one := Site{Position: f.pkg.Fset.PositionFor(s.call.Pos(), false), Call: s.lib.name + " " + s.name}
+		if err != nil {
+			one.Why = err.Error()
+		} else {
 			f.edits = append(f.edits, edits...)
 			maps.Copy(drops, p.drop)
-			if one.Why = p.remarks; len(p.remarks) > 0 {
-				one.Grade = Remarked
-			}
 		}
 		result = append(result, one)
 	}
@@ -84,7 +77,6 @@ func (f *file) apply() ([]byte, error) {
 		return nil, nil
 	}
 	slices.SortStableFunc(f.edits, func(a, b edit) int { return cmp.Or(a.from-b.from, a.to-b.to) })
-	f.edits = slices.Compact(f.edits) // two calls of one statement with the same remarks
 	var out bytes.Buffer
 	at := 0
 	for _, e := range f.edits {
@@ -105,8 +97,7 @@ func (f *file) apply() ([]byte, error) {
 		}
 	}
 	slices.SortFunc(unused, func(a, b *ast.ImportSpec) int { return int(a.Pos() - b.Pos()) })
-	unused = f.importOurs(fset, parsed, ours, ourPath, unused)
-	unused = f.importOurs(fset, parsed, oursHTTP, ourPath+"/retryhttp", unused)
+	unused = f.importOurs(fset, parsed, unused)
 	for _, spec := range unused {
 		alias := ""
 		if spec.Name != nil {
@@ -114,8 +105,8 @@ func (f *file) apply() ([]byte, error) {
 		}
 		astutil.DeleteNamedImport(fset, parsed, alias, importPath(spec))
 	}
-	for _, path := range []string{"context", "time", "net/http"} {
-		if selects(parsed, path[strings.LastIndex(path, "/")+1:]) && f.importName(path) == "" {
+	for _, path := range []string{"context", "errors", "time"} {
+		if selects(parsed, path) && f.importName(path) == "" {
 			astutil.AddImport(fset, parsed, path)
 		}
 	}
@@ -126,32 +117,26 @@ func (f *file) apply() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// importOurs imports our package path for the marker, under a name that is free in the file. The import replaces the
-// first unused one of a library, if there is one. It returns the others.
-func (f *file) importOurs(fset *token.FileSet, parsed *ast.File, marker, path string, unused []*ast.ImportSpec) []*ast.ImportSpec {
-	if !selects(parsed, marker) {
+// importOurs imports our package under a name that is free in the file. The import replaces the first unused one of a
+// library, if there is one. It returns the others.
+func (f *file) importOurs(fset *token.FileSet, parsed *ast.File, unused []*ast.ImportSpec) []*ast.ImportSpec {
+	name, alias := f.importName(ourPath), ""
+	if name != "" {
+		rename(parsed, ours, name)
 		return unused
 	}
-	name, alias := f.importName(path), ""
-	known := name != ""
-	if !known {
-		name = path[strings.LastIndex(path, "/")+1:]
-		for f.declares(name) || selects(parsed, name) {
-			name += "go"
-			alias = name
-		}
+	for name = "retry"; f.declares(name) || selects(parsed, name); {
+		name += "go"
+		alias = name
 	}
-	rename(parsed, marker, name)
-	if known {
-		return unused
-	}
+	rename(parsed, ours, name)
 	at := slices.IndexFunc(unused, func(spec *ast.ImportSpec) bool { return libraries[importPath(spec)] != nil })
 	if at < 0 {
-		astutil.AddNamedImport(fset, parsed, alias, path)
+		astutil.AddNamedImport(fset, parsed, alias, ourPath)
 		return unused
 	}
 	place := unused[at]
-	place.Path.Value, place.Name = strconv.Quote(path), nil
+	place.Path.Value, place.Name = strconv.Quote(ourPath), nil
 	if alias != "" {
 		place.Name = &ast.Ident{Name: alias, NamePos: place.Path.Pos()}
 	}

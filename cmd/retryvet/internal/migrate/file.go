@@ -23,7 +23,8 @@ type file struct {
 	ast     *ast.File
 	src     []byte
 	parents map[ast.Node]ast.Node
-	graph   map[string]*packages.Package
+	all     []*file                    // of the module
+	calls   map[string][]*ast.CallExpr // by the full name of the callee
 	sites   []*site
 	edits   []edit // accepted
 }
@@ -45,7 +46,15 @@ func readable(pkgs []*packages.Package) []*file {
 			if err != nil || len(src) != int(syntax.FileEnd-syntax.FileStart) {
 				continue
 			}
-			byName[name] = &file{name: name, pkg: p, ast: syntax, src: src, parents: parents(syntax)}
+			f := &file{name: name, pkg: p, ast: syntax, src: src, parents: parents(syntax), calls: map[string][]*ast.CallExpr{}}
+			for n := range ast.Preorder(syntax) {
+				if call, ok := n.(*ast.CallExpr); ok {
+					if fn := f.callee(call); fn != nil {
+						f.calls[fn.FullName()] = append(f.calls[fn.FullName()], call)
+					}
+				}
+			}
+			byName[name] = f
 		}
 	}
 	return slices.SortedFunc(maps.Values(byName), func(a, b *file) int { return cmp.Compare(a.name, b.name) })
@@ -74,8 +83,7 @@ func unread(pkgs []*packages.Package, files []*file) []Site {
 			}
 			for _, spec := range syntax.Imports {
 				if lib := libraries[importPath(spec)]; lib != nil {
-					result = append(result, Site{Position: fset.Position(spec.Pos()), Call: lib.name, Grade: Refused,
-						Why: []string{"the file uses cgo, or its build constraints leave it out"}})
+					result = append(result, Site{fset.PositionFor(spec.Pos(), false), lib.name, "the file uses cgo, or its build constraints leave it out"})
 				}
 			}
 		}
@@ -101,37 +109,36 @@ func parents(root ast.Node) map[ast.Node]ast.Node {
 }
 
 // find fills f.sites, in the order of the source.
-func (f *file) find(all map[*library]*strays) {
-	ast.Inspect(f.ast, func(n ast.Node) bool {
-		var obj types.Object
-		s := &site{file: f}
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			if fn := f.callee(n); fn != nil {
-				obj, s.name = fn, calleeName(fn)
-			}
-			s.expr, s.call = n, n
-		case *ast.UnaryExpr: // &retryablehttp.RoundTripper{}
-			s.expr = n
-			if lit, ok := n.X.(*ast.CompositeLit); ok {
-				if named, ok := f.pkg.TypesInfo.TypeOf(lit).(*types.Named); ok {
-					obj, s.name = named.Obj(), named.Obj().Name()
-				}
-			}
+func (f *file) find() {
+	for n := range ast.Preorder(f.ast) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			continue
 		}
-		if obj == nil || obj.Pkg() == nil || libraries[obj.Pkg().Path()] == nil {
-			return true
+		fn := f.callee(call)
+		if fn == nil || fn.Pkg() == nil || libraries[fn.Pkg().Path()] == nil {
+			continue
 		}
-		s.lib = libraries[obj.Pkg().Path()]
+		s := &site{file: f, lib: libraries[fn.Pkg().Path()], call: call, name: calleeName(fn)}
 		if index, ok := s.lib.calls[s.name]; ok {
-			s.strays = all[s.lib]
-			if index >= 0 && index < len(s.call.Args) {
-				s.literal(s.call.Args[index])
+			if index >= 0 && index < len(call.Args) {
+				s.literal(call.Args[index])
 			}
 			f.sites = append(f.sites, s)
 		}
-		return true
-	})
+	}
+}
+
+// declaration returns the declaration of the function of that full name, or nil.
+func (f *file) declaration(name string) *ast.FuncDecl {
+	for _, decl := range f.ast.Decls {
+		if d, ok := decl.(*ast.FuncDecl); ok && d.Body != nil {
+			if fn, ok := f.pkg.TypesInfo.Defs[d.Name].(*types.Func); ok && fn.FullName() == name {
+				return d
+			}
+		}
+	}
+	return nil
 }
 
 // callee returns the function or method that call calls, or nil if it is unknown.

@@ -7,11 +7,10 @@ import (
 	"slices"
 )
 
-// pause is the state of a BackOff, or of a client that retries, while migrate follows it through the source.
+// pause is the state of a BackOff, while migrate follows it through the source.
 type pause struct {
-	kind  string              // "exponential" or "constant"
-	set   map[string]ast.Expr // the last values of its fields; also retries and context
-	order []string            // the wrappers of go-retry, the innermost first
+	kind string              // "exponential" or "constant"
+	set  map[string]ast.Expr // the last values of its fields; also retries and context
 }
 
 // follow returns the state of e at the statement around it. It follows a local variable from the statement that makes
@@ -20,7 +19,7 @@ func (s *site) follow(p *plan, e ast.Expr) (*pause, error) {
 	e = ast.Unparen(e)
 	id, ok := e.(*ast.Ident)
 	if !ok {
-		return s.lib.pause(s, p, e)
+		return s.backOff(p, e)
 	}
 	obj, ok := s.pkg.TypesInfo.Uses[id].(*types.Var)
 	if !ok || obj.Parent() == obj.Pkg().Scope() {
@@ -36,12 +35,6 @@ func (s *site) follow(p *plan, e ast.Expr) (*pause, error) {
 	statements := list(s.parents[def.stmt])
 	use := ast.Node(id)
 	for ; use != nil; use = s.parents[use] {
-		switch use.(type) {
-		case *ast.FuncLit, *ast.ForStmt, *ast.RangeStmt:
-			if s.lib == goRetry {
-				return nil, refuse("the Backoff %s is used more than once: it counts all calls together", id.Name)
-			}
-		}
 		if slices.ContainsFunc(statements, func(x ast.Stmt) bool { return x == use }) {
 			break
 		}
@@ -71,8 +64,6 @@ func (s *site) follow(p *plan, e ast.Expr) (*pause, error) {
 		case other == id || slices.ContainsFunc(drops, func(n ast.Node) bool { return within(other, n) }):
 		case !s.argument(other):
 			return nil, refuse("%s is used for something else too", obj.Name())
-		case s.lib == goRetry:
-			return nil, refuse("the Backoff %s is used more than once: it counts all calls together", id.Name)
 		case s.captured(obj, id) || s.captured(obj, other):
 			return nil, refuse("%s is used by several calls, and one may run inside the other", obj.Name())
 		}
@@ -85,11 +76,11 @@ func within(n, outer ast.Node) bool { return outer.Pos() <= n.Pos() && n.End() <
 
 // argument reports whether id is an argument in a call that is a site, and not in its work.
 func (s *site) argument(id *ast.Ident) bool {
-	if _, field := s.parents[id].(*ast.SelectorExpr); field && s.lib != retryableHTTP {
+	if _, field := s.parents[id].(*ast.SelectorExpr); field {
 		return false
 	}
 	return slices.ContainsFunc(s.sites, func(x *site) bool {
-		return within(id, x.expr) && (x.op == nil || !within(id, x.op))
+		return within(id, x.call) && (x.op == nil || !within(id, x.op))
 	})
 }
 
@@ -130,19 +121,13 @@ func (f *file) is(e ast.Expr, obj types.Object) bool {
 	return ok && f.pkg.TypesInfo.Uses[id] == obj
 }
 
-// field returns "F" if e is obj.F, "F.G" if it is obj.F.G, and otherwise "".
+// field returns "F" if e is obj.F, and otherwise "".
 func (f *file) field(e ast.Expr, obj types.Object) string {
 	sel, ok := e.(*ast.SelectorExpr)
-	if !ok {
+	if !ok || !f.is(sel.X, obj) {
 		return ""
 	}
-	if f.is(sel.X, obj) {
-		return sel.Sel.Name
-	}
-	if outer := f.field(sel.X, obj); outer != "" {
-		return outer + "." + sel.Sel.Name
-	}
-	return ""
+	return sel.Sel.Name
 }
 
 // definition is a statement that declares a variable with a value of its own.
@@ -179,23 +164,22 @@ func (f *file) definition(obj types.Object) *definition {
 	return nil
 }
 
-// options calls set with the name and the argument of each option, nil for none.
-func (s *site) options(list []ast.Expr, set func(name string, arg ast.Expr) error) error {
+// options calls set with the name and the argument of each option of call, from the given argument on; nil for none.
+func (s *site) options(call *ast.CallExpr, from int, set func(name string, arg ast.Expr) error) error {
+	if call.Ellipsis.IsValid() {
+		return refuse("its options are a variable")
+	}
 	seen := map[string]bool{}
-	for _, e := range list {
+	for _, e := range call.Args[from:] {
 		option, ok := ast.Unparen(e).(*ast.CallExpr)
-		if !ok {
+		if !ok || s.ofLibrary(option) == "" {
 			return refuse("an option is not made here")
 		}
-		name := s.ofLibrary(option)
-		switch {
-		case name == "":
-			return refuse("an option is not made here")
-		case seen[name]:
+		name, arg := s.ofLibrary(option), ast.Expr(nil)
+		if seen[name] {
 			return refuse("the option %s is given twice", name)
 		}
 		seen[name] = true
-		var arg ast.Expr
 		if len(option.Args) > 0 {
 			arg = option.Args[0]
 		}
@@ -210,17 +194,6 @@ func (s *site) options(list []ast.Expr, set func(name string, arg ast.Expr) erro
 func (s *site) ofLibrary(call *ast.CallExpr) string {
 	if fn := s.callee(call); fn != nil && fn.Pkg() != nil && libraries[fn.Pkg().Path()] == s.lib {
 		return calleeName(fn)
-	}
-	return ""
-}
-
-// function returns the name of the library's function e, or "".
-func (s *site) function(e ast.Expr) string {
-	if sel, ok := ast.Unparen(e).(*ast.SelectorExpr); ok {
-		fn, ok := s.pkg.TypesInfo.Uses[sel.Sel].(*types.Func)
-		if ok && fn.Pkg() != nil && libraries[fn.Pkg().Path()] == s.lib {
-			return fn.Name()
-		}
 	}
 	return ""
 }

@@ -26,39 +26,23 @@ import (
 
 const (
 	ourPath = "github.com/retrygo/retry"
-	// Placeholders for the names of our packages in edits, until the free names of the file are known.
-	ours     = "retryvetOURS"
-	oursHTTP = "retryvetHTTP"
+	// A placeholder for the name of our package in edits, until the free names of the file are known.
+	ours = "retryvetOURS"
 )
 
-// Grade is the result of the migration of a call.
-type Grade int
-
-// The grades.
-const (
-	Same     Grade = iota + 1 // moved, with the same meaning
-	Remarked                  // moved, with a remark above the statement
-	Refused                   // left as it is
-)
-
-// String returns "same", "same with a remark" or "refused".
-func (g Grade) String() string { return [...]string{"", "same", "same with a remark", "refused"}[g] }
-
-// Site is a call of another library.
+// Site is a call of another library, or a hand-written loop.
 type Site struct {
 	Position token.Position
-	Call     string   // such as "backoff/v4 Retry"
-	Grade    Grade    //
-	Why      []string // the remarks, or why the call was refused
+	Call     string // such as "backoff/v4 Retry"
+	Why      string // why it is refused; "" if it is moved
 }
 
-// String returns one line: position, call, grade and reasons.
+// String returns one line: position, call, "moved" or "refused", and why.
 func (s Site) String() string {
-	line := fmt.Sprintf("%v: %s: %v", s.Position, s.Call, s.Grade)
-	if len(s.Why) > 0 {
-		line += ": " + strings.Join(s.Why, "; ")
+	if s.Why == "" {
+		return fmt.Sprintf("%v: %s: moved", s.Position, s.Call)
 	}
-	return line
+	return fmt.Sprintf("%v: %s: refused: %s", s.Position, s.Call, s.Why)
 }
 
 // Report is the result of Run.
@@ -67,35 +51,46 @@ type Report struct {
 	Diff  string // unified, with paths relative to the module; empty if nothing is moved
 }
 
-// Run moves the calls in the packages that match patterns, as go list knows them, in the module at dir. It adds the
-// requirement on our module to go.mod if there is none. The result is type-checked, tests included; if that fails, Run
-// returns an error. It writes only if write is true, and otherwise only returns the diff.
-func Run(ctx context.Context, dir string, patterns []string, write bool) (Report, error) {
+// Options are what Run moves, and whether it writes the result.
+type Options struct {
+	Loops bool // hand-written retry loops in place of calls of other libraries
+	Write bool
+}
+
+// Run moves the calls, or the loops, in the packages that match patterns, as go list knows them, in the module at dir. It
+// adds the requirement on our module to go.mod if there is none. The result is type-checked, tests included; what is
+// moved in a file that fails is refused. It writes only if o.Write is set, and otherwise only returns the diff.
+func Run(ctx context.Context, dir string, patterns []string, o Options) (Report, error) {
 	l := loader{ctx: ctx, dir: dir, patterns: patterns}
-	pkgs, err := l.load()
-	if err != nil {
-		return Report{}, err
-	}
-	graph, err := l.graph()
+	pkgs, chosen, err := l.load()
 	if err != nil {
 		return Report{}, err
 	}
 	files := readable(pkgs)
+	var ignored []string
+	for _, p := range pkgs {
+		ignored = append(ignored, p.IgnoredFiles...)
+	}
 	for _, f := range files {
-		f.graph = graph
+		f.all = files
 	}
 	var report Report
-	strays := survey(files, graph)
+	survey(files, ignored)
 	for _, f := range files {
-		report.Sites = append(report.Sites, f.rewrite()...)
+		switch {
+		case !chosen[f.pkg.PkgPath]:
+		case o.Loops:
+			report.Sites = append(report.Sites, f.loops()...)
+		default:
+			report.Sites = append(report.Sites, f.rewrite()...)
+		}
 	}
-	report.Sites = append(report.Sites, unread(pkgs, files)...)
+	if !o.Loops {
+		report.Sites = append(report.Sites, unread(pkgs, files)...)
+	}
 	slices.SortStableFunc(report.Sites, func(a, b Site) int {
 		return cmp.Or(cmp.Compare(a.Position.Filename, b.Position.Filename), a.Position.Offset-b.Position.Offset)
 	})
-	for _, s := range strays {
-		s.rewrite()
-	}
 	changed := map[string][]byte{}
 	for _, f := range files {
 		src, err := f.apply()
@@ -106,11 +101,22 @@ func Run(ctx context.Context, dir string, patterns []string, write bool) (Report
 			changed[f.name] = src
 		}
 	}
-	if len(changed) == 0 {
-		return report, nil
-	}
-	if err := l.check(pkgs, changed); err != nil {
-		return Report{}, err
+	for again := true; again; {
+		if len(changed) == 0 {
+			return report, nil
+		}
+		err := l.check(changed)
+		again = false
+		for i, site := range report.Sites {
+			name := site.Position.Filename
+			if why := fault(err, name); why != "" && site.Why == "" && changed[name] != nil {
+				report.Sites[i].Why, again = "the file would not type-check: "+why, true
+			}
+		}
+		if err != nil && !again {
+			return Report{}, err
+		}
+		maps.DeleteFunc(changed, func(name string, _ []byte) bool { return fault(err, name) != "" })
 	}
 	for name := range changed {
 		if err := l.inside(name); err != nil {
@@ -123,14 +129,14 @@ func Run(ctx context.Context, dir string, patterns []string, write bool) (Report
 			return Report{}, err
 		}
 		shown := name
-		if rel, err := filepath.Rel(l.root, name); err == nil {
+		if rel, err := filepath.Rel(l.main.Dir, name); err == nil {
 			shown = filepath.ToSlash(rel)
 		}
 		if filepath.Base(name) != "go.sum" {
 			report.Diff += string(diff.Diff("a/"+shown, old[name], "b/"+shown, changed[name]))
 		}
 	}
-	if write {
+	if o.Write {
 		return report, replace(old, changed)
 	}
 	return report, nil
@@ -142,7 +148,7 @@ func (l *loader) inside(name string) error {
 	if errors.Is(err, os.ErrNotExist) { // a go.sum to come
 		return nil
 	}
-	root, rootErr := filepath.EvalSymlinks(l.root)
+	root, rootErr := filepath.EvalSymlinks(l.main.Dir)
 	real, realErr := filepath.EvalSymlinks(name)
 	if err := errors.Join(err, rootErr, realErr); err != nil {
 		return err
@@ -174,30 +180,35 @@ type loader struct {
 	ctx      context.Context
 	dir      string
 	patterns []string
-	root     string // of the module
+	main     *packages.Module
 }
 
 const need = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
 	packages.NeedTypes | packages.NeedTypesInfo | packages.NeedSyntax | packages.NeedModule
 
-func (l *loader) load() ([]*packages.Package, error) {
-	pkgs, err := packages.Load(&packages.Config{Context: l.ctx, Dir: l.dir, Mode: need, Tests: true}, l.patterns...)
+// load returns all packages of the module, and the paths of those that match the patterns, which must type-check.
+func (l *loader) load() (all []*packages.Package, chosen map[string]bool, err error) {
+	named, err := packages.Load(&packages.Config{Context: l.ctx, Dir: l.dir, Mode: packages.NeedName | packages.NeedModule, Tests: true}, l.patterns...)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return pkgs, faults(pkgs, "before anything was changed")
-}
-
-// graph returns all dependencies of the matched packages by path, without types.
-func (l *loader) graph() (map[string]*packages.Package, error) {
-	pkgs, err := packages.Load(&packages.Config{Context: l.ctx, Dir: l.dir, Tests: true, Mode: packages.NeedName |
-		packages.NeedFiles | packages.NeedImports | packages.NeedDeps | packages.NeedModule}, l.patterns...)
+	chosen = map[string]bool{}
+	for _, p := range named {
+		if p.Module == nil || p.Module.GoMod == "" || l.main != nil && p.Module.Dir != l.main.Dir {
+			err := cmp.Or(faults(named, "before anything was changed"), errors.New("nothing was migrated: the patterns match packages outside a module or of two modules"))
+			return nil, nil, err
+		}
+		l.main, chosen[p.PkgPath] = p.Module, true
+	}
+	if l.main == nil {
+		return nil, nil, errors.New("nothing was migrated: no packages match")
+	}
+	all, err = packages.Load(&packages.Config{Context: l.ctx, Dir: l.dir, Mode: need, Tests: true}, l.main.Path+"/...")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	result := map[string]*packages.Package{}
-	packages.Visit(pkgs, nil, func(p *packages.Package) { result[p.PkgPath] = p })
-	return result, nil
+	ours := slices.DeleteFunc(slices.Clone(all), func(p *packages.Package) bool { return !chosen[p.PkgPath] })
+	return all, chosen, faults(ours, "before anything was changed")
 }
 
 func faults(pkgs []*packages.Package, when string) error {
@@ -213,15 +224,22 @@ func faults(pkgs []*packages.Package, when string) error {
 	return fmt.Errorf("nothing was migrated: the packages do not type-check %s: %w", when, errors.Join(all...))
 }
 
-// check type-checks the module with the changed files. It adds go.mod and go.sum to changed if they change.
-func (l *loader) check(pkgs []*packages.Package, changed map[string][]byte) error {
-	main := pkgs[0].Module
-	for _, p := range pkgs {
-		if p.Module == nil || p.Module.GoMod == "" || p.Module.Dir != main.Dir {
-			return errors.New("nothing was migrated: the patterns match packages outside a module or of two modules")
+// fault returns the first error of err that is in the file, or "".
+func fault(err error, file string) string {
+	if err == nil {
+		return ""
+	}
+	for line := range strings.Lines(err.Error()) {
+		if at, why, is := strings.Cut(line, file+":"); is && (at == "" || strings.HasSuffix(at, ": ")) {
+			return strings.TrimSpace(why)
 		}
 	}
-	l.root = main.Dir
+	return ""
+}
+
+// check type-checks the module with the changed files. It adds go.mod and go.sum to changed if they change.
+func (l *loader) check(changed map[string][]byte) error {
+	main, sound := l.main, false
 	config := packages.Config{Context: l.ctx, Dir: l.dir, Mode: need, Tests: true, Overlay: maps.Clone(changed)}
 	src, err := os.ReadFile(main.GoMod)
 	if err != nil {
@@ -261,6 +279,9 @@ func (l *loader) check(pkgs []*packages.Package, changed map[string][]byte) erro
 		config.Env = append(os.Environ(), "GOWORK=off")
 		config.BuildFlags = []string{"-mod=mod", "-modfile=" + tempMod}
 		defer func() {
+			if !sound {
+				return
+			}
 			for _, name := range []string{"go.mod", "go.sum"} {
 				if now, err := os.ReadFile(filepath.Join(temp, name)); err == nil && len(now) > 0 {
 					changed[filepath.Join(filepath.Dir(main.GoMod), name)] = now
@@ -272,7 +293,9 @@ func (l *loader) check(pkgs []*packages.Package, changed map[string][]byte) erro
 	if err != nil {
 		return fmt.Errorf("nothing was migrated: %w", err)
 	}
-	return faults(after, "after the change")
+	err = faults(after, "after the change")
+	sound = err == nil
+	return err
 }
 
 // ourVersion returns the version of our module that this program was built with.

@@ -8,119 +8,206 @@ import (
 	"strings"
 )
 
-// errorUse sets escapes. It refuses a site whose error is used in a way that an *Error would change.
-func (s *site) errorUse() error {
-	var n ast.Node = s.call
+// A reader reads what code does with an error that will be an *Error. It looks into the functions of the module that get
+// the error, and into the callers of a function that returns it, one step.
+type reader struct {
+	lib     *library // whose errors are asked for; nil for none
+	ends    bool     // a context can end the run
+	far     bool     // the error has left its function
+	escapes bool     // the error is used in more than a comparison with nil
+}
+
+// call refuses a call whose last result, an error, is used in a way that an *Error would change.
+func (r *reader) call(f *file, call ast.Node) error {
 	for {
-		if _, ok := s.parents[n].(*ast.ParenExpr); !ok {
+		if _, isParen := f.parents[call].(*ast.ParenExpr); !isParen {
 			break
 		}
-		n = s.parents[n]
+		call = f.parents[call]
 	}
-	switch p := s.parents[n].(type) {
+	switch p := f.parents[call].(type) {
 	case *ast.ExprStmt, *ast.GoStmt, *ast.DeferStmt:
 		return nil
 	case *ast.AssignStmt:
 		if len(p.Rhs) != 1 {
 			return refuse("its results are assigned together with others")
 		}
-		return s.target(p.Lhs[len(p.Lhs)-1])
+		return r.target(f, p.Lhs[len(p.Lhs)-1])
 	case *ast.ValueSpec:
 		if len(p.Values) != 1 {
 			return refuse("its results are assigned together with others")
 		}
-		return s.target(p.Names[len(p.Names)-1])
+		return r.target(f, p.Names[len(p.Names)-1])
 	}
-	return s.usedBy(n)
+	return r.use(f, call)
 }
 
-// target judges the variable to which the error is assigned.
-func (s *site) target(e ast.Expr) error {
+// target reads the uses of the variable to which the error is assigned.
+func (r *reader) target(f *file, e ast.Expr) error {
 	id, ok := e.(*ast.Ident)
 	if !ok {
-		s.escapes = true
+		r.escapes = true
 		return nil
 	}
 	if id.Name == "_" {
 		return nil
 	}
-	obj := s.pkg.TypesInfo.ObjectOf(id)
-	if obj == nil || obj.Parent() == s.pkg.Types.Scope() {
+	obj := f.pkg.TypesInfo.ObjectOf(id)
+	if obj == nil || obj.Parent() == f.pkg.Types.Scope() {
 		return refuse("its error goes to a package-level variable")
 	}
-	_, signature := s.outer(s.call)
-	if r := signature.Results; r != nil && r.Pos() <= obj.Pos() && obj.Pos() < r.End() {
-		s.escapes = true
+	_, signature := f.outer(id)
+	if list := signature.Results; list != nil && list.Pos() <= obj.Pos() && obj.Pos() < list.End() {
+		if err := r.returned(f, id); err != nil {
+			return err
+		}
 	}
-	for _, use := range s.uses(obj) {
-		if use == id {
+	return r.uses(f, obj, id)
+}
+
+func (r *reader) uses(f *file, obj types.Object, but *ast.Ident) error {
+	for _, use := range f.uses(obj) {
+		if write, _ := f.write(use); use == but || write {
 			continue
 		}
-		if assign, ok := s.parents[use].(*ast.AssignStmt); ok {
-			if slices.ContainsFunc(assign.Lhs, func(l ast.Expr) bool { return l == use }) {
-				continue
-			}
-		}
-		if err := s.usedBy(use); err != nil {
+		if err := r.use(f, use); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// usedBy judges how the parent of n uses n, an error.
-func (s *site) usedBy(n ast.Node) error {
-	switch p := s.parents[n].(type) {
+// use reads how the parent of n uses n, the error.
+func (r *reader) use(f *file, n ast.Node) error {
+	switch p := f.parents[n].(type) {
 	case *ast.BinaryExpr:
 		other := p.X
 		if other == n {
 			other = p.Y
 		}
-		if s.pkg.TypesInfo.Types[other].IsNil() {
+		if f.pkg.TypesInfo.Types[other].IsNil() {
 			return nil
 		}
 		return refuse("its error is compared by %s: use errors.Is first", p.Op)
-	case *ast.ReturnStmt, *ast.KeyValueExpr, *ast.CompositeLit, *ast.SendStmt, *ast.AssignStmt, *ast.ValueSpec:
-		s.escapes = true
+	case *ast.ReturnStmt:
+		r.escapes = true
+		return r.returned(f, n)
+	case *ast.KeyValueExpr, *ast.CompositeLit, *ast.SendStmt, *ast.AssignStmt, *ast.ValueSpec:
+		r.escapes = true
 		return nil
 	case *ast.CallExpr:
-		if p.Fun == n {
-			break
+		if p.Fun != n {
+			return r.passed(f, p, n)
 		}
-		if fn := s.callee(p); fn != nil && fn.FullName() == "errors.As" && len(p.Args) == 2 && s.names(p.Args[1]) {
-			return refuse("its error is asked for a type of %s", s.lib.name)
-		}
-		s.escapes = true
-		return nil
 	case *ast.TypeAssertExpr:
 		return refuse("its error's type is asserted: use errors.As first")
 	case *ast.SelectorExpr:
-		if call, ok := s.parents[p].(*ast.CallExpr); ok && p.Sel.Name == "Error" {
-			switch outer := s.parents[call].(type) {
-			case *ast.BinaryExpr:
-				if outer.Op == token.ADD {
-					s.escapes = true
-					return nil
-				}
-			case *ast.CallExpr:
-				fn := s.callee(outer)
-				if fn == nil || fn.Pkg() == nil || fn.Pkg().Path() != "strings" && !strings.HasSuffix(fn.Pkg().Path(), "regexp") {
-					s.escapes = true
-					return nil
-				}
-			case *ast.ReturnStmt, *ast.KeyValueExpr:
-				s.escapes = true
+		call, isCall := f.parents[p].(*ast.CallExpr)
+		if !isCall || p.Sel.Name != "Error" {
+			break
+		}
+		r.escapes = true
+		switch outer := f.parents[call].(type) {
+		case *ast.BinaryExpr:
+			if outer.Op == token.ADD {
 				return nil
 			}
-			return refuse("the text of its error is compared, and that differs")
+		case *ast.CallExpr:
+			fn := f.callee(outer)
+			if fn == nil || fn.Pkg() == nil || fn.Pkg().Path() != "strings" && !strings.HasSuffix(fn.Pkg().Path(), "regexp") {
+				return nil
+			}
+		case *ast.ReturnStmt, *ast.KeyValueExpr:
+			return nil
 		}
+		return refuse("the text of its error is compared, and that differs")
 	}
 	return refuse("its error is used in a way that is not followed")
 }
 
-// names reports whether the type of e comes from the library.
-func (s *site) names(e ast.Expr) bool {
-	t := s.pkg.TypesInfo.TypeOf(e)
+// passed reads a call that gets n, the error.
+func (r *reader) passed(f *file, call *ast.CallExpr, n ast.Node) error {
+	fn := f.callee(call)
+	r.escapes = true
+	if fn == nil {
+		return nil
+	}
+	name := fn.FullName()
+	switch name {
+	case "errors.As":
+		if len(call.Args) == 2 && r.lib != nil && typeOf(f, call.Args[1], r.lib) {
+			return refuse("its error is asked for a type of %s", r.lib.name)
+		}
+		return nil
+	case "errors.Is":
+		if r.ends && len(call.Args) == 2 && f.text(call.Args[1]) == "context.DeadlineExceeded" {
+			return refuse("it is asked for context.DeadlineExceeded, which a wait that the deadline forbids does not match")
+		}
+		return nil
+	case "os.IsTimeout", "os.IsNotExist", "os.IsExist", "os.IsPermission":
+		return refuse("its error is passed to %s, which does not unwrap: use errors.Is first", name)
+	}
+	if r.far {
+		return nil
+	}
+	for _, other := range f.all {
+		decl := other.declaration(name)
+		if decl == nil {
+			continue
+		}
+		params := slices.Collect(paramNames(decl.Type.Params))
+		if i := slices.Index(call.Args, n.(ast.Expr)); i < len(params) && params[i].Name != "_" {
+			deeper := *r
+			deeper.far = true
+			if err := deeper.uses(other, other.pkg.TypesInfo.Defs[params[i]], nil); err != nil {
+				return refuse("%s: %v", fn.Name(), err)
+			}
+		}
+	}
+	return nil
+}
+
+// returned reads the calls of the function that returns n, the error.
+func (r *reader) returned(f *file, n ast.Node) error {
+	r.escapes = true
+	decl := (*ast.FuncDecl)(nil)
+	for n = f.parents[n]; n != nil && decl == nil; n = f.parents[n] {
+		if _, isLit := n.(*ast.FuncLit); isLit {
+			return nil
+		}
+		decl, _ = n.(*ast.FuncDecl)
+	}
+	if decl == nil || r.far {
+		return nil
+	}
+	fn := f.pkg.TypesInfo.Defs[decl.Name].(*types.Func)
+	deeper := *r
+	deeper.far = true
+	for _, other := range f.all {
+		for _, call := range other.calls[fn.FullName()] {
+			if err := deeper.call(other, call); err != nil {
+				return refuse("where %s is called: %v", fn.Name(), err)
+			}
+		}
+	}
+	return nil
+}
+
+func paramNames(fields *ast.FieldList) func(func(*ast.Ident) bool) {
+	return func(yield func(*ast.Ident) bool) {
+		for _, field := range fields.List {
+			for _, name := range field.Names {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// typeOf reports whether the type of e comes from lib.
+func typeOf(f *file, e ast.Expr, lib *library) bool {
+	t := f.pkg.TypesInfo.TypeOf(e)
 	for {
 		p, ok := t.(*types.Pointer)
 		if !ok {
@@ -129,5 +216,5 @@ func (s *site) names(e ast.Expr) bool {
 		t = p.Elem()
 	}
 	named, ok := t.(*types.Named)
-	return ok && named.Obj().Pkg() != nil && libraries[named.Obj().Pkg().Path()] == s.lib
+	return ok && named.Obj().Pkg() != nil && libraries[named.Obj().Pkg().Path()] == lib
 }

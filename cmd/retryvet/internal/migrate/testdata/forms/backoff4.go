@@ -28,8 +28,12 @@ var backoff4 = map[string]Form{
 	"v4 group":    v4Group,
 	"v4 captured": v4Captured,
 	"v4 typed":    v4Typed,
-	"v4 settings": func(ctx context.Context, work Work, note func(...any)) (string, error) {
-		return v4Settings(ctx, work, note, settings{first: time.Second, longest: 3 * time.Second})
+	"v4 settings": v4Settings,
+	"v4 negative": func(ctx context.Context, work Work, _ func(...any)) (string, error) {
+		return v4Interval(work, -time.Second)
+	},
+	"v4 made": func(_ context.Context, work Work, _ func(...any)) (string, error) {
+		return (&client{work}).made()
 	},
 }
 
@@ -124,7 +128,7 @@ func v4Method(work Work) (string, error) {
 	return "", errFailed
 }
 
-func v4Retries(ctx context.Context, work Work, n int) (s string, _ error) {
+func v4Retries(ctx context.Context, work Work, n uint64) (s string, _ error) {
 	b := backoff.WithMaxRetries(backoff.NewConstantBackOff(50*time.Millisecond), uint64(n))
 	err := backoff.Retry(func() (err error) {
 		s, err = work(ctx)
@@ -214,13 +218,13 @@ func v4Captured(ctx context.Context, work Work, _ func(...any)) (string, error) 
 	return do()
 }
 
-type settings struct{ first, longest, total time.Duration }
+const longest = 3 * time.Second
 
-func v4Settings(ctx context.Context, work Work, note func(...any), set settings) (s string, _ error) {
+func v4Settings(ctx context.Context, work Work, note func(...any)) (s string, _ error) {
 	b := backoff.NewExponentialBackOff(backoff.WithRandomizationFactor(0))
 	b.Multiplier = 2
-	b.InitialInterval = set.first
-	b.MaxInterval, b.MaxElapsedTime = set.longest, set.total
+	b.InitialInterval = time.Second
+	b.MaxInterval, b.MaxElapsedTime = longest, 0
 	errs := make(chan error, 1)
 	errs <- backoff.RetryNotify(func() (err error) {
 		s, err = work(ctx)
@@ -235,8 +239,8 @@ func v4Typed(_ context.Context, work Work, note func(...any)) (string, error) {
 		s, err = work(context.TODO())
 		return err
 	}
-	e := func(err error, d time.Duration) { note(err, d) }
-	if err := backoff.RetryNotify(op, backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2), e); err != nil {
+	told := func(err error, d time.Duration) { note(err, d) }
+	if err := backoff.RetryNotify(op, backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2), told); err != nil {
 		return "", errFailed
 	}
 	return s, nil

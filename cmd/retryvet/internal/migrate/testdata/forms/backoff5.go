@@ -13,9 +13,6 @@ var backoff5 = map[string]Form{
 	"v5 variable": v5Variable,
 	"v5 elapsed":  v5Elapsed,
 	"v5 jitter":   v5Jitter,
-	"v5 number": func(ctx context.Context, work Work, _ func(...any)) (string, error) {
-		return v5Number(ctx, work, 4)
-	},
 }
 
 func v5Tries(ctx context.Context, work Work, _ func(...any)) (string, error) {
@@ -48,9 +45,4 @@ func v5Elapsed(ctx context.Context, work Work, _ func(...any)) (string, error) {
 
 func v5Jitter(ctx context.Context, work Work, _ func(...any)) (string, error) {
 	return backoff.Retry(ctx, func() (string, error) { return work(ctx) }, backoff.WithMaxTries(4))
-}
-
-func v5Number(ctx context.Context, work Work, tries uint) (string, error) {
-	return backoff.Retry(ctx, func() (string, error) { return work(ctx) }, backoff.WithMaxTries(tries),
-		backoff.WithBackOff(backoff.NewConstantBackOff(0)))
 }

@@ -1,3 +1,3 @@
 package forms
 
-var tables = []map[string]Form{backoff4, backoff5, retryGo, goRetry, retryHTTP}
+var tables = []map[string]Form{backoff4, backoff5}

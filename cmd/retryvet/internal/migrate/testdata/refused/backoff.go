@@ -47,16 +47,16 @@ var atInit = backoff.Retry(work, &backoff.ZeroBackOff{}) // want `not in a funct
 func schedules(interval time.Duration) {
 	b := backoff.NewExponentialBackOff()
 	b.Multiplier = float64(interval)
-	_ = backoff.Retry(work, b) // want `Multiplier is neither a constant nor a duration`
+	_ = backoff.Retry(work, b) // want `Multiplier is not a constant`
 
 	h := backoff.NewExponentialBackOff()
 	h.InitialInterval = interval
 	interval++
-	_ = backoff.Retry(work, h) // want `InitialInterval is neither a constant nor a duration`
+	_ = backoff.Retry(work, h) // want `InitialInterval is not a constant`
 
 	c := backoff.NewExponentialBackOff()
 	c.MaxInterval = time.Millisecond
-	_ = backoff.Retry(work, c) // want `the longest delay is below the first`
+	_ = backoff.Retry(work, c) // want `above MaxInterval`
 
 	d := backoff.NewExponentialBackOff()
 	d.Stop = time.Second

@@ -1,9 +1,8 @@
 package refused
 
-import (
-	. "github.com/avast/retry-go/v4"
-)
+import . "github.com/cenkalti/backoff/v5"
 
 func dotted() error {
-	return Do(work, DelayType(FixedDelay)) // want `imported by a dot`
+	_, err := Retry(ctx, fetch) // want `imported by a dot`
+	return err
 }

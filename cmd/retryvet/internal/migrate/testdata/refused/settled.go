@@ -12,12 +12,12 @@ func afterwards(op func() error) error {
 	d := time.Second
 	b := backoff.NewConstantBackOff(d)
 	for range 3 {
-		_ = backoff.Retry(op, b) // want `Interval is neither a constant nor a duration that keeps its value`
+		_ = backoff.Retry(op, b) // want `the interval is neither a constant nor a variable that keeps its value`
 		d *= 2
 	}
 	limit := time.Hour
-	e := backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(limit))
-	later := func() error { return backoff.Retry(op, e) } // want `MaxElapsedTime is neither`
+	e := backoff.NewConstantBackOff(limit)
+	later := func() error { return backoff.Retry(op, e) } // want `the interval is neither`
 	limit = time.Minute
 	return later()
 }
@@ -33,21 +33,17 @@ func generic(ctx context.Context) (int, error) {
 	return backoff5.Retry[int](ctx, zero) // want `the work is a generic function`
 }
 
-const pause = time.Second
-
 func shadowed(ctx context.Context, op func() error) error {
-	b := backoff.NewConstantBackOff(pause)
 	bo := backoff.WithContext(backoff.NewConstantBackOff(time.Second), ctx)
-	for pause := range 3 {
-		ctx := context.WithValue(ctx, pause, pause)
-		_ = backoff.Retry(op, b)  // want `a name in pause, Interval, means something else`
+	for i := range 3 {
+		ctx := context.WithValue(ctx, i, i)
 		_ = backoff.Retry(op, bo) // want `the context is not a variable that keeps its value`
 		<-ctx.Done()
 	}
 	d := time.Second
 	c := backoff.NewConstantBackOff(d)
 again:
-	err := backoff.Retry(op, c) // want `Interval is neither`
+	err := backoff.Retry(op, c) // want `the interval is neither`
 	d *= 2
 	if err != nil {
 		goto again

@@ -1,0 +1,3 @@
+module example.com/refused
+
+go 1.26.0
