@@ -16,10 +16,10 @@ import (
 // enqueued when it has ended, in whatever way, so no two of one name overlap, in any number of processes. If no process
 // ran when an occurrence was due, it is made once.
 //
-// All occurrences have the tag recurring_NAME, by which lists show and select them. If the schedule of a name has
-// changed, an engine that starts cancels an occurrence that has not started, and enqueues another one. The processes
-// that share a database must have the same Recurring, except during a deployment. If a name is removed, the occurrence
-// that is enqueued already is the last one; cancel it if it must not run.
+// All occurrences have the tags recurring and recurring_NAME, by which lists show and select them. If the schedule of a
+// name has changed, an engine that starts cancels an occurrence that has not started, and enqueues another one. The
+// processes that share a database must have the same Recurring, except during a deployment. If a name is removed, the
+// occurrence that is enqueued already is the last one; cancel it if it must not run.
 type Recurring struct {
 	// Name has 1 to 64 ASCII letters, digits and underscores. It must be set, and unique in Options.Recurring.
 	Name string
@@ -45,7 +45,11 @@ func AtRate(d time.Duration) func(due, ended time.Time) time.Time {
 	}
 }
 
-const recurringTag = "recurring_"
+// Tags of occurrences: recurringAll of all of them, recurringTag with the name of those of one.
+const (
+	recurringAll = "recurring"
+	recurringTag = "recurring_"
+)
 
 // tag returns the tag of the occurrences.
 func (r *Recurring) tag() string { return recurringTag + r.Name }
@@ -141,7 +145,7 @@ func (r *Recurring) step(ctx context.Context, q recurringQueue, checked *bool) e
 	}
 	*checked = true
 	job := r.Job
-	job.Tags = append(slices.Clone(job.Tags), r.tag())
+	job.Tags = append(slices.Clone(job.Tags), recurringAll, r.tag())
 	if i.JobID == "" {
 		now := time.Now()
 		job.ID, job.Due = r.Name, r.Next(now, now)

@@ -19,7 +19,7 @@ var recurring = []scenario{
 		for n, i := range made {
 			require.Equal(s.t, retryjob.Succeeded, i.Status)
 			require.Equal(s.t, 2, i.Attempts, "its policy retried it")
-			require.Equal(s.t, []string{"recurring_beat"}, i.Tags)
+			require.Equal(s.t, []string{"recurring", "recurring_beat"}, i.Tags)
 			if n > 0 {
 				require.WithinDuration(s.t, made[n-1].Ended.Add(s.unit), i.FirstDue, 2*time.Millisecond)
 				require.GreaterOrEqual(s.t, i.History[0].Start.Sub(made[n-1].Ended), s.unit-2*time.Millisecond)
