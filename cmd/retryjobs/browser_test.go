@@ -452,8 +452,24 @@ func deadInPostgres(t *testing.T, n int) cli.Store {
 	return store
 }
 
-// TestAHundredThousandDeadLetters measures from the request to the first contentful paint. The fastest of five visits
-// is the time of the page when the machine is otherwise idle.
+// reads counts the jobs that a store reads for lists.
+type reads struct {
+	cli.Store
+	jobs atomic.Int64
+}
+
+func (r *reads) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
+	return func(yield func(retryjob.Info, error) bool) {
+		for info, err := range r.Store.List(ctx, f) {
+			if r.jobs.Add(1); !yield(info, err) {
+				return
+			}
+		}
+	}
+}
+
+// TestAHundredThousandDeadLetters: however many jobs there are, a view reads and sends one page of them. It logs the
+// time from the request to the first contentful paint, the fastest of three: under a second on an idle machine.
 func TestAHundredThousandDeadLetters(t *testing.T) {
 	for _, row := range []struct {
 		name      string
@@ -468,19 +484,20 @@ func TestAHundredThousandDeadLetters(t *testing.T) {
 			if raced && row.name == "in SQLite" {
 				t.Skip("SQLite in Go takes ten times as long under the race detector")
 			}
-			p := page(t, row.store(t, 100_000))
+			store := &reads{Store: row.store(t, 100_000)}
+			p := page(t, store)
 			for _, address := range row.addresses {
 				fastest := time.Hour
-				for range 5 {
+				for range 3 {
+					store.jobs.Store(0)
 					p.visit(address)
+					require.LessOrEqual(t, store.jobs.Load(), int64(51), address)
 					p.until(`performance.getEntriesByName("first-contentful-paint").length === 1`)
 					took := time.Duration(eval[float64](p, `performance.getEntriesByName("first-contentful-paint")[0].startTime`) * float64(time.Millisecond))
 					fastest = min(fastest, took)
 				}
 				t.Logf("%q: first paint after %v", address, fastest)
-				if !raced { // which takes several times as long
-					require.Less(t, fastest, time.Second, address)
-				}
+				require.Less(t, eval[int](p, `performance.getEntriesByType("navigation")[0].decodedBodySize`), 128<<10, address)
 				require.Equal(t, 50, eval[int](p, `document.querySelectorAll("#rows tbody tr").length`))
 			}
 			require.Contains(t, eval[string](p, `document.querySelector("#statuses").innerText`), "dead_letter")
