@@ -5,11 +5,9 @@
 //
 //	retryjobs [--database DB] [--json] list   [filter]
 //	retryjobs [--database DB] [--json] show   [--payload=false] ID
-//	retryjobs [--database DB] [--json] replay ID...
-//	retryjobs [--database DB] [--json] replay --all [--rate 10] [filter | --yes | --dry-run]
-//	retryjobs [--database DB] [--json] cancel ID...
-//	retryjobs [--database DB] [--json] purge  [--yes] ID...
-//	retryjobs [--database DB] [--json] purge  [--yes | --dry-run] [filter | --all]
+//	retryjobs [--database DB] [--json] replay ID... | filter | --all   [--dry-run] [--yes] [--rate 10]
+//	retryjobs [--database DB] [--json] cancel ID... | filter | --all   [--dry-run] [--yes]
+//	retryjobs [--database DB] [--json] purge  ID... | filter | --all   [--dry-run] [--yes]
 //	retryjobs [--database DB] [--json] stats
 //	retryjobs [--database DB] [--json] serve  [--addr 127.0.0.1:0] [--read-only] [--host NAME] [--no-token]
 //	retryjobs [--database DB] migrate
@@ -33,11 +31,11 @@
 //
 // list prints the jobs, the most recently changed first. show prints everything about one job, with the timeline of its
 // attempts since it was enqueued or replayed. replay makes jobs that failed (dead_letter, expired, failed_no_retries)
-// due again, with the same ID and no attempts made; it names each job that could not be replayed. With --rate it limits
-// the number of jobs per second, for a receiver that has just recovered. cancel ends jobs that have not ended. purge
-// removes jobs that have ended. To change many jobs, replay and purge need a filter, or a flag that selects all of
-// them. purge prints the number of jobs that it would remove and asks for confirmation; a script passes --yes. stats
-// counts jobs, and groups dead letters by kind, reason and error code.
+// due again, with the same ID and no attempts made. With --rate it limits the number of jobs per second, for a receiver
+// that has just recovered. cancel ends jobs that have not ended. purge removes jobs that have ended. These three name
+// each job with a given ID that they could not change; --dry-run prints how many jobs they would change. purge, and the
+// others with --all and no filter, ask for confirmation; a script passes --yes. stats counts jobs by status, groups dead
+// letters by kind, reason and error code with the newest of each, and shows the recurring jobs that have not ended.
 // migrate brings an existing database of an older version up to date.
 //
 // serve shows all of this on a page, to those who have the address that it prints: see package retryjob/jobsui.

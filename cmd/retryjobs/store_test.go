@@ -128,16 +128,18 @@ func life(t *testing.T, db database) {
 		got := run(t, db.name, "stats", "--json")
 		require.Equal(t, ran{Out: got.Out}, got)
 		var counts struct {
-			Jobs     int            `json:"jobs"`
-			ByStatus map[string]int `json:"by_status"`
-			ByReason map[string]int `json:"by_reason"`
+			Jobs        int                 `json:"jobs"`
+			ByStatus    map[string]int      `json:"by_status"`
+			DeadLetters []retryjob.Failures `json:"dead_letters"`
 		}
 		require.NoError(t, json.Unmarshal([]byte(got.Out), &counts))
 		require.Equal(t, 7, counts.Jobs)
 		require.Equal(t, map[string]int{
 			"pending": 1, "leased": 0, "waiting_retry": 1, "succeeded": 2, "dead_letter": 1, "expired": 1, "failed_no_retries": 1, "canceled": 0,
 		}, counts.ByStatus)
-		require.Equal(t, map[string]int{"attempts_exhausted": 1, "ttl_elapsed": 1, "retries_disabled": 1}, counts.ByReason)
+		require.Len(t, counts.DeadLetters, 1)
+		dead := counts.DeadLetters[0]
+		require.Equal(t, []any{1, "refused", retry.AttemptsExhausted, "503", "given-up"}, []any{dead.Jobs, dead.Kind, dead.Reason, dead.Code, dead.Newest})
 	})
 	t.Run("list finds them by what the filter says", func(t *testing.T) {
 		for args, want := range map[string][]string{
@@ -157,7 +159,7 @@ func life(t *testing.T, db database) {
 		require.Equal(t, 3, strings.Count(got.Out, "\n"), got.Out)
 		require.Equal(t, "retryjobs: there are more than 2 jobs; --limit 0 lists all\n", got.Err)
 		got = run(t, db.name, "list", "--kind", "refused", "--status", "waiting_retry")
-		require.Regexp(t, `(?m)^waits  refused  slow    waiting_retry  -       1         \S+Z  \\u001b\[31m503\\u001b\[0m from the receiver$`, got.Out)
+		require.Regexp(t, `(?m)^waits  refused  slow    waiting_retry  -       1         -     \S+Z  \\u001b\[31m503\\u001b\[0m from the receiver$`, got.Out)
 	})
 	t.Run("show tells all of one", func(t *testing.T) {
 		got := run(t, db.name, "show", "given-up")
@@ -171,13 +173,12 @@ correlation  trace-1
 reason       attempts_exhausted
 attempts     1
 replays      0
-first due    2\S+Z
-ended        2\S+Z \(\d+s ago\)
+first due    2\S+Z \(\S+( ago)?\)
+ended        2\S+Z \(\S+( ago)?\)
 
 ATTEMPT  START +DURATION +STATUS +WAIT +CODE +ERROR
 1        2\S+Z  \S+ +dead_letter  -     503   \\u001b\[31m503\\u001b\[0m from the receiver
 
-total: 1 attempt in \S+: \S+ running, \S+ waiting
 payload:
 \{
   "to": "a"
@@ -192,8 +193,8 @@ payload:
 		require.Equal(t, ran{cli.Failed, "replayed given-up\n", got.Err}, got)
 		require.Contains(t, got.Err, "retryjobs: job sent: retryjob: only dead-lettered, expired and failed jobs are replayed")
 		require.Contains(t, got.Err, "retryjobs: 1 of 2 jobs were not replayed\n")
-		require.Equal(t, ran{Out: "replayed 1 job\n"}, run(t, db.name, "replay", "--all", "--policy", "late"))
-		require.Equal(t, ran{Out: `{"replayed":0}` + "\n"}, run(t, db.name, "replay", "--all", "--policy", "late", "--json"))
+		require.Equal(t, ran{Out: "replayed 1 job\n"}, run(t, db.name, "replay", "--policy", "late"))
+		require.Equal(t, ran{Out: `{"replayed":0}` + "\n"}, run(t, db.name, "replay", "--policy", "late", "--json"))
 
 		config.Handlers["refused"] = accept
 		queue, err := db.work(ctx, config)

@@ -126,3 +126,14 @@ func TestAJobShowsWhyItFailedBeforeItWasReplayed(t *testing.T) {
 	require.Contains(t, body, "connection refused")
 	require.NotContains(t, get(t, handler(t, newFake(dead("b", time.Minute))), "job?id=b").Body.String(), "Before it was replayed")
 }
+
+func TestRecurringJobsAreShownUntilTheyEnd(t *testing.T) {
+	next, ended := waiting("report.1.2", time.Minute), dead("old.1.2", time.Minute)
+	next.Tags, ended.Tags = []string{"recurring", "recurring_report"}, []string{"recurring", "recurring_old"}
+	h := handler(t, newFake(next, ended, waiting("other", time.Minute)))
+	body := get(t, h, "").Body.String()
+	require.Equal(t, []string{"report"}, cells(body, `<a href="\./\?tag=recurring_\w+">(\w+)</a>`))
+	require.Contains(t, body, `<td data-label="Due">in 59m</td><td data-label="Attempts">1</td><td data-label="Job"><a href="job?id=report.1.2">`)
+	require.Equal(t, []string{"report.1.2"}, rows(get(t, h, "?tag=recurring_report").Body.String()))
+	require.NotContains(t, get(t, handler(t, newFake(ended)), "").Body.String(), "Recurring jobs")
+}

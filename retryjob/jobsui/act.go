@@ -20,44 +20,55 @@ const (
 	changeTime = 10 * time.Second // for a request that changes jobs
 )
 
-// action is a change of jobs.
-type action struct {
-	Name, Done string // "replay", "Replayed"
-	Warning    string // what a person should know before
-	takes      func(retryjob.Status) bool
-	one        func(context.Context, retryjob.Admin, string) error
-	many       func(context.Context, retryjob.Admin, retryjob.Filter) (int, error)
+// Action is a change of jobs that the page and command retryjobs offer.
+type Action struct {
+	Name    string // "replay"
+	Done    string // "Replayed"
+	Short   string // what it does, in a line
+	Warning string // what a person should know before
+	// Takes reports whether it accepts jobs with a status.
+	Takes func(retryjob.Status) bool
+	// One changes the job with an ID.
+	One func(ctx context.Context, a retryjob.Admin, id string) error
+	// All changes up to f.Limit of the jobs that f selects, and returns how many.
+	All func(ctx context.Context, a retryjob.Admin, f retryjob.Filter) (int, error)
 }
 
-var actions = []action{
+var actions = []Action{
 	{
-		"replay", "Replayed", "A replayed job is due at once, with the same ID and no attempts made.", retryjob.Status.Replayable,
+		"replay", "Replayed", "Make jobs that were given up due again, with no attempts made",
+		"A replayed job is due at once, with the same ID and no attempts made.", retryjob.Status.Replayable,
 		func(ctx context.Context, a retryjob.Admin, id string) error { return a.Replay(ctx, id) },
 		func(ctx context.Context, a retryjob.Admin, f retryjob.Filter) (int, error) {
 			return a.ReplayAll(ctx, f)
 		},
 	}, {
-		"cancel", "Canceled", "A canceled job makes no more attempts and cannot be replayed.",
+		"cancel", "Canceled", "Cancel jobs that have not ended: they make no more attempts",
+		"A canceled job makes no more attempts and cannot be replayed.",
 		func(s retryjob.Status) bool { return !s.Final() },
 		func(ctx context.Context, a retryjob.Admin, id string) error { return a.Cancel(ctx, id) }, cancelAll,
 	}, {
-		"purge", "Purged", "A purged job is removed with its record. This cannot be undone.", retryjob.Status.Final,
+		"purge", "Purged", "Remove jobs that have ended",
+		"A purged job is removed with its record. This cannot be undone.", retryjob.Status.Final,
 		func(ctx context.Context, a retryjob.Admin, id string) error { return retryjob.PurgeOne(ctx, a, id) },
 		func(ctx context.Context, a retryjob.Admin, f retryjob.Filter) (int, error) { return a.Purge(ctx, f) },
 	},
 }
 
-func actionOf(name string) *action {
-	if i := slices.IndexFunc(actions, func(a action) bool { return a.Name == name }); i >= 0 {
+// Actions returns the actions: replay, cancel and purge.
+func Actions() []Action { return slices.Clone(actions) }
+
+func actionOf(name string) *Action {
+	if i := slices.IndexFunc(actions, func(a Action) bool { return a.Name == name }); i >= 0 {
 		return &actions[i]
 	}
 	return nil
 }
 
-// statuses returns the statuses that the action accepts and f selects.
-func (a *action) statuses(f *retryjob.Filter) []retryjob.Status {
+// Statuses returns the statuses that the action accepts: all such, or those of chosen if there are any.
+func (a *Action) Statuses(chosen []retryjob.Status) []retryjob.Status {
 	return slices.DeleteFunc(retryjob.Statuses(), func(s retryjob.Status) bool {
-		return !a.takes(s) || len(f.Statuses) > 0 && !slices.Contains(f.Statuses, s)
+		return !a.Takes(s) || len(chosen) > 0 && !slices.Contains(chosen, s)
 	})
 }
 
@@ -86,12 +97,12 @@ func cancelAll(ctx context.Context, admin retryjob.Admin, f retryjob.Filter) (n 
 
 // order is the request of a form.
 type order struct {
-	*action
-	IDs  []string
-	All  bool // that View selects
-	View *view
-	From string // "job" if the form is on the page of a job, the only one of IDs
-	Made int    // jobs changed by the batches before this one
+	*Action
+	IDs   []string
+	Every bool // that View selects
+	View  *view
+	From  string // "job" if the form is on the page of a job, the only one of IDs
+	Made  int    // jobs changed by the batches before this one
 	// Before is the time at which an order for all jobs was first shown. The order excludes jobs that change later,
 	// such as a replayed job that fails again. Zero means any time.
 	Before time.Time
@@ -105,19 +116,19 @@ func (h *handler) parseOrder(w http.ResponseWriter, r *http.Request) (*order, bo
 	}
 	query, err := url.ParseQuery(r.PostForm.Get("view"))
 	o := &order{
-		action: actionOf(r.PostForm.Get("do")), IDs: r.PostForm["id"], All: r.Form.Has("all"),
+		Action: actionOf(r.PostForm.Get("do")), IDs: r.PostForm["id"], Every: r.Form.Has("all"),
 		View: parseView(query, time.Now()), From: r.PostForm.Get("from"),
 	}
 	o.Made, _ = strconv.Atoi(r.PostForm.Get("made")) // it is only shown
 	o.Before, _ = time.Parse(time.RFC3339Nano, r.PostForm.Get("before"))
-	if len(o.IDs) != 1 || o.All {
+	if len(o.IDs) != 1 || o.Every {
 		o.From = ""
 	}
 	back := list(o.View.values)
 	switch {
-	case err != nil || len(o.View.bad) > 0 || o.action == nil || o.All && o.View.search != "":
+	case err != nil || len(o.View.bad) > 0 || o.Action == nil || o.Every && o.View.search != "":
 		h.refuse(w, r, http.StatusBadRequest, "The form asks for nothing that this page offers.", "./")
-	case !o.All && len(o.IDs) == 0:
+	case !o.Every && len(o.IDs) == 0:
 		h.refuse(w, r, http.StatusBadRequest, "No job is selected.", back)
 	case len(o.IDs) > maxIDs:
 		h.refuse(w, r, http.StatusBadRequest, fmt.Sprintf("More than %d jobs are selected. Use a filter.", maxIDs), back)
@@ -127,16 +138,13 @@ func (h *handler) parseOrder(w http.ResponseWriter, r *http.Request) (*order, bo
 	return nil, false
 }
 
-// Action returns the action's name in a form.
-func (o *order) Action() string { return o.action.Name }
-
 // BeforeText returns Before in a form.
 func (o *order) BeforeText() string { return o.Before.UTC().Format(time.RFC3339Nano) }
 
 // filter returns the filter of an order for all.
 func (o *order) filter() retryjob.Filter {
 	f := o.View.filter
-	f.Statuses = o.statuses(&f)
+	f.Statuses = o.Statuses(f.Statuses)
 	if !o.Before.IsZero() && (f.Until.IsZero() || f.Until.After(o.Before)) {
 		f.Until = o.Before
 	}
@@ -168,7 +176,7 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readTime)
 	defer cancel()
 	f, n := retryjob.Filter{IDs: o.IDs}, len(o.IDs)
-	if o.All {
+	if o.Every {
 		o.Before = d.now
 		if f = o.filter(); len(f.Statuses) == 0 {
 			h.refuse(w, r, http.StatusBadRequest, "No job with this status can be "+strings.ToLower(o.Done)+".", d.Back)
@@ -176,11 +184,13 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 		}
 		counting, cancel := context.WithTimeout(ctx, countTime)
 		defer cancel()
-		if counts, err := h.tally(counting, f); err != nil {
+		n = 0
+		tallies, err := h.Admin.Count(counting, f)
+		for _, tally := range tallies {
+			n += tally.Jobs
+		}
+		if d.Jobs = plural(n); err != nil {
 			d.Jobs, n = "all jobs that match", 0
-		} else {
-			n = counts[0]
-			d.Jobs = plural(n)
 		}
 		d.Terms = terms(o)
 	}
@@ -235,11 +245,11 @@ func (h *handler) act(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	d := resultData{frame: h.frame(r), order: o, Query: o.View.values.Encode(), Back: list(o.View.values)}
 	n := 0
-	if o.All {
+	if o.Every {
 		f := o.filter()
 		if f.Limit = batchRows; len(f.Statuses) > 0 {
 			var err error
-			n, err = o.many(ctx, h.Admin, f)
+			n, err = o.All(ctx, h.Admin, f)
 			switch {
 			case err == nil:
 				d.More = n == batchRows
@@ -251,7 +261,7 @@ func (h *handler) act(w http.ResponseWriter, r *http.Request) {
 		}
 	} else {
 		for _, id := range o.IDs {
-			if err := o.one(ctx, h.Admin, id); err != nil {
+			if err := o.One(ctx, h.Admin, id); err != nil {
 				d.Failures = append(d.Failures, failure{id, h.text(err)})
 				continue
 			}

@@ -8,31 +8,31 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// attempt is a line of a job's timeline: an attempt, or a gap between those that the record holds.
-type attempt struct {
-	Number         string
-	Start          time.Time // zero for a gap
-	Took, Wait     string
-	Status         retryjob.Status // zero for a gap
-	Reason         string
-	Code, Err      string
-	X, Width, Rest float64 // of the bar of the attempt and of the wait after it, in percent of the job's time
+// Attempt is a line of a job's timeline as a page or a command shows it: an attempt, or a gap between those that the
+// record holds.
+type Attempt struct {
+	Number                   string    // "3", or "3-5" for a gap
+	Start                    time.Time // zero if it is not known
+	Took, Wait               string
+	Status                   retryjob.Status // zero for a gap
+	Reason, Code, Err        string
+	left, width, rest, whole time.Duration // since FirstDue; of the attempt; of the wait after it; of the job
 }
 
-// leastBar is the width of a bar that can be seen however short the attempt was.
+// Left, Bar and Span return, in percent of the job's time, the start of the attempt's bar, its width, and that of the
+// attempt and the wait after it. A bar can be seen however short the attempt was.
+func (a Attempt) Left() float64 { return min(a.share(a.left), 100-leastBar) }
+func (a Attempt) Bar() float64  { return min(max(a.share(a.width), leastBar), 100-a.Left()) }
+func (a Attempt) Span() float64 { return min(a.share(a.width)+a.share(a.rest), 100-a.Left()) }
+
 const leastBar = 0.8
 
-// Left returns the position of the start of the attempt's bar.
-func (a attempt) Left() float64 { return min(a.X, 100-leastBar) }
+func (a Attempt) share(d time.Duration) float64 {
+	return min(max(100*float64(d)/float64(a.whole), 0), 100)
+}
 
-// Bar returns the width of the attempt's bar.
-func (a attempt) Bar() float64 { return min(max(a.Width, leastBar), 100-a.Left()) }
-
-// Span returns the width of the attempt and the wait after it.
-func (a attempt) Span() float64 { return min(a.Width+a.Rest, 100-a.Left()) }
-
-// timeline returns the lines of a job's attempts.
-func timeline(rec *retryjob.Record, now time.Time) []attempt {
+// Attempts returns the lines of the attempts since the job was enqueued or replayed.
+func Attempts(rec *retryjob.Record, now time.Time) (all []Attempt) {
 	end := rec.Ended
 	if end.IsZero() {
 		end = now
@@ -40,23 +40,19 @@ func timeline(rec *retryjob.Record, now time.Time) []attempt {
 	if rec.Due.After(end) {
 		end = rec.Due
 	}
-	whole := max(end.Sub(rec.FirstDue), time.Millisecond)
-	share := func(d time.Duration) float64 { return min(max(100*float64(d)/float64(whole), 0), 100) }
-
-	var all []attempt
 	for _, l := range rec.Timeline(now) {
-		one := attempt{
+		a := Attempt{
 			Number: strconv.Itoa(l.Number), Start: l.Start, Took: l.Lasted(duration), Status: l.Status,
-			Reason: reason(l.Reason), Code: shown(l.Code), Err: shown(l.Err),
-			X: share(l.Start.Sub(rec.FirstDue)), Width: share(l.Took), Rest: share(l.Wait),
+			Reason: reason(l.Reason), Code: l.Code, Err: l.Err,
+			left: l.Start.Sub(rec.FirstDue), width: l.Took, rest: l.Wait, whole: max(end.Sub(rec.FirstDue), time.Millisecond),
 		}
 		if l.Last > l.Number {
-			one.Number += "–" + strconv.Itoa(l.Last)
+			a.Number += "-" + strconv.Itoa(l.Last)
 		}
 		if l.Wait >= 0 {
-			one.Wait = duration(l.Wait)
+			a.Wait = duration(l.Wait)
 		}
-		all = append(all, one)
+		all = append(all, a)
 	}
 	return all
 }
@@ -71,29 +67,23 @@ func duration(d time.Duration) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// ago returns how far a time is from now: "3m ago", "in 2h".
-func ago(at, now time.Time) string {
+// Ago returns how far a time is from now: "3m ago", "in 2h", "now".
+func Ago(at, now time.Time) string {
 	d := now.Sub(at)
-	text := coarse(d.Abs())
+	n, unit := d.Abs()/time.Second, "s"
 	switch {
-	case text == "0s":
+	case n >= 48*60*60:
+		n, unit = n/(24*60*60), "d"
+	case n >= 100*60:
+		n, unit = n/(60*60), "h"
+	case n >= 100:
+		n, unit = n/60, "m"
+	}
+	switch {
+	case n == 0:
 		return "now"
 	case d < 0:
-		return "in " + text
-	default:
-		return text + " ago"
+		return fmt.Sprintf("in %d%s", n, unit)
 	}
-}
-
-func coarse(d time.Duration) string {
-	switch {
-	case d < 100*time.Second:
-		return fmt.Sprintf("%ds", d/time.Second)
-	case d < 100*time.Minute:
-		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%dh", d/time.Hour)
-	default:
-		return fmt.Sprintf("%dd", d/(24*time.Hour))
-	}
+	return fmt.Sprintf("%d%s ago", n, unit)
 }

@@ -76,7 +76,7 @@ func New(o Options) (http.Handler, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	h := &handler{Options: o, counting: make(chan struct{}, 1)}
+	h := &handler{Options: o, counting: make(chan struct{}, 1), counted: map[string]*overview{}}
 	if h.ErrorText == nil {
 		h.ErrorText = error.Error
 	}

@@ -369,7 +369,7 @@ func TestAJobShowsItsTimeline(t *testing.T) {
 		require.NotContains(t, body, `value="cancel"`, "what cannot be done is not offered")
 		body = get(t, h, "job?id=gone").Body.String()
 		require.Contains(t, body, ">lost</td>")
-		require.Contains(t, body, `<th scope="row">2–3</th>`)
+		require.Contains(t, body, `<th scope="row">2-3</th>`)
 		require.Contains(t, body, "not in the record: the worker was lost")
 		body = get(t, h, "job?id=late").Body.String()
 		require.Contains(t, body, ">2m0s, late</td>")
@@ -394,7 +394,7 @@ func TestATimelineSaysWhatItDoesNotHold(t *testing.T) {
 	begun.Status, begun.Due, begun.Attempts, begun.History = retryjob.Leased, time.Time{}, 1, nil
 	h := handler(t, newFake(long, begun))
 	body := get(t, h, "job?id=long").Body.String()
-	require.Contains(t, body, `<th scope="row">2–37</th>`)
+	require.Contains(t, body, `<th scope="row">2-37</th>`)
 	require.Contains(t, body, "no longer in the record")
 	require.Contains(t, body, "a\ufffd[2Jb")
 	require.NotContains(t, body, "\x1b")

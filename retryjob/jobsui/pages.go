@@ -33,7 +33,7 @@ type frame struct {
 	Live, Stop    string // the address that makes the page live, or stops that; empty on a page that does not change
 	Script        bool
 	now           time.Time
-	Actions       []action // that the request may do
+	Actions       []Action // that the request may do
 	RefreshPeriod int      // in seconds
 }
 
@@ -46,12 +46,12 @@ func (h *handler) frame(r *http.Request) frame {
 }
 
 // offered returns the actions that accept a job which ok says.
-func (f frame) offered(ok func(*action) bool) []action {
-	return slices.DeleteFunc(slices.Clone(f.Actions), func(a action) bool { return !ok(&a) })
+func (f frame) offered(ok func(*Action) bool) []Action {
+	return slices.DeleteFunc(slices.Clone(f.Actions), func(a Action) bool { return !ok(&a) })
 }
 
 // Ago returns how far a time is from now.
-func (f frame) Ago(at time.Time) string { return ago(at, f.now) }
+func (f frame) Ago(at time.Time) string { return Ago(at, f.now) }
 
 // render answers with a page.
 func (h *handler) render(w http.ResponseWriter, status int, name string, data any) {
@@ -109,6 +109,7 @@ type listData struct {
 	Table      table
 	Total      string // the number of jobs of a chosen status
 	Failures   []failures
+	Recurring  []Occurrence
 	MoreFields bool // a field other than the search has a value
 	Looked     int
 	Cut        bool
@@ -117,7 +118,7 @@ type listData struct {
 	Newer      string
 	Older      string
 	Clear      string
-	Offered    []action // for all that match
+	Offered    []Action // for all that match
 	Known      struct{ Policies, Kinds []string }
 }
 
@@ -166,8 +167,9 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 	d.Tabs, d.Spans = tabs(v, o), spanTabs(v)
 	if o.err == nil {
 		d.Chart = draw(o, v.span)
-		for i := range o.failures[:min(len(o.failures), shownFailures)] {
-			f := &o.failures[i]
+		d.Recurring = o.Recurring
+		for i := range o.DeadLetters[:min(len(o.DeadLetters), shownFailures)] {
+			f := &o.DeadLetters[i]
 			same := url.Values{"status": {"dead_letter"}, "kind": {f.Kind}}
 			if f.Reason != 0 {
 				same["reason"] = []string{f.Reason.Error()}
@@ -213,7 +215,7 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		*known = slices.Compact(*known)
 	}
 	if v.search == "" && len(p.jobs) > 0 {
-		d.Offered = d.offered(func(a *action) bool { return len(a.statuses(&v.filter)) > 0 })
+		d.Offered = d.offered(func(a *Action) bool { return len(a.Statuses(v.filter.Statuses)) > 0 })
 	}
 	h.render(w, status, "list.html", d)
 }
@@ -239,10 +241,10 @@ func tabs(v *view, o *overview) []tab {
 		}
 		return number(n)
 	}
-	all := []tab{{Text: "all", Number: count(o.total[0]), Address: v.with("status"), Current: len(v.filter.Statuses) == 0}}
+	all := []tab{{Text: "all", Number: count(o.Jobs), Address: v.with("status"), Current: len(v.filter.Statuses) == 0}}
 	for _, s := range retryjob.Statuses() {
 		all = append(all, tab{
-			s.String(), count(o.total[s]), v.with("status", s.String()), slices.Contains(v.filter.Statuses, s), s.String(),
+			s.String(), count(o.ByStatus[s]), v.with("status", s.String()), slices.Contains(v.filter.Statuses, s), s.String(),
 		})
 	}
 	return all
@@ -284,13 +286,14 @@ type part struct {
 func draw(o *overview, s *span) *chart {
 	const width, height, gap = 720, 120, 2
 	c := &chart{Width: width, Height: height}
-	most := 0
-	var sum counts
-	for i := range o.buckets {
-		most = max(most, o.buckets[i][0])
-		for status, n := range o.buckets[i] {
+	most, sum := 0, map[retryjob.Status]int{}
+	for _, bucket := range o.buckets {
+		whole := 0
+		for status, n := range bucket {
 			sum[status] += n
+			whole += n
 		}
+		most = max(most, whole)
 	}
 	var words []string
 	for _, status := range retryjob.Statuses() {
@@ -305,8 +308,7 @@ func draw(o *overview, s *span) *chart {
 		c.Label += "none"
 	}
 	step := float64(width) / float64(len(o.buckets))
-	for i := range o.buckets {
-		b := &o.buckets[i]
+	for i, b := range o.buckets {
 		col := column{From: o.begin.Add(time.Duration(i) * s.width), X: float64(i) * step, Wide: step - gap}
 		title := []string{stamp(col.From)}
 		y := float64(height)
@@ -332,10 +334,10 @@ type jobData struct {
 	frame
 	Info     *retryjob.Info
 	Facts    []Fact
-	Attempts []attempt
+	Attempts []Attempt
 	Payload  string
 	Cut      bool // the payload is longer
-	Offered  []action
+	Offered  []Action
 }
 
 // Fact is a field of a job as a page or a command shows it: a text, or a time.
@@ -363,14 +365,8 @@ func Facts(i *retryjob.Info) (facts []Fact) {
 		text, _ := json.Marshal(i.Spec) // of texts and numbers
 		spec = string(text)
 	}
-	recurring := ""
-	for _, tag := range i.Tags {
-		if name, ok := strings.CutPrefix(tag, "recurring_"); ok {
-			recurring = name
-		}
-	}
 	for _, f := range []Fact{
-		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "recurring", Text: recurring}, {Name: "correlation", Text: i.Correlation},
+		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "recurring", Text: recurring(i)}, {Name: "correlation", Text: i.Correlation},
 		{Name: "queue", Text: i.Queue}, {Name: "priority", Text: number(i.Priority)}, {Name: "tags", Text: strings.Join(i.Tags, ", ")},
 		{Name: "reason", Text: reason(i.Reason)}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
 		{Name: "enqueued", At: i.Enqueued}, {Name: "first due", At: i.FirstDue}, {Name: "next due", At: i.Due}, {Name: "ended", At: i.Ended},
@@ -405,10 +401,10 @@ func (h *handler) job(w http.ResponseWriter, r *http.Request) {
 	if query.Get("live") != "" {
 		d.Live, d.Stop = "", jobAddress(id)
 	}
-	d.Attempts = timeline(&info.Record, d.now)
+	d.Attempts = Attempts(&info.Record, d.now)
 	d.Facts = Facts(&info)
 	d.Payload, d.Cut = shown(indented(h.payload(&info))), len(info.Payload) > shownPayload
-	d.Offered = d.offered(func(a *action) bool { return a.takes(info.Status) })
+	d.Offered = d.offered(func(a *Action) bool { return a.Takes(info.Status) })
 	h.render(w, http.StatusOK, "job.html", d)
 }
 

@@ -7,82 +7,180 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retryjob/jobsui"
 )
 
-// changing is an operation on a job, by its ID.
-type changing struct {
-	done string // "replayed"
-	do   func(retryjob.Admin, context.Context, string) error
-	json func(*changed, bool)
+// change is the flags of a command that changes jobs.
+type change struct {
+	selection
+	jobsui.Action
+	all, yes, dry bool
+	rate          float64
 }
 
-var (
-	replay = changing{"replayed", retryjob.Admin.Replay,
-		func(c *changed, done bool) { c.Replayed = &done }}
-	cancel = changing{"canceled", retryjob.Admin.Cancel,
-		func(c *changed, done bool) { c.Canceled = &done }}
-	purge = changing{"purged", func(m retryjob.Admin, ctx context.Context, id string) error { return retryjob.PurgeOne(ctx, m, id) }, func(c *changed, done bool) { c.Purged = &done }}
+// The bounds of --rate: a job in a quarter of an hour, and more than a database replays one at a time.
+const (
+	slowest = 0.001
+	fastest = 1e6
 )
 
-// changed is what --json prints for each ID.
-type changed struct {
-	Job      string `json:"job"`
-	Replayed *bool  `json:"replayed,omitempty"`
-	Canceled *bool  `json:"canceled,omitempty"`
-	Purged   *bool  `json:"purged,omitempty"`
-	Err      string `json:"err,omitempty"`
+// changeCommand returns the command of an action on jobs with the given IDs, or on those that a filter selects.
+func (a *app) changeCommand(action jobsui.Action) *cobra.Command {
+	c := &change{selection: selection{able: action.Statuses(nil)}, Action: action}
+	cmd := &cobra.Command{
+		Use:               action.Name + " ID... | --all",
+		Short:             action.Short,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, ids []string) error {
+			now := a.Now()
+			f, err := c.filter(cmd, now)
+			switch set := cmd.Flags().Changed; {
+			case err != nil:
+				return err
+			case len(ids) > 0 && (c.all || c.given(cmd) || set("limit") || set("rate")):
+				return fmt.Errorf("%s takes IDs or a filter, not both; --all, --limit and --rate go with a filter", c.Name)
+			case len(ids) == 0 && !c.all && !c.dry && !c.given(cmd):
+				return fmt.Errorf("no filter selects the jobs to %s: give IDs or a filter (--%s), or --all for all of them",
+					c.Name, strings.Join(retryjob.FilterKeys(), ", --"))
+			case set("rate") && !(c.rate >= slowest && c.rate <= fastest):
+				return fmt.Errorf("--rate %v is outside %v to %v", c.rate, slowest, fastest)
+			}
+			ask := !c.yes && !c.dry && (c.Name == "purge" || len(ids) == 0 && !c.given(cmd))
+			if ask && a.Answers == nil {
+				return fmt.Errorf("%s needs a terminal to ask for confirmation, or --yes", cmd.Name())
+			}
+			if f.IDs = ids; len(f.Statuses) == 0 {
+				f.Statuses = c.able
+			}
+			return a.work(cmd, now, func(ctx context.Context, s *session) error { return s.change(ctx, c, f, ask) })
+		},
+	}
+	c.add(cmd, 0)
+	cmd.Flags().BoolVar(&c.all, "all", false, "without a filter: all jobs that the command can change")
+	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "count the jobs, and change none")
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask")
+	if c.Name == "replay" {
+		cmd.Flags().Float64Var(&c.rate, "rate", 0, "with a filter: replay at most this `number` of jobs in a second, spread over it")
+	}
+	return cmd
+}
+
+// change changes the jobs with f.IDs or, if there are none, those that f selects.
+func (s *session) change(ctx context.Context, c *change, f retryjob.Filter, ask bool) error {
+	if n := len(f.IDs); c.dry || ask {
+		if n == 0 || c.dry {
+			counts, err := s.store.Count(ctx, f)
+			if err != nil {
+				return err
+			}
+			n = 0
+			for _, tally := range counts {
+				n += tally.Jobs
+			}
+			if f.Limit > 0 {
+				n = min(n, f.Limit)
+			}
+		}
+		if c.dry {
+			return s.counted("would_"+c.Name, n, nil)
+		}
+		if n > 0 {
+			if err := s.confirm(ctx, fmt.Sprintf("%s %s?", c.Name, plural(n, "job"))); err != nil {
+				return err
+			}
+		}
+	}
+	done := strings.ToLower(c.Done)
+	switch {
+	case len(f.IDs) > 0:
+		return s.each(ctx, c.Action, f.IDs)
+	case c.rate > 0:
+		n, err := s.paced(ctx, c, f)
+		return s.counted(done, n, err)
+	}
+	n, err := c.All(ctx, s.store, f)
+	return s.counted(done, n, err)
 }
 
 // each changes one job after the other. If one fails, it continues with the others.
-func (s *session) each(ctx context.Context, c changing, ids []string) error {
-	failed := 0
+func (s *session) each(ctx context.Context, a jobsui.Action, ids []string) error {
+	done, failed := strings.ToLower(a.Done), 0
 	var last error
 	for _, id := range ids {
-		result := changed{Job: id}
-		err := c.do(s.store, ctx, id)
+		err := a.One(ctx, s.store, id)
+		result := map[string]any{"job": id, done: err == nil}
 		if err != nil {
 			failed, last = failed+1, about(id, err)
-			result.Err = s.text(last)
+			result["err"] = s.text(last)
 			if len(ids) > 1 {
 				s.remark("%w", last)
 			}
 		}
-		switch c.json(&result, err == nil); {
-		case s.json:
+		if s.json {
 			if err := s.printJSON(result); err != nil {
 				return err
 			}
-		case err == nil:
-			fmt.Fprintf(s.out, "%s %s\n", c.done, printable(id))
+		} else if err == nil {
+			fmt.Fprintf(s.out, "%s %s\n", done, printable(id))
 		}
 	}
 	if failed > 0 && len(ids) > 1 {
-		return fmt.Errorf("%d of %s were not %s", failed, plural(len(ids), "job"), c.done)
+		return fmt.Errorf("%d of %s were not %s", failed, plural(len(ids), "job"), done)
 	}
 	return last
 }
 
-func (a *app) cancelCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "cancel ID...",
-		Short:             "Cancel jobs that have not ended: they make no more attempts",
-		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error { return s.each(ctx, cancel, args) })
-		},
+// paced changes the jobs that f selects, the most recently changed first, at c.rate. It skips a job that another client
+// has changed in the meantime. It reports a job that it cannot change and continues with the others.
+func (s *session) paced(ctx context.Context, c *change, f retryjob.Filter) (done int, err error) {
+	if f.Until.IsZero() {
+		f.Until = s.now // replayed jobs may fail again meanwhile
 	}
+	tick := time.NewTicker(time.Duration(float64(time.Second) / c.rate))
+	defer tick.Stop()
+	failed := 0
+	f.PageSize = 100 // a job read long before its turn may have changed
+	for info, err := range s.store.List(ctx, f) {
+		if err != nil {
+			return done, err
+		}
+		if done+failed > 0 {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return done, ctx.Err()
+			}
+		}
+		switch err := c.One(ctx, s.store, info.JobID); {
+		case err == nil:
+			done++
+		case !errors.Is(err, retryjob.ErrNotReplayable) && !errors.Is(err, retryjob.ErrUnknownJob):
+			failed++
+			s.remark("%w", about(info.JobID, err))
+		}
+	}
+	if failed > 0 {
+		return done, fmt.Errorf("not %s: %s", strings.ToLower(c.Done), plural(failed, "job"))
+	}
+	return done, nil
 }
 
-// confirmed asks a question, and reports whether the answer is yes.
-func (s *session) confirmed(ctx context.Context, question string) (bool, error) {
-	if err := s.out.Flush(); err != nil {
-		return false, err
+// counted prints the number of changed jobs with the verb, even if err ended the change early.
+func (s *session) counted(verb string, n int, err error) error {
+	if s.json {
+		return errors.Join(s.printJSON(map[string]int{verb: n}), err)
 	}
+	fmt.Fprintf(s.out, "%s %s\n", strings.ReplaceAll(verb, "_", " "), plural(n, "job"))
+	return err
+}
+
+// confirm asks a question. It returns an error unless the answer is yes.
+func (s *session) confirm(ctx context.Context, question string) error {
 	fmt.Fprintf(s.err, "retryjobs: %s [y/N] ", question)
 	answers := make(chan string, 1)
 	go func() { // it ends with the process if there is no answer
@@ -94,9 +192,12 @@ func (s *session) confirmed(ctx context.Context, question string) (bool, error) 
 	}()
 	select {
 	case answer := <-answers:
-		return answer == "y" || answer == "yes", nil
+		if answer == "y" || answer == "yes" {
+			return nil
+		}
+		return errors.New("no job was changed")
 	case <-ctx.Done():
 		fmt.Fprintln(s.err)
-		return false, ctx.Err()
+		return ctx.Err()
 	}
 }

@@ -52,7 +52,7 @@ func TestReplayNamesEachJobThatFailed(t *testing.T) {
 
 	require.Equal(t, ran{
 		cli.Failed,
-		`{"job":"expired-1","replayed":true}` + "\n" + `{"job":"pending-1","replayed":false,"err":"job pending-1: ` + refused + `"}` + "\n",
+		`{"job":"expired-1","replayed":true}` + "\n" + `{"err":"job pending-1: ` + refused + `","job":"pending-1","replayed":false}` + "\n",
 		"retryjobs: job pending-1: " + refused + "\nretryjobs: 1 of 2 jobs were not replayed\n",
 	}, run(t, f, "replay", "--json", "expired-1", "pending-1"))
 
@@ -136,7 +136,7 @@ func TestARateThatCannotBe(t *testing.T) {
 		"--all --yes --rate -1":   "--rate -1 is outside 0.001 to 1e+06",
 		"--all --yes --rate NaN":  "--rate NaN is outside 0.001 to 1e+06",
 		"--all --yes --rate 1e99": "--rate 1e+99 is outside 0.001 to 1e+06",
-		"--rate 1 dead-1":         "filters, --dry-run, --limit, --rate and --yes go with --all",
+		"--rate 1 dead-1":         "replay takes IDs or a filter, not both; --all, --limit and --rate go with a filter",
 	} {
 		got := run(t, newFake(jobs()...), append([]string{"replay"}, strings.Fields(args)...)...)
 		require.Equal(t, ran{Exit: cli.Usage, Err: "retryjobs: " + want + "\nretryjobs: 'retryjobs replay --help' says more\n"}, got)
@@ -209,7 +209,7 @@ func TestCancelTakesIDs(t *testing.T) {
 		"retryjobs: job dead-1: retryjob: job dead-1 is dead_letter already\nretryjobs: 1 of 3 jobs were not canceled\n",
 	}, run(t, f, "cancel", "waiting-1", "dead-1", "pending-1"))
 	require.Equal(t, retryjob.Canceled, f.jobs["waiting-1"].Status)
-	require.Equal(t, ran{Out: `{"job":"leased-1","canceled":true}` + "\n"}, run(t, f, "cancel", "leased-1", "--json"))
+	require.Equal(t, ran{Out: `{"canceled":true,"job":"leased-1"}` + "\n"}, run(t, f, "cancel", "leased-1", "--json"))
 }
 
 func TestPurgeAsksOnATerminal(t *testing.T) {
@@ -220,18 +220,18 @@ func TestPurgeAsksOnATerminal(t *testing.T) {
 		out    string
 		left   int
 	}{
-		{"y\n", []string{"--status", "succeeded,dead_letter"}, "remove 3 jobs for good?", "purged 3 jobs\n", 6},
-		{" YES \n", []string{"--all"}, "remove 6 jobs for good?", "purged 6 jobs\n", 3},
-		{"y", []string{"dead-1", "dead-2"}, "remove 2 jobs for good?", "purged dead-1\npurged dead-2\n", 7},
-		{"n\n", []string{"--all"}, "remove 6 jobs for good?", "", 9},
-		{"\n", []string{"dead-1"}, "remove 1 job for good?", "", 9},
-		{"", []string{"--all"}, "remove 6 jobs for good?", "", 9},
+		{"y\n", []string{"--status", "succeeded,dead_letter"}, "purge 3 jobs?", "purged 3 jobs\n", 6},
+		{" YES \n", []string{"--all"}, "purge 6 jobs?", "purged 6 jobs\n", 3},
+		{"y", []string{"dead-1", "dead-2"}, "purge 2 jobs?", "purged dead-1\npurged dead-2\n", 7},
+		{"n\n", []string{"--all"}, "purge 6 jobs?", "", 9},
+		{"\n", []string{"dead-1"}, "purge 1 job?", "", 9},
+		{"", []string{"--all"}, "purge 6 jobs?", "", 9},
 	} {
 		f := newFake(jobs()...)
 		got := runOn(t, f, cli.Options{Answers: strings.NewReader(row.answer)}, append([]string{"purge"}, row.args...)...)
 		require.Equal(t, row.out, got.Out, row.answer)
 		if want := "retryjobs: " + row.asked + " [y/N] "; row.left == 9 {
-			require.Equal(t, ran{cli.Failed, "", want + "retryjobs: nothing was removed\n"}, got)
+			require.Equal(t, ran{cli.Failed, "", want + "retryjobs: no job was changed\n"}, got)
 		} else {
 			require.Equal(t, want, got.Err)
 		}
@@ -265,5 +265,26 @@ func TestReplayCanOnlyCount(t *testing.T) {
 	require.Equal(t, ran{Out: "would replay 1 job\n"}, run(t, f, "replay", "--all", "--dry-run", "--reason", "ttl_elapsed"))
 	require.Equal(t, ran{Out: `{"would_replay":2}` + "\n"}, run(t, f, "--json", "replay", "--all", "--dry-run", "--limit", "2"))
 	require.Equal(t, retryjob.DeadLettered, f.jobs["dead-1"].Status)
-	require.Equal(t, cli.Usage, run(t, f, "replay", "--dry-run", "dead-1").Exit)
+	require.Equal(t, ran{Out: "would replay 1 job\n"}, run(t, f, "replay", "--dry-run", "dead-1", "leased-1", "unknown"))
+	require.Equal(t, ran{Out: "would cancel 3 jobs\n"}, run(t, f, "cancel", "--dry-run"))
+	require.Equal(t, ran{Out: "would purge 1 job\n"}, run(t, f, "purge", "--dry-run", "dead-1"))
+}
+
+func TestAFilterNeedsNoAll(t *testing.T) {
+	f := newFake(jobs()...)
+	require.Equal(t, ran{Out: "replayed 1 job\n"}, run(t, f, "replay", "--policy", "patient"))
+	require.Equal(t, ran{Out: "canceled 2 jobs\n"}, run(t, f, "cancel", "--status", "leased,waiting_retry"))
+	require.Equal(t, retryjob.Canceled, f.jobs["leased-1"].Status)
+	require.Equal(t, retryjob.Pending, f.jobs["pending-1"].Status)
+}
+
+func TestAChangeOfAllJobsAsks(t *testing.T) {
+	f := newFake(jobs()...)
+	for _, command := range []string{"replay", "cancel"} {
+		require.Equal(t, cli.Usage, run(t, f, command, "--all").Exit)
+		got := runOn(t, f, cli.Options{Answers: strings.NewReader("n\n")}, command, "--all")
+		require.Equal(t, cli.Failed, got.Exit)
+		require.Contains(t, got.Err, "no job was changed")
+	}
+	require.Equal(t, ran{Out: "canceled 3 jobs\n"}, run(t, f, "cancel", "--all", "--yes"))
 }

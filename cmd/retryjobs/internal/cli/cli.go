@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retryjob/jobsui"
 )
 
 // Options are the process's inputs to the commands. Open, Migrate, Now and Getenv must be set.
@@ -115,8 +116,10 @@ func (a *app) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.database, "database", "", "SQLite `file` or postgres:// URL (default $"+databaseVariable+")")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.listCommand(), a.showCommand(), a.replayCommand(), a.cancelCommand(), a.purgeCommand(), a.statsCommand(),
-		a.serveCommand(), a.migrateCommand())
+	root.AddCommand(a.listCommand(), a.showCommand(), a.statsCommand(), a.serveCommand(), a.migrateCommand())
+	for _, action := range jobsui.Actions() {
+		root.AddCommand(a.changeCommand(action))
+	}
 	return root
 }
 

@@ -18,8 +18,13 @@ import (
 
 // TestAWrongCommandLine lists command lines that are refused before a database is opened.
 func TestAWrongCommandLine(t *testing.T) {
-	noFilter := "give one (--status, --reason, --policy, --kind, --tag, --since, --until), or --yes for all of them"
-	noTerminal := "purge needs a terminal to ask for confirmation, or --yes"
+	noFilter := func(command string) string {
+		return "no filter selects the jobs to " + command + ": give IDs or a filter (--status, --reason, --policy, --kind, --tag, --since, --until), or --all for all of them"
+	}
+	noTerminal := func(command string) string { return command + " needs a terminal to ask for confirmation, or --yes" }
+	notBoth := func(command string) string {
+		return command + " takes IDs or a filter, not both; --all, --limit and --rate go with a filter"
+	}
 	for _, row := range []struct{ args, err string }{
 		{"lists", `unknown command "lists"; did you mean list?`},
 		{"canel", `unknown command "canel"; did you mean cancel?`},
@@ -42,23 +47,25 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"list --kind a,,b", `--kind has no value`},
 		{"show", `accepts 1 arg(s), received 0`},
 		{"show a b", `accepts 1 arg(s), received 2`},
-		{"replay", `replay takes the IDs of jobs, or --all with a filter`},
-		{"replay a --all", `replay takes IDs or --all, not both`},
-		{"replay a --policy p", `filters, --dry-run, --limit, --rate and --yes go with --all`},
-		{"replay a --limit 1", `filters, --dry-run, --limit, --rate and --yes go with --all`},
-		{"replay a --yes", `filters, --dry-run, --limit, --rate and --yes go with --all`},
-		{"replay --all", `no filter selects the jobs to replay: ` + noFilter},
-		{"replay --all --limit 5", `no filter selects the jobs to replay: ` + noFilter},
+		{"replay", noFilter("replay")},
+		{"replay a --all", notBoth("replay")},
+		{"replay a --policy p", notBoth("replay")},
+		{"replay a --limit 1", notBoth("replay")},
+		{"replay a --rate 1", notBoth("replay")},
+		{"replay --all", noTerminal("replay")},
+		{"replay --all --limit 5", noTerminal("replay")},
+		{"replay --limit 5", noFilter("replay")},
+		{"replay --yes", noFilter("replay")},
 		{"replay --all --policy=", `--policy has no value`},
 		{"replay --all --status succeeded", `--status "succeeded" is not one of dead_letter, expired, failed_no_retries`},
-		{"purge", `no filter selects the jobs to purge: ` + strings.Replace(noFilter, "--yes", "--all", 1)},
-		{"purge --yes", `no filter selects the jobs to purge: ` + strings.Replace(noFilter, "--yes", "--all", 1)},
-		{"purge --all", noTerminal},
-		{"purge --policy p", noTerminal},
-		{"purge a b", noTerminal},
-		{"purge a --policy p", `purge takes IDs or a filter, not both; --all, --dry-run and --limit go with a filter`},
-		{"purge a --dry-run", `purge takes IDs or a filter, not both; --all, --dry-run and --limit go with a filter`},
-		{"cancel", `requires at least 1 arg(s), only received 0`},
+		{"purge", noFilter("purge")},
+		{"purge --yes", noFilter("purge")},
+		{"purge --all", noTerminal("purge")},
+		{"purge --policy p", noTerminal("purge")},
+		{"purge a b", noTerminal("purge")},
+		{"purge a --policy p", notBoth("purge")},
+		{"purge a --rate 1", "unknown flag: --rate"},
+		{"cancel", noFilter("cancel")},
 		{"serve --addr :8080", `--addr ":8080" is not a loopback address, and the page has no login (with --host NAME it answers to that name)`},
 		{"serve --addr 0.0.0.0:0", `--addr "0.0.0.0:0" is not a loopback address, and the page has no login (with --host NAME it answers to that name)`},
 		{"serve --addr localhost", `--addr "localhost" is not host:port`},

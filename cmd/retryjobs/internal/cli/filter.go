@@ -36,6 +36,10 @@ func (s *selection) add(cmd *cobra.Command, limit int) {
 		s.values[key] = flags.StringSlice(key, nil, usage)
 	}
 	flags.IntVar(&s.limit, "limit", limit, "at most this `number` of jobs; 0 means all of them")
+	known := map[string][]string{"status": texts(s.able), "reason": texts(retryjob.Reasons())}
+	for _, flag := range append(retryjob.FilterKeys(), "limit") { // the values of the others are in the database
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(known[flag], cobra.ShellCompDirectiveNoFileComp))
+	}
 }
 
 // given reports whether a flag selects jobs. --limit does not.
@@ -65,20 +69,6 @@ func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, 
 		return f, fmt.Errorf("--limit %d is below 0", s.limit)
 	}
 	return f, nil
-}
-
-// change returns the filter of a command that changes the jobs it selects. It refuses to change all jobs unless a flag
-// says so.
-func (s *selection) change(cmd *cobra.Command, now time.Time, all bool, flag string) (retryjob.Filter, error) {
-	f, err := s.filter(cmd, now)
-	if err == nil && !all && !s.given(cmd) {
-		err = fmt.Errorf("no filter selects the jobs to %s: give one (--%s), or %s for all of them",
-			cmd.Name(), strings.Join(retryjob.FilterKeys(), ", --"), flag)
-	}
-	if len(f.Statuses) == 0 {
-		f.Statuses = s.able
-	}
-	return f, err
 }
 
 func listed[T any](all []T) string { return strings.Join(texts(all), ", ") }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,6 @@ func (a *app) listCommand() *cobra.Command {
 		},
 	}
 	s.add(cmd, listLimit)
-	s.complete(cmd)
 	return cmd
 }
 
@@ -60,11 +60,15 @@ func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 			continue
 		}
 		if t == nil {
-			t = s.newTable("ID", "KIND", "POLICY", "STATUS", "REASON", "ATTEMPTS", "DUE OR ENDED", "LAST ERROR")
+			t = s.newTable("ID", "KIND", "POLICY", "STATUS", "REASON", "ATTEMPTS", "TAGS", "DUE OR ENDED", "LAST ERROR")
 			t.fit = true
 		}
+		at := info.Due
+		if info.Status.Final() {
+			at = info.Ended
+		}
 		t.line(info.JobID, info.Kind, info.Policy, info.Status.String(), info.Reason.Error(),
-			strconv.Itoa(info.Attempts), stamp(dueOrEnded(&info.Record)), info.LastErr())
+			strconv.Itoa(info.Attempts), strings.Join(info.Tags, ","), stamp(at), info.LastErr())
 	}
 	switch {
 	case t != nil:

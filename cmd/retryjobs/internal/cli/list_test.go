@@ -15,16 +15,16 @@ import (
 
 func TestListPrintsATable(t *testing.T) {
 	want := `
-ID           KIND     POLICY    STATUS             REASON              ATTEMPTS  DUE OR ENDED          LAST ERROR
-pending-1    mail     standard  pending            -                   0         2026-11-21T13:00:00Z  -
-leased-1     webhook  standard  leased             -                   2         -                     503 Service Unavailable
-succeeded-1  webhook  patient   succeeded          -                   2         2026-11-21T11:30:00Z  -
-waiting-1    webhook  standard  waiting_retry      -                   3         2026-11-21T12:10:00Z  429 Too Many Requests
-expired-1    webhook  standard  expired            ttl_elapsed         0         2026-11-21T10:00:00Z  -
-dead-2       webhook  patient   dead_letter        terminal_error      1         2026-11-20T11:00:00Z  -
-dead-1       webhook  standard  dead_letter        attempts_exhausted  1         2026-11-20T10:00:00Z  no such account
-failed-1     webhook  standard  failed_no_retries  retries_disabled    1         2026-11-19T11:00:00Z  -
-canceled-1   webhook  standard  canceled           caller_canceled     0         2026-11-18T12:00:00Z  -
+ID           KIND     POLICY    STATUS             REASON              ATTEMPTS  TAGS  DUE OR ENDED          LAST ERROR
+pending-1    mail     standard  pending            -                   0         -     2026-11-21T13:00:00Z  -
+leased-1     webhook  standard  leased             -                   2         -     -                     503 Service Unavailable
+succeeded-1  webhook  patient   succeeded          -                   2         -     2026-11-21T11:30:00Z  -
+waiting-1    webhook  standard  waiting_retry      -                   3         -     2026-11-21T12:10:00Z  429 Too Many Requests
+expired-1    webhook  standard  expired            ttl_elapsed         0         -     2026-11-21T10:00:00Z  -
+dead-2       webhook  patient   dead_letter        terminal_error      1         -     2026-11-20T11:00:00Z  -
+dead-1       webhook  standard  dead_letter        attempts_exhausted  1         -     2026-11-20T10:00:00Z  no such account
+failed-1     webhook  standard  failed_no_retries  retries_disabled    1         -     2026-11-19T11:00:00Z  -
+canceled-1   webhook  standard  canceled           caller_canceled     0         -     2026-11-18T12:00:00Z  -
 `
 	f := newFake(jobs()...)
 	require.Equal(t, ran{Out: want[1:]}, run(t, f, "list"))
@@ -35,8 +35,8 @@ func TestListShortensAnErrorAndDisarmsIt(t *testing.T) {
 	job := jobs()[2]
 	job.History = job.History[:2]
 	want := `
-ID         KIND     POLICY    STATUS         REASON  ATTEMPTS  DUE OR ENDED          LAST ERROR
-waiting-1  webhook  standard  waiting_retry  -       3         2026-11-21T12:10:00Z  dial tcp: \u001b[31mrefused\u009b2J by a firewall that has…
+ID         KIND     POLICY    STATUS         REASON  ATTEMPTS  TAGS  DUE OR ENDED          LAST ERROR
+waiting-1  webhook  standard  waiting_retry  -       3         -     2026-11-21T12:10:00Z  dial tcp: \u001b[31mrefused\u009b2J by a firewall that has…
 `
 	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(job), "list"))
 }
@@ -109,8 +109,8 @@ func TestAListThatBreaksShowsWhatThereIs(t *testing.T) {
 	f := newFake(jobs()...)
 	f.broken = errBroken
 	want := `
-ID         KIND  POLICY    STATUS   REASON  ATTEMPTS  DUE OR ENDED          LAST ERROR
-pending-1  mail  standard  pending  -       0         2026-11-21T13:00:00Z  -
+ID         KIND  POLICY    STATUS   REASON  ATTEMPTS  TAGS  DUE OR ENDED          LAST ERROR
+pending-1  mail  standard  pending  -       0         -     2026-11-21T13:00:00Z  -
 `
 	require.Equal(t, ran{cli.Failed, want[1:], "retryjobs: the connection broke\n"}, run(t, f, "list"))
 	require.Equal(t, 1, f.closed)

@@ -97,27 +97,18 @@ var colors = map[string]string{
 	retryjob.Canceled.String(): "35",
 }
 
-// printable returns s on one line, without characters that a terminal would interpret or reorder: line breaks become ";
-// ", or a space after a colon; other runs of white space become one space; and characters that are not printable are
-// escaped like \u001b.
+// printable returns s on one line, without characters that a terminal would interpret or reorder: white space becomes
+// one space, after a semicolon if it breaks the line, and characters that are not printable are escaped like \u001b.
 func printable(s string) string {
 	var b strings.Builder
-	for line := range strings.FieldsFuncSeq(s, breaksLine) {
+	for line := range strings.FieldsFuncSeq(s, func(r rune) bool { return strings.ContainsRune("\n\r\u0085\u2028\u2029", r) }) {
 		words := strings.Join(strings.Fields(line), " ")
-		switch {
-		case words == "" || b.Len() == 0:
-		case strings.HasSuffix(b.String(), ":"):
-			b.WriteString(" ")
-		default:
+		if words != "" && b.Len() > 0 {
 			b.WriteString("; ")
 		}
 		b.Write(escape([]byte(words)))
 	}
-	return b.String()
-}
-
-func breaksLine(r rune) bool {
-	return r == '\n' || r == '\r' || r == 0x85 || r == 0x2028 || r == 0x2029
+	return strings.ReplaceAll(b.String(), ":; ", ": ")
 }
 
 // shorten returns s, or its beginning and an ellipsis, with n runes in all.
@@ -180,22 +171,6 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.UTC().Format(time.RFC3339)
-}
-
-// fineStamp is stamp to the millisecond.
-func fineStamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
-}
-
-// span returns a duration to the millisecond, or to the microsecond if it is shorter.
-func span(d time.Duration) string {
-	if d.Abs() < time.Millisecond {
-		return d.Round(time.Microsecond).String()
-	}
-	return d.Round(time.Millisecond).String()
 }
 
 // plural returns "1 job", "2 jobs".

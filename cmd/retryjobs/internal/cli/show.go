@@ -67,34 +67,25 @@ func (s *session) show(info *retryjob.Info) {
 	t.line("job", info.JobID)
 	t.line("status", info.Status.String())
 	for _, f := range jobsui.Facts(info) {
-		switch {
-		case f.At.IsZero():
-			t.line(f.Name, f.Text)
-		case f.Name == "next due" || f.Name == "ended":
-			t.line(f.Name, relative(fineStamp(f.At), f.At, s.now))
-		default:
-			t.line(f.Name, fineStamp(f.At))
-		}
+		t.line(f.Name, f.Text+s.relative(f.At))
 	}
 	t.flush()
-	line := s.newTable("ATTEMPT", "START", "DURATION", "STATUS", "WAIT", "CODE", "ERROR")
-	attempts := info.Timeline(s.now)
-	if len(attempts) > 0 {
+	if attempts := jobsui.Attempts(&info.Record, s.now); len(attempts) > 0 {
 		fmt.Fprintln(s.out)
-		for _, row := range timeline(attempts) {
-			line.line(row[:]...)
+		t = s.newTable("ATTEMPT", "START", "DURATION", "STATUS", "WAIT", "CODE", "ERROR")
+		for _, a := range attempts {
+			t.line(a.Number, stamp(a.Start), a.Took, a.Status.String(), a.Wait, a.Code, a.Err)
 		}
-		line.flush()
+		t.flush()
 	}
 	if len(info.Earlier) > 0 {
 		fmt.Fprintln(s.out)
 		t = s.newTable("BEFORE A REPLAY", "ENDED", "STATUS", "REASON", "ATTEMPTS", "CODE", "ERROR")
 		for _, l := range info.Earlier {
-			t.line(fineStamp(l.FirstDue), fineStamp(l.Ended), l.Status.String(), l.Reason.Error(), strconv.Itoa(l.Attempts), l.Code, l.Err)
+			t.line(stamp(l.FirstDue), stamp(l.Ended), l.Status.String(), l.Reason.Error(), strconv.Itoa(l.Attempts), l.Code, l.Err)
 		}
 		t.flush()
 	}
-	fmt.Fprintf(s.out, "\ntotal: %s\n", total(&info.Record, attempts, s.now))
 }
 
 // showPayload prints the payload, indented if it is JSON.
@@ -107,25 +98,13 @@ func (s *session) showPayload(payload json.RawMessage) {
 	if b.Len() == 0 {
 		b.WriteString("null")
 	}
-	fmt.Fprintf(s.out, "payload:\n%s\n", escape(b.Bytes()))
+	fmt.Fprintf(s.out, "\npayload:\n%s\n", escape(b.Bytes()))
 }
 
-// relative adds the distance from now to the text of a time.
-func relative(text string, at, now time.Time) string {
-	switch d := at.Sub(now).Round(time.Second); {
-	case at.IsZero():
-		return text
-	case d > 0:
-		return fmt.Sprintf("%s (in %v)", text, d)
-	default:
-		return fmt.Sprintf("%s (%v ago)", text, -d)
+// relative returns a time and its distance from now, "" for the zero time.
+func (s *session) relative(at time.Time) string {
+	if at.IsZero() {
+		return ""
 	}
-}
-
-// dueOrEnded returns the time at which a job is due or, if it is final, ended. It is zero while an attempt is running.
-func dueOrEnded(rec *retryjob.Record) time.Time {
-	if rec.Status.Final() {
-		return rec.Ended
-	}
-	return rec.Due
+	return stamp(at) + " (" + jobsui.Ago(at, s.now) + ")"
 }

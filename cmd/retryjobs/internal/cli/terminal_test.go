@@ -15,7 +15,7 @@ func TestATableFitsTheTerminal(t *testing.T) {
 	job.History = job.History[:2]
 	job.History[1].Err = strings.Repeat("long ", 100)
 	f := newFake(job)
-	for _, width := range []int{110, 140, 400} {
+	for _, width := range []int{120, 140, 400} {
 		got := runOn(t, f, cli.Options{Width: width}, "list")
 		for line := range strings.Lines(got.Out) {
 			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), width)
@@ -46,15 +46,14 @@ func TestStatusesHaveColors(t *testing.T) {
 func TestValuesAreCompleted(t *testing.T) {
 	f := newFake(jobs()...)
 	for args, want := range map[string]string{
-		"list --status d":         "dead_letter",
-		"list --status expired,c": "expired,canceled",
-		"replay --status ":        "dead_letter expired failed_no_retries",
-		"purge --reason term":     "terminal_error",
-		"list --policy ":          "",
-		"show d":                  "",
-		"list --since ":           "",
-		"list ":                   "",
-		"stats ":                  "",
+		"list --status ":   "pending leased waiting_retry succeeded dead_letter expired failed_no_retries canceled",
+		"replay --status ": "dead_letter expired failed_no_retries",
+		"purge --reason ":  "terminal_error attempts_exhausted budget_exhausted ttl_elapsed deadline_passed deadline_too_near hint_too_long retries_disabled caller_canceled",
+		"list --policy ":   "",
+		"show d":           "",
+		"list --since ":    "",
+		"list ":            "",
+		"stats ":           "",
 	} {
 		got := run(t, f, append([]string{"__complete"}, strings.Split(args, " ")...)...)
 		require.Equal(t, cli.Done, got.Exit, got.Err)

@@ -1,0 +1,131 @@
+package jobsui
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// Summary is the figures of an engine's jobs, as the page and "retryjobs stats" show them.
+type Summary struct {
+	Jobs             int                     `json:"jobs"`
+	ByStatus         map[retryjob.Status]int `json:"by_status"` // with every status
+	DeadLetters      []retryjob.Failures     `json:"dead_letters,omitempty"`
+	OldestDeadLetter time.Time               `json:"oldest_dead_letter,omitzero"`
+	NextDue          time.Time               `json:"next_due,omitzero"`
+	Recurring        []Occurrence            `json:"recurring,omitempty"`
+}
+
+// Occurrence is the occurrence of a retryjob.Recurring that has not ended. Due is zero while an attempt is under way.
+type Occurrence struct {
+	Name     string          `json:"name"`
+	Kind     string          `json:"kind"`
+	Status   retryjob.Status `json:"status"`
+	Due      time.Time       `json:"due,omitzero"`
+	Attempts int             `json:"attempts"`
+	Job      string          `json:"job"`
+	Err      string          `json:"err,omitempty"` // the last error
+}
+
+// Summarize returns the figures of all jobs.
+func Summarize(ctx context.Context, a retryjob.Admin) (s Summary, err error) {
+	tallies, err := a.Count(ctx, retryjob.Filter{})
+	if err != nil {
+		return s, err
+	}
+	s.ByStatus = map[retryjob.Status]int{}
+	var open []retryjob.Status
+	for _, status := range retryjob.Statuses() {
+		tally := tallies[status]
+		s.ByStatus[status] = tally.Jobs
+		s.Jobs += tally.Jobs
+		if !status.Final() && tally.Jobs > 0 {
+			open = append(open, status)
+			if status != retryjob.Leased && (s.NextDue.IsZero() || tally.Oldest.Before(s.NextDue)) {
+				s.NextDue = tally.Oldest.UTC()
+			}
+		}
+	}
+	if dead := tallies[retryjob.DeadLettered]; dead.Jobs > 0 {
+		s.OldestDeadLetter = dead.Oldest.UTC()
+		groups, err := a.Groups(ctx, retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}})
+		if err != nil {
+			return s, err
+		}
+		s.DeadLetters = retryjob.FailuresOf(groups, retryjob.DeadLettered)
+	}
+	if len(open) == 0 {
+		return s, nil
+	}
+	for i, err := range a.List(ctx, retryjob.Filter{Tags: []string{"recurring"}, Statuses: open}) {
+		if err != nil {
+			return s, err
+		}
+		s.Recurring = append(s.Recurring, Occurrence{recurring(&i), i.Kind, i.Status, i.Due.UTC(), i.Attempts, i.JobID, i.LastErr()})
+	}
+	return s, nil
+}
+
+// recurring returns the name of the retryjob.Recurring that made a job, "" for none.
+func recurring(i *retryjob.Info) string {
+	for _, tag := range i.Tags {
+		if name, ok := strings.CutPrefix(tag, "recurring_"); ok {
+			return name
+		}
+	}
+	return ""
+}
+
+// span is a time over which the page shows counts.
+type span struct {
+	Key, Title string
+	width      time.Duration // of a bucket
+	buckets    int
+}
+
+var spans = []span{
+	{"1h", "1 hour", 2 * time.Minute, 30},
+	{"24h", "24 hours", time.Hour, 24},
+	{"14d", "14 days", 12 * time.Hour, 28},
+}
+
+const (
+	countTime  = time.Second     // for all counts of a page
+	countedFor = 5 * time.Second // how long counts are shown
+)
+
+// overview is the figures at a time.
+type overview struct {
+	Summary
+	taken   time.Time
+	err     error
+	begin   time.Time                 // of the first bucket
+	buckets []map[retryjob.Status]int // of jobs by when they came to the status that they have
+}
+
+// overview returns the figures, which may be some seconds old. One request counts at a time.
+func (h *handler) overview(ctx context.Context, s *span) *overview {
+	select {
+	case h.counting <- struct{}{}:
+	case <-ctx.Done():
+		return &overview{err: ctx.Err()}
+	}
+	defer func() { <-h.counting }()
+	now := time.Now()
+	if known := h.counted[s.Key]; known != nil && now.Sub(known.taken) < countedFor {
+		return known
+	}
+	ctx, cancel := context.WithTimeout(ctx, countTime)
+	defer cancel()
+	o := &overview{taken: now, begin: now.Truncate(s.width).Add(-time.Duration(s.buckets-1) * s.width)}
+	f := retryjob.Filter{Since: o.begin, Until: o.begin.Add(time.Duration(s.buckets) * s.width)}
+	if o.Summary, o.err = Summarize(ctx, h.Admin); o.err == nil {
+		o.buckets, o.err = h.Admin.Histogram(ctx, f, s.width)
+	}
+	if o.err == nil {
+		h.counted[s.Key] = o
+	}
+	return o
+}
