@@ -27,8 +27,8 @@ type AttemptError struct {
 	// holds the fields that say whether and when to come back, Content-Type, Date and the ID of the request: of each the
 	// first value, up to 256 bytes. Nil means that there was no response, or none of these in it.
 	Header http.Header
-	// Request is the caller's request. Error, LogValue and JSON show no header, body, query or password of it. Nil means
-	// that it is not known.
+	// Request is the caller's request, or that for the rest of its body. Error, LogValue and JSON show no header, body,
+	// query or password of it. Nil means that it is not known.
 	Request *http.Request `json:"-"`
 	// Unsent reports that no server can have acted on the request: no connection was obtained for it, or an HTTP/2
 	// server refused its stream. Such an attempt can be repeated whatever the method is. Zero means that one may have.

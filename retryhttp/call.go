@@ -251,7 +251,9 @@ func (c *call) outgoing(ctx context.Context, same bool) (*http.Request, error) {
 // header returns the header of an attempt, nil if it is the caller's. Each attempt has its own, because a transport
 // may read it after it has returned.
 func (c *call) header(ctx context.Context) http.Header {
-	if c.key == "" && c.transport.AttemptHeader == "" {
+	t := c.transport
+	identity := t.Resume && isGet(c.req) && c.req.Header["Accept-Encoding"] == nil // net/http would decode, and hide the offsets
+	if c.key == "" && t.AttemptHeader == "" && !identity {
 		return nil
 	}
 	header := maps.Clone(c.req.Header)
@@ -261,13 +263,25 @@ func (c *call) header(ctx context.Context) http.Header {
 	if c.key != "" {
 		header["Idempotency-Key"] = []string{c.key}
 	}
-	if name := c.transport.AttemptHeader; name != "" {
-		maps.DeleteFunc(header, func(key string, _ []string) bool { return strings.EqualFold(key, name) })
-		if !redirectedAway(c.req) {
-			header.Set(name, strconv.Itoa(max(retry.AttemptNumber(ctx), retryshell.OuterAttemptNumber(ctx))))
+	if identity {
+		header["Accept-Encoding"] = []string{"identity"}
+	}
+	if name := t.AttemptHeader; name != "" {
+		number := strconv.Itoa(max(retry.AttemptNumber(ctx), retryshell.OuterAttemptNumber(ctx)))
+		if redirectedAway(c.req) {
+			number = ""
 		}
+		setOnly(header, name, number)
 	}
 	return header
+}
+
+// setOnly makes value the only one of the field in any spelling of its name; "" removes the field.
+func setOnly(header http.Header, name, value string) {
+	maps.DeleteFunc(header, func(key string, _ []string) bool { return strings.EqualFold(key, name) })
+	if value != "" {
+		header.Set(name, value)
+	}
 }
 
 // longestChain is the number of redirects that redirectedAway follows back, ten times what an http.Client follows.

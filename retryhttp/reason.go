@@ -54,6 +54,8 @@ const (
 	Timeout           Reason = "timeout"            // another timeout, such as http.Transport.ResponseHeaderTimeout
 	MalformedResponse Reason = "malformed_response" // what the server sent is not HTTP
 	BodyTruncated     Reason = "body_truncated"     // the response ended too soon: io.ErrUnexpectedEOF
+	ContentChanged    Reason = "content_changed"    // the rest of a body is of another version: see Transport.Resume
+	NotResumable      Reason = "not_resumable"      // the rest of a body cannot be asked for, or is not what was asked for
 	TransportError    Reason = "transport_error"    // a fault that has no Reason of its own
 )
 

@@ -130,7 +130,7 @@ func isAnswer(code int) bool { return succeeded(code) || statusClass(code) == re
 func reasonClass(reason Reason) retry.Class {
 	switch reason {
 	case AddressBlocked, InvalidRequest, BodyFailed, BodyNotReplayable, NotIdempotent, DoNotRetry,
-		Redirect, Canceled, DeadlinePassed:
+		ContentChanged, NotResumable, Redirect, Canceled, DeadlinePassed:
 		return retry.Terminal
 	default:
 		return retry.Retryable

@@ -94,6 +94,21 @@ type Transport struct {
 
 	// Hedge sends a request that is slow a second time, beside the first. Nil means never.
 	Hedge *Hedge
+
+	// Resume makes the body of a response to a GET go on where it breaks off. A Read that fails with what the rules
+	// repeat, such as a reset, an early end or ErrBodyStalled, asks for the rest by Range and If-Range, and returns once
+	// a byte of it has come. Bytes of another version are never delivered: there must be a strong ETag, or else a
+	// Last-Modified a minute older than the Date, and it must stay the same.
+	//
+	// Each break begins a run of the Policy, with " body" behind its Name, for Observe and for the *retry.Error that Read
+	// returns if the run fails. The attempt that broke off is its first one, so MaxAttempts counts between two breaks;
+	// TTL counts from the RoundTrip. A part that is shorter than what was asked for is a break too. Accept and Delivery
+	// do not apply. A body that cannot be resumed fails as without Resume, with the Veto NotResumable and why in the
+	// text; if the content is another one by now, the Reason is ContentChanged.
+	//
+	// It costs compression: a request without an Accept-Encoding asks for identity, since a server knows no offsets in
+	// what net/http decodes. Zero means that a body ends where it breaks off.
+	Resume bool
 }
 
 // NewBase returns a new transport with the values of http.DefaultTransport and two limits that repeating needs, for
@@ -117,8 +132,7 @@ func (t *Transport) Client() *http.Client {
 }
 
 // Validate returns nil or retry.FieldErrors with every bad field: those of Policy and Hedge, a negative BufferBody or
-// StallTimeout, and an AttemptHeader that is not a field name or has a meaning of its own, such as Host. RoundTrip
-// returns the same error, for the policy of PolicyFor if that is set.
+// StallTimeout, and an AttemptHeader that is not a field name or has a meaning of its own, such as Host. RoundTrip returns the same error, for the policy of PolicyFor if that is set.
 func (t *Transport) Validate() error { return t.validate(&t.Policy) }
 
 func (t *Transport) validate(p *retry.Policy) error {
@@ -130,16 +144,23 @@ func (t *Transport) validate(p *retry.Policy) error {
 	if t.StallTimeout < 0 {
 		bad.Refuse("retryhttp.Transport.StallTimeout", t.StallTimeout, "is negative")
 	}
-	switch name := http.CanonicalHeaderKey(t.AttemptHeader); {
-	case name != "" && !isToken(name):
-		bad.Refuse("retryhttp.Transport.AttemptHeader", strconv.Quote(name), "is not a field name")
-	case slices.Contains(takenNames, name):
-		bad.Refuse("retryhttp.Transport.AttemptHeader", strconv.Quote(name), "has a meaning of its own")
+	if t.AttemptHeader != "" {
+		refuseName(&bad, "retryhttp.Transport.AttemptHeader", t.AttemptHeader)
 	}
 	if t.Hedge != nil {
 		bad.Append(t.Hedge.Policy.Validate())
 	}
 	return bad.Err()
+}
+
+// refuseName refuses the name of a header that is not one, or is not free.
+func refuseName(bad *retry.FieldErrors, field, name string) {
+	switch name = http.CanonicalHeaderKey(name); {
+	case !isToken(name):
+		bad.Refuse(field, strconv.Quote(name), "is not a field name")
+	case slices.Contains(takenNames, name):
+		bad.Refuse(field, strconv.Quote(name), "has a meaning of its own")
+	}
 }
 
 // takenNames are headers that change what a request is.
@@ -219,7 +240,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // if it fails. It looks at all that a call looks at before its first attempt.
 func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
 	ctx := req.Context()
-	return t.Hedge == nil && t.Accept == nil && p.Gate == nil && p.Observe == nil &&
+	return t.Hedge == nil && !t.Resume && t.Accept == nil && p.Gate == nil && p.Observe == nil &&
 		t.AttemptHeader == "" && t.StallTimeout == 0 && t.BufferBody >= 0 &&
 		idempotentMethod(req.Method) && (req.Body == nil || req.Body == http.NoBody) && cancelChan(req) == nil &&
 		p.Validate() == nil && ctx.Err() == nil && recordsOf(ctx) == nil &&
@@ -234,7 +255,7 @@ func (c *call) run() (*http.Response, error) {
 		return nil, err
 	}
 	p := c.runPolicy()
-	if p.TTL > 0 {
+	if p.TTL > 0 || t.Resume {
 		c.began = time.Since(epoch)
 	}
 	if c.policy.Observe != nil || recordsOf(c.Context) != nil {
@@ -282,6 +303,9 @@ func (c *call) end(err error) (*http.Response, error) {
 	}
 	resp := c.resp
 	c.resp, c.returned = nil, true
+	if err == nil && c.transport.Resume {
+		c.resumed(resp)
+	}
 	if failed, ok := err.(*retry.Error); ok && resp.Body != nil {
 		if _, writable := resp.Body.(io.Writer); !writable {
 			resp.Body = &endedBody{resp.Body, &failed.Outcome}

@@ -1,0 +1,779 @@
+package retryhttp_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryhttp/ssrf"
+)
+
+// long ago is when the files of these tests were changed.
+var longAgo = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// noise returns n bytes that do not repeat.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.NewChaCha8([32]byte{1}).Read(b)
+	return b
+}
+
+// cutWriter ends the connection, or the stream of HTTP/2, after left bytes of the body.
+type cutWriter struct {
+	http.ResponseWriter
+	left int
+}
+
+func (w *cutWriter) Write(p []byte) (int, error) {
+	if len(p) < w.left {
+		w.left -= len(p)
+		return w.ResponseWriter.Write(p)
+	}
+	_, _ = w.ResponseWriter.Write(p[:w.left])
+	_ = http.NewResponseController(w.ResponseWriter).Flush()
+	panic(http.ErrAbortHandler)
+}
+
+// serveFile answers with http.ServeContent, and with an ETag if that is not empty.
+func serveFile(w http.ResponseWriter, r *http.Request, content []byte, etag string) {
+	if etag != "" {
+		w.Header().Set("Etag", etag)
+	}
+	http.ServeContent(w, r, "", longAgo, bytes.NewReader(content))
+}
+
+// fetched returns what a GET brings, up to the error.
+func fetched(t *testing.T, rt http.RoundTripper, req *http.Request) ([]byte, *http.Response, error) {
+	t.Helper()
+	resp, err := rt.RoundTrip(req)
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, resp.Body.Close())
+	return body, resp, err
+}
+
+// The first answer breaks off after so many bytes, and http.ServeContent answers the rest.
+func TestResumeAtEveryByte(t *testing.T) {
+	content := noise(4 << 10)
+	for name, etag := range map[string]string{"ETag": `"v1"`, "Last-Modified": ""} {
+		bothProtocols(t, name, func(t *testing.T, h2 bool) {
+			var at, asked int
+			server := socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+				if asked++; asked == 1 {
+					w = &cutWriter{w, at}
+				}
+				serveFile(w, r, content, etag)
+			})
+			tr := &retryhttp.Transport{Base: server.base, Policy: atOnce, Resume: true}
+			for at = range content {
+				asked = 0
+				body, resp, err := fetched(t, tr, server.request(t.Context(), http.MethodGet, nil))
+				require.NoError(t, err, at)
+				require.True(t, bytes.Equal(content, body), "%d: %d bytes", at, len(body))
+				require.EqualValues(t, len(content), resp.ContentLength)
+				require.Equal(t, 200, resp.StatusCode)
+				require.Equal(t, 2, asked, at)
+			}
+		})
+	}
+}
+
+// Nothing is lost or doubled however often and wherever a body breaks off, also one of unknown length.
+func TestResumeAtRandomPoints(t *testing.T) {
+	content := noise(64 << 20)
+	want := sha256.Sum256(content)
+	bothProtocols(t, "known length", func(t *testing.T, h2 bool) {
+		breaks := 0
+		server := socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+			breaks++
+			serveFile(&cutWriter{w, 1 + rand.IntN(8<<20)}, r, content, `"v1"`)
+		})
+		sum, n := sha256.New(), int64(0)
+		tr := &retryhttp.Transport{Base: server.base, Policy: atOnce, Resume: true}
+		resp, err := tr.RoundTrip(server.request(t.Context(), http.MethodGet, nil))
+		require.NoError(t, err)
+		n, err = io.Copy(sum, resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.EqualValues(t, len(content), n)
+		require.Equal(t, want[:], sum.Sum(nil))
+		require.Greater(t, breaks, 8)
+	})
+	bothProtocols(t, "unknown length", func(t *testing.T, h2 bool) {
+		asked := 0
+		server := socketServer(t, h2, func(w http.ResponseWriter, r *http.Request) {
+			if asked++; asked > 1 {
+				serveFile(&cutWriter{w, 1 + rand.IntN(256<<10)}, r, content[:1<<20], `"v1"`)
+				return
+			}
+			w.Header().Set("Etag", `"v1"`)
+			w.WriteHeader(200)
+			_, _ = (&cutWriter{w, 1 << 18}).Write(content[:1<<20])
+		})
+		tr := &retryhttp.Transport{Base: server.base, Policy: atOnce, Resume: true}
+		body, resp, err := fetched(t, tr, server.request(t.Context(), http.MethodGet, nil))
+		require.NoError(t, err)
+		require.EqualValues(t, -1, resp.ContentLength)
+		require.True(t, bytes.Equal(content[:1<<20], body))
+	})
+}
+
+// parts is a RoundTripper that answers each request with the next function, and records the requests.
+type parts struct {
+	answers []func(*http.Request) *http.Response
+	mu      sync.Mutex
+	got     []*http.Request
+	open    atomic.Int32 // bodies that are not closed
+}
+
+func (p *parts) RoundTrip(req *http.Request) (*http.Response, error) {
+	p.mu.Lock()
+	n := len(p.got)
+	p.got = append(p.got, req)
+	p.mu.Unlock()
+	resp := p.answers[min(n, len(p.answers)-1)](req)
+	if resp == nil {
+		return nil, errFault
+	}
+	p.open.Add(1)
+	resp.Body = partBody{&boundBody{resp.Body, req.Context(), &p.open}, resp.Body}
+	return resp, nil
+}
+
+// partBody closes what is inside as well.
+type partBody struct {
+	*boundBody
+	inner io.Closer
+}
+
+func (b partBody) Close() error {
+	_ = b.inner.Close()
+	return b.boundBody.Close()
+}
+
+// ranges returns the Range and If-Range of each request after the first.
+func (p *parts) ranges() (list []string) {
+	for _, req := range p.got[1:] {
+		list = append(list, req.Header.Get("Range")+" "+req.Header.Get("If-Range"))
+	}
+	return list
+}
+
+// part returns an answer with the body, which ends with err, a ContentLength, and a header of pairs of name and value.
+func part(status int, body string, err error, length int64, header ...string) func(*http.Request) *http.Response {
+	return func(req *http.Request) *http.Response {
+		resp := answer(req, status, header...)
+		resp.ContentLength = length
+		resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(body), iotest.ErrReader(err)))
+		return resp
+	}
+}
+
+const (
+	alphabet = "abcdefghijklmnopqrstuvwxyz"
+	v1       = `"v1"`
+)
+
+var reset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
+
+// half is an answer with the first ten of 26 bytes.
+var half = part(200, alphabet[:10], reset, 26, "Etag", v1)
+
+// rest answers with a part of the alphabet, from 10.
+func rest(contentRange string, header ...string) func(*http.Request) *http.Response {
+	return part(206, alphabet[10:], io.EOF, -1, append([]string{"Content-Range", contentRange}, header...)...)
+}
+
+func TestTheRestIsChecked(t *testing.T) {
+	const changed, unusable = retryhttp.ContentChanged, retryhttp.NotResumable
+	answers := func(list ...func(*http.Request) *http.Response) []func(*http.Request) *http.Response { return list }
+	for _, row := range []struct {
+		name string
+		then []func(*http.Request) *http.Response // after half
+		want string                               // the body
+		err  retryhttp.Reason                     // "" for io.EOF
+	}{
+		{"the rest", answers(rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
+		{"the rest, total not said", answers(rest("bytes 10-25/*", "Etag", v1)), alphabet, ""},
+		{"less than asked for, twice", answers(
+			part(206, "klm", io.EOF, 3, "Content-Range", "bytes 10-12/26", "Etag", v1),
+			part(206, "nop", io.EOF, -1, "Content-Range", "bytes 13-15/26", "Etag", v1),
+			part(206, alphabet[16:], io.EOF, 10, "Content-Range", "bytes 16-25/26", "Etag", v1)), alphabet, ""},
+		{"more than announced", answers(
+			part(206, "klmXXX", io.EOF, -1, "Content-Range", "bytes 10-12/26", "Etag", v1),
+			part(206, alphabet[13:]+"XXX", io.EOF, -1, "Content-Range", "bytes 13-25/26", "Etag", v1)), alphabet, ""},
+		{"less than announced", answers(
+			part(206, "kl", io.EOF, -1, "Content-Range", "bytes 10-25/26", "Etag", v1),
+			part(206, alphabet[12:], io.EOF, -1, "Content-Range", "bytes 12-25/26", "Etag", v1)), alphabet, ""},
+		{"a break after the last byte", answers(
+			part(206, alphabet[10:], reset, 16, "Content-Range", "bytes 10-25/26", "Etag", v1)), alphabet, ""},
+		{"a fault and a 503, which are all attempts", answers(func(*http.Request) *http.Response { return nil },
+			part(503, "", io.EOF, 0), rest("bytes 10-25/26", "Etag", v1)), "", "status_503"},
+		{"a fault before it", answers(func(*http.Request) *http.Response { return nil }, rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
+		{"200 of another version", answers(part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)), "", changed},
+		{"200 of the same version", answers(part(200, alphabet, io.EOF, 26, "Etag", v1)), "", changed},
+		{"206 of another version", answers(rest("bytes 10-25/26", "Etag", `"v2"`)), "", changed},
+		{"206 with a weak ETag", answers(rest("bytes 10-25/26", "Etag", "W/"+v1)), "", changed},
+		{"206 without an ETag", answers(rest("bytes 10-25/26")), "", changed},
+		{"206 of another length", answers(rest("bytes 10-25/27", "Etag", v1)), "", changed},
+		{"206 that begins too early", answers(rest("bytes 9-25/26", "Etag", v1)), "", unusable},
+		{"206 that begins too late", answers(rest("bytes 11-25/26", "Etag", v1)), "", unusable},
+		{"206 with the wrong length", answers(part(206, "klm", io.EOF, 4, "Content-Range", "bytes 10-25/26", "Etag", v1)), "", unusable},
+		{"206 without Content-Range", answers(part(206, alphabet[10:], io.EOF, 16, "Etag", v1)), "", unusable},
+		{"206 with two", answers(rest("bytes 10-25/26", "Content-Range", "bytes 10-25/26", "Etag", v1)), "", unusable},
+		{"206 in another unit", answers(rest("lines 10-25/26", "Etag", v1)), "", unusable},
+		{"206 of several ranges", answers(part(206, "--x", io.EOF, -1, "Etag", v1, "Content-Type", "multipart/byteranges; boundary=x")), "", unusable},
+		{"206 of several ranges, with a Content-Range", answers(rest("bytes 10-25/26", "Etag", v1, "Content-Type", "Multipart/Byteranges")), "", unusable},
+		{"403", answers(part(403, "no", io.EOF, 2)), "", "status_403"},
+		{"302", answers(part(302, "", io.EOF, 0, "Location", "/elsewhere")), "", "status_302"},
+		{"416", answers(part(416, "", io.EOF, 0, "Content-Range", "bytes */26")), "", "status_416"},
+		{"503 for ever", answers(part(503, "", io.EOF, 0)), "", "status_503"},
+		{"204", answers(part(204, "", io.EOF, 0)), "", "status_204"},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			base := &parts{answers: append(answers(half), row.then...)}
+			tr := &retryhttp.Transport{Base: base, Policy: three, Resume: true,
+				Accept: func(resp *http.Response) bool { return resp.StatusCode == 200 }, Delivery: true}
+			body, resp, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
+			require.EqualValues(t, 26, resp.ContentLength)
+			require.Zero(t, base.open.Load())
+			if row.err == "" {
+				require.NoError(t, err)
+				require.Equal(t, row.want, string(body))
+				return
+			}
+			require.Equal(t, alphabet[:10], string(body))
+			var run *retry.Error
+			require.ErrorAs(t, err, &run)
+			require.Equal(t, row.err, retryhttp.ReasonOf(err), err)
+			require.Equal(t, retryhttp.ConnReset, retryhttp.ReasonOf(run.History[0].Err))
+			var failed *retryhttp.AttemptError
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, strings.HasPrefix(string(row.err), "status_"), failed.StatusCode != 0)
+			_, again := resp.Body.Read(make([]byte, 1))
+			require.Equal(t, err, again)
+		})
+	}
+}
+
+func TestTheTextsOfChangedContent(t *testing.T) {
+	base := &parts{answers: []func(*http.Request) *http.Response{half, part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)}}
+	tr := &retryhttp.Transport{Base: base, Policy: retry.Policy{Name: "file", MaxAttempts: 2, Backoff: atOnce.Backoff}, Resume: true}
+	_, _, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
+	var run *retry.Error
+	require.ErrorAs(t, err, &run)
+	require.Equal(t, retry.DeadLettered, run.Status)
+	require.Equal(t, "file body", run.Policy)
+	require.Equal(t, `retryhttp: content_changed: 200 OK with ETag "\"v2\"" and Content-Range "", after 10 bytes of "\"v1\""`, run.Last.Error())
+}
+
+// What has no rest fails as without Resume, and says why.
+func TestWhatCannotBeResumed(t *testing.T) {
+	get := func(header ...string) *http.Request {
+		req := request(t.Context(), http.MethodGet, nil)
+		for i := 0; i < len(header); i += 2 {
+			req.Header.Set(header[i], header[i+1])
+		}
+		return req
+	}
+	decoded := func(req *http.Request) *http.Response {
+		resp := half(req)
+		resp.Uncompressed, resp.ContentLength = true, -1
+		return resp
+	}
+	date := func(d time.Duration) string { return longAgo.Add(d).Format(http.TimeFormat) }
+	for _, row := range []struct {
+		name   string
+		req    *http.Request
+		first  func(*http.Request) *http.Response
+		reason string
+	}{
+		{"POST", request(t.Context(), http.MethodPost, nil), half, "the method is not GET"},
+		{"GET with a body", request(t.Context(), http.MethodGet, strings.NewReader("x")), half, "the request has a body"},
+		{"decoded", get(), decoded, "the transport has decoded it"},
+		{"404", get(), part(404, alphabet[:10], reset, 26, "Etag", v1), "the status is neither 200 nor 206"},
+		{"no ranges", get(), part(200, alphabet[:10], reset, 26, "Etag", v1, "Accept-Ranges", "none"), "Accept-Ranges is none"},
+		{"no validator", get(), part(200, alphabet[:10], reset, 26), "no strong validator"},
+		{"a weak ETag", get(), part(200, alphabet[:10], reset, 26, "Etag", "W/"+v1), "no strong validator"},
+		{"a weak ETag and a date", get(), part(200, alphabet[:10], reset, 26, "Etag", "W/"+v1,
+			"Last-Modified", date(0), "Date", date(time.Hour)), "no strong validator"},
+		{"no ETag", get(), part(200, alphabet[:10], reset, 26, "Etag", "v1"), "no strong validator"},
+		{"half an ETag", get(), part(200, alphabet[:10], reset, 26, "Etag", `"`), "no strong validator"},
+		{"a fresh date", get(), part(200, alphabet[:10], reset, 26, "Last-Modified", date(0), "Date", date(59*time.Second)), "no strong validator"},
+		{"a date without Date", get(), part(200, alphabet[:10], reset, 26, "Last-Modified", date(0)), "no strong validator"},
+		{"several ranges", get("Range", "bytes=0-1,5-6"), part(206, "--x", reset, -1, "Etag", v1,
+			"Content-Type", "multipart/byteranges; boundary=x"), "several ranges"},
+		{"206 without Content-Range", get("Range", "bytes=0-"), part(206, alphabet[:10], reset, 26, "Etag", v1), "no valid Content-Range"},
+		{"206 of another length", get("Range", "bytes=0-"), part(206, alphabet[:10], reset, 26, "Etag", v1,
+			"Content-Range", "bytes 0-24/26"), "no valid Content-Range"},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			base := &parts{answers: []func(*http.Request) *http.Response{row.first}}
+			var told []retry.Event
+			p := three
+			p.Observe = func(_ context.Context, e retry.Event) { told = append(told, e) }
+			tr := &retryhttp.Transport{Base: base, Policy: p, Resume: true}
+			body, _, err := fetched(t, tr, row.req.WithContext(t.Context()))
+			require.Len(t, base.got, 1)
+			require.LessOrEqual(t, len(body), 10)
+			require.ErrorIs(t, err, syscall.ECONNRESET)
+			var failed *retryhttp.AttemptError
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, retryhttp.NotResumable, failed.Veto)
+			require.Contains(t, err.Error(), "("+row.reason+") (not repeated: not_resumable)")
+			require.Equal(t, retry.TerminalError, told[len(told)-1].Outcome.Reason)
+			require.Zero(t, base.open.Load())
+		})
+	}
+}
+
+// A body that is whole is whole whether it could be resumed or not, and so is one that its server ends early by its own
+// account.
+func TestBodiesThatDoNotBreak(t *testing.T) {
+	for name, first := range map[string]func(*http.Request) *http.Response{
+		"resumable":   part(200, alphabet, io.EOF, 26, "Etag", v1),
+		"unvalidated": part(200, alphabet, io.EOF, 26),
+		"chunked":     part(200, alphabet, io.EOF, -1, "Etag", v1),
+		"a range":     part(206, alphabet, io.EOF, 26, "Etag", v1, "Content-Range", "bytes 10-35/100"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			base := &parts{answers: []func(*http.Request) *http.Response{first}}
+			body, _, err := fetched(t, &retryhttp.Transport{Base: base, Resume: true}, request(t.Context(), http.MethodGet, nil))
+			require.NoError(t, err)
+			require.Equal(t, alphabet, string(body))
+			require.Len(t, base.got, 1)
+		})
+	}
+}
+
+func TestOfUnknownLength(t *testing.T) {
+	first := part(200, alphabet, reset, -1, "Etag", v1) // all is there, but for the end
+	for _, row := range []struct {
+		name   string
+		then   func(*http.Request) *http.Response
+		reason retryhttp.Reason
+	}{
+		{"416 at the end", part(416, "an error page", io.EOF, 13, "Content-Range", "bytes */26"), ""},
+		{"416 elsewhere", part(416, "", io.EOF, 0, "Content-Range", "bytes */20"), "status_416"},
+		{"416 that does not say where", part(416, "", io.EOF, 0), "status_416"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			base := &parts{answers: []func(*http.Request) *http.Response{first, row.then}}
+			body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
+			require.Equal(t, []string{`bytes=26- "v1"`}, base.ranges())
+			require.Equal(t, alphabet, string(body))
+			require.Equal(t, row.reason, retryhttp.ReasonOf(err))
+			require.Zero(t, base.open.Load())
+		})
+	}
+	t.Run("parts whose total is not said", func(t *testing.T) {
+		base := &parts{answers: []func(*http.Request) *http.Response{half0(-1),
+			part(206, alphabet[10:20], io.EOF, 10, "Etag", v1, "Content-Range", "bytes 10-19/*"),
+			part(206, alphabet[20:], io.EOF, 6, "Etag", v1, "Content-Range", "bytes 20-25/*"),
+			part(416, "", io.EOF, 0, "Content-Range", "bytes */26")}}
+		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
+		require.NoError(t, err)
+		require.Equal(t, alphabet, string(body))
+	})
+}
+
+// half0 is half with another ContentLength.
+func half0(length int64) func(*http.Request) *http.Response {
+	return part(200, alphabet[:10], reset, length, "Etag", v1)
+}
+
+// Before the first byte was delivered, a whole body of the same version is as good as the rest.
+func TestNothingDelivered(t *testing.T) {
+	none := part(200, "", reset, 26, "Etag", v1)
+	for etag, want := range map[string]retryhttp.Reason{v1: "", `"v2"`: retryhttp.ContentChanged} {
+		base := &parts{answers: []func(*http.Request) *http.Response{none,
+			part(206, "", reset, 4, "Etag", v1, "Content-Range", "bytes 0-3/26"), part(200, alphabet, io.EOF, 26, "Etag", etag)}}
+		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
+		require.Equal(t, want, retryhttp.ReasonOf(err))
+		require.Equal(t, want == "", string(body) == alphabet)
+		require.Equal(t, []string{`bytes=0- "v1"`, `bytes=0- "v1"`}, base.ranges())
+	}
+}
+
+func TestARangeOfTheCallers(t *testing.T) {
+	content := noise(4 << 10)
+	for _, row := range []struct{ asked, want string }{
+		{"bytes=1000-1999", "bytes=1500-1999"},
+		{"bytes=1000-", "bytes=1500-4095"},
+		{"bytes=-3000", "bytes=1596-4095"},
+	} {
+		var got []string
+		server := socketServer(t, false, func(w http.ResponseWriter, r *http.Request) {
+			if got = append(got, r.Header.Get("Range")); len(got) == 1 {
+				w = &cutWriter{w, 500}
+			}
+			serveFile(w, r, content, v1)
+		})
+		req := server.request(t.Context(), http.MethodGet, nil)
+		req.Header.Set("Range", row.asked)
+		want, _, err := fetched(t, server.base, req)
+		require.Error(t, err)
+		require.Len(t, want, 500)
+		got = nil
+		body, resp, err := fetched(t, &retryhttp.Transport{Base: server.base, Policy: atOnce, Resume: true}, req)
+		require.NoError(t, err)
+		require.Equal(t, []string{row.asked, row.want}, got)
+		require.Equal(t, row.asked, req.Header.Get("Range"), "the caller's request")
+		var from, to, total int
+		_, err = fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &total)
+		require.NoError(t, err)
+		require.True(t, bytes.Equal(content[from:to+1], body))
+		require.EqualValues(t, len(body), resp.ContentLength)
+	}
+	t.Run("a server that ignores it", func(t *testing.T) {
+		req := request(t.Context(), http.MethodGet, nil)
+		req.Header.Set("Range", "bytes=5-8")
+		base := &parts{answers: []func(*http.Request) *http.Response{half, rest("bytes 10-25/26", "Etag", v1)}}
+		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, req)
+		require.NoError(t, err)
+		require.Equal(t, alphabet, string(body))
+	})
+}
+
+func TestWhatAResumptionSends(t *testing.T) {
+	base := &parts{answers: []func(*http.Request) *http.Response{half, rest("bytes 10-25/26", "Etag", v1)}}
+	req := request(t.Context(), http.MethodGet, nil)
+	req.Header.Set("Authorization", "secret")
+	req.Header["if-range"] = []string{`"other"`}
+	tr := &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true, AttemptHeader: retryhttp.AttemptHeader}
+	_, _, err := fetched(t, tr, req)
+	require.NoError(t, err)
+	require.Equal(t, http.Header{"Authorization": {"secret"}, "if-range": {`"other"`}}, req.Header, "the caller's")
+	require.Equal(t, http.Header{"Authorization": {"secret"}, "if-range": {`"other"`}, "Accept-Encoding": {"identity"},
+		"Retry-Attempt": {"1"}}, base.got[0].Header)
+	require.Equal(t, http.Header{"Authorization": {"secret"}, "Range": {"bytes=10-"}, "If-Range": {v1},
+		"Accept-Encoding": {"identity"}, "Retry-Attempt": {"2"}}, base.got[1].Header)
+
+	base = &parts{answers: []func(*http.Request) *http.Response{part(200, alphabet[:10], reset, 26,
+		"Last-Modified", longAgo.Format(http.TimeFormat), "Date", longAgo.Add(time.Minute).Format(http.TimeFormat)),
+		rest("bytes 10-25/26", "Last-Modified", longAgo.Add(1).Format(http.TimeFormat))}}
+	req.Header = http.Header{"Accept-Encoding": {"zstd"}} // the caller decodes
+	body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, req)
+	require.NoError(t, err)
+	require.Equal(t, alphabet, string(body))
+	require.Equal(t, "zstd", base.got[0].Header.Get("Accept-Encoding"))
+	require.Equal(t, []string{"bytes=10- Thu, 02 Jan 2020 03:04:05 GMT"}, base.ranges())
+}
+
+// Waits, budget, gate, TTL and deadline hold, and attempts count from each break.
+func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
+	// piece answers with one byte of the rest, and breaks.
+	piece := func(req *http.Request) *http.Response {
+		from, _ := strconv.Atoi(strings.Trim(req.Header.Get("Range"), "bytes=-"))
+		return part(206, alphabet[from:from+1], reset, int64(26-from), "Etag", v1, "Content-Range", fmt.Sprintf("bytes %d-25/26", from))(req)
+	}
+	down := func(*http.Request) *http.Response { return nil }
+	get := func(t *testing.T, p retry.Policy, answers ...func(*http.Request) *http.Response) (string, *parts, error) {
+		base := &parts{answers: answers}
+		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: p, Resume: true}, request(t.Context(), http.MethodGet, nil))
+		return string(body), base, err
+	}
+	inBubble(t, "attempts count anew when a byte has come", func(t *testing.T) {
+		began := time.Now()
+		body, base, err := get(t, three, half, down, piece, down, piece, piece)
+		require.NoError(t, err)
+		require.Equal(t, alphabet, body)
+		require.Len(t, base.got, 1+2+2+14)
+		require.Equal(t, 18*time.Second, time.Since(began))
+	})
+	inBubble(t, "a body that always breaks at the same byte fails", func(t *testing.T) {
+		empty := part(206, "", reset, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")
+		body, base, err := get(t, three, half, empty)
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		require.Equal(t, alphabet[:10], body)
+		require.Len(t, base.got, 3)
+		o, err := retryhttp.OutcomeOf(nil, err)
+		require.NoError(t, err)
+		require.Equal(t, 3, o.Attempts)
+		require.Equal(t, []string{"conn_reset", "conn_reset", "conn_reset"}, reasons(o))
+	})
+	inBubble(t, "a budget", func(t *testing.T) {
+		p := three
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 2, Ratio: 0.1})
+		body, _, err := get(t, p, half, piece)
+		require.ErrorIs(t, err, retry.BudgetExhausted)
+		require.Equal(t, alphabet[:12], body)
+	})
+	inBubble(t, "a TTL, since the request began", func(t *testing.T) {
+		p := three
+		p.TTL = 5 * time.Second
+		body, base, err := get(t, p, half, piece)
+		require.ErrorIs(t, err, retry.TTLElapsed)
+		require.Equal(t, alphabet[:15], body)
+		require.Len(t, base.got, 6)
+	})
+	inBubble(t, "a gate", func(t *testing.T) {
+		p, gates := three, 0
+		p.Gate = func(context.Context) time.Duration { gates++; return time.Duration(gates%2) * time.Second }
+		began := time.Now()
+		_, _, err := get(t, p, half, rest("bytes 10-25/26", "Etag", v1))
+		require.NoError(t, err)
+		require.Equal(t, 4, gates)
+		require.Equal(t, 3*time.Second, time.Since(began))
+	})
+	inBubble(t, "a deadline", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		base := &parts{answers: []func(*http.Request) *http.Response{half, piece}}
+		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true}, request(ctx, http.MethodGet, nil))
+		require.ErrorIs(t, err, retry.DeadlineTooNear)
+		require.Equal(t, alphabet[:12], string(body))
+	})
+	inBubble(t, "a Retry-After", func(t *testing.T) {
+		began := time.Now()
+		_, _, err := get(t, three, half, part(503, "", io.EOF, 0, "Retry-After", "7"), rest("bytes 10-25/26", "Etag", v1))
+		require.NoError(t, err)
+		require.Equal(t, 8*time.Second, time.Since(began))
+	})
+	inBubble(t, "none under OneAttempt", func(t *testing.T) {
+		base := &parts{answers: []func(*http.Request) *http.Response{half}}
+		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true}, request(retry.OneAttempt(t.Context()), http.MethodGet, nil))
+		require.ErrorIs(t, err, retry.RetriesDisabled)
+		require.ErrorIs(t, err, syscall.ECONNRESET)
+		require.Len(t, base.got, 1)
+	})
+	inBubble(t, "rules of the caller's", func(t *testing.T) {
+		p := three
+		p.Classify = func(err error) retry.Class {
+			if retryhttp.ReasonOf(err) == retryhttp.ConnReset {
+				return retry.Terminal
+			}
+			return retry.Unknown
+		}
+		_, base, err := get(t, p, half)
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.Len(t, base.got, 1)
+	})
+	inBubble(t, "the policy of PolicyFor, asked once", func(t *testing.T) {
+		asked, base := 0, &parts{answers: []func(*http.Request) *http.Response{half, piece}}
+		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Resume: true,
+			PolicyFor: func(*http.Request) retry.Policy { asked++; return three }}, request(t.Context(), http.MethodGet, nil))
+		require.NoError(t, err)
+		require.Equal(t, alphabet, string(body))
+		require.Equal(t, 1, asked)
+	})
+	inBubble(t, "an attempt timeout", func(t *testing.T) {
+		p := three
+		p.AttemptTimeout = time.Minute
+		hang := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
+		began := time.Now()
+		body, base, err := get(t, p, half, hang, rest("bytes 10-25/26", "Etag", v1))
+		require.NoError(t, err)
+		require.Equal(t, alphabet, body)
+		require.Equal(t, time.Minute+2*time.Second, time.Since(began))
+		require.Zero(t, base.open.Load())
+	})
+	inBubble(t, "what Observe gets", func(t *testing.T) {
+		var told []string
+		p := three
+		p.Name = "file"
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Outcome != nil {
+				told = append(told, e.Policy+": "+e.Outcome.String())
+			} else {
+				told = append(told, e.Policy+": "+string(retryhttp.ReasonOf(e.Attempt.Err))+" "+e.Decision.String())
+			}
+		}
+		ctx := retryhttp.RecordOutcome(t.Context())
+		base := &parts{answers: []func(*http.Request) *http.Response{half, down, rest("bytes 10-25/26", "Etag", v1)}}
+		_, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: p, Resume: true}, request(ctx, http.MethodGet, nil))
+		require.NoError(t, err)
+		require.Equal(t, []string{"file: succeeded after 1 attempt in 0s", "file body: conn_reset waiting_retry 1s",
+			"file body: transport_error waiting_retry 1s", "file body: succeeded after 3 attempts in 2s"}, told)
+		o, err := retryhttp.OutcomeOf(resp, nil)
+		require.NoError(t, err)
+		require.Equal(t, 1, o.Attempts, "the record is that of the RoundTrip")
+	})
+}
+
+// bound returns an answer whose body ends with err once its context ends, and until then does not.
+func bound(status int, body string, length int64, header ...string) func(*http.Request) *http.Response {
+	return func(req *http.Request) *http.Response {
+		resp := answer(req, status, header...)
+		resp.ContentLength = length
+		resp.Body = io.NopCloser(io.MultiReader(strings.NewReader(body), readFunc(func([]byte) (int, error) {
+			<-req.Context().Done()
+			return 0, req.Context().Err()
+		})))
+		return resp
+	}
+}
+
+func TestAResumptionEndsWithItsCaller(t *testing.T) {
+	hang := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
+	for _, row := range []struct {
+		name string
+		then func(*http.Request) *http.Response
+		at   time.Duration // when the caller goes
+	}{
+		{"in the wait", nil, 500 * time.Millisecond},
+		{"in the request", hang, 5 * time.Second},
+		{"in the first byte of the rest", bound(206, "", 16, "Etag", v1, "Content-Range", "bytes 10-25/26"), 5 * time.Second},
+		{"in the rest", bound(206, "klm", 16, "Etag", v1, "Content-Range", "bytes 10-25/26"), 5 * time.Second},
+	} {
+		for name, leave := range map[string]func(io.Closer, context.CancelCauseFunc){
+			"Close":  func(body io.Closer, _ context.CancelCauseFunc) { _ = body.Close() },
+			"cancel": func(_ io.Closer, cancel context.CancelCauseFunc) { cancel(errFault) },
+		} {
+			inBubble(t, name+" "+row.name, func(t *testing.T) {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				base := &parts{answers: []func(*http.Request) *http.Response{half, row.then}}
+				tr := &retryhttp.Transport{Base: base, Policy: three, Resume: true}
+				resp, err := tr.RoundTrip(request(ctx, http.MethodGet, nil))
+				require.NoError(t, err)
+				began := time.Now()
+				time.AfterFunc(row.at, func() { leave(resp.Body, cancel) })
+				_, err = io.Copy(io.Discard, resp.Body)
+				require.Equal(t, row.at, time.Since(began))
+				require.Error(t, err)
+				if name == "cancel" && row.name != "in the rest" && row.name != "in the first byte of the rest" {
+					require.ErrorIs(t, err, retry.CallerCanceled)
+					require.ErrorIs(t, err, errFault)
+				}
+				require.NoError(t, resp.Body.Close())
+				require.NoError(t, resp.Body.Close())
+				synctest.Wait()
+				require.Zero(t, base.open.Load())
+			})
+		}
+	}
+	inBubble(t, "a read after Close", func(t *testing.T) {
+		base := &parts{answers: []func(*http.Request) *http.Response{half}}
+		resp, err := (&retryhttp.Transport{Base: base, Policy: three, Resume: true}).RoundTrip(request(t.Context(), http.MethodGet, nil))
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		_, err = io.ReadAll(resp.Body)
+		require.Error(t, err)
+		require.Len(t, base.got, 1)
+	})
+}
+
+func TestAStallBecomesAResumption(t *testing.T) {
+	inBubble(t, "once", func(t *testing.T) {
+		stalls := func(req *http.Request) *http.Response {
+			resp := half(req)
+			silent := newPipe()
+			resp.Body = struct {
+				io.Reader
+				io.Closer
+			}{io.MultiReader(strings.NewReader(alphabet[:10]), silent), silent}
+			return resp
+		}
+		base := &parts{answers: []func(*http.Request) *http.Response{stalls, rest("bytes 10-25/26", "Etag", v1)}}
+		began := time.Now()
+		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true, StallTimeout: time.Minute}, request(t.Context(), http.MethodGet, nil))
+		require.NoError(t, err)
+		require.Equal(t, alphabet, string(body))
+		require.Equal(t, time.Minute+time.Second, time.Since(began))
+	})
+}
+
+func TestARedirectedBodyIsResumedWhereItCameFrom(t *testing.T) {
+	content := noise(1 << 12)
+	var asked []string
+	var mu sync.Mutex
+	mirror := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, "mirror"+r.URL.String())
+		n := len(asked)
+		mu.Unlock()
+		if n < 4 {
+			w = &cutWriter{w, 1000}
+		}
+		serveFile(w, r, content, v1)
+	}))
+	defer mirror.Close()
+	origin := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, "origin"+r.URL.String())
+		mu.Unlock()
+		http.Redirect(w, r, mirror.URL+"/file?signature=1", http.StatusFound)
+	}))
+	defer origin.Close()
+	client := &http.Client{Transport: &retryhttp.Transport{Base: socketTransport(t), Policy: atOnce, Resume: true}}
+	resp, err := client.Get(origin.URL + "/latest")
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.True(t, bytes.Equal(content, body))
+	const there = "mirror/file?signature=1"
+	require.Equal(t, []string{"origin/latest", there, there, there}, asked)
+}
+
+func TestTrailersOfTheLastPart(t *testing.T) {
+	with := func(answer func(*http.Request) *http.Response, value string) func(*http.Request) *http.Response {
+		return func(req *http.Request) *http.Response {
+			resp := answer(req)
+			resp.Trailer = http.Header{"X-Sum": {value}}
+			return resp
+		}
+	}
+	base := &parts{answers: []func(*http.Request) *http.Response{with(half, ""), with(rest("bytes 10-25/26", "Etag", v1), "right")}}
+	_, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
+	require.NoError(t, err)
+	require.Equal(t, http.Header{"X-Sum": {"right"}}, resp.Trailer)
+	base = &parts{answers: []func(*http.Request) *http.Response{half, with(rest("bytes 10-25/26", "Etag", v1), "right")}}
+	_, resp, err = fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
+	require.NoError(t, err)
+	require.Equal(t, http.Header{"X-Sum": {"right"}}, resp.Trailer)
+}
+
+// Each resumption is a dial like any other: a name that changes its address between two parts reaches no inner host.
+func TestAResumptionIsGuarded(t *testing.T) {
+	var dials atomic.Int32
+	server := socketServer(t, false, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		serveFile(&cutWriter{w, 10}, r, noise(100), v1)
+	})
+	base := socketTransport(t)
+	base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dials.Add(1) > 1 {
+			return nil, &net.OpError{Op: "dial", Err: ssrf.ErrBlocked}
+		}
+		return (&net.Dialer{}).DialContext(ctx, network, address)
+	}
+	body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, server.request(t.Context(), http.MethodGet, nil))
+	require.ErrorIs(t, err, ssrf.ErrBlocked)
+	require.Equal(t, retryhttp.AddressBlocked, retryhttp.ReasonOf(err))
+	require.Len(t, body, 10)
+	require.EqualValues(t, 2, dials.Load())
+}
+
+func TestABodyThatIsWrittenToIsLeftAlone(t *testing.T) {
+	rw := &conn{Reader: strings.NewReader("x")}
+	base := roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp := answer(req, 200)
+		resp.Body = rw
+		return resp, nil
+	})
+	resp, err := (&retryhttp.Transport{Base: base, Resume: true}).RoundTrip(request(t.Context(), http.MethodGet, nil))
+	require.NoError(t, err)
+	require.Same(t, rw, resp.Body)
+}
