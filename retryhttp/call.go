@@ -41,9 +41,11 @@ type call struct {
 	key        string // the Idempotency-Key to add
 	payload    payload
 
-	limit  *limit            // of the attempt under way
-	hedges *retryhedge.Event // of the last attempt that could be hedged
-	done   *done             // nil until something waits for Request.Cancel
+	limit    *limit            // of the attempt under way
+	until    time.Time         // when it must be over, if timeLeft is set
+	timeLeft string            // the header that says so, "" for none
+	hedges   *retryhedge.Event // of the last attempt that could be hedged
+	done     *done             // nil until something waits for Request.Cancel
 }
 
 // done has the channels of a call with a Request.Cancel.
@@ -206,6 +208,7 @@ func (c *call) attempt(ctx context.Context) error {
 		c.limit = new(limit).start(own, timeout)
 		own, same = c.limit, false
 	}
+	c.setTimeLeft()
 	out, err := c.outgoing(own, same)
 	if err != nil {
 		return c.judged(notSent(BodyNotReplayable, err))
@@ -253,7 +256,7 @@ func (c *call) outgoing(ctx context.Context, same bool) (*http.Request, error) {
 func (c *call) header(ctx context.Context) http.Header {
 	t := c.transport
 	identity := t.Resume && isGet(c.req) && c.req.Header["Accept-Encoding"] == nil // net/http would decode, and hide the offsets
-	if c.key == "" && t.AttemptHeader == "" && !identity {
+	if c.key == "" && t.AttemptHeader == "" && c.timeLeft == "" && !identity {
 		return nil
 	}
 	header := maps.Clone(c.req.Header)
@@ -272,6 +275,9 @@ func (c *call) header(ctx context.Context) http.Header {
 			number = ""
 		}
 		setOnly(header, name, number)
+	}
+	if c.timeLeft != "" { // at least 1: 0 means no limit to Envoy
+		setOnly(header, c.timeLeft, strconv.FormatInt(max(1, time.Until(c.until).Milliseconds()), 10))
 	}
 	return header
 }

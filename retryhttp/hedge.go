@@ -69,6 +69,9 @@ func (c *call) hedge(ctx context.Context, out *http.Request) error {
 			if h.Base != nil {
 				base = h.Base
 			}
+			if header := c.header(own); header != nil {
+				req.Header = header // less time is left
+			}
 			if c.payload.getBody != nil {
 				body, err := c.payload.getBody()
 				if err != nil {

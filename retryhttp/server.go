@@ -116,10 +116,12 @@ var passedOn = []int{400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428,
 // next answers each request with 500 Internal Server Error: unlike the nil of http.Server it does not mean
 // http.DefaultServeMux, which may serve more than was meant to be public.
 //
-// trust reports whether the client of a request with a number above 1 is believed, for example because its certificate
-// is one of our own services. The context is then one of retryshell.WithRemoteAttempt: what next calls with it is made
-// once, since the client repeats it, and a Transport with an AttemptHeader sends the client's number on. A trusted
-// client can switch off our retries. Nil means that no client is trusted.
+// trust reports whether the client of a request with a number above 1, or with a time in EnvoyTimeLeft, is believed, for
+// example because its certificate is one of our own services. With a number above 1 the context is then one of
+// retryshell.WithRemoteAttempt: what next calls with it is made once, since the client repeats it, and a Transport with
+// an AttemptHeader sends the client's number on. With a time, a single number of milliseconds from 1 to a day's, the
+// context's deadline is not later than that. A trusted client can switch off our retries. Nil means that no client is
+// trusted.
 func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
 	if next == nil {
 		next = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -128,10 +130,16 @@ func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := RecordOutcome(r.Context())
-		if number := AttemptFromRequest(r, AttemptHeader); number > 1 {
+		number, left := AttemptFromRequest(r, AttemptHeader), timeLeft(r)
+		if number > 1 {
 			ctx = context.WithValue(ctx, clientAttemptKey{}, number)
-			if trust != nil && trust(r) {
-				ctx = retryshell.WithRemoteAttempt(ctx, number)
+		}
+		if (number > 1 || left > 0) && trust != nil && trust(r) {
+			ctx = retryshell.WithRemoteAttempt(ctx, number)
+			if left > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, left)
+				defer cancel()
 			}
 		}
 		next.ServeHTTP(w, r.WithContext(ctx))

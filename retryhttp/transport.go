@@ -3,7 +3,9 @@ package retryhttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -109,6 +111,12 @@ type Transport struct {
 	// It costs compression: a request without an Accept-Encoding asks for identity, since a server knows no offsets in
 	// what net/http decodes. Zero means that a body ends where it breaks off.
 	Resume bool
+
+	// TimeLeft names, for each host that is to know, the header with the milliseconds that an attempt has left, until
+	// AttemptTimeout or the deadline of the request's context: {"orders.internal:8080": EnvoyTimeLeft}. Hosts are
+	// written as in the request's URL. A request that a client redirects to another host has none. A server that obeys
+	// ends its work then, also a body that it still sends, which AttemptTimeout does not. Nil means none.
+	TimeLeft map[string]string
 }
 
 // NewBase returns a new transport with the values of http.DefaultTransport and two limits that repeating needs, for
@@ -132,7 +140,8 @@ func (t *Transport) Client() *http.Client {
 }
 
 // Validate returns nil or retry.FieldErrors with every bad field: those of Policy and Hedge, a negative BufferBody or
-// StallTimeout, and an AttemptHeader that is not a field name or has a meaning of its own, such as Host. RoundTrip returns the same error, for the policy of PolicyFor if that is set.
+// StallTimeout, and an AttemptHeader or a name in TimeLeft that is not a field name or has a meaning of its own, such as
+// Host. RoundTrip returns the same error, for the policy of PolicyFor if that is set.
 func (t *Transport) Validate() error { return t.validate(&t.Policy) }
 
 func (t *Transport) validate(p *retry.Policy) error {
@@ -146,6 +155,9 @@ func (t *Transport) validate(p *retry.Policy) error {
 	}
 	if t.AttemptHeader != "" {
 		refuseName(&bad, "retryhttp.Transport.AttemptHeader", t.AttemptHeader)
+	}
+	for _, host := range slices.Sorted(maps.Keys(t.TimeLeft)) {
+		refuseName(&bad, fmt.Sprintf("retryhttp.Transport.TimeLeft[%q]", host), t.TimeLeft[host])
 	}
 	if t.Hedge != nil {
 		bad.Append(t.Hedge.Policy.Validate())
@@ -169,7 +181,8 @@ var takenNames = []string{"Authorization", "Connection", "Content-Length", "Cont
 
 // check is validate for what retry.Do does not check itself.
 func (t *Transport) check(p *retry.Policy) error {
-	if p.AttemptTimeout != 0 || t.BufferBody != 0 || t.StallTimeout != 0 || t.AttemptHeader != "" || t.Hedge != nil {
+	if p.AttemptTimeout != 0 || t.BufferBody != 0 || t.StallTimeout != 0 || t.AttemptHeader != "" || t.Hedge != nil ||
+		t.TimeLeft != nil {
 		return t.validate(p)
 	}
 	return nil
@@ -240,7 +253,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 // if it fails. It looks at all that a call looks at before its first attempt.
 func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
 	ctx := req.Context()
-	return t.Hedge == nil && !t.Resume && t.Accept == nil && p.Gate == nil && p.Observe == nil &&
+	return t.Hedge == nil && !t.Resume && t.TimeLeft == nil && t.Accept == nil && p.Gate == nil && p.Observe == nil &&
 		t.AttemptHeader == "" && t.StallTimeout == 0 && t.BufferBody >= 0 &&
 		idempotentMethod(req.Method) && (req.Body == nil || req.Body == http.NoBody) && cancelChan(req) == nil &&
 		p.Validate() == nil && ctx.Err() == nil && recordsOf(ctx) == nil &&
