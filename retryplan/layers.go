@@ -3,6 +3,7 @@ package retryplan
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -31,9 +32,11 @@ type Chain struct {
 	// Rate is how many runs a second the users begin, in an open loop. Zero means not known: there is no verdict, and
 	// nothing to simulate.
 	Rate float64
-	// Trigger is the trouble to survive, which the bottom has; its From is not used. Outage and Failing are simulated
-	// and not certified. A Trigger without a Kind is none.
+	// Trigger is the trouble to survive; its From is not used. Outage and Failing are simulated and not certified. A
+	// Trigger without a Kind is none.
 	Trigger Trigger
+	// TriggerAt is the node that has the trouble, from 1, the user's. Zero means the bottom.
+	TriggerAt int
 }
 
 // Layer is a node of a Chain and the calls to it.
@@ -90,6 +93,14 @@ func (l *Layer) fleet(rate float64, t Trigger) Fleet {
 // bottom returns the last node.
 func (c *Chain) bottom() int { return len(c.Layers) - 1 }
 
+// hit returns the node that has the trouble.
+func (c *Chain) hit() int {
+	if c.TriggerAt == 0 {
+		return c.bottom()
+	}
+	return c.TriggerAt - 1
+}
+
 // validate returns every bad field of c.
 func (c *Chain) validate() error {
 	var bad retry.FieldErrors
@@ -124,8 +135,10 @@ func (c *Chain) validate() error {
 	negative(&bad, "Chain.Deadline", c.Deadline)
 	inRange(&bad, "Chain.Rate", cmp.Or(c.Rate, 1))
 	c.Trigger.validate("Chain.Trigger", &bad)
-	if k := c.Trigger.Kind; (k == Slowdown || k == CapacityCut) && len(c.Layers) > 0 {
-		refuse(&bad, c.Layers[c.bottom()].Capacity == 0, "Chain.Trigger.Kind", k, "needs a Capacity of the bottom")
+	known := c.TriggerAt >= 0 && c.TriggerAt <= len(c.Layers)
+	refuse(&bad, !known, "Chain.TriggerAt", c.TriggerAt, "is no node: they are 1 to "+strconv.Itoa(len(c.Layers)))
+	if k := c.Trigger.Kind; (k == Slowdown || k == CapacityCut) && len(c.Layers) > 0 && known {
+		refuse(&bad, c.Layers[c.hit()].Capacity == 0, "Chain.Trigger.Kind", k, "needs a Capacity of the node")
 	}
 	return bad.Err()
 }

@@ -38,6 +38,9 @@ func stalledChain(row uint64, timeouts string) retryplan.Chain {
 	}
 	c.PassOn, c.DoNotRetry, c.TrustRequests = rnd.IntN(2) == 0, rnd.IntN(3) == 0, row%4 == 3
 	c.Layers[bottom].Capacity = 100
+	if row%5 == 1 {
+		c.TriggerAt = 1 + int(row/5)%len(c.Layers)
+	}
 	if timeouts == "bounded" {
 		for i := range bottom {
 			c.Layers[i].Capacity = between(rnd, 10, 150)

@@ -90,7 +90,7 @@ func newChainCertifier(c *Chain) *chainCertifier {
 	}
 	for j := range c.Layers {
 		l := &c.Layers[j]
-		if l.Capacity > 0 || j == bottom {
+		if l.Capacity > 0 || j == bottom || j == c.hit() {
 			cert.own[j] = c.storm(j, j, true)
 			for i := range j + 1 {
 				cert.worst[i] = max(cert.worst[i], cert.own[j].attempts[i])
@@ -138,9 +138,9 @@ func (c *chainCertifier) find(ch change) (worst finding, weakest int) {
 	if c.saved {
 		worst.law = lawSuccessFunded
 	}
-	for i := c.bottom(); i >= 0; i-- {
+	look := func(i int) {
 		if c.Layers[i].Capacity == 0 {
-			continue
+			return
 		}
 		found := c.findNode(i, ch, worst)
 		worse := found.stability > worst.stability
@@ -152,6 +152,12 @@ func (c *chainCertifier) find(ch change) (worst finding, weakest int) {
 		}
 		worst.recovery = max(worst.recovery, found.recovery)
 		worst.decided, worst.chance = worst.decided && found.decided, worst.chance || found.chance
+	}
+	for i := c.hit(); i <= c.bottom(); i++ { // those below it work off what it has kept
+		look(i)
+	}
+	for i := c.hit() - 1; i >= 0; i-- {
+		look(i)
 	}
 	return worst, weakest
 }
@@ -222,17 +228,26 @@ func (c *chainCertifier) findNode(node int, ch change, below finding) finding {
 	l, calm := &c.Layers[node], c.calm.attempts[node]
 	fleet := l.fleet(c.Rate*calm, c.Trigger)
 	fleet.Budget = nil // its tokens are among those stored
-	bottom := c.Layers[c.bottom()].fleet(c.Rate, c.Trigger)
-	t := bottom.trouble()
+	hit := c.hit()
+	kept := c.Layers[hit].fleet(c.Rate, c.Trigger)
+	t := kept.trouble()
 	t.lasts *= ch.trigger
 	ch.trigger = 1
 	triggered := t.lasts
-	if node < c.bottom() {
-		// To a node above the bottom, the failures of the bottom are the trouble, for as long as they last.
+	switch {
+	case node < hit:
+		// To a node above, the failures of the node with the trouble are the trouble, for as long as they last.
 		if t.work < 1 {
 			t.lasts += below.recovery
-			t.arrive = max(c.own[c.bottom()].attempts[node]/calm, 1)
+			t.arrive = max(c.own[hit].attempts[node]/calm, 1)
 		}
+		t.work, t.service, t.job = 1, 1, 0
+	case node > hit && t.work < 1 && kept.Capacity > 0:
+		// To a node below, what has been kept comes as fast as the node with the trouble works. If that has no Capacity
+		// it comes at once, as after a trouble of the node below.
+		spare := max(kept.Capacity-c.Rate*c.calm.attempts[hit], 1e-9*kept.Capacity)
+		t.lasts = max(below.recovery, c.Rate*c.worst[hit]*(1-t.work)*t.lasts/spare)
+		t.arrive = max(kept.Capacity/(c.Rate*c.calm.attempts[hit]), 1)
 		t.work, t.service, t.job = 1, 1, 0
 	}
 	storm := c.own[node].storm(calm, c.patience(node)-c.work(node+1))

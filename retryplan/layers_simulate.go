@@ -19,7 +19,7 @@ type ChainResult struct {
 	Trigger Trigger
 }
 
-// SimulateChain runs c event by event: a while of calm, the trigger at the bottom, and a time after it that is long
+// SimulateChain runs c event by event: a while of calm, the trigger, and a time after it that is long
 // enough to see a recovery if there is one. It calls each layer's own Decide and a real Budget for each process, with
 // the simulation's time as their argument. Every node works in the order of arrival and executes abandoned work. The
 // same Chain and seed give the same ChainResult.
@@ -73,7 +73,7 @@ func (c *Chain) aftermath() time.Duration {
 	if c.Trigger.Kind == 0 {
 		return seconds(least)
 	}
-	storm := c.storm(c.bottom(), c.bottom(), true)
+	storm := c.storm(c.hit(), c.hit(), true)
 	after := 2 * storm.starts[len(storm.starts)-1].Seconds()
 	certifier, certified := newChainCertifier(c), c.Trigger.Kind != Outage && c.Trigger.Kind != Failing
 	if found, _ := certifier.find(change{rate: 1, trigger: 1}); certified && found.stability.Survives() {
@@ -98,7 +98,7 @@ func (c *Chain) nodes(front *Scenario) []Scenario {
 		if l.Capacity > 0 {
 			n.Server.Workers = max(l.Workers, 1)
 		}
-		if i == c.bottom() {
+		if i == c.hit() {
 			n.Triggers = front.Triggers
 		}
 		if i > 0 {

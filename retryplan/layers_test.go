@@ -287,3 +287,27 @@ func TestReferenceStormsInAChain(t *testing.T) {
 		})
 	}
 }
+
+// A stall of a node in the middle leaves nothing to do for those below it, and what it has kept comes as fast as it works.
+func TestATriggerAtAnyNode(t *testing.T) {
+	c := layers(2, s, s, s)
+	c.Rate, c.Trigger = 10, retryplan.Trigger{Kind: retryplan.Stall, For: 5 * s}
+	c.Layers[1].Capacity, c.Layers[2].Capacity = 200, 100
+	for at, survives := range map[int]bool{0: true, 1: true, 2: true, 3: true} {
+		c.TriggerAt = at
+		r, err := retryplan.SimulateChain(t.Context(), c, 1)
+		require.NoError(t, err)
+		require.Equal(t, survives, r.Recovered)
+		require.Equal(t, survives, certifyChain(t, c).Stability.Survives(), "at %d", at)
+		busy := 0
+		for _, p := range r.Series[r.Trigger.From/s+1 : r.Trigger.End()/s-1] {
+			busy += p.Arrived
+		}
+		require.Equal(t, at == 1 || at == 2, busy == 0, "the bottom has nothing to do")
+	}
+	c.Rate, c.TriggerAt = 60, 2
+	require.Equal(t, retryplan.Metastable, certifyChain(t, c).Stability)
+	c.Layers[2].Capacity = 1000
+	c.Layers[1].Capacity = 1000
+	require.Equal(t, retryplan.Safe, certifyChain(t, c).Stability)
+}

@@ -54,7 +54,9 @@ func TestAChainReportsEveryBadField(t *testing.T) {
 	_, err = retryplan.SimulateChain(context.Background(), layers(3, 0), 1)
 	require.Equal(t, []string{"Chain.Rate 0 is required"}, fieldTexts(t, err))
 	_, err = retryplan.CertifyChain(retryplan.Chain{Layers: layers(3, 0).Layers, Trigger: retryplan.Trigger{Kind: retryplan.Slowdown, Factor: 3}})
-	require.Equal(t, []string{"Chain.Trigger.Kind slowdown needs a Capacity of the bottom"}, fieldTexts(t, err))
+	require.Equal(t, []string{"Chain.Trigger.Kind slowdown needs a Capacity of the node"}, fieldTexts(t, err))
+	_, err = retryplan.CertifyChain(retryplan.Chain{Layers: layers(3, 0).Layers, TriggerAt: 2})
+	require.Equal(t, []string{"Chain.TriggerAt 2 is no node: they are 1 to 1"}, fieldTexts(t, err))
 }
 
 func TestASimulationOfAChainStopsWithItsContext(t *testing.T) {

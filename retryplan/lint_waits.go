@@ -29,16 +29,22 @@ func (l *linter) noJitter() Finding {
 	if l.s.Clients > 0 {
 		clients = fmt.Sprintf("all %d clients", l.s.Clients)
 	}
-	f := Finding{Level: Warning, Change: "Set Jitter to retry.FullJitter."}
+	f := Finding{Level: Warning, Change: "Set Jitter to retry.FullJitter"}
+	why := "."
 	what, when := "The waits have no jitter", "in the same instant"
 	switch {
 	case narrow:
-		f.Level, f.Change = Note, "Set JitterRatio to 0.5."
+		f.Level, f.Change = Note, "Set JitterRatio to 0.5"
 		what = fmt.Sprintf("A JitterRatio of %v spreads the waits little", l.inForce.JitterRatio)
 		when = fmt.Sprintf("within %s of each other", roughly(hi-lo))
 	case l.inForce.Mode == retry.List:
-		f.Change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5, which keeps the mean of each wait that Cap does not clip."
+		f.Change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5"
+		why = ", which keeps the mean of each wait that Cap does not clip."
 	}
+	if bound, _ := l.bound(); bound > 0 && l.p.Budget == nil { // a shorter wait can let a retry start that could not
+		f.Change += " and Budget to retry.NewBudget(retry.BudgetConfig{})"
+	}
+	f.Change += why
 	if f.Level = oneMore(f.Level, l.s.Clients >= herd); l.s.Clients == 0 && !l.s.Inline && hi >= slowWait {
 		f.Level = Note
 	}

@@ -41,7 +41,7 @@ that say "do not retry", requests that say "this is a retry", deadlines that are
 
 One POLICY is repeated in --layers layers. A document with the key "layers" describes a whole chain, and flags replace
 what it says. Its keys are layers (a list of policy, budget, clients, hedge, failure, capacity and workers), pass_on,
-do_not_retry, trust_requests, rate, deadline and trigger.
+do_not_retry, trust_requests, rate, deadline, trigger and trigger_at.
 
 For --fail-on, metastable and overloaded are severe and vulnerable is a note. --plot simulates the chain and draws it.`,
 		Example: `  retryplan chain --layers 3 --attempts 4 --base 50ms
@@ -103,6 +103,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 	flags.BoolVar(&given.chain.PassOn, "pass-on", false, "calls end when the caller of their service gives up")
 	flags.BoolVar(&given.chain.DoNotRetry, "do-not-retry", false, "a service that gives up answers that the request must not be repeated")
 	flags.BoolVar(&given.chain.TrustRequests, "trust-requests", false, "a request says that it is a retry, and a service makes one attempt of its calls for it")
+	flags.IntVar(&given.chain.TriggerAt, "trigger-at", 0, "`node` that has the trouble, from 1 (default the bottom)")
 	flags.BoolVar(&given.simulate, "simulate", false, "simulate the chain and each change of it")
 	flags.Float64Var(&a.fleet.Failure, "failure", 0, "probability that an attempt fails at the bottom")
 	a.backendFlags(flags)
@@ -144,6 +145,7 @@ func (a *app) chain(f *chainFlags, args []string) (c retryplan.Chain, err error)
 	set(a.given("pass-on"), &c.PassOn, f.chain.PassOn)
 	set(a.given("do-not-retry"), &c.DoNotRetry, f.chain.DoNotRetry)
 	set(a.given("trust-requests"), &c.TrustRequests, f.chain.TrustRequests)
+	set(a.given("trigger-at"), &c.TriggerAt, f.chain.TriggerAt)
 	set(a.given("deadline"), &c.Deadline, a.setting.Deadline)
 	set(a.given("rate"), &c.Rate, a.fleet.Rate)
 	set(a.given("trigger") || !document, &c.Trigger, a.fleet.Trigger)

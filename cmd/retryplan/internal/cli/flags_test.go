@@ -89,7 +89,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 20 --capacity 100", join(policy, guard, budget, picture, map[string]string{
 			"jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",
 			"budget-ratio": "0.5 --failure 0.5", "budget-trickle": "1s", "attempt-timeout": "1500ms", "max-hint": "-1s", "mode": "fixed --ttl 2600ms",
-			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "trust-requests": "", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
+			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "trust-requests": "", "trigger-at": "1 --simulate", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
 			"workers": "200", "clients": "7 --budget", "trigger": `"surge 10s 2"`, "simulate": "", "seed": "2 --simulate",
 		})},
 		{"compare", "policy.json preset:aggressive --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, guard, measured, picture, budget, hedges, map[string]string{
