@@ -115,21 +115,21 @@ func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 // check returns what Policy.Validate finds wrong in b.
 func (b *Backoff) check() (bad FieldErrors) {
 	list, finite := len(b.Delays) > 0, !math.IsNaN(b.Factor) && !math.IsInf(b.Factor, 0)
-	refuse(&bad, b.Mode > List, "Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
-	refuse(&bad, b.Base < 0, "Base", b.Base, "is negative")
-	refuse(&bad, b.Cap < 0, "Cap", b.Cap, "is negative")
-	refuse(&bad, !finite, "Factor", b.Factor, "is not a finite number")
-	refuse(&bad, finite && b.Factor < 0, "Factor", b.Factor, "is negative")
-	refuse(&bad, b.Factor > 0 && b.Factor < 1 && b.mode() == Exponential, "Factor", b.Factor,
+	refuse(&bad, b.Mode > List, "Policy.Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
+	refuse(&bad, b.Base < 0, "Policy.Base", b.Base, "is negative")
+	refuse(&bad, b.Cap < 0, "Policy.Cap", b.Cap, "is negative")
+	refuse(&bad, !finite, "Policy.Factor", b.Factor, "is not a finite number")
+	refuse(&bad, finite && b.Factor < 0, "Policy.Factor", b.Factor, "is negative")
+	refuse(&bad, b.Factor > 0 && b.Factor < 1 && b.mode() == Exponential, "Policy.Factor", b.Factor,
 		"is below 1, which Exponential needs")
 	if b.Cap > 0 && b.Base > b.Cap {
 		bad.Refuse("Policy.Cap", b.Cap, "is below Base", b.Base)
 	}
-	refuse(&bad, b.Mode == List && !list, "Delays", "[]", "is empty, and Mode List needs one delay at least")
-	refuse(&bad, list && b.Mode != 0 && b.Mode != List, "Mode", b.Mode,
+	refuse(&bad, b.Mode == List && !list, "Policy.Delays", "[]", "is empty, and Mode List needs one delay at least")
+	refuse(&bad, list && b.Mode != 0 && b.Mode != List, "Policy.Mode", b.Mode,
 		"is set together with Delays, which need Mode List or none")
-	refuse(&bad, list && b.Base != 0, "Base", b.Base, "is set together with Delays")
-	refuse(&bad, list && b.Factor != 0, "Factor", b.Factor, "is set together with Delays")
+	refuse(&bad, list && b.Base != 0, "Policy.Base", b.Base, "is set together with Delays")
+	refuse(&bad, list && b.Factor != 0, "Policy.Factor", b.Factor, "is set together with Delays")
 	for i, d := range b.Delays {
 		if d < 0 && len(bad) > 10 {
 			bad.Refuse(fmt.Sprintf("Policy.Delays[%d]", i), d, "is negative, and later ones are not looked at")
@@ -138,14 +138,14 @@ func (b *Backoff) check() (bad FieldErrors) {
 			bad.Refuse(fmt.Sprintf("Policy.Delays[%d]", i), d, "is negative")
 		}
 	}
-	refuse(&bad, b.Jitter > DecorrelatedJitter, "Jitter", uint8(b.Jitter),
+	refuse(&bad, b.Jitter > DecorrelatedJitter, "Policy.Jitter", uint8(b.Jitter),
 		"is not one of NoJitter, FullJitter, EqualJitter, RatioJitter and DecorrelatedJitter")
 	if b.Jitter == DecorrelatedJitter && b.mode() != Exponential {
 		bad.Refuse("Policy.Jitter", b.Jitter, "goes with Exponential only, not with", b.mode())
 	}
-	refuse(&bad, b.JitterRatio != 0 && b.Jitter != RatioJitter, "JitterRatio", b.JitterRatio,
+	refuse(&bad, b.JitterRatio != 0 && b.Jitter != RatioJitter, "Policy.JitterRatio", b.JitterRatio,
 		"is set without RatioJitter")
-	refuse(&bad, b.JitterRatio != 0 && !(b.JitterRatio > 0 && b.JitterRatio <= 1), "JitterRatio", b.JitterRatio,
+	refuse(&bad, b.JitterRatio != 0 && !(b.JitterRatio > 0 && b.JitterRatio <= 1), "Policy.JitterRatio", b.JitterRatio,
 		"is outside (0,1]") // NaN too
 	return bad
 }

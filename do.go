@@ -122,11 +122,10 @@ func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run
 }
 
 // JitteredDelay returns the wait after the given failed attempt, drawn with Rand evenly between its Bounds; it does not
-// ask Wait. The method value p.JitteredDelay is for other libraries' hooks of the form func(attempt int) time.Duration.
-//
-// attempt counts from 1; anything below counts as 1. If a library counts from 0, its hook needs attempt+1: otherwise
-// the first wait is repeated and every later one is a step late. Such a hook does not get the error, and therefore no
-// hint, and cannot end a run: MaxAttempts, TTL, AttemptTimeout and the errors to retry are settings of the library.
+// ask Wait. attempt counts from 1; anything below counts as 1. The method value p.JitteredDelay is for other libraries'
+// hooks. One that counts from 0 needs attempt+1: otherwise the first wait is repeated and every later one is a step late.
+// A hook gets no error, and so no hint, and cannot end a run: MaxAttempts, TTL, AttemptTimeout and the errors to retry
+// are settings of the library.
 func (p Policy) JitteredDelay(attempt int) time.Duration {
 	lo, hi := p.Bounds(attempt)
 	if lo < hi {
@@ -314,12 +313,12 @@ func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 func (r *run) end(ctx context.Context, p *Policy, d *Decision, gated bool) error {
 	if d.Status == Succeeded {
 		if p.Observe != nil {
-			r.observeEnd(ctx, p, d, nil)
+			r.tick()
+			observeSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: r.failures(r.Attempt - 1)})
 		}
 		return nil
 	}
-	e := newError(min(r.Attempt, 1+maxNewest))
-	r.history.attempts(e.History, r.Attempt, r.start())
+	e := &Error{Outcome: Outcome{History: r.failures(r.Attempt)}}
 	e.Policy, e.Status, e.Reason, e.Gated = p.Name, d.Status, d.Reason, gated
 	e.Attempts, e.Elapsed = r.Attempt, r.Elapsed
 	if n := len(e.History); n > 0 {
@@ -328,40 +327,23 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision, gated bool) error
 	}
 	e.complete(ctx)
 	if p.Observe != nil {
-		r.observeEnd(ctx, p, d, e)
+		observeEnd(ctx, p, d, e)
 	}
 	return e
 }
 
-// newError returns an Error with a History of n, in one piece with it if one attempt was made.
-func newError(n int) *Error {
-	switch n {
-	case 0:
-		return new(Error)
-	case 1:
-		both := new(struct {
-			Error
-			only [1]Attempt
-		})
-		both.History = both.only[:]
-		return &both.Error
-	default:
-		return &Error{Outcome: Outcome{History: make([]Attempt, n)}}
+// failures returns the record of n failed attempts.
+func (r *run) failures(n int) []Attempt {
+	if n == 0 {
+		return nil
 	}
+	list := make([]Attempt, min(n, 1+maxNewest))
+	r.history.attempts(list, n, r.start())
+	return list
 }
 
 // observeEnd calls Observe for the end d of the run, after which Do returns e.
-func (r *run) observeEnd(ctx context.Context, p *Policy, d *Decision, e *Error) {
-	if e == nil {
-		r.tick()
-		var failures []Attempt
-		if n := r.Attempt - 1; n > 0 {
-			failures = make([]Attempt, min(n, 1+maxNewest))
-			r.history.attempts(failures, n, r.start())
-		}
-		observeSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: failures})
-		return
-	}
+func observeEnd(ctx context.Context, p *Policy, d *Decision, e *Error) {
 	_ = e.Cause() // a record keeps no context alive
 	copied := *e
 	copied.History = slices.Clone(e.History)

@@ -43,10 +43,10 @@ func (bad *FieldErrors) Refuse(field string, value any, rule string, named ...an
 	*bad = append(*bad, e)
 }
 
-// refuse adds a bad field of a Policy if bad is true. It is generic so that a good value is not boxed.
+// refuse is Refuse if bad is true. It is generic so that a good value is not boxed.
 func refuse[T any](bad *FieldErrors, is bool, field string, value T, rule string) {
 	if is {
-		bad.Refuse("Policy."+field, value, rule)
+		bad.Refuse(field, value, rule)
 	}
 }
 

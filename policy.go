@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -106,9 +105,7 @@ func listed(name string, delays ...time.Duration) Policy {
 // It refuses a negative duration; MaxAttempts below -1; a Factor that is negative, not finite or, for Exponential,
 // below 1; a JitterRatio outside (0,1]; an unknown Mode or Jitter; Base above Cap; Delays with Base, Factor or a Mode
 // other than List; List without Delays; JitterRatio without RatioJitter; DecorrelatedJitter without Exponential.
-func (p Policy) Validate() error {
-	return p.check().Err()
-}
+func (p Policy) Validate() error { return p.check().Err() }
 
 // plain reports whether p is valid at a glance, as common policies are. It is inlined into Do (BenchmarkFirstTry).
 func (p *Policy) plain() bool {
@@ -117,36 +114,22 @@ func (p *Policy) plain() bool {
 		(p.Base <= p.Cap || p.Cap == 0)
 }
 
-// plainList is plain for a list, such as that of Standard.
-func (p *Policy) plainList() bool {
-	beside := *p
-	beside.Delays = nil
-	return beside.plain() && p.Base == 0 && p.Mode == 0 && len(p.Delays) > 0 && slices.Min(p.Delays) >= 0
-}
-
 // check is Validate before Err.
 func (p *Policy) check() FieldErrors {
 	bad := p.Backoff.check()
-	refuse(&bad, p.MaxAttempts < Unlimited, "MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
-	refuse(&bad, p.AttemptTimeout < 0, "AttemptTimeout", p.AttemptTimeout, "is negative")
-	refuse(&bad, p.TTL < 0, "TTL", p.TTL, "is negative")
-	refuse(&bad, p.MaxHint < 0, "MaxHint", p.MaxHint, "is negative")
-	refuse(&bad, p.ResetAfter < 0, "ResetAfter", p.ResetAfter, "is negative")
+	refuse(&bad, p.MaxAttempts < Unlimited, "Policy.MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
+	refuse(&bad, p.AttemptTimeout < 0, "Policy.AttemptTimeout", p.AttemptTimeout, "is negative")
+	refuse(&bad, p.TTL < 0, "Policy.TTL", p.TTL, "is negative")
+	refuse(&bad, p.MaxHint < 0, "Policy.MaxHint", p.MaxHint, "is negative")
+	refuse(&bad, p.ResetAfter < 0, "Policy.ResetAfter", p.ResetAfter, "is negative")
 	return bad
 }
 
 // refused returns the faults of a call of Do, or nil.
 func refused(ctx context.Context, p *Policy, fn func(context.Context) error) error {
-	if ctx != nil && fn != nil && p.plainList() {
-		return nil
-	}
 	bad := p.check()
-	if ctx == nil {
-		bad.Refuse("Do.ctx", nil, "is not a context")
-	}
-	if fn == nil {
-		bad.Refuse("Do.fn", nil, "is not a function")
-	}
+	refuse[any](&bad, ctx == nil, "Do.ctx", nil, "is not a context")
+	refuse[any](&bad, fn == nil, "Do.fn", nil, "is not a function")
 	return bad.Err()
 }
 

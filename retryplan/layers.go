@@ -23,7 +23,7 @@ type Chain struct {
 	// that its caller obeys. A node that fails by itself may be called again. False means that the caller retries both
 	// alike.
 	DoNotRetry bool
-	// TrustRequests says that a request tells whether it is a retry, and that all nodes believe it: a node makes one
+	// TrustRequests says that requests carry whether they are retries, and that all nodes believe it: a node makes one
 	// attempt of its own calls for a retry, and what it calls does as well. False means that each run makes all of its
 	// attempts.
 	TrustRequests bool

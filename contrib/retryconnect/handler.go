@@ -91,7 +91,7 @@ func answered(err error) error {
 	return copied
 }
 
-// told is an error of which the client gets another text.
+// told is an error whose text for the client is another.
 type told struct {
 	text string
 	err  error

@@ -24,7 +24,7 @@ var (
 
 // RedactSecrets returns the payload with "(hidden)" in place of the members whose names look like those of secrets, such
 // as "password", "api_key", "accessToken" and "Authorization", and of passwords in URLs. It is the default because
-// payloads end up on shared screens and in screenshots, and whoever needs the value can read it in the database. It
+// payloads end up on shared screens and in screenshots, and who needs the value can read it in the database. It
 // finds what has a telling name, and nothing else: if payloads have other secrets, set Options.Redact.
 func RedactSecrets(payload json.RawMessage) json.RawMessage {
 	lower := strings.ToLower(string(payload))

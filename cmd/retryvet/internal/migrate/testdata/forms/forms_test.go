@@ -89,7 +89,7 @@ func TestForms(t *testing.T) {
 				told := 0
 				note := func(values ...any) {
 					told++
-					if script.limit == 0 { // what was told of a wait past the deadline differs
+					if script.limit == 0 { // what is reported of a wait past the deadline differs
 						fmt.Fprint(&out, " (", fmt.Sprintln(values...)[:len(fmt.Sprintln(values...))-1], ")")
 					}
 				}
