@@ -150,6 +150,7 @@ func TestHandleKeepsTheWholePolicy(t *testing.T) {
 		"an attempt's timeout":  {change: func(p *retry.Policy) { p.AttemptTimeout = time.Second }, takes: time.Minute, at: []time.Duration{0, 1100 * ms, 2300 * ms, 3700 * ms}, reason: retry.AttemptsExhausted},
 		"a long attempt resets": {change: func(p *retry.Policy) { p.ResetAfter = time.Second }, takes: time.Second, errs: []error{errBusy, errBusy}, at: []time.Duration{0, 1100 * ms, 2200 * ms}},
 		"full jitter":           {change: func(p *retry.Policy) { p.Jitter, p.Rand = retry.FullJitter, func() float64 { return 0.5 } }, errs: []error{errBusy, errBusy}, at: []time.Duration{0, 50 * ms, 150 * ms}},
+		"decorrelated jitter":   {change: func(p *retry.Policy) { p.Jitter, p.Rand = retry.DecorrelatedJitter, func() float64 { return 0.5 } }, errs: []error{errBusy, errBusy, errBusy}, at: []time.Duration{0, 200 * ms, 550 * ms, 1125 * ms}},
 		"a gate beyond the TTL": {change: func(p *retry.Policy) {
 			p.TTL, p.Gate = time.Second, func(context.Context) time.Duration { return time.Minute }
 		}, at: []time.Duration{0}, reason: retry.TTLElapsed},
@@ -188,6 +189,52 @@ func TestHandleKeepsTheWholePolicy(t *testing.T) {
 					require.ErrorIs(t, last, row.reason)
 				}
 				require.Len(t, events, failures+1)
+			})
+		})
+	}
+}
+
+// told is a queue that notes what Handle tells it.
+type told []string
+
+func (q *told) AddAfter(item string, delay time.Duration) {
+	*q = append(*q, "add "+item+" after "+delay.String())
+}
+func (q *told) Forget(item string) { *q = append(*q, "forget "+item) }
+
+func TestHandleForgetsAnItemWhoseRunHasEnded(t *testing.T) {
+	var q told
+	l, fn := newLimiter(t, doubling), failing(errBusy, retry.Permanent(errBusy))
+	for range 3 { // the third is a run of its own, and succeeds
+		_, _ = retryworkqueue.Handle(t.Context(), &q, l, "item", fn)
+	}
+	require.Equal(t, told{"add item after 100ms", "forget item", "forget item"}, q)
+}
+
+func TestOnlyTheTimeoutOfAnAttemptIsOne(t *testing.T) {
+	for name, row := range map[string]struct {
+		takes, within time.Duration
+		err           error
+		timeout       bool
+	}{
+		"too late":                     {takes: time.Minute, within: time.Hour, err: context.DeadlineExceeded, timeout: true},
+		"too late, and another error":  {takes: time.Minute, within: time.Hour, err: errBusy},
+		"in time":                      {takes: ms, within: time.Hour, err: context.DeadlineExceeded},
+		"too late, and a success":      {takes: time.Minute, within: time.Hour},
+		"too late for the caller, too": {takes: time.Minute, within: 2 * time.Second, err: context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := doubling
+				p.AttemptTimeout = time.Second
+				ctx, cancel := context.WithTimeout(t.Context(), row.within)
+				defer cancel()
+				_, err := newLimiter(t, p).Attempt(ctx, "item", func(context.Context) error {
+					time.Sleep(row.takes)
+					return row.err
+				})
+				require.ErrorIs(t, err, row.err)
+				require.Equal(t, row.timeout, errors.Is(err, retry.ErrAttemptTimeout))
 			})
 		})
 	}
