@@ -41,7 +41,7 @@ func (l *linter) noJitter() Finding {
 		f.Change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5"
 		why = ", which keeps the mean of each wait that Cap does not clip."
 	}
-	if bound, _ := l.bound(); bound > 0 && l.p.Budget == nil { // a shorter wait can let a retry start that could not
+	if !narrow && l.p.Budget == nil { // shorter waits bring retries forward, and let some start that came too late
 		f.Change += " and Budget to retry.NewBudget(retry.BudgetConfig{})"
 	}
 	f.Change += why

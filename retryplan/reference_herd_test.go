@@ -110,9 +110,9 @@ func TestReferenceHerd(t *testing.T) {
 	c.done()
 }
 
-// told makes a herd obey a server that spreads it over 5 s: a client whose attempt fails after the outage waits for
+// obedient makes a herd obey a server that spreads it over 5 s: a client whose attempt fails after the outage waits for
 // that time alone, not for its backoff.
-func told(s retryplan.Scenario) retryplan.Scenario {
+func obedient(s retryplan.Scenario) retryplan.Scenario {
 	backoff := s.Delay
 	var failed time.Duration
 	s.Delay = func(attempt int, prev time.Duration, u float64) time.Duration {
@@ -138,7 +138,7 @@ func (l lastDone) Done(now, _ time.Duration, _ int, _ bool) { *l.at = now }
 // the reference the hint takes the place of the backoff, and the server gives it once it is back. Server.RetryAfter is
 // a floor for the wait and is given during the outage as well, which spreads the clients before it ends.
 func TestReferenceHerdWithRetryAfter(t *testing.T) {
-	c := compare(t, "The same herd, told to come back within 5 s: all done after the outage, in s")
+	c := compare(t, "The same herd, obedient to come back within 5 s: all done after the outage, in s")
 	finished := func(s func() retryplan.Scenario) []float64 {
 		return sample(t, seeds(10, 100), func(uint64) retryplan.Scenario { return s() }, herdFigures)[5]
 	}
@@ -149,12 +149,12 @@ func TestReferenceHerdWithRetryAfter(t *testing.T) {
 		return s
 	}
 	c.mean("no jitter", finished(func() retryplan.Scenario { return herd(retry.Backoff{}, none) }), measured(493, 10, 0, 1))
-	c.mean("no jitter, told", finished(func() retryplan.Scenario { return told(herd(retry.Backoff{}, none)) }), measured(12.3, 10, .31, .1))
+	c.mean("no jitter, obedient", finished(func() retryplan.Scenario { return obedient(herd(retry.Backoff{}, none)) }), measured(12.3, 10, .31, .1))
 	c.atMost("no jitter, RetryAfter", finished(func() retryplan.Scenario { return hinted(retry.NoJitter) }), measured(12.3, 10, .64, .1))
 	// This is RatioJitter, whose last clients vary much since its window is clipped at the cap. A ratio beyond the cap
 	// gives 15.8 s with an sd of 0.2, which the reference's figure does not agree with.
 	c.mean("ratio .2", finished(func() retryplan.Scenario { return herd(herdJittered(retry.RatioJitter, .2), nil) }), measured(16.2, 10, 3.3, .1))
-	c.mean("ratio .2, told", finished(func() retryplan.Scenario { return told(herd(retry.Backoff{}, narrow)) }), measured(9.1, 10, .34, .1))
+	c.mean("ratio .2, obedient", finished(func() retryplan.Scenario { return obedient(herd(retry.Backoff{}, narrow)) }), measured(9.1, 10, .34, .1))
 	// As a floor the hint cannot shorten a backoff that has grown to 8 s and more, so it gains less than in the
 	// reference.
 	c.atMost("ratio .2, RetryAfter", finished(func() retryplan.Scenario { return hinted(retry.RatioJitter) }), measured(16.2, 10, .61, .1))

@@ -93,6 +93,8 @@ func TestOutput(t *testing.T) {
 		{"certify_overloaded", "certify policy.json --attempt-timeout 1s --rate 170 --capacity 100 --fail-on severe"},
 		{"certify_json", `certify policy.json --attempt-timeout 1s --rate 20 --capacity 100 --trigger "surge 10s 3" --json`},
 		{"certify_outage", `certify --attempts 4 --base 2s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "outage 5m"`},
+		{"certify_csv", "certify policy.json --attempt-timeout 1s --from rate.csv --capacity 100"},
+		{"certify_metric", `certify policy.json --attempt-timeout 1s --from metrics.txt --over 30s --took retry_attempt_duration_seconds --capacity 100`},
 		{"certify_idle", `certify preset:inline --attempt-timeout 1s --rate 70 --capacity 100 --trigger "outage 5m"`},
 		{"certify_failing", `certify --attempts 4 --delays 10ms --attempt-timeout 1s --rate 65 --capacity 100 --failure-rate 0.01 --trigger "failing 5m 0.5"`},
 		{"certify_mix", `certify policy.json preset:inline --attempts 2 --mix 0.75,0.25 --attempt-timeout 1s --rate 44 --capacity 100`},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/fit"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
@@ -27,6 +28,7 @@ type inputs struct {
 	budget  retry.BudgetConfig
 	mix     []float64
 	from    []string
+	query   fit.Query
 	over    time.Duration
 	seed    uint64
 	config  string

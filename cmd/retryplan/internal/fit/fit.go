@@ -1,5 +1,5 @@
-// Package fit reads from the metrics of contrib/retryotel what a fleet does in production: the rate of its runs, the
-// share of its attempts that fail, and the duration of an attempt.
+// Package fit reads from metrics what a fleet does in production: the rate of its runs, the share of its attempts that
+// fail, and the duration of an attempt. It knows the metrics of contrib/retryotel, and others by name.
 package fit
 
 import (
@@ -38,18 +38,26 @@ func (t Traffic) Failure() float64 { return t.Failed / t.Attempts }
 
 // String returns the fitted figures and the counts behind them.
 func (t Traffic) String() string {
-	return fmt.Sprintf("%.4g runs/s (%.0f in %v), %.3g %% of %.0f attempts failed, an attempt takes %v, mean %v",
-		t.Rate(), t.Runs, t.Over.Round(time.Second), 100*t.Failure(), t.Attempts, t.Duration, t.Mean)
+	text := fmt.Sprintf("%.4g runs/s (%.0f in %v), %.3g %% of %.0f attempts failed",
+		t.Rate(), t.Runs, t.Over.Round(time.Second), 100*t.Failure(), t.Attempts)
+	if t.Duration != (retryplan.Dist{}) {
+		text += fmt.Sprintf(", an attempt takes %v, mean %v", t.Duration, t.Mean)
+	}
+	return text
 }
 
 // Read returns the traffic that the metrics of a process have counted for a policy; "" means the only one that has runs.
 // Of two files it is what was counted between them, the earlier first; of one, since the process began. Each is Prometheus
-// text, or OTLP/JSON with cumulative counters and a request on each line. over is how long that was. It must be given for
-// Prometheus text, which does not say; for OTLP zero means what the file says.
-func Read(policy string, over time.Duration, files ...[]byte) (Traffic, error) {
+// text, OpenMetrics, or OTLP/JSON with cumulative counters and a request on each line. over is how long that was. It must
+// be given for text, which does not say; for OTLP zero means what the file says. With a Query the files are text.
+func Read(policy string, q Query, over time.Duration, files ...[]byte) (Traffic, error) {
 	var scrapes []scrape
+	pick, err := q.picker()
+	if err != nil {
+		return Traffic{}, err
+	}
 	for _, data := range files {
-		read := prometheus
+		read := func(data []byte) ([]scrape, error) { return prometheus(data, pick) }
 		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 			read = otlp
 		}
@@ -64,6 +72,9 @@ func Read(policy string, over time.Duration, files ...[]byte) (Traffic, error) {
 	}
 	first, last := scrapes[0], scrapes[len(scrapes)-1]
 	name, err := last.which(policy)
+	if c := last.policies[""]; q != (Query{}) && (c == nil || c.runs == 0) {
+		err = errors.New("no series is the counter that is asked for, or it has counted nothing")
+	}
 	if err != nil {
 		return Traffic{}, err
 	}
@@ -78,8 +89,12 @@ func Read(policy string, over time.Duration, files ...[]byte) (Traffic, error) {
 	if t.Over <= 0 || last.at.IsZero() && over == 0 {
 		return Traffic{}, ErrTime
 	}
-	if !(t.Runs > 0 && t.Attempts > 0 && c.below[math.Inf(1)] > 0) {
+	timed := q == (Query{}) || q.Took != ""
+	if !(t.Runs > 0 && t.Attempts > 0 && (c.below[math.Inf(1)] > 0 || !timed)) {
 		return Traffic{}, fmt.Errorf("no run of %s succeeded in that time", cmp.Or(name, "the policy without a name"))
+	}
+	if !timed {
+		return t, nil
 	}
 	t.Mean = rounded(c.sum / c.below[math.Inf(1)])
 	median, p99 := c.quantile(0.5), c.quantile(0.99)

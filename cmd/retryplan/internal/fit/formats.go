@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,9 +19,16 @@ import (
 // units are what OpenTelemetry's Prometheus exporter adds to names, and its escapes.
 var units = strings.NewReplacer("_total", "", "_seconds", "", "_", ".")
 
-// prometheus reads a scrape in the text format. It does not say when it was made.
-func prometheus(data []byte) ([]scrape, error) {
+// openMetricsLine matches a series of OpenMetrics with its value, which a time in fractions of a second and an exemplar
+// can follow, and a type that the text format has not.
+var openMetricsLine = regexp.MustCompile(`^([^\s#{]+(?:\{.*?\})? [^\s#]+)( [\d.eE+-]+)?( # \{.*)?\s*$|^# TYPE \S+ (?:info|stateset|gaugehistogram|unknown)\s*$`)
+
+// prometheus reads a scrape in the text format, or as OpenMetrics. It does not say when it was made.
+func prometheus(data []byte, pick picker) ([]scrape, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
+	if bytes.HasSuffix(bytes.TrimSpace(data), []byte("# EOF")) {
+		data = plain(data)
+	}
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
@@ -29,7 +38,7 @@ func prometheus(data []byte) ([]scrape, error) {
 		for _, m := range family.Metric {
 			labels := map[string]string{}
 			for _, l := range m.Label {
-				labels[strings.TrimPrefix(units.Replace(l.GetName()), "retry.")] = l.GetValue()
+				labels[l.GetName()] = l.GetValue()
 			}
 			from := m.GetHistogram()
 			h := histogram{from.GetSampleSum(), map[float64]float64{}}
@@ -37,10 +46,22 @@ func prometheus(data []byte) ([]scrape, error) {
 				h.below[b.GetUpperBound()] = float64(b.GetCumulativeCount())
 			}
 			h.below[math.Inf(1)] = float64(from.GetSampleCount())
-			s.add(units.Replace(name), labels, m.GetCounter().GetValue()+m.GetUntyped().GetValue(), h)
+			pick(&s, name, labels, m.GetCounter().GetValue()+m.GetUntyped().GetValue()+m.GetGauge().GetValue(), h)
 		}
 	}
 	return []scrape{s}, nil
+}
+
+// plain returns the lines of OpenMetrics as those of the text format: series without exemplars and times.
+func plain(data []byte) []byte {
+	var out bytes.Buffer
+	for line := range bytes.Lines(data) {
+		if m := openMetricsLine.FindSubmatch(line); m != nil {
+			line = append(slices.Clone(m[1]), '\n')
+		}
+		out.Write(line)
+	}
+	return out.Bytes()
 }
 
 // exported has the fields of an ExportMetricsServiceRequest that are read: opentelemetry-proto, collector/metrics/v1. In
