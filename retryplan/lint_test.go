@@ -423,6 +423,23 @@ func FuzzLint(f *testing.F) {
 	})
 }
 
+// A policy of a billion attempts takes no longer than one of a thousand, whose attempts are all looked at.
+func TestLintIsBounded(t *testing.T) {
+	least := func(attempts int, jitter retry.JitterMode) time.Duration {
+		p := retry.Policy{MaxAttempts: attempts, TTL: time.Hour, Backoff: retry.Backoff{Base: 2, Cap: time.Microsecond, Jitter: jitter}}
+		took := time.Hour
+		for range 20 {
+			began := time.Now()
+			retryplan.Lint(p, retryplan.Setting{Inline: true, Deadline: time.Hour, Clients: 10, Duration: retryplan.Exponential(time.Nanosecond)})
+			took = min(took, time.Since(began))
+		}
+		return took
+	}
+	for _, jitter := range []retry.JitterMode{retry.NoJitter, retry.FullJitter, retry.DecorrelatedJitter} {
+		require.Less(t, least(1_000_000_000, jitter), 20*least(1000, jitter))
+	}
+}
+
 func BenchmarkLint(b *testing.B) {
 	p, s := sensible(), retryplan.Setting{Inline: true, Layers: 2, Clients: 1000, Deadline: 10 * time.Second}
 	for b.Loop() {

@@ -472,6 +472,9 @@ func TestPhoneHasNoHorizontalScroll(t *testing.T) {
 	fits := `document.documentElement.scrollWidth <= 360 && [...document.querySelectorAll("figure, .row, textarea, dl, button")].every((e) => e.getBoundingClientRect().right <= 360)`
 	p.until(fits + ` && document.querySelector("#load svg").viewBox.baseVal.width <= 360`)
 	p.save("phone")
+	p.prefers("prefers-color-scheme", "dark")
+	p.until(fits)
+	p.save("phone-dark")
 	// Long words of a policy do not widen the page.
 	p.next(choose("mode", "list"), choose("delays", "1h2m3.456789s, 2h2m3.456789s, 3h2m3.456789s, 4h2m3.456789s"), choose("cap", ""))
 	p.until(fits)

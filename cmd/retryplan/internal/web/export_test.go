@@ -15,6 +15,9 @@ func Fragment(p retry.Policy) (string, error) { return page.Fragment(p) }
 // NewHandler returns a handler, for tests that speak HTTP without a socket or without time for a simulation.
 func NewHandler(limit time.Duration) http.Handler { return newHandler(limit).routes() }
 
+// NewServer is the server of Serve.
+var NewServer = newServer
+
 // NewBusyHandler returns a handler with as many evaluations under way as there may be, and a function that ends one of
 // them.
 func NewBusyHandler() (_ http.Handler, end func()) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -17,6 +18,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -349,6 +351,48 @@ func TestServeIsForThisMachineOnly(t *testing.T) {
 		require.Regexp(t, regexp.MustCompile(`^http://127\.0\.0\.1:[1-9]\d*/$`), url)
 	}
 	require.Error(t, web.Serve(t.Context(), web.Options{Policy: retry.Policy{MaxAttempts: -2}}))
+}
+
+// pipes accepts one connection.
+type pipes struct {
+	net.Listener
+	conn chan net.Conn
+}
+
+func (p pipes) Accept() (net.Conn, error) {
+	if c, ok := <-p.conn; ok {
+		return c, nil
+	}
+	return nil, net.ErrClosed
+}
+func (p pipes) Close() error   { return nil }
+func (p pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+// A client that asks and does not read is left after a minute.
+func TestAClientThatDoesNotReadIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client, conn := net.Pipe()
+		accepted := make(chan net.Conn, 1)
+		accepted <- conn
+		server := web.NewServer(t.Context())
+		go server.Serve(pipes{conn: accepted})
+		began := time.Now()
+		_, err := client.Write([]byte("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"))
+		require.NoError(t, err)
+		time.Sleep(59 * time.Second)
+		synctest.Wait()
+		_, err = client.Read(make([]byte, 1))
+		require.NoError(t, err, "it is still being answered")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		_, err = io.Copy(io.Discard, client)
+		require.NoError(t, err)
+		require.Equal(t, 119*time.Second, time.Since(began))
+		_, err = client.Write([]byte("GET / HTTP/1.1\r\n"))
+		require.Error(t, err, "the server has closed the connection")
+		close(accepted)
+		server.Close()
+	})
 }
 
 // The page must work without a network, and under its own Content-Security-Policy.

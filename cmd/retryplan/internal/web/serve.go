@@ -43,14 +43,7 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("web: %w", err)
 	}
-	server := &http.Server{
-		Handler:           newHandler(evaluationLimit).routes(),
-		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      time.Minute, // of which an evaluation may wait for others, and for its limit
-		IdleTimeout:       time.Minute,
-	}
+	server := newServer(ctx)
 	// Requests end with ctx, so there is nothing to wait for that Close would interrupt.
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
@@ -61,6 +54,17 @@ func Serve(ctx context.Context, o Options) error {
 		return fmt.Errorf("web: %w", err)
 	}
 	return nil
+}
+
+func newServer(ctx context.Context) *http.Server {
+	return &http.Server{
+		Handler:           newHandler(evaluationLimit).routes(),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      time.Minute, // of which an evaluation may wait for others, and for its limit
+		IdleTimeout:       time.Minute,
+	}
 }
 
 // loopback returns the address to listen on, which no other machine can reach. It does not ask a resolver for
