@@ -21,8 +21,7 @@ var ErrCommitAmbiguous = errors.New("retrysql: the transaction may or may not be
 var ErrStatementAmbiguous = errors.New("retrysql: the statement may or may not have taken effect")
 
 // ErrTransactionEnded is in the error of a run whose fn committed or rolled back the transaction itself, so that only
-// fn knows whether that took effect. It is also in the error if fn tried to do so with a statement that was refused,
-// which had no effect.
+// fn knows whether that took effect, or tried to with a statement that was refused, which had no effect.
 var ErrTransactionEnded = errors.New("retrysql: fn must not begin or end the transaction")
 
 // AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As.
@@ -42,8 +41,7 @@ type AttemptError struct {
 }
 
 // failure returns the AttemptError for an error of one phase. ctx is the attempt's. Drivers report an ended context in
-// ways that retryshell.MarkTimeout does not recognize, so an error that the attempt's own timeout can cause counts as a
-// timeout.
+// their own ways, so an error that the attempt's own timeout can cause counts as a timeout.
 func failure(ctx context.Context, phase Phase, err error) *AttemptError {
 	failed := &AttemptError{Phase: phase, Verdict: Judge(phase, err), Err: err}
 	switch {
@@ -58,8 +56,7 @@ func failure(ctx context.Context, phase Phase, err error) *AttemptError {
 
 // answer splits err, which contains e, into an answer, which makes the run a success, and an error of the attempt. An
 // answer is an error of fn's own, sql.ErrNoRows, or the server's refusal of a statement that it will never accept. An
-// error that classify would repeat, a timeout, a failure of the server and an error of the transaction itself are not
-// answers. ctx is the attempt's.
+// error that classify would repeat, a timeout and a failure of the server are not answers. ctx is the attempt's.
 func (e *AttemptError) answer(ctx context.Context, classify retry.Classifier, err error) (answer, rest error) {
 	switch e.Reason {
 	case NoRows, UniqueViolation, ConstraintViolation, InvalidData, SyntaxOrAccess, RaisedException:
@@ -94,20 +91,13 @@ func (e *AttemptError) blame(first error) {
 
 // interrupted reports whether an ended context can have caused the error.
 func (e *AttemptError) interrupted() bool {
-	switch e.Reason {
-	case ConnectionLost, QueryCanceled, Canceled, Timeout, TransactionDone:
-		return true
-	default:
-		return errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled)
-	}
+	return slices.Contains([]Reason{ConnectionLost, QueryCanceled, Canceled, Timeout, TransactionDone}, e.Reason) ||
+		errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled)
 }
 
 // Error returns one line: "retrysql: statement: serialization_failure (40001): ERROR: could not serialize access". What
 // else failed follows in parentheses.
 func (e *AttemptError) Error() string {
-	if e == nil {
-		return "<nil>"
-	}
 	var b strings.Builder
 	b.WriteString("retrysql: " + e.Phase.String())
 	if e.Reason != "" {
@@ -147,9 +137,6 @@ func (e *AttemptError) ambiguity() error {
 
 // Unwrap returns those of Err, Swallowed, the sentinel for an unknown outcome, ProbeErr and RollbackErr that are set.
 func (e *AttemptError) Unwrap() []error {
-	if e == nil {
-		return nil
-	}
 	parts := []error{e.Err, e.Swallowed, e.ambiguity(), e.ProbeErr, e.RollbackErr}
 	return slices.DeleteFunc(parts, func(err error) bool { return err == nil })
 }

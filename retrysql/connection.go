@@ -15,37 +15,31 @@ import (
 
 // seeConnection recognizes the errors that no server sends: those of database/sql, the network and the context, and
 // drivers' errors without a type.
-func seeConnection(err error) (finding, bool) {
+func seeConnection(err error) finding {
 	for _, s := range sentinels {
 		if is(err, s.target) {
-			return finding{meaning: s.meaning}, true
+			return finding{meaning: s.meaning}
 		}
 	}
-	if c, ok := seeNetwork(err); ok {
-		return finding{meaning: c}, true
+	if m := seeNetwork(err); m.reason != "" {
+		return finding{meaning: m}
 	}
 	if _, joined := err.(interface{ Unwrap() []error }); joined { // its text is that of each
-		return finding{}, false
+		return finding{}
 	}
 	text := err.Error()
-	if c, ok := sayings[text]; ok {
-		return finding{meaning: c}, true
-	}
-	for _, o := range openings {
-		if strings.HasPrefix(text, o.text) {
-			return finding{meaning: o.meaning}, true
+	for _, opening := range openings {
+		if strings.HasPrefix(text, opening) {
+			text = opening
 		}
 	}
-	return finding{}, false
+	return finding{meaning: sayings[text]}
 }
 
-// sentinel is a known error and what it means.
-type sentinel struct {
+var sentinels = []struct {
 	target error
 	meaning
-}
-
-var sentinels = []sentinel{
+}{
 	{retry.ErrAttemptTimeout, meaning{AttemptTimeout, lost}}, // it is a timeout
 	{context.Canceled, meaning{Canceled, interrupted}},
 	{driver.ErrBadConn, meaning{ConnectionLost, lost}}, // drivers also return it after sending
@@ -58,6 +52,9 @@ var sentinels = []sentinel{
 	{sql.ErrNoRows, meaning{NoRows, futile}},
 }
 
+// openings are the beginnings of texts whose rest varies.
+var openings = []string{"Invalid TDS stream: ", "tls: failed to verify certificate: "}
+
 // sayings are the texts of errors without a type, from pgx 5, lib/pq 1.12, go-sql-driver/mysql 1.10 and go-mssqldb
 // 1.11. The tests of module drivers check them.
 var sayings = map[string]meaning{
@@ -65,7 +62,8 @@ var sayings = map[string]meaning{
 	"invalid connection": {ConnectionLost, lost}, // mysql.ErrInvalidConn
 	"bad connection":     {ConnectionLost, lost}, // mysql, inside
 
-	"SQL Server had internal error": {ServerFault, lost}, // mssql.ServerError: it severs the connection
+	"SQL Server had internal error": {ServerFault, lost},    // mssql.ServerError: it severs the connection
+	"Invalid TDS stream: ":          {ConnectionLost, lost}, // mssql.StreamError
 
 	"tx is closed": {TransactionDone, over}, // pgx.ErrTxClosed
 	"commit unexpectedly resulted in rollback":                 {TransactionAborted, aborted}, // pgx.ErrTxCommitRollback
@@ -73,71 +71,49 @@ var sayings = map[string]meaning{
 	"server refused TLS connection":                            {TLSRefused, futile},          // pgconn
 	"pq: SSL is not enabled on the server":                     {TLSRefused, futile},
 	"TLS requested but server does not support TLS":            {TLSRefused, futile}, // mysql.ErrNoTLS
-}
-
-// opening is the beginning of an error's text, and what that error means.
-type opening struct {
-	text string
-	meaning
-}
-
-var openings = []opening{
-	{"Invalid TDS stream: ", meaning{ConnectionLost, lost}},              // mssql.StreamError
-	{"tls: failed to verify certificate: ", meaning{TLSRefused, futile}}, // crypto/tls, which is not linked for this
-	{"tls: first record does not look like a TLS handshake", meaning{TLSRefused, futile}},
+	"tls: failed to verify certificate: ":                      {TLSRefused, futile}, // crypto/tls, which is not linked for this
+	"tls: first record does not look like a TLS handshake":     {TLSRefused, futile},
 }
 
 // seeNetwork recognizes the errors of sockets and resolvers.
-func seeNetwork(err error) (meaning, bool) {
+func seeNetwork(err error) meaning {
 	switch e := err.(type) {
 	case *net.OpError, *net.DNSError:
 		op, _ := e.(*net.OpError)
 		switch {
 		case errors.Is(err, context.Canceled):
-			return meaning{Canceled, interrupted}, true
+			return meaning{Canceled, interrupted}
 		case op != nil && op.Op != "dial":
-			return meaning{ConnectionLost, lost}, true
+			return meaning{ConnectionLost, lost}
 		default: // even if it timed out: that need not be the caller's deadline
-			return meaning{CannotConnect, refused}, true
+			return meaning{CannotConnect, refused}
 		}
 	case syscall.Errno: // a file's error is also a net.Error
 		return seeErrno(e)
 	}
 	// After the cases above, whose timeouts are also deadlines exceeded.
 	if is(err, context.DeadlineExceeded) {
-		return meaning{Timeout, interrupted}, true
+		return meaning{Timeout, interrupted}
 	}
 	if e, ok := err.(net.Error); ok && errors.Unwrap(e) == nil {
-		return meaning{ConnectionLost, lost}, true
+		return meaning{ConnectionLost, lost}
 	}
-	return meaning{}, false
+	return meaning{}
 }
 
 // seeErrno recognizes the errors of a socket. The numbers are the WSAE codes of Windows, which differ from its syscall
 // constants. Other systems do not use them.
-func seeErrno(errno syscall.Errno) (meaning, bool) {
+func seeErrno(errno syscall.Errno) meaning {
 	switch errno {
 	case syscall.ECONNREFUSED, 10061:
-		return meaning{CannotConnect, refused}, true
+		return meaning{CannotConnect, refused}
 	case syscall.ECONNRESET, syscall.ECONNABORTED, syscall.EPIPE, syscall.ETIMEDOUT, syscall.ENOTCONN,
 		syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.ENETRESET,
 		10050, 10051, 10052, 10053, 10054, 10057, 10058, 10060, 10065:
-		return meaning{ConnectionLost, lost}, true
+		return meaning{ConnectionLost, lost}
 	default:
-		return meaning{}, false
+		return meaning{}
 	}
-}
-
-// seeTimeout recognizes an error that calls itself a network timeout. It is called only if nothing inside the error is
-// recognized.
-func seeTimeout(err error) (finding, bool) {
-	if _, ok := err.(syscall.Errno); ok {
-		return finding{}, false
-	}
-	if e, ok := err.(net.Error); ok && e.Timeout() {
-		return finding{meaning: meaning{ConnectionLost, lost}}, true
-	}
-	return finding{}, false
 }
 
 // is reports whether err itself is target, or says so by its Is method. It does not look at what Unwrap returns.

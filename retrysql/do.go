@@ -20,14 +20,11 @@ import (
 // DESCRIBE. Any other statement is a write. Use Tx for a SELECT with side effects. If fn returns an error of its own
 // after a write has succeeded, the run also ends with ErrStatementAmbiguous.
 //
-// A call with the context of the fn of a Tx on the same database is an error, since its write would not be rolled back
-// with the transaction. To make it anyway, pass a context from outside fn.
-//
 // A restarted server leaves a pool full of dead connections. The drivers pgx and go-sql-driver/mysql replace a dead one
 // before they use it. With lib/pq a write is lost on each, with ErrStatementAmbiguous: let the pool close connections
 // that are not in use, with sql.DB.SetConnMaxIdleTime.
 //
-// p.Classify, DefaultPolicy, nil arguments, answers and the *retry.Error are as for Tx.
+// p, nil arguments, answers, the *retry.Error and a call with the context of the fn of a Tx are as for Tx.
 func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Conn) error) error {
 	switch {
 	case ctx == nil:
@@ -44,7 +41,6 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 	return repeat(ctx, p, repeatable, func(ctx context.Context) error { return one(ctx, db, repeatable, fn) })
 }
 
-// one makes one attempt.
 func one(ctx context.Context, db *sql.DB, repeatable bool, fn func(context.Context, *Conn) error) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
@@ -68,9 +64,9 @@ func MarkIdempotent(ctx context.Context) context.Context {
 
 func isIdempotent(ctx context.Context) bool { return ctx.Value(idempotentKey{}) == true }
 
-// Conn is the connection of one attempt of Do. It has methods of *sql.Conn, so it is the DBTX of sqlc. Do makes it:
-// the zero Conn is not usable. A second statement is refused, and so is PrepareContext. Rows that fn leaves open are
-// closed when fn returns. A Conn does not see the error of a row's Scan, so fn must return it.
+// Conn is the connection of one attempt of Do, and the DBTX of sqlc. The zero Conn is not usable. A second statement is
+// refused, and so is PrepareContext. Rows that fn leaves open are closed when fn returns. A Conn does not see the error
+// of a row's Scan, so fn must return it.
 type Conn struct {
 	conn *sql.Conn
 	db   *sql.DB
@@ -132,7 +128,7 @@ func (c *Conn) failure(ctx context.Context, err error, repeatable bool) error {
 		_ = c.rows.Close()
 		c.err = c.rows.Err()
 	}
-	if c.row && !ofRun(err) {
+	if c.row && !errors.As(err, new(*retry.Error)) {
 		c.err = err
 	}
 	failed, own := failure(ctx, Statement, err), Judge(Autocommit, c.err)

@@ -1,7 +1,5 @@
 // Package retrysql repeats database transactions as a whole, and never commits one twice. Tx is for database/sql, Run
-// for any other driver, Do for single statements outside a transaction. Judge returns what an error means, which
-// depends on the phase in which it came. It recognizes the errors of PostgreSQL and databases that speak its protocol,
-// MySQL and MariaDB, SQLite and SQL Server by their form, so it imports no driver.
+// for any other driver, Do for single statements outside a transaction. Judge returns what an error means.
 //
 //	err := retrysql.Tx(ctx, db, retry.Inline(), nil, func(ctx context.Context, tx *retrysql.Txn) error {
 //		_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 60 WHERE id = 1")
@@ -16,19 +14,17 @@
 // # Isolation
 //
 // A conflict is repeated only if the database reports it, which depends on the isolation. At the default of PostgreSQL,
-// MySQL and MariaDB, if two transactions read the same value and each writes one computed from it, one of the two
-// updates is lost without an error. Begin such a transaction with Options.Isolation sql.LevelSerializable, read with
-// FOR UPDATE, or let the statement compute the value, as in SET balance = balance - 60. If a transaction writes the row
-// that it read, sql.LevelRepeatableRead is enough on PostgreSQL, but not on MySQL.
+// MySQL and MariaDB, if two transactions read the same value and each writes one computed from it, one of the updates
+// is lost without an error. Begin such a transaction with Options.Isolation sql.LevelSerializable, read with FOR UPDATE,
+// or let the statement compute the value, as in SET balance = balance - 60.
 //
 // # Other libraries
 //
 // A Txn has the methods of *sql.Tx, so sqlc, gorm, bun and ent can use it; sqlx can use its Unwrap. README.md shows
 // how, and which errors are noted with and without package allerrors.
 //
-// An SQLite transaction that writes should begin immediately (_txlock=immediate in the data source name). Otherwise, if
-// another connection writes between its first read and its first write, it fails with 517 and must begin again, however
-// long busy_timeout is.
+// An SQLite transaction that writes should begin immediately (_txlock=immediate in the data source name). Otherwise it
+// must begin again, however long busy_timeout is, if another connection writes between its first read and first write.
 //
 // This package is of the stable core: its names are meant for v1.
 package retrysql

@@ -13,8 +13,7 @@ import (
 	"github.com/retrygo/retry/retrysql/internal/txlog"
 )
 
-// failures are the errors of the statements of one transaction. The mutex is for an fn that wrongly uses the
-// transaction in several goroutines.
+// failures are the errors of one transaction's statements. The mutex is for an fn that wrongly uses several goroutines.
 type failures struct {
 	watched bool // the connection is one of package allerrors
 
@@ -41,7 +40,7 @@ func (f *failures) Note(err error, server txlog.Server) {
 	v := Judge(Statement, err)
 	undone := v.Class == retry.Retryable || v.Reason.stops()
 	if server != nil && isSQLiteError(err) && !undone && f.Undone() == nil {
-		_, err := server.Ask(txlog.Begin)
+		_, err := server.Ask("BEGIN")
 		undone = Judge(Statement, err).Code != "1"
 	}
 	f.add(err, undone)
@@ -98,14 +97,12 @@ func (f *failures) end(server txlog.Server, except []*sql.Rows) {
 	}
 }
 
-// open returns the rows whose errors are not noted yet.
 func (f *failures) open() []*sql.Rows {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.rows)
 }
 
-// state returns the noted errors.
 func (f *failures) state() failed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,7 +112,6 @@ func (f *failures) state() failed {
 // Undone returns the first error that requires a new transaction, or nil.
 func (f *failures) Undone() error { return f.state().undone }
 
-// reset returns to an earlier state.
 func (f *failures) reset(to failed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,8 +134,7 @@ func (f *failures) conclude(err error) error {
 }
 
 // Allow returns the error for a statement that must not be sent: one that would begin or end a transaction, and any
-// after an error that requires a new transaction. MySQL ends the transaction at a deadlock, and would commit later
-// statements by themselves. Allow asks the server for its version only if the answer matters.
+// after an error that requires a new transaction. It asks the server for its version only if the answer matters.
 func (f *failures) Allow(query string, server txlog.Server) error {
 	if undone := f.Undone(); undone != nil {
 		err := fmt.Errorf("retrysql: the transaction must be restarted: %w", undone)
@@ -165,13 +160,15 @@ func (f *failures) Allow(query string, server txlog.Server) error {
 	return err
 }
 
+const selectVersion = "SELECT VERSION()"
+
 // isMySQL asks the server whether it is MySQL or MariaDB, until it has answered. Their versions begin with a number,
 // those of PostgreSQL and its relatives with a name.
 func (f *failures) isMySQL(server txlog.Server) bool {
 	if is := f.mysql.Load(); is != nil {
 		return *is
 	}
-	v, err := server.Ask(txlog.Version)
+	v, err := server.Ask(selectVersion)
 	is := "0" <= v && v < ":" // which follows "9"
 	if err == nil || lacksFunction(err) {
 		f.mysql.Store(&is)

@@ -40,18 +40,16 @@ type Verdict struct {
 	// Code is the server's own code: a SQLSTATE ("40001"), or a number ("1213", SQLite's extended "517"). Empty means
 	// that the server sent none.
 	Code string
-	// Ambiguous means that the work may have taken effect, so that repeating it could do it twice. Class is then
-	// Terminal.
+	// Ambiguous means that the work may have taken effect. Class is then Terminal.
 	Ambiguous bool
 }
 
 // Judge returns what an error of database/sql, a driver or this package means in a phase, and the zero Verdict for nil.
 // It recognizes the errors of PostgreSQL and databases that speak its protocol, MySQL and MariaDB, SQLite and SQL
-// Server by their form and imports no driver. Of several joined errors the first recognized one counts, in the order of
-// errors.As; of a nested run, its last failure. An error that this package calls ambiguous remains ambiguous.
+// Server by their form. Of several joined errors the first recognized one counts, in the order of errors.As; of a nested
+// run, its last failure. An error that this package calls ambiguous remains ambiguous.
 //
-//   - At Connect and Statement an error is Retryable if a new transaction may succeed, as after a lost connection or if
-//     the server is busy.
+//   - At Connect and Statement an error is Retryable if a new transaction may succeed, as after a lost connection.
 //   - At Commit only a server's code for a rollback counts as a rollback. Every other error is Ambiguous: a lost
 //     connection, driver.ErrBadConn, a driver's "safe to retry", an error of the context. The exception is sql.ErrTxDone,
 //     which is returned before anything is sent: it is Terminal and not Ambiguous.
@@ -74,7 +72,7 @@ func Judge(phase Phase, err error) Verdict {
 // at Statement. Do not use it outside a transaction: it returns Retryable for a write whose connection was lost.
 func Classify(err error) retry.Class { return Judge(Statement, err).Class }
 
-// finding is what an error is, independent of the phase. The code may be empty.
+// finding is what an error is, independent of the phase. Without a reason it is not recognized. The code may be empty.
 type finding struct {
 	meaning
 	code string
@@ -138,11 +136,7 @@ func find(err error) finding {
 		return f
 	}
 	var f finding
-	for _, look := range []func(error) (finding, bool){see, seeTimeout} { // seeTimeout only if nothing inside is recognized
-		if each(err, func(err error) (ok bool) { f, ok = look(err); return ok }) {
-			break
-		}
-	}
+	each(err, func(err error) bool { f = see(err); return f.reason != "" })
 	if f.reason == QueryCanceled {
 		// A driver whose context is done asks the server to cancel, and may report both.
 		each(err, func(err error) bool {
@@ -161,8 +155,8 @@ func find(err error) finding {
 // decided are the effects of what was decided about an attempt, which may have depended on Options.
 var decided = map[retry.Class]effect{retry.Retryable: refused, retry.Terminal: futile, retry.Unknown: unknown}
 
-// findOwn returns what this package has already decided about an error, which takes precedence over the driver's error.
-// It asks the As and Is of each error, since retryshell.MarkTimeout hides what it wraps from Unwrap.
+// findOwn returns what this package has already decided about an error. It asks the As and Is of each error, since
+// retryshell.MarkTimeout hides what it wraps from Unwrap.
 func findOwn(err error) (f finding, ok bool) {
 	ok = each(err, func(err error) bool {
 		failed, own := as[*AttemptError](err)
@@ -187,9 +181,8 @@ func findOwn(err error) (f finding, ok bool) {
 }
 
 // each calls visit for the errors of err's tree, in the order of errors.As, until a call returns true, and reports
-// whether one did. errors.As cannot do this: drivers' errors are recognized by text and shape as well as by type, and a
-// nil pointer may panic. The Unwrap of a nested run also returns its Reason, which must not count, and a mark would
-// stop the walk.
+// whether one did. Unlike errors.As it recognizes errors by text and shape, passes over nil pointers, which may panic,
+// and the Reason of a nested run.
 func each(err error, visit func(error) bool) bool {
 	switch {
 	case err == nil, isNil(err):
@@ -212,24 +205,21 @@ func each(err error, visit func(error) bool) bool {
 	return false
 }
 
-// isNil reports whether err is a nil pointer of any type, whose methods may panic. Only reflection sees that.
+// isNil reports whether err is a nil pointer of any type, whose methods may panic.
 func isNil(err any) bool {
 	v := reflect.ValueOf(err)
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// see returns what err itself is, without what it wraps.
-func see(err error) (finding, bool) {
-	for _, look := range looks {
-		if f, ok := look(err); ok {
-			return f, true
+// see returns what err itself is, without what it wraps: a server's code comes first.
+func see(err error) (f finding) {
+	for _, look := range []func(error) finding{seePostgres, seeMySQL, seeSQLite, seeSQLServer, seeConnection} {
+		if f = look(err); f.reason != "" {
+			break
 		}
 	}
-	return finding{}, false
+	return f
 }
-
-// looks are the functions that recognize an error, a server's code first.
-var looks = []func(error) (finding, bool){seePostgres, seeMySQL, seeSQLite, seeSQLServer, seeConnection}
 
 // meaning is what a table says about a code.
 type meaning struct {
@@ -243,20 +233,20 @@ type coded struct {
 	codes string
 }
 
-// lookup returns the meaning of a code, or else that of its class. It returns true.
-func lookup(table []coded, code, class string) (finding, bool) {
+// lookup returns the meaning of a code, or else that of its class.
+func lookup(table []coded, code, class string) finding {
 	found := meaning{ServerError, futile}
 	for _, row := range table {
 		for listed := range strings.FieldsSeq(row.codes) {
 			switch listed {
 			case code:
-				return finding{row.meaning, code}, true
+				return finding{row.meaning, code}
 			case class:
 				found = row.meaning
 			}
 		}
 	}
-	return finding{found, code}, true
+	return finding{found, code}
 }
 
 // as returns err itself as a T, or what its As method finds, but nothing that Unwrap leads to.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retrysql/internal/txlog"
 )
 
 // record identifies a transaction of which PostgreSQL records the status.
@@ -39,8 +38,8 @@ var patience = retry.Policy{
 	Classify:    retry.FirstOf(Classify, retry.Otherwise(retry.Terminal)),
 }
 
-// committed reports whether the record says that the transaction is committed. It asks again while the transaction is
-// in progress or the server does not answer, until ctx ends. An error means that there is no record. False is certain.
+// committed reports whether the record says that the transaction is committed: false is certain, an error means that
+// there is no record. It asks again while the transaction is in progress or the server does not answer, until ctx ends.
 func (r *record) committed(ctx context.Context, tx Transaction) (bool, error) {
 	return retry.DoValue(ctx, patience, func(ctx context.Context) (bool, error) {
 		var (
@@ -69,7 +68,7 @@ func (r *record) committed(ctx context.Context, tx Transaction) (bool, error) {
 func waits(ctx context.Context, tx Transaction) error {
 	return retry.Do(ctx, patience, func(ctx context.Context) error {
 		var version string
-		err := tx.AskOutside(ctx, []any{&version}, txlog.Version)
+		err := tx.AskOutside(ctx, []any{&version}, selectVersion)
 		switch {
 		case strings.HasPrefix(version, "PostgreSQL"):
 			return retry.Permanent(errors.New("retrysql: no SELECT of PostgreSQL waits for a commit, so a false of Options.Confirm is not certain: set Options.Probe"))

@@ -87,8 +87,7 @@ const (
 // MySQL then close the connection, PostgreSQL aborts the transaction, and SQLite undoes one that was writing.
 func (r Reason) stops() bool { return r == Canceled || r == Timeout || r == QueryCanceled }
 
-// ReasonOf returns the reason of a failure, or "" for nil and for an unknown error. It is the Reason that Judge
-// returns, which is the same in each phase.
+// ReasonOf returns the Reason that Judge returns in each phase: "" for nil and for an unknown error.
 func ReasonOf(err error) Reason { return Judge(Statement, err).Reason }
 
 // OnReason returns a classifier that returns class for an error with one of the reasons, and otherwise Unknown. Use it

@@ -18,9 +18,9 @@ import (
 // Its delays are used as a whole, and its attempts by themselves (see Policy.OrSchedule): retry.Policy{MaxAttempts: 3}
 // has these delays. To change one of them, start from DefaultPolicy.
 //
-// The waits are short because a caller waits, and a conflict ends with the other transaction, within milliseconds.
-// Jitter is full because two transactions that conflict and then wait equally long conflict again. Five attempts are
-// enough for the conflicts of a healthy database; if not, contention is too high for more attempts to help.
+// The waits are short because a conflict ends with the other transaction, within milliseconds. Jitter is full because
+// two transactions that conflict and then wait equally long conflict again. If five attempts fail, contention is too
+// high for more to help.
 //
 // A server takes seconds to restart or fail over. A caller that can wait for that sets MaxAttempts to 16, and the Cap
 // and Jitter of DefaultPolicy's Backoff to 5s and retry.EqualJitter, which waits 17s to 35s in all.
@@ -42,30 +42,26 @@ type Options struct {
 	ReadOnly bool
 	// Probe asks PostgreSQL, by the transaction's id, about a commit whose outcome is unknown. If it committed, Tx
 	// returns nil; otherwise the transaction is repeated. Both answers are certain. Probe costs a round trip before
-	// each commit. It needs PostgreSQL 13 or later, and a *sql.DB, which can open a second connection. On another
-	// server, such as CockroachDB, the transaction fails before the commit. PostgreSQL has no answer if it was
-	// restarted, has crashed or was replaced since: a server that has lost its last transactions reuses their ids. Zero
-	// means that the server is not asked.
+	// each commit, and needs PostgreSQL 13 or later and a *sql.DB. On another server, such as CockroachDB, the
+	// transaction fails before the commit. PostgreSQL has no answer if it was restarted, has crashed or was replaced
+	// since: a server that has lost its last transactions reuses their ids. Zero means that the server is not asked.
 	Probe bool
 	// Confirm is called after a commit whose outcome is unknown, if Probe is not set or has no answer. It reports
 	// whether the commit took effect, by a row that the transaction wrote. True is a success, false repeats the
-	// transaction, an error leaves the outcome unknown. If the run fails after it has returned false, its error has
-	// ErrCommitAmbiguous, since false may have been wrong. Its context ends after RollbackTimeout, and does not end
-	// with the caller's. Nil means that the outcome remains unknown.
+	// transaction. If the run fails after a false, its error has ErrCommitAmbiguous. Its context ends after
+	// RollbackTimeout, not with the caller's. Nil, or an error, means that the outcome remains unknown.
 	//
 	// The commit may still be in progress, and only a statement that waits for it sees its outcome. MySQL and MariaDB
 	// wait in a SELECT of the row with FOR UPDATE, SQLite in a transaction of BEGIN IMMEDIATE. PostgreSQL does not wait
 	// in any SELECT, so there false leaves the outcome unknown: use Probe.
 	Confirm func(context.Context) (bool, error)
 	// RollbackTimeout is how long to wait for a rollback, for Probe and Confirm, for a hook of Txn.AfterCommit, and for
-	// a commit once the attempt's context has ended. Tx waits for a commit of SQLite as long as its busy_timeout allows.
-	// If a context without a deadline is canceled, pgx as a driver of database/sql ends the commit at once. Zero means
-	// 5s.
+	// a commit once the attempt's context has ended, but a commit of SQLite may take its busy_timeout. If a context
+	// without a deadline is canceled, pgx as a driver of database/sql ends the commit at once. Zero means 5s.
 	RollbackTimeout time.Duration
 }
 
-// Validate returns nil, or retry.FieldErrors if RollbackTimeout is negative. Tx and Run refuse options that Validate
-// refuses.
+// Validate returns nil, or retry.FieldErrors if RollbackTimeout is negative. Tx and Run call it.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.RollbackTimeout < 0 {
@@ -82,8 +78,7 @@ var (
 // Long enough for a server under load to answer, short enough for a caller whose network is gone.
 const defaultRollbackTimeout = 5 * time.Second
 
-// Transaction is the part of a driver's transaction that Run needs. Commit and Rollback return an error that is
-// sql.ErrTxDone if the transaction has already ended.
+// Transaction is what Run needs. Commit and Rollback return an error that is sql.ErrTxDone if it has already ended.
 type Transaction interface {
 	Commit(context.Context) error
 	Rollback(context.Context) error
@@ -184,14 +179,12 @@ func classifyAttempt(err error) retry.Class {
 	return retry.Terminal
 }
 
-// attemptErrorOf returns the AttemptError of an attempt's error.
 func attemptErrorOf(err error) *AttemptError {
 	failed := new(AttemptError)
 	errors.As(err, &failed)
 	return failed
 }
 
-// runner is one call of Run.
 type runner[T Transaction] struct {
 	Options
 	begin      func(context.Context) (T, error)
@@ -298,9 +291,12 @@ func (r *runner[T]) commit(ctx context.Context, tx T, noted *record, first error
 	if ctx.Done() == nil || r.embedded {
 		err = tx.Commit(ctx)
 	} else {
-		err, returned = r.wait(ctx, tx)
+		err, returned = r.wait(ctx, tx.Commit)
 	}
-	if err == nil {
+	switch {
+	case !returned:
+		err = fmt.Errorf("retrysql: commit did not return within %v after %w", r.RollbackTimeout, context.Cause(ctx))
+	case err == nil:
 		return nil
 	}
 	failed := failure(ctx, Commit, err)
@@ -362,30 +358,6 @@ func (r *runner[T]) probe(ctx context.Context, tx T, noted *record, failed *Atte
 	return r.unknown(failed)
 }
 
-// wait calls Commit with a context that ends when wait returns, and reports whether Commit returned within
-// RollbackTimeout of the end of ctx. The Commit of database/sql does not take a context, and a driver may wait for a
-// network that is gone.
-func (r *runner[T]) wait(ctx context.Context, tx T) (err error, returned bool) {
-	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	done := make(chan error) // unbuffered: a buffer would be another allocation
-	go func() { done <- tx.Commit(alive) }()
-	select {
-	case err := <-done:
-		return err, true
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(r.RollbackTimeout)
-	defer timer.Stop()
-	select {
-	case err := <-done:
-		return err, true
-	case <-timer.C:
-		go func() { <-done }()
-		return fmt.Errorf("retrysql: commit did not return within %v after %w", r.RollbackTimeout, context.Cause(ctx)), false
-	}
-}
-
 // unknown returns the error for a transaction that may have taken effect. The run ends, and every run around it, unless
 // the transaction may take effect twice or fn's error is under retry.Transient. A run in fn has its own transaction, so
 // its mark takes precedence over these options.
@@ -402,17 +374,36 @@ func (r *runner[T]) unknown(failed *AttemptError) error {
 	return retry.Ambiguous(failed)
 }
 
-// rollback undoes the transaction and waits at most RollbackTimeout. The Rollback of database/sql does not take a
-// context, and a driver may wait for a network that is gone.
+// rollback undoes the transaction and waits at most RollbackTimeout.
 func (r *runner[T]) rollback(ctx context.Context, tx T) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
+	ctx, cancel := context.WithCancel(ctx)
+	cancel()
+	err, returned := r.wait(ctx, tx.Rollback)
+	if !returned {
+		return fmt.Errorf("retrysql: rollback did not return within %v", r.RollbackTimeout)
+	}
+	return err
+}
+
+// wait calls Commit or Rollback with a context that ends when wait returns, and reports whether end returned within
+// RollbackTimeout of the end of ctx. The methods of database/sql do not take a context, and a driver may wait for a
+// network that is gone.
+func (r *runner[T]) wait(ctx context.Context, end func(context.Context) error) (err error, returned bool) {
+	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- tx.Rollback(ctx) }()
+	go func() { done <- end(alive) }()
 	select {
-	case err := <-done:
-		return err
+	case err = <-done:
+		return err, true
 	case <-ctx.Done():
-		return fmt.Errorf("retrysql: rollback did not return within %v", r.RollbackTimeout)
+	}
+	timer := time.NewTimer(r.RollbackTimeout)
+	defer timer.Stop()
+	select {
+	case err = <-done:
+		return err, true
+	case <-timer.C:
+		return nil, false
 	}
 }

@@ -20,22 +20,6 @@ type ending struct {
 // semicolons counts as the end of a statement, even one in quotes: an innocent statement may be refused, but none is
 // missed. SQL Server also separates statements without semicolons, which endings does not see.
 func endings(query string) (every, mysql ending) {
-	if !several(query) {
-		return scan(query)
-	}
-	without := bodiless(query)
-	every, mysql = scan(without)
-	if every.keyword == "" && mysql.keyword == "" && len(without) != len(query) { // MySQL does not have such bodies
-		mysql, _ = scan(query)
-	}
-	return every, mysql
-}
-
-// several reports whether a text has a semicolon that does not end it.
-func several(query string) bool { return strings.Contains(strings.TrimRight(query, "; \t\r\n"), ";") }
-
-// scan is endings without an exception for bodies.
-func scan(query string) (every, mysql ending) {
 	plain := !several(query) || !strings.ContainsAny(query, "\\`[#") && !odd.MatchString(query)
 	for later := false; query != ""; later = true {
 		keyword, mysqlOnly := controls(query)
@@ -50,6 +34,9 @@ func scan(query string) (every, mysql ending) {
 	}
 	return every, mysql
 }
+
+// several reports whether a text has a semicolon that does not end it.
+func several(query string) bool { return strings.Contains(strings.TrimRight(query, "; \t\r\n"), ";") }
 
 // odd is what only some databases read as a quote or a comment: $a$, --a, a comment that MySQL executes, and the end of
 // a line that ends a comment in PostgreSQL only.
@@ -84,20 +71,6 @@ func next(query string, plain bool) (rest string, stillPlain bool) {
 	return rest, false
 }
 
-// body is the beginning of a statement of PostgreSQL that has a body in dollar quotes. What else is in quotes is left
-// to scan.
-var body = regexp.MustCompile(`(?i)^(?:\s|--[^\r\n]*\n)*(?:DO|CREATE\s+(?:OR\s+REPLACE\s+)?(?:FUNCTION|PROCEDURE))\s[^'"$;/-]*(\$(?:[a-z_]\w*)?\$)`)
-
-// bodiless returns a text without such a body.
-func bodiless(query string) string {
-	if m := body.FindStringSubmatchIndex(query); m != nil {
-		if _, after, closed := strings.Cut(query[m[3]:], query[m[2]:m[3]]); closed {
-			return query[:m[2]] + after
-		}
-	}
-	return query
-}
-
 // controls returns the keyword with which the statement at the beginning of a text begins or ends a transaction, and
 // whether it does so on MySQL and MariaDB only.
 func controls(query string) (keyword string, mysql bool) {
@@ -121,14 +94,6 @@ func controls(query string) (keyword string, mysql bool) {
 		if second == "TRANSACTION" {
 			return first + " " + second, false
 		}
-	case "SET":
-		if second == "STATEMENT" { // MariaDB's SET STATEMENT a = 1 FOR SELECT
-			for second != "FOR" && second != "" {
-				second, after = word(after)
-			}
-			keyword, _ = controls(after)
-			return keyword, true
-		}
 	}
 	if commits(first, rest) {
 		return first, true
@@ -139,7 +104,7 @@ func controls(query string) (keyword string, mysql bool) {
 // implicit are the statements that commit on MySQL and MariaDB, by their first word: "Statements That Cause an Implicit
 // Commit" in the manuals of both; MariaDB's blocks of statements; and comments that are executed.
 var implicit = []string{
-	"ALTER", "BACKUP", "CACHE", "CHANGE", "CHECK", "FLUSH", "GRANT", "INSTALL", "LOCK",
+	"ALTER", "ANALYZE", "BACKUP", "CACHE", "CHANGE", "CHECK", "FLUSH", "GRANT", "INSTALL", "LOCK",
 	"OPTIMIZE", "RENAME", "REPAIR", "RESET", "REVOKE", "START", "STOP", "TRUNCATE", "UNINSTALL", "UNLOCK", "XA",
 	"CASE", "FOR", "IF", "LOOP", "REPEAT", "WHILE", executed,
 }
@@ -152,20 +117,14 @@ func commits(first, rest string) bool {
 	second, after := word(rest)
 	switch first {
 	case "CREATE":
-		if second == "OR" { // REPLACE
-			_, after = word(after)
-			second, after = word(after)
-		}
 		third, _ := word(after)
 		return second != "TEMPORARY" || third == "SEQUENCE"
 	case "DROP":
 		return second != "TEMPORARY" && second != "PREPARE"
-	case "ANALYZE": // ANALYZE SELECT is MariaDB's EXPLAIN
-		return second != "SELECT" && second != "FORMAT"
 	case "LOAD": // also LOAD DATA
 		return second == "INDEX"
-	case "SET":
-		return variable.MatchString(rest)
+	case "SET": // SET STATEMENT is followed by any statement
+		return second == "STATEMENT" || variable.MatchString(rest)
 	default:
 		return slices.Contains(implicit, first)
 	}

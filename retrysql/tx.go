@@ -3,10 +3,14 @@ package retrysql
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
+	"reflect"
+	"sync/atomic"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql/internal/txlog"
 )
 
 // Beginner begins transactions. It is a *sql.DB, or a *sql.Conn, which Tx also holds while it waits.
@@ -26,18 +30,15 @@ type Beginner interface {
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context,
 // and use the Txn in one goroutine at a time. Only errors of the transaction's own statements repeat it: an error of
 // another database is one of fn's own, and so is the error of a run in fn. To repeat the transaction after an error of
-// its own, fn wraps it in retry.Transient.
+// its own, fn wraps it in retry.Transient. A panic in fn rolls back and passes through.
 //
-// p.Classify is called before the rules of Classify. If p sets no part of a schedule, that of DefaultPolicy is used. If
-// an argument is nil or Validate refuses the options, Tx returns an error and begins nothing. A call of Tx or Do with
-// the context of the fn of a Tx on the same database is also an error, since it would not be rolled back with that
-// transaction: see TxnFromContext. To make it anyway, pass a context from outside fn.
+// p.Classify is called before the rules of Classify. What p does not set is that of DefaultPolicy. If an argument is nil
+// or Validate refuses the options, Tx returns an error and begins nothing. So does a call of Tx or Do with the context of
+// the fn of a Tx on the same database, which would not roll it back: see TxnFromContext, or pass another context.
 //
 // Only the server can say that a commit failed. After any other error of a commit errors.Is finds ErrCommitAmbiguous,
 // and the transaction is not run again, not even by a run around Tx, unless the options allow it. An error without
 // ErrCommitAmbiguous means that the transaction was rolled back, even if the caller was canceled.
-//
-// A panic in fn rolls back and passes through.
 func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func(context.Context, *Txn) error) error {
 	switch {
 	case ctx == nil:
@@ -51,7 +52,7 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	if opts != nil && (opts.Isolation != 0 || opts.ReadOnly) {
 		o = &sql.TxOptions{Isolation: opts.Isolation, ReadOnly: opts.ReadOnly}
 	}
-	if opts != nil && opts.Probe && poolOf(db) == nil {
+	if _, ok := db.(pool); opts != nil && opts.Probe && !ok {
 		return fmt.Errorf("retrysql: Options.Probe needs a *sql.DB, not a %T", db)
 	}
 	if _, within := TxnFromContext(ctx, db); within {
@@ -91,21 +92,64 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 	return value, nil
 }
 
+// TxnFromContext returns the transaction of the fn whose context ctx is or derives from. ok is false if there is none on
+// db, and after fn has returned. The same database means the same Beginner: a *sql.Conn and its *sql.DB are different.
+// Use it for a function that works in the transaction of its caller if there is one:
+//
+//	if tx, ok := retrysql.TxnFromContext(ctx, db); ok {
+//		return debit(ctx, tx) // nothing is committed yet
+//	}
+//	return retrysql.Tx(ctx, db, p, nil, debit)
+//
+// If the first debit fails and the caller ignores it, the caller's transaction can be committed with a part of debit's
+// work: use Txn.Savepoint. An effect outside the database belongs in Txn.AfterCommit.
+func TxnFromContext(ctx context.Context, db Beginner) (tx *Txn, ok bool) {
+	for w, ok := ctx.Value(workKey{}).(*work); ok; w, ok = w.Context.Value(workKey{}).(*work) {
+		if t := reflect.TypeOf(db); t == reflect.TypeOf(w.db) && t.Comparable() && w.db == db && !w.over.Load() {
+			return w.txn, true
+		}
+	}
+	return nil, false
+}
+
+// work is fn's context. It carries the transaction until fn returns.
+type work struct {
+	context.Context
+	db   Beginner
+	txn  *Txn
+	over atomic.Bool
+}
+
+type workKey struct{}
+
+func (w *work) Value(key any) any {
+	if key == (workKey{}) {
+		return w
+	}
+	return w.Context.Value(key)
+}
+
+// begun is the context in which a transaction begins. It carries the log in which a connection of package allerrors
+// notes errors.
+type begun struct {
+	context.Context
+	log *failures
+}
+
+func (b *begun) Value(key any) any {
+	if key == (txlog.Key{}) {
+		return b.log
+	}
+	return b.Context.Value(key)
+}
+
 // txn is a Txn with the methods that only Run may call.
 type txn struct{ *Txn }
 
-// pool is the part of a *sql.DB that asks on another connection.
+// pool is the part of a *sql.DB that a *sql.Conn, which has only one connection, does not have.
 type pool interface {
+	Driver() driver.Driver
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// poolOf returns db as a pool, or nil, as for a *sql.Conn, which has only one connection.
-func poolOf(db Beginner) pool {
-	if _, single := db.(*sql.Conn); single {
-		return nil
-	}
-	p, _ := db.(pool)
-	return p
 }
 
 // Ask notes the error, as that of any statement.
@@ -114,15 +158,15 @@ func (t txn) Ask(ctx context.Context, dest []any, query string, args ...any) err
 }
 
 func (t txn) AskOutside(ctx context.Context, dest []any, query string, args ...any) error {
-	pool := poolOf(t.work.db)
-	if pool == nil {
+	pool, ok := t.work.db.(pool)
+	if !ok {
 		return errors.New("retrysql: there is no other connection to ask on")
 	}
 	return pool.QueryRowContext(ctx, query, args...).Scan(dest...)
 }
 
-// begin begins the transaction. If the attempt has a deadline, the transaction gets a context of its own: at the
-// end of the attempt's context database/sql would roll back in a goroutine, and the next attempt could not wait for it.
+// begin begins the transaction. If the attempt has a deadline, the transaction gets a context of its own: at the end of
+// the attempt's context database/sql would roll back in a goroutine, and the next attempt could not wait for it.
 func (t *Txn) begin(ctx context.Context, db Beginner, opts *sql.TxOptions) (err error) {
 	t.work.Context, t.work.db, t.work.txn = ctx, db, t
 	if _, bounded := ctx.Deadline(); !bounded {

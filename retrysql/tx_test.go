@@ -533,9 +533,6 @@ func TestDo(t *testing.T) {
 var errFull = &sqliteError{13}
 
 func TestAttemptErrorText(t *testing.T) {
-	var none *retrysql.AttemptError
-	require.EqualError(t, none, "<nil>")
-	require.Nil(t, none.Unwrap())
 	for want, e := range map[string]retrysql.AttemptError{
 		"retrysql: statement: serialization_failure (40001): ERROR 40001": {
 			Phase: retrysql.Statement, Verdict: retrysql.Judge(retrysql.Statement, conflict), Err: conflict},

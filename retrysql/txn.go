@@ -13,15 +13,14 @@ import (
 	"github.com/retrygo/retry/retrysql/internal/txlog"
 )
 
-// Txn is the transaction that fn works in. It has methods of *sql.Tx, so it is the DBTX of sqlc and a ConnPool of gorm,
-// and bun and ent accept it.
+// Txn is the transaction that fn works in. It has methods of *sql.Tx, so sqlc, gorm, bun and ent can use it.
 //
 // Only Tx commits and rolls back. A Txn refuses statements that begin or end a transaction. On MySQL and MariaDB it
 // also refuses statements that commit implicitly, such as TRUNCATE and CREATE TABLE; before the first of these it asks
 // for the server's version. Databases read quotes differently, so it also refuses what may be such a statement after a
-// semicolon: the definition of a trigger or procedure whose body is not in dollar quotes, or a text such as '; commit'
-// beside an array. It does not see what a procedure or EXECUTE does, or a statement of SQL Server that follows another
-// without a semicolon: if that commits, a repetition does the work twice.
+// semicolon: the definition of a trigger or procedure, a DO block, a text such as '; commit' beside an array. It does
+// not see what a procedure or EXECUTE does, or a statement of SQL Server that follows another without a semicolon: if
+// that commits, a repetition does the work twice.
 //
 // A Txn notes the errors of its statements, even those that fn ignores: after an error that requires a new transaction
 // no statement is sent and nothing is committed, unless a Savepoint undoes what failed. A statement that a context or a
@@ -90,15 +89,6 @@ func (t *Txn) PrepareContext(ctx context.Context, query string) (*sql.Stmt, erro
 	return stmt, t.note(err)
 }
 
-// StmtContext is sql.Tx.StmtContext.
-func (t *Txn) StmtContext(ctx context.Context, stmt *sql.Stmt) *sql.Stmt {
-	if err := t.allow(""); err != nil {
-		return t.tx.StmtContext(refuse(err), stmt)
-	}
-	t.shared.Store(true)
-	return t.tx.StmtContext(ctx, stmt)
-}
-
 // Unwrap returns the *sql.Tx, for code that needs one, such as sqlx. It must not be committed or rolled back.
 func (t *Txn) Unwrap() *sql.Tx {
 	t.shared.Store(true)
@@ -109,11 +99,8 @@ func (t *Txn) Unwrap() *sql.Tx {
 // Savepoint runs fn in a savepoint of the transaction. If fn returns an error, its work is undone, Savepoint returns
 // the error, and the transaction can continue, even after an error that requires a new transaction, such as a lock
 // timeout. If the work cannot be undone, as after a deadlock in MySQL, the transaction begins again, even if the caller
-// ignores the error.
-//
-// If fn panics, the transaction is not committed, even if the caller of Savepoint recovers.
-//
-// The statements are SAVEPOINT, RELEASE SAVEPOINT and ROLLBACK TO SAVEPOINT, which SQL Server does not support.
+// ignores the error. If fn panics, the transaction is not committed, even if the caller recovers. SQL Server does not
+// support the statements.
 func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) error {
 	if fn == nil {
 		return errNoFn
@@ -152,11 +139,11 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	return err
 }
 
-// AfterCommit adds a hook that Tx calls before it returns nil. Hooks of an attempt or Savepoint that was rolled back
-// are dropped, and none is called if the outcome is unknown. Hooks are called in the order in which they were added.
-// The context of each has the values of that of Tx, but does not end with it, since the commit is certain; it ends
-// after Options.RollbackTimeout. Hooks cannot fail. If a hook panics, the others are still called, and the panic passes
-// through Tx. A hook may add another, which is called last. AfterCommit panics if hook is nil.
+// AfterCommit adds a hook that Tx calls before it returns nil, in the order in which hooks were added. Hooks of an
+// attempt or Savepoint that was rolled back are dropped, and none is called if the outcome is unknown. The context of
+// each has the values of that of Tx, but does not end with it, since the commit is certain; it ends after
+// Options.RollbackTimeout. Hooks cannot fail. If one panics, the others are still called, and the panic passes through
+// Tx. A hook may add another. AfterCommit panics if hook is nil.
 func (t *Txn) AfterCommit(hook func(context.Context)) {
 	if hook == nil {
 		panic("retrysql: Txn.AfterCommit: hook is nil")
@@ -196,13 +183,7 @@ func (t *Txn) run(fn func(context.Context, *Txn) error) error {
 // conflicts reports whether err, which is not that of a run in fn, is a server's error that requires a new transaction.
 func conflicts(err error) bool {
 	v := Judge(Statement, err)
-	return v.Code != "" && v.Class == retry.Retryable && !ofRun(err)
-}
-
-// ofRun reports whether err is that of a run.
-func ofRun(err error) bool {
-	var run *retry.Error
-	return errors.As(err, &run)
+	return v.Code != "" && v.Class == retry.Retryable && !errors.As(err, new(*retry.Error))
 }
 
 // server returns the server for a note, or nil if the connection has noted the error.
@@ -213,10 +194,7 @@ func (t *Txn) server() txlog.Server {
 	return server{t}
 }
 
-// server is the server for the log.
 type server struct{ txn *Txn }
-
-var _ txlog.Server = server{}
 
 func (s server) Ask(query string) (text string, err error) {
 	err = s.txn.tx.QueryRowContext(s.txn.work.Context, query).Scan(&text)
@@ -239,9 +217,8 @@ func (t *Txn) note(err error) error {
 	return err
 }
 
-// settle rolls the transaction back if it must begin again because of a server's error or a context, and fn can send
-// statements that neither t nor the connection sees: MySQL ends the transaction at a deadlock, and would commit them by
-// themselves.
+// settle rolls back a transaction that must begin again because of a server's error or a context, if fn can send
+// statements that neither t nor the connection sees: MySQL would commit them by themselves after a deadlock.
 func (t *Txn) settle() {
 	v := Judge(Statement, t.log.Undone())
 	if t.shared.Load() && !t.log.watched && (v.Code != "" || v.Reason.stops()) {
@@ -255,7 +232,7 @@ func (t *Txn) rollback() error {
 }
 
 // refusal is a context that has ended with err. database/sql checks the context before it sends anything, and returns
-// err in a *sql.Row or *sql.Stmt, which only database/sql can make.
+// err in a *sql.Row, which only database/sql can make.
 type refusal struct {
 	context.Context
 	err error

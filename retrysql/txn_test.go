@@ -196,12 +196,11 @@ func TestWhatFnHoldsSendsNothingAfterAConflict(t *testing.T) {
 				}
 				prepared, err := tx.PrepareContext(ctx, "prepared")
 				require.NoError(t, err)
-				known := tx.StmtContext(ctx, outside)
+				known := tx.Unwrap().StmtContext(ctx, outside)
 				require.Error(t, stmtErr(tx.ExecContext(ctx, "update")))
 				require.Error(t, stmtErr(prepared.ExecContext(ctx)))
 				require.Error(t, stmtErr(known.ExecContext(ctx)))
 				require.Error(t, stmtErr(tx.Unwrap().ExecContext(ctx, "insert")))
-				require.ErrorIs(t, stmtErr(tx.StmtContext(ctx, outside).ExecContext(ctx)), deadlock)
 				require.ErrorIs(t, tx.QueryRowContext(ctx, "select").Scan(new(int)), deadlock)
 				return nil
 			})

@@ -1,7 +1,8 @@
 // Package allerrors opens databases whose connections show every error of a statement to the transaction of retrysql.Tx.
 // A retrysql.Txn alone does not see the errors of a row's Scan, of a *sql.Stmt and of what uses Txn.Unwrap, such as
 // sqlx. In a transaction of Tx a connection of this package notes them too. After an error that requires a new
-// transaction it sends nothing more, and it refuses what a Txn refuses. Outside Tx it only passes calls on.
+// transaction it sends nothing more, and it refuses what a Txn refuses. Outside Tx it only passes calls on. In Tx a
+// sql.ColumnType has no Length, Nullable and DecimalSize.
 //
 // This package may change until it says otherwise.
 package allerrors
@@ -25,13 +26,11 @@ func Open(driverName, dataSourceName string) (*sql.DB, error) {
 		return nil, err
 	}
 	defer db.Close()
-	d, ok := db.Driver().(driver.DriverContext)
-	if !ok {
-		return sql.OpenDB(Connector(named{db.Driver(), dataSourceName})), nil
-	}
-	c, err := d.OpenConnector(dataSourceName)
-	if err != nil {
-		return nil, err
+	var c driver.Connector = named{db.Driver(), dataSourceName}
+	if d, ok := db.Driver().(driver.DriverContext); ok {
+		if c, err = d.OpenConnector(dataSourceName); err != nil {
+			return nil, err
+		}
 	}
 	return sql.OpenDB(Connector(c)), nil
 }
@@ -45,13 +44,10 @@ type named struct {
 func (n named) Connect(context.Context) (driver.Conn, error) { return n.driver.Open(n.name) }
 func (n named) Driver() driver.Driver                        { return n.driver }
 
-// Connector returns a connector for sql.OpenDB whose connections are those of c with their errors shown. The driver's
-// connections must implement driver.ConnBeginTx and driver.ConnPrepareContext, and its statements
-// driver.StmtExecContext and driver.StmtQueryContext, as those of current drivers do; if not, the call that needs one
-// fails.
-//
-// sql.Conn.Raw passes the connection of this package to its function; the method Unwrap() driver.Conn returns the
-// driver's own.
+// Connector returns a connector for sql.OpenDB whose connections are those of c with their errors shown. A call fails
+// if the driver's connections do not implement driver.ConnBeginTx and driver.ConnPrepareContext, or its statements
+// driver.StmtExecContext and driver.StmtQueryContext, as those of current drivers do. sql.Conn.Raw passes the connection
+// of this package to its function; the method Unwrap() driver.Conn returns the driver's own.
 func Connector(c driver.Connector) driver.Connector { return connector{c} }
 
 type connector struct{ driver.Connector }
@@ -72,8 +68,7 @@ func (c connector) Close() error {
 	return nil
 }
 
-// conn is a driver's connection. If its driver does not implement an optional interface, conn returns driver.ErrSkip,
-// or does as database/sql does.
+// conn is a driver's connection. Without an optional interface, conn does as database/sql does.
 type conn struct {
 	driver.Conn
 	log txlog.Log       // of the transaction; nil outside one of Tx
@@ -299,25 +294,4 @@ func (r *rows) ColumnTypeDatabaseTypeName(column int) string {
 		return c.ColumnTypeDatabaseTypeName(column)
 	}
 	return ""
-}
-
-func (r *rows) ColumnTypeLength(column int) (length int64, ok bool) {
-	if c, ok := r.Rows.(driver.RowsColumnTypeLength); ok {
-		return c.ColumnTypeLength(column)
-	}
-	return 0, false
-}
-
-func (r *rows) ColumnTypeNullable(column int) (nullable, ok bool) {
-	if c, ok := r.Rows.(driver.RowsColumnTypeNullable); ok {
-		return c.ColumnTypeNullable(column)
-	}
-	return false, false
-}
-
-func (r *rows) ColumnTypePrecisionScale(column int) (precision, scale int64, ok bool) {
-	if c, ok := r.Rows.(driver.RowsColumnTypePrecisionScale); ok {
-		return c.ColumnTypePrecisionScale(column)
-	}
-	return 0, 0, false
 }

@@ -206,7 +206,7 @@ func TestAStatementOfMySQLThatCommitsIsRefused(t *testing.T) {
 	for _, query := range []string{
 		"TRUNCATE other", "create table another (id integer)", "ANALYZE TABLE other", "/*!40000 commit */", "/*M!100100 commit */",
 		"alter table other add n integer", "drop table other", "lock tables other write", "set autocommit = 1", "create or replace table other (id integer)",
-		`insert into other (id) select 1 from dual where 'x' in ('it\'s; commit; x')`, "insert into other values (7) # ; commit", // in vain
+		`insert into other (id) select 1 from dual where 'x' in ('it\'s; commit; x')`, "insert into other values (7) # ; commit", "analyze select * from other", // in vain
 	} {
 		p, _ := observed(4, nil)
 		err := retrysql.Tx(t.Context(), db, p, nil, work(query))
@@ -215,7 +215,7 @@ func TestAStatementOfMySQLThatCommitsIsRefused(t *testing.T) {
 	}
 	for i, query := range []string{
 		`insert into other (id) select 1 from dual where 'x' in ('it''s; commit; x')`, "create temporary table if not exists scratch (id integer)",
-		"drop temporary table if exists scratch", "analyze select * from other", "insert into other values (7) -- ; commit",
+		"drop temporary table if exists scratch", "insert into other values (7) -- ; commit",
 	} {
 		p, _ := observed(4, nil)
 		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, work(query)), query)

@@ -22,9 +22,3 @@ type Server interface {
 	// Ask returns the text in the only column of the first row, or an error if there is none.
 	Ask(query string) (string, error)
 }
-
-// What a Log asks.
-const (
-	Version = "SELECT VERSION()"
-	Begin   = "BEGIN"
-)
