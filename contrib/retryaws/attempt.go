@@ -111,6 +111,7 @@ type attempt struct {
 	policy *retry.Policy
 	cancel context.CancelCauseFunc // nil without a timeout
 	open   atomic.Bool             // there is a body that is not closed yet
+	body   io.Closer               // that body
 }
 
 type attemptKey struct{}
@@ -145,7 +146,8 @@ func (a *attempt) send(
 		return out, metadata, err
 	}
 	if err == nil && a.open.Load() {
-		err = retry.ErrAttemptTimeout // the output's body can no longer be used
+		_ = a.body.Close() // it can no longer be used
+		err = retry.ErrAttemptTimeout
 	}
 	if err != nil {
 		err = retryshell.MarkTimeout(err)
@@ -162,6 +164,7 @@ func guarded(
 	if a := attemptOf(ctx); a != nil && a.cancel != nil && ok && resp.Body != nil {
 		a.open.Store(true)
 		resp.Body = &body{resp.Body, a}
+		a.body = resp.Body
 	}
 	return out, metadata, err
 }

@@ -293,6 +293,33 @@ func TestAnAttemptTimeoutStopsAtTheHeadersOfABody(t *testing.T) {
 	})
 }
 
+// A step of the caller's own may hold a response that has come until its context has ended.
+func TestAResponseThatIsHeldTooLongIsATimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Body: "first"}, {Body: "second"}})
+		p, held := doubling, false
+		p.AttemptTimeout = time.Second
+		hold := middleware.DeserializeMiddlewareFunc("hold", func(
+			ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
+		) (middleware.DeserializeOutput, middleware.Metadata, error) {
+			out, metadata, err := next.HandleDeserialize(ctx, in)
+			if !held {
+				held = true
+				time.Sleep(time.Minute)
+			}
+			return out, metadata, err
+		})
+		var events []retry.Event
+		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
+		text, err := get(t.Context(), clientOf(config(server, option(p), func(stack *middleware.Stack) error {
+			return stack.Deserialize.Add(hold, middleware.Before)
+		})))
+		require.NoError(t, err)
+		require.Equal(t, "second", text)
+		require.ErrorIs(t, events[0].Attempt.Err, retry.ErrAttemptTimeout)
+	})
+}
+
 func TestAnAttemptTimeoutCoversAResponseThatTheSDKReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const list = "<ListAllMyBucketsResult><Buckets></Buckets></ListAllMyBucketsResult>"
@@ -500,6 +527,31 @@ func TestABodyThatCannotBeRewoundIsSentOnce(t *testing.T) {
 		var api smithy.APIError
 		require.ErrorAs(t, err, &api, "which the SDK loses, after a wait")
 		require.Equal(t, "SlowDown", api.ErrorCode())
+	})
+}
+
+// stuck is a body that cannot be rewound once a server has answered.
+type stuck struct {
+	*strings.Reader
+	server *retrytest.Server
+}
+
+func (b *stuck) Seek(offset int64, whence int) (int64, error) {
+	if len(b.server.Requests()) > 0 {
+		return 0, errors.New("stuck")
+	}
+	return b.Reader.Seek(offset, whence)
+}
+
+func TestABodyWhoseRewindingFailsEndsTheRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
+		_, err := clientOf(config(server, option(doubling))).PutObject(t.Context(), &s3.PutObjectInput{
+			Bucket: aws.String("b"), Key: aws.String("k"), Body: &stuck{strings.NewReader("hello"), server},
+		}, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware), func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.ErrorContains(t, err, "stuck")
+		require.Len(t, server.Requests(), 1)
 	})
 }
 
