@@ -25,6 +25,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // serveLayer runs the service in memory behind the server interceptors and returns a channel to it with the client
@@ -204,6 +205,20 @@ func TestGRPCLayers(t *testing.T) {
 			})
 		}
 	}
+}
+
+func TestTrustIsAskedForRetriesOnly(t *testing.T) {
+	asked := 0
+	server := retrygrpc.UnaryServerInterceptor(func(context.Context) bool { asked++; return true })
+	for _, previous := range []string{"0", "1"} {
+		ctx := metadata.NewIncomingContext(t.Context(), metadata.Pairs("grpc-previous-rpc-attempts", previous))
+		_, err := server(ctx, nil, nil, func(ctx context.Context, _ any) (any, error) {
+			require.Equal(t, previous == "1", retryshell.IsOneAttempt(ctx))
+			return nil, nil
+		})
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, asked)
 }
 
 func TestClientAttempt(t *testing.T) {
