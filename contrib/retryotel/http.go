@@ -43,6 +43,9 @@ import (
 // Baggage is sent from the context (baggage.ContextWithBaggage), not from the request. Without a trace, as without an
 // SDK, nothing is removed. The request is not modified, and the response, its body and errors are passed on unchanged.
 //
+// The spans of a body's further parts (Transport.Resume) are below that of the run, which has ended by then, and the
+// event of the break is on the caller's span, if Policy.Observe is from Observe.
+//
 // A redirect that an http.Client follows is another RoundTrip, and so another run with its own count. A request that
 // net/http itself sends again on a new connection has one span.
 func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
@@ -124,7 +127,10 @@ func (s *sends) begin(req *http.Request) retry.Policy {
 // ended.
 func (s *sends) observe(ctx context.Context, e retry.Event) {
 	if s.observed != nil {
-		s.observed(ofRun(ctx, s.run), e)
+		if !s.ended { // otherwise it is about a body that broke off: the caller's span is the one that still records
+			ctx = ofRun(ctx, s.run)
+		}
+		s.observed(ctx, e)
 	}
 	if e.Outcome != nil {
 		s.ended = true
