@@ -6,7 +6,7 @@ import (
 )
 
 // The measurements are results of TestCertificatesAgreeWithSimulations with its 1,000 random fleets: how many verdicts
-// agree with the simulation, of the fleets that are not within 5 % of a boundary. With the values below all of 815 do.
+// agree with the simulation, of the fleets that are not within 5 % of a boundary. With the values below all of 795 do.
 const (
 	stepsPerTimeout = 200     // measured: with 50 all of 833 agree, with 20 all of 832
 	fewestSteps     = 20      // steps in a timeout, if the waits are so long that stepsPerTimeout would be too many

@@ -36,10 +36,8 @@ type Plan struct {
 	TotalWait Distribution
 	// Elapsed is the distribution of the time from the start of a run to its end, whether it succeeds or not.
 	Elapsed Distribution
-	// Success is the probability that a run succeeds, in [0,1].
+	// Success is the probability that a run succeeds, by Model.Deadline if there is one, in [0,1].
 	Success float64
-	// InTime is the probability that a run has succeeded by Model.Deadline; without a deadline it is Success.
-	InTime float64
 	// Load is the expected number of attempts of a run, by which the policy multiplies the load on the backend.
 	Load float64
 	// WorstCase is the longest that a run can take: every wait and every attempt at its longest, within TTL and

@@ -104,7 +104,6 @@ func (pl *planner) plan() *Plan {
 		c = newChain(pl.bins, pl.startBy, true)
 	}
 	pl.run(c, maxDuration)
-	out.InTime = out.Success
 	out.Elapsed.finish(pl.shortest(), out.WorstCase)
 	for reason, mass := range pl.late {
 		if mass >= rounding {

@@ -31,10 +31,9 @@ func (f *facts) distribution(name string, lo, hi time.Duration, d interface {
 
 // planFacts returns what becomes of a run.
 func planFacts(p *retryplan.Plan, deadline time.Duration) (f facts) {
-	f.add("success", say.Percent(p.Success), "")
-	if deadline > 0 {
-		f.add("success in time", say.Percent(p.InTime), " by "+wire.Duration(deadline).String())
-	}
+	by := ""
+	set(deadline > 0, &by, " by "+wire.Duration(deadline).String())
+	f.add("success", say.Percent(p.Success), by)
 	f.add("load", say.Number(p.Load), " attempts per run")
 	f.add("attempts that can start", strconv.Itoa(p.CanStart), fmt.Sprintf(" of %d", len(p.Attempts)))
 	f.distribution("total wait", p.TotalWait.Min(), p.TotalWait.Max(), p.TotalWait)

@@ -27,6 +27,7 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"show --delays 1s --base 1s --mode linear", `the flags make a policy that is not valid: retryconf: mode linear is set together with delays, which need mode list or none; base 1s is set together with delays`},
 		{"simulate --rate 5 --duration 0", `--duration 0s is required`},
 		{"show --deadline -1m --layers -1 --clients -1", `--clients -1 is negative`},
+		{"lint ./...", "./... is Go source: retryvet -policy finds policies there, and retryplantest checks them in tests"},
 		{"lint --layers -1", `--layers -1 is negative`},
 		{"lint --ignore no-budgets", `--ignore "no-budgets": there is no finding "no-budgets"`},
 		{"plan --clients -2", `--clients -2 is negative`},

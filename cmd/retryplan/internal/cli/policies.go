@@ -124,6 +124,9 @@ func (a *app) read(arg string) ([]named, error) {
 		p.Name = cmp.Or(p.Name, preset)
 		return []named{{name: preset, policy: p, from: arg}}, nil
 	}
+	if strings.HasSuffix(arg, "...") || strings.HasSuffix(arg, ".go") {
+		return nil, misusef("%s is Go source: retryvet -policy finds policies there, and retryplantest checks them in tests", arg)
+	}
 	file, name := arg, ""
 	data, err := a.contents(file)
 	if i := strings.LastIndexByte(arg, '@'); i >= 0 && errors.Is(err, fs.ErrNotExist) {

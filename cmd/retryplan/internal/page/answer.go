@@ -150,7 +150,7 @@ func planFacts(p *retryplan.Plan, deadline time.Duration) []fact {
 		{"Takes at most", say.Span(p.WorstCase), ""},
 	}
 	if deadline > 0 {
-		facts = slices.Insert(facts, 1, fact{"Within the deadline of " + say.Span(deadline), say.Percent(p.InTime), ""})
+		facts = slices.Insert(facts, 1, fact{"Within the deadline of " + say.Span(deadline), say.Percent(p.Success), ""})
 	}
 	if p.Truncated {
 		facts = append(facts, fact{"Looked at", fmt.Sprintf("the first %d attempts; the policy allows more", len(p.Attempts)), ""})

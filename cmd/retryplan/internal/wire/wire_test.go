@@ -149,7 +149,7 @@ func TestNamesReadBack(t *testing.T) {
 	require.EqualError(t, err, `"all" is not one of note, warning, severe`)
 	require.Equal(t, "succeeded", wire.Reason(0))
 	require.Equal(t, "ttl_elapsed", wire.Reason(retry.TTLElapsed))
-	for field, key := range map[string]string{"MaxAttempts": "max_attempts", "TTL": "ttl", "P99": "p99", "InTime": "in_time"} {
+	for field, key := range map[string]string{"MaxAttempts": "max_attempts", "TTL": "ttl", "P99": "p99", "CanStart": "can_start"} {
 		require.Equal(t, key, wire.Snake(field))
 	}
 }
@@ -176,7 +176,7 @@ func TestPlanSaysWhatThePlanIs(t *testing.T) {
 		`{"number":3,"wait":{"lo_seconds":4,"hi_seconds":4,"mean_seconds":4,"p50_seconds":4,"p90_seconds":4,"p99_seconds":4},"starts":0,"succeeds":0,"earliest_seconds":5,"latest_seconds":5,"never":"ttl_elapsed"}],`+
 		`"truncated":false,"can_start":2,"total_wait":{"min_seconds":5,"mean_seconds":5,"p50_seconds":5,"p90_seconds":5,"p99_seconds":5,"max_seconds":5},`+
 		`"elapsed":{"min_seconds":0,"mean_seconds":0.5,"p50_seconds":0,"p90_seconds":1,"p99_seconds":1,"max_seconds":1},`+
-		`"success":0.75,"in_time":0.75,"load":1.5,"worst_case_seconds":1,"endings":{"succeeded":0.75,"ttl_elapsed":0.25}}`, jsonOf(t, p))
+		`"success":0.75,"load":1.5,"worst_case_seconds":1,"endings":{"succeeded":0.75,"ttl_elapsed":0.25}}`, jsonOf(t, p))
 }
 
 // TestWhatHasNoBound holds that the largest Duration, which stands for any beyond it, is no figure.
