@@ -632,19 +632,39 @@ func TestTheDarkPageIsReadable(t *testing.T) {
 	}
 }
 
-// TestScreenshots shows the pages at both widths in both schemes, for whoever looks at them.
+// TestScreenshots shows each view at both widths in both schemes, for whoever looks at them.
 func TestScreenshots(t *testing.T) {
 	if os.Getenv("RETRYJOBS_SCREENSHOTS") == "" {
 		t.Skip("RETRYJOBS_SCREENSHOTS is not set")
 	}
-	p := page(t, day(400))
-	for _, width := range []int64{1280, 390} {
-		p.run(chromedp.EmulateViewport(width, 844))
+	s := day(400)
+	for i, job := range s.selected(retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}})[:2] {
+		s.jobs[job.JobID].Tags = []string{"recurring", "recurring_" + []string{"report", "billing"}[i]}
+	}
+	p := page(t, s)
+	for _, size := range [][2]int64{{1280, 1100}, {390, 844}} {
+		p.run(chromedp.EmulateViewport(size[0], size[1]))
 		for _, scheme := range []string{"light", "dark"} {
 			call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-			for name, address := range map[string]string{"list": "?status=dead_letter", "job": "job?id=order-918273", "exact": "?q=order-918273"} {
-				p.visit(address)
-				p.save(fmt.Sprintf("%s-%d-%s", name, width, scheme))
+			for _, view := range []struct{ name, address, then string }{
+				{"first", "", ""},
+				{"list", "?status=dead_letter", `document.getElementById("rows").scrollIntoView()`},
+				{"exact", "?q=order-918273", ""},
+				{"job", "job?id=order-918273", ""},
+				{"attempts", "job?id=order-918273", `document.getElementById("attempts").scrollIntoView()`},
+				{"groups", "", `for (const part of ["recurring", "failures"]) { document.querySelector("#" + part + " details").open = true; document.getElementById(part).scrollIntoView() }`},
+				{"confirm", "?status=dead_letter", `for (const box of [...document.querySelectorAll("#rows tbody input")].slice(0, 3)) box.click()`},
+				{"confirm-all", "?status=dead_letter&kind=webhook", `document.querySelector("details.every").open = true`},
+			} {
+				p.visit(view.address)
+				p.run(chromedp.Evaluate[chromedp.Void](view.then))
+				switch view.name {
+				case "confirm":
+					p.follow("#rows > .toolbar button.purge")
+				case "confirm-all":
+					p.follow("details.every button.replay")
+				}
+				p.save(fmt.Sprintf("%s-%d-%s", view.name, size[0], scheme))
 			}
 		}
 	}
@@ -657,6 +677,8 @@ func TestAPhoneHasNoHorizontalScroll(t *testing.T) {
 	evil.Ended = time.Now()
 	evil.History = slices.Clone(evil.History)
 	evil.History[0].Err = strings.Repeat("x", 1000)
+	again := s.selected(retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}})[0].JobID
+	s.jobs[again].Tags = []string{"recurring", "recurring_report"}
 	p := page(t, s)
 	p.run(chromedp.EmulateViewport(360, 740, chromedp.EmulateMobile, chromedp.EmulateScale(2)))
 	for _, address := range []string{"", "job?id=order-918273", "?q=order"} {
@@ -664,6 +686,7 @@ func TestAPhoneHasNoHorizontalScroll(t *testing.T) {
 		require.LessOrEqual(t, eval[int](p, `document.documentElement.scrollWidth`), 360, address)
 		switch address {
 		case "":
+			require.Equal(t, 3, eval[int](p, `document.querySelectorAll("details.fold:not(.more)").length`), "with all that is above the list")
 			p.save("phone")
 			require.Less(t, eval[float64](p, `document.querySelector("#rows tbody tr").getBoundingClientRect().bottom`), 740., "the first job is on the first screen")
 		case "?q=order":

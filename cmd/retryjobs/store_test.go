@@ -38,7 +38,7 @@ type database struct {
 func run(t *testing.T, database string, args ...string) ran {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	c := cli.Options{Open: open, Now: time.Now, Getenv: func(string) string { return database }}
+	c := cli.Options{Open: open, Migrate: retryriver.Migrate, Now: time.Now, Getenv: func(string) string { return database }}
 	exit := cli.Run(patience(t), c, args, &stdout, &stderr)
 	return ran{exit, stdout.String(), stderr.String()}
 }
@@ -67,6 +67,24 @@ func TestPostgreSQL(t *testing.T) {
 	life(t, database{server.DSN(), func(ctx context.Context, c retryjob.Options) (*retryriver.Queue, error) {
 		return retryriver.NewPostgres(ctx, pool, c)
 	}})
+}
+
+func TestMigrateBringsAnOlderDatabaseUp(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "jobs.db")
+	letter(t, func(ctx context.Context, o retryjob.Options) (*retryriver.Queue, error) {
+		return retryriver.NewSQLite(ctx, file, o)
+	})
+	db, err := sql.Open("sqlite", file)
+	require.NoError(t, err)
+	_, err = db.ExecContext(t.Context(), "UPDATE river_migration SET version = 1 WHERE line = 'retryjob'; ALTER TABLE retryjob_job RENAME COLUMN tags TO labels")
+	require.NoError(t, errors.Join(err, db.Close()))
+	require.Contains(t, run(t, file, "list").Err, "the database is not migrated")
+	require.Equal(t, ran{}, run(t, file, "migrate"))
+	require.Equal(t, ran{}, run(t, file, "migrate"), "it is up to date")
+	require.Equal(t, []string{"job-000000"}, ids(t, run(t, file, "list", "--json").Out))
+	missing := filepath.Join(t.TempDir(), "none.db")
+	require.Contains(t, run(t, missing, "migrate").Err, "no database there")
+	require.NoFileExists(t, missing)
 }
 
 // life makes an engine end jobs in each way, and uses the commands to find, replay and purge them.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retryjob/jobsui"
 )
@@ -107,10 +108,11 @@ func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
 
 func TestTheFieldsOfAJobAreShown(t *testing.T) {
 	job := dead("a", time.Minute)
+	job.Spec = &retryconf.Spec{Name: "theirs"}
 	job.Queue, job.Priority, job.Tags, job.TTL, job.BudgetKey = "bulk", 3, []string{"eu_west", "large", "recurring_report_daily"}, time.Hour, "tenant-7"
 	h := handler(t, newFake(job, dead("b", time.Minute)))
 	body := get(t, h, "job?id=a").Body.String()
-	for _, text := range []string{"bulk", ">3<", "eu_west, large", "1h0m0s", "tenant-7", "<dt>recurring</dt><dd><bdi>report_daily</bdi>"} {
+	for _, text := range []string{"bulk", ">3<", "eu_west, large", "1h0m0s", "tenant-7", `<dt>spec</dt><dd><bdi>{&#34;name&#34;:&#34;theirs&#34;`, "<dt>recurring</dt><dd><bdi>report_daily</bdi>"} {
 		require.Contains(t, body, text)
 	}
 	require.Contains(t, get(t, h, "").Body.String(), "<bdi>eu_west</bdi>")

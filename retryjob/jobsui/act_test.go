@@ -70,6 +70,21 @@ func TestEveryActionIsConfirmedFirst(t *testing.T) {
 	}
 }
 
+// TestWhatWasDoneIsNotInTheAddress: a link could make the page say so.
+func TestWhatWasDoneIsNotInTheAddress(t *testing.T) {
+	h := handler(t, newFake(dead("a", time.Minute)))
+	for _, address := range []string{"?jobsui-done=purge.9", "?flash=Purged+9+jobs.", "?done=purge&made=9", "job?id=a&jobsui-done=purge.9"} {
+		require.Contains(t, get(t, h, address).Body.String(), `<p id="flash" class="flash" role="status"></p>`, address)
+	}
+	for _, value := range []string{"purge.x", "purge.-1", "explode.9", "Send money to x", ""} { // by a page on another port of this host
+		r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8080/", nil)
+		r.AddCookie(&http.Cookie{Name: "jobsui-done", Value: value})
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Contains(t, w.Body.String(), `<p id="flash" class="flash" role="status"></p>`, value)
+	}
+}
+
 func TestASelectionNamesEachJobThatWasLeft(t *testing.T) {
 	f := newFake(dead("dead-1", time.Minute), dead("dead-2", time.Hour), waiting("waits", time.Minute))
 	h := handler(t, f)

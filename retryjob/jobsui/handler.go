@@ -20,23 +20,25 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Options are what the page shows, and its address.
+// Options are the settings of New: the jobs, who may see and change them, and how they are shown. Admin and Access must
+// be set.
 type Options struct {
-	// Admin has the jobs. It must be set.
+	// Admin is the engine, or the store of a database, whose jobs are shown. It must be set.
 	Admin retryjob.Admin
-	// Name says which jobs these are, such as "production". Empty means that the page does not say.
+	// Name is shown at the top of each page, such as "production". Empty means no name.
 	Name string
-	// Hosts are the host names, without a port, that the page answers to beside localhost and loopback addresses. A
-	// request for another host is refused, since a foreign page can make its own name resolve to this server. Nil means
-	// no others.
+	// Hosts are the host names, without a port, that the handler accepts in a request's Host header, beside localhost and
+	// loopback addresses. It refuses others, since a foreign page can make its own name resolve to this server (DNS
+	// rebinding). Nil means no others.
 	Hosts []string
-	// Access returns what a request may do. It must be set: without the caller's own login, every client that reaches
-	// the handler could purge jobs. It is called once for each request.
+	// Access returns what a request may do, by the caller's own login. It is called once for each request, by several
+	// goroutines at once. It must be set: otherwise every client that reaches the handler could purge jobs.
 	Access func(*http.Request) Access
-	// Redact returns a payload, or the first 64 KiB of a longer one, as the page shows and searches it. Nil means
-	// RedactSecrets.
+	// Redact returns what the page shows and searches of a payload. Its argument is the payload or, if that is longer,
+	// its first 64 KiB; Redact must not change it. Nil means RedactSecrets.
 	Redact func(json.RawMessage) json.RawMessage
-	// ErrorText returns how the page shows an error of Admin. Nil means the error's own text.
+	// ErrorText returns the text that the page shows for an error of Admin, such as one without the database's
+	// password. Nil means the error's own text.
 	ErrorText func(error) string
 }
 
@@ -70,8 +72,9 @@ func (o Options) Validate() error {
 // New returns the page as a handler, or the error of o.Validate. Its addresses are relative: mount it under any path
 // that ends in a slash, with http.StripPrefix. It is safe for concurrent use.
 //
-// The handler refuses requests that Options.Access does not allow, requests for a host that Options.Hosts does not allow
-// and requests to change something that come from another origin (http.CrossOriginProtection). A proxy in front must pass the Host header on.
+// The handler refuses requests that Options.Access does not allow, requests for a host that Options.Hosts does not allow,
+// and requests to change something that come from another origin (http.CrossOriginProtection). A proxy in front must
+// pass the Host header on.
 func New(o Options) (http.Handler, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -14,9 +14,10 @@ import (
 // openIn runs a command on a database that does not open, with err as the reason.
 func openIn(t *testing.T, database string, err error, args ...string) ran {
 	return runIn(t.Context(), cli.Options{
-		Open:   func(context.Context, string) (cli.Store, error) { return nil, err },
-		Now:    func() time.Time { return now },
-		Getenv: func(string) string { return database },
+		Open:    func(context.Context, string) (cli.Store, error) { return nil, err },
+		Migrate: func(context.Context, string) error { return err },
+		Now:     func() time.Time { return now },
+		Getenv:  func(string) string { return database },
 	}, args...)
 }
 
@@ -40,6 +41,8 @@ func TestADatabaseThatDoesNotOpenIsNamed(t *testing.T) {
 	} {
 		require.Equal(t, ran{cli.Failed, "", "retryjobs: database " + label + ": it is not there\n"},
 			openIn(t, database, errors.New("it is not there"), "stats"), database)
+		require.Equal(t, ran{cli.Failed, "", "retryjobs: database " + label + ": it is not there\n"},
+			openIn(t, database, errors.New("it is not there"), "migrate"), database)
 	}
 }
 
@@ -75,7 +78,7 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			told := errors.New("cannot open " + row.database + ": " + row.password + " is wrong")
-			for _, args := range [][]string{{"stats"}, {"stats", "--database", row.database}} {
+			for _, args := range [][]string{{"stats"}, {"stats", "--database", row.database}, {"migrate"}} {
 				got := openIn(t, row.database, told, args...)
 				require.NotEqual(t, cli.Done, got.Exit)
 				require.Empty(t, got.Out)

@@ -51,6 +51,17 @@ func TestListPrintsLinesOfJSON(t *testing.T) {
 	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(job), "list", "--json"))
 }
 
+func TestTheTimesOfListedJSONAreUTC(t *testing.T) {
+	east := func(before time.Duration) time.Time { return at(before).In(time.FixedZone("", 7200)) }
+	job := jobs()[0]
+	job.FirstDue, job.Enqueued, job.Due, job.Ended = east(4*time.Hour), east(5*time.Hour), east(time.Hour), east(time.Minute)
+	job.History = []retryjob.Attempt{{Number: 1, Start: east(3 * time.Hour), End: east(2 * time.Hour), Due: east(time.Hour), Status: retryjob.DeadLettered}}
+	job.Earlier = []retryjob.Life{{FirstDue: east(7 * time.Hour), Ended: east(6 * time.Hour), Status: retryjob.DeadLettered}}
+	got := run(t, newFake(job), "list", "--json")
+	require.NotContains(t, got.Out, "+02:00")
+	require.Equal(t, 9, strings.Count(got.Out, "Z\""), got)
+}
+
 func TestListedJSONIsTheJobs(t *testing.T) {
 	f := newFake(jobs()...)
 	got := run(t, f, "list", "--json")

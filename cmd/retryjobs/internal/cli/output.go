@@ -156,7 +156,12 @@ func (s *session) printJSON(v any) error {
 // printInfo prints a job with its times in UTC, regardless of where it was recorded.
 func (s *session) printInfo(info *retryjob.Info) error {
 	shown := *info
-	shown.FirstDue, shown.Due, shown.Ended = info.FirstDue.UTC(), info.Due.UTC(), info.Ended.UTC()
+	shown.FirstDue, shown.Enqueued, shown.Due, shown.Ended = info.FirstDue.UTC(), info.Enqueued.UTC(), info.Due.UTC(), info.Ended.UTC()
+	shown.Earlier = slices.Clone(info.Earlier)
+	for i := range shown.Earlier {
+		l := &shown.Earlier[i]
+		l.FirstDue, l.Ended = l.FirstDue.UTC(), l.Ended.UTC()
+	}
 	shown.History = slices.Clone(info.History)
 	for i := range shown.History {
 		a := &shown.History[i]
