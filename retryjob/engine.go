@@ -115,7 +115,7 @@ func New(o Options) (*Engine, error) {
 		}
 	}
 	if len(o.Recurring) > 0 {
-		o.Recurring = slices.Clone(o.Recurring)
+		o.Recurring, o.Handlers = slices.Clone(o.Recurring), nil // a new engine has no jobs of removed names
 		ctx, end := context.WithCancel(context.Background())
 		e.endRecurring = end
 		go o.Recur(ctx, e)

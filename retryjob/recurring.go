@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,10 +17,11 @@ import (
 // enqueued when it has ended, in whatever way, so no two of one name overlap, in any number of processes. If no process
 // ran when an occurrence was due, it is made once.
 //
-// All occurrences have the tags recurring and recurring_NAME, by which lists show and select them. If the schedule of a
-// name has changed, an engine that starts cancels an occurrence that has not started, and enqueues another one. The
-// processes that share a database must have the same Recurring, except during a deployment. If a name is removed, the
-// occurrence that is enqueued already is the last one; cancel it if it must not run.
+// All occurrences have the tags RecurringTag and recurring_NAME, by which lists show and select them. If the schedule of
+// a name has changed, an engine that starts cancels an occurrence that has not started, and enqueues another one. If a
+// name is removed, an engine that starts without it cancels its occurrence that waits, if it has a handler for the kind,
+// and looks again each minute. So the processes that share a database and have handlers for a kind must have the same
+// Recurring, except during a deployment: a process that still has the name enqueues it again until it ends.
 type Recurring struct {
 	// Name has 1 to 64 ASCII letters, digits and underscores. It must be set, and unique in Options.Recurring.
 	Name string
@@ -45,14 +47,11 @@ func AtRate(d time.Duration) func(due, ended time.Time) time.Time {
 	}
 }
 
-// Tags of occurrences: recurringAll of all of them, recurringTag with the name of those of one.
-const (
-	recurringAll = "recurring"
-	recurringTag = "recurring_"
-)
+// RecurringTag is a tag of all occurrences of Options.Recurring.
+const RecurringTag = "recurring"
 
 // tag returns the tag of the occurrences.
-func (r *Recurring) tag() string { return recurringTag + r.Name }
+func (r *Recurring) tag() string { return RecurringTag + "_" + r.Name }
 
 // refuseRecurring adds the bad fields of Options.Recurring.
 func (o *Options) refuseRecurring(bad *retry.FieldErrors) {
@@ -84,8 +83,9 @@ func (o *Options) refuseRecurring(bad *retry.FieldErrors) {
 	}
 }
 
-// Recur enqueues the occurrences of o.Recurring in q until ctx ends. It is for engines, which call it once they run
-// jobs, and end ctx in Shutdown. It returns when everything that it started has ended.
+// Recur enqueues the occurrences of o.Recurring in q until ctx ends, and cancels those of removed names. It is for
+// engines, which call it once they run jobs, and end ctx in Shutdown. It returns when everything that it started has
+// ended.
 func (o *Options) Recur(ctx context.Context, q recurringQueue) {
 	done := make(chan struct{})
 	for n := range o.Recurring {
@@ -103,9 +103,40 @@ func (o *Options) Recur(ctx context.Context, q recurringQueue) {
 			}
 		}()
 	}
+	if len(o.Handlers) > 0 {
+		for ctx.Err() == nil {
+			if o.endRemoved(ctx, q) == nil {
+				pause(ctx, time.Minute)
+			} else {
+				pause(ctx, time.Second)
+			}
+		}
+	}
 	for range o.Recurring {
 		<-done
 	}
+}
+
+// endRemoved cancels the occurrences of other names than those of o.Recurring that wait and that o.Handlers could run.
+func (o *Options) endRemoved(ctx context.Context, q recurringQueue) error {
+	f := Filter{
+		Tags: []string{RecurringTag}, Kinds: slices.Collect(maps.Keys(o.Handlers)), Statuses: []Status{Pending, WaitingRetry},
+	}
+	var removed []string
+	for i, err := range q.List(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(o.Recurring, func(r Recurring) bool { return slices.Contains(i.Tags, r.tag()) }) {
+			removed = append(removed, i.JobID)
+		}
+	}
+	for _, id := range removed {
+		if err := q.Cancel(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // recurringQueue is what Recur needs of an engine.
@@ -145,7 +176,7 @@ func (r *Recurring) step(ctx context.Context, q recurringQueue, checked *bool) e
 	}
 	*checked = true
 	job := r.Job
-	job.Tags = append(slices.Clone(job.Tags), recurringAll, r.tag())
+	job.Tags = append(slices.Clone(job.Tags), RecurringTag, r.tag())
 	if i.JobID == "" {
 		now := time.Now()
 		job.ID, job.Due = r.Name, r.Next(now, now)
