@@ -20,6 +20,7 @@
 //	retry.hedge.count       counter          {call}     retry.policy, retry.hedge
 //	retry.hedge.calls       counter          {call}     retry.policy
 //	retry.job.count         up-down counter  {job}      retry.engine, retry.status
+//	retry.job.recurring     up-down counter  {job}      retry.engine, retry.status
 //	retry.job.lag           gauge            s          retry.engine
 //	http.client.request.duration, a histogram of HTTP: see there
 //

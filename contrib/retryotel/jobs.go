@@ -16,8 +16,9 @@ type Counter interface {
 	Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error)
 }
 
-// ObserveJobs reports how many jobs an engine has by status (retry.job.count), and how overdue the oldest waiting job is
-// (retry.job.lag), 0 if none is due, both with the name as retry.engine. They are counted at each collection, within
+// ObserveJobs reports how many jobs an engine has by status (retry.job.count), how many of them are occurrences of
+// recurring jobs (retry.job.recurring), and how overdue the oldest waiting job is (retry.job.lag), 0 if none is due, all
+// with the name as retry.engine. They are counted at each collection, within
 // its context; an error of Count goes to the SDK. If several processes share a database, only one should observe it.
 // Unregister of the result ends the observation. A nil Counter is refused.
 func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, error) {
@@ -34,7 +35,10 @@ func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, err
 	lag, lagErr := meter.Float64ObservableGauge("retry.job.lag",
 		metric.WithUnit("s"),
 		metric.WithDescription("How long the oldest job that waits has been due."))
-	if err := refused(heldErr, lagErr); err != nil {
+	recurring, recurringErr := meter.Int64ObservableUpDownCounter("retry.job.recurring",
+		metric.WithUnit("{job}"),
+		metric.WithDescription("Occurrences of recurring jobs that an engine has."))
+	if err := refused(heldErr, lagErr, recurringErr); err != nil {
 		return nil, err
 	}
 	registration, err := meter.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
@@ -42,16 +46,22 @@ func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, err
 		if err != nil {
 			return err
 		}
+		back, err := jobs.Count(ctx, retryjob.Filter{Tags: []string{retryjob.RecurringTag}})
+		if err != nil {
+			return err
+		}
 		behind := time.Duration(0)
 		for _, s := range retryjob.Statuses() {
 			t := counts[s]
-			to.ObserveInt64(held, int64(t.Jobs), metric.WithAttributeSet(attribute.NewSet(engine, keyStatus.String(s.String()))))
+			status := metric.WithAttributeSet(attribute.NewSet(engine, keyStatus.String(s.String())))
+			to.ObserveInt64(held, int64(t.Jobs), status)
+			to.ObserveInt64(recurring, int64(back[s].Jobs), status)
 			if t.Jobs > 0 && (s == retryjob.Pending || s == retryjob.WaitingRetry) {
 				behind = max(behind, time.Since(t.Oldest))
 			}
 		}
 		to.ObserveFloat64(lag, behind.Seconds(), metric.WithAttributeSet(attribute.NewSet(engine)))
 		return nil
-	}, held, lag)
+	}, held, recurring, lag)
 	return registration, refused(err)
 }
