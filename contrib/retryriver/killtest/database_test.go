@@ -21,6 +21,7 @@ import (
 type engine struct {
 	retryjob.Enqueuer
 	retryjob.Admin
+	wait        func(ctx context.Context, id string) (retryjob.Info, error)
 	insert      func(ctx context.Context, args river.JobArgs) (id string, err error) // inserts a plain job
 	start, stop func(context.Context) error
 	close       func()
@@ -68,6 +69,9 @@ func open(ctx context.Context, database string, effects *os.File) (*engine, erro
 	return newEngine(adapter, riversqlite.New(db), cfg, func() { _ = db.Close() })
 }
 
+// Wait returns when a job has ended.
+func (e *engine) Wait(ctx context.Context, id string) (retryjob.Info, error) { return e.wait(ctx, id) }
+
 // newEngine returns the engine over a driver, which close ends.
 func newEngine[TTx any](adapter *retryriver.Adapter, driver riverdriver.Driver[TTx], cfg *river.Config, close func()) (*engine, error) {
 	client, err := retryriver.NewClient(adapter, driver, cfg)
@@ -83,5 +87,5 @@ func newEngine[TTx any](adapter *retryriver.Adapter, driver riverdriver.Driver[T
 		}
 		return retryriver.JobID(result.Job), nil
 	}
-	return &engine{Enqueuer: admin, Admin: admin, insert: insert, start: client.Start, stop: client.Stop, close: close}, nil
+	return &engine{Enqueuer: admin, Admin: admin, wait: admin.Wait, insert: insert, start: client.Start, stop: client.Stop, close: close}, nil
 }

@@ -61,11 +61,17 @@ func run(t *testing.T, database string) {
 	s.play(t)
 	took := time.Since(began).Round(time.Second)
 
-	infos := s.collect(t)
+	infos, beats := s.collect(t)
+	checkChain(t, beats)
+	for _, info := range beats {
+		if info.Status.Final() {
+			infos, s.jobs[info.JobID] = append(infos, info), info.Kind
+		}
+	}
 	a := newAudit(infos, s.readEffects(t))
 	require.Empty(t, a.missing(s.jobs), "jobs that are lost, or there twice")
 	require.Empty(t, a.faults(s.jobs))
-	t.Logf("%d jobs, %d processes, %d kills in %s\n%s", len(s.jobs), *processCount, *killCount, took, a.report())
+	t.Logf("%d jobs, of which %d are occurrences of one, %d processes, %d kills in %s\n%s", len(s.jobs), len(beats)-1, *processCount, *killCount, took, a.report())
 }
 
 // scene is the database and the files of one test.
@@ -110,14 +116,15 @@ func (s *scene) play(t *testing.T) {
 	}
 	s.enqueue(t, e, *jobCount) // with no worker killed
 	awaitEnd(t, e)
-	before := s.collect(t)
+	before, _ := s.collect(t)
 	for _, w := range stopped {
 		w.resume(t)
 	}
 	for _, w := range append(workers, stopped...) {
 		w.finish(t)
 	}
-	require.Equal(t, withoutLate(before), withoutLate(s.collect(t)), "a worker that was suspended has changed what had ended")
+	after, _ := s.collect(t)
+	require.Equal(t, withoutLate(before), withoutLate(after), "a worker that was suspended has changed what had ended")
 }
 
 // withoutLate returns the jobs without the late ends of lost attempts.
@@ -210,22 +217,27 @@ func unfinished(ctx context.Context, e *engine) (map[retryjob.Status]int, error)
 		if err != nil {
 			return nil, err
 		}
-		counts[info.Status]++
+		if !slices.Contains(info.Tags, retryjob.RecurringTag) {
+			counts[info.Status]++
+		}
 	}
 	return counts, nil
 }
 
-// collect returns all jobs, as read by a tool that opens the database.
-func (s *scene) collect(t *testing.T) []retryjob.Info {
+// collect returns all jobs, as read by a tool that opens the database, with the occurrences of the recurring job apart.
+func (s *scene) collect(t *testing.T) (infos, beats []retryjob.Info) {
 	store, err := retryriver.OpenStore(t.Context(), s.database)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, store.Close()) }()
-	var infos []retryjob.Info
 	for info, err := range store.List(t.Context(), retryjob.Filter{}) {
 		require.NoError(t, err)
-		infos = append(infos, info)
+		if slices.Contains(info.Tags, retryjob.RecurringTag) {
+			beats = append(beats, info)
+		} else {
+			infos = append(infos, info)
+		}
 	}
-	return infos
+	return infos, beats
 }
 
 // readEffects returns the effects of the attempts, in order.

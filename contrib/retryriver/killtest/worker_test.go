@@ -52,10 +52,19 @@ func work(ctx context.Context, database, effects string) error {
 	if err := e.start(ctx); err != nil {
 		return err
 	}
+	recurring, end := context.WithCancel(ctx)
+	defer end()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		comesBack().Recur(recurring, e)
+	}()
 	fmt.Println(ready)
 	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
 		return err
 	}
+	end()
+	<-ended
 	return e.stop(ctx)
 }
 

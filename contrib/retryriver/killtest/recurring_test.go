@@ -1,0 +1,44 @@
+package killtest_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retryjob"
+)
+
+// interval is the time from the end of an occurrence to the next one.
+const interval = 500 * time.Millisecond
+
+// comesBack returns the options with the recurring job of every worker.
+func comesBack() *retryjob.Options {
+	job := retryjob.Job{Kind: "succeeds", Policy: "succeeds", Payload: []byte("{}")}
+	return &retryjob.Options{Recurring: []retryjob.Recurring{{Name: "beat", Job: job, Next: retryjob.AfterEnd(interval)}}}
+}
+
+// checkChain checks that each occurrence follows from the end of the one before it, which its ID names: none is missing
+// or there twice, none began before the one before it had ended, and only the last one may wait.
+func checkChain(t *testing.T, beats []retryjob.Info) {
+	slices.SortFunc(beats, func(a, b retryjob.Info) int { return a.FirstDue.Compare(b.FirstDue) })
+	require.Greater(t, len(beats), 5)
+	require.Equal(t, "beat", beats[0].JobID)
+	for n, next := range beats[1:] {
+		last := &beats[n]
+		require.Truef(t, last.Status.Final(), "%+v is not the last one", last.Record)
+		due := min(last.FirstDue.UnixMilli(), last.Ended.UnixMilli())
+		id := "beat." + strconv.FormatInt(due, 36) + "." + strconv.FormatInt(last.Ended.UnixMilli(), 36)
+		require.Equalf(t, id, next.JobID, "after %+v", last.Record)
+		late := time.Millisecond
+		if next.Enqueued.IsZero() { // it was due before a worker could enqueue it
+			late = patience
+		}
+		require.WithinDuration(t, last.Ended.Add(interval), next.FirstDue, late)
+		for _, a := range next.History {
+			require.Falsef(t, !a.Start.IsZero() && a.Start.Before(last.Ended.Add(-time.Millisecond)), "%+v overlaps %+v", next.Record, last.Record)
+		}
+	}
+}
