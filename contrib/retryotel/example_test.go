@@ -229,4 +229,5 @@ func ExampleObserveJobs() {
 	// Output:
 	// retry.job.count 2 {job}
 	// retry.job.lag 0 s
+	// retry.job.recurring 0 {job}
 }

@@ -59,7 +59,7 @@ func Summarize(ctx context.Context, a retryjob.Admin) (s Summary, err error) {
 	if len(open) == 0 {
 		return s, nil
 	}
-	for i, err := range a.List(ctx, retryjob.Filter{Tags: []string{"recurring"}, Statuses: open}) {
+	for i, err := range a.List(ctx, retryjob.Filter{Tags: []string{retryjob.RecurringTag}, Statuses: open}) {
 		if err != nil {
 			return s, err
 		}
