@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// EnvoyTimeLeft is the name of the request header in which Envoy tells a service, in milliseconds, how long the whole
+// EnvoyTimeLeft is the name of the request header in which Envoy says, in milliseconds, how long the whole
 // request may take (the router filter's x-envoy-expected-rq-timeout-ms), for Transport.TimeLeft. Handler obeys it.
 const EnvoyTimeLeft = "x-envoy-expected-rq-timeout-ms"
 

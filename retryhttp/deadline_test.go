@@ -104,7 +104,7 @@ func TestTimeLeft(t *testing.T) {
 		`Transport.TimeLeft["b"] "X Y" is not a field name; Transport.TimeLeft["c"] "Host" has a meaning of its own`)
 }
 
-// A client that follows a redirect to another host tells it nothing, even if it is one that may know.
+// A client that follows a redirect to another host sends it no header, even if it is one that may know.
 func TestTimeLeftIsNotRedirected(t *testing.T) {
 	inBubble(t, "to two others", func(t *testing.T) {
 		got := map[string]string{}

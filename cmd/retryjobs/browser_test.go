@@ -632,7 +632,7 @@ func TestTheDarkPageIsReadable(t *testing.T) {
 	}
 }
 
-// TestScreenshots shows each view at both widths in both schemes, for whoever looks at them.
+// TestScreenshots shows each view at both widths in both schemes, to be looked at.
 func TestScreenshots(t *testing.T) {
 	if os.Getenv("RETRYJOBS_SCREENSHOTS") == "" {
 		t.Skip("RETRYJOBS_SCREENSHOTS is not set")

@@ -15,7 +15,7 @@ import (
 	"github.com/retrygo/retry/retryhttp"
 )
 
-// A body that breaks off twice is one run with two events, whose resumptions are told apart by the name of the policy.
+// A body that breaks off twice is one run with two events, whose resumptions differ by the name of the policy.
 func TestAResumptionIsOneEvent(t *testing.T) {
 	content := bytes.Repeat([]byte("0123456789"), 1000)
 	for name, through := range map[string]func(*retryhttp.Transport, retryotel.Options) (http.RoundTripper, error){

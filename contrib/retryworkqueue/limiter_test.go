@@ -194,7 +194,7 @@ func TestHandleKeepsTheWholePolicy(t *testing.T) {
 	}
 }
 
-// told is a queue that notes what Handle tells it.
+// told is a queue that notes the calls of Handle.
 type told []string
 
 func (q *told) AddAfter(item string, delay time.Duration) {
