@@ -6,6 +6,8 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/http/httputil"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -22,9 +24,11 @@ import (
 type remedy struct {
 	name     string
 	passOn   bool // a handler makes its calls with the context of its request
+	time     bool // a request says how much time it has left, over HTTP as gRPC does anyway
 	answers  bool // a handler answers that it has given up
 	requests bool // a handler trusts a request to be a retry
 	budgets  bool // each layer has a budget
+	proxy    bool // between shop and orders is one that goes on when its client has gone
 }
 
 // scene is the fault of the database, and the policies of the three layers.
@@ -89,9 +93,16 @@ func newChain(r remedy, p [3]retry.Policy, listen network, query func(context.Co
 	base := c.serveHTTP(listen, c.serveShop)
 	c.user = &http.Client{Transport: base}
 
-	transport := &retryhttp.Transport{Base: c.serveHTTP(listen, c.serveOrders), Policy: p[0]}
+	toOrders := c.serveHTTP(listen, c.serveOrders)
+	if r.proxy {
+		toOrders = c.serveHTTP(listen, goesOn(toOrders))
+	}
+	transport := &retryhttp.Transport{Base: toOrders, Policy: p[0]}
 	if r.requests {
 		transport.AttemptHeader = retryhttp.AttemptHeader
+	}
+	if r.time {
+		transport.TimeLeft = map[string]string{"orders.example": retryhttp.EnvoyTimeLeft}
 	}
 	c.orders = transport.Client()
 
@@ -99,9 +110,22 @@ func newChain(r remedy, p [3]retry.Policy, listen network, query func(context.Co
 	return c
 }
 
+// goesOn returns a proxy that does not end a request when its client does, as one that retries or buffers.
+func goesOn(to http.RoundTripper) http.HandlerFunc {
+	proxy := &httputil.ReverseProxy{
+		Transport: to, ErrorLog: log.New(io.Discard, "", 0),
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: "orders.example"}) },
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+		defer cancel()
+		proxy.ServeHTTP(w, r.WithContext(ctx))
+	}
+}
+
 // serveHTTP starts an HTTP service and returns a transport to it.
 func (c *chain) serveHTTP(listen network, serve http.HandlerFunc) *http.Transport {
-	handler := retryhttp.Handler(serve, func(*http.Request) bool { return c.requests })
+	handler := retryhttp.Handler(serve, func(*http.Request) bool { return c.requests || c.time })
 	server := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
 	listener, dial := listen()
 	go func() { _ = server.Serve(listener) }()

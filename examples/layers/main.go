@@ -43,6 +43,7 @@ func main() {
 var remedies = []remedy{
 	{name: "nothing"},
 	{name: "contexts passed on", passOn: true},
+	{name: "... and time passed on", passOn: true, time: true},
 	{name: "... and answers", passOn: true, answers: true},
 	{name: "... or requests", passOn: true, requests: true},
 	{name: "... or budgets", passOn: true, budgets: true},

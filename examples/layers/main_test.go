@@ -63,6 +63,20 @@ func TestWhatTimeoutsLeaveOfAHang(t *testing.T) {
 	})
 }
 
+// A proxy that goes on hides that the client has gone; the time that the client has left passes through it.
+func TestBehindAProxyOnlyTheTimeIsPassedOn(t *testing.T) {
+	for _, row := range []struct {
+		r    remedy
+		want int
+	}{{remedy{passOn: true}, 4}, {remedy{passOn: true, proxy: true}, 16}, {remedy{passOn: true, proxy: true, time: true}, 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			got, err := count(row.r, scenes[1], standIn, memory)
+			require.NoError(t, err)
+			require.Equal(t, row.want, got, "%+v", row.r)
+		})
+	}
+}
+
 func TestPostgreSQLGetsAsManyQueries(t *testing.T) {
 	server := pgtest.Start(t, "max_connections=100")
 	db, done, err := postgres(t.Context(), server.DSN())
