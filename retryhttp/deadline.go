@@ -24,16 +24,14 @@ func (c *call) setTimeLeft() {
 	}
 }
 
-// longestTimeLeft is the longest time that is obeyed: more is a mistake rather than a limit.
-const longestTimeLeft = 24 * time.Hour
+const longestTimeLeft = 24 * time.Hour // that is obeyed: more is a mistake rather than a limit
 
 // timeLeft returns how much time the client of r says that it has left, 0 if it does not say so in one plain number
 // of milliseconds from 1 to a day's.
 func timeLeft(r *http.Request) time.Duration {
-	if values := r.Header.Values(EnvoyTimeLeft); len(values) == 1 {
-		if n := offset(values[0]); n > 0 && n <= longestTimeLeft.Milliseconds() {
-			return time.Duration(n) * time.Millisecond
-		}
+	n := offset(strings.Join(r.Header.Values(EnvoyTimeLeft), ",")) // several are no number
+	if n <= 0 || n > longestTimeLeft.Milliseconds() {
+		return 0
 	}
-	return 0
+	return time.Duration(n) * time.Millisecond
 }

@@ -127,11 +127,7 @@ func contentRange(values []string) (first, last, total int64, ok bool) {
 	if first, last, total = offset(from), offset(to), offset(length); length == "*" {
 		total = unknown
 	}
-	if span == "*" {
-		ok = total >= 0 && total != unknown
-	} else {
-		ok = 0 <= first && first <= last && last < total
-	}
+	ok = 0 <= first && first <= last && last < total || span == "*" && total >= 0 && total != unknown
 	return first, last, total, ok && strings.EqualFold(unit, "bytes")
 }
 

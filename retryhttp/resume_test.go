@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
 	"github.com/retrygo/retry/retryhttp"
 	"github.com/retrygo/retry/retryhttp/ssrf"
 )
@@ -691,6 +692,23 @@ func TestAStallBecomesAResumption(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, alphabet, string(body))
 		require.Equal(t, time.Minute+time.Second, time.Since(began))
+	})
+}
+
+func TestTheBodyOfAHedgeIsResumed(t *testing.T) {
+	inBubble(t, "once, and its rest is hedged too", func(t *testing.T) {
+		hangs := func(req *http.Request) *http.Response {
+			<-req.Context().Done()
+			return nil
+		}
+		end := rest("bytes 10-25/26", "Etag", v1)
+		base := &parts{answers: []func(*http.Request) *http.Response{hangs, half, hangs, end}}
+		tr := &retryhttp.Transport{Base: base, Policy: three, Resume: true, Hedge: &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Second}}}
+		body, _, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
+		require.NoError(t, err)
+		require.Equal(t, alphabet, string(body))
+		require.Equal(t, []string{" ", "bytes=10- " + v1, "bytes=10- " + v1}, base.ranges())
+		require.Zero(t, base.open.Load())
 	})
 }
 
