@@ -40,8 +40,7 @@ type resumable struct {
 	closed bool
 }
 
-// unknown is an offset that a server has not said.
-const unknown = math.MaxInt64
+const unknown = math.MaxInt64 // an offset that a server has not said
 
 // resumed makes the body of resp, which the call returns, one that can be resumed or says why it cannot.
 func (c *call) resumed(resp *http.Response) {
