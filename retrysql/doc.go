@@ -2,8 +2,7 @@
 // for any other driver, Do for single statements outside a transaction. Judge returns what an error means.
 //
 //	err := retrysql.Tx(ctx, db, retry.Inline(), nil, func(ctx context.Context, tx *retrysql.Txn) error {
-//		_, err := tx.ExecContext(ctx, "UPDATE accounts SET balance = balance - 60 WHERE id = 1")
-//		return err
+//		return New(tx).TakeOne(ctx, id) // New is sqlc's
 //	})
 //
 // # The commit
@@ -20,8 +19,7 @@
 //
 // # Other libraries
 //
-// A Txn has the methods of *sql.Tx, so sqlc, gorm, bun and ent can use it; sqlx can use its Unwrap. README.md shows
-// how, and which errors are noted with and without package allerrors.
+// sqlc, gorm, bun and ent can use a Txn, and sqlx its Unwrap: see README.md, also for which errors are then noted.
 //
 // An SQLite transaction that writes should begin immediately (_txlock=immediate in the data source name). Otherwise it
 // must begin again, however long busy_timeout is, if another connection writes between its first read and first write.
