@@ -78,6 +78,7 @@ func TestControl(t *testing.T) {
 		{"DO $$ BEGIN NULL; END $$; COMMIT", "END"},
 		{"/*/ a */ COMMIT", "COMMIT"},
 		{"SELECT 1 -- a\n; COMMIT", "COMMIT"},
+		{"SELECT 1 --\n; COMMIT", "COMMIT"},
 		{"SELECT a #> b; COMMIT", "COMMIT"},
 		{"SELECT $$a$$; COMMIT", "COMMIT"},
 		{"SELECT $é$;$é$; COMMIT", "COMMIT"},

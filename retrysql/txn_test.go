@@ -501,6 +501,15 @@ func TestSavepoint(t *testing.T) {
 		}))
 		require.Equal(t, "begin "+sp+" update! "+back+" "+release+" commit", log())
 	})
+	t.Run("what cannot be released is not committed", func(t *testing.T) {
+		db, log := openDB(t, &base{}, faults{{Query: "RELEASE", Err: errNoSavepoint}})
+		err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			require.ErrorIs(t, tx.Savepoint(ctx, func(context.Context) error { return nil }), errNoSavepoint)
+			return nil // whatever it was
+		})
+		require.ErrorIs(t, err, errNoSavepoint)
+		require.NotContains(t, log(), "commit")
+	})
 	t.Run("rows that fn leaves open are closed first, and the caller's are not", func(t *testing.T) {
 		db, log := openDB(t, &base{answers: []answer{{[]int64{1, 2}, io.EOF, 0}}}, nil)
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
