@@ -6,7 +6,6 @@ package jobtest
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -175,16 +174,6 @@ func (s *stage) final(id string) retryjob.Info {
 func (s *stage) reaches(id string, status retryjob.Status) retryjob.Info {
 	s.t.Helper()
 	return s.until(soon, id, "is "+status.String(), func(i retryjob.Info) bool { return i.Status == status })
-}
-
-// appears waits until there is a job, which an engine enqueues by itself.
-func (s *stage) appears(id string) {
-	s.t.Helper()
-	s.poll(soon, "job "+id+" is there", func() bool {
-		_, err := s.q.Get(s.t.Context(), id)
-		require.True(s.t, err == nil || errors.Is(err, retryjob.ErrUnknownJob), "%v", err)
-		return err == nil
-	})
 }
 
 // until looks at a job until it is as it should be and returns it.

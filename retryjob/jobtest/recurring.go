@@ -38,22 +38,6 @@ var recurring = []scenario{
 		}
 	}},
 
-	{claim: "a name that is removed ends at once", needs: aCrash, play: func(s *stage) {
-		own := []retryjob.Recurring{{Name: "beat", Job: retryjob.Job{Kind: kind, Policy: "p"}, Next: retryjob.AfterEnd(time.Hour)}}
-		var d diary
-		s.openWith(retryjob.Options{
-			Policies: retryjob.FromMap(policies{"p": fixed(1, short)}), Handlers: map[string]retryjob.Handler{kind: d.script()}, Recurring: own,
-		})
-		s.appears("beat")
-		s.put(retryjob.Job{ID: "ordinary", Kind: kind, Policy: "p", Due: time.Now().Add(time.Hour)})
-		own[0].Name = "other" // the next engine has the same Config
-		s.crash()
-		s.reaches("beat", retryjob.Canceled)
-		s.appears("other")
-		require.Equal(s.t, retryjob.Pending, s.get("ordinary").Status)
-		require.Empty(s.t, d.all())
-	}},
-
 	{claim: "two engines on the same data make each occurrence once", needs: aSuspension, play: func(s *stage) {
 		var d diary
 		s.recur(&d, retryjob.AfterEnd(s.unit/2))
