@@ -1,68 +1,112 @@
-// Policies is a catalog of policies to start from, with the reason for every number and with what each does to the
-// backend of a stated fleet. Its README.md is written by it:
-//
-//	go run ./examples/policies -w examples/policies/README.md
+// Policies is a catalog of policies to start from, with what the planner says of each for a stated fleet.
 package main
 
 import (
 	"bytes"
-	"context"
 	_ "embed"
-	"flag"
+	"fmt"
+	"io"
 	"log"
 	"os"
-	"os/signal"
+	"time"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryconf"
+	"github.com/retrygo/retry/retryplan"
 )
-
-//go:generate go run . -w README.md
 
 // document holds what of the policies is data. A program of yours would read it as a file, and again when it changes.
 //
 //go:embed policies.json
 var document []byte
 
+// An entry has what the document cannot hold of a policy.
+type entry struct {
+	name     string
+	attempts retryplan.Dist  // how long an attempt takes
+	fleet    retryplan.Fleet // the clients, the budget of each, and their backend
+}
+
+var entries = []entry{
+	{"inline-http", retryplan.LogNormal(20*time.Millisecond, 200*time.Millisecond), retryplan.Fleet{
+		Rate: 700, Capacity: 1000, Workers: 20, Clients: 200, Budget: &retry.BudgetConfig{}, Deadline: 10 * time.Second,
+		Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 10 * time.Second},
+	}},
+	{"db-transaction", retryplan.LogNormal(15*time.Millisecond, 150*time.Millisecond), retryplan.Fleet{
+		Rate: 300, Capacity: 400, Workers: 8, Clients: 10, Budget: &retry.BudgetConfig{}, Deadline: 6 * time.Second,
+		Trigger: retryplan.Trigger{Kind: retryplan.CapacityCut, Factor: 0.25, For: 20 * time.Second},
+	}},
+	{"webhook-delivery", retryplan.LogNormal(200*time.Millisecond, 5*time.Second), retryplan.Fleet{
+		Rate: 40, Capacity: 500, Workers: 100, Clients: 20,
+		Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 5 * time.Minute},
+	}},
+	{"batch-job", retryplan.LogNormal(100*time.Millisecond, 2*time.Second), retryplan.Fleet{
+		Rate: 50, Capacity: 400, Workers: 40, Clients: 50,
+		Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 2 * time.Minute},
+	}},
+	{"reconnect-loop", retryplan.LogNormal(80*time.Millisecond, time.Second), retryplan.Fleet{
+		Rate: 20, Capacity: 1500, Workers: 100, Clients: 2000,
+		Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 30 * time.Second},
+	}},
+}
+
 func main() {
 	log.SetFlags(0)
-	path := flag.String("w", "", "write the page to this `file` rather than to standard output")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *path); err != nil {
+	if err := run(os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, path string) error {
-	var text bytes.Buffer
-	if err := page(ctx, &text); err != nil {
+func run(w io.Writer) error {
+	catalog, err := load()
+	if err != nil {
 		return err
 	}
-	if path == "" {
-		_, err := os.Stdout.Write(text.Bytes())
-		return err
+	for _, e := range entries {
+		ref, _ := catalog.Lookup(e.name)
+		p := ref.Policy()
+		fmt.Fprintln(w, p)
+		plan, err := retryplan.New(p, retryplan.Model{Failure: []float64{0.5}, Duration: e.attempts, Deadline: e.fleet.Deadline})
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "  if half of the attempts fail: %.4g%% of the runs succeed, with %.3g attempts a run; 99%% end within %v\n",
+			100*plan.Success, plan.Load, plan.Elapsed.Quantile(0.99).Round(10*time.Millisecond))
+		for _, f := range retryplan.Lint(p, e.setting()) {
+			fmt.Fprintf(w, "  lint: %s, a %v\n", f.Code, f.Level)
+		}
+		c, err := e.certify(p)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "  certificate: %v (%v) with a margin of %.0f%%; recovery %v\n",
+			c.Stability, c.Law, 100*c.Margin, c.Recovery.Round(100*time.Millisecond))
 	}
-	return os.WriteFile(path, text.Bytes(), 0o644)
+	return nil
 }
 
-// load defines the policies, whose budgets are code, and loads the document.
-func load() (map[string]retry.Policy, error) {
-	var catalog retryconf.Catalog
-	for _, p := range policies() {
+// load defines the budgets, which are code, and loads the document.
+func load() (*retryconf.Catalog, error) {
+	catalog := new(retryconf.Catalog)
+	for _, e := range entries {
 		var defined retry.Policy
-		if p.budget != nil {
-			defined.Budget = retry.NewBudget(*p.budget)
+		if e.fleet.Budget != nil {
+			defined.Budget = retry.NewBudget(*e.fleet.Budget)
 		}
-		catalog.Define(p.name, defined)
+		catalog.Define(e.name, defined)
 	}
-	if err := catalog.Load(bytes.NewReader(document)); err != nil {
-		return nil, err
-	}
-	loaded := map[string]retry.Policy{}
-	for _, e := range catalog.All() {
-		loaded[e.Name] = e.Policy
-	}
-	return loaded, nil
+	return catalog, catalog.Load(bytes.NewReader(document))
+}
+
+// setting is the use of the policy, for lint.
+func (e entry) setting() retryplan.Setting {
+	f := e.fleet
+	return retryplan.Setting{Inline: f.Deadline > 0, Deadline: f.Deadline, Clients: f.Clients, Duration: e.attempts}
+}
+
+// certify certifies the fleet under p. A budget is the state of a running program, so the fleet has a new one for each
+// client.
+func (e entry) certify(p retry.Policy) (retryplan.Certificate, error) {
+	p.Budget = nil
+	return retryplan.Certify(p, e.fleet)
 }

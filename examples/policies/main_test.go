@@ -1,43 +1,75 @@
 package main
 
 import (
-	"bytes"
+	"encoding/json"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retryplan"
 )
 
-// The page is the output of the program today: a change of a policy, a law or the simulation shows as a change of the
-// page.
-func TestThePageIsWhatTheProgramWrites(t *testing.T) {
-	var text bytes.Buffer
-	require.NoError(t, page(t.Context(), &text))
-	written, err := os.ReadFile("README.md")
+func TestThePageShowsTheOutput(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, run(&out))
+	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	require.Equal(t, string(written), text.String(), "write it anew: go generate ./examples/policies")
+	require.Contains(t, string(page), "```text\n"+out.String()+"```\n")
 }
 
-func TestEachKeyOfTheDocumentHasItsReason(t *testing.T) {
-	given, err := keys()
+func TestThePageGivesAReasonForEachKey(t *testing.T) {
+	var d struct{ Policies map[string]map[string]any }
+	require.NoError(t, json.Unmarshal(document, &d))
+	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	require.Len(t, given, len(policies()))
-	for _, p := range policies() {
-		explained := map[string]bool{}
-		for _, y := range p.why {
-			require.Contains(t, given[p.name], y.key, p.name)
-			require.False(t, explained[y.key], "%s: %s twice", p.name, y.key)
-			explained[y.key] = true
+	explained := map[string]map[string]any{}
+	for section := range strings.SplitSeq(string(page), "\n## ") {
+		name, text, _ := strings.Cut(section, "\n")
+		for line := range strings.SplitSeq(text, "\n") {
+			cells := strings.Split(line, " | ")
+			key, isRow := strings.CutPrefix(cells[0], "| ")
+			if !isRow || key == "key" || key == "budget" {
+				continue
+			}
+			require.Len(t, cells, 3, line)
+			if explained[name] == nil {
+				explained[name] = map[string]any{}
+			}
+			explained[name][key] = cells[1]
 		}
-		require.Len(t, explained, len(given[p.name]), p.name)
 	}
+	require.Equal(t, fmt.Sprint(d.Policies), fmt.Sprint(explained))
 }
 
-// The policy that is linted is the one that is certified.
-func TestSettingAndFleetAgree(t *testing.T) {
-	for _, p := range policies() {
-		require.Equal(t, p.use.Clients, p.fleet.Clients, p.name)
-		require.Equal(t, p.use.Deadline, p.fleet.Deadline, p.name)
-		require.Equal(t, p.budget, p.fleet.Budget, p.name)
+// TestEachFleetIsSafe requires that no finding is worse than a note, that the certificate is safe, and that simulations
+// agree with it.
+func TestEachFleetIsSafe(t *testing.T) {
+	catalog, err := load()
+	require.NoError(t, err)
+	require.Len(t, catalog.All(), len(entries))
+	for _, e := range entries {
+		t.Run(e.name, func(t *testing.T) {
+			ref, ok := catalog.Lookup(e.name)
+			require.True(t, ok)
+			p := ref.Policy()
+			for _, f := range retryplan.Lint(p, e.setting()) {
+				require.Equal(t, retryplan.Note, f.Level, f.Text)
+			}
+			c, err := e.certify(p)
+			require.NoError(t, err)
+			require.Equal(t, retryplan.Safe, c.Stability)
+			p.Budget = nil
+			for seed := range uint64(3) {
+				r, err := retryplan.Simulate(t.Context(), e.fleet.Scenario(p, seed))
+				require.NoError(t, err)
+				require.True(t, r.Recovered)
+				// The arrivals of a Poisson process differ from their mean, the more the slower the recovery.
+				require.LessOrEqual(t, r.Recovery, c.Recovery+c.Recovery/5+p.AttemptTimeout+5*time.Second)
+			}
+		})
 	}
 }
