@@ -4,12 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"sync/atomic"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -22,30 +19,22 @@ type call struct {
 	in     middleware.FinalizeInput
 	next   middleware.FinalizeHandler
 
-	out    middleware.FinalizeOutput // of the last attempt
-	class  retry.Class               // of its error
-	answer error                     // its error, if it is the service's answer
-	made   []result                  // the first attempt and the newest 63
-}
-
-// result is the result of the SDK's step for one attempt.
-type result struct {
-	metadata middleware.Metadata
-	err      error
+	out      middleware.FinalizeOutput // of the last attempt
+	class    retry.Class               // of its error
+	answer   error                     // its error, if it is the service's answer
+	metadata middleware.Metadata       // of the last attempt
 }
 
 // attempt makes one attempt; ctx is Do's.
 func (c *call) attempt(ctx context.Context) error {
-	if err := c.rewind(); err != nil {
-		return retry.Permanent(err)
+	if retry.AttemptNumber(ctx) > 1 {
+		if err := c.rewind(); err != nil {
+			return retry.Permanent(err)
+		}
 	}
+	var err error
 	a := &attempt{policy: &c.policy}
-	out, metadata, err := a.send(ctx, c.in, c.next)
-	c.out = out
-	if c.made = append(c.made, result{metadata, err}); len(c.made) > 64 {
-		c.made = slices.Delete(c.made, 1, 2)
-	}
-	if err == nil {
+	if c.out, c.metadata, err = a.send(ctx, c.in, c.next); err == nil {
 		return nil
 	}
 	c.class, _ = c.policy.Judge(err)
@@ -67,44 +56,11 @@ func (c *call) repeatable() bool {
 
 // rewind prepares the request's body for another attempt.
 func (c *call) rewind() error {
-	if req, ok := c.in.Request.(*smithyhttp.Request); ok && len(c.made) > 0 {
+	if req, ok := c.in.Request.(*smithyhttp.Request); ok {
 		return req.RewindStream()
 	}
 	return nil
 }
-
-// metadata returns that of the last attempt with the results of all, as the SDK's step does for a whole operation. Only
-// that step can write them, so it is run once more over the results of several attempts.
-func (c *call) metadata() middleware.Metadata {
-	if len(c.made) == 0 {
-		return middleware.Metadata{}
-	}
-	if len(c.made) == 1 {
-		return c.made[0].metadata
-	}
-	left := c.made
-	step := awsretry.NewAttemptMiddleware(&again{left: &left}, func(req any) any { return req })
-	step.DisableClockSkewCorrection = true
-	_, metadata, _ := step.HandleFinalize(context.Background(), middleware.FinalizeInput{}, middleware.FinalizeHandlerFunc(
-		func(context.Context, middleware.FinalizeInput) (out middleware.FinalizeOutput, _ middleware.Metadata, _ error) {
-			made := left[0]
-			left = left[1:]
-			return out, made.metadata, made.err
-		}))
-	return metadata
-}
-
-// again is a Retryer that accepts every remaining result without a wait.
-type again struct {
-	aws.NopRetryer
-	left *[]result
-}
-
-func (a *again) MaxAttempts() int            { return 0 }
-func (a *again) IsErrorRetryable(error) bool { return len(*a.left) > 0 }
-
-// RetryDelay returns a delay that has passed even if the step adds the at most 5s that it allows X-Amz-Retry-After.
-func (a *again) RetryDelay(int, error) (time.Duration, error) { return -5 * time.Second, nil }
 
 // attempt is one attempt. The steps after the SDK's find it in the context.
 type attempt struct {

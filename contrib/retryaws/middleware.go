@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
-	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
@@ -66,11 +65,11 @@ func MiddlewareFunc(
 		if !ok {
 			return fmt.Errorf("retryaws: the step %q is a %T, not the SDK's", theirs, found)
 		}
-		if before, again := stack.Finalize.Get(runs); again { // whose install has turned the SDK's log off
-			_, err := stack.Finalize.Swap(runs, &run{policy, before.(*run).log})
+		if _, again := stack.Finalize.Get(runs); again {
+			_, err := stack.Finalize.Swap(runs, &run{policy})
 			return err
 		}
-		return install(stack, &run{policy, sdk.LogAttempts}, sdk)
+		return install(stack, &run{policy}, sdk)
 	}, nil
 }
 
@@ -99,7 +98,6 @@ func install(stack *middleware.Stack, r *run, sdk *awsretry.Attempt) error {
 // run is the step that runs a retry.Do for each operation.
 type run struct {
 	policy func(ctx context.Context, service, operation string) retry.Policy
-	log    bool
 }
 
 func (*run) ID() string { return runs }
@@ -116,27 +114,11 @@ func (r *run) HandleFinalize(
 	c.policy.Classify = classifier(p.Classify)
 	p.AttemptTimeout = 0 // it must not cut off a body, which Do does not know
 	p.Classify = func(error) retry.Class { return c.class }
-	if r.log {
-		p.Observe = logged(p.Observe)
-	}
 	err := retry.Do(ctx, p, c.attempt)
 	if err == nil {
 		err = c.answer
 	}
-	return c.out, c.metadata(), err
-}
-
-// logged returns an observer that writes failed attempts to the SDK's logger, as aws.LogRetries asks.
-func logged(observe func(context.Context, retry.Event)) func(context.Context, retry.Event) {
-	return func(ctx context.Context, e retry.Event) {
-		if e.Outcome == nil {
-			middleware.GetLogger(ctx).Logf(logging.Debug, "%s/%s: %v",
-				awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx), e.Attempt)
-		}
-		if observe != nil {
-			observe(ctx, e)
-		}
-	}
+	return c.out, c.metadata, err
 }
 
 // numbered corrects the attempt number in the header, since the SDK's step counts only one attempt.
