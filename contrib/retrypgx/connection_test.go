@@ -96,7 +96,7 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 func testConnections(t *testing.T, server *pgtest.Server) {
 	for name, end := range map[string]func(t *testing.T){
 		"killed": func(t *testing.T) {
-			server.Kill()
+			server.Kill(t)
 			server.Up(t)
 		},
 		"restarted": func(t *testing.T) { server.Restart(t) },
@@ -121,7 +121,7 @@ func testConnections(t *testing.T, server *pgtest.Server) {
 	t.Run("a server that comes back", func(t *testing.T) {
 		db := newDatabase(t, server)
 		db.Reset() // no connection that still looks usable
-		server.Kill()
+		server.Kill(t)
 		p := quick(3)
 		attempts := 0
 		p.Observe = func(_ context.Context, e retry.Event) {

@@ -110,7 +110,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 	}{
 		{"restarted", func(t *testing.T, _ database) { server.Restart(t) }},
 		{"crashed, and its number given to others that are committed", func(t *testing.T, db database) {
-			server.Kill()
+			server.Kill(t)
 			server.Up(t)
 			db.Reset()
 			for range 100 {

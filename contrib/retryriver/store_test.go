@@ -88,7 +88,7 @@ func TestOpenStoreSaysWhatIsWrongWithAServer(t *testing.T) {
 	s, err := retryriver.OpenStore(t.Context(), server.DSN())
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
-	server.Kill()
+	server.Kill(t)
 	_, err = retryriver.OpenStore(t.Context(), server.DSN())
 	require.ErrorIs(t, err, retryriver.ErrUnreachable)
 }

@@ -4,17 +4,12 @@
 package pgtest
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 )
 
@@ -22,8 +17,8 @@ import (
 // data does not survive a crash of the machine: fsync is off.
 type Server struct {
 	host, port string
-	command    func() *exec.Cmd // makes the command for one start
-	running    *process         // nil while it is down
+	bin, dir   string
+	up         bool
 }
 
 // Start starts a server, which ends with tb, or with the test binary if that dies. settings are lines of
@@ -34,47 +29,69 @@ func Start(tb testing.TB, settings ...string) *Server {
 	tb.Helper()
 	bin, err := folder()
 	if err != nil {
-		tb.Skipf("pgtest: skipped: %v", err)
+		tb.Skipf("pgtest: skipped: PostgreSQL is not installed: %v", err)
 	}
-	as, err := account()
+	dir, err := command("mktemp", "-d", filepath.Join(os.TempDir(), "pgtest.XXXXXX")).Output()
 	if err != nil {
-		tb.Skipf("pgtest: skipped: %v", err)
+		tb.Skipf("pgtest: skipped: the user that would run PostgreSQL cannot run mktemp: %v", err)
 	}
-	dir, err := os.MkdirTemp("", "pgtest")
-	if err != nil {
-		tb.Fatalf("pgtest: %v", err)
-	}
-	tb.Cleanup(func() { _ = os.RemoveAll(dir) })
-	if err := as.own(dir); err != nil {
-		tb.Fatalf("pgtest: %v", err)
-	}
-	s := &Server{}
+	s := &Server{bin: bin, dir: strings.TrimSpace(string(dir))}
+	s.guard(tb)
 	if s.host, s.port, err = freeAddress(); err != nil {
 		tb.Fatalf("pgtest: %v", err)
 	}
-	data := filepath.Join(dir, "data")
-	made := as.command(dir, filepath.Join(bin, "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	if out, err := made.CombinedOutput(); err != nil {
-		tb.Fatalf("pgtest: initdb: %v\n%s", err, out)
+	s.run(tb, "initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	settings = append([]string{
+		"", "listen_addresses='" + s.host + "'", "port=" + s.port, "unix_socket_directories=''",
+		"fsync=off", "full_page_writes=off", "shared_buffers=32MB",
+	}, settings...)
+	conf, err := os.OpenFile(filepath.Join(s.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		tb.Fatalf("pgtest: %v", err)
 	}
-	args := []string{"-D", data, "-h", s.host, "-p", s.port}
-	for _, setting := range append([]string{"unix_socket_directories=", "fsync=off", "full_page_writes=off", "shared_buffers=32MB"}, settings...) {
-		args = append(args, "-c", setting)
+	defer conf.Close()
+	if _, err := conf.WriteString(strings.Join(settings, "\n") + "\n"); err != nil {
+		tb.Fatalf("pgtest: %v", err)
 	}
-	s.command = func() *exec.Cmd {
-		return as.command(dir, "sh", append([]string{"-c", guard, dir, filepath.Join(bin, "postgres")}, args...)...)
-	}
-	tb.Cleanup(s.close)
 	s.Up(tb)
 	return s
 }
 
-// guard runs the server until it reads the name of a signal, which it sends to the server. At the end of its input,
-// which means that the test binary is gone, it also removes the data.
-const guard = `"$@" & server=$!
-exec >/dev/null 2>&1
-if read -r signal; then kill -"$signal" $server; wait $server
-else kill -QUIT $server; wait $server; rm -rf "$0"; fi`
+// guard starts a process that waits for the end of its input, at the latest when the test binary is gone. Then it ends
+// the server and removes the data.
+func (s *Server) guard(tb testing.TB) {
+	const script = `trap '' INT TERM HUP; cat; "$0" -D "$1/data" -m immediate stop; rm -rf "$1"`
+	cmd := command("sh", "-c", script, filepath.Join(s.bin, "pg_ctl"), s.dir)
+	stdin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		tb.Fatalf("pgtest: %v", err)
+	}
+	tb.Cleanup(func() {
+		_ = stdin.Close()
+		_ = cmd.Wait()
+	})
+}
+
+func (s *Server) data() string { return filepath.Join(s.dir, "data") }
+
+// run runs a program of PostgreSQL with the server's data, and fails tb if that fails.
+func (s *Server) run(tb testing.TB, program string, args ...string) {
+	tb.Helper()
+	out, err := command(filepath.Join(s.bin, program), append([]string{"-D", s.data()}, args...)...).CombinedOutput()
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(s.dir, "log"))
+		tb.Fatalf("pgtest: %s: %v\n%s%s", program, err, out, log)
+	}
+}
+
+// control runs pg_ctl, which waits for ten minutes at most: a machine under load can be slow.
+func (s *Server) control(tb testing.TB, args ...string) {
+	tb.Helper()
+	s.run(tb, "pg_ctl", append(args, "-w", "-t", "600", "-l", filepath.Join(s.dir, "log"))...)
+}
 
 // Addr returns the address as host:port. A restart does not change it.
 func (s *Server) Addr() string { return net.JoinHostPort(s.host, s.port) }
@@ -88,89 +105,26 @@ func DSN(addr string) string { return "postgres://postgres@" + addr + "/postgres
 // Up starts the server if it is down and waits until it accepts connections.
 func (s *Server) Up(tb testing.TB) {
 	tb.Helper()
-	if s.running != nil {
-		return
-	}
-	var err error
-	if s.running, err = start(s.command()); err != nil {
-		tb.Fatalf("pgtest: %v", err)
+	if !s.up {
+		s.control(tb, "start")
+		s.up = true
 	}
 }
 
 // Kill ends the server as a crash does, without notice to its clients, and waits until all of its processes have ended.
-func (s *Server) Kill() { s.stop("QUIT") }
+func (s *Server) Kill(tb testing.TB) {
+	tb.Helper()
+	if s.up {
+		s.control(tb, "stop", "-m", "immediate")
+		s.up = false
+	}
+}
 
 // Restart shuts the server down as an administrator does, which ends all sessions, and starts it again.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
-	s.stop("INT")
-	s.Up(tb)
-}
-
-func (s *Server) stop(signal string) {
-	if s.running != nil {
-		_, _ = io.WriteString(s.running.stdin, signal+"\n")
-		s.close()
-	}
-}
-
-func (s *Server) close() {
-	if s.running != nil {
-		_ = s.running.stdin.Close()
-		<-s.running.gone
-		s.running = nil
-	}
-}
-
-// process is a running server.
-type process struct {
-	stdin io.WriteCloser
-	gone  chan struct{} // closed when it has ended
-}
-
-// logLines is how many lines of the log are kept, to show them if the server does not start.
-const logLines = 50
-
-// start starts the command and waits until the server logs that it is ready.
-func start(cmd *exec.Cmd) (*process, error) {
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	p := &process{stdin, make(chan struct{})}
-	ready, failed := make(chan struct{}), make(chan string, 1)
-	isReady := sync.OnceFunc(func() { close(ready) })
-	go func() {
-		defer close(p.gone)
-		var log []string
-		for lines := bufio.NewReader(stderr); ; {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				break
-			}
-			if strings.Contains(line, "database system is ready to accept connections") {
-				isReady()
-			}
-			log = append(log[max(0, len(log)-logLines+1):], line)
-		}
-		failed <- strings.Join(log, "") // the server has closed its log
-		_ = stdin.Close()
-		_ = cmd.Wait()
-	}()
-	select {
-	case <-ready:
-		return p, nil
-	case log := <-failed:
-		<-p.gone
-		return nil, fmt.Errorf("the server did not start:\n%s", log)
-	}
+	s.control(tb, "restart", "-m", "fast")
+	s.up = true
 }
 
 // folder returns the folder of PostgreSQL's programs.
@@ -181,10 +135,6 @@ func folder() (string, error) {
 		}
 	}
 	path, err := exec.LookPath("initdb")
-	if err != nil {
-		return "", fmt.Errorf("PostgreSQL is not installed: %w", err)
-	}
-	path, err = filepath.EvalSymlinks(path)
 	return filepath.Dir(path), err
 }
 
@@ -203,49 +153,13 @@ func freeAddress() (host, port string, err error) {
 	return net.SplitHostPort(listener.Addr().String())
 }
 
-// owner is the user that runs the server. Nil means the current user.
-type owner struct {
-	uid, gid int
-	runuser  string // the program that runs another as postgres
-}
-
-// account returns the user that can run the server, which refuses root.
-func account() (*owner, error) {
-	if os.Getuid() != 0 {
-		return nil, nil
-	}
-	runuser, err := exec.LookPath("runuser")
-	if err != nil {
-		return nil, fmt.Errorf("root cannot run PostgreSQL: %w", err)
-	}
-	u, err := user.Lookup("postgres")
-	if err != nil {
-		return nil, fmt.Errorf("root cannot run PostgreSQL: %w", err)
-	}
-	uid, err := strconv.Atoi(u.Uid)
-	if err != nil {
-		return nil, err
-	}
-	gid, err := strconv.Atoi(u.Gid)
-	return &owner{uid, gid, runuser}, err
-}
-
-// own gives the folder to the owner.
-func (o *owner) own(dir string) error {
-	if o == nil {
-		return nil
-	}
-	return os.Chown(dir, o.uid, o.gid)
-}
-
-// command returns the command to run a program as the owner, in the folder.
-func (o *owner) command(dir, name string, args ...string) *exec.Cmd {
-	if o != nil {
-		args = append([]string{"-u", "postgres", "--", name}, args...)
-		name = o.runuser
+// command returns the command to run a program as a user that PostgreSQL accepts, which root is not.
+func command(name string, args ...string) *exec.Cmd {
+	if os.Getuid() == 0 {
+		name, args = "runuser", append([]string{"-u", "postgres", "--", name}, args...)
 	}
 	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
+	cmd.Dir = os.TempDir()
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
 	return cmd
 }
