@@ -686,7 +686,7 @@ func TestAPhoneHasNoHorizontalScroll(t *testing.T) {
 		require.LessOrEqual(t, eval[int](p, `document.documentElement.scrollWidth`), 360, address)
 		switch address {
 		case "":
-			require.Equal(t, 3, eval[int](p, `document.querySelectorAll("details.fold:not(.more)").length`), "with all that is above the list")
+			require.Equal(t, 2, eval[int](p, `document.querySelectorAll("details.fold:not(.more)").length`), "with all that is above the list")
 			p.save("phone")
 			require.Less(t, eval[float64](p, `document.querySelector("#rows tbody tr").getBoundingClientRect().bottom`), 740., "the first job is on the first screen")
 		case "?q=order":

@@ -260,7 +260,7 @@ func serves(t *testing.T, database string) {
 		require.Contains(t, body, `>waiting_retry <b>1</b>`)
 	}
 	_, body := ask(http.MethodGet, "job?id=waits", "")
-	require.Contains(t, body, "503\ufffd[0m from the receiver")
+	require.Contains(t, body, "503\\u001b[0m from the receiver")
 	for _, form := range []string{"do=cancel&id=waits", "do=purge&id=waits"} {
 		status, body := ask(http.MethodPost, "act", form)
 		require.Equal(t, http.StatusSeeOther, status, body)

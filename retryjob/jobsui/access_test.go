@@ -2,6 +2,7 @@ package jobsui_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -20,10 +21,10 @@ func TestARequestMayDoWhatAccessSays(t *testing.T) {
 		access       jobsui.Access
 		list, change int
 	}{
-		"nothing":     {jobsui.NoAccess, http.StatusForbidden, http.StatusForbidden},
-		"look":        {jobsui.ReadOnly, http.StatusOK, http.StatusForbidden},
-		"change":      {jobsui.ReadWrite, http.StatusOK, http.StatusSeeOther},
-		"a new level": {7, http.StatusOK, http.StatusSeeOther},
+		"nothing":  {jobsui.NoAccess, http.StatusForbidden, http.StatusForbidden},
+		"look":     {jobsui.ReadOnly, http.StatusOK, http.StatusForbidden},
+		"change":   {jobsui.ReadWrite, http.StatusOK, http.StatusSeeOther},
+		"no level": {7, http.StatusForbidden, http.StatusForbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFake(dead("a", time.Minute))
@@ -37,9 +38,11 @@ func TestARequestMayDoWhatAccessSays(t *testing.T) {
 				require.Equal(t, row.access == jobsui.ReadWrite && address == "", strings.Contains(w.Body.String(), "type=\"checkbox\""), address)
 			}
 			require.Equal(t, row.list, get(t, h, "style.css").Code)
-			for _, path := range []string{"confirm", "act"} {
-				w := post(t, h, path, url.Values{"do": {"purge"}, "id": {"a"}})
-				require.Equal(t, row.change == http.StatusSeeOther, w.Code < 400, path)
+			for _, path := range []string{"confirm", "act", "confirm?all", "act?all"} {
+				for _, do := range []string{"replay", "cancel", "purge"} {
+					w := post(t, h, path, url.Values{"do": {do}, "id": {"a"}})
+					require.Equal(t, row.change == http.StatusForbidden, w.Code == http.StatusForbidden, path)
+				}
 			}
 			require.Equal(t, row.change == http.StatusForbidden, f.jobs["a"] != nil)
 		})
@@ -59,6 +62,17 @@ func TestSecretsInAPayloadAreHidden(t *testing.T) {
 		"an escape that is":   {`{"password":"hu\`, `{"password":"(hidden)"`},
 		"a list that is":      {`{"tokens":["hush`, `{"tokens":"(hidden)"`},
 		"a text about tokens": {`{"text":"a token is no secret"}`, `{"text":"a token is no secret"}`},
+		"objects in objects":  {`{"credentials":{"aws":{"key":"hush"},"list":[[{"v":"hush"}]]},"n":2}`, `{"credentials":"(hidden)","n":2}`},
+		"JSON within a text":  {`{"body":"{\"password\":\"hush\",\"n\":\"{\\\"token\\\":1}\"}","n":2}`, `{"body":"{\"password\":\"(hidden)\",\"n\":\"{\\\"token\\\":\\\"(hidden)\\\"}\"}","n":2}`},
+		"an escaped name":     {`{"pass\u0077ord":"hush"}`, `{"pass\u0077ord":"(hidden)"}`},
+		"a parameter":         {`["https://host/path?a=1&api_key=hush&b=2#c","/path?Signature=hush"]`, `["https://host/path?a=1\u0026api_key=(hidden)\u0026b=2#c","/path?Signature=(hidden)"]`},
+		"two of them":         {`[{"secret":"hush","n":1},{"n":2,"secret":["hush"]}]`, `[{"secret":"(hidden)","n":1},{"n":2,"secret":"(hidden)"}]`},
+		"JSON that is cut":    {`{"n":1,"body":"{\"password\":\"hu`, `{"n":1,"body"(hidden)`},
+		"a URL that is cut":   {`{"url":"https://me:hu`, `{"url"(hidden)`},
+		"a name that is cut":  {`{"n":1,"passw`, `{"n":1(hidden)`},
+		"a text like another": {`{"text":"and so o`, `{"text":"and so o`},
+		"no value":            {`{"token":`, `{"token":"(hidden)"`},
+		"no JSON":             {`password=hush`, `(hidden)`},
 		"nothing":             {``, ``},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -101,9 +115,17 @@ func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
 	jobs[1].History[1].Code = "503"
 	h := handler(t, newFake(append(jobs, waiting("w", time.Minute))...))
 	body := get(t, h, "").Body.String()
-	require.Contains(t, body, `<a href="./?kind=mail&amp;reason=attempts_exhausted&amp;status=dead_letter">2</a>`)
+	require.Contains(t, body, `<a href="./?kind=mail&amp;reason=attempts_exhausted&amp;status=dead_letter"><bdi>mail</bdi></a>`)
 	require.Contains(t, body, `<a href="job?id=dead-0002"><bdi>dead-0002</bdi></a>`, "the newest without a code")
+	require.NotContains(t, body, "most frequent")
 	require.NotContains(t, get(t, handler(t, newFake(waiting("w", time.Minute))), "").Body.String(), "Dead letters by error")
+	jobs = many(7)
+	for i := range jobs {
+		jobs[i].Kind = fmt.Sprintf("kind-%d", i)
+	}
+	body = get(t, handler(t, newFake(jobs...)), "").Body.String()
+	require.Contains(t, body, "The most frequent of 7 errors.")
+	require.Len(t, cells(body, `<a href="\./\?kind=(kind-\d)`), 5)
 }
 
 func TestTheFieldsOfAJobAreShown(t *testing.T) {
@@ -134,7 +156,7 @@ func TestRecurringJobsAreShownUntilTheyEnd(t *testing.T) {
 	next.Tags, ended.Tags = []string{"recurring", "recurring_report"}, []string{"recurring", "recurring_old"}
 	h := handler(t, newFake(next, ended, waiting("other", time.Minute)))
 	body := get(t, h, "").Body.String()
-	require.Equal(t, []string{"report"}, cells(body, `<a href="\./\?tag=recurring_\w+">(\w+)</a>`))
+	require.Equal(t, []string{"report"}, cells(body, `<a href="\./\?tag=recurring_\w+"><bdi>(\w+)</bdi></a>`))
 	require.Contains(t, body, `<td data-label="Due">in 59m</td><td data-label="Attempts">1</td><td data-label="Job"><a href="job?id=report.1.2">`)
 	require.Equal(t, []string{"report.1.2"}, rows(get(t, h, "?tag=recurring_report").Body.String()))
 	require.NotContains(t, get(t, handler(t, newFake(ended)), "").Body.String(), "Recurring jobs")

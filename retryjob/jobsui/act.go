@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	maxIDs     = 500              // jobs of one selection
-	batchRows  = 1_000            // jobs that one request changes of all that match
-	changeTime = 10 * time.Second // for a request that changes jobs
+	maxIDs    = 500   // jobs of one selection
+	batchRows = 1_000 // jobs that one request changes of all that match
 )
 
 // Action is a change of jobs that the page and command retryjobs offer.
@@ -173,8 +172,6 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 	if o.From == "job" {
 		d.Back = jobAddress(o.IDs[0])
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), readTime)
-	defer cancel()
 	f, n := retryjob.Filter{IDs: o.IDs}, len(o.IDs)
 	if o.Every {
 		o.Before = d.now
@@ -182,7 +179,7 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 			h.refuse(w, r, http.StatusBadRequest, "No job with this status can be "+strings.ToLower(o.Done)+".", d.Back)
 			return
 		}
-		counting, cancel := context.WithTimeout(ctx, countTime)
+		counting, cancel := context.WithTimeout(r.Context(), countTime)
 		defer cancel()
 		n = 0
 		tallies, err := h.Admin.Count(counting, f)
@@ -194,7 +191,7 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 		}
 		d.Terms = terms(o)
 	}
-	p, err := h.read(ctx, &view{filter: f})
+	p, err := h.read(r.Context(), &view{filter: f})
 	if err != nil {
 		d.Alert = "The jobs could not be listed: " + h.text(err) + "."
 	} else if p.next != nil {
@@ -235,14 +232,13 @@ type resultData struct {
 	Err         string // what ended a batch
 }
 
-// act executes an order. Changes made before r's context ends remain.
+// act executes an order.
 func (h *handler) act(w http.ResponseWriter, r *http.Request) {
 	o, ok := h.parseOrder(w, r)
 	if !ok {
 		return
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), changeTime)
-	defer cancel()
+	ctx := r.Context()
 	d := resultData{frame: h.frame(r), order: o, Query: o.View.values.Encode(), Back: list(o.View.values)}
 	n := 0
 	if o.Every {

@@ -44,7 +44,7 @@ func TestEveryActionIsConfirmedFirst(t *testing.T) {
 				f := newFake(dead("dead", time.Minute), waiting("waits", time.Minute))
 				before := f.jobs[row.id].Status
 				h := handler(t, f)
-				w := post(t, h, "confirm", url.Values{"do": {row.do}, "id": {row.id}, "view": {"policy=standard&over=1h"}, "from": {from}})
+				w := post(t, h, "confirm", url.Values{"do": {row.do}, "id": {row.id}, "view": {"policy=standard&live=1"}, "from": {from}})
 				require.Equal(t, http.StatusOK, w.Code)
 				require.Contains(t, w.Body.String(), row.question)
 				require.Equal(t, before, f.jobs[row.id].Status, "nothing is done yet")
@@ -55,7 +55,7 @@ func TestEveryActionIsConfirmedFirst(t *testing.T) {
 				if from == "job" && row.do != "purge" {
 					require.Equal(t, "job?id="+row.id, to)
 				} else {
-					require.Equal(t, "./?over=1h&policy=standard", to)
+					require.Equal(t, "./?live=1&policy=standard", to)
 				}
 				done := after(t, h, w)
 				require.Contains(t, done.Body.String(), row.done)

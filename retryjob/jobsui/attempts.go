@@ -1,10 +1,10 @@
 package jobsui
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -15,7 +15,8 @@ type Attempt struct {
 	Start                    time.Time // zero if it is not known
 	Took, Wait               string
 	Status                   retryjob.Status // zero for a gap
-	Reason, Code, Err        string
+	Reason                   retry.Reason
+	Code, Err                string
 	left, width, rest, whole time.Duration // since FirstDue; of the attempt; of the wait after it; of the job
 }
 
@@ -43,7 +44,7 @@ func Attempts(rec *retryjob.Record, now time.Time) (all []Attempt) {
 	for _, l := range rec.Timeline(now) {
 		a := Attempt{
 			Number: strconv.Itoa(l.Number), Start: l.Start, Took: l.Lasted(duration), Status: l.Status,
-			Reason: reason(l.Reason), Code: l.Code, Err: l.Err,
+			Reason: l.Reason, Code: l.Code, Err: l.Err,
 			left: l.Start.Sub(rec.FirstDue), width: l.Took, rest: l.Wait, whole: max(end.Sub(rec.FirstDue), time.Millisecond),
 		}
 		if l.Last > l.Number {
@@ -52,38 +53,10 @@ func Attempts(rec *retryjob.Record, now time.Time) (all []Attempt) {
 		if l.Wait >= 0 {
 			a.Wait = duration(l.Wait)
 		}
+		if l.Ambiguous {
+			a.Err = "in doubt, the work may have been done: " + a.Err
+		}
 		all = append(all, a)
 	}
 	return all
-}
-
-// duration returns d to three digits or so.
-func duration(d time.Duration) string {
-	for _, unit := range []time.Duration{time.Second, 10 * time.Millisecond, time.Millisecond, time.Microsecond} {
-		if d >= 100*unit {
-			return d.Round(unit).String()
-		}
-	}
-	return d.Round(time.Microsecond).String()
-}
-
-// Ago returns how far a time is from now: "3m ago", "in 2h", "now".
-func Ago(at, now time.Time) string {
-	d := now.Sub(at)
-	n, unit := d.Abs()/time.Second, "s"
-	switch {
-	case n >= 48*60*60:
-		n, unit = n/(24*60*60), "d"
-	case n >= 100*60:
-		n, unit = n/(60*60), "h"
-	case n >= 100:
-		n, unit = n/60, "m"
-	}
-	switch {
-	case n == 0:
-		return "now"
-	case d < 0:
-		return fmt.Sprintf("in %d%s", n, unit)
-	}
-	return fmt.Sprintf("%d%s ago", n, unit)
 }

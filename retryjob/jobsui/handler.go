@@ -20,8 +20,7 @@ import (
 //go:embed assets
 var assets embed.FS
 
-// Options are the settings of New: the jobs, who may see and change them, and how they are shown. Admin and Access must
-// be set.
+// Options are the settings of New. Admin and Access must be set.
 type Options struct {
 	// Admin is the engine, or the store of a database, whose jobs are shown. It must be set.
 	Admin retryjob.Admin
@@ -79,7 +78,7 @@ func New(o Options) (http.Handler, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	h := &handler{Options: o, counting: make(chan struct{}, 1), counted: map[string]*overview{}}
+	h := &handler{Options: o, counting: make(chan struct{}, 1)}
 	if h.ErrorText == nil {
 		h.ErrorText = error.Error
 	}
@@ -106,14 +105,17 @@ func New(o Options) (http.Handler, error) {
 type handler struct {
 	Options
 	counting chan struct{} // holds one token while a request counts
-	counted  map[string]*overview
+	counted  overview
 }
+
+// requestTime is how long a request may take. Changes made until then remain.
+const requestTime = 10 * time.Second
 
 // contentPolicy allows what the handler itself serves: no inline script, no inline style, nothing of another origin.
 const contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guard refuses foreign hosts, and limits what a browser does with the answers.
+// guard refuses foreign hosts and requests without access, and limits what a browser does with the answers.
 func (h *handler) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -129,12 +131,15 @@ func (h *handler) guard(next http.Handler) http.Handler {
 			return
 		}
 		access := h.Access(r)
-		if access == NoAccess || access < ReadWrite && r.Method == http.MethodPost {
+		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+		if access != ReadWrite && (access != ReadOnly || !reads) {
 			http.Error(w, "you may not do this", http.StatusForbidden)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), accessKey{}, access)))
+		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), accessKey{}, access), requestTime)
+		defer cancel()
+		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 

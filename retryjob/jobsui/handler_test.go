@@ -133,6 +133,7 @@ func TestTextsOfJobsAreOnlyText(t *testing.T) {
 		require.NotContains(t, w.Body.String(), "<script>", w.Body)
 		require.NotContains(t, w.Body.String(), "ZgotmplZ")
 		require.Contains(t, w.Body.String(), "&lt;script&gt;")
+		require.NotContains(t, regexp.MustCompile(`<[^>]*>`).ReplaceAllString(w.Body.String(), ""), "\u202e", "a text is not reordered")
 	}
 	require.Equal(t, []string{evil}, rows(get(t, h, "?q=ALERT").Body.String()))
 }
@@ -218,12 +219,6 @@ func TestPagesLeadToEveryJobOnce(t *testing.T) {
 	}
 	require.Len(t, want, 160)
 
-	back := get(t, h, addresses[3]).Body.String()
-	for i := 2; i >= 0; i-- {
-		back = get(t, h, link(t, back, "Newer")).Body.String()
-		require.Equal(t, seen[50*i:50*i+50], rows(back))
-	}
-	require.NotContains(t, back, ">Newer<")
 	require.Equal(t, seen[:50], rows(get(t, h, link(t, get(t, h, addresses[2]).Body.String(), "Newest")).Body.String()))
 }
 
@@ -247,17 +242,6 @@ func TestAMomentOfMoreJobsThanAPageReads(t *testing.T) {
 	require.Equal(t, "dead-0099", rows(get(t, h, "?"+at.Encode()).Body.String())[0], "the last job of a page is found however deep it is")
 	at.Set("at", strconv.FormatInt(jobs[0].Ended.UnixMicro(), 36)+".gone")
 	require.Equal(t, "dead-6999", rows(get(t, h, "?"+at.Encode()).Body.String())[0], "and if it is gone its moment is shown again")
-}
-
-func TestNewerLeadsBackTenPages(t *testing.T) {
-	h := handler(t, newFake(many(800)...))
-	address := ""
-	for range 14 {
-		address = link(t, get(t, h, address).Body.String(), "Older")
-	}
-	query, err := url.ParseQuery(address[3:])
-	require.NoError(t, err)
-	require.Len(t, query["at"], 10)
 }
 
 func TestASearchIsBoundedAndGoesOn(t *testing.T) {
@@ -312,25 +296,13 @@ func TestABrokenEngineIsShown(t *testing.T) {
 	require.Contains(t, w.Body.String(), "It ended with an error: in other words")
 }
 
-func TestCountsByStatusOverTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		time.Sleep(30 * time.Minute)
-		jobs := []retryjob.Info{dead("a", time.Minute), dead("b", 2*time.Minute), dead("c", 3*time.Hour), dead("d", 3*24*time.Hour)}
-		w := waiting("w", time.Minute)
-		w.History[0].End = time.Now().Add(-5 * time.Hour)
-		jobs = append(jobs, w)
-		f := newFake(jobs...)
-		h := handler(t, f)
-		body := get(t, h, "").Body.String()
-		require.Contains(t, body, `>all <b>5</b>`)
-		require.Contains(t, body, `>dead_letter <b>4</b>`)
-		require.Contains(t, body, `>leased <b>0</b>`)
-		require.Contains(t, body, `aria-label="Jobs that came to their status in the last 24 hours: 1 waiting_retry, 3 dead_letter"`)
-		require.Contains(t, body, `<title>2000-01-01 00:00:00Z; 2 dead_letter</title>`)
-		require.Contains(t, get(t, h, "?over=14d").Body.String(), "in the last 14 days: 1 waiting_retry, 4 dead_letter")
-		require.Contains(t, get(t, h, "?over=1h").Body.String(), "in the last 1 hour: 2 dead_letter")
-		require.Equal(t, 3*3, f.counted, "the totals, the chart and the errors, once for each time of the chart")
-	})
+func TestCountsByStatus(t *testing.T) {
+	f := newFake(dead("a", time.Minute), dead("b", 2*time.Minute), dead("c", 3*time.Hour), waiting("w", time.Minute))
+	body := get(t, handler(t, f), "").Body.String()
+	require.Contains(t, body, `>all <b>4</b>`)
+	require.Contains(t, body, `>dead_letter <b>3</b>`)
+	require.Contains(t, body, `>leased <b>0</b>`)
+	require.Equal(t, 2, f.counted, "the totals and the errors, once")
 }
 
 func TestCountsAreKeptForAWhile(t *testing.T) {
@@ -342,6 +314,14 @@ func TestCountsAreKeptForAWhile(t *testing.T) {
 		require.Contains(t, get(t, h, "?status=leased").Body.String(), `>dead_letter <b>3</b>`)
 		time.Sleep(6 * time.Second)
 		require.Contains(t, get(t, h, "?status=leased").Body.String(), `>dead_letter <b>2</b>`)
+
+		f.slow = 2 * time.Second
+		time.Sleep(6 * time.Second)
+		for _, took := range []time.Duration{2 * time.Second, 0} { // the fake looks at its context after its sleep
+			start := time.Now()
+			require.Contains(t, get(t, h, "?status=leased").Body.String(), "The jobs could not be counted: no answer in time.")
+			require.Equal(t, took, time.Since(start), "a count that takes too long is not repeated by each request")
+		}
 	})
 }
 
@@ -396,23 +376,25 @@ func TestATimelineSaysWhatItDoesNotHold(t *testing.T) {
 	body := get(t, h, "job?id=long").Body.String()
 	require.Contains(t, body, `<th scope="row">2-37</th>`)
 	require.Contains(t, body, "no longer in the record")
-	require.Contains(t, body, "a\ufffd[2Jb")
+	require.Contains(t, body, "a\\u001b[2Jb")
 	require.NotContains(t, body, "\x1b")
 	require.Contains(t, get(t, h, "job?id=begun&live=1").Body.String(), `<th scope="row">1</th>`)
 }
 
 func TestNoPayloadOfAListIsHeldOrCopied(t *testing.T) {
-	jobs := many(200)
-	payload := []byte(`"` + strings.Repeat("x", 8<<20) + `"`)
-	for i := range jobs {
-		jobs[i].Payload = payload
-	}
-	h := handler(t, newFake(jobs...))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	require.Len(t, rows(get(t, h, "?q=xxx").Body.String()), 50)
-	runtime.ReadMemStats(&after)
-	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), "64 KiB of each of 51 payloads are searched")
+	synctest.Test(t, func(t *testing.T) { // a search ends after a second
+		jobs := many(200)
+		payload := []byte(`"` + strings.Repeat("x", 8<<20) + `"`)
+		for i := range jobs {
+			jobs[i].Payload = payload
+		}
+		h := handler(t, newFake(jobs...))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		require.Len(t, rows(get(t, h, "?q=xxx").Body.String()), 50)
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), "64 KiB of each of 51 payloads are searched")
+	})
 }
 
 func TestALongPayloadIsCut(t *testing.T) {
@@ -429,7 +411,7 @@ func TestALongPayloadIsCut(t *testing.T) {
 
 func FuzzAddress(f *testing.F) {
 	for _, seed := range []string{
-		"status=dead_letter&q=a", "at=abc.dead-0001&at=.x&at=zzzzzzzzzzzzz.y", "since=7d&until=2026-01-01T00:00:00Z", "done=purge&n=9&over=1h&live=1",
+		"status=dead_letter&q=a", "at=abc.dead-0001&at=.x&at=zzzzzzzzzzzzz.y", "since=7d&until=2026-01-01T00:00:00Z", "done=purge&n=9&live=1",
 		"since=9999999d", "at=-1y2p0ij32e8e7.a", "id=dead-0001", "%zz",
 	} {
 		f.Add(seed)

@@ -2,9 +2,9 @@ package jobsui
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"html/template"
 	"net/http"
 	"net/url"
@@ -12,33 +12,30 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"stamp":  stamp,
 	"number": number,
-	"reason": reason,
-	"shown":  shown,
+	"shown":  Escape,
 	"job":    jobAddress,
-	"text":   func(v any) string { return fmt.Sprint(v) },
 }).ParseFS(assets, "assets/*.html"))
 
 // frame is what every page has.
 type frame struct {
-	Title, Name   string
-	Flash, Alert  string
-	Live, Stop    string // the address that makes the page live, or stops that; empty on a page that does not change
-	Script        bool
-	now           time.Time
-	Actions       []Action // that the request may do
-	RefreshPeriod int      // in seconds
+	Title, Name  string
+	Flash, Alert string
+	Live, Stop   string // the address that makes the page live, or stops that; empty on a page that does not change
+	Script       bool
+	now          time.Time
+	Actions      []Action // that the request may do
 }
 
 func (h *handler) frame(r *http.Request) frame {
-	f := frame{Name: h.Name, now: time.Now(), RefreshPeriod: 5}
+	f := frame{Name: h.Name, now: time.Now()}
 	if r.Context().Value(accessKey{}) == ReadWrite {
 		f.Actions = actions
 	}
@@ -99,27 +96,23 @@ type listData struct {
 	*view
 	Query      string // of the view, encoded
 	Tabs       []tab
-	Spans      []tab
-	Chart      *chart
 	Chosen     map[string]string // the value of each field
 	Others     [][2]string       // further values of the fields
 	Bad        map[string]string
-	Reasons    []string
+	Reasons    []retry.Reason
 	Exact      string // the address of the search for texts, if the only job is the one with the ID that is searched
 	Table      table
-	Total      string // the number of jobs of a chosen status
 	Failures   []failures
+	Kinds      int // of failures, if there are more
 	Recurring  []Occurrence
 	MoreFields bool // a field other than the search has a value
 	Looked     int
 	Cut        bool
 	Failed     string // why there is no list
 	Newest     string
-	Newer      string
 	Older      string
 	Clear      string
 	Offered    []Action // for all that match
-	Known      struct{ Policies, Kinds []string }
 }
 
 // table is a table of jobs.
@@ -129,25 +122,25 @@ type table struct {
 	Boxes bool // to select jobs
 }
 
-// failures is jobs with the same error, and the address of their list.
+// failures is jobs with the same error, and the address of those of the same kind and reason.
 type failures struct {
 	retryjob.Failures
 	Address string
 }
 
-// tab is a link in a row of links, one of which is selected.
+// tab is a link to the jobs of a status, or to all.
 type tab struct {
 	Text, Number, Address string
 	Current               bool
-	Key                   string
+	Status                retryjob.Status
 }
 
 // list answers with a page of jobs.
 func (h *handler) list(w http.ResponseWriter, r *http.Request) {
-	d := listData{frame: h.frame(r), Chosen: map[string]string{}}
+	d := listData{frame: h.frame(r), Chosen: map[string]string{}, Reasons: retryjob.Reasons()}
 	v := parseView(r.URL.Query(), d.now)
 	d.view, d.Query, d.Flash, d.Script, d.Title = v, v.values.Encode(), flash(w, r), true, "Jobs"
-	d.Bad, d.Clear = v.bad, (&view{values: only(v.values, "status", "over", "live")}).with("at")
+	d.Bad, d.Clear = v.bad, (&view{values: only(v.values, "status", "live")}).with("at")
 	for _, key := range fields {
 		d.Chosen[key] = v.values.Get(key)
 		d.MoreFields = d.MoreFields || key != "q" && key != "status" && d.Chosen[key] != ""
@@ -157,28 +150,10 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	for _, reason := range retryjob.Reasons() {
-		d.Reasons = append(d.Reasons, reason.Error())
-	}
 	if d.Live = v.with("live", "1"); v.values.Has("live") {
 		d.Live, d.Stop = "", v.with("live")
 	}
-	o := h.overview(r.Context(), v.span)
-	d.Tabs, d.Spans = tabs(v, o), spanTabs(v)
-	if o.err == nil {
-		d.Chart = draw(o, v.span)
-		d.Recurring = o.Recurring
-		for i := range o.DeadLetters[:min(len(o.DeadLetters), shownFailures)] {
-			f := &o.DeadLetters[i]
-			same := url.Values{"status": {"dead_letter"}, "kind": {f.Kind}}
-			if f.Reason != 0 {
-				same["reason"] = []string{f.Reason.Error()}
-			}
-			d.Failures = append(d.Failures, failures{*f, list(same)})
-		}
-	} else {
-		d.Alert = "The jobs could not be counted: " + h.text(o.err) + "."
-	}
+	h.count(r.Context(), &d)
 	status := http.StatusOK
 	if len(v.bad) > 0 {
 		status, d.Failed = http.StatusBadRequest, "The filter is not understood, so no job is shown."
@@ -189,8 +164,6 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 	if q := v.values.Get("q"); q != "" && !v.values.Has("text") {
 		if info, err := h.Admin.Get(r.Context(), q); err == nil {
 			d.Exact, p.jobs = v.with("text", "1"), []retryjob.Info{info}
-		} else if !errors.Is(err, retryjob.ErrUnknownJob) {
-			d.Failed = "The job could not be looked up: " + h.text(err) + "."
 		}
 	}
 	if d.Exact == "" {
@@ -201,18 +174,10 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 	}
 	d.Table, d.Looked, d.Cut = table{d.frame, p.jobs, len(d.Actions) > 0}, p.looked, p.cut
 	if p.next != nil {
-		d.Older = v.older(*p.next)
+		d.Older = v.with("at", cursorText(*p.next))
 	}
-	if len(v.at) > 0 {
-		d.Newest, d.Newer = v.with("at"), v.back()
-	}
-	for i := range p.jobs {
-		d.Known.Policies = append(d.Known.Policies, p.jobs[i].Policy)
-		d.Known.Kinds = append(d.Known.Kinds, p.jobs[i].Kind)
-	}
-	for _, known := range []*[]string{&d.Known.Policies, &d.Known.Kinds} {
-		slices.Sort(*known)
-		*known = slices.Compact(*known)
+	if v.values.Has("at") {
+		d.Newest = v.with("at")
 	}
 	if v.search == "" && len(p.jobs) > 0 {
 		d.Offered = d.offered(func(a *Action) bool { return len(a.Statuses(v.filter.Statuses)) > 0 })
@@ -221,7 +186,38 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 }
 
 // shownFailures is how many kinds of errors are shown.
-const shownFailures = 10
+const shownFailures = 5
+
+// count adds the figures of all jobs to a list.
+func (h *handler) count(ctx context.Context, d *listData) {
+	o := h.overview(ctx)
+	number := func(n int) string {
+		if o.err != nil {
+			return ""
+		}
+		return number(n)
+	}
+	chosen := d.view.filter.Statuses
+	d.Tabs = []tab{{Text: "all", Number: number(o.Jobs), Address: d.with("status"), Current: len(chosen) == 0}}
+	for _, s := range retryjob.Statuses() {
+		d.Tabs = append(d.Tabs, tab{s.String(), number(o.ByStatus[s]), d.with("status", s.String()), slices.Contains(chosen, s), s})
+	}
+	if o.err != nil {
+		d.Alert = "The jobs could not be counted: " + h.text(o.err) + "."
+		return
+	}
+	d.Recurring = o.Recurring
+	for _, f := range o.DeadLetters[:min(len(o.DeadLetters), shownFailures)] {
+		same := url.Values{"status": {retryjob.DeadLettered.String()}, "kind": {f.Kind}}
+		if f.Reason != 0 {
+			same["reason"] = []string{f.Reason.Error()}
+		}
+		d.Failures = append(d.Failures, failures{f, list(same)})
+	}
+	if len(o.DeadLetters) > shownFailures {
+		d.Kinds = len(o.DeadLetters)
+	}
+}
 
 // only returns the values of some keys.
 func only(all url.Values, keys ...string) url.Values {
@@ -232,101 +228,6 @@ func only(all url.Values, keys ...string) url.Values {
 		}
 	}
 	return kept
-}
-
-func tabs(v *view, o *overview) []tab {
-	count := func(n int) string {
-		if o.err != nil {
-			return ""
-		}
-		return number(n)
-	}
-	all := []tab{{Text: "all", Number: count(o.Jobs), Address: v.with("status"), Current: len(v.filter.Statuses) == 0}}
-	for _, s := range retryjob.Statuses() {
-		all = append(all, tab{
-			s.String(), count(o.ByStatus[s]), v.with("status", s.String()), slices.Contains(v.filter.Statuses, s), s.String(),
-		})
-	}
-	return all
-}
-
-func spanTabs(v *view) []tab {
-	var all []tab
-	for i := range spans {
-		all = append(all, tab{Text: spans[i].Title, Address: v.with("over", spans[i].Key), Current: v.span == &spans[i]})
-	}
-	return all
-}
-
-// chart is a column for each bucket, of parts for each status.
-type chart struct {
-	Label    string
-	Columns  []column
-	Height   float64
-	Width    float64
-	Statuses []retryjob.Status // those that occur
-	Most     string
-	Note     string
-}
-
-type column struct {
-	From    time.Time
-	Counts  []string // of chart.Statuses
-	Title   string
-	X, Wide float64
-	Parts   []part
-}
-
-type part struct {
-	Status string
-	Y, H   float64
-}
-
-// draw returns the chart of an overview.
-func draw(o *overview, s *span) *chart {
-	const width, height, gap = 720, 120, 2
-	c := &chart{Width: width, Height: height}
-	most, sum := 0, map[retryjob.Status]int{}
-	for _, bucket := range o.buckets {
-		whole := 0
-		for status, n := range bucket {
-			sum[status] += n
-			whole += n
-		}
-		most = max(most, whole)
-	}
-	var words []string
-	for _, status := range retryjob.Statuses() {
-		if sum[status] > 0 {
-			c.Statuses = append(c.Statuses, status)
-			words = append(words, number(sum[status])+" "+status.String())
-		}
-	}
-	c.Most = number(most)
-	c.Label = "Jobs that came to their status in the last " + s.Title + ": "
-	if c.Label += strings.Join(words, ", "); len(words) == 0 {
-		c.Label += "none"
-	}
-	step := float64(width) / float64(len(o.buckets))
-	for i, b := range o.buckets {
-		col := column{From: o.begin.Add(time.Duration(i) * s.width), X: float64(i) * step, Wide: step - gap}
-		title := []string{stamp(col.From)}
-		y := float64(height)
-		for _, status := range c.Statuses {
-			n := b[status]
-			col.Counts = append(col.Counts, number(n))
-			if n == 0 {
-				continue
-			}
-			title = append(title, number(n)+" "+status.String())
-			h := max(float64(height)*float64(n)/float64(most), 2)
-			y = max(y-h, 0)
-			col.Parts = append(col.Parts, part{status.String(), y, h})
-		}
-		col.Title = strings.Join(title, "; ")
-		c.Columns = append(c.Columns, col)
-	}
-	return c
 }
 
 // jobData is what job.html shows.
@@ -368,7 +269,7 @@ func Facts(i *retryjob.Info) (facts []Fact) {
 	for _, f := range []Fact{
 		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "recurring", Text: recurring(i)}, {Name: "correlation", Text: i.Correlation},
 		{Name: "queue", Text: i.Queue}, {Name: "priority", Text: number(i.Priority)}, {Name: "tags", Text: strings.Join(i.Tags, ", ")},
-		{Name: "reason", Text: reason(i.Reason)}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
+		{Name: "reason", Text: i.Reason.Error()}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
 		{Name: "enqueued", At: i.Enqueued}, {Name: "first due", At: i.FirstDue}, {Name: "next due", At: i.Due}, {Name: "ended", At: i.Ended},
 		{Name: "ttl", Text: lasting(i.TTL)}, {Name: "budget", Text: i.BudgetKey}, {Name: "spec", Text: spec},
 	} {
@@ -389,21 +290,21 @@ func (h *handler) job(w http.ResponseWriter, r *http.Request) {
 	info, err := h.Admin.Get(r.Context(), id)
 	switch {
 	case errors.Is(err, retryjob.ErrUnknownJob):
-		h.refuse(w, r, http.StatusNotFound, "There is no job "+id+": "+h.text(err)+".", "./")
+		h.refuse(w, r, http.StatusNotFound, "There is no job "+Escape(id)+": "+h.text(err)+".", "./")
 		return
 	case err != nil:
 		h.refuse(w, r, http.StatusServiceUnavailable, "The job could not be read: "+h.text(err)+".", "./")
 		return
 	}
 	d := jobData{frame: h.frame(r), Info: &info}
-	d.Title, d.Flash, d.Script = "Job "+info.JobID, flash(w, r), true
+	d.Title, d.Flash, d.Script = "Job "+Escape(info.JobID), flash(w, r), true
 	d.Live = jobAddress(id) + "&live=1"
 	if query.Get("live") != "" {
 		d.Live, d.Stop = "", jobAddress(id)
 	}
 	d.Attempts = Attempts(&info.Record, d.now)
 	d.Facts = Facts(&info)
-	d.Payload, d.Cut = shown(indented(h.payload(&info))), len(info.Payload) > shownPayload
+	d.Payload, d.Cut = Escape(indented(h.payload(&info))), len(info.Payload) > shownPayload
 	d.Offered = d.offered(func(a *Action) bool { return a.Takes(info.Status) })
 	h.render(w, http.StatusOK, "job.html", d)
 }
@@ -419,41 +320,3 @@ func indented(text string) string {
 
 // jobAddress returns the relative address of a job's page.
 func jobAddress(id string) string { return "job?" + url.Values{"id": {id}}.Encode() }
-
-// shown returns text without control characters, so that copying it into a terminal does no harm.
-func shown(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
-}
-
-// stamp returns a time in UTC to the second.
-func stamp(at time.Time) string { return at.UTC().Format(time.DateTime) + "Z" }
-
-// number returns n with a comma before each thousand.
-func number(n int) string {
-	digits := strconv.Itoa(n)
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return digits
-}
-
-// plural returns "1 job", "1,000 jobs".
-func plural(n int) string {
-	if n == 1 {
-		return "1 job"
-	}
-	return number(n) + " jobs"
-}
-
-func texts[T fmt.Stringer](all []T) string {
-	var list []string
-	for _, one := range all {
-		list = append(list, one.String())
-	}
-	return strings.Join(list, ", ")
-}

@@ -9,36 +9,32 @@ import (
 )
 
 const (
-	pageRows    = 50               // jobs on a page
-	readRows    = 5_000            // jobs that a page may look at
-	readTime    = 10 * time.Second // for a page
-	searchTime  = time.Second      // for a page of a search
-	searchBatch = 200              // jobs that a search reads at once
+	pageRows    = 50          // jobs on a page
+	readRows    = 5_000       // jobs that a page may look at
+	searchTime  = time.Second // for a page of a search
+	searchBatch = 200         // jobs that a search reads at once
 )
 
 // page is jobs of a list, without their payloads.
 type page struct {
 	jobs   []retryjob.Info
 	looked int
-	next   *cursor // where the next page begins; nil at the end of the list
-	cut    bool    // by readRows or searchTime: there may be more matches at next
+	next   *retryjob.Cursor // where the next page begins; nil at the end of the list
+	cut    bool             // by readRows or searchTime: there may be more matches at next
 }
 
 // read returns the page of a view.
 func (h *handler) read(ctx context.Context, v *view) (page, error) {
-	f, limit := v.filter, readTime
+	f := v.filter
 	f.PageSize = pageRows + 1
 	if v.search != "" {
-		f.PageSize, limit = searchBatch, searchTime
+		f.PageSize = searchBatch
+		limited, cancel := context.WithTimeout(ctx, searchTime)
+		defer cancel()
+		ctx = limited
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-
 	var p page
-	if len(v.at) > 0 {
-		f.After = v.at[len(v.at)-1].place()
-	}
-	var last cursor
+	var last retryjob.Cursor
 	for i, err := range h.Admin.List(ctx, f) {
 		switch {
 		case err != nil && p.looked > 0 && errors.Is(err, context.DeadlineExceeded):
@@ -49,12 +45,12 @@ func (h *handler) read(ctx context.Context, v *view) (page, error) {
 		}
 		match := h.matches(v, &i)
 		if match && len(p.jobs) == pageRows {
-			next := cursorOf(&p.jobs[pageRows-1])
+			next := p.jobs[pageRows-1].Cursor()
 			p.next = &next
 			return p, nil
 		}
 		i.Payload = nil
-		if last = cursorOf(&i); match {
+		if last = i.Cursor(); match {
 			p.jobs = append(p.jobs, i)
 		}
 		if p.looked++; p.looked >= readRows || v.search != "" && ctx.Err() != nil {

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -101,8 +100,8 @@ func TestClearKeepsWhatIsNotInTheForm(t *testing.T) {
 	h := handler(t, newFake(dead("a", time.Minute)))
 	for address, want := range map[string]string{
 		"": "./", "?q=x&kind=a&reason=terminal_error&since=1h": "./",
-		"?q=x&status=dead_letter&over=14d&live=1&at=abc.a":      "./?live=1&over=14d&status=dead_letter",
-		"?policy=p&status=dead_letter&status=leased&over=1h&q=": "./?over=1h&status=dead_letter&status=leased",
+		"?q=x&status=dead_letter&live=1&at=abc.a":       "./?live=1&status=dead_letter",
+		"?policy=p&status=dead_letter&status=leased&q=": "./?status=dead_letter&status=leased",
 	} {
 		require.Equal(t, want, link(t, get(t, h, address).Body.String(), "Clear"), address)
 	}
@@ -129,7 +128,7 @@ func TestAPayloadThatCannotBeIndentedIsShownAsItIs(t *testing.T) {
 	require.Contains(t, get(t, h, "job?id=indented").Body.String(), "<bdi>[\n  1,\n  2\n]</bdi>")
 }
 
-// contexts is an Admin that remembers the context of its last count.
+// contexts is an Admin that remembers the context of its last call.
 type contexts struct {
 	*fake
 	last context.Context
@@ -140,12 +139,26 @@ func (c *contexts) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.S
 	return c.fake.Count(ctx, f)
 }
 
-func TestTheTimerOfACountIsStoppedAfterIt(t *testing.T) {
+func (c *contexts) Get(ctx context.Context, id string) (retryjob.Info, error) {
+	c.last = ctx
+	return c.fake.Get(ctx, id)
+}
+
+func TestEachCallHasADeadlineAndItsTimerIsStopped(t *testing.T) {
 	c := &contexts{fake: newFake(dead("a", time.Minute))}
-	require.Equal(t, http.StatusOK, get(t, handler(t, c), "").Code)
-	_, limited := c.last.Deadline()
-	require.True(t, limited)
-	require.ErrorIs(t, c.last.Err(), context.Canceled)
+	for _, address := range []string{"", "job?id=a"} {
+		require.Equal(t, http.StatusOK, get(t, handler(t, c), address).Code)
+		_, limited := c.last.Deadline()
+		require.True(t, limited)
+		require.ErrorIs(t, c.last.Err(), context.Canceled)
+	}
+}
+
+func TestAnAttemptInDoubtIsMarked(t *testing.T) {
+	job := dead("a", time.Minute)
+	job.History[1].Ambiguous = true
+	require.Equal(t, []string{"503 Service Unavailable", "in doubt, the work may have been done: connection refused"},
+		cells(get(t, handler(t, newFake(job)), "job?id=a").Body.String(), `<td class="error whole"><bdi>([^<]*)</bdi>`))
 }
 
 func TestNumbersHaveACommaBeforeEachThousand(t *testing.T) {
@@ -180,30 +193,6 @@ func TestFurtherValuesOfAFieldAreKeptHidden(t *testing.T) {
 	hidden := cells(body, `type="hidden" name="(kind|policy|status)" value="(\w+)"`)
 	require.ElementsMatch(t, []string{"kind b", "kind c", "status leased", "status expired"}, hidden)
 	require.Contains(t, body, `name="kind" value="a"`)
-}
-
-func TestTheColumnsOfTheChartFollowEachOther(t *testing.T) {
-	h := handler(t, newFake(dead("a", time.Minute)))
-	for over, whole := range map[string]time.Duration{"1h": time.Hour, "24h": 24 * time.Hour, "14d": 14 * 24 * time.Hour} {
-		var from []time.Time
-		body := get(t, h, "?over="+over).Body.String()
-		places := cells(body, `<rect class="back" x="([\d.]+)"`)
-		for i, place := range places {
-			x, err := strconv.ParseFloat(place, 64)
-			require.NoError(t, err)
-			require.InDelta(t, 720*float64(i)/float64(len(places)), x, 1e-6)
-		}
-		for _, text := range cells(body, `<g><title>([^;<]*)`) {
-			at, err := time.Parse("2006-01-02 15:04:05Z", text)
-			require.NoError(t, err)
-			from = append(from, at)
-		}
-		width := whole / time.Duration(len(from))
-		for i := range from[1:] {
-			require.Equal(t, width, from[i+1].Sub(from[i]), over)
-		}
-		require.WithinRange(t, time.Now(), from[len(from)-1], from[len(from)-1].Add(width+time.Minute))
-	}
 }
 
 func TestOnlyAnOrderForOneJobLeadsBackToItsPage(t *testing.T) {

@@ -78,54 +78,34 @@ func recurring(i *retryjob.Info) string {
 	return ""
 }
 
-// span is a time over which the page shows counts.
-type span struct {
-	Key, Title string
-	width      time.Duration // of a bucket
-	buckets    int
-}
-
-var spans = []span{
-	{"1h", "1 hour", 2 * time.Minute, 30},
-	{"24h", "24 hours", time.Hour, 24},
-	{"14d", "14 days", 12 * time.Hour, 28},
-}
-
 const (
 	countTime  = time.Second     // for all counts of a page
 	countedFor = 5 * time.Second // how long counts are shown
 )
 
-// overview is the figures at a time.
+// overview is the figures at a time, or why there are none.
 type overview struct {
 	Summary
-	taken   time.Time
-	err     error
-	begin   time.Time                 // of the first bucket
-	buckets []map[retryjob.Status]int // of jobs by when they came to the status that they have
+	err   error
+	taken time.Time
 }
 
 // overview returns the figures, which may be some seconds old. One request counts at a time.
-func (h *handler) overview(ctx context.Context, s *span) *overview {
+func (h *handler) overview(ctx context.Context) overview {
 	select {
 	case h.counting <- struct{}{}:
 	case <-ctx.Done():
-		return &overview{err: ctx.Err()}
+		return overview{err: ctx.Err()}
 	}
 	defer func() { <-h.counting }()
-	now := time.Now()
-	if known := h.counted[s.Key]; known != nil && now.Sub(known.taken) < countedFor {
-		return known
+	if time.Since(h.counted.taken) < countedFor {
+		return h.counted
 	}
-	ctx, cancel := context.WithTimeout(ctx, countTime)
+	limited, cancel := context.WithTimeout(ctx, countTime)
 	defer cancel()
-	o := &overview{taken: now, begin: now.Truncate(s.width).Add(-time.Duration(s.buckets-1) * s.width)}
-	f := retryjob.Filter{Since: o.begin, Until: o.begin.Add(time.Duration(s.buckets) * s.width)}
-	if o.Summary, o.err = Summarize(ctx, h.Admin); o.err == nil {
-		o.buckets, o.err = h.Admin.Histogram(ctx, f, s.width)
-	}
-	if o.err == nil {
-		h.counted[s.Key] = o
+	o := overview{taken: time.Now()}
+	if o.Summary, o.err = Summarize(limited, h.Admin); ctx.Err() == nil {
+		h.counted = o // also an error: otherwise each request waits for countTime
 	}
 	return o
 }
