@@ -11,18 +11,23 @@ import (
 	"github.com/retrygo/retry/internal/show"
 )
 
-// FieldError is one bad field, found by the Validate of a type of this module. Find it with errors.As. It can be
-// marshaled to JSON as an answer to the field's author.
+// FieldError is one bad field of a value of this module, or of a document. Find it with errors.As. It can be marshaled
+// to JSON as an answer to the field's author.
 type FieldError struct {
-	Package string `json:"-"`               // the package of the type; empty means "retry"
-	Field   string `json:"field"`           // the field with its type: "Policy.Cap"
+	Package string `json:"-"`               // the package that refuses it; empty means "retry"
+	Field   string `json:"field,omitempty"` // "Policy.Cap", or a document's key; empty means that it is not known
 	Value   string `json:"value,omitempty"` // the value as the user would write it: "1s"; empty means none
 	Rule    string `json:"rule"`            // the rule that the value breaks: "is below Base 5s"
+	Line    int    `json:"line,omitzero"`   // of the field in a document, from 1; zero means that it is not known
 }
 
 // Error returns "retry: Policy.Cap 1s is below Base 5s".
 func (e *FieldError) Error() string {
-	parts := slices.DeleteFunc([]string{e.Field, e.Value, e.Rule}, func(part string) bool { return part == "" })
+	line := ""
+	if e.Line > 0 {
+		line = fmt.Sprintf("line %d:", e.Line)
+	}
+	parts := slices.DeleteFunc([]string{line, e.Field, e.Value, e.Rule}, func(part string) bool { return part == "" })
 	return oneLine(cmp.Or(e.Package, "retry") + ": " + strings.Join(parts, " "))
 }
 

@@ -208,7 +208,7 @@ func TestADocumentOfUnknownPoliciesIsRefusedInAFewWords(t *testing.T) {
 	}
 	b.WriteString("}}")
 	err := load(defined(), b.String())
-	faults := retryconf.FieldErrors(err)
+	faults := faultsOf(err)
 	require.Len(t, faults, 101)
 	require.Equal(t, "the document has more faults than are listed", faults[100].Rule)
 	require.Less(t, len(err.Error()), 200_000)

@@ -33,14 +33,14 @@ func TestEveryErrorTextIsShown(t *testing.T) {
 		`{"base": "1s", "base": "2s"}`, `{"max_atempts": 3}`, `{"timeout": "3s"}`, `{"base": "5s", "cap": "1s"}`, `{"factor": 0.5}`, `{"mode": "list"}`,
 		`{"mode": "fixed", "base": "1s", "factor": 2, "delays": ["1s"]}`, `{"mode": "linear", "jitter": "decorrelated"}`, `{"reset_after": "0s"}`,
 	} {
-		_, err := retryconf.Parse([]byte(document), noLimits)
+		_, err := retryconf.Parse([]byte(document), retryconf.Spec{}, noLimits)
 		show("Parse "+document, err)
 	}
-	_, err := retryconf.Parse(make([]byte, 1<<20), noLimits)
+	_, err := retryconf.Parse(make([]byte, 1<<20), retryconf.Spec{}, noLimits)
 	show("Parse of a megabyte", err)
 	tight := retryconf.Limits{MaxAttempts: 3, MinFactor: 3, MaxFactor: 4, MaxDelay: sec, MaxTotalWait: sec, MaxTTL: hour, MaxAttemptTimeout: minute}
 	for _, document := range []string{`{}`, `{"max_attempts": "unlimited", "factor": 5, "ttl": "2h", "attempt_timeout": "2m", "reset_after": "1m"}`, `{"delays": ["1m"]}`} {
-		_, err := retryconf.Parse([]byte(document), tight)
+		_, err := retryconf.Parse([]byte(document), retryconf.Spec{}, tight)
 		show("Parse with limits "+document, err)
 	}
 	_, err = retryconf.FromEnviron("RETRY_", []string{"RETRY_BASE=30", "RETRY_BSE=1s", "RETRY_DELAYS="})
@@ -85,15 +85,15 @@ func TestEveryErrorTextIsShown(t *testing.T) {
 }
 
 func TestAFieldErrorHasPathValueAndRule(t *testing.T) {
-	_, err := retryconf.Parse([]byte(`{"max_attempts": 51}`), retryconf.ServiceLimits)
-	var field *retryconf.FieldError
+	_, err := retryconf.Parse([]byte(`{"max_attempts": 51}`), retryconf.Spec{}, retryconf.ServiceLimits)
+	var field *retry.FieldError
 	require.ErrorAs(t, err, &field)
-	require.Equal(t, retryconf.FieldError{Field: "max_attempts", Value: "51", Rule: "is outside 1 to 50"}, *field)
+	require.Equal(t, retry.FieldError{Package: "retryconf", Field: "max_attempts", Value: "51", Rule: "is outside 1 to 50"}, *field)
 	require.EqualError(t, field, "retryconf: max_attempts 51 is outside 1 to 50")
 }
 
 func TestAFaultIsABadFieldLikeThoseOfOtherPackages(t *testing.T) {
-	_, parsed := retryconf.Parse([]byte(`{"ttl": 5, "bass": "1s"}`), noLimits)
+	_, parsed := retryconf.Parse([]byte(`{"ttl": 5, "bass": "1s"}`), retryconf.Spec{}, noLimits)
 	_, read := retryconf.FromEnviron("R_", []string{"R_TTL=5"})
 	var d retryconf.Duration
 	for name, row := range map[string]struct {

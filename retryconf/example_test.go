@@ -14,12 +14,12 @@ import (
 
 func ExampleParse() {
 	body := `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`
-	s, err := retryconf.Parse([]byte(body), retryconf.ServiceLimits)
+	s, err := retryconf.Parse([]byte(body), retryconf.Spec{}, retryconf.ServiceLimits)
 	fmt.Println(s.MaxAttempts, s.Base, err)
 
-	_, err = retryconf.Parse([]byte(`{"max_attempts": 1000, "factor": 1000}`), retryconf.ServiceLimits)
+	_, err = retryconf.Parse([]byte(`{"max_attempts": 1000, "factor": 1000}`), retryconf.Spec{}, retryconf.ServiceLimits)
 	fmt.Println(err)
-	_, err = retryconf.Parse([]byte(`{"base": 30, "max_atempts": 3}`), retryconf.ServiceLimits)
+	_, err = retryconf.Parse([]byte(`{"base": 30, "max_atempts": 3}`), retryconf.Spec{}, retryconf.ServiceLimits)
 	fmt.Println(err)
 	// Output:
 	// 12 10s <nil>

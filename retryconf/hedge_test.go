@@ -14,7 +14,7 @@ import (
 )
 
 func ExampleHedge_Policy() {
-	s, err := retryconf.Parse([]byte(`{"extends": "inline", "hedge": {"share": 0.02, "max_delay": "1s"}}`), retryconf.Limits{})
+	s, err := retryconf.Parse([]byte(`{"extends": "inline", "hedge": {"share": 0.02, "max_delay": "1s"}}`), retryconf.Spec{}, retryconf.Limits{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -56,7 +56,7 @@ func TestHedges(t *testing.T) {
 			"hedge.share 0.9 is outside (0, 0.5]",
 		`[]`: "hedge [] is not a JSON object",
 	} {
-		s, err := retryconf.Parse([]byte(`{"hedge": `+document+`}`), noLimits)
+		s, err := retryconf.Parse([]byte(`{"hedge": `+document+`}`), retryconf.Spec{}, noLimits)
 		if err != nil {
 			require.EqualError(t, err, "retryconf: "+want, document)
 			requireFields(t, err)
@@ -103,7 +103,7 @@ func TestHedgesOfTenants(t *testing.T) {
 		{`{"min_delay": "2ms"}`, limits{MinHedgeDelay: 10 * time.Millisecond}, "hedge.min_delay 2ms is below 10ms"},
 		{`{"max_calls": 9, "delay": 5}`, limits{}, `hedge.delay 5 is a number (write it as a string with its unit, such as "30s")`},
 	} {
-		s, err := retryconf.ParseOver([]byte(`{"hedge": `+row.document+`}`), base, row.limits)
+		s, err := retryconf.Parse([]byte(`{"hedge": `+row.document+`}`), base, row.limits)
 		if row.want != "" {
 			require.EqualError(t, err, "retryconf: "+row.want, row.document)
 			continue

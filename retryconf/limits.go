@@ -36,8 +36,8 @@ const defaultMaxName = 128
 // a write. MaxHint, MaxTTL and MaxAttemptTimeout also apply to a policy that omits the field.
 var ServiceLimits = Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxCalls: 1}
 
-// Validate returns nil or an error that names each limit that p exceeds, with the key, the value and the allowed range;
-// FieldErrors returns them. It does not call p.Validate. A retry.Policy has no hedge: Parse and ParseOver limit that.
+// Validate returns nil or retry.FieldErrors: each limit that p exceeds, with the key, the value and the allowed range. It
+// does not call p.Validate. A retry.Policy has no hedge: Parse limits that.
 func (l Limits) Validate(p retry.Policy) error { return l.check(p).Err() }
 
 func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {

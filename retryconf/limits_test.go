@@ -70,7 +70,7 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 			`cap 1s is below base 5s; max_attempts 1000 is outside 1 to 50`},
 	} {
 		t.Run(row.name+" is refused", func(t *testing.T) {
-			s, err := retryconf.Parse([]byte(row.document), row.limits)
+			s, err := retryconf.Parse([]byte(row.document), retryconf.Spec{}, row.limits)
 			require.EqualError(t, err, "retryconf: "+row.want)
 			require.Zero(t, s)
 			requireFields(t, err)
@@ -103,7 +103,7 @@ func TestWhatIsAtALimitIsAllowed(t *testing.T) {
 		{"times at their limits", `{"ttl": "1h", "attempt_timeout": "1m"}`, limits{MaxTTL: hour, MaxAttemptTimeout: minute}},
 	} {
 		t.Run(row.name+" is allowed", func(t *testing.T) {
-			_, err := retryconf.Parse([]byte(row.document), row.limits)
+			_, err := retryconf.Parse([]byte(row.document), retryconf.Spec{}, row.limits)
 			require.NoError(t, err)
 		})
 	}
@@ -117,7 +117,7 @@ func TestLimitsDoNotValidateThePolicyItself(t *testing.T) {
 // A document that cannot be read has only one fault: its other fields are unknown.
 func TestADocumentThatCannotBeReadHasOneFault(t *testing.T) {
 	for _, text := range []string{``, `[]`, `{"max_attempts": 4`, `"patient"`, "\xff"} {
-		_, err := retryconf.Parse([]byte(text), retryconf.Limits{MaxTTL: 1, MaxAttemptTimeout: 1, MaxAttempts: 1})
-		require.Len(t, retryconf.FieldErrors(err), 1, text)
+		_, err := retryconf.Parse([]byte(text), retryconf.Spec{}, retryconf.Limits{MaxTTL: 1, MaxAttemptTimeout: 1, MaxAttempts: 1})
+		require.Len(t, faultsOf(err), 1, text)
 	}
 }

@@ -38,8 +38,8 @@ type document struct {
 //
 // Loading is all or nothing. Load returns an error and changes nothing if the document is larger than 1 MiB, has a
 // syntax error, an unknown or repeated key, an undefined policy, a bad value, an invalid policy or a cycle of extends,
-// or if there is a mistake in the definitions. The error names every fault, up to a hundred, each with its path, such
-// as policies.invoice-email.factor; FieldErrors returns them.
+// or if there is a mistake in the definitions. The error is then retry.FieldErrors with every fault, up to a hundred, each
+// with its path, such as policies.invoice-email.factor.
 func (c *Catalog) Load(r io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(r, maxDocumentBytes+1))
 	if err != nil {
@@ -216,7 +216,7 @@ func (l *loading) layer(name string) layer {
 	case isPreset:
 		found.spec, found.preset = found.spec.Or(preset), true
 	case slices.Contains(l.stack, extends):
-		add(&l.bad, path, quoted(extends), "is a cycle: "+circle(l.stack[slices.Index(l.stack, extends):]))
+		add(&l.bad, path, quoted(extends), "is a cycle: "+strings.Join(l.stack[slices.Index(l.stack, extends):], " → ")+" → "+extends)
 	case l.catalog.refs[extends] == nil:
 		add(&l.bad, path, quoted(extends), "is neither a policy nor a preset: "+presetNames+l.catalog.meant(extends))
 	default:
@@ -232,19 +232,6 @@ func (l *loading) layer(name string) layer {
 	found.spec = found.spec.Or(defined)
 	l.layers[name] = found
 	return found
-}
-
-// circle returns "a → b → a", and the beginning of a long one.
-func circle(names []string) string {
-	var b strings.Builder
-	for i, name := range names {
-		if i == 5 {
-			b.WriteString("... → ")
-			break
-		}
-		b.WriteString(shortened(name) + " → ")
-	}
-	return b.String() + shortened(names[0])
 }
 
 // unscheduled returns s without the fields that a preset gives as a whole: attempts, formula and cap.

@@ -24,34 +24,28 @@ const (
 	moreFaults = "the document has more faults than are listed"
 )
 
-// Parse reads a policy from an untrusted JSON object and refuses it unless it is valid and within limits. The error
-// names every fault, up to a hundred, each with the key, the value and the rule; FieldErrors returns them. Parse
-// refuses data above 64 KiB without parsing it. Extends can name a preset.
-func Parse(data []byte, limits Limits) (Spec, error) { return ParseOver(data, Spec{}, limits) }
-
-// ParseOver is Parse for a policy that is laid over base: limits and the rules between fields apply to s.Or(base), where
-// s is the policy of data. It returns s alone, to be stored and laid over the base of a later time. A fault of base that
-// s does not replace is reported too, unless a value of data could not be read: then only faults of data are.
-func ParseOver(data []byte, base Spec, limits Limits) (Spec, error) {
+// Parse reads a policy from an untrusted JSON object that is laid over base, and refuses it unless s.Or(base) is valid
+// and within limits, where s is the policy of data. It returns s alone, to be stored and laid over the base of a later
+// time. Extends can name a preset.
+//
+// The error is retry.FieldErrors with every fault, up to a hundred, each with the key, the value and the rule. A fault of
+// base that s does not replace is one, unless a value of data could not be read. Data above 64 KiB is refused without parsing.
+func Parse(data []byte, base Spec, limits Limits) (Spec, error) {
 	if len(data) > maxPolicyBytes {
 		return Spec{}, tooLarge(maxPolicyBytes)
 	}
 	s, bad := readSpec(data, "")
-	unread := map[string]bool{} // the keys whose values could not be read, so there is nothing to check; "" for all
+	unread := map[string]bool{} // the keys whose values could not be read; "" for all
 	for _, err := range bad {
-		unread[pathOf(err)], unread[pathKey.FindString(pathOf(err))] = true, true
+		unread[pathKey.FindString(pathOf(err))] = true
 	}
 	merged := s.Or(base).faults(limits)
 	own := merged
-	for _, f := range s.fields() {
-		if unread[f.key] {
-			own = s.faults(limits) // base does not stand in for what could not be read
-		}
+	if slices.ContainsFunc(s.fields(), func(f field) bool { return unread[f.key] }) {
+		own = s.faults(limits) // base does not stand in for what could not be read
 	}
 	for _, err := range merged {
-		path := pathOf(err)
-		same := func(err error) bool { return pathOf(err) == path }
-		if !unread[""] && !unread[path] && slices.ContainsFunc(own, same) {
+		if !unread[""] && !unread[pathKey.FindString(pathOf(err))] && hasPath(own, pathOf(err)) {
 			bad.Append(err)
 		}
 	}
@@ -65,18 +59,21 @@ func ParseOver(data []byte, base Spec, limits Limits) (Spec, error) {
 // itself.
 func (s Spec) faults(limits Limits) retry.FieldErrors {
 	p, bad := s.policy("", retry.Policy{})
-	wrong := len(bad)
+	wrong := bad
 	for _, err := range append(limits.check(p), limits.checkHedge(s.Hedge)...) {
-		same := func(other error) bool { return pathOf(other) == pathOf(err) }
-		if !slices.ContainsFunc(bad[:wrong], same) {
+		if !hasPath(wrong, pathOf(err)) {
 			bad.Append(err)
 		}
 	}
 	return bad
 }
 
+func hasPath(bad retry.FieldErrors, path string) bool {
+	return slices.ContainsFunc(bad, func(err error) bool { return pathOf(err) == path })
+}
+
 func tooLarge(most int) error {
-	return &FieldError{Rule: fmt.Sprintf("the document is larger than %d bytes", most)}
+	return retry.FieldErrors{fault("", "", fmt.Sprintf("the document is larger than %d bytes", most))}
 }
 
 // UnmarshalJSON reads a JSON object strictly: see Spec.
@@ -204,11 +201,11 @@ func syntax(err error) string {
 func readValue(to any, value json.RawMessage) error {
 	name, ok := to.(*string)
 	if !ok {
-		return to.(reader).read(value)
+		return to.(json.Unmarshaler).UnmarshalJSON(value)
 	}
 	text, isString := jsonString(value)
 	if !isString {
-		return &FieldError{Value: shownJSON(value), Rule: "is not a string"}
+		return fault("", shownJSON(value), "is not a string")
 	}
 	*name = text
 	return nil

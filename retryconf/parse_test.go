@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryconf"
 )
 
@@ -64,7 +65,7 @@ func TestParseRefusesWhatIsNoSpec(t *testing.T) {
 		{`{"name": "` + "\xff" + `"}`, `the document is not valid UTF-8`},
 	} {
 		t.Run(row.document+" is refused", func(t *testing.T) {
-			s, err := retryconf.Parse([]byte(row.document), noLimits)
+			s, err := retryconf.Parse([]byte(row.document), retryconf.Spec{}, noLimits)
 			require.EqualError(t, err, "retryconf: "+row.want)
 			require.Zero(t, s)
 			requireFields(t, err)
@@ -85,7 +86,7 @@ func TestUnmarshalJSONIsAsStrict(t *testing.T) {
 // requireFields asserts that every error in err is a FieldError.
 func requireFields(t *testing.T, err error) {
 	t.Helper()
-	var one *retryconf.FieldError
+	var one *retry.FieldError
 	require.ErrorAs(t, err, &one)
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range all.Unwrap() {
@@ -133,14 +134,14 @@ func TestHostileInputIsRefusedInAFewWords(t *testing.T) {
 		{"a text that is not UTF-8", "{\"base\":\"\xff\"}"},
 	} {
 		t.Run(row.name+" is refused", func(t *testing.T) {
-			_, err := retryconf.Parse([]byte(row.document), noLimits)
+			_, err := retryconf.Parse([]byte(row.document), retryconf.Spec{}, noLimits)
 			require.Error(t, err)
 			text := err.Error()
 			require.False(t, strings.ContainsAny(text, lineBreaks), "%.200q", text)
 			require.True(t, utf8.ValidString(text), "%.200q", text)
 			require.Less(t, len(text), 200_000)
 			if row.name == "unknown keys by the thousand" {
-				faults := retryconf.FieldErrors(err)
+				faults := faultsOf(err)
 				require.Len(t, faults, 101)
 				require.Equal(t, "the document has more faults than are listed", faults[100].Rule)
 			}
@@ -157,10 +158,10 @@ func TestNoDataIsNoValue(t *testing.T) {
 
 func TestParseRefusesDataByItsSizeUnread(t *testing.T) {
 	data := []byte(strings.Repeat("[", 64<<10+1))
-	_, err := retryconf.Parse(data, noLimits)
+	_, err := retryconf.Parse(data, retryconf.Spec{}, noLimits)
 	require.EqualError(t, err, "retryconf: the document is larger than 65536 bytes")
 	data = make([]byte, 50<<20)
-	require.Less(t, testing.AllocsPerRun(10, func() { _, err = retryconf.Parse(data, noLimits) }), 10.0)
+	require.Less(t, testing.AllocsPerRun(10, func() { _, err = retryconf.Parse(data, retryconf.Spec{}, noLimits) }), 10.0)
 }
 
 func FuzzParse(f *testing.F) {
@@ -173,7 +174,7 @@ func FuzzParse(f *testing.F) {
 	}
 	limits := retryconf.Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxDelay: 3 * hour, MaxTotalWait: 100 * hour}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := retryconf.Parse(data, limits)
+		s, err := retryconf.Parse(data, retryconf.Spec{}, limits)
 		if err != nil {
 			require.NotContains(t, err.Error(), "\n")
 			require.NotContains(t, err.Error(), "\r")
@@ -190,7 +191,7 @@ func FuzzParse(f *testing.F) {
 		if len(text) > 64<<10 {
 			return
 		}
-		again, err := retryconf.Parse(text, limits)
+		again, err := retryconf.Parse(text, retryconf.Spec{}, limits)
 		require.NoError(t, err)
 		require.Equal(t, s, again)
 	})

@@ -141,7 +141,7 @@ func setVariable(fields []field, name, text string) error {
 			return to.(interface{ UnmarshalText([]byte) error }).UnmarshalText([]byte(text))
 		}
 	}
-	return &FieldError{Rule: unknownKey(name, fields)}
+	return fault("", "", unknownKey(name, fields))
 }
 
 // Or returns s with each field that is not given taken from defaults, as retry.Policy.Or does, except that a given

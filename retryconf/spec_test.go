@@ -31,7 +31,7 @@ func waits(p retry.Policy, n int) (delays []time.Duration) {
 
 func policyOf(t testing.TB, document string) retry.Policy {
 	t.Helper()
-	s, err := retryconf.Parse([]byte(document), noLimits)
+	s, err := retryconf.Parse([]byte(document), retryconf.Spec{}, noLimits)
 	require.NoError(t, err)
 	p, err := s.Policy()
 	require.NoError(t, err)
@@ -165,7 +165,7 @@ func requireRoundTrip(t *testing.T, p retry.Policy) {
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 
-	parsed, err := retryconf.Parse(text, noLimits)
+	parsed, err := retryconf.Parse(text, retryconf.Spec{}, noLimits)
 	require.NoError(t, err, "%s", text)
 	back, err := parsed.Policy()
 	require.NoError(t, err, "%s", text)

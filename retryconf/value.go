@@ -15,8 +15,8 @@ import (
 
 // The types of a Spec's fields read and write themselves as text, so every decoder that uses encoding.TextUnmarshaler
 // reads them alike: gopkg.in/yaml.v3, BurntSushi/toml, flag.TextVar. In JSON each is a string, a number or a bool, and
-// nothing else. The zero value of each type except Delay means "not given" and survives a JSON round trip. A text that
-// means zero is refused, because a user who writes 0 would get the default.
+// nothing else. The zero value of each type except Delay means "not given". A text or number that means zero is refused,
+// because a user who writes 0 would get the default: tag fields of your own with omitempty, or omitzero in JSON.
 
 // longestText is the longest text that is parsed: every valid value is far shorter.
 const longestText = 64
@@ -45,10 +45,8 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a JSON string as UnmarshalText does, and "" as zero.
-func (d *Duration) UnmarshalJSON(data []byte) error { return orZero(d, data, `""`) }
-
-func (d *Duration) read(data []byte) error { return durationJSON(data, d.UnmarshalText) }
+// UnmarshalJSON reads a JSON string as UnmarshalText does.
+func (d *Duration) UnmarshalJSON(data []byte) error { return durationJSON(data, d.UnmarshalText) }
 
 // String returns the duration as text, "" for zero.
 func (d Duration) String() string { return textOf(d) }
@@ -142,18 +140,16 @@ func (a Attempts) MarshalYAML() (any, error) {
 	return int(a), nil
 }
 
-// UnmarshalJSON reads a JSON number, 0 as zero, or the string "unlimited".
-func (a *Attempts) UnmarshalJSON(data []byte) error { return orZero(a, data, "0") }
-
-func (a *Attempts) read(data []byte) error {
+// UnmarshalJSON reads a JSON number, or the string "unlimited".
+func (a *Attempts) UnmarshalJSON(data []byte) error {
 	if text, isString := jsonString(data); isString && text == unlimited {
 		return a.UnmarshalText([]byte(text))
 	}
 	if !isNumber(data) {
-		return &FieldError{Value: shownJSON(data), Rule: `is not a whole number of 1 or more, nor "unlimited"`}
+		return fault("", shownJSON(data), `is not a whole number of 1 or more, nor "unlimited"`)
 	}
 	if f, err := strconv.ParseFloat(string(data), 64); err == nil && f >= 1 && f < 1e15 && f == math.Trunc(f) && bytes.ContainsAny(data, ".eE") {
-		return &FieldError{Value: shownJSON(data), Rule: fmt.Sprintf("is not a whole number of 1 or more (write %.0f)", f)}
+		return fault("", shownJSON(data), fmt.Sprintf("is not a whole number of 1 or more (write %.0f)", f))
 	}
 	return unquoted(a.UnmarshalText(data), data)
 }
@@ -193,12 +189,10 @@ func (n Number) MarshalJSON() ([]byte, error) {
 // MarshalYAML returns a number.
 func (n Number) MarshalYAML() (any, error) { return float64(n), nil }
 
-// UnmarshalJSON reads a JSON number, 0 as zero.
-func (n *Number) UnmarshalJSON(data []byte) error { return orZero(n, data, "0") }
-
-func (n *Number) read(data []byte) error {
+// UnmarshalJSON reads a JSON number.
+func (n *Number) UnmarshalJSON(data []byte) error {
 	if !isNumber(data) {
-		return &FieldError{Value: shownJSON(data), Rule: "is not a number"}
+		return fault("", shownJSON(data), "is not a number")
 	}
 	return unquoted(n.UnmarshalText(data), data)
 }
@@ -227,10 +221,8 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a JSON string as UnmarshalText does, and "" as zero.
-func (m *Mode) UnmarshalJSON(data []byte) error { return orZero(m, data, `""`) }
-
-func (m *Mode) read(data []byte) error { return fromJSON(data, m.UnmarshalText) }
+// UnmarshalJSON reads a JSON string as UnmarshalText does.
+func (m *Mode) UnmarshalJSON(data []byte) error { return fromJSON(data, m.UnmarshalText) }
 
 // String returns the mode's name, "" for zero.
 func (m Mode) String() string { return textOf(m) }
@@ -268,10 +260,8 @@ func (j *Jitter) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// UnmarshalJSON reads a JSON string as UnmarshalText does, and "" as zero.
-func (j *Jitter) UnmarshalJSON(data []byte) error { return orZero(j, data, `""`) }
-
-func (j *Jitter) read(data []byte) error { return fromJSON(data, j.UnmarshalText) }
+// UnmarshalJSON reads a JSON string as UnmarshalText does.
+func (j *Jitter) UnmarshalJSON(data []byte) error { return fromJSON(data, j.UnmarshalText) }
 
 // String returns the jitter's name, "" for zero.
 func (j Jitter) String() string { return textOf(j) }
@@ -326,12 +316,10 @@ func (s Switch) MarshalYAML() (any, error) {
 	return s == On, nil
 }
 
-// UnmarshalJSON reads true or false, and null as zero.
-func (s *Switch) UnmarshalJSON(data []byte) error { return orZero(s, data, "null") }
-
-func (s *Switch) read(data []byte) error {
+// UnmarshalJSON reads true or false.
+func (s *Switch) UnmarshalJSON(data []byte) error {
 	if string(data) != "true" && string(data) != "false" {
-		return &FieldError{Value: shownJSON(data), Rule: "is neither true nor false"}
+		return fault("", shownJSON(data), "is neither true nor false")
 	}
 	return s.UnmarshalText(data)
 }
@@ -339,30 +327,13 @@ func (s *Switch) read(data []byte) error {
 // String returns "true" or "false", "" for zero.
 func (s Switch) String() string { return textOf(s) }
 
-// reader is a field that reads a given JSON value; null and "" are not given.
-type reader interface{ read([]byte) error }
-
-// orZero reads a JSON value, or zero from the given text, which is what the zero value marshals to. A Spec refuses that
-// text.
-func orZero[T comparable, P interface {
-	*T
-	reader
-}](to P, data []byte, zero string) error {
-	if string(data) == zero {
-		var none T
-		*to = none
-		return nil
-	}
-	return to.read(data)
-}
-
 // durationJSON reads a JSON string with the given UnmarshalText. The error for any other value shows the string form.
 func durationJSON(data []byte, unmarshalText func([]byte) error) error {
 	if isNumber(data) {
-		return &FieldError{Value: shownJSON(data), Rule: `is a number (write it as a string with its unit, such as "30s")`}
+		return fault("", shownJSON(data), `is a number (write it as a string with its unit, such as "30s")`)
 	}
 	if _, isString := jsonString(data); !isString {
-		return &FieldError{Value: shownJSON(data), Rule: `is not a string such as "30s"`}
+		return fault("", shownJSON(data), `is not a string such as "30s"`)
 	}
 	return fromJSON(data, unmarshalText)
 }
@@ -371,7 +342,7 @@ func durationJSON(data []byte, unmarshalText func([]byte) error) error {
 func fromJSON(data []byte, unmarshalText func([]byte) error) error {
 	text, isString := jsonString(data)
 	if !isString {
-		return &FieldError{Value: shownJSON(data), Rule: "is not a string"}
+		return fault("", shownJSON(data), "is not a string")
 	}
 	return unmarshalText([]byte(text))
 }
@@ -381,7 +352,7 @@ func unquoted(err error, data []byte) error {
 	if err == nil {
 		return nil
 	}
-	return &FieldError{Value: shownJSON(data), Rule: err.(*FieldError).Rule}
+	return fault("", shownJSON(data), err.(*retry.FieldError).Rule)
 }
 
 // jsonString returns the string that a JSON value holds, and whether it is a string.

@@ -138,7 +138,7 @@ func TestEachValueRefusesWithItsRule(t *testing.T) {
 		t.Run(fmt.Sprintf("%T refuses %.20q of %d bytes", row.like, row.text, len(row.text)), func(t *testing.T) {
 			_, err := readAs(row.like, row.text)
 			require.EqualError(t, err, "retryconf: "+row.want)
-			var field *retryconf.FieldError
+			var field *retry.FieldError
 			require.ErrorAs(t, err, &field)
 			require.Empty(t, field.Field)
 		})

@@ -23,13 +23,13 @@ func (s *Spec) UnmarshalYAML(unmarshal func(any) error) error {
 	values, err := yamlMapping(unmarshal)
 	if err != nil {
 		if v := yamlOf(unmarshal); v.value != nil && !isMapping(v.value) {
-			return retry.FieldErrors{&FieldError{Value: shownJSON(v.json()), Rule: "is not a mapping", Line: v.line}}
+			return retry.FieldErrors{&retry.FieldError{Package: "retryconf", Value: shownJSON(v.json()), Rule: "is not a mapping", Line: v.line}}
 		}
 		return err
 	}
 	parsed, bad := readSpec(yamlValue{fields: values}.json(), "")
 	for i, err := range bad {
-		e := *err.(*FieldError)
+		e := *err.(*retry.FieldError)
 		key, rest, _ := strings.Cut(e.Field, ".")
 		found := values[pathKey.FindString(key)]
 		e.Line = cmp.Or(found.fields[rest].line, found.line)

@@ -93,7 +93,9 @@ func run(w io.Writer) error {
 			return err
 		}
 		fmt.Fprintln(w, "\nThe file has changed:")
-		for _, mistake := range retryconf.FieldErrors(<-loaded) {
+		var mistakes retry.FieldErrors
+		errors.As(<-loaded, &mistakes)
+		for _, mistake := range mistakes {
 			fmt.Fprintln(w, "  refused:", mistake)
 		}
 		inForce = show(w, inForce)

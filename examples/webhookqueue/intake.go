@@ -28,7 +28,7 @@ type request struct {
 }
 
 // fault is one fault of a request, under its key.
-type fault = retryconf.FieldError
+type fault = retry.FieldError
 
 // intake accepts deliveries: 202, or 422 with every fault of the request at once.
 type intake struct{ queue retryjob.Enqueuer }
@@ -80,19 +80,21 @@ func parse(body []byte) (retryjob.Job, []fault) {
 		job.Spec = &retryconf.Spec{}
 		if err := json.Unmarshal(req.RetryPolicy, job.Spec); err != nil {
 			job.Spec = nil
-			for _, e := range retryconf.FieldErrors(err) {
+			var bad retry.FieldErrors
+			errors.As(err, &bad)
+			for _, err := range bad {
+				e := *err.(*retry.FieldError)
 				e.Field = strings.TrimSuffix("retry_policy."+e.Field, ".")
-				faults = append(faults, *e)
+				faults = append(faults, e)
 			}
 		}
 	}
 	if len(req.TTL) > 0 {
 		var ttl retryconf.Duration
 		if err := json.Unmarshal(req.TTL, &ttl); err != nil {
-			for _, e := range retryconf.FieldErrors(err) {
-				e.Field = "ttl"
-				faults = append(faults, *e)
-			}
+			var e *retry.FieldError
+			errors.As(err, &e)
+			faults = append(faults, fault{Field: "ttl", Value: e.Value, Rule: e.Rule})
 		}
 		job.TTL = time.Duration(ttl)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryconf"
 )
 
@@ -159,9 +160,9 @@ func TestAnExplicitZeroNeverBecomesADefault(t *testing.T) {
 
 func TestAnErrorOfAValueIsFoundThroughYAML(t *testing.T) {
 	var s retryconf.Spec
-	var got *retryconf.FieldError
+	var got *retry.FieldError
 	require.ErrorAs(t, decodeYAML("base: 1 minute", &s), &got)
-	require.Equal(t, retryconf.FieldError{Field: "base", Value: `"1 minute"`, Rule: `is not a duration such as "30s" or "1h30m"`, Line: 1}, *got)
+	require.Equal(t, retry.FieldError{Package: "retryconf", Field: "base", Value: `"1 minute"`, Rule: `is not a duration such as "30s" or "1h30m"`, Line: 1}, *got)
 }
 
 // A decoder passes UnmarshalText its own view of a value: never a null, a float cut to six decimals, a key in any case.

@@ -157,30 +157,11 @@ func TestYAMLIsAsStrictAsJSON(t *testing.T) {
 }
 
 func TestAByteOrderMarkIsNamed(t *testing.T) {
-	_, err := retryconf.Parse([]byte("\ufeff{}"), retryconf.Limits{})
+	_, err := retryconf.Parse([]byte("\ufeff{}"), retryconf.Spec{}, retryconf.Limits{})
 	require.EqualError(t, err, "retryconf: the document begins with a byte order mark; save it as UTF-8 without one")
 }
 
 func TestAWholeNumberWithAPointIsRefusedWithTheOneToWrite(t *testing.T) {
 	err := json.Unmarshal([]byte(`{"max_attempts": 5.0}`), new(retryconf.Spec))
 	require.EqualError(t, err, "retryconf: max_attempts 5.0 is not a whole number of 1 or more (write 5)")
-}
-
-func TestZeroValuesSurviveJSON(t *testing.T) {
-	type all struct {
-		Attempts retryconf.Attempts
-		Duration retryconf.Duration
-		Delay    retryconf.Delay
-		Number   retryconf.Number
-		Mode     retryconf.Mode
-		Jitter   retryconf.Jitter
-		Switch   retryconf.Switch
-	}
-	for _, want := range []all{{}, {5, retryconf.Duration(time.Second), 1, 2.5, 1, 1, retryconf.On}} {
-		text, err := json.Marshal(want)
-		require.NoError(t, err)
-		var got all
-		require.NoError(t, json.Unmarshal(text, &got), string(text))
-		require.Equal(t, want, got)
-	}
 }

@@ -202,7 +202,7 @@ func parse(data []byte, file string) ([]named, error) {
 	if keys["policies"] != nil || keys["defaults"] != nil {
 		return d.catalog(keys["policies"], file)
 	}
-	spec, err := retryconf.Parse(d.data, retryconf.Limits{})
+	spec, err := retryconf.Parse(d.data, retryconf.Spec{}, retryconf.Limits{})
 	if err != nil {
 		return nil, err
 	}

@@ -177,7 +177,7 @@ func (f *form) policy() retry.Policy {
 
 // retryconf adds the errors of retryconf, to the field key if it is not empty.
 func (f *form) retryconf(key string, err error) {
-	for _, e := range retryconf.FieldErrors(err) {
+	for _, e := range wire.Fields(err) {
 		named, _, _ := strings.Cut(strings.ToLower(e.Field), "[")
 		f.fail(cmp.Or(key, named), sentence(e.Value, e.Rule))
 	}

@@ -149,7 +149,7 @@ func TestAnswer(t *testing.T) {
 		require.NoError(t, err, code)
 	}
 	require.Equal(t, "retry.NewBudget(retry.BudgetConfig{Ratio: 0.25, Burst: 20})", a.Budget)
-	spec, err := retryconf.Parse(a.Policy.Document, retryconf.Limits{})
+	spec, err := retryconf.Parse(a.Policy.Document, retryconf.Spec{}, retryconf.Limits{})
 	require.NoError(t, err)
 	p, err := spec.Policy()
 	require.NoError(t, err)
@@ -247,7 +247,7 @@ func TestPresetsAreAnswered(t *testing.T) {
 		}
 	}
 	_, a := evaluate(t, time.Minute, web.Presets()["Cautious"])
-	spec, err := retryconf.Parse(a.Policy.Document, retryconf.Limits{})
+	spec, err := retryconf.Parse(a.Policy.Document, retryconf.Spec{}, retryconf.Limits{})
 	require.NoError(t, err)
 	p, err := spec.Policy()
 	require.NoError(t, err)
