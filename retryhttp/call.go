@@ -45,6 +45,7 @@ type call struct {
 	until    time.Time         // when it must be over, if timeLeft is set
 	timeLeft string            // the header that says so, "" for none
 	hedges   *retryhedge.Event // of the last attempt that could be hedged
+	byHedge  bool              // resp is the answer to a hedge
 	done     *done             // nil until something waits for Request.Cancel
 }
 

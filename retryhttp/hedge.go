@@ -61,11 +61,13 @@ func (c *call) hedge(ctx context.Context, out *http.Request) error {
 	}
 	kept := new(struct { // in one piece, since most calls are fast
 		limit
-		made atomic.Int32
+		made  atomic.Int32
+		first atomic.Pointer[http.Response] // what the first request was answered
 	})
 	resp, release, err := retryhedge.Open(ctx, p, func(own context.Context) (*http.Response, error) {
 		base, req := c.transport.base(), out.WithContext(own)
-		if kept.made.Add(1) > 1 {
+		number := kept.made.Add(1)
+		if number > 1 {
 			if h.Base != nil {
 				base = h.Base
 			}
@@ -83,6 +85,9 @@ func (c *call) hedge(ctx context.Context, out *http.Request) error {
 		resp, err := base.RoundTrip(req)
 		switch {
 		case err == nil && resp != nil:
+			if number == 1 {
+				kept.first.Store(resp)
+			}
 			return resp, c.verdict(resp, endedRun(resp))
 		case err == nil:
 			err = errNoResponse
@@ -98,6 +103,7 @@ func (c *call) hedge(ctx context.Context, out *http.Request) error {
 			closeBody(resp) // its context has ended, so that there is nothing to read
 		}
 	})
+	c.byHedge = resp != kept.first.Load()
 	l := c.limit
 	c.limit = nil
 	if l == nil {

@@ -94,7 +94,7 @@ func isGet(req *http.Request) bool { return req.Method == "" || req.Method == ht
 const clockSkew = time.Minute
 
 // strongValidator returns the ETag of h if it is strong, or the Last-Modified if that is and there is no ETag at all
-// (RFC 9110, section 13.1.5).
+// (RFC 9110, section 13.1.5). All codings of a file have the same Last-Modified.
 func strongValidator(h http.Header) (etag, modified string) {
 	if etag = h.Get("Etag"); etag != "" {
 		if len(etag) < 2 || etag[0] != '"' || etag[len(etag)-1] != '"' {
@@ -104,14 +104,14 @@ func strongValidator(h http.Header) (etag, modified string) {
 	}
 	changed, err := http.ParseTime(h.Get("Last-Modified"))
 	sent, bad := http.ParseTime(h.Get("Date"))
-	if err != nil || bad != nil || sent.Sub(changed) < clockSkew {
+	if err != nil || bad != nil || sent.Sub(changed) < clockSkew || h.Get("Content-Encoding") != "" {
 		return "", ""
 	}
 	return "", h.Get("Last-Modified")
 }
 
 func isMultipart(h http.Header) bool {
-	return strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "multipart/")
+	return strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "multipart/byteranges")
 }
 
 // contentRange parses the only value of a Content-Range (RFC 9110, section 14.4): "bytes 0-99/1000". total is unknown
@@ -203,10 +203,19 @@ func (b *resumable) resume(p []byte, cause error) (n int, err error) {
 	if c.policy.Gate != nil {
 		policy.Gate = gate
 	}
-	err = policy.Continue(c, time.Since(epoch)-c.began, c.judged(failed), func(ctx context.Context) error {
+	ask := func(ctx context.Context) error {
 		n, err = b.ask(ctx, c, p)
 		return err
-	})
+	}
+	lasted := time.Since(epoch) - c.began
+	if b.next == b.stop && c.policy.Admit(c.progress(), 0).Status == retry.Waiting {
+		if policy.TTL > 0 {
+			policy.TTL = max(policy.TTL-lasted, 1)
+		}
+		err = retry.Do(c, policy, ask) // the part is whole, and was less than asked for: not a failure
+	} else {
+		err = policy.Continue(c, lasted, c.judged(failed), ask)
+	}
 	switch failed, ok := err.(*retry.Error); {
 	case err == nil && n == 0:
 		err = io.EOF
@@ -233,7 +242,12 @@ func (b *resumable) nextCall() *call {
 	setOnly(req.Header, "Range", span)
 	setOnly(req.Header, "If-Range", b.etag+b.modified)
 	t := *b.call.transport
-	t.Accept, t.Delivery = nil, false // what is a success here is for check
+	t.Accept, t.Delivery = nil, false          // what is a success here is for check
+	if b.call.byHedge && t.Hedge.Base != nil { // the rest is where the body came from
+		swapped := *t.Hedge
+		t.Base, swapped.Base = t.Hedge.Base, t.base()
+		t.Hedge = &swapped
+	}
 	c := newCall(&t, b.call.policy, req)
 	c.began, c.ready, c.repeatable = b.call.began, true, true // a GET without a body
 	return c
@@ -273,10 +287,13 @@ func (b *resumable) check(resp *http.Response) *AttemptError {
 	h, length, reason := resp.Header, resp.ContentLength, NotResumable
 	first, last, total, ok := contentRange(h.Values("Content-Range"))
 	partial := resp.StatusCode == http.StatusPartialContent
-	modified := h.Get("Last-Modified") // which a 206 need not repeat
-	same := h.Get("Etag") == b.etag && (b.etag != "" || modified == b.modified || modified == "" && partial)
+	agrees := func(name string) bool { // a 206 need not repeat what is not the ETag, nor a 416 anything
+		said := h.Get(name)
+		return said == b.resp.Header.Get(name) || said == "" && resp.StatusCode != http.StatusOK
+	}
+	same := !resp.Uncompressed && h.Get("Etag") == b.etag && agrees("Content-Encoding") && (b.etag != "" || agrees("Last-Modified"))
 	switch {
-	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && ok && total == b.next && b.end == unknown:
+	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && ok && total == b.next && b.end == unknown && agrees("Etag"):
 		b.stop, b.end = b.next, b.next // all was delivered
 		return nil
 	case !partial && resp.StatusCode != http.StatusOK:
@@ -288,7 +305,7 @@ func (b *resumable) check(resp *http.Response) *AttemptError {
 		return nil
 	case !partial || !same || ok && total != b.total && total != unknown && b.total != unknown:
 		reason = ContentChanged
-	case ok && first == b.next && last < b.end && (length < 0 || length == last-first+1) && !isMultipart(h) && !resp.Uncompressed:
+	case ok && first == b.next && last < b.end && (length < 0 || length == last-first+1) && !isMultipart(h):
 		b.total = min(b.total, total)
 		b.stop, b.end = last+1, min(b.end, b.total)
 		return nil
@@ -329,12 +346,12 @@ func (b *resumable) Close() error {
 	b.mu.Lock()
 	part, cancel, closed := b.part, b.cancel, b.closed
 	b.closed = true
+	if cancel != nil {
+		cancel() // before a Read finds the body closed, and asks the context why
+	}
 	b.mu.Unlock()
 	if closed {
 		return nil
-	}
-	if cancel != nil {
-		cancel()
 	}
 	return part.Close()
 }

@@ -233,6 +233,13 @@ func TestTheRestIsChecked(t *testing.T) {
 		{"200 of another version", answers(part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)), "", changed},
 		{"200 of the same version", answers(part(200, alphabet, io.EOF, 26, "Etag", v1)), "", changed},
 		{"206 of another version", answers(rest("bytes 10-25/26", "Etag", `"v2"`)), "", changed},
+		{"206 in another coding", answers(rest("bytes 10-25/26", "Etag", v1, "Content-Encoding", "br")), "", changed},
+		{"206 that was decoded", answers(func(req *http.Request) *http.Response {
+			resp := rest("bytes 10-25/26", "Etag", v1)(req)
+			resp.Uncompressed = true
+			return resp
+		}), "", changed},
+		{"206 of a file that has parts", answers(rest("bytes 10-25/26", "Etag", v1, "Content-Type", "multipart/mixed; boundary=x")), alphabet, ""},
 		{"206 with a weak ETag", answers(rest("bytes 10-25/26", "Etag", "W/"+v1)), "", changed},
 		{"206 without an ETag", answers(rest("bytes 10-25/26")), "", changed},
 		{"206 of another length", answers(rest("bytes 10-25/27", "Etag", v1)), "", changed},
@@ -320,6 +327,8 @@ func TestWhatCannotBeResumed(t *testing.T) {
 		{"no ETag", get(), part(200, alphabet[:10], reset, 26, "Etag", "v1"), "no strong validator"},
 		{"half an ETag", get(), part(200, alphabet[:10], reset, 26, "Etag", `"`), "no strong validator"},
 		{"a fresh date", get(), part(200, alphabet[:10], reset, 26, "Last-Modified", date(0), "Date", date(59*time.Second)), "no strong validator"},
+		{"a date for all codings", get("Accept-Encoding", "gzip"), part(200, alphabet[:10], reset, 26, "Content-Encoding", "gzip",
+			"Last-Modified", date(0), "Date", date(time.Hour)), "no strong validator"},
 		{"a date without Date", get(), part(200, alphabet[:10], reset, 26, "Last-Modified", date(0)), "no strong validator"},
 		{"several ranges", get("Range", "bytes=0-1,5-6"), part(206, "--x", reset, -1, "Etag", v1,
 			"Content-Type", "multipart/byteranges; boundary=x"), "several ranges"},
@@ -375,6 +384,7 @@ func TestOfUnknownLength(t *testing.T) {
 	}{
 		{"416 at the end", part(416, "an error page", io.EOF, 13, "Content-Range", "bytes */26"), ""},
 		{"416 elsewhere", part(416, "", io.EOF, 0, "Content-Range", "bytes */20"), "status_416"},
+		{"416 of another version", part(416, "", io.EOF, 0, "Content-Range", "bytes */26", "Etag", `"v2"`), "status_416"},
 		{"416 that does not say where", part(416, "", io.EOF, 0), "status_416"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -527,6 +537,44 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 		require.ErrorIs(t, err, retry.TTLElapsed)
 		require.Equal(t, alphabet[:15], body)
 		require.Len(t, base.got, 6)
+	})
+	// one answers with one byte of the rest, by its own will.
+	one := func(req *http.Request) *http.Response {
+		resp := piece(req)
+		from := strings.TrimPrefix(strings.TrimSuffix(req.Header.Get("Range"), "-"), "bytes=")
+		resp.Header.Set("Content-Range", fmt.Sprintf("bytes %[1]s-%[1]s/26", from))
+		resp.Body, resp.ContentLength = io.NopCloser(io.LimitReader(resp.Body, 1)), 1
+		return resp
+	}
+	inBubble(t, "short parts cost neither a wait nor a token", func(t *testing.T) {
+		p := three
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
+		began := time.Now()
+		body, base, err := get(t, p, half, one)
+		require.NoError(t, err)
+		require.Equal(t, alphabet, body)
+		require.Len(t, base.got, 1+16)
+		require.Equal(t, time.Second, time.Since(began), "after the break")
+	})
+	inBubble(t, "a failure between them does, and is the first of three", func(t *testing.T) {
+		p := three
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 3})
+		body, base, err := get(t, p, half, one, down)
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Equal(t, alphabet[:11], body)
+		require.Len(t, base.got, 1+1+3)
+		require.Less(t, p.Budget.Tokens(), 1.0)
+	})
+	inBubble(t, "nor do they outlive the TTL", func(t *testing.T) {
+		p := three
+		p.TTL = 2 * time.Second
+		slow := func(req *http.Request) *http.Response {
+			time.Sleep(400 * time.Millisecond)
+			return one(req)
+		}
+		body, _, err := get(t, p, half, slow)
+		require.ErrorIs(t, err, retry.TTLElapsed)
+		require.Equal(t, alphabet[:13], body)
 	})
 	inBubble(t, "a gate", func(t *testing.T) {
 		p, gates := three, 0
@@ -710,6 +758,70 @@ func TestTheBodyOfAHedgeIsResumed(t *testing.T) {
 		require.Equal(t, []string{" ", "bytes=10- " + v1, "bytes=10- " + v1}, base.ranges())
 		require.Zero(t, base.open.Load())
 	})
+}
+
+// Replicas can have ETags of their own, so the rest is asked for where the body came from.
+func TestTheRestComesFromTheReplicaThatAnswered(t *testing.T) {
+	inBubble(t, "by a hedge", func(t *testing.T) {
+		down := func(*http.Request) *http.Response { return nil }
+		hangs := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
+		first := &parts{answers: []func(*http.Request) *http.Response{hangs, rest("bytes 10-25/26", "Etag", `"of the first"`)}}
+		replica := &parts{answers: []func(*http.Request) *http.Response{half, down, rest("bytes 10-25/26", "Etag", v1)}}
+		hedge := &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Second}, Base: replica}
+		tr := &retryhttp.Transport{Base: first, Policy: three, Resume: true, Hedge: hedge}
+		body, _, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
+		require.NoError(t, err)
+		require.Equal(t, alphabet, string(body))
+		require.Len(t, first.got, 1)
+		require.Same(t, replica, hedge.Base, "the caller's")
+	})
+	inBubble(t, "or not, and its hedges go to the other", func(t *testing.T) {
+		hangs := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
+		first := &parts{answers: []func(*http.Request) *http.Response{half, hangs}}
+		replica := &parts{answers: []func(*http.Request) *http.Response{rest("bytes 10-25/26", "Etag", v1)}}
+		tr := &retryhttp.Transport{Base: first, Policy: three, Resume: true,
+			Hedge: &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Second}, Base: replica}}
+		body, _, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
+		require.NoError(t, err)
+		require.Equal(t, alphabet, string(body))
+		require.Len(t, first.got, 2)
+	})
+}
+
+// A client removes credentials at a redirect to another host, and the rest is asked for without them.
+func TestCredentialsDoNotFollowAResumption(t *testing.T) {
+	moved := part(302, "", io.EOF, 0, "Location", "http://mirror.example/file")
+	base := &parts{answers: []func(*http.Request) *http.Response{moved, half, rest("bytes 10-25/26", "Etag", v1)}}
+	tr := &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true, AttemptHeader: retryhttp.AttemptHeader,
+		TimeLeft: map[string]string{"example.com": retryhttp.EnvoyTimeLeft, "mirror.example": retryhttp.EnvoyTimeLeft}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	req := request(ctx, http.MethodGet, nil)
+	req.Header.Set("Authorization", "secret")
+	req.Header.Set("Cookie", "session=secret")
+	resp, err := (&http.Client{Transport: tr}).Do(req)
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, alphabet, string(body))
+	require.Equal(t, "secret", base.got[0].Header.Get("Authorization"))
+	require.Len(t, base.got, 3)
+	require.Equal(t, "mirror.example", base.got[2].URL.Host)
+	require.Equal(t, http.Header{"Accept-Encoding": {"identity"}, "Range": {"bytes=10-"}, "If-Range": {v1}, "Referer": {"http://example.com/"}},
+		base.got[2].Header)
+}
+
+// An encoded body is resumed by its encoded bytes, if it has an ETag.
+func TestAnEncodedBodyIsResumed(t *testing.T) {
+	base := &parts{answers: []func(*http.Request) *http.Response{
+		part(200, alphabet[:10], reset, 26, "Etag", v1, "Content-Encoding", "br"), rest("bytes 10-25/26", "Etag", v1)}}
+	req := request(t.Context(), http.MethodGet, nil)
+	req.Header.Set("Accept-Encoding", "br")
+	body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, req)
+	require.NoError(t, err)
+	require.Equal(t, alphabet, string(body))
+	require.Equal(t, "br", base.got[1].Header.Get("Accept-Encoding"))
 }
 
 func TestARedirectedBodyIsResumedWhereItCameFrom(t *testing.T) {

@@ -104,8 +104,8 @@ type Transport struct {
 	//
 	// Each break begins a run of the Policy, with " body" behind its Name, for Observe and for the *retry.Error that Read
 	// returns if the run fails. The attempt that broke off is its first one, so MaxAttempts counts between two breaks;
-	// TTL counts from the RoundTrip. A part that is shorter than what was asked for is a break too. Accept and Delivery
-	// do not apply. A body that cannot be resumed fails as without Resume, with the Veto NotResumable and why in the
+	// TTL counts from the RoundTrip. A part that the server makes shorter than what was asked for is not a break: its rest
+	// is asked for at once. Accept and Delivery do not apply. A body that cannot be resumed fails as without Resume, with the Veto NotResumable and why in the
 	// text; if the content is another one by now, the Reason is ContentChanged.
 	//
 	// It costs compression: a request without an Accept-Encoding asks for identity, since a server knows no offsets in
