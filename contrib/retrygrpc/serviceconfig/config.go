@@ -37,16 +37,11 @@ type Options struct {
 	Timeout time.Duration
 	// Budget becomes retryThrottling, which all methods of the client share. Nil means none.
 	Budget *retry.BudgetConfig
-	// MaxCallAttempts is the value that the client passes to grpc.WithMaxCallAttempts, from 2 to 1000. Zero means 5,
-	// which is grpc-go's default.
-	MaxCallAttempts int
 }
 
 const (
-	// Of a client without grpc.WithMaxCallAttempts: gRFC A6 treats a larger maxAttempts as 5.
-	defaultMaxCallAttempts = 5
-	mostCallAttempts       = 1000 // grpc-go sets no bound; every wait is checked here
-	mostTokens             = 1000 // gRFC A6: maxTokens is in (0, 1000]
+	mostAttempts = 5    // gRFC A6: a client treats a larger maxAttempts as 5
+	mostTokens   = 1000 // gRFC A6: maxTokens is in (0, 1000]
 	// gRFC A6, "Exponential Backoff": random(0.8, 1.2) after the bound.
 	jitterRatio = 0.2
 	// grpc-go converts 1.2·maxBackoff to an integer without a check, so a wait above 243 years would turn negative.
@@ -57,8 +52,9 @@ const (
 // or another gRPC client retries by itself. Use it instead of the interceptors, not with them: two layers multiply.
 //
 // lost names what a service config cannot express: one line for each field, in the order of the fields of Policy and
-// then of BudgetConfig, with the field, its value and what happens instead. It is never empty if a wait or the number
-// of attempts may differ from p's. It describes grpc-go 1.85; other clients may have another jitter.
+// then for Options.Budget, with the field, its value and what happens instead. It is never empty if a wait or the number
+// of attempts may differ from p's. It describes grpc-go 1.85 without grpc.WithMaxCallAttempts; other clients may have
+// another jitter.
 //
 // The waits are min(initialBackoff·backoffMultiplier^(n−1), maxBackoff) with gRPC's own jitter. If p's waits are not of
 // that form, the first and the last wait are p's and those between are a geometric series; lost has the figures.
@@ -78,15 +74,17 @@ func Of(p retry.Policy, o Options) (config string, lost []string, err error) {
 		return "", nil, err
 	}
 	x := newExport(p, o)
-	method := methodConfig{Name: o.names(), RetryPolicy: x.retryPolicy()}
+	return o.config(x.retryPolicy(), nil), x.lost(), nil
+}
+
+// config returns the JSON with one of the policies, or none.
+func (o *Options) config(retries *retryPolicy, hedges *hedgingPolicy) string {
+	method := methodConfig{Name: o.names(), RetryPolicy: retries, HedgingPolicy: hedges}
 	if o.Timeout > 0 {
 		method.Timeout = seconds(o.Timeout)
 	}
-	text, err := json.Marshal(serviceConfig{MethodConfig: []methodConfig{method}, RetryThrottling: x.throttling()})
-	if err != nil {
-		return "", nil, fmt.Errorf("serviceconfig: Of: %w", err)
-	}
-	return string(text), x.lost(), nil
+	text, _ := json.Marshal(serviceConfig{[]methodConfig{method}, o.throttling()}) // nothing in it can fail
+	return string(text)
 }
 
 // The wire form: service_config.proto in the JSON of protocol buffers.
@@ -126,19 +124,15 @@ func (o Options) Validate() error {
 	}
 	named := make(map[methodName]bool)
 	for i, full := range o.Methods {
-		rule := ""
+		field, value := fmt.Sprintf("Methods[%d]", i), strconv.Quote(full)
 		switch name, ok := nameOf(full); {
-		case !utf8.ValidString(full): // JSON would name a different method
-			rule = "is not valid UTF-8"
 		case !ok:
-			rule = "is not of the form /package.Service/Method or /package.Service/"
+			add(field, value, "is not of the form /package.Service/Method or /package.Service/")
 		case named[name]:
-			rule = "is named twice"
+			add(field, value, "is named twice")
 		default:
 			named[name] = true
-			continue
 		}
-		add(fmt.Sprintf("Methods[%d]", i), strconv.Quote(full), rule)
 	}
 	for i, code := range o.Codes {
 		if code == codes.OK || code > codes.Unauthenticated {
@@ -147,9 +141,6 @@ func (o Options) Validate() error {
 	}
 	if o.Timeout < 0 {
 		add("Timeout", o.Timeout, "is negative")
-	}
-	if o.MaxCallAttempts != 0 && (o.MaxCallAttempts < 2 || o.MaxCallAttempts > mostCallAttempts) {
-		add("MaxCallAttempts", o.MaxCallAttempts, fmt.Sprintf("is outside 2 to %d", mostCallAttempts))
 	}
 	return bad.Err()
 }
@@ -166,11 +157,14 @@ func (o *Options) names() []methodName {
 	return names
 }
 
-// nameOf splits "/package.Service/Method", and reports whether full has that form. A service without a method has an
-// empty method.
+// nameOf splits "/package.Service/Method", and reports whether full has that form, in UTF-8. A service without a method
+// has an empty method.
 func nameOf(full string) (methodName, bool) {
-	service, method, ok := strings.Cut(strings.TrimPrefix(full, "/"), "/")
-	return methodName{service, method}, ok && strings.HasPrefix(full, "/") && service != "" && !strings.Contains(method, "/")
+	parts := strings.Split(full, "/")
+	if len(parts) != 3 || parts[0] != "" || parts[1] == "" || !utf8.ValidString(full) {
+		return methodName{}, false
+	}
+	return methodName{parts[1], parts[2]}, true
 }
 
 type export struct {
@@ -184,13 +178,14 @@ type export struct {
 }
 
 func newExport(p retry.Policy, o Options) *export {
-	if o.MaxCallAttempts == 0 {
-		o.MaxCallAttempts = defaultMaxCallAttempts
-	}
 	x := &export{policy: p, inForce: p.Effective(), options: o, codes: retried(p.Classify, o.Codes)}
-	x.attempts = min(x.own(), o.MaxCallAttempts)
-	if len(x.codes) == 0 {
-		x.attempts = 1 // a retryPolicy has at least one code
+	switch most := x.inForce.MaxAttempts; {
+	case p.Disabled, len(x.codes) == 0: // a retryPolicy has at least one code
+		x.attempts = 1
+	case most == retry.Unlimited:
+		x.attempts = mostAttempts
+	default:
+		x.attempts = min(most, mostAttempts)
 	}
 	if x.attempts > 1 {
 		x.series, x.exact = retryexport.SeriesOf(p.Backoff, x.attempts-1, func(s *retryexport.Series) {
@@ -199,18 +194,6 @@ func newExport(p retry.Policy, o Options) *export {
 		})
 	}
 	return x
-}
-
-// own returns how many attempts the policy makes, and math.MaxInt if there is no limit.
-func (x *export) own() int {
-	switch {
-	case x.inForce.Disabled:
-		return 1
-	case x.inForce.MaxAttempts == retry.Unlimited:
-		return math.MaxInt
-	default:
-		return x.inForce.MaxAttempts
-	}
 }
 
 // retried returns the codes that are retried, in the order of their numbers.
@@ -250,11 +233,11 @@ func (x *export) retryPolicy() *retryPolicy {
 
 // throttling returns the bucket that allows Burst retries in a row when it is full. gRPC retries while more than half
 // of maxTokens is left after it has counted the failure, so maxTokens is 2·(Burst+1).
-func (x *export) throttling() *retryThrottling {
-	if x.options.Budget == nil {
+func (o *Options) throttling() *retryThrottling {
+	if o.Budget == nil {
 		return nil
 	}
-	c := x.options.Budget.Effective()
+	c := o.Budget.Effective()
 	return &retryThrottling{MaxTokens: 2 * (throttledBurst(c) + 1), TokenRatio: float64(thousandths(c)) / 1000}
 }
 

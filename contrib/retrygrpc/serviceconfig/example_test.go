@@ -37,6 +37,6 @@ func ExampleOf() {
 
 	// Output:
 	// {"methodConfig":[{"name":[{"service":"shop.Orders","method":"Get"},{"service":"shop.Catalog"}],"timeout":"12s","retryPolicy":{"maxAttempts":4,"initialBackoff":"0.05s","maxBackoff":"1s","backoffMultiplier":2,"retryableStatusCodes":["UNAVAILABLE"]}}]}
-	// lost: Policy.Jitter full: each wait is spread evenly by ±20 %: 40ms to 60ms instead of 0s to 50ms after attempt 1, 160ms to 240ms instead of 0s to 200ms after attempt 3
+	// lost: Policy.Jitter full: each wait is spread evenly by ±20 %
 	// lost: Policy.TTL 10s: an attempt starts at any time before the deadline of the call
 }

@@ -1,6 +1,7 @@
 package serviceconfig
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -38,10 +39,7 @@ func HedgesOf(h retryhedge.Policy, o Options) (config string, lost []string, err
 		return "", nil, bad
 	}
 	x := newExport(retry.Policy{Classify: h.Classify}, o)
-	calls, delay := h.MaxCalls, h.Delay
-	if calls == 0 {
-		calls = 2
-	}
+	calls, delay := cmp.Or(h.MaxCalls, 2), h.Delay
 	say := func(field string, value any, instead string) {
 		lost = append(lost, fmt.Sprintf("%s %v: %s", field, value, instead))
 	}
@@ -52,9 +50,9 @@ func HedgesOf(h retryhedge.Policy, o Options) (config string, lost []string, err
 		delay = h.Tracker.Delay()
 		say("Tracker", h.Tracker, "the delay stays that of now, "+retryexport.Short(delay))
 	}
-	if most := x.options.MaxCallAttempts; calls > most {
-		say("MaxCalls", calls, fmt.Sprintf("the client makes %d, which is its limit", most))
-		calls = most
+	if calls > mostAttempts {
+		say("MaxCalls", calls, fmt.Sprintf("the client makes %d, which is its limit", mostAttempts))
+		calls = mostAttempts
 	}
 	if h.Budget != nil {
 		say("Budget", "is set", "its figures cannot be read, and so hedges are free without Options.Budget")
@@ -65,18 +63,8 @@ func HedgesOf(h retryhedge.Policy, o Options) (config string, lost []string, err
 	if h.Observe != nil {
 		say("Observe", "is set", "it is not called")
 	}
-	if o.Budget != nil {
-		lost = append(lost, lostBudget(o.Budget)...)
-	}
-	method := methodConfig{Name: o.names(), HedgingPolicy: &hedgingPolicy{calls, seconds(delay), namesOf(x.codes)}}
-	if o.Timeout > 0 {
-		method.Timeout = seconds(o.Timeout)
-	}
-	text, err := json.Marshal(serviceConfig{MethodConfig: []methodConfig{method}, RetryThrottling: x.throttling()})
-	if err != nil {
-		return "", nil, fmt.Errorf("serviceconfig: HedgesOf: %w", err)
-	}
-	return string(text), lost, nil
+	lost = append(lost, lostBudget(o.Budget)...)
+	return o.config(nil, &hedgingPolicy{calls, seconds(delay), namesOf(x.codes)}), lost, nil
 }
 
 // ParseHedges returns the hedgingPolicy that a service config has for a method, "/package.Service/Method": of the
@@ -120,7 +108,7 @@ func (p *hedgingPolicy) parse() (h retryhedge.Policy, err error) {
 		}
 	}
 	h.Delay = max(h.Delay, 1) // gRPC starts all calls at once; a Delay of 0 would mean no hedges
-	h.MaxCalls = min(p.MaxAttempts, defaultMaxCallAttempts)
+	h.MaxCalls = min(p.MaxAttempts, mostAttempts)
 	var nonFatal []codes.Code
 	for i, text := range p.NonFatalStatusCodes {
 		var code codes.Code
