@@ -3,41 +3,25 @@ package retryotel
 import (
 	"context"
 
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry/retryhedge"
 )
 
-// hedgeResult is what hedging did for a call.
-type hedgeResult uint8
-
-const (
-	hedgeNotNeeded hedgeResult = iota // the first call was over within the delay
-	hedgeNotMade                      // it was too near the deadline, or a server wanted to be left alone
-	hedgeRefused                      // the budget had no token for a hedge, and none was made
-	hedgeLost                         // hedges were made, and the first call's result was used
-	hedgeWon
-	hedgeResults
-)
-
-func (r hedgeResult) String() string {
-	return [...]string{"not_needed", "not_made", "refused", "lost", "won"}[r]
-}
-
-func hedgeResultOf(e *retryhedge.Event) hedgeResult {
+// hedgeOf returns what hedging did for a call.
+func hedgeOf(e *retryhedge.Event) string {
 	switch {
 	case e.Won > 1:
-		return hedgeWon
-	case len(e.Calls) > 1:
-		return hedgeLost
-	case e.Refused:
-		return hedgeRefused
-	case e.Slow:
-		return hedgeNotMade
-	default:
-		return hedgeNotNeeded
+		return "won"
+	case len(e.Calls) > 1: // the first call's result was used
+		return "lost"
+	case e.Refused: // the budget had no token
+		return "refused"
+	case e.Slow: // it was too near the deadline, or a server wanted to be left alone
+		return "not_made"
+	default: // the first call was over within the delay
+		return "not_needed"
 	}
 }
 
@@ -56,19 +40,15 @@ func ObserveHedges(o Options) (func(context.Context, retryhedge.Event), error) {
 	if err := refused(countErr, madeErr); err != nil {
 		return nil, err
 	}
-	var results [hedgeResults]attribute.KeyValue
-	for r := range hedgeResults {
-		results[r] = keyHedge.String(r.String())
-	}
 	names := newPolicies(o.maxPolicies())
 	return func(ctx context.Context, e retryhedge.Event) {
-		r, s := hedgeResultOf(&e), names.of(e.Policy)
-		counted.Add(ctx, 1, s.option(results[r]))
+		hedge, s := hedgeOf(&e), names.of(e.Policy)
+		counted.Add(ctx, 1, s.of(labels{hedge: hedge}).add...)
 		if hedges := len(e.Calls) - 1; hedges > 0 {
-			made.Add(ctx, int64(hedges), s.option())
+			made.Add(ctx, int64(hedges), s.of(labels{}).add...)
 		}
-		if span := trace.SpanFromContext(ctx); r != hedgeNotNeeded && span.IsRecording() {
-			span.AddEvent("retry.hedge", trace.WithAttributes(results[r], keyCalls.Int(len(e.Calls))))
+		if span := trace.SpanFromContext(ctx); hedge != "not_needed" && span.IsRecording() {
+			span.AddEvent("retry.hedge", trace.WithAttributes(keyHedge.String(hedge), keyCalls.Int(len(e.Calls))))
 		}
 	}, nil
 }

@@ -2,7 +2,6 @@ package retryotel
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -18,12 +17,11 @@ import (
 // it begins. So its count includes retries that a canceled caller or a gate later prevents.
 //
 // It adds events to the current span of the context, if that is recording: in Do, HTTP and Run that is the run's span,
-// otherwise the caller's. Each failed attempt is an event "retry.attempt.failed"; one whose error matches
-// retry.ErrAttemptTimeout is an event "retry.attempt.timeout" before that. On a caller's span the end of the run sets
-// retry.status, retry.attempts, retry.reason and retry.run.policy, the last two empty if there is none. Of several runs
-// under one span they are those of the last to end. Their keys differ from an attempt's: for a run inside an attempt of
-// Do or HTTP, retry.policy and retry.attempt of the span stay those of the attempt. The status of the span is not
-// changed.
+// otherwise the caller's. Each failed attempt is an event "retry.attempt.failed". On a caller's span the end of the run
+// sets retry.status, retry.attempts, retry.reason and retry.run.policy, the last two empty if there is none. Of several
+// runs under one span they are those of the last to end. Their keys differ from an attempt's: for a run inside an
+// attempt of Do or HTTP, retry.policy and retry.attempt of the span stay those of the attempt. The status of the span is
+// not changed.
 //
 // For a job of package retryjob it creates the span of the run, "retry.run", when the job has ended. The span begins
 // when the job was first due, and has retry.job, the attributes of Do's span and an event for each failed attempt. A
@@ -53,13 +51,14 @@ func (w *observer) observe(ctx context.Context, e retry.Event) {
 	if e.Outcome == nil {
 		w.attempt(ctx, s, classOf(e.Attempt.Class), e.Attempt.Duration)
 		if e.Decision.Status == retry.Waiting {
-			w.delay.Record(ctx, e.Decision.Delay.Seconds(), s.delay...)
+			w.delay.Record(ctx, e.Decision.Delay.Seconds(), s.of(labels{}).record...)
 		}
 	} else {
-		end := endingOf(e.Outcome)
-		w.runs.Add(ctx, 1, s.ended(end)...)
-		w.runAttempts.Record(ctx, int64(e.Outcome.Attempts), s.kinds[end.kind]...)
-		w.runDuration.Record(ctx, e.Outcome.Elapsed.Seconds(), s.kinds[end.kind]...)
+		end, kind := endingOf(e.Outcome), kindOf(e.Outcome)
+		end.kind = kind
+		w.runs.Add(ctx, 1, s.of(end).add...)
+		w.runAttempts.Record(ctx, int64(e.Outcome.Attempts), s.of(labels{kind: kind}).record...)
+		w.runDuration.Record(ctx, e.Outcome.Elapsed.Seconds(), s.of(labels{kind: kind}).record...)
 		if e.Outcome.Status == retry.Succeeded { // which has no event of its own
 			w.attempt(ctx, s, success, lastOf(e.Outcome))
 		}
@@ -81,9 +80,10 @@ func (w *observer) observe(ctx context.Context, e retry.Event) {
 	}
 }
 
-func (w *observer) attempt(ctx context.Context, s *series, c class, lasted time.Duration) {
-	w.attempts.Add(ctx, 1, s.classes[c].add...)
-	w.attemptDuration.Record(ctx, lasted.Seconds(), s.classes[c].record...)
+func (w *observer) attempt(ctx context.Context, s *series, class string, lasted time.Duration) {
+	o := s.of(labels{class: class})
+	w.attempts.Add(ctx, 1, o.add...)
+	w.attemptDuration.Record(ctx, lasted.Seconds(), o.record...)
 }
 
 // lastOf returns the duration of the successful attempt, from when it was due.
@@ -100,12 +100,9 @@ func tell(span trace.Span, e *retry.Event) {
 	if e.Outcome != nil {
 		// All four, since an attribute of an earlier run cannot be removed.
 		end := endingOf(e.Outcome)
-		span.SetAttributes(keyOfRun.String(nameOf(e.Policy)), keyStatus.String(end.statusText()),
-			keyReason.String(end.reasonText()), keyMade.Int(e.Outcome.Attempts))
+		span.SetAttributes(keyOfRun.String(nameOf(e.Policy)), keyStatus.String(end.status),
+			keyReason.String(end.reason), keyMade.Int(e.Outcome.Attempts))
 		return
-	}
-	if errors.Is(e.Attempt.Err, retry.ErrAttemptTimeout) && e.Decision.Reason != retry.DeadlinePassed { // otherwise it is that of an outer run
-		span.AddEvent("retry.attempt.timeout", trace.WithAttributes(attemptAttributes(e.Policy, e.Attempt.Number)...))
 	}
 	tellAttempt(span, e.Policy, &e.Attempt, e.Decision.Status == retry.Waiting)
 }

@@ -188,13 +188,9 @@ func TestEventsOfFailedAttempts(t *testing.T) {
 			}
 			return e
 		}
-		timeout := func(after time.Duration, number int) event {
-			return event{"retry.attempt.timeout", after, map[string]any{"retry.policy": "charge", "retry.attempt": int64(number)}}
-		}
 		const second = time.Second
 		want := []event{
 			failed(0, 1, "retryable", "*net.OpError", 7),
-			timeout(8*second, 2),
 			failed(8*second, 2, "retryable", "timeout", 10),
 			failed(18*second, 3, "retryable", "server_slow", 20),
 			failed(38*second, 4, "retryable", "503", 40),

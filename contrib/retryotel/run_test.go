@@ -22,7 +22,6 @@ import (
 	"github.com/retrygo/retry/contrib/retryotel"
 	"github.com/retrygo/retry/retryhttp"
 	"github.com/retrygo/retry/retryjob"
-	"github.com/retrygo/retry/retryshell"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -336,36 +335,3 @@ type typed string
 
 func (typed) Error() string       { return "down" }
 func (t typed) ErrorType() string { return string(t) }
-
-// The timeout of an attempt is retry.ErrAttemptTimeout, also of an error that does not say that a deadline has passed.
-func TestAttemptTimeoutsAreEvents(t *testing.T) {
-	s := newSDK(t)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
-	for _, row := range []struct {
-		name  string
-		event retry.Event
-		want  []string
-	}{
-		{"a code with the core's timeout", retry.Event{Attempt: retry.Attempt{Err: isTimeout{errDown}}}, []string{"timeout", "failed"}},
-		{"marked by the core", retry.Event{Attempt: retry.Attempt{Err: retryshell.MarkTimeout(context.Canceled)}}, []string{"timeout", "failed"}},
-		{"a deadline of the server's", retry.Event{Attempt: retry.Attempt{Err: context.DeadlineExceeded}}, []string{"failed"}},
-		{"the timeout of an outer run", retry.Event{Attempt: retry.Attempt{Err: retry.ErrAttemptTimeout},
-			Decision: retry.Decision{Status: retry.Expired, Reason: retry.DeadlinePassed}}, []string{"failed"}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			ctx, span := s.traces.Tracer("").Start(t.Context(), row.name)
-			observe(ctx, row.event)
-			span.End()
-			var got []string
-			for _, e := range s.span(row.name).Events {
-				got = append(got, strings.TrimPrefix(e.Name, "retry.attempt."))
-			}
-			require.Equal(t, row.want, got)
-		})
-	}
-}
-
-type isTimeout struct{ error }
-
-func (isTimeout) Is(target error) bool { return target == retry.ErrAttemptTimeout }

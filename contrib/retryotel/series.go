@@ -1,10 +1,9 @@
 package retryotel
 
 import (
-	"maps"
+	"cmp"
 	"strings"
 	"sync"
-	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -33,183 +32,110 @@ const (
 // other is the value for anything that is not distinguished, as in error.type of the conventions.
 const other = "_OTHER"
 
-// kind is how a run ended, in the four words of resilience4j's retry calls.
-type kind uint8
+// labels are the attributes of a measurement besides the policy, as texts of enumerations. An empty one is not there.
+type labels struct{ status, reason, kind, class, hedge string }
 
-const (
-	succeededWithoutRetry kind = iota
-	succeededWithRetry
-	failedWithoutRetry
-	failedWithRetry
-	kinds
-)
-
-func kindOf(o *retry.Outcome) kind {
-	k := succeededWithoutRetry
-	if o.Status != retry.Succeeded {
-		k = failedWithoutRetry
-	}
-	if o.Attempts > 1 {
-		k++
-	}
-	return k
-}
-
-func (k kind) String() string {
-	return [...]string{"succeeded_without_retry", "succeeded_with_retry", "failed_without_retry", "failed_with_retry"}[k]
-}
-
-// notRetried is the status of a run that ended with a terminal error at its first attempt: an ordinary error, and not a
-// dead letter.
-const notRetried = retry.Canceled + 1
-
-// The numbers of statuses and reasons, zero included.
-const (
-	statuses = int(notRetried) + 1
-	reasons  = int(givenUpBelow) + 1
-)
-
-// givenUpBelow is the reason of a run that ended with a terminal error because a layer below had given up.
-const givenUpBelow = retry.CallerCanceled + 1
-
-// ending is the end of a run, as retry.runs counts it.
-type ending struct {
-	status retry.Status
-	reason retry.Reason
-	kind   kind
-}
-
-// endingOf returns the ending of a run. A value that is not a status or reason of a run counts as zero, since
-// attributes are enumerations.
-func endingOf(o *retry.Outcome) ending {
-	e := ending{o.Status, o.Reason, kindOf(o)}
-	if e.status >= notRetried {
-		e.status = 0
-	}
-	if e.reason >= givenUpBelow {
-		e.reason = 0
-	}
-	if e.reason == retry.TerminalError {
-		if o.Attempts == 1 {
-			e.status = notRetried
+func (l labels) attributes() (list []attribute.KeyValue) {
+	for _, one := range [...]struct {
+		key  attribute.Key
+		text string
+	}{{keyStatus, l.status}, {keyReason, l.reason}, {keyKind, l.kind}, {keyClass, l.class}, {keyHedge, l.hedge}} {
+		if one.text != "" {
+			list = append(list, one.key.String(one.text))
 		}
-		if o.GivenUpBelow {
-			e.reason = givenUpBelow
-		}
-	}
-	return e
-}
-
-func (e ending) index() int {
-	return (int(e.status)*reasons+int(e.reason))*int(kinds) + int(e.kind)
-}
-
-func (e ending) attributes() []attribute.KeyValue {
-	list := []attribute.KeyValue{keyStatus.String(e.statusText())}
-	if e.reason != 0 {
-		list = append(list, keyReason.String(e.reasonText()))
 	}
 	return list
 }
 
-func (e ending) reasonText() string {
-	if e.reason == givenUpBelow {
-		return "given_up_below"
+// endingOf returns the status and the reason of a run. A value that no run has, of an Event made by hand, is "_OTHER" or
+// no reason. A terminal error at the first attempt is an ordinary error, and not a dead letter.
+func endingOf(o *retry.Outcome) labels {
+	l := labels{status: other}
+	if 0 < o.Status && o.Status <= retry.Canceled {
+		l.status = o.Status.String()
 	}
-	return e.reason.Error()
+	if 0 < o.Reason && o.Reason <= retry.CallerCanceled {
+		l.reason = o.Reason.Error()
+	}
+	if o.Reason == retry.TerminalError {
+		if o.Attempts == 1 {
+			l.status = "not_retried"
+		}
+		if o.GivenUpBelow {
+			l.reason = "given_up_below"
+		}
+	}
+	return l
 }
 
-func (e ending) statusText() string {
-	switch e.status {
-	case 0:
-		return other
-	case notRetried:
-		return "not_retried"
+// kindOf returns how a run ended, in the four words of resilience4j's retry calls.
+func kindOf(o *retry.Outcome) string {
+	switch succeeded, retried := o.Status == retry.Succeeded, o.Attempts > 1; {
+	case succeeded && retried:
+		return "succeeded_with_retry"
+	case succeeded:
+		return "succeeded_without_retry"
+	case retried:
+		return "failed_with_retry"
 	default:
-		return e.status.String()
+		return "failed_without_retry"
 	}
 }
 
-// class is how an attempt ended: a retry.Class or success. Only an Event made by hand has Unknown.
-type class uint8
+// success is the class of an attempt that succeeded, which retry.Class does not have.
+var success = retry.Succeeded.String()
 
-const (
-	success = class(retry.Terminal) + 1
-	classes = success + 1
-)
-
-func classOf(c retry.Class) class {
-	if c > retry.Terminal {
-		c = retry.Unknown
-	}
-	return class(c)
-}
-
-func (c class) String() string {
-	switch c {
-	case class(retry.Unknown):
+func classOf(c retry.Class) string {
+	if c != retry.Retryable && c != retry.Terminal {
 		return other
-	case success:
-		return retry.Succeeded.String()
-	default:
-		return retry.Class(c).String()
 	}
+	return c.String()
 }
 
-// series are the attribute sets of one policy, each made once.
+// series are the measurements of one policy, with a set of attributes that is made once for each of the labels.
 type series struct {
-	policy  []attribute.KeyValue // retry.policy; none without a name
-	delay   []metric.RecordOption
-	kinds   [kinds][]metric.RecordOption
-	classes [classes]struct {
-		add    []metric.AddOption
-		record []metric.RecordOption
-	}
-	runs [statuses * reasons * int(kinds)]atomic.Pointer[[]metric.AddOption] // by ending.index; nil before the first
+	policy []attribute.KeyValue // retry.policy; none without a name
+
+	mu   sync.RWMutex
+	made map[labels]*options
+}
+
+// options are slices, because a call with any other arguments would allocate one.
+type options struct {
+	add    []metric.AddOption
+	record []metric.RecordOption
 }
 
 func newSeries(policy ...attribute.KeyValue) *series {
-	s := &series{policy: policy}
-	s.delay = []metric.RecordOption{s.option()}
-	for k := range kinds {
-		s.kinds[k] = []metric.RecordOption{s.option(keyKind.String(k.String()))}
-	}
-	for c := range classes {
-		option := s.option(keyClass.String(c.String()))
-		s.classes[c].add, s.classes[c].record = []metric.AddOption{option}, []metric.RecordOption{option}
-	}
-	return s
+	return &series{policy: policy, made: map[labels]*options{}}
 }
 
-// option returns the policy's attributes and more.
-func (s *series) option(more ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributeSet(attribute.NewSet(append(more, s.policy...)...))
-}
-
-func (s *series) ended(e ending) []metric.AddOption {
-	at := &s.runs[e.index()]
-	found := at.Load()
-	if found == nil { // two goroutines at once build the same value
-		found = &[]metric.AddOption{s.option(append(e.attributes(), keyKind.String(e.kind.String()))...)}
-		at.Store(found)
+func (s *series) of(l labels) *options {
+	s.mu.RLock()
+	o := s.made[l]
+	s.mu.RUnlock()
+	if o == nil {
+		set := metric.WithAttributeSet(attribute.NewSet(append(l.attributes(), s.policy...)...))
+		o = &options{[]metric.AddOption{set}, []metric.RecordOption{set}}
+		s.mu.Lock()
+		s.made[l] = o // two goroutines at once make the same
+		s.mu.Unlock()
 	}
-	return *found
+	return o
 }
 
-// policies are the series of a bounded number of policies. A known policy costs a map lookup and no lock.
+// policies are the series of a bounded number of policies.
 type policies struct {
 	most    int
 	unnamed *series
 	other   *series
 
-	mu    sync.Mutex // guards the change of named
-	named atomic.Pointer[map[string]*series]
+	mu    sync.RWMutex
+	named map[string]*series
 }
 
 func newPolicies(most int) *policies {
-	p := &policies{most: most, unnamed: newSeries(), other: newSeries(keyPolicy.String(other))}
-	p.named.Store(&map[string]*series{})
-	return p
+	return &policies{most: most, unnamed: newSeries(), other: newSeries(keyPolicy.String(other)), named: map[string]*series{}}
 }
 
 func (p *policies) of(name string) *series {
@@ -217,31 +143,22 @@ func (p *policies) of(name string) *series {
 		return p.unnamed
 	}
 	name = nameOf(name)
-	named := *p.named.Load()
-	if s := named[name]; s != nil {
-		return s
+	p.mu.RLock()
+	s, full := p.named[name], len(p.named) >= p.most
+	p.mu.RUnlock()
+	if s == nil && !full {
+		s = p.add(name)
 	}
-	if len(named) >= p.most {
-		return p.other
-	}
-	return p.add(name)
+	return cmp.Or(s, p.other)
 }
 
 func (p *policies) add(name string) *series {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	named := *p.named.Load()
-	if s := named[name]; s != nil { // another goroutine was faster
-		return s
+	if p.named[name] == nil && len(p.named) < p.most {
+		p.named[strings.Clone(name)] = newSeries(keyPolicy.String(name)) // not a string that shares memory with a longer one
 	}
-	if len(named) >= p.most {
-		return p.other
-	}
-	s := newSeries(keyPolicy.String(name))
-	more := maps.Clone(named)
-	more[strings.Clone(name)] = s // not a string that shares memory with a longer one
-	p.named.Store(&more)
-	return s
+	return p.named[name]
 }
 
 func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(nameOf(name)) }
