@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
+)
+
+// journal is a file of JSON lines that outlives its process: each line is one write.
+type journal struct {
+	file    *os.File
+	process string // the service, and which of its processes
+	lines   atomic.Int64
+}
+
+// line is what happened. Where a line has no use for a field, it is zero.
+type line struct {
+	Time     time.Time `json:"t"`
+	Process  string    `json:"p"`
+	PID      int       `json:"pid"`
+	What     string    `json:"what"`            // "run", "retry", "hedge", "try", or a word of the service
+	Layer    string    `json:"layer,omitempty"` // the name of the policy
+	Ref      string    `json:"ref,omitempty"`   // of the order
+	Attempts int       `json:"n,omitempty"`
+	Status   string    `json:"status,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
+	Err      string    `json:"err,omitempty"`
+	Took     float64   `json:"took,omitempty"` // seconds
+}
+
+func openJournal(path, process string) (*journal, error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	return &journal{file: file, process: process}, err
+}
+
+func (j *journal) close() { _ = j.file.Close() }
+
+func (j *journal) add(l line) {
+	l.Time, l.Process, l.PID = time.Now(), j.process, os.Getpid()
+	text, err := json.Marshal(l)
+	if err == nil {
+		_, err = j.file.Write(append(text, '\n'))
+	}
+	if err != nil {
+		panic(err) // a journal with gaps proves nothing
+	}
+	j.lines.Add(1)
+}
+
+// failed adds a line with the text of err, or with none.
+func (j *journal) failed(what, ref string, err error) {
+	l := line{What: what, Ref: ref}
+	if err != nil {
+		l.Err = err.Error()
+	}
+	j.add(l)
+}
+
+// observe is the Observe of every policy: a line for each retry that was decided on, and for the end of each run.
+func (j *journal) observe(_ context.Context, e retry.Event) {
+	l := line{What: "run", Layer: e.Policy, Took: e.Elapsed.Seconds(), Status: e.Decision.Status.String()}
+	if e.Outcome == nil {
+		if e.Decision.Status != retry.Waiting {
+			return // the end of the run follows
+		}
+		l.What, l.Attempts, l.Err = "retry", e.Attempt.Number, e.Attempt.Err.Error()
+	} else {
+		l.Attempts = e.Outcome.Attempts
+		if e.Decision.Status != retry.Succeeded {
+			l.Reason = e.Decision.Reason.Error()
+		}
+		if e.Err != nil {
+			l.Err = e.Err.Error()
+		}
+	}
+	j.add(l)
+}
+
+// observeHedges returns the Observe of a hedge: a line for each hedge.
+func (j *journal) observeHedges(layer string) func(context.Context, retryhedge.Event) {
+	return func(_ context.Context, e retryhedge.Event) {
+		for range e.Calls[1:] {
+			j.add(line{What: "hedge", Layer: layer})
+		}
+	}
+}
+
+// tries is a RoundTripper with a line for each attempt and hedge.
+type tries struct {
+	journal *journal
+	layer   string
+	to      string // the host, if it is not that of the request
+	base    http.RoundTripper
+}
+
+func (t *tries) RoundTrip(r *http.Request) (*http.Response, error) {
+	t.journal.add(line{What: "try", Layer: t.layer, Ref: r.Header.Get(refHeader)})
+	if t.to != "" {
+		r = r.Clone(r.Context())
+		r.URL.Host, r.Host = t.to, ""
+	}
+	return t.base.RoundTrip(r)
+}

@@ -1,0 +1,176 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/contrib/retrypgx"
+	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryjob"
+)
+
+const mailKind = "mail" // of the jobs
+
+// orders places orders, and delivers their mails.
+type orders struct {
+	*service
+	pool  *pgxpool.Pool
+	queue *retryriver.Queue
+	stock stockClient
+	mails *http.Client // does not retry: the jobs do
+}
+
+// orderService serves
+//
+//	POST /orders?item=7&price=250    takes the item from the stock and, in one transaction, writes the order and its mail
+func (s *service) orderService(ctx context.Context) (stop func(), err error) {
+	o := &orders{service: s, mails: &http.Client{Transport: s.base("orders.mail", "")}}
+	conn, err := s.dialStock()
+	if err != nil {
+		return nil, err
+	}
+	o.stock = stockClient{conn}
+	if o.pool, err = pgxpool.New(ctx, s.database); err != nil {
+		return nil, err
+	}
+	err = retry.Do(ctx, startPolicy, func(ctx context.Context) error {
+		o.queue, err = retryriver.NewPostgres(ctx, o.pool, retryjob.Options{
+			Policies: retryjob.FromCatalog(&s.policies.catalog),
+			Handlers: map[string]retryjob.Handler{mailKind: o.deliver},
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /orders", o.place)
+	stopHTTP, err := serveHTTP(s.listen, retryhttp.Handler(mux, trusted))
+	return func() {
+		stopHTTP()
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		_, _ = o.queue.Shutdown(ctx)
+		o.pool.Close()
+		_ = conn.Close()
+	}, err
+}
+
+// dialStock returns a channel to stock with retries.
+func (s *service) dialStock() (*grpc.ClientConn, error) {
+	opts, err := retrygrpc.DialOptions(retry.Policy{}, retrygrpc.Options{
+		PolicyFor:  func(string) retry.Policy { return s.policies.stock.Policy() },
+		Idempotent: func(string) bool { return true }, // Take takes once for each reservation
+	})
+	if err != nil {
+		return nil, err
+	}
+	opts = append(opts, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithChainUnaryInterceptor(s.journal.tryGRPC("orders.stock")),
+		// Without these, calls fail for up to two minutes after an outage, and hang on a connection that has died silently.
+		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second,
+			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: time.Second}))
+	return grpc.NewClient("passthrough:///"+s.config.stock, opts...)
+}
+
+// tryGRPC returns an interceptor with a line for each attempt.
+func (j *journal) tryGRPC(layer string) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		j.add(line{What: "try", Layer: layer})
+		return invoke(ctx, method, req, reply, conn, opts...)
+	}
+}
+
+// order is the payload of a mail.
+type order struct {
+	ID, Ref, Item, Price string
+}
+
+// place is the handler of an order. An order with a key is placed once, however often it is repeated. One without a
+// key is placed by each request.
+func (o *orders) place(w http.ResponseWriter, r *http.Request) {
+	ctx, key := r.Context(), r.Header.Get("Idempotency-Key")
+	reservation := key
+	if key == "" {
+		reservation = rand.Text()
+	}
+	ref, item := r.Header.Get(refHeader), r.FormValue("item")
+	err := o.stock.take(ctx, take{Reservation: reservation, Item: item, Ref: ref})
+	if status.Code(err) == codes.FailedPrecondition {
+		http.Error(w, "sold out", http.StatusConflict)
+		return
+	} else if err != nil {
+		retryhttp.WriteError(w, err)
+		return
+	}
+	placed := order{Ref: ref, Item: item, Price: r.FormValue("price")}
+	err = retrypgx.Tx(ctx, o.pool, o.policies.ordersDB.Policy(), &retrypgx.Options{Probe: true}, func(ctx context.Context, tx pgx.Tx) error {
+		o.journal.add(line{What: "try", Layer: "orders.db", Ref: ref})
+		if placed.ID = key; key == "" {
+			placed.ID = rand.Text()
+		}
+		return o.write(ctx, tx, placed, reservation)
+	})
+	if err != nil {
+		retryhttp.WriteError(w, err)
+		return
+	}
+	w.WriteHeader(http.StatusCreated)
+	fmt.Fprint(w, placed.ID)
+}
+
+// write writes an order and the job of its mail.
+func (o *orders) write(ctx context.Context, tx pgx.Tx, placed order, reservation string) error {
+	payload, err := json.Marshal(placed)
+	if err != nil {
+		return err
+	}
+	job := retryjob.Job{ID: "mail-" + placed.ID, Kind: mailKind, Policy: "orders.mail", Payload: payload, Due: time.Now().Add(time.Second)}
+	_, err = retryriver.InsertTx(ctx, o.queue.Adapter(), retryriver.ClientOf[pgx.Tx](o.queue), tx, job)
+	if errors.Is(err, retryjob.ErrDuplicate) {
+		return nil // an earlier attempt has committed both
+	} else if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO orders (id, ref, item, reservation) VALUES ($1, $2, $3, $4)", placed.ID, placed.Ref, placed.Item, reservation)
+	return err
+}
+
+// deliver makes one attempt to send a mail.
+func (o *orders) deliver(ctx context.Context, job retryjob.Job) error {
+	var placed order
+	if err := json.Unmarshal(job.Payload, &placed); err != nil {
+		return retry.Permanent(err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+o.mail+"/mail?order="+url.QueryEscape(placed.ID), nil)
+	if err != nil {
+		return retry.Permanent(err)
+	}
+	a, _ := retryjob.AttemptFrom(ctx)
+	req.Header.Set(attemptHeader, a.AttemptID)
+	resp, err := o.mails.Do(req)
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close()
+	return retryhttp.CheckResponse(resp)
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryconf"
+)
+
+// policies has the policies of all services, from one file that is loaded again when it changes. The budgets and
+// observers are code, and survive that.
+type policies struct {
+	catalog                retryconf.Catalog
+	orders, prices, export *retryconf.Ref // of shop
+	stock, ordersDB, mail  *retryconf.Ref // of orders
+	stockDB                *retryconf.Ref // of stock
+}
+
+// The budgets of the clients. The download is a client alone: its successes fund little, so that time does.
+var (
+	budget       = retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 5}
+	exportBudget = retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 10, Trickle: time.Second}
+)
+
+func (p *policies) define(j *journal) {
+	client := func(name string, b retry.BudgetConfig) *retryconf.Ref {
+		return p.catalog.Define(name, retry.Policy{Budget: retry.NewBudget(b), Observe: j.observe})
+	}
+	p.orders, p.prices, p.export = client("shop.orders", budget), client("shop.prices", budget), client("shop.export", exportBudget)
+	p.stock, p.ordersDB, p.stockDB = client("orders.stock", budget), client("orders.db", budget), client("stock.db", budget)
+	// A job that a budget refuses is a dead letter, so a mail has none: its TTL and its waits bound it.
+	p.mail = p.catalog.Define("orders.mail", retry.Policy{Observe: j.observe})
+}
+
+func (p *policies) load(path string) error { return p.catalog.LoadFile(path) }
+
+// follow loads the file whenever it has changed, until ctx ends. A file that is not valid changes nothing.
+func (p *policies) follow(ctx context.Context, path string, j *journal) {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	var last time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.ModTime().Equal(last) {
+			continue
+		}
+		last = info.ModTime()
+		j.failed("catalog", "", p.load(path))
+	}
+}
+
+// of returns a Transport's PolicyFor.
+func of(ref *retryconf.Ref) func(*http.Request) retry.Policy {
+	return func(*http.Request) retry.Policy { return ref.Policy() }
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// priceService is one of two replicas:
+//
+//	GET /price?item=7    the price in cents
+//	GET /export          all prices, as a large file
+func (s *service) priceService(context.Context) (stop func(), err error) {
+	file, tag := export(s.release), `"`+s.release+`"`
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /price", func(w http.ResponseWriter, r *http.Request) {
+		h := fnv.New32()
+		_, _ = h.Write([]byte(r.FormValue("item")))
+		fmt.Fprint(w, 100+h.Sum32()%900)
+	})
+	mux.HandleFunc("GET /export", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", tag)
+		http.ServeContent(&slowly{w}, r, "export.bin", time.Time{}, bytes.NewReader(file))
+	})
+	return serveHTTP(s.listen, retryhttp.Handler(mux, trusted))
+}
+
+// slowly writes about a megabyte a second, so that faults find the middle of a body.
+type slowly struct{ http.ResponseWriter }
+
+func (w *slowly) Write(b []byte) (n int, err error) {
+	for len(b) > 0 && err == nil {
+		var m int
+		m, err = w.ResponseWriter.Write(b[:min(len(b), 32<<10)])
+		n, b = n+m, b[m:]
+		time.Sleep(30 * time.Millisecond)
+	}
+	return n, err
+}
+
+// export returns the file of a release: random bytes, always the same.
+func export(release string) []byte {
+	seed := sha256.Sum256([]byte(release))
+	file := make([]byte, 1<<20)
+	_, _ = rand.NewChaCha8(seed).Read(file)
+	return file
+}
+
+func exportSum(release string) string {
+	sum := sha256.Sum256(export(release))
+	return hex.EncodeToString(sum[:])
+}
+
+// attemptHeader identifies the attempt of a job.
+const attemptHeader = "Mail-Attempt"
+
+// mailService receives the mails.
+func (s *service) mailService(context.Context) (stop func(), err error) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /mail", func(w http.ResponseWriter, r *http.Request) {
+		s.journal.add(line{What: "mail", Ref: r.FormValue("order"), Status: r.Header.Get(attemptHeader)})
+		w.WriteHeader(http.StatusNoContent)
+	})
+	return serveHTTP(s.listen, mux)
+}

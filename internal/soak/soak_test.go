@@ -1,0 +1,119 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var (
+	seed  = flag.Uint64("seed", 43, "of the schedule of faults")
+	long  = flag.Duration("long", 0, "how long the storm lasts; 0 means that there is none")
+	rate  = flag.Int("rate", 12, "orders a second")
+	slack = flag.Int("slack", 3, "how much longer than it should a recovery may take: 1 on a quiet machine")
+	keep  = flag.String("keep", "", "a folder for the journals of a storm that fails")
+)
+
+func TestNothingIsLostInAStorm(t *testing.T) {
+	if *long == 0 {
+		t.Skip("no storm: see README.md for its flags")
+	}
+	faults := schedule(*seed, *long)
+	t.Logf("seed %d, %s: %d faults", *seed, *long, len(faults))
+	for _, f := range faults {
+		t.Log(f)
+	}
+	h := build(t, *seed)
+	defer h.keepJournals()
+	j, err := openJournal(h.path("customers.jsonl"), "customers")
+	require.NoError(t, err)
+	defer j.close()
+	c := newCustomers(j, h.proxies["customers-shop"].in.Addr().String(), *seed)
+
+	storm := &storm{house: h, faults: faults, held: map[string][2]int{}}
+	storm.warmUp(t, c)
+	ctx, cancel := context.WithTimeout(t.Context(), *long)
+	defer cancel()
+	came := make(chan struct{})
+	storm.began = time.Now()
+	go func() { defer close(came); c.come(ctx, *rate) }()
+	storm.rage(ctx)
+	<-came
+	storm.ended = time.Now()
+	a := storm.check(t)
+	a.verdict(t)
+}
+
+func TestTheSeedAloneDecidesTheSchedule(t *testing.T) {
+	all := map[kind]bool{}
+	for seed := range uint64(20) {
+		faults := schedule(seed, 10*time.Minute)
+		require.Equal(t, faults, schedule(seed, 10*time.Minute))
+		require.NotEqual(t, faults, schedule(seed+1, 10*time.Minute))
+		for _, f := range faults {
+			all[f.kind] = true
+			require.Less(t, f.begin, f.end)
+			require.LessOrEqual(t, f.end+5*time.Second, 10*time.Minute)
+		}
+	}
+	require.Len(t, all, 13)
+}
+
+// storm is a run of a schedule.
+type storm struct {
+	*house
+	faults []fault
+	began  time.Time
+	ended  time.Time
+	held   map[string][2]int // goroutines and files of each process before
+}
+
+// warmUp waits until River has a leader, which does more, and writes down what each process holds when it works.
+func (s *storm) warmUp(t *testing.T, c *customers) {
+	for i := range 5 {
+		c.order(fmt.Sprintf("first%d", i), i, true)
+	}
+	_, ok := patient(time.Minute, func() bool {
+		var leaders int
+		err := s.pool.QueryRow(t.Context(), "SELECT count(*) FROM river_leader").Scan(&leaders)
+		return err == nil && leaders == 1
+	})
+	require.True(t, ok, "River has no leader")
+	time.Sleep(time.Second) // until it leads
+	for _, name := range processes {
+		goroutines, files := s.holds(name)
+		require.Positive(t, goroutines, name)
+		s.held[name] = [2]int{goroutines, files}
+	}
+}
+
+// rage makes the faults happen, and returns when the last one and ctx have ended.
+func (s *storm) rage(ctx context.Context) {
+	type event struct {
+		at    time.Duration
+		index int
+		begin bool
+	}
+	var events []event
+	for i, f := range s.faults {
+		events = append(events, event{f.begin, i, true}, event{f.end, i, false})
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return int(a.at - b.at) })
+	for _, e := range events {
+		time.Sleep(time.Until(s.began.Add(e.at)))
+		f := &s.faults[e.index]
+		if e.begin {
+			s.house.begin(*f)
+			f.begin = time.Since(s.began)
+		} else {
+			s.house.end(*f, e.index)
+			f.end = time.Since(s.began) // as it was
+		}
+	}
+	<-ctx.Done()
+}
