@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,35 +19,25 @@ type change struct {
 	selection
 	jobsui.Action
 	all, yes, dry bool
-	rate          float64
 }
-
-// The bounds of --rate: a job in a quarter of an hour, and more than a database replays one at a time.
-const (
-	slowest = 0.001
-	fastest = 1e6
-)
 
 // changeCommand returns the command of an action on jobs with the given IDs, or on those that a filter selects.
 func (a *app) changeCommand(action jobsui.Action) *cobra.Command {
 	c := &change{selection: selection{able: action.Statuses(nil)}, Action: action}
 	cmd := &cobra.Command{
-		Use:               action.Name + " ID... | --all",
-		Short:             action.Short,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:   action.Name + " ID... | --all",
+		Short: action.Short,
 		RunE: func(cmd *cobra.Command, ids []string) error {
 			now := a.Now()
 			f, err := c.filter(cmd, now)
-			switch set := cmd.Flags().Changed; {
+			switch {
 			case err != nil:
 				return err
-			case len(ids) > 0 && (c.all || c.given(cmd) || set("limit") || set("rate")):
-				return fmt.Errorf("%s takes IDs or a filter, not both; --all, --limit and --rate go with a filter", c.Name)
+			case len(ids) > 0 && (c.all || c.given(cmd) || cmd.Flags().Changed("limit")):
+				return fmt.Errorf("%s takes IDs or a filter, not both; --all and --limit go with a filter", c.Name)
 			case len(ids) == 0 && !c.all && !c.dry && !c.given(cmd):
 				return fmt.Errorf("no filter selects the jobs to %s: give IDs or a filter (--%s), or --all for all of them",
 					c.Name, strings.Join(retryjob.FilterKeys(), ", --"))
-			case set("rate") && !(c.rate >= slowest && c.rate <= fastest):
-				return fmt.Errorf("--rate %v is outside %v to %v", c.rate, slowest, fastest)
 			}
 			ask := !c.yes && !c.dry && (c.Name == "purge" || len(ids) == 0 && !c.given(cmd))
 			if ask && a.Answers == nil {
@@ -64,9 +53,6 @@ func (a *app) changeCommand(action jobsui.Action) *cobra.Command {
 	cmd.Flags().BoolVar(&c.all, "all", false, "without a filter: all jobs that the command can change")
 	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "count the jobs, and change none")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask")
-	if c.Name == "replay" {
-		cmd.Flags().Float64Var(&c.rate, "rate", 0, "with a filter: replay at most this `number` of jobs in a second, spread over it")
-	}
 	return cmd
 }
 
@@ -95,16 +81,11 @@ func (s *session) change(ctx context.Context, c *change, f retryjob.Filter, ask 
 			}
 		}
 	}
-	done := strings.ToLower(c.Done)
-	switch {
-	case len(f.IDs) > 0:
+	if len(f.IDs) > 0 {
 		return s.each(ctx, c.Action, f.IDs)
-	case c.rate > 0:
-		n, err := s.paced(ctx, c, f)
-		return s.counted(done, n, err)
 	}
 	n, err := c.All(ctx, s.store, f)
-	return s.counted(done, n, err)
+	return s.counted(strings.ToLower(c.Done), n, err)
 }
 
 // each changes one job after the other. If one fails, it continues with the others.
@@ -133,41 +114,6 @@ func (s *session) each(ctx context.Context, a jobsui.Action, ids []string) error
 		return fmt.Errorf("%d of %s were not %s", failed, plural(len(ids), "job"), done)
 	}
 	return last
-}
-
-// paced changes the jobs that f selects, the most recently changed first, at c.rate. It skips a job that another client
-// has changed in the meantime. It reports a job that it cannot change and continues with the others.
-func (s *session) paced(ctx context.Context, c *change, f retryjob.Filter) (done int, err error) {
-	if f.Until.IsZero() {
-		f.Until = s.now // replayed jobs may fail again meanwhile
-	}
-	tick := time.NewTicker(time.Duration(float64(time.Second) / c.rate))
-	defer tick.Stop()
-	failed := 0
-	f.PageSize = 100 // a job read long before its turn may have changed
-	for info, err := range s.store.List(ctx, f) {
-		if err != nil {
-			return done, err
-		}
-		if done+failed > 0 {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return done, ctx.Err()
-			}
-		}
-		switch err := c.One(ctx, s.store, info.JobID); {
-		case err == nil:
-			done++
-		case !errors.Is(err, retryjob.ErrNotReplayable) && !errors.Is(err, retryjob.ErrUnknownJob):
-			failed++
-			s.remark("%w", about(info.JobID, err))
-		}
-	}
-	if failed > 0 {
-		return done, fmt.Errorf("not %s: %s", strings.ToLower(c.Done), plural(failed, "job"))
-	}
-	return done, nil
 }
 
 // counted prints the number of changed jobs with the verb, even if err ended the change early.

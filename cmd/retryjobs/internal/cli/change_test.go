@@ -2,14 +2,11 @@ package cli_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -78,68 +75,6 @@ func TestReplayTakesAllThatAFilterSelects(t *testing.T) {
 			require.Equal(t, ran{Out: row.out}, run(t, f, append([]string{"replay", "--all"}, row.args...)...))
 			require.Equal(t, row.want, replayedJobs(f))
 		})
-	}
-}
-
-// replays is a fake that records the replayed jobs, and refuses some.
-type replays struct {
-	*fake
-	began time.Time
-	asked []string
-	stop  func() // called by the second replay
-}
-
-func (r *replays) Replay(ctx context.Context, id string) error {
-	r.asked = append(r.asked, fmt.Sprint(time.Since(r.began), " ", id))
-	if len(r.asked) == 2 && r.stop != nil {
-		r.stop()
-	}
-	switch id {
-	case "failed-1":
-		return errors.New("another job has its unique key")
-	case "dead-2":
-		return retryjob.ErrNotReplayable // another client was faster
-	}
-	return r.fake.Replay(ctx, id)
-}
-
-func TestAReplayWithARateIsSpread(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := &replays{fake: newFake(jobs()...), began: time.Now()}
-		require.Equal(t, ran{cli.Failed, "replayed 2 jobs\n", "retryjobs: job failed-1: another job has its unique key\nretryjobs: not replayed: 1 job\n"},
-			run(t, r, "replay", "--all", "--yes", "--rate", "0.5"))
-		require.Equal(t, []string{"0s expired-1", "2s dead-2", "4s dead-1", "6s failed-1"}, r.asked)
-		require.Equal(t, []string{"dead-1", "expired-1"}, replayedJobs(r.fake))
-	})
-	synctest.Test(t, func(t *testing.T) {
-		r := &replays{fake: newFake(jobs()...), began: time.Now()}
-		require.Equal(t, ran{Out: `{"replayed":1}` + "\n"}, run(t, r, "replay", "--all", "--policy", "standard", "--rate", "100", "--limit", "1", "--json"))
-		require.Equal(t, []string{"0s expired-1"}, r.asked)
-	})
-}
-
-func TestAReplayWithARateIsInterrupted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, stop := context.WithCancel(t.Context())
-		r := &replays{fake: newFake(jobs()...), began: time.Now(), stop: stop}
-		got := runIn(ctx, cli.Options{
-			Open: func(context.Context, string) (cli.Store, error) { return r, nil }, Now: func() time.Time { return now }, Getenv: func(string) string { return "jobs.db" },
-		}, "replay", "--all", "--yes", "--rate", "1")
-		require.Equal(t, ran{cli.Failed, "replayed 1 job\n", "retryjobs: interrupted: context canceled\n"}, got)
-		require.Equal(t, []string{"0s expired-1", "1s dead-2"}, r.asked)
-	})
-}
-
-func TestARateThatCannotBe(t *testing.T) {
-	for args, want := range map[string]string{
-		"--all --yes --rate 0":    "--rate 0 is outside 0.001 to 1e+06",
-		"--all --yes --rate -1":   "--rate -1 is outside 0.001 to 1e+06",
-		"--all --yes --rate NaN":  "--rate NaN is outside 0.001 to 1e+06",
-		"--all --yes --rate 1e99": "--rate 1e+99 is outside 0.001 to 1e+06",
-		"--rate 1 dead-1":         "replay takes IDs or a filter, not both; --all, --limit and --rate go with a filter",
-	} {
-		got := run(t, newFake(jobs()...), append([]string{"replay"}, strings.Fields(args)...)...)
-		require.Equal(t, ran{Exit: cli.Usage, Err: "retryjobs: " + want + "\nretryjobs: 'retryjobs replay --help' says more\n"}, got)
 	}
 }
 

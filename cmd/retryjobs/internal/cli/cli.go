@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -26,10 +25,6 @@ type Options struct {
 	Now func() time.Time
 	// Getenv returns an environment variable, or "" if it is not set.
 	Getenv func(name string) string
-	// Width is the number of columns of stdout's terminal. Zero means that stdout is not a terminal.
-	Width int
-	// Color reports whether stdout shows colors.
-	Color bool
 	// Answers is the terminal that answers questions, which are written to stderr. Nil means that there is none.
 	Answers io.Reader
 	// Version is the output of --version. Empty means that the flag does not exist.
@@ -95,20 +90,9 @@ type app struct {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:     "retryjobs",
-		Version: a.Version,
-		Short:   "Look at the jobs of a retryriver database, and change them",
-		Args:    cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return cmd.Help()
-			}
-			meant := ""
-			if similar := cmd.SuggestionsFor(args[0]); len(similar) > 0 {
-				meant = "; did you mean " + strings.Join(similar, " or ") + "?"
-			}
-			return fmt.Errorf("unknown command %q%s", args[0], meant)
-		},
+		Use:                        "retryjobs",
+		Version:                    a.Version,
+		Short:                      "Look at the jobs of a retryriver database, and change them",
 		SuggestionsMinimumDistance: 2,
 		SilenceErrors:              true,
 		SilenceUsage:               true,
@@ -134,11 +118,10 @@ type session struct {
 
 func (a *app) migrateCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:               "migrate",
-		Short:             "Bring an existing database of an older version up to date",
-		Long:              "migrate brings River's tables and those of retryriver up to date, as the program that works on the jobs does when it starts.\nWriters of jobs wait meanwhile: a few seconds for a hundred thousand jobs.",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:   "migrate",
+		Short: "Bring an existing database of an older version up to date",
+		Long:  "migrate brings River's tables and those of retryriver up to date, as the program that works on the jobs does when it starts.\nWriters of jobs wait meanwhile: a few seconds for a hundred thousand jobs.",
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			database, err := a.choose(cmd.Flags().Changed("database"))
 			if err != nil {

@@ -23,12 +23,12 @@ func TestAWrongCommandLine(t *testing.T) {
 	}
 	noTerminal := func(command string) string { return command + " needs a terminal to ask for confirmation, or --yes" }
 	notBoth := func(command string) string {
-		return command + " takes IDs or a filter, not both; --all, --limit and --rate go with a filter"
+		return command + " takes IDs or a filter, not both; --all and --limit go with a filter"
 	}
 	for _, row := range []struct{ args, err string }{
-		{"lists", `unknown command "lists"; did you mean list?`},
-		{"canel", `unknown command "canel"; did you mean cancel?`},
-		{"frobnicate", `unknown command "frobnicate"`},
+		{"lists", `unknown command "lists" for "retryjobs"; Did you mean this?; list`},
+		{"canel", `unknown command "canel" for "retryjobs"; Did you mean this?; cancel`},
+		{"frobnicate", `unknown command "frobnicate" for "retryjobs"`},
 		{"list jobs", `unknown command "jobs" for "retryjobs list"`},
 		{"list --foo", `unknown flag: --foo`},
 		{"list --status running", `--status "running" is not one of pending, leased, waiting_retry, succeeded, dead_letter, expired, failed_no_retries, canceled`},
@@ -51,7 +51,6 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"replay a --all", notBoth("replay")},
 		{"replay a --policy p", notBoth("replay")},
 		{"replay a --limit 1", notBoth("replay")},
-		{"replay a --rate 1", notBoth("replay")},
 		{"replay --all", noTerminal("replay")},
 		{"replay --all --limit 5", noTerminal("replay")},
 		{"replay --limit 5", noFilter("replay")},

@@ -30,27 +30,30 @@ func (a *app) choose(set bool) (string, error) {
 	return database, nil
 }
 
+var (
+	errNotDatabase = errors.New("the database must be a SQLite file (sqlite:PATH for an odd name) or a postgres:// URL")
+	errAmbiguous   = errors.New("the postgres:// URL is malformed or ambiguous (in a password, all but letters and digits must be written as %XX)")
+)
+
 // secretsOf returns the parts of a database's name that must never be printed. If it cannot find them, it refuses the
 // name with an error that shows nothing of it; the driver's own error would show it whole.
 func secretsOf(database string) ([]string, error) {
 	scheme, rest, isURL := strings.Cut(database, "://")
 	switch {
-	case !isURL && passwordKey.MatchString(database):
-		return nil, errors.New("the database must be given as a postgres:// URL, not as key=value pairs")
-	case !isURL && !strings.HasPrefix(database, "sqlite:") && nearlyURL.MatchString(database):
-		return nil, errors.New("the database looks like a URL without :// (write sqlite:PATH for a file with such a name)")
-	case !isURL || scheme == "sqlite":
+	case scheme == "sqlite" || !isURL && strings.HasPrefix(database, "sqlite:"):
+		return nil, nil
+	case !isURL && !passwordKey.MatchString(database) && !nearlyURL.MatchString(database):
 		return nil, nil
 	case scheme != "postgres" && scheme != "postgresql":
-		return nil, errors.New("the database must be a SQLite file or a postgres:// URL, not a URL with another scheme")
+		return nil, errNotDatabase
 	}
 	u, err := url.Parse(database)
 	if err != nil {
-		return nil, errors.New("the postgres:// URL is malformed (in a password, all but letters and digits must be written as %XX)")
+		return nil, errAmbiguous
 	}
 	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil || u.User == nil && misplaced(u, query) {
-		return nil, errors.New("the postgres:// URL is ambiguous (in a password, all but letters and digits must be written as %XX)")
+	if err != nil || u.User == nil && (strings.Contains(u.Path+u.Fragment, "@") || keyWithAt.MatchString(u.RawQuery)) {
+		return nil, errAmbiguous // a /, ? or # in the password ended the host early
 	}
 	var secrets []string
 	if password, ok := u.User.Password(); ok {
@@ -69,17 +72,6 @@ func secretsOf(database string) ([]string, error) {
 	return secrets, nil
 }
 
-// misplaced reports whether the @ that ends a password is in the path, query or fragment, because an unescaped /, ? or
-// # in the password ended the host early.
-func misplaced(u *url.URL, query url.Values) bool {
-	for key := range query {
-		if strings.Contains(key, "@") {
-			return true
-		}
-	}
-	return strings.Contains(u.Path+u.Fragment, "@")
-}
-
 // label returns the database as errors name it: without password and settings.
 func label(database string) string {
 	u, err := url.Parse(database)
@@ -96,6 +88,7 @@ func label(database string) string {
 // nearlyURL matches a database that looks like a misspelled URL. userPassword and passwordKey match passwords by their
 // syntax, so a password in any other argument is hidden too.
 var (
+	keyWithAt    = regexp.MustCompile(`(^|&)[^=&]*@`)
 	nearlyURL    = regexp.MustCompile(`(?i):.*@|^\s*postgres(ql)?[:/]`)
 	userPassword = regexp.MustCompile(`(://[^:@/\s]*):\S*@`)
 	passwordKey  = regexp.MustCompile(`(?i)(password\s*=\s*)[^\s&]+`)

@@ -92,13 +92,15 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 }
 
 func TestADatabaseThatIsNeither(t *testing.T) {
+	const neither = "the database must be a SQLite file (sqlite:PATH for an odd name) or a postgres:// URL"
+	const ambiguous = "the postgres:// URL is malformed or ambiguous (in a password, all but letters and digits must be written as %XX)"
 	for database, err := range map[string]string{
-		"mysql://host/db":             "the database must be a SQLite file or a postgres:// URL, not a URL with another scheme",
-		"host=h password=p":           "the database must be given as a postgres:// URL, not as key=value pairs",
-		"postgres://me:%zz@host/db":   "the postgres:// URL is malformed (in a password, all but letters and digits must be written as %XX)",
-		"postgres://me:1/2@host/db":   "the postgres:// URL is ambiguous (in a password, all but letters and digits must be written as %XX)",
-		"postgres://me:1?2@host/db":   "the postgres:// URL is ambiguous (in a password, all but letters and digits must be written as %XX)",
-		"postgres://host/db?user=a;b": "the postgres:// URL is ambiguous (in a password, all but letters and digits must be written as %XX)",
+		"mysql://host/db":             neither,
+		"host=h password=p":           neither,
+		"postgres://me:%zz@host/db":   ambiguous,
+		"postgres://me:1/2@host/db":   ambiguous,
+		"postgres://me:1?2@host/db":   ambiguous,
+		"postgres://host/db?user=a;b": ambiguous,
 	} {
 		require.Equal(t, ran{cli.Usage, "", "retryjobs: " + err + "\nretryjobs: 'retryjobs list --help' says more\n"},
 			openIn(t, database, nil, "list"), database)

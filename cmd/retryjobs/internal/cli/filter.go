@@ -36,10 +36,6 @@ func (s *selection) add(cmd *cobra.Command, limit int) {
 		s.values[key] = flags.StringSlice(key, nil, usage)
 	}
 	flags.IntVar(&s.limit, "limit", limit, "at most this `number` of jobs; 0 means all of them")
-	known := map[string][]string{"status": texts(s.able), "reason": texts(retryjob.Reasons())}
-	for _, flag := range append(retryjob.FilterKeys(), "limit") { // the values of the others are in the database
-		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(known[flag], cobra.ShellCompDirectiveNoFileComp))
-	}
 }
 
 // given reports whether a flag selects jobs. --limit does not.
@@ -71,12 +67,10 @@ func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, 
 	return f, nil
 }
 
-func listed[T any](all []T) string { return strings.Join(texts(all), ", ") }
-
-func texts[T any](all []T) []string {
+func listed[T any](all []T) string {
 	texts := make([]string, len(all))
 	for i, v := range all {
 		texts[i] = fmt.Sprint(v)
 	}
-	return texts
+	return strings.Join(texts, ", ")
 }

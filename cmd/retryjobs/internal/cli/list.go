@@ -16,10 +16,9 @@ const listLimit = 50
 func (a *app) listCommand() *cobra.Command {
 	s := selection{able: retryjob.Statuses()}
 	cmd := &cobra.Command{
-		Use:               "list",
-		Short:             "List jobs, the one that changed last first",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:   "list",
+		Short: "List jobs, the one that changed last first",
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			now := a.Now()
 			f, err := s.filter(cmd, now)
@@ -54,14 +53,14 @@ func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 		}
 		shown++
 		if s.json {
-			if err := s.printInfo(&info); err != nil {
+			if err := s.printJSON(info); err != nil {
 				return err
 			}
 			continue
 		}
 		if t == nil {
 			t = s.newTable("ID", "KIND", "POLICY", "STATUS", "REASON", "ATTEMPTS", "TAGS", "DUE OR ENDED", "LAST ERROR")
-			t.fit = true
+			t.shorten = true
 		}
 		at := info.Due
 		if info.Status.Final() {

@@ -25,11 +25,11 @@ func FuzzOutput(f *testing.F) {
 		job := jobs()[2]
 		job.Correlation, job.Kind, job.History[2].Err, job.History[2].Code = text, text, text, text
 		store := newFake(job)
-		shown := 14
+		shown := 20
 		if text == "" { // nothing is shown of the fields that are empty
-			shown = 12
+			shown = 18
 		}
-		for command, lines := range map[string]int{"list": 2, "show waiting-1 --payload=false": shown, "list --json": 1, "show waiting-1 --json": 1} {
+		for command, lines := range map[string]int{"list": 2, "show waiting-1": shown, "list --json": 1, "show waiting-1 --json": 1} {
 			got := run(t, store, strings.Fields(command)...)
 			require.Equal(t, ran{Out: got.Out}, got)
 			require.Equal(t, lines, strings.Count(got.Out, "\n"), "%q", got.Out)

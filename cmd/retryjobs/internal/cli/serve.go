@@ -18,7 +18,7 @@ import (
 func (a *app) serveCommand() *cobra.Command {
 	var addr string
 	var hosts []string
-	var readOnly, open bool
+	var readOnly bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a page, to this machine alone, to look at jobs and change them",
@@ -28,24 +28,22 @@ timeline of a job, and replay, cancel and purge. It prints the page's address, a
 The address has a token, without which no request is answered: the page gives it to a browser as a cookie. Whoever
 has the address can change jobs, or look at them with --read-only. To reach the page from elsewhere, mount package
 retryjob/jobsui in a service with a login; or give --host for each name that the page is to answer to, behind a proxy
-with a login, and --no-token if the proxy cannot pass the token.`,
+with TLS.`,
 		Example: `  retryjobs serve --database jobs.db
   retryjobs serve --addr 127.0.0.1:8080
   retryjobs serve --addr :8080 --host jobs.example.org`,
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			listen, err := listenAddress(addr, len(hosts) > 0)
 			if err != nil {
 				return err
 			}
-			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error { return s.serve(ctx, listen, hosts, readOnly, open) })
+			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error { return s.serve(ctx, listen, hosts, readOnly) })
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "`address` to listen on, loopback unless --host is given; port 0 is any that is free")
 	cmd.Flags().StringSliceVar(&hosts, "host", nil, "a `name` that the page answers to, beside localhost and loopback addresses")
 	cmd.Flags().BoolVar(&readOnly, "read-only", false, "offer and accept no change of jobs")
-	cmd.Flags().BoolVar(&open, "no-token", false, "answer requests without the token, so that every process of this machine can change jobs")
 	return cmd
 }
 
@@ -65,8 +63,8 @@ func listenAddress(addr string, any bool) (string, error) {
 }
 
 // serve serves the page until ctx ends.
-func (s *session) serve(ctx context.Context, addr string, hosts []string, readOnly, open bool) error {
-	access, path := jobsui.ReadWrite, "/"
+func (s *session) serve(ctx context.Context, addr string, hosts []string, readOnly bool) error {
+	access := jobsui.ReadWrite
 	if readOnly {
 		access = jobsui.ReadOnly
 	}
@@ -76,11 +74,8 @@ func (s *session) serve(ctx context.Context, addr string, hosts []string, readOn
 	if err != nil {
 		return err
 	}
-	if !open {
-		token := rand.Text()
-		path, page = locked(token, page)
-		path += "?token=" + token
-	}
+	token := rand.Text()
+	path, page := locked(token, page)
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
@@ -106,14 +101,13 @@ func (s *session) serve(ctx context.Context, addr string, hosts []string, readOn
 			_ = server.Close()
 		}
 	})
-	url := "http://" + listener.Addr().String() + path
-	if s.json {
-		err = s.printJSON(map[string]string{"url": url})
-	} else {
-		fmt.Fprintln(s.out, url)
+	at := listener.Addr().(*net.TCPAddr)
+	if addr = at.String(); at.IP.IsUnspecified() {
+		addr = fmt.Sprintf("localhost:%d", at.Port)
 	}
-	if err != nil || s.out.Flush() != nil { // at once, since the command continues; it fails again at the end
-		return errors.Join(err, listener.Close())
+	fmt.Fprintf(s.out, "http://%s%s?token=%s\n", addr, path, token)
+	if s.out.Flush() != nil { // at once, since the command continues; it fails again at the end
+		return listener.Close()
 	}
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -76,11 +76,12 @@ func TestServeServesThePage(t *testing.T) {
 
 func TestServeAnswersToTheHostsThatAreGiven(t *testing.T) {
 	got := served(t, newFake(jobs()...), func(address string) {
-		require.Regexp(t, `^\{"url":"http://.*:[1-9]\d*/"\}$`, address)
-		port := address[strings.LastIndex(address, ":")+1 : len(address)-3]
-		status, _ := fetch(t, nil, "http://127.0.0.1:"+port+"/", "jobs.example.org")
-		require.Equal(t, http.StatusOK, status)
-	}, "--addr", ":0", "--host", "jobs.example.org", "--json", "--no-token")
+		require.Regexp(t, `^http://localhost:[1-9]\d*/[0-9a-f]{16}/\?token=`, address)
+		for host, want := range map[string]int{"jobs.example.org": http.StatusOK, "evil.example": http.StatusForbidden} {
+			status, _ := fetch(t, jar(t), address, host)
+			require.Equal(t, want, status, host)
+		}
+	}, "--addr", ":0", "--host", "jobs.example.org")
 	require.Equal(t, ran{}, got)
 	require.Equal(t, ran{cli.Failed, "", "retryjobs: jobsui: Options.Hosts[0] \"a:80\" is not a host name without a port\n"}, run(t, newFake(), "serve", "--host", "a:80"))
 }
@@ -150,13 +151,16 @@ func TestThePageIsForThoseWhoHaveItsAddress(t *testing.T) {
 func TestAPageThatIsReadOnlyChangesNothing(t *testing.T) {
 	f := newFake(jobs()...)
 	served(t, f, func(address string) {
-		_, body := fetch(t, nil, address, "")
+		cookies := jar(t)
+		_, body := fetch(t, cookies, address, "")
 		require.Contains(t, body, "dead-1")
 		require.NotContains(t, body, "purge")
-		w, err := http.PostForm(address+"act", url.Values{"do": {"purge"}, "id": {"dead-1"}})
-		require.NoError(t, err)
-		require.NoError(t, w.Body.Close())
-		require.Equal(t, http.StatusForbidden, w.StatusCode)
+		for _, path := range []string{"act", "act?all", "confirm", "confirm?all"} {
+			w, err := (&http.Client{Jar: cookies}).PostForm(withoutToken(address)+path, url.Values{"do": {"purge"}, "id": {"dead-1"}})
+			require.NoError(t, err)
+			require.NoError(t, w.Body.Close())
+			require.Equal(t, http.StatusForbidden, w.StatusCode)
+		}
 		require.NotNil(t, f.jobs["dead-1"])
-	}, "--read-only", "--no-token")
+	}, "--read-only")
 }

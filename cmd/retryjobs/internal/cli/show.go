@@ -16,12 +16,10 @@ import (
 )
 
 func (a *app) showCommand() *cobra.Command {
-	payload := true
-	cmd := &cobra.Command{
-		Use:               "show ID",
-		Short:             "Show all that is known of a job, by its ID or that of an attempt, and the timeline of its attempts",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cobra.NoFileCompletions,
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show all that is known of a job, by its ID or that of an attempt, and the timeline of its attempts",
+		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error {
 				info, err := s.store.Get(ctx, args[0])
@@ -31,22 +29,14 @@ func (a *app) showCommand() *cobra.Command {
 				if err != nil {
 					return about(args[0], err)
 				}
-				if !payload {
-					info.Payload = nil
-				}
 				if s.json {
-					return s.printInfo(&info)
+					return s.printJSON(info)
 				}
 				s.show(&info)
-				if payload {
-					s.showPayload(info.Payload)
-				}
 				return nil
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&payload, "payload", true, "show what the job works on")
-	return cmd
 }
 
 // about returns the error of a job with its ID before it. It drops an engine's own text for an unknown job, which
@@ -61,7 +51,7 @@ func about(id string, err error) error {
 	return fmt.Errorf("job %s: %w", id, err)
 }
 
-// show prints the job, then its attempts.
+// show prints the job, its attempts, and its payload without secrets, indented if it is JSON.
 func (s *session) show(info *retryjob.Info) {
 	t := s.newTable()
 	t.line("job", info.JobID)
@@ -86,19 +76,16 @@ func (s *session) show(info *retryjob.Info) {
 		}
 		t.flush()
 	}
-}
-
-// showPayload prints the payload, indented if it is JSON.
-func (s *session) showPayload(payload json.RawMessage) {
+	payload := jobsui.RedactSecrets(info.Payload)
 	var b bytes.Buffer
-	if err := json.Indent(&b, payload, "", "  "); err != nil {
+	if json.Indent(&b, payload, "", "  ") != nil {
 		b.Reset()
 		b.Write(payload)
 	}
 	if b.Len() == 0 {
 		b.WriteString("null")
 	}
-	fmt.Fprintf(s.out, "\npayload:\n%s\n", escape(b.Bytes()))
+	fmt.Fprintf(s.out, "\npayload:\n%s\n", jobsui.Escape(b.String()))
 }
 
 // relative returns a time and its distance from now, "" for the zero time.

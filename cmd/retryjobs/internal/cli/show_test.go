@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,12 @@ import (
 	"github.com/retrygo/retry/cmd/retryjobs/internal/cli"
 	"github.com/retrygo/retry/retryjob"
 )
+
+// head returns the result of show before the payload.
+func head(r ran) ran {
+	r.Out, _, _ = strings.Cut(r.Out, "\npayload:\n")
+	return r
+}
 
 func TestShowPrintsAJobAndItsTimeline(t *testing.T) {
 	want := `
@@ -43,10 +50,10 @@ payload:
 }
 
 func TestShowFindsAJobByAnAttempt(t *testing.T) {
-	byJob := run(t, newFake(jobs()...), "show", "dead-1", "--payload=false")
+	byJob := head(run(t, newFake(jobs()...), "show", "dead-1"))
 	for _, job := range jobs() {
 		if job.JobID == "dead-1" {
-			require.Equal(t, byJob, run(t, newFake(jobs()...), "show", job.AttemptID(1), "--payload=false"))
+			require.Equal(t, byJob, head(run(t, newFake(jobs()...), "show", job.AttemptID(1))))
 		}
 	}
 }
@@ -66,7 +73,7 @@ ended      2026-11-20T10:00:00Z (26h ago)
 ATTEMPT  START                 DURATION  STATUS       WAIT  CODE  ERROR
 1        2026-11-20T09:00:00Z  1h0m0s    dead_letter  -     -     no such account
 `
-	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(jobs()...), "show", "dead-1", "--payload=false"))
+	require.Equal(t, ran{Out: want[1:]}, head(run(t, newFake(jobs()...), "show", "dead-1")))
 }
 
 func TestShowPrintsAJobBeforeItsFirstAttempt(t *testing.T) {
@@ -94,8 +101,6 @@ func TestShowPrintsOneObject(t *testing.T) {
 		`"start":"2026-11-20T09:00:00Z","end":"2026-11-20T10:00:00Z","status":"dead_letter","reason":"attempts_exhausted",` +
 		`"err":"no such account"}],"payload":{"url":"http://a/?b&c","n":1}}` + "\n"
 	require.Equal(t, ran{Out: want}, run(t, newFake(jobs()...), "--json", "show", "dead-1"))
-	got := run(t, newFake(jobs()...), "show", "dead-1", "--json", "--payload=false")
-	require.NotContains(t, got.Out, "payload")
 }
 
 func TestAPayloadDoesATerminalNoHarm(t *testing.T) {
@@ -110,6 +115,15 @@ func TestAPayloadDoesATerminalNoHarm(t *testing.T) {
 	got = run(t, newFake(job), "show", "pending-1", "--json")
 	require.Equal(t, cli.Failed, got.Exit)
 	require.Contains(t, got.Err, "invalid character")
+}
+
+func TestAPayloadIsShownWithoutSecrets(t *testing.T) {
+	job := jobs()[0]
+	job.Payload = json.RawMessage(`{"to":"a","auth":{"token":{"value":"hush"}}}`)
+	got := run(t, newFake(job), "show", "pending-1")
+	require.Contains(t, got.Out, `"token": "(hidden)"`)
+	require.NotContains(t, got.Out, "hush")
+	require.Contains(t, run(t, newFake(job), "show", "pending-1", "--json").Out, "hush", "JSON is for programs")
 }
 
 // TestTimeline shows the rows of different records: the part between the empty line and the total.
@@ -170,7 +184,7 @@ ATTEMPT  START                 DURATION  STATUS         WAIT   CODE  ERROR
 			if row.status.Final() {
 				job.Ended, job.Reason = now, retry.AttemptsExhausted
 			}
-			got := run(t, newFake(job), "show", "a", "--payload=false")
+			got := head(run(t, newFake(job), "show", "a"))
 			require.Equal(t, cli.Done, got.Exit, got.Err)
 			require.Contains(t, got.Out, "\n"+row.rows)
 		})

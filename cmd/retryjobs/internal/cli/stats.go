@@ -13,10 +13,9 @@ import (
 
 func (a *app) statsCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:               "stats",
-		Short:             "Count jobs by status, and dead letters by error; show what recurs",
-		Args:              cobra.NoArgs,
-		ValidArgsFunction: cobra.NoFileCompletions,
+		Use:   "stats",
+		Short: "Count jobs by status, and dead letters by error; show what recurs",
+		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error {
 				st, err := jobsui.Summarize(ctx, s.store)
@@ -43,7 +42,7 @@ func (s *session) stats(st *jobsui.Summary) {
 	if len(st.DeadLetters) > 0 {
 		fmt.Fprintln(s.out)
 		t = s.newTable("DEAD LETTERS", "KIND", "REASON", "CODE", "NEWEST", "ENDED", "ERROR")
-		t.fit = true
+		t.shorten = true
 		for _, f := range st.DeadLetters {
 			t.line(strconv.Itoa(f.Jobs), f.Kind, f.Reason.Error(), f.Code, f.Newest, stamp(f.Ended), f.Err)
 		}
@@ -52,7 +51,7 @@ func (s *session) stats(st *jobsui.Summary) {
 	if len(st.Recurring) > 0 {
 		fmt.Fprintln(s.out)
 		t = s.newTable("RECURRING", "KIND", "STATUS", "DUE", "ATTEMPTS", "JOB", "ERROR")
-		t.fit = true
+		t.shorten = true
 		for _, r := range st.Recurring {
 			t.line(r.Name, r.Kind, r.Status.String(), stamp(r.Due), strconv.Itoa(r.Attempts), r.Job, r.Err)
 		}
