@@ -116,6 +116,7 @@ func (s *scene) play(t *testing.T) {
 	}
 	s.enqueue(t, e, *jobCount) // with no worker killed
 	awaitEnd(t, e)
+	s.awaitBeats(t)
 	before, _ := s.collect(t)
 	for _, w := range stopped {
 		w.resume(t)
