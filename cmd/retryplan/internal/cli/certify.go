@@ -27,8 +27,8 @@ A share --failure-rate of the attempts fails after the backend has worked on the
 outage the backend rejects all attempts at once; while it is failing, it works on them first. With --mix several
 policies with the same attempt timeout make up one fleet.
 
---from reads the metrics of contrib/retryotel, as OTLP/JSON of the collector's file exporter or as Prometheus text, for
-which --over is the time between two scrapes, or since the process began.
+--from reads the metrics of contrib/retryotel as Prometheus text, or others by name (--calls, --errors, --took); --over is
+the time between two scrapes, or since the process began.
 
 For --fail-on, metastable and overloaded are severe and vulnerable is a note. --plot simulates the fleet and draws it.`,
 		Example: `  retryplan certify policy.json --from charge@metrics.txt --over 30s --capacity 100

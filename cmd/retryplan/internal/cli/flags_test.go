@@ -51,7 +51,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 	setting := map[string]string{"inline": "", "deadline": "250ms", "layers": "4", "clients": "5000", "duration": `"uniform 1s 5s"`}
 	guard := map[string]string{"fail-on": "note"}
 	picture := map[string]string{"plot": "none.gif"}
-	measured := map[string]string{"from": "charge@metrics.jsonl", "over": "1s", "calls": "x", "errors": "x", "took": "x"}
+	measured := map[string]string{"from": "charge@metrics.txt", "over": "1s", "calls": "x", "errors": "x", "took": "x"}
 	budget := map[string]string{"budget": "", "budget-ratio": "0.5 --budget-initial -1", "budget-burst": "50 --budget-initial 50", "budget-initial": "7", "budget-trickle": "100ms", "shared": "--budget"}
 	join := func(all ...map[string]string) map[string]string {
 		joined := map[string]string{"help": ""}

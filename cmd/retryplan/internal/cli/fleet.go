@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"math"
 	"strings"
 	"time"
@@ -105,10 +104,10 @@ func (a *app) measure() error {
 		set(!a.given("rate"), &a.fleet.Rate, most)
 		return nil
 	}
-	traffic, err := fit.Read(policy, a.query, a.over, files...)
-	if errors.Is(err, fit.ErrTime) {
+	if a.over <= 0 {
 		return misusef("--from %s does not say over what time it counts: give --over, or two scrapes and the time between them", from)
 	}
+	traffic, err := fit.Read(policy, a.query, a.over, files...)
 	if err != nil {
 		return misusef("--from %s: %w", from, err)
 	}

@@ -4,24 +4,23 @@ package fit
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
 	"github.com/retrygo/retry/retryplan"
 )
 
-// ErrTime is the error of Read if neither the metrics nor the caller say over what time they count.
-var ErrTime = errors.New("the metrics do not say over what time they count")
-
 // Traffic is the measured load of a policy.
 type Traffic struct {
-	Policy   string // empty for runs without a name
 	Over     time.Duration
 	Runs     float64
 	Attempts float64
@@ -46,72 +45,56 @@ func (t Traffic) String() string {
 	return text
 }
 
-// Read returns the traffic that the metrics of a process have counted for a policy; "" means the only one that has runs.
-// Of two files it is what was counted between them, the earlier first; of one, since the process began. Each is Prometheus
-// text, OpenMetrics, or OTLP/JSON with cumulative counters and a request on each line. over is how long that was. It must
-// be given for text, which does not say; for OTLP zero means what the file says. With a Query the files are text.
-func Read(policy string, q Query, over time.Duration, files ...[]byte) (Traffic, error) {
-	var scrapes []scrape
-	pick, err := q.picker()
+// Read returns the traffic that a process has counted in so much time, more than none. Of two scrapes, the earlier first,
+// it is what was counted between them; of one, since the process began. They are in the text format of Prometheus or in
+// OpenMetrics, which do not say over what time they count. The zero Query means the metrics of contrib/retryotel for a
+// policy, of which "" is the only one that has runs.
+func Read(policy string, q Query, over time.Duration, scrapes ...[]byte) (Traffic, error) {
+	own := q == (Query{})
+	if own {
+		q = retryotel(policy)
+	}
+	asked, err := q.parse()
 	if err != nil {
 		return Traffic{}, err
 	}
-	for _, data := range files {
-		read := func(data []byte) ([]scrape, error) { return prometheus(data, pick) }
-		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-			read = otlp
-		}
-		found, err := read(data)
-		if err != nil {
+	var first, last counts
+	for i, data := range scrapes {
+		if last, err = read(data, asked); err != nil {
 			return Traffic{}, err
 		}
-		scrapes = append(scrapes, found...)
-	}
-	if len(scrapes) == 0 {
-		return Traffic{}, errors.New("there are no metrics")
-	}
-	first, last := scrapes[0], scrapes[len(scrapes)-1]
-	name, err := last.which(policy)
-	if c := last.policies[""]; q != (Query{}) && (c == nil || c.runs == 0) {
-		err = errors.New("no series is the counter that is asked for, or it has counted nothing")
-	}
-	if err != nil {
-		return Traffic{}, err
-	}
-	c, measured := last.policies[name], last.at.Sub(last.start)
-	if before := first.policies[name]; len(scrapes) > 1 {
-		measured = last.at.Sub(first.at)
-		if before != nil && !c.subtract(before) {
-			return Traffic{}, errors.New("a counter fell between the scrapes: the process restarted, or they are in the wrong order")
+		if i == 0 {
+			first = last
 		}
 	}
-	t := Traffic{Policy: name, Over: cmp.Or(over, measured), Runs: c.runs, Attempts: c.attempts, Failed: c.failed}
-	if t.Over <= 0 || last.at.IsZero() && over == 0 {
-		return Traffic{}, ErrTime
+	names := slices.Sorted(maps.Keys(last.policies))
+	switch {
+	case own && (policy == "" && len(names) > 1 || len(names) > 0 && last.runs == 0):
+		return Traffic{}, fmt.Errorf("which policy? The metrics have %s; write NAME@FILE", strings.Join(names, ", "))
+	case last.runs == 0:
+		return Traffic{}, errors.New("no series is the counter that is asked for, or it has counted nothing")
+	case len(scrapes) > 1 && !last.subtract(&first):
+		return Traffic{}, errors.New("a counter fell between the scrapes: the process restarted, or they are in the wrong order")
 	}
-	timed := q == (Query{}) || q.Took != ""
-	if !(t.Runs > 0 && t.Attempts > 0 && (c.below[math.Inf(1)] > 0 || !timed)) {
-		return Traffic{}, fmt.Errorf("no run of %s succeeded in that time", cmp.Or(name, "the policy without a name"))
-	}
-	if !timed {
+	t := Traffic{Over: over, Runs: last.runs, Attempts: last.attempts, Failed: last.failed}
+	took := last.below[math.Inf(1)]
+	switch {
+	case !(t.Runs > 0 && t.Attempts > 0) || took == 0 && q.Took != "":
+		return Traffic{}, errors.New("no run succeeded in that time")
+	case took == 0:
 		return t, nil
 	}
-	t.Mean = rounded(c.sum / c.below[math.Inf(1)])
-	median, p99 := c.quantile(0.5), c.quantile(0.99)
+	t.Mean = rounded(last.sum / took)
+	median, p99 := last.quantile(0.5), last.quantile(0.99)
 	t.Duration = retryplan.LogNormal(rounded(median), rounded(max(median, p99)))
 	return t, nil
 }
 
-// scrape has the counts of each policy at one time.
-type scrape struct {
-	start, at time.Time // zero if unknown
-	policies  map[string]*counts
-}
-
-// counts are the metrics of a policy.
+// counts are what a scrape has of the series that are asked for.
 type counts struct {
 	runs, attempts, failed float64
-	histogram              // the duration of the attempts that succeeded, in seconds
+	histogram                              // the duration of attempts, in seconds
+	policies               map[string]bool // of retryotel that have runs
 }
 
 // histogram counts durations.
@@ -120,45 +103,75 @@ type histogram struct {
 	below map[float64]float64 // the number up to each bound; that of infinity is the number of all
 }
 
-// add adds a series of a metric, whose labels have no "retry." before their names: either a value, or a histogram.
-func (s *scrape) add(metric string, labels map[string]string, value float64, h histogram) {
-	c, class := s.policies[labels["policy"]], labels["class"]
-	if c == nil {
-		c = &counts{histogram: histogram{below: map[float64]float64{}}}
-		s.policies[labels["policy"]] = c
+// openMetricsLine matches a series of OpenMetrics with its value, which a time in fractions of a second and an exemplar
+// can follow, and a type that the text format has not.
+var openMetricsLine = regexp.MustCompile(`^([^\s#{]+(?:\{.*?\})? [^\s#]+)( [\d.eE+-]+)?( # \{.*)?\s*$|^# TYPE \S+ (?:info|stateset|gaugehistogram|unknown)\s*$`)
+
+// read reads a scrape.
+func read(data []byte, asked selectors) (counts, error) {
+	if bytes.HasSuffix(bytes.TrimSpace(data), []byte("# EOF")) { // OpenMetrics, whose exemplars and times are left out
+		var plain bytes.Buffer
+		for line := range bytes.Lines(data) {
+			if m := openMetricsLine.FindSubmatch(line); m != nil {
+				line = append(slices.Clone(m[1]), '\n')
+			}
+			plain.Write(line)
+		}
+		data = plain.Bytes()
 	}
-	switch metric {
-	case "retry.runs":
-		c.runs += value
-	case "retry.attempts":
-		c.attempts += value
-		if class != "succeeded" && class != "terminal" {
-			c.failed += value
-		}
-	case "retry.attempt.duration":
-		if class != "succeeded" {
-			return
-		}
-		c.sum += h.sum
-		for bound, n := range h.below {
-			c.below[bound] += n
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(data))
+	if err != nil {
+		return counts{}, err
+	}
+	c := counts{histogram: histogram{below: map[float64]float64{}}, policies: map[string]bool{}}
+	for name, family := range families {
+		for _, m := range family.Metric {
+			labels := map[string]string{}
+			for _, l := range m.Label {
+				labels[l.GetName()] = l.GetValue()
+			}
+			from := m.GetHistogram()
+			h := histogram{from.GetSampleSum(), map[float64]float64{}}
+			for _, b := range from.GetBucket() {
+				h.below[b.GetUpperBound()] = float64(b.GetCumulativeCount())
+			}
+			h.below[math.Inf(1)] = float64(from.GetSampleCount())
+			c.add(asked, name, labels, m.GetCounter().GetValue()+m.GetUntyped().GetValue()+m.GetGauge().GetValue(), h)
 		}
 	}
+	return c, nil
 }
 
-// which returns the name of the policy that is meant.
-func (s scrape) which(policy string) (string, error) {
-	maps.DeleteFunc(s.policies, func(_ string, c *counts) bool { return c.runs == 0 })
-	names := slices.Sorted(maps.Keys(s.policies))
-	switch {
-	case len(names) == 0:
-		return "", errors.New("there is no retry.runs of retryotel")
-	case policy == "" && len(names) == 1:
-		return names[0], nil
-	case policy == "" || !slices.Contains(names, policy):
-		return "", fmt.Errorf("which policy? The metrics have %s; write NAME@FILE", strings.Join(names, ", "))
+// add adds a series, a counter or a histogram, to what asks for it.
+func (c *counts) add(asked selectors, name string, labels map[string]string, value float64, h histogram) {
+	count := value + h.below[math.Inf(1)]
+	took := asked.took.has(name, labels)
+	if asked.runs.has(name, labels) {
+		c.runs += count
 	}
-	return policy, nil
+	if asked.calls.has(name, labels) || asked.calls.name == "" && took {
+		c.attempts += count
+		if asked.runs.name == "" {
+			c.runs += count
+		}
+	}
+	if asked.errors.has(name, labels) {
+		c.failed += count
+	}
+	if took {
+		unit := 1.0
+		if strings.HasSuffix(name, "_milliseconds") || strings.HasSuffix(name, "_ms") {
+			unit = 1e-3
+		}
+		c.sum += h.sum * unit
+		for bound, n := range h.below {
+			c.below[bound*unit] += n
+		}
+	}
+	if name == runs && count > 0 {
+		c.policies[labels[policyLabel]] = true
+	}
 }
 
 // subtract subtracts the counts of an earlier scrape, and reports whether none was larger.

@@ -1,9 +1,7 @@
 package fit_test
 
 import (
-	"bytes"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,8 +10,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/fit"
 )
 
-// ../cli/testdata/metrics.jsonl and metrics.txt are what retryotel's real exporters wrote; sample.go beside them made
-// them: 1,500 runs in 30s whose attempts fail with the probability 0.05 and take a log-normal time with the median
+// ../cli/testdata/metrics.txt is what retryotel's real exporter wrote; sample.go beside it made it: 1,500 runs in 30s whose attempts fail with the probability 0.05 and take a log-normal time with the median
 // 30ms.
 func sample(t *testing.T, name string) []byte {
 	t.Helper()
@@ -23,18 +20,12 @@ func sample(t *testing.T, name string) []byte {
 }
 
 func TestReadFitsWhatWasExported(t *testing.T) {
-	for _, row := range []struct {
-		file string
-		over time.Duration
-	}{{"metrics.jsonl", 0}, {"metrics.txt", 30 * time.Second}} {
-		got, err := fit.Read("charge", fit.Query{}, row.over, sample(t, row.file))
-		require.NoError(t, err)
-		require.Equal(t, "charge", got.Policy)
-		require.InDelta(t, 50, got.Rate(), 0.5, row.file)
-		require.InDelta(t, 0.05, got.Failure(), 0.02, row.file)
-		require.InDelta(t, 36, got.Mean.Seconds()*1e3, 4, "the mean of the log-normal is 30ms·exp(0.6²/2), and a timer is late")
-		require.InDelta(t, 30, got.Duration.At(0.5).Seconds()*1e3, 6, "the bucket reaches from 25ms to 50ms")
-	}
+	got, err := fit.Read("charge", fit.Query{}, 30*time.Second, sample(t, "metrics.txt"))
+	require.NoError(t, err)
+	require.InDelta(t, 50, got.Rate(), 0.5)
+	require.InDelta(t, 0.05, got.Failure(), 0.02)
+	require.InDelta(t, 36, got.Mean.Seconds()*1e3, 4, "the mean of the log-normal is 30ms·exp(0.6²/2), and a timer is late")
+	require.InDelta(t, 30, got.Duration.At(0.5).Seconds()*1e3, 6, "the bucket reaches from 25ms to 50ms")
 }
 
 func TestTwoScrapesAreSubtracted(t *testing.T) {
@@ -66,24 +57,16 @@ retry_attempt_duration_seconds_count{retry_policy="a",retry_class="succeeded"} 1
 
 func TestReadRefuses(t *testing.T) {
 	text := sample(t, "metrics.txt")
-	for _, row := range []struct {
-		name, policy string
-		over         time.Duration
-		data, err    string
-	}{
-		{"text that does not say over what time it counts", "charge", 0, string(text), "do not say over what time"},
-		{"several policies and none named", "", time.Second, string(text), "which policy? The metrics have charge, search"},
-		{"a policy that is not there", "mail", time.Second, string(text), "which policy? The metrics have charge, search"},
-		{"metrics of something else", "", time.Second, "go_goroutines 7\n", "there is no retry.runs"},
-		{"no metrics", "", time.Second, "", "there is no retry.runs"},
-		{"text that is none", "", time.Second, "<html>", "text format parsing error"},
-		{"broken JSON", "", 0, `{"resourceMetrics":[{`, "OTLP: unexpected EOF"},
-		{"JSON of something else", "", 0, `{"a":1}`, "there are no metrics"},
-		{"deltas", "charge", 0, strings.ReplaceAll(string(sample(t, "metrics.jsonl")), "AGGREGATION_TEMPORALITY_CUMULATIVE", "AGGREGATION_TEMPORALITY_DELTA"), "is not cumulative"},
-		{"runs of which none succeeded", "", time.Second, "retry_runs_total{retry_policy=\"a\"} 5\n", "no run of a succeeded"},
+	for _, row := range []struct{ name, policy, data, err string }{
+		{"several policies and none named", "", string(text), "which policy? The metrics have charge, search"},
+		{"a policy that is not there", "mail", string(text), "which policy? The metrics have charge, search"},
+		{"metrics of something else", "", "go_goroutines 7\n", "no series is the counter"},
+		{"no metrics", "", "", "no series is the counter"},
+		{"text that is none", "", "<html>", "text format parsing error"},
+		{"runs of which none succeeded", "", "retry_runs_total{retry_policy=\"a\"} 5\n", "no run succeeded"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			_, err := fit.Read(row.policy, fit.Query{}, row.over, []byte(row.data))
+			_, err := fit.Read(row.policy, fit.Query{}, time.Second, []byte(row.data))
 			require.ErrorContains(t, err, row.err)
 		})
 	}
@@ -149,15 +132,9 @@ func TestSeries(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	for _, name := range []string{"metrics.txt", "metrics.jsonl"} {
-		data, err := os.ReadFile("../cli/testdata/" + name)
-		require.NoError(f, err)
-		f.Add(data[:min(len(data), 4000)])
-		if name == "metrics.jsonl" {
-			line, _, _ := bytes.Cut(data, []byte("\n"))
-			f.Add(line)
-		}
-	}
+	data, err := os.ReadFile("../cli/testdata/metrics.txt")
+	require.NoError(f, err)
+	f.Add(data[:min(len(data), 4000)])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _, _ = fit.Series(data)
 		_, _ = fit.Read("", Query{Calls: string(data), Took: "a"}, time.Minute, data)

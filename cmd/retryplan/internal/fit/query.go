@@ -13,56 +13,44 @@ import (
 // Query names the metrics of any program, as Prometheus does: NAME, or NAME{label="value",other=~"a|b"} with =, !=, =~ and
 // !~. All series that match are added. The zero Query means the metrics of contrib/retryotel.
 type Query struct {
-	Calls  string // a counter of attempts, which are taken for runs; empty means the count of Took
+	Runs   string // a counter of runs; empty means that attempts are taken for runs
+	Calls  string // a counter of attempts; empty means the count of Took
 	Errors string // a counter of those that failed; empty means that none did
 	Took   string // a histogram of their durations: in seconds, or in milliseconds if its name says so; empty means not known
 }
 
-// picker adds a series to the counts if it is asked for.
-type picker func(s *scrape, name string, labels map[string]string, value float64, h histogram)
+// The names of contrib/retryotel, as OpenTelemetry's exporter writes them for Prometheus.
+const (
+	runs        = "retry_runs_total"
+	policyLabel = "retry_policy"
+)
 
-// picker returns that of retryotel for the zero Query.
-func (q Query) picker() (picker, error) {
-	if q == (Query{}) {
-		return func(s *scrape, name string, labels map[string]string, value float64, h histogram) {
-			own := map[string]string{}
-			for key, text := range labels {
-				own[strings.TrimPrefix(units.Replace(key), "retry.")] = text
-			}
-			s.add(units.Replace(name), own, value, h)
-		}, nil
+// retryotel returns the metrics of a policy, or of all.
+func retryotel(policy string) Query {
+	of := ""
+	if policy != "" {
+		of = policyLabel + "=" + strconv.Quote(policy)
 	}
-	var asked [3]selector
-	for i, text := range []string{q.Calls, q.Errors, q.Took} {
-		var err error
-		if asked[i], err = parse(text); err != nil {
-			return nil, err
+	return Query{
+		Runs: runs + "{" + of + "}", Calls: "retry_attempts_total{" + of + "}",
+		Errors: `retry_attempts_total{retry_class!~"succeeded|terminal",` + of + "}",
+		Took:   `retry_attempt_duration_seconds{retry_class="succeeded",` + of + "}",
+	}
+}
+
+// selectors are a Query that was read.
+type selectors struct{ runs, calls, errors, took selector }
+
+func (q Query) parse() (s selectors, err error) {
+	for _, one := range []struct {
+		text string
+		to   *selector
+	}{{q.Runs, &s.runs}, {q.Calls, &s.calls}, {q.Errors, &s.errors}, {q.Took, &s.took}} {
+		if *one.to, err = parse(one.text); err != nil {
+			break
 		}
 	}
-	return func(s *scrape, name string, labels map[string]string, value float64, h histogram) {
-		c := s.policies[""]
-		if c == nil {
-			c = &counts{histogram: histogram{below: map[float64]float64{}}}
-			s.policies[""] = c
-		}
-		took, count := asked[2].has(name, labels), value+h.below[math.Inf(1)]
-		if asked[0].has(name, labels) || q.Calls == "" && took {
-			c.runs, c.attempts = c.runs+count, c.attempts+count
-		}
-		if asked[1].has(name, labels) {
-			c.failed += count
-		}
-		if took {
-			unit := 1.0
-			if strings.HasSuffix(name, "_milliseconds") || strings.HasSuffix(name, "_ms") {
-				unit = 1e-3
-			}
-			c.sum += h.sum * unit
-			for bound, n := range h.below {
-				c.below[bound*unit] += n
-			}
-		}
-	}, nil
+	return s, err
 }
 
 // selector selects series. The zero selector selects none.
