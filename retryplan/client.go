@@ -30,7 +30,6 @@ type simRun struct {
 	number   int32  // of the attempt that is under way or next
 	since    int32  // Decision.Uncounted of the last decision
 	layer    uint8  // of the chain: the node that is called
-	policy   uint8  // its place in clients.policies
 	calls    uint8  // of the attempt that is under way; 0 if none is
 	paid     bool   // a token was taken for a retry that has not returned yet
 	attempt  uint32 // number of the attempt among all of this place in the slab
@@ -80,10 +79,6 @@ func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
 	i := s.runs.Take()
 	r := s.runs.At(i)
 	*r = simRun{began: s.events.Now, deadline: deadline, parent: parent, client: client, timer: r.timer, number: 1, layer: layer, attempt: r.attempt}
-	if len(n.Others) > 0 {
-		r.policy = n.choose()
-		s.result.Populations[r.policy].Runs++
-	}
 	s.start(i)
 }
 
@@ -101,7 +96,7 @@ func (s *simulation) start(i uint32) {
 		r.paid = false
 		s.failed(i, errHeldBack)
 	case wait > 0:
-		d := n.policies[r.policy].Admit(s.progress(r, r.number-1), wait)
+		d := n.policy.Admit(s.progress(r, r.number-1), wait)
 		if d.Status != retry.Waiting {
 			s.end(i, d.Reason)
 			return
@@ -160,7 +155,7 @@ func (s *simulation) call(i, a uint32) {
 
 // giveUp returns when the client gives up the attempt that is under way.
 func (s *simulation) giveUp(r *simRun) int64 {
-	if own := s.nodes[r.layer].policies[r.policy].AttemptTimeout; own > 0 {
+	if own := s.nodes[r.layer].policy.AttemptTimeout; own > 0 {
 		return min(later(r.started, int64(own)), r.deadline)
 	}
 	return r.deadline
@@ -197,7 +192,7 @@ func (s *simulation) timerFired(i uint32) {
 		return
 	}
 	// The deadline wins if both come at the same time, as in Do, and ends the run whatever the attempt's error is.
-	s.end(i, s.nodes[r.layer].policies[r.policy].Admit(s.progress(r, r.number), 0).Reason)
+	s.end(i, s.nodes[r.layer].policy.Admit(s.progress(r, r.number), 0).Reason)
 }
 
 // answered gives a client the answer that it still waits for.
@@ -234,7 +229,7 @@ func (s *simulation) failed(i uint32, err error) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
 	u := n.draw(int(r.number), time.Duration(r.prev))
-	p := n.policies[r.policy]
+	p := n.policy
 	p.Disabled = p.Disabled || s.once(r)
 	d := p.Decide(s.progress(r, r.number), err, u)
 	if d.Status == retry.Waiting {

@@ -12,12 +12,11 @@ import (
 // clients is what all clients of a node share, and what each has of its own.
 type clients struct {
 	*Scenario
-	policies  []retry.Policy  // the scenario's, or with Delay one that waits for delay, and then those of Others
+	policy    retry.Policy    // the scenario's, or with Delay one that waits for delay
 	delay     []time.Duration // one: what Delay gave
 	choice    *rand.Rand      // of clients
 	network   sampler
 	jitter    *rand.Rand
-	kinds     *rand.Rand            // of runs, with Others
 	draws     bool                  // a number is drawn for each delay
 	throttles []throttle            // nil without Scenario.throttle
 	budgets   []*retry.Budget       // nil without Budget
@@ -31,20 +30,12 @@ func newClients(s *Scenario) clients {
 		choice:   newStream(s.Seed, clientStream),
 		network:  newSampler(s.Network, newStream(s.Seed, networkStream)),
 		jitter:   newStream(s.Seed, jitterStream),
-		kinds:    newStream(s.Seed, populationStream),
-		draws:    s.Delay != nil,
-		policies: []retry.Policy{s.Policy},
+		policy:   s.Policy,
 	}
-	for _, o := range s.Others {
-		c.policies = append(c.policies, o.Policy)
-	}
-	for i := range c.policies {
-		p := &c.policies[i]
-		p.Rand, p.Observe = nil, nil
-		c.draws = c.draws || p.Jitter != retry.NoJitter
-	}
+	p := &c.policy
+	p.Rand, p.Observe = nil, nil
+	c.draws = s.Delay != nil || p.Jitter != retry.NoJitter
 	if s.Delay != nil {
-		p := &c.policies[0]
 		p.MaxAttempts = s.Policy.Effective().MaxAttempts
 		c.delay = make([]time.Duration, 1)
 		p.Backoff = retry.Backoff{Mode: retry.List, Delays: c.delay}
@@ -111,17 +102,6 @@ func (c *clients) pick() uint32 { return uint32(c.choice.Uint64N(uint64(c.Client
 // meanTokens returns the mean over all budgets, or 0 if there are none.
 func (c *clients) meanTokens() float64 {
 	return float64(c.tokens) / 1e6 / float64(max(len(c.budgets), 1))
-}
-
-// choose returns the policy of a run that begins.
-func (c *clients) choose() uint8 {
-	u := c.kinds.Float64()
-	for i, o := range c.Others {
-		if u -= o.Share; u < 0 {
-			return uint8(i + 1)
-		}
-	}
-	return 0
 }
 
 // draw returns the random number for the delay after an attempt that has just failed, and lets Delay compute that.

@@ -31,9 +31,6 @@ type Fleet struct {
 	// Failure is the probability, in [0,1), that an attempt fails once the backend has worked on it, in the calm as
 	// well. Zero means that none does.
 	Failure float64
-	// Others are shares of the runs that follow policies of their own, with the same timeout if the fleet is to be
-	// certified. Nil means that all follow one policy.
-	Others []Population
 	// Trigger is the trouble to survive; its From is not used. A Trigger without a Kind is none.
 	Trigger Trigger
 }
@@ -45,7 +42,6 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 	s := Scenario{
 		Policy:   p,
 		Deadline: f.Deadline,
-		Others:   f.Others,
 		Clients:  f.Clients,
 		Arrivals: Arrivals{Rate: f.Rate},
 		Server:   Server{Workers: f.workers(), Service: Constant(f.service()), FailureRate: f.Failure},
@@ -55,12 +51,11 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 		warm:     f.warm(f.calm(p)),
 		Seed:     seed,
 	}
-	longest, after := time.Duration(0), 2*time.Minute
-	populations(p, f.Others, func(p retry.Policy, _ float64) { longest = max(longest, p.AttemptTimeout) })
+	after := 2 * time.Minute
 	if f.validate(p) == nil {
 		after = f.aftermath(p, &s)
 	}
-	s.last(longest, f.Trigger, after)
+	s.last(p.AttemptTimeout, f.Trigger, after)
 	return s
 }
 
@@ -92,7 +87,7 @@ func (f *Fleet) aftermath(p retry.Policy, s *Scenario) time.Duration {
 		}
 		after = recovery + min(2*recovery, most)
 		if f.Trigger.Kind != 0 {
-			after = max(after, min(float64(s.echoes())/second+healthyWhile, mostRuns/f.Rate))
+			after = max(after, min(float64(s.echo())/second+healthyWhile, mostRuns/f.Rate))
 		}
 	case c.storm.timeout < math.Inf(1):
 		after = min(2*c.storm.feeds(f.Capacity/f.Rate), most)
@@ -108,11 +103,8 @@ func (f *Fleet) workers() int { return max(f.Workers, 1) }
 func (f *Fleet) clients() int { return max(f.Clients, 1) }
 
 // calm returns how many attempts a run makes of which only Failure makes some fail.
-func (f *Fleet) calm(p retry.Policy) (sum float64) {
-	populations(p, f.Others, func(p retry.Policy, share float64) {
-		sum += share * calmAttempts(&p, f.Budget, f.Deadline, f.service(), f.Failure, f.Failure, f.Failure)
-	})
-	return sum
+func (f *Fleet) calm(p retry.Policy) float64 {
+	return calmAttempts(&p, f.Budget, f.Deadline, f.service(), f.Failure, f.Failure, f.Failure)
 }
 
 // calmAttempts returns how many attempts a run makes if each takes the given time, the first is repeated with one
@@ -184,12 +176,6 @@ func (f *Fleet) validate(p retry.Policy) error {
 	negative(&bad, "Fleet.Deadline", f.Deadline)
 	refuse(&bad, !(f.Failure >= 0 && f.Failure < 1), "Fleet.Failure", f.Failure, "is outside [0,1)")
 	f.Hedge.validate(&bad, "Fleet.Hedge")
-	validatePopulations(f.Others, "Fleet.Others", &bad)
-	for i, o := range f.Others {
-		if attemptEnds(&o.Policy, f.Deadline, 0) != attemptEnds(&p, f.Deadline, 0) {
-			bad.Refuse(pkg+"."+indexedField("Fleet.Others", i)+".Policy.AttemptTimeout", o.Policy.AttemptTimeout, "is not that of the other policy: such a fleet is simulated, but not certified")
-		}
-	}
 	f.Trigger.validate("Fleet.Trigger", &bad)
 	return bad.Err()
 }

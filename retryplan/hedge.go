@@ -183,7 +183,7 @@ func (s *simulation) goesOn(call *simAttempt, err error) bool {
 	}
 	pr := retryhedge.Progress{Calls: 2, Running: 1, HasEnded: true}
 	if err != nil {
-		pr.Ended, _ = n.policies[r.policy].Judge(err)
+		pr.Ended, _ = n.policy.Judge(err)
 	}
 	if (retryhedge.Policy{}).Decide(pr).Action == retryhedge.End {
 		return false

@@ -36,9 +36,6 @@ func (s *simulation) over(r *simRun, reason retry.Reason) {
 	s.point.Goodput++
 	s.result.Latency.add(time.Duration(now - r.began))
 	s.result.Finished.add(time.Duration(now))
-	if len(s.Others) > 0 {
-		s.result.Populations[r.policy].Succeeded++
-	}
 }
 
 // reach closes the points that end at or before now.

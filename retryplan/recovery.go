@@ -53,32 +53,16 @@ const (
 	second       = 1_000_000_000
 )
 
-// populations calls visit with each policy of a fleet, p first, and its share of the runs.
-func populations(p retry.Policy, others []Population, visit func(p retry.Policy, share float64)) {
-	rest := 1.0
-	for _, o := range others {
-		rest -= o.Share
-	}
-	visit(p, rest)
-	for _, o := range others {
-		visit(o.Policy, o.Share)
-	}
-}
-
 func newRecovery(s *Scenario) recovery {
 	from, ok := lastEnd(s.Triggers)
 	if !ok || s.Arrivals.Rate == 0 {
 		return recovery{from: never}
 	}
-	lag, share := int64(dueAfter*second), 0.0
-	populations(s.Policy, s.Others, func(p retry.Policy, part float64) {
-		lag = max(lag, s.attemptTime(p))
-		fails := s.Server.FailureRate
-		share += part * (1 - fails) * calmAttempts(&p, s.Budget, s.Deadline, s.Server.Service.Mean(), fails, fails, fails)
-	})
+	lag, fails := max(dueAfter*second, s.attemptTime()), s.Server.FailureRate
+	share := (1 - fails) * calmAttempts(&s.Policy, s.Budget, s.Deadline, s.Server.Service.Mean(), fails, fails, fails)
 	seconds := (lag + second - 1) / second
 	return recovery{
-		from: from, rate: s.Arrivals.Rate, share: min(share, 1), lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echoes(),
+		from: from, rate: s.Arrivals.Rate, share: min(share, 1), lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(),
 		seconds: make([]wellAndDue, healthyMean+seconds+1), success: -1,
 	}
 }
@@ -86,21 +70,21 @@ func newRecovery(s *Scenario) recovery {
 // longestLag bounds the lag, and so what a recovery keeps.
 const longestLag = 3600 * second
 
-// attemptTime returns the time within which all but one in a million attempts of p end in a calm, at most an hour.
-func (s *Scenario) attemptTime(p retry.Policy) int64 {
+// attemptTime returns the time within which all but one in a million attempts end in a calm, at most an hour.
+func (s *Scenario) attemptTime() int64 {
 	const most = 1 - 1e-6
 	took := later(int64(s.Server.Service.At(most)), times(int64(s.Network.At(most)), 2))
-	if p.AttemptTimeout > 0 {
-		took = min(took, int64(p.AttemptTimeout))
+	if own := s.Policy.AttemptTimeout; own > 0 {
+		took = min(took, int64(own))
 	}
 	return min(took, longestLag)
 }
 
-// echo returns how long after the end of a trigger the runs of p that it hit can go on retrying: the longest waits and
+// echo returns how long after the end of a trigger the runs that it hit can go on retrying: the longest waits and
 // attempts of one run, as far as TTL and Deadline allow. For a policy without a bound it is twice the longest wait.
-func (s *Scenario) echo(p retry.Policy) int64 {
-	p = p.Effective()
-	attempt := cmp.Or(int64(p.AttemptTimeout), s.attemptTime(p))
+func (s *Scenario) echo() int64 {
+	p := s.Policy.Effective()
+	attempt := cmp.Or(int64(p.AttemptTimeout), s.attemptTime())
 	hint := min(s.Server.RetryAfter.Max(), p.MaxHint)
 	wait := func(n int, prev time.Duration) time.Duration {
 		switch _, most := p.Bounds(n); {
@@ -137,12 +121,6 @@ func (s *Scenario) echo(p retry.Policy) int64 {
 }
 
 const mostEchoes = 1000
-
-// echoes returns the longest echo of all policies.
-func (s *Scenario) echoes() (longest int64) {
-	populations(s.Policy, s.Others, func(p retry.Policy, _ float64) { longest = max(longest, s.echo(p)) })
-	return longest
-}
 
 // Horizon returns the shortest Duration after which Result.Judged is always true. It lasts until the end of the last
 // trigger, the last retry of the runs that the trigger hit, and the time in which a recovery shows. It saturates at the

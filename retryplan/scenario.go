@@ -21,10 +21,6 @@ type Scenario struct {
 	// means the policy's own.
 	Delay func(attempt int, prev time.Duration, u float64) time.Duration
 
-	// Others are shares of the runs that follow policies of their own, in place of Policy. They are not combined with
-	// Delay. Nil means that all follow Policy.
-	Others []Population
-
 	// Clients is the number of clients, up to 10,000,000. A client has its own budget unless Shared. Zero means
 	// 1.
 	Clients int
@@ -62,15 +58,6 @@ type Scenario struct {
 
 	warm     time.Duration   // the first delay of trackers; 0 means the quantile of Server.Service
 	throttle func() throttle // makes that of each client, or of the fleet if Shared; nil for none. For tests
-}
-
-// Population is a share of a fleet's runs that follow a policy of their own.
-type Population struct {
-	// Policy is that of these runs. Its Budget, Gate and Pay must be nil, and its ResetAfter zero.
-	Policy retry.Policy
-	// Share is how many of the runs they are, in (0,1): each run is one of them with this probability. All shares
-	// together are below 1, and the rest is that of the other policy.
-	Share float64
 }
 
 // Arrivals says when runs begin. Exactly one of Rate, Closed and AtOnce is set.

@@ -18,12 +18,11 @@ const (
 	defaultStep       = time.Second
 	defaultRateWindow = time.Second
 
-	maxSteps       = 1_000_000     // 100 MB of points
-	maxClients     = 10_000_000    // 3 GB of runs, attempts and events if each has a run
-	maxRuns        = 1_000_000_000 // some hours
-	maxDrain       = 1_000         // Durations
-	maxPopulations = 16            // beside the first
-	lookUp         = 1 << 16       // events between two looks at the context
+	maxSteps   = 1_000_000     // 100 MB of points
+	maxClients = 10_000_000    // 3 GB of runs, attempts and events if each has a run
+	maxRuns    = 1_000_000_000 // some hours
+	maxDrain   = 1_000         // Durations
+	lookUp     = 1 << 16       // events between two looks at the context
 
 	// maxInstant is how many events may happen at one time, beside 10,000 for each client, before a simulation is given
 	// up: more than any herd of clients with a bounded number of attempts makes, or one run of a Chain, and few enough to
@@ -38,8 +37,6 @@ func (s *Scenario) validate(ctx context.Context) error {
 	refuse(&bad, ctx == nil, "Simulate.ctx", "<nil>", "is not a context")
 	stateless(&bad, s.Policy, "Scenario.Policy.", ": use Scenario.Budget")
 	refuse(&bad, s.Delay != nil && s.Policy.ResetAfter > 0, "Scenario.Delay", "(set)", "is set together with Policy.ResetAfter, which needs the policy's own delays")
-	validatePopulations(s.Others, "Scenario.Others", &bad)
-	refuse(&bad, s.Delay != nil && len(s.Others) > 0, "Scenario.Delay", "(set)", "is set together with Others, which have delays of their own")
 	negative(&bad, "Scenario.Deadline", s.Deadline)
 	negative(&bad, "Scenario.Clients", s.Clients)
 	refuse(&bad, s.Clients > maxClients, "Scenario.Clients", s.Clients, fmt.Sprintf("is above %d", maxClients))
@@ -116,25 +113,6 @@ func (t *Trigger) validate(field string, bad *retry.FieldErrors) {
 		refuse(bad, t.Kind > Failing, field+".Kind", uint8(t.Kind), noKind)
 	}
 	negative(bad, field+".For", t.For)
-}
-
-// validatePopulations refuses what is no part of a fleet.
-func validatePopulations(all []Population, field string, bad *retry.FieldErrors) {
-	if len(all) > maxPopulations {
-		bad.Refuse(pkg+"."+field, fmt.Sprintf("(%d)", len(all)), fmt.Sprintf("are more than %d", maxPopulations))
-	}
-	sum := 0.0
-	for i := range all {
-		o := &all[i]
-		of := func(name string) string { return indexedField(field, i) + "." + name }
-		refuse(bad, !(o.Share > 0 && o.Share < 1), of("Share"), o.Share, "is outside (0,1)")
-		sum += o.Share
-		validateAt(o.Policy, of, bad)
-		refuse(bad, o.Policy.ResetAfter > 0, of("Policy.ResetAfter"), o.Policy.ResetAfter, "is for connections, and these are requests")
-	}
-	if sum >= 1 {
-		bad.Refuse(pkg+"."+field, fmt.Sprintf("(%g of the runs)", sum), "leave none to the other policy")
-	}
 }
 
 // validateAt refuses a policy that does not validate, or has state of a running program, under the name that of gives

@@ -27,9 +27,6 @@ type Result struct {
 	// Endings counts the runs by how they ended, success under the zero Reason. Together with Unfinished they are all
 	// Runs.
 	Endings map[retry.Reason]int
-	// Populations are the runs of each policy: first those of Scenario.Policy, then those of Others in their order. Nil
-	// without Others.
-	Populations []PopulationResult
 	// Unfinished are the runs that were under way when the simulation ended.
 	Unfinished int
 	// Amplification is Attempts per run, or 0 if there was no run.
@@ -58,12 +55,6 @@ type Result struct {
 	Latency Durations
 	// Finished is the distribution of when, since the start of the simulation, runs ended with success.
 	Finished Durations
-}
-
-// PopulationResult is what became of the runs of one policy.
-type PopulationResult struct {
-	Runs      int // begun
-	Succeeded int
 }
 
 // Point is one interval of a simulation.
@@ -158,9 +149,6 @@ func newSimulation(s *Scenario, nodes ...Scenario) *simulation {
 	sim := &simulation{Scenario: s, nodes: make([]node, len(nodes))}
 	sim.events = event.New(limit, sim.touch)
 	sim.recorder = newRecorder(s)
-	if len(s.Others) > 0 {
-		sim.result.Populations = make([]PopulationResult, len(s.Others)+1)
-	}
 	for i := range nodes {
 		n := &sim.nodes[i]
 		*n = node{clients: newClients(&nodes[i]), server: newServer(&nodes[i]), bottom: i == len(nodes)-1}

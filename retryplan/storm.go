@@ -1,7 +1,6 @@
 package retryplan
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -40,10 +39,9 @@ type stage struct {
 // piece is a part of a wait's distribution: even over [lo, hi) seconds.
 type piece struct{ lo, hi, share float64 }
 
-// storm returns the schedule of all runs of a fleet together, which have the same timeout. Runs of each policy are
-// played through with its own Decide; every attempt times out, or is refused at once. One run is enough if the waits are
-// even over their bounds and do not depend on one another. The same fleet gives the same schedule, since the seed is
-// fixed.
+// storm returns the schedule of all runs of a fleet together. They are played through with the policy's own Decide; every
+// attempt times out, or is refused at once. One run is enough if the waits are even over their bounds and do not depend
+// on one another. The same fleet gives the same schedule, since the seed is fixed.
 func (f *Fleet) storm(p retry.Policy, refused bool) storm {
 	timeout := attemptEnds(&p, f.Deadline, 0)
 	if timeout == maxDuration {
@@ -53,60 +51,49 @@ func (f *Fleet) storm(p retry.Policy, refused bool) storm {
 	if refused {
 		takes = 0
 	}
+	even, runs := f.Deadline == 0 && p.TTL == 0 && p.Jitter != retry.DecorrelatedJitter && p.Wait == nil, stormRuns
+	if even {
+		runs = 1
+	}
 	var (
 		s       = storm{timeout: timeout.Seconds()}
+		rnd     = rand.New(rand.NewPCG(1, 2))
+		each    = 1 / float64(runs)
 		started [maxStages]float64 // by attempt: the share of the runs that make it
+		waits   [maxStages][]float64
 	)
-	populations(p, f.Others, func(p retry.Policy, share float64) {
-		even, runs := f.Deadline == 0 && p.TTL == 0 && p.Jitter != retry.DecorrelatedJitter && p.Wait == nil, stormRuns
-		if even {
-			runs = 1
-		}
-		var (
-			rnd   = rand.New(rand.NewPCG(1, 2))
-			each  = share / float64(runs)
-			waits [maxStages][]float64
-		)
-		for range runs {
-			play(&p, f.Deadline, takes, ErrRejected, rnd.Float64, func(pr *retry.Progress, timeout time.Duration, d retry.Decision) {
-				s.attempts += each
-				if pr.Attempt > maxStages {
-					return
-				}
-				i := pr.Attempt - 1
-				if i == len(s.stages) {
-					s.stages = append(s.stages, stage{})
-				}
-				g := &s.stages[i]
-				started[i] += each
-				g.timeout += each * timeout.Seconds()
-				if d.Status != retry.Waiting {
-					return
-				}
-				g.goes += each
-				if even {
-					lo, hi := p.Bounds(pr.Attempt - d.Uncounted)
-					g.waits = append(g.waits, piece{lo.Seconds(), hi.Seconds(), each})
-					return
-				}
-				waits[i] = append(waits[i], d.Delay.Seconds())
-			})
-		}
-		for i := range s.stages {
-			for _, w := range pieces(waits[i]) {
-				w.share *= each * float64(len(waits[i]))
-				s.stages[i].waits = append(s.stages[i].waits, w)
+	for range runs {
+		play(&p, f.Deadline, takes, ErrRejected, rnd.Float64, func(pr *retry.Progress, timeout time.Duration, d retry.Decision) {
+			s.attempts += each
+			if pr.Attempt > maxStages {
+				return
 			}
-		}
-	})
+			i := pr.Attempt - 1
+			if i == len(s.stages) {
+				s.stages = append(s.stages, stage{})
+			}
+			g := &s.stages[i]
+			started[i] += each
+			g.timeout += each * timeout.Seconds()
+			if d.Status != retry.Waiting {
+				return
+			}
+			g.goes += each
+			if even {
+				lo, hi := p.Bounds(pr.Attempt - d.Uncounted)
+				g.waits = []piece{{lo.Seconds(), hi.Seconds(), 1}}
+				return
+			}
+			waits[i] = append(waits[i], d.Delay.Seconds())
+		})
+	}
 	staged := 0.0 // attempts of the stages
 	for i := range s.stages {
 		g := &s.stages[i]
 		staged += started[i]
-		for k := range g.waits {
-			g.waits[k].share /= g.goes
+		if !even {
+			g.waits = pieces(waits[i])
 		}
-		slices.SortFunc(g.waits, func(x, y piece) int { return cmp.Or(cmp.Compare(x.hi, y.hi), cmp.Compare(x.lo, y.lo)) })
 		g.timeout /= started[i]
 		g.goes /= started[i]
 	}

@@ -12,7 +12,6 @@ const (
 	failureStream
 	hintStream
 	jitterStream
-	populationStream
 )
 
 // newStream returns the stream of a seed for one purpose.

@@ -24,8 +24,7 @@ verdict is one of these:
   overloaded   it does not come back: the calm alone is more than the backend can do, or an attempt takes it too long
 
 A share --failure-rate of the attempts fails after the backend has worked on them, in the calm as well. During an
-outage the backend rejects all attempts at once; while it is failing, it works on them first. With --mix several
-policies with the same attempt timeout make up one fleet.
+outage the backend rejects all attempts at once; while it is failing, it works on them first.
 
 --from reads the metrics of contrib/retryotel as Prometheus text, or others by name (--calls, --errors, --took); --over is
 the time between two scrapes, or since the process began.
@@ -33,8 +32,7 @@ the time between two scrapes, or since the process began.
 For --fail-on, metastable and overloaded are severe and vulnerable is a note. --plot simulates the fleet and draws it.`,
 		Example: `  retryplan certify policy.json --from charge@metrics.txt --over 30s --capacity 100
   retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
-  retryplan certify policy.json --rate 70 --capacity 100 --budget --clients 20 --fail-on severe
-  retryplan certify policy.json preset:inline --mix 0.9,0.1 --attempt-timeout 1s --rate 50 --capacity 100`,
+  retryplan certify policy.json --rate 70 --capacity 100 --budget --clients 20 --fail-on severe`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, args, err := a.configure(cmd, args)
 			if err != nil {
@@ -43,12 +41,11 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 			if err := a.complete(); err != nil {
 				return err
 			}
-			found, others, err := a.mixed(args)
+			found, err := a.policies(args)
 			if err != nil {
 				return err
 			}
 			f := &a.fleet
-			f.Others = others
 			var runs []plots.Run
 			var disagree error
 			for _, n := range found {
@@ -56,12 +53,8 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 				if err != nil {
 					return err
 				}
-				var findings []retryplan.Finding
-				for _, o := range n.all() {
-					some := a.findings(o.policy)
-					a.noteFindings(o.name, some)
-					findings = append(findings, some...)
-				}
+				findings := a.findings(n.policy)
+				a.noteFindings(n.name, findings)
 				a.note(gravity[c.Stability], n.name+" is "+c.Stability.String())
 				if a.plot != "" {
 					s := f.Scenario(n.policy, a.seed)
@@ -84,7 +77,6 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 	a.policyFlags(cmd.Flags())
 	a.fleetFlags(cmd.Flags())
 	a.failureRateFlag(cmd.Flags())
-	a.mixFlag(cmd.Flags())
 	a.settingFlags(cmd.Flags())
 	a.configFlag(cmd.Flags())
 	a.failOnFlag(cmd.Flags())

@@ -97,8 +97,6 @@ func TestOutput(t *testing.T) {
 		{"certify_metric", `certify policy.json --attempt-timeout 1s --from metrics.txt --over 30s --took retry_attempt_duration_seconds --capacity 100`},
 		{"certify_idle", `certify preset:inline --attempt-timeout 1s --rate 70 --capacity 100 --trigger "outage 5m"`},
 		{"certify_failing", `certify --attempts 4 --delays 10ms --attempt-timeout 1s --rate 65 --capacity 100 --failure-rate 0.01 --trigger "failing 5m 0.5"`},
-		{"certify_mix", `certify policy.json preset:inline --attempts 2 --mix 0.75,0.25 --attempt-timeout 1s --rate 44 --capacity 100`},
-		{"simulate_mix", `simulate policy.json search@policies.json --mix 0.5,0.5 --attempt-timeout 1s --rate 44 --workers 1 --service 10ms --trigger "stall 20s 10s" --duration 1m --rows 6`},
 		{"chain", "chain --layers 3 --attempts 4 --base 50ms --failure 0.5"},
 		{"chain_storm", "chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100 --simulate"},
 		{"chain_document", "chain chain.json --trigger none"},

@@ -26,7 +26,6 @@ type inputs struct {
 	model   retryplan.Model
 	fleet   retryplan.Fleet
 	budget  retry.BudgetConfig
-	mix     []float64
 	from    []string
 	query   fit.Query
 	over    time.Duration

@@ -80,11 +80,10 @@ func TestEveryFlagIsRead(t *testing.T) {
 			"clients": "1 --budget", "rate": "60", "closed": "", "think": "1s", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
 			"queue": "2", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
 			"retry-after": "1s --queue 1", "trigger": `"outage 20s 1s"`, "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
-			"mix": "0.4",
 		})},
 		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, measured, budget, picture, hedges, map[string]string{
 			"seed": "2 --plot seed.svg", "config": "missing.yaml", "rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
-			"failure-rate": "0.2", "mix": "0.4", "inline": "--base 1m", "layers": "4", "duration": `"uniform 1s 5s"`,
+			"failure-rate": "0.2", "inline": "--base 1m", "layers": "4", "duration": `"uniform 1s 5s"`,
 		})},
 		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 20 --capacity 100", join(policy, guard, budget, picture, map[string]string{
 			"jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",

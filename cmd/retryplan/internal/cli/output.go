@@ -127,17 +127,11 @@ func (a *app) policy(n named, data shown, text func()) {
 	text()
 }
 
-// title prints the policies of a fleet, each on one line.
+// title prints a policy on one line.
 func (a *app) title(n named) {
-	for _, n := range n.all() {
-		share := ""
-		if n.share > 0 {
-			share = say.Percent(n.share) + " "
-		}
-		a.wrapped("", share+n.name+": "+wire.Schedule(n.policy), 2)
-		if hint := n.policy.MaxHint; hint > 0 {
-			a.line("longest hint that is honored: %s", say.Span(hint))
-		}
+	a.wrapped("", n.name+": "+wire.Schedule(n.policy), 2)
+	if hint := n.policy.MaxHint; hint > 0 {
+		a.line("longest hint that is honored: %s", say.Span(hint))
 	}
 }
 

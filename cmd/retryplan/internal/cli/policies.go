@@ -19,16 +19,13 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
-	"github.com/retrygo/retry/retryplan"
 )
 
 // named is a policy with its name in the output.
 type named struct {
 	name   string
 	policy retry.Policy
-	from   string  // the argument that stands for this policy alone, such as "email@policies.json"
-	share  float64 // of a mix
-	others []named // the other policies of the mix
+	from   string // the argument that stands for this policy alone, such as "email@policies.json"
 	place
 }
 
@@ -242,33 +239,3 @@ func (d document) catalog(policies json.RawMessage, file string) (found []named,
 	}
 	return found, nil
 }
-
-// mixFlag adds the flag that makes one fleet of several policies.
-func (a *app) mixFlag(flags *pflag.FlagSet) {
-	numbersVar(flags, &a.mix, "mix", "make one fleet of the policies; `shares` are those of its runs that follow each")
-}
-
-// mixed returns the policies, the first of which has the others of its fleet with --mix.
-func (a *app) mixed(args []string) (found []named, others []retryplan.Population, err error) {
-	if found, err = a.policies(args); err != nil || a.mix == nil {
-		return found, nil, err
-	}
-	if len(a.mix) != len(found) || len(found) < 2 {
-		return nil, nil, misusef("--mix gives the shares of %d policies, and there is %d", len(a.mix), len(found))
-	}
-	rest := 1.0
-	for i, share := range a.mix {
-		found[i].share = share
-		if rest -= share; i > 0 {
-			others = append(others, retryplan.Population{Policy: found[i].policy, Share: share})
-		}
-	}
-	if !(rest > -1e-6 && rest < 1e-6) {
-		return nil, nil, misusef("--mix has shares that do not add up to 1")
-	}
-	found[0].others = found[1:]
-	return found[:1:1], others, nil
-}
-
-// all returns the policies of a fleet.
-func (n named) all() []named { return append([]named{n}, n.others...) }

@@ -41,7 +41,7 @@ and queues the others; without --workers it answers everything. A --trigger has 
 
 For --fail-on, a fleet that does not come back from its triggers is a severe finding. Without --duration, the
 simulation lasts until the last retries of what the triggers hit are over, and at least 4m: before that, whether a
-fleet stays well is not known. With --mix several policies make up one fleet.
+fleet stays well is not known.
 
 --hedge-delay or --hedge-share makes a second call beside an attempt that is slow, as package retryhedge does: compare
 shows what that is worth.`,
@@ -52,7 +52,7 @@ shows what that is worth.`,
 			if seeds == 0 {
 				return misusef("--seeds 0 is below 1")
 			}
-			found, others, err := a.mixed(args)
+			found, err := a.policies(args)
 			if err != nil {
 				return err
 			}
@@ -63,7 +63,7 @@ shows what that is worth.`,
 			scenario.Arrivals.Rate, scenario.Server.Workers = a.fleet.Rate, a.fleet.Workers
 			scenario.Server.Service = cmp.Or(scenario.Server.Service, a.setting.Duration)
 			scenario.Server.FailureRate = a.fleet.Failure
-			scenario.Others, scenario.Budget, scenario.Shared, scenario.Hedge = others, a.budgetOf(), a.fleet.Shared, a.setting.Hedge
+			scenario.Budget, scenario.Shared, scenario.Hedge = a.budgetOf(), a.fleet.Shared, a.setting.Hedge
 			var runs []plots.Run
 			var stopped error
 			for _, n := range found {
@@ -93,9 +93,6 @@ shows what that is worth.`,
 				}
 				a.policy(n, data, func() {
 					a.summary(result, &s)
-					for i, p := range result.Populations {
-						a.line("%s: %s of its %d runs succeeded", n.all()[i].name, say.Percent(ratio(p.Succeeded, p.Runs)), p.Runs)
-					}
 					if seeds > 1 {
 						last := s.Seed + uint64(len(results)) - 1
 						a.line("\nseeds %d to %d: %d of %d recovered", s.Seed, last, spread.recovered, spread.judged)
@@ -122,7 +119,6 @@ shows what that is worth.`,
 	a.seedFlag(cmd.Flags())
 	cmd.Flags().UintVar(&seeds, "seeds", 1, "number of seeds, from --seed on, to simulate with and print the spread of")
 	cmd.Flags().UintVar(&rows, "rows", 24, "largest number of lines of the time series")
-	a.mixFlag(cmd.Flags())
 	a.failOnFlag(cmd.Flags())
 	a.plotFlag(cmd.Flags())
 	return cmd

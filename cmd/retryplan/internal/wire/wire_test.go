@@ -209,8 +209,6 @@ func TestResultSaysWhatTheResultIs(t *testing.T) {
 	require.Contains(t, jsonOf(t, &r), `"recovered":false,"recovery_seconds":null`)
 	r.Recovered, r.Judged = true, false
 	require.Contains(t, jsonOf(t, &r), `"recovered":null,"recovery_seconds":null`)
-	r.Populations = []retryplan.PopulationResult{{Runs: 3, Succeeded: 2}}
-	require.Contains(t, jsonOf(t, &r), `"populations":[{"runs":3,"succeeded":2}]`)
 }
 
 func TestAChainWithoutARateHasNoVerdict(t *testing.T) {
