@@ -120,7 +120,7 @@ func (a *app) root() *cobra.Command {
 // completions are the values of flags that a shell offers.
 var completions = map[string][]string{
 	"preset":  {"inline", "aggressive", "standard", "patient", "cautious", "delivery"},
-	"format":  {"text", "github", "sarif"},
+	"format":  {"text", "github"},
 	"mode":    {"exponential", "linear", "fixed", "list"},
 	"jitter":  {"none", "full", "equal", "ratio", "decorrelated"},
 	"fail-on": {"none", "note", "warning", "severe"},

@@ -110,7 +110,6 @@ func TestOutput(t *testing.T) {
 		{"lint", "lint policies.json"},
 		{"lint_yaml", "lint policies.yaml"},
 		{"lint_github", "lint policies.yaml --format github"},
-		{"lint_sarif_json", "lint policies.yaml --format sarif --rate 70 --capacity 100"},
 		{"certify_from", "certify preset:inline --from charge@metrics.txt --over 30s --capacity 100 --budget"},
 		{"plan_from", "plan policy.json --from charge@metrics.txt --over 30s"},
 		{"lint_json", "lint policies.json --json --fail-on none"},

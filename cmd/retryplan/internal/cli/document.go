@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -58,48 +57,31 @@ func readDocument(data []byte) (document, error) {
 
 // place is the position of a policy in a document.
 type place struct {
-	file    string
-	line    int // of the policy; zero if it is not known
-	policy  *yaml.Node
-	ignored map[string]string // the reason for each finding that comments ignore
+	file   string
+	line   int // of the policy; zero if it is not known
+	policy *yaml.Node
 }
 
 // place returns the place of a policy of a catalog, or that of the whole document for the name "".
-func (d document) place(file, name string) (place, error) {
+func (d document) place(file, name string) place {
 	if file == "-" {
-		return place{}, nil
+		return place{}
 	}
-	p := place{file: file, ignored: map[string]string{}}
+	p := place{file: file}
 	if d.root == nil {
-		return p, nil
+		return p
 	}
 	top := d.root.Content[0]
 	key, policy := top, top
 	if name != "" {
 		_, policies := child(top, "policies")
 		if key, policy = child(policies, name); key == nil {
-			return p, nil
+			return p
 		}
 	}
 	p.line, p.policy = key.Line, policy
-	nodes := append([]*yaml.Node{d.root, top, key}, below(policy)...)
-	if len(top.Content) > 0 {
-		nodes = append(nodes, top.Content[0]) // its comment is that of the document
-	}
-	for _, n := range nodes {
-		comments := n.HeadComment + "\n" + n.LineComment + "\n" + n.FootComment
-		for _, m := range ignoring.FindAllStringSubmatch(comments, -1) {
-			if err := checkIgnored(m[1], m[2]); err != nil {
-				return p, fmt.Errorf("line %d: retryplan:ignore: %w", n.Line, err)
-			}
-			p.ignored[m[1]] = m[2]
-		}
-	}
-	return p, nil
+	return p
 }
-
-// ignoring matches a comment such as "# retryplan:ignore no-jitter there is one client".
-var ignoring = regexp.MustCompile(`(?m)^\s*#+\s*retryplan:ignore\b[ \t]*(\S*)[ \t]*(.*?)\s*$`)
 
 // child returns a key of a mapping and its value, or nil.
 func child(n *yaml.Node, name string) (key, value *yaml.Node) {
@@ -109,15 +91,6 @@ func child(n *yaml.Node, name string) (key, value *yaml.Node) {
 		}
 	}
 	return nil, nil
-}
-
-// below returns n and all its descendants.
-func below(n *yaml.Node) []*yaml.Node {
-	all := []*yaml.Node{n}
-	for _, c := range n.Content {
-		all = append(all, below(c)...)
-	}
-	return all
 }
 
 // lineOf returns the line of the first field that a change names and that the policy has, or the line of the policy.

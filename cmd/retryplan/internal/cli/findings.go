@@ -2,9 +2,7 @@ package cli
 
 import (
 	"fmt"
-	"net/url"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
@@ -63,7 +61,6 @@ func (a *app) showFindings(findings []retryplan.Finding) {
 type reported struct {
 	wire.Finding
 	policy string
-	reason string // why it is ignored; empty if it is not
 }
 
 // sentences returns what was found and what to do about it.
@@ -94,35 +91,3 @@ func (r reported) annotation() string {
 
 // property makes GitHub's escapes: actions/toolkit, packages/core/src/command.ts.
 var property = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
-
-// sarif writes SARIF 2.1.0, in which what is ignored is suppressed.
-func (a *app) sarif(all []reported) error {
-	rules, results, codes := []object{}, []object{}, []string{}
-	for _, r := range all {
-		if !slices.Contains(codes, r.Code) {
-			codes, rules = append(codes, r.Code), append(rules, object{"id": r.Code})
-		}
-		result := object{
-			"ruleId": r.Code, "ruleIndex": slices.Index(codes, r.Code), "level": strings.Replace(r.Level, "severe", "error", 1),
-			"message": object{"text": r.policy + ": " + r.sentences()},
-		}
-		if r.File != "" {
-			result["locations"] = []object{{"physicalLocation": object{
-				"artifactLocation": object{"uri": (&url.URL{Path: filepath.ToSlash(r.File)}).EscapedPath()},
-				"region":           object{"startLine": max(r.Line, 1)},
-			}}}
-		}
-		if r.reason != "" {
-			result["suppressions"] = []object{{"kind": "external", "justification": r.reason}}
-		}
-		results = append(results, result)
-	}
-	driver := object{"name": "retryplan", "informationUri": "https://github.com/retrygo/retry", "rules": rules}
-	if a.Version != "" {
-		driver["version"] = a.Version
-	}
-	return a.printJSON(object{
-		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
-		"runs": []object{{"tool": object{"driver": driver}, "results": results}},
-	})
-}

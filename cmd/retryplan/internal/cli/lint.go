@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -21,14 +20,9 @@ func (a *app) lintCommand() *cobra.Command {
 		Short: "Print findings for CI, and fail on warnings",
 		Long: `lint prints the findings of show, one on a line with the place in the document. With the flags of a fleet (--rate and
 --capacity) the verdict of certify is a finding too, unless it is safe. lint exits with status 1 if a finding is a
-warning or severe, or as --fail-on says. --format github prints annotations for a pull request, and --format sarif
-prints a file for code scanning.
+warning or severe, or as --fail-on says. --format github prints annotations for a pull request.
 
-A finding can be ignored by --ignore, by a comment in a YAML document, in a policy or before all of them,
-
-  # retryplan:ignore no-jitter there is one client
-
-or by .retryplan.yaml, the first in the directories up to the repository's, which lint and certify read. It has the flags
+A finding can be ignored by --ignore, or by .retryplan.yaml, the first in the directories up to the repository's, which lint and certify read. It has the flags
 of both and two more keys: documents, relative to the file, and ignore, with the reason for each CODE or POLICY:CODE.`,
 		Example: `  retryplan lint policies.yaml
   retryplan lint policies.json --fail-on severe --inline --deadline 5s
@@ -39,8 +33,8 @@ of both and two more keys: documents, relative to the file, and ignore, with the
 			if err != nil {
 				return err
 			}
-			if !slices.Contains([]string{"text", "github", "sarif"}, format) {
-				return misusef("--format %q is not one of text, github, sarif", format)
+			if !slices.Contains([]string{"text", "github"}, format) {
+				return misusef("--format %q is not one of text, github", format)
 			}
 			for _, which := range ignore {
 				if err := checkIgnored(which, "--ignore"); err != nil {
@@ -59,7 +53,6 @@ of both and two more keys: documents, relative to the file, and ignore, with the
 				}
 			}
 			var all []reported
-			quiet := true
 			for _, n := range found {
 				findings := a.findings(n.policy)
 				if a.hasFleet() && n.policy.Validate() == nil {
@@ -76,34 +69,28 @@ of both and two more keys: documents, relative to the file, and ignore, with the
 				data := shown{Name: n.name, Policy: wire.Policy(n.policy), Findings: []wire.Finding{}}
 				for i, f := range wire.NewFindings(findings) {
 					f.File, f.Line = n.file, n.lineOf(findings[i])
-					r := reported{f, n.name, cmp.Or(n.ignored[f.Code], ignored[f.Code], ignored[n.name+":"+f.Code])}
-					if all = append(all, r); r.reason == "" {
-						data.Findings = append(data.Findings, f)
+					if ignored[f.Code] == "" && ignored[n.name+":"+f.Code] == "" {
+						all, data.Findings = append(all, reported{f, n.name}), append(data.Findings, f)
 						a.note(findings[i].Level, n.name+" "+f.Code)
-						quiet = false
 					}
 				}
 				a.all = append(a.all, data)
 			}
 			switch {
 			case a.json:
-			case quiet && format == "text":
+			case len(all) == 0 && format == "text":
 				a.line("no findings")
-			case format == "sarif":
-				err = a.sarif(all)
 			default:
 				for _, r := range all {
-					if r.reason == "" {
-						line := r.text
-						set(format == "github", &line, r.annotation)
-						a.line("%s", line())
-					}
+					line := r.text
+					set(format == "github", &line, r.annotation)
+					a.line("%s", line())
 				}
 			}
-			return a.finish(nil, err)
+			return a.finish(nil)
 		},
 	}
-	cmd.Flags().StringVar(&format, "format", "text", "text, github or sarif")
+	cmd.Flags().StringVar(&format, "format", "text", "text or github")
 	a.configFlag(cmd.Flags())
 	cmd.Flags().StringSliceVar(&ignore, "ignore", nil, "leave out findings of these `codes`, CODE or POLICY:CODE")
 	a.failOnFlag(cmd.Flags())

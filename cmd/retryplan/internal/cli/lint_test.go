@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,25 +61,6 @@ func TestYAMLMeansWhatJSONMeans(t *testing.T) {
 	}
 }
 
-func TestACommentIgnoresAFindingOfItsPolicy(t *testing.T) {
-	const policies = "policies:\n  a:\n    base: 1s # retryplan:ignore no-jitter one client\n  b:\n    base: 1s\n"
-	files(t, map[string]string{
-		"one.yaml":     policies,
-		"all.yaml":     "# retryplan:ignore no-jitter there is one client\n" + policies,
-		"single.yaml":  "# A policy.\n# retryplan:ignore no-jitter one client\nbase: 1s\nmax_attempts: 3\n",
-		"unknown.yaml": "base: 1s\n# retryplan:ignore no-gitter one client\nmax_attempts: 3\n",
-		"why.yaml":     "base: 1s\nmax_attempts: 3 # retryplan:ignore no-jitter\n",
-	})
-	got := run(t, "lint one.yaml")
-	require.NotContains(t, got.Out, "a: warning no-jitter")
-	require.Contains(t, got.Out, "b: warning no-jitter")
-	require.NotContains(t, run(t, "lint all.yaml").Out, "no-jitter")
-	require.NotContains(t, run(t, "lint single.yaml").Out, "no-jitter")
-	require.Equal(t, "retryplan: unknown.yaml: line 3: retryplan:ignore: there is no finding \"no-gitter\"\n", run(t, "lint unknown.yaml").Err)
-	require.Equal(t, "retryplan: why.yaml: line 2: retryplan:ignore: no-jitter has no reason\n", run(t, "lint why.yaml").Err)
-	require.Contains(t, run(t, "lint one.yaml --format sarif").Out, `"suppressions":[{"justification":"one client","kind":"external"}]`)
-}
-
 // TestTheConfigurationIsThatOfTheRepository is looked up from a directory beneath it.
 func TestTheConfigurationIsThatOfTheRepository(t *testing.T) {
 	files(t, map[string]string{
@@ -110,65 +90,6 @@ func TestTheConfigurationIsThatOfTheRepository(t *testing.T) {
 	require.Equal(t, "retryplan: ../../bad/.retryplan.yaml: rates is neither documents, ignore, nor a flag of lint or certify\n", run(t, "lint --config ../../bad/.retryplan.yaml").Err)
 	require.Contains(t, run(t, "lint --config ../../why/.retryplan.yaml").Err, "ignore: no-jitter has no reason")
 	require.Contains(t, run(t, "lint --config ../../odd/.retryplan.yaml").Err, `rate: invalid argument "fast"`)
-}
-
-// TestSARIFHasWhatItsSchemaRequires checks the members that the schema of SARIF 2.1.0 requires of each object that is
-// used.
-func TestSARIFHasWhatItsSchemaRequires(t *testing.T) {
-	got := runIn(t, t.Context(), cli.Options{Version: "v1.2.3", Stdin: strings.NewReader(`{"base": "1s"}`)}, "lint - policies.yaml preset:standard --format sarif")
-	var report struct {
-		Version string `json:"version"`
-		Runs    []struct {
-			Tool struct {
-				Driver struct {
-					Name, Version string
-					Rules         []struct{ ID string }
-				}
-			}
-			Results []struct {
-				RuleID    string
-				RuleIndex int
-				Level     string
-				Message   struct{ Text string }
-				Locations []struct {
-					PhysicalLocation struct {
-						ArtifactLocation struct{ URI string }
-						Region           struct{ StartLine int }
-					}
-				}
-				Suppressions []struct{ Kind, Justification string }
-			}
-		}
-	}
-	d := json.NewDecoder(strings.NewReader(got.Out))
-	require.NoError(t, d.Decode(&report))
-	require.Equal(t, "2.1.0", report.Version)
-	require.Len(t, report.Runs, 1)
-	driver := report.Runs[0].Tool.Driver
-	require.Equal(t, "retryplan", driver.Name)
-	require.Equal(t, "v1.2.3", driver.Version)
-	require.NotEmpty(t, report.Runs[0].Results)
-	suppressed, placed := 0, 0
-	for _, r := range report.Runs[0].Results {
-		require.Equal(t, r.RuleID, driver.Rules[r.RuleIndex].ID)
-		require.Contains(t, []string{"note", "warning", "error"}, r.Level)
-		require.NotEmpty(t, r.Message.Text)
-		for _, l := range r.Locations {
-			require.Equal(t, "policies.yaml", l.PhysicalLocation.ArtifactLocation.URI)
-			require.Positive(t, l.PhysicalLocation.Region.StartLine)
-			placed++
-		}
-		for _, s := range r.Suppressions {
-			require.Equal(t, "external", s.Kind)
-			require.NotEmpty(t, s.Justification)
-			suppressed++
-		}
-	}
-	require.Positive(t, suppressed)
-	require.Positive(t, placed)
-	require.Less(t, placed, len(report.Runs[0].Results), "a preset stands in no file")
-	empty := runIn(t, t.Context(), cli.Options{}, "lint preset:inline --budget --attempt-timeout 1s --format sarif")
-	require.Contains(t, empty.Out, `"results":[]`, "code scanning wants the list, empty as well")
 }
 
 func TestAnnotationsAreEscaped(t *testing.T) {

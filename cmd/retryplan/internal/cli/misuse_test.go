@@ -81,8 +81,6 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"compare policy.json", `give two policies or more, a catalog, or none`},
 		{"compare policies.json --workers 3", `--rate 0 is not above 0; --capacity 0 is not above 0`},
 		{"serve policies.json", `the page opens with one policy: name one, such as email@policies.json`},
-		{"serve http://127.0.0.1:9/", `"http://127.0.0.1:9/" is not the address of a page: one ends in #max_attempts=5 and so on`},
-		{"serve http://127.0.0.1:9/#base=1s --base 2s", `http://127.0.0.1:9/#base=1s has a policy: change it there`},
 		{"serve a b", `accepts at most 1 arg(s), received 2`},
 	} {
 		t.Run(row.line, func(t *testing.T) {

@@ -32,7 +32,7 @@ if the flags say where the policy is used: --inline, --deadline, --layers, --cli
 				set(p.MaxAttempts == retry.Unlimited, &m.Horizon, 20)
 				return m
 			}
-			return a.plan(args, model, plots.Plans, func(p *retryplan.Plan) {
+			return a.plan(args, model, func(p *retryplan.Plan) {
 				a.attempts(p, false)
 				if len(p.Attempts) > 1 {
 					var f facts
@@ -54,7 +54,7 @@ func (a *app) planCommand() *cobra.Command {
 		Long: `plan computes what becomes of one run if its attempts fail with a given probability and take a given time: for each
 attempt, the probability that a run makes it and that it succeeds; the chance of success, also in time; the load,
 which is the mean number of attempts per run; how runs end; and how long they wait and take. Nothing is sampled: all
-digits that are shown are exact. --plot draws the waits, their total, and the time that runs take, with the deadline.
+digits that are shown are exact. --plot draws the waits and their total.
 
 --failure 0.1 applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, and the last one repeats.`,
 		Example: `  retryplan plan --preset aggressive --failure 0.3
@@ -66,8 +66,7 @@ digits that are shown are exact. --plot draws the waits, their total, and the ti
 			}
 			set(a.given("from") && !a.given("failure"), &a.model.Failure, []float64{a.fleet.Failure})
 			a.model.Duration, a.model.Deadline = a.setting.Duration, a.setting.Deadline
-			outlook := func(all ...plots.Plan) plots.Picture { return plots.Outlook(a.setting.Deadline, all...) }
-			return a.plan(args, func(retry.Policy) retryplan.Model { return a.model }, outlook, func(p *retryplan.Plan) {
+			return a.plan(args, func(retry.Policy) retryplan.Model { return a.model }, func(p *retryplan.Plan) {
 				a.attempts(p, true)
 				a.line("")
 				a.printFacts(planFacts(p, a.setting.Deadline))
@@ -89,10 +88,7 @@ func (a *app) planFlags(cmd *cobra.Command) {
 }
 
 // plan prints each policy with the body of its plan and its findings, and draws a picture of all.
-func (a *app) plan(
-	args []string, model func(retry.Policy) retryplan.Model,
-	picture func(...plots.Plan) plots.Picture, body func(*retryplan.Plan),
-) error {
+func (a *app) plan(args []string, model func(retry.Policy) retryplan.Model, body func(*retryplan.Plan)) error {
 	found, err := a.policies(args)
 	if err != nil {
 		return err
@@ -112,7 +108,7 @@ func (a *app) plan(
 			a.showFindings(findings)
 		})
 	}
-	return a.finish(func() plots.Picture { return picture(plans...) })
+	return a.finish(func() plots.Picture { return plots.Plans(plans...) })
 }
 
 // attempts prints the attempts of p with the waits before them: with their odds, or with the spread of the waits.

@@ -208,9 +208,7 @@ func parse(data []byte, file string) ([]named, error) {
 		return nil, err
 	}
 	base := filepath.Base(source(file))
-	n := named{name: cmp.Or(p.Name, strings.TrimSuffix(base, filepath.Ext(base))), policy: p, from: file}
-	n.place, err = d.place(file, "")
-	return []named{n}, err
+	return []named{{cmp.Or(p.Name, strings.TrimSuffix(base, filepath.Ext(base))), p, file, d.place(file, "")}}, nil
 }
 
 // catalog defines each policy that the document names, since the program that defines them is not known.
@@ -228,11 +226,7 @@ func (d document) catalog(policies json.RawMessage, file string) (found []named,
 		return nil, err
 	}
 	for _, e := range catalog.All() {
-		n := named{name: e.Name, policy: e.Policy, from: e.Name + "@" + file}
-		if n.place, err = d.place(file, e.Name); err != nil {
-			return nil, err
-		}
-		found = append(found, n)
+		found = append(found, named{e.Name, e.Policy, e.Name + "@" + file, d.place(file, e.Name)})
 	}
 	if len(found) == 0 {
 		return nil, errors.New("the catalog has no policies")

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"net/url"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry"
@@ -14,28 +11,17 @@ import (
 func (a *app) serveCommand() *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
-		Use:   "serve [POLICY | LINK]",
+		Use:   "serve [POLICY]",
 		Short: "Serve a page that shows all of this with sliders, on this machine only",
 		Long: `serve shows schedule, distribution, simulation, findings and certificate on a local page with sliders for the policy
 and the fleet, and shows the policy as Go and as JSON to copy. It listens on a loopback address only, until it is
-interrupted. The page opens with POLICY, or in the state of another such page whose address is LINK.`,
+interrupted. The page opens with POLICY.`,
 		Example: `  retryplan serve
-  retryplan serve policy.json --addr 127.0.0.1:8080
-  retryplan serve "http://127.0.0.1:41234/#max_attempts=5&base=1s"`,
+  retryplan serve policy.json --addr 127.0.0.1:8080`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			var p retry.Policy
-			var fragment string
-			if len(args) > 0 && strings.HasPrefix(args[0], "http://") {
-				link, err := url.Parse(args[0])
-				if err != nil || link.Fragment == "" {
-					return misusef("%q is not the address of a page: one ends in #max_attempts=5 and so on", args[0])
-				}
-				if a.preset != "" || a.changed() {
-					return misusef("%s has a policy: change it there", args[0])
-				}
-				fragment = "#" + link.EscapedFragment()
-			} else if len(args) > 0 || a.preset != "" || a.changed() {
+			if len(args) > 0 || a.preset != "" || a.changed() {
 				found, err := a.policies(args)
 				if err != nil {
 					return err
@@ -46,7 +32,7 @@ interrupted. The page opens with POLICY, or in the state of another such page wh
 				p = found[0].policy
 			}
 			return a.Serve(a.ctx, web.Options{Addr: addr, Policy: p, Ready: func(address string) {
-				if address += fragment; a.json {
+				if a.json {
 					_ = a.printJSON(object{"url": address})
 				} else {
 					a.line("%s", address)

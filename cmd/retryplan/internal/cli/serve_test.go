@@ -23,7 +23,6 @@ func TestServe(t *testing.T) {
 	}{
 		{"serve", "127.0.0.1:0", retry.Policy{}, "http://there/\n"},
 		{"serve --preset standard --addr localhost:8080", "localhost:8080", retry.Standard(), "http://there/\n"},
-		{"serve http://127.0.0.1:9/#max_attempts=5&delays=1s%2C+2s", "127.0.0.1:0", retry.Policy{}, "http://there/#max_attempts=5&delays=1s%2C+2s\n"},
 		{"serve --attempts 3 --json", "127.0.0.1:0", retry.Policy{MaxAttempts: 3}, "{\"url\":\"http://there/\"}\n"},
 	} {
 		t.Run(row.line, func(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
-	"github.com/retrygo/retry/retryplan"
 )
 
 // schedule draws the wait before each attempt: a bar from the shortest to the longest, and a line through the means. If
@@ -67,28 +66,16 @@ func lastShown(plans []Plan) (last int, cut bool) {
 // totalWait draws how long runs wait. It leaves out plans without a last attempt if there are others: their waits are
 // as long as the attempts that were looked at.
 func totalWait(plans []Plan) chart {
+	const n, name = 200, "total wait of a run if every attempt fails" // segments of a curve
 	limited := slices.ContainsFunc(plans, func(p Plan) bool { return !p.Plan.Truncated })
-	return distributions("total wait of a run if every attempt fails", plans, 0, func(p *retryplan.Plan) *retryplan.Distribution {
-		if limited && p.Truncated {
-			return nil
-		}
-		return &p.TotalWait
-	})
-}
-
-// elapsed draws how long runs take.
-func elapsed(plans []Plan, deadline time.Duration) chart {
-	return distributions("time that a run takes", plans, deadline, func(p *retryplan.Plan) *retryplan.Distribution { return &p.Elapsed })
-}
-
-// distributions draws one distribution of each plan. If of returns nil, it names the plan only.
-func distributions(name string, plans []Plan, deadline time.Duration, of func(*retryplan.Plan) *retryplan.Distribution) chart {
-	const n = 200 // segments of a curve
 	c := chart{title: strings.ToUpper(name[:1]) + name[1:], height: 229}
 	var typical []time.Duration
 	var most time.Duration
 	for i, p := range plans {
-		s, d := series{class: looks[i].class, dash: looks[i].dash}, of(p.Plan)
+		s, d := series{class: looks[i].class, dash: looks[i].dash}, &p.Plan.TotalWait
+		if limited && p.Plan.Truncated {
+			d = nil
+		}
 		switch {
 		case d == nil:
 			s.name = "not shown: it has no last attempt"
@@ -106,16 +93,6 @@ func distributions(name string, plans []Plan, deadline time.Duration, of func(*r
 				q := math.Round(500*(1-math.Cos(math.Pi*float64(j)/n))) / 1000 // closer at the ends
 				s.points = append(s.points, point{d.Quantile(q).Seconds(), q})
 			}
-		}
-		c.series = append(c.series, s)
-	}
-	if deadline > 0 {
-		s := series{name: "deadline " + say.Span(deadline), class: "red", dash: "2 2"}
-		if deadline/3 < most { // a later one would leave no room for the curves
-			most = max(most, deadline)
-			s.points = []point{{deadline.Seconds(), 0}, {deadline.Seconds(), 1}}
-		} else {
-			s.name += ", beyond this picture"
 		}
 		c.series = append(c.series, s)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html"
 	"strings"
-	"time"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
@@ -36,12 +35,6 @@ type Picture []chart
 // Plans draws the wait before each attempt with its range, and below it the distribution of Plan.TotalWait, of 1 to Most
 // plans.
 func Plans(plans ...Plan) Picture { return Picture{schedule(plans), totalWait(plans)} }
-
-// Outlook draws what Plans does and, below it, the distribution of Plan.Elapsed with the callers' deadline, zero for
-// none.
-func Outlook(deadline time.Duration, plans ...Plan) Picture {
-	return append(Plans(plans...), elapsed(plans, deadline))
-}
 
 // Simulation draws the time series of 1 to Most runs. Of one run it draws the load and the goodput, and below them the
 // queue. Of several it draws the goodput, and below it the attempts. If a series is empty, the picture says so.

@@ -49,10 +49,6 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 				"aggressive: always 6m10s", "Wait before each attempt"}},
 		{"a policy without end beside another", func() plots.Picture { return plots.Plans(many, standard) },
 			[]string{"Wait before each of the first 8 attempts", "8", "forever: not shown: it has no last attempt", "standard: always 3h31m"}},
-		{"an outlook", func() plots.Picture { return plots.Outlook(4*time.Second, short) },
-			[]string{"Time that a run takes", "time that a run takes", "deadline 4s", "p50 2.25s, p99 2.9s, worst 3s"}},
-		{"a deadline that is far off", func() plots.Picture { return plots.Outlook(time.Hour, short) },
-			[]string{"deadline 1h, beyond this picture", "2s", "3s"}},
 		{"a queue of one", func() plots.Picture {
 			return plots.Simulation(plots.Run{Result: retryplan.Result{Step: time.Second, Series: []retryplan.Point{{Offered: 40, Attempts: 40, Queue: 1}}}})
 		}, []string{"queue, attempts", "0", "1", "40"}},
@@ -87,10 +83,10 @@ func TestNoTextRunsIntoAnother(t *testing.T) {
 		run.Triggers = append(run.Triggers, trigger)
 	}
 	for name, draw := range map[string]func() plots.Picture{
-		"tight":    func() plots.Picture { return plots.Outlook(2*time.Minute, tight) },
+		"tight":    func() plots.Picture { return plots.Plans(tight) },
 		"long":     func() plots.Picture { return plots.Plans(long) },
 		"spread":   func() plots.Picture { return plots.Plans(spread) },
-		"several":  func() plots.Picture { return plots.Outlook(time.Hour, long, spread, tight, endless, long) },
+		"several":  func() plots.Picture { return plots.Plans(long, spread, tight, endless, long) },
 		"triggers": func() plots.Picture { return plots.Simulation(run) },
 	} {
 		p := draw()
