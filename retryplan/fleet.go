@@ -113,7 +113,7 @@ func (f *Fleet) calm(p retry.Policy) float64 {
 // allows.
 func calmAttempts(p *retry.Policy, b *retry.BudgetConfig, deadline, takes time.Duration, first, repeated, fails float64) (n float64) {
 	most := Layer{Policy: *p}
-	if n = amplification(repeated, most.attempts(), 1); (p.TTL > 0 || deadline > 0) && n > 1 {
+	if n = amplification(repeated, most.attempts()); (p.TTL > 0 || deadline > 0) && n > 1 {
 		rnd, runs := rand.New(rand.NewPCG(1, 2)), stormRuns
 		if p.Jitter == retry.NoJitter && p.Wait == nil {
 			runs = 1

@@ -69,7 +69,6 @@ type chainStorm struct {
 	attempts []float64       // at each node down to that one, for one run of the user
 	starts   []time.Duration // of the attempts at the node that is watched, from the start of the run, in order
 	plays    int             // runs to which these starts belong
-	longest  time.Duration   // the longest run; the largest Duration if no client ever gives up
 }
 
 // storm returns s as the storm of a fluid in which each run makes calm attempts at the node that is watched. If the
@@ -108,7 +107,7 @@ func (c *Chain) storm(node, watched int, hangs bool) chainStorm {
 		cut = c.Deadline
 	}
 	for range plays {
-		out.longest = max(out.longest, p.run(0, 0, cut, false))
+		p.run(0, 0, cut, false)
 	}
 	for i, n := range p.counts {
 		out.attempts[i] = float64(n) / float64(plays)

@@ -56,9 +56,6 @@ type Setting struct {
 	Inline bool
 	// Deadline is the caller's, counted from the start of the run. Zero means none.
 	Deadline time.Duration
-	// Layers is the number of services on the way from the user to the backend that retry with this policy, including
-	// this one. Zero means 1.
-	Layers int
 	// Clients is the number of clients that use the policy against one backend. Zero means not known.
 	Clients int
 	// Duration is how long an attempt takes in a calm, the time in a queue included. Zero means not known.
@@ -81,10 +78,8 @@ type Setting struct {
 //	inline-wait-too-long        warning, severe  a caller waits more than 10s, or than 60s, between attempts
 //	invalid                     severe           Validate refuses the policy
 //	list-longer-than-attempts   warning          Delays has waits for which there is no attempt
-//	list-shorter-than-attempts  note             the last of Delays is used more than once
 //	long-hint-inline            note, warning    a server's hint can make a caller wait more than 10s, or than 60s
 //	missing-unit                severe           a duration is below 1µs, as a number without a unit is
-//	nested-amplification        note to severe   layers multiply each other's attempts: severe from 10 times on, a note with a budget
 //	no-attempt-timeout          note, warning    nothing ends an attempt that hangs; a warning inline without a deadline
 //	no-budget                   note, warning    nothing bounds the share of retries; a warning from 5 attempts on, inline or within a minute
 //	no-jitter                   note to severe   all clients return together; a note if a JitterRatio below 0.5 spreads them a
@@ -92,11 +87,8 @@ type Setting struct {
 //	                                             level up from 1,000 clients on, nothing for one
 //	no-retry-can-start          note, severe     the second attempt comes too late for TTL or deadline; a note if a short wait allows it
 //	timeout-below-duration      warning, severe  AttemptTimeout cuts off more than 5 %, or 50 %, of healthy attempts
-//	timeout-eats-ttl            note, warning    TTL or deadline have less room for attempts that hang than for others; a
-//	                                             warning if only the first fits
 //	unlimited-without-ttl       warning, severe  a run that keeps failing never ends; severe inline
 //	unreachable-attempts        note, warning    TTL or deadline make attempts impossible; a note if short waits allow all of them
-//	unread-fields               note             MaxAttempts is 1, so that nothing reads Backoff
 //	zero-delay                  note to severe   waits of a List are 0: a note for the first alone, severe for an endless loop
 func Lint(p retry.Policy, s Setting) []Finding {
 	if err := p.Validate(); err != nil {
@@ -128,19 +120,15 @@ var lintRules = []struct {
 	{"hedge-without-budget", (*linter).hedgeWithoutBudget, false},
 	{"inline-wait-too-long", (*linter).inlineWaitTooLong, true},
 	{"list-longer-than-attempts", (*linter).listLonger, false},
-	{"list-shorter-than-attempts", (*linter).listShorter, false},
 	{"long-hint-inline", (*linter).longHintInline, false},
 	{"missing-unit", (*linter).missingUnit, true},
-	{"nested-amplification", (*linter).nestedAmplification, false},
 	{"no-attempt-timeout", (*linter).noAttemptTimeout, true},
 	{"no-budget", (*linter).noBudget, false},
 	{"no-jitter", (*linter).noJitter, false},
 	{"no-retry-can-start", (*linter).noRetryCanStart, true},
 	{"timeout-below-duration", (*linter).timeoutBelowDuration, false},
-	{"timeout-eats-ttl", (*linter).timeoutEatsTTL, true},
 	{"unlimited-without-ttl", (*linter).unlimitedWithoutTTL, false},
 	{"unreachable-attempts", (*linter).unreachableAttempts, false},
-	{"unread-fields", (*linter).unreadFields, false},
 	{"zero-delay", (*linter).zeroDelay, false},
 }
 

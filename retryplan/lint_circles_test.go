@@ -105,7 +105,6 @@ func randomSetting(rnd *rand.Rand) retryplan.Setting {
 	return retryplan.Setting{
 		Inline:   rnd.IntN(2) == 0,
 		Deadline: randomDuration(rnd),
-		Layers:   oneOf(rnd, 0, 0, 2, 3),
 		Clients:  oneOf(rnd, 0, 0, 1, 20, 1000),
 		Duration: oneOf(rnd, retryplan.Dist{}, retryplan.Dist{}, retryplan.Constant(median), retryplan.Exponential(median),
 			retryplan.Uniform(median, 3*median), retryplan.LogNormal(median, 10*median)),

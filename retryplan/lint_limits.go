@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"reflect"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -76,35 +75,6 @@ func (l *linter) unreachableAttempts() Finding {
 		Text: fmt.Sprintf("Only %d of %d attempts %s start: attempt %d would come %s after the first one began, too late for the %s of %s.",
 			usually, l.attempts, do, usually+1, roughly(late), name, plainly(bound)),
 		Change: fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", left),
-	}
-}
-
-func (l *linter) timeoutEatsTTL() Finding {
-	timeout := l.p.AttemptTimeout
-	bound, name := l.bound()
-	if !l.retries() || timeout == 0 || bound == 0 {
-		return Finding{}
-	}
-	const inRow = 4 // attempts that hang one after the other; after so many there is little hope for the next
-	hung, _ := l.startable(0.5, timeout)
-	well, _ := l.startable(0.5, l.usual())
-	well = min(well, inRow)
-	if hung >= well {
-		return Finding{}
-	}
-	// The last of them starts after the timeouts of the others and the waits between them.
-	free := linter{p: l.p, attempts: well}
-	free.p.TTL = 0
-	_, waiting := free.startable(0.5, 0)
-	shorter := cutOff((bound-waiting-1)/time.Duration(well-1), 2)
-	if shorter < time.Microsecond || l.cutOff(shorter-1) > rare {
-		return Finding{} // the waits or the work leave no room
-	}
-	return Finding{
-		Level: oneMore(Note, hung == 1),
-		Text: fmt.Sprintf("With an AttemptTimeout of %s only %d of %d attempts can start within the %s of %s if they hang.",
-			plainly(timeout), hung, well, name, plainly(bound)),
-		Change: "Set AttemptTimeout to " + plainly(shorter) + ".",
 	}
 }
 
@@ -205,16 +175,5 @@ func (l *linter) longHintInline() Finding {
 		Level:  oneMore(Note, wait > hangUp),
 		Text:   fmt.Sprintf("A server's hint can make a caller wait up to %s; users give up after 10s, proxies after 60s.", plainly(wait)),
 		Change: "Set MaxHint to " + plainly(patience) + ".",
-	}
-}
-
-func (l *linter) unreadFields() Finding {
-	if l.given.MaxAttempts != 1 || reflect.ValueOf(l.given.Backoff).IsZero() {
-		return Finding{}
-	}
-	return Finding{
-		Level:  Note,
-		Text:   "MaxAttempts counts the first attempt, so that 1 means no retry, and nothing reads Backoff.",
-		Change: "Set Backoff to retry.Backoff{}, or MaxAttempts to 2 if one retry is meant.",
 	}
 }

@@ -40,7 +40,7 @@ type linter struct {
 var errLint = errors.New("failed")
 
 func newLinter(p retry.Policy, s Setting) *linter {
-	s.Deadline, s.Layers, s.Clients = max(s.Deadline, 0), max(s.Layers, 1), max(s.Clients, 0)
+	s.Deadline, s.Clients = max(s.Deadline, 0), max(s.Clients, 0)
 	l := &linter{given: p, p: p, s: s}
 	_, l.waiting = p.TotalWait()
 	if p.Wait != nil {

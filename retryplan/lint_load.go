@@ -2,7 +2,6 @@ package retryplan
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -27,7 +26,7 @@ func (l *linter) noBudget() Finding {
 	more := "lets each run go on for as long as it lasts"
 	if l.attempts != retry.Unlimited {
 		more = fmt.Sprintf("multiplies the load by %d, and attempts that fail half of the time by %s",
-			l.attempts, figure(amplification(0.5, l.attempts, 1)))
+			l.attempts, figure(amplification(0.5, l.attempts)))
 	}
 	f.Text = "No budget bounds the retries: an outage " + more + "; a budget that successes fund adds next to nothing."
 	return f
@@ -60,48 +59,13 @@ func (l *linter) hedgeBelowMedian() Finding {
 // quick reports whether the policy hurries: slower schedules leave an outage of a minute alone.
 func (l *linter) quick() bool { return l.s.Inline || l.waiting <= time.Minute }
 
-func (l *linter) nestedAmplification() Finding {
-	if !l.retries() || l.s.Layers < 2 {
-		return Finding{}
+// amplification returns how many attempts a run makes, of which each fails with probability p: A* = (1−p^a)/(1−p). Powers
+// are taken by multiplication, so that every platform agrees.
+func amplification(p float64, attempts int) float64 {
+	if p >= 1 {
+		return float64(attempts)
 	}
-	outage, worst := math.Inf(1), "without limit"
-	if l.attempts != retry.Unlimited {
-		outage = amplification(1, l.attempts, l.s.Layers)
-		worst = "by " + figure(outage)
-	}
-	f := Finding{
-		Level: oneMore(Warning, outage >= 10), // an order of magnitude
-		Text: fmt.Sprintf("%d layers that retry multiply the load by %s if attempts at the bottom fail half the time, by %s at 90 %%, and %s in an outage",
-			l.s.Layers, figure(amplification(0.5, l.attempts, l.s.Layers)), figure(amplification(0.9, l.attempts, l.s.Layers)), worst),
-		Change: "Set MaxAttempts to 1 in every layer but one.",
-	}
-	if l.p.Budget != nil {
-		f.Level = Note
-		f.Text += " unless their budgets prevent it"
-	}
-	f.Text += "."
-	return f
-}
-
-// amplification returns how many attempts reach the bottom for one call at the top, if each of so many layers makes up
-// to attempts and one at the bottom fails with probability p: for each layer A* = (1−p^a)/(1−p), after which its own
-// calls fail with p^a. It saturates at the largest float64. Powers are taken by multiplication, so that every platform
-// agrees.
-func amplification(p float64, attempts, layers int) float64 {
-	load := 1.0
-	for range layers {
-		switch {
-		case p >= 1:
-			load = min(load*float64(attempts), math.MaxFloat64)
-		case attempts == retry.Unlimited:
-			return load / (1 - p) // the layers above never see a failure
-		default:
-			failed := power(p, attempts)
-			load = min(load*((1-failed)/(1-p)), math.MaxFloat64)
-			p = failed
-		}
-	}
-	return load
+	return (1 - power(p, attempts)) / (1 - p)
 }
 
 // power returns p^n for n ≥ 1 by squaring.

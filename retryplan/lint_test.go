@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -107,8 +108,6 @@ func lintRows() []lintRow {
 		{name: "empty list", code: "invalid", level: retryplan.Severe, p: P{Backoff: retry.Backoff{Mode: retry.List}}, near: func(p *P, _ *S) { p.Delays = []time.Duration{s} }},
 		{code: "list-longer-than-attempts", level: retryplan.Warning, p: P{MaxAttempts: 3, Backoff: list(s, 2*s, 3*s)},
 			near: func(p *P, _ *S) { p.MaxAttempts = 4 }},
-		{code: "list-shorter-than-attempts", level: retryplan.Note, p: P{MaxAttempts: 6, Backoff: list(s, 2*s, 3*s)},
-			near: func(p *P, _ *S) { p.MaxAttempts = 4 }},
 		{code: "long-hint-inline", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.TTL = 0 }), s: S{Inline: true},
 			near: func(p *P, _ *S) { p.MaxHint = 10 * s }},
 		{name: "bounded by the deadline", code: "long-hint-inline", level: retryplan.Note, p: sensibleWith(func(p *P) { p.TTL = 0 }), s: S{Inline: true, Deadline: 30 * s},
@@ -127,14 +126,6 @@ func lintRows() []lintRow {
 			near: func(p *P, _ *S) { p.JitterRatio = 0.5 }},
 		{name: "herd", code: "no-jitter", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.Jitter, p.JitterRatio = retry.RatioJitter, 0.49 }), s: S{Clients: 1000},
 			near: func(_ *P, s *S) { s.Clients = 1 }},
-		{code: "nested-amplification", level: retryplan.Severe, p: P{MaxAttempts: 4}, s: S{Layers: 3},
-			near: func(_ *P, s *S) { s.Layers = 1 }},
-		{name: "below ten", code: "nested-amplification", level: retryplan.Warning, p: P{MaxAttempts: 3}, s: S{Layers: 2},
-			near: func(p *P, _ *S) { p.MaxAttempts = 1 }},
-		{name: "budget", code: "nested-amplification", level: retryplan.Note, p: sensible(), s: S{Layers: 3},
-			near: func(p *P, _ *S) { p.Disabled = true }},
-		{name: "unlimited", code: "nested-amplification", level: retryplan.Severe, p: P{MaxAttempts: retry.Unlimited}, s: S{Layers: 2},
-			near: func(_ *P, s *S) { s.Layers = 0 }},
 		{code: "no-attempt-timeout", level: retryplan.Note, p: sensibleWith(func(p *P) { p.AttemptTimeout = 0 }),
 			near: func(p *P, _ *S) { p.AttemptTimeout = s }},
 		{name: "inline", code: "no-attempt-timeout", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.AttemptTimeout = 0 }), s: S{Inline: true},
@@ -157,21 +148,10 @@ func lintRows() []lintRow {
 			near: func(p *P, _ *S) { p.Delays = []time.Duration{0} }},
 		{name: "decorrelated without a window", code: "no-jitter", level: retryplan.Warning, p: P{Backoff: exp(s, s, retry.DecorrelatedJitter)},
 			near: func(p *P, _ *S) { p.Cap++ }},
-		{code: "unread-fields", level: retryplan.Note, p: P{MaxAttempts: 1, Backoff: list(s)},
-			near: func(p *P, _ *S) { p.MaxAttempts, p.Disabled = 2, true }},
 		{code: "timeout-below-duration", level: retryplan.Severe, p: sensible(), s: S{Duration: retryplan.Constant(2*s + 1)},
 			near: func(_ *P, s *S) { s.Duration = retryplan.Constant(2 * time.Second) }},
 		{name: "some", code: "timeout-below-duration", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.TTL = 2 * s }), s: S{Duration: retryplan.Uniform(s, 2*s+60*ms)},
 			near: func(_ *P, s *S) { s.Duration = retryplan.Uniform(time.Second, 2050*time.Millisecond) }},
-		{code: "timeout-eats-ttl", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.AttemptTimeout = 9976 * ms }),
-			near: func(p *P, _ *S) { p.AttemptTimeout = 3 * s }},
-		{name: "above TTL", code: "timeout-eats-ttl", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.AttemptTimeout = 11 * s }),
-			near: func(p *P, _ *S) { p.TTL = 0 }},
-		{name: "room for three of four", code: "timeout-eats-ttl", level: retryplan.Note,
-			p:    sensibleWith(func(p *P) { p.AttemptTimeout, p.TTL = 10*s, 30*s }),
-			near: func(p *P, _ *S) { p.TTL = 30*s + 175*ms }},
-		{name: "deadline", code: "timeout-eats-ttl", level: retryplan.Warning, p: sensible(), s: S{Deadline: 2 * s},
-			near: func(_ *P, s *S) { s.Deadline = 7 * time.Second }},
 		{name: "at the mean", code: "unreachable-attempts", level: retryplan.Note, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 174*ms, 20*ms }),
 			near: func(p *P, _ *S) { p.TTL = 175 * ms }},
 		{name: "at the mean", code: "no-retry-can-start", level: retryplan.Note, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 24*ms, 20*ms }),
@@ -258,7 +238,7 @@ func TestReachableAttemptsAreThoseOfThePlan(t *testing.T) {
 
 func TestEveryBadFieldIsAFindingAndNothingElseIs(t *testing.T) {
 	p := retry.Policy{MaxAttempts: -2, TTL: -1, Backoff: retry.Backoff{Base: 2 * time.Second, Cap: time.Second}}
-	found := retryplan.Lint(p, retryplan.Setting{Inline: true, Layers: 3})
+	found := retryplan.Lint(p, retryplan.Setting{Inline: true})
 	require.Equal(t, []retryplan.Finding{
 		{Code: "invalid", Level: retryplan.Severe, Text: "Cap 1s is below Base 2s, and Do refuses the policy.", Change: "Set Cap to 0."},
 		{Code: "invalid", Level: retryplan.Severe, Text: "MaxAttempts -2 is below -1, which is Unlimited, and Do refuses the policy.", Change: "Set MaxAttempts to 0."},
@@ -289,14 +269,14 @@ func TestWaitsOfOnesOwnAreTakenForAnyUpToCap(t *testing.T) {
 }
 
 func TestFindingsComeByLevelAndThenByCode(t *testing.T) {
-	found := retryplan.Lint(retry.Policy{}, retryplan.Setting{Inline: true, Layers: 2, Clients: 1000})
-	require.Equal(t, []string{"inline-wait-too-long", "nested-amplification", "no-jitter", // severe
+	found := retryplan.Lint(retry.Policy{}, retryplan.Setting{Inline: true, Clients: 1000})
+	require.Equal(t, []string{"inline-wait-too-long", "no-jitter", // severe
 		"long-hint-inline", "no-attempt-timeout", "no-budget"}, codesOf(found))
 }
 
 func TestANegativeSettingCountsAsNone(t *testing.T) {
 	none := retryplan.Lint(retry.Policy{}, retryplan.Setting{})
-	require.Equal(t, none, retryplan.Lint(retry.Policy{}, retryplan.Setting{Deadline: -1, Layers: -1, Clients: -1}))
+	require.Equal(t, none, retryplan.Lint(retry.Policy{}, retryplan.Setting{Deadline: -1, Clients: -1}))
 }
 
 // Every Change is done to the letter, for each finding of each row.
@@ -387,12 +367,12 @@ func valueNamed[T any](value string, values map[string]T) (T, error) {
 }
 
 func FuzzLint(f *testing.F) {
-	f.Add(0, 0, int64(0), 0.0, int64(0), 0, 0.0, int64(0), int64(0), int64(0), false, false, false, int64(0), 0, 0, uint8(0), int64(0), int64(0), int64(0), int64(0), 0)
+	f.Add(0, 0, int64(0), 0.0, int64(0), 0, 0.0, int64(0), int64(0), int64(0), false, false, false, int64(0), 0, uint8(0), int64(0), int64(0), int64(0), int64(0), 0)
 	f.Add(5, 1, int64(time.Second), 2.0, int64(time.Minute), 1, 0.0, int64(2*time.Second), int64(10*time.Second), int64(time.Hour), false, true, true,
-		int64(5*time.Second), 3, 1000, uint8(4), int64(time.Second), int64(2*time.Second), int64(0), int64(0), 0)
-	f.Add(-1, 0, int64(0), 0.0, int64(0), 3, 0.1, int64(30), int64(0), int64(9), false, false, true, int64(1), 2, 2, uint8(1), int64(3), int64(3), int64(0), int64(time.Second), 3)
+		int64(5*time.Second), 1000, uint8(4), int64(time.Second), int64(2*time.Second), int64(0), int64(0), 0)
+	f.Add(-1, 0, int64(0), 0.0, int64(0), 3, 0.1, int64(30), int64(0), int64(9), false, false, true, int64(1), 2, uint8(1), int64(3), int64(3), int64(0), int64(time.Second), 3)
 	f.Fuzz(func(t *testing.T, attempts, mode int, base int64, factor float64, limit int64, jitter int, ratio float64, timeout, ttl, hint int64,
-		disabled, budget, inline bool, deadline int64, layers, clients int, shape uint8, a, b, d1, d2 int64, delays int) {
+		disabled, budget, inline bool, deadline int64, clients int, shape uint8, a, b, d1, d2 int64, delays int) {
 		p := retry.Policy{MaxAttempts: attempts, AttemptTimeout: time.Duration(timeout), TTL: time.Duration(ttl), MaxHint: time.Duration(hint), Disabled: disabled,
 			Backoff: retry.Backoff{Mode: retry.Mode(mode), Base: time.Duration(base), Factor: factor, Cap: time.Duration(limit),
 				Jitter: retry.JitterMode(jitter), JitterRatio: ratio}}
@@ -404,7 +384,7 @@ func FuzzLint(f *testing.F) {
 		}
 		durations := []retryplan.Dist{{}, retryplan.Constant(time.Duration(a)), retryplan.Exponential(time.Duration(a)), retryplan.Normal(time.Duration(a), time.Duration(b)),
 			retryplan.Uniform(time.Duration(a), time.Duration(b)), retryplan.LogNormal(time.Duration(a), time.Duration(b))}
-		s := retryplan.Setting{Inline: inline, Deadline: time.Duration(deadline), Layers: layers, Clients: clients, Duration: durations[int(shape)%len(durations)]}
+		s := retryplan.Setting{Inline: inline, Deadline: time.Duration(deadline), Clients: clients, Duration: durations[int(shape)%len(durations)]}
 
 		found := retryplan.Lint(p, s)
 		require.Equal(t, found, retryplan.Lint(p, s))
@@ -423,25 +403,16 @@ func FuzzLint(f *testing.F) {
 	})
 }
 
-// A policy of a billion attempts takes no longer than one of a thousand, whose attempts are all looked at.
+// A policy of so many attempts would take years if each was looked at.
 func TestLintIsBounded(t *testing.T) {
-	least := func(attempts int, jitter retry.JitterMode) time.Duration {
-		p := retry.Policy{MaxAttempts: attempts, TTL: time.Hour, Backoff: retry.Backoff{Base: 2, Cap: time.Microsecond, Jitter: jitter}}
-		took := time.Hour
-		for range 20 {
-			began := time.Now()
-			retryplan.Lint(p, retryplan.Setting{Inline: true, Deadline: time.Hour, Clients: 10, Duration: retryplan.Exponential(time.Nanosecond)})
-			took = min(took, time.Since(began))
-		}
-		return took
-	}
 	for _, jitter := range []retry.JitterMode{retry.NoJitter, retry.FullJitter, retry.DecorrelatedJitter} {
-		require.Less(t, least(1_000_000_000, jitter), 20*least(1000, jitter))
+		p := retry.Policy{MaxAttempts: math.MaxInt, TTL: time.Hour, Backoff: retry.Backoff{Base: 2, Cap: time.Microsecond, Jitter: jitter}}
+		require.NotEmpty(t, retryplan.Lint(p, retryplan.Setting{Inline: true, Deadline: time.Hour, Clients: 10, Duration: retryplan.Exponential(time.Nanosecond)}))
 	}
 }
 
 func BenchmarkLint(b *testing.B) {
-	p, s := sensible(), retryplan.Setting{Inline: true, Layers: 2, Clients: 1000, Deadline: 10 * time.Second}
+	p, s := sensible(), retryplan.Setting{Inline: true, Clients: 1000, Deadline: 10 * time.Second}
 	for b.Loop() {
 		retryplan.Lint(p, s)
 	}

@@ -63,20 +63,6 @@ func (l *linter) firstWait() (attempt int, lo, hi time.Duration) {
 	return 0, 0, 0
 }
 
-func (l *linter) listShorter() Finding {
-	listed := len(l.p.Delays)
-	// A list for unlimited attempts is meant to repeat, and a single delay is a fixed one.
-	if l.attempts == retry.Unlimited || listed < 2 || l.waits() <= listed {
-		return Finding{}
-	}
-	return Finding{
-		Level: Note,
-		Text: fmt.Sprintf("Delays has %d of the %d waits that %d attempts need, so that the last one, %s, repeats.",
-			listed, l.waits(), l.attempts, plainly(l.p.Delay(listed))),
-		Change: fmt.Sprintf("Set MaxAttempts to %d, or list the other waits.", listed+1),
-	}
-}
-
 func (l *linter) listLonger() Finding {
 	listed := len(l.p.Delays)
 	if !l.retries() || listed <= l.waits() {

@@ -24,6 +24,7 @@ import (
 // chainFlags are what flags say of a chain beside what they say of a fleet.
 type chainFlags struct {
 	chain    retryplan.Chain
+	layers   int
 	timeouts []time.Duration
 	simulate bool
 }
@@ -98,7 +99,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 	}
 	flags := cmd.Flags()
 	a.policyFlags(flags)
-	flags.IntVar(&a.setting.Layers, "layers", 0, "number of layers that one policy is repeated in")
+	flags.IntVar(&given.layers, "layers", 0, "number of layers that one policy is repeated in")
 	flags.DurationSliceVar(&given.timeouts, "timeouts", nil, "attempt timeout of each layer, the user's first, such as 10s,3.2s,1s")
 	flags.BoolVar(&given.chain.PassOn, "pass-on", false, "calls end when the caller of their service gives up")
 	flags.BoolVar(&given.chain.DoNotRetry, "do-not-retry", false, "a service that gives up answers that the request must not be repeated")
@@ -131,7 +132,7 @@ func (a *app) chain(f *chainFlags, args []string) (c retryplan.Chain, err error)
 			return c, err
 		}
 		if len(found) == 1 {
-			found = slices.Repeat(found, max(a.setting.Layers, len(f.timeouts), 1))
+			found = slices.Repeat(found, max(f.layers, len(f.timeouts), 1))
 		} else if a.given("layers") {
 			return c, misusef("--layers repeats one policy, and there are %d", len(found))
 		}

@@ -74,7 +74,7 @@ func TestOutput(t *testing.T) {
 		{"help_simulate", "simulate --help"},
 		{"show_preset", "show --preset standard"},
 		{"show_default", "show"},
-		{"show_jitter", "show policy.json --inline --deadline 5s --duration 20ms --clients 1000 --layers 3"},
+		{"show_jitter", "show policy.json --inline --deadline 5s --duration 20ms --clients 1000"},
 		{"show_catalog", "show policies.json"},
 		{"show_unreachable", "show --attempts 6 --ttl 30s"},
 		{"show_unlimited", "show --attempts unlimited --jitter decorrelated"},

@@ -66,7 +66,6 @@ func (a *app) callerFlags(flags *pflag.FlagSet) {
 func (a *app) settingFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&a.setting.Inline, "inline", false, "a caller waits for the run, as in a request handler")
 	a.callerFlags(flags)
-	flags.IntVar(&a.setting.Layers, "layers", 0, "number of services on the way that retry with this policy, this one included")
 	textVar(flags, &a.setting.Duration, "distribution", "duration", "how long an attempt takes")
 }
 

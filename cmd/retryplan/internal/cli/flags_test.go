@@ -48,7 +48,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 		"attempts": "3", "mode": "fixed", "base": "300ms", "factor": "3", "cap": "150ms", "delays": "1s,5s", "jitter": "equal", "jitter-ratio": "0.4 --jitter ratio",
 		"attempt-timeout": "7ms", "ttl": "150ms", "max-hint": "7s", "reset-after": "50ms", "preset": "aggressive",
 	}
-	setting := map[string]string{"inline": "", "deadline": "250ms", "layers": "4", "clients": "5000", "duration": `"uniform 1s 5s"`}
+	setting := map[string]string{"inline": "", "deadline": "250ms", "clients": "5000", "duration": `"uniform 1s 5s"`}
 	guard := map[string]string{"fail-on": "note"}
 	picture := map[string]string{"plot": "none.gif"}
 	measured := map[string]string{"from": "charge@metrics.txt", "over": "1s", "calls": "x", "errors": "x", "took": "x"}
@@ -83,7 +83,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 		})},
 		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, measured, budget, picture, hedges, map[string]string{
 			"seed": "2 --plot seed.svg", "config": "missing.yaml", "rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
-			"failure-rate": "0.2", "inline": "--base 1m", "layers": "4", "duration": `"uniform 1s 5s"`,
+			"failure-rate": "0.2", "inline": "--base 1m", "duration": `"uniform 1s 5s"`,
 		})},
 		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 20 --capacity 100", join(policy, guard, budget, picture, map[string]string{
 			"jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",

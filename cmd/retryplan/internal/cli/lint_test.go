@@ -25,12 +25,12 @@ func files(t *testing.T, content map[string]string) {
 func TestAFindingStandsAtTheLineOfItsField(t *testing.T) {
 	files(t, map[string]string{
 		"p.yaml": "name: a\nbase: 1s\njitter: none\nmax_attempts: 60\ndelays: []\n",
-		"a.yml":  "max_attempts: 3\nbase: 1s\nattempt_timeout: 10s\nttl: 20s\njitter: full\n",
+		"a.yml":  "max_attempts: 3\nbase: 1s\nmax_hint: 20s\nattempt_timeout: 1s\njitter: full\n",
 		"b.json": "{\n\t\"policies\": {\n\t\t\"x\": {\n\t\t\t\"base\": \"1s\",\n\t\t\t\"jitter\": \"none\",\n\t\t\t\"max_attempts\": 60\n\t\t}\n\t}\n}\n",
 		"c.json": `{"base": "1s", "jitter": "none", "max_attempts": 2}`,
 	})
 	require.Contains(t, run(t, "lint p.yaml").Err, "p.yaml: ", "an empty list is refused, by the name of the file")
-	require.Contains(t, run(t, "lint a.yml").Out, "a.yml:3: a: note timeout-eats-ttl: ")
+	require.Contains(t, run(t, "lint a.yml --inline").Out, "a.yml:3: a: note long-hint-inline: ")
 	got := run(t, "lint b.json")
 	require.Contains(t, got.Out, "b.json:5: x: warning no-jitter: ")
 	require.Contains(t, got.Out, "b.json:3: x: note no-attempt-timeout: ", "a field that is not there stands at its policy")

@@ -20,7 +20,7 @@ func (a *app) showCommand() *cobra.Command {
 		Short: "Show the schedule of a policy and its findings",
 		Long: `show prints the schedule of each policy: when each attempt starts at the earliest and at the latest if all fail at
 once, the wait before it with its spread, and the total wait. Findings follow, with what to change. More can be found
-if the flags say where the policy is used: --inline, --deadline, --layers, --clients and --duration.`,
+if the flags say where the policy is used: --inline, --deadline, --clients and --duration.`,
 		Example: `  retryplan show --preset standard
   retryplan show policy.json
   retryplan show --attempts 4 --base 50ms --cap 1s --jitter full --inline --deadline 5s

@@ -166,10 +166,10 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-func TestATimeoutAboveTheTTLIsAFinding(t *testing.T) {
-	status, a := evaluate(t, time.Minute, map[string]string{"attempt_timeout": "10s", "ttl": "5s"})
+func TestATTLThatNoRetryMeetsIsAFinding(t *testing.T) {
+	status, a := evaluate(t, time.Minute, map[string]string{"ttl": "1ms"})
 	require.Equal(t, http.StatusOK, status)
-	require.Contains(t, a.Findings, struct{ Code string }{"timeout-eats-ttl"})
+	require.Contains(t, a.Findings, struct{ Code string }{"no-retry-can-start"})
 }
 
 func TestTheLineDoesNotRepeatTheName(t *testing.T) {
