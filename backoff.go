@@ -112,7 +112,6 @@ func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 	return b.window(attempt, prev)
 }
 
-// check returns what Policy.Validate finds wrong in b.
 func (b *Backoff) check() (bad FieldErrors) {
 	list, finite := len(b.Delays) > 0, !math.IsNaN(b.Factor) && !math.IsInf(b.Factor, 0)
 	refuse(&bad, b.Mode > List, "Policy.Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
@@ -150,7 +149,6 @@ func (b *Backoff) check() (bad FieldErrors) {
 	return bad
 }
 
-// mode returns the formula in force.
 func (b *Backoff) mode() Mode {
 	switch {
 	case b.Mode >= Exponential && b.Mode < List:
@@ -162,7 +160,6 @@ func (b *Backoff) mode() Mode {
 	}
 }
 
-// limit returns the Cap in force.
 func (b *Backoff) limit() time.Duration {
 	switch {
 	case b.Cap > 0:

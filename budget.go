@@ -89,7 +89,6 @@ func (b *Budget) fund() {
 	}
 }
 
-// take takes the token for one retry and reports whether there was one.
 func (b *Budget) take(now time.Time) bool {
 	if b == nil {
 		return true

@@ -74,7 +74,6 @@ type Progress struct {
 	Waited bool
 }
 
-// ask asks the caller's context whether it has ended.
 func (pr *Progress) ask(ctx context.Context) {
 	switch err := ctx.Err(); {
 	case err == nil:
@@ -108,7 +107,6 @@ func (d Decision) String() string {
 	return s
 }
 
-// end makes d the ending for the given reason.
 func (d *Decision) end(r Reason) {
 	switch r {
 	case TerminalError, AttemptsExhausted, BudgetExhausted:
@@ -206,7 +204,6 @@ func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
 	p.conclude(d, pr, d.Delay)
 }
 
-// admit sets d to the result of Admit.
 func (p *Policy) admit(d *Decision, pr *Progress, wait time.Duration) {
 	*d = Decision{}
 	d.Delay, d.Backoff = max(wait, 0), pr.Prev

@@ -61,9 +61,7 @@ func (p Policy) Continue(ctx context.Context, took time.Duration, err error, fn 
 		return bad
 	}
 	if err == nil {
-		var bad FieldErrors
-		bad.Refuse("Continue.err", nil, "is not an error")
-		return bad.Err()
+		return &FieldError{Field: "Continue.err", Value: "<nil>", Rule: "is not an error"}
 	}
 	return loop(ctx, &p, fn, newRun(ctx, &p, time.Since(epoch)-max(took, 0)), err)
 }
@@ -134,7 +132,6 @@ func (p Policy) JitteredDelay(attempt int) time.Duration {
 	return lo
 }
 
-// draw returns a number of Rand.
 func (p *Policy) draw() float64 {
 	if p.Rand == nil {
 		return rand.Float64()
@@ -332,7 +329,6 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision, gated bool) error
 	return e
 }
 
-// failures returns the record of n failed attempts.
 func (r *run) failures(n int) []Attempt {
 	if n == 0 {
 		return nil
@@ -350,7 +346,6 @@ func observeEnd(ctx context.Context, p *Policy, d *Decision, e *Error) {
 	p.Observe(ctx, Event{Policy: p.Name, Elapsed: e.Elapsed, Decision: *d, Outcome: &copied.Outcome, Err: &copied})
 }
 
-// observeSuccess calls Observe for a run that succeeded with the outcome o.
 func observeSuccess(ctx context.Context, p *Policy, o *Outcome) {
 	o.Policy, o.Status = p.Name, Succeeded
 	p.Observe(ctx, Event{Policy: p.Name, Elapsed: o.Elapsed, Decision: Decision{Status: Succeeded}, Outcome: o})

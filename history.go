@@ -18,7 +18,6 @@ type failure struct {
 	err      error
 }
 
-// attempt returns f as the attempt with the given number and class, of a run that began at the given time.
 func (f *failure) attempt(number int, class Class, began time.Time) Attempt {
 	return Attempt{number, began.Add(f.start), f.duration, class, f.err, f.delay}
 }

@@ -28,7 +28,6 @@ func (j JitterMode) String() string {
 	return name(int(j), "JitterMode", "none", "full", "equal", "ratio", "decorrelated")
 }
 
-// jitter returns the Jitter in force.
 func (b *Backoff) jitter() JitterMode {
 	if b.Jitter > DecorrelatedJitter || b.Jitter == DecorrelatedJitter && b.mode() != Exponential {
 		return NoJitter
@@ -36,7 +35,6 @@ func (b *Backoff) jitter() JitterMode {
 	return b.Jitter
 }
 
-// ratio returns the JitterRatio in force.
 func (b *Backoff) ratio() float64 {
 	if b.JitterRatio > 0 && b.JitterRatio <= 1 {
 		return b.JitterRatio

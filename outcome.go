@@ -142,6 +142,9 @@ func observeAll(ctx context.Context, e Event, observers []func(context.Context, 
 // DeadlinePassed. errors.Is matches the Reason as well, and no other, not even one in the error of a nested run. It
 // always matches context.Canceled for CallerCanceled and context.DeadlineExceeded for DeadlinePassed, otherwise as Last
 // and Cause do.
+//
+// encoding/json writes its text. An error of package fmt that wraps it by %w is {} there, as every such error is: log
+// its text, or the *Error that errors.As finds.
 type Error struct {
 	Outcome
 	// Last is the last error of fn, marks and wrapping included. Nil means that no attempt was made.
@@ -158,7 +161,6 @@ func (p Policy) NewError(ctx context.Context, o Outcome, last error) *Error {
 	return e
 }
 
-// complete gives e what its Reason needs.
 func (e *Error) complete(ctx context.Context) {
 	if e.Reason == TerminalError {
 		e.GivenUpBelow = IsGivenUp(e.Last)
@@ -232,8 +234,7 @@ func (e *Error) Error() string {
 	return oneLine(s)
 }
 
-// MarshalText returns the text of Error. encoding/json does not look into an error that wraps e by %w, and writes {}: log
-// err.Error(), or the *Error that errors.As finds.
+// MarshalText returns the text of Error.
 func (e *Error) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
 
 // Unwrap returns the Reason, Last and Cause, as far as they are set. If Last or Cause holds a Reason or a mark of its

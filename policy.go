@@ -119,7 +119,6 @@ func (p *Policy) plain() bool {
 		(p.Base <= p.Cap || p.Cap == 0)
 }
 
-// check is Validate before Err.
 func (p *Policy) check() FieldErrors {
 	bad := p.Backoff.check()
 	refuse(&bad, p.MaxAttempts < Unlimited, "Policy.MaxAttempts", p.MaxAttempts, "is below -1, which is Unlimited")
@@ -130,7 +129,6 @@ func (p *Policy) check() FieldErrors {
 	return bad
 }
 
-// refused returns the faults of a call of Do, or nil.
 func refused(ctx context.Context, p *Policy, fn func(context.Context) error) error {
 	bad := p.check()
 	refuse[any](&bad, ctx == nil, "Do.ctx", nil, "is not a context")
@@ -163,7 +161,6 @@ func (p Policy) Or(defaults Policy) Policy {
 	return p
 }
 
-// pick returns own if it is set, and otherwise the default.
 func pick[T any](set bool, own, otherwise T) T {
 	if set {
 		return own
@@ -260,7 +257,6 @@ func (p *Policy) retries() int {
 	}
 }
 
-// waits returns how many waits a run has that never succeeds.
 func (p *Policy) waits() int {
 	if p.Disabled {
 		return 0

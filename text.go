@@ -33,7 +33,6 @@ func (j *JitterMode) UnmarshalText(b []byte) error {
 	return parse(j, b, DecorrelatedJitter, JitterMode.String)
 }
 
-// format returns the text of v, whose type has values up to last.
 func format[T ~uint8](v, last T, text func(T) string) ([]byte, error) {
 	if v > last {
 		return nil, fmt.Errorf("retry: %s has no text", text(v))
@@ -41,7 +40,6 @@ func format[T ~uint8](v, last T, text func(T) string) ([]byte, error) {
 	return []byte(text(v)), nil
 }
 
-// parse sets v to the value, up to last, that has the text b.
 func parse[T ~uint8](v *T, b []byte, last T, text func(T) string) error {
 	for c := T(0); c <= last; c++ {
 		if text(c) == string(b) {
@@ -53,7 +51,6 @@ func parse[T ~uint8](v *T, b []byte, last T, text func(T) string) error {
 	return &FieldError{Field: typ, Value: strconv.Quote(string(b)), Rule: "is not the text of one"}
 }
 
-// counted returns "1 attempt", "2 attempts", ...
 func counted(attempts int) string {
 	if attempts == 1 {
 		return "1 attempt"
