@@ -14,7 +14,7 @@ type scenario struct {
 	Shared bool
 	// Once says that an operation is long or exact: it is run once in a round, and in few rounds.
 	Once    bool
-	Notes   map[string]string // by contender, in addition to notes
+	Notes   map[string]string // by contender, beside those of the template; {reading} is the time of a reading of the clock
 	Targets []target
 }
 
@@ -54,87 +54,8 @@ func scalesLike(limit string) target {
 	return target{Rule: "more cores help as they help the limit", Against: limit, Factor: 1.2, Scaling: true}
 }
 
-// notes are what to know about a contender to compare fairly; {reading} is the time of a reading of the clock.
-var notes = map[string]string{
-	"bare-call":     "the function alone",
-	"bare-loop":     "a loop written by hand, which looks at its context, notes its start, and keeps the last error only",
-	"bare-deadline": "the function under context.WithDeadline",
-	"cenkalti-v5":   "does not look at its context before the first attempt; keeps the last error only; options built once",
-	"cenkalti-v7":   "does not look at its context before the first attempt; keeps the last error only; options built once, with one BackOff for all calls, against its documentation",
-	"avast-v4":      "keeps the last error only; options built once, with one context for all calls; its timer is not stopped",
-	"avast-v5":      "keeps the last error only; Retrier built once, with one context, so that a server with a context for each request cannot share it; its timer is not stopped",
-	"codegroove":    "keeps the last error only; options built once, with one context for all calls; its timer is not stopped",
-	"sethvargo":     "keeps the last error only; its backoff counts one run, so it is built in each call",
-	"failsafe-go":   "keeps the last error only; executor built once, with one context for all calls; reports how long a run took",
-	"eapache":       "looks at its context in waits only; keeps the last error only; Retrier built once",
-	"k8s-wait":      "does not return the error of an attempt; its timer is not stopped",
-
-	"cenkalti-v5-usual": "does not look at its context before the first attempt; keeps the last error only",
-	"cenkalti-v7-usual": "does not look at its context before the first attempt; keeps the last error only",
-	"avast-v4-usual":    "returns all errors, without times",
-	"avast-v5-usual":    "returns all errors, without times",
-	"codegroove-usual":  "returns all errors, without times",
-	"sethvargo-usual":   "keeps the last error only",
-	"failsafe-go-usual": "keeps the last error only; policies built once, executor in each call; reports how long a run took",
-	"eapache-usual":     "looks at its context in waits only; keeps the last error only; Retrier built in each call, as in its README, which seeds a random source of 5 kB",
-
-	"bare-reading":   "time.Since",
-	"bare-do":        "retry.Do without an observer",
-	"retryotel":      "metrics",
-	"retryotel-do":   "metrics and a span for the run",
-	"bare-calls":     "the attempts, called by hand",
-	"grpc-go":        "its own retry, by service config, within one call, so that it can be ahead of as many bare calls; at most 5 attempts by default; knows no attempt timeout, keeps no record",
-	"bare-goroutine": "waits for its timer and its context, by hand; has neither a policy, nor a record, nor an error with a history",
-
-	"bare-tx":                "BeginTx, the statement, Commit",
-	"bare-client":            "http.Client, which does not repeat",
-	"retryhttp":              "its timeout ends with the response's headers",
-	"rehttp":                 "keeps no record and does not read the clock, so that a retry has the request of the first attempt, without its number; does not check the request; as set up here repeats every method and ignores Retry-After; its timeout covers the body",
-	"go-retryablehttp":       "keeps no record; its own Client, which is not a RoundTripper and takes a request of its own, made once; repeats every method",
-	"go-retryablehttp-usual": "keeps no record; its StandardClient; repeats every method; the timeout is that of the http.Client within and covers the body",
-	"failsafehttp":           "keeps no record; its timeout ends with the response's headers",
-}
-
-var hedgeNotes = map[string]string{
-	"bare-hedge":   "two requests by hand: a timer, a context and a goroutine, no policy and no judgment",
-	"retryhttp":    "judges each response, waits for the first request to end, and can retry",
-	"hedgedhttp":   "does not close the responses of losers, and leaves goroutines (TestWhatHedgesLeave)",
-	"failsafehttp": "does not close the responses of losers (TestWhatHedgesLeave)",
-	"resty":        "the first response or error wins, whatever it is; its limit of hedges per second is off",
-}
-
-var delayNotes = map[string]string{
-	"bare-shift":   "a shift and a minimum, inlined",
-	"bare-method":  "a method with the four formulas by hand, without their checks for overflow and for settings that exclude each other; its value is copied, as a Backoff is",
-	"bare-product": "goes on from the delay before; retry computes each delay by itself",
-	"jpillora":     "jitter is from the first delay up to the attempt's; math/rand",
-	"k8s-wait":     "has state, so that a delay cannot be asked for by attempt; jitter is up to twice the delay",
-	"cenkalti-v5":  "has state, so that a delay cannot be asked for by attempt; jitter is half the delay up or down",
-	"cenkalti-v7":  "has state, so that a delay cannot be asked for by attempt; jitter is half the delay up or down",
-	"avast-v4":     "the cap is not part of it, but taken beside it, as its Do does; full jitter of twice the delay; math/rand",
-	"avast-v5":     "the cap is not part of it, but taken beside it, as its Do does; full jitter of twice the delay; math/rand",
-	"codegroove":   "the cap is not part of it, but taken beside it, as its Do does; full jitter of twice the delay",
-	"sethvargo":    "has state, so that a delay cannot be asked for by attempt",
-	"aws-sdk":      "crypto/rand; from the 12th attempt on no number is drawn",
-}
-
-var waiterNotes = map[string]string{
-	"bare-run": "the same with a policy, which is passed by value, a record of the failure, and an error with a history",
-}
-
 // bareRun is the note of runs by hand.
 const bareRun = "what retry.Do promises, by hand for one schedule: reads the clock at the start and at each failure, looks for a mark and a cancellation in each error, keeps a row for each failure, gives each retry a context with its number, and returns an error with the history"
-
-var budgetNotes = map[string]string{
-	"retry":       "through Spend, which takes a Decision of 40 bytes and a time, and returns the Decision; Do does without the copies",
-	"bare-spend":  "an atomic load, a comparison and, for a retry, two atomic additions, behind the signature of Spend",
-	"bare-load":   "an atomic load and a comparison",
-	"bare-swaps":  "two atomic additions by compare-and-swap",
-	"avast-v5":    "a mutex around a bucket that earns a fixed number of tokens for each success",
-	"aws-sdk":     "a mutex",
-	"failsafe-go": "has no tokens: it compares the retries under way with the calls under way, and saves nothing for later",
-	"x-time-rate": "refills by time, whatever succeeds; reads the clock",
-}
 
 var scenarios = []scenario{
 	{
@@ -192,19 +113,19 @@ var scenarios = []scenario{
 		},
 	},
 	{
-		Bench: "BudgetSuccess", Title: "Budget, success", Shared: true, Notes: budgetNotes,
+		Bench: "BudgetSuccess", Title: "Budget, success", Shared: true,
 		About:   "A first attempt succeeds and the bucket is full.",
 		Targets: []target{allocations("", 0), scalesLike("bare-load")},
 	},
 	{
-		Bench: "BudgetRetry", Title: "Budget, retry", Shared: true, Notes: budgetNotes,
+		Bench: "BudgetRetry", Title: "Budget, retry", Shared: true,
 		About: "The token of a retry is taken and returned.",
 		Targets: []target{
 			allocations("", 0), atMost(1.3, "bare-spend", "near two atomic additions behind the same signature"), scalesLike("bare-spend"),
 		},
 	},
 	{
-		Bench: "BudgetRefusal", Title: "Budget, refusal", Shared: true, Notes: budgetNotes,
+		Bench: "BudgetRefusal", Title: "Budget, refusal", Shared: true,
 		About: "A retry is refused, because the bucket is empty.",
 		Targets: []target{
 			allocations("", 0), atMost(1.5, "bare-spend", "near a load and a comparison behind the same signature"), scalesLike("bare-load"),
@@ -235,13 +156,13 @@ var scenarios = []scenario{
 	},
 	{
 		Bench: "HedgeFast", Title: "HTTP 200 under hedging",
-		About: "A GET that is answered at once, by a client that would make a hedge after a minute.",
-		Notes: hedgeNotes, Targets: []target{atMost(1, "resty", "as fast as the peer that leaves nothing open")},
+		About:   "A GET that is answered at once, by a client that would make a hedge after a minute.",
+		Targets: []target{atMost(1, "resty", "as fast as the peer that leaves nothing open")},
 	},
 	{
 		Bench: "Hedged", Title: "HTTP 200 of a hedge",
-		About: "The first request of a GET is never answered; its hedge, a nanosecond later, at once.",
-		Notes: hedgeNotes, Targets: []target{atMost(1, "resty", "as fast as the peer that leaves nothing open")},
+		About:   "The first request of a GET is never answered; its hedge, a nanosecond later, at once.",
+		Targets: []target{atMost(1, "resty", "as fast as the peer that leaves nothing open")},
 	},
 	{
 		Bench: "SQLUpdate", Title: "SQL transaction of one UPDATE",
@@ -281,43 +202,43 @@ var scenarios = []scenario{
 		About: "With OpenTelemetry's SDK and no exporter.",
 	},
 	{
-		Bench: "WaiterMemory", Title: "Memory of a waiter", Unit: "B/waiter", Once: true, Notes: waiterNotes,
+		Bench: "WaiterMemory", Title: "Memory of a waiter", Unit: "B/waiter", Once: true,
 		About:   "100,000 goroutines wait in a retry, with a peer 20,000: stack and heap in use, for each.",
 		Targets: []target{atMost(1.05, "bare-run", "near a goroutine with the same record by hand")},
 	},
 	{
-		Bench: "WaiterCancel", Title: "Canceling 100,000 waiters", Unit: "sec/waiter", Once: true, Notes: waiterNotes,
+		Bench: "WaiterCancel", Title: "Canceling 100,000 waiters", Unit: "sec/waiter", Once: true,
 		About:   "The one context of 100,000 goroutines that wait in a retry is canceled: the time until the last has returned, for each.",
 		Targets: []target{atMost(1.3, "bare-run", "near goroutines with the same record by hand")},
 	},
 	{
-		Bench: "CancelOne", Title: "Canceling one waiter, median", Unit: "p50-sec", Once: true, Notes: waiterNotes,
+		Bench: "CancelOne", Title: "Canceling one waiter, median", Unit: "p50-sec", Once: true,
 		About: "The context of one of 2,000 goroutines that wait in a retry is canceled: the time until it has returned.",
 	},
 	{
-		Bench: "CancelOne", Title: "Canceling one waiter, 99th percentile", Unit: "p99-sec", Once: true, Notes: waiterNotes,
+		Bench: "CancelOne", Title: "Canceling one waiter, 99th percentile", Unit: "p99-sec", Once: true,
 	},
 	{
 		Bench: "Retained", Title: "Retained after 1,000,000 failed attempts", Unit: "retained-B", Once: true,
 		About: "The heap in use in the attempt after 1,000,000 that failed, each with an error of its own, less that before the run. retry keeps the last attempts for its history.",
 	},
 	{
-		Bench: "Delay", Title: "Delay, factor 2", Notes: delayNotes,
+		Bench: "Delay", Title: "Delay, factor 2",
 		About:   "The delays after attempts 1 to 64 in turn: 5s, 10s, 20s, ... up to 1h.",
 		Targets: []target{atMost(1.3, "bare-method", "near the four formulas by hand")},
 	},
 	{
-		Bench: "DelayGiven", Title: "Delay, factor 2, full jitter of a given number", Notes: delayNotes,
+		Bench: "DelayGiven", Title: "Delay, factor 2, full jitter of a given number",
 		About:   "No peer takes the number as an argument.",
 		Targets: []target{atMost(1.3, "bare-method", "near the four formulas by hand")},
 	},
 	{
-		Bench: "DelayDrawn", Title: "Delay, factor 2, jitter drawn", Notes: delayNotes,
+		Bench: "DelayDrawn", Title: "Delay, factor 2, jitter drawn",
 		About: "The number is drawn from math/rand/v2 for each, or from the source that a peer uses.",
 	},
-	{Bench: "DelayFactor3", Title: "Delay, factor 3", Notes: delayNotes},
-	{Bench: "DelayFactor1_5", Title: "Delay, factor 1.5", Notes: delayNotes},
-	{Bench: "DelayLinear", Title: "Delay, linear", Notes: delayNotes, About: "5s, 10s, 15s, ... up to 1h."},
+	{Bench: "DelayFactor3", Title: "Delay, factor 3"},
+	{Bench: "DelayFactor1_5", Title: "Delay, factor 1.5"},
+	{Bench: "DelayLinear", Title: "Delay, linear", About: "5s, 10s, 15s, ... up to 1h."},
 }
 
 func attemptTimeout(bench, does string) scenario {

@@ -171,8 +171,6 @@ func (t table) leads() (lines []string) {
 // Counted reports whether allocations were counted.
 func (t table) Counted() bool { return !math.IsNaN(t.Rows[0].Allocs.Center) }
 
-func (t table) Note(r row) string { return cmp.Or(t.Notes[r.Name], notes[r.Name]) }
-
 // Ours returns the first row of ours, or of a limit if ours was not measured.
 func (t table) Ours() row { return t.Rows[max(0, slices.IndexFunc(t.Rows, row.ours))] }
 
@@ -245,7 +243,6 @@ func render(text []byte, modules string) ([]byte, error) {
 		return nil, err
 	}
 	var tables []table
-	said := map[string]string{} // the notes that hold in every scenario
 	var ahead []string
 	var verdicts []verdict
 	lacking := map[int][]string{} // titles, by the number of cores that the machine lacks
@@ -255,11 +252,6 @@ func render(text []byte, modules string) ([]byte, error) {
 		}
 		t := r.table(s)
 		tables = append(tables, t)
-		for _, row := range t.Rows {
-			if note := notes[row.Name]; note != "" && t.Notes[row.Name] == "" {
-				said[row.Name] = note
-			}
-		}
 		if t.Ours().ours() {
 			ahead = append(ahead, t.leads()...)
 			for _, target := range s.Targets {
@@ -285,7 +277,7 @@ func render(text []byte, modules string) ([]byte, error) {
 		"goroutines": goroutines, "show": show, "times": times, "join": strings.Join,
 	}).Parse(resultsTemplate)).Execute(&b, map[string]any{
 		"Config": r.config, "Modules": modules, "Ahead": ahead, "Verdicts": verdicts, "Green": green, "Tables": tables,
-		"Cores": r.cores(), "Lacking": lacking, "Notes": said,
+		"Cores": r.cores(), "Lacking": lacking,
 	})
 	reading := plain(r.summary(sampleKey{"Clock", "bare-reading", 1, secPerOp}).Center, secPerOp)
 	return bytes.ReplaceAll(b.Bytes(), []byte("{reading}"), []byte(reading)), err
