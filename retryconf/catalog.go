@@ -27,7 +27,6 @@ type Ref struct {
 	current atomic.Pointer[effective]
 }
 
-// effective is the current policy of a Ref.
 type effective struct {
 	policy retry.Policy
 	source Source

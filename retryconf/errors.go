@@ -18,7 +18,6 @@ func add(bad *retry.FieldErrors, path, value, rule string) {
 	*bad = append(*bad, fault(path, value, rule))
 }
 
-// at returns a fault with the given path in place of its own.
 func at(path string, err error) error {
 	e := *err.(*retry.FieldError)
 	e.Field = path
@@ -44,7 +43,6 @@ func valueError(text, rule string) error { return fault("", quoted(text), rule) 
 // shownText is how many bytes of a value an error shows.
 const shownText = 40
 
-// quoted returns text in quotes, shortened.
 func quoted(text string) string {
 	if len(text) > shownText {
 		return strconv.QuoteToASCII(text[:shownText]) + "..."

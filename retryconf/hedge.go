@@ -37,7 +37,6 @@ func (h *Hedge) fields() []field {
 // tracked reports whether the delay is chosen by a share.
 func (h Hedge) tracked() bool { return h.Share != 0 || h.MinDelay != 0 || h.MaxDelay != 0 }
 
-// off reports whether h makes no hedges.
 func (h Hedge) off() bool { return h.MaxCalls == 1 || h.Delay == 0 && !h.tracked() }
 
 // Policy returns the retryhedge.Policy that h describes, or an error that names every bad field. A share has a Tracker of
@@ -80,7 +79,6 @@ func (h Hedge) policy(path string) (retryhedge.Policy, retry.FieldErrors) {
 	return p, nil
 }
 
-// checkHedge is check for the hedge of a policy.
 func (l Limits) checkHedge(h Hedge) (bad retry.FieldErrors) {
 	if h.off() {
 		return nil

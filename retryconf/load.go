@@ -160,7 +160,6 @@ func (c *Catalog) meant(name string) string {
 	return strings.TrimPrefix(unknownKey(name, fields), "is not a known key")
 }
 
-// loading is the state of one Load.
 type loading struct {
 	catalog *Catalog
 	doc     document
@@ -199,7 +198,6 @@ func (l *loading) effective(name string) *effective {
 	return e
 }
 
-// layer returns the layer of the policy of that name.
 func (l *loading) layer(name string) layer {
 	if known, ok := l.layers[name]; ok {
 		return known

@@ -89,7 +89,6 @@ func (s *Spec) UnmarshalJSON(data []byte) error {
 // schemaKey names the schema of a document for editors. It is accepted at the top and not kept.
 const schemaKey = "$schema"
 
-// readSpec reads the Spec at path.
 func readSpec(data []byte, path string) (Spec, retry.FieldErrors) {
 	var s Spec
 	bad := readFields(s.fields(), data, path)
@@ -99,7 +98,6 @@ func readSpec(data []byte, path string) (Spec, retry.FieldErrors) {
 	return s.oneCap(), bad
 }
 
-// readFields sets fields from the object at path.
 func readFields(fields []field, data []byte, path string) retry.FieldErrors {
 	keys := map[string]any{}
 	for _, f := range fields {
@@ -197,7 +195,6 @@ func syntax(err error) string {
 	return text
 }
 
-// readValue sets a field from a JSON value.
 func readValue(to any, value json.RawMessage) error {
 	name, ok := to.(*string)
 	if !ok {
@@ -211,7 +208,6 @@ func readValue(to any, value json.RawMessage) error {
 	return nil
 }
 
-// readDelays reads the JSON array of durations at path.
 func readDelays(value json.RawMessage, path string) (delays []Delay, bad retry.FieldErrors) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(value, &list); err != nil || len(list) == 0 {

@@ -51,7 +51,6 @@ func indented(schema object) []byte {
 	return append(text, '\n')
 }
 
-// policySchema describes the fields of a Spec, each by its type.
 func policySchema(title string) object {
 	properties := object{schemaKey: object{"type": "string"}}
 	for _, f := range new(Spec).fields() {
@@ -74,7 +73,6 @@ func closed(schema, properties object) object {
 // units is a duration in the form of time.ParseDuration.
 const units = `^\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+$`
 
-// valueSchema describes the valid values of a field of that type.
 func valueSchema(to any) object {
 	switch to := to.(type) {
 	case *Duration:

@@ -62,13 +62,11 @@ type Spec struct {
 	Hedge Hedge `json:"hedge,omitzero" yaml:"hedge,omitempty" toml:"hedge,omitempty,omitzero"`
 }
 
-// field is a Spec's field and its key.
 type field struct {
 	key string
 	to  any // *string, *[]Delay, *Hedge or an encoding.TextUnmarshaler
 }
 
-// fields returns the fields of s in the order of their declaration.
 func (s *Spec) fields() []field {
 	return []field{
 		{"name", &s.Name}, {"extends", &s.Extends}, {"max_attempts", &s.MaxAttempts}, {"mode", &s.Mode}, {"base", &s.Base},
@@ -304,7 +302,6 @@ var presets = sync.OnceValue(func() map[string]Spec {
 	return all
 })
 
-// specOf returns the part of p that is data.
 func specOf(p retry.Policy) Spec {
 	s := Spec{
 		Name:           p.Name,

@@ -231,7 +231,6 @@ func (m Mode) String() string { return textOf(m) }
 // as "none": a given "none" replaces the jitter that a policy would otherwise have.
 type Jitter uint8
 
-// jitterOf returns the explicit Jitter for j.
 func jitterOf(j retry.JitterMode) Jitter { return Jitter(j) + 1 }
 
 // mode returns the jitter mode, NoJitter if none is given.
@@ -338,7 +337,6 @@ func durationJSON(data []byte, unmarshalText func([]byte) error) error {
 	return fromJSON(data, unmarshalText)
 }
 
-// fromJSON reads a JSON string with the given UnmarshalText.
 func fromJSON(data []byte, unmarshalText func([]byte) error) error {
 	text, isString := jsonString(data)
 	if !isString {
@@ -355,7 +353,6 @@ func unquoted(err error, data []byte) error {
 	return fault("", shownJSON(data), err.(*retry.FieldError).Rule)
 }
 
-// jsonString returns the string that a JSON value holds, and whether it is a string.
 func jsonString(value []byte) (string, bool) {
 	var text string
 	if len(value) == 0 || value[0] != '"' || json.Unmarshal(value, &text) != nil {
@@ -368,7 +365,6 @@ func isNumber(value []byte) bool {
 	return len(value) > 0 && (value[0] == '-' || value[0] >= '0' && value[0] <= '9')
 }
 
-// textOf returns the text of v, "" if it has none.
 func textOf(v interface{ MarshalText() ([]byte, error) }) string {
 	text, _ := v.MarshalText()
 	return string(text)

@@ -60,7 +60,6 @@ func yamlMapping(unmarshal func(any) error) (map[string]yamlValue, error) {
 
 func isMapping(value any) bool { return reflect.TypeOf(value).Kind() == reflect.Map }
 
-// pathKey matches the first key of a path.
 var pathKey = regexp.MustCompile(`^[^.\[]*`)
 
 // yamlValue is any value and its line, 0 if the line is unknown.
@@ -73,7 +72,6 @@ type yamlValue struct {
 // yamlLine matches the line in an error of a decoder: "line 3: cannot unmarshal" or "[3:7] cannot unmarshal".
 var yamlLine = regexp.MustCompile(`(?:line |\[)(\d+)`)
 
-// jsonNumber matches a number as JSON writes it.
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
 // yamlOf returns the value that a decoder is at: a number as it is written, or as a string if JSON has no such number.
@@ -106,7 +104,6 @@ func (v *yamlValue) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
-// yamlKey is a key of a mapping and its line.
 type yamlKey struct {
 	name string
 	line int

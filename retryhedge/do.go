@@ -79,7 +79,6 @@ func Open[T any](
 	return g.run()
 }
 
-// refused returns the faults of a call of Do, or nil.
 func refused(ctx context.Context, p *Policy, noFunc bool) error {
 	bad := p.check()
 	if ctx == nil {
@@ -91,14 +90,12 @@ func refused(ctx context.Context, p *Policy, noFunc bool) error {
 	return bad.Err()
 }
 
-// fund deposits if err is nil.
 func (p *Policy) fund(ctx context.Context, err error) {
 	if err == nil && p.Budget != nil && !p.InRun {
 		retry.Policy{Budget: p.Budget}.Spend(ctx, retry.Decision{Status: retry.Succeeded}, time.Now())
 	}
 }
 
-// group is the calls of one Do.
 type group[T any] struct {
 	ctx     context.Context
 	p       Policy
@@ -126,7 +123,6 @@ type group[T any] struct {
 	left     bool          // run has taken the result: what hedges do from now on, it does not see
 }
 
-// call is one call of fn.
 type call struct {
 	Call
 	cancel context.CancelFunc
@@ -340,7 +336,6 @@ func (g *group[T]) abandon() {
 	}
 }
 
-// observe calls Observe.
 func (g *group[T]) observe() {
 	g.mu.Lock()
 	e := Event{

@@ -98,7 +98,6 @@ func (p *Policy) check() (bad retry.FieldErrors) {
 // Off reports whether p makes no hedges.
 func (p Policy) Off() bool { return p.Delay <= 0 && p.Tracker == nil || p.MaxCalls == 1 }
 
-// delay returns the delay in force now.
 func (p *Policy) delay() time.Duration {
 	if p.Tracker != nil {
 		return p.Tracker.Delay()

@@ -56,7 +56,6 @@ func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, 
 	_ = to.Handle(ctx, record) // an observer cannot return it
 }
 
-// ofRetry appends the attributes of a failed attempt before a retry.
 func (o *Options) ofRetry(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	attrs = common(attrs, e.Policy, e.Attempt.Number, e.Decision)
 	attrs = append(attrs, slog.Duration(KeyDelay, e.Decision.Delay), slog.Duration(KeyDuration, e.Attempt.Duration),
@@ -64,7 +63,6 @@ func (o *Options) ofRetry(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	return o.withErrors(attrs, e.Attempt.Err, nil)
 }
 
-// ofEnd appends the attributes of the end of a run.
 func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	attrs = common(attrs, e.Policy, e.Outcome.Attempts, retry.Decision{Status: e.Outcome.Status, Reason: e.Outcome.Reason})
 	if e.Outcome.Gated {
@@ -90,7 +88,6 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	return o.withErrors(attrs, last, cause)
 }
 
-// common appends the attributes of all records.
 func common(attrs []slog.Attr, policy string, attempt int, d retry.Decision) []slog.Attr {
 	if policy != "" {
 		attrs = append(attrs, slog.String(KeyPolicy, nameOf(policy)))

@@ -23,7 +23,6 @@ func bounded(err error, limit int) string { return show.Error(err, limit, show.O
 // contrib/retryotel uses the same.
 const maxName = 128
 
-// nameOf returns a policy's name as records show it.
 func nameOf(policy string) string {
 	if len(policy) <= maxName {
 		if name := show.OneLine(policy); len(name) <= maxName {

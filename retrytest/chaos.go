@@ -87,7 +87,6 @@ func (c Chaos) Connector(tb testing.TB, base driver.Connector, mix []SQLFault) *
 	})
 }
 
-// dice chooses what happens to the calls of one Chaos.
 type dice struct {
 	seed  uint64
 	rate  float64

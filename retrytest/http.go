@@ -251,7 +251,6 @@ func (s *Server) dialFault(ctx context.Context, address string) error {
 	}
 }
 
-// fits says whether a is for the request r.
 func (a *Answer) fits(r *http.Request) fit {
 	method, path := a.On, ""
 	if i := strings.IndexByte(a.On, '/'); i >= 0 {
@@ -289,7 +288,6 @@ func (s *Server) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// clientBody is the body of a response.
 type clientBody struct {
 	io.ReadCloser
 	server  *Server
@@ -328,7 +326,6 @@ func (s *Server) record(r Request, take func() (Answer, bool)) (Answer, bool) {
 	return a, ok
 }
 
-// answer is the handler.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	s.active.Add(1)
 	defer s.active.Done()
@@ -396,7 +393,6 @@ func (s *Server) hang(ctx context.Context, use string) {
 	}
 }
 
-// header sets the headers of a.
 func (a *Answer) header(h http.Header) {
 	h["Content-Type"] = nil // otherwise net/http adds one
 	maps.Copy(h, a.Header)

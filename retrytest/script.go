@@ -77,7 +77,6 @@ func Errors(tb testing.TB, errs ...error) func(context.Context) error {
 	return Script(tb, steps)
 }
 
-// perform makes one attempt.
 func perform(ctx context.Context, s *script[Step]) (any, error) {
 	step, use, err := s.next("")
 	if err != nil {
@@ -157,7 +156,6 @@ func sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// row is one row of a script.
 type row interface {
 	times() int
 	check(refuse) // all but Times
@@ -230,13 +228,11 @@ func (s *script[R]) left() int {
 	return -1
 }
 
-// usable reports whether row i is not used up.
 func (s *script[R]) usable(i int) bool {
 	times := s.rows[i].times()
 	return times < 0 || s.used[i] < max(times, 1)
 }
 
-// calls says which calls were made.
 func (s *script[R]) calls() string {
 	switch {
 	case s.all == 0:
@@ -250,7 +246,6 @@ func (s *script[R]) calls() string {
 	}
 }
 
-// note counts a call.
 func (s *script[R]) note(call string) {
 	s.all++
 	if s.last = append(s.last, call); len(s.last) > shownCalls {
@@ -287,7 +282,6 @@ func caller() string {
 	}
 }
 
-// errorf fails the test, naming the line of the script.
 func (s *script[R]) errorf(format string, args ...any) {
 	s.tb.Errorf("retrytest: %s: %s", s.where, fmt.Sprintf(format, args...))
 }

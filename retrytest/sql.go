@@ -75,7 +75,6 @@ func (f SQLFault) check(bad refuse) {
 	bad.negative("Takes", f.Takes)
 }
 
-// fails reports whether the operation ends with an error.
 func (f *SQLFault) fails() bool { return f.Err != nil || f.Lost }
 
 func (f *SQLFault) matches(op Op, query string) bool {
@@ -309,7 +308,6 @@ func (c *faultyConn) undo(f SQLFault, op Op, inTx bool) {
 	}
 }
 
-// rollback rolls the base's transaction back, if one is open.
 func (c *faultyConn) rollback() {
 	if c.tx != nil {
 		_ = c.tx.Rollback()
@@ -420,7 +418,6 @@ func (c *faultyConn) QueryContext(ctx context.Context, query string, args []driv
 	})
 }
 
-// faultyRows is the rows of a query.
 type faultyRows struct {
 	driver.Rows
 	conn  *faultyConn
@@ -440,7 +437,6 @@ func (r *faultyRows) Next(dest []driver.Value) error {
 	return r.conn.do(context.Background(), SQLCall{Op: Next, Query: r.query}, func() error { return r.Rows.Next(dest) })
 }
 
-// statement executes one statement and returns the result of run.
 func statement[T any](ctx context.Context, c *faultyConn, op Op, query string, args []driver.NamedValue, run func() (T, error)) (T, error) {
 	call := SQLCall{Op: op, Query: query}
 	for _, a := range args {

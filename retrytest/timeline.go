@@ -131,7 +131,6 @@ func nth(waits []time.Duration, i int) string {
 	return "none"
 }
 
-// line is one line of a timeline.
 type line struct {
 	policy     string
 	at         time.Duration
@@ -139,7 +138,6 @@ type line struct {
 	what, note string // empty at the end of a run
 }
 
-// format returns lines in columns.
 func format(lines []line) string {
 	var at, who, what int
 	for _, l := range lines {
@@ -169,7 +167,6 @@ func note(took, wait time.Duration, waits bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// packagePrefix is the prefix of this library's errors.
 var packagePrefix = regexp.MustCompile(`^retry[a-z]*: `)
 
 // text returns the text of an error without the parts that differ between machines.

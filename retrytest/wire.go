@@ -12,7 +12,6 @@ import (
 	"syscall"
 )
 
-// listener numbers the connections of a Server.
 type listener struct {
 	net.Listener
 	server *Server
@@ -171,7 +170,6 @@ func (c *conn) replaced() HTTPFault {
 	return fault
 }
 
-// pipeListener accepts connections of net.Pipe.
 type pipeListener struct {
 	conns  chan net.Conn
 	once   sync.Once

@@ -12,7 +12,6 @@ type Numbered struct {
 	Number int
 }
 
-// numberKey and outerKey are the keys of what Number and Outer return.
 type (
 	numberKey struct{}
 	outerKey  struct{}

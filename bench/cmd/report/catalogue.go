@@ -54,7 +54,6 @@ func scalesLike(limit string) target {
 	return target{Rule: "more cores help as they help the limit", Against: limit, Factor: 1.2, Scaling: true}
 }
 
-// bareRun is the note of runs by hand.
 const bareRun = "what retry.Do promises, by hand for one schedule: reads the clock at the start and at each failure, looks for a mark and a cancellation in each error, keeps a row for each failure, gives each retry a context with its number, and returns an error with the history"
 
 var scenarios = []scenario{

@@ -76,7 +76,6 @@ func measure(
 // binary is the path of the compiled benchmarks.
 type binary string
 
-// run returns what the benchmarks that match print.
 func (b binary) run(ctx context.Context, pattern, benchtime string, cores []int, more ...string) ([]byte, error) {
 	cpu := strings.Trim(strings.ReplaceAll(fmt.Sprint(cores), " ", ","), "[]")
 	text, err := exec.CommandContext(ctx, string(b), append(more, "-test.run=^$", "-test.bench=^Benchmark"+pattern,

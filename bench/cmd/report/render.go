@@ -23,7 +23,6 @@ const (
 	bytesPerOp  = "B/op"
 )
 
-// results are what a file in Go's benchmark format has.
 type results struct {
 	config  map[string]string
 	samples map[sampleKey][]float64
@@ -67,7 +66,6 @@ func parse(text []byte) (*results, error) {
 	return r, reader.Err()
 }
 
-// table is what was measured of a scenario.
 type table struct {
 	scenario
 	Measured []int // numbers of cores
@@ -174,7 +172,6 @@ func (t table) Counted() bool { return !math.IsNaN(t.Rows[0].Allocs.Center) }
 // Ours returns the first row of ours, or of a limit if ours was not measured.
 func (t table) Ours() row { return t.Rows[max(0, slices.IndexFunc(t.Rows, row.ours))] }
 
-// verdict is a target and what was measured.
 type verdict struct {
 	Title, Rule, Allowed, Measured, Color string
 }
