@@ -22,8 +22,8 @@ type Info struct {
 }
 
 // Admin reads and changes the jobs of an engine, in the same way for each engine. If there is no job with the given ID,
-// Replay and Cancel return the error of Get. The methods are safe for concurrent use. A list contains a job that
-// changes while the list is read at most once, as it was or as it is.
+// Replay and Cancel return the error of Get. The methods are safe for concurrent use. A list contains a job at most once,
+// as it was or as it is. A durable engine reads page by page, and may leave out a job that changes meanwhile.
 type Admin interface {
 	// Get returns the job with the given ID, or ErrUnknownJob; an engine that can distinguish them returns ErrAgedOut
 	// or ErrNeverKnown, which match it.
@@ -34,9 +34,6 @@ type Admin interface {
 	// Count returns how many jobs f selects, by Status, and the time of the oldest of each. It ignores f.Limit and
 	// f.After.
 	Count(ctx context.Context, f Filter) (map[Status]Tally, error)
-	// Histogram returns how many of the jobs that f selects changed in each width of time from f.Since to f.Until, by
-	// Status. It returns the error of f.Buckets.
-	Histogram(ctx context.Context, f Filter, width time.Duration) ([]map[Status]int, error)
 	// Groups returns the jobs that f selects in groups, in no order. It ignores f.Limit and f.After.
 	Groups(ctx context.Context, f Filter) ([]Group, error)
 	// Replay makes a job Pending again, due at once, with the same ID, a new FirstDue and no attempts. It
@@ -163,24 +160,4 @@ func PurgeOne(ctx context.Context, a Admin, id string) error {
 		return err
 	}
 	return fmt.Errorf("retryjob: the job is %s, and only jobs that have ended are purged", i.Status)
-}
-
-// HistogramOf returns the result of Admin.Histogram for the jobs of a list, which f selects.
-func HistogramOf(list iter.Seq2[Info, error], f Filter, width time.Duration) ([]map[Status]int, error) {
-	n, err := f.Buckets(width)
-	if err != nil {
-		return nil, err
-	}
-	buckets := make([]map[Status]int, n)
-	for i, err := range list {
-		if err != nil {
-			return nil, err
-		}
-		own := &buckets[i.Changed().Sub(f.Since)/width]
-		if *own == nil {
-			*own = map[Status]int{}
-		}
-		(*own)[i.Status]++
-	}
-	return buckets, nil
 }

@@ -55,18 +55,6 @@ func (f *Filter) Page() int {
 	return 100
 }
 
-const mostBuckets = 10_000
-
-// Buckets returns how often width is between Since and Until: 1 to 10,000 times. If that is not a whole number, or width
-// is not one of microseconds, or one of the times is not set, it returns a *retry.FieldError.
-func (f *Filter) Buckets(width time.Duration) (int, error) {
-	whole := f.Until.Sub(f.Since)
-	if f.Since.IsZero() || whole <= 0 || width <= 0 || whole > mostBuckets*width || whole%width != 0 || width%time.Microsecond != 0 {
-		return 0, &retry.FieldError{Package: "retryjob", Field: "Filter.Until", Value: f.Until.String(), Rule: fmt.Sprintf("is not 1 to %d times %v after Since", mostBuckets, width)}
-	}
-	return int(whole / width), nil
-}
-
 // FilterKeys returns the keys of ParseFilter.
 func FilterKeys() []string {
 	return []string{"status", "reason", "policy", "kind", "tag", "since", "until"}

@@ -23,8 +23,8 @@ type answeredWith int
 func (a answeredWith) Error() string   { return fmt.Sprint("status ", int(a)) }
 func (a answeredWith) HTTPStatus() int { return int(a) }
 
-// TestGroupsAndHistogram holds that the counts of the engine agree with those of its list.
-func TestGroupsAndHistogram(t *testing.T) {
+// TestGroups holds that the groups of the engine agree with those of its list.
+func TestGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		handle := func(_ context.Context, j retryjob.Job) error {
 			switch {
@@ -78,13 +78,6 @@ func TestGroupsAndHistogram(t *testing.T) {
 				return all
 			}
 			require.Equal(t, text(want), text(got), name)
-
-			f.Since, f.Until = began, until
-			counts, err := retryjob.HistogramOf(e.List(t.Context(), f), f, time.Minute)
-			require.NoError(t, err)
-			own, err := e.Histogram(t.Context(), f, time.Minute)
-			require.NoError(t, err)
-			require.Equal(t, counts, own, name)
 		}
 
 		groups, err := e.Groups(t.Context(), retryjob.Filter{})
@@ -103,10 +96,6 @@ func TestGroupsAndHistogram(t *testing.T) {
 		cancel()
 		_, err = e.Groups(gone, retryjob.Filter{})
 		require.ErrorIs(t, err, context.Canceled)
-		_, err = e.Histogram(gone, retryjob.Filter{Since: began, Until: until}, time.Minute)
-		require.ErrorIs(t, err, context.Canceled)
-		_, err = e.Histogram(t.Context(), retryjob.Filter{}, time.Minute)
-		require.ErrorContains(t, err, "retryjob: Filter.Until")
 	})
 }
 
@@ -115,28 +104,6 @@ func TestAListThatFailsHasNoCounts(t *testing.T) {
 	var list iter.Seq2[retryjob.Info, error] = func(yield func(retryjob.Info, error) bool) { yield(retryjob.Info{}, errDown) }
 	_, err := retryjob.GroupsOf(list)
 	require.ErrorIs(t, err, errDown)
-	_, err = retryjob.HistogramOf(list, retryjob.Filter{Since: epoch, Until: epoch.Add(time.Hour)}, time.Minute)
-	require.ErrorIs(t, err, errDown)
-	_, err = retryjob.HistogramOf(list, retryjob.Filter{}, time.Minute)
-	require.ErrorContains(t, err, "Filter.Until")
-}
-
-func TestBuckets(t *testing.T) {
-	for _, row := range []struct {
-		whole, width time.Duration
-		want         int // 0 means that it is refused
-	}{
-		{time.Hour, time.Minute, 60}, {time.Minute, time.Minute, 1}, {10_000 * sec, sec, 10_000},
-		{10_001 * sec, sec, 0}, {time.Hour, 7 * time.Minute, 0}, {0, time.Minute, 0}, {-time.Hour, time.Minute, 0},
-		{time.Hour, 0, 0}, {time.Hour, -1, 0}, {1500, 1500, 0},
-	} {
-		f := retryjob.Filter{Since: epoch, Until: epoch.Add(row.whole)}
-		n, err := f.Buckets(row.width)
-		require.Equal(t, row.want, n, "%v by %v", row.whole, row.width)
-		require.Equal(t, row.want == 0, err != nil)
-	}
-	_, err := (&retryjob.Filter{Until: epoch}).Buckets(sec)
-	require.Error(t, err)
 }
 
 func TestParseFilter(t *testing.T) {

@@ -32,9 +32,6 @@ func BenchmarkCountsOfAView(b *testing.B) {
 		counts, err := e.Count(b.Context(), retryjob.Filter{})
 		require.NoError(b, err)
 		require.Equal(b, 1_000_000, counts[retryjob.Pending].Jobs)
-		now := time.Now().Truncate(time.Hour)
-		_, err = e.Histogram(b.Context(), retryjob.Filter{Since: now.Add(-23 * time.Hour), Until: now.Add(time.Hour)}, time.Hour)
-		require.NoError(b, err)
 		_, err = e.Groups(b.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}})
 		require.NoError(b, err)
 	}

@@ -166,25 +166,6 @@ func (j *job) snapshot(rec *Record, c clock) {
 	}
 }
 
-// room is memory for the Histories of many jobs, so that they need few allocations.
-type room []Attempt
-
-// take returns an empty History with room for the attempts of j.
-func (r *room) take(j *job) []Attempt {
-	n := int(j.attempts)
-	if j.attempt != nil {
-		n++
-	}
-	if n = min(n, keptAttempts); n == 0 {
-		return nil
-	} else if n > len(*r) {
-		*r = make(room, 64)
-	}
-	history := (*r)[:0:n]
-	*r = (*r)[n:]
-	return history
-}
-
 func (j *job) info(i *Info, c clock) {
 	r := j.route.Value()
 	j.snapshot(&i.Record, c)

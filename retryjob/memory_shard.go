@@ -215,20 +215,3 @@ func (e *Engine) sweep() {
 		e.sweepBy(max(next, now.after(e.shortest()/64)))
 	}
 }
-
-// each calls f for each job with one of the statuses while its shard is locked.
-func (e *Engine) each(f func(*job), statuses ...Status) {
-	now := e.clock.now()
-	for i := range e.shards {
-		s := &e.shards[i]
-		s.mu.Lock()
-		for _, status := range statuses {
-			for j := s.lists[status].newest; j != nil; j = j.older {
-				if !e.aged(j, now) {
-					f(j)
-				}
-			}
-		}
-		s.mu.Unlock()
-	}
-}

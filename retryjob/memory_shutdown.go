@@ -35,10 +35,10 @@ func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 	case <-e.stopped:
 	case <-ctx.Done():
 		cause := ctx.Err()
-		e.each(func(j *job) {
+		e.each(&Filter{}, []Status{Leased}, 0, func(j *job) {
 			e.cut.CompareAndSwap(nil, &cause)
 			j.attempt.context().cancel(ErrShutdown)
-		}, Leased)
+		})
 		<-e.stopped
 	}
 	if cut := e.cut.Load(); cut != nil {
@@ -73,20 +73,14 @@ func (e *Engine) stop() {
 		l.mu.Unlock()
 	}
 	slices.SortFunc(turns, turn.compare)
-	e.left = make([]Info, len(turns))
-	const part = 1000
-	parallel((len(turns)+part-1)/part, func(n int) {
-		var histories room
-		for i := n * part; i < min((n+1)*part, len(turns)); i++ {
-			j := turns[i].job
-			s := e.lock(j)
-			if j.waits() { // it has not been canceled meanwhile
-				e.left[i].History = histories.take(j)
-				j.info(&e.left[i], e.clock)
-			}
-			s.mu.Unlock()
+	for _, turn := range turns {
+		s := e.lock(turn.job)
+		if turn.job.waits() { // it has not been canceled meanwhile
+			var i Info
+			turn.job.info(&i, e.clock)
+			e.left = append(e.left, i)
 		}
-	})
-	e.left = slices.DeleteFunc(e.left, func(i Info) bool { return i.JobID == "" })
+		s.mu.Unlock()
+	}
 	close(e.stopped)
 }

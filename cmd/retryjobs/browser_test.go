@@ -262,10 +262,6 @@ func (s *shop) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.Group,
 	return retryjob.GroupsOf(s.List(ctx, f))
 }
 
-func (s *shop) Histogram(ctx context.Context, f retryjob.Filter, width time.Duration) ([]map[retryjob.Status]int, error) {
-	return retryjob.HistogramOf(s.List(ctx, f), f, width)
-}
-
 func (s *shop) Replay(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -282,33 +282,6 @@ func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob
 	return counts, nil
 }
 
-// Histogram returns how many of the jobs that f selects changed in each width of time from f.Since to f.Until, to the
-// microsecond.
-func (m *Admin[TTx]) Histogram(ctx context.Context, f retryjob.Filter, width time.Duration) ([]map[retryjob.Status]int, error) {
-	n, err := f.Buckets(width)
-	if err != nil {
-		return nil, err
-	}
-	if f.Limit, f.After = 0, (retryjob.Cursor{}); len(f.IDs) > 0 {
-		return retryjob.HistogramOf(m.list(ctx, f, false), f, width)
-	}
-	q := m.query()
-	var rows []counted
-	if err := q.into(ctx, m.client.Driver().GetExecutor(), &rows, q.histogram(m.adapter, f, width, n)); err != nil {
-		return nil, err
-	}
-	buckets := make([]map[retryjob.Status]int, n)
-	for _, r := range rows {
-		if b := &buckets[(r.Begin-f.Since.UnixMicro())/width.Microseconds()]; r.Jobs > 0 {
-			if *b == nil {
-				*b = map[retryjob.Status]int{}
-			}
-			(*b)[r.Status] += r.Jobs
-		}
-	}
-	return buckets, nil
-}
-
 // Groups returns the jobs that f selects in groups, like Count.
 func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.Group, error) {
 	if f.Limit, f.After = 0, (retryjob.Cursor{}); len(f.IDs) > 0 {
@@ -359,8 +332,6 @@ type counted struct {
 	Reason             string
 	Tally              struct{ Jobs, Oldest int64 }
 	Newest             *int64 // nil for no job
-	Begin              int64
-	Jobs               int
 }
 
 func (c *counted) tally() retryjob.Tally {

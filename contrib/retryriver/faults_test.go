@@ -102,10 +102,6 @@ func TestAnOperationThatFailsHalfwayHasDoneNothing(t *testing.T) {
 		}},
 		{"Count", nil, func(ctx context.Context) error { _, err := m.Count(ctx, retryjob.Filter{}); return err }},
 		{"Groups", nil, func(ctx context.Context) error { _, err := m.Groups(ctx, retryjob.Filter{}); return err }},
-		{"Histogram", nil, func(ctx context.Context) error {
-			_, err := m.Histogram(ctx, retryjob.Filter{Since: time.Unix(1, 0), Until: time.Unix(2, 0)}, time.Second)
-			return err
-		}},
 		{"Enqueue", nil, func(ctx context.Context) error { _, err := m.Enqueue(ctx, job("new")); return err }},
 		{"EnqueueMany", nil, func(ctx context.Context) error {
 			_, err := m.EnqueueMany(ctx, []retryjob.Job{job("one"), job("two")})

@@ -259,13 +259,6 @@ func BenchmarkLists(b *testing.B) {
 				require.NoError(b, err)
 			}
 		})
-		b.Run("Histogram of a day", func(b *testing.B) {
-			for b.Loop() {
-				now := time.Now()
-				_, err := s.Histogram(b.Context(), retryjob.Filter{Since: now.Add(-24 * time.Hour), Until: now}, time.Hour)
-				require.NoError(b, err)
-			}
-		})
 		b.Run("Count of an hour", func(b *testing.B) {
 			for b.Loop() {
 				_, err := s.Count(b.Context(), retryjob.Filter{Since: time.Now().Add(-25 * time.Hour), Until: time.Now().Add(-24 * time.Hour)})

@@ -332,19 +332,6 @@ func (q *query) tallied(s selection, more string) string {
 		fmt.Sprintf(q.sql.json, "(SELECT "+q.sql.object+"('jobs', count(*), 'oldest', min(coalesce(x.due, x.changed))) FROM "+s.rows+")")+more+")") + " FROM g"
 }
 
-// histogram returns the query of the number of jobs that f selects, by their status and by the beginning of the width of
-// time in which they changed, as JSON.
-func (q *query) histogram(a *Adapter, f retryjob.Filter, width time.Duration, buckets int) string {
-	begins := make([]int64, buckets)
-	for i := range begins {
-		begins[i] = f.Since.Add(time.Duration(i) * width).UnixMicro()
-	}
-	f.Since, f.Until = time.Time{}, time.Time{}
-	s := q.selection(a, &f)
-	return s.with + "SELECT " + fmt.Sprintf(q.sql.array, q.sql.fields("status")+", 'begin', "+q.sql.value+", 'jobs', (SELECT count(*) FROM "+s.rows+
-		" AND x.changed >= "+q.sql.value+" AND x.changed < "+q.sql.value+" + "+q.arg(width.Microseconds())+"))") + " FROM g CROSS JOIN (" + q.each(begins) + ") AS v"
-}
-
 // among returns the query of the numbers and places of the rows whose numbers a query returns as id.
 func (q *query) among(numbers string) string {
 	return "SELECT row_id, changed FROM (" + numbers + ") AS known CROSS JOIN " + q.schema + "retryjob_job WHERE row_id = known.id"

@@ -28,7 +28,7 @@ type fake struct {
 	jobs           map[string]*retryjob.Info
 	broken         error
 	listed         int // jobs that lists have yielded
-	counted        int // calls of Count, Histogram and Groups
+	counted        int // calls of Count and Groups
 	slow           time.Duration
 }
 
@@ -197,11 +197,6 @@ func post(t testing.TB, h http.Handler, address string, form url.Values) *httpte
 func (f *fake) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.Group, error) {
 	f.counted++
 	return retryjob.GroupsOf(f.List(ctx, filter))
-}
-
-func (f *fake) Histogram(ctx context.Context, filter retryjob.Filter, width time.Duration) ([]map[retryjob.Status]int, error) {
-	f.counted++
-	return retryjob.HistogramOf(f.List(ctx, filter), filter, width)
 }
 
 func anyone(*http.Request) jobsui.Access { return jobsui.ReadWrite }

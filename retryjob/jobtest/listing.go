@@ -176,39 +176,6 @@ var listing = []scenario{
 		}
 	}},
 
-	{claim: "Histogram counts the jobs that changed in each width of time", play: func(s *stage) {
-		s.zoo()
-		first, last := s.get("pending"), s.get("canceled")
-		width := (last.Changed().Sub(first.Changed()) / 3).Truncate(time.Microsecond) + 2*time.Microsecond
-		f := retryjob.Filter{Since: first.Changed(), Until: first.Changed().Add(3 * width)}
-		after := last.Changed().Add(1) // an engine may count in microseconds
-		edge := retryjob.Filter{Since: after.Add(-3 * width), Until: after.Add(width)}
-		for buckets, f := range map[int]retryjob.Filter{3: f, 4: edge} {
-			all, err := s.q.Histogram(s.t.Context(), f, width)
-			require.NoError(s.t, err)
-			require.Len(s.t, all, buckets)
-			jobs := 0
-			for i, own := range all {
-				f.Until = f.Since.Add(width)
-				counts, err := s.q.Count(s.t.Context(), f)
-				require.NoError(s.t, err)
-				for status, tally := range counts {
-					require.Equal(s.t, tally.Jobs, own[status], "%d of %d: %v", i, buckets, status)
-				}
-				require.Len(s.t, own, len(counts))
-				for _, n := range own {
-					jobs += n
-				}
-				f.Since = f.Until
-			}
-			require.Equal(s.t, 8, jobs)
-		}
-		for _, bad := range []time.Duration{0, -width, 2 * width, 4 * width, time.Nanosecond} {
-			_, err := s.q.Histogram(s.t.Context(), f, bad)
-			require.ErrorContains(s.t, err, "Filter.Until")
-		}
-	}},
-
 	{claim: "DeadLetters gives dead letters alone, whatever statuses are asked for", play: func(s *stage) {
 		s.zoo()
 		for _, f := range []retryjob.Filter{{}, statuses(retryjob.Succeeded), statuses(retryjob.Failed, retryjob.Expired)} {

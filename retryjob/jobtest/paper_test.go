@@ -417,7 +417,3 @@ func (e *clerk) Shutdown(ctx context.Context) ([]retryjob.Info, error) {
 func (e *clerk) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.Group, error) {
 	return retryjob.GroupsOf(e.List(ctx, filter))
 }
-
-func (e *clerk) Histogram(ctx context.Context, filter retryjob.Filter, width time.Duration) ([]map[retryjob.Status]int, error) {
-	return retryjob.HistogramOf(e.List(ctx, filter), filter, width)
-}

@@ -224,7 +224,3 @@ func jobs() []retryjob.Info {
 func (f *fake) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.Group, error) {
 	return retryjob.GroupsOf(f.List(ctx, filter))
 }
-
-func (f *fake) Histogram(ctx context.Context, filter retryjob.Filter, width time.Duration) ([]map[retryjob.Status]int, error) {
-	return retryjob.HistogramOf(f.List(ctx, filter), filter, width)
-}
