@@ -1,53 +1,52 @@
 // Webhookqueue delivers events to a flaky receiver from a queue in a SQLite file. Its worker is a separate process,
 // which it kills during a delivery and starts again: nothing is lost. Then it replays the failed jobs. It needs no
 // network: its receiver is on the loopback interface. It takes half a minute, the time that River needs to notice that
-// a worker is gone.
+// a worker is gone. With -keep it leaves its database, to look at with command retryjobs and its page:
 //
 //	go -C examples/webhookqueue run .
-//
-// With -keep it leaves its database, to look at with command retryjobs and its page:
-//
 //	go -C examples/webhookqueue run . -keep /tmp/webhooks.db
 //	retryjobs serve --database /tmp/webhooks.db
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
-	"text/tabwriter"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/retrygo/retry/retryjob"
 )
 
 func main() {
-	ctx := context.Background()
-	if path := os.Getenv(workerVariable); path != "" {
-		if err := work(ctx, path); err != nil {
-			log.Fatal(err)
-		}
-		return
-	}
 	keep := flag.String("keep", "", "the `file` that becomes the database and is left; it must not exist")
 	flag.Parse()
-	if err := run(ctx, os.Stdout, *keep); err != nil {
+	var err error
+	if path := os.Getenv(workerVariable); path != "" {
+		err = work(context.Background(), path)
+	} else {
+		err = run(context.Background(), os.Stdout, *keep)
+	}
+	if err != nil {
 		log.Fatal(err)
 	}
 }
 
 // run writes the story to w. The database is in the file keep, or is removed if that is empty.
 func run(ctx context.Context, w io.Writer, keep string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	path := keep
 	if path == "" {
@@ -64,211 +63,141 @@ func run(ctx context.Context, w io.Writer, keep string) error {
 	if err != nil {
 		return err
 	}
-	defer q.close()
-	receiver := newReceiver()
-	server := httptest.NewServer(receiver)
+	defer q.db.Close()
+	r := &receiver{held: make(chan struct{}), requests: map[string]int{}, handled: map[string]int{}}
+	server := httptest.NewServer(r)
 	defer server.Close()
-	deliveries := httptest.NewServer(intake{q})
-	defer deliveries.Close()
-	s := &story{w: w, queue: q, receiver: receiver, url: server.URL, intake: deliveries.URL, path: path}
-	defer func() { _ = s.worker.stop() }() // after an error
-	for _, chapter := range []func(context.Context) error{s.refuse, s.deliver, s.crash, s.recover, s.list, s.replay} {
-		if err := chapter(ctx); err != nil {
-			return err
-		}
-	}
-	return s.conclude(ctx)
-}
+	s := &story{ctx: ctx, w: w, queue: q, url: server.URL}
 
-// story runs the chapters in order.
-type story struct {
-	w        io.Writer
-	queue    *queue
-	receiver *receiver
-	url      string // of the receiver
-	intake   string // its URL
-	path     string // of the database
-	worker   *process
-	events   []string // as they were enqueued
-}
+	s.say("A request with settings that the service cannot bear is refused, with all that is wrong with it:")
+	s.post("wrong", `, "policy": "twice", "retry_policy": {"max_attempts": "many", "base": "10", "jiter": "full"}`)
 
-func (s *story) refuse(ctx context.Context) error {
-	fmt.Fprintln(s.w, "A request with settings that the service cannot bear is refused, with all that is wrong with it:")
-	status, faults, err := s.post(ctx, fmt.Sprintf(`{"id": "evt_0", "tenant": "acme", "url": "%s/orders", "policy": "twice", "ttl": "90",
-		"retry_policy": {"max_attempts": "many", "base": "10", "jiter": "full"}}`, s.url))
+	s.say("Four events are enqueued, the last one for two attempts, and a worker starts.")
+	s.post("orders", "")
+	s.post("flaky", "")
+	s.post("gone", "")
+	s.post("down", `, "retry_policy": {"max_attempts": 2}`)
+	worker, _, err := startWorker(ctx, path)
 	if err != nil {
 		return err
 	}
-	for _, f := range faults {
-		fmt.Fprintf(s.w, "  %d  %s %s %s\n", status, f.Field, f.Value, f.Rule)
-	}
-	return nil
-}
+	s.show(q.Wait, "orders", "flaky", "gone", "down")
 
-func (s *story) deliver(ctx context.Context) (err error) {
-	fmt.Fprintln(s.w, "Four events are enqueued, the last one for two attempts within a minute, and a worker starts.")
-	for _, event := range [][2]string{{"/orders"}, {"/flaky"}, {"/gone"}, {"/down", `, "retry_policy": {"max_attempts": 2}, "ttl": "1m"`}} {
-		if err := s.enqueue(ctx, event[0], event[1]); err != nil {
-			return err
-		}
-	}
-	if s.worker, err = startWorker(s.path); err != nil {
-		return err
-	}
-	return s.await(ctx, "evt_1", "evt_2", "evt_3", "evt_4")
-}
-
-func (s *story) crash(ctx context.Context) error {
-	fmt.Fprintln(s.w, "The worker is killed while it waits for /slow to answer. One more event is enqueued while no worker runs.")
-	if err := s.enqueue(ctx, "/slow", ""); err != nil {
-		return err
-	}
+	s.say("The worker is killed while it waits for an answer. One more event is enqueued while no worker runs.")
+	s.post("slow", "")
 	select {
-	case <-s.receiver.held: // it has handled the event, but does not answer
+	case <-r.held: // it has handled the event, but does not answer
 	case <-ctx.Done():
-		return ctx.Err()
 	}
-	if err := s.worker.kill(); err != nil {
-		return err
-	}
-	if err := s.enqueue(ctx, "/orders", ""); err != nil {
-		return err
-	}
-	return s.tell(ctx, "evt_5", "evt_6")
-}
+	s.fail(worker.Process.Kill()) // like a machine that fails
+	_ = worker.Wait()             // "signal: killed"
+	s.post("next", "")
+	s.show(q.Get, "slow", "next")
 
-func (s *story) recover(ctx context.Context) (err error) {
-	fmt.Fprintln(s.w, "A worker starts again. In time River notices which delivery was lost.")
-	if s.worker, err = startWorker(s.path); err != nil {
-		return err
-	}
-	return s.await(ctx, "evt_6", "evt_5")
-}
-
-func (s *story) list(ctx context.Context) error {
-	fmt.Fprintln(s.w, "The dead letters:")
-	for info, err := range s.queue.List(ctx, retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}}) {
-		if err != nil {
-			return err
-		}
-		s.line(info)
-	}
-	return nil
-}
-
-func (s *story) replay(ctx context.Context) error {
-	fmt.Fprintln(s.w, "/down is mended, and its event replayed.")
-	s.receiver.mend()
-	if err := s.queue.Replay(ctx, "evt_4"); err != nil {
-		return err
-	}
-	if err := s.await(ctx, "evt_4"); err != nil {
-		return err
-	}
-	return s.worker.stop()
-}
-
-// conclude writes the table of all events.
-func (s *story) conclude(ctx context.Context) error {
-	fmt.Fprintln(s.w)
-	table := tabwriter.NewWriter(s.w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "EVENT\tTO\tSTATUS\tREASON\tREPLAYS\tATTEMPTS\tREQUESTS\tHANDLED")
-	for _, id := range s.events {
-		info, err := s.queue.Get(ctx, id)
-		if err != nil {
-			return err
-		}
-		requests, handled := s.receiver.count(id)
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\n",
-			id, s.target(info), info.Status, info.Reason, info.Replays, info.Attempts, requests, handled)
-	}
-	return table.Flush()
-}
-
-// enqueue posts the next event for a path of the receiver, with its own settings as JSON.
-func (s *story) enqueue(ctx context.Context, path, settings string) error {
-	id := fmt.Sprintf("evt_%d", len(s.events)+1) // the event's own, so it cannot be enqueued twice
-	s.events = append(s.events, id)
-	status, faults, err := s.post(ctx, fmt.Sprintf(`{"id": %q, "tenant": "acme", "url": %q, "event": "order.placed"%s}`, id, s.url+path, settings))
-	if err == nil && status != http.StatusAccepted {
-		err = fmt.Errorf("%s is refused: %v", id, faults)
-	}
-	return err
-}
-
-// post posts a request to the intake.
-func (s *story) post(ctx context.Context, body string) (status int, faults []fault, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.intake, strings.NewReader(body))
+	s.say("A worker starts again. In time River notices which delivery was lost.")
+	_, stop, err := startWorker(ctx, path)
 	if err != nil {
-		return 0, nil, err
+		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return 0, nil, err
+	s.show(q.Wait, "next", "slow")
+
+	s.say("A receiver is mended, and its event replayed.")
+	r.mended.Store(true)
+	s.fail(q.Replay(ctx, "down"))
+	s.show(q.Wait, "down")
+	s.fail(stop())
+
+	s.say("The requests for each event, and how often it was handled:")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(r.requests)) {
+		s.say(fmt.Sprintf("  %-6s  %d  %d", id, r.requests[id], r.handled[id]))
 	}
-	defer resp.Body.Close()
-	var refusal struct{ Errors []fault }
-	err = json.NewDecoder(resp.Body).Decode(&refusal)
-	return resp.StatusCode, refusal.Errors, err
+	return s.err
 }
 
-// await reports each event once its status is final.
-func (s *story) await(ctx context.Context, ids ...string) error {
-	for _, id := range ids {
-		info, err := s.queue.Wait(ctx, id)
-		if err != nil {
-			return fmt.Errorf("waiting for %s, which is %s: %w", id, info.Status, err)
-		}
-		s.line(info)
-	}
-	return nil
+// story writes what happens, until something fails.
+type story struct {
+	ctx   context.Context
+	w     io.Writer
+	queue *queue
+	url   string // of the receiver
+	err   error  // the first one
 }
 
-// tell reports the current state of each event.
-func (s *story) tell(ctx context.Context, ids ...string) error {
-	for _, id := range ids {
-		info, err := s.queue.Get(ctx, id)
-		if err != nil {
-			return err
-		}
-		s.line(info)
+func (s *story) fail(err error) {
+	if s.err == nil {
+		s.err = err
 	}
-	return nil
+}
+
+func (s *story) say(line string) {
+	if s.err == nil {
+		fmt.Fprintln(s.w, line)
+	}
+}
+
+// post enqueues an event for the path /id of the receiver, with its own settings as JSON, or writes what is wrong with it.
+func (s *story) post(id, settings string) {
+	job, faults := parse(fmt.Appendf(nil, `{"id": %q, "tenant": "acme", "url": "%s/%s", "event": "order.placed"%s}`, id, s.url, id, settings))
+	for _, f := range faults {
+		s.say(fmt.Sprintf("  %s %s %s", f.Field, f.Value, f.Rule))
+	}
+	if len(faults) == 0 {
+		_, err := s.queue.Enqueue(s.ctx, job)
+		s.fail(err)
+	}
+}
+
+// show writes a line for each event, as get returns it: now, or once its status is final.
+func (s *story) show(get func(ctx context.Context, id string) (retryjob.Info, error), ids ...string) {
+	for _, id := range ids {
+		info, err := get(s.ctx, id)
+		s.line(info, err)
+	}
 }
 
 // line writes the status of an event, and the results of its attempts.
-func (s *story) line(info retryjob.Info) {
-	fmt.Fprintf(s.w, "  %s  %-7s  %s", info.JobID, s.target(info), info.Status)
-	if info.Reason != 0 {
-		fmt.Fprintf(s.w, " (%s)", info.Reason)
-	}
-	separator := ": "
+func (s *story) line(info retryjob.Info, err error) {
+	s.fail(err)
+	var results []string
 	for _, a := range info.History {
-		fmt.Fprintf(s.w, "%s%d %s", separator, a.Number, result(a))
-		separator = ", "
+		results = append(results, fmt.Sprint(a.Number, " ", cmp.Or(a.Code, a.Err, a.Status.String())))
 	}
-	fmt.Fprintln(s.w)
+	status := info.Status.String()
+	if info.Reason != 0 {
+		status += " (" + info.Reason.Error() + ")"
+	}
+	s.say(strings.TrimRight(fmt.Sprintf("  %-6s  %s: %s", info.JobID, status, strings.Join(results, ", ")), ": "))
 }
 
-// result is the result of an attempt in a word.
-func result(a retryjob.Attempt) string {
+// receiver is the user's server. It fails in a different way on each path.
+type receiver struct {
+	held     chan struct{} // closed when /slow keeps a request waiting
+	mended   atomic.Bool   // /down is
+	mu       sync.Mutex
+	requests map[string]int // by event
+	handled  map[string]int
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	id := strings.Trim(req.Header.Get("Idempotency-Key"), `"`)
+	r.mu.Lock()
+	r.requests[id]++
+	requests := r.requests[id]
+	fails := req.URL.Path == "/gone" || req.URL.Path == "/flaky" && requests < 3 || req.URL.Path == "/down" && !r.mended.Load()
+	if !fails {
+		r.handled[id] = 1 // once, however often it is asked
+	}
+	r.mu.Unlock()
 	switch {
-	case a.Code != "":
-		return a.Code
-	case a.Err == retryjob.ErrLost.Error():
-		return "lost"
-	case a.Status == retryjob.Leased:
-		return "under way"
-	default:
-		return "ok"
+	case req.URL.Path == "/gone":
+		w.WriteHeader(http.StatusGone)
+	case fails:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case req.URL.Path == "/slow" && requests == 1:
+		_, _ = io.Copy(io.Discard, http.MaxBytesReader(w, req.Body, 1<<20)) // only then does the server notice that the client has gone
+		close(r.held)
+		<-req.Context().Done()
 	}
-}
-
-// target is the path to which an event goes.
-func (s *story) target(info retryjob.Info) string {
-	var d delivery
-	if err := json.Unmarshal(info.Payload, &d); err != nil {
-		return err.Error()
-	}
-	return strings.TrimPrefix(d.URL, s.url)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,8 +26,6 @@ import (
 	"github.com/retrygo/retry/retryhttp/ssrf"
 	"github.com/retrygo/retry/retryjob"
 )
-
-const kind = "webhook" // of the jobs
 
 // named policies are looked up whenever a job has failed, so a change also applies to waiting jobs.
 var named = retryjob.FromMap(map[string]retry.Policy{
@@ -57,10 +56,8 @@ type queue struct {
 	db     *sql.DB
 }
 
-// open opens the queue in a SQLite file. It works after its client has started.
-//
-// retryriver.NewSQLite would do all of this in one line, with settings for a service: there a minute may pass before a
-// delivery counts as lost.
+// open opens the queue in a SQLite file. It works after its client has started. retryriver.NewSQLite does all of this in
+// one line, with settings for a service: there a minute may pass before a delivery counts as lost.
 func open(ctx context.Context, path string) (*queue, error) {
 	adapter, err := retryriver.New(retryriver.Options{
 		Policies: policies,
@@ -70,7 +67,7 @@ func open(ctx context.Context, path string) (*queue, error) {
 		return nil, err
 	}
 	workers := river.NewWorkers()
-	if err := adapter.AddHandler(workers, kind, newDeliverer().deliver); err != nil {
+	if err := adapter.AddHandler(workers, "webhook", deliver); err != nil {
 		return nil, err
 	}
 	cfg := river.Config{
@@ -93,27 +90,21 @@ func open(ctx context.Context, path string) (*queue, error) {
 	return &queue{retryriver.NewAdmin(adapter, client), client, db}, nil
 }
 
-func (q *queue) close() { _ = q.db.Close() }
-
 // delivery is the payload of a job.
 type delivery struct {
 	URL   string `json:"url"`
 	Event string `json:"event"`
 }
 
-// deliverer sends events to URLs supplied by users.
-type deliverer struct{ client *http.Client }
-
-func newDeliverer() *deliverer {
-	return &deliverer{&http.Client{
-		// Refuses the addresses of the network it runs in, except the receiver's, although a service would allow none.
-		Transport:     ssrf.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}.Transport(),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+// client sends events to URLs of users. It refuses the addresses of the network that it runs in, except the receiver's,
+// although a service would allow none.
+var client = &http.Client{
+	Transport:     ssrf.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}.Transport(),
+	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
 // deliver makes one attempt. The key is the job's ID, which all attempts and replays share.
-func (d *deliverer) deliver(ctx context.Context, job retryjob.Job) error {
+func deliver(ctx context.Context, job retryjob.Job) error {
 	var what delivery
 	if err := json.Unmarshal(job.Payload, &what); err != nil {
 		return retry.Permanent(err)
@@ -123,10 +114,8 @@ func (d *deliverer) deliver(ctx context.Context, job retryjob.Job) error {
 	if err != nil {
 		return retry.Permanent(err)
 	}
-	a, _ := retryjob.AttemptFrom(ctx)
-	req.Header.Set("Idempotency-Key", strconv.Quote(a.JobID))
-	req.Header.Set(retryhttp.AttemptHeader, strconv.Itoa(a.Number))
-	resp, err := d.client.Do(req)
+	req.Header.Set("Idempotency-Key", strconv.Quote(job.ID))
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -143,49 +132,22 @@ func work(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	defer q.close()
+	defer q.db.Close()
 	if err := q.client.Start(ctx); err != nil {
 		return err
 	}
-	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
-		return err
-	}
+	_, _ = io.Copy(io.Discard, os.Stdin)
 	return q.client.Stop(ctx)
 }
 
-// process is a worker, which is this program in another process.
-type process struct {
-	command *exec.Cmd
-	stdin   io.Closer // ends with this process, and the worker with it
-}
-
-func startWorker(path string) (*process, error) {
-	executable, err := os.Executable()
+// startWorker starts this program as a worker, in another process, until stop or the end of this process.
+func startWorker(ctx context.Context, path string) (worker *exec.Cmd, stop func() error, err error) {
+	worker = exec.CommandContext(ctx, os.Args[0])
+	worker.Env = append(os.Environ(), workerVariable+"="+path)
+	worker.Stderr = os.Stderr
+	stdin, err := worker.StdinPipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	command := exec.Command(executable)
-	command.Env = append(os.Environ(), workerVariable+"="+path)
-	command.Stderr = os.Stderr
-	stdin, err := command.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	return &process{command, stdin}, command.Start()
-}
-
-// kill ends the worker with SIGKILL, like a machine that fails.
-func (p *process) kill() error {
-	err := p.command.Process.Kill()
-	_ = p.command.Wait() // "signal: killed"
-	return err
-}
-
-// stop makes the worker finish its current work. It does nothing if p is nil or has ended.
-func (p *process) stop() error {
-	if p == nil || p.command.ProcessState != nil {
-		return nil
-	}
-	_ = p.stdin.Close()
-	return p.command.Wait()
+	return worker, func() error { return errors.Join(stdin.Close(), worker.Wait()) }, worker.Start()
 }
