@@ -43,7 +43,6 @@ func Error(ctx context.Context, p retry.Policy, err error) error {
 		p.Spend(ctx, retry.Decision{Status: retry.Succeeded}, time.Now())
 		return nil
 	}
-	err = usable(err)
 	if ctx == nil || !activity.IsActivity(ctx) {
 		return fmt.Errorf("retrytemporal: Error: ctx is not the context of an activity: %w", err)
 	}
@@ -69,13 +68,11 @@ func Error(ctx context.Context, p retry.Policy, err error) error {
 // It keeps the type, category and details of an application error in err, and otherwise the type that Temporal would
 // see. A non-retryable application error counts as terminal unless a mark says otherwise; its own next delay counts as
 // a hint. A temporal.CanceledError that neither a mark nor p.Classify has judged is terminal, as context.Canceled is:
-// the work was abandoned. If err contains a nil *temporal.ApplicationError, whose methods panic, err has no type and no
-// mark.
+// the work was abandoned.
 func ErrorAt(p retry.Policy, pr retry.Progress, err error, u float64) error {
 	if err == nil {
 		return nil
 	}
-	err = usable(err)
 	return carry(&p, pr, err, decide(p, pr, err, u))
 }
 
@@ -133,34 +130,18 @@ func decide(p retry.Policy, pr retry.Progress, err error, u float64) retry.Decis
 	return p.Decide(pr, err, u)
 }
 
-func givenUp(err error) bool {
-	return find(err, func(err error) bool { _, ok := err.(*temporal.CanceledError); return ok })
-}
-
-// usable returns err, or a replacement if it contains a nil *temporal.ApplicationError, whose methods panic.
-func usable(err error) error {
-	if !find(err, func(err error) bool { app, ok := err.(*temporal.ApplicationError); return ok && app == nil }) {
-		return err
-	}
-	return fmt.Errorf("a nil *temporal.ApplicationError: %v", err) // fmt writes a nil as <nil>
-}
-
-// find reports whether is returns true for err or one that it wraps. It does not look into the error of a run, as for
+// givenUp reports whether err is or wraps a temporal.CanceledError, but not in the error of a run, as for
 // context.Canceled.
-func find(err error, is func(error) bool) bool {
-	if err == nil {
-		return false
-	}
-	if is(err) {
-		return true
-	}
+func givenUp(err error) bool {
 	switch e := err.(type) {
+	case *temporal.CanceledError:
+		return true
 	case *retry.Error:
 		return false
 	case interface{ Unwrap() error }:
-		return find(e.Unwrap(), is)
+		return givenUp(e.Unwrap())
 	case interface{ Unwrap() []error }:
-		return slices.ContainsFunc(e.Unwrap(), func(err error) bool { return find(err, is) })
+		return slices.ContainsFunc(e.Unwrap(), givenUp)
 	default:
 		return false
 	}

@@ -81,19 +81,6 @@ func TestErrorAtIs(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a nil application error is an error, and no panic", func(t *testing.T) {
-		none := (*temporal.ApplicationError)(nil)
-		for _, err := range []error{none, fmt.Errorf("charge: %w", none), errors.Join(final, none), retry.Permanent(none), retry.Permanent(fmt.Errorf("charge: %w", none))} {
-			var app *temporal.ApplicationError
-			require.ErrorAs(t, retrytemporal.ErrorAt(retry.Policy{}, retry.Progress{Attempt: 1}, err, 0), &app)
-			require.Equal(t, "retry: attempt 1 failed, the next is due in 5s", app.Message())
-			require.ErrorContains(t, app.Unwrap(), "a nil *temporal.ApplicationError")
-			require.False(t, app.NonRetryable())
-			inActivity(t, func(ctx context.Context) {
-				require.ErrorAs(t, retrytemporal.Error(ctx, retry.Policy{}, err), &app)
-			})
-		}
-	})
 	t.Run("details and category are kept", func(t *testing.T) {
 		var app *temporal.ApplicationError
 		require.ErrorAs(t, retrytemporal.ErrorAt(retry.Policy{}, retry.Progress{}, theirs, 0), &app)

@@ -35,7 +35,7 @@ func ExamplePolicy() {
 
 	// Output:
 	// 1s 2 10s 6
-	// lost: Policy.Jitter equal: there is none: 1s instead of 500ms to 1s after attempt 1, 10s instead of 5s to 10s after attempt 5
+	// lost: Policy.Jitter equal: there is none
 	// lost: Policy.TTL 1m: ActivityOptions.ScheduleToCloseTimeout can take its place, and ends an attempt under way, too
 }
 

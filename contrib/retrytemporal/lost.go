@@ -41,7 +41,7 @@ func (x *export) lost(top time.Duration, withError bool) []string {
 			retryexport.Waits(x.series.Wait, waits), retryexport.Waits(p.Delay, waits))
 	}
 	if p.Jitter != retry.NoJitter {
-		says["Jitter"] = when + "there is none: " + x.windows()
+		says["Jitter"] = when + "there is none"
 	}
 	says["ResetAfter"] = "a long attempt counts like any other"
 	says["Wait"] = when + "it is not asked"
@@ -66,26 +66,6 @@ func (x *export) lost(top time.Duration, withError bool) []string {
 	}
 	if p.Jitter == retry.DecorrelatedJitter && waits > 1 {
 		says["Rand"] = "the wait before, which the next is drawn from, is drawn anew and is not the one that was waited"
-		if waits-1 > followed {
-			says["Jitter"] += fmt.Sprintf("; from attempt %d on a wait follows from the last %d attempts alone", followed+2, followed)
-		}
 	}
 	return retryexport.Lost(p, says)
-}
-
-// looked is how many waits of a formula are looked at: with any relevant factor, the rest are equal to the cap.
-const looked = 100
-
-// windows returns the ranges that the jitter allows for the first wait and for the last that is looked at.
-func (x *export) windows() string {
-	window := func(n int) string {
-		lo, hi := x.policy.Bounds(n)
-		return fmt.Sprintf("%s instead of %s to %s after attempt %d",
-			retryexport.Short(x.series.Wait(n)), retryexport.Short(lo), retryexport.Short(hi), n)
-	}
-	text := window(1)
-	if last := min(x.attempts-1, looked); last > 1 {
-		text += ", " + window(last)
-	}
-	return text
 }

@@ -46,6 +46,7 @@ func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, e
 			top = math.MaxInt64 // a list without a cap
 		}
 	}
+	const looked = 100 // waits of a formula: with any relevant factor, the rest are equal to the cap
 	for n := 1; n <= min(x.attempts-1, max(looked, len(p.Delays))); n++ {
 		_, hi := p.Bounds(n) // if a list has no Cap, jitter can exceed its longest entry
 		top = max(top, hi)
