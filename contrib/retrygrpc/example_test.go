@@ -117,7 +117,7 @@ func ExampleWithPolicy() {
 	}
 	ctx := context.Background()
 	for _, o := range []grpc.CallOption{
-		retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2}), retrygrpc.NoRetry(), retrygrpc.Idempotent(), retrygrpc.NotIdempotent(),
+		retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2}), retrygrpc.NoRetry(), retrygrpc.Idempotent(),
 	} {
 		service := failTwice(codes.DeadlineExceeded)
 		client, stop := connect(service, opts...)
@@ -129,7 +129,6 @@ func ExampleWithPolicy() {
 	// 1 DeadlineExceeded
 	// 1 DeadlineExceeded
 	// 3 OK
-	// 1 DeadlineExceeded
 }
 
 // The rules, for a policy of other calls.

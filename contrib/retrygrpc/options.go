@@ -30,18 +30,10 @@ func DeclaredIdempotent(method string) bool {
 	return ok && options.GetIdempotencyLevel() != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
 }
 
-// Idempotent returns an option for one call, or with grpc.WithDefaultCallOptions for all of a channel: the method may
-// take effect twice, whatever Options.Idempotent returns. It has no effect without an interceptor of this package.
+// Idempotent returns an option for one call: the method may take effect twice, whatever Options.Idempotent returns. It
+// has no effect without an interceptor of this package.
 func Idempotent() grpc.CallOption {
 	return callOption{apply: func(s *settings) { s.idempotent = true }}
-}
-
-// NotIdempotent returns an option for one call: it may not be safe to let the call take effect twice, whatever
-// Options.Idempotent returns. UNAVAILABLE is still repeated, even if the connection was lost after the call was sent
-// and it may have taken effect. If the call must never take effect twice, give it NoRetry, or WithPolicy with a
-// Classify of OnCode(retry.Terminal, codes.Unavailable).
-func NotIdempotent() grpc.CallOption {
-	return callOption{apply: func(s *settings) { s.idempotent = false }}
 }
 
 // NoRetry returns an option for one call: it passes through, and is neither repeated nor observed. A retryPolicy of the

@@ -276,7 +276,6 @@ func TestOptionsOfOneCall(t *testing.T) {
 		{"a bad WithPolicy", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{TTL: -1})}, 0, codes.Internal},
 		{"NoRetry", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.NoRetry()}, 1, codes.Unavailable},
 		{"Idempotent", timesOut, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.Idempotent()}, 3, codes.DeadlineExceeded},
-		{"NotIdempotent", timesOut, retrygrpc.Options{Idempotent: always}, []grpc.CallOption{retrygrpc.NotIdempotent()}, 1, codes.DeadlineExceeded},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			calls, err := invoke(t, t.Context(), upTo(3), row.o, row.answers, row.opts...)

@@ -49,14 +49,8 @@ type Options struct {
 // refuses options that Validate refuses.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
-	for _, mode := range [...]struct{ name, value string }{
-		{"IsoLevel", string(o.IsoLevel)},
-		{"AccessMode", string(o.AccessMode)},
-		{"DeferrableMode", string(o.DeferrableMode)},
-	} {
-		if o.BeginQuery != "" && mode.value != "" {
-			bad.Refuse("retrypgx.Options."+mode.name, strconv.Quote(mode.value), "is overridden by BeginQuery", strconv.Quote(o.BeginQuery))
-		}
+	if o.BeginQuery != "" && (o.IsoLevel != "" || o.AccessMode != "" || o.DeferrableMode != "") {
+		bad.Refuse("retrypgx.Options.BeginQuery", strconv.Quote(o.BeginQuery), "overrides the modes that are set")
 	}
 	bad.Append(o.engine().Validate())
 	return bad.Err()

@@ -241,8 +241,11 @@ func TestArguments(t *testing.T) {
 			{retrypgx.Tx(t.Context(), &d, retry.Policy{TTL: -1}, &retrypgx.Options{RollbackTimeout: -1}, fn),
 				"retrysql: Options.RollbackTimeout -1ns is negative; retry: Policy.TTL -1ns is negative"},
 			{retrypgx.Tx(t.Context(), &d, quick(1), &retrypgx.Options{TxOptions: both}, fn),
-				`retrypgx: Options.IsoLevel "serializable" is overridden by BeginQuery "begin priority high"; ` +
-					`Options.AccessMode "read only" is overridden by BeginQuery "begin priority high"`},
+				`retrypgx: Options.BeginQuery "begin priority high" overrides the modes that are set`},
+			{retrypgx.Options{TxOptions: pgx.TxOptions{BeginQuery: "begin", AccessMode: pgx.ReadOnly}}.Validate(),
+				`retrypgx: Options.BeginQuery "begin" overrides the modes that are set`},
+			{retrypgx.Options{TxOptions: pgx.TxOptions{BeginQuery: "begin", DeferrableMode: pgx.Deferrable}}.Validate(),
+				`retrypgx: Options.BeginQuery "begin" overrides the modes that are set`},
 		} {
 			require.EqualError(t, row.err, row.want)
 		}
