@@ -30,8 +30,7 @@
 // To repeat the calls with a retry.Do of your own, use retry.OneAttempt: every call under it makes one attempt.
 //
 // A transport that repeats, such as that of package retryhttp, multiplies: 3 attempts of each made 9 requests
-// (TestLostTheOtherLayer). It also knows less, because it sees HTTP statuses only: gRPC's failures have status 200, and
-// the Connect protocol's UNIMPLEMENTED and INTERNAL look like a 501 and a 500. Use a plain transport below the
+// (TestLostTheOtherLayer). It also knows less, because it sees HTTP statuses only. Use a plain transport below the
 // interceptor, or retryhttp with a Policy.Classify that is Terminal for each AttemptError with a StatusCode.
 //
 // # Servers that call others

@@ -9,14 +9,10 @@
 //
 // A failed execution returns the last attempt's result and a *retry.Error, which errors.As finds. If the run ended
 // although its last error was one to retry (AttemptsExhausted, BudgetExhausted, TTLElapsed, DeadlineTooNear,
-// HintTooLong), it is the LastError of a retrypolicy.ExceededError, as policies outside expect; after TerminalError,
-// RetriesDisabled, DeadlinePassed and CallerCanceled it is returned unwrapped. The policy outside this one gets that
-// error. However, a fallback, a hedge and a retry policy of failsafe-go replace it by the bare error of the execution's
-// context when that context has ended, even if the run ended earlier; only Policy.Observe then gets the *retry.Error.
-// After ExecutionResult.Cancel the error is failsafe.ErrExecutionCanceled, as failsafe-go promises.
-//
-// After AttemptTimeout the error of an attempt is passed through retryshell.MarkTimeout, also if it is context.Canceled, the
-// only error that failsafe-go's context has.
+// HintTooLong), it is the LastError of a retrypolicy.ExceededError, as policies outside expect. However, a fallback, a
+// hedge and a retry policy of failsafe-go replace it by the bare error of the execution's context when that context has
+// ended, even if the run ended earlier; only Policy.Observe then gets the *retry.Error. After ExecutionResult.Cancel the
+// error is failsafe.ErrExecutionCanceled, as failsafe-go promises.
 //
 // # Order of composition
 //

@@ -15,9 +15,6 @@
 // since the server has then worked on it. A stream is never repeated after its header. If a handler fails without
 // setting a header, the server sends none (gRPC's Trailers-Only).
 //
-// An error of gRPC never matches context.DeadlineExceeded; the errors of a run whose caller's deadline has passed and
-// of an attempt that AttemptTimeout has ended do.
-//
 // # One layer
 //
 // grpc-go repeats calls by itself: always those that no server has seen, once, and others if the channel's service
@@ -44,7 +41,7 @@
 // # Servers that call others
 //
 // With UnaryServerInterceptor and StreamServerInterceptor the attempts of services in a chain do not multiply: see
-// package retryrpc. Metadata never raises the number of attempts, except for RESOURCE_EXHAUSTED with a hint.
+// package retryrpc.
 //
 // # Readiness
 //
@@ -56,8 +53,7 @@
 // # Limits
 //
 // Client and bidirectional streams pass through: these interceptors do not repeat them, but a retryPolicy of the
-// channel does, unless there is grpc.WithDisableRetry, retry.OneAttempt or NoRetry. An idempotent unary call is
-// repeated even if a header has come, since its caller has seen nothing yet; grpc-go's own layer does not repeat it.
+// channel does, unless there is grpc.WithDisableRetry, retry.OneAttempt or NoRetry.
 //
 // This package may change until it says otherwise.
 package retrygrpc

@@ -29,6 +29,7 @@ type serverStream struct {
 
 	begun    atomic.Pointer[streamAttempt] // the attempt that the caller reads; nil before
 	finished sync.Once
+	unwatch  func() bool // of a caller who leaves without reading to the end; nil without grpc.OnFinish
 
 	running sync.Mutex     // guards the fields below
 	last    *streamAttempt // of a run without a message
@@ -51,16 +52,16 @@ type streamAttempt struct {
 	timer             *time.Timer // cancels with retry.ErrAttemptTimeout; nil without a timeout
 	left              time.Duration
 	done              bool // RecvMsg has returned its end
-
-	mu    sync.Mutex // guards the fields below, which OnFinish sets, perhaps in grpc-go's goroutine
-	taken bool       // the caller reads it
-	over  bool
-	how   error
 }
 
 func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *serverStream {
 	s := &serverStream{call: c, desc: desc, streamer: streamer, timeout: c.Policy.AttemptTimeout}
 	c.Policy.AttemptTimeout = 0 // it covers only the header, which Do cannot know
+	if ctx := c.Context(); len(c.onFinish) > 0 {
+		s.unwatch = context.AfterFunc(ctx, func() {
+			s.finished.Do(func() { s.finish(status.FromContextError(ctx.Err()).Err()) })
+		})
+	}
 	if c.Policy.Gate == nil {
 		s.current = s.open(c.Context())
 	}
@@ -70,10 +71,7 @@ func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *se
 // open begins an attempt. Its error is in the attempt.
 func (s *serverStream) open(ctx context.Context) *streamAttempt {
 	a := &streamAttempt{left: s.timeout, began: time.Now()}
-	opts := s.next()
-	if len(s.onFinish) > 0 {
-		opts = append(opts, grpc.OnFinish(func(err error) { s.attemptOver(a, err) }))
-	}
+	opts := s.next() // counts the attempt
 	a.ctx, a.cancel = context.WithCancelCause(s.numbered(ctx))
 	if s.timeout > 0 {
 		a.timer = time.AfterFunc(s.timeout, func() { a.cancel(retry.ErrAttemptTimeout) })
@@ -312,14 +310,7 @@ func (s *serverStream) take(a *streamAttempt) {
 	s.mu.Lock()
 	s.request = nil
 	s.mu.Unlock()
-	a.mu.Lock()
-	a.taken = true
-	over, how := a.over, a.how
-	a.mu.Unlock()
 	s.begun.Store(a)
-	if over {
-		s.finishOnce(how)
-	}
 }
 
 // received handles the result of RecvMsg of the attempt that the caller reads.
@@ -327,6 +318,11 @@ func (s *serverStream) received(a *streamAttempt, err error) error {
 	if err != nil {
 		s.reportOn(a)
 		a.cancel(nil)
+		if err == io.EOF {
+			s.finishOnce(nil)
+		} else {
+			s.finishOnce(err)
+		}
 	}
 	return err
 }
@@ -341,18 +337,12 @@ func (s *serverStream) reportOn(a *streamAttempt) {
 	s.report(header, a.Trailer(), from)
 }
 
-// grpc-go calls attemptOver when an attempt has ended.
-func (s *serverStream) attemptOver(a *streamAttempt, err error) {
-	a.mu.Lock()
-	a.over, a.how = true, err
-	taken := a.taken
-	a.mu.Unlock()
-	if taken || s.call.Context().Err() != nil { // nothing more may follow after the caller has gone
-		s.finishOnce(err)
+func (s *serverStream) finishOnce(err error) {
+	if s.unwatch != nil {
+		s.unwatch()
 	}
+	s.finished.Do(func() { s.finish(err) })
 }
-
-func (s *serverStream) finishOnce(err error) { s.finished.Do(func() { s.finish(err) }) }
 
 // Trailer returns the trailer of the attempt that was read, or of the last attempt of a failed run.
 func (s *serverStream) Trailer() metadata.MD {

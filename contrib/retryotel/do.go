@@ -10,15 +10,13 @@ import (
 
 // Do is retry.Do with a span for the run and one for each attempt.
 //
-// The run's span, "retry.run", is a child of ctx's span. It has retry.policy, if the policy has a name, retry.status,
-// retry.attempts and, if the run failed, retry.reason, error.type of the last error and the status Error. If
-// Policy.Observe is from Observe, it adds the failed attempts to the span.
+// The run's span, "retry.run", is a child of ctx's span. It has the attributes of the run and, if that failed, error.type
+// of the last error and the status Error. If Policy.Observe is from Observe, it adds the failed attempts to the span.
 //
 // An attempt's span, "retry.attempt", is a child of that, linked to the span of the attempt before it, and current in
-// the context that fn gets. It has retry.attempt and, if the policy has a name, retry.policy. A failure sets error.type
-// and the status Error and records the error with the first 1024 bytes of its text. If AttemptTimeout ended the
-// attempt, error.type is "timeout", whatever error fn returned. A panic and runtime.Goexit pass through and end both
-// spans as Errors.
+// the context that fn gets. A failure sets error.type and the status Error and records the error. If AttemptTimeout
+// ended the attempt, error.type is "timeout", whatever error fn returned. A panic and runtime.Goexit pass through and
+// end both spans as Errors.
 //
 // Do returns the error of retry.Do, or an error of o before any attempt.
 //

@@ -29,25 +29,20 @@ import (
 // count each send, or all of them as one, once more. t is copied: later changes to it have no effect. A nil t and bad
 // options are errors. If t does not validate, each RoundTrip returns t's error.
 //
-// The spans of sends follow the stable HTTP conventions. Their name is the method, their attributes are
-// http.request.method, url.full, server.address, server.port, http.response.status_code, network.protocol.version and
-// error.type, and retry.attempt and, if Policy has a name, retry.policy. The metric has those without url.full and ours.
-// All sends of one RoundTrip except the first have http.request.resend_count and a link to the send before. In url.full
-// the credentials and the values of the query are replaced by REDACTED (see Options.ShowQuery); the path is not. A
-// status from 400 on is an Error, even if Transport.Accept takes it for a success. A response that comes after
-// Policy.AttemptTimeout is an Error of the type "attempt_timeout", because the run discards it. A span begins before
-// Base is called and ends with the response's headers or the failure, because a body may be read late, partly or never.
+// The spans of sends follow the stable HTTP conventions, with retry.attempt and, if Policy has a name, retry.policy. All
+// sends of one RoundTrip except the first have http.request.resend_count and a link to the send before. In url.full the
+// credentials and the values of the query are replaced by REDACTED (see Options.ShowQuery); the path is not. A status
+// from 400 on is an Error, even if Transport.Accept takes it for a success. A response that comes after
+// Policy.AttemptTimeout is an Error of the type "attempt_timeout", because the run discards it. A span ends with the
+// response's headers or the failure, because a body may be read late, partly or never.
 //
 // Each send carries its own context in its headers, through Options.Propagator: all of its Fields in the request are
 // removed first, in any spelling, baggage included, as the specification of propagators requires for a reused header.
-// Baggage is sent from the context (baggage.ContextWithBaggage), not from the request. Without a trace, as without an
-// SDK, nothing is removed. The request is not modified, and the response, its body and errors are passed on unchanged.
+// Baggage is sent from the context (baggage.ContextWithBaggage), not from the request. Without a trace nothing is
+// removed. The request is not modified, and the response, its body and errors are passed on unchanged.
 //
-// The spans of a body's further parts (Transport.Resume) are below that of the run, which has ended by then, and the
-// event of the break is on the caller's span, if Policy.Observe is from Observe.
-//
-// A redirect that an http.Client follows is another RoundTrip, and so another run with its own count. A request that
-// net/http itself sends again on a new connection has one span.
+// The spans of a body's further parts (Transport.Resume) are below that of the run, which has ended by then. A redirect
+// that an http.Client follows is another RoundTrip, and so another run with its own count.
 func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
 	if t == nil {
 		return nil, errors.New("retryotel: HTTP: Transport is nil")

@@ -13,22 +13,16 @@
 //
 // # What differs in Temporal's test suite
 //
-// The waits and decisions of this package are tested in testsuite.WorkflowTestSuite, in virtual time and to the
-// nanosecond. The suite differs from a server in the following points. The statements about the server are from its
-// source; they were not tested.
+// The waits and decisions of this package are tested in testsuite.WorkflowTestSuite, in virtual time. The suite differs
+// from a server in the following points. The statements about the server are from its source; they were not tested.
 //
 //   - The server limits a next delay to MaximumInterval; the suite and the SDK's local activities do not.
-//     PolicyForErrors sets a MaximumInterval above every delay.
-//   - A server older than 1.24.2 ignores the next delay and waits by the RetryPolicy.
+//     PolicyForErrors sets a MaximumInterval above every delay. A server older than 1.24.2 ignores the next delay.
 //   - The suite makes at most 10 attempts if MaximumAttempts is 0, which means no limit.
-//   - The suite treats a MaximumInterval of 0 as InitialInterval, the server as 100 times that. This package always
-//     sets it.
 //   - Activities in the suite see the real clock in activity.GetInfo, not the virtual one, so for Error hardly any time
 //     has passed. To test a TTL, call [ErrorAt] with the time of the environment.
 //   - The suite sets no RetryState; from the server ActivityError.RetryState is NonRetryableFailure if Error ended the
 //     run.
-//   - The server adds its own latency: a delay is the earliest time at which the next attempt is given to a worker. It
-//     keeps a minimum between two runs of a workflow that is retried.
 //
 // This package may change until it says otherwise.
 package retrytemporal
