@@ -19,9 +19,6 @@ import (
 // A nil Budget is refused. A name must be registered only once, since only one of two budgets with the same name is
 // reported. Without budgets nothing is registered.
 func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registration, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
 	type named struct {
 		budget *retry.Budget
 		option []metric.ObserveOption
@@ -58,9 +55,6 @@ func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registr
 // reported: there may be too many keys, such as tenants, for a metric. Unregister of the result ends the observation. A
 // nil set is refused.
 func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Registration, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
 	if set == nil {
 		return nil, &retry.FieldError{Package: "retryotel", Field: "set", Value: "<nil>", Rule: "must be set"}
 	}

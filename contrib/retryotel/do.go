@@ -18,14 +18,11 @@ import (
 // ended the attempt, error.type is "timeout", whatever error fn returned. A panic and runtime.Goexit pass through and
 // end both spans as Errors.
 //
-// Do returns the error of retry.Do, or an error of o before any attempt.
+// Do returns the error of retry.Do.
 //
 // There is no function that wraps only fn: several runs may call a wrapped fn at once, and it would link attempts of
 // different runs.
 func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context) error) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
 	if ctx == nil || fn == nil {
 		return retry.Do(ctx, p, fn)
 	}

@@ -35,8 +35,8 @@
 // counts from when it was due. The buckets of the histograms reach from 1ms to a day and from 0 to 100 attempts; a View
 // of the SDK can change them.
 //
-// The number of series is bounded: statuses, reasons, kinds and classes are enumerations, and Options.MaxPolicies
-// bounds the policy names. Only http.client.request.duration has attributes from requests and errors.
+// The number of series is bounded: statuses, reasons, kinds and classes are enumerations, and runs of the 81st policy
+// name and further ones count under "_OTHER", so that the SDK's limit of 2,000 series is not reached. Only http.client.request.duration has attributes from requests and errors.
 //
 // # Spans
 //

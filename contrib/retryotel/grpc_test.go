@@ -114,5 +114,4 @@ func TestRunWithoutAnSDKIsItsFunction(t *testing.T) {
 		require.Equal(t, errDown, retryotel.Run(ctx, o, same))
 		require.ErrorIs(t, retryotel.Do(ctx, retry.Policy{Disabled: true}, o, same), errDown)
 	}
-	require.Error(t, retryotel.Run(t.Context(), retryotel.Options{MaxPolicies: -1}, nil))
 }

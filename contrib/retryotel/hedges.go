@@ -29,9 +29,6 @@ func hedgeOf(e *retryhedge.Event) string {
 // hedging did for each (retry.hedge.count) and the hedges made (retry.hedge.calls), and adds an event "retry.hedge" with
 // the number of calls to the current span of a call that was slow. Errors are as for Observe.
 func ObserveHedges(o Options) (func(context.Context, retryhedge.Event), error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
 	m := o.meter()
 	counted, countErr := m.Int64Counter("retry.hedge.count",
 		metric.WithUnit("{call}"), metric.WithDescription("Calls that could be hedged, by what hedging did for them."))
@@ -40,7 +37,7 @@ func ObserveHedges(o Options) (func(context.Context, retryhedge.Event), error) {
 	if err := refused(countErr, madeErr); err != nil {
 		return nil, err
 	}
-	names := newPolicies(o.maxPolicies())
+	names := newPolicies()
 	return func(ctx context.Context, e retryhedge.Event) {
 		hedge, s := hedgeOf(&e), names.of(e.Policy)
 		counted.Add(ctx, 1, s.of(labels{hedge: hedge}).add...)

@@ -26,8 +26,8 @@ import (
 
 // HTTP returns a RoundTripper that works like t, with a span for each run, like that of Do, and for each send a client
 // span below it and a record of the metric http.client.request.duration. Do not combine it with otelhttp, which would
-// count each send, or all of them as one, once more. t is copied: later changes to it have no effect. A nil t and bad
-// options are errors. If t does not validate, each RoundTrip returns t's error.
+// count each send, or all of them as one, once more. t is copied: later changes to it have no effect. A nil t is an
+// error. If t does not validate, each RoundTrip returns t's error.
 //
 // The spans of sends follow the stable HTTP conventions, with retry.attempt and, if Policy has a name, retry.policy. All
 // sends of one RoundTrip except the first have http.request.resend_count and a link to the send before. In url.full the
@@ -46,9 +46,6 @@ import (
 func HTTP(t *retryhttp.Transport, o Options) (http.RoundTripper, error) {
 	if t == nil {
 		return nil, errors.New("retryotel: HTTP: Transport is nil")
-	}
-	if err := o.Validate(); err != nil {
-		return nil, err
 	}
 	duration, err := httpconv.NewClientRequestDuration(o.meter(), // bounds: the conventions for HTTP metrics
 		metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10))

@@ -22,9 +22,6 @@ type Counter interface {
 // its context; an error of Count goes to the SDK. If several processes share a database, only one should observe it.
 // Unregister of the result ends the observation. A nil Counter is refused.
 func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
 	if jobs == nil {
 		return nil, &retry.FieldError{Package: "retryotel", Field: "jobs", Value: "<nil>", Rule: "must be set"}
 	}

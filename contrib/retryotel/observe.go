@@ -11,7 +11,7 @@ import (
 )
 
 // Observe returns a function for the Policy.Observe of any number of policies, also that of a retryhttp.Transport. An
-// error is that of o's Validate or of the MeterProvider.
+// error is that of the MeterProvider.
 //
 // It records the metrics that the package documentation lists. retry.delay is recorded when a wait is decided, before
 // it begins. So its count includes retries that a canceled caller or a gate later prevents.
@@ -29,14 +29,11 @@ import (
 //
 // The function is safe for concurrent use. If the span is not recording it allocates nothing of its own.
 func Observe(o Options) (func(context.Context, retry.Event), error) {
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
 	made, err := newInstruments(o.meter())
 	if err != nil {
 		return nil, err
 	}
-	w := &observer{made, o.tracer(), newPolicies(o.maxPolicies())}
+	w := &observer{made, o.tracer(), newPolicies()}
 	return w.observe, nil
 }
 

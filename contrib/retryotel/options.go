@@ -1,15 +1,11 @@
 package retryotel
 
 import (
-	"cmp"
-
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
-
-	"github.com/retrygo/retry"
 )
 
 const scope = "github.com/retrygo/retry/contrib/retryotel"
@@ -17,7 +13,7 @@ const scope = "github.com/retrygo/retry/contrib/retryotel"
 // A policy's runs end in 21 ways (TestTheSeriesAreFewerThanTheSDKsLimit counts them). 80 names, the runs without a name
 // and those beyond the 80 make 1,722 series of retry.runs. The SDK folds what is beyond 2,000 per instrument into one
 // series (sdk/metric, WithCardinalityLimit).
-const defaultMaxPolicies = 80
+const maxPolicies = 80
 
 // Options are the destinations of measurements and spans. The zero Options use OpenTelemetry's globals, which may be
 // set later.
@@ -29,25 +25,10 @@ type Options struct {
 	// Propagator writes the trace context into the headers of what HTTP sends. Nil means the global one, which writes
 	// nothing before it is set.
 	Propagator propagation.TextMapPropagator
-	// MaxPolicies is how many policy names the metrics of one Observe distinguish, in the order of their first use.
-	// Runs of further names count under "_OTHER". Runs without a name do not count. Negative is refused. Zero means
-	// 80, with which the SDK's limit of 2,000 series is not reached.
-	MaxPolicies int
 	// ShowQuery reports whether HTTP shows the value of a query parameter in url.full, by its key as the URL has it. It
 	// must be safe for concurrent use. Nil means that no value is shown, since each may be a secret.
 	ShowQuery func(key string) bool
 }
-
-// Validate returns nil or retry.FieldErrors: a negative MaxPolicies is refused.
-func (o Options) Validate() error {
-	var bad retry.FieldErrors
-	if o.MaxPolicies < 0 {
-		bad.Refuse("retryotel.Options.MaxPolicies", o.MaxPolicies, "is negative")
-	}
-	return bad.Err()
-}
-
-func (o *Options) maxPolicies() int { return cmp.Or(o.MaxPolicies, defaultMaxPolicies) }
 
 func (o *Options) meter() metric.Meter {
 	provider := o.MeterProvider

@@ -26,12 +26,8 @@ import (
 //	}, retries)
 //
 // The span is a child of ctx's span. If Policy.Observe of that run is from Observe, it adds the failed attempts and the
-// end of the run, with the attributes of Do's span. Run calls fn once and returns its error, or an error of o before
-// that.
+// end of the run, with the attributes of Do's span. Run calls fn once and returns its error.
 func Run(ctx context.Context, o Options, fn func(context.Context) error) error {
-	if err := o.Validate(); err != nil {
-		return err
-	}
 	inner, span := o.tracer().Start(ctx, "retry.run")
 	if !traces(ctx, span) {
 		return fn(ctx)

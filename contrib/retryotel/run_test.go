@@ -305,7 +305,6 @@ func (textCode) Code() string { return "UNAVAILABLE" }
 func TestNamesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSDK(t)
-		s.MaxPolicies = 3
 		observe, err := retryotel.Observe(s.Options)
 		require.NoError(t, err)
 		x := strings.Repeat("x", 60_000)

@@ -124,9 +124,8 @@ func (s *series) of(l labels) *options {
 	return o
 }
 
-// policies are the series of a bounded number of policies.
+// policies are the series of at most maxPolicies policies.
 type policies struct {
-	most    int
 	unnamed *series
 	other   *series
 
@@ -134,8 +133,8 @@ type policies struct {
 	named map[string]*series
 }
 
-func newPolicies(most int) *policies {
-	return &policies{most: most, unnamed: newSeries(), other: newSeries(keyPolicy.String(other)), named: map[string]*series{}}
+func newPolicies() *policies {
+	return &policies{unnamed: newSeries(), other: newSeries(keyPolicy.String(other)), named: map[string]*series{}}
 }
 
 func (p *policies) of(name string) *series {
@@ -144,7 +143,7 @@ func (p *policies) of(name string) *series {
 	}
 	name = nameOf(name)
 	p.mu.RLock()
-	s, full := p.named[name], len(p.named) >= p.most
+	s, full := p.named[name], len(p.named) >= maxPolicies
 	p.mu.RUnlock()
 	if s == nil && !full {
 		s = p.add(name)
@@ -155,7 +154,7 @@ func (p *policies) of(name string) *series {
 func (p *policies) add(name string) *series {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.named[name] == nil && len(p.named) < p.most {
+	if p.named[name] == nil && len(p.named) < maxPolicies {
 		p.named[strings.Clone(name)] = newSeries(keyPolicy.String(name)) // not a string that shares memory with a longer one
 	}
 	return p.named[name]
