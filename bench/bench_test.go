@@ -107,7 +107,7 @@ var (
 )
 
 func firstTry() []contender {
-	return calls(patient, succeed, append([]loop{bareLoop, bareCall, ours}, peers...)...)
+	return calls(patient, succeed, append([]loop{bareLoop, bareCall, ours, oursByRange}, peers...)...)
 }
 
 func firstTryBudget() []contender { return calls(patient, succeed, bareLoop, oursWithBudget) }

@@ -53,6 +53,15 @@ var (
 			return err
 		}
 	}}
+	oursByRange = loop{"retry-attempts", func(ctx context.Context, c config, fn attempt) func() error {
+		p := c.policy
+		return func() (err error) {
+			for ctx := range retry.Attempts(ctx, p, &err) {
+				err = fn(ctx)
+			}
+			return err
+		}
+	}}
 )
 
 // peers are the loops of other libraries. FixedDelay is the only delay of avast and codegroove without jitter. An

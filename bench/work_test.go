@@ -20,7 +20,9 @@ import (
 
 // The tests of this file hold that every contender does the same work.
 
-func loops() []loop { return append([]loop{bareLoop, ours, oursWithBudget, oursWithValue}, peers...) }
+func loops() []loop {
+	return append([]loop{bareLoop, ours, oursWithBudget, oursWithValue, oursByRange}, peers...)
+}
 
 // configured returns a config with the same limits for all loops.
 func configured(attempts int, delay, timeout time.Duration) config {
@@ -184,6 +186,7 @@ func TestAllocations(t *testing.T) {
 		beyond         string // a contender; empty means zero
 	}{
 		{"FirstTry", "retry", 0, ""},
+		{"FirstTry", "retry-attempts", 0, ""},
 		{"FirstTryBudget", "retry", 0, ""},
 		{"FirstTryValue", "retry", 0, ""},
 		{"AttemptTimeoutIgnored", "retry", 0, "bare-deadline"},
