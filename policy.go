@@ -287,12 +287,10 @@ func (p Policy) TotalWait() (lo, hi time.Duration) {
 		least, most := p.Bounds(attempt)
 		lo, hi = saturate.Sum(lo, least), saturate.Sum(hi, most)
 	}
-	if rest := uint64(waits - exact); rest > 0 {
-		least, _ := p.Bounds(exact + 1)
-		_, most := p.Bounds(waits)
-		lo, hi = saturate.Sum(lo, saturate.Times(least, rest, saturate.Max)), saturate.Sum(hi, saturate.Times(most, rest, saturate.Max))
-	}
-	return lo, hi
+	rest := uint64(waits - exact) // mostly 0
+	least, _ := p.Bounds(exact + 1)
+	_, most := p.Bounds(waits)
+	return saturate.Sum(lo, saturate.Times(least, rest, saturate.Max)), saturate.Sum(hi, saturate.Times(most, rest, saturate.Max))
 }
 
 // String returns one line that shows the schedule, after the name if there is one:

@@ -527,7 +527,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		})
 	}
 	group.Wait()
-	for end := time.Now().Add(10 * time.Second); made.Load() != discarded.Load() && time.Now().Before(end); {
+	for discarded.Load() < made.Load() {
 		runtime.Gosched() // losers may still be on their way
 	}
 	require.Equal(t, made.Load(), discarded.Load())
