@@ -115,7 +115,7 @@ func (p Policy) Validate() error {
 // plain reports whether p is valid at a glance, as common policies are. It is inlined into Do (BenchmarkFirstTry).
 func (p *Policy) plain() bool {
 	signs := p.AttemptTimeout | p.TTL | p.MaxHint | p.ResetAfter | p.Base | p.Cap | time.Duration(p.MaxAttempts+1)
-	return signs >= 0 && p.Delays == nil && p.Factor == 0 && p.JitterRatio == 0 && p.Jitter < RatioJitter && p.Mode < List &&
+	return signs >= 0 && p.Delays == nil && p.Factor == 0 && p.JitterRatio == 0 && p.Jitter < DecorrelatedJitter && p.Mode < List &&
 		(p.Base <= p.Cap || p.Cap == 0)
 }
 
