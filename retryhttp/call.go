@@ -30,7 +30,7 @@ type call struct {
 	transport *Transport
 	policy    *retry.Policy  // the Transport's, or of this request alone
 	req       *http.Request  // the caller's
-	refused   *RequestError  // nil if req can be sent
+	refused   error          // nil if req can be sent
 	resp      *http.Response // the last one, until it is given up or returned
 	began     time.Duration  // since epoch; may be 0 without a TTL, which alone counts from it
 	returned  bool           // a response was returned
@@ -166,7 +166,7 @@ func (c *call) prepare() *AttemptError {
 		return notSent(InvalidRequest, c.refused)
 	}
 	t := c.transport
-	c.repeatable = Repeatable(c.req)
+	c.repeatable = idempotentMethod(c.req.Method) || hasKey(c.req.Header)
 	if t.IdempotencyKey != nil && !idempotentMethod(c.req.Method) && !hasKey(c.req.Header) {
 		c.key = t.IdempotencyKey(c.req)
 		if i := badByte(c.key, &badInValue); i >= 0 {
@@ -411,7 +411,7 @@ func (c *call) fault(err error, conn *connTrace) *AttemptError {
 	case conn.obtained():
 		// Whatever the error looks like, a connection was there to send on. Only an HTTP/2 server can say that it
 		// has not touched the request.
-		failed.Unsent = failed.Unsent && (failed.Reason == StreamReset || failed.Reason == GoAway)
+		failed.Unsent = failed.Unsent && failed.Reason == StreamReset
 	case conn.sought():
 		failed.Unsent = true
 	}

@@ -89,10 +89,10 @@ func TestChains(t *testing.T) {
 			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)`, noConn, ConnRefused, unsent, retryable, retryable,
 		}}},
 		{"refused / no route / network unreachable: network unreachable", controlled(os.NewSyscallError("connect", syscall.ENETUNREACH)), answers{{
-			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(network is unreachable)`, noConn, NetUnreachable, unsent, retryable, retryable,
+			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(network is unreachable)`, noConn, DialFailed, unsent, retryable, retryable,
 		}}},
 		{"refused / no route / network unreachable: no route", controlled(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), answers{{
-			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(no route to host)`, noConn, NetUnreachable, unsent, retryable, retryable,
+			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(no route to host)`, noConn, DialFailed, unsent, retryable, retryable,
 		}}},
 		{"dial timeout", dialTimeout, answers{{
 			`*net.OpError(dial) > *net.timeoutError`, noConn, DialTimeout, unsent, retryable, retryable,
@@ -222,10 +222,10 @@ func TestChains(t *testing.T) {
 			`*errors.errorString(http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, BodyNotReplayable, maybeSent, terminal, terminal,
 		}}}, // a request that net/http can replay goes on forever
 		{"h2 GOAWAY above LastStreamID: with an error", h2(goAway(0, 11), nil), answers{{
-			`*errors.errorString(http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM)`, conn, GoAway, unsent, retryable, retryable,
+			`*errors.errorString(http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM)`, conn, StreamReset, unsent, retryable, retryable,
 		}}},
 		{"h2 GOAWAY, stream at LastStreamID", h2(goAway(1, 0), nil), answers{{
-			`http.http2GoAwayError`, conn, GoAway, maybeSent, retryable, retryable,
+			`http.http2GoAwayError`, conn, StreamReset, maybeSent, retryable, retryable,
 		}}},
 		{"h2 connection lost", h2(nothing, func(t *http.Transport) {
 			t.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Second, PingTimeout: time.Second}

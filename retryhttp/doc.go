@@ -28,7 +28,7 @@
 // that. An answer: a handler that gives up answers by WriteError, and a Transport obeys X-Should-Retry: false. A
 // request: a Transport with an AttemptHeader says which attempt it makes, and Handler turns the retries of a client
 // that it trusts into a context in which the work is done once. Headers lower the number of attempts; none raises it
-// but by an option, such as the classifier ClassifyShouldRetry, and never beyond MaxAttempts, TTL, Budget and MaxHint.
+// but by an option, such as a classifier, and never beyond MaxAttempts, TTL, Budget and MaxHint.
 //
 // This package is of the stable core: its names are meant for v1.
 package retryhttp

@@ -73,16 +73,3 @@ func ExampleOnStatus() {
 	// 422 terminal
 	// 423 retryable
 }
-
-func ExampleClassifyShouldRetry() {
-	// The server knows whether a 409 is a conflict or a lock that will be free.
-	classify := retry.FirstOf(retryhttp.ClassifyShouldRetry, retryhttp.Classify)
-	for _, word := range []string{"true", "false", ""} {
-		err := &retryhttp.AttemptError{StatusCode: http.StatusConflict, Header: http.Header{"X-Should-Retry": {word}}}
-		fmt.Println(word, classify(err))
-	}
-	// Output:
-	// true retryable
-	// false terminal
-	//  terminal
-}

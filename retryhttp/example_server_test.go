@@ -1,7 +1,6 @@
 package retryhttp_test
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -39,7 +38,7 @@ func ExampleAttemptFromRequest() {
 
 func ExampleHandler() {
 	orders := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if attempt := retryhttp.ClientAttempt(r.Context()); attempt > 1 {
+		if attempt := retryhttp.AttemptFromRequest(r, ""); attempt > 1 {
 			fmt.Println("retry: attempt", attempt)
 		}
 	})
@@ -68,9 +67,4 @@ func ExampleHandler_trust() {
 	// Output:
 	// attempt 0 of the client; one attempt: false
 	// attempt 2 of the client; one attempt: true
-}
-
-func ExampleClientAttempt() {
-	fmt.Println(retryhttp.ClientAttempt(context.Background())) // no Handler
-	// Output: 1
 }

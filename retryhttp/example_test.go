@@ -225,21 +225,6 @@ func ExampleOutcomeOf() {
 	// 2 status_503 0s
 }
 
-func ExampleRepeatable() {
-	req, _ := http.NewRequest(http.MethodPost, "https://example.com/orders", nil)
-	req.Header.Set("Idempotency-Key", `"order-7"`)
-	fmt.Println(retryhttp.Repeatable(req))
-
-	search, _ := http.NewRequest(http.MethodPost, "https://example.com/search", nil)
-	fmt.Println(retryhttp.Repeatable(search))
-	search.Header["Idempotency-Key"] = nil // may be repeated, and no key is sent
-	fmt.Println(retryhttp.Repeatable(search))
-	// Output:
-	// true
-	// false
-	// true
-}
-
 func ExampleWorkKey() {
 	charge := func(ctx context.Context) string {
 		req, _ := http.NewRequestWithContext(ctx, http.MethodPost, "https://bank.example/charges", nil)
@@ -324,15 +309,15 @@ func ExampleCheckResponse() {
 	// waiting_retry 30s
 }
 
-func ExampleRequestError() {
+func Example_invalidRequest() {
 	req, _ := http.NewRequest(http.MethodGet, "https://example.com/", nil)
 	req.Header.Set("Authorization", "Bearer secret\n") // read from a file, with its last line break
 	_, err := new(retryhttp.Transport).RoundTrip(req)
-	var refused *retryhttp.RequestError
-	if errors.As(err, &refused) {
-		fmt.Println(refused)
+	var failed *retryhttp.AttemptError
+	if errors.As(err, &failed) {
+		fmt.Println(failed)
 	}
-	// Output: Request.Header["Authorization"] has the byte 0x0a at 13
+	// Output: retryhttp: invalid_request: Request.Header["Authorization"] has the byte 0x0a at 13
 }
 
 func Example_errBodyStalled() {

@@ -18,8 +18,7 @@ func TestABadHeaderDoesNotReachFetch(t *testing.T) {
 	require.NoError(t, err)
 	req.Header["X-Trace"] = []string{"1\r\nX: 1"}
 	_, err = (&retryhttp.Transport{Base: fetch{}}).RoundTrip(req)
-	var refused *retryhttp.RequestError
-	require.ErrorAs(t, err, &refused)
+	require.Equal(t, retryhttp.InvalidRequest, retryhttp.ReasonOf(err))
 	require.ErrorIs(t, err, retry.TerminalError)
 }
 

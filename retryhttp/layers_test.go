@@ -386,7 +386,6 @@ func TestATrustedNumberGoesOn(t *testing.T) {
 			l := &layer{trust: row.trust, client: &retryhttp.Transport{Policy: atOnce, AttemptHeader: row.header}}
 			l.next = func(req *http.Request) (*http.Response, error) {
 				sent = append(sent, req.Header.Get("X-Try"))
-				require.Equal(t, 3, retryhttp.ClientAttempt(req.Context()))
 				return answer(req, 503), nil
 			}
 			req := get(t.Context())

@@ -29,7 +29,7 @@ const (
 	DNSNotFound    Reason = "dns_not_found"   // the host has no address (NXDOMAIN)
 	DNSFailed      Reason = "dns_failed"      // the look-up failed in another way
 	DialTimeout    Reason = "dial_timeout"    // the connection, or its TLS handshake, was not done in time
-	DialFailed     Reason = "dial_failed"     // the connection was not made, for another cause
+	DialFailed     Reason = "dial_failed"     // the connection was not made, for another cause, or has lost its route
 	ProxyConnect   Reason = "proxy_connect"   // the proxy was not reached, or refused to connect
 	ProxyAuth      Reason = "proxy_auth"      // the proxy wants credentials (407)
 	TLSCertificate Reason = "tls_certificate" // the server's certificate did not verify
@@ -38,14 +38,12 @@ const (
 
 // The connection failed, before the request or after it.
 const (
-	ConnRefused    Reason = "conn_refused"    // no server listens on the port
-	NetUnreachable Reason = "net_unreachable" // there is no route to the network or the host
-	ConnReset      Reason = "conn_reset"      // the connection was reset or aborted
-	ConnClosed     Reason = "conn_closed"     // the connection was closed before the response: EOF, idle, a broken pipe
-	TLSAlert       Reason = "tls_alert"       // the server ended TLS with an alert
-	TLSFailed      Reason = "tls_failed"      // TLS failed on our side, for a cause that has no Reason of its own
-	StreamReset    Reason = "stream_reset"    // an HTTP/2 stream error; Unsent if the server has refused the stream
-	GoAway         Reason = "goaway"          // HTTP/2 GOAWAY: the server is closing the connection
+	ConnRefused Reason = "conn_refused" // no server listens on the port
+	ConnReset   Reason = "conn_reset"   // the connection was reset or aborted
+	ConnClosed  Reason = "conn_closed"  // the connection was closed before the response: EOF, idle, a broken pipe
+	TLSAlert    Reason = "tls_alert"    // the server ended TLS with an alert
+	TLSFailed   Reason = "tls_failed"   // TLS failed on our side, for a cause that has no Reason of its own
+	StreamReset Reason = "stream_reset" // an HTTP/2 stream error or GOAWAY; Unsent if the server has refused the stream
 )
 
 // The response did not arrive, or not whole.
@@ -61,7 +59,7 @@ const (
 
 // The request cannot be sent as it is, or not again.
 const (
-	InvalidRequest    Reason = "invalid_request"     // URL, method, header or trailer cannot be sent: see RequestError
+	InvalidRequest    Reason = "invalid_request"     // URL, method, header or trailer cannot be sent
 	BodyFailed        Reason = "body_failed"         // the request's body cannot be read, or has not its ContentLength
 	BodyNotReplayable Reason = "body_not_replayable" // the request's body has been read, or is in use, and has no GetBody
 	NotIdempotent     Reason = "not_idempotent"      // to repeat the request could do its work twice
@@ -116,7 +114,7 @@ func fault(err error) (reason Reason, unsent bool) {
 		dns     *net.DNSError
 		op      *net.OpError
 		parse   *url.Error
-		refused *RequestError
+		refused requestError
 		stream  streamError
 		record  tls.RecordHeaderError
 	)
@@ -174,7 +172,7 @@ func opReason(op *net.OpError) (reason Reason, unsent bool) {
 		return dnsReason(dns), true
 	}
 	switch reason := kindReason(op.Err); reason {
-	case ConnRefused, NetUnreachable, ConnReset:
+	case ConnRefused, ConnReset:
 		return reason, true
 	case Timeout:
 		return DialTimeout, true
@@ -278,10 +276,10 @@ var sayings = []saying{
 	{"http: CloseIdleConnections called", ConnClosed, false},
 	{"http2: client conn not usable", ConnClosed, true}, // the stream was never opened
 	{"http2: client conn could not be established", ConnClosed, true},
-	{"http2: client conn", ConnClosed, false},                                     // closed, connection lost
-	{"http2: server sent GOAWAY and closed the connection", GoAway, false},        // the stream may be one it acted on
-	{"http2: Transport received GOAWAY from server ", GoAway, true},               // only for streams above LastStreamID:
-	{"http2: Transport received Server's graceful shutdown GOAWAY", GoAway, true}, // RFC 9113, section 6.8
+	{"http2: client conn", ConnClosed, false},                                          // closed, connection lost
+	{"http2: server sent GOAWAY and closed the connection", StreamReset, false},        // the stream may be one it acted on
+	{"http2: Transport received GOAWAY from server ", StreamReset, true},               // only for streams above LastStreamID:
+	{"http2: Transport received Server's graceful shutdown GOAWAY", StreamReset, true}, // RFC 9113, section 6.8
 	{"net/http: request canceled", Canceled, false},
 	{"tls: ", TLSFailed, false},
 }
@@ -357,7 +355,7 @@ func errnoReason(errno syscall.Errno) Reason {
 	case syscall.EPIPE, 10058:
 		return ConnClosed
 	case syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EHOSTDOWN, 10050, 10051, 10064, 10065:
-		return NetUnreachable
+		return DialFailed
 	case syscall.ETIMEDOUT, 10060:
 		return Timeout
 	default:

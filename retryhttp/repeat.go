@@ -14,19 +14,7 @@ import (
 	"github.com/retrygo/retry/internal/jobkey"
 )
 
-// Repeatable reports whether req may be sent again although a server may have acted on it: its method is GET, HEAD,
-// OPTIONS, TRACE, PUT or DELETE (RFC 9110, section 9.2.2), or its header has an entry for Idempotency-Key or
-// X-Idempotency-Key. As in net/http an entry without values counts, and is not sent: it marks one request.
-//
-//	req.Header["Idempotency-Key"] = nil
-//
-// A request that is not repeatable is repeated only if it is certain that nothing was sent, or if Transport.Repeat
-// reports true.
-func Repeatable(req *http.Request) bool {
-	return idempotentMethod(req.Method) || hasKey(req.Header)
-}
-
-// idempotentMethod reports whether the method is idempotent by definition; "" stands for GET.
+// idempotentMethod reports whether the method is idempotent by definition (RFC 9110, section 9.2.2); "" stands for GET.
 func idempotentMethod(method string) bool {
 	switch method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:

@@ -9,32 +9,29 @@ import (
 	"strings"
 )
 
-// RequestError is why a request was refused before anything was sent: the Err of its AttemptError, whose Reason is
-// InvalidRequest. net/http itself refuses some of these requests once for each attempt, and rewrites and sends one
-// whose Host has a line break in it. A bad byte in Request.Header is left to Base to find (see Transport.Base). Field
-// and Rule are never empty.
-type RequestError struct {
-	Field string // "Request.Method", `Request.Header["X-Trace"]`
-	Value string // as it was given, up to the bad byte of a name; empty for what may be secret: a header's value, a query
-	Rule  string // the rule that it breaks
-}
+// requestError is why a request was refused before anything was sent. net/http itself refuses some of these requests
+// once for each attempt, and rewrites and sends one whose Host has a line break in it.
+type requestError string
 
-// Error returns `Request.Method "GET\n" has the byte 0x0a at 3`.
-func (e *RequestError) Error() string {
-	if e.Value == "" {
-		return e.Field + " " + e.Rule
+func (e requestError) Error() string { return string(e) }
+
+// refuse returns `Request.Method "GET\n" has the byte 0x0a at 3`. value is as it was given, up to the bad byte of a name,
+// and empty for what may be secret: a header's value, a query.
+func refuse(field, value, rule string) error {
+	if value != "" {
+		field += " " + strconv.Quote(shortened(value, longestName))
 	}
-	return e.Field + " " + strconv.Quote(shortened(e.Value, longestName)) + " " + e.Rule
+	return requestError(field + " " + rule)
 }
 
 // refusal returns what forbids to send req, nil if nothing does. The bytes of its header are many, and net/http looks
 // at them again, so they are left to it (see call.fault) but on js.
-func refusal(req *http.Request) *RequestError {
+func refusal(req *http.Request) error {
 	switch {
 	case req.Method != "" && !isToken(req.Method):
-		return &RequestError{"Request.Method", req.Method, "is not a token (RFC 9110, section 9.1)"}
+		return refuse("Request.Method", req.Method, "is not a token (RFC 9110, section 9.1)")
 	case req.URL == nil:
-		return &RequestError{"Request.URL", "", "is nil"}
+		return refuse("Request.URL", "", "is nil")
 	}
 	if bad := refusedURL(req.URL); bad != nil {
 		return bad
@@ -47,8 +44,8 @@ func refusal(req *http.Request) *RequestError {
 	if len(req.Header) > 0 { // cheaper than to begin with a range over nothing
 		for name := range req.Header {
 			if isFraming(name) {
-				return &RequestError{"Request.Header", name,
-					"is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one"}
+				return refuse("Request.Header", name,
+					"is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one")
 			}
 		}
 	}
@@ -59,7 +56,7 @@ func refusal(req *http.Request) *RequestError {
 	}
 	if te := req.TransferEncoding; len(te) > 0 && (len(te) > 1 || te[0] != "chunked") {
 		// net/http sends the body without any framing then, as if it were the next request.
-		return &RequestError{"Request.TransferEncoding", strings.Join(te, ", "), "is not chunked"}
+		return refuse("Request.TransferEncoding", strings.Join(te, ", "), "is not chunked")
 	}
 	if len(req.Trailer) == 0 {
 		return nil
@@ -67,15 +64,15 @@ func refusal(req *http.Request) *RequestError {
 	for name := range req.Trailer {
 		switch http.CanonicalHeaderKey(name) {
 		case "Transfer-Encoding", "Trailer", "Content-Length":
-			return &RequestError{"Request.Trailer", name, "is not allowed in a trailer (RFC 9110, section 6.5.1)"}
+			return refuse("Request.Trailer", name, "is not allowed in a trailer (RFC 9110, section 6.5.1)")
 		}
 	}
 	return refusedFields("Request.Trailer", req.Trailer)
 }
 
-func refusedURL(u *url.URL) *RequestError {
+func refusedURL(u *url.URL) error {
 	if u.Scheme != "http" && u.Scheme != "https" {
-		return &RequestError{"Request.URL.Scheme", u.Scheme, "is neither http nor https"}
+		return refuse("Request.URL.Scheme", u.Scheme, "is neither http nor https")
 	}
 	if bad := refusedHost(u); bad != nil {
 		return bad
@@ -90,7 +87,7 @@ func refusedURL(u *url.URL) *RequestError {
 	return nil
 }
 
-func refusedHost(u *url.URL) *RequestError {
+func refusedHost(u *url.URL) error {
 	if i := badByte(u.Host, &badInHost); i >= 0 {
 		return refuseByte("Request.URL.Host", u.Host, i)
 	}
@@ -98,25 +95,25 @@ func refusedHost(u *url.URL) *RequestError {
 		return nil // a name alone
 	}
 	if u.Hostname() == "" {
-		return &RequestError{"Request.URL.Host", u.Host, "names no host"}
+		return refuse("Request.URL.Host", u.Host, "names no host")
 	}
 	if port := u.Port(); port != "" {
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return &RequestError{"Request.URL.Host", u.Host, "has a port above 65535"}
+			return refuse("Request.URL.Host", u.Host, "has a port above 65535")
 		}
 	}
 	return nil
 }
 
 // refusedFields returns the first fault in the bytes of fields.
-func refusedFields(field string, fields http.Header) *RequestError {
+func refusedFields(field string, fields http.Header) error {
 	for name, values := range fields {
 		switch i := badByte(name, &badInToken); {
 		case name == "":
-			return &RequestError{field, "", "has a field without a name"}
+			return refuse(field, "", "has a field without a name")
 		case i >= 0: // what follows may be a value, and secret
 			rule := fmt.Sprintf("is followed by the byte 0x%02x, which no field name has (RFC 9110, section 5.1)", name[i])
-			return &RequestError{field, name[:i], rule}
+			return refuse(field, name[:i], rule)
 		}
 		for _, value := range values {
 			if i := badByte(value, &badInValue); i >= 0 {
@@ -140,12 +137,12 @@ func isFraming(name string) bool {
 
 // refuseByte refuses the value for its byte at i. It shows that byte and, of a host only, the value, if that has no
 // password in it.
-func refuseByte(field, value string, i int) *RequestError {
+func refuseByte(field, value string, i int) error {
 	rule := fmt.Sprintf("has the byte 0x%02x at %d", value[i], i)
 	if !strings.HasSuffix(field, "Host") || strings.Contains(value, "@") {
 		value = ""
 	}
-	return &RequestError{field, value, rule}
+	return refuse(field, value, rule)
 }
 
 // isToken reports whether s is a token (RFC 9110, section 5.6.2), which method and field names are.

@@ -95,9 +95,7 @@ func TestRefusedRequests(t *testing.T) {
 			require.ErrorAs(t, err, &failed)
 			require.Equal(t, retryhttp.InvalidRequest, failed.Reason)
 			require.True(t, failed.Unsent)
-			var refused *retryhttp.RequestError
-			require.ErrorAs(t, err, &refused)
-			require.EqualError(t, refused, row.text)
+			require.EqualError(t, failed.Err, row.text)
 			require.Equal(t, int32(1), body.n.Load())
 		})
 	}

@@ -812,6 +812,26 @@ func TestCredentialsDoNotFollowAResumption(t *testing.T) {
 		base.got[2].Header)
 }
 
+// A Read may return the last bytes with what ends them, and need not return that twice.
+func TestAnEndThatComesWithBytes(t *testing.T) {
+	ending := func(answer func(*http.Request) *http.Response, text string, end error) func(*http.Request) *http.Response {
+		return func(req *http.Request) *http.Response {
+			resp, over := answer(req), false
+			resp.Body = io.NopCloser(readFunc(func(p []byte) (int, error) {
+				require.False(t, over)
+				over = true
+				return copy(p, text), end
+			}))
+			return resp
+		}
+	}
+	base := &parts{answers: []func(*http.Request) *http.Response{ending(half, alphabet[:10], reset),
+		ending(rest("bytes 10-25/26", "Etag", v1), alphabet[10:20], reset), ending(rest("bytes 20-25/26", "Etag", v1), alphabet[20:], io.EOF)}}
+	body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
+	require.NoError(t, err)
+	require.Equal(t, alphabet, string(body))
+}
+
 // An encoded body is resumed by its encoded bytes, if it has an ETag.
 func TestAnEncodedBodyIsResumed(t *testing.T) {
 	base := &parts{answers: []func(*http.Request) *http.Response{

@@ -57,28 +57,13 @@ func OnStatus(class retry.Class, codes ...int) retry.Classifier {
 	}
 }
 
-// ClassifyShouldRetry is a classifier that returns Retryable for an *AttemptError, which errors.As finds, whose response has
-// X-Should-Retry or Stripe-Should-Retry: true, otherwise Unknown. It goes before Classify in retry.FirstOf, for a
-// server that asks for a retry of a status that is not repeated otherwise, such as a 409 after a lock timeout. The
-// value false is obeyed without it.
-func ClassifyShouldRetry(err error) retry.Class {
-	if attempt := attemptError(err); attempt != nil && shouldRetry(attempt.Header, "true") {
-		return retry.Retryable
-	}
-	return retry.Unknown
-}
-
-// doNotRetry reports whether the header of a response says that the request is not to be repeated. The last two fields
-// say so by being there: Envoy's router and Finagle's HttpNackFilter look at no value either.
+// doNotRetry reports whether the header of a response says that the request is not to be repeated. Stripe's clients read
+// the first two fields, those of OpenAI and Anthropic the first. The last two say so by being there: Envoy's router and
+// Finagle's HttpNackFilter look at no value either.
 func doNotRetry(h http.Header) bool {
-	return shouldRetry(h, "false") || h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nonretryable-Nack"] != nil
-}
-
-// shouldRetry reports whether h has a should-retry field of the given value. Stripe's clients read both names, those of
-// OpenAI and Anthropic the first.
-func shouldRetry(h http.Header, value string) bool {
-	is := func(v string) bool { return strings.EqualFold(strings.TrimSpace(v), value) }
-	return slices.ContainsFunc(h["X-Should-Retry"], is) || slices.ContainsFunc(h["Stripe-Should-Retry"], is)
+	forbids := func(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "false") }
+	return slices.ContainsFunc(h["X-Should-Retry"], forbids) || slices.ContainsFunc(h["Stripe-Should-Retry"], forbids) ||
+		h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nonretryable-Nack"] != nil
 }
 
 // finding is what the rules look at in an error.

@@ -107,8 +107,8 @@ func TestRulesByReason(t *testing.T) {
 		}, retryable, terminal},
 		{"every other fault is retryable", []retryhttp.Reason{
 			retryhttp.DNSFailed, retryhttp.DNSFailed, retryhttp.DialTimeout, retryhttp.DialFailed, retryhttp.ProxyConnect,
-			retryhttp.DialTimeout, retryhttp.ConnRefused, retryhttp.NetUnreachable, retryhttp.ConnReset,
-			retryhttp.ConnClosed, retryhttp.TLSFailed, retryhttp.StreamReset, retryhttp.StreamReset, retryhttp.GoAway,
+			retryhttp.DialTimeout, retryhttp.ConnRefused, retryhttp.ConnReset,
+			retryhttp.ConnClosed, retryhttp.TLSFailed, retryhttp.StreamReset,
 			retryhttp.AttemptTimeout, retryhttp.Timeout, retryhttp.Timeout, retryhttp.MalformedResponse,
 			retryhttp.BodyTruncated, retryhttp.TransportError,
 		}, retryable, retryable},

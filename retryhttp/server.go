@@ -112,11 +112,10 @@ func WriteError(w http.ResponseWriter, err error) {
 var passedOn = []int{400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428, 451}
 
 // Handler returns a handler that calls next with a context of RecordOutcome, so that CheckResponse and OutcomeOf know
-// how each request ended that next makes under it, and in which ClientAttempt finds the number in AttemptHeader. A nil
-// next answers each request with 500 Internal Server Error: unlike the nil of http.Server it does not mean
-// http.DefaultServeMux, which may serve more than was meant to be public.
+// how each request ended that next makes under it. A nil next answers each request with 500 Internal Server Error:
+// unlike the nil of http.Server it does not mean http.DefaultServeMux, which may serve more than was meant to be public.
 //
-// trust reports whether the client of a request with a number above 1, or with a time in EnvoyTimeLeft, is believed, for
+// trust reports whether the client of a request with a number above 1 in AttemptHeader, or a time in EnvoyTimeLeft, is believed, for
 // example because its certificate is one of our own services. With a number above 1 the context is then one of
 // retryshell.WithRemoteAttempt: what next calls with it is made once, since the client repeats it, and a Transport with
 // an AttemptHeader sends the client's number on. With a time, a single number of milliseconds from 1 to a day's, the
@@ -131,9 +130,6 @@ func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := RecordOutcome(r.Context())
 		number, left := AttemptFromRequest(r, AttemptHeader), timeLeft(r)
-		if number > 1 {
-			ctx = context.WithValue(ctx, clientAttemptKey{}, number)
-		}
 		if (number > 1 || left > 0) && trust != nil && trust(r) {
 			ctx = retryshell.WithRemoteAttempt(ctx, number)
 			if left > 0 {
@@ -145,18 +141,3 @@ func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
 		next.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
-
-// ClientAttempt returns the attempt's number that Handler found in the request whose context ctx is or descends from: 1
-// on a first attempt and if there was no Handler. AttemptFromRequest says how far to trust it. It is not the number
-// of a run of this process, which retry.AttemptNumber returns.
-func ClientAttempt(ctx context.Context) int {
-	if ctx != nil {
-		if number, ok := ctx.Value(clientAttemptKey{}).(int); ok {
-			return number
-		}
-	}
-	return 1
-}
-
-// clientAttemptKey is the context key of the client's attempt number.
-type clientAttemptKey struct{}

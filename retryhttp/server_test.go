@@ -1,7 +1,6 @@
 package retryhttp_test
 
 import (
-	"context"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -79,26 +78,6 @@ func TestSetRetryAfter(t *testing.T) {
 	}
 }
 
-// attemptRecorder is a handler that writes down what it was called with.
-type attemptRecorder struct {
-	attempt int
-	request *http.Request
-}
-
-func (a *attemptRecorder) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
-	a.attempt, a.request = retryhttp.ClientAttempt(r.Context()), r
-}
-
-func TestHandlerPutsTheNumberOfARetryIntoTheContext(t *testing.T) {
-	var inner attemptRecorder
-	r := httptest.NewRequest(http.MethodGet, "/path", nil)
-	r.Header.Set(retryhttp.AttemptHeader, "3")
-	retryhttp.Handler(&inner, nil).ServeHTTP(httptest.NewRecorder(), r)
-	require.Equal(t, 3, inner.attempt)
-	require.Equal(t, "/path", inner.request.URL.Path)
-	require.Equal(t, 1, retryhttp.ClientAttempt(r.Context()), "the caller's request is not changed")
-}
-
 func TestHandlerRecordsWhatItsRequestsCall(t *testing.T) {
 	for name, values := range map[string][]string{"no header": nil, "1": {"1"}, "junk": {"first"}, "3": {"3"}} {
 		t.Run(name, func(t *testing.T) {
@@ -120,12 +99,6 @@ func TestHandlerOfNothingAnswers500(t *testing.T) {
 	retryhttp.Handler(nil, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	require.Equal(t, http.StatusInternalServerError, w.Code)
 	require.Equal(t, "retryhttp: Handler has no next handler\n", w.Body.String())
-}
-
-func TestClientAttemptIs1WithoutAHandler(t *testing.T) {
-	require.Equal(t, 1, retryhttp.ClientAttempt(context.Background()))
-	var none context.Context
-	require.Equal(t, 1, retryhttp.ClientAttempt(none))
 }
 
 func BenchmarkHandler(b *testing.B) {

@@ -12,7 +12,7 @@ import (
 const (
 	longestText  = 1 << 10 // of an error: several lines of a log
 	longestValue = 256     // of an attribute
-	longestName  = 100     // of a field or its value in a RequestError
+	longestName  = 100     // of a field or its value in a requestError
 )
 
 // printable returns s, shortened, as one line that is safe in a log and on a terminal.

@@ -65,10 +65,14 @@ type Transport struct {
 	// 0 or less is not a hint. hints.RateLimit is ready-made. Nil means Retry-After alone.
 	Hint func(*http.Response) time.Duration
 
-	// Repeat reports whether a request that is not Repeatable may be sent again after this failure: a POST after a 429, or
-	// any request if it always reports true, as deliveries to webhooks may. It is called if a server may have acted on the
-	// request and the rules call for another attempt. Nil means no. For a call that must not be repeated at all, use
-	// retry.OneAttempt.
+	// Repeat reports whether a request that a server may have acted on, and that is not safe to repeat, may be sent again
+	// after this failure: a POST after a 429, or any request if it always reports true, as deliveries to webhooks may. It is
+	// not asked about GET, HEAD, OPTIONS, TRACE, PUT and DELETE, nor about a request whose header has an entry for
+	// Idempotency-Key or X-Idempotency-Key: these are safe. As in net/http an entry without values counts, and is not sent:
+	//
+	//	req.Header["Idempotency-Key"] = nil
+	//
+	// Nil means no. For a call that must not be repeated at all, use retry.OneAttempt.
 	Repeat func(*AttemptError) bool
 
 	// IdempotencyKey returns the value of the Idempotency-Key header for a request whose method is not idempotent and
