@@ -14,10 +14,6 @@ const differences = "https://github.com/retrygo/retry/blob/main/docs/migrating.m
 // is 0 if none is left.
 func migration(ctx context.Context, patterns []string, diff bool, o migrate.Options, stdout, stderr io.Writer) int {
 	report, err := migrate.Run(ctx, ".", patterns, o)
-	if err != nil {
-		fmt.Fprintln(stderr, "retryvet:", err)
-		return notLoaded
-	}
 	left, remarked := clean, ""
 	for _, site := range report.Sites {
 		site.Position.Filename = shown(relative(site.Position.Filename))
@@ -29,6 +25,10 @@ func migration(ctx context.Context, patterns []string, diff bool, o migrate.Opti
 			remarked = name
 			fmt.Fprintf(stdout, "%s: errors are of type *retry.Error now: %s\n", name, differences)
 		}
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "retryvet:", err)
+		return notLoaded
 	}
 	if diff {
 		fmt.Fprint(stdout, report.Diff)

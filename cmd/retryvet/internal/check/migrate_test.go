@@ -23,8 +23,8 @@ func TestMigrateSaysWhatItWouldDoAndThenDoesIt(t *testing.T) {
 	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "client"))))
 	t.Chdir(dir)
 	t.Setenv("GOWORK", "off")
-	t.Setenv("GOFLAGS", "-mod=mod -buildvcs=false")
-	out, err := exec.CommandContext(t.Context(), "go", "mod", "edit", "-replace=github.com/retrygo/retry="+filepath.Join(module, "..", "..")).CombinedOutput()
+	t.Setenv("GOFLAGS", "-buildvcs=false")
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "edit", "-require=github.com/retrygo/retry@v0.1.0", "-replace=github.com/retrygo/retry="+filepath.Join(module, "..", "..")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	migrate := func(args ...string) (int, string) {
 		var out, errs bytes.Buffer
@@ -54,8 +54,8 @@ func TestFixMakesLoopsOverAttempts(t *testing.T) {
 	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "client"))))
 	t.Chdir(dir)
 	t.Setenv("GOWORK", "off")
-	t.Setenv("GOFLAGS", "-mod=mod -buildvcs=false")
-	out, err := exec.CommandContext(t.Context(), "go", "mod", "edit", "-replace=github.com/retrygo/retry="+filepath.Join(module, "..", "..")).CombinedOutput()
+	t.Setenv("GOFLAGS", "-buildvcs=false")
+	out, err := exec.CommandContext(t.Context(), "go", "mod", "edit", "-require=github.com/retrygo/retry@v0.1.0", "-replace=github.com/retrygo/retry="+filepath.Join(module, "..", "..")).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	before, err := os.ReadFile("loop.go")
 	require.NoError(t, err)

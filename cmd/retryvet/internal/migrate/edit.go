@@ -9,9 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/ast/astutil"
@@ -25,9 +23,8 @@ type edit struct {
 
 // rewrite plans the edits of every call and accepts those that can be made.
 func (f *file) rewrite() (result []Site) {
-	drops := map[types.Object][]ast.Node{}
 	for _, s := range f.sites {
-		p, edits, err := s.plan()
+		edits, err := s.plan()
 		if err == nil && slices.ContainsFunc(edits, f.taken) {
 			err = refuse("it stands inside a call that is moved; run the migration again")
 		}
@@ -36,34 +33,10 @@ func (f *file) rewrite() (result []Site) {
 			one.Why = err.Error()
 		} else {
 			f.edits = append(f.edits, edits...)
-			maps.Copy(drops, p.drop)
 		}
 		result = append(result, one)
 	}
-	f.drop(drops)
 	return result
-}
-
-// drop removes the statements that make variables, unless other code still uses them.
-func (f *file) drop(made map[types.Object][]ast.Node) {
-	used := func(id *ast.Ident) bool {
-		for _, nodes := range made {
-			if slices.ContainsFunc(nodes, func(n ast.Node) bool { return within(id, n) }) {
-				return false
-			}
-		}
-		at := f.offset(id.Pos())
-		return !slices.ContainsFunc(f.edits, func(e edit) bool { return e.from <= at && at < e.to })
-	}
-	for before := -1; before != len(made); {
-		before = len(made)
-		maps.DeleteFunc(made, func(obj types.Object, _ []ast.Node) bool { return slices.ContainsFunc(f.uses(obj), used) })
-	}
-	for _, nodes := range made {
-		for _, n := range nodes {
-			f.edits = append(f.edits, f.line(n))
-		}
-	}
 }
 
 // taken reports whether e overlaps with an edit that is accepted. Insertions do not.
@@ -96,8 +69,7 @@ func (f *file) apply() ([]byte, error) {
 			unused = append(unused, parsed.Imports[slices.Index(f.ast.Imports, spec)])
 		}
 	}
-	slices.SortFunc(unused, func(a, b *ast.ImportSpec) int { return int(a.Pos() - b.Pos()) })
-	unused = f.importOurs(fset, parsed, unused)
+	f.importOurs(fset, parsed)
 	for _, spec := range unused {
 		alias := ""
 		if spec.Name != nil {
@@ -117,37 +89,19 @@ func (f *file) apply() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// importOurs imports our package under a name that is free in the file. The import replaces the first unused one of a
-// library, if there is one. It returns the others.
-func (f *file) importOurs(fset *token.FileSet, parsed *ast.File, unused []*ast.ImportSpec) []*ast.ImportSpec {
+// importOurs imports our package under a name that is free in the file.
+func (f *file) importOurs(fset *token.FileSet, parsed *ast.File) {
 	name, alias := f.importName(ourPath), ""
-	if name != "" {
-		rename(parsed, ours, name)
-		return unused
-	}
-	for name = "retry"; f.declares(name) || selects(parsed, name); {
-		name += "go"
-		alias = name
-	}
-	rename(parsed, ours, name)
-	at := slices.IndexFunc(unused, func(spec *ast.ImportSpec) bool { return libraries[importPath(spec)] != nil })
-	if at < 0 {
+	if name == "" {
+		for name = "retry"; f.declares(name) || selects(parsed, name); {
+			name += "go"
+			alias = name
+		}
 		astutil.AddNamedImport(fset, parsed, alias, ourPath)
-		return unused
 	}
-	place := unused[at]
-	place.Path.Value, place.Name = strconv.Quote(ourPath), nil
-	if alias != "" {
-		place.Name = &ast.Ident{Name: alias, NamePos: place.Path.Pos()}
-	}
-	return slices.Delete(unused, at, at+1)
-}
-
-// rename renames the identifier from.
-func rename(root *ast.File, from, to string) {
-	ast.Inspect(root, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok && id.Name == from {
-			id.Name = to
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		if id, ok := n.(*ast.Ident); ok && id.Name == ours {
+			id.Name = name
 		}
 		return true
 	})

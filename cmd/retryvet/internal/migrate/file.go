@@ -3,12 +3,10 @@ package migrate
 import (
 	"cmp"
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"go/types"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -60,37 +58,6 @@ func readable(pkgs []*packages.Package) []*file {
 	return slices.SortedFunc(maps.Values(byName), func(a, b *file) int { return cmp.Compare(a.name, b.name) })
 }
 
-// unread returns a refused site for each library that is imported by a file of pkgs that is not among files.
-func unread(pkgs []*packages.Package, files []*file) []Site {
-	seen := map[string]bool{}
-	for _, f := range files {
-		seen[f.name] = true
-	}
-	var result []Site
-	for _, p := range pkgs {
-		if strings.HasSuffix(p.PkgPath, ".test") {
-			continue
-		}
-		for _, name := range slices.Concat(p.GoFiles, p.IgnoredFiles) {
-			if seen[name] || filepath.Ext(name) != ".go" {
-				continue
-			}
-			seen[name] = true
-			fset := token.NewFileSet()
-			syntax, err := parser.ParseFile(fset, name, nil, parser.ImportsOnly)
-			if err != nil {
-				continue // a file that no build reads need not be Go
-			}
-			for _, spec := range syntax.Imports {
-				if lib := libraries[importPath(spec)]; lib != nil {
-					result = append(result, Site{fset.PositionFor(spec.Pos(), false), lib.name, "the file uses cgo, or its build constraints leave it out"})
-				}
-			}
-		}
-	}
-	return result
-}
-
 func parents(root ast.Node) map[ast.Node]ast.Node {
 	result := map[ast.Node]ast.Node{}
 	var stack []ast.Node
@@ -106,27 +73,6 @@ func parents(root ast.Node) map[ast.Node]ast.Node {
 		return true
 	})
 	return result
-}
-
-// find fills f.sites, in the order of the source.
-func (f *file) find() {
-	for n := range ast.Preorder(f.ast) {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			continue
-		}
-		fn := f.callee(call)
-		if fn == nil || fn.Pkg() == nil || libraries[fn.Pkg().Path()] == nil {
-			continue
-		}
-		s := &site{file: f, lib: libraries[fn.Pkg().Path()], call: call, name: calleeName(fn)}
-		if index, ok := s.lib.calls[s.name]; ok {
-			if index >= 0 && index < len(call.Args) {
-				s.literal(call.Args[index])
-			}
-			f.sites = append(f.sites, s)
-		}
-	}
 }
 
 // declaration returns the declaration of the function of that full name, or nil.
@@ -163,27 +109,6 @@ func calleeName(fn *types.Func) string {
 	return fn.Name()
 }
 
-// owner returns the innermost site whose work contains n.
-func (f *file) owner(n ast.Node) *site {
-	for ; n != nil; n = f.parents[n] {
-		if lit, ok := n.(*ast.FuncLit); ok {
-			for _, s := range f.sites {
-				if s.lit == lit {
-					return s
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// dotted reports whether the file has a dot import of a library.
-func (f *file) dotted() bool {
-	return slices.ContainsFunc(f.ast.Imports, func(spec *ast.ImportSpec) bool {
-		return spec.Name != nil && spec.Name.Name == "." && libraries[importPath(spec)] != nil
-	})
-}
-
 func (f *file) offset(p token.Pos) int { return int(p - f.ast.FileStart) }
 
 func (f *file) text(n ast.Node) string { return string(f.src[f.offset(n.Pos()):f.offset(n.End())]) }
@@ -198,6 +123,66 @@ func (f *file) uses(obj types.Object) []*ast.Ident {
 	}
 	slices.SortFunc(ids, func(a, b *ast.Ident) int { return int(a.Pos() - b.Pos()) })
 	return ids
+}
+
+// definition returns the statement that declares the local variable obj alone, and its value; nil if there is none.
+func (f *file) definition(obj types.Object) (ast.Stmt, ast.Expr) {
+	for id, def := range f.pkg.TypesInfo.Defs {
+		if def != obj || obj == nil {
+			continue
+		}
+		switch parent := f.parents[id].(type) {
+		case *ast.AssignStmt:
+			if parent.Tok == token.DEFINE && len(parent.Lhs) == 1 && len(parent.Rhs) == 1 {
+				return parent, parent.Rhs[0]
+			}
+		case *ast.ValueSpec:
+			group := f.parents[parent].(*ast.GenDecl)
+			if stmt, ok := f.parents[group].(*ast.DeclStmt); ok && len(group.Specs) == 1 && len(parent.Names) == 1 && len(parent.Values) == 1 {
+				return stmt, parent.Values[0]
+			}
+		}
+	}
+	return nil, nil
+}
+
+// is reports whether e is the variable obj.
+func (f *file) is(e ast.Expr, obj types.Object) bool {
+	id, ok := ast.Unparen(e).(*ast.Ident)
+	return ok && f.pkg.TypesInfo.Uses[id] == obj
+}
+
+func within(n, outer ast.Node) bool { return outer.Pos() <= n.Pos() && n.End() <= outer.End() }
+
+// free refuses if name, at pos, does not mean the package path, and would not mean it if the file imported it.
+func (f *file) free(pos token.Pos, name, path string) error {
+	known := f.importName(path)
+	var obj types.Object
+	if scope := f.pkg.Types.Scope().Innermost(pos); scope != nil {
+		_, obj = scope.LookupParent(name, pos)
+	}
+	if pkgName, ok := obj.(*types.PkgName); known != "" && known != name || obj != nil && (!ok || pkgName.Imported().Path() != path) {
+		return refuse("the name %s does not mean the package here", name)
+	}
+	return nil
+}
+
+// contextName returns the name of package context in the file, or of the import that will be added.
+func (f *file) contextName() string { return cmp.Or(f.importName("context"), "context") }
+
+// typeText returns t as the file can write it, or a package that the file does not import.
+func (f *file) typeText(t types.Type) (text, unknown string) {
+	text = types.TypeString(t, func(p *types.Package) string {
+		if p == f.pkg.Types {
+			return ""
+		}
+		name := f.importName(p.Path())
+		if name == "" {
+			unknown = p.Path()
+		}
+		return name
+	})
+	return text, unknown
 }
 
 // changed reports whether the variable obj may be written, in whole or in part, between from and to: there is an

@@ -84,13 +84,10 @@ func (l *loop) move() error {
 		return err
 	}
 	context := l.contextName()
-	for name, path := range map[string]string{"time": "time", context: "context", "errors": "errors"} {
-		if known := l.importName(path); known != "" && known != name || !l.freeAt(l.node.Pos(), name, path) {
-			return refuse("the name %s does not mean the package here", name)
+	for name, path := range map[string]string{"time": "time", context: "context", "errors": "errors", l.importName(ourPath): ourPath} {
+		if err := l.free(l.node.Pos(), name, path); err != nil {
+			return err
 		}
-	}
-	if name := l.hidden(l.node.Pos()); name != "" {
-		return refuse("the name %s does not mean the package here", name)
 	}
 	run, key := context+".Background()", ""
 	if l.ctx != nil {
@@ -104,13 +101,13 @@ func (l *loop) move() error {
 		}
 	}
 	if l.number && key == "" {
-		if !l.freeAt(l.Body.Lbrace, "ctx", "") {
-			return refuse("the body names the number of the attempt, and ctx is not free")
+		if err := l.free(l.Body.Lbrace, "ctx", ""); err != nil {
+			return err
 		}
 		key = "ctx := "
 	}
-	p := plan{attempts: cmp.Or(l.limit, ours+".Unlimited"), classify: ours + ".RetryOn(" + context + ".Canceled)", texts: schedule}
-	head := "for " + key + "range " + ours + ".Attempts(" + run + ", " + p.literal() + ", &" + l.err.Name() + ") "
+	policy := literal(map[string]string{"MaxAttempts": cmp.Or(l.limit, ours+".Unlimited"), "Backoff": schedule, "Classify": ours + ".RetryOn(" + context + ".Canceled)"})
+	head := "for " + key + "range " + ours + ".Attempts(" + run + ", " + policy + ", &" + l.err.Name() + ") "
 	l.edits = append(l.edits, edit{l.offset(l.node.Pos()), l.offset(l.Body.Lbrace), head})
 	for _, n := range l.gone {
 		inside := func(outer ast.Node) bool { return outer != n && within(n, outer) }
@@ -489,8 +486,8 @@ func (l *loop) computed(beside []ast.Stmt) error {
 		queue = queue[1:]
 	}
 	for obj := range l.delays {
-		if def := l.definition(obj); def != nil && !within(def.node, l.node) {
-			l.gone = append(l.gone, def.node)
+		if def, _ := l.definition(obj); def != nil && !within(def, l.node) {
+			l.gone = append(l.gone, def)
 		}
 	}
 	for obj := range l.delays {
@@ -657,10 +654,10 @@ func (l *loop) turns(u float64, n int64) *turns {
 	return t
 }
 
-// schedule returns the fields of the Backoff that makes the waits of the loop.
-func (l *loop) schedule() (map[string]string, error) {
+// schedule returns the Backoff that makes the waits of the loop.
+func (l *loop) schedule() (string, error) {
 	if l.attempts == 1 || l.attempts < 0 {
-		return nil, refuse("it makes one attempt at most")
+		return "", refuse("it makes one attempt at most")
 	}
 	var waits [3][]time.Duration
 	for i, u := range []float64{0, 0.5, 1} {
@@ -669,24 +666,23 @@ func (l *loop) schedule() (map[string]string, error) {
 			return l.same()
 		}
 		if random > 1 {
-			return nil, refuse("its wait has more than one random number")
+			return "", refuse("its wait has more than one random number")
 		}
 	}
 	if l.late && !l.ends() {
-		return nil, refuse("it waits after the last attempt too, and what follows would be done sooner")
+		return "", refuse("it waits after the last attempt too, and what follows would be done sooner")
 	}
 	if len(waits[0]) == 0 {
-		return nil, refuse("it waits before its first attempt, or not after each")
+		return "", refuse("it waits before its first attempt, or not after each")
 	}
 	b, fits := fit(waits[0], waits[1], waits[2], l.attempts > 0)
 	if !fits {
-		return nil, refuse("no Backoff has its waits: %v", waits[1])
+		return "", refuse("no Backoff has its waits: %v", waits[1])
 	}
-	fields := texts(b)
-	if b.Mode == retry.Fixed && l.pkg.TypesInfo.Types[l.wait.Delay].Value != nil && l.outside(l.wait.Delay) {
-		fields["Base"] = l.text(l.wait.Delay)
+	if b.Mode == retry.Fixed && b.Jitter == 0 && l.pkg.TypesInfo.Types[l.wait.Delay].Value != nil && l.outside(l.wait.Delay) {
+		return fixed(int64(b.Base), l.text(l.wait.Delay)), nil
 	}
-	return fields, nil
+	return source(b), nil
 }
 
 // lengths returns the waits between the attempts if all random numbers are u, how many of these a wait has, and false if
@@ -694,8 +690,8 @@ func (l *loop) schedule() (map[string]string, error) {
 func (l *loop) lengths(u float64) (waits []time.Duration, random int, known bool) {
 	t := l.turns(u, 1)
 	for obj := range l.delays {
-		if def := l.definition(obj); def != nil && !within(def.node, l.node) {
-			if t.values[obj] = t.value(def.value); t.values[obj] == nil {
+		if def, value := l.definition(obj); def != nil && !within(def, l.node) {
+			if t.values[obj] = t.value(value); t.values[obj] == nil {
 				return nil, 0, false
 			}
 		}
@@ -813,18 +809,18 @@ func (l *loop) outside(x ast.Expr) bool {
 }
 
 // same returns the Backoff of a wait that is the same each time, from a local variable or a parameter.
-func (l *loop) same() (map[string]string, error) {
+func (l *loop) same() (string, error) {
 	id, isIdent := ast.Unparen(l.wait.Delay).(*ast.Ident)
 	if !isIdent || len(l.delays) > 0 {
-		return nil, refuse("the length of its wait is not followed")
+		return "", refuse("the length of its wait is not followed")
 	}
 	v, isVar := l.pkg.TypesInfo.Uses[id].(*types.Var)
 	counts := l.guard != nil && l.Counter != nil && names(l.pkg.TypesInfo, l.guard.Cond, l.Counter)
 	if !isVar || counts || v.Parent() == l.pkg.Types.Scope() || calls.Within(v, l.node) || l.changed(v, l.node.Pos(), l.node.End()) ||
 		l.wait.Node.Pos() < l.Attempts[0].Pos() {
-		return nil, refuse("the length of its wait is not followed")
+		return "", refuse("the length of its wait is not followed")
 	}
-	return map[string]string{"Delays": "[]time.Duration{max(0, " + id.Name + ")}"}, nil
+	return ours + ".Backoff{Delays: []time.Duration{max(0, " + id.Name + ")}}", nil
 }
 
 // leave returns the statements that follow the new loop, for the ends of the old one that its body made.

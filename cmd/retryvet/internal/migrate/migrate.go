@@ -10,17 +10,13 @@ import (
 	"errors"
 	"fmt"
 	"go/token"
-	"go/version"
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
-	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/module"
 	"golang.org/x/tools/go/packages"
 )
 
@@ -51,15 +47,19 @@ type Report struct {
 	Diff  string // unified, with paths relative to the module; empty if nothing is moved
 }
 
+// ErrNotRequired is returned if something can be moved, and the module cannot import our package yet.
+var ErrNotRequired = errors.New("nothing was migrated: the module cannot import " + ourPath + ": run go get " + ourPath + " first")
+
 // Options are what Run moves, and whether it writes the result.
 type Options struct {
 	Loops bool // hand-written retry loops in place of calls of other libraries
 	Write bool
 }
 
-// Run moves the calls, or the loops, in the packages that match patterns, as go list knows them, in the module at dir. It
-// adds the requirement on our module to go.mod if there is none. The result is type-checked, tests included; what is
-// moved in a file that fails is refused. It writes only if o.Write is set, and otherwise only returns the diff.
+// Run moves the calls, or the loops, in the packages that match patterns, as go list knows them, in the module at dir, which
+// must require our module. The result is type-checked, tests included; what is moved in a file that fails is refused. It
+// writes only if o.Write is set, and otherwise only returns the diff. The report is complete if the error is nil or
+// ErrNotRequired.
 func Run(ctx context.Context, dir string, patterns []string, o Options) (Report, error) {
 	l := loader{ctx: ctx, dir: dir, patterns: patterns}
 	pkgs, chosen, err := l.load()
@@ -67,15 +67,11 @@ func Run(ctx context.Context, dir string, patterns []string, o Options) (Report,
 		return Report{}, err
 	}
 	files := readable(pkgs)
-	var ignored []string
-	for _, p := range pkgs {
-		ignored = append(ignored, p.IgnoredFiles...)
-	}
 	for _, f := range files {
 		f.all = files
 	}
 	var report Report
-	survey(files, ignored)
+	unread := survey(pkgs, files)
 	for _, f := range files {
 		switch {
 		case !chosen[f.pkg.PkgPath]:
@@ -86,7 +82,7 @@ func Run(ctx context.Context, dir string, patterns []string, o Options) (Report,
 		}
 	}
 	if !o.Loops {
-		report.Sites = append(report.Sites, unread(pkgs, files)...)
+		report.Sites = append(report.Sites, unread...)
 	}
 	slices.SortStableFunc(report.Sites, func(a, b Site) int {
 		return cmp.Or(cmp.Compare(a.Position.Filename, b.Position.Filename), a.Position.Offset-b.Position.Offset)
@@ -106,6 +102,9 @@ func Run(ctx context.Context, dir string, patterns []string, o Options) (Report,
 			return report, nil
 		}
 		err := l.check(changed)
+		if err != nil && strings.Contains(err.Error(), "could not import "+ourPath+" ") {
+			return report, ErrNotRequired
+		}
 		again = false
 		for i, site := range report.Sites {
 			name := site.Position.Filename
@@ -118,23 +117,16 @@ func Run(ctx context.Context, dir string, patterns []string, o Options) (Report,
 		}
 		maps.DeleteFunc(changed, func(name string, _ []byte) bool { return fault(err, name) != "" })
 	}
-	for name := range changed {
-		if err := l.inside(name); err != nil {
-			return Report{}, err
-		}
-	}
 	old := map[string][]byte{}
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
-		if old[name], err = os.ReadFile(name); err != nil && !errors.Is(err, os.ErrNotExist) {
+		shown, err := l.inside(name)
+		if err != nil {
 			return Report{}, err
 		}
-		shown := name
-		if rel, err := filepath.Rel(l.main.Dir, name); err == nil {
-			shown = filepath.ToSlash(rel)
+		if old[name], err = os.ReadFile(name); err != nil {
+			return Report{}, err
 		}
-		if filepath.Base(name) != "go.sum" {
-			report.Diff += string(diff.Diff("a/"+shown, old[name], "b/"+shown, changed[name]))
-		}
+		report.Diff += string(diff.Diff("a/"+shown, old[name], "b/"+shown, changed[name]))
 	}
 	if o.Write {
 		return report, replace(old, changed)
@@ -142,21 +134,18 @@ func Run(ctx context.Context, dir string, patterns []string, o Options) (Report,
 	return report, nil
 }
 
-// inside returns an error if the file name is a link, or in a folder that a link leads to from outside of the module.
-func (l *loader) inside(name string) error {
-	info, err := os.Lstat(name)
-	if errors.Is(err, os.ErrNotExist) { // a go.sum to come
-		return nil
-	}
+// inside returns the path of the file in the module, and an error if it is a link, or in a folder that a link leads to.
+func (l *loader) inside(name string) (string, error) {
 	root, rootErr := filepath.EvalSymlinks(l.main.Dir)
 	real, realErr := filepath.EvalSymlinks(name)
+	rel, err := filepath.Rel(l.main.Dir, name)
 	if err := errors.Join(err, rootErr, realErr); err != nil {
-		return err
+		return "", err
 	}
-	if rel, err := filepath.Rel(root, real); !info.Mode().IsRegular() || err != nil || !filepath.IsLocal(rel) {
-		return fmt.Errorf("nothing was migrated: %s is not a regular file of the module", name)
+	if real != filepath.Join(root, rel) {
+		return "", fmt.Errorf("nothing was migrated: %s is not a regular file of the module", name)
 	}
-	return nil
+	return filepath.ToSlash(rel), nil
 }
 
 // replace writes all files, or restores them after an error.
@@ -164,11 +153,7 @@ func replace(old, changed map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		if err := os.WriteFile(name, changed[name], 0o644); err != nil {
 			for name, src := range old {
-				if src != nil {
-					err = errors.Join(err, os.WriteFile(name, src, 0o644))
-				} else if gone := os.Remove(name); !errors.Is(gone, os.ErrNotExist) {
-					err = errors.Join(err, gone)
-				}
+				err = errors.Join(err, os.WriteFile(name, src, 0o644))
 			}
 			return fmt.Errorf("nothing was migrated: %w", err)
 		}
@@ -237,75 +222,11 @@ func fault(err error, file string) string {
 	return ""
 }
 
-// check type-checks the module with the changed files. It adds go.mod and go.sum to changed if they change.
+// check type-checks the packages with the changed files.
 func (l *loader) check(changed map[string][]byte) error {
-	main, sound := l.main, false
-	config := packages.Config{Context: l.ctx, Dir: l.dir, Mode: need, Tests: true, Overlay: maps.Clone(changed)}
-	src, err := os.ReadFile(main.GoMod)
-	if err != nil {
-		return err
-	}
-	mod, err := modfile.Parse(main.GoMod, src, nil)
-	if err != nil {
-		return err
-	}
-	required := slices.ContainsFunc(mod.Require, func(r *modfile.Require) bool { return r.Mod.Path == ourPath })
-	own := mod.Module.Mod.Path == ourPath
-	if !required && !own {
-		if mod.Go == nil || version.Compare("go"+mod.Go.Version, "go1.22") < 0 {
-			return fmt.Errorf("nothing was migrated: %s needs a newer language than the go line of go.mod, and Go 1.22 changed "+
-				"loop variables: raise the line first", ourPath)
-		}
-		// A second go.mod, so that the real one changes only if the result is sound.
-		temp, err := os.MkdirTemp("", "retryvet")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(temp)
-		mod.SetRequireSeparateIndirect(append(mod.Require, &modfile.Require{Mod: module.Version{Path: ourPath, Version: ourVersion()}}))
-		mod.Cleanup()
-		if src, err = mod.Format(); err != nil {
-			return err
-		}
-		sum, err := os.ReadFile(strings.TrimSuffix(main.GoMod, ".mod") + ".sum")
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		tempMod := filepath.Join(temp, "go.mod")
-		err = errors.Join(os.WriteFile(tempMod, src, 0o600), os.WriteFile(filepath.Join(temp, "go.sum"), sum, 0o600))
-		if err != nil {
-			return err
-		}
-		config.Env = append(os.Environ(), "GOWORK=off")
-		config.BuildFlags = []string{"-mod=mod", "-modfile=" + tempMod}
-		defer func() {
-			if !sound {
-				return
-			}
-			for _, name := range []string{"go.mod", "go.sum"} {
-				if now, err := os.ReadFile(filepath.Join(temp, name)); err == nil && len(now) > 0 {
-					changed[filepath.Join(filepath.Dir(main.GoMod), name)] = now
-				}
-			}
-		}()
-	}
-	after, err := packages.Load(&config, l.patterns...)
+	after, err := packages.Load(&packages.Config{Context: l.ctx, Dir: l.dir, Mode: need, Tests: true, Overlay: changed}, l.patterns...)
 	if err != nil {
 		return fmt.Errorf("nothing was migrated: %w", err)
 	}
-	err = faults(after, "after the change")
-	sound = err == nil
-	return err
-}
-
-// ourVersion returns the version of our module that this program was built with.
-func ourVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, dep := range info.Deps {
-			if dep.Path == ourPath && strings.HasPrefix(dep.Version, "v") {
-				return dep.Version
-			}
-		}
-	}
-	return "v0.1.0"
+	return faults(after, "after the change")
 }

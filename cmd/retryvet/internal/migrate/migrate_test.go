@@ -23,13 +23,13 @@ var update = flag.Bool("update", false, "write the golden files")
 func copied(t *testing.T, name string) string {
 	t.Helper()
 	t.Setenv("GOWORK", "off")
-	t.Setenv("GOFLAGS", "-mod=mod -buildvcs=false")
+	t.Setenv("GOFLAGS", "-buildvcs=false")
 	t.Setenv("GONOSUMDB", "*")
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, os.DirFS(filepath.Join("testdata", name))))
 	root, err := filepath.Abs("../../../..")
 	require.NoError(t, err)
-	run(t, dir, "go", "mod", "edit", "-replace=github.com/retrygo/retry="+root)
+	run(t, dir, "go", "mod", "edit", "-require=github.com/retrygo/retry@v0.1.0", "-replace=github.com/retrygo/retry="+root)
 	return dir
 }
 
@@ -74,9 +74,8 @@ func source(t *testing.T, dir string) map[string]string {
 func TestMovedCallsMakeTheSameAttemptsAtTheSameTimes(t *testing.T) {
 	dir := copied(t, "forms")
 	moves(t, dir, "forms.diff", migrate.Options{Write: true})
-	require.Regexp(t, `github.com/retrygo/retry v\d`, read(t, filepath.Join(dir, "go.mod")))
 	for name, text := range source(t, dir) {
-		if strings.HasSuffix(name, ".go") && name != "made.go" { // whose method may have other callers
+		if strings.HasSuffix(name, ".go") {
 			require.NotRegexp(t, `"github.com/(cenkalti|avast|sethvargo|hashicorp)`, text, name)
 		}
 	}
@@ -107,7 +106,6 @@ func moves(t *testing.T, dir, diff string, o migrate.Options) migrate.Report {
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	name = filepath.Join("testdata", name)
-	text = regexp.MustCompile(`(?ms)^diff a/go.mod.*?(^diff )`).ReplaceAllString(text, "$1") // its replace is of this machine
 	if *update {
 		require.NoError(t, os.WriteFile(name, []byte(text), 0o600))
 	}
@@ -121,7 +119,17 @@ func TestADryRunChangesNothing(t *testing.T) {
 	before := source(t, dir)
 	report, err := migrate.Run(t.Context(), dir, []string{"./..."}, migrate.Options{})
 	require.NoError(t, err)
-	require.Contains(t, report.Diff, "+	github.com/retrygo/retry v")
+	require.NotEmpty(t, report.Diff)
+	require.Equal(t, before, source(t, dir))
+}
+
+func TestAModuleMustRequireOursFirst(t *testing.T) {
+	dir := copied(t, "forms")
+	run(t, dir, "go", "mod", "edit", "-droprequire=github.com/retrygo/retry")
+	before := source(t, dir)
+	report, err := migrate.Run(t.Context(), dir, []string{"./..."}, migrate.Options{Write: true})
+	require.ErrorIs(t, err, migrate.ErrNotRequired)
+	require.NotEmpty(t, report.Sites)
 	require.Equal(t, before, source(t, dir))
 }
 
@@ -144,12 +152,12 @@ func TestWhatDoesNotTypeCheckAfterwardsIsRefused(t *testing.T) {
 
 func TestAFileThatIsALinkChangesNothing(t *testing.T) {
 	dir := copied(t, "forms")
-	outside := filepath.Join(t.TempDir(), "backoff5.go")
-	require.NoError(t, os.Rename(filepath.Join(dir, "backoff5.go"), outside))
-	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "backoff5.go")))
+	outside := filepath.Join(t.TempDir(), "backoff4.go")
+	require.NoError(t, os.Rename(filepath.Join(dir, "backoff4.go"), outside))
+	require.NoError(t, os.Symlink(outside, filepath.Join(dir, "backoff4.go")))
 	before, there := source(t, dir), read(t, outside)
 	_, err := migrate.Run(t.Context(), dir, []string{"./..."}, migrate.Options{Write: true})
-	require.ErrorContains(t, err, "backoff5.go is not a regular file of the module")
+	require.ErrorContains(t, err, "backoff4.go is not a regular file of the module")
 	require.Equal(t, before, source(t, dir))
 	require.Equal(t, there, read(t, outside))
 }
@@ -162,16 +170,6 @@ func TestMarksThatMayComeFromElsewhereAreRefused(t *testing.T) {
 
 func TestMarksInFilesThatTheBuildLeavesOutAreRefused(t *testing.T) {
 	refuses(t, "constrained", migrate.Options{Write: true})
-}
-
-func TestTheLanguageOfTheLoopVariablesIsNotChanged(t *testing.T) {
-	dir := copied(t, "constrained")
-	require.NoError(t, os.Remove(filepath.Join(dir, "other.go")))
-	run(t, dir, "go", "mod", "edit", "-go=1.21")
-	before := source(t, dir)
-	_, err := migrate.Run(t.Context(), dir, []string{"./..."}, migrate.Options{Write: true})
-	require.ErrorContains(t, err, "nothing was migrated: github.com/retrygo/retry needs a newer language")
-	require.Equal(t, before, source(t, dir))
 }
 
 func refuses(t *testing.T, module string, o migrate.Options) {
@@ -217,8 +215,8 @@ func ExampleRun() {
 		fmt.Println(site.Why)
 	}
 	// Output:
-	// backoff/v5 Retry
-	// a mark of backoff/v5 that is made or looked for elsewhere (elsewhere.go:11) can reach it, and retry would not know it
+	// backoff/v4 Retry
+	// a mark of backoff/v4 that is made or looked for elsewhere (elsewhere.go:11) can reach it, and retry would not know it
 }
 
 func TestLoopsMakeTheSameCallsAtTheSameTimes(t *testing.T) {

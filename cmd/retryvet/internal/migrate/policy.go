@@ -2,8 +2,6 @@ package migrate
 
 import (
 	"fmt"
-	"go/ast"
-	"go/types"
 	"math"
 	"strings"
 	"time"
@@ -11,79 +9,64 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// plan is the replacement of a site.
-type plan struct {
-	ctx      ast.Expr // nil means context.Background()
-	attempts string
-	texts    map[string]string // the fields of the Backoff
-	ttl      string
-	classify string
-	observe  string
-	value    bool                        // DoValue
-	known    map[types.Object]*pause     // the variables that are followed
-	drop     map[types.Object][]ast.Node // the statements that make them
-}
-
-// literal returns the policy as Go source.
-func (p *plan) literal() string {
+// literal returns a policy with these fields as Go source.
+func literal(fields map[string]string) string {
 	var b strings.Builder
-	field := func(name, text string) {
-		if text != "" {
+	for _, name := range []string{"MaxAttempts", "Backoff", "TTL", "Classify", "Observe"} {
+		if text := fields[name]; text != "" {
 			fmt.Fprintf(&b, "%s: %s,\n", name, text)
 		}
 	}
-	field("MaxAttempts", p.attempts)
-	var parts []string
-	for _, name := range []string{"Mode", "Base", "Factor", "Cap", "Delays", "Jitter", "JitterRatio"} {
-		if text := p.texts[name]; text != "" {
-			parts = append(parts, name+": "+text)
-		}
-	}
-	field("Backoff", ours+".Backoff{"+strings.Join(parts, ", ")+"}")
-	field("TTL", p.ttl)
-	field("Classify", p.classify)
-	field("Observe", p.observe)
 	return ours + ".Policy{\n" + b.String() + "}"
 }
 
-// texts returns the fields of b as Go source.
-func texts(b retry.Backoff) map[string]string {
-	t := map[string]string{"Base": source(b.Base)}
-	switch {
-	case b.Mode == retry.List:
+// fixed returns, as Go source, the Backoff whose delays are d, which is written as text.
+func fixed(d int64, text string) string {
+	if d == 0 {
+		return ours + ".Backoff{Delays: []time.Duration{0}}"
+	}
+	return ours + ".Backoff{Mode: " + ours + ".Fixed, Base: " + text + "}"
+}
+
+// source returns b as Go source.
+func source(b retry.Backoff) string {
+	var parts []string
+	add := func(name, text string) { parts = append(parts, name+": "+text) }
+	switch b.Mode {
+	case retry.List:
 		var delays []string
 		for _, d := range b.Delays {
-			delays = append(delays, source(d))
+			delays = append(delays, duration(d))
 		}
-		return map[string]string{"Delays": "[]time.Duration{" + strings.Join(delays, ", ") + "}"}
-	case b.Mode == retry.Fixed:
-		t["Mode"] = ours + ".Fixed"
-	case b.Mode == retry.Linear:
-		t["Mode"] = ours + ".Linear"
-		if b.Factor != 1 {
-			t["Factor"] = fmt.Sprint(b.Factor)
-		}
-	case b.Factor != 2:
-		t["Factor"] = fmt.Sprint(b.Factor)
+		return ours + ".Backoff{Delays: []time.Duration{" + strings.Join(delays, ", ") + "}}"
+	case retry.Fixed:
+		add("Mode", ours+".Fixed")
+	case retry.Linear:
+		add("Mode", ours+".Linear")
+	}
+	add("Base", duration(b.Base))
+	if b.Mode == retry.Exponential && b.Factor != 2 || b.Mode == retry.Linear && b.Factor != 1 {
+		add("Factor", fmt.Sprint(b.Factor))
 	}
 	if b.Cap == math.MaxInt64 {
-		t["Cap"] = "1<<63 - 1"
+		add("Cap", "1<<63 - 1")
 	} else if b.Cap != 0 {
-		t["Cap"] = source(b.Cap)
+		add("Cap", duration(b.Cap))
 	}
 	switch b.Jitter {
 	case retry.FullJitter:
-		t["Jitter"] = ours + ".FullJitter"
+		add("Jitter", ours+".FullJitter")
 	case retry.EqualJitter:
-		t["Jitter"] = ours + ".EqualJitter"
+		add("Jitter", ours+".EqualJitter")
 	case retry.RatioJitter:
-		t["Jitter"], t["JitterRatio"] = ours+".RatioJitter", fmt.Sprint(b.JitterRatio)
+		add("Jitter", ours+".RatioJitter")
+		add("JitterRatio", fmt.Sprint(b.JitterRatio))
 	}
-	return t
+	return ours + ".Backoff{" + strings.Join(parts, ", ") + "}"
 }
 
-// source returns d as Go source.
-func source(d time.Duration) string {
+// duration returns d as Go source.
+func duration(d time.Duration) string {
 	for _, unit := range []struct {
 		size time.Duration
 		name string

@@ -16,24 +16,24 @@ var backoff4 = map[string]Form{
 	"v4 notify":   v4Notify,
 	"v4 data":     v4Data,
 	"v4 method":   func(_ context.Context, work Work, _ func(...any)) (string, error) { return v4Method(work) },
+	"v4 elapsed": func(ctx context.Context, work Work, _ func(...any)) (string, error) {
+		return v4Elapsed(ctx, work, &config{limit: 3 * time.Second})
+	},
+	"v4 no limit": func(ctx context.Context, work Work, _ func(...any)) (string, error) {
+		return v4Elapsed(ctx, work, &config{})
+	},
 	"v4 retries": func(ctx context.Context, work Work, _ func(...any)) (string, error) {
 		return v4Retries(ctx, work, 3)
 	},
 	"v4 none":     func(ctx context.Context, work Work, _ func(...any)) (string, error) { return v4Retries(ctx, work, 0) },
-	"v4 zero":     v4Zero,
 	"v4 interval": func(ctx context.Context, work Work, _ func(...any)) (string, error) { return v4Interval(work, 0) },
 	"v4 jitter":   v4Jitter,
 	"v4 rounding": v4Rounding,
 	"v4 nested":   v4Nested,
-	"v4 group":    v4Group,
-	"v4 captured": v4Captured,
 	"v4 typed":    v4Typed,
 	"v4 settings": v4Settings,
 	"v4 negative": func(ctx context.Context, work Work, _ func(...any)) (string, error) {
 		return v4Interval(work, -time.Second)
-	},
-	"v4 made": func(_ context.Context, work Work, _ func(...any)) (string, error) {
-		return (&client{work}).made()
 	},
 }
 
@@ -128,6 +128,22 @@ func v4Method(work Work) (string, error) {
 	return "", errFailed
 }
 
+type config struct{ limit time.Duration }
+
+func v4Elapsed(ctx context.Context, work Work, cfg *config) (s string, _ error) {
+	policy := backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(cfg.limit), backoff.WithRandomizationFactor(0))
+	policy.MaxInterval = time.Second
+	var failures int
+	note := func(error, time.Duration) { failures++ }
+	if err := backoff.RetryNotify(func() (err error) {
+		s, err = work(ctx)
+		return err
+	}, policy, note); err != nil {
+		return "", errFailed
+	}
+	return s, nil
+}
+
 func v4Retries(ctx context.Context, work Work, n uint64) (s string, _ error) {
 	b := backoff.WithMaxRetries(backoff.NewConstantBackOff(50*time.Millisecond), uint64(n))
 	err := backoff.Retry(func() (err error) {
@@ -138,14 +154,6 @@ func v4Retries(ctx context.Context, work Work, n uint64) (s string, _ error) {
 		return "", errFailed
 	}
 	return s, nil
-}
-
-func v4Zero(ctx context.Context, work Work, _ func(...any)) (string, error) {
-	_ = backoff.Retry(func() error {
-		_, err := work(ctx)
-		return err
-	}, backoff.WithMaxRetries(&backoff.ZeroBackOff{}, 4))
-	return "", nil
 }
 
 func v4Interval(work Work, d time.Duration) (s string, _ error) {
@@ -189,33 +197,6 @@ func v4Nested(ctx context.Context, work Work, _ func(...any)) (string, error) {
 		return "", errFailed
 	}
 	return s, nil
-}
-
-func v4Group(ctx context.Context, work Work, _ func(...any)) (s string, _ error) {
-	var (
-		calls int
-		b     = backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 1)
-	)
-	try := func() (err error) {
-		calls++
-		s, err = work(ctx)
-		return err
-	}
-	if backoff.Retry(try, b) == nil || ctx.Err() == nil && backoff.Retry(backoff.Operation(try), b) == nil {
-		return s, nil
-	}
-	return "", errFailed
-}
-
-func v4Captured(ctx context.Context, work Work, _ func(...any)) (string, error) {
-	var b = backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 2)
-	do := func() (string, error) {
-		return backoff.RetryWithData(func() (string, error) { return work(ctx) }, b)
-	}
-	if s, err := do(); err == nil || ctx.Err() != nil {
-		return s, err
-	}
-	return do()
 }
 
 const longest = 3 * time.Second

@@ -40,7 +40,6 @@ var spread = map[string]struct {
 	waits     []time.Duration
 }{
 	"v4 jitter": {0.5, 1.5, []time.Duration{500e6, 750e6, 1125e6, 1687.5e6, 2531.25e6}},
-	"v5 jitter": {0.5, 1.5, []time.Duration{500e6, 750e6, 1125e6}},
 }
 
 func TestForms(t *testing.T) {

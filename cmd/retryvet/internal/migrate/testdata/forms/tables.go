@@ -1,3 +1,3 @@
 package forms
 
-var tables = []map[string]Form{backoff4, backoff5}
+var tables = []map[string]Form{backoff4}

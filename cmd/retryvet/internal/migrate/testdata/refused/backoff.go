@@ -28,21 +28,23 @@ func (steps) NextBackOff() time.Duration { return time.Second }
 func (steps) Reset()                     {}
 
 func own(j job, param backoff.BackOff) {
-	_ = backoff.Retry(work, steps{})                                                           // want `the BackOff is not made here`
-	_ = backoff.Retry(work, backoff.WithMaxRetries(j.b, 3))                                    // want `the BackOff is not made here`
-	_ = backoff.Retry(work, param)                                                             // want `not made by a statement of its own`
-	_ = backoff.Retry(work, shared)                                                            // want `not a local variable`
-	_ = backoff.Retry(making(), &backoff.ZeroBackOff{})                                        // want `the work is not a literal`
-	_ = backoff.Retry(work, &backoff.StopBackOff{})                                            // want `the BackOff is not made here`
-	_ = backoff.RetryNotifyWithTimer(work, &backoff.ZeroBackOff{}, nil, nil)                   // want `has no counterpart`
-	_ = backoff.NewTicker(&backoff.ZeroBackOff{})                                              // want `has no counterpart`
-	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(-1), 3))         // want `the interval is negative`
-	_ = backoff.Retry(work, backoff.WithMaxRetries(&backoff.ZeroBackOff{}, 1<<63))             // want `too large`
-	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.WithMaxRetries(shared, 1), 1))      // want `not a local variable`
-	_ = backoff.Retry(work /* a comment */, backoff.WithMaxRetries(&backoff.ZeroBackOff{}, 1)) // want `contain a comment`
+	_ = backoff.Retry(work, steps{})                                                                             // want `the BackOff is not made here`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(j.b, 3))                                                      // want `the BackOff is not made here`
+	_ = backoff.Retry(work, param)                                                                               // want `not made by a statement before the call`
+	_ = backoff.Retry(work, shared)                                                                              // want `not made by a statement before the call`
+	_ = backoff.Retry(making(), backoff.NewConstantBackOff(0))                                                   // want `the work is not a literal`
+	_ = backoff.Retry(nil, backoff.NewConstantBackOff(0))                                                        // want `the work is not a literal`
+	_ = backoff.Retry(work, &backoff.ZeroBackOff{})                                                              // want `the BackOff is not made here`
+	_ = backoff.Retry(work, &backoff.StopBackOff{})                                                              // want `the BackOff is not made here`
+	_ = backoff.RetryNotifyWithTimer(work, backoff.NewConstantBackOff(0), nil, nil)                              // want `has no counterpart`
+	_ = backoff.NewTicker(backoff.NewConstantBackOff(0))                                                         // want `has no counterpart`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(-1), 3))                           // want `the interval is negative`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(0), 1<<63))                        // want `too large`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.WithMaxRetries(backoff.NewConstantBackOff(0), 1), 1)) // want `set twice`
+	_ = backoff.Retry(work /* a comment */, backoff.WithMaxRetries(backoff.NewConstantBackOff(0), 1))            // want `contains a comment`
 }
 
-var atInit = backoff.Retry(work, &backoff.ZeroBackOff{}) // want `not in a function`
+var atInit = backoff.Retry(work, backoff.NewConstantBackOff(0)) // want `not in a function`
 
 func schedules(interval time.Duration) {
 	b := backoff.NewExponentialBackOff()
@@ -60,7 +62,7 @@ func schedules(interval time.Duration) {
 
 	d := backoff.NewExponentialBackOff()
 	d.Stop = time.Second
-	_ = backoff.Retry(work, d) // want `the field Stop has no counterpart`
+	_ = backoff.Retry(work, d) // want `Stop has no counterpart`
 
 	e := backoff.NewExponentialBackOff()
 	if interval > 0 {
@@ -70,7 +72,7 @@ func schedules(interval time.Duration) {
 
 	g := backoff.NewExponentialBackOff( // for ever
 		backoff.WithMaxElapsedTime(0))
-	_ = backoff.Retry(work, g) // want `contain a comment`
+	_ = backoff.Retry(work, g) // want `contains a comment`
 
 	f := backoff.NewExponentialBackOff()
 	_ = backoff.Retry(work, f) // want `used for something else too`
@@ -84,34 +86,41 @@ func schedules(interval time.Duration) {
 
 func nested() error {
 	b := backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 3)
-	try := func() error { return backoff.Retry(work, b) } // want `one may run inside the other`
-	return backoff.Retry(try, b)                          // want `one may run inside the other`
+	try := func() error { return backoff.Retry(work, b) } // want `b is not made by a statement before the call`
+	return backoff.Retry(try, b)                          // want `the use of b is not understood`
+}
+
+func (j job) backOff() backoff.BackOff { return j.b }
+
+func made(j job) {
+	_ = backoff.Retry(work, j.backOff())                            // want `the BackOff is not made here`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(j.backOff(), 3)) // want `the BackOff is not made here`
 }
 
 func results() error {
-	err := backoff.Retry(work, &backoff.ZeroBackOff{}) // want `compared by ==`
+	err := backoff.Retry(work, backoff.NewConstantBackOff(0)) // want `compared by ==`
 	if err == errBusy {
 		return nil
 	}
-	err2 := backoff.Retry(work, &backoff.ZeroBackOff{}) // want `the text of its error is compared`
+	err2 := backoff.Retry(work, backoff.NewConstantBackOff(0)) // want `the text of its error is compared`
 	if err2.Error() == "busy" {
 		return nil
 	}
-	err3 := backoff.Retry(work, &backoff.ZeroBackOff{}) // want `its error's type is asserted`
+	err3 := backoff.Retry(work, backoff.NewConstantBackOff(0)) // want `its error's type is asserted`
 	if _, ok := err3.(interface{ Timeout() bool }); ok {
 		return nil
 	}
-	err4 := backoff.Retry(work, &backoff.ZeroBackOff{}) // want `not followed`
+	err4 := backoff.Retry(work, backoff.NewConstantBackOff(0)) // want `not followed`
 	switch err4 {
 	case errBusy:
 	}
 	return nil
 }
 
-func tries(ctx context.Context, options []backoff5.RetryOption) {
-	_, _ = backoff5.Retry(ctx, fetch, backoff5.WithMaxTries(1<<31)) // want `negative or too large`
-	_, _ = backoff5.Retry(ctx, fetch, options...)                   // want `its options are a variable`
-	_, _ = backoff5.Retry(ctx, func() (int, error) {                // want `RetryAfter has no counterpart`
-		return 0, backoff5.RetryAfter(3)
-	})
+func tries(ctx context.Context, n int, f *uint64) {
+	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(0), uint64(n))) // want `nor an unsigned variable`
+	b := backoff.WithMaxRetries(backoff.NewConstantBackOff(0), *f)
+	_ = backoff.Retry(work, b)                      // want `nor an unsigned variable`
+	_, _ = backoff5.Retry(ctx, fetch)               // want `not moved by machine`
+	_ = backoff5.NewTicker(&backoff5.ZeroBackOff{}) // want `not moved by machine`
 }

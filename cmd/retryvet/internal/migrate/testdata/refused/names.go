@@ -1,8 +1,7 @@
 package refused
 
-import . "github.com/cenkalti/backoff/v5"
+import . "github.com/cenkalti/backoff/v4"
 
 func dotted() error {
-	_, err := Retry(ctx, fetch) // want `imported by a dot`
-	return err
+	return Retry(work, NewConstantBackOff(0)) // want `imported by a dot`
 }

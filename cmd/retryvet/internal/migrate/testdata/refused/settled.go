@@ -5,48 +5,62 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	backoff5 "github.com/cenkalti/backoff/v5"
 )
 
 func afterwards(op func() error) error {
 	d := time.Second
 	b := backoff.NewConstantBackOff(d)
 	for range 3 {
-		_ = backoff.Retry(op, b) // want `the interval is neither a constant nor a variable that keeps its value`
+		_ = backoff.Retry(op, b) // want `b is not made by a statement before the call`
 		d *= 2
 	}
 	limit := time.Hour
 	e := backoff.NewConstantBackOff(limit)
-	later := func() error { return backoff.Retry(op, e) } // want `the interval is neither`
 	limit = time.Minute
-	return later()
+	println(limit)
+	return backoff.Retry(op, e) // want `the interval is neither a constant nor a variable that keeps its value`
+}
+
+func elapsed(op func() error, limits map[string]*time.Duration) {
+	b := backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(*limits["b"]))
+	_ = backoff.Retry(op, b) // want `MaxElapsedTime is neither a constant`
 }
 
 func commented(op func() error) {
-	_ = backoff.RetryNotify(op, &backoff.ZeroBackOff{}, func(err error /* never nil */, _ time.Duration) { println(err) }) // want `the options contain a comment`
-	_ = backoff.Retry(func( /* no context */ ) error { return op() }, &backoff.ZeroBackOff{})                              // want `parameters of the work contain a comment`
+	_ = backoff.RetryNotify(op, backoff.NewConstantBackOff(0), func(err error /* never nil */, _ time.Duration) { println(err) }) // want `contains a comment`
+	_ = backoff.Retry(func( /* no context */ ) error { return op() }, backoff.NewConstantBackOff(0))                              // want `contains a comment`
 }
 
 func zero[T any]() (z T, err error) { return z, nil }
 
-func generic(ctx context.Context) (int, error) {
-	return backoff5.Retry[int](ctx, zero) // want `the work is a generic function`
+func generic() (int, error) {
+	return backoff.RetryWithData[int](zero, backoff.NewConstantBackOff(0)) // want `the work is not a literal`
+}
+
+func reassigned(op func() error, note backoff.Notify) {
+	_ = backoff.Retry(op, backoff.NewConstantBackOff(0)) // want `the work is not a literal`
+	op = func() error { return nil }
+	note = nil
+	_ = backoff.RetryNotify(func() error { return nil }, backoff.NewConstantBackOff(0), note) // want `the notify function is not`
 }
 
 func shadowed(ctx context.Context, op func() error) error {
 	bo := backoff.WithContext(backoff.NewConstantBackOff(time.Second), ctx)
-	for i := range 3 {
-		ctx := context.WithValue(ctx, i, i)
-		_ = backoff.Retry(op, bo) // want `the context is not a variable that keeps its value`
-		<-ctx.Done()
-	}
+	var inner, cancel = context.WithCancel(ctx)
+	ctx = inner
+	defer cancel()
+	_ = backoff.Retry(op, bo) // want `the context is not a variable that keeps its value`
 	d := time.Second
 	c := backoff.NewConstantBackOff(d)
 again:
-	err := backoff.Retry(op, c) // want `the interval is neither`
+	err := backoff.Retry(op, c) // want `c is made once, and the call can be repeated`
 	d *= 2
 	if err != nil {
 		goto again
+	}
+	e := backoff.NewConstantBackOff(d)
+	for backoff.Retry(op, e) != nil { // want `e is made once, and the call can be repeated`
+		d *= 2
 	}
 	return nil
 }

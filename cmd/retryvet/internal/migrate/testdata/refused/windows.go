@@ -4,4 +4,4 @@ package refused
 
 import "github.com/cenkalti/backoff/v4" // want `its build constraints leave it out`
 
-func elsewhere() error { return backoff.Retry(work, &backoff.ZeroBackOff{}) }
+func elsewhere() error { return backoff.Retry(work, backoff.NewConstantBackOff(0)) }

@@ -4,8 +4,8 @@ package elsewhere
 import (
 	"errors"
 
-	"github.com/cenkalti/backoff/v5"
+	"github.com/cenkalti/backoff/v4"
 )
 
 // Work fails for good.
-func Work() (int, error) { return 0, backoff.Permanent(errors.New("never")) }
+func Work() error { return backoff.Permanent(errors.New("never")) }
