@@ -22,8 +22,8 @@ const doc = `report attempts that use the context, request or transaction of the
 
 The function that is passed to retry.Do, Wrap, retrysql.Tx and the like, or that handles jobs, and the body of a loop over
 retry.Attempts get a context that ends with the attempt. A call in it that uses the context from outside ignores AttemptTimeout: an attempt that hangs does not
-end. The same is true of a request built outside, whose body, moreover, can be read only once. A transaction begun outside
-can be over after the first failure.
+end. The same is true of a request built outside. A transaction begun outside can be over after the first failure, and in the
+function of retrysql.Tx a statement on the *sql.DB is not part of the transaction.
 
 A context from outside is reported only if the policy can have an AttemptTimeout, or if the function is wrapped or handles
 jobs, so that the two contexts always differ. Logging, tracing, go and defer statements, and context.WithoutCancel are not
@@ -150,11 +150,14 @@ type attempt struct {
 	named func(name string) analysis.TextEdit
 	// own means that the context of an attempt can differ from that of the run.
 	own bool
+	// inTxn means that the attempt is given a transaction of retrysql.
+	inTxn bool
 }
 
 func function(pass *analysis.Pass, lit *ast.FuncLit, own bool) attempt {
 	a := attempt{pass: pass, node: lit, body: lit.Body, own: own}
 	fields := lit.Type.Params.List
+	a.inTxn = len(fields) == 2 && calls.IsNamed(pass.TypesInfo.TypeOf(fields[1].Type), calls.Module+"/retrysql", "Txn")
 	switch {
 	case len(fields) == 0:
 	case len(fields[0].Names) == 0 && len(fields) == 1: // with more, all parameters would need names
@@ -194,8 +197,7 @@ func (a *attempt) name(id *ast.Ident) {
 // A use is a value from outside of the attempt that a call of the attempt gets.
 type use struct {
 	expr ast.Expr
-	kind string // "context", "request" or "transaction"
-	body bool   // of a request
+	kind string // "context", "request", "transaction" or "database"
 }
 
 func (a attempt) check() {
@@ -245,17 +247,20 @@ func (a attempt) uses(call *ast.CallExpr) (all []use) {
 		}
 		switch t := info.TypeOf(arg); {
 		case calls.IsContext(t) && a.own && canHang(info, call):
-			all = append(all, use{expr: arg, kind: "context"})
+			all = append(all, use{arg, "context"})
 		case transaction(t):
-			all = append(all, use{expr: arg, kind: "transaction"})
-		case calls.IsNamed(t, "net/http", "Request") && sends(info, call):
-			if body := a.builtWithBody(arg); body || a.own {
-				all = append(all, use{arg, "request", body})
-			}
+			all = append(all, use{arg, "transaction"})
+		case calls.IsNamed(t, "net/http", "Request") && a.own && sends(info, call):
+			all = append(all, use{arg, "request"})
 		}
 	}
-	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && a.outer(s.X) && !a.renewed(s.X) && transaction(info.TypeOf(s.X)) && s.Sel.Name != "Rollback" {
-		all = append(all, use{expr: s.X, kind: "transaction"})
+	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && a.outer(s.X) && !a.renewed(s.X) {
+		switch t := info.TypeOf(s.X); {
+		case transaction(t) && s.Sel.Name != "Rollback":
+			all = append(all, use{s.X, "transaction"})
+		case a.inTxn && calls.IsNamed(t, "database/sql", "DB") && (strings.HasPrefix(s.Sel.Name, "Exec") || strings.HasPrefix(s.Sel.Name, "Query")):
+			all = append(all, use{s.X, "database"})
+		}
 	}
 	return all
 }
@@ -308,40 +313,6 @@ func (a attempt) renewed(x ast.Expr) (yes bool) {
 	return yes
 }
 
-// builtWithBody reports whether x is a variable that was declared as a request with a body.
-func (a attempt) builtWithBody(x ast.Expr) (yes bool) {
-	obj := a.object(x)
-	if obj == nil {
-		return false
-	}
-	for _, file := range a.pass.Files {
-		if file.FileStart > obj.Pos() || obj.Pos() >= file.FileEnd {
-			continue
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			s, ok := n.(*ast.AssignStmt)
-			if !ok || len(s.Rhs) != 1 || len(s.Lhs) != 2 {
-				return true
-			}
-			id, ok := s.Lhs[0].(*ast.Ident)
-			if !ok || a.pass.TypesInfo.ObjectOf(id) != obj {
-				return true
-			}
-			call, ok := s.Rhs[0].(*ast.CallExpr)
-			if !ok || !calls.IsFunc(a.pass.TypesInfo, call, "net/http", "NewRequest", "NewRequestWithContext") {
-				return true
-			}
-			switch body := types.ExprString(call.Args[len(call.Args)-1]); body {
-			case "nil", "http.NoBody":
-			default:
-				yes = true
-			}
-			return true
-		})
-	}
-	return yes
-}
-
 // exempt reports whether call can rightly get the context of the run: it logs, traces or counts, reads a value, or
 // starts work that is meant to outlive the attempt.
 func exempt(info *types.Info, call *ast.CallExpr) bool {
@@ -376,11 +347,10 @@ func (a attempt) report(obj types.Object, uses []use) {
 		}
 	case "request":
 		d.Message = fmt.Sprintf("the attempt sends %s, built outside: it does not end with the attempt", text)
-		if first.body {
-			d.Message = fmt.Sprintf("the attempt sends %s, built outside: its body is empty from the second attempt on", text)
-		}
 	case "transaction":
 		d.Message = fmt.Sprintf("the attempt uses the transaction %s from outside, which can be over after the first failure", text)
+	case "database":
+		d.Message = fmt.Sprintf("this runs on %s, outside of the transaction, and is not rolled back with it", text)
 	}
 	a.pass.Report(d)
 }
@@ -389,7 +359,7 @@ func (a attempt) report(obj types.Object, uses []use) {
 func (a attempt) fix(outer types.Object, uses []use) (fix analysis.SuggestedFix, ok bool) {
 	if a.param == nil {
 		v, isVar := outer.(*types.Var)
-		if a.named == nil || !isVar || v.IsField() || a.count(outer) != len(uses) {
+		if a.named == nil || !isVar || v.IsField() || calls.Count(a.pass.TypesInfo, a.body, outer) != len(uses) {
 			return fix, false // the new name would hide outer from correct uses
 		}
 		return analysis.SuggestedFix{
@@ -409,15 +379,4 @@ func (a attempt) fix(outer types.Object, uses []use) (fix analysis.SuggestedFix,
 	}
 	fix.Message = "Use " + a.param.Name
 	return fix, true
-}
-
-// count returns how often the attempt names obj.
-func (a attempt) count(obj types.Object) (n int) {
-	ast.Inspect(a.body, func(node ast.Node) bool {
-		if id, ok := node.(*ast.Ident); ok && a.pass.TypesInfo.Uses[id] == obj {
-			n++
-		}
-		return true
-	})
-	return n
 }

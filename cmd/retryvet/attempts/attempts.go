@@ -4,9 +4,7 @@ package attempts
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"go/types"
-	"regexp"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -44,36 +42,26 @@ func run(pass *analysis.Pass) (any, error) {
 }
 
 // set reports whether the body of l can set v: it assigns to v, or code elsewhere in the function can do so for it.
-func set(info *types.Info, cur inspector.Cursor, l calls.Loop, v types.Object) (yes bool) {
-	is := func(x ast.Expr) bool {
-		id, ok := ast.Unparen(x).(*ast.Ident)
-		return ok && info.Uses[id] == v
-	}
-	assigns := func(n ast.Node) {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			for _, left := range n.Lhs {
-				yes = yes || is(left)
-			}
-		case *ast.RangeStmt:
-			yes = yes || n.Key != nil && is(n.Key) || n.Value != nil && is(n.Value)
-		case *ast.UnaryExpr:
-			yes = yes || n.Op == token.AND && is(n.X) && n != ast.Unparen(l.Err)
-		}
-	}
-	ast.Inspect(l.Body, func(n ast.Node) bool { assigns(n); return !yes })
+func set(info *types.Info, cur inspector.Cursor, l calls.Loop, v types.Object) bool {
 	outer := cur
 	for up := range cur.Enclosing((*ast.FuncDecl)(nil)) {
 		outer = up
 	}
-	for up := range outer.Preorder((*ast.FuncLit)(nil), (*ast.UnaryExpr)(nil)) {
-		if lit, ok := up.Node().(*ast.FuncLit); !ok {
-			assigns(up.Node())
-		} else if l.Pos() < lit.Pos() || lit.End() < l.End() { // it is not the function around the loop
-			ast.Inspect(lit, func(n ast.Node) bool { assigns(n); return !yes })
+	for c := range outer.Preorder((*ast.AssignStmt)(nil), (*ast.RangeStmt)(nil), (*ast.IncDecStmt)(nil), (*ast.UnaryExpr)(nil)) {
+		n := c.Node()
+		if n == ast.Unparen(l.Err) || !calls.Sets(info, n, v) {
+			continue
+		}
+		_, can := n.(*ast.UnaryExpr)
+		can = can || l.Body.Pos() < n.Pos() && n.Pos() < l.Body.End()
+		for lit := range c.Enclosing((*ast.FuncLit)(nil)) {
+			can = can || lit.Node().Pos() > l.Pos() || lit.Node().End() < l.End() // it is not around the loop
+		}
+		if can {
+			return true
 		}
 	}
-	return yes
+	return false
 }
 
 // report reports l at the first declaration in its body that hides v, and otherwise at its first line.
@@ -128,7 +116,10 @@ func assign(pass *analysis.Pass, cur inspector.Cursor, a *ast.AssignStmt, v type
 		if before, isVar := seen.(*types.Var); isVar && types.Identical(before.Type(), declared.Type()) && (seen == v || id.Name != v.Name()) {
 			continue
 		}
-		typ := written(pass, cur, declared.Type())
+		typ := ""
+		for file := range cur.Enclosing((*ast.File)(nil)) {
+			typ = calls.Written(pass.TypesInfo, pass.Pkg, file.Node().(*ast.File), declared.Type())
+		}
 		if _, isStatement := cur.Parent().Node().(*ast.BlockStmt); !isStatement || typ == "" || id.Name == v.Name() {
 			return nil
 		}
@@ -136,31 +127,4 @@ func assign(pass *analysis.Pass, cur inspector.Cursor, a *ast.AssignStmt, v type
 		edits = append(edits, analysis.TextEdit{Pos: a.Pos(), End: a.Pos(), NewText: []byte("var " + id.Name + " " + typ + "\n" + indent)})
 	}
 	return edits
-}
-
-// unexported matches a name of another package that this one cannot write.
-var unexported = regexp.MustCompile(`\.[^\p{Lu}.]`)
-
-// written returns t as the file of cur can write it, and "" if it cannot.
-func written(pass *analysis.Pass, cur inspector.Cursor, t types.Type) string {
-	names := map[string]string{}
-	for up := range cur.Enclosing((*ast.File)(nil)) {
-		for _, spec := range up.Node().(*ast.File).Imports {
-			if pkg := pass.TypesInfo.PkgNameOf(spec); pkg != nil {
-				names[pkg.Imported().Path()] = pkg.Name()
-			}
-		}
-	}
-	missing := false
-	text := types.TypeString(t, func(pkg *types.Package) string {
-		if pkg == pass.Pkg {
-			return ""
-		}
-		missing = missing || names[pkg.Path()] == ""
-		return names[pkg.Path()]
-	})
-	if missing || unexported.MatchString(text) {
-		return ""
-	}
-	return text
 }

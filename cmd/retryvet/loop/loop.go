@@ -40,7 +40,7 @@ With -loop.more it is also reported if it
    in scope;
  - never ends while the call fails, even after a context in scope is done.
 
-These can be intended. A context that is context.Background(), or that nothing can cancel before the loop ends, does not count.
+These can be intended. A context counts if it is a parameter, or derived from one or with a deadline.
 Test files and packages for tests are skipped.`
 
 // Analyzer is the analyzer loop.
@@ -68,7 +68,7 @@ func run(pass *analysis.Pass) (any, error) {
 		if file := pass.Fset.Position(cur.Node().Pos()).Filename; strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		if l := retries.LoopAt(pass.TypesInfo, cur, nil); l != nil {
+		if l := retries.LoopAt(pass.TypesInfo, cur); l != nil {
 			retryLoop{l, pass, pass.TypesInfo, cur}.report()
 		}
 	}
@@ -166,95 +166,78 @@ type header struct {
 
 func (h header) End() token.Pos { return h.body.Lbrace + 1 }
 
-// context returns a context in scope that can be done, or nil.
+// context returns the context that was declared last in the innermost scope with one, nil if it does not end some day.
 func (l retryLoop) context() *types.Var {
 	pos := l.cur.Node().Pos()
 	for scope := l.pass.Pkg.Scope().Innermost(pos); scope != nil && scope != l.pass.Pkg.Scope(); scope = scope.Parent() {
+		var last *types.Var
 		for _, name := range scope.Names() {
 			v, isVar := scope.Lookup(name).(*types.Var)
-			if isVar && name != "_" && calls.IsContext(v.Type()) && v.Pos() < pos && !l.endless(v) {
-				return v
+			if isVar && name != "_" && calls.IsContext(v.Type()) && v.Pos() < pos && (last == nil || v.Pos() > last.Pos()) {
+				last = v
 			}
+		}
+		switch {
+		case last == nil:
+		case l.ends(last):
+			return last
+		default:
+			return nil
 		}
 	}
 	return nil
 }
 
-// endless reports whether the context v cannot be done while the loop runs: it is context.Background() or TODO(), or is
-// derived from them with a cancel function that nothing else can call until then.
-func (l retryLoop) endless(v *types.Var) bool {
-	assigned, other := 0, 0
-	ast.Inspect(l.function().Node(), func(n ast.Node) bool {
+// ends reports whether the context v is a parameter, or is derived from one or with a deadline. A context that only a cancel
+// function can end does not count.
+func (l retryLoop) ends(v *types.Var) bool {
+	made, other := l.parameter(v), false
+	ast.Inspect(l.outermost(), func(n ast.Node) bool {
 		assign, isAssign := n.(*ast.AssignStmt)
-		if !isAssign {
+		if !isAssign || !calls.Is(l.info, assign.Lhs[0], v) {
+			other = other || n != nil && calls.Sets(l.info, n, v)
 			return true
 		}
-		for i, left := range assign.Lhs {
-			id, isIdent := left.(*ast.Ident)
-			if !isIdent || l.info.ObjectOf(id) != v {
-				continue
-			}
-			assigned++
-			made := l.background(assign.Rhs[min(i, len(assign.Rhs)-1)], v)
-			if !made || len(assign.Lhs) > len(assign.Rhs) && !l.holds(assign.Lhs[1]) {
-				other++
-			}
+		made = true
+		call, isCall := assign.Rhs[0].(*ast.CallExpr)
+		switch {
+		case !isCall:
+			other = true
+		case calls.IsFunc(l.info, call, "context", "WithTimeout", "WithDeadline"), calls.IsFunc(l.info, call, "os/signal", "NotifyContext"):
+		case calls.IsFunc(l.info, call, "context", "WithCancel", "WithValue"):
+			parent := calls.Root(l.info, call.Args[0])
+			other = other || parent == nil || parent != v && !l.ends(parent)
+		default:
+			other = true
 		}
 		return true
 	})
-	return assigned > 0 && other == 0 && !l.parameter(v)
+	return made && !other
 }
 
-// background reports whether x is v, context.Background() or TODO(), or derived from them without a deadline.
-func (l retryLoop) background(x ast.Expr, v *types.Var) bool {
-	switch x := x.(type) {
-	case *ast.Ident:
-		return l.info.Uses[x] == v
-	case *ast.CallExpr:
-		return calls.IsFunc(l.info, x, "context", "Background", "TODO") ||
-			calls.IsFunc(l.info, x, "context", "WithCancel", "WithValue") && l.background(x.Args[0], v)
+// outermost returns the declaration around the loop.
+func (l retryLoop) outermost() ast.Node {
+	for up := range l.cur.Enclosing((*ast.FuncDecl)(nil)) {
+		return up.Node()
+	}
+	return l.cur.Node()
+}
+
+// parameter reports whether v is a parameter of a function around the loop.
+func (l retryLoop) parameter(v *types.Var) bool {
+	for up := range l.cur.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
+		var f *ast.FuncType
+		switch n := up.Node().(type) {
+		case *ast.FuncDecl:
+			f = n.Type
+		case *ast.FuncLit:
+			f = n.Type
+		}
+		if calls.Within(v, f.Params) {
+			return true
+		}
 	}
 	return false
-}
-
-// holds reports whether the function around the loop calls cancel itself and, up to the end of the loop, passes it to
-// no other code.
-func (l retryLoop) holds(cancel ast.Expr) bool {
-	id, isIdent := cancel.(*ast.Ident)
-	if !isIdent || l.info.ObjectOf(id) == nil {
-		return false
-	}
-	for use := range l.function().Preorder((*ast.Ident)(nil)) {
-		if l.info.Uses[use.Node().(*ast.Ident)] != l.info.ObjectOf(id) || use.Node().Pos() > l.cur.Node().End() {
-			continue
-		}
-		if e, _ := use.ParentEdge(); e == edge.AssignStmt_Lhs {
-			continue
-		} else if e != edge.CallExpr_Fun {
-			return false
-		}
-		if e, _ := use.Parent().ParentEdge(); e == edge.GoStmt_Call {
-			return false
-		}
-		for f := range use.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
-			if f != l.function() {
-				return false
-			}
-			break
-		}
-	}
-	return true
-}
-
-// parameter reports whether v is a parameter of the function around the loop, or declared outside of it.
-func (l retryLoop) parameter(v *types.Var) bool {
-	switch f := l.function().Node().(type) {
-	case *ast.FuncDecl:
-		return v.Pos() < f.Body.Pos()
-	case *ast.FuncLit:
-		return v.Pos() < f.Body.Pos()
-	}
-	return true
 }
 
 // outlives reports whether an attempt that gets ctx is repeated after ctx is done: nothing else in the loop names ctx,
@@ -306,13 +289,13 @@ func (l retryLoop) brief(ctx *types.Var) bool {
 
 // asks reports whether each iteration checks if ctx is done: in the loop's condition, or in a statement of its body.
 func (l retryLoop) asks(ctx *types.Var) bool {
-	if l.Cond != nil && names(l.info, l.Cond, ctx) {
+	if l.Cond != nil && calls.Names(l.info, l.Cond, ctx) {
 		return true
 	}
 	yes := false
 	look := func(n ast.Node) bool {
 		sel, isSel := n.(*ast.SelectorExpr)
-		yes = yes || isSel && (sel.Sel.Name == "Err" || sel.Sel.Name == "Done") && names(l.info, sel.X, ctx)
+		yes = yes || isSel && (sel.Sel.Name == "Err" || sel.Sel.Name == "Done") && calls.Names(l.info, sel.X, ctx)
 		return !yes
 	}
 	for _, s := range l.Body.List {
@@ -393,12 +376,12 @@ func (l retryLoop) sleepsLast() bool {
 	ast.Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			asked = asked || l.Counter != nil && names(l.info, n.Cond, l.Counter)
+			asked = asked || l.Counter != nil && calls.Names(l.info, n.Cond, l.Counter)
 		case *ast.SwitchStmt:
-			asked = asked || l.Counter != nil && (n.Tag != nil && names(l.info, n.Tag, l.Counter) || n.Init != nil && names(l.info, n.Init, l.Counter))
+			asked = asked || l.Counter != nil && (n.Tag != nil && calls.Names(l.info, n.Tag, l.Counter) || n.Init != nil && calls.Names(l.info, n.Init, l.Counter))
 		case *ast.CaseClause:
 			for _, x := range n.List {
-				asked = asked || l.Counter != nil && names(l.info, x, l.Counter)
+				asked = asked || l.Counter != nil && calls.Names(l.info, x, l.Counter)
 			}
 		}
 		return !asked
@@ -461,30 +444,20 @@ func (l retryLoop) losesError() bool {
 	ast.Inspect(l.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr: // it may log the error or its text
-			passedOn = passedOn || names(l.info, n, last)
+			passedOn = passedOn || calls.Names(l.info, n, last)
 		case *ast.AssignStmt: // it may be kept for later
 			for _, x := range n.Rhs {
-				passedOn = passedOn || names(l.info, x, last)
+				passedOn = passedOn || calls.Names(l.info, x, last)
 			}
 		}
 		return true
 	})
-	return !passedOn && !names(l.info, made, last)
+	return !passedOn && !calls.Names(l.info, made, last)
 }
 
 // fails reports whether every repeated attempt has failed with an error, which is in the variable err.
 func (l retryLoop) fails(err types.Object) bool {
 	return !slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Err != err || s.Last == retries.OK })
-}
-
-// names reports whether n names obj.
-func names(info *types.Info, n ast.Node, obj types.Object) (yes bool) {
-	ast.Inspect(n, func(n ast.Node) bool {
-		id, isIdent := n.(*ast.Ident)
-		yes = yes || isIdent && info.Uses[id] == obj
-		return !yes
-	})
-	return yes
 }
 
 var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)

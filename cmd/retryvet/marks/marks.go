@@ -253,11 +253,7 @@ func markedNil(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 // isNotNil reports whether cond is err != nil.
 func isNotNil(info *types.Info, cond ast.Expr, err types.Object) bool {
 	b, isBinary := ast.Unparen(cond).(*ast.BinaryExpr)
-	if !isBinary || b.Op != token.NEQ || !info.Types[b.Y].IsNil() {
-		return false
-	}
-	id, isIdent := ast.Unparen(b.X).(*ast.Ident)
-	return isIdent && info.Uses[id] == err
+	return isBinary && b.Op == token.NEQ && info.Types[b.Y].IsNil() && calls.Is(info, b.X, err)
 }
 
 // leaves reports whether body ends with a statement that leaves it.
@@ -272,35 +268,14 @@ func leaves(body *ast.BlockStmt) bool {
 	return false
 }
 
-// assigned reports whether a statement between the two positions may set err.
+// assigned reports whether n, between the two positions, may set err; a function literal may be called at any time.
 func assigned(info *types.Info, n ast.Node, err types.Object, from, to token.Pos) (yes bool) {
-	sets := func(x ast.Expr) {
-		id, isIdent := ast.Unparen(x).(*ast.Ident)
-		yes = yes || isIdent && info.ObjectOf(id) == err
-	}
 	ast.Inspect(n, func(n ast.Node) bool {
 		if n == nil || n.End() <= from || n.Pos() >= to {
 			return false
 		}
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			for _, left := range n.Lhs {
-				sets(left)
-			}
-		case *ast.UnaryExpr:
-			if n.Op == token.AND {
-				sets(n.X)
-			}
-		case *ast.RangeStmt:
-			if n.Key != nil {
-				sets(n.Key)
-			}
-			if n.Value != nil {
-				sets(n.Value)
-			}
-		case *ast.FuncLit:
-			yes = true // a function literal that may be called at any time
-		}
+		_, isLit := n.(*ast.FuncLit)
+		yes = yes || isLit || calls.Sets(info, n, err)
 		return true
 	})
 	return yes

@@ -25,12 +25,9 @@ const doc = `report effects that must not be repeated, in code that runs again i
 In a function literal that is passed to retry.Do, DoValue or Wrap, and in a loop over retry.Attempts, this reports
 
  - a POST or PATCH without an Idempotency-Key, or with one that is new in each attempt, that is repeated after any error:
-   if only the answer was lost, it takes effect twice. It is not reported if a condition inspects the error, if the function uses retry.Permanent or a word such
-   as "idempotency" or "request_id", or if another function gets the request;
- - a body from outside that is read by every attempt: it is empty from the second one on;
- - a response that a failing path leaves open: its connection is not used again;
- - an INSERT, or an UPDATE that adds to a column, on a *sql.DB: a later step of the same attempt can fail, and then the
-   statement is repeated although it has succeeded.
+   if only the answer was lost, it takes effect twice. It is not reported if a condition inspects the error, if the
+   function names something like "idempotency" or "request_id", or if another function gets the request;
+ - a body from outside that is read by every attempt: it is empty from the second one on.
 
 Method, key and repetition must be in one function. Test files are skipped.`
 
@@ -38,7 +35,7 @@ Method, key and repetition must be in one function. Test files are skipped.`
 var Analyzer = ignore.New("replay", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
-	if !slices.ContainsFunc(pass.Pkg.Imports(), func(p *types.Package) bool { return receivers[p.Path()] != nil || p.Path() == "net/http" }) {
+	if !slices.ContainsFunc(pass.Pkg.Imports(), func(p *types.Package) bool { return p.Path() == "net/http" }) {
 		return nil, nil
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
@@ -57,13 +54,13 @@ func run(pass *analysis.Pass) (any, error) {
 			if !isLit {
 				continue
 			}
-			r.Retries = retries.Work(r.info, lit, r.writes)
+			r.Retries = retries.Work(r.info, lit)
 		case *ast.RangeStmt:
 			l, isOurs := calls.LoopOf(r.info, n)
 			if !isOurs || l.ErrVar(r.info) == nil {
 				continue
 			}
-			r.Retries, r.loop = retries.Turns(r.info, l.Body, l.ErrVar(r.info), r.writes), true
+			r.Retries = retries.Turns(r.info, l.Body, l.ErrVar(r.info))
 		}
 		for up := range cur.Enclosing((*ast.FuncDecl)(nil)) {
 			r.function = up.Node()
@@ -79,7 +76,6 @@ type replay struct {
 	*retries.Retries
 	pass     *analysis.Pass
 	info     *types.Info
-	loop     bool     // over retry.Attempts
 	function ast.Node // the declaration around it
 }
 
@@ -97,32 +93,17 @@ var fresh = map[string]*regexp.Regexp{
 }
 
 func (r replay) check() {
-	done, lost, open := map[*ast.CallExpr]bool{}, map[*ast.CallExpr]bool{}, map[*ast.CallExpr]int{} // a status
-	for _, s := range r.Repeats {
-		if s.Done != nil && s.Last == retries.Failed && !r.Judged[s.Done] && !r.result(s.Call) {
-			done[s.Done] = true
-		}
-		if r.lost(s) {
-			lost[s.Call] = true
-		}
-		if s.Open && open[s.Request] != 500 && r.sends(s.Request) && r.method(s.Request) != "HEAD" {
-			open[s.Request] = s.Status
-		}
-	}
 	for _, call := range r.Attempts {
-		if done[call] {
-			r.pass.ReportRangef(call, "this %s has succeeded and is repeated if a later step fails: use retrysql.Tx for both", r.verb(call))
-		}
-		if m := r.method(call); lost[call] && (m == "POST" || m == "PATCH") {
+		lost := slices.ContainsFunc(r.Repeats, func(s retries.State) bool { // no answer, so that the server may have acted
+			return s.Call == call && s.Last == retries.Failed && !r.Judged[call]
+		})
+		if m := r.method(call); lost && (m == "POST" || m == "PATCH") {
 			const twice = "is repeated after any error: if only the answer was lost, it takes effect twice"
 			if key := r.renewed(call); key != nil {
 				r.pass.ReportRangef(key, "this key is new in each attempt, and the %s %s", m, twice)
 			} else if !r.keyed(call) {
 				r.pass.ReportRangef(call, "this %s without an Idempotency-Key %s", m, twice)
 			}
-		}
-		if status := open[call]; status != 0 {
-			r.pass.ReportRangef(call, "the response is not closed before the next attempt if its status is %d", status)
 		}
 	}
 	ast.Inspect(r.Body, func(n ast.Node) bool {
@@ -135,24 +116,6 @@ func (r replay) check() {
 	})
 }
 
-// lost reports whether the last attempt of s got no answer, so that the server may have acted on it.
-func (r replay) lost(s retries.State) bool {
-	return s.Last == retries.Failed && !r.Judged[s.Call] && s.Call != nil && r.sends(s.Call)
-}
-
-// result reports whether call asks about a statement that has succeeded, which fails only if the driver does not
-// support it.
-func (r replay) result(call *ast.CallExpr) bool {
-	return calls.IsNamed(r.receiver(call), "database/sql", "Result")
-}
-
-func (r replay) receiver(call *ast.CallExpr) types.Type {
-	if s, isSelector := call.Fun.(*ast.SelectorExpr); isSelector {
-		return r.info.TypeOf(s.X)
-	}
-	return nil
-}
-
 // sends reports whether call sends a request of net/http.
 func (r replay) sends(call *ast.CallExpr) bool {
 	return calls.IsFunc(r.info, call, "net/http", "Get", "Head", "Post", "PostForm",
@@ -162,11 +125,8 @@ func (r replay) sends(call *ast.CallExpr) bool {
 // method returns the HTTP method of a call that sends a request, "" if it is unknown.
 func (r replay) method(call *ast.CallExpr) string {
 	switch {
-	case call == nil:
 	case calls.IsFunc(r.info, call, "net/http", "Post", "PostForm", "Client.Post", "Client.PostForm"):
 		return "POST"
-	case calls.IsFunc(r.info, call, "net/http", "Head", "Client.Head"):
-		return "HEAD"
 	case r.sends(call):
 		if made := r.made(call); made != nil {
 			return r.text(made.Args[len(made.Args)-3])
@@ -313,17 +273,17 @@ func (r replay) spent(call *ast.CallExpr) string {
 	switch {
 	case calls.IsFunc(r.info, call, "net/http", "NewRequest", "NewRequestWithContext", "Post", "Client.Post"):
 		body = call.Args[len(call.Args)-1]
-	case r.loop && calls.IsFunc(r.info, call, "net/http", "Client.Do"): // in a function literal, attemptctx finds it
+	case calls.IsFunc(r.info, call, "net/http", "Client.Do"):
 		if made := r.made(call); made != nil && (made.Pos() < r.Body.Pos() || made.Pos() > r.Body.End()) {
 			body = made.Args[len(made.Args)-1]
-			if v := r.variable(call.Args[0]); r.info.Types[body].IsNil() || strings.HasSuffix(types.ExprString(body), "NoBody") || r.changed(v) {
+			if r.info.Types[body].IsNil() || strings.HasSuffix(types.ExprString(body), "NoBody") || r.changed(r.variable(call.Args[0])) {
 				return ""
 			}
 			return "the body of " + types.ExprString(call.Args[0])
 		}
 	}
 	v, isVar := r.variable(body).(*types.Var)
-	if !isVar || calls.Within(v, r.Body) || !reader(v.Type()) || r.count(v) != 1 {
+	if !isVar || calls.Within(v, r.Body) || !reader(v.Type()) || calls.Count(r.info, r.Body, v) != 1 {
 		return ""
 	}
 	if !slices.ContainsFunc(r.Repeats, func(s retries.State) bool {
@@ -354,56 +314,4 @@ func (r replay) changed(v types.Object) (yes bool) {
 		return !yes
 	})
 	return yes
-}
-
-// count returns how often the repeated code names v.
-func (r replay) count(v types.Object) (n int) {
-	ast.Inspect(r.Body, func(node ast.Node) bool {
-		if id, isIdent := node.(*ast.Ident); isIdent && r.info.ObjectOf(id) == v {
-			n++
-		}
-		return true
-	})
-	return n
-}
-
-// receivers are the types, by package, whose method Exec commits at once.
-var receivers = map[string][]string{
-	"database/sql":                    {"DB.Exec", "DB.ExecContext", "Conn.ExecContext"},
-	"github.com/jmoiron/sqlx":         {"DB.MustExec", "DB.NamedExec", "DB.NamedExecContext"},
-	"github.com/jackc/pgx/v5":         {"Conn.Exec"},
-	"github.com/jackc/pgx/v5/pgxpool": {"Pool.Exec"},
-}
-
-var (
-	insert  = regexp.MustCompile(`(?is)^\s*INSERT\s+INTO\s`)
-	guarded = regexp.MustCompile(`(?is)\bON\s+(CONFLICT|DUPLICATE)\b|\bEXISTS\b|\bEXCEPT\b`)
-	adds    = regexp.MustCompile(`(?is)^\s*UPDATE\b.*?\bSET\b.*?\b(\w+)\s*=\s*(\w+)\s*[-+]`)
-)
-
-// writes reports whether call runs, outside of a transaction, a statement whose effect differs if it is repeated.
-func (r replay) writes(call *ast.CallExpr) bool { return call != nil && r.verb(call) != "" }
-
-// verb returns "INSERT" or "UPDATE" for such a statement.
-func (r replay) verb(call *ast.CallExpr) string {
-	executes := false
-	for pkg, names := range receivers {
-		executes = executes || calls.IsFunc(r.info, call, pkg, names...)
-	}
-	if !executes {
-		return ""
-	}
-	for _, arg := range call.Args[:min(2, len(call.Args))] {
-		text := r.text(arg)
-		if insert.MatchString(text) && !guarded.MatchString(text) {
-			return "INSERT"
-		}
-		if m := adds.FindStringSubmatch(text); m != nil && strings.EqualFold(m[1], m[2]) {
-			_, where, _ := strings.Cut(strings.ToLower(text), "where")
-			if !regexp.MustCompile(`\b` + strings.ToLower(m[1]) + `\b`).MatchString(where) {
-				return "UPDATE"
-			}
-		}
-	}
-	return ""
 }

@@ -5,6 +5,8 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/types/typeutil"
@@ -121,22 +123,21 @@ func IsFunc(info *types.Info, call *ast.CallExpr, path string, names ...string) 
 	if f == nil || f.Pkg() == nil || f.Pkg().Path() != path {
 		return false
 	}
-	name := f.Name()
+	return slices.Contains(names, Name(f))
+}
+
+// Name returns "F", or "T.M" for a method.
+func Name(f *types.Func) string {
 	if recv := f.Signature().Recv(); recv != nil {
 		t := types.Unalias(recv.Type())
 		if p, ok := t.(*types.Pointer); ok {
 			t = types.Unalias(p.Elem())
 		}
 		if n, ok := t.(*types.Named); ok {
-			name = n.Obj().Name() + "." + name
+			return n.Obj().Name() + "." + f.Name()
 		}
 	}
-	for _, want := range names {
-		if name == want {
-			return true
-		}
-	}
-	return false
+	return f.Name()
 }
 
 // Within reports whether obj is declared inside n.
@@ -162,4 +163,64 @@ func Root(info *types.Info, x ast.Expr) *types.Var {
 			return nil
 		}
 	}
+}
+
+// Is reports whether x is the variable obj.
+func Is(info *types.Info, x ast.Expr, obj types.Object) bool {
+	id, ok := ast.Unparen(x).(*ast.Ident)
+	return ok && obj != nil && info.ObjectOf(id) == obj
+}
+
+// Count returns how often n uses obj.
+func Count(info *types.Info, n ast.Node, obj types.Object) (count int) {
+	for n := range ast.Preorder(n) {
+		if id, ok := n.(*ast.Ident); ok && obj != nil && info.Uses[id] == obj {
+			count++
+		}
+	}
+	return count
+}
+
+// Names reports whether n uses obj.
+func Names(info *types.Info, n ast.Node, obj types.Object) bool { return Count(info, n, obj) > 0 }
+
+// Sets reports whether n itself assigns to the variable obj or takes its address.
+func Sets(info *types.Info, n ast.Node, obj types.Object) bool {
+	is := func(x ast.Expr) bool { return x != nil && Is(info, x, obj) }
+	switch n := n.(type) {
+	case *ast.AssignStmt:
+		return slices.ContainsFunc(n.Lhs, is)
+	case *ast.RangeStmt:
+		return is(n.Key) || is(n.Value)
+	case *ast.IncDecStmt:
+		return is(n.X)
+	case *ast.UnaryExpr:
+		return n.Op == token.AND && is(n.X)
+	}
+	return false
+}
+
+// unexported matches a name of another package that no other can write.
+var unexported = regexp.MustCompile(`\.[^\p{Lu}.]`)
+
+// Written returns t as the file can write it, and "" if it cannot.
+func Written(info *types.Info, pkg *types.Package, file *ast.File, t types.Type) string {
+	imported := map[string]string{}
+	for _, spec := range file.Imports {
+		if name := info.PkgNameOf(spec); name != nil && name.Name() != "_" && name.Name() != "." {
+			imported[name.Imported().Path()] = name.Name()
+		}
+	}
+	missing := false
+	text := types.TypeString(t, func(p *types.Package) string {
+		if p == pkg {
+			return ""
+		}
+		missing = missing || imported[p.Path()] == ""
+		return imported[p.Path()]
+	})
+	if missing || unexported.MatchString(text) {
+		return ""
+	}
+	return text
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
 )
 
 // defaults are the settings of an ExponentialBackOff, and their defaults.
@@ -114,7 +115,7 @@ func (s *site) variable(id *ast.Ident) error {
 	}
 	s.gone = append(s.gone, maker)
 	for _, stmt := range stmts[from+1 : to] {
-		if names(s.pkg.TypesInfo, stmt, obj) {
+		if calls.Names(s.pkg.TypesInfo, stmt, obj) {
 			if err := s.step(obj, stmt); err != nil {
 				return err
 			}
@@ -149,7 +150,7 @@ func (s *site) step(obj types.Object, stmt ast.Stmt) error {
 			break
 		}
 		for i, left := range stmt.Lhs {
-			if of(left) == "" || names(s.pkg.TypesInfo, stmt.Rhs[i], obj) {
+			if of(left) == "" || calls.Names(s.pkg.TypesInfo, stmt.Rhs[i], obj) {
 				return refuse("the use of %s is not understood", obj.Name())
 			}
 			if err := s.field(of(left), stmt.Rhs[i]); err != nil {
@@ -356,7 +357,7 @@ func (s *site) observe(f ast.Expr) (string, error) {
 		var left, right []string
 		args := []string{"e.Attempt.Err", "e.Decision.Delay"}
 		for name := range paramNames(lit.Type.Params) {
-			if names(s.pkg.TypesInfo, lit.Body, s.pkg.TypesInfo.Defs[name]) {
+			if calls.Names(s.pkg.TypesInfo, lit.Body, s.pkg.TypesInfo.Defs[name]) {
 				left, right = append(left, name.Name), append(right, args[0])
 			}
 			args = args[1:]
@@ -384,5 +385,5 @@ func (s *site) passesOn(ctx *ast.Ident) bool {
 			return false
 		}
 	}
-	return names(s.pkg.TypesInfo, s.lit.Body, obj) && !s.changed(obj, s.call.Pos(), s.call.End())
+	return calls.Names(s.pkg.TypesInfo, s.lit.Body, obj) && !s.changed(obj, s.call.Pos(), s.call.End())
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/packages"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
 )
 
 // library describes a library whose calls are found.
@@ -127,7 +129,7 @@ func (f *file) find() {
 		if fn == nil || fn.Pkg() == nil || libraries[fn.Pkg().Path()] == nil {
 			continue
 		}
-		s := &site{file: f, lib: libraries[fn.Pkg().Path()], call: call, name: calleeName(fn), set: map[string]ast.Expr{}}
+		s := &site{file: f, lib: libraries[fn.Pkg().Path()], call: call, name: calls.Name(fn), set: map[string]ast.Expr{}}
 		if index, ok := s.lib.calls[s.name]; ok {
 			if index >= 0 && index < len(call.Args) {
 				s.op = ast.Unparen(call.Args[index])
@@ -168,7 +170,7 @@ func (f *file) mark(id *ast.Ident) *library {
 // ofLibrary returns the name of the library's function that call calls, or "".
 func (s *site) ofLibrary(call *ast.CallExpr) string {
 	if fn := s.callee(call); fn != nil && fn.Pkg() != nil && libraries[fn.Pkg().Path()] == s.lib {
-		return calleeName(fn)
+		return calls.Name(fn)
 	}
 	return ""
 }
@@ -296,9 +298,9 @@ func (s *site) wrapped() (string, error) {
 	if results.Len() == 1 {
 		return "error", nil
 	}
-	text, unknown := s.typeText(results.At(0).Type())
-	if unknown != "" {
-		return "", refuse("the work's result is of package %s, which the file does not import", unknown)
+	text := calls.Written(s.pkg.TypesInfo, s.pkg.Types, s.ast, results.At(0).Type())
+	if text == "" {
+		return "", refuse("the file cannot write the type of the work's result")
 	}
 	return "(" + text + ", error)", nil
 }

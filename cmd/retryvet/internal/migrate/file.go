@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/tools/go/packages"
 	"golang.org/x/tools/go/types/typeutil"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
 )
 
 // file is a source file of the module.
@@ -95,20 +97,6 @@ func (f *file) callee(call *ast.CallExpr) *types.Func {
 	return nil
 }
 
-// calleeName returns "F", or "T.M" for a method.
-func calleeName(fn *types.Func) string {
-	if recv := fn.Signature().Recv(); recv != nil {
-		t := recv.Type()
-		if p, ok := t.(*types.Pointer); ok {
-			t = p.Elem()
-		}
-		if named, ok := t.(*types.Named); ok {
-			return named.Obj().Name() + "." + fn.Name()
-		}
-	}
-	return fn.Name()
-}
-
 func (f *file) offset(p token.Pos) int { return int(p - f.ast.FileStart) }
 
 func (f *file) text(n ast.Node) string { return string(f.src[f.offset(n.Pos()):f.offset(n.End())]) }
@@ -147,10 +135,7 @@ func (f *file) definition(obj types.Object) (ast.Stmt, ast.Expr) {
 }
 
 // is reports whether e is the variable obj.
-func (f *file) is(e ast.Expr, obj types.Object) bool {
-	id, ok := ast.Unparen(e).(*ast.Ident)
-	return ok && f.pkg.TypesInfo.Uses[id] == obj
-}
+func (f *file) is(e ast.Expr, obj types.Object) bool { return calls.Is(f.pkg.TypesInfo, e, obj) }
 
 func within(n, outer ast.Node) bool { return outer.Pos() <= n.Pos() && n.End() <= outer.End() }
 
@@ -169,21 +154,6 @@ func (f *file) free(pos token.Pos, name, path string) error {
 
 // contextName returns the name of package context in the file, or of the import that will be added.
 func (f *file) contextName() string { return cmp.Or(f.importName("context"), "context") }
-
-// typeText returns t as the file can write it, or a package that the file does not import.
-func (f *file) typeText(t types.Type) (text, unknown string) {
-	text = types.TypeString(t, func(p *types.Package) string {
-		if p == f.pkg.Types {
-			return ""
-		}
-		name := f.importName(p.Path())
-		if name == "" {
-			unknown = p.Path()
-		}
-		return name
-	})
-	return text, unknown
-}
 
 // changed reports whether the variable obj may be written, in whole or in part, between from and to: there is an
 // assignment, or one in a function literal somewhere, or its address is taken.

@@ -51,7 +51,7 @@ func (f *file) loops() (result []Site) {
 		return nil
 	}
 	for cur := range inspector.New([]*ast.File{f.ast}).Root().Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
-		found := retries.LoopAt(f.pkg.TypesInfo, cur, nil)
+		found := retries.LoopAt(f.pkg.TypesInfo, cur)
 		if found == nil {
 			continue
 		}
@@ -234,9 +234,9 @@ func (l *loop) assign(id *ast.Ident) error {
 		if !isIdent || other == id || v == nil || other.Name == "_" {
 			continue
 		}
-		text, unknown := l.typeText(v.Type())
-		if unknown != "" {
-			return refuse("the type of %s is of package %s, which the file does not import", other.Name, unknown)
+		text := calls.Written(l.pkg.TypesInfo, l.pkg.Types, l.ast, v.Type())
+		if text == "" {
+			return refuse("the file cannot write the type of %s", other.Name)
 		}
 		if at != ast.Stmt(stmt) && len(l.uses(v)) == 0 {
 			return refuse("the results of the call are declared in a condition")
@@ -505,13 +505,13 @@ func (l *loop) counted() error {
 	}
 	for _, stmt := range l.Body.List {
 		n, isIf := stmt.(*ast.IfStmt)
-		if !isIf || n == l.guard || l.removed(n) || !names(l.pkg.TypesInfo, n.Cond, l.Counter) {
+		if !isIf || n == l.guard || l.removed(n) || !calls.Names(l.pkg.TypesInfo, n.Cond, l.Counter) {
 			continue
 		}
 		cond, other := n.Cond, ast.Expr(nil)
 		if b, isBinary := cond.(*ast.BinaryExpr); isBinary && (b.Op == token.LOR || b.Op == token.LAND) {
 			cond, other = b.Y, b.X
-			if names(l.pkg.TypesInfo, other, l.Counter) {
+			if calls.Names(l.pkg.TypesInfo, other, l.Counter) {
 				cond, other = other, cond
 			}
 			if b.Op == token.LAND {
@@ -599,7 +599,7 @@ func (l *loop) kept() error {
 	if l.guard != nil {
 		final := l.guard == l.Body.List[len(l.Body.List)-1] // a continue in it changes nothing
 		rest := slices.ContainsFunc(l.guard.Body.List, func(s ast.Stmt) bool { return !l.removed(s) && !(final && isBranch(s, token.CONTINUE)) })
-		switch counts := l.Counter != nil && names(l.pkg.TypesInfo, l.guard.Cond, l.Counter); {
+		switch counts := l.Counter != nil && calls.Names(l.pkg.TypesInfo, l.guard.Cond, l.Counter); {
 		case !counts && !l.failed(l.guard.Cond):
 			return refuse("its wait depends on a condition")
 		case counts && rest:
@@ -755,7 +755,7 @@ func (l *loop) turn(t *turns, stmts []ast.Stmt) (time.Duration, bool) {
 	for _, stmt := range stmts {
 		switch {
 		case within(l.wait.Node, stmt) && stmt == l.guard:
-			if l.Counter != nil && names(l.pkg.TypesInfo, l.guard.Cond, l.Counter) {
+			if l.Counter != nil && calls.Names(l.pkg.TypesInfo, l.guard.Cond, l.Counter) {
 				v := t.value(l.guard.Cond)
 				if v == nil {
 					return 0, false
@@ -815,7 +815,7 @@ func (l *loop) same() (string, error) {
 		return "", refuse("the length of its wait is not followed")
 	}
 	v, isVar := l.pkg.TypesInfo.Uses[id].(*types.Var)
-	counts := l.guard != nil && l.Counter != nil && names(l.pkg.TypesInfo, l.guard.Cond, l.Counter)
+	counts := l.guard != nil && l.Counter != nil && calls.Names(l.pkg.TypesInfo, l.guard.Cond, l.Counter)
 	if !isVar || counts || v.Parent() == l.pkg.Types.Scope() || calls.Within(v, l.node) || l.changed(v, l.node.Pos(), l.node.End()) ||
 		l.wait.Node.Pos() < l.Attempts[0].Pos() {
 		return "", refuse("the length of its wait is not followed")
@@ -935,14 +935,4 @@ func (l *loop) zero() (string, error) {
 	}
 	values[len(values)-1] = l.err.Name()
 	return "return " + strings.Join(values, ", "), nil
-}
-
-// names reports whether n names obj.
-func names(info *types.Info, n ast.Node, obj types.Object) bool {
-	for n := range ast.Preorder(n) {
-		if id, isIdent := n.(*ast.Ident); isIdent && info.Uses[id] == obj {
-			return true
-		}
-	}
-	return false
 }

@@ -31,9 +31,9 @@ type Loop struct {
 }
 
 // LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is not a
-// retry loop. write reports whether a call is a write that must not be repeated; it can be nil.
-func LoopAt(info *types.Info, cur inspector.Cursor, write func(*ast.CallExpr) bool) *Loop {
-	w := walk{info: info, write: write, judged: map[*ast.CallExpr]bool{}}
+// retry loop.
+func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
+	w := walk{info: info, judged: map[*ast.CallExpr]bool{}}
 	if p, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
 		w.label = p.Label.Name
 	}
@@ -53,7 +53,7 @@ func LoopAt(info *types.Info, cur inspector.Cursor, write func(*ast.CallExpr) bo
 	}
 	first := w.turn(l, []State{{}})
 	for i := range first {
-		first[i].Open, first[i].Done, first[i].before = false, nil, true
+		first[i].before = true
 	}
 	w.waits = nil
 	l.Repeats = slices.DeleteFunc(w.turn(l, first), func(s State) bool { return s.Last != None && !s.Failed() })
@@ -134,15 +134,15 @@ func (l *Loop) changing(info *types.Info, loop ast.Node) bool {
 }
 
 // Work returns a function that is passed to this library, which runs it again if it returns an error without a mark.
-func Work(info *types.Info, f *ast.FuncLit, write func(*ast.CallExpr) bool) *Retries {
-	w := walk{info: info, write: write, judged: map[*ast.CallExpr]bool{}, work: true}
+func Work(info *types.Info, f *ast.FuncLit) *Retries {
+	w := walk{info: info, judged: map[*ast.CallExpr]bool{}, work: true}
 	w.list(f.Body.List, []State{{}}, false)
 	return &Retries{f.Body, w.back, w.left, w.attempts, w.judged}
 }
 
 // Turns returns the body of a loop over retry.Attempts, which is run again if it leaves an error in err.
-func Turns(info *types.Info, body *ast.BlockStmt, err types.Object, write func(*ast.CallExpr) bool) *Retries {
-	w := walk{info: info, write: write, judged: map[*ast.CallExpr]bool{}}
+func Turns(info *types.Info, body *ast.BlockStmt, err types.Object) *Retries {
+	w := walk{info: info, judged: map[*ast.CallExpr]bool{}}
 	ends := merge(w.list(body.List, []State{{}}, false), w.back)
 	again := func(s State) bool { return s.Err == err && (s.Last == Failed || s.Last == Judged) }
 	r := &Retries{Body: body, Leaves: w.left, Attempts: w.attempts, Judged: w.judged}

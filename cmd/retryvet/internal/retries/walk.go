@@ -30,12 +30,8 @@ type State struct {
 	Call *ast.CallExpr // the last attempt
 	Err  types.Object  // the variable that has its error
 
-	Request  *ast.CallExpr // the last attempt that returns a response
-	Response types.Object  // the variable that has it
-	Status   int           // one of statuses; 0 if there is no response
-	Open     bool          // the response was not used, apart from its status and header
-
-	Done *ast.CallExpr // a write that succeeded before the last attempt
+	Response types.Object // the variable that has the response of an attempt
+	Status   int          // one of statuses; 0 if there is no response
 
 	before bool // the last attempt was made in the previous iteration
 }
@@ -73,9 +69,6 @@ type walk struct {
 	label string // of the loop
 	work  bool   // the body is that of a function: it runs again if it returns an error
 
-	// Write reports whether a call is a write that must not be repeated.
-	write func(*ast.CallExpr) bool
-
 	back, left []State // the ends that the next iteration follows, and those that leave
 	attempts   []*ast.CallExpr
 	waits      []Wait
@@ -107,11 +100,10 @@ func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 	case *ast.LabeledStmt:
 		return w.stmt(stmt.Stmt, s, inner)
 	case *ast.ExprStmt:
-		return w.expr(stmt.X, w.use(stmt, s))
+		return w.expr(stmt.X, s)
 	case *ast.AssignStmt:
-		return w.assign(stmt.Lhs, stmt.Rhs, w.use(stmt, s))
+		return w.assign(stmt.Lhs, stmt.Rhs, s)
 	case *ast.DeclStmt:
-		s = w.use(stmt, s)
 		if d, isGen := stmt.Decl.(*ast.GenDecl); isGen {
 			for _, spec := range d.Specs {
 				if v, isValue := spec.(*ast.ValueSpec); isValue && len(v.Values) > 0 {
@@ -124,7 +116,7 @@ func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 			}
 		}
 	case *ast.IfStmt:
-		s = w.use(stmt.Cond, w.stmt(stmt.Init, s, inner))
+		s = w.stmt(stmt.Init, s, inner)
 		yes := w.stmt(stmt.Body, w.refine(stmt.Cond, s, true), inner)
 		no := w.refine(stmt.Cond, s, false)
 		if stmt.Else != nil {
@@ -134,7 +126,7 @@ func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 	case *ast.SwitchStmt:
 		return w.choose(stmt, s)
 	case *ast.TypeSwitchStmt:
-		s = w.ask(stmt.Assign, w.use(stmt.Assign, s))
+		s = w.ask(stmt.Assign, s)
 		out := s
 		for _, c := range stmt.Body.List {
 			out = merge(out, w.list(c.(*ast.CaseClause).Body, s, true))
@@ -145,51 +137,18 @@ func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 	case *ast.ForStmt:
 		return w.loop(stmt.Body, w.stmt(stmt.Init, s, true))
 	case *ast.RangeStmt:
-		return w.loop(stmt.Body, w.use(stmt.X, s))
+		return w.loop(stmt.Body, s)
 	case *ast.ReturnStmt:
 		w.returns(stmt, s)
 		return nil
 	case *ast.BranchStmt:
 		return w.branch(stmt, s, inner)
-	default:
-		return w.use(stmt, s)
 	}
 	return s
 }
 
-// use returns s after n, which may close the responses that it names.
-func (w *walk) use(n ast.Node, s []State) []State {
-	open := func(s State) bool { return s.Open }
-	if n == nil || !slices.ContainsFunc(s, open) {
-		return s
-	}
-	used := map[types.Object]bool{}
-	ast.Inspect(n, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			switch n.Sel.Name {
-			case "Status", "StatusCode", "Header", "Proto", "ContentLength":
-				_, isIdent := n.X.(*ast.Ident)
-				return !isIdent
-			}
-		case *ast.BinaryExpr: // resp != nil
-			return !w.info.Types[n.Y].IsNil()
-		case *ast.Ident:
-			used[w.info.Uses[n]] = true
-		}
-		return true
-	})
-	var out []State
-	for _, s := range s {
-		s.Open = s.Open && !used[s.Response]
-		out = merge(out, []State{s})
-	}
-	return out
-}
-
 // returns sorts the paths to a return statement by whether they run the body again.
 func (w *walk) returns(r *ast.ReturnStmt, s []State) {
-	s = w.use(r, s)
 	if !w.work {
 		w.left = merge(w.left, s)
 		return
@@ -257,9 +216,6 @@ func (w *walk) loop(body *ast.BlockStmt, s []State) []State {
 
 func (w *walk) choose(stmt *ast.SwitchStmt, s []State) []State {
 	s = w.stmt(stmt.Init, s, true)
-	if stmt.Tag != nil {
-		s = w.use(stmt.Tag, s)
-	}
 	rest, hasDefault := s, false
 	var out []State
 	var otherwise []ast.Stmt
@@ -413,9 +369,6 @@ func (w *walk) attempt(call *ast.CallExpr, first ast.Expr, err types.Object, s [
 	if !slices.Contains(w.attempts, call) {
 		w.attempts = append(w.attempts, call)
 	}
-	if _, static := typeutil.Callee(w.info, call).(*types.Func); !static {
-		w.strange = true // the work is a parameter: this is a retry library
-	}
 	var response types.Object
 	id, isIdent := first.(*ast.Ident)
 	if answers := isIdent && calls.IsNamed(w.info.TypeOf(first), "net/http", "Response"); answers && id.Name != "_" {
@@ -423,15 +376,12 @@ func (w *walk) attempt(call *ast.CallExpr, first ast.Expr, err types.Object, s [
 	}
 	for _, s := range s {
 		w.again = w.again || s.before && s.Succeeded()
-		if s.Last == OK && !s.before && w.write != nil && w.write(s.Call) {
-			s.Done = s.Call
-		}
 		if s.before {
 			s = State{}
 		}
 		s.Call, s.Err = call, err
 		if response != nil {
-			s.Request, s.Response, s.Status, s.Open = call, response, 0, false
+			s.Response, s.Status = response, 0
 		}
 		s.Last = Failed
 		out = merge(out, []State{s})
@@ -441,7 +391,6 @@ func (w *walk) attempt(call *ast.CallExpr, first ast.Expr, err types.Object, s [
 			continue
 		}
 		for _, s.Status = range statuses {
-			s.Open = true
 			out = merge(out, []State{s})
 		}
 	}

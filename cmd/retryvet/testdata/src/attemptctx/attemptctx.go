@@ -3,7 +3,6 @@ package attemptctx
 import (
 	"context"
 	"database/sql"
-	"io"
 	"log/slog"
 	"net/http"
 	"time"
@@ -121,17 +120,6 @@ func handlers(ctx context.Context) retryjob.Options {
 	}}
 }
 
-func (c *client) request(ctx context.Context, body io.Reader) error {
-	req, err := http.NewRequestWithContext(ctx, "PUT", "http://x", body)
-	if err != nil {
-		return err
-	}
-	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		_, err := c.http.Do(req) // want `the attempt sends req, built outside: its body is empty from the second attempt on`
-		return err
-	})
-}
-
 func (c *client) requestWithoutBody(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, "GET", "http://x", nil)
 	if err != nil {
@@ -168,8 +156,13 @@ func (c *client) transaction(ctx context.Context) error {
 		return err
 	}
 	return retrysql.Tx(ctx, c.db, retrysql.DefaultPolicy(), nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		_, err := tx.ExecContext(ctx, "UPDATE x")
-		return err
+		if _, err := tx.ExecContext(ctx, "UPDATE x"); err != nil {
+			return err
+		}
+		if _, err := c.db.ExecContext(ctx, "UPDATE y"); err != nil { // want `this runs on c.db, outside of the transaction, and is not rolled back with it`
+			return err
+		}
+		return c.db.PingContext(ctx)
 	})
 }
 

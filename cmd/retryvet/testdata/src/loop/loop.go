@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"net/http"
 	"os"
+	"os/signal"
 	"syscall"
 	"time"
 )
@@ -300,8 +301,8 @@ func nextName(ctx context.Context) (*os.File, error) {
 	return nil, os.ErrExist
 }
 
-func library(ctx context.Context, work func() error) error {
-	for {
+func helper(ctx context.Context, work func() error) error {
+	for { // want `this retry loop sleeps without watching ctx`
 		err := work()
 		if err == nil {
 			return nil
@@ -368,6 +369,20 @@ func canceledElsewhere(f func(func())) (err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	f(cancel)
+	for i := 0; i < 3; i++ {
+		if err = call(ctx); err == nil {
+			return nil
+		}
+		if i < 2 {
+			time.Sleep(time.Second)
+		}
+	}
+	return err
+}
+
+func canceledBySignal() (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	for i := 0; i < 3; i++ { // want `this retry loop repeats the call even if ctx is done`
 		if err = call(ctx); err == nil {
 			return nil
@@ -379,14 +394,24 @@ func canceledElsewhere(f func(func())) (err error) {
 	return err
 }
 
-func canceledBySignal(c chan os.Signal) (err error) {
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		<-c
-		cancel()
-	}()
-	for i := 0; i < 3; i++ { // want `this retry loop repeats the call even if ctx is done`
+func limited(parent context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(parent, time.Minute)
+	defer cancel()
+	ctx = context.WithValue(ctx, server{}, 1)
+	for range 3 { // want `this retry loop repeats the call even if ctx is done; it also sleeps after the last attempt`
 		if err = call(ctx); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return err
+}
+
+func detached(ctx context.Context) (err error) {
+	ctx = context.Background()
+	inner := context.WithoutCancel(ctx)
+	for i := 0; i < 3; i++ {
+		if err = call(inner); err == nil {
 			return nil
 		}
 		if i < 2 {

@@ -33,10 +33,9 @@ func halves(ctx context.Context) (err error) {
 	return err
 }
 
-func canceledElsewhere(f func(func())) (err error) {
-	ctx, cancel := context.WithCancel(context.Background())
+func limited() (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	f(cancel)
 	for i := 0; i < 3; i++ { // want `sleeps without watching ctx; it also repeats the call even if ctx is done`
 		if err = call(ctx); err == nil {
 			return nil

@@ -3,8 +3,6 @@ package replay
 import (
 	"bytes"
 	"context"
-	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +11,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retrysql"
 )
 
 var errBusy = errors.New("busy")
@@ -215,57 +212,21 @@ func bodies(ctx context.Context, c *http.Client, upload io.Reader, text string) 
 	return nil
 }
 
-func open(ctx context.Context, v any) error {
-	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		resp, err := http.Get("http://x") // want `the response is not closed before the next attempt if its status is 500`
-		if err != nil {
-			return err
-		}
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("status %d", resp.StatusCode)
-		}
-		defer resp.Body.Close()
-		return json.NewDecoder(resp.Body).Decode(v)
-	})
-}
-
-func closed(ctx context.Context, v any) error {
-	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		resp, err := http.Get("http://x")
-		if err != nil {
-			return err
-		}
-		defer resp.Body.Close()
-		switch resp.StatusCode {
-		case 200:
-			return nil
-		case 404:
-			return retry.Permanent(errBusy)
-		}
-		return errBusy
-	})
-}
-
-func insertAndPublish(ctx context.Context, db *sql.DB) error {
-	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		_, err := db.ExecContext(ctx, "INSERT INTO orders (id) VALUES (1)") // want `this INSERT has succeeded and is repeated if a later step fails: use retrysql.Tx for both`
-		if err != nil {
-			return err
-		}
-		return publish(ctx)
-	})
-}
-
-func affected(ctx context.Context, db *sql.DB) error {
-	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		res, err := db.ExecContext(ctx, "INSERT INTO orders (id) VALUES (1)")
-		if err != nil {
-			return err
-		}
-		_, err = res.RowsAffected()
+func (c *caller) request(ctx context.Context, body io.Reader) error {
+	req, err := http.NewRequestWithContext(ctx, "PUT", "http://x", body)
+	if err != nil {
 		return err
+	}
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		resp, err := c.http.Do(req) // want `the body of req comes from outside: it is empty from the second attempt on`
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
 	})
 }
+
+type caller struct{ http *http.Client }
 
 func notReadYet(ctx context.Context, c *http.Client, upload io.Reader) error {
 	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
@@ -282,62 +243,6 @@ func notReadYet(ctx context.Context, c *http.Client, upload io.Reader) error {
 		}
 		defer resp.Body.Close()
 		return nil
-	})
-}
-
-func count(ctx context.Context, db *sql.DB) error {
-	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		if _, err := db.Exec(`UPDATE stock SET n = n - 1 WHERE id = $1`, 1); err != nil { // want `this UPDATE has succeeded`
-			return err
-		}
-		if err := publish(ctx); err != nil {
-			return fmt.Errorf("publish: %w", err)
-		}
-		return nil
-	})
-}
-
-func safeWrites(ctx context.Context, db *sql.DB) error {
-	if err := retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		if _, err := db.Exec("INSERT INTO orders (id) VALUES (1) ON CONFLICT DO NOTHING"); err != nil {
-			return err
-		}
-		if _, err := db.Exec("UPDATE orders SET version = version + 1 WHERE version = 1"); err != nil {
-			return err
-		}
-		if _, err := db.Exec("INSERT INTO orders (id) VALUES (1)"); err != nil && !dial(err) {
-			return err
-		}
-		if err := publish(ctx); err != nil {
-			return err
-		}
-		_, err := db.Exec("INSERT INTO orders (id) VALUES (1)") // the last step
-		return err
-	}); err != nil {
-		return err
-	}
-	return retrysql.Tx(ctx, db, retrysql.DefaultPolicy(), nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		if _, err := tx.ExecContext(ctx, "INSERT INTO orders (id) VALUES (1)"); err != nil {
-			return err
-		}
-		resp, err := http.Post("http://x", "", nil) // its failure is none of the database
-		if err != nil {
-			return err
-		}
-		return resp.Body.Close()
-	})
-}
-
-func both(ctx context.Context) error {
-	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		resp, err := http.Post("http://x", "", nil) // want `this POST without` `the response is not closed`
-		if err != nil {
-			return err
-		}
-		if resp.StatusCode >= 500 {
-			return errBusy
-		}
-		return resp.Body.Close()
 	})
 }
 
