@@ -26,6 +26,7 @@ type loop struct {
 	*retries.Loop
 	node   ast.Stmt
 	after  ast.Stmt // the next statement in the same list, or nil
+	params *ast.FieldList
 	result *ast.FieldList
 	wait   retries.Wait
 	guard  *ast.IfStmt // around the wait, or nil
@@ -83,6 +84,11 @@ func (l *loop) move() error {
 	if err != nil {
 		return err
 	}
+	if fields := l.result.List; len(fields) > 0 && calls.IsError(l.pkg.TypesInfo.TypeOf(fields[len(fields)-1].Type)) {
+		if err := (&reader{ends: l.ctx != nil}).returned(l.file, l.node); err != nil {
+			return err
+		}
+	}
 	context := l.contextName()
 	for name, path := range map[string]string{"time": "time", context: "context", "errors": "errors", l.importName(ourPath): ourPath} {
 		if err := l.free(l.node.Pos(), name, path); err != nil {
@@ -130,7 +136,7 @@ func (l *loop) move() error {
 }
 
 func (l *loop) steps() error {
-	for _, step := range []func() error{l.place, l.header, l.waits, l.error, l.counted, l.kept} {
+	for _, step := range []func() error{l.place, l.header, l.waits, l.error, l.counted, l.alone, l.kept} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -142,7 +148,7 @@ func (l *loop) removed(n ast.Node) bool {
 	return slices.ContainsFunc(l.gone, func(outer ast.Node) bool { return within(n, outer) })
 }
 
-// place sets after and result.
+// place sets after, params and result.
 func (l *loop) place() error {
 	stmts := list(l.parents[l.node])
 	if stmts == nil {
@@ -154,9 +160,9 @@ func (l *loop) place() error {
 	for n := l.parents[l.node]; n != nil && l.result == nil; n = l.parents[n] {
 		switch f := n.(type) {
 		case *ast.FuncLit:
-			l.result = cmp.Or(f.Type.Results, &ast.FieldList{})
+			l.params, l.result = f.Type.Params, cmp.Or(f.Type.Results, &ast.FieldList{})
 		case *ast.FuncDecl:
-			l.result = cmp.Or(f.Type.Results, &ast.FieldList{})
+			l.params, l.result = f.Type.Params, cmp.Or(f.Type.Results, &ast.FieldList{})
 		}
 	}
 	return nil
@@ -180,7 +186,7 @@ func (l *loop) error() error {
 		switch {
 		case address || write && l.captured(l.err, use):
 			return refuse("other code can set its error")
-		case !within(use, l.node) && use.Pos() > l.node.End() && !write:
+		case !within(use, l.node) && !write:
 			if err := (&reader{ends: l.ctx != nil}).use(l.file, use); err != nil {
 				return err
 			}
@@ -408,31 +414,18 @@ func simple(e ast.Expr) bool {
 	return false
 }
 
-// parameter returns the context that a function around the loop gets, or nil.
+// parameter returns the context that the function around the loop gets, or nil.
 func (l *loop) parameter() ast.Expr {
-	for n := ast.Node(l.node); n != nil; n = l.parents[n] {
-		var params *ast.FieldList
-		switch f := n.(type) {
-		case *ast.FuncLit:
-			params = f.Type.Params
-		case *ast.FuncDecl:
-			params = f.Type.Params
-		default:
+	scope := l.pkg.Types.Scope().Innermost(l.node.Pos())
+	for name := range paramNames(l.params) {
+		v := l.pkg.TypesInfo.Defs[name]
+		if v == nil || !calls.IsContext(v.Type()) {
 			continue
 		}
-		for _, field := range params.List {
-			for _, name := range field.Names {
-				v := l.pkg.TypesInfo.Defs[name]
-				if name.Name == "_" || !calls.IsContext(l.pkg.TypesInfo.TypeOf(field.Type)) {
-					continue
-				}
-				scope := l.pkg.Types.Scope().Innermost(l.node.Pos())
-				if _, now := scope.LookupParent(name.Name, l.node.Pos()); now == v {
-					id := *name
-					l.pkg.TypesInfo.Uses[&id] = v
-					return &id
-				}
-			}
+		if _, now := scope.LookupParent(name.Name, l.node.Pos()); now == v {
+			id := *name
+			l.pkg.TypesInfo.Uses[&id] = v
+			return &id
 		}
 	}
 	return nil
@@ -581,6 +574,9 @@ func (l *loop) moved(stmts []ast.Stmt) (string, error) {
 	text := string(l.src[l.offset(stmts[0].Pos()):l.offset(stmts[len(stmts)-1].End())])
 	if l.ctx != nil {
 		ended := regexp.MustCompile(`\b(` + regexp.QuoteMeta(l.text(l.ctx)) + `\.Err\(\)|context\.Cause\(` + regexp.QuoteMeta(l.text(l.ctx)) + `\))`)
+		if ended.MatchString(text) && slices.ContainsFunc(stmts, func(s ast.Stmt) bool { return calls.Names(l.pkg.TypesInfo, s, l.err) }) {
+			return "", refuse("its end has the error of the context beside its own")
+		}
 		text = ended.ReplaceAllString(text, l.err.Name())
 	}
 	return text, nil
@@ -592,6 +588,28 @@ func (l *loop) failed(x ast.Expr) bool { return l.compared(x, token.NEQ) }
 func (l *loop) compared(x ast.Expr, op token.Token) bool {
 	b, isBinary := ast.Unparen(x).(*ast.BinaryExpr)
 	return isBinary && b.Op == op && l.is(b.X, l.err) && l.pkg.TypesInfo.Types[b.Y].IsNil()
+}
+
+// alone refuses a wait that is not the last step of a turn, or the first: what stands beside it would be done before it, or
+// after it.
+func (l *loop) alone() error {
+	stmt, stmts := l.statement(l.wait.Node)
+	first := l.wait.Node.Pos() < l.Attempts[0].Pos()
+	beside := func(stmts []ast.Stmt, stmt ast.Stmt) []ast.Stmt {
+		if i := slices.Index(stmts, stmt); first {
+			return stmts[:i]
+		} else {
+			return stmts[i+1:]
+		}
+	}
+	crossed := beside(stmts, stmt)
+	if l.guard != nil && (first || !isBranch(stmts[len(stmts)-1], token.CONTINUE)) {
+		crossed = append(slices.Clone(crossed), beside(l.Body.List, l.guard)...)
+	}
+	if slices.ContainsFunc(crossed, func(s ast.Stmt) bool { return !l.removed(s) && !isBranch(s, token.CONTINUE) }) {
+		return refuse("its wait is not the last step of a turn, or the first")
+	}
+	return nil
 }
 
 // kept replaces the counter in what stays of the body by the number of the attempt.
@@ -911,19 +929,19 @@ func (l *loop) zero() (string, error) {
 	}
 	var values []string
 	for _, field := range l.result.List {
-		t := l.pkg.TypesInfo.TypeOf(field.Type)
 		value := "nil"
-		if b, isBasic := t.Underlying().(*types.Basic); isBasic {
-			switch {
-			case b.Info()&types.IsString != 0:
-				value = `""`
-			case b.Info()&types.IsNumeric != 0:
-				value = "0"
-			default:
+		switch t := l.pkg.TypesInfo.TypeOf(field.Type); u := t.Underlying().(type) {
+		case *types.Basic:
+			value = map[bool]string{true: `""`, false: "0"}[u.Info()&types.IsString != 0]
+			if u.Info()&types.IsBoolean != 0 {
 				value = "false"
 			}
-		} else if _, isStruct := t.Underlying().(*types.Struct); isStruct {
+		case *types.Struct, *types.Array:
 			value = l.text(field.Type) + "{}"
+		case *types.Interface:
+			if _, isParam := t.(*types.TypeParam); isParam {
+				return "", refuse("its function returns a value of a type parameter")
+			}
 		}
 		for range max(1, len(field.Names)) {
 			values = append(values, value)

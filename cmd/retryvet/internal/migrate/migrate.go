@@ -193,6 +193,9 @@ func (l *loader) load() (all []*packages.Package, chosen map[string]bool, err er
 		return nil, nil, err
 	}
 	ours := slices.DeleteFunc(slices.Clone(all), func(p *packages.Package) bool { return !chosen[p.PkgPath] })
+	if len(ours) == 0 {
+		return nil, nil, fmt.Errorf("nothing was migrated: go list %s/... lists no package that matches", l.main.Path)
+	}
 	return all, chosen, faults(ours, "before anything was changed")
 }
 

@@ -348,6 +348,24 @@ var forms = map[string]form{
 		}
 		return "", errors.New("never")
 	}},
+	"goroutine": {loop: func(ctx context.Context, c *client) (string, error) { // its work outlives ctx
+		errs := make(chan error)
+		go func() {
+			for {
+				err := c.ping()
+				if err == nil {
+					close(errs)
+					return
+				}
+				time.Sleep(time.Second)
+			}
+		}()
+		return "value", <-errs
+	}},
+	"array": {loop: func(_ context.Context, c *client) (string, error) {
+		value, err := until(c)
+		return string(value[:]), err
+	}},
 	"shadowed": {loop: func(ctx context.Context, c *client) (string, error) {
 		for range 3 {
 			if s, err := c.get(ctx); err == nil {
@@ -368,4 +386,14 @@ func every(c *client, delay time.Duration) (string, error) {
 		time.Sleep(delay)
 	}
 	return "", err
+}
+
+func until(c *client) ([2]byte, error) {
+	for {
+		err := c.ping()
+		if err == nil {
+			return [2]byte{'o', 'k'}, nil
+		}
+		time.Sleep(time.Second)
+	}
 }

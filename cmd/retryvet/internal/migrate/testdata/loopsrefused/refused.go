@@ -253,3 +253,100 @@ retry:
 	}
 	return err
 }
+
+func (c *client) reconnect() {}
+
+func (c *client) afterwards() (err error) {
+	for range 3 { // want `its wait is not the last step of a turn`
+		if err = c.ping(); err == nil {
+			return nil
+		}
+		time.Sleep(time.Second)
+		c.reconnect()
+	}
+	return err
+}
+
+func (c *client) beforehand() (err error) {
+	for i := range 3 { // want `its wait is not the last step of a turn, or the first`
+		c.reconnect()
+		if i > 0 {
+			time.Sleep(time.Second)
+		}
+		if err = c.ping(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (c *client) between() (err error) {
+	for range 3 { // want `its wait is not the last step of a turn`
+		err = c.ping()
+		if err != nil {
+			time.Sleep(time.Second)
+		}
+		c.reconnect()
+		if err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (c *client) ended(ctx context.Context) error {
+	for { // want `where ended is called: its error is compared by ==`
+		err := c.ping()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (c *client) gone(ctx context.Context) bool { return c.ended(ctx) == context.Canceled }
+
+func (c *client) joined(ctx context.Context) error {
+	for { // want `its end has the error of the context beside its own`
+		err := c.ping()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(err, ctx.Err())
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+func (c *client) deferred() (err error) {
+	defer func() {
+		if _, ok := err.(*os.PathError); ok {
+			log.Print(err)
+		}
+	}()
+	for i := range 3 { // want `its error's type is asserted`
+		if err = c.ping(); err == nil {
+			return nil
+		}
+		if i < 2 {
+			time.Sleep(time.Second)
+		}
+	}
+	return err
+}
+
+func generic[T any](ctx context.Context, c *client) (t T, _ error) {
+	for { // want `a value of a type parameter`
+		_, err := c.get(ctx)
+		if err == nil {
+			return t, nil
+		}
+		time.Sleep(time.Second)
+	}
+}
