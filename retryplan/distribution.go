@@ -2,7 +2,6 @@ package retryplan
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -12,7 +11,6 @@ type Distribution struct {
 	parts    []part
 	min, max time.Duration
 	mean     float64 // from min on
-	early    []early // by limit
 }
 
 // part is a grid of probabilities, cumulated.
@@ -20,13 +18,6 @@ type part struct {
 	origin time.Duration
 	step   float64
 	below  []float64 // below[i] is the probability below origin + (i−½)·step; the last one is that of all
-}
-
-// early is a more exact distribution before a time.
-type early struct {
-	limit time.Duration
-	parts Distribution // not finished: only its parts count
-	most  float64      // the CDF at limit
 }
 
 // CDF returns the probability of x or less, in [0,1]. It is 0 below Min and 1 from Max on.
@@ -37,16 +28,7 @@ func (d Distribution) CDF(x time.Duration) float64 {
 	case x >= d.max:
 		return 1
 	}
-	for i := range d.early {
-		if e := &d.early[i]; x < e.limit {
-			return min(e.parts.mass(x), e.most)
-		}
-	}
-	return d.mass(x)
-}
-
-// mass returns the probability of x or less by the parts.
-func (d *Distribution) mass(x time.Duration) (p float64) {
+	var p float64
 	for i := range d.parts {
 		p += d.parts[i].cdf(x)
 	}
@@ -127,20 +109,4 @@ func (d *Distribution) finish(lo, hi time.Duration) {
 		}
 	}
 	d.mean = mean / total
-}
-
-// refine replaces the CDF before limit by that of the parts. The caller goes from the latest limit to the earliest.
-func (d *Distribution) refine(limit time.Duration, parts Distribution) {
-	d.early = slices.Insert(d.early, 0, early{limit, parts, d.CDF(limit)})
-}
-
-// refinements returns the limits to refine, from the latest to the earliest. There are some only if half of the
-// durations lie within a small part of [Min, Max].
-func (d *Distribution) refinements() (times []time.Duration) {
-	span := float64(d.Quantile(0.9999) - d.min)
-	near := 6 * float64(d.Quantile(0.5)-d.min)
-	for ; near > 1000 && near < span; near *= 6 {
-		times = slices.Insert(times, 0, d.min+time.Duration(near))
-	}
-	return times
 }

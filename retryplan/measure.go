@@ -1,9 +1,6 @@
 package retryplan
 
-import (
-	"math"
-	"time"
-)
+import "time"
 
 // measure is a distribution of times with a mass of up to 1: the sum of its grids.
 type measure []grid
@@ -151,55 +148,30 @@ func stepFor(span float64, cells int, least time.Duration) time.Duration {
 	return least
 }
 
-// add adds f times the masses of o, which has the same step and does not begin before g.
-func (g *grid) add(o grid, f float64) {
-	if len(o.cells) == 0 {
-		return
-	}
+// add adds the masses of o, which has the same step and does not begin before g.
+func (g *grid) add(o grid) {
 	first, part := int((o.origin-g.origin)/g.step), float64((o.origin-g.origin)%g.step)/float64(g.step)
 	if more := first + len(o.cells) + 1 - len(g.cells); more > 0 {
 		g.cells = append(g.cells, make([]float64, more)...)
 	}
-	if part == 0 {
-		for i, v := range o.cells {
-			g.cells[first+i] += float64(f * v)
-		}
-		return
-	}
-	near, far := f*(1-part), f*part
 	for i, v := range o.cells {
-		g.cells[first+i] += float64(near * v)
-		g.cells[first+i+1] += float64(far * v)
+		g.cells[first+i] += float64((1 - part) * v)
+		g.cells[first+i+1] += float64(part * v)
 	}
 }
 
-// frame returns an empty grid that covers m and a span of room with at most the given number of cells, and m with its
-// step.
-func (m measure) frame(cells int, room float64) (grid, measure) {
-	frame := grid{maxDuration, 1, nil}
+// merged returns m in one grid.
+func (m measure) merged() grid {
+	if len(m) == 1 {
+		return m[0]
+	}
+	out := grid{maxDuration, 1, nil}
 	for _, g := range m {
-		if len(g.cells) > 0 {
-			frame.origin, frame.step = min(frame.origin, g.origin), max(frame.step, g.step)
-		}
+		out.origin, out.step = min(out.origin, g.origin), max(out.step, g.step)
 	}
-	frame.step = stepFor(m.end()-float64(frame.origin)+room, cells, frame.step)
-	out := make(measure, len(m))
-	for i, g := range m {
-		if out[i] = g; len(g.cells) > 0 {
-			out[i] = g.coarsened(frame.step)
-		}
-	}
-	return frame, out
-}
-
-// merged returns m in one grid of at most the given number of cells, with room for a span.
-func (m measure) merged(cells int, room float64) grid {
-	out, parts := m.frame(cells, room)
-	if len(parts) == 1 {
-		return parts[0]
-	}
-	for _, g := range parts {
-		out.add(g, 1)
+	out.step = stepFor(m.end()-float64(out.origin), mostCells, out.step)
+	for _, g := range m {
+		out.add(g.coarsened(out.step))
 	}
 	return out
 }
@@ -215,7 +187,7 @@ func (m measure) plus(o measure) (out measure) {
 		}
 	}
 	if rest != nil {
-		out = append(out, rest.merged(mostCells, 0))
+		out = append(out, rest.merged())
 	}
 	return out
 }
@@ -231,7 +203,7 @@ func (m measure) convolved(o measure) measure {
 	if len(o) == 1 && o[0].exact() {
 		return m.shifted(o[0].origin).scaled(o[0].cells[0])
 	}
-	x, y := m.merged(mostCells, 0), o.merged(mostCells, 0)
+	x, y := m.merged(), o.merged()
 	step := stepFor(x.span()+y.span(), mostCells, max(x.step, y.step))
 	for x.span()/float64(step)*(y.span()/float64(step)) > mostProducts {
 		step *= 2
@@ -245,40 +217,6 @@ func (m measure) convolved(o measure) measure {
 // waited returns the sum of m and a wait that is even over the whole nanoseconds of [lo, hi), or lo if they are equal.
 func (m measure) waited(lo, hi time.Duration) measure {
 	return m.convolved(Uniform(lo, hi).before(maxDuration))
-}
-
-// boxed returns the cells of the sum of a time with the given ones and an independent one that is even over [from, to)
-// cells, 0 ≤ from ≤ to. It is (F(i−from) − F(i−to)) / (to−from) for the integral F of the line through the cells. In
-// terms of the cumulated cells C, F(i−x) = Σ weight[k]·C[i−⌊x⌋−k], k = 0, 1, 2.
-func boxed(cells []float64, from, to float64) []float64 {
-	if to-from < 0.01 { // or the difference is rounding
-		from = max((from+to-0.01)/2, 0)
-		to = from + 0.01
-	}
-	weights := func(x float64) (float64, float64, float64) {
-		part := x - math.Floor(x)
-		c, d := 1-(1-part)*(1-part)/2, part*part/2
-		return (1 - c) / (to - from), (c - d) / (to - from), d / (to - from)
-	}
-	a0, a1, a2 := weights(from)
-	b0, b1, b2 := weights(to)
-	a, b := int(from), int(to)
-	out := make([]float64, len(cells)+b+2)
-	cumulated := make([]float64, b+2+len(out)) // from b+2 on
-	var running float64
-	for i := range out {
-		if i < len(cells) {
-			running += cells[i]
-		}
-		cumulated[b+2+i] = running
-	}
-	upper, lower := cumulated[b-a:][:len(out)+2], cumulated[:len(out)+2]
-	for i := range out {
-		u := float64(a0*upper[i+2]) + float64(a1*upper[i+1]) + float64(a2*upper[i])
-		l := float64(b0*lower[i+2]) + float64(b1*lower[i+1]) + float64(b2*lower[i])
-		out[i] = max(u-l, 0)
-	}
-	return out
 }
 
 // trimmed returns g without edges of no more than the given mass, which it moves to the new edges.

@@ -83,7 +83,8 @@ const (
 // known. It ignores p.Budget, p.Pay and p.Gate, as if a token and an open gate were always there, and p.Classify, so
 // that every failure of the Model is retryable.
 //
-// Probabilities are computed, not sampled. Without jitter and random durations they are exact to the nanosecond.
+// Probabilities are computed, not sampled, but with decorrelated jitter: the CDFs are then within 10⁻² of the truth, from a
+// fixed seed. Without jitter and random durations they are exact to the nanosecond.
 // Otherwise times are on grids of some thousand steps. The CDFs of TotalWait and Elapsed are then within 10⁻³ of the
 // truth, or of the truth at a time that differs by a thousandth of the span from Min to the 99.99th percentile. The
 // latter matters if many runs take nearly the same time, as with jitter narrower than a step. Plans of more than 50

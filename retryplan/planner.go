@@ -1,8 +1,6 @@
 package retryplan
 
 import (
-	"math"
-	"slices"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -14,24 +12,20 @@ type planner struct {
 	model    Model
 	attempts int
 	lo, hi   []time.Duration          // of the wait after attempt i+1
-	bins     *bins                    // of waits that depend on the one before, or nil
-	fine     *bins                    // the same for Wait, narrower
 	took     measure                  // the durations that neither AttemptTimeout nor Deadline cuts short
 	timeouts float64                  // the probability that an attempt takes longer than AttemptTimeout
 	startBy  time.Duration            // retries start before this time; the largest Duration if none can be too late
 	later    time.Duration            // the later of TTL and deadline, from which on a run ends for another reason
-	stopped  []bool                   // whether runs ended after attempt i+1 because the next would start too late
 	firstEnd int                      // the first attempt after which a run ended
 	late     map[retry.Reason]float64 // endings for lack of time
 	out      Plan
 }
 
 // Probabilities that should be equal differ by less than rounding. If a share of the retries up to unlikely would be too
-// late, none counts as too late. A mass up to unseen does not count for the distribution of those that are.
+// late, none counts as too late.
 const (
 	rounding = 1e-12
 	unlikely = 1e-9
-	unseen   = 1e-8
 )
 
 func newPlanner(p retry.Policy, m Model) *planner {
@@ -50,14 +44,7 @@ func newPlanner(p retry.Policy, m Model) *planner {
 	}
 	pl.out.Truncated = !p.Disabled && allowed != pl.attempts
 	pl.policy.MaxAttempts = pl.attempts // a run ends after the last attempt of the horizon
-	if p.Jitter == retry.DecorrelatedJitter && pl.attempts > 1 {
-		base, _ := p.Bounds(1)
-		if _, limit := p.Bounds(math.MaxInt); base < limit {
-			pl.bins = newBins(base, limit, pl.attempts-1, 16)
-			pl.fine = newBins(base, limit, pl.attempts-1, 240)
-		}
-	}
-	limit := maxDuration // of durations
+	limit := maxDuration                // of durations
 	if p.AttemptTimeout > 0 {
 		limit = saturatingAdd(p.AttemptTimeout, 1)
 		pl.timeouts = 1 - m.Duration.CDF(p.AttemptTimeout)
@@ -67,7 +54,6 @@ func newPlanner(p retry.Policy, m Model) *planner {
 	}
 	pl.took = m.Duration.before(limit)
 	pl.limitStarts()
-	pl.stopped = make([]bool, pl.attempts)
 	return pl
 }
 
@@ -93,68 +79,47 @@ func (pl *planner) plan() *Plan {
 	out := &pl.out
 	pl.schedule()
 	if pl.policy.Disabled {
-		pl.lo, pl.hi, pl.bins = nil, nil, nil
+		pl.lo, pl.hi = nil, nil
 	}
-	var c *chain
-	if pl.bins != nil {
-		c = newChain(pl.bins, maxDuration, false)
+	out.Endings, pl.late = map[retry.Reason]float64{}, map[retry.Reason]float64{}
+	if pl.policy.Jitter == retry.DecorrelatedJitter && len(pl.lo) > 0 {
+		pl.sample()
+	} else {
+		pl.totalWait()
+		pl.run()
 	}
-	pl.totalWait(c)
-	if c != nil && pl.startBy < maxDuration {
-		c = newChain(pl.bins, pl.startBy, true)
-	}
-	pl.run(c, maxDuration)
 	out.Elapsed.finish(pl.shortest(), out.WorstCase)
 	for reason, mass := range pl.late {
 		if mass >= rounding {
 			out.Endings[reason] = mass
 		}
 	}
-	if pl.bins != nil {
-		pl.refine()
-	}
 	return out
 }
 
 // totalWait computes Plan.TotalWait.
-func (pl *planner) totalWait(c *chain) {
+func (pl *planner) totalWait() {
 	total := exactly(0, 1)
+	for i := range pl.lo {
+		total = total.waited(pl.lo[i], pl.hi[i])
+	}
+	pl.out.TotalWait.add(total)
+	pl.finishTotal()
+}
+
+func (pl *planner) finishTotal() {
 	var lo, hi time.Duration
 	for i := range pl.lo {
 		lo, hi = saturatingAdd(lo, pl.lo[i]), saturatingAdd(hi, pl.hi[i])
-		if c == nil {
-			total = total.waited(pl.lo[i], pl.hi[i])
-		} else {
-			total = c.after(i + 1)
-		}
 	}
-	pl.out.TotalWait.add(total)
 	pl.out.TotalWait.finish(lo, hi)
 }
 
-// refine computes the early parts of TotalWait and Elapsed again, on finer grids, if the waits depend on each other and
-// are seldom long. What is early depends on nothing later.
-func (pl *planner) refine() {
-	for _, limit := range pl.out.TotalWait.refinements() {
-		c := newChain(pl.bins, limit, pl.startBy < maxDuration)
-		if limit < pl.startBy {
-			again := *pl
-			again.out = Plan{Attempts: slices.Clone(pl.out.Attempts)}
-			again.run(c, limit)
-			pl.out.Elapsed.refine(limit, again.out.Elapsed)
-		}
-		var total Distribution
-		total.add(c.after(len(pl.lo)))
-		pl.out.TotalWait.refine(limit, total)
-	}
-}
-
 // run computes the probabilities of the plan: for each attempt, the distribution of its start in the runs that make it,
-// of its end, and of the start of the next. With a limit, it computes only the part of Elapsed before it.
-func (pl *planner) run(c *chain, limit time.Duration) {
+// of its end, and of the start of the next.
+func (pl *planner) run() {
 	deadline, out := pl.model.Deadline, &pl.out
-	out.Endings, pl.late = map[retry.Reason]float64{}, map[retry.Reason]float64{}
-	start, durations := exactly(0, 1), exactly(0, 1)
+	start := exactly(0, 1)
 	for n := 1; start != nil; n++ {
 		a := &out.Attempts[n-1]
 		a.Starts = start.mass()
@@ -167,7 +132,7 @@ func (pl *planner) run(c *chain, limit time.Duration) {
 		out.Success += a.Succeeds
 		pl.end(out.Endings, 0, n, done, a.Succeeds)
 		mass := failed.mass()
-		if passed := a.Starts - a.Succeeds - mass; deadline > 0 && passed > 0 && limit == maxDuration {
+		if passed := a.Starts - a.Succeeds - mass; deadline > 0 && passed > 0 {
 			pl.end(pl.late, pl.ending(n, deadline, 0), n, exactly(deadline, passed), passed)
 		}
 		if mass == 0 {
@@ -177,34 +142,7 @@ func (pl *planner) run(c *chain, limit time.Duration) {
 			pl.end(out.Endings, pl.ending(n, pl.endsFirst(n), 0), n, failed, mass)
 			break
 		}
-		stopped := func(startBy time.Duration) measure {
-			return failed.stopped(startBy, pl.lo[n-1], pl.hi[n-1])
-		}
-		if c == nil {
-			start = failed.waited(pl.lo[n-1], pl.hi[n-1])
-		} else {
-			_, durations = pl.attempt(durations, n)
-			start = c.after(n).convolved(durations)
-			stopped = func(startBy time.Duration) measure {
-				ends := failed.stopped(pl.startBy, 0, 0)
-				for bin, sums := range c.leaving {
-					lo, hi := whole(c.edges[bin]), whole(c.edges[bin+1])
-					if float64(startBy) > (measure{sums}).end()+durations.end()+float64(hi) || sums.mass() <= unseen {
-						continue // the next attempt starts in time
-					}
-					ended := measure{sums}.convolved(durations).before(pl.startBy)
-					ends = append(ends, ended.stopped(startBy, lo, hi)...)
-				}
-				return ends.plus(nil)
-			}
-		}
-		start = start.before(min(pl.startBy, limit))
-		switch {
-		case limit == maxDuration:
-			start = pl.split(start, mass, n, failed, stopped)
-		case pl.stopped[n-1]:
-			out.Elapsed.add(stopped(pl.startBy).before(limit))
-		}
+		start = pl.split(failed.waited(pl.lo[n-1], pl.hi[n-1]).before(pl.startBy), mass, n, failed)
 	}
 }
 
@@ -229,8 +167,8 @@ func (pl *planner) attempt(start measure, n int) (done, failed measure) {
 }
 
 // split ends the runs that make no attempt after n, and returns the start of the next attempt in the others. going is the
-// mass of failed; stopped returns the part of failed whose next attempt would not start before a time.
-func (pl *planner) split(start measure, going float64, n int, failed measure, stopped func(startBy time.Duration) measure) measure {
+// mass of failed.
+func (pl *planner) split(start measure, going float64, n int, failed measure) measure {
 	next := &pl.out.Attempts[n]
 	if next.Never != 0 {
 		start = nil
@@ -240,7 +178,7 @@ func (pl *planner) split(start measure, going float64, n int, failed measure, st
 	if mass > 0 && (pl.startBy == maxDuration || ended <= unlikely*going) {
 		return start.scaled(going / mass)
 	}
-	pl.stopped[n-1] = true
+	stopped := func(startBy time.Duration) measure { return failed.stopped(startBy, pl.lo[n-1], pl.hi[n-1]) }
 	stays := stopped(pl.startBy)
 	if stays.mass() == 0 {
 		stays = failed

@@ -53,8 +53,8 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "Compute how a run ends, how long it takes and how much load it makes",
 		Long: `plan computes what becomes of one run if its attempts fail with a given probability and take a given time: for each
 attempt, the probability that a run makes it and that it succeeds; the chance of success, also in time; the load,
-which is the mean number of attempts per run; how runs end; and how long they wait and take. Nothing is sampled: all
-digits that are shown are exact. --plot draws the waits and their total.
+which is the mean number of attempts per run; how runs end; and how long they wait and take. All digits that are shown
+are exact, except with decorrelated jitter, whose waits are sampled. --plot draws the waits and their total.
 
 --failure 0.1 applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, and the last one repeats.`,
 		Example: `  retryplan plan --preset aggressive --failure 0.3
