@@ -274,8 +274,5 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 		s.answer(r.parent, answerFailed)
 	default:
 		s.over(r, reason)
-		if s.Arrivals.Closed {
-			s.planRun(later(s.events.Now, s.think.draw()), r.client)
-		}
 	}
 }

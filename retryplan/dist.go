@@ -16,7 +16,6 @@ type Dist struct {
 	shape shape
 	a, b  time.Duration
 	sigma float64 // of a lognormal: the standard deviation of its logarithm
-	cut   float64 // of a normal: the share that is below 0
 }
 
 type shape uint8
@@ -24,7 +23,6 @@ type shape uint8
 const (
 	constant    shape = iota // a
 	exponential              // mean a
-	normal                   // N(a, b) above 0
 	uniform                  // [a, b)
 	lognormal                // median a, 99th percentile b
 )
@@ -39,16 +37,6 @@ func Constant(d time.Duration) Dist { return Dist{shape: constant, a: max(d, 0)}
 
 // Exponential returns the exponential distribution with the given mean. A negative mean counts as 0.
 func Exponential(mean time.Duration) Dist { return Dist{shape: exponential, a: max(mean, 0)} }
-
-// Normal returns the normal distribution with the given mean and standard deviation, of which what is below 0 is cut off.
-// A negative mean or sd counts as 0.
-func Normal(mean, sd time.Duration) Dist {
-	d := Dist{shape: normal, a: max(mean, 0), b: max(sd, 0)}
-	if d.b > 0 {
-		d.cut, _ = bisect(0, 1, 60, func(p float64) bool { return probit(p) < -float64(d.a)/float64(d.b) })
-	}
-	return d
-}
 
 // Uniform returns the distribution that is even over [lo, hi). A negative lo counts as 0, a hi below lo as lo.
 func Uniform(lo, hi time.Duration) Dist {
@@ -75,8 +63,6 @@ func (d Dist) At(u float64) time.Duration {
 	switch d.shape {
 	case exponential:
 		return whole(float64(d.a) * -ln(1-u))
-	case normal:
-		return whole(max(float64(d.a)+float64(float64(d.b)*probit(unit(d.cut+float64(u*(1-d.cut))))), 0))
 	case uniform:
 		return d.a + time.Duration(u*float64(d.b-d.a))
 	default:
@@ -105,12 +91,10 @@ func (d Dist) CDF(x time.Duration) float64 {
 // that is not fixed and an x above 0. It counts from Min since a float64 does not hold more than 2^53 nanoseconds
 // exactly.
 func (d Dist) below(x float64) float64 {
-	a, b := float64(d.a), float64(d.b)
+	a := float64(d.a)
 	switch d.shape {
 	case exponential:
 		return -math.Expm1(-x / a)
-	case normal:
-		return max(math.Erfc((a-x)/(b*math.Sqrt2))/2-d.cut, 0) / (1 - d.cut)
 	case uniform:
 		return min(max(x/float64(d.b-d.a), 0), 1)
 	default:
@@ -149,16 +133,13 @@ func (d Dist) before(limit time.Duration) measure {
 
 // Mean returns the mean, or the largest Duration if the mean is larger.
 func (d Dist) Mean() time.Duration {
-	a, b := float64(d.a), float64(d.b)
 	switch {
 	case d.fixed(), d.shape == exponential:
 		return d.a
 	case d.shape == uniform:
 		return d.a + (d.b-d.a)/2
-	case d.shape == normal:
-		return whole(a + b*math.Exp(-a*a/(2*b*b))/math.Sqrt(2*math.Pi)/(1-d.cut)) // a + b·φ(a/b)/Φ(a/b)
 	default:
-		return whole(a * math.Exp(d.sigma*d.sigma/2))
+		return whole(float64(d.a) * math.Exp(d.sigma*d.sigma/2))
 	}
 }
 
@@ -187,8 +168,6 @@ func (d Dist) fixed() bool {
 	switch d.shape {
 	case exponential:
 		return d.a == 0
-	case normal:
-		return d.b == 0
 	case uniform, lognormal:
 		return d.a == d.b
 	default:
@@ -220,7 +199,6 @@ func unit(u float64) float64 {
 var shapes = [...][]string{
 	constant:    {"", "10ms"},
 	exponential: {"exponential", "MEAN"},
-	normal:      {"normal", "MEAN", "SD"},
 	uniform:     {"uniform", "LO", "HI"},
 	lognormal:   {"lognormal", "MEDIAN", "P99"},
 }
@@ -251,14 +229,13 @@ func (d *Dist) UnmarshalText(text []byte) error {
 //
 //	10ms                     always 10ms
 //	exponential MEAN         as Exponential
-//	normal MEAN SD           as Normal
 //	uniform LO HI            as Uniform; HI is not below LO
 //	lognormal MEDIAN P99     as LogNormal; MEDIAN is above 0, P99 is not below it
 //
 // Anything else, a negative duration included, is an error that says what is wrong and lists the forms.
 func ParseDist(text string) (Dist, error) {
 	bad := func(format string, a ...any) (Dist, error) {
-		const forms = `the forms are "10ms", "exponential MEAN", "normal MEAN SD", "uniform LO HI" and "lognormal MEDIAN P99"`
+		const forms = `the forms are "10ms", "exponential MEAN", "uniform LO HI" and "lognormal MEDIAN P99"`
 		return Dist{}, fmt.Errorf("retryplan: distribution %q %s; %s", text, fmt.Sprintf(format, a...), forms)
 	}
 	kind, given := constant, strings.Fields(text)
@@ -290,8 +267,6 @@ func ParseDist(text string) (Dist, error) {
 		return bad("has a MEDIAN of 0")
 	case kind == lognormal:
 		return LogNormal(a, b), nil
-	case kind == normal:
-		return Normal(a, b), nil
 	}
 	return Dist{shape: kind, a: a, b: b}, nil
 }

@@ -52,5 +52,5 @@ func ExampleParseDist() {
 	fmt.Println(err)
 	// Output:
 	// 20ms 200ms 32.641ms <nil>
-	// retryplan: distribution "uniform 20ms" has 1 duration, not 2; the forms are "10ms", "exponential MEAN", "normal MEAN SD", "uniform LO HI" and "lognormal MEDIAN P99"
+	// retryplan: distribution "uniform 20ms" has 1 duration, not 2; the forms are "10ms", "exponential MEAN", "uniform LO HI" and "lognormal MEDIAN P99"
 }

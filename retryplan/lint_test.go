@@ -382,7 +382,7 @@ func FuzzLint(f *testing.F) {
 		if budget {
 			p.Budget = retry.NewBudget(retry.BudgetConfig{})
 		}
-		durations := []retryplan.Dist{{}, retryplan.Constant(time.Duration(a)), retryplan.Exponential(time.Duration(a)), retryplan.Normal(time.Duration(a), time.Duration(b)),
+		durations := []retryplan.Dist{{}, retryplan.Constant(time.Duration(a)), retryplan.Exponential(time.Duration(a)),
 			retryplan.Uniform(time.Duration(a), time.Duration(b)), retryplan.LogNormal(time.Duration(a), time.Duration(b))}
 		s := retryplan.Setting{Inline: inline, Deadline: time.Duration(deadline), Clients: clients, Duration: durations[int(shape)%len(durations)]}
 

@@ -167,7 +167,7 @@ var wholeRuns = []struct {
 	{
 		"equal jitter, deadline after TTL",
 		retry.Policy{MaxAttempts: 10, Backoff: retry.Backoff{Base: millis(100), Jitter: retry.EqualJitter}, TTL: millis(2000)},
-		retryplan.Model{Failure: []float64{0.9}, Duration: retryplan.Normal(millis(100), millis(80)), Deadline: millis(2050)},
+		retryplan.Model{Failure: []float64{0.9}, Duration: retryplan.LogNormal(millis(100), millis(400)), Deadline: millis(2050)},
 	},
 	{
 		"decorrelated, no limits",

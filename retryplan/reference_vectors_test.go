@@ -150,5 +150,5 @@ func TestReferencePollyV2Vectors(t *testing.T) {
 }
 
 var _ = []retryplan.Throttle{
-	&requestBucket{}, &brookerBucket{}, &failureShare{}, &grpcThrottle{}, &awsQuota{}, &finagleBudget{}, &adaptiveThrottle{}, &pacer{},
+	&requestBucket{}, &brookerBucket{}, &failureShare{}, &grpcThrottle{}, &awsQuota{}, &finagleBudget{}, &adaptiveThrottle{},
 }

@@ -60,16 +60,11 @@ type Scenario struct {
 	throttle func() throttle // makes that of each client, or of the fleet if Shared; nil for none. For tests
 }
 
-// Arrivals says when runs begin. Exactly one of Rate, Closed and AtOnce is set.
+// Arrivals says when runs begin. Either Rate or AtOnce is set.
 type Arrivals struct {
 	// Rate is an open loop: the fleet begins this many runs a second, as a Poisson process, however many are under way.
 	// Each belongs to a client chosen at random. Zero means no open loop.
 	Rate float64
-	// Closed is a closed loop: each client has one run at a time and waits for Think before each of them. False means
-	// no closed loop.
-	Closed bool
-	// Think is the pause of a closed loop before each run, the first included. Zero means none.
-	Think Dist
 	// AtOnce is a herd: every client makes one run, at time 0. False means no herd.
 	AtOnce bool
 }

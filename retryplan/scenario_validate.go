@@ -63,11 +63,9 @@ func (s *Scenario) validate(ctx context.Context) error {
 
 func (a *Arrivals) validate(bad *retry.FieldErrors) {
 	open := a.Rate != 0
-	refuse(bad, !open && !a.Closed && !a.AtOnce, "Scenario.Arrivals", "(none)", "needs one of Rate, Closed and AtOnce")
-	refuse(bad, open && a.Closed || open && a.AtOnce || a.Closed && a.AtOnce, "Scenario.Arrivals", "(several)",
-		"needs only one of Rate, Closed and AtOnce")
+	refuse(bad, !open && !a.AtOnce, "Scenario.Arrivals", "(none)", "needs Rate or AtOnce")
+	refuse(bad, open && a.AtOnce, "Scenario.Arrivals", "(both)", "needs only one of Rate and AtOnce")
 	refuse(bad, open && !(a.Rate > 0 && a.Rate <= math.MaxFloat64), "Scenario.Arrivals.Rate", a.Rate, "is not a number above 0")
-	refuse(bad, a.Think != (Dist{}) && !a.Closed, "Scenario.Arrivals.Think", "(set)", "is set without Closed")
 }
 
 func (v *Server) validate(bad *retry.FieldErrors) {
@@ -87,7 +85,7 @@ func (s *Scenario) validateTrigger(i int, bad *retry.FieldErrors) {
 	t.validate(field, bad)
 	refuse(bad, t.Kind == 0, field+".Kind", uint8(t.Kind), noKind)
 	refuse(bad, t.Kind == CapacityCut && s.Server.Workers == 0 && s.Server.RateLimit == 0, field+".Kind", t.Kind, "needs Workers or RateLimit")
-	refuse(bad, t.Kind == Surge && (s.Arrivals.Closed || s.Arrivals.AtOnce), field+".Kind", t.Kind, "needs Arrivals.Rate")
+	refuse(bad, t.Kind == Surge && s.Arrivals.AtOnce, field+".Kind", t.Kind, "needs Arrivals.Rate")
 }
 
 const noKind = "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"

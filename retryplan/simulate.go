@@ -78,7 +78,7 @@ type Point struct {
 //
 // Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. When ctx ends,
 // Simulate returns what it has seen so far together with ctx's cause. It does the same with a *retry.FieldError if time
-// stands still: if events at one moment never end, as in a closed loop in which nothing takes any time. It gives up
+// stands still: if events at one moment never end, as with unlimited attempts that take no time. It gives up
 // after 11 million events at that moment, and 10,000 more for each client.
 //
 // What happens at the same time happens in the order in which it was planned. So an answer that arrives at the very
@@ -120,8 +120,7 @@ type simulation struct {
 	*Scenario // of the runs that are counted: those of the first node
 	recorder
 	events     *event.Queue
-	arrivals   *openLoop // nil without an open loop
-	think      sampler
+	arrivals   *openLoop // nil if all begin at once
 	nodes      []node
 	passOn     bool // Chain.PassOn
 	doNotRetry bool // Chain.DoNotRetry
@@ -159,28 +158,21 @@ func newSimulation(s *Scenario, nodes ...Scenario) *simulation {
 	return sim
 }
 
-// planArrivals begins or plans the first run, or that of each client.
+// planArrivals begins the run of each client, or plans the first of an open loop.
 func (s *simulation) planArrivals() {
-	rng := newStream(s.Seed, arrivalStream)
-	switch {
-	case s.Arrivals.AtOnce:
+	if s.Arrivals.AtOnce {
 		for client := range s.Clients {
 			s.arrived(uint32(client))
 		}
-	case s.Arrivals.Closed:
-		s.think = newSampler(s.Arrivals.Think, rng)
-		for client := range s.Clients {
-			s.planRun(s.think.draw(), uint32(client))
-		}
-	default:
-		s.arrivals = &openLoop{rng: rng, rate: s.Arrivals.Rate / 1e9, parts: conditionsOver(s.Triggers)}
-		s.planRun(s.arrivals.next(), s.nodes[0].pick())
+		return
 	}
+	s.arrivals = &openLoop{rng: newStream(s.Seed, arrivalStream), rate: s.Arrivals.Rate / 1e9, parts: conditionsOver(s.Triggers)}
+	s.planRun()
 }
 
-// planRun plans a run of a client of the first node.
-func (s *simulation) planRun(at int64, client uint32) {
-	if at < int64(s.Duration) {
+// planRun plans the next run of an open loop.
+func (s *simulation) planRun() {
+	if at, client := s.arrivals.next(), s.nodes[0].pick(); at < int64(s.Duration) {
 		s.events.Plan(at, runBegins, client)
 	}
 }
@@ -229,9 +221,7 @@ func (s *simulation) happen(e *event.Event) {
 	switch e.Kind {
 	case runBegins:
 		s.arrived(e.Ref)
-		if s.arrivals != nil {
-			s.planRun(s.arrivals.next(), s.nodes[0].pick())
-		}
+		s.planRun()
 	case attemptArrives:
 		s.arrive(e.Ref)
 	case workEnds:

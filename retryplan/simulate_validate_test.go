@@ -22,9 +22,9 @@ func TestSimulateRefuses(t *testing.T) {
 		change func(*retryplan.Scenario)
 		want   []string
 	}{
-		{func(s *retryplan.Scenario) { *s = retryplan.Scenario{} }, []string{"Scenario.Duration 0s is required", "Scenario.Arrivals (none) needs one of Rate, Closed and AtOnce"}},
+		{func(s *retryplan.Scenario) { *s = retryplan.Scenario{} }, []string{"Scenario.Duration 0s is required", "Scenario.Arrivals (none) needs Rate or AtOnce"}},
 		{func(s *retryplan.Scenario) { s.Clients, s.Deadline = -1, -1 }, []string{"Scenario.Deadline -1ns is negative", "Scenario.Clients -1 is negative"}},
-		{func(s *retryplan.Scenario) { s.Arrivals, s.Clients = retryplan.Arrivals{Closed: true}, 10_000_001 }, []string{"Scenario.Clients 10000001 is above 10000000"}},
+		{func(s *retryplan.Scenario) { s.Arrivals, s.Clients = retryplan.Arrivals{AtOnce: true}, 10_000_001 }, []string{"Scenario.Clients 10000001 is above 10000000"}},
 		{func(s *retryplan.Scenario) { s.Arrivals, s.Clients = retryplan.Arrivals{AtOnce: true}, 100_000_000 }, []string{"Scenario.Clients 100000000 is above 10000000"}},
 		{func(s *retryplan.Scenario) { s.Policy.Budget = retry.NewBudget(retry.BudgetConfig{}) }, []string{"Scenario.Policy.Budget (set) is state of a running program: use Scenario.Budget"}},
 		{func(s *retryplan.Scenario) { s.Policy.Gate = func(context.Context) time.Duration { return 0 } }, []string{"Scenario.Policy.Gate (set) is state of a running program"}},
@@ -34,12 +34,11 @@ func TestSimulateRefuses(t *testing.T) {
 			s.Delay = func(int, time.Duration, float64) time.Duration { return 0 }
 		}, []string{"Scenario.Delay (set) is set together with Policy.ResetAfter, which needs the policy's own delays"}},
 		{func(s *retryplan.Scenario) { s.Policy.Cap, s.Duration = -1, -1 }, []string{"Policy.Cap -1ns is negative", "Scenario.Duration -1ns is negative"}},
-		{func(s *retryplan.Scenario) { s.Arrivals.AtOnce = true }, []string{"Scenario.Arrivals (several) needs only one of Rate, Closed and AtOnce"}},
+		{func(s *retryplan.Scenario) { s.Arrivals.AtOnce = true }, []string{"Scenario.Arrivals (both) needs only one of Rate and AtOnce"}},
 		{func(s *retryplan.Scenario) { s.Arrivals.Rate = nan }, []string{"Scenario.Arrivals.Rate NaN is not a number above 0"}},
 		{func(s *retryplan.Scenario) { s.Arrivals.Rate = inf }, []string{"Scenario.Arrivals.Rate +Inf is not a number above 0"}},
 		{func(s *retryplan.Scenario) { s.Arrivals.Rate = -1 }, []string{"Scenario.Arrivals.Rate -1 is not a number above 0"}},
 		{func(s *retryplan.Scenario) { s.Arrivals.Rate = 1e8 }, []string{"Scenario.Arrivals.Rate 1e+08 makes 6e+09 runs in Duration 1m, and no more than 1000000000 are simulated"}},
-		{func(s *retryplan.Scenario) { s.Arrivals.Think = retryplan.Constant(1) }, []string{"Scenario.Arrivals.Think (set) is set without Closed"}},
 		{func(s *retryplan.Scenario) { s.Step = -1 }, []string{"Scenario.Step -1ns is negative"}},
 		{func(s *retryplan.Scenario) { s.Step = time.Microsecond }, []string{"Scenario.Step 1µs makes more than 1000000 steps of Duration 1m"}},
 		{
@@ -143,8 +142,6 @@ func FuzzSimulate(f *testing.F) {
 		switch {
 		case flag():
 			s.Arrivals.Rate = 100
-		case flag():
-			s.Arrivals = retryplan.Arrivals{Closed: true, Think: retryplan.Exponential(20 * ms)}
 		default:
 			s.Arrivals.AtOnce = true
 		}

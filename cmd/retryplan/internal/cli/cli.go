@@ -151,8 +151,8 @@ A POLICY is one of the following. Flags change it. Without one, it is the defaul
   -                    a document on standard input
 Fields that a document leaves out have the library's defaults, not those of the program that loads it.
 
-A duration is written 250ms, 30s, 1m30s or 2h. A distribution is written "10ms", "exponential 10ms", "normal 10ms 2ms"
-(mean, standard deviation), "uniform 5ms 20ms" or "lognormal 20ms 200ms" (median, 99th percentile).
+A duration is written 250ms, 30s, 1m30s or 2h. A distribution is written "10ms", "exponential 10ms", "uniform 5ms
+20ms" or "lognormal 20ms 200ms" (median, 99th percentile).
 
 With --json, input is repeated as text, and computed durations are in seconds under keys that end in _seconds. A
 duration that never comes or has no bound is null.

@@ -77,7 +77,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 			"rate": "60", "capacity": "30", "workers": "200", "failure-rate": "0.8", "trigger": `"failing 10s 0.001"`,
 		})},
 		{"simulate", storm, join(policy, guard, measured, picture, budget, hedges, map[string]string{
-			"clients": "1 --budget", "rate": "60", "closed": "", "think": "1s", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
+			"clients": "1 --budget", "rate": "60", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
 			"queue": "2", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
 			"retry-after": "1s --queue 1", "trigger": `"outage 20s 1s"`, "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
 		})},

@@ -122,7 +122,7 @@ func (a *app) read(arg string) ([]named, error) {
 		return []named{{name: preset, policy: p, from: arg}}, nil
 	}
 	if strings.HasSuffix(arg, "...") || strings.HasSuffix(arg, ".go") {
-		return nil, misusef("%s is Go source: retryvet -policy finds policies there, and retryplantest checks them in tests", arg)
+		return nil, misusef("%s is Go source: retryvet -policy finds policies there", arg)
 	}
 	file, name := arg, ""
 	data, err := a.contents(file)

@@ -28,15 +28,14 @@ It prints the load, how runs ended, whether the fleet came back from a trigger, 
 gives the same numbers, and several policies meet the same arrivals. --seeds 20 simulates with --seed and the 19 seeds
 after it, and adds the median and the range of the results; all else is about the first.
 
-Runs begin in an open loop (--rate), in a closed loop (--closed: each client has one run at a time, and pauses before
-each) or all at once (--at-once). A server with --workers works on that many attempts at a time, for --service each,
+Runs begin in an open loop (--rate) or all at once (--at-once). A server with --workers works on that many attempts at a time, for --service each,
 and queues the others; without --workers it answers everything. A --trigger has a kind, a start and a length:
 
   stall 60s 10s              the server works on nothing
   outage 60s 10s             it rejects every attempt
   slowdown 60s 10s 3         work takes three times as long
   capacity_cut 60s 10s 0.5   half of the workers or of the rate limit remains
-  surge 60s 10s 3            three times as many runs begin (open loop)
+  surge 60s 10s 3            three times as many runs begin
   failing 60s 10s 0.5        half of the attempts fail
 
 For --fail-on, a fleet that does not come back from its triggers is a severe finding. Without --duration, the
@@ -126,9 +125,7 @@ shows what that is worth.`,
 
 // scenarioFlags adds the flags of how runs begin, of the server, and of the simulation.
 func (a *app) scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
-	flags.Float64Var(&a.fleet.Rate, "rate", 0, "open loop: runs that begin in a second")
-	flags.BoolVar(&s.Arrivals.Closed, "closed", false, "closed loop: each client has one run at a time")
-	textVar(flags, &s.Arrivals.Think, "distribution", "think", "closed loop: pause before each run")
+	flags.Float64Var(&a.fleet.Rate, "rate", 0, "runs that begin in a second")
 	flags.BoolVar(&s.Arrivals.AtOnce, "at-once", false, "every client begins one run, at the start")
 
 	textVar(flags, &s.Network, "distribution", "network", "time of one hop between client and server")

@@ -26,7 +26,7 @@ func jsonOf(t *testing.T, v any) string {
 }
 
 func TestWhatStandsForNoneIsLeftOut(t *testing.T) {
-	require.JSONEq(t, `{"deadline_seconds":1.5,"clients":0,"arrivals":{"rate":2,"closed":false,"at_once":false},
+	require.JSONEq(t, `{"deadline_seconds":1.5,"clients":0,"arrivals":{"rate":2,"at_once":false},
 		"policy":{"text":"retries disabled, exponential 5s ×2, cap 1h","go":"retry.Policy{Disabled: true}","document":{"retries_enabled":false}},
 		"server":{"workers":0,"service":"exponential 6ms","queue":-1,"failure_rate":0,
 			"rate_limit":0,"rate_window_seconds":0},
