@@ -1,8 +1,6 @@
 // Command retryjobs shows and changes the jobs of a retryriver database, SQLite or PostgreSQL: which are waiting, which
 // have failed and why, and which to repeat. It does not run jobs, and does not create a database.
 //
-//	go install github.com/retrygo/retry/cmd/retryjobs@latest
-//
 //	retryjobs stats
 //	retryjobs list   --status dead_letter --since 24h
 //	retryjobs show   ID
@@ -16,9 +14,7 @@
 // names the database: a SQLite file, as path or sqlite:path, or a URL postgres://user:password@host/database. Put a
 // password into the variable: the arguments of a process are not secret. An error never shows the password.
 //
-// A filter is any of the flags --status, --reason, --policy, --kind, --tag, --since and --until. All that are given must
-// apply; a flag that is given twice, or with commas, matches any of its values. replay, cancel and purge print which
-// jobs with a given ID they could not change. With --dry-run they print how many jobs they would change. purge, and the
+// All flags of a filter must apply; one that is given twice, or with commas, matches any of its values. purge, and the
 // others with --all and no filter, ask for confirmation; a script passes --yes.
 //
 // Times are UTC, but in JSON as the engine wrote them. With --json, list prints a line for each job and the others print

@@ -204,7 +204,7 @@ payload:
 \z`, "\n"), got.Out)
 		got = run(t, db.name, "show", "nobody")
 		require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
-		require.Equal(t, "retryjobs: job nobody: retryjob: unknown job\n", got.Err)
+		require.Equal(t, "retryjobs: job nobody: retryriver: job \"nobody\": retryjob: unknown job\n", got.Err)
 	})
 	t.Run("replay makes them due again", func(t *testing.T) {
 		got := run(t, db.name, "replay", "given-up", "sent")

@@ -28,30 +28,29 @@ type Action struct {
 	// Takes reports whether it accepts jobs with a status.
 	Takes func(retryjob.Status) bool
 	// One changes the job with an ID.
-	One func(ctx context.Context, a retryjob.Admin, id string) error
+	One func(a retryjob.Admin, ctx context.Context, id string) error
 	// All changes up to f.Limit of the jobs that f selects, and returns how many.
-	All func(ctx context.Context, a retryjob.Admin, f retryjob.Filter) (int, error)
+	All func(a retryjob.Admin, ctx context.Context, f retryjob.Filter) (int, error)
 }
 
 var actions = []Action{
 	{
 		"replay", "Replayed", "Make jobs that were given up due again, with no attempts made",
-		"A replayed job is due at once, with the same ID and no attempts made.", retryjob.Status.Replayable,
-		func(ctx context.Context, a retryjob.Admin, id string) error { return a.Replay(ctx, id) },
-		func(ctx context.Context, a retryjob.Admin, f retryjob.Filter) (int, error) {
-			return a.ReplayAll(ctx, f)
-		},
+		"A replayed job is due at once, with the same ID and no attempts made.",
+		retryjob.Status.Replayable, retryjob.Admin.Replay, retryjob.Admin.ReplayAll,
 	}, {
 		"cancel", "Canceled", "Cancel jobs that have not ended: they make no more attempts",
 		"A canceled job makes no more attempts and cannot be replayed.",
-		func(s retryjob.Status) bool { return !s.Final() },
-		func(ctx context.Context, a retryjob.Admin, id string) error { return a.Cancel(ctx, id) }, cancelAll,
+		func(s retryjob.Status) bool { return !s.Final() }, retryjob.Admin.Cancel, cancelAll,
 	}, {
 		"purge", "Purged", "Remove jobs that have ended",
-		"A purged job is removed with its record. This cannot be undone.", retryjob.Status.Final,
-		func(ctx context.Context, a retryjob.Admin, id string) error { return retryjob.PurgeOne(ctx, a, id) },
-		func(ctx context.Context, a retryjob.Admin, f retryjob.Filter) (int, error) { return a.Purge(ctx, f) },
+		"A purged job is removed with its record. This cannot be undone.",
+		retryjob.Status.Final, purgeOne, retryjob.Admin.Purge,
 	},
+}
+
+func purgeOne(a retryjob.Admin, ctx context.Context, id string) error {
+	return retryjob.PurgeOne(ctx, a, id)
 }
 
 // Actions returns the actions: replay, cancel and purge.
@@ -72,7 +71,7 @@ func (a *Action) Statuses(chosen []retryjob.Status) []retryjob.Status {
 }
 
 // cancelAll cancels up to f.Limit of the jobs that f selects.
-func cancelAll(ctx context.Context, admin retryjob.Admin, f retryjob.Filter) (n int, err error) {
+func cancelAll(admin retryjob.Admin, ctx context.Context, f retryjob.Filter) (n int, err error) {
 	limit := f.Limit
 	f.Limit = 0
 	var ids []string // read first: a list and a change at once may want two connections
@@ -101,6 +100,7 @@ type order struct {
 	Every bool // that View selects
 	View  *view
 	From  string // "job" if the form is on the page of a job, the only one of IDs
+	Back  string // the address of the page with the form
 	Made  int    // jobs changed by the batches before this one
 	// Before is the time at which an order for all jobs was first shown. The order excludes jobs that change later,
 	// such as a replayed job that fails again. Zero means any time.
@@ -120,25 +120,24 @@ func (h *handler) parseOrder(w http.ResponseWriter, r *http.Request) (*order, bo
 	}
 	o.Made, _ = strconv.Atoi(r.PostForm.Get("made")) // it is only shown
 	o.Before, _ = time.Parse(time.RFC3339Nano, r.PostForm.Get("before"))
+	o.Back = list(o.View.values)
 	if len(o.IDs) != 1 || o.Every {
 		o.From = ""
+	} else if o.From == "job" {
+		o.Back = jobAddress(o.IDs[0])
 	}
-	back := list(o.View.values)
 	switch {
-	case err != nil || len(o.View.bad) > 0 || o.Action == nil || o.Every && o.View.search != "":
+	case err != nil || len(o.View.Bad) > 0 || o.Action == nil || o.Every && o.View.search != "":
 		h.refuse(w, r, http.StatusBadRequest, "The form asks for nothing that this page offers.", "./")
 	case !o.Every && len(o.IDs) == 0:
-		h.refuse(w, r, http.StatusBadRequest, "No job is selected.", back)
+		h.refuse(w, r, http.StatusBadRequest, "No job is selected.", o.Back)
 	case len(o.IDs) > maxIDs:
-		h.refuse(w, r, http.StatusBadRequest, fmt.Sprintf("More than %d jobs are selected. Use a filter.", maxIDs), back)
+		h.refuse(w, r, http.StatusBadRequest, fmt.Sprintf("More than %d jobs are selected. Use a filter.", maxIDs), o.Back)
 	default:
 		return o, true
 	}
 	return nil, false
 }
-
-// BeforeText returns Before in a form.
-func (o *order) BeforeText() string { return o.Before.UTC().Format(time.RFC3339Nano) }
 
 // filter returns the filter of an order for all.
 func (o *order) filter() retryjob.Filter {
@@ -155,8 +154,6 @@ type confirmData struct {
 	frame
 	*order
 	Jobs   string // "3 jobs", "all jobs that match"
-	Query  string // of the view, encoded
-	Back   string
 	Terms  [][2]string
 	Table  table
 	Others string // how many more jobs there are than those in Table
@@ -168,10 +165,7 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	d := confirmData{frame: h.frame(r), order: o, Jobs: plural(len(o.IDs)), Back: list(o.View.values)}
-	if o.From == "job" {
-		d.Back = jobAddress(o.IDs[0])
-	}
+	d := confirmData{frame: h.frame(r), order: o, Jobs: plural(len(o.IDs))}
 	f, n := retryjob.Filter{IDs: o.IDs}, len(o.IDs)
 	if o.Every {
 		o.Before = d.now
@@ -201,15 +195,17 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	d.Table = table{frame: d.frame, Jobs: p.jobs}
-	d.Query = o.View.values.Encode()
 	d.Title = strings.ToUpper(o.Name[:1]) + o.Name[1:] + " " + d.Jobs + "?"
 	h.render(w, http.StatusOK, "confirm.html", d)
 }
 
 // terms returns the description of the jobs of an order for all.
 func terms(o *order) [][2]string {
-	f := o.filter()
-	all := [][2]string{{"status", texts(f.Statuses)}}
+	var statuses []string
+	for _, status := range o.filter().Statuses {
+		statuses = append(statuses, status.String())
+	}
+	all := [][2]string{{"status", strings.Join(statuses, ", ")}}
 	for _, key := range fields[2:] {
 		for _, value := range o.View.values[key] {
 			all = append(all, [2]string{key, value})
@@ -218,18 +214,14 @@ func terms(o *order) [][2]string {
 	return all
 }
 
-// failure is a job that an action failed for.
-type failure struct{ ID, Err string }
-
 // resultData is what result.html shows.
 type resultData struct {
 	frame
 	*order
-	Query, Back string
-	Jobs        string // that were changed
-	Failures    []failure
-	More        bool   // another batch is due
-	Err         string // what ended a batch
+	Jobs     string      // that were changed
+	Failures [][2]string // the jobs that it failed for, and why
+	More     bool        // another batch is due
+	Err      string      // what ended a batch
 }
 
 // act executes an order.
@@ -238,14 +230,16 @@ func (h *handler) act(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	ctx := r.Context()
-	d := resultData{frame: h.frame(r), order: o, Query: o.View.values.Encode(), Back: list(o.View.values)}
+	d := resultData{frame: h.frame(r), order: o}
+	if o.Name == "purge" {
+		o.Back = list(o.View.values)
+	}
 	n := 0
 	if o.Every {
 		f := o.filter()
 		if f.Limit = batchRows; len(f.Statuses) > 0 {
 			var err error
-			n, err = o.All(ctx, h.Admin, f)
+			n, err = o.All(h.Admin, r.Context(), f)
 			switch {
 			case err == nil:
 				d.More = n == batchRows
@@ -257,8 +251,8 @@ func (h *handler) act(w http.ResponseWriter, r *http.Request) {
 		}
 	} else {
 		for _, id := range o.IDs {
-			if err := o.One(ctx, h.Admin, id); err != nil {
-				d.Failures = append(d.Failures, failure{id, h.text(err)})
+			if err := o.One(h.Admin, r.Context(), id); err != nil {
+				d.Failures = append(d.Failures, [2]string{id, h.text(err)})
 				continue
 			}
 			n++
@@ -266,14 +260,10 @@ func (h *handler) act(w http.ResponseWriter, r *http.Request) {
 	}
 	o.Made += n
 	if !d.More && d.Err == "" && len(d.Failures) == 0 {
-		to := d.Back
-		if o.From == "job" && o.Name != "purge" {
-			to = jobAddress(o.IDs[0])
-		}
 		http.SetCookie(w, &http.Cookie{
 			Name: flashCookie, Value: o.Name + "." + strconv.Itoa(o.Made), MaxAge: 60, HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		})
-		w.Header().Set("Location", to) // relative: http.Redirect would make it absolute without the path of the mount
+		w.Header().Set("Location", o.Back) // relative: http.Redirect would make it absolute without the path of the mount
 		w.WriteHeader(http.StatusSeeOther)
 		return
 	}

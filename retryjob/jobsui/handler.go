@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -78,7 +79,7 @@ func New(o Options) (http.Handler, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	h := &handler{Options: o, counting: make(chan struct{}, 1)}
+	h := &handler{Options: o}
 	if h.ErrorText == nil {
 		h.ErrorText = error.Error
 	}
@@ -104,7 +105,7 @@ func New(o Options) (http.Handler, error) {
 
 type handler struct {
 	Options
-	counting chan struct{} // holds one token while a request counts
+	counting sync.Mutex
 	counted  overview
 }
 

@@ -94,11 +94,9 @@ func flash(w http.ResponseWriter, r *http.Request) string {
 type listData struct {
 	frame
 	*view
-	Query      string // of the view, encoded
 	Tabs       []tab
 	Chosen     map[string]string // the value of each field
 	Others     [][2]string       // further values of the fields
-	Bad        map[string]string
 	Reasons    []retry.Reason
 	Exact      string // the address of the search for texts, if the only job is the one with the ID that is searched
 	Table      table
@@ -139,8 +137,8 @@ type tab struct {
 func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 	d := listData{frame: h.frame(r), Chosen: map[string]string{}, Reasons: retryjob.Reasons()}
 	v := parseView(r.URL.Query(), d.now)
-	d.view, d.Query, d.Flash, d.Script, d.Title = v, v.values.Encode(), flash(w, r), true, "Jobs"
-	d.Bad, d.Clear = v.bad, (&view{values: only(v.values, "status", "live")}).with("at")
+	d.view, d.Flash, d.Script, d.Title = v, flash(w, r), true, "Jobs"
+	d.Clear = list(url.Values{"status": v.values["status"], "live": v.values["live"]})
 	for _, key := range fields {
 		d.Chosen[key] = v.values.Get(key)
 		d.MoreFields = d.MoreFields || key != "q" && key != "status" && d.Chosen[key] != ""
@@ -151,11 +149,11 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if d.Live = v.with("live", "1"); v.values.Has("live") {
-		d.Live, d.Stop = "", v.with("live")
+		d.Live, d.Stop = "", v.with("live", "")
 	}
 	h.count(r.Context(), &d)
 	status := http.StatusOK
-	if len(v.bad) > 0 {
+	if len(v.Bad) > 0 {
 		status, d.Failed = http.StatusBadRequest, "The filter is not understood, so no job is shown."
 		h.render(w, status, "list.html", d)
 		return
@@ -177,7 +175,7 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		d.Older = v.with("at", cursorText(*p.next))
 	}
 	if v.values.Has("at") {
-		d.Newest = v.with("at")
+		d.Newest = v.with("at", "")
 	}
 	if v.search == "" && len(p.jobs) > 0 {
 		d.Offered = d.offered(func(a *Action) bool { return len(a.Statuses(v.filter.Statuses)) > 0 })
@@ -185,8 +183,7 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 	h.render(w, status, "list.html", d)
 }
 
-// shownFailures is how many kinds of errors are shown.
-const shownFailures = 5
+const shownFailures = 5 // kinds of errors
 
 // count adds the figures of all jobs to a list.
 func (h *handler) count(ctx context.Context, d *listData) {
@@ -198,7 +195,7 @@ func (h *handler) count(ctx context.Context, d *listData) {
 		return number(n)
 	}
 	chosen := d.view.filter.Statuses
-	d.Tabs = []tab{{Text: "all", Number: number(o.Jobs), Address: d.with("status"), Current: len(chosen) == 0}}
+	d.Tabs = []tab{{Text: "all", Number: number(o.Jobs), Address: d.with("status", ""), Current: len(chosen) == 0}}
 	for _, s := range retryjob.Statuses() {
 		d.Tabs = append(d.Tabs, tab{s.String(), number(o.ByStatus[s]), d.with("status", s.String()), slices.Contains(chosen, s), s})
 	}
@@ -217,17 +214,6 @@ func (h *handler) count(ctx context.Context, d *listData) {
 	if len(o.DeadLetters) > shownFailures {
 		d.Kinds = len(o.DeadLetters)
 	}
-}
-
-// only returns the values of some keys.
-func only(all url.Values, keys ...string) url.Values {
-	kept := url.Values{}
-	for _, key := range keys {
-		if values, ok := all[key]; ok {
-			kept[key] = values
-		}
-	}
-	return kept
 }
 
 // jobData is what job.html shows.
@@ -249,17 +235,12 @@ type Fact struct {
 
 // Facts returns the fields of a job that are set, without its ID, Status, History and Payload.
 func Facts(i *retryjob.Info) (facts []Fact) {
-	number := func(n int) string {
-		if n == 0 {
-			return ""
-		}
-		return strconv.Itoa(n)
+	priority, ttl := "", ""
+	if i.Priority != 0 {
+		priority = strconv.Itoa(i.Priority)
 	}
-	lasting := func(d time.Duration) string {
-		if d == 0 {
-			return ""
-		}
-		return d.String()
+	if i.TTL != 0 {
+		ttl = i.TTL.String()
 	}
 	spec := ""
 	if i.Spec != nil {
@@ -268,10 +249,10 @@ func Facts(i *retryjob.Info) (facts []Fact) {
 	}
 	for _, f := range []Fact{
 		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "recurring", Text: recurring(i)}, {Name: "correlation", Text: i.Correlation},
-		{Name: "queue", Text: i.Queue}, {Name: "priority", Text: number(i.Priority)}, {Name: "tags", Text: strings.Join(i.Tags, ", ")},
+		{Name: "queue", Text: i.Queue}, {Name: "priority", Text: priority}, {Name: "tags", Text: strings.Join(i.Tags, ", ")},
 		{Name: "reason", Text: i.Reason.Error()}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
 		{Name: "enqueued", At: i.Enqueued}, {Name: "first due", At: i.FirstDue}, {Name: "next due", At: i.Due}, {Name: "ended", At: i.Ended},
-		{Name: "ttl", Text: lasting(i.TTL)}, {Name: "budget", Text: i.BudgetKey}, {Name: "spec", Text: spec},
+		{Name: "ttl", Text: ttl}, {Name: "budget", Text: i.BudgetKey}, {Name: "spec", Text: spec},
 	} {
 		if f.Text != "" || !f.At.IsZero() {
 			facts = append(facts, f)
@@ -304,18 +285,19 @@ func (h *handler) job(w http.ResponseWriter, r *http.Request) {
 	}
 	d.Attempts = Attempts(&info.Record, d.now)
 	d.Facts = Facts(&info)
-	d.Payload, d.Cut = Escape(indented(h.payload(&info))), len(info.Payload) > shownPayload
+	d.Payload, d.Cut = PayloadText(h.payload(&info)), len(info.Payload) > shownPayload
 	d.Offered = d.offered(func(a *Action) bool { return a.Takes(info.Status) })
 	h.render(w, http.StatusOK, "job.html", d)
 }
 
-// indented returns JSON indented, and any other text as it is.
-func indented(text string) string {
+// PayloadText returns a payload as it is shown: escaped, and indented if it is JSON of up to 128 KiB that does not grow
+// much by its indents.
+func PayloadText(payload json.RawMessage) string {
 	var b bytes.Buffer
-	if json.Indent(&b, []byte(text), "", "  ") != nil || b.Len() > 4*shownPayload { // deep JSON grows by its indents
-		return strings.ToValidUTF8(text, "")
+	if len(payload) > 2*shownPayload || json.Indent(&b, payload, "", "  ") != nil || b.Len() > 4*shownPayload {
+		return Escape(string(payload))
 	}
-	return b.String()
+	return Escape(b.String())
 }
 
 // jobAddress returns the relative address of a job's page.

@@ -70,7 +70,7 @@ func RedactSecrets(payload json.RawMessage) json.RawMessage {
 			}
 		}
 	}
-	if copied == 0 && out == nil {
+	if out == nil {
 		return payload
 	}
 	return append(out, payload[copied:]...)

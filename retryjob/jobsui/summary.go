@@ -10,12 +10,11 @@ import (
 
 // Summary is the figures of an engine's jobs, as the page and "retryjobs stats" show them.
 type Summary struct {
-	Jobs             int                     `json:"jobs"`
-	ByStatus         map[retryjob.Status]int `json:"by_status"` // with every status
-	DeadLetters      []retryjob.Failures     `json:"dead_letters,omitempty"`
-	OldestDeadLetter time.Time               `json:"oldest_dead_letter,omitzero"`
-	NextDue          time.Time               `json:"next_due,omitzero"`
-	Recurring        []Occurrence            `json:"recurring,omitempty"`
+	Jobs        int                     `json:"jobs"`
+	ByStatus    map[retryjob.Status]int `json:"by_status"` // with every status
+	DeadLetters []retryjob.Failures     `json:"dead_letters,omitempty"`
+	NextDue     time.Time               `json:"next_due,omitzero"`
+	Recurring   []Occurrence            `json:"recurring,omitempty"`
 }
 
 // Occurrence is the occurrence of a retryjob.Recurring that has not ended. Due is zero while an attempt is under way.
@@ -29,7 +28,7 @@ type Occurrence struct {
 	Err      string          `json:"err,omitempty"` // the last error
 }
 
-// Summarize returns the figures of all jobs.
+// Summarize returns the figures of all jobs, with up to 200 recurring ones.
 func Summarize(ctx context.Context, a retryjob.Admin) (s Summary, err error) {
 	tallies, err := a.Count(ctx, retryjob.Filter{})
 	if err != nil {
@@ -48,8 +47,7 @@ func Summarize(ctx context.Context, a retryjob.Admin) (s Summary, err error) {
 			}
 		}
 	}
-	if dead := tallies[retryjob.DeadLettered]; dead.Jobs > 0 {
-		s.OldestDeadLetter = dead.Oldest.UTC()
+	if tallies[retryjob.DeadLettered].Jobs > 0 {
 		groups, err := a.Groups(ctx, retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}})
 		if err != nil {
 			return s, err
@@ -59,7 +57,7 @@ func Summarize(ctx context.Context, a retryjob.Admin) (s Summary, err error) {
 	if len(open) == 0 {
 		return s, nil
 	}
-	for i, err := range a.List(ctx, retryjob.Filter{Tags: []string{retryjob.RecurringTag}, Statuses: open}) {
+	for i, err := range a.List(ctx, retryjob.Filter{Tags: []string{retryjob.RecurringTag}, Statuses: open, Limit: 200}) {
 		if err != nil {
 			return s, err
 		}
@@ -92,12 +90,8 @@ type overview struct {
 
 // overview returns the figures, which may be some seconds old. One request counts at a time.
 func (h *handler) overview(ctx context.Context) overview {
-	select {
-	case h.counting <- struct{}{}:
-	case <-ctx.Done():
-		return overview{err: ctx.Err()}
-	}
-	defer func() { <-h.counting }()
+	h.counting.Lock()
+	defer h.counting.Unlock()
 	if time.Since(h.counted.taken) < countedFor {
 		return h.counted
 	}

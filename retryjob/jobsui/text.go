@@ -78,11 +78,3 @@ func plural(n int) string {
 	}
 	return number(n) + " jobs"
 }
-
-func texts[T fmt.Stringer](all []T) string {
-	var list []string
-	for _, one := range all {
-		list = append(list, one.String())
-	}
-	return strings.Join(list, ", ")
-}

@@ -1,6 +1,7 @@
 package jobsui
 
 import (
+	"encoding/json"
 	"errors"
 	"net/url"
 	"slices"
@@ -29,19 +30,19 @@ type view struct {
 	values url.Values // of keys; no value is empty
 	filter retryjob.Filter
 	search string            // in lower case
-	bad    map[string]string // the errors of the values by key
+	Bad    map[string]string // the errors of the values by key
 }
 
 // parseView returns the view that values mean at now. A view with bad values selects nothing and must not be acted on.
 func parseView(values url.Values, now time.Time) *view {
-	v := &view{values: url.Values{}, bad: map[string]string{}}
+	v := &view{values: url.Values{}, Bad: map[string]string{}}
 	for _, key := range keys {
 		for _, value := range values[key] {
 			if value = strings.TrimSpace(value); value == "" || slices.Contains(v.values[key], value) {
 				continue
 			}
 			if len(value) > maxValue || len(v.values[key]) == maxValues {
-				v.bad[key] = "is too long"
+				v.Bad[key] = "is too long"
 				break
 			}
 			v.values.Add(key, value)
@@ -54,31 +55,32 @@ func parseView(values url.Values, now time.Time) *view {
 	errors.As(err, &bad)
 	for _, err := range bad {
 		if e := new(retry.FieldError); errors.As(err, &e) {
-			v.bad[e.Field] = e.Rule
+			v.Bad[e.Field] = e.Rule
 		}
 	}
 	if at := v.values.Get("at"); at != "" {
 		var ok bool
 		if v.filter.After, ok = parseCursor(at); !ok {
-			v.bad["at"] = "is not a place in a list"
+			v.Bad["at"] = "is not a place in a list"
 		}
 	}
 	return v
 }
 
-// with returns the relative address of the view with other values of a key, none for "". Another filter starts at the
+// Query returns the view as the query of an address.
+func (v *view) Query() string { return v.values.Encode() }
+
+// with returns the relative address of the view with another value of a key, none for "". Another filter starts at the
 // newest job.
-func (v *view) with(key string, values ...string) string {
+func (v *view) with(key, value string) string {
 	changed := url.Values{}
 	for k, old := range v.values {
 		if k != key && (k != "at" || key == "live") {
 			changed[k] = old
 		}
 	}
-	for _, value := range values {
-		if value != "" {
-			changed.Add(key, value)
-		}
+	if value != "" {
+		changed.Set(key, value)
 	}
 	return list(changed)
 }
@@ -99,7 +101,7 @@ func (h *handler) matches(v *view, i *retryjob.Info) bool {
 	}
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), v.search) }
 	if has(i.JobID) || has(i.Correlation) || has(i.Policy) || has(i.Kind) ||
-		has(string(i.Payload[:min(len(i.Payload), shownPayload)])) && has(h.payload(i)) {
+		has(string(i.Payload[:min(len(i.Payload), shownPayload)])) && has(string(h.payload(i))) {
 		return true
 	}
 	return slices.ContainsFunc(i.History, func(a retryjob.Attempt) bool { return has(a.Err) || has(a.Code) })
@@ -116,7 +118,7 @@ func parseCursor(text string) (retryjob.Cursor, bool) {
 	return retryjob.Cursor{Changed: time.UnixMicro(micros), ID: id}, ok && err == nil && id != ""
 }
 
-// payload returns the beginning of a job's payload as it is shown.
-func (h *handler) payload(i *retryjob.Info) string {
-	return string(h.Redact(i.Payload[:min(len(i.Payload), shownPayload)]))
+// payload returns the beginning of a job's payload as Redact leaves it.
+func (h *handler) payload(i *retryjob.Info) json.RawMessage {
+	return h.Redact(i.Payload[:min(len(i.Payload), shownPayload)])
 }

@@ -58,19 +58,17 @@ func (a *app) changeCommand(action jobsui.Action) *cobra.Command {
 
 // change changes the jobs with f.IDs or, if there are none, those that f selects.
 func (s *session) change(ctx context.Context, c *change, f retryjob.Filter, ask bool) error {
-	if n := len(f.IDs); c.dry || ask {
-		if n == 0 || c.dry {
-			counts, err := s.store.Count(ctx, f)
-			if err != nil {
-				return err
-			}
-			n = 0
-			for _, tally := range counts {
-				n += tally.Jobs
-			}
-			if f.Limit > 0 {
-				n = min(n, f.Limit)
-			}
+	if c.dry || ask {
+		counts, err := s.store.Count(ctx, f)
+		if err != nil {
+			return err
+		}
+		n := 0
+		for _, tally := range counts {
+			n += tally.Jobs
+		}
+		if f.Limit > 0 {
+			n = min(n, f.Limit)
 		}
 		if c.dry {
 			return s.counted("would_"+c.Name, n, nil)
@@ -84,7 +82,7 @@ func (s *session) change(ctx context.Context, c *change, f retryjob.Filter, ask 
 	if len(f.IDs) > 0 {
 		return s.each(ctx, c.Action, f.IDs)
 	}
-	n, err := c.All(ctx, s.store, f)
+	n, err := c.All(s.store, ctx, f)
 	return s.counted(strings.ToLower(c.Done), n, err)
 }
 
@@ -93,10 +91,10 @@ func (s *session) each(ctx context.Context, a jobsui.Action, ids []string) error
 	done, failed := strings.ToLower(a.Done), 0
 	var last error
 	for _, id := range ids {
-		err := a.One(ctx, s.store, id)
+		err := a.One(s.store, ctx, id)
 		result := map[string]any{"job": id, done: err == nil}
 		if err != nil {
-			failed, last = failed+1, about(id, err)
+			failed, last = failed+1, fmt.Errorf("job %s: %w", id, err)
 			result["err"] = s.text(last)
 			if len(ids) > 1 {
 				s.remark("%w", last)

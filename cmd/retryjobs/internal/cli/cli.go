@@ -44,9 +44,8 @@ const (
 	Usage  = 2 // the command line is invalid, and nothing was done
 )
 
-// openTimeout is how long a database may take to open. A handshake that loses two packets takes 3 s (RFC 6298: 1 s,
-// then 2 s), and TLS and the login follow. Without it, an address that drops packets would block the terminal for
-// minutes.
+// openTimeout is how long a database may take to open: a handshake that loses two packets takes 3 s (RFC 6298: 1 s, then
+// 2 s), and TLS and the login follow.
 const openTimeout = 10 * time.Second
 
 // Run runs the command in args, which do not include the program's name, and returns the exit status. The results go to
@@ -77,14 +76,12 @@ func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer
 // failure is an error of a valid command. All other errors are about the command line.
 type failure struct{ error }
 
-func (f *failure) Unwrap() error { return f.error }
-
 // app is one invocation of the program.
 type app struct {
 	Options
 	database string
 	json     bool
-	chosen   string   // the chosen database
+	chosen   string   // of database and environment
 	secrets  []string // parts of database that must not be shown
 }
 
@@ -141,7 +138,6 @@ func (a *app) work(cmd *cobra.Command, now time.Time, do func(context.Context, *
 	if err != nil {
 		return err
 	}
-	a.chosen = database
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), openTimeout, fmt.Errorf("no answer within %v", openTimeout))
 	store, err := a.Open(ctx, database)
 	if cause := context.Cause(ctx); err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {

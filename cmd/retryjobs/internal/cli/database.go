@@ -23,11 +23,8 @@ func (a *app) choose(set bool) (string, error) {
 		return "", errNoDatabase
 	}
 	secrets, err := secretsOf(database)
-	if err != nil {
-		return "", err
-	}
-	a.secrets = secrets
-	return database, nil
+	a.chosen, a.secrets = database, secrets
+	return database, err
 }
 
 var (
@@ -78,11 +75,10 @@ func label(database string) string {
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {
 		return database
 	}
-	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
-	if name := u.User.Username(); name != "" {
-		shown.User = url.User(name)
+	if u.RawQuery, u.Fragment = "", ""; u.User != nil {
+		u.User = url.User(u.User.Username())
 	}
-	return shown.String()
+	return u.String()
 }
 
 // nearlyURL matches a database that looks like a misspelled URL. userPassword and passwordKey match passwords by their

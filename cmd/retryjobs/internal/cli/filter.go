@@ -15,15 +15,13 @@ import (
 
 // selection holds the flags that select jobs.
 type selection struct {
-	able   []retryjob.Status    // the statuses that the command applies to
-	values map[string]*[]string // by the keys of retryjob.ParseFilter
-	limit  int
+	able  []retryjob.Status // the statuses that the command applies to
+	limit int
 }
 
 // add defines the flags.
 func (s *selection) add(cmd *cobra.Command, limit int) {
 	flags := cmd.Flags()
-	s.values = map[string]*[]string{}
 	for key, usage := range map[string]string{
 		"status": "only jobs of this `status`: " + listed(s.able),
 		"reason": "only jobs that ended for this `reason`: " + listed(retryjob.Reasons()),
@@ -33,7 +31,7 @@ func (s *selection) add(cmd *cobra.Command, limit int) {
 		"since":  "only jobs that changed since this `time`: 24h or 7d ago, or RFC 3339",
 		"until":  "only jobs that changed before this `time`",
 	} {
-		s.values[key] = flags.StringSlice(key, nil, usage)
+		flags.StringSlice(key, nil, usage)
 	}
 	flags.IntVar(&s.limit, "limit", limit, "at most this `number` of jobs; 0 means all of them")
 }
@@ -47,8 +45,9 @@ func (s *selection) given(cmd *cobra.Command) bool {
 // variable of a script, and must not mean all jobs.
 func (s *selection) filter(cmd *cobra.Command, now time.Time) (retryjob.Filter, error) {
 	values := map[string][]string{}
-	for key, of := range s.values {
-		if values[key] = *of; cmd.Flags().Changed(key) && (len(*of) == 0 || slices.Contains(*of, "")) {
+	for _, key := range retryjob.FilterKeys() {
+		of, _ := cmd.Flags().GetStringSlice(key)
+		if values[key] = of; cmd.Flags().Changed(key) && (len(of) == 0 || slices.Contains(of, "")) {
 			return retryjob.Filter{}, fmt.Errorf("--%s has no value", key)
 		}
 	}

@@ -38,17 +38,12 @@ func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 	if limit > 0 {
 		f.Limit++ // to see whether there are more
 	}
-	var t *table
-	shown := 0
-	for info, err := range s.store.List(ctx, f) {
-		if err != nil {
-			if t != nil {
-				t.flush()
-			}
-			return err
-		}
-		if limit > 0 && shown == limit {
-			defer s.remark("there are more than %s; --limit 0 lists all", plural(limit, "job"))
+	t := s.newTable("ID", "KIND", "POLICY", "STATUS", "REASON", "ATTEMPTS", "TAGS", "DUE OR ENDED", "LAST ERROR")
+	t.shorten = true
+	shown, more, err := 0, false, error(nil)
+	for info, failed := range s.store.List(ctx, f) {
+		if more = limit > 0 && shown == limit; failed != nil || more {
+			err = failed
 			break
 		}
 		shown++
@@ -58,10 +53,6 @@ func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 			}
 			continue
 		}
-		if t == nil {
-			t = s.newTable("ID", "KIND", "POLICY", "STATUS", "REASON", "ATTEMPTS", "TAGS", "DUE OR ENDED", "LAST ERROR")
-			t.shorten = true
-		}
 		at := info.Due
 		if info.Status.Final() {
 			at = info.Ended
@@ -69,11 +60,15 @@ func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 		t.line(info.JobID, info.Kind, info.Policy, info.Status.String(), info.Reason.Error(),
 			strconv.Itoa(info.Attempts), strings.Join(info.Tags, ","), stamp(at), info.LastErr())
 	}
-	switch {
-	case t != nil:
+	if shown > 0 && !s.json {
 		t.flush()
+	}
+	switch {
+	case err != nil:
+	case more:
+		s.remark("there are more than %s; --limit 0 lists all", plural(limit, "job"))
 	case shown == 0:
 		s.remark("no such jobs")
 	}
-	return nil
+	return err
 }

@@ -22,16 +22,12 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a page, to this machine alone, to look at jobs and change them",
-		Long: `serve shows the jobs of the database on a local page: counts by status over time, a list with filter and search, the
-timeline of a job, and replay, cancel and purge. It prints the page's address, and ends when it is interrupted.
+		Long: `serve prints the address of a local page for the jobs of the database, and ends when it is interrupted.
 
 The address has a token, without which no request is answered: the page gives it to a browser as a cookie. Whoever
 has the address can change jobs, or look at them with --read-only. To reach the page from elsewhere, mount package
 retryjob/jobsui in a service with a login; or give --host for each name that the page is to answer to, behind a proxy
 with TLS.`,
-		Example: `  retryjobs serve --database jobs.db
-  retryjobs serve --addr 127.0.0.1:8080
-  retryjobs serve --addr :8080 --host jobs.example.org`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			listen, err := listenAddress(addr, len(hosts) > 0)

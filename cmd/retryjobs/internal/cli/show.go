@@ -1,9 +1,8 @@
 package cli
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -27,7 +26,7 @@ func (a *app) showCommand() *cobra.Command {
 					info, err = s.store.Get(ctx, id)
 				}
 				if err != nil {
-					return about(args[0], err)
+					return fmt.Errorf("job %s: %w", args[0], err)
 				}
 				if s.json {
 					return s.printJSON(info)
@@ -37,18 +36,6 @@ func (a *app) showCommand() *cobra.Command {
 			})
 		},
 	}
-}
-
-// about returns the error of a job with its ID before it. It drops an engine's own text for an unknown job, which
-// repeats the ID.
-func about(id string, err error) error {
-	for _, known := range []error{retryjob.ErrAgedOut, retryjob.ErrNeverKnown, retryjob.ErrUnknownJob} {
-		if errors.Is(err, known) {
-			err = known
-			break
-		}
-	}
-	return fmt.Errorf("job %s: %w", id, err)
 }
 
 // show prints the job, its attempts, and its payload without secrets, indented if it is JSON.
@@ -76,16 +63,7 @@ func (s *session) show(info *retryjob.Info) {
 		}
 		t.flush()
 	}
-	payload := jobsui.RedactSecrets(info.Payload)
-	var b bytes.Buffer
-	if json.Indent(&b, payload, "", "  ") != nil {
-		b.Reset()
-		b.Write(payload)
-	}
-	if b.Len() == 0 {
-		b.WriteString("null")
-	}
-	fmt.Fprintf(s.out, "\npayload:\n%s\n", jobsui.Escape(b.String()))
+	fmt.Fprintf(s.out, "\npayload:\n%s\n", cmp.Or(jobsui.PayloadText(jobsui.RedactSecrets(info.Payload)), "null"))
 }
 
 // relative returns a time and its distance from now, "" for the zero time.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -57,9 +58,5 @@ func (s *session) stats(st *jobsui.Summary) {
 		}
 		t.flush()
 	}
-	fmt.Fprintln(s.out)
-	t = s.newTable()
-	t.line("oldest dead letter", s.relative(st.OldestDeadLetter))
-	t.line("next due", s.relative(st.NextDue))
-	t.flush()
+	fmt.Fprintf(s.out, "\nnext due  %s\n", cmp.Or(s.relative(st.NextDue), "-"))
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/url"
+	"strings"
 )
 
 // locked serves a page under a path of its own, which ends in a slash, to requests with the token's cookie. A browser
@@ -18,9 +19,9 @@ func locked(token string, page http.Handler) (path string, h http.Handler) {
 	sum := sha256.Sum256([]byte("retryjobs " + token))
 	path, value := "/"+hex.EncodeToString(sum[:8])+"/", hex.EncodeToString(sum[8:])
 	page = http.StripPrefix(path[:len(path)-1], page)
-	mux := http.NewServeMux()
-	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
-		if query := r.URL.Query(); same(query.Get("token"), token) {
+	h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		within := strings.HasPrefix(r.URL.Path, path)
+		if query := r.URL.Query(); within && same(query.Get("token"), token) {
 			query.Del("token")
 			http.SetCookie(w, &http.Cookie{Name: "retryjobs", Value: value, Path: path, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 			w.Header().Set("Cache-Control", "no-store")
@@ -28,18 +29,13 @@ func locked(token string, page http.Handler) (path string, h http.Handler) {
 			http.Redirect(w, r, (&url.URL{Path: path, RawQuery: query.Encode()}).String(), http.StatusSeeOther)
 			return
 		}
-		if cookie, err := r.Cookie("retryjobs"); err == nil && same(cookie.Value, value) {
+		if cookie, err := r.Cookie("retryjobs"); within && err == nil && same(cookie.Value, value) {
 			page.ServeHTTP(w, r)
 			return
 		}
-		refuse(w, r)
+		http.Error(w, "Open the address that retryjobs serve has printed: it has a token, which this request lacks.", http.StatusUnauthorized)
 	})
-	mux.HandleFunc("/", refuse)
-	return path, mux
-}
-
-func refuse(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "Open the address that retryjobs serve has printed: it has a token, which this request lacks.", http.StatusUnauthorized)
+	return path, h
 }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
