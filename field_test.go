@@ -63,4 +63,8 @@ func TestFieldErrors(t *testing.T) {
 		require.True(t, errors.As(bad.Err(), &all))
 		require.Len(t, all, 3)
 	})
+	t.Run("the line of a document is named", func(t *testing.T) {
+		e := retry.FieldError{Package: "retryconf", Field: "base", Value: "30", Rule: "is a number", Line: 4}
+		require.EqualError(t, &e, "retryconf: line 4: base 30 is a number")
+	})
 }

@@ -30,6 +30,6 @@ func BenchmarkParse(b *testing.B) {
 	data := []byte(`{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		_, _ = retryconf.Parse(data, retryconf.Spec{}, retryconf.ServiceLimits)
+		_, _ = retryconf.Parse(data, retryconf.Spec{}, retryconf.ServiceLimits())
 	}
 }

@@ -29,26 +29,9 @@ type Ref struct {
 
 type effective struct {
 	policy retry.Policy
-	source Source
+	loaded bool  // as Entry.Loaded
 	data   Hedge // hedge, as the document has it
 	hedge  retryhedge.Policy
-}
-
-// Source is the layer that a policy's data comes from. The zero Source is FromCode.
-type Source uint8
-
-// The sources.
-const (
-	FromCode Source = iota // only its definition
-	FromFile               // a document has an entry for it, or defaults that change it
-)
-
-// String returns "code" or "file".
-func (s Source) String() string {
-	if s == FromFile {
-		return "file"
-	}
-	return "code"
 }
 
 // Name returns the name under which the policy was defined.
@@ -129,7 +112,7 @@ func (c *Catalog) Lookup(name string) (*Ref, bool) {
 // Entry describes one policy in the result of All, which sets all fields.
 type Entry struct {
 	Name   string       // the name under which the policy is defined, never empty
-	Source Source       // the layer of the policy's data
+	Loaded bool         // a document has an entry for it, or defaults that change it
 	Policy retry.Policy // the current policy
 }
 
@@ -140,7 +123,7 @@ func (c *Catalog) All() []Entry {
 	entries := make([]Entry, 0, len(c.refs))
 	for _, name := range c.names() {
 		e := c.refs[name].current.Load()
-		entries = append(entries, Entry{name, e.source, e.policy})
+		entries = append(entries, Entry{name, e.loaded, e.policy})
 	}
 	return entries
 }

@@ -64,17 +64,17 @@ func TestTheZeroRefHasTheZeroPolicy(t *testing.T) {
 func TestAnUnloadedCatalogHasItsDefinitions(t *testing.T) {
 	c := defined()
 	require.Equal(t, []retryconf.Entry{
-		{"invoice-email", retryconf.FromCode, retry.Policy{Name: "invoice-email", MaxAttempts: 6, TTL: hour,
+		{"invoice-email", false, retry.Policy{Name: "invoice-email", MaxAttempts: 6, TTL: hour,
 			Backoff: retry.Backoff{Base: sec, Factor: 3, Cap: minute, Jitter: retry.FullJitter}}},
-		{"search", retryconf.FromCode, retry.Policy{Name: "lookup", Disabled: true}},
-		{"webhook", retryconf.FromCode, retry.Policy{Name: "webhook"}},
+		{"search", false, retry.Policy{Name: "lookup", Disabled: true}},
+		{"webhook", false, retry.Policy{Name: "webhook"}},
 	}, c.All())
 	before := c.All()
 	require.NoError(t, load(c, `{}`))
 	require.Equal(t, before, c.All(), "an empty document changes nothing")
 }
 
-func TestEachValueHasItsSource(t *testing.T) {
+func TestWhereEachValueComesFrom(t *testing.T) {
 	email := retry.Policy{Name: "invoice-email", MaxAttempts: 6, TTL: hour,
 		Backoff: retry.Backoff{Base: sec, Factor: 3, Cap: minute, Jitter: retry.FullJitter}}
 	with := func(change func(p *retry.Policy)) retry.Policy {
@@ -218,9 +218,9 @@ func TestAReloadForgetsTheEarlierDocument(t *testing.T) {
 	c := defined()
 	before := c.All()
 	require.NoError(t, load(c, `{"defaults":{"max_hint":"1s"},"policies":{"search":{"max_attempts":3}}}`))
-	require.Equal(t, retryconf.FromFile, c.All()[0].Source, "defaults change it")
+	require.True(t, c.All()[0].Loaded, "defaults change it")
 	require.NoError(t, load(c, `{"policies":{"webhook":{}}}`))
-	require.Equal(t, []string{"code", "code", "file"}, []string{c.All()[0].Source.String(), c.All()[1].Source.String(), c.All()[2].Source.String()})
+	require.Equal(t, []bool{false, false, true}, []bool{c.All()[0].Loaded, c.All()[1].Loaded, c.All()[2].Loaded})
 	require.NoError(t, load(c, `{}`))
 	require.Equal(t, before, c.All())
 }

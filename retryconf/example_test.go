@@ -14,12 +14,12 @@ import (
 
 func ExampleParse() {
 	body := `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`
-	s, err := retryconf.Parse([]byte(body), retryconf.Spec{}, retryconf.ServiceLimits)
+	s, err := retryconf.Parse([]byte(body), retryconf.Spec{}, retryconf.ServiceLimits())
 	fmt.Println(s.MaxAttempts, s.Base, err)
 
-	_, err = retryconf.Parse([]byte(`{"max_attempts": 1000, "factor": 1000}`), retryconf.Spec{}, retryconf.ServiceLimits)
+	_, err = retryconf.Parse([]byte(`{"max_attempts": 1000, "factor": 1000}`), retryconf.Spec{}, retryconf.ServiceLimits())
 	fmt.Println(err)
-	_, err = retryconf.Parse([]byte(`{"base": 30, "max_atempts": 3}`), retryconf.Spec{}, retryconf.ServiceLimits)
+	_, err = retryconf.Parse([]byte(`{"base": 30, "max_atempts": 3}`), retryconf.Spec{}, retryconf.ServiceLimits())
 	fmt.Println(err)
 	// Output:
 	// 12 10s <nil>
@@ -153,11 +153,11 @@ func ExampleCatalog_All() {
 	catalog.Define("email", retry.Policy{Backoff: retry.Standard().Backoff})
 	_ = catalog.Load(strings.NewReader(`{"policies": {"search": {"base": "20ms"}}}`))
 	for _, e := range catalog.All() {
-		fmt.Printf("from %v: %v\n", e.Source, e.Policy)
+		fmt.Println(e.Name, e.Loaded, e.Policy)
 	}
 	// Output:
-	// from code: email: 4 attempts, list: 1m 30m 3h (3h31m in all)
-	// from file: search: 3 attempts, exponential 20ms ×2, cap 1h: 20ms 40ms (60ms in all)
+	// email false email: 4 attempts, list: 1m 30m 3h (3h31m in all)
+	// search true search: 3 attempts, exponential 20ms ×2, cap 1h: 20ms 40ms (60ms in all)
 }
 
 func ExampleCatalog_Lookup() {

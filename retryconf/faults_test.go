@@ -15,7 +15,7 @@ import (
 )
 
 func ExampleParse_faults() {
-	_, err := retryconf.Parse([]byte(`{"base": 30, "factor": 0}`), retryconf.Spec{}, retryconf.ServiceLimits)
+	_, err := retryconf.Parse([]byte(`{"base": 30, "factor": 0}`), retryconf.Spec{}, retryconf.ServiceLimits())
 	var bad retry.FieldErrors
 	errors.As(err, &bad)
 	for _, err := range bad {
@@ -29,7 +29,7 @@ func ExampleParse_faults() {
 
 func ExampleParse_base() {
 	base := retryconf.Spec{Base: retryconf.Duration(30 * time.Second), TTL: retryconf.Duration(24 * time.Hour)}
-	limits := retryconf.ServiceLimits
+	limits := retryconf.ServiceLimits()
 	limits.MaxTTL = 48 * time.Hour
 	spec, err := retryconf.Parse([]byte(`{"max_attempts": 3}`), base, limits) // the base has the TTL that limits require
 	fmt.Println(spec.MaxAttempts, err)

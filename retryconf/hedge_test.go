@@ -94,8 +94,8 @@ func TestHedgesOfTenants(t *testing.T) {
 		want     string
 	}{
 		{`{"delay": "1ns"}`, limits{}, ""},
-		{`{"delay": "1s"}`, retryconf.ServiceLimits, "hedge.max_calls 2 (the default) is above 1"},
-		{`{"delay": "1s", "max_calls": 1}`, retryconf.ServiceLimits, ""},
+		{`{"delay": "1s"}`, retryconf.ServiceLimits(), "hedge.max_calls 2 (the default) is above 1"},
+		{`{"delay": "1s", "max_calls": 1}`, retryconf.ServiceLimits(), ""},
 		{`{"share": 0.1, "max_calls": 3}`, limits{MaxCalls: 2}, "hedge.max_calls 3 is above 2"},
 		{`{"delay": "9ms"}`, limits{MinHedgeDelay: 10 * time.Millisecond}, "hedge.delay 9ms is below 10ms"},
 		{`{"delay": "10ms"}`, limits{MinHedgeDelay: 10 * time.Millisecond}, ""},
@@ -125,7 +125,7 @@ func TestHedgesOfACatalog(t *testing.T) {
 	first := prices.Hedge()
 	require.Equal(t, "prices: hedge 2% of calls, after 1ms to 10s, at most 2 calls", first.String())
 	require.Equal(t, "o: no hedges", orders.Hedge().String())
-	require.Equal(t, retryconf.FromFile, c.All()[1].Source, "defaults that change it")
+	require.True(t, c.All()[1].Loaded, "defaults that change it")
 
 	load(`{"policies": {"prices": {"name": "p", "hedge": {"share": 0.02}}, "orders": {"extends": "prices"}}}`)
 	require.Same(t, first.Tracker, prices.Hedge().Tracker, "the same data keep what is learned")

@@ -31,10 +31,12 @@ type Limits struct {
 // the name.
 const defaultMaxName = 128
 
-// ServiceLimits are the limits of a delivery service: 1 to 50 attempts, a factor of 1 to 100, a name of 128 bytes. They
-// do not limit times: set MaxDelay, MaxTotalWait, MaxHint and MaxAttemptTimeout as well; and allow no hedges, since a delivery is
-// a write. MaxHint, MaxTTL and MaxAttemptTimeout also apply to a policy that omits the field.
-var ServiceLimits = Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxCalls: 1}
+// ServiceLimits returns the limits of a delivery service: 1 to 50 attempts, a factor of 1 to 100, a name of 128 bytes, and
+// no hedges, since a delivery is a write. They do not limit times: set MaxDelay, MaxTotalWait, MaxHint and
+// MaxAttemptTimeout as well. MaxHint, MaxTTL and MaxAttemptTimeout also apply to a policy that omits the field.
+func ServiceLimits() Limits {
+	return Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxCalls: 1}
+}
 
 // Validate returns nil or retry.FieldErrors: each limit that p exceeds, with the key, the value and the allowed range. It
 // does not call p.Validate. A retry.Policy has no hedge: Parse limits that.

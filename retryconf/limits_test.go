@@ -17,13 +17,13 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 		limits         limits
 		want           string
 	}{
-		{"attempts above", `{"max_attempts": 51}`, retryconf.ServiceLimits, "max_attempts 51 is outside 1 to 50"},
+		{"attempts above", `{"max_attempts": 51}`, retryconf.ServiceLimits(), "max_attempts 51 is outside 1 to 50"},
 		{"attempts by default", `{}`, limits{MaxAttempts: 7}, "max_attempts 8 (the default) is outside 1 to 7"},
 		{"attempts of a list by default", `{"delays": ["1s", "1s"]}`, limits{MaxAttempts: 2}, "max_attempts 3 (the default) is outside 1 to 2"},
 		{"attempts of a preset", `{"extends": "cautious"}`, limits{MaxAttempts: 5}, "max_attempts 6 (the default) is outside 1 to 5"},
-		{"unlimited attempts", `{"max_attempts": "unlimited"}`, retryconf.ServiceLimits, "max_attempts unlimited is outside 1 to 50"},
-		{"a factor above", `{"factor": 100.5}`, retryconf.ServiceLimits, "factor 100.5 is outside 1 to 100"},
-		{"a factor below", `{"mode": "linear", "factor": 0.5}`, retryconf.ServiceLimits, "factor 0.5 is outside 1 to 100"},
+		{"unlimited attempts", `{"max_attempts": "unlimited"}`, retryconf.ServiceLimits(), "max_attempts unlimited is outside 1 to 50"},
+		{"a factor above", `{"factor": 100.5}`, retryconf.ServiceLimits(), "factor 100.5 is outside 1 to 100"},
+		{"a factor below", `{"mode": "linear", "factor": 0.5}`, retryconf.ServiceLimits(), "factor 0.5 is outside 1 to 100"},
 		{"a factor by default", `{}`, limits{MaxFactor: 1.5}, "factor 2 (the default) is outside 0 to 1.5"},
 		{"a linear factor by default", `{"mode": "linear"}`, limits{MinFactor: 2}, "factor 1 (the default) is outside 2 to +Inf"},
 		{"a wait by the default cap", `{"base": "20m"}`, limits{MaxDelay: 30 * minute}, "cap 1h is the longest wait, above the 30m allowed"},
@@ -50,7 +50,7 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 		{"no TTL", `{}`, limits{MaxTTL: hour}, "ttl unlimited (the default) is above 1h"},
 		{"an attempt timeout above", `{"attempt_timeout": "2m"}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout 2m is above 1m"},
 		{"no attempt timeout", `{}`, limits{MaxAttemptTimeout: minute}, "attempt_timeout unlimited (the default) is above 1m"},
-		{"a reset of attempts that are limited", `{"reset_after": "1ns"}`, retryconf.ServiceLimits, "reset_after 1ns allows any number of attempts, and attempts are limited"},
+		{"a reset of attempts that are limited", `{"reset_after": "1ns"}`, retryconf.ServiceLimits(), "reset_after 1ns allows any number of attempts, and attempts are limited"},
 		{"a reset of waits that are limited", `{"reset_after": "1h"}`, limits{MaxTotalWait: hour}, "reset_after 1h allows any number of attempts, and attempts are limited"},
 		{"what is above a limit of 1ns", `{"ttl": "1s", "attempt_timeout": "1s"}`, limits{MaxDelay: 1, MaxTotalWait: 1, MaxHint: 1, MaxTTL: 1, MaxAttemptTimeout: 1},
 			"max_attempts 8 (the default) makes waits of up to 10m35s in all, above the 1ns allowed; cap 5m20s is the longest wait, above the 1ns allowed; " +
@@ -64,9 +64,9 @@ func TestEachLimitRefusesWithWhatIsAllowed(t *testing.T) {
 			"max_attempts 1000 is outside 1 to 50 and makes waits of up to 998h0m5s in all, above the 1h allowed; " +
 				"factor 1000 is outside 1 to 100; cap 1h is the longest wait, above the 1m allowed; ttl unlimited (the default) is above 1h; " +
 				"attempt_timeout 1h is above 1m"},
-		{"a bad field beside a violation", `{"max_attempts": 1000, "ttl": 5}`, retryconf.ServiceLimits,
+		{"a bad field beside a violation", `{"max_attempts": 1000, "ttl": 5}`, retryconf.ServiceLimits(),
 			`ttl 5 is a number (write it as a string with its unit, such as "30s"); max_attempts 1000 is outside 1 to 50`},
-		{"a conflict beside a violation", `{"max_attempts": 1000, "base": "5s", "cap": "1s"}`, retryconf.ServiceLimits,
+		{"a conflict beside a violation", `{"max_attempts": 1000, "base": "5s", "cap": "1s"}`, retryconf.ServiceLimits(),
 			`cap 1s is below base 5s; max_attempts 1000 is outside 1 to 50`},
 	} {
 		t.Run(row.name+" is refused", func(t *testing.T) {
@@ -85,21 +85,21 @@ func TestWhatIsAtALimitIsAllowed(t *testing.T) {
 		limits         limits
 	}{
 		{"nothing is bounded by no limits", `{"max_attempts": "unlimited", "factor": 1e300, "cap": "2000000h"}`, limits{}},
-		{"the most attempts", `{"max_attempts": 50}`, retryconf.ServiceLimits},
+		{"the most attempts", `{"max_attempts": 50}`, retryconf.ServiceLimits()},
 		{"the longest name", `{"name": "abc"}`, limits{MaxName: 3}},
 		{"the longest name by default", `{"name": "` + strings.Repeat("n", 128) + `"}`, limits{}},
 		{"a name without a limit", `{"name": "` + strings.Repeat("n", 60_000) + `"}`, limits{MaxName: -1}},
 		{"one attempt", `{"max_attempts": 1}`, limits{MaxAttempts: 1, MaxDelay: 1, MaxTotalWait: 1}},
-		{"the least and the most factor", `{"factor": 1}`, retryconf.ServiceLimits},
-		{"the most factor", `{"factor": 100}`, retryconf.ServiceLimits},
-		{"a fixed mode has no factor", `{"mode": "fixed", "factor": 1000}`, retryconf.ServiceLimits},
+		{"the least and the most factor", `{"factor": 1}`, retryconf.ServiceLimits()},
+		{"the most factor", `{"factor": 100}`, retryconf.ServiceLimits()},
+		{"a fixed mode has no factor", `{"mode": "fixed", "factor": 1000}`, retryconf.ServiceLimits()},
 		{"a list has no factor", `{"extends": "standard"}`, limits{MaxFactor: 0.1}},
 		{"the delivery request", `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`, limits{MaxAttempts: 12, MaxFactor: 2, MaxDelay: 30 * minute, MaxTotalWait: 2*hour + 12*minute + 30*sec}},
 		{"a delay that is never waited for", `{"max_attempts": 2, "delays": ["1s", "9h"]}`, limits{MaxDelay: sec}},
 		{"a cap that the attempts never reach", `{"max_attempts": 3}`, limits{MaxDelay: 10 * sec}},
 		{"a disabled policy waits for nothing", `{"retries_enabled": false, "base": "9h"}`, limits{MaxDelay: sec, MaxTotalWait: sec, MaxAttempts: 1}},
 		{"a reset where attempts are not limited", `{"reset_after": "1s"}`, limits{MaxDelay: hour, MaxHint: hour}},
-		{"a reset without a retry", `{"reset_after": "1s", "retries_enabled": false}`, retryconf.ServiceLimits},
+		{"a reset without a retry", `{"reset_after": "1s", "retries_enabled": false}`, retryconf.ServiceLimits()},
 		{"times at their limits", `{"ttl": "1h", "attempt_timeout": "1m"}`, limits{MaxTTL: hour, MaxAttemptTimeout: minute}},
 	} {
 		t.Run(row.name+" is allowed", func(t *testing.T) {
@@ -110,8 +110,8 @@ func TestWhatIsAtALimitIsAllowed(t *testing.T) {
 }
 
 func TestLimitsDoNotValidateThePolicyItself(t *testing.T) {
-	require.NoError(t, retryconf.ServiceLimits.Validate(retry.Policy{TTL: -1}))
-	require.Equal(t, retryconf.Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxCalls: 1}, retryconf.ServiceLimits)
+	require.NoError(t, retryconf.ServiceLimits().Validate(retry.Policy{TTL: -1}))
+	require.Equal(t, retryconf.Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxCalls: 1}, retryconf.ServiceLimits())
 }
 
 // A document that cannot be read has only one fault: its other fields are unknown.

@@ -192,9 +192,8 @@ func (l *loading) effective(name string) *effective {
 		e.hedge, _ = spec.Hedge.policy("") // which spec.policy has checked
 	}
 	e.hedge.Name = p.Name
-	if _, given := l.doc.policies[name]; given || !reflect.DeepEqual(specOf(p), specOf(defined)) || e.data != (Hedge{}) {
-		e.source = FromFile
-	}
+	_, given := l.doc.policies[name]
+	e.loaded = given || !reflect.DeepEqual(specOf(p), specOf(defined)) || e.data != (Hedge{})
 	return e
 }
 

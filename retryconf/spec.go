@@ -251,18 +251,18 @@ func inKeys(path string, err error) (bad retry.FieldErrors) {
 	return bad
 }
 
-// CodeError lists the parts of a policy that are code, which no Spec can express.
-type CodeError struct {
+// NotDataError lists the parts of a policy that are code, which no Spec can express.
+type NotDataError struct {
 	Fields []string // "Classify", "Wait", "Budget", "Pay", "Gate", "Observe", "Rand"; never empty
 }
 
 // Error returns "retryconf: Classify, Budget cannot be expressed as data".
-func (e *CodeError) Error() string {
+func (e *NotDataError) Error() string {
 	return "retryconf: " + strings.Join(e.Fields, ", ") + " cannot be expressed as data"
 }
 
 // FromPolicy returns the Spec of a valid policy. The Spec's Policy method returns the same policy, with nil for an
-// empty list of Delays. If p has parts that are code, the Spec omits them, and the error is a *CodeError that lists
+// empty list of Delays. If p has parts that are code, the Spec omits them, and the error is a *NotDataError that lists
 // them. If p does not validate, or its Name is not printable UTF-8, the Spec is zero and the error
 // names the fields.
 func FromPolicy(p retry.Policy) (Spec, error) {
@@ -271,7 +271,7 @@ func FromPolicy(p retry.Policy) (Spec, error) {
 	if bad != nil {
 		return Spec{}, bad
 	}
-	var code CodeError
+	var code NotDataError
 	for _, part := range []struct {
 		name string
 		set  bool

@@ -99,7 +99,7 @@ func TestFromPolicyListsEveryPartThatIsCode(t *testing.T) {
 		Wait: func(int, error, time.Duration) time.Duration { return 0 }, Pay: func(context.Context, retry.Decision) bool { return true },
 	})
 	require.EqualError(t, err, "retryconf: Classify, Wait, Budget, Pay, Gate, Observe, Rand cannot be expressed as data")
-	var code *retryconf.CodeError
+	var code *retryconf.NotDataError
 	require.ErrorAs(t, err, &code)
 	require.Equal(t, []string{"Classify", "Wait", "Budget", "Pay", "Gate", "Observe", "Rand"}, code.Fields)
 	require.Equal(t, retryconf.Spec{Name: "all", MaxAttempts: 3}, s, "the rest is still given")
@@ -125,7 +125,7 @@ func TestEveryFieldOfAPolicyIsDataOrCode(t *testing.T) {
 				return
 			}
 			_, err := retryconf.FromPolicy(p)
-			require.Equal(t, &retryconf.CodeError{Fields: []string{field.Name}}, err)
+			require.Equal(t, &retryconf.NotDataError{Fields: []string{field.Name}}, err)
 		})
 	}
 }

@@ -262,7 +262,7 @@ func ExamplePolicies() {
 		p, err := named(&of)
 		p.Budget = budgets.For(j.BudgetKey)
 		return p, err
-	}).Within(retryconf.ServiceLimits)
+	}).Within(retryconf.ServiceLimits())
 
 	for _, attempts := range []retryconf.Attempts{2, 51} {
 		job := retryjob.Job{Kind: "webhook", BudgetKey: "acme example.org", TTL: time.Hour, Spec: &retryconf.Spec{MaxAttempts: attempts}}

@@ -121,7 +121,7 @@ var jobsAsked = sync.Pool{New: func() any { return new(Job) }}
 // over returns p with the fields that s replaces.
 func over(s *retryconf.Spec, p retry.Policy) (retry.Policy, error) {
 	below, err := retryconf.FromPolicy(p)
-	if code := (*retryconf.CodeError)(nil); err != nil && !errors.As(err, &code) {
+	if code := (*retryconf.NotDataError)(nil); err != nil && !errors.As(err, &code) {
 		return retry.Policy{}, p.Validate()
 	}
 	whole, err := s.Or(below).Policy()

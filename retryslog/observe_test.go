@@ -37,7 +37,7 @@ type steps = []retrytest.Step
 
 // try is an attempt of 100ms.
 func try(err error) retrytest.Step {
-	return retrytest.Step{Err: err, Takes: 100 * time.Millisecond, Deaf: true}
+	return retrytest.Step{Err: err, Takes: 100 * time.Millisecond, IgnoreContext: true}
 }
 
 func TestRunsAndTheirRecords(t *testing.T) {

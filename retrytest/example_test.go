@@ -197,9 +197,9 @@ func ExampleTimeline() {
 	// 137ms   succeeded after 3 attempts
 }
 
-func ExampleSchedule() {
+func ExampleCheckSchedule() {
 	p := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: time.Second, Cap: 3 * time.Second, Jitter: retry.FullJitter}}
-	retrytest.Schedule(t, p, 1*time.Second, 2*time.Second, 3*time.Second)
+	retrytest.CheckSchedule(t, p, 1*time.Second, 2*time.Second, 3*time.Second)
 	fmt.Println(t.Failed())
 	// Output: false
 }

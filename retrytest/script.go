@@ -34,9 +34,9 @@ type Step struct {
 	// Hang makes the attempt last until its context ends. It then returns Err, or the context's error if Err is nil.
 	// False means that it lasts for Takes.
 	Hang bool
-	// Deaf makes the attempt ignore its context during Takes, but not during Hang. False means that the context can cut
+	// IgnoreContext makes the attempt ignore its context during Takes, but not during Hang. False means that the context can cut
 	// Takes short.
-	Deaf bool
+	IgnoreContext bool
 	// Panic is the value with which the attempt panics, after Takes. Nil means no panic.
 	Panic any
 	// Times is the number of attempts that use the row. Zero means 1. Forever means all that follow.
@@ -120,7 +120,7 @@ func (s *Step) perform(ctx context.Context) (any, error) {
 			return s.Value, ctx.Err()
 		}
 		return s.Value, s.Err
-	case s.Deaf:
+	case s.IgnoreContext:
 		time.Sleep(s.Takes)
 	default:
 		if err := sleep(ctx, s.Takes); err != nil {

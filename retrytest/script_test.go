@@ -85,7 +85,7 @@ func TestStep(t *testing.T) {
 		{"a success after a while", retrytest.Step{Takes: time.Minute}, limited(time.Hour), nil, nil, time.Minute},
 		{"a context that ends before", retrytest.Step{Err: errDown, Takes: time.Hour}, limited(time.Minute), context.DeadlineExceeded, nil, time.Minute},
 		{"a context that ends at the same time comes late", retrytest.Step{Err: errDown, Takes: time.Minute}, limited(time.Minute), errDown, nil, time.Minute},
-		{"a deaf one goes on", retrytest.Step{Err: errDown, Takes: time.Hour, Deaf: true}, limited(time.Minute), errDown, nil, time.Hour},
+		{"a deaf one goes on", retrytest.Step{Err: errDown, Takes: time.Hour, IgnoreContext: true}, limited(time.Minute), errDown, nil, time.Hour},
 		{"a hang", retrytest.Step{Hang: true}, limited(time.Minute), context.DeadlineExceeded, nil, time.Minute},
 		{"a hang with an error", retrytest.Step{Hang: true, Err: errDown}, limited(time.Minute), errDown, nil, time.Minute},
 		{"a panic", retrytest.Step{Panic: "boom"}, limited(time.Minute), nil, "boom", 0},

@@ -95,9 +95,9 @@ func after(o retry.Outcome) string {
 	return s[:strings.LastIndex(s, " in ")]
 }
 
-// Schedule fails the test unless p is valid and waits for the given durations if every attempt fails at once. It
+// CheckSchedule fails the test unless p is valid and waits for the given durations if every attempt fails at once. It
 // ignores Jitter, TTL and Wait. If p is Unlimited, only the given waits are compared.
-func Schedule(tb testing.TB, p retry.Policy, waits ...time.Duration) {
+func CheckSchedule(tb testing.TB, p retry.Policy, waits ...time.Duration) {
 	tb.Helper()
 	if err := p.Validate(); err != nil {
 		tb.Errorf("retrytest: no schedule: %v", err)

@@ -254,7 +254,7 @@ func TestSchedule(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var r recorder
-			retrytest.Schedule(&r, row.policy, row.waits...)
+			retrytest.CheckSchedule(&r, row.policy, row.waits...)
 			if row.want == "" {
 				require.Empty(t, r.messages)
 				return
@@ -267,7 +267,7 @@ func TestSchedule(t *testing.T) {
 		{Backoff: retry.Backoff{Base: time.Minute, Cap: time.Second}}, {TTL: -1}, {Backoff: retry.Backoff{Factor: 0.5}},
 	} {
 		var r recorder
-		retrytest.Schedule(&r, refused, 5*time.Second)
+		retrytest.CheckSchedule(&r, refused, 5*time.Second)
 		require.Equal(t, []string{"retrytest: no schedule: " + refused.Validate().Error()}, r.messages)
 	}
 }

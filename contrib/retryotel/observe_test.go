@@ -25,7 +25,9 @@ var errDown = errors.New("down")
 type steps = []retrytest.Step
 
 // try is an attempt that takes a second.
-func try(err error) retrytest.Step { return retrytest.Step{Err: err, Takes: time.Second, Deaf: true} }
+func try(err error) retrytest.Step {
+	return retrytest.Step{Err: err, Takes: time.Second, IgnoreContext: true}
+}
 
 // TestEveryEnding ends runs in each possible way, in virtual time, and reads all their metrics.
 func TestEveryEnding(t *testing.T) {

@@ -211,7 +211,9 @@ func TestAttemptsAreCountedAndMeasuredByClass(t *testing.T) {
 		observe, err := retryotel.Observe(s.Options)
 		require.NoError(t, err)
 		p := retry.Policy{Name: "charge", Observe: observe, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Minute}}
-		takes := func(d time.Duration, err error) retrytest.Step { return retrytest.Step{Err: err, Takes: d, Deaf: true} }
+		takes := func(d time.Duration, err error) retrytest.Step {
+			return retrytest.Step{Err: err, Takes: d, IgnoreContext: true}
+		}
 		_ = retry.Do(t.Context(), p, retrytest.Script(t, steps{takes(2*time.Second, nil)}))
 		_ = retry.Do(t.Context(), p, retrytest.Script(t, steps{takes(3*time.Second, errDown), takes(time.Second, errDown), takes(4*time.Second, nil)}))
 		_ = retry.Do(t.Context(), p, retrytest.Script(t, steps{takes(5*time.Second, errDown), takes(6*time.Second, retry.Permanent(errDown))}))

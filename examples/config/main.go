@@ -108,7 +108,11 @@ func run(w io.Writer) error {
 func show(w io.Writer, before []string) (lines []string) {
 	same := 0
 	for i, e := range catalog.All() {
-		lines = append(lines, fmt.Sprintf("  from %v  %v", e.Source, e.Policy))
+		from := "code"
+		if e.Loaded {
+			from = "file"
+		}
+		lines = append(lines, fmt.Sprintf("  from %s  %v", from, e.Policy))
 		if before != nil && lines[i] == before[i] {
 			same++
 		} else {

@@ -47,7 +47,7 @@ var policies = retryjob.Policies(func(j *retryjob.Job) (retry.Policy, error) {
 	p, err := named(j)
 	p.Budget = budgets.For(j.BudgetKey)
 	return p, err
-}).Within(retryconf.ServiceLimits)
+}).Within(retryconf.ServiceLimits())
 
 // queue is the database with its jobs.
 type queue struct {

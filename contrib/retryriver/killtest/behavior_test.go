@@ -60,9 +60,9 @@ func policies() retryjob.Policies {
 // times is the payload or the args of a job: how long an attempt works before its effect, and how long between the
 // effect and its return.
 type times struct {
-	Work   time.Duration `json:"work_ns"`
-	Linger time.Duration `json:"linger_ns"`
-	Deaf   bool          `json:"deaf,omitempty"` // an attempt ignores its context
+	Work          time.Duration `json:"work_ns"`
+	Linger        time.Duration `json:"linger_ns"`
+	IgnoreContext bool          `json:"deaf,omitempty"` // an attempt ignores its context
 }
 
 // newTimes draws them so that kills hit attempts in each of the two phases, and between attempts.
@@ -102,7 +102,7 @@ var errOf = map[deed]error{
 // attempt makes one attempt, which appends to effects.
 func (b behavior) attempt(ctx context.Context, took times, effects *os.File) error {
 	attempt, _ := retryjob.AttemptFrom(ctx)
-	if took.Deaf {
+	if took.IgnoreContext {
 		ctx = context.WithoutCancel(ctx)
 	}
 	e := effect{Job: attempt.JobID, ID: attempt.AttemptID, Number: attempt.Number, Did: done}

@@ -59,7 +59,7 @@ func Fragment(p retry.Policy) (string, error) {
 		return "", errors.New("page: the policy is disabled: there is nothing to see")
 	}
 	spec, err := retryconf.FromPolicy(p)
-	if _, code := errors.AsType[*retryconf.CodeError](err); err != nil && !code {
+	if _, code := errors.AsType[*retryconf.NotDataError](err); err != nil && !code {
 		return "", err
 	}
 	if reflect.ValueOf(spec).IsZero() {
