@@ -32,9 +32,7 @@ var crashing = []scenario{
 		s.crash()
 		require.Equal(s.t, asJSON(s, dead), asJSON(s, s.get("dead")))
 		for id, attempts := range map[string]int{"waiting": 2, "pending": 1} {
-			i := s.endAfterCrash(id)
-			require.Equal(s.t, retryjob.Succeeded, i.Status, id)
-			require.Equal(s.t, attempts, i.Attempts, id)
+			s.endsAfterCrash(id, retryjob.Succeeded, 0, attempts)
 		}
 		require.Equal(s.t, asJSON(s, waiting.History[0]), asJSON(s, s.get("waiting").History[0]))
 		i := s.get("pending")
@@ -46,10 +44,7 @@ var crashing = []scenario{
 
 	{claim: "an attempt that was under way in a crash counts as lost, and the next one is made", needs: aCrash, play: func(s *stage) {
 		made := s.dieIn("under way", fixed(3, short))
-		i := s.endAfterCrash("under way")
-		require.Equal(s.t, retryjob.Succeeded, i.Status)
-		require.Equal(s.t, 2, i.Attempts)
-		require.Len(s.t, i.History, 2)
+		i := s.endsAfterCrash("under way", retryjob.Succeeded, 0, 2)
 		lost := i.History[0]
 		require.Equal(s.t, 1, lost.Number)
 		require.Equal(s.t, retryjob.WaitingRetry, lost.Status)
@@ -61,46 +56,13 @@ var crashing = []scenario{
 
 	{claim: "a crash in the last attempt is a dead letter: attempts_exhausted", needs: aCrash, play: func(s *stage) {
 		made := s.dieIn("last", fixed(1, short))
-		i := s.endAfterCrash("last")
-		require.Equal(s.t, retryjob.DeadLettered, i.Status)
-		require.Equal(s.t, retry.AttemptsExhausted, i.Reason)
-		require.Equal(s.t, 1, i.Attempts)
+		i := s.endsAfterCrash("last", retryjob.DeadLettered, retry.AttemptsExhausted, 1)
 		require.Equal(s.t, retryjob.ErrLost.Error(), i.Last().Err)
 		require.Equal(s.t, []int{1}, made())
 		require.Equal(s.t, []string{"last"}, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "last"))
 		s.until(ages, "last", "is replayed", func(i retryjob.Info) bool { return i.Status == retryjob.Succeeded && i.Replays == 1 })
 		require.Equal(s.t, []int{1, 1}, made())
-	}},
-
-	{claim: "a crash under a disabled policy is failed_no_retries", needs: aCrash, play: func(s *stage) {
-		made := s.dieIn("off", retry.Policy{Disabled: true})
-		i := s.endAfterCrash("off")
-		require.Equal(s.t, retryjob.Failed, i.Status)
-		require.Equal(s.t, retry.RetriesDisabled, i.Reason)
-		require.Equal(s.t, []int{1}, made())
-		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
-	}},
-
-	{claim: "a classifier that calls ErrLost terminal has nothing done twice", needs: aCrash, play: func(s *stage) {
-		p := fixed(3, short)
-		p.Classify = retry.StopOn(retryjob.ErrLost)
-		made := s.dieIn("once", p)
-		i := s.endAfterCrash("once")
-		require.Equal(s.t, retryjob.DeadLettered, i.Status)
-		require.Equal(s.t, retry.TerminalError, i.Reason)
-		require.Equal(s.t, []int{1}, made())
-	}},
-
-	{claim: "a job whose TTL is over when its lost attempt is noticed expires", needs: aCrash, play: func(s *stage) {
-		p := fixed(3, short)
-		p.TTL = s.unit
-		made := s.dieIn("stale", p)
-		i := s.endAfterCrash("stale")
-		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.TTLElapsed, i.Reason)
-		require.Equal(s.t, 1, i.Attempts)
-		require.Equal(s.t, []int{1}, made())
 	}},
 }
 

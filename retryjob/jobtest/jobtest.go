@@ -49,7 +49,11 @@ type Harness struct {
 func Run(t *testing.T, h Harness) {
 	require.NotNil(t, h.New, "jobtest: Harness.New")
 	require.Positive(t, h.Unit, "jobtest: Harness.Unit")
-	for _, list := range [][]scenario{attempts, timing, needs, many, endings, lives, enqueuing, listing, replaying, purging, sharing, stopping, crashing, suspending, observing, recurring} {
+	ends := make([]scenario, len(outcomes))
+	for i := range outcomes {
+		ends[i] = outcomes[i].scenario()
+	}
+	for _, list := range [][]scenario{ends, attempts, timing, needs, many, endings, lives, enqueuing, listing, replaying, purging, sharing, stopping, crashing, suspending, observing, recurring} {
 		for _, sc := range list {
 			t.Run(sc.claim, func(t *testing.T) {
 				if sc.needs == aCrash && h.Crash == nil {

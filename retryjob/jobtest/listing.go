@@ -62,13 +62,6 @@ var listing = []scenario{
 		}
 	}},
 
-	{claim: "List of an empty engine is empty", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": {}}, d.script())
-		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
-		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{PageSize: 1}))))
-	}},
-
 	{claim: "a filter selects by status, reason, policy, kind and time, and all of them together", play: func(s *stage) {
 		all := s.zoo()
 		exhausted, expired := s.get("exhausted"), s.get("expired")
@@ -174,16 +167,6 @@ var listing = []scenario{
 				require.Equal(s.t, asJSON(s, w.Newest), asJSON(s, g.Newest))
 			}
 		}
-	}},
-
-	{claim: "DeadLetters gives dead letters alone, whatever statuses are asked for", play: func(s *stage) {
-		s.zoo()
-		for _, f := range []retryjob.Filter{{}, statuses(retryjob.Succeeded), statuses(retryjob.Failed, retryjob.Expired)} {
-			require.Equal(s.t, []string{"exhausted", "terminal"}, ids(s, s.q.List(s.t.Context(), dead(f))))
-		}
-		f := retryjob.Filter{Reasons: []retry.Reason{retry.AttemptsExhausted}}
-		require.Equal(s.t, []string{"exhausted"}, ids(s, s.q.List(s.t.Context(), dead(f))))
-		require.Equal(s.t, []string{"exhausted"}, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{Limit: 1}))))
 	}},
 
 	{claim: "a list has the same of a job as Get", play: func(s *stage) {

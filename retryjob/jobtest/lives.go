@@ -65,9 +65,7 @@ var lives = []scenario{
 		require.Len(s.t, finished(i), 1)
 
 		send(s, release, nil)
-		i = s.final("lived")
-		require.Equal(s.t, retryjob.Succeeded, i.Status)
-		require.Equal(s.t, 2, i.Attempts)
+		i = s.ends("lived", retryjob.Succeeded, 0, 2)
 		require.False(s.t, i.Ended.IsZero())
 	}},
 
@@ -81,6 +79,7 @@ var lives = []scenario{
 		require.NoError(s.t, err)
 		require.Equal(s.t, retryjob.DeadLettered, i.Status)
 		require.Equal(s.t, 2, i.Attempts)
+		require.Error(s.t, s.q.Cancel(ctx, "awaited"), "what is final is not canceled")
 		again, err := handle.Wait(ctx)
 		require.NoError(s.t, err, "of a job that has ended long since")
 		require.Equal(s.t, i.Status, again.Status)
@@ -110,10 +109,7 @@ var lives = []scenario{
 		s.reaches("waiting", retryjob.WaitingRetry)
 		for id, attempts := range map[string]int{"waiting": 1, "pending": 0} {
 			require.NoError(s.t, s.q.Cancel(s.t.Context(), id))
-			i := s.final(id)
-			require.Equal(s.t, retryjob.Canceled, i.Status)
-			require.Equal(s.t, retry.CallerCanceled, i.Reason)
-			require.Equal(s.t, attempts, i.Attempts)
+			i := s.ends(id, retryjob.Canceled, retry.CallerCanceled, attempts)
 			require.True(s.t, i.Due.IsZero())
 			require.False(s.t, i.Ended.IsZero())
 			require.Error(s.t, s.q.Cancel(s.t.Context(), id), "what is final is not canceled again")
@@ -165,15 +161,6 @@ var lives = []scenario{
 		require.Equal(s.t, retryjob.Succeeded, i.Last().Status, "the record says what was done")
 		require.Equal(s.t, 1, i.Attempts)
 		require.Error(s.t, s.q.Cancel(s.t.Context(), "done"))
-	}},
-
-	{claim: "what is final is not canceled", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": fixed(1, short)}, d.script())
-		s.enqueue("over", "p")
-		s.final("over")
-		require.Error(s.t, s.q.Cancel(s.t.Context(), "over"))
-		require.Equal(s.t, retryjob.Succeeded, s.get("over").Status)
 	}},
 }
 

@@ -159,10 +159,7 @@ var many = []scenario{
 			return nil
 		})
 		s.enqueue("patient", "p")
-		i := s.final("patient")
-		require.Equal(s.t, retryjob.Succeeded, i.Status)
-		require.Equal(s.t, 1, i.Attempts)
-		require.Len(s.t, i.History, 1)
+		s.ends("patient", retryjob.Succeeded, 0, 1)
 		made := d.all()
 		require.Len(s.t, made, 3)
 		for n := range made {
@@ -176,7 +173,6 @@ var many = []scenario{
 	{claim: "a job that snoozes expires with its TTL", play: func(s *stage) {
 		s.open(policies{"p": {TTL: s.unit}}, (&diary{}).always(retryjob.Snooze(s.unit*2/3)))
 		s.enqueue("never", "p")
-		i := s.final("never")
-		require.Equal(s.t, []any{retryjob.Expired, retry.TTLElapsed, 0}, []any{i.Status, i.Reason, i.Attempts})
+		s.ends("never", retryjob.Expired, retry.TTLElapsed, 0)
 	}},
 }

@@ -123,15 +123,8 @@ var needs = []scenario{
 		s.openWith(retryjob.Options{
 			Policies: retryjob.FromMap(policies{"p": fixed(1, short)}), Concurrency: 1,
 			Handlers: map[string]retryjob.Handler{
-				kind: d.script(),
-				"block": func(ctx context.Context, _ retryjob.Job) error {
-					close(begun)
-					select {
-					case <-release:
-					case <-ctx.Done():
-					}
-					return nil
-				},
+				kind:    d.script(),
+				"block": wait(begun, release),
 			},
 		})
 		s.put(retryjob.Job{ID: "block", Kind: "block", Policy: "p"})

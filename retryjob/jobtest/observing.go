@@ -49,9 +49,7 @@ var observing = []scenario{
 		}
 		s.open(policies{"p": p}, d.script(errFlaky))
 		s.enqueue("observed", "p")
-		i := s.final("observed")
-		require.Equal(s.t, retryjob.Succeeded, i.Status)
-		require.Equal(s.t, 2, i.Attempts)
+		i := s.ends("observed", retryjob.Succeeded, 0, 2)
 		require.Len(s.t, d.all(), 2)
 		require.Contains(s.t, i.History[0].Err, errFlaky.Error())
 		require.Contains(s.t, i.History[0].Err, `after it was decided: retryjob: a function of policy "p" panicked: the log is full`)

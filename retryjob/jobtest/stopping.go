@@ -189,9 +189,7 @@ var stopping = []scenario{
 		require.Equal(s.t, errFlaky.Error(), i.History[0].Err)
 		require.Equal(s.t, s.unit, i.History[0].Due.Sub(i.History[0].End))
 		if s.h.Crash != nil {
-			i = s.final("failing")
-			require.Equal(s.t, retryjob.Succeeded, i.Status)
-			require.Equal(s.t, 2, i.Attempts)
+			i = s.ends("failing", retryjob.Succeeded, 0, 2)
 		}
 	}},
 
@@ -212,9 +210,7 @@ var stopping = []scenario{
 				require.Equal(s.t, asJSON(s, before), asJSON(s, i))
 				continue
 			}
-			i = s.final(before.JobID)
-			require.Equal(s.t, retryjob.Succeeded, i.Status)
-			require.Equal(s.t, 2, i.Attempts)
+			i = s.ends(before.JobID, retryjob.Succeeded, 0, 2)
 		}
 		if s.h.Crash == nil {
 			require.Len(s.t, was.jobs, 2)
@@ -270,10 +266,7 @@ func (s *stage) interrupt(failed int, status retryjob.Status) {
 		require.False(s.t, i.Due.IsZero())
 		return
 	}
-	i = s.final("cut")
-	require.Equal(s.t, retryjob.Succeeded, i.Status)
-	require.Equal(s.t, failed+1, i.Attempts)
-	require.Len(s.t, i.History, failed+1)
+	i = s.ends("cut", retryjob.Succeeded, 0, failed+1)
 	all := d.all()
 	require.Len(s.t, all, failed+2, "begun")
 	require.Equal(s.t, failed+1, all[failed+1].Number)

@@ -35,9 +35,7 @@ var suspending = []scenario{
 		i := s.lateLine("late")
 		require.Equal(s.t, retryjob.Leased, i.Status)
 		close(release)
-		i = s.endAfterCrash("late")
-		require.Equal(s.t, retryjob.Succeeded, i.Status)
-		require.Equal(s.t, 2, i.Attempts)
+		i = s.endsAfterCrash("late", retryjob.Succeeded, 0, 2)
 		require.True(s.t, i.History[0].Late)
 		require.False(s.t, i.History[1].Late)
 	}},

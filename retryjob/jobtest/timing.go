@@ -173,9 +173,7 @@ var timing = []scenario{
 			return nil
 		})
 		s.enqueue("done late", "p")
-		i := s.final("done late")
-		require.Equal(s.t, retryjob.Succeeded, i.Status)
-		require.Equal(s.t, 1, i.Attempts)
+		s.ends("done late", retryjob.Succeeded, 0, 1)
 	}},
 
 	{claim: "a gate defers an attempt and does not count it", play: func(s *stage) {
@@ -200,9 +198,7 @@ var timing = []scenario{
 		require.Equal(s.t, retryjob.Pending, i.Status)
 		require.Equal(s.t, 0, i.Attempts)
 		require.Empty(s.t, i.History)
-		i = s.final("shut out")
-		require.Equal(s.t, retryjob.Succeeded, i.Status, "one attempt was allowed, and made")
-		require.Equal(s.t, 1, i.Attempts)
+		i = s.ends("shut out", retryjob.Succeeded, 0, 1)
 		all := d.all()
 		require.Len(s.t, all, 1)
 		require.Equal(s.t, 1, all[0].Number)
@@ -227,9 +223,7 @@ var timing = []scenario{
 		}
 		s.open(policies{"p": p}, d.script(errFlaky))
 		s.enqueue("between", "p")
-		i := s.final("between")
-		require.Equal(s.t, retryjob.Succeeded, i.Status)
-		require.Equal(s.t, 2, i.Attempts)
+		i := s.ends("between", retryjob.Succeeded, 0, 2)
 		all := d.all()
 		require.Len(s.t, all, 2)
 		require.Equal(s.t, 2, all[1].Number)
@@ -239,34 +233,6 @@ var timing = []scenario{
 
 // endings is what ends a job but a success, a terminal error and the number of attempts.
 var endings = []scenario{
-	{claim: "a TTL that the next attempt would miss expires the job at once", play: func(s *stage) {
-		var d diary
-		p := fixed(5, 6*s.unit)
-		p.TTL = 5 * s.unit
-		s.open(policies{"p": p}, d.always(errFlaky))
-		s.enqueue("stale", "p")
-		i := s.final("stale")
-		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.TTLElapsed, i.Reason)
-		require.Len(s.t, i.History, 1)
-		require.True(s.t, i.Ended.Equal(i.History[0].End), "it waited for what it knew to be too late")
-		require.Len(s.t, d.all(), 1)
-		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
-	}},
-
-	{claim: "an attempt exactly at the TTL is made", needs: virtualTime, play: func(s *stage) {
-		var d diary
-		p := fixed(5, s.unit)
-		p.TTL = 2 * s.unit
-		s.open(policies{"p": p}, d.always(errFlaky))
-		s.enqueue("just", "p")
-		i := s.final("just")
-		require.Equal(s.t, retry.TTLElapsed, i.Reason)
-		require.Len(s.t, d.all(), 3)
-		require.Equal(s.t, 2*s.unit, i.Last().Start.Sub(i.FirstDue))
-		require.Equal(s.t, 2*s.unit, i.Ended.Sub(i.FirstDue))
-	}},
-
 	{claim: "a job whose TTL is over before a worker is free expires unattempted", play: func(s *stage) {
 		var d diary
 		begun, release := make(chan struct{}), make(chan struct{})
@@ -281,48 +247,9 @@ var endings = []scenario{
 		defer cancel()
 		<-ctx.Done()
 		close(release)
-		i = s.final("crowded out")
-		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.TTLElapsed, i.Reason)
-		require.Equal(s.t, 0, i.Attempts)
+		i = s.ends("crowded out", retryjob.Expired, retry.TTLElapsed, 0)
 		require.Empty(s.t, i.History)
 		require.Empty(s.t, d.all())
-	}},
-
-	{claim: "a hint beyond MaxHint expires the job", play: func(s *stage) {
-		var d diary
-		p := fixed(3, short)
-		p.MaxHint = s.unit
-		s.open(policies{"p": p}, d.always(retry.After(s.unit+1, errFlaky)))
-		s.enqueue("put off", "p")
-		i := s.final("put off")
-		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.HintTooLong, i.Reason)
-		require.Len(s.t, d.all(), 1)
-	}},
-
-	{claim: "a gate that defers beyond the TTL expires the job", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": {TTL: s.unit, Gate: func(context.Context) time.Duration { return 2 * s.unit }}}, d.script())
-		s.enqueue("locked", "p")
-		i := s.final("locked")
-		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.TTLElapsed, i.Reason)
-		require.Equal(s.t, 0, i.Attempts)
-		require.Empty(s.t, d.all())
-	}},
-
-	{claim: "a budget without tokens makes a dead letter of the next failure", play: func(s *stage) {
-		var d diary
-		p := fixed(5, short)
-		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
-		s.open(policies{"p": p}, d.always(errFlaky))
-		s.enqueue("poor", "p")
-		i := s.final("poor")
-		require.Equal(s.t, retryjob.DeadLettered, i.Status)
-		require.Equal(s.t, retry.BudgetExhausted, i.Reason)
-		require.Len(s.t, d.all(), 2, "the first attempt is free, and one retry was paid for")
-		require.Equal(s.t, errFlaky.Error(), i.Last().Err)
 	}},
 
 	{claim: "Observe is called for each failed attempt, and once for the end", play: func(s *stage) {
