@@ -177,7 +177,7 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 		return err
 	}
 	if under != nil {
-		under.context().cancel(ErrCanceled)
+		under.cancel(ErrCanceled)
 		return nil
 	}
 	e.stepper.Canceled(ctx, &rec)

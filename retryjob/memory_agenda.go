@@ -39,14 +39,6 @@ func (l *line) push(j *job) {
 	l.last = j
 }
 
-// unpop puts back what pop has just returned.
-func (l *line) unpop(j *job) {
-	if l.first == nil {
-		l.last = j
-	}
-	j.next, l.first = l.first, j
-}
-
 func (l *line) pop() *job {
 	j := l.first
 	l.first, j.next = j.next, nil

@@ -102,20 +102,3 @@ func TestRemovedJobsLeaveNoPage(t *testing.T) {
 		require.Zero(t, pages())
 	})
 }
-
-func TestAJobThatIsHandedBackGoesFirst(t *testing.T) {
-	var l line
-	jobs := make([]job, 3)
-	for i := range jobs {
-		l.push(&jobs[i])
-	}
-	l.unpop(l.pop())
-	for i := range jobs {
-		require.Same(t, &jobs[i], l.pop())
-	}
-	l.unpop(&jobs[1])
-	l.push(&jobs[2])
-	require.Same(t, &jobs[1], l.pop())
-	require.Same(t, &jobs[2], l.pop())
-	require.Nil(t, l.first)
-}

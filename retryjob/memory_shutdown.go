@@ -37,7 +37,7 @@ func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 		cause := ctx.Err()
 		e.each(&Filter{}, []Status{Leased}, 0, func(j *job) {
 			e.cut.CompareAndSwap(nil, &cause)
-			j.attempt.context().cancel(ErrShutdown)
+			j.attempt.cancel(ErrShutdown)
 		})
 		<-e.stopped
 	}

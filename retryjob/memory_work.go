@@ -13,7 +13,6 @@ import (
 type attempt struct {
 	job   *job
 	live  *live
-	info  AttemptInfo
 	rec   Record // a copy; conclude stores it in the job
 	next  Next   // what Step returned
 	asked Job    // the argument of Policies
@@ -26,16 +25,6 @@ func (e *Engine) wait(j *job, now instant) {
 	defer l.mu.Unlock()
 	l.add(j, now)
 	e.drive(l, now)
-}
-
-// handBack puts a due job that was not started back to where it was taken from.
-func (e *Engine) handBack(j *job) {
-	l := j.route.Value().lane
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.jobs++
-	j.queued = true
-	l.due[j.priority].unpop(j)
 }
 
 // drive starts a worker for due jobs if one is needed, and otherwise sets the timer for later jobs. The lane is locked.
@@ -135,7 +124,10 @@ func (e *Engine) lease(j *job, a *attempt, now instant) bool {
 		return false
 	}
 	if e.stopping.Load() { // so that Shutdown finds it in its lane
-		e.handBack(j)
+		l := j.route.Value().lane
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.add(j, now)
 		return false
 	}
 	now = max(now, j.at) // now may be a moment old, but no attempt starts before its job is due
@@ -144,10 +136,7 @@ func (e *Engine) lease(j *job, a *attempt, now instant) bool {
 	a.rec.History = a.rec.History[:0]
 	j.record(&a.rec, e.clock, false)
 	a.rec.Status, a.rec.Due = j.status, e.clock.time(j.at)
-	a.live = &live{
-		clock: &e.clock, id: j.id, route: j.route, correlation: j.correlation, first: j.first, start: now,
-		number: int32(j.attempts) + 1, replays: j.replays,
-	}
+	a.live = &live{start: now, info: infoOf(&a.rec, int(j.attempts)+1)}
 	j.attempt, j.at = a.live, now
 	e.become(j, Leased)
 	return true
@@ -200,8 +189,7 @@ func (e *Engine) make(a *attempt) {
 		}
 	}()
 	a.asked = a.rec.Job()
-	a.info = infoOf(&a.rec, int(a.live.number))
-	st := step{Stepper: &e.stepper, rec: &a.rec, info: &a.info}
+	st := step{Stepper: &e.stepper, rec: &a.rec, info: &a.live.info}
 	var err error
 	if st.policy, err = e.policy(&a.asked); st.open(err) != nil {
 		a.next = st.postpone(e.stepper.now().Add(PutOff))
