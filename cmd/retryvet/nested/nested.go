@@ -4,7 +4,6 @@ package nested
 import (
 	"fmt"
 	"go/ast"
-	"go/token"
 	"go/types"
 	"strings"
 
@@ -20,8 +19,8 @@ import (
 const doc = `report retries of functions that retry themselves
 
 Attempts multiply: 4 attempts of a function that makes 4 attempts are 16 calls of a backend that already fails. The
-analyzer follows calls of functions and methods by name, in other packages too, and clients made by retryhttp in the same
-package. The product is a lower bound: a policy that is not a literal or a preset counts as 2.
+analyzer follows calls of functions and methods by name, in other packages too. The product is a lower bound: a policy that is not a
+literal or a preset counts as 2.
 
 Pass retry.OneAttempt(ctx) to the inner call, or retry in one of the two places. Go statements, job handlers and test files
 are skipped.`
@@ -39,16 +38,15 @@ func (r *Retries) String() string { return fmt.Sprintf("retries(%d)", r.Attempts
 
 type finder struct {
 	*analysis.Pass
-	clients map[types.Object]int // with a transport of retryhttp: variables, fields
-	once    map[types.Object]bool
-	bodies  map[*types.Func]*ast.BlockStmt
-	found   map[*types.Func]int // the attempts of this package's functions
+	once   map[types.Object]bool
+	bodies map[*types.Func]*ast.BlockStmt
+	found  map[*types.Func]int // the attempts of this package's functions
 }
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	f := finder{pass, map[types.Object]int{}, map[types.Object]bool{}, map[*types.Func]*ast.BlockStmt{}, map[*types.Func]int{}}
-	in.Preorder([]ast.Node{(*ast.AssignStmt)(nil), (*ast.ValueSpec)(nil), (*ast.KeyValueExpr)(nil)}, f.collect)
+	f := finder{pass, map[types.Object]bool{}, map[*types.Func]*ast.BlockStmt{}, map[*types.Func]int{}}
+	in.Preorder([]ast.Node{(*ast.AssignStmt)(nil)}, f.collect)
 	if !calls.Ours(pass.Pkg) { // this library's own functions are known by their signatures
 		f.export()
 	}
@@ -74,67 +72,14 @@ func run(pass *analysis.Pass) (any, error) {
 	return nil, nil
 }
 
-// collect notes the variables and fields that hold a client of retryhttp or a context of OneAttempt.
+// collect notes the variables that hold a context of OneAttempt.
 func (f *finder) collect(n ast.Node) {
-	note := func(left, right ast.Expr) {
-		var obj types.Object
-		switch x := ast.Unparen(left).(type) {
-		case *ast.Ident:
-			obj = f.TypesInfo.ObjectOf(x)
-		case *ast.SelectorExpr:
-			obj = f.TypesInfo.Uses[x.Sel]
-		}
-		if obj == nil {
-			return
-		}
-		if n := f.client(right); n > 1 {
-			f.clients[obj] = n
-		}
-		if f.oneAttempt(right) {
-			f.once[obj] = true
+	a := n.(*ast.AssignStmt)
+	for i, left := range a.Lhs {
+		if id, ok := left.(*ast.Ident); ok && len(a.Lhs) == len(a.Rhs) && f.oneAttempt(a.Rhs[i]) {
+			f.once[f.TypesInfo.ObjectOf(id)] = true
 		}
 	}
-	switch n := n.(type) {
-	case *ast.AssignStmt:
-		for i := range n.Lhs {
-			if len(n.Lhs) == len(n.Rhs) {
-				note(n.Lhs[i], n.Rhs[i])
-			}
-		}
-	case *ast.ValueSpec:
-		for i := range n.Values {
-			if len(n.Names) == len(n.Values) {
-				note(n.Names[i], n.Values[i])
-			}
-		}
-	case *ast.KeyValueExpr:
-		note(n.Key, n.Value)
-	}
-}
-
-// client returns the attempts of an http.Client that x makes with retryhttp, 0 if x makes none.
-func (f *finder) client(x ast.Expr) int {
-	switch x := ast.Unparen(x).(type) {
-	case *ast.CallExpr:
-		if calls.IsFunc(f.TypesInfo, x, calls.Module+"/retryhttp", "NewClient") {
-			return calls.Attempts(f.TypesInfo, x.Args[0])
-		}
-	case *ast.UnaryExpr:
-		if x.Op == token.AND {
-			return f.client(x.X)
-		}
-	case *ast.CompositeLit:
-		if !calls.IsNamed(f.TypesInfo.TypeOf(x), "net/http", "Client") {
-			return 0
-		}
-		for _, e := range x.Elts {
-			kv, ok := e.(*ast.KeyValueExpr)
-			if ok && kv.Key.(*ast.Ident).Name == "Transport" && calls.IsNamed(f.TypesInfo.TypeOf(kv.Value), calls.Module+"/retryhttp", "Transport") {
-				return 2
-			}
-		}
-	}
-	return 0
 }
 
 func (f *finder) oneAttempt(x ast.Expr) bool {
@@ -219,15 +164,6 @@ func (f *finder) attempts(call *ast.CallExpr) int {
 		}
 		inner, _ := f.work(c)
 		return n * max(inner, 1)
-	}
-	if s, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok &&
-		calls.IsFunc(f.TypesInfo, call, "net/http", "Client.Do", "Client.Get", "Client.Head", "Client.Post", "Client.PostForm") {
-		switch x := ast.Unparen(s.X).(type) {
-		case *ast.Ident:
-			return f.clients[f.TypesInfo.Uses[x]]
-		case *ast.SelectorExpr:
-			return f.clients[f.TypesInfo.Uses[x.Sel]]
-		}
 	}
 	return f.function(typeutil.StaticCallee(f.TypesInfo, call))
 }

@@ -25,19 +25,10 @@ const doc = `report policy literals that are wrong
 
 A retry.Policy literal is reported if Validate refuses it or if retryplan.Lint has a severe finding: a duration that lacks
 its unit, no retry that can start before TTL, endless waits of 0. All of its fields that the rules read must be constants.
-A literal that is completed by Or, by OrSchedule or by an assignment to a field, and one in a test, are skipped.
-
-With -policy.unlimited a literal is also reported if it has no limit: neither MaxAttempts nor TTL. Such a policy is right for a
-loop that reconnects until its context ends.`
+A literal that is completed by Or, by OrSchedule or by an assignment to a field, and one in a test, are skipped.`
 
 // Analyzer is the analyzer policy.
 var Analyzer = ignore.New("policy", doc, run)
-
-var unlimited bool
-
-func init() {
-	Analyzer.Flags.BoolVar(&unlimited, "unlimited", false, "report policies without any limit")
-}
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
@@ -183,7 +174,7 @@ func set(info *types.Info, x ast.Expr, to reflect.Value) bool {
 func report(pass *analysis.Pass, lit *ast.CompositeLit, p retry.Policy) {
 	var bugs []string
 	for _, f := range retryplan.Lint(p, retryplan.Setting{}) {
-		if f.Level == retryplan.Severe || unlimited && f.Code == "unlimited-without-ttl" {
+		if f.Level == retryplan.Severe {
 			bugs = append(bugs, fmt.Sprintf("%s (%s)", strings.TrimSuffix(f.Text, "."), f.Code))
 		}
 	}

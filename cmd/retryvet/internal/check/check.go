@@ -45,7 +45,7 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 		fmt.Fprint(stderr, "usage: retryvet [flags] PACKAGE...\n       retryvet -migrate [-diff] [-w] PACKAGE...\n       retryvet -loop -fix [-diff] PACKAGE...\n       retryvet help [ANALYZER]\n")
 		flags.PrintDefaults()
 	}
-	format := flags.String("format", "text", "how findings are printed: text, sarif or github")
+	format := flags.String("format", "text", "how findings are printed: text or github")
 	tests := flags.Bool("test", true, "analyze tests too")
 	migrates := flags.Bool("migrate", false, "say which calls of other retry libraries can be moved to this one, and do nothing else")
 	diff := flags.Bool("diff", false, "with -migrate, print what would change; with -fix, do not change it")
@@ -67,8 +67,8 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 		fmt.Fprintln(stdout, "retryvet", version)
 		return clean
 	}
-	print := map[string]func(io.Writer, []*analysis.Analyzer, string, []finding) error{
-		"text": text, "sarif": sarif, "github": github,
+	print := map[string]func(io.Writer, []finding) error{
+		"text": text, "github": github,
 	}[*format]
 	wrong, named, left := *write && !*migrates || *diff && !*migrates && !*fix || *fix && !*chosen["loop"], false, map[string]bool{}
 	flags.Visit(func(f *flag.Flag) {
@@ -91,7 +91,7 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 		return named && !*chosen[a.Name] || left[a.Name]
 	})
 	found, failed := findings(ctx, analyzers, *tests, flags.Args())
-	if err := print(stdout, analyzers, version, found); err != nil {
+	if err := print(stdout, found); err != nil {
 		failed = append(failed, err)
 	}
 	for _, err := range failed {
@@ -170,7 +170,7 @@ func shown(file string) string {
 	return file
 }
 
-func text(w io.Writer, _ []*analysis.Analyzer, _ string, found []finding) error {
+func text(w io.Writer, found []finding) error {
 	for _, f := range found {
 		if _, err := fmt.Fprintf(w, "%s:%d:%d: %s (%s)\n", shown(f.file), f.start.Line, f.start.Column, f.message, f.analyzer); err != nil {
 			return err
@@ -180,7 +180,7 @@ func text(w io.Writer, _ []*analysis.Analyzer, _ string, found []finding) error 
 }
 
 // github prints workflow commands, which show a finding at its line.
-func github(w io.Writer, _ []*analysis.Analyzer, _ string, found []finding) error {
+func github(w io.Writer, found []finding) error {
 	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
 	for _, f := range found {

@@ -3,7 +3,6 @@ package check_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
@@ -61,49 +60,6 @@ func TestGitHubsCommandsAreEscaped(t *testing.T) {
 	require.Equal(t, "::error file=x%2C y.go,line=11,endLine=11,col=12,endColumn=17,title=retryvet loop::"+message+"\n", out)
 }
 
-func TestSARIFCountsColumnsInUTF16(t *testing.T) {
-	status, out, _ := run(t, program, "-loop", "--format", "sarif", "--test=false", "./...")
-	require.Equal(t, 1, status)
-	var log struct {
-		Version string
-		Runs    []struct {
-			ColumnKind string
-			Tool       struct {
-				Driver struct {
-					Version string
-					Rules   []struct{ ID string }
-				}
-			}
-			Results []struct {
-				RuleID    string
-				RuleIndex int
-				Level     string
-				Message   struct{ Text string }
-				Locations []struct {
-					PhysicalLocation struct {
-						ArtifactLocation struct{ URI string }
-						Region           struct{ StartLine, StartColumn, EndLine, EndColumn int }
-					}
-				}
-				PartialFingerprints map[string]string
-			}
-		}
-	}
-	require.NoError(t, json.Unmarshal([]byte(out), &log))
-	require.Equal(t, "2.1.0", log.Version)
-	r := log.Runs[0]
-	require.Equal(t, "utf16CodeUnits", r.ColumnKind)
-	require.Equal(t, "v1.2.3", r.Tool.Driver.Version)
-	require.Len(t, r.Tool.Driver.Rules, 1)
-	require.Len(t, r.Results, 1)
-	f := r.Results[0]
-	require.Equal(t, []string{"loop", "loop", "error", message}, []string{f.RuleID, r.Tool.Driver.Rules[f.RuleIndex].ID, f.Level, f.Message.Text})
-	at := f.Locations[0].PhysicalLocation
-	require.Equal(t, "x,%20y.go", at.ArtifactLocation.URI)
-	require.Equal(t, [4]int{11, 10, 11, 15}, [4]int{at.Region.StartLine, at.Region.StartColumn, at.Region.EndLine, at.Region.EndColumn})
-	require.Len(t, f.PartialFingerprints, 1)
-}
-
 func TestAFindingIsIgnoredForAReasonOnly(t *testing.T) {
 	with := func(comment string) string { return replace(program, "	/* ∀ */ for", "	"+comment+"\n	for") }
 	status, out, _ := run(t, with("//retryvet:ignore loop it answers at last"), "-loop", "--test=false", "./...")
@@ -135,7 +91,7 @@ func TestTheStatusSaysWhatWentWrong(t *testing.T) {
 	require.Equal(t, 3, status)
 	require.Contains(t, errs, "retryvet: ")
 	for _, args := range [][]string{
-		{"-migrate", "-format", "sarif", "./..."}, {"-migrate", "-loop", "./..."}, {"./...", "-loop"}, {"-none", "./..."}, {},
+		{"-migrate", "-format", "github", "./..."}, {"-migrate", "-loop", "./..."}, {"./...", "-loop"}, {"-none", "./..."}, {},
 	} {
 		status, out, errs = run(t, program, args...)
 		require.Equal(t, 2, status, "%v", args)
@@ -147,7 +103,7 @@ func TestTheStatusSaysWhatWentWrong(t *testing.T) {
 }
 
 func TestAPackageThatDoesNotTypeCheckLeavesTheFindingsOfTheOthers(t *testing.T) {
-	for _, format := range []string{"text", "github", "sarif"} {
+	for _, format := range []string{"text", "github"} {
 		dir := t.TempDir()
 		for name, text := range map[string]string{
 			"go.mod": "module example.com/x\n\ngo 1.26\n", "good/x.go": program, "bad/x.go": "package bad\n\nvar x int = y\n",

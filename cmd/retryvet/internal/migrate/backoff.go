@@ -120,7 +120,7 @@ func (s *site) variable(id *ast.Ident) error {
 				return err
 			}
 			s.gone = append(s.gone, stmt)
-		} else if !harmless(stmt) {
+		} else if !s.harmless(stmt) {
 			s.disturbed = true
 		}
 	}
@@ -162,8 +162,8 @@ func (s *site) step(obj types.Object, stmt ast.Stmt) error {
 	return refuse("the use of %s is not understood", obj.Name())
 }
 
-// harmless reports whether stmt only declares variables without a value, or with a function literal.
-func harmless(stmt ast.Stmt) bool {
+// harmless reports whether stmt only declares variables without a value, or with a constant or a function literal.
+func (s *site) harmless(stmt ast.Stmt) bool {
 	switch stmt := stmt.(type) {
 	case *ast.DeclStmt:
 		return !slices.ContainsFunc(stmt.Decl.(*ast.GenDecl).Specs, func(spec ast.Spec) bool {
@@ -173,8 +173,8 @@ func harmless(stmt ast.Stmt) bool {
 	case *ast.AssignStmt:
 		return stmt.Tok == token.DEFINE && !slices.ContainsFunc(stmt.Rhs, func(e ast.Expr) bool {
 			_, ok := e.(*ast.FuncLit)
-			return !ok
-		})
+			return !ok && s.pkg.TypesInfo.Types[e].Value == nil
+		}) && !slices.ContainsFunc(stmt.Lhs, func(e ast.Expr) bool { return s.pkg.TypesInfo.Defs[e.(*ast.Ident)] == nil })
 	}
 	return false
 }

@@ -5,16 +5,14 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
-	"strings"
 )
 
 // A reader reads what code does with an error that will be an *Error. It looks into the functions of the module that get
 // the error, and into the callers of a function that returns it, one step.
 type reader struct {
-	lib     *library // whose errors are asked for; nil for none
-	ends    bool     // a context can end the run
-	far     bool     // the error has left its function
-	escapes bool     // the error is used in more than a comparison with nil
+	lib  *library // whose errors are asked for; nil for none
+	ends bool     // a context can end the run
+	far  bool     // the error has left its function
 }
 
 // call refuses a call whose last result, an error, is used in a way that an *Error would change.
@@ -46,7 +44,6 @@ func (r *reader) call(f *file, call ast.Node) error {
 func (r *reader) target(f *file, e ast.Expr) error {
 	id, ok := e.(*ast.Ident)
 	if !ok {
-		r.escapes = true
 		return nil
 	}
 	if id.Name == "_" {
@@ -90,10 +87,8 @@ func (r *reader) use(f *file, n ast.Node) error {
 		}
 		return refuse("its error is compared by %s: use errors.Is first", p.Op)
 	case *ast.ReturnStmt:
-		r.escapes = true
 		return r.returned(f, n)
 	case *ast.KeyValueExpr, *ast.CompositeLit, *ast.SendStmt, *ast.AssignStmt, *ast.ValueSpec:
-		r.escapes = true
 		return nil
 	case *ast.CallExpr:
 		if p.Fun != n {
@@ -101,20 +96,18 @@ func (r *reader) use(f *file, n ast.Node) error {
 		}
 	case *ast.TypeAssertExpr:
 		return refuse("its error's type is asserted: use errors.As first")
-	case *ast.SelectorExpr:
+	case *ast.SelectorExpr: // its text may be printed or extended
 		call, isCall := f.parents[p].(*ast.CallExpr)
 		if !isCall || p.Sel.Name != "Error" {
 			break
 		}
-		r.escapes = true
 		switch outer := f.parents[call].(type) {
 		case *ast.BinaryExpr:
 			if outer.Op == token.ADD {
 				return nil
 			}
 		case *ast.CallExpr:
-			fn := f.callee(outer)
-			if fn == nil || fn.Pkg() == nil || fn.Pkg().Path() != "strings" && !strings.HasSuffix(fn.Pkg().Path(), "regexp") {
+			if fn := f.callee(outer); fn == nil || fn.Pkg() == nil || fn.Pkg().Path() != "strings" && fn.Pkg().Path() != "regexp" {
 				return nil
 			}
 		case *ast.ReturnStmt, *ast.KeyValueExpr:
@@ -128,7 +121,6 @@ func (r *reader) use(f *file, n ast.Node) error {
 // passed reads a call that gets n, the error.
 func (r *reader) passed(f *file, call *ast.CallExpr, n ast.Node) error {
 	fn := f.callee(call)
-	r.escapes = true
 	if fn == nil {
 		return nil
 	}
@@ -169,7 +161,6 @@ func (r *reader) passed(f *file, call *ast.CallExpr, n ast.Node) error {
 
 // returned reads the calls of the function that returns n, the error.
 func (r *reader) returned(f *file, n ast.Node) error {
-	r.escapes = true
 	decl := (*ast.FuncDecl)(nil)
 	for n = f.parents[n]; n != nil && decl == nil; n = f.parents[n] {
 		if _, isLit := n.(*ast.FuncLit); isLit {

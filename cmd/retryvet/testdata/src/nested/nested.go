@@ -2,19 +2,14 @@ package nested
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryhttp"
 	"nested/store"
 )
 
 type service struct {
-	store  store.Store
-	client *http.Client
+	store store.Store
 }
-
-func newService() *service { return &service{client: retryhttp.NewClient(retry.Inline())} }
 
 func direct(ctx context.Context, write func(context.Context) error) error { // want direct:`retries\(12\)`
 	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
@@ -37,17 +32,6 @@ func (s *service) named(ctx context.Context, p retry.Policy) error { // want nam
 func generic(ctx context.Context) error { // want generic:`retries\(32\)`
 	return retry.Do(ctx, retry.Policy{}, func(ctx context.Context) error {
 		_, err := store.Load[int](ctx) // want `store.Load\[int\] retries, inside what retry.Do retries: at least 32 attempts`
-		return err
-	})
-}
-
-func (s *service) get(ctx context.Context) error { // want get:`retries\(16\)`
-	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, "GET", "http://x", nil)
-		if err != nil {
-			return err
-		}
-		_, err = s.client.Do(req) // want `s.client.Do retries, inside what retry.Do retries: at least 16 attempts`
 		return err
 	})
 }

@@ -133,7 +133,7 @@ type config struct{ limit time.Duration }
 func v4Elapsed(ctx context.Context, work Work, cfg *config) (s string, _ error) {
 	policy := backoff.NewExponentialBackOff(backoff.WithMaxElapsedTime(cfg.limit), backoff.WithRandomizationFactor(0))
 	policy.MaxInterval = time.Second
-	var failures int
+	failures := 0
 	note := func(error, time.Duration) { failures++ }
 	if err := backoff.RetryNotify(func() (err error) {
 		s, err = work(ctx)
