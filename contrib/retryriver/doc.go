@@ -54,10 +54,11 @@
 // triggers run. MigratePostgres needs a role that may act as that owner. A program that enqueues or works on jobs needs
 // the rights on River's tables and sequences; Admin, Store and cmd/retryjobs also need SELECT on retryjob_job.
 //
-// On SQLite most of the cost of the triggers is that the driver compiles them with each statement. A database of
-// OpenSQLite or NewSQLite compiles a statement once, which doubles the number of jobs per second, to more than River
-// alone achieves without that (BenchmarkOverhead). A program that opens the file in another way pays about 100 µs for
-// each job that it writes.
+// For a plain job, the triggers and the policies take 0.8 of the CPU time that River takes itself on PostgreSQL, and 1.0
+// on SQLite; 0.5 of it is that of the triggers. The jobs of a Handler have a record that is written with each attempt:
+// they take 1.8 and 1.5 (BenchmarkOverhead). On SQLite most of the cost of the triggers is that the driver compiles them
+// with each statement. A database of OpenSQLite or NewSQLite compiles a statement once. A program that opens the file in
+// another way pays about 100 µs for each job that it writes.
 //
 // The retryjob.Record is the only element of an array under the key "retryjob" of a job's metadata; attempts that ended
 // late are in another array under the key "retryjob_late". A plain job has a record from its first failure on. A client
