@@ -1,5 +1,4 @@
-// Config keeps three policies under names, lets a file override them, and loads the file again when it changes, while
-// calls are running.
+// Config keeps three policies under names, lets a file override them, and loads the file again when it changes.
 //
 //	go run ./examples/config
 package main
@@ -25,9 +24,9 @@ import (
 var (
 	catalog retryconf.Catalog
 
-	invoiceEmail = catalog.Define("invoice-email", retry.Policy{TTL: 24 * time.Hour})
-	webhook      = catalog.Define("webhook", retry.Policy{AttemptTimeout: 30 * time.Second})
-	search       = catalog.Define("search", retry.Policy{
+	_      = catalog.Define("invoice-email", retry.Policy{TTL: 24 * time.Hour})
+	_      = catalog.Define("webhook", retry.Policy{AttemptTimeout: 30 * time.Second})
+	search = catalog.Define("search", retry.Policy{
 		MaxAttempts:    3,
 		Backoff:        retry.Backoff{Base: 5 * time.Millisecond, Cap: time.Second},
 		AttemptTimeout: time.Second,
@@ -72,22 +71,14 @@ func run(w io.Writer) error {
 		return err // it names every mistake, also in the definitions: a service would not start
 	}
 	fmt.Fprintln(w, "Loaded:")
-	inForce := show(w, nil)
+	show(w)
 
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer stop()
-	gaveUp, loaded := make(chan int), make(chan error, 1)
-	for _, ref := range []*retryconf.Ref{invoiceEmail, webhook} {
-		running.Go(func() { callForever(ctx, ref, nil) })
-	}
-	for range 3 {
-		running.Go(func() { callForever(ctx, search, gaveUp) })
-	}
-	running.Go(func() { watch(ctx, path, first, func(err error) { loaded <- err }) })
-	showCall(w, gaveUp)
-
+	loaded := make(chan error, 1)
+	running.Go(func() { watch(ctx, path, first, loaded) })
 	for _, data := range [][]byte{changed, mistaken} {
 		if err := replace(path, data); err != nil {
 			return err
@@ -98,61 +89,31 @@ func run(w io.Writer) error {
 		for _, mistake := range mistakes {
 			fmt.Fprintln(w, "  refused:", mistake)
 		}
-		inForce = show(w, inForce)
-		showCall(w, gaveUp)
+		show(w)
 	}
 	return nil
 }
 
-// show writes a line for each changed policy: its source, its name and its schedule.
-func show(w io.Writer, before []string) (lines []string) {
-	same := 0
-	for i, e := range catalog.All() {
+// show writes the source, the name and the schedule of each policy, and what a call does with one of them.
+func show(w io.Writer) {
+	for _, e := range catalog.All() {
 		from := "code"
 		if e.Loaded {
 			from = "file"
 		}
-		lines = append(lines, fmt.Sprintf("  from %s  %v", from, e.Policy))
-		if before != nil && lines[i] == before[i] {
-			same++
-		} else {
-			fmt.Fprintln(w, lines[i])
-		}
+		fmt.Fprintf(w, "  from %s  %v\n", from, e.Policy)
 	}
-	if same > 0 {
-		fmt.Fprintf(w, "  %d of %d policies unchanged\n", same, len(lines))
-	}
-	return lines
-}
-
-// showCall waits for a call of search that began with the current policy; calls in progress end with the one before.
-func showCall(w io.Writer, gaveUp <-chan int) {
-	attempts := search.Policy().MaxAttempts
-	for <-gaveUp != attempts {
-	}
+	attempts := 0
+	_ = retry.Do(context.Background(), search.Policy(), func(context.Context) error {
+		attempts++
+		return errors.New("the server is down")
+	})
 	fmt.Fprintf(w, "A call of search gave up after %d attempts.\n", attempts)
 }
 
-// callForever calls a server that is down, again and again until ctx ends, and sends the number of attempts of each
-// call if gaveUp has a receiver.
-func callForever(ctx context.Context, ref *retryconf.Ref, gaveUp chan<- int) {
-	for ctx.Err() == nil {
-		err := retry.Do(ctx, ref.Policy(), func(context.Context) error {
-			return errors.New("the server is down")
-		})
-		var e *retry.Error
-		if errors.As(err, &e) && ctx.Err() == nil {
-			select {
-			case gaveUp <- e.Attempts:
-			default: // no receiver
-			}
-		}
-	}
-}
-
-// watch loads the file each time its contents change, until ctx ends, and reports each result. Polling works on every
-// file system; a signal or a notification would also do.
-func watch(ctx context.Context, path string, last []byte, report func(error)) {
+// watch loads the file each time its contents change, until ctx ends, and sends each result. Polling works on every file
+// system; a signal or a notification would also do.
+func watch(ctx context.Context, path string, last []byte, loaded chan<- error) {
 	ticker := time.NewTicker(10 * time.Millisecond) // seconds, for a service
 	defer ticker.Stop()
 	for {
@@ -166,7 +127,7 @@ func watch(ctx context.Context, path string, last []byte, report func(error)) {
 			continue // a file that cannot be read changes nothing
 		}
 		last = data // a bad document is refused once, not at each tick
-		report(catalog.Load(bytes.NewReader(data)))
+		loaded <- catalog.Load(bytes.NewReader(data))
 	}
 }
 

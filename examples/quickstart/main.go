@@ -27,7 +27,7 @@ import (
 var policy = retry.Policy{
 	MaxAttempts:    4,
 	Backoff:        retry.Backoff{Base: 20 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
-	AttemptTimeout: 500 * time.Millisecond,
+	AttemptTimeout: time.Second,
 }
 
 // get returns the status of the answer to url, which it asks as often as p allows. If it gives up it returns an
