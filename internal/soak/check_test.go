@@ -38,7 +38,7 @@ func (s *storm) check(t *testing.T) *audit {
 	a := &audit{storm: s}
 	a.drained(t)
 	a.leftovers(t)
-	s.stop()
+	s.stop(processes)
 	for _, name := range append(slices.Clone(processes), "customers") {
 		a.lines = append(a.lines, readJournal(t, s.path(name+".jsonl"))...)
 	}
@@ -213,10 +213,31 @@ func (a *audit) orders(t *testing.T) {
 
 // mails compares the records of the jobs with the mails that came.
 func (a *audit) mails(t *testing.T) {
-	ctx := context.Background()
-	store, err := retryriver.OpenStore(ctx, a.storm.db.DSN())
+	b := a.deliveries(readJobs(t, a.storm.db.DSN()))
+	var orders, withJobs int
+	require.NoError(t, a.storm.pool.QueryRow(context.Background(),
+		"SELECT count(*), (SELECT count(*) FROM orders JOIN retryjob_job ON job_id = 'mail-' || orders.id) FROM orders").Scan(&orders, &withJobs))
+	var records []string
+	if orders != withJobs || orders != b {
+		records = append(records, fmt.Sprintf("%d orders, %d jobs, %d orders with a job", orders, b, withJobs))
+	}
+	a.note("an order and its job are written together", fmt.Sprintf("%d orders, %d jobs", orders, b), records)
+}
+
+// readJobs returns all jobs of a database, as a tool sees them.
+func readJobs(t *testing.T, database string) (infos []retryjob.Info) {
+	store, err := retryriver.OpenStore(context.Background(), database)
 	require.NoError(t, err)
 	defer store.Close()
+	for info, err := range store.List(context.Background(), retryjob.Filter{}) {
+		require.NoError(t, err)
+		infos = append(infos, info)
+	}
+	return infos
+}
+
+// deliveries judges the records of jobs by the mails that came, and returns the number of jobs.
+func (a *audit) deliveries(infos []retryjob.Info) int {
 	came := map[string][]string{} // the attempts, by order
 	for _, l := range a.of("mail") {
 		if l.What == "mail" {
@@ -224,30 +245,25 @@ func (a *audit) mails(t *testing.T) {
 		}
 	}
 	var missing, twice, records []string
-	jobs, mails, repeated, failures := 0, 0, 0, 0
-	for info, err := range store.List(ctx, retryjob.Filter{}) {
-		require.NoError(t, err)
-		jobs++
+	mails, repeated, failures := 0, 0, 0
+	for _, info := range infos {
 		id := strings.TrimPrefix(info.JobID, "mail-")
 		got := came[id]
 		mails += len(got)
 		delete(came, id)
-		if info.Status != retryjob.Succeeded {
-			records = append(records, fmt.Sprintf("%s is %s (%v)", info.JobID, info.Status, info.Reason))
-		}
-		known, unsure, ends := map[string]bool{}, 0, 0
+		known, failed, ends := map[string]bool{}, 0, 0
 		for _, h := range info.History {
 			known[h.ID] = true
 			if h.Status.Final() {
 				ends++
 			}
 			if h.Err != "" {
-				unsure++
+				failed++
 			}
 		}
-		failures += unsure
-		if ends != 1 {
-			records = append(records, fmt.Sprintf("%s has %d ends: %+v", info.JobID, ends, info.History))
+		failures += failed
+		if ends != 1 || info.Status != retryjob.Succeeded {
+			records = append(records, fmt.Sprintf("%s is %s (%v) and has %d ends: %+v", info.JobID, info.Status, info.Reason, ends, info.History))
 		}
 		if len(got) == 0 {
 			missing = append(missing, info.JobID)
@@ -261,8 +277,8 @@ func (a *audit) mails(t *testing.T) {
 				}
 				seen[attempt] = true
 			}
-			if len(got) > unsure+1 {
-				twice = append(twice, fmt.Sprintf("%s came %d times, and its record has %d attempts that failed: %+v", info.JobID, len(got), unsure, info.History))
+			if len(got) > failed+1 {
+				twice = append(twice, fmt.Sprintf("%s came %d times, and its record has %d attempts that failed: %+v", info.JobID, len(got), failed, info.History))
 			}
 		}
 	}
@@ -270,15 +286,11 @@ func (a *audit) mails(t *testing.T) {
 	for id, attempts := range came {
 		orphans = append(orphans, fmt.Sprintf("%s: %v", id, attempts))
 	}
-	var orders, withJobs int
-	require.NoError(t, a.storm.pool.QueryRow(ctx, "SELECT count(*), (SELECT count(*) FROM orders JOIN retryjob_job ON job_id = 'mail-' || orders.id) FROM orders").Scan(&orders, &withJobs))
-	if orders != withJobs || orders != jobs {
-		records = append(records, fmt.Sprintf("%d orders, %d jobs, %d orders with a job", orders, jobs, withJobs))
-	}
-	a.note("each order's mail arrives", fmt.Sprintf("%d mails for %d orders", mails, orders), missing)
+	a.note("each order's mail arrives", fmt.Sprintf("%d mails for %d orders", mails, len(infos)), missing)
 	a.note("a mail comes twice only after an attempt that failed, was lost or was late", fmt.Sprintf("%d orders with more than one mail, %d such attempts", repeated, failures), twice)
 	a.note("no mail of an order that is not in the database", fmt.Sprintf("%d", len(orphans)), orphans)
-	a.note("every record has one end, a success", fmt.Sprintf("%d records", jobs), records)
+	a.note("every record has one end, a success", fmt.Sprintf("%d records", len(infos)), records)
+	return len(infos)
 }
 
 // of returns the lines of one service.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -73,7 +72,7 @@ func (c *customers) order(ref string, item int, keyed bool) {
 	}
 	for first := true; ; first = false {
 		began := time.Now()
-		status, text := c.ask(ctx, ref, item)
+		status, text := c.ask(ctx, ref, fmt.Sprintf("/orders?item=%d", item))
 		l := line{What: "order", Ref: ref, Status: status, Took: time.Since(began).Seconds(), Attempts: 1}
 		if !first {
 			l.What = "again"
@@ -92,10 +91,10 @@ func (c *customers) order(ref string, item int, keyed bool) {
 }
 
 // ask sends an order, and returns how it ended, with the id or the error.
-func (c *customers) ask(ctx context.Context, ref string, item int) (status, text string) {
+func (c *customers) ask(ctx context.Context, ref, path string) (status, text string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s/orders?item=%d", c.shop, item), strings.NewReader(""))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.shop+path, nil)
 	if err != nil {
 		return refused, err.Error()
 	}

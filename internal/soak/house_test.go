@@ -51,10 +51,16 @@ type house struct {
 	debug    map[string]string   // addresses
 }
 
+func newHouse(t *testing.T) *house {
+	h := &house{t: t, dir: t.TempDir(), proxies: map[string]*proxy{}, procs: map[string]*process{}, debug: map[string]string{}}
+	h.catalog(goodCatalog)
+	return h
+}
+
 const initialStock = 1000 // of each item
 
 func build(t *testing.T, seed uint64) *house {
-	h := &house{t: t, dir: t.TempDir(), proxies: map[string]*proxy{}, procs: map[string]*process{}, debug: map[string]string{}}
+	h := newHouse(t)
 	h.db = pgtest.Start(t, "max_connections=80")
 	ctx := t.Context()
 	var err error
@@ -68,7 +74,6 @@ func build(t *testing.T, seed uint64) *house {
 		INSERT INTO item SELECT generate_series(0, %d)::text, %d`, items-1, initialStock))
 	require.NoError(t, err)
 	require.NoError(t, retryriver.MigratePostgres(ctx, h.pool))
-	h.catalog(goodCatalog)
 
 	ports := freePorts(t, 2*len(processes)+len(links))
 	port := func() string { p := ports[0]; ports = ports[1:]; return p }
@@ -93,14 +98,20 @@ func build(t *testing.T, seed uint64) *house {
 		"shop":    {"ORDERS=" + through("shop-orders"), "PRICES=" + through("shop-prices1"), "SPARE=" + through("shop-prices2")},
 	}
 	for _, name := range processes {
-		h.settings[name] = append(h.settings[name], "LISTEN="+serves[name], "DEBUG="+h.debug[name], "RELEASE=v1",
-			"CATALOG="+h.path("policies.json"), "JOURNAL="+h.path(name+".jsonl"))
+		h.settings[name] = append(h.settings[name], "LISTEN="+serves[name], "RELEASE=v1")
+	}
+	h.startAll(processes)
+	return h
+}
+
+func (h *house) startAll(names []string) {
+	for _, name := range names {
+		h.settings[name] = append(h.settings[name], "DEBUG="+h.debug[name], "CATALOG="+h.path("policies.json"), "JOURNAL="+h.path(name+".jsonl"))
 		h.procs[name] = h.start(name)
 	}
-	for _, name := range processes {
-		h.procs[name].awaitReady(t)
+	for _, name := range names {
+		h.procs[name].awaitReady(h.t)
 	}
-	return h
 }
 
 func (h *house) path(name string) string { return filepath.Join(h.dir, name) }
@@ -204,9 +215,9 @@ func (p *process) kill() {
 }
 
 // stop ends all services in the order in which they call each other.
-func (h *house) stop() {
-	for i := len(processes) - 1; i >= 0; i-- {
-		p := h.procs[processes[i]]
+func (h *house) stop(names []string) {
+	for i := len(names) - 1; i >= 0; i-- {
+		p := h.procs[names[i]]
 		_ = p.stdin.Close()
 		select {
 		case <-p.gone:

@@ -3,7 +3,7 @@
 //
 //	soak SERVICE
 //
-// SERVICE is shop, orders, stock, prices or mail. The settings are environment variables; see config.
+// SERVICE is shop, orders, stock, prices, mail or outbox. The settings are environment variables; see config.
 package main
 
 import (
@@ -66,7 +66,7 @@ func run(name string, c config) error {
 	}
 	defer s.journal.close()
 	begin, known := map[string]func(context.Context) (func(), error){
-		"shop": s.shop, "orders": s.orderService, "stock": s.stockService, "prices": s.priceService, "mail": s.mailService,
+		"shop": s.shop, "orders": s.orderService, "stock": s.stockService, "prices": s.priceService, "mail": s.mailService, "outbox": s.outboxService,
 	}[name]
 	if !known {
 		return fmt.Errorf("there is no service %q", name)

@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -27,22 +25,19 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-const mailKind = "mail" // of the jobs
-
 // orders places orders, and delivers their mails.
 type orders struct {
 	*service
 	pool  *pgxpool.Pool
 	queue *retryriver.Queue
 	stock stockClient
-	mails *http.Client // does not retry: the jobs do
 }
 
 // orderService serves
 //
-//	POST /orders?item=7&price=250    takes the item from the stock and, in one transaction, writes the order and its mail
+//	POST /orders?item=7    takes the item from the stock and, in one transaction, writes the order and its mail
 func (s *service) orderService(ctx context.Context) (stop func(), err error) {
-	o := &orders{service: s, mails: &http.Client{Transport: s.base("orders.mail", "")}}
+	o := &orders{service: s}
 	conn, err := s.dialStock()
 	if err != nil {
 		return nil, err
@@ -52,10 +47,7 @@ func (s *service) orderService(ctx context.Context) (stop func(), err error) {
 		return nil, err
 	}
 	err = retry.Do(ctx, startPolicy, func(ctx context.Context) error {
-		o.queue, err = retryriver.NewPostgres(ctx, o.pool, retryjob.Options{
-			Policies: retryjob.FromCatalog(&s.policies.catalog),
-			Handlers: map[string]retryjob.Handler{mailKind: o.deliver},
-		})
+		o.queue, err = retryriver.NewPostgres(ctx, o.pool, s.mails())
 		return err
 	})
 	if err != nil {
@@ -100,10 +92,8 @@ func (j *journal) tryGRPC(layer string) grpc.UnaryClientInterceptor {
 	}
 }
 
-// order is the payload of a mail.
-type order struct {
-	ID, Ref, Item, Price string
-}
+// order is a row of the database.
+type order struct{ ID, Ref, Item, Reservation string }
 
 // place is the handler of an order. An order with a key is placed once, however often it is repeated. One without a
 // key is placed by each request.
@@ -122,13 +112,13 @@ func (o *orders) place(w http.ResponseWriter, r *http.Request) {
 		retryhttp.WriteError(w, err)
 		return
 	}
-	placed := order{Ref: ref, Item: item, Price: r.FormValue("price")}
+	placed := order{Ref: ref, Item: item, Reservation: reservation}
 	err = retrypgx.Tx(ctx, o.pool, o.policies.ordersDB.Policy(), &retrypgx.Options{Probe: true}, func(ctx context.Context, tx pgx.Tx) error {
 		o.journal.add(line{What: "try", Layer: "orders.db", Ref: ref})
 		if placed.ID = key; key == "" {
 			placed.ID = rand.Text()
 		}
-		return o.write(ctx, tx, placed, reservation)
+		return o.write(ctx, tx, placed)
 	})
 	if err != nil {
 		retryhttp.WriteError(w, err)
@@ -139,38 +129,13 @@ func (o *orders) place(w http.ResponseWriter, r *http.Request) {
 }
 
 // write writes an order and the job of its mail.
-func (o *orders) write(ctx context.Context, tx pgx.Tx, placed order, reservation string) error {
-	payload, err := json.Marshal(placed)
-	if err != nil {
-		return err
-	}
-	job := retryjob.Job{ID: "mail-" + placed.ID, Kind: mailKind, Policy: "orders.mail", Payload: payload, Due: time.Now().Add(time.Second)}
-	_, err = retryriver.InsertTx(ctx, o.queue.Adapter(), retryriver.ClientOf[pgx.Tx](o.queue), tx, job)
+func (o *orders) write(ctx context.Context, tx pgx.Tx, placed order) error {
+	_, err := retryriver.InsertTx(ctx, o.queue.Adapter(), retryriver.ClientOf[pgx.Tx](o.queue), tx, mailOf(placed.ID))
 	if errors.Is(err, retryjob.ErrDuplicate) {
 		return nil // an earlier attempt has committed both
 	} else if err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "INSERT INTO orders (id, ref, item, reservation) VALUES ($1, $2, $3, $4)", placed.ID, placed.Ref, placed.Item, reservation)
+	_, err = tx.Exec(ctx, "INSERT INTO orders (id, ref, item, reservation) VALUES ($1, $2, $3, $4)", placed.ID, placed.Ref, placed.Item, placed.Reservation)
 	return err
-}
-
-// deliver makes one attempt to send a mail.
-func (o *orders) deliver(ctx context.Context, job retryjob.Job) error {
-	var placed order
-	if err := json.Unmarshal(job.Payload, &placed); err != nil {
-		return retry.Permanent(err)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+o.mail+"/mail?order="+url.QueryEscape(placed.ID), nil)
-	if err != nil {
-		return retry.Permanent(err)
-	}
-	a, _ := retryjob.AttemptFrom(ctx)
-	req.Header.Set(attemptHeader, a.AttemptID)
-	resp, err := o.mails.Do(req)
-	if err != nil {
-		return err
-	}
-	_ = resp.Body.Close()
-	return retryhttp.CheckResponse(resp)
 }

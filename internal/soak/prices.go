@@ -58,16 +58,3 @@ func exportSum(release string) string {
 	sum := sha256.Sum256(export(release))
 	return hex.EncodeToString(sum[:])
 }
-
-// attemptHeader identifies the attempt of a job.
-const attemptHeader = "Mail-Attempt"
-
-// mailService receives the mails.
-func (s *service) mailService(context.Context) (stop func(), err error) {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /mail", func(w http.ResponseWriter, r *http.Request) {
-		s.journal.add(line{What: "mail", Ref: r.FormValue("order"), Status: r.Header.Get(attemptHeader)})
-		w.WriteHeader(http.StatusNoContent)
-	})
-	return serveHTTP(s.listen, mux)
-}

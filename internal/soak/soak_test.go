@@ -16,6 +16,7 @@ var (
 	long  = flag.Duration("long", 0, "how long the storm lasts; 0 means that there is none")
 	rate  = flag.Int("rate", 12, "orders a second")
 	slack = flag.Int("slack", 3, "how much longer than it should a recovery may take: 1 on a quiet machine")
+	page  = flag.String("report", "", "the file of the report, HTML")
 	keep  = flag.String("keep", "", "a folder for the journals of a storm that fails")
 )
 
@@ -46,6 +47,9 @@ func TestNothingIsLostInAStorm(t *testing.T) {
 	<-came
 	storm.ended = time.Now()
 	a := storm.check(t)
+	if *page != "" {
+		require.NoError(t, a.report(*page, *seed))
+	}
 	a.verdict(t)
 }
 

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"os"
+	"slices"
+	"strings"
+	"time"
+)
+
+// report writes the page of a storm: the invariants with their figures, and what happened in each second.
+func (a *audit) report(path string, seed uint64) error {
+	var b strings.Builder
+	s := a.storm
+	fmt.Fprintf(&b, `<!doctype html><meta charset="utf-8"><title>Storm %d</title>
+<style>body{font:14px sans-serif;max-width:1000px;margin:2em auto}td{padding:2px 12px 2px 0;vertical-align:top}.bad{color:#b00}text{font:11px sans-serif}</style>
+<h1>Storm of seed %d, %s</h1><p>%d faults.</p><table>`, seed, seed, s.ended.Sub(s.began).Round(time.Second), len(s.faults))
+	for _, r := range a.results {
+		fmt.Fprintf(&b, "<tr><td>%s<td>%s<td>%s\n", verdictOf(r), html.EscapeString(r.name), html.EscapeString(r.figure))
+		for _, text := range r.broken[:min(10, len(r.broken))] {
+			fmt.Fprintf(&b, "<tr><td><td colspan=2 class=bad>%s\n", html.EscapeString(text))
+		}
+	}
+	b.WriteString("</table>\n")
+	a.picture(&b)
+	b.WriteString("<h2>Faults</h2><pre>")
+	for _, f := range s.faults {
+		fmt.Fprintln(&b, html.EscapeString(f.String()))
+	}
+	b.WriteString("</pre>\n")
+	return os.WriteFile(path, []byte(b.String()), 0o644)
+}
+
+func verdictOf(r result) string {
+	if len(r.broken) > 0 {
+		return "<b class=bad>broken</b>"
+	}
+	return "held"
+}
+
+// The picture: rows of columns, one for each second.
+const (
+	width, left  = 960, 110
+	rowHeight    = 54
+	faultsHeight = 70
+)
+
+var colors = map[string]string{"load": "#bbb", "goodput": "#2a7", "attempts": "#47c", "faults": "#c33"}
+
+// picture draws load and goodput, the attempts of each layer, and the faults, over time.
+func (a *audit) picture(b *strings.Builder) {
+	s := a.storm
+	seconds := int(s.ended.Sub(s.began).Seconds()) + 1
+	load, goodput, layers := make([]int, seconds), make([]int, seconds), map[string][]int{}
+	add := func(row []int, at time.Time) {
+		if i := int(at.Sub(s.began).Seconds()); at.After(s.began) && i < len(row) {
+			row[i]++
+		}
+	}
+	for _, l := range a.lines {
+		switch {
+		case l.What == "order" || l.What == "again":
+			add(load, l.Time.Add(-time.Duration(l.Took*float64(time.Second))))
+			if l.Status == acknowledged {
+				add(goodput, l.Time)
+			}
+		case l.What == "try":
+			if layers[l.Layer] == nil {
+				layers[l.Layer] = make([]int, seconds)
+			}
+			add(layers[l.Layer], l.Time)
+		}
+	}
+	names := make([]string, 0, len(layers))
+	for name := range layers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	height := faultsHeight + rowHeight*(2+len(names)) + 30
+	fmt.Fprintf(b, `<h2>Each second</h2><svg viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Load, goodput, attempts and faults over time">`, width, height, width, height)
+	x := func(at float64) float64 { return left + at*(width-left)/float64(seconds) }
+	for i, f := range s.faults {
+		from, to := x(f.begin.Seconds()), x(f.end.Seconds())
+		fmt.Fprintf(b, `<rect x="%.1f" y="0" width="%.1f" height="%d" fill="%s" opacity="0.12"/>`, from, to-from, height-30, colors["faults"])
+		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="8" fill="%s"><title>%s</title></rect>`,
+			from, 8+i%5*12, to-from, colors["faults"], html.EscapeString(f.String()))
+	}
+	fmt.Fprintf(b, `<text x="0" y="20">faults</text>`)
+	y := faultsHeight
+	row := func(name, color string, values []int) {
+		most := max(1, slices.Max(values))
+		fmt.Fprintf(b, `<text x="0" y="%d">%s</text><text x="0" y="%d" fill="#777">up to %d/s</text>`, y+20, name, y+34, most)
+		for i, v := range values {
+			h := float64(v) * (rowHeight - 8) / float64(most)
+			fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.2f" height="%.1f" fill="%s"/>`, x(float64(i)), float64(y+rowHeight)-h, float64(width-left)/float64(seconds), h, color)
+		}
+		y += rowHeight
+	}
+	row("load", colors["load"], load)
+	row("goodput", colors["goodput"], goodput)
+	for _, name := range names {
+		row(name, colors["attempts"], layers[name])
+	}
+	for at := 0; at <= seconds; at += max(10, seconds/10/10*10) {
+		fmt.Fprintf(b, `<text x="%.1f" y="%d">%ds</text>`, x(float64(at)), height-10, at)
+	}
+	b.WriteString("</svg>\n")
+}
