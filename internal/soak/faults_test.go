@@ -12,19 +12,20 @@ import (
 type kind string
 
 const (
-	kill         kind = "kill"       // a process, by SIGKILL; another one starts at the end
-	suspend      kind = "suspend"    // a process, by SIGSTOP, until SIGCONT
-	restart      kind = "restart"    // PostgreSQL, as after a crash
-	cutBefore    kind = "cut before" // each new connection
-	cutDuring    kind = "cut during" // each connection after some bytes: in a header, or in the middle of a body
-	cutAfter     kind = "cut after"  // connections on which an answer comes back
-	commitBefore kind = "commit not sent"
-	commitAfter  kind = "commit without answer"
-	slow         kind = "slow"
-	blackHole    kind = "no answer"
-	answer503    kind = "503"
-	answer429    kind = "429"
-	badCatalog   kind = "bad catalog" // the file with the policies is broken, and later a changed one
+	kill          kind = "kill"       // a process, by SIGKILL; another one starts at the end
+	suspend       kind = "suspend"    // a process, by SIGSTOP, until SIGCONT
+	restart       kind = "restart"    // PostgreSQL, as after a crash
+	cutBefore     kind = "cut before" // each new connection
+	cutDuring     kind = "cut during" // each connection after some bytes: in a header, or in the middle of a body
+	cutAfter      kind = "cut after"  // connections on which an answer comes back
+	commitBefore  kind = "commit not sent"
+	commitAfter   kind = "commit without answer"
+	commitSilence kind = "no answer from a commit on"
+	slow          kind = "slow"
+	blackHole     kind = "no answer"
+	answer503     kind = "503"
+	answer429     kind = "429"
+	badCatalog    kind = "bad catalog" // the file with the policies is broken, and later a changed one
 )
 
 // fault is one row of a schedule.
@@ -74,7 +75,7 @@ func schedule(seed uint64, long time.Duration) (faults []fault) {
 	draw := func() kind {
 		if len(bag) == 0 {
 			bag = []kind{kill, kill, suspend, suspend, restart, cutBefore, cutDuring, cutDuring, cutAfter, cutAfter, commitBefore,
-				commitAfter, commitAfter, slow, blackHole, blackHole, answer503, answer429, badCatalog}
+				commitAfter, commitSilence, slow, blackHole, blackHole, answer503, answer429, badCatalog}
 			rnd.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
 		}
 		k := bag[0]
@@ -117,7 +118,7 @@ func target(k kind, rnd *rand.Rand) string {
 		return one(append(slices.Clone(processes), "postgres"))
 	case restart:
 		return "postgres"
-	case commitBefore, commitAfter:
+	case commitBefore, commitAfter, commitSilence:
 		return one([]string{"orders-db", "stock-db"})
 	case answer503, answer429:
 		return one(slices.DeleteFunc(slices.Clone(links), func(l string) bool {

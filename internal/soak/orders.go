@@ -113,7 +113,7 @@ func (o *orders) place(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	placed := order{Ref: ref, Item: item, Reservation: reservation}
-	err = retrypgx.Tx(ctx, o.pool, o.policies.ordersDB.Policy(), &retrypgx.Options{Probe: true}, func(ctx context.Context, tx pgx.Tx) error {
+	err = retrypgx.Tx(ctx, o.pool, o.policies.ordersDB.Policy(), &retrypgx.Options{Probe: true, RollbackTimeout: time.Second}, func(ctx context.Context, tx pgx.Tx) error {
 		o.journal.add(line{What: "try", Layer: "orders.db", Ref: ref})
 		if placed.ID = key; key == "" {
 			placed.ID = rand.Text()

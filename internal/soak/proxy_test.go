@@ -205,15 +205,21 @@ func (p *proxy) apply(r *rule, to io.Writer, part []byte, up bool, left *int, cl
 			}
 			return errCut
 		}
+	case commitSilence:
+		if up && bytes.HasSuffix(part, commit) { // not even a probe gets an answer
+			p.rule.CompareAndSwap(r, &rule{kind: blackHole, began: r.began})
+		}
 	case slow:
 		pause(closed, r.delay)
-	case blackHole:
-		for p.rule.Load() == r { // it ends with the fault, which closes the connection
+	case blackHole: // what is asked arrives, and is done
+		for !up && p.rule.Load() == r { // it ends with the fault, which closes the connection
 			if pause(closed, 50*time.Millisecond) {
 				return errCut
 			}
 		}
-		return errCut
+		if !up {
+			return errCut
+		}
 	}
 	_, err := to.Write(part)
 	return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
 	"google.golang.org/grpc"
@@ -75,7 +76,7 @@ var errSoldOut = status.Error(codes.FailedPrecondition, "sold out")
 
 // take takes an item from the stock. It reads and then writes, so the transaction is serializable.
 func (s *stocks) take(ctx context.Context, t take) error {
-	opts := &retrysql.Options{Isolation: sql.LevelSerializable, Probe: true}
+	opts := &retrysql.Options{Isolation: sql.LevelSerializable, Probe: true, RollbackTimeout: time.Second}
 	return retrysql.Tx(ctx, s.db, s.policies.stockDB.Policy(), opts, func(ctx context.Context, tx *retrysql.Txn) error {
 		s.journal.add(line{What: "try", Layer: "stock.db", Ref: t.Ref})
 		result, err := tx.ExecContext(ctx, "INSERT INTO taken (reservation, item) VALUES ($1, $2) ON CONFLICT DO NOTHING", t.Reservation, t.Item)
