@@ -35,6 +35,7 @@ type AttemptError struct {
 	Unsent   bool
 	ended    bool // the response is the last of a run that has given up
 	delivery bool // of a Transport with Delivery
+	doubt    bool // the response forbids a retry, and the request may have taken effect
 	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent, DoNotRetry,
 	// BodyNotReplayable, or Reason itself if the request was refused. Empty means that it could be.
 	Veto Reason
@@ -77,7 +78,7 @@ func CheckResponse(resp *http.Response) error {
 // may have taken effect and was not repeated for that reason.
 func (e *AttemptError) forbidden() *AttemptError {
 	mark := retry.Permanent
-	if e.Veto == NotIdempotent {
+	if e.Veto == NotIdempotent || e.doubt {
 		mark = retry.Ambiguous
 	}
 	e.mark = mark(cmp.Or(e.mark, e.Err, errMarked))
@@ -94,7 +95,7 @@ func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *Att
 		run := retry.Policy{}.NewError(context.Background(), *o, o.History[len(o.History)-1].Err)
 		hint, failed.ended = max(hint, run.Hint()), run.GivenUp()
 		if last := attemptError(run.Last); last != nil && o.Reason == retry.TerminalError {
-			failed.Veto, failed.delivery = last.Veto, last.delivery
+			failed.Veto, failed.delivery, failed.doubt = last.Veto, last.delivery, last.doubt
 		}
 	}
 	if hint > 0 {

@@ -445,6 +445,9 @@ func sentWithin(err error) bool {
 func (c *call) judged(failed *AttemptError) error {
 	failed.Request = c.req
 	if failed.Veto != "" {
+		// A service that does not know whether it has done the work forbids a retry too: see WriteError.
+		failed.doubt = failed.Veto == DoNotRetry && !c.mayRepeat(failed) && !turnedAway(failed.Header) &&
+			statusClass(failed.StatusCode) == retry.Retryable
 		return failed.forbidden()
 	}
 	class, byDefault := retry.Retryable, retry.Retryable
@@ -460,7 +463,7 @@ func (c *call) judged(failed *AttemptError) error {
 			return nil
 		}
 		return failed.forbidden()
-	case failed.Unsent || c.repeatable || c.transport.Repeat != nil && c.transport.Repeat(failed):
+	case c.mayRepeat(failed):
 		failed.Veto = c.payload.veto(c)
 	default:
 		failed.Veto = NotIdempotent
@@ -472,6 +475,11 @@ func (c *call) judged(failed *AttemptError) error {
 		failed.mark = retry.Transient(failed.Err)
 	}
 	return failed
+}
+
+// mayRepeat reports whether to repeat the request does no harm.
+func (c *call) mayRepeat(failed *AttemptError) bool {
+	return failed.Unsent || c.repeatable || c.transport.Repeat != nil && c.transport.Repeat(failed)
 }
 
 // classOf returns what the policy's classifier, or else Classify, says of an AttemptError without a Veto.

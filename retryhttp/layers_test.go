@@ -128,6 +128,48 @@ func TestWriteError(t *testing.T) {
 	})
 }
 
+// A service that does not know whether it has done the work answers as one that has given up, so that for the client of a
+// request that is not safe to repeat both are doubts, also through a service in between.
+func TestADoubtPassesThroughServices(t *testing.T) {
+	yes := func(*retryhttp.AttemptError) bool { return true }
+	for _, row := range []struct {
+		name   string
+		tr     retryhttp.Transport
+		method string
+		want   bool
+	}{
+		{"a POST", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false")}, "POST", true},
+		{"a POST that Stripe does not want again", retryhttp.Transport{Base: always(500, "Stripe-Should-Retry", "false")}, "POST", true},
+		{"a POST with a key", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), IdempotencyKey: retryhttp.RandomKey}, "POST", false},
+		{"a POST that may be repeated", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Repeat: yes}, "POST", false},
+		{"a PUT", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false")}, "PUT", false},
+		{"a POST that is refused", retryhttp.Transport{Base: always(409, "X-Should-Retry", "false")}, "POST", false},
+		{"a POST that a proxy has turned away", retryhttp.Transport{Base: always(503, "X-Envoy-Overloaded", "true")}, "POST", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			row.tr.Policy = atOnce
+			o, resp, err := run(t, &row.tr, request(t.Context(), row.method, nil))
+			require.NoError(t, err)
+			require.Equal(t, retry.TerminalError, o.Reason)
+			require.Equal(t, row.want, retry.IsAmbiguous(o.History[0].Err))
+			below := retryhttp.CheckResponse(resp)
+			require.Equal(t, row.want, retry.IsAmbiguous(below))
+
+			between := roundTripper(func(req *http.Request) (*http.Response, error) {
+				w := httptest.NewRecorder()
+				retryhttp.WriteError(w, below)
+				resp := w.Result()
+				resp.Request = req
+				return resp, nil
+			})
+			row.tr.Base = between
+			_, resp, err = run(t, &row.tr, request(t.Context(), row.method, nil))
+			require.NoError(t, err)
+			require.Equal(t, row.want || row.name == "a POST that a proxy has turned away", retry.IsAmbiguous(retryhttp.CheckResponse(resp)))
+		})
+	}
+}
+
 func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 	given := func(tr *retryhttp.Transport, ctx context.Context) bool {
 		tr.Policy = atOnce

@@ -63,7 +63,12 @@ func OnStatus(class retry.Class, codes ...int) retry.Classifier {
 func doNotRetry(h http.Header) bool {
 	forbids := func(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "false") }
 	return slices.ContainsFunc(h["X-Should-Retry"], forbids) || slices.ContainsFunc(h["Stripe-Should-Retry"], forbids) ||
-		h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nonretryable-Nack"] != nil
+		turnedAway(h)
+}
+
+// turnedAway reports whether a proxy says that it has not passed the request on.
+func turnedAway(h http.Header) bool {
+	return h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nonretryable-Nack"] != nil
 }
 
 // finding is what the rules look at in an error.
