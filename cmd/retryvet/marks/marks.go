@@ -116,52 +116,23 @@ func doBefore(info *types.Info, cur inspector.Cursor, x ast.Expr) (do string) {
 	if !isVar || !calls.IsError(v.Type()) {
 		return ""
 	}
-	var around []ast.Node // of cur, in its function
-	for up := range cur.Enclosing() {
-		around = append(around, up.Node())
-		if is[*ast.FuncLit](up.Node()) || is[*ast.FuncDecl](up.Node()) {
-			break
-		}
-	}
-	function := around[len(around)-1]
-	var last *ast.AssignStmt
-	var block ast.Node
-	var stack []ast.Node
-	ast.Inspect(function, func(n ast.Node) bool {
-		if n == nil {
-			stack = stack[:len(stack)-1]
-			return true
-		}
-		stack = append(stack, n)
-		s, isAssign := n.(*ast.AssignStmt)
-		if !isAssign || s.Pos() >= cur.Node().Pos() {
-			return true
-		}
-		for _, left := range s.Lhs {
-			if id, isIdent := left.(*ast.Ident); isIdent && info.ObjectOf(id) == v {
-				last, block = s, stack[len(stack)-2]
+	for function := range cur.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
+		for c := range function.Preorder((*ast.AssignStmt)(nil)) {
+			s := c.Node().(*ast.AssignStmt)
+			if s.End() > cur.Node().Pos() || !calls.Sets(info, s, v) {
+				continue
+			}
+			do = ""
+			call, isCall := s.Rhs[0].(*ast.CallExpr)
+			block := c.Parent().Node()
+			if isCall && len(s.Rhs) == 1 && calls.IsFunc(info, call, calls.Module, "Do", "DoValue") &&
+				block.Pos() <= cur.Node().Pos() && cur.Node().End() <= block.End() {
+				do = types.ExprString(call.Fun)
 			}
 		}
-		return true
-	})
-	if last == nil || len(last.Rhs) != 1 || cur.Node().Pos() < last.End() {
-		return ""
+		break
 	}
-	call, isCall := last.Rhs[0].(*ast.CallExpr)
-	if !isCall || !calls.IsFunc(info, call, calls.Module, "Do", "DoValue") {
-		return ""
-	}
-	for _, n := range around {
-		if n == block {
-			return types.ExprString(call.Fun)
-		}
-	}
-	return ""
-}
-
-func is[T ast.Node](n ast.Node) bool {
-	_, yes := n.(T)
-	return yes
+	return do
 }
 
 func formatted(pass *analysis.Pass, call *ast.CallExpr) {

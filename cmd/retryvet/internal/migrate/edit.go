@@ -9,6 +9,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -86,7 +87,21 @@ func (f *file) apply() ([]byte, error) {
 	if err := format.Node(&out, fset, parsed); err != nil {
 		return nil, err
 	}
-	return out.Bytes(), nil
+	return f.grouped(out.Bytes()), nil
+}
+
+// grouped gives the import of our package a group of its own, if all others in the file are of the standard library.
+func (f *file) grouped(src []byte) []byte {
+	if slices.ContainsFunc(f.ast.Imports, func(spec *ast.ImportSpec) bool { return strings.Contains(importPath(spec), ".") }) {
+		return src
+	}
+	line := regexp.MustCompile(`(?m)^\t(\w+ )?"` + ourPath + `"\n`)
+	ours := line.Find(src)
+	head, tail, found := bytes.Cut(line.ReplaceAll(src, nil), []byte("\n)\n"))
+	if ours == nil || !found {
+		return src
+	}
+	return slices.Concat(head, []byte("\n\n"), ours, []byte(")\n"), tail)
 }
 
 // importOurs imports our package under a name that is free in the file.
