@@ -34,7 +34,7 @@ type remedy struct {
 // scene is the fault of the database, and the policies of the three layers.
 type scene struct {
 	name     string
-	trouble  trouble
+	hang     bool             // the database does not answer; otherwise it refuses each query
 	timeouts [3]time.Duration // of an attempt of each layer, the outermost first; 0 means none
 	attempts int              // of each layer
 	wait     time.Duration    // between them
@@ -81,14 +81,14 @@ type chain struct {
 	orders  *http.Client                // shop's
 	stock   grpc_health_v1.HealthClient // orders'
 	queries retry.Policy                // stock's
-	query   func(context.Context) error // one query of the database
-	busy    atomic.Int64                // handlers in progress, including those whose caller has gone
+	db      *database
+	busy    atomic.Int64 // handlers in progress, including those whose caller has gone
 	stop    []func()
 }
 
 // newChain starts the services.
-func newChain(r remedy, p [3]retry.Policy, listen network, query func(context.Context) error) *chain {
-	c := &chain{remedy: r, queries: p[2], query: query}
+func newChain(r remedy, p [3]retry.Policy, listen network, db *database) *chain {
+	c := &chain{remedy: r, queries: p[2], db: db}
 
 	base := c.serveHTTP(listen, c.serveShop)
 	c.user = &http.Client{Transport: base}

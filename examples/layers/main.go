@@ -1,16 +1,14 @@
 // Layers counts how many queries reach a database for one request of a user, through three services that each make four
 // attempts, with each remedy, and compares the counts with the results of package retryplan for such a chain:
 //
-//	user → shop (HTTP) → orders (HTTP) → stock (gRPC) → PostgreSQL
+//	user → shop (HTTP) → orders (HTTP) → stock (gRPC) → database
 //
 // It needs only the loopback network, and takes a few seconds.
 //
 //	go run ./examples/layers
-//	LAYERS_DSN=postgres://localhost/test go run ./examples/layers
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log"
@@ -23,18 +21,7 @@ import (
 )
 
 func main() {
-	db, who := database(standIn), "a stand-in, since LAYERS_DSN names no PostgreSQL"
-	if dsn := os.Getenv("LAYERS_DSN"); dsn != "" {
-		var done func()
-		var err error
-		if db, done, err = postgres(context.Background(), dsn); err != nil {
-			log.Fatal(err)
-		}
-		defer done()
-		who = "PostgreSQL"
-	}
-	fmt.Printf("The database is %s.\n\n", who)
-	if err := table(os.Stdout, db, loopback, scenes); err != nil {
+	if err := table(os.Stdout, loopback); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -53,21 +40,21 @@ var remedies = []remedy{
 // scenes are the columns. Graded timeouts are each longer than a whole failing run of the layer below: 4 attempts of
 // 60ms, 10ms apart, take 270ms.
 var scenes = []scene{
-	{name: "outage", trouble: outage, attempts: 4, wait: 10 * ms},
-	{name: "hang, equal", trouble: hang, attempts: 4, wait: 10 * ms, timeouts: [3]time.Duration{60 * ms, 60 * ms, 60 * ms}},
-	{name: "hang, graded", trouble: hang, attempts: 4, wait: 10 * ms, timeouts: [3]time.Duration{1400 * ms, 320 * ms, 60 * ms}},
+	{name: "outage", attempts: 4, wait: 10 * ms},
+	{name: "hang, equal", hang: true, attempts: 4, wait: 10 * ms, timeouts: [3]time.Duration{60 * ms, 60 * ms, 60 * ms}},
+	{name: "hang, graded", hang: true, attempts: 4, wait: 10 * ms, timeouts: [3]time.Duration{1400 * ms, 320 * ms, 60 * ms}},
 }
 
 const ms = time.Millisecond
 
 // table writes the number of queries that arrive for each remedy in each scene, next to the planned number.
-func table(out io.Writer, db database, listen network, scenes []scene) error {
+func table(out io.Writer, listen network) error {
 	counts, errs := make([][]int, len(remedies)), make([][]error, len(remedies))
 	var all sync.WaitGroup
 	for i, r := range remedies {
 		counts[i], errs[i] = make([]int, len(scenes)), make([]error, len(scenes))
 		for j, s := range scenes {
-			all.Go(func() { counts[i][j], errs[i][j] = count(r, s, db, listen) })
+			all.Go(func() { counts[i][j], errs[i][j] = count(r, s, listen) })
 		}
 	}
 	all.Wait()
@@ -96,17 +83,12 @@ func table(out io.Writer, db database, listen network, scenes []scene) error {
 }
 
 // count returns the number of queries that arrive for one request of a user.
-func count(r remedy, s scene, db database, listen network) (int, error) {
-	query, arrived, err := db(s.trouble)
-	if err != nil {
-		return 0, err
-	}
-	c := newChain(r, s.policies(r.budgets), listen, query)
+func count(r remedy, s scene, listen network) (int, error) {
+	db := &database{hangs: s.hang}
+	c := newChain(r, s.policies(r.budgets), listen, db)
 	defer c.close()
-	if err := c.request(); err != nil {
-		return 0, err
-	}
-	return arrived()
+	err := c.request()
+	return int(db.queries.Load()), err
 }
 
 // planned returns the result of package retryplan for such a chain. Of budgets it knows the maximum that they pay for.
@@ -123,10 +105,10 @@ func planned(r remedy, s scene) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	database := cert.Nodes[len(cert.Nodes)-1]
-	calls := database.Outage
-	if s.trouble == hang {
-		calls = database.Hang
+	bottom := cert.Nodes[len(cert.Nodes)-1]
+	calls := bottom.Outage
+	if s.hang {
+		calls = bottom.Hang
 	}
 	if r.budgets {
 		return fmt.Sprintf("≤%v", calls+cert.Stored), nil

@@ -13,8 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/test/bufconn"
-
-	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 )
 
 // memory is a network in memory, which goes with virtual time.
@@ -26,7 +24,7 @@ func memory() (net.Listener, func(context.Context) (net.Conn, error)) {
 func TestTheTableIsThatOfThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		require.NoError(t, table(&b, standIn, memory, scenes))
+		require.NoError(t, table(&b, memory))
 		t.Log("\n" + b.String())
 		page, err := os.ReadFile("../../docs/layers.md")
 		require.NoError(t, err)
@@ -51,8 +49,8 @@ func TestWhatTimeoutsLeaveOfAHang(t *testing.T) {
 			{[3]time.Duration{1500 * ms, 1000 * ms, 450 * ms}, 4, 100 * ms, 64, 12},
 		} {
 			for passOn, want := range map[bool]int{false: row.dropped, true: row.passedOn} {
-				r, s := remedy{passOn: passOn}, scene{trouble: hang, timeouts: row.timeouts, attempts: row.attempts, wait: row.wait}
-				got, err := count(r, s, standIn, memory)
+				r, s := remedy{passOn: passOn}, scene{hang: true, timeouts: row.timeouts, attempts: row.attempts, wait: row.wait}
+				got, err := count(r, s, memory)
 				require.NoError(t, err)
 				require.Equal(t, want, got, "%v passed on: %t", row.timeouts, passOn)
 				says, err := planned(r, s)
@@ -70,20 +68,9 @@ func TestBehindAProxyOnlyTheTimeIsPassedOn(t *testing.T) {
 		want int
 	}{{remedy{passOn: true}, 4}, {remedy{passOn: true, proxy: true}, 16}, {remedy{passOn: true, proxy: true, time: true}, 4}} {
 		synctest.Test(t, func(t *testing.T) {
-			got, err := count(row.r, scenes[1], standIn, memory)
+			got, err := count(row.r, scenes[1], memory)
 			require.NoError(t, err)
 			require.Equal(t, row.want, got, "%+v", row.r)
 		})
 	}
-}
-
-func TestPostgreSQLGetsAsManyQueries(t *testing.T) {
-	server := pgtest.Start(t, "max_connections=100")
-	db, done, err := postgres(t.Context(), server.DSN())
-	require.NoError(t, err)
-	defer done()
-	var real, inMemory bytes.Buffer
-	require.NoError(t, table(&real, db, loopback, scenes[:1]))
-	require.NoError(t, table(&inMemory, standIn, loopback, scenes[:1]))
-	require.Equal(t, inMemory.String(), real.String())
 }

@@ -68,7 +68,7 @@ type stock struct {
 func (s stock) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	c := s.chain
 	defer c.begin()()
-	err := retry.Do(c.under(ctx), c.queries, c.query)
+	err := retry.Do(c.under(ctx), c.queries, c.db.query)
 	switch {
 	case err == nil:
 		return &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_SERVING}, nil

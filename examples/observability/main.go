@@ -3,13 +3,12 @@
 //
 //	go run ./examples/observability
 //
-// It omits what differs from run to run: histogram buckets, the sums of durations, times and ports. With -raw the
-// metrics are printed as they were scraped. The folder has a dashboard and alerts for these metrics.
+// It omits what differs from run to run: histogram buckets, the sums of durations, times and ports. The folder has a
+// dashboard and alerts for these metrics.
 package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -17,15 +16,13 @@ import (
 )
 
 func main() {
-	raw := flag.Bool("raw", false, "print the metrics as they were scraped, and nothing else")
-	flag.Parse()
-	if err := run(context.Background(), os.Stdout, *raw); err != nil {
+	if err := run(context.Background(), os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
 
 // run makes the calls and writes their telemetry to w.
-func run(ctx context.Context, w io.Writer, raw bool) error {
+func run(ctx context.Context, w io.Writer) error {
 	t, err := newTelemetry()
 	if err != nil {
 		return err
@@ -36,10 +33,6 @@ func run(ctx context.Context, w io.Writer, raw bool) error {
 	}
 	scraped, err := t.scrape(ctx)
 	if err != nil {
-		return err
-	}
-	if raw {
-		_, err = io.WriteString(w, scraped)
 		return err
 	}
 	_, err = fmt.Fprintf(w, "== Metrics\n%s\n== Traces\n%s\n== Log\n%s", stable(scraped), tree(t.spans.GetSpans()), t.log.String())

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"slices"
@@ -20,37 +20,27 @@ var shown = []attribute.Key{
 
 // tree returns the spans in the order in which they started, each below its parent. A star is an event.
 func tree(spans tracetest.SpanStubs) string {
-	slices.SortFunc(spans, func(a, b tracetest.SpanStub) int {
-		x, y := a.SpanContext.SpanID(), b.SpanContext.SpanID() // numbered
-		return bytes.Compare(x[:], y[:])
-	})
-	below := map[trace.SpanID]tracetest.SpanStubs{}
-	for _, s := range spans {
-		below[s.Parent.SpanID()] = append(below[s.Parent.SpanID()], s)
-	}
+	slices.SortFunc(spans, func(a, b tracetest.SpanStub) int { return cmp.Compare(number(a.SpanContext), number(b.SpanContext)) })
 	var b strings.Builder
-	for _, root := range below[trace.SpanID{}] {
-		fmt.Fprintf(&b, "trace %s\n", root.SpanContext.TraceID())
-		branch(&b, root, below, 1)
-	}
-	return b.String()
-}
-
-func branch(b *strings.Builder, s tracetest.SpanStub, below map[trace.SpanID]tracetest.SpanStubs, depth int) {
-	indent := strings.Repeat("    ", depth)
-	fmt.Fprintf(b, "%s#%d %s%s", indent, number(s.SpanContext), s.Name, list(s.Attributes))
-	for _, link := range s.Links {
-		fmt.Fprintf(b, "  -> #%d", number(link.SpanContext))
-	}
-	fmt.Fprintln(b)
-	for _, e := range s.Events {
-		if e.Name != "exception" { // its attributes are a Go type and a text
-			fmt.Fprintf(b, "%s    * %s%s\n", indent, e.Name, list(e.Attributes))
+	indents := map[uint64]string{}
+	for _, s := range spans {
+		if !s.Parent.IsValid() {
+			fmt.Fprintf(&b, "trace %s\n", s.SpanContext.TraceID())
+		}
+		n, indent := number(s.SpanContext), indents[number(s.Parent)]+"    "
+		indents[n] = indent
+		fmt.Fprintf(&b, "%s#%d %s%s", indent, n, s.Name, list(s.Attributes))
+		for _, link := range s.Links {
+			fmt.Fprintf(&b, "  -> #%d", number(link.SpanContext))
+		}
+		fmt.Fprintln(&b)
+		for _, e := range s.Events {
+			if e.Name != "exception" { // its attributes are a Go type and a text
+				fmt.Fprintf(&b, "%s    * %s%s\n", indent, e.Name, list(e.Attributes))
+			}
 		}
 	}
-	for _, child := range below[s.SpanContext.SpanID()] {
-		branch(b, child, below, depth+1)
-	}
+	return b.String()
 }
 
 func number(s trace.SpanContext) uint64 {

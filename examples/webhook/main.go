@@ -35,9 +35,8 @@ func deliveryOf(ctx context.Context) delivery { return ctx.Value(deliveryKey{}).
 
 // service delivers events.
 type service struct {
-	client   *http.Client
-	breakers breakers
-	w        io.Writer // gets a line for each attempt, deferral and delivery
+	client *http.Client
+	w      io.Writer // gets a line for each attempt and delivery
 }
 
 // newService returns a service that delivers to public addresses and those in allow.
@@ -48,7 +47,6 @@ func newService(w io.Writer, allow ...netip.Prefix) (*service, error) {
 		Backoff:        retry.Backoff{Base: 5 * time.Millisecond, Jitter: retry.FullJitter}, // minutes, for a service
 		AttemptTimeout: 2 * time.Second,
 		TTL:            10 * time.Second, // the event is stale after that
-		Gate:           s.gate,
 		Observe:        s.observe,
 	}
 	// For each tenant and endpoint three retries at once, and one more for ten events that have arrived: a tenant
@@ -90,14 +88,10 @@ func (s *service) deliver(d delivery) {
 	}
 }
 
-// observe writes the result of an attempt or a delivery, and informs the breaker of the endpoint.
-func (s *service) observe(ctx context.Context, e retry.Event) {
-	endpoint := s.breakers.of(deliveryOf(ctx).url)
+// observe writes the result of an attempt or a delivery.
+func (s *service) observe(_ context.Context, e retry.Event) {
 	if e.Outcome != nil {
 		fmt.Fprintf(s.w, "  %v\n", e.Outcome)
-		if e.Outcome.Status == retry.Succeeded {
-			endpoint.succeeded()
-		}
 		return
 	}
 	fmt.Fprintf(s.w, "  attempt %d after %v: %s", e.Attempt.Number, e.Elapsed.Round(time.Microsecond), retryhttp.ReasonOf(e.Attempt.Err))
@@ -109,18 +103,6 @@ func (s *service) observe(ctx context.Context, e retry.Event) {
 		fmt.Fprintf(s.w, ", wait %v", e.Decision.Delay.Round(time.Microsecond))
 	}
 	fmt.Fprintln(s.w)
-	if e.Attempt.Class == retry.Retryable { // otherwise the endpoint works, but the URL is wrong
-		endpoint.failed()
-	}
-}
-
-// gate returns the wait of the endpoint's breaker.
-func (s *service) gate(ctx context.Context) time.Duration {
-	wait := s.breakers.of(deliveryOf(ctx).url).wait(time.Now())
-	if wait > 0 {
-		fmt.Fprintf(s.w, "  deferred %v by the endpoint's breaker\n", wait)
-	}
-	return wait
 }
 
 func main() {
