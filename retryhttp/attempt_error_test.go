@@ -363,3 +363,8 @@ func TestTheLogOfAFirstFailure(t *testing.T) {
 		})
 	}
 }
+
+func TestAResponseThatSaysNothingHasNoMark(t *testing.T) {
+	require.NoError(t, errors.Unwrap(retryhttp.CheckResponse(answer(get(t.Context()), 503))))
+	require.Error(t, errors.Unwrap(retryhttp.CheckResponse(answer(get(t.Context()), 503, "Retry-After", "1"))))
+}

@@ -1084,3 +1084,23 @@ func TestABufferedBodyThatPanicsLeavesNoGoroutine(t *testing.T) {
 type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(b []byte) (int, error) { return f(b) }
+
+// A body with GetBody that is not in memory is read in pieces, and its length counted.
+func TestThePiecesOfABody(t *testing.T) {
+	for text, want := range map[string][]string{
+		"12345678": {"transport_error", "transport_error", "transport_error"}, "1234": {"body_failed/body_failed"}, "123456789": {"body_failed/body_failed"},
+	} {
+		req := put(t.Context(), iotest.OneByteReader(strings.NewReader(text)))
+		req.ContentLength = 8
+		req.GetBody = func() (io.ReadCloser, error) {
+			return io.NopCloser(iotest.OneByteReader(strings.NewReader(text))), nil
+		}
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			_, _ = io.Copy(io.Discard, req.Body)
+			_ = req.Body.Close()
+			return nil, errFault
+		})
+		o, _, _ := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, req)
+		require.Equal(t, want, reasons(o), text)
+	}
+}

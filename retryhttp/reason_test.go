@@ -55,6 +55,7 @@ func TestFault(t *testing.T) {
 		{"an aborted connection is reset", read(syscall.ECONNABORTED), ConnReset, maybeSent},
 		{"a read that the system has timed out is a timeout", read(syscall.ETIMEDOUT), Timeout, maybeSent},
 		{"a read's deadline is a timeout, below wrappings too", get(fmt.Errorf("body: %w", read(os.ErrDeadlineExceeded))), Timeout, maybeSent},
+		{"the timeout that ended a run is a timeout", &retry.Error{Last: read(os.ErrDeadlineExceeded)}, Timeout, maybeSent},
 		{"an errno without a word is a transport error", read(syscall.EINVAL), TransportError, maybeSent},
 		{"a local alert is our failure", &net.OpError{Op: "local error", Err: errors.New("tls: bad record MAC")}, TLSFailed, maybeSent},
 		{"a bare x509 error is a certificate's", x509.HostnameError{Certificate: &x509.Certificate{}}, TLSCertificate, unsent},

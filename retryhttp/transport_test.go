@@ -563,9 +563,11 @@ func TestAFirstAttemptIsPartOfItsRun(t *testing.T) {
 			ctx = req.Context()
 			panic("boom")
 		})
-		tr := &retryhttp.Transport{Base: blown, Policy: retry.Policy{AttemptTimeout: time.Hour}}
-		require.Panics(t, func() { _, _ = tr.RoundTrip(get(t.Context())) })
-		require.ErrorIs(t, ctx.Err(), context.Canceled)
+		for _, method := range []string{http.MethodGet, http.MethodPost} { // which have ways of their own
+			tr := &retryhttp.Transport{Base: blown, Policy: retry.Policy{AttemptTimeout: time.Hour}}
+			require.Panics(t, func() { _, _ = tr.RoundTrip(request(t.Context(), method, nil)) })
+			require.ErrorIs(t, ctx.Err(), context.Canceled)
+		}
 	})
 	t.Run("it funds the budget once, and an answer that is not a success does too", func(t *testing.T) {
 		for _, code := range []int{200, 404} {
