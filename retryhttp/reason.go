@@ -138,7 +138,7 @@ func fault(err error) (reason Reason, unsent bool) {
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return TLSNotSpoken, false // http.Client has dropped the record that said so
 	case errors.As(err, &stream):
-		return streamReason(stream.Code)
+		return StreamReset, stream.Code == refusedStream
 	case errors.As(err, &op):
 		if reason, unsent = opReason(op); reason != "" {
 			return reason, unsent
@@ -211,14 +211,8 @@ type streamError struct {
 
 func (streamError) Error() string { return "stream error" }
 
-// refusedStream is the error code REFUSED_STREAM (RFC 9113, section 7).
+// refusedStream is the error code of a stream that was not processed (RFC 9113, sections 7 and 8.7).
 const refusedStream = 0x7
-
-// streamReason returns the reason of a stream error. A stream that was refused has not been processed (RFC 9113,
-// section 8.7).
-func streamReason(code uint32) (reason Reason, unsent bool) {
-	return StreamReset, code == refusedStream
-}
 
 // saying is a reason by the text that an error begins with.
 type saying struct {

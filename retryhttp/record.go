@@ -23,12 +23,10 @@ func RecordOutcome(ctx context.Context) context.Context {
 }
 
 // OutcomeOf returns the outcome of the run that ended with resp and err, which are what a RoundTrip or an http.Client
-// returned: how it ended, after how many attempts, and each attempt that failed, with its wait and an *AttemptError. If
-// err has a *retry.Error, the outcome is in that, and that of a failure whose response was returned is in the
-// response's body (see CheckResponse). Otherwise the context of resp's request must come from RecordOutcome. If there
-// is no outcome, OutcomeOf returns an error that says why and wraps err. So it does if an http.Client.Timeout has ended
-// an attempt, because the client then returns only the text of the *retry.Error: give the request's context a deadline
-// instead.
+// returned: how it ended, after how many attempts, and each attempt that failed, with its wait and an *AttemptError. Of
+// a run that did not fail, the context of resp's request must come from RecordOutcome. If there is no outcome, OutcomeOf
+// returns an error that says why and wraps err. So it does if an http.Client.Timeout has ended an attempt, because the
+// client then returns only the text of the *retry.Error: give the request's context a deadline instead.
 func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 	var failed *retry.Error
 	if errors.As(err, &failed) {

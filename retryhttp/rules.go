@@ -22,8 +22,7 @@ import (
 //   - Unknown: an error that is not an *AttemptError and about which ReasonOf has no word, and context.Canceled, so
 //     that the next classifier or the default rules judge it.
 //
-// It judges the last failure in the error of a nested run, and what was terminal there is terminal here: if that run
-// ended as retry.TerminalError, or its last attempt has a Veto, another run would do what was not to be done.
+// It judges the last failure in the error of a nested run, and what was terminal there is terminal here.
 func Classify(err error) retry.Class { return find(err).class() }
 
 // ClassifyStrict is Classify, but also treats as terminal what another attempt is known not to change: 501, 505, 506,

@@ -18,13 +18,12 @@ import (
 // (msgraph-sdk-design, middleware/RetryHandler.md).
 const AttemptHeader = "Retry-Attempt"
 
-// AttemptFromRequest returns the attempt's number that the client sent in the header of that name; "" means
-// AttemptHeader: from 1 to 2147483647. A larger number gives 2147483647 on every platform. It is 1 if the header is
-// absent, not a plain decimal number or 0, and if it is repeated with different numbers, since none of them is then
-// to be believed more than another.
+// AttemptFromRequest returns the attempt's number that the client sent in the header of that name, from 1 to 2147483647,
+// which also stands for larger ones; "" means AttemptHeader. It is 1 if the header is absent, not a plain decimal number
+// or 0, and if it is repeated with different numbers.
 //
-// The number is the client's word: good for logs, metrics and shedding retries first, nothing that must be correct can
-// rest on it. An idempotency key says whether a request was served before.
+// The number is the client's word: good for logs, metrics and shedding retries first. An idempotency key says whether a
+// request was served before.
 func AttemptFromRequest(r *http.Request, header string) int {
 	if header == "" {
 		header = AttemptHeader
@@ -52,11 +51,9 @@ func attemptNumber(value string) int {
 	return max(1, int(number))
 }
 
-// SetRetryAfter asks the client to stay away for d, in the Retry-After header of w: whole seconds, rounded up, so that
-// it never comes earlier than d. A d of 0 or below removes the header, since "Retry-After: 0" would ask for an
-// immediate retry. It must be called before WriteHeader and sets no status: 503 and 429 are the usual ones.
-//
-// Clients that fail together come back together, jitter or not, if all get the same time: spread d.
+// SetRetryAfter asks the client to stay away for d, in the Retry-After header of w: whole seconds, rounded up. A d of 0
+// or below removes the header, since "Retry-After: 0" would ask for an immediate retry. It must be called before
+// WriteHeader and sets no status. Spread d: clients that fail together come back together if all get the same time.
 func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 	if d <= 0 {
 		w.Header().Del("Retry-After")

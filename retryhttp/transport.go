@@ -24,16 +24,13 @@ type Transport struct {
 	// Base makes the attempts. Nil means http.DefaultTransport, which keeps using an HTTP/2 connection that has died
 	// silently: NewBase returns a transport that does not.
 	//
-	// Beyond the rules of http.RoundTripper, each call of Base must return a response of its own, whose body's Close
-	// ends a Read that waits. Base must refuse a header with a line break or another control character, as net/http does:
-	// a Transport looks for these itself only on js, where net/http does not. Base must call the hooks of the context's
-	// httptrace.ClientTrace, or return net/http's errors unchanged: from these a Transport learns that nothing was sent. A
-	// stream that Base has not closed within a second of a failure is not sent again.
+	// Each call of Base must return a response of its own, whose body's Close ends a Read that waits. Base must refuse a
+	// header with a control character, as net/http does: a Transport looks for these itself only on js, where net/http does
+	// not. Base must call the hooks of the context's httptrace.ClientTrace, or return net/http's errors unchanged: they tell
+	// that nothing was sent. A stream that Base has not closed within a second of a failure is not sent again.
 	//
-	// An http.Transport sends some requests again by itself, within one attempt: a GET, or any request with an
-	// Idempotency-Key, if a connection that was used before dies, and any request whose HTTP/2 stream the server
-	// refuses (REFUSED_STREAM), up to seven times with waits of 63s in all, unless AttemptTimeout or the caller ends
-	// the attempt.
+	// An http.Transport sends some requests again within one attempt: a GET, or any request with an Idempotency-Key, if a
+	// connection that was used before dies, and any request whose HTTP/2 stream the server refuses, for up to 63s.
 	Base http.RoundTripper
 
 	// Policy says how often, how long and for which failures a request is repeated. If it sets no delays, those of
@@ -76,9 +73,9 @@ type Transport struct {
 	Repeat func(*AttemptError) bool
 
 	// IdempotencyKey returns the value of the Idempotency-Key header for a request whose method is not idempotent and
-	// that has no such header; the request may then be repeated. It is called once for each RoundTrip, and every
-	// attempt carries the same value; a redirect that a client follows is another RoundTrip. WorkKey is ready-made: the
-	// key is the same if a job or retry.Do repeats the RoundTrip. "" means no key for this request. Nil means never.
+	// that has no such header; the request may then be repeated. It is called once for each RoundTrip; a redirect that a
+	// client follows is another one. WorkKey is ready-made: the key is the same if a job or retry.Do repeats the RoundTrip.
+	// "" means no key for this request. Nil means never.
 	IdempotencyKey func(*http.Request) string
 
 	// BufferBody is the maximum number of bytes of a body without GetBody to read into memory before the first attempt,
@@ -123,11 +120,10 @@ type Transport struct {
 	TimeLeft map[string]string
 }
 
-// NewBase returns a new transport with the values of http.DefaultTransport and two limits that repeating needs, for
-// Transport.Base or as the transport of another client. It pings an HTTP/2 connection on which nothing arrives for 5s,
-// and closes it if nothing arrives for 5s more. Otherwise net/http could send every attempt on a dead connection for as
-// long as 15 minutes, because the timeout of an attempt ends only its stream. The headers of a response are limited to
-// 256 KiB. The caller may set the transport's fields before its first use.
+// NewBase returns a new transport with the values of http.DefaultTransport and two limits that repeating needs. It pings
+// an HTTP/2 connection on which nothing arrives for 5s, and closes it if nothing arrives for 5s more; otherwise net/http
+// could send every attempt on a dead connection for 15 minutes. The headers of a response are limited to 256 KiB. The
+// caller may set the transport's fields before its first use.
 func NewBase() *http.Transport { return base.New() }
 
 // NewClient returns a client that repeats requests as p says and does not follow redirects. It is the Client of a
@@ -160,8 +156,10 @@ func (t *Transport) validate(p *retry.Policy) error {
 	if t.AttemptHeader != "" {
 		refuseName(&bad, "retryhttp.Transport.AttemptHeader", t.AttemptHeader)
 	}
-	for _, host := range slices.Sorted(maps.Keys(t.TimeLeft)) {
-		refuseName(&bad, fmt.Sprintf("retryhttp.Transport.TimeLeft[%q]", host), t.TimeLeft[host])
+	if t.TimeLeft != nil {
+		for _, host := range slices.Sorted(maps.Keys(t.TimeLeft)) {
+			refuseName(&bad, fmt.Sprintf("retryhttp.Transport.TimeLeft[%q]", host), t.TimeLeft[host])
+		}
 	}
 	if t.Hedge != nil {
 		bad.Append(t.Hedge.Policy.Validate())
@@ -182,15 +180,6 @@ func refuseName(bad *retry.FieldErrors, field, name string) {
 // takenNames are headers that change what a request is.
 var takenNames = []string{"Authorization", "Connection", "Content-Length", "Content-Type", "Expect", "Host",
 	"Idempotency-Key", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key"}
-
-// check is validate for what retry.Do does not check itself.
-func (t *Transport) check(p *retry.Policy) error {
-	if p.AttemptTimeout != 0 || t.BufferBody != 0 || t.StallTimeout != 0 || t.AttemptHeader != "" || t.Hedge != nil ||
-		t.TimeLeft != nil {
-		return t.validate(p)
-	}
-	return nil
-}
 
 // policyFor returns the policy for one RoundTrip. If PolicyFor panics, it closes the request's body.
 func (t *Transport) policyFor(req *http.Request) *retry.Policy {
@@ -268,7 +257,7 @@ func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
 func (c *call) run() (*http.Response, error) {
 	defer c.finish()
 	t := c.transport
-	if err := t.check(c.policy); err != nil {
+	if err := t.validate(c.policy); err != nil {
 		return nil, err
 	}
 	p := c.runPolicy()
@@ -341,8 +330,7 @@ func maxHint(p *retry.Policy) time.Duration {
 	return longest
 }
 
-// CloseIdleConnections calls the method of Base, if it has one. A Transport does not call it by itself: a failure does
-// not empty the pool.
+// CloseIdleConnections calls the method of Base, if it has one. A Transport does not call it by itself.
 func (t *Transport) CloseIdleConnections() {
 	if closer, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()
