@@ -68,10 +68,6 @@ func (t *Tally) Add(i *Info) {
 	if at.IsZero() {
 		at = i.Changed()
 	}
-	t.add(at)
-}
-
-func (t *Tally) add(at time.Time) {
 	if t.Jobs++; t.Oldest.IsZero() || at.Before(t.Oldest) {
 		t.Oldest = at
 	}

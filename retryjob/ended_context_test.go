@@ -41,7 +41,7 @@ func TestAnEndedContextReadsAndChangesNothing(t *testing.T) {
 			require.ErrorIs(t, do(), context.Canceled, name)
 			require.Equal(t, retryjob.DeadLettered, get(t, e, "dead").Status, name)
 			require.Equal(t, retryjob.Pending, get(t, e, "waits").Status, name)
-			_, err := e.Inspect("new")
+			_, err := e.Get(context.Background(), "new")
 			require.ErrorIs(t, err, retryjob.ErrUnknownJob, name)
 		}
 		shutdown(t, e)

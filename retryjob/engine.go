@@ -242,9 +242,6 @@ func (e *Engine) Get(ctx context.Context, id string) (i Info, err error) {
 	return i, err
 }
 
-// Inspect is Get without a context, since it does not block.
-func (e *Engine) Inspect(id string) (Info, error) { return e.Get(context.Background(), id) }
-
 // Wait returns the job as it was when its Status became final, even if it has been replayed or removed since. If ctx
 // ends first, it returns the current job and ctx's error. If the engine is shut down before the job is final, it
 // returns the current job and ErrShutdown. If there is no such job, it returns the error of Get.

@@ -47,7 +47,7 @@ func put(t testing.TB, e *retryjob.Engine, id string, in time.Duration) retryjob
 }
 
 func get(t testing.TB, e *retryjob.Engine, id string) retryjob.Info {
-	i, err := e.Inspect(id)
+	i, err := e.Get(context.Background(), id)
 	require.NoError(t, err)
 	return i
 }
@@ -184,7 +184,7 @@ func TestUnknownJobsAreDistinguished(t *testing.T) {
 			"\x00" + made:  {retryjob.ErrUnknownJob, retryjob.ErrNeverKnown},
 			prefix + "999": {retryjob.ErrNeverKnown, retryjob.ErrAgedOut},
 		} {
-			_, err := e.Inspect(id)
+			_, err := e.Get(context.Background(), id)
 			require.ErrorIs(t, err, want.is, id)
 			require.ErrorIs(t, err, retryjob.ErrUnknownJob, id)
 			require.NotErrorIs(t, err, want.not, id)

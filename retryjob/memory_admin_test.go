@@ -135,7 +135,7 @@ func TestSomeTenThousandOfTheDoneAreKept(t *testing.T) {
 		}
 		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 10_240, retryjob.Canceled: 1}, count())
 		for _, id := range first {
-			_, err := e.Inspect(id)
+			_, err := e.Get(context.Background(), id)
 			require.ErrorIs(t, err, retryjob.ErrAgedOut)
 		}
 		for _, id := range last[15_000:] {
@@ -149,7 +149,7 @@ func TestSomeTenThousandOfTheDoneAreKept(t *testing.T) {
 		<-time.After(24*time.Hour - 1)
 		get(t, e, last[19_999])
 		<-time.After(1)
-		_, err := e.Inspect(last[19_999])
+		_, err := e.Get(context.Background(), last[19_999])
 		require.ErrorIs(t, err, retryjob.ErrAgedOut)
 		shutdown(t, e)
 	})
@@ -216,7 +216,7 @@ func TestPurgeLeavesWhatWasReplayedMeanwhile(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
 		require.Equal(t, 1, get(t, e, "b").Replays)
-		_, err = e.Inspect("a")
+		_, err = e.Get(context.Background(), "a")
 		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
 		shutdown(t, e)
 	})
