@@ -95,6 +95,29 @@ func TestSecretsInAPayloadAreHidden(t *testing.T) {
 	require.NotContains(t, get(t, own, "job?id=a").Body.String(), "o-17")
 }
 
+// FuzzRedactSecrets checks that JSON stays JSON, and that the value of a telling name is hidden wherever the payload is cut.
+func FuzzRedactSecrets(f *testing.F) {
+	for _, seed := range []string{`{"a":[1,{"b":"c?token=d"}],"e":null}`, `"{\"password\":\"x\"}"`, `[`, `{"a":"https://b:c@d"}`, `{"cookie":{}}`, "\xff", `{"a"`, `[1,]`} {
+		f.Add(seed, 10)
+	}
+	f.Fuzz(func(t *testing.T, text string, cut int) {
+		shown := jobsui.RedactSecrets([]byte(text))
+		require.Equal(t, string(shown), string(jobsui.RedactSecrets(shown)), "nothing is left to hide")
+		if !json.Valid([]byte(text)) || strings.Contains(text, "hush") {
+			return
+		}
+		require.True(t, json.Valid(shown), "%s", shown)
+		body, err := json.Marshal(map[string]json.RawMessage{"api_key": json.RawMessage(`{"x":["hush"]}`), "z": json.RawMessage(text)})
+		require.NoError(t, err)
+		within, err := json.Marshal(map[string]string{"body": string(body)})
+		require.NoError(t, err)
+		for _, payload := range [][]byte{body, within} {
+			payload = payload[:min(max(cut, 0), len(payload))]
+			require.NotContains(t, string(jobsui.RedactSecrets(payload)), "hush", "%s", payload)
+		}
+	})
+}
+
 // TestAConfirmationListsTheJobs: the jobs that an action is about are listed with their errors, before it is done.
 func TestAConfirmationListsTheJobs(t *testing.T) {
 	h := handler(t, newFake(many(60)...))

@@ -233,30 +233,34 @@ func TestAPageGoesOnAfterAJobThatHasChanged(t *testing.T) {
 }
 
 func TestAMomentOfMoreJobsThanAPageReads(t *testing.T) {
-	jobs := many(7_000)
-	for i := range jobs {
-		jobs[i].Ended = jobs[0].Ended
-	}
-	h := handler(t, newFake(jobs...))
-	at := url.Values{"at": {strconv.FormatInt(jobs[0].Ended.UnixMicro(), 36) + ".dead-0100"}}
-	require.Equal(t, "dead-0099", rows(get(t, h, "?"+at.Encode()).Body.String())[0], "the last job of a page is found however deep it is")
-	at.Set("at", strconv.FormatInt(jobs[0].Ended.UnixMicro(), 36)+".gone")
-	require.Equal(t, "dead-6999", rows(get(t, h, "?"+at.Encode()).Body.String())[0], "and if it is gone its moment is shown again")
+	synctest.Test(t, func(t *testing.T) { // counts and searches have a time limit
+		jobs := many(7_000)
+		for i := range jobs {
+			jobs[i].Ended = jobs[0].Ended
+		}
+		h := handler(t, newFake(jobs...))
+		at := url.Values{"at": {strconv.FormatInt(jobs[0].Ended.UnixMicro(), 36) + ".dead-0100"}}
+		require.Equal(t, "dead-0099", rows(get(t, h, "?"+at.Encode()).Body.String())[0], "the last job of a page is found however deep it is")
+		at.Set("at", strconv.FormatInt(jobs[0].Ended.UnixMicro(), 36)+".gone")
+		require.Equal(t, "dead-6999", rows(get(t, h, "?"+at.Encode()).Body.String())[0], "and if it is gone its moment is shown again")
+	})
 }
 
 func TestASearchIsBoundedAndGoesOn(t *testing.T) {
-	jobs := many(5_100)
-	jobs[5_050].Correlation = "needle"
-	f := newFake(jobs...)
-	h := handler(t, f)
-	get(t, h, "") // counts
-	f.listed = 0
-	body := get(t, h, "?q=needle").Body.String()
-	require.Equal(t, 5_000, f.listed)
-	require.Contains(t, body, "No such job so far.")
-	require.Contains(t, body, "Looked at 5,000 jobs.")
-	require.NotContains(t, body, "replay all…", "what matches a search is not known")
-	require.Equal(t, []string{"dead-5050"}, rows(get(t, h, link(t, body, "Search on")).Body.String()))
+	synctest.Test(t, func(t *testing.T) { // counts and searches have a time limit
+		jobs := many(5_100)
+		jobs[5_050].Correlation = "needle"
+		f := newFake(jobs...)
+		h := handler(t, f)
+		get(t, h, "") // counts
+		f.listed = 0
+		body := get(t, h, "?q=needle").Body.String()
+		require.Equal(t, 5_000, f.listed)
+		require.Contains(t, body, "No such job so far.")
+		require.Contains(t, body, "Looked at 5,000 jobs.")
+		require.NotContains(t, body, "replay all…", "what matches a search is not known")
+		require.Equal(t, []string{"dead-5050"}, rows(get(t, h, link(t, body, "Search on")).Body.String()))
+	})
 }
 
 func TestASlowListIsCut(t *testing.T) {
