@@ -129,6 +129,7 @@ func TestControl(t *testing.T) {
 		{"SELECT 'a' -- b\n; COMMIT", "COMMIT"},
 		{"INSERT INTO t VALUES ('done; commit; x', \"it''s; end\")", ""},
 		{"SELECT a -> 'b' ->> 'c' FROM t WHERE d = $1 AND e = '; commit'", ""},
+		{"SELECT 1; SELECT '; commit'", ""},
 
 		{"SELECT 1; SELECT 2", ""},
 		{"SELECT ARRAY['a', 'b'], a[1], ';COMMIT'", "COMMIT"},

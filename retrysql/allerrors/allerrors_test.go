@@ -118,6 +118,18 @@ type prepares struct{ begins }
 func (prepares) Open(string) (driver.Conn, error)                            { return prepares{}, nil }
 func (prepares) PrepareContext(context.Context, string) (driver.Stmt, error) { return bare{}, nil }
 
+// executes is a driver whose statements can be executed with a context, and check no arguments.
+type executes struct{ prepares }
+
+func (executes) Open(string) (driver.Conn, error)                            { return executes{}, nil }
+func (executes) PrepareContext(context.Context, string) (driver.Stmt, error) { return statement{}, nil }
+
+type statement struct{ bare }
+
+func (statement) ExecContext(_ context.Context, v []driver.NamedValue) (driver.Result, error) {
+	return driver.RowsAffected(len(v)), nil
+}
+
 // bare is a driver without any of the newer interfaces.
 type bare struct{}
 
@@ -153,6 +165,7 @@ func init() {
 	sql.Register("bare", bare{})
 	sql.Register("begins", begins{})
 	sql.Register("prepares", prepares{})
+	sql.Register("executes", executes{})
 	sql.Register("contexts", contexts{})
 }
 
@@ -194,4 +207,15 @@ func TestADriverThatIsTooOld(t *testing.T) {
 			require.Contains(t, []string{missing, missing + " " + missing}, strings.Join(all, " "))
 		})
 	}
+}
+
+func TestADriverThatChecksNoArguments(t *testing.T) {
+	db, err := allerrors.Open("executes", "")
+	require.NoError(t, err)
+	defer db.Close()
+	result, err := db.ExecContext(t.Context(), "update", 1, "two")
+	require.NoError(t, err)
+	affected, err := result.RowsAffected()
+	require.NoError(t, err)
+	require.EqualValues(t, 2, affected)
 }

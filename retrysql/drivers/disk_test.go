@@ -61,18 +61,24 @@ func TestATransactionOnAFullDiskIsNotCommittedInPart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFullDisks(t, func(t *testing.T, db *sql.DB) {
-				p, last := observed(4, nil)
-				err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					for _, query := range []string{"insert into counter values (1)", failing, "insert into counter values (2)"} {
-						_, _ = tx.ExecContext(ctx, query)
-					}
-					return nil
-				})
-				require.Error(t, err)
-				require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-				require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
-				require.Equal(t, 1, last.Attempts)
-				require.Equal(t, 0, number(t, db, "select count(*) from counter"))
+				for _, returned := range []bool{false, true} {
+					p, last := observed(4, nil)
+					err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) (err error) {
+						for _, query := range []string{"insert into counter values (1)", failing, "insert into counter values (2)"} {
+							_, err = tx.ExecContext(ctx, query)
+						}
+						require.ErrorContains(t, err, "retrysql: the transaction must be restarted: ")
+						if !returned {
+							return nil
+						}
+						return err
+					})
+					require.Error(t, err)
+					require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+					require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
+					require.Equal(t, 1, last.Attempts)
+					require.Equal(t, 0, number(t, db, "select count(*) from counter"))
+				}
 			})
 		})
 	}
