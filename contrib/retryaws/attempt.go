@@ -27,8 +27,8 @@ type call struct {
 
 // attempt makes one attempt; ctx is Do's.
 func (c *call) attempt(ctx context.Context) error {
-	if retry.AttemptNumber(ctx) > 1 {
-		if err := c.rewind(); err != nil {
+	if req, ok := c.in.Request.(*smithyhttp.Request); ok && retry.AttemptNumber(ctx) > 1 {
+		if err := req.RewindStream(); err != nil {
 			return retry.Permanent(err)
 		}
 	}
@@ -52,14 +52,6 @@ func (c *call) attempt(ctx context.Context) error {
 func (c *call) repeatable() bool {
 	req, ok := c.in.Request.(*smithyhttp.Request)
 	return !ok || req.GetStream() == nil || req.IsStreamSeekable()
-}
-
-// rewind prepares the request's body for another attempt.
-func (c *call) rewind() error {
-	if req, ok := c.in.Request.(*smithyhttp.Request); ok {
-		return req.RewindStream()
-	}
-	return nil
 }
 
 // attempt is one attempt. The steps after the SDK's find it in the context.

@@ -2,6 +2,7 @@ package retrygrpc
 
 import (
 	"context"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -158,6 +159,38 @@ func (c *call) report(header, trailer metadata.MD, from *peer.Peer) {
 			if from != nil {
 				*o.PeerAddr = *from
 			}
+		}
+	}
+}
+
+// attemptError is a *retryrpc.AttemptError with the unchanged status of its Err, which status.FromError finds.
+type attemptError struct{ *retryrpc.AttemptError }
+
+func (e attemptError) Unwrap() error              { return e.AttemptError }
+func (e attemptError) GRPCStatus() *status.Status { return status.Convert(e.Err) }
+
+type callError struct{ *retryrpc.CallError }
+
+func (e callError) Unwrap() error { return e.CallError }
+
+// GRPCStatus returns the status of the last attempt, with its details, or that of the caller's context or policy.
+func (e callError) GRPCStatus() *status.Status {
+	if e.Last != nil {
+		return status.Convert(e.Last)
+	}
+	return status.New(codes.Code(e.Code), e.Err.Error())
+}
+
+// reset restores a message to its state before an attempt filled it, so a reply never combines two attempts.
+func reset(message any) {
+	switch m := message.(type) {
+	case proto.Message:
+		proto.Reset(m)
+	case interface{ Reset() }:
+		m.Reset()
+	default: // of another codec
+		if p := reflect.ValueOf(message); p.Kind() == reflect.Pointer && !p.IsNil() {
+			p.Elem().SetZero()
 		}
 	}
 }

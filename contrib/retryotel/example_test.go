@@ -203,7 +203,7 @@ func ExampleObserveJobs() {
 		fmt.Println(err)
 		return
 	}
-	registration, err := retryotel.ObserveJobs(o, "mails", engine)
+	registration, err := retryotel.ObserveJobs(o, "mails", engine.Count)
 	if err != nil {
 		fmt.Println(err)
 		return

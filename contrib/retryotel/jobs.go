@@ -11,19 +11,16 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Counter counts jobs, as every retryjob.Admin does.
-type Counter interface {
-	Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error)
-}
-
 // ObserveJobs reports how many jobs an engine has by status (retry.job.count), how many of them are occurrences of
 // recurring jobs (retry.job.recurring), and how overdue the oldest waiting job is (retry.job.lag), 0 if none is due, all
-// with the name as retry.engine. They are counted at each collection, within
-// its context; an error of Count goes to the SDK. If several processes share a database, only one should observe it.
-// Unregister of the result ends the observation. A nil Counter is refused.
-func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, error) {
-	if jobs == nil {
-		return nil, &retry.FieldError{Package: "retryotel", Field: "jobs", Value: "<nil>", Rule: "must be set"}
+// with the name as retry.engine. They are counted at each collection, within its context, by count, which is the method
+// Count of a retryjob.Admin; its error goes to the SDK. If several processes share a database, only one should observe
+// it. Unregister of the result ends the observation. A nil count is refused.
+func ObserveJobs(
+	o Options, name string, count func(context.Context, retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error),
+) (metric.Registration, error) {
+	if count == nil {
+		return nil, &retry.FieldError{Package: "retryotel", Field: "count", Value: "<nil>", Rule: "must be set"}
 	}
 	meter, engine := o.meter(), keyEngine.String(valid(name))
 	held, heldErr := meter.Int64ObservableUpDownCounter("retry.job.count",
@@ -39,11 +36,11 @@ func ObserveJobs(o Options, name string, jobs Counter) (metric.Registration, err
 		return nil, err
 	}
 	registration, err := meter.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
-		counts, err := jobs.Count(ctx, retryjob.Filter{})
+		counts, err := count(ctx, retryjob.Filter{})
 		if err != nil {
 			return err
 		}
-		back, err := jobs.Count(ctx, retryjob.Filter{Tags: []string{retryjob.RecurringTag}})
+		back, err := count(ctx, retryjob.Filter{Tags: []string{retryjob.RecurringTag}})
 		if err != nil {
 			return err
 		}

@@ -25,7 +25,7 @@ func TestJobsAreCountedUntilUnregistered(t *testing.T) {
 			}},
 		})
 		require.NoError(t, err)
-		registration, err := retryotel.ObserveJobs(s.Options, "mails", engine)
+		registration, err := retryotel.ObserveJobs(s.Options, "mails", engine.Count)
 		require.NoError(t, err)
 		require.Equal(t, map[string]float64{"retry.engine=mails": 0}, s.gauge("retry.job.lag"))
 		for range 3 { // one is leased, and two wait for it
@@ -55,6 +55,6 @@ func TestJobsAreCountedUntilUnregistered(t *testing.T) {
 		_, err = engine.Shutdown(t.Context())
 		require.NoError(t, err)
 		_, err = retryotel.ObserveJobs(s.Options, "mails", nil)
-		require.EqualError(t, err, "retryotel: jobs <nil> must be set")
+		require.EqualError(t, err, "retryotel: count <nil> must be set")
 	})
 }

@@ -41,7 +41,7 @@ func TestTheTableOfMetrics(t *testing.T) {
 	require.NoError(t, err)
 	_, err = retryotel.ObserveBudgetSet(s.Options, "c", retry.NewBudgets(retry.BudgetConfig{}, 1))
 	require.NoError(t, err)
-	_, err = retryotel.ObserveJobs(s.Options, "d", jobs{retryjob.Pending: {Jobs: 1}})
+	_, err = retryotel.ObserveJobs(s.Options, "d", jobs{retryjob.Pending: {Jobs: 1}}.Count)
 	require.NoError(t, err)
 
 	var all metricdata.ResourceMetrics
