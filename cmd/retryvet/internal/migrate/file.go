@@ -251,6 +251,9 @@ func (f *file) line(stmt ast.Node) edit {
 	}
 	if start > 0 && f.src[start-1] == '\n' && end < len(f.src) && f.src[end] == '\n' {
 		from, to = start, end+1
+		if to < len(f.src) && f.src[to] == '\n' && start > 1 && strings.ContainsRune("{\n", rune(f.src[start-2])) {
+			to++ // a blank line that would be the first of its block, or the second in a row
+		}
 	}
 	return edit{from, to, ""}
 }
