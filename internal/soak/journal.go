@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"os"
-	"sync/atomic"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -16,7 +15,6 @@ import (
 type journal struct {
 	file    *os.File
 	process string // the service, and which of its processes
-	lines   atomic.Int64
 }
 
 // line is what happened. Where a line has no use for a field, it is zero.
@@ -50,16 +48,6 @@ func (j *journal) add(l line) {
 	if err != nil {
 		panic(err) // a journal with gaps proves nothing
 	}
-	j.lines.Add(1)
-}
-
-// failed adds a line with the text of err, or with none.
-func (j *journal) failed(what, ref string, err error) {
-	l := line{What: what, Ref: ref}
-	if err != nil {
-		l.Err = err.Error()
-	}
-	j.add(l)
 }
 
 // observe is the Observe of every policy: a line for each retry that was decided on, and for the end of each run.

@@ -53,7 +53,11 @@ func (p *policies) follow(ctx context.Context, path string, j *journal) {
 			continue
 		}
 		last = info.ModTime()
-		j.failed("catalog", "", p.load(path))
+		l := line{What: "catalog"}
+		if err := p.load(path); err != nil {
+			l.Err = err.Error()
+		}
+		j.add(l)
 	}
 }
 

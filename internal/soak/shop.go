@@ -24,12 +24,12 @@ func trusted(*http.Request) bool { return true }
 //
 //	POST /orders?item=7    asks for the price of the item, and orders it
 func (s *service) shop(ctx context.Context) (stop func(), err error) {
-	orders := s.client(&retryhttp.Transport{
+	orders := (&retryhttp.Transport{
 		Base:           s.base("shop.orders", ""),
 		PolicyFor:      of(s.policies.orders),
 		IdempotencyKey: retryhttp.WorkKey,
 		TimeLeft:       map[string]string{s.orders: retryhttp.EnvoyTimeLeft},
-	})
+	}).Client()
 	prices := s.hedged()
 	downloads, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
@@ -39,12 +39,12 @@ func (s *service) shop(ctx context.Context) (stop func(), err error) {
 	}()
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
-		price, err := get(r.Context(), prices, r, "http://"+s.prices+"/price?item="+r.FormValue("item"))
+		price, err := call(prices, r, http.MethodGet, "http://"+s.prices+"/price?item="+r.FormValue("item"))
 		if err != nil {
 			retryhttp.WriteError(w, err)
 			return
 		}
-		id, err := place(r.Context(), orders, r, "http://"+s.orders+"/orders?item="+r.FormValue("item")+"&price="+price)
+		id, err := call(orders, r, http.MethodPost, "http://"+s.orders+"/orders?item="+r.FormValue("item")+"&price="+price)
 		if err != nil {
 			retryhttp.WriteError(w, err)
 			return
@@ -63,8 +63,6 @@ func (s *service) base(layer, to string) http.RoundTripper {
 	return &tries{journal: s.journal, layer: layer, to: to, base: base}
 }
 
-func (s *service) client(t *retryhttp.Transport) *http.Client { return t.Client() }
-
 // hedged returns the client of the two replicas of prices.
 func (s *service) hedged() *http.Client {
 	first, spare := s.base("shop.prices", ""), s.base("shop.prices", s.spare)
@@ -81,28 +79,14 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// get returns the text at url.
-func get(ctx context.Context, client *http.Client, from *http.Request, url string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// call makes a request for that of a customer, under its key, and returns the text of the answer. A POST without a key is
+// not repeated.
+func call(client *http.Client, from *http.Request, method, url string) (string, error) {
+	ctx := retryhttp.WithWork(from.Context(), from.Header.Get("Idempotency-Key"))
+	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
 		return "", err
 	}
-	return text(client, from, req)
-}
-
-// place orders, under the key of the customer's request. Without one nothing may repeat the order.
-func place(ctx context.Context, client *http.Client, from *http.Request, url string) (string, error) {
-	if key := from.Header.Get("Idempotency-Key"); key != "" {
-		ctx = retryhttp.WithWork(ctx, key)
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-	if err != nil {
-		return "", err
-	}
-	return text(client, from, req)
-}
-
-func text(client *http.Client, from, req *http.Request) (string, error) {
 	req.Header.Set(refHeader, from.Header.Get(refHeader))
 	resp, err := client.Do(req)
 	if err != nil {
@@ -118,9 +102,9 @@ func text(client *http.Client, from, req *http.Request) (string, error) {
 
 // nightly downloads the export again and again, since the nights of this shop are short.
 func (s *service) nightly(ctx context.Context) {
-	client := s.client(&retryhttp.Transport{
+	client := (&retryhttp.Transport{
 		Base: s.base("shop.export", ""), PolicyFor: of(s.policies.export), Resume: true, StallTimeout: 2 * time.Second,
-	})
+	}).Client()
 	pause := retry.Policy{Name: "nightly", MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second}}
 	_ = retry.Do(ctx, pause, func(ctx context.Context) error {
 		began := time.Now()
