@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -135,9 +136,13 @@ func changed(n int) []byte {
 	return bytes.Replace(goodCatalog, []byte(`"max_attempts": 6`), fmt.Appendf(nil, `"max_attempts": %d`, 6+n), 1)
 }
 
-// freePorts returns addresses on loopback that were free a moment ago, on an address of this process's own.
+// houses counts the calls of freePorts.
+var houses atomic.Int64
+
+// freePorts returns n ports that were free a moment ago, on a loopback address of this house's own; pgtest has another.
 func freePorts(t *testing.T, n int) (addrs []string) {
-	host := fmt.Sprintf("127.%d.%d.%d", 64|os.Getpid()>>16&63, os.Getpid()>>8&255, os.Getpid()&255)
+	pid, house := int64(os.Getpid()), houses.Add(1)
+	host := fmt.Sprintf("127.%d.%d.%d", 64*(1+house%2+1)|pid>>16&63, pid>>8&255, pid&255)
 	for range n {
 		l, err := net.Listen("tcp", host+":0")
 		require.NoError(t, err)

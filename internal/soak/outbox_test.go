@@ -24,6 +24,7 @@ func TestNothingIsLostOnAFullDiskInAStorm(t *testing.T) {
 	if *long == 0 {
 		t.Skip("no storm: see README.md for its flags")
 	}
+	t.Parallel()
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=16m"); err != nil {
 		t.Skip("no disk of its own:", err)

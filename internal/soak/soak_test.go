@@ -26,6 +26,7 @@ func TestNothingIsLostInAStorm(t *testing.T) {
 	if *long == 0 {
 		t.Skip("no storm: see README.md for its flags")
 	}
+	t.Parallel()
 	faults := schedule(*seed, *long)
 	if kindOf, of, ok := strings.Cut(*only, ","); ok {
 		for i := range faults {
