@@ -88,14 +88,6 @@ func (c *clients) pay(client uint32, do func(b *retry.Budget)) {
 	c.tokens += millionths(b) - before
 }
 
-// touch reads the budget of a client: see simulation.touch.
-func (c *clients) touch(client uint32) (tokens float64) {
-	if c.budgets != nil && c.budgets[client] != nil {
-		tokens = c.budgets[client].Tokens()
-	}
-	return tokens
-}
-
 // pick returns the client of a run that begins.
 func (c *clients) pick() uint32 { return uint32(c.choice.Uint64N(uint64(c.Clients))) }
 

@@ -129,13 +129,9 @@ func (s *simulation) workEnded(a uint32) {
 	s.dispatch(v)
 }
 
-// touchAhead is how many attempts before its turn one is touched (see simulation.touch).
-const touchAhead = 16
-
 // dispatch gives waiting attempts to free workers.
 func (s *simulation) dispatch(v *node) {
 	for len(v.queue) > 0 && v.free() {
-		s.touched += float64(s.attempts.At(v.queue[min(touchAhead, len(v.queue)-1)]).run)
 		next := v.queue[0]
 		v.queue = v.queue[1:]
 		s.work(v, next)

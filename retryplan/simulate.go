@@ -127,8 +127,7 @@ type simulation struct {
 	trusts     bool // Chain.TrustRequests
 	runs       event.Slab[simRun]
 	attempts   event.Slab[simAttempt]
-	waiting    int     // runs that wait for their next attempt
-	touched    float64 // the sum of what touch has read, so that no compiler leaves it out
+	waiting    int // runs that wait for their next attempt
 }
 
 // node is a server and its clients. In a chain the server's work needs runs of the next node.
@@ -146,7 +145,7 @@ func newSimulation(s *Scenario, nodes ...Scenario) *simulation {
 		limit = max(limit, int64(s.Duration))
 	}
 	sim := &simulation{Scenario: s, nodes: make([]node, len(nodes))}
-	sim.events = event.New(limit, sim.touch)
+	sim.events = event.New(limit)
 	sim.recorder = newRecorder(s)
 	for i := range nodes {
 		n := &sim.nodes[i]
@@ -241,17 +240,5 @@ func (s *simulation) happen(e *event.Event) {
 			n.conditions = n.conditions[1:]
 		}
 		s.dispatch(n)
-	}
-}
-
-// touch reads what an event will ask for. A million clients have more memory than fits in the processor's cache, for
-// which many reads one after the other wait together, but each event alone.
-func (s *simulation) touch(e *event.Event) {
-	switch e.Kind {
-	case waitEnds, timerFires:
-		r := s.runs.At(e.Ref)
-		s.touched += s.nodes[r.layer].touch(r.client)
-	case attemptArrives, answerArrives:
-		s.touched += float64(s.runs.At(s.attempts.At(e.Ref).run).number)
 	}
 }

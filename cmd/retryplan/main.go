@@ -6,7 +6,7 @@
 //
 //	retryplan show --preset standard
 //
-// Its commands are show, plan, simulate, certify, chain, compare, lint, schema, serve and page. Run retryplan --help for
+// Its commands are show, plan, simulate, certify, chain, compare, lint, serve and page. Run retryplan --help for
 // their descriptions, the forms of a POLICY, and the meaning of --json and of the exit status.
 package main
 

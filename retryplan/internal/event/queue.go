@@ -18,7 +18,6 @@ const (
 	digitBits = 6 // of a time, written with 64 digits
 	digits    = 1 << digitBits
 	levels    = (64 + digitBits - 1) / digitBits
-	soonLevel = 3 // slots of which, 0.26 ms long, are what soon is called with
 )
 
 // Queue returns events in the order of their time, and those of one time in the order in which they were planned.
@@ -34,7 +33,6 @@ type Queue struct {
 	filled [levels]uint64 // a bit for each slot that has events
 	slots  [levels][digits]slot
 	unused *chunk
-	soon   func(e *Event)
 }
 
 // slot is a list of events, first in, first out.
@@ -47,10 +45,8 @@ type chunk struct {
 	events  [63]Event
 }
 
-// New returns a queue in which events at or after limit never happen. It calls soon with events that are about to
-// happen, many at a time: what they need of a memory that is far larger than the processor's cache can then be read
-// together.
-func New(limit int64, soon func(e *Event)) *Queue { return &Queue{limit: limit, soon: soon} }
+// New returns a queue in which events at or after limit never happen.
+func New(limit int64) *Queue { return &Queue{limit: limit} }
 
 // Plan plans an event at the given time, or now if that is past.
 func (q *Queue) Plan(at int64, kind Kind, ref uint32) {
@@ -102,13 +98,7 @@ func (q *Queue) spread(level, digit int) {
 	q.Now = q.Now>>(shift+digitBits)<<(shift+digitBits) | int64(digit)<<shift
 	q.filled[level] &^= 1 << digit
 	for c := q.slots[level][digit].first; c != nil; {
-		events := c.events[c.head:c.n]
-		if level == soonLevel {
-			for i := range events {
-				q.soon(&events[i])
-			}
-		}
-		for _, e := range events {
+		for _, e := range c.events[c.head:c.n] {
 			q.add(e)
 		}
 		next := c.next

@@ -17,7 +17,7 @@ func FuzzEventQueue(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64, steps uint16, shift uint8) {
 		const limit = math.MaxInt64
 		rng := rand.New(rand.NewPCG(seed, 1))
-		q := New(limit, func(*Event) {})
+		q := New(limit)
 		var list []Event
 		next := func() {
 			first := 0
@@ -55,18 +55,4 @@ func FuzzEventQueue(f *testing.F) {
 		var none Event
 		require.False(t, q.Next(&none))
 	})
-}
-
-func TestSoonIsCalledOnceBeforeNearlyEveryEvent(t *testing.T) {
-	soon := map[uint32]int{}
-	q := New(math.MaxInt64, func(e *Event) { soon[e.Ref]++ })
-	for i := range uint32(10_000) {
-		q.Plan(int64(i+1)*1e4+1e6, 0, i)
-	}
-	var e Event
-	for q.Next(&e) {
-		require.LessOrEqual(t, soon[e.Ref], 1, "event %d", e.Ref)
-	}
-	require.Equal(t, uint32(9999), e.Ref)
-	require.Greater(t, len(soon), 9800) // the others were alone in their slots
 }

@@ -101,7 +101,7 @@ func (a *app) root() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
 		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(),
-		a.compareCommand(), a.lintCommand(), a.schemaCommand(), a.serveCommand(), a.pageCommand(),
+		a.compareCommand(), a.lintCommand(), a.serveCommand(), a.pageCommand(),
 	)
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false

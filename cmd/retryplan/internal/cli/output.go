@@ -104,7 +104,7 @@ type shown struct {
 	Scenario    any            `json:"scenario,omitempty"`
 	Plan        any            `json:"plan,omitempty"`
 	Result      any            `json:"result,omitempty"`      // of the first seed
-	Spread      any            `json:"spread,omitempty"`      // of all seeds
+	Seeds       any            `json:"seeds,omitempty"`       // how many recovered
 	Interrupted bool           `json:"interrupted,omitempty"` // Result ends where the simulation was interrupted
 	Certificate any            `json:"certificate,omitempty"`
 	Simulation  any            `json:"simulation,omitempty"`

@@ -5,7 +5,6 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/web"
-	"github.com/retrygo/retry/retryconf"
 )
 
 func (a *app) serveCommand() *cobra.Command {
@@ -61,27 +60,6 @@ browser. page builds the program for that with the go command.`,
 			}
 			a.line("wrote %s", args[0])
 			return nil
-		},
-	}
-}
-
-func (a *app) schemaCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "schema [policy | catalog]",
-		Short: "Print the JSON Schema of a policy's document or of a catalog's",
-		Long: `schema prints the JSON Schema of the document of one policy (the default) or of a catalog, for editors and other
-validators. It accepts what the parser of documents accepts, except that lint checks rules between keys.`,
-		Example: `  retryplan schema >policy.schema.json
-  retryplan schema catalog >policies.schema.json`,
-		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
-		ValidArgs: []string{"policy", "catalog"},
-		RunE: func(_ *cobra.Command, args []string) error {
-			schema := retryconf.Schema()
-			if len(args) > 0 && args[0] == "catalog" {
-				schema = retryconf.CatalogSchema()
-			}
-			_, err := a.out.Write(schema)
-			return err
 		},
 	}
 }

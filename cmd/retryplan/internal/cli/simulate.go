@@ -26,7 +26,7 @@ func (a *app) simulateCommand() *cobra.Command {
 		Long: `simulate runs a fleet of clients, attempt by attempt, against a model of a server, with the library's own decisions.
 It prints the load, how runs ended, whether the fleet came back from a trigger, and a time series. The same --seed
 gives the same numbers, and several policies meet the same arrivals. --seeds 20 simulates with --seed and the 19 seeds
-after it, and adds the median and the range of the results; all else is about the first.
+after it, and adds how many of the fleets recovered; all else is about the first.
 
 Runs begin in an open loop (--rate) or all at once (--at-once). A server with --workers works on that many attempts at a time, for --service each,
 and queues the others; without --workers it answers everything. A --trigger has a kind, a start and a length:
@@ -82,20 +82,23 @@ shows what that is worth.`,
 				}
 				result := &results[0]
 				runs = append(runs, plots.Run{Name: n.name, Result: *result, Triggers: s.Triggers})
-				spread := newSpread(results)
-				if ill := spread.judged - spread.recovered; ill > 0 && err == nil {
+				judged, recovered := 0, 0
+				for _, r := range results {
+					set(r.Judged, &judged, judged+1)
+					set(r.Judged && r.Recovered, &recovered, recovered+1)
+				}
+				if ill := judged - recovered; ill > 0 && err == nil {
 					a.note(retryplan.Severe, fmt.Sprintf("%s did not recover with %d of %d seeds", n.name, ill, len(results)))
 				}
 				data := shown{Scenario: wire.JSON(scenario), Result: wire.JSON(result), Interrupted: err != nil}
 				if seeds > 1 {
-					data.Spread = spread.json
+					data.Seeds = object{"seeds": len(results), "judged": judged, "recovered": recovered}
 				}
 				a.policy(n, data, func() {
 					a.summary(result, &s)
 					if seeds > 1 {
 						last := s.Seed + uint64(len(results)) - 1
-						a.line("\nseeds %d to %d: %d of %d recovered", s.Seed, last, spread.recovered, spread.judged)
-						a.print(spread.table)
+						a.line("\nseeds %d to %d: %d of %d recovered", s.Seed, last, recovered, judged)
 					}
 					a.line("")
 					a.series(result, &s, int(rows))
@@ -116,7 +119,7 @@ shows what that is worth.`,
 	cmd.Flags().BoolVar(&a.fleet.Shared, "shared", false, "let all clients share one budget")
 	a.hedgeFlags(cmd.Flags())
 	a.seedFlag(cmd.Flags())
-	cmd.Flags().UintVar(&seeds, "seeds", 1, "number of seeds, from --seed on, to simulate with and print the spread of")
+	cmd.Flags().UintVar(&seeds, "seeds", 1, "number of seeds, from --seed on, to simulate with")
 	cmd.Flags().UintVar(&rows, "rows", 24, "largest number of lines of the time series")
 	a.failOnFlag(cmd.Flags())
 	a.plotFlag(cmd.Flags())
