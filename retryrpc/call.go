@@ -144,7 +144,8 @@ func (c *Call) inDoubt(e *AttemptError, f *Failure) bool {
 	if e.Idempotent || repeated || answered || f.Local || f.Unsent {
 		return false
 	}
-	if e.Code == DeadlineExceeded || e.Origin == Caller || f.Begun || e.Code.losable() && !f.Told {
+	// A server that does not know whether it has done the work forbids a retry too: see PushbackFor.
+	if e.Code == DeadlineExceeded || e.Origin == Caller || f.Begun || e.Code.losable() && (!f.Told || e.Veto == Pushback) {
 		return true
 	}
 	safe := *e

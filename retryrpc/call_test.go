@@ -83,7 +83,7 @@ func TestEveryFailureAgainstTheDocumentation(t *testing.T) {
 			answered := slices.Contains(answers, code) && !byCode && !forbidden
 			failsAfterHeader := begun && (!slices.Contains(answers, code) || byCode && !forbidden)
 			inDoubt := !idempotent && !repeated && !answered && !unsent && (code == retryrpc.DeadlineExceeded ||
-				failsAfterHeader || slices.Contains(byClient, code) && !told || !forbidden && !byCode && may(true))
+				failsAfterHeader || slices.Contains(byClient, code) && (!told || forbidden) || !forbidden && !byCode && may(true))
 
 			attempts, err := call(t, t.Context(), retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}, o, idempotent, f)
 			name := fmt.Sprintf("%v idempotent=%v opted=%v begun=%v unsent=%v told=%v hint=%v forbidden=%v", code, idempotent, opted, begun, unsent, told, hint, forbidden)

@@ -33,6 +33,7 @@
 //
 //   - the code is DEADLINE_EXCEEDED, on either side's clock, or the caller has left in the meantime;
 //   - or the client, not the server, says CANCELED, UNKNOWN, INTERNAL, UNAVAILABLE or DATA_LOSS;
+//   - or the server says one of these with a pushback that forbids a retry, as one does that is in doubt itself;
 //   - or an answer had begun (AnswerBegun) that ends with a failure;
 //   - or the code would be repeated if the call were idempotent.
 //

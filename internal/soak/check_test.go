@@ -443,7 +443,8 @@ func (a *audit) recoveries() {
 	for _, f := range s.faults {
 		if n := len(slots); n > 0 && f.begin < slots[n-1].end+2*time.Second {
 			last := &slots[n-1]
-			last.end, last.bound, last.names = max(last.end, f.end), max(last.bound, f.recovery()), append(last.names, f.name())
+			last.begin, last.end = min(last.begin, f.begin), max(last.end, f.end)
+			last.bound, last.names = max(last.bound, f.recovery()), append(last.names, f.name())
 			continue
 		}
 		slots = append(slots, slot{f.begin, f.end, f.recovery(), []string{f.name()}})
