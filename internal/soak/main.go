@@ -72,7 +72,7 @@ func run(name string, c config) error {
 		return fmt.Errorf("there is no service %q", name)
 	}
 	s.policies.define(s.journal)
-	if err := s.policies.load(c.catalog); err != nil {
+	if err := retry.Do(ctx, startPolicy, func(context.Context) error { return s.policies.load(c.catalog) }); err != nil {
 		return err
 	}
 	go s.policies.follow(ctx, c.catalog, s.journal)
