@@ -101,13 +101,15 @@ type Transport struct {
 	// Resume makes the body of a response to a GET go on where it breaks off. A Read that fails with what the rules
 	// repeat, such as a reset, an early end or ErrBodyStalled, asks for the rest by Range and If-Range, and returns once
 	// a byte of it has come. Bytes of another version are never delivered: there must be a strong ETag, or else a
-	// Last-Modified a minute older than the Date, and it must stay the same.
+	// Last-Modified a minute older than the Date, and it must stay the same. With Hedge, the rest is asked for first where
+	// the body came from.
 	//
-	// Each break begins a run of the Policy, with " body" behind its Name, for Observe and for the *retry.Error that Read
-	// returns if the run fails. The attempt that broke off is its first one, so MaxAttempts counts between two breaks;
-	// TTL counts from the RoundTrip. A part that the server makes shorter than what was asked for is not a break: its rest
-	// is asked for at once. Accept and Delivery do not apply. A body that cannot be resumed fails as without Resume, with the Veto NotResumable and why in the
-	// text; if the content is another one by now, the Reason is ContentChanged.
+	// Each break begins a run of the Policy, with " body" behind its Name, for Observe and for the *retry.Error that
+	// Read returns if the run fails. The attempt that broke off is its first one, so MaxAttempts counts between two
+	// breaks; TTL counts from the RoundTrip. A part that the server makes shorter than what was asked for is not a
+	// break: its rest is asked for at once. Accept and Delivery do not apply. A body that cannot be resumed fails as
+	// without Resume, with the Veto NotResumable and why in the text; if the content is another one by now, the Reason
+	// is ContentChanged.
 	//
 	// It costs compression: a request without an Accept-Encoding asks for identity, since a server knows no offsets in
 	// what net/http decodes. Zero means that a body ends where it breaks off.
