@@ -25,6 +25,7 @@ const (
 // until it has an answer.
 type customers struct {
 	journal *journal
+	began   time.Time
 	shop    string
 	client  *http.Client
 	rnd     *rand.Rand
@@ -34,7 +35,7 @@ type customers struct {
 const items = 20
 
 func newCustomers(j *journal, shop string, seed uint64) *customers {
-	return &customers{journal: j, shop: shop, rnd: rand.New(rand.NewPCG(seed, 2)), client: &http.Client{Transport: &retryhttp.Transport{
+	return &customers{journal: j, began: time.Now(), shop: shop, rnd: rand.New(rand.NewPCG(seed, 2)), client: &http.Client{Transport: &retryhttp.Transport{
 		Base: &tries{journal: j, layer: "customers.shop", base: retryhttp.NewBase()},
 		Policy: retry.Policy{
 			Name: "customers.shop", MaxAttempts: 4, MaxHint: 3 * time.Second, AttemptTimeout: 9 * time.Second,
@@ -83,7 +84,7 @@ func (c *customers) order(ref string, item int, keyed bool) {
 			l.Err = text
 		}
 		c.journal.add(l)
-		if !keyed || status == acknowledged || status == soldOut {
+		if !keyed || status == acknowledged || status == soldOut || time.Since(c.began) > *long+2*time.Minute {
 			return
 		}
 		time.Sleep(2 * time.Second)
