@@ -5,7 +5,7 @@
 //
 // # What it answers
 //
-//   - New computes the schedule of one run: the waits with their spread, the exact distribution of the total wait, the
+//   - New computes the schedule of one run: the waits with their spread, the distribution of the total wait, the
 //     probability to succeed and to finish in time, the attempts that can never start, the average number of attempts.
 //   - Lint finds what is wrong with a policy for its use, and says what to change.
 //   - Simulate runs a fleet of clients against a model of a server, event by event, with the policy's own Decide, Admit
