@@ -165,7 +165,7 @@ func TestJobs(t *testing.T) {
 		ended := jobs.Run(job, retryjob.Job{ID: "later", Kind: "work", Policy: "p", Due: began.Add(time.Minute)})
 		require.Equal(t, []string{"order-7", "later"}, []string{ended[0].JobID, ended[1].JobID})
 		require.Equal(t, time.Hour, time.Since(began))
-		next, err := jobs.Inspect("next")
+		next, err := jobs.Get(t.Context(), "next")
 		require.NoError(t, err)
 		require.Equal(t, retryjob.Succeeded, next.Status)
 	})
