@@ -96,6 +96,22 @@ func (p *Policy) fund(ctx context.Context, err error) {
 	}
 }
 
+// IsHedge reports whether ctx is what fn was called with for a hedge, so that fn can choose another server or connection:
+//
+//	addr := addrs[0]
+//	if retryhedge.IsHedge(ctx) {
+//		addr = addrs[1]
+//	}
+//
+// To count the calls of fn is not the same, since a hedge can come to count before the first call does. It is false of a
+// context that is derived from a hedge's.
+func IsHedge(ctx context.Context) bool {
+	_, ok := ctx.(hedgeContext)
+	return ok
+}
+
+type hedgeContext struct{ context.Context }
+
 type group[T any] struct {
 	ctx     context.Context
 	p       Policy
@@ -178,6 +194,9 @@ func (g *group[T]) begin() (context.Context, int) {
 		g.calls, g.kept = g.room[:0], -1
 	}
 	ctx, cancel := context.WithCancel(g.ctx)
+	if len(g.calls) > 0 {
+		ctx = hedgeContext{ctx}
+	}
 	g.calls = append(g.calls, call{Call{Began: time.Since(g.began), Running: true}, cancel})
 	g.running++
 	return ctx, len(g.calls) - 1
@@ -246,8 +265,11 @@ func (g *group[T]) hedge(ctx context.Context, i int) {
 			g.p.Budget.Refund() // of a hedge that did not return; one that has lost is not paid back
 		}
 		if !g.left { // otherwise the caller of Do cannot be reached, and a panic goes on
-			g.panicked = recover()
-			g.exited = g.panicked == nil
+			if v := recover(); v != nil {
+				g.panicked = v
+			} else {
+				g.exited = true
+			}
 			g.end()
 		}
 	}()

@@ -303,6 +303,17 @@ func TestAPanicOfALoserReachesACallerThatWaits(t *testing.T) {
 	})
 }
 
+// Of two hedges that do not return, the panic is what the caller gets.
+func TestAPanicIsNotLostToAGoexit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: []step{
+			{lasts: time.Second, ignores: true}, {lasts: 100 * ms, panics: "boom"}, {lasts: 100 * ms, ignores: true, exits: true},
+		}}
+		p := retryhedge.Policy{Delay: 50 * ms, MaxCalls: 3}
+		require.PanicsWithValue(t, "boom", func() { _, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard) })
+	})
+}
+
 func TestGoexitReachesTheCaller(t *testing.T) {
 	for _, row := range []struct {
 		name  string
@@ -327,6 +338,22 @@ func TestGoexitReachesTheCaller(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestIsHedge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: []step{{lasts: time.Second}, {lasts: time.Second}, {lasts: 10 * ms}}}
+		_, err := retryhedge.DoValue(t.Context(), retryhedge.Policy{Delay: 50 * ms, MaxCalls: 3}, s.call, nil)
+		require.NoError(t, err)
+		for i, ctx := range s.contexts {
+			require.Equal(t, i > 0, retryhedge.IsHedge(ctx))
+			require.False(t, retryhedge.IsHedge(context.WithoutCancel(ctx)))
+		}
+		inner := &script{steps: []step{{ignores: true}}}
+		_, err = retryhedge.DoValue(s.contexts[2], retryhedge.Policy{Delay: 50 * ms}, inner.call, nil)
+		require.NoError(t, err)
+		require.False(t, retryhedge.IsHedge(inner.contexts[0]), "the first call of a Do inside a hedge")
+	})
 }
 
 func TestOpen(t *testing.T) {
@@ -545,6 +572,25 @@ func ExampleDo() {
 	})
 	fmt.Println(err, calls.Load())
 	// Output: <nil> 2
+}
+
+func ExampleIsHedge() {
+	replicas := []string{"a", "b"}
+	read := func(ctx context.Context, replica string) (string, error) {
+		if replica == "a" {
+			<-ctx.Done() // it hangs
+			return "", ctx.Err()
+		}
+		return "from " + replica, nil
+	}
+	p := retryhedge.Policy{Delay: 20 * time.Millisecond}
+	fmt.Println(retryhedge.DoValue(context.Background(), p, func(ctx context.Context) (string, error) {
+		if retryhedge.IsHedge(ctx) {
+			return read(ctx, replicas[1])
+		}
+		return read(ctx, replicas[0])
+	}, nil))
+	// Output: from b <nil>
 }
 
 func ExampleDoValue() {

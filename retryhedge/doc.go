@@ -21,7 +21,7 @@
 //
 // Do not hedge what must not run twice, calls of very uneven cost (the most expensive ones would be doubled), and in more
 // than one layer of a chain. A hedge helps if its slowness is independent of that of the first call: it needs another
-// connection or server. See the section about slow calls in docs/guide.md.
+// connection or server, which fn can choose by IsHedge. See the section about slow calls in docs/guide.md.
 //
 // The package imports the standard library and package retry. It may change until it says otherwise.
 package retryhedge

@@ -3,7 +3,6 @@ package retryconnect
 import (
 	"context"
 	"reflect"
-	"sync/atomic"
 
 	"connectrpc.com/connect"
 
@@ -41,10 +40,9 @@ func NewHedgeInterceptor(h retryhedge.Policy, o Options) (connect.Interceptor, e
 			if !spec.IsClient || h.Off() || spec.IdempotencyLevel == connect.IdempotencyUnknown && !l.Idempotent(spec.Procedure) {
 				return next(ctx, req)
 			}
-			var made atomic.Int32
 			won, err := retryhedge.DoValue(ctx, h, func(ctx context.Context) (*hedge, error) {
 				own := ctx
-				if made.Add(1) > 1 {
+				if retryhedge.IsHedge(ctx) {
 					own = apart{ctx}
 				}
 				var c retryrpc.Call

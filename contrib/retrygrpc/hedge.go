@@ -4,7 +4,6 @@ import (
 	"context"
 	"reflect"
 	"slices"
-	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -46,10 +45,9 @@ func HedgeUnaryClientInterceptor(h retryhedge.Policy, o Options) (grpc.UnaryClie
 		}
 		g := hedged{reply: reply}
 		rest := g.split(nil, opts)
-		var made atomic.Int32
 		won, err := retryhedge.DoValue(ctx, h, func(ctx context.Context) (*hedge, error) {
 			one := &hedge{reply: reply}
-			if made.Add(1) > 1 {
+			if retryhedge.IsHedge(ctx) {
 				one.reply = another(reply)
 			}
 			c := call{Call: retryrpc.Call{Method: method, Idempotent: true}}

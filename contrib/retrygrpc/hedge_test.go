@@ -178,3 +178,28 @@ func TestHedgesOfAnAttempt(t *testing.T) {
 		require.Equal(t, want, *previous[i].Load(), i)
 	}
 }
+
+// A hedge can come to run before the call that it is beside, which then returns last: it must not write the caller's reply
+// after that.
+func TestOnlyTheFirstCallHasTheCallersReply(t *testing.T) {
+	hedges, err := retrygrpc.HedgeUnaryClientInterceptor(retryhedge.Policy{Delay: 1}, retrygrpc.Options{Idempotent: always})
+	require.NoError(t, err)
+	var wrong atomic.Int32
+	var callers sync.WaitGroup
+	for range 64 {
+		callers.Go(func() {
+			for range 500 {
+				mine := new(testgrpc.SimpleResponse)
+				_ = hedges(t.Context(), "/test.Service/Method", nil, mine, nil,
+					func(ctx context.Context, _ string, _, reply any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+						if retryhedge.IsHedge(ctx) == (reply == any(mine)) {
+							wrong.Add(1)
+						}
+						return nil
+					})
+			}
+		})
+	}
+	callers.Wait()
+	require.Zero(t, wrong.Load())
+}
