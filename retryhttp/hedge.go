@@ -60,14 +60,15 @@ func (c *call) hedge(ctx context.Context, out *http.Request) error {
 		}
 	}
 	kept := new(struct { // in one piece, since most calls are fast
-		limit
-		made  atomic.Int32
+		limit limit
+		call  call                          // c as it is now: a request that has lost can outlive the attempt
 		first atomic.Pointer[http.Response] // what the first request was answered
 	})
+	kept.call = *c
 	resp, release, err := retryhedge.Open(ctx, p, func(own context.Context) (*http.Response, error) {
+		c, first := &kept.call, !retryhedge.IsHedge(own)
 		base, req := c.transport.base(), out.WithContext(own)
-		number := kept.made.Add(1)
-		if number > 1 {
+		if !first {
 			if h.Base != nil {
 				base = h.Base
 			}
@@ -75,7 +76,7 @@ func (c *call) hedge(ctx context.Context, out *http.Request) error {
 				req.Header = header // less time is left
 			}
 			if c.payload.getBody != nil {
-				body, err := c.payload.getBody()
+				body, err := c.payload.again()
 				if err != nil {
 					return nil, retry.Transient(err) // the request under way has its body
 				}
@@ -85,7 +86,7 @@ func (c *call) hedge(ctx context.Context, out *http.Request) error {
 		resp, err := base.RoundTrip(req)
 		switch {
 		case err == nil && resp != nil:
-			if number == 1 {
+			if first {
 				kept.first.Store(resp)
 			}
 			return resp, c.verdict(resp, endedRun(resp))

@@ -257,16 +257,18 @@ func TestAHedgeOnAnotherBase(t *testing.T) {
 }
 
 func TestAHedgeThatCannotBeMade(t *testing.T) {
-	inBubble(t, "GetBody fails", func(t *testing.T) {
-		base := &answerer{answers: []timedAnswer{{time.Second, 200, nil}}}
-		tr := &retryhttp.Transport{Base: base, Policy: three, Hedge: &retryhttp.Hedge{Policy: hedgeAfter}}
-		req := request(t.Context(), http.MethodPut, strings.NewReader("order"))
-		req.GetBody = func() (io.ReadCloser, error) { return nil, errFault }
-		resp, err := tr.RoundTrip(req)
-		require.NoError(t, err)
-		require.Equal(t, 200, resp.StatusCode)
-		require.NoError(t, resp.Body.Close())
-	})
+	for name, fails := range map[string]error{"GetBody fails": errFault, "GetBody returns nothing": nil} {
+		inBubble(t, name, func(t *testing.T) {
+			base := &answerer{answers: []timedAnswer{{time.Second, 200, nil}}}
+			tr := &retryhttp.Transport{Base: base, Policy: three, Hedge: &retryhttp.Hedge{Policy: hedgeAfter}}
+			req := request(t.Context(), http.MethodPut, strings.NewReader("order"))
+			req.GetBody = func() (io.ReadCloser, error) { return nil, fails }
+			resp, err := tr.RoundTrip(req)
+			require.NoError(t, err)
+			require.Equal(t, 200, resp.StatusCode)
+			require.NoError(t, resp.Body.Close())
+		})
+	}
 	inBubble(t, "its Base panics", func(t *testing.T) {
 		base := &answerer{answers: []timedAnswer{{time.Second, 200, nil}}}
 		bad := roundTripper(func(*http.Request) (*http.Response, error) { panic("hedge") })
@@ -279,6 +281,36 @@ func TestAHedgeThatCannotBeMade(t *testing.T) {
 		tr := &retryhttp.Transport{Hedge: &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: -1}}}
 		_, err := tr.RoundTrip(get(t.Context()))
 		require.EqualError(t, err, "retryhedge: Policy.Delay -1ns is negative")
+	})
+}
+
+// A hedge that has lost can still be under way in the next attempt. Only the race detector sees what is wrong then.
+func TestALoserThatOutlivesItsAttempt(t *testing.T) {
+	inBubble(t, "shares nothing with the next one", func(t *testing.T) {
+		var made atomic.Int32
+		tr := &retryhttp.Transport{Policy: three, Hedge: &retryhttp.Hedge{Policy: hedgeAfter},
+			Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+				_, _ = io.Copy(io.Discard, req.Body)
+				switch made.Add(1) {
+				case 1:
+					time.Sleep(60 * time.Millisecond)
+					return nil, errFault
+				case 2:
+					time.Sleep(1065 * time.Millisecond) // the next attempt begins after 1060ms
+					return nil, req.Context().Err()
+				default:
+					return answer(req, 200), nil
+				}
+			})}
+		tr.Policy.AttemptTimeout = time.Second
+		tr.Hedge.Policy.Classify = retry.Otherwise(retry.Terminal)
+		req := put(t.Context(), io.MultiReader(strings.NewReader("order")))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(io.MultiReader(strings.NewReader("order"))), nil }
+		resp, err := tr.RoundTrip(req)
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+		time.Sleep(time.Second)
+		require.EqualValues(t, 3, made.Load())
 	})
 }
 

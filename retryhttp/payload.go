@@ -144,17 +144,23 @@ func (p *payload) next(req *http.Request) (io.ReadCloser, func() (io.ReadCloser,
 		p.given = true
 		return p.watch(req, &handle{source: req.Body}), p.getBody, nil
 	}
-	body, err := p.getBody()
+	body, err := p.again()
 	if err != nil {
 		return nil, nil, err
-	}
-	if body == nil {
-		return nil, nil, errors.New("GetBody returned no body")
 	}
 	if p.plain {
 		return body, p.getBody, nil
 	}
 	return p.watch(req, &handle{source: body}), p.getBody, nil
+}
+
+// again returns another copy of the body from getBody.
+func (p *payload) again() (io.ReadCloser, error) {
+	body, err := p.getBody()
+	if err == nil && body == nil {
+		err = errors.New("GetBody returned no body")
+	}
+	return body, err
 }
 
 // watch makes h what the attempt under way reads.

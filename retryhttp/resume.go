@@ -182,7 +182,7 @@ func (b *resumable) read(p []byte) (int, error) {
 // resume asks for the rest, until the policy ends the run, and reads its beginning into p. cause is what the part under
 // way ended with; it is returned unchanged if the caller has canceled the request or closed the body.
 func (b *resumable) resume(p []byte, cause error) (n int, err error) {
-	b.broken = nil
+	b.broken = cause // if a function of the caller's or Base panics
 	c := b.nextCall()
 	if c == nil {
 		return 0, cause

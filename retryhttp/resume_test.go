@@ -407,6 +407,23 @@ func TestOfUnknownLength(t *testing.T) {
 	})
 }
 
+// A caller that recovers from a panic of Base and reads on does not take the break for the end.
+func TestAPanicWhileTheRestIsAskedFor(t *testing.T) {
+	base := &parts{answers: []func(*http.Request) *http.Response{half0(-1),
+		func(*http.Request) *http.Response { panic("base") },
+		part(206, alphabet[10:], io.EOF, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")}}
+	resp, err := (&retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}).RoundTrip(get(t.Context()))
+	require.NoError(t, err)
+	first := make([]byte, 10)
+	_, err = io.ReadFull(resp.Body, first)
+	require.NoError(t, err)
+	require.PanicsWithValue(t, "base", func() { _, _ = resp.Body.Read(make([]byte, 1)) })
+	rest, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, alphabet, string(first)+string(rest))
+	require.NoError(t, resp.Body.Close())
+}
+
 // half0 is half with another ContentLength.
 func half0(length int64) func(*http.Request) *http.Response {
 	return part(200, alphabet[:10], reset, length, "Etag", v1)
