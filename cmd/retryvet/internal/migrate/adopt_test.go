@@ -16,7 +16,7 @@ import (
 )
 
 // TestPublishedModulesAreMoved is run by hand. RETRYVET_MODULES is a list of modules with versions, such as
-// "github.com/openfga/openfga@v1.22.1". For each it prints a line of the table of README.md: its calls, those that are moved,
+// "github.com/openfga/openfga@v1.22.1". For each it prints a line: its calls, those that are moved,
 // the reasons for the others, and whether the tests of the packages that change pass before and after.
 func TestPublishedModulesAreMoved(t *testing.T) {
 	modules := strings.Fields(os.Getenv("RETRYVET_MODULES"))
