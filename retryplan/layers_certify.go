@@ -242,9 +242,12 @@ func (c *chainCertifier) findNode(node int, ch change, below finding) finding {
 			t.arrive = max(c.own[hit].attempts[node]/calm, 1)
 		}
 		t.work, t.service, t.job = 1, 1, 0
-	case node > hit && t.work < 1 && kept.Capacity > 0:
-		// To a node below, what has been kept comes as fast as the node with the trouble works. If that has no Capacity
-		// it comes at once, as after a trouble of the node below.
+	case node > hit && t.work < 1 && kept.Capacity == 0:
+		// To a node below, what has been kept comes at once, as after a trouble of its own, but with all the retries of
+		// the layers above the trouble.
+		t.arrive = max(c.worst[hit]/c.own[node].attempts[hit], 1)
+	case node > hit && t.work < 1:
+		// Or it comes as fast as the node with the trouble works.
 		spare := max(kept.Capacity-c.Rate*c.calm.attempts[hit], 1e-9*kept.Capacity)
 		t.lasts = max(below.recovery, c.Rate*c.worst[hit]*(1-t.work)*t.lasts/spare)
 		t.arrive = max(kept.Capacity/(c.Rate*c.calm.attempts[hit]), 1)

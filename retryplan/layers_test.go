@@ -311,3 +311,22 @@ func TestATriggerAtAnyNode(t *testing.T) {
 	c.Layers[1].Capacity = 1000
 	require.Equal(t, retryplan.Safe, certifyChain(t, c).Stability)
 }
+
+// What a node with trouble has kept comes to those below it with all the retries of its callers, though those would not
+// retry what is below.
+func TestKeptRequestsComeWithTheirRetries(t *testing.T) {
+	c := retryplan.Chain{
+		Layers: []retryplan.Layer{
+			{Policy: waiting(4, 3200*time.Millisecond, 0)},
+			{Policy: waiting(1, time.Second, 0), Capacity: 100},
+		},
+		DoNotRetry: true, Rate: 90, TriggerAt: 1,
+		Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 20 * time.Second},
+	}
+	cert := certifyChain(t, c)
+	require.Equal(t, retryplan.Safe, cert.Stability)
+	r, err := retryplan.SimulateChain(t.Context(), c, 1)
+	require.NoError(t, err)
+	require.True(t, r.Recovered)
+	require.InEpsilon(t, r.Recovery.Seconds(), cert.Recovery.Seconds(), 0.25)
+}
