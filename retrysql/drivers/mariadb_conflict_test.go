@@ -100,7 +100,7 @@ func TestAKilledMariaDBConnectionIsRetried(t *testing.T) {
 			if err := tx.QueryRowContext(ctx, "select connection_id()").Scan(&id); err != nil {
 				return err
 			}
-			if _, err := db.ExecContext(ctx, "kill ?", id); err != nil {
+			if _, err := db.ExecContext(ctx, "kill ?", id); err != nil { //retryvet:ignore attemptctx it ends the connection of the transaction
 				return err
 			}
 		}

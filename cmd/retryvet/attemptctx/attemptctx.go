@@ -313,8 +313,8 @@ func (a attempt) renewed(x ast.Expr) (yes bool) {
 	return yes
 }
 
-// exempt reports whether call can rightly get the context of the run: it logs, traces or counts, reads a value, or
-// starts work that is meant to outlive the attempt.
+// exempt reports whether call can rightly get the context of the run: it logs, traces or counts, reads a value, comes
+// after the commit, or starts work that is meant to outlive the attempt.
 func exempt(info *types.Info, call *ast.CallExpr) bool {
 	f := typeutil.Callee(info, call)
 	if f == nil || f.Pkg() == nil {
@@ -323,6 +323,9 @@ func exempt(info *types.Info, call *ast.CallExpr) bool {
 	path, name := f.Pkg().Path(), f.Name()
 	if path == "context" {
 		return name == "WithoutCancel" || name == "Cause" || name == "AfterFunc"
+	}
+	if path == calls.Module+"/retrysql" && name == "AfterCommit" {
+		return true
 	}
 	if path == calls.Module && name == "NewError" || strings.Contains(name, "FromContext") {
 		return true

@@ -162,6 +162,7 @@ func (c *client) transaction(ctx context.Context) error {
 		if _, err := c.db.ExecContext(ctx, "UPDATE y"); err != nil { // want `this runs on c.db, outside of the transaction, and is not rolled back with it`
 			return err
 		}
+		tx.AfterCommit(func(ctx context.Context) { _, _ = c.db.ExecContext(ctx, "UPDATE z") })
 		return c.db.PingContext(ctx)
 	})
 }
