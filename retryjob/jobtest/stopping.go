@@ -210,7 +210,7 @@ var stopping = []scenario{
 				require.Equal(s.t, asJSON(s, before), asJSON(s, i))
 				continue
 			}
-			i = s.ends(before.JobID, retryjob.Succeeded, 0, 2)
+			s.ends(before.JobID, retryjob.Succeeded, 0, 2)
 		}
 		if s.h.Crash == nil {
 			require.Len(s.t, was.jobs, 2)
