@@ -12,9 +12,10 @@ import (
 // Hedge says when a request that is slow, and has not failed, is sent a second time beside the first (see retryhedge).
 // The response that comes first is the attempt's, and its context lives until its body is read to the end or closed.
 //
-// Only a request that is safe to repeat (see Transport.Repeat), or has a key by IdempotencyKey, is hedged, and only without a body or with one that
-// can be had again (GetBody, BufferBody). A Gate is not asked for a hedge. All requests of an attempt carry the same
-// AttemptHeader, and AttemptTimeout covers them together.
+// Only a request that is safe to repeat (see Transport.Repeat), or has a key by IdempotencyKey, is hedged, and only
+// without a body or with one that can be had again (GetBody, BufferBody). A Gate is not asked for a hedge. All requests
+// of an attempt carry the same AttemptHeader, and AttemptTimeout covers them together. Accept, Hint, Repeat and GetBody
+// can be called for two of them at the same time.
 type Hedge struct {
 	// Policy says when. Without a Budget of its own, that of the run's policy pays for hedges too. Classify is asked what
 	// ends the other requests after the rules of the Transport. The zero Policy makes no hedges.

@@ -303,9 +303,9 @@ func (b *resumable) check(resp *http.Response) *AttemptError {
 	case !partial && same && b.next == 0 && b.resp.StatusCode == http.StatusOK && length == b.resp.ContentLength:
 		b.stop = b.end // nothing was delivered yet
 		return nil
-	case !partial || !same || ok && total != b.total && total != unknown && b.total != unknown:
+	case !same || ok && total != b.total && total != unknown && b.total != unknown:
 		reason = ContentChanged
-	case ok && first == b.next && last < b.end && (length < 0 || length == last-first+1) && !isMultipart(h):
+	case partial && ok && first == b.next && last < b.end && (length < 0 || length == last-first+1) && !isMultipart(h):
 		b.total = min(b.total, total)
 		b.stop, b.end = last+1, min(b.end, b.total)
 		return nil

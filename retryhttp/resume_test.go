@@ -231,7 +231,8 @@ func TestTheRestIsChecked(t *testing.T) {
 			part(503, "", io.EOF, 0), rest("bytes 10-25/26", "Etag", v1)), "", "status_503"},
 		{"a fault before it", answers(func(*http.Request) *http.Response { return nil }, rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
 		{"200 of another version", answers(part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)), "", changed},
-		{"200 of the same version", answers(part(200, alphabet, io.EOF, 26, "Etag", v1)), "", changed},
+		{"200 of the same version", answers(part(200, alphabet, io.EOF, 26, "Etag", v1)), "", unusable},
+		{"200 of the same version, with a range", answers(part(200, alphabet, io.EOF, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")), "", unusable},
 		{"206 of another version", answers(rest("bytes 10-25/26", "Etag", `"v2"`)), "", changed},
 		{"206 in another coding", answers(rest("bytes 10-25/26", "Etag", v1, "Content-Encoding", "br")), "", changed},
 		{"206 that was decoded", answers(func(req *http.Request) *http.Response {
