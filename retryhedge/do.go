@@ -146,6 +146,7 @@ type call struct {
 
 // run makes the first call and returns what Open does.
 func (g *group[T]) run() (T, func(), error) {
+	g.calls, g.kept = g.room[:0], -1
 	g.mu.Lock()
 	ctx, first := g.begin()
 	g.timer = time.AfterFunc(g.delay, g.look)
@@ -190,9 +191,6 @@ func (g *group[T]) settle() {
 
 // begin notes a call that is about to be made, and returns its context and index.
 func (g *group[T]) begin() (context.Context, int) {
-	if g.calls == nil {
-		g.calls, g.kept = g.room[:0], -1
-	}
 	ctx, cancel := context.WithCancel(g.ctx)
 	if len(g.calls) > 0 {
 		ctx = hedgeContext{ctx}
