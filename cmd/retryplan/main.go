@@ -6,7 +6,7 @@
 //
 //	retryplan show --preset standard
 //
-// Its commands are show, plan, simulate, certify, chain, compare, lint, serve and page. Run retryplan --help for
+// Its commands are show, simulate, certify, chain, compare, lint, serve and page. Run retryplan --help for
 // their descriptions, the forms of a POLICY, and the meaning of --json and of the exit status.
 package main
 
@@ -17,8 +17,6 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"golang.org/x/term"
-
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
 	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 )
@@ -27,11 +25,10 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(cli.Run(ctx, cli.Options{
-		Stdin:    os.Stdin,
-		Progress: term.IsTerminal(int(os.Stderr.Fd())),
-		Serve:    web.Serve,
-		Page:     web.Static,
-		Version:  version(),
+		Stdin:   os.Stdin,
+		Serve:   web.Serve,
+		Page:    web.Static,
+		Version: version(),
 	}, os.Args[1:], os.Stdout, os.Stderr))
 }
 

@@ -58,7 +58,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 				a.note(gravity[c.Stability], n.name+" is "+c.Stability.String())
 				if a.plot != "" {
 					s := f.Scenario(n.policy, a.seed)
-					r, err := a.simulate(n.name, s)
+					r, err := retryplan.Simulate(a.ctx, s)
 					if err != nil {
 						return err
 					}

@@ -22,8 +22,6 @@ import (
 type Options struct {
 	// Stdin is what a policy named "-" is read from. Nil means that standard input is closed.
 	Stdin io.Reader
-	// Progress says that stderr is a terminal, on which simulations show their progress.
-	Progress bool
 	// Serve is web.Serve, which serves the page of retryplan serve.
 	Serve func(context.Context, web.Options) error
 	// Page is web.Static, which writes the page as files.
@@ -100,7 +98,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		a.showCommand(), a.planCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(),
+		a.showCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(),
 		a.compareCommand(), a.lintCommand(), a.serveCommand(), a.pageCommand(),
 	)
 	for _, cmd := range root.Commands() {

@@ -80,8 +80,8 @@ func TestOutput(t *testing.T) {
 		{"show_unlimited", "show --attempts unlimited --jitter decorrelated"},
 		{"show_json", "show policy.json --json"},
 		{"show_guard", "show policies.json --fail-on severe --deadline 1s"},
-		{"plan", `plan policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s`},
-		{"plan_json", "plan email@policies.json --failure 0.2 --json"},
+		{"show_run", `show policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s`},
+		{"show_run_json", "show email@policies.json --failure 0.2 --json"},
 		{"simulate_storm", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m`},
 		{"simulate_budget", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget`},
 		{"simulate_herd", `simulate --attempts unlimited --base 100ms --cap 10s --jitter full --at-once --clients 200 --network 5ms --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 20s --drain`},
@@ -110,7 +110,7 @@ func TestOutput(t *testing.T) {
 		{"lint_yaml", "lint policies.yaml"},
 		{"lint_github", "lint policies.yaml --format github"},
 		{"certify_from", "certify preset:inline --from charge@metrics.txt --over 30s --capacity 100 --budget"},
-		{"plan_from", "plan policy.json --from charge@metrics.txt --over 30s"},
+		{"show_from", "show policy.json --from charge@metrics.txt --over 30s"},
 		{"lint_json", "lint policies.json --json --fail-on none"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestExamplesInHelp(t *testing.T) {
 	require.GreaterOrEqual(t, n, len(commands))
 }
 
-var commands = []string{"show", "plan", "simulate", "certify", "chain", "compare", "lint", "serve"}
+var commands = []string{"show", "simulate", "certify", "chain", "compare", "lint", "serve"}
 
 // TestREADMEShowsWhatIsPrinted runs the commands in README.md. It may break lines elsewhere, and leave out lines at the
 // end.

@@ -22,7 +22,7 @@ func (a *app) compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [POLICY]...",
 		Short: "Set policies side by side",
-		Long: `compare prints the waits of two or more policies beside each other, with the figures of plan and the findings.
+		Long: `compare prints the waits of two or more policies beside each other, with the figures of show --failure and the findings.
 Without a POLICY it prints a line for each of one attempt, two attempts, and the presets, as a start for a policy of
 your own. With the flags of a fleet (--rate and --capacity), it adds their certificates and the results of a simulation,
 in which all policies meet the same arrivals. It fails if a certificate and a simulation disagree. Flags that change a
@@ -76,7 +76,7 @@ policy change all of them. --plot draws the simulations, or without a fleet the 
 					if d := a.setting.Duration; s.Hedge != (retryplan.Hedge{}) && d != (retryplan.Dist{}) {
 						s.Server.Service, s.Server.Workers = d, max(1, int(math.Round(a.fleet.Capacity*d.Mean().Seconds())))
 					}
-					r, err := a.simulate(n.name, s)
+					r, err := retryplan.Simulate(a.ctx, s)
 					if err != nil && a.ctx.Err() == nil {
 						return err
 					}
@@ -133,7 +133,7 @@ func (a *app) hedged(f *facts, n named, s retryplan.Scenario, with *retryplan.Re
 		return nil
 	}
 	s.Hedge = retryplan.Hedge{}
-	without, err := a.simulate(n.name, s)
+	without, err := retryplan.Simulate(a.ctx, s)
 	for _, q := range []struct {
 		name string
 		of   float64

@@ -78,7 +78,7 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 		}
 	}
 
-	table, found = both("plan policy.json --failure 0.5")
+	table, found = both("show policy.json --failure 0.5")
 	require.Regexp(t, fmt.Sprintf(`(?m)^load +%.4g attempts per run$`, found[0].Plan.Load), table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^success +%.4g%%$`, 100*found[0].Plan.Success), table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^takes at most +%s$`, span(found[0].Plan.WorstCaseSeconds)), table)

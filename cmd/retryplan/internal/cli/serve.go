@@ -3,34 +3,22 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 )
 
 func (a *app) serveCommand() *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
-		Use:   "serve [POLICY]",
+		Use:   "serve",
 		Short: "Serve a page that shows all of this with sliders, on this machine only",
 		Long: `serve shows schedule, distribution, simulation, findings and certificate on a local page with sliders for the policy
 and the fleet, and shows the policy as Go and as JSON to copy. It listens on a loopback address only, until it is
-interrupted. The page opens with POLICY.`,
+interrupted.`,
 		Example: `  retryplan serve
-  retryplan serve policy.json --addr 127.0.0.1:8080`,
-		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			var p retry.Policy
-			if len(args) > 0 || a.preset != "" || a.changed() {
-				found, err := a.policies(args)
-				if err != nil {
-					return err
-				}
-				if len(found) > 1 {
-					return misusef("the page opens with one policy: name one, such as %s", found[0].from)
-				}
-				p = found[0].policy
-			}
-			return a.Serve(a.ctx, web.Options{Addr: addr, Policy: p, Ready: func(address string) {
+  retryplan serve --addr 127.0.0.1:8080`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return a.Serve(a.ctx, web.Options{Addr: addr, Ready: func(address string) {
 				if a.json {
 					_ = a.printJSON(object{"url": address})
 				} else {
@@ -41,7 +29,6 @@ interrupted. The page opens with POLICY.`,
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "loopback `address` to listen on; port 0 means any free port")
-	a.policyFlags(cmd.Flags())
 	return cmd
 }
 

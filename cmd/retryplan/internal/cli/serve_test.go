@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
 	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 )
@@ -17,19 +16,16 @@ import (
 func TestServe(t *testing.T) {
 	t.Chdir("testdata")
 	for _, row := range []struct {
-		line, addr string
-		p          retry.Policy
-		out        string
+		line, addr, out string
 	}{
-		{"serve", "127.0.0.1:0", retry.Policy{}, "http://there/\n"},
-		{"serve --preset standard --addr localhost:8080", "localhost:8080", retry.Standard(), "http://there/\n"},
-		{"serve --attempts 3 --json", "127.0.0.1:0", retry.Policy{MaxAttempts: 3}, "{\"url\":\"http://there/\"}\n"},
+		{"serve", "127.0.0.1:0", "http://there/\n"},
+		{"serve --addr localhost:8080", "localhost:8080", "http://there/\n"},
+		{"serve --json", "127.0.0.1:0", "{\"url\":\"http://there/\"}\n"},
 	} {
 		t.Run(row.line, func(t *testing.T) {
 			var out, err bytes.Buffer
 			exit := cli.Run(t.Context(), cli.Options{Serve: func(_ context.Context, o web.Options) error {
 				require.Equal(t, row.addr, o.Addr)
-				require.Equal(t, row.p, o.Policy)
 				o.Ready("http://there/")
 				require.Equal(t, row.out, out.String())
 				return errors.New("the end")

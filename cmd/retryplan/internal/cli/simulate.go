@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/schollz/progressbar/v3"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -73,7 +72,7 @@ shows what that is worth.`,
 				for ; len(results) < int(seeds) && err == nil; s.Seed++ {
 					var r retryplan.Result
 					// The result of an interrupted simulation counts if it is all that there is.
-					if r, err = a.simulate(n.name, s); err == nil || len(results) == 0 && r.Simulated > 0 {
+					if r, err = retryplan.Simulate(a.ctx, s); err == nil || len(results) == 0 && r.Simulated > 0 {
 						results = append(results, r)
 					}
 				}
@@ -148,20 +147,4 @@ func (a *app) scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
 	flags.DurationVar(&s.Duration, "duration", 4*time.Minute, "how long runs begin")
 	flags.BoolVar(&s.Drain, "drain", false, "then go on until every run has ended")
 	flags.DurationVar(&s.Step, "step", 0, "interval of the time series (default 1s)")
-}
-
-// simulate calls retryplan.Simulate and shows its progress if stderr is a terminal.
-func (a *app) simulate(name string, s retryplan.Scenario) (retryplan.Result, error) {
-	if a.Progress {
-		const parts = 1000
-		bar := progressbar.NewOptions(parts,
-			progressbar.OptionSetWriter(a.err), progressbar.OptionSetDescription("simulating "+name),
-			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
-		defer func() { _ = bar.Finish() }()
-		s.Progress = func(simulated time.Duration, _ uint64, _ int) {
-			// The bar stays near its end while the queue drains, since how long that takes is not known.
-			_ = bar.Set(int(min(float64(simulated)/float64(s.Duration), 0.999) * parts))
-		}
-	}
-	return retryplan.Simulate(a.ctx, s)
 }

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	_ "embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
-	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,52 +47,6 @@ var Presets = func() (all []struct {
 // factors are the defaults of trigger_factor for the kinds of triggers that have one.
 var factors = map[retryplan.TriggerKind]float64{
 	retryplan.Slowdown: 4, retryplan.CapacityCut: 0.2, retryplan.Surge: 4, retryplan.Failing: 0.5,
-}
-
-// Fragment returns the fragment of an address that opens the page with p, or "" if p is zero. Fields of p that are code
-// are left out.
-func Fragment(p retry.Policy) (string, error) {
-	if p.Disabled {
-		return "", errors.New("page: the policy is disabled: there is nothing to see")
-	}
-	spec, err := retryconf.FromPolicy(p)
-	if _, code := errors.AsType[*retryconf.NotDataError](err); err != nil && !code {
-		return "", err
-	}
-	if reflect.ValueOf(spec).IsZero() {
-		return "", nil
-	}
-	values := url.Values{}
-	for key, text := range stateOf(spec) {
-		values.Set(key, text)
-	}
-	return "#" + values.Encode(), nil
-}
-
-// stateOf returns the fields of a policy without a caller that waits. The fields that spec does not give are empty.
-func stateOf(spec retryconf.Spec) State {
-	short := func(d retryconf.Duration) string {
-		if d == 0 {
-			return ""
-		}
-		return wire.Duration(d).String()
-	}
-	s := State{
-		"name": spec.Name, "max_attempts": spec.MaxAttempts.String(), "mode": cmp.Or(spec.Mode.String(), "exponential"),
-		"base": short(spec.Base), "cap": short(spec.Cap), "factor": spec.Factor.String(),
-		"jitter": cmp.Or(spec.Jitter.String(), "none"), "jitter_ratio": spec.JitterRatio.String(),
-		"attempt_timeout": short(spec.AttemptTimeout), "ttl": short(spec.TTL), "max_hint": short(spec.MaxHint),
-		"reset_after": short(spec.ResetAfter), "inline": "no", "deadline": "",
-	}
-	if len(spec.Delays) > 0 {
-		s["mode"], s["max_attempts"] = "list", cmp.Or(s["max_attempts"], strconv.Itoa(len(spec.Delays)+1))
-		waits := make([]string, len(spec.Delays))
-		for i, d := range spec.Delays {
-			waits[i] = wire.Duration(d).String()
-		}
-		s["delays"] = strings.Join(waits, ", ")
-	}
-	return s
 }
 
 // question is a state that was understood.

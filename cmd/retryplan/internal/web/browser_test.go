@@ -1,7 +1,6 @@
 package web_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -24,7 +23,6 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 	"github.com/stretchr/testify/require"
 )
@@ -47,11 +45,11 @@ type page struct {
 // request to another machine, or if the console has a message that the test did not take from problems.
 func open(t *testing.T, fragment string) *page {
 	t.Helper()
-	return openWith(t, retry.Policy{}, fragment, "")
+	return openWith(t, fragment, "")
 }
 
-// openWith is open of a page that begins with a policy, or of the static form in a directory.
-func openWith(t *testing.T, policy retry.Policy, fragment, static string) *page {
+// openWith is open, also of the static form in a directory.
+func openWith(t *testing.T, fragment, static string) *page {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("a browser is not short")
@@ -60,7 +58,7 @@ func openWith(t *testing.T, policy retry.Policy, fragment, static string) *page 
 	serving, stop := context.WithCancel(t.Context())
 	address, served := make(chan string, 1), make(chan error, 1)
 	go func() {
-		served <- web.Serve(serving, web.Options{Policy: policy, Ready: func(url string) { address <- url }})
+		served <- web.Serve(serving, web.Options{Ready: func(url string) { address <- url }})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -75,10 +73,7 @@ func openWith(t *testing.T, policy retry.Policy, fragment, static string) *page 
 		return p
 	}
 	select {
-	case opened := <-address:
-		var opening string
-		p.url, opening, _ = strings.Cut(opened, "#")
-		fragment = cmp.Or(fragment, "#"+opening)
+	case p.url = <-address:
 	case err := <-served:
 		require.NoError(t, err)
 	}
@@ -356,9 +351,9 @@ func TestLinkOpensTheSameState(t *testing.T) {
 	require.Equal(t, "1s, 2s", eval[string](p, `document.getElementById("delays").value`))
 }
 
-// A page that was opened with a policy writes links that another page opens.
+// A page that was opened by a link with a policy alone writes links that another page opens.
 func TestLinkFromAnotherPageOpensTheSameState(t *testing.T) {
-	p := openWith(t, retry.Policy{MaxAttempts: 7, Backoff: retry.Backoff{Base: 3 * time.Second}}, "", "")
+	p := open(t, "#attempt_timeout=&base=3s&cap=&deadline=&factor=&inline=no&jitter=none&jitter_ratio=&max_attempts=7&mode=exponential")
 	require.Contains(t, p.text("#line"), "7 attempts, exponential 3s")
 	p.next(choose("rate", "12"))
 	link := eval[string](p, `location.hash`)
@@ -523,7 +518,7 @@ func TestStaticForm(t *testing.T) {
 	}
 	chromium(t)
 	require.NoError(t, web.Static(t.Context(), dir, "(devel)"))
-	p, served := openWith(t, retry.Policy{}, "", dir), open(t, "")
+	p, served := openWith(t, "", dir), open(t, "")
 	for _, q := range []*page{p, served} {
 		q.next(choose("rate", "40"), choose("budget", "client"))
 	}

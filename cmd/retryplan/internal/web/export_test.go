@@ -5,12 +5,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/page"
 )
-
-// Fragment returns the fragment of an address that opens the page with p.
-func Fragment(p retry.Policy) (string, error) { return page.Fragment(p) }
 
 // NewHandler returns a handler, for tests that speak HTTP without a socket or without time for a simulation.
 func NewHandler(limit time.Duration) http.Handler { return newHandler(limit).routes() }

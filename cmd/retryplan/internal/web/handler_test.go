@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"regexp"
 	"runtime"
@@ -294,48 +293,20 @@ func TestQuestionThatIsOvertakenIsNotAnswered(t *testing.T) {
 	require.Empty(t, w.Body.String())
 }
 
-func TestAddressHasThePolicy(t *testing.T) {
-	for name, c := range map[string]struct {
-		policy retry.Policy
-		want   map[string]string
-	}{
-		"only a name":  {retry.Policy{Name: "delivery"}, map[string]string{"name": "delivery", "mode": "exponential", "base": "", "max_attempts": "", "jitter": "none"}},
-		"a formula":    {retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: 1500 * time.Millisecond}}, map[string]string{"max_attempts": "6", "base": "1.5s", "mode": "exponential", "cap": "", "jitter": "none"}},
-		"a list":       {retry.Standard(), map[string]string{"mode": "list", "delays": "1m, 30m, 3h", "max_attempts": "4", "inline": "no", "deadline": ""}},
-		"unlimited":    {retry.Policy{MaxAttempts: retry.Unlimited}, map[string]string{"max_attempts": "unlimited"}},
-		"all the rest": {retry.Policy{Name: "mail", TTL: time.Hour, MaxHint: time.Minute, ResetAfter: time.Hour, Backoff: retry.Backoff{Jitter: retry.RatioJitter, JitterRatio: 0.5}}, map[string]string{"name": "mail", "ttl": "1h", "max_hint": "1m", "reset_after": "1h", "jitter": "ratio", "jitter_ratio": "0.5"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			fragment, err := web.Fragment(c.policy)
-			require.NoError(t, err)
-			state, err := url.ParseQuery(strings.TrimPrefix(fragment, "#"))
-			require.NoError(t, err)
-			for key, text := range c.want {
-				require.Equal(t, []string{text}, state[key], key)
-			}
-		})
-	}
-	fragment, err := web.Fragment(retry.Policy{})
-	require.NoError(t, err)
-	require.Empty(t, fragment)
-	_, err = web.Fragment(retry.Policy{MaxAttempts: -2})
-	require.ErrorContains(t, err, "max_attempts")
-	_, err = web.Fragment(retry.Policy{Disabled: true})
-	require.ErrorContains(t, err, "disabled")
-}
-
 // TestPresetsAreThoseOfTheLibrary holds that the buttons of published policies set what the library has.
 func TestPresetsAreThoseOfTheLibrary(t *testing.T) {
 	for label, p := range map[string]retry.Policy{
 		"Aggressive": retry.Aggressive(), "Standard": retry.Standard(), "Patient": retry.Patient(), "Cautious": retry.Cautious(),
 	} {
-		fragment, err := web.Fragment(p)
+		state := web.Presets()[label]
+		status, a := evaluate(t, time.Minute, state)
+		require.Equal(t, http.StatusOK, status)
+		spec, err := retryconf.Parse(a.Policy.Document, retryconf.Spec{}, retryconf.Limits{})
 		require.NoError(t, err)
-		state, err := url.ParseQuery(strings.TrimPrefix(fragment, "#"))
+		got, err := spec.Policy()
 		require.NoError(t, err)
-		for key, text := range state {
-			require.Equal(t, text[0], web.Presets()[label][key], "%s: %s", label, key)
-		}
+		require.Equal(t, p.Effective(), got.Effective(), label)
+		require.Equal(t, []string{"no", ""}, []string{state["inline"], state["deadline"]}, label)
 	}
 }
 
@@ -350,7 +321,6 @@ func TestServeIsForThisMachineOnly(t *testing.T) {
 		require.NoError(t, web.Serve(ctx, web.Options{Addr: addr, Ready: func(u string) { url = u; stop() }}))
 		require.Regexp(t, regexp.MustCompile(`^http://127\.0\.0\.1:[1-9]\d*/$`), url)
 	}
-	require.Error(t, web.Serve(t.Context(), web.Options{Policy: retry.Policy{MaxAttempts: -2}}))
 }
 
 // pipes accepts one connection.

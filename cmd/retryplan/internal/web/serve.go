@@ -11,9 +11,6 @@ import (
 	"net"
 	"net/http"
 	"time"
-
-	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/cmd/retryplan/internal/page"
 )
 
 // Options are the options of Serve. The zero Options serve on a free port of 127.0.0.1.
@@ -21,21 +18,15 @@ type Options struct {
 	// Addr is host:port. The host is "localhost", which means 127.0.0.1, or a loopback address; anything else, ":8080"
 	// too, is refused. Port 0 is a free one. Empty means "127.0.0.1:0".
 	Addr string
-	// Policy is the policy that the page opens with, without its fields that are code. Zero means the first preset.
-	Policy retry.Policy
-	// Ready is called with the page's address, such as "http://127.0.0.1:41234/", when it can be opened. If there is a
-	// Policy the address says so. Nil means no call.
+	// Ready is called with the page's address, such as "http://127.0.0.1:41234/", when it can be opened. Nil means no
+	// call.
 	Ready func(url string)
 }
 
 // Serve serves the page until ctx is done, cancels the evaluations under way, and returns nil. It returns an error if Addr
-// is not loopback or cannot be listened on, or if Policy is Disabled or does not validate.
+// is not loopback or cannot be listened on.
 func Serve(ctx context.Context, o Options) error {
 	addr, err := loopback(o.Addr)
-	if err != nil {
-		return err
-	}
-	opening, err := page.Fragment(o.Policy)
 	if err != nil {
 		return err
 	}
@@ -48,7 +39,7 @@ func Serve(ctx context.Context, o Options) error {
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
 	if o.Ready != nil {
-		o.Ready("http://" + listener.Addr().String() + "/" + opening)
+		o.Ready("http://" + listener.Addr().String() + "/")
 	}
 	if err := server.Serve(listener); ctx.Err() == nil || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("web: %w", err)

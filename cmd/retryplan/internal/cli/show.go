@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show [POLICY]...",
+		Short: "Show the schedule of a policy and its findings, and what becomes of a run",
+		Long: `show prints the schedule of each policy: when each attempt starts at the earliest and at the latest if all fail at
+once, the wait before it with its spread, and the total wait. Findings follow, with what to change. More can be found
+if the flags say where the policy is used: --inline, --deadline, --clients and --duration.
+
+With --failure, or the metrics of --from, show computes what becomes of one run whose attempts fail with that
+probability and take --duration: for each attempt, the probability that a run makes it and that it succeeds; the chance
+of success, also in time; the load, which is the mean number of attempts per run; how runs end; and how long they wait
+and take. All digits that are shown are exact, except with decorrelated jitter, whose waits are sampled. --failure 0.1
+applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, and the last one repeats.
+
+--plot draws the waits and their total.`,
+		Example: `  retryplan show --preset standard
+  retryplan show --attempts 4 --base 50ms --cap 1s --jitter full --inline --deadline 5s
+  retryplan show policies.json --fail-on warning
+  retryplan show policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			found, err := a.policies(args)
+			if err != nil {
+				return err
+			}
+			if err := a.measure(); err != nil {
+				return err
+			}
+			odds := a.given("failure", "from")
+			if odds { // otherwise the schedule is the policy's own, of which a deadline cuts nothing off
+				set(!a.given("failure"), &a.model.Failure, []float64{a.fleet.Failure})
+				a.model.Duration, a.model.Deadline = a.setting.Duration, a.setting.Deadline
+			}
+			var plans []plots.Plan
+			for _, n := range found {
+				model := a.model
+				// After 20 attempts, the waits of an unlimited policy have reached their cap.
+				set(!odds && n.policy.MaxAttempts == retry.Unlimited, &model.Horizon, cmp.Or(model.Horizon, 20))
+				p, err := retryplan.New(n.policy, model)
+				if err != nil {
+					return err
+				}
+				plans = append(plans, plots.Plan{Name: n.name, Plan: p})
+				findings := retryplan.Lint(n.policy, a.setting)
+				a.noteFindings(n.name, findings)
+				data := shown{Policy: wire.Policy(n.policy), Plan: wire.JSON(p), Findings: wire.NewFindings(findings)}
+				a.policy(n, data, func() {
+					a.attempts(p, odds)
+					if odds {
+						a.line("")
+						a.printFacts(planFacts(p, a.model.Deadline))
+					} else if len(p.Attempts) > 1 {
+						var f facts
+						f.distribution("total wait", p.TotalWait.Min(), p.TotalWait.Max(), p.TotalWait)
+						a.line("")
+						a.printFacts(f)
+					}
+					a.showFindings(findings)
+				})
+			}
+			return a.finish(func() plots.Picture { return plots.Plans(plans...) })
+		},
+	}
+	a.policyFlags(cmd.Flags())
+	a.modelFlags(cmd.Flags(), "1")
+	a.settingFlags(cmd.Flags())
+	a.measuredFlags(cmd.Flags())
+	a.failOnFlag(cmd.Flags())
+	a.plotFlag(cmd.Flags())
+	return cmd
+}
+
+// attempts prints the attempts of p with the waits before them: with their odds, or with the spread of the waits.
+func (a *app) attempts(p *retryplan.Plan, odds bool) {
+	jittered := slices.ContainsFunc(p.Attempts, func(at retryplan.PlannedAttempt) bool { return at.Wait.Lo != at.Wait.Hi })
+	g := newGrid("attempt", "starts after", "wait", "mean", "p50", "p90", "p99", "a run makes it", "succeeds with it", "-cannot start")
+	for _, at := range p.Attempts {
+		cells := make([]string, 10)
+		cells[0] = strconv.Itoa(at.Number)
+		if at.Never != 0 {
+			cells[9] = wire.Reason(at.Never)
+		} else {
+			cells[1] = say.Between(at.Earliest, at.Latest)
+		}
+		if at.Number > 1 {
+			cells[2] = say.Between(at.Wait.Lo, at.Wait.Hi)
+		}
+		if odds {
+			cells[7], cells[8] = say.Percent(at.Starts), say.Percent(at.Succeeds)
+		} else if at.Number > 1 && jittered {
+			for i, d := range []time.Duration{at.Wait.Mean, at.Wait.P50, at.Wait.P90, at.Wait.P99} {
+				cells[3+i] = say.Span(d)
+			}
+		}
+		g.row(cells...)
+	}
+	a.print(g)
+	if p.Truncated {
+		a.line("... and more attempts: figures are those of the first %d", len(p.Attempts))
+	}
+}
