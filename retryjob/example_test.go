@@ -126,27 +126,6 @@ func ExampleHandler() {
 	// Output: waiting_retry 429 retryhttp: 429 Too Many Requests 1m30s
 }
 
-// A handler asks to be called later if something that it needs is not ready. That does not count as an attempt: the
-// policy allows one attempt, which is made later.
-func ExampleSnooze() {
-	stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"once": {MaxAttempts: 1}})}
-	rec := retryjob.NewRecord(&retryjob.Job{ID: "invoice-7", Kind: "invoice", Policy: "once"}, time.Now())
-	ready := false
-	for !rec.Status.Final() {
-		next, err := stepper.Step(context.Background(), &rec, rec.Attempts+1, func(context.Context) error {
-			if !ready {
-				ready = true
-				return retryjob.Snooze(time.Hour)
-			}
-			return nil
-		})
-		fmt.Println(rec.Status, rec.Attempts, next.Deferred, err)
-	}
-	// Output:
-	// pending 0 true <nil>
-	// succeeded 1 false <nil>
-}
-
 // Middleware is a function that wraps the handlers before the engine gets them.
 func ExampleOptions_middleware() {
 	logged := func(next retryjob.Handler) retryjob.Handler {

@@ -403,16 +403,5 @@ func (e *PanicError) Unwrap() error {
 	return err
 }
 
-// Snooze returns an error with which a handler asks to be called again after d, for example because something that it
-// needs is not ready. The attempt does not count, takes no token of the budget and is not recorded. The TTL keeps
-// running: if d would exceed it, the job is Expired at once. A negative d counts as 0. A canceled job stays Canceled.
-func Snooze(d time.Duration) error { return &snooze{d} }
-
-type snooze struct{ by time.Duration }
-
-func (s *snooze) Error() string {
-	return fmt.Sprintf("retryjob: the handler asks to be called again after %v", s.by)
-}
-
 // errRecorded is the error of Step for an attempt that the record has already.
 var errRecorded = errors.New("is recorded already")

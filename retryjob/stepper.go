@@ -54,8 +54,7 @@ type Next struct {
 	Status Status       // of the record
 	Reason retry.Reason // zero if Status is not final, and for Succeeded
 	Due    time.Time    // of the next attempt; zero if Status is final
-	// Deferred means that the attempt does not count: a gate or the handler deferred it, or the engine is shutting
-	// down.
+	// Deferred means that the attempt does not count: a gate deferred it, or the engine is shutting down.
 	Deferred bool
 	end      func() // calls Observe with the end
 }
@@ -372,17 +371,8 @@ func (s *step) make(ctx context.Context, start time.Time, fn func(context.Contex
 // over.
 func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut bool) Next {
 	now := s.now()
-	if err != nil {
-		if errors.Is(context.Cause(ctx), ErrShutdown) {
-			return s.postpone(now)
-		}
-		var snoozed *snooze
-		if errors.As(err, &snoozed) && ctx.Err() == nil {
-			if d := s.policy.Admit(s.progress(s.info.Number-1, now), snoozed.by); d.Status != retry.Waiting {
-				return s.unmade(ctx, d)
-			}
-			return s.postpone(now.Add(max(snoozed.by, 0)))
-		}
+	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) {
+		return s.postpone(now)
 	}
 	pr := s.progress(s.info.Number, now)
 	pr.Lasted, pr.Caller = now.Sub(start), caller(ctx)

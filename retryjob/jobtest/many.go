@@ -1,7 +1,6 @@
 package jobtest
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -148,31 +147,5 @@ var many = []scenario{
 		_, err := s.q.Purge(ctx, retryjob.Filter{IDs: []string{all[2].JobID}})
 		require.NoError(s.t, err)
 		require.Equal(s.t, []string{all[3].JobID}, ids(s, s.q.List(ctx, retryjob.Filter{After: all[2].Cursor(), Limit: 1})))
-	}},
-
-	{claim: "a handler that snoozes is called again then, and no attempt is counted", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": fixed(1, short)}, func(ctx context.Context, job retryjob.Job) error {
-			if d.note(ctx, job); len(d.all()) < 3 {
-				return fmt.Errorf("not yet: %w", retryjob.Snooze(s.unit))
-			}
-			return nil
-		})
-		s.enqueue("patient", "p")
-		s.ends("patient", retryjob.Succeeded, 0, 1)
-		made := d.all()
-		require.Len(s.t, made, 3)
-		for n := range made {
-			require.Equal(s.t, 1, made[n].Number)
-			if n > 0 {
-				s.onTime(made[n-1].at.Add(s.unit), made[n].at)
-			}
-		}
-	}},
-
-	{claim: "a job that snoozes expires with its TTL", play: func(s *stage) {
-		s.open(policies{"p": {TTL: s.unit}}, (&diary{}).always(retryjob.Snooze(s.unit*2/3)))
-		s.enqueue("never", "p")
-		s.ends("never", retryjob.Expired, retry.TTLElapsed, 0)
 	}},
 }
