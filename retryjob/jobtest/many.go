@@ -96,31 +96,6 @@ var many = []scenario{
 		require.Empty(s.t, none)
 	}},
 
-	{claim: "a filter by ID selects these jobs for each operation, and no other", play: func(s *stage) {
-		var d diary
-		s.open(policies{"once": fixed(1, short)}, d.always(errFlaky))
-		for _, id := range []string{"a", "b", "c", "d"} {
-			s.enqueue(id, "once")
-			s.final(id)
-			s.pass(s.unit / 10) // two that end at one time are in no order
-		}
-		ctx, f := s.t.Context(), retryjob.Filter{IDs: []string{"b", "none", "d"}}
-		require.Equal(s.t, []string{"d", "b"}, ids(s, s.q.List(ctx, f)))
-		require.Equal(s.t, []string{"d", "b"}, ids(s, s.q.List(ctx, dead(f))))
-		counts, err := s.q.Count(ctx, f)
-		require.NoError(s.t, err)
-		require.Equal(s.t, 2, counts[retryjob.DeadLettered].Jobs)
-		n, err := s.q.ReplayAll(ctx, f)
-		require.NoError(s.t, err)
-		require.Equal(s.t, 2, n)
-		s.final("b")
-		s.final("d")
-		n, err = s.q.Purge(ctx, f)
-		require.NoError(s.t, err)
-		require.Equal(s.t, 2, n)
-		require.Equal(s.t, []string{"c", "a"}, ids(s, s.q.List(ctx, retryjob.Filter{})))
-	}},
-
 	{claim: "a list goes on after any of its jobs, also after one that is gone", play: func(s *stage) {
 		var d diary
 		s.open(policies{"once": fixed(1, short)}, d.always(errFlaky))
