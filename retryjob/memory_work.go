@@ -137,6 +137,7 @@ func (e *Engine) lease(j *job, a *attempt, now instant) bool {
 	j.record(&a.rec, e.clock, false)
 	a.rec.Status, a.rec.Due = j.status, e.clock.time(j.at)
 	a.live = &live{start: now, info: infoOf(&a.rec, int(j.attempts)+1)}
+	a.live.Context, a.live.cancel = context.WithCancelCause(context.Background())
 	j.attempt, j.at = a.live, now
 	e.become(j, Leased)
 	return true
@@ -167,7 +168,7 @@ func (e *Engine) settle(a *attempt) {
 	changed := e.conclude(a, e.clock.now())
 	defer func() {
 		value := recover()
-		live.end()
+		live.cancel(nil)
 		if value == nil {
 			return
 		}
@@ -185,7 +186,7 @@ func (e *Engine) settle(a *attempt) {
 func (e *Engine) make(a *attempt) {
 	defer func() {
 		if a.next.end == nil {
-			a.live.end()
+			a.live.cancel(nil)
 		}
 	}()
 	a.asked = a.rec.Job()
