@@ -19,8 +19,7 @@ import (
 
 const (
 	// keptDone is the number of Succeeded jobs, and of Canceled jobs, that a shard keeps: enough for a Wait that comes
-	// a moment late, and few beside the jobs that wait. It is also the number of removed jobs whose memory a shard
-	// keeps for new ones.
+	// a moment late, and few beside the jobs that wait.
 	keptDone = 10_240 / shards
 
 	// farthest is how far ahead a Job.Due may be, so that the sum of it and any age of an engine is a time.Duration.

@@ -19,7 +19,7 @@ import (
 type job struct {
 	// The fields that the lists need are in one cache line, since a removed job is rarely in a cache.
 	newer, older *job    // the jobs of its shard with its status, in the order of List
-	next         *job    // in the line of its lane or in shard.free
+	next         *job    // in the line of its lane
 	changed      uint64  // the number of its last change among the changes of all jobs; 0 once it is removed
 	attempt      *live   // the context of the attempt under way; nil if none is
 	at           instant // when it is due, was leased or ended, depending on its status

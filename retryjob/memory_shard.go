@@ -15,11 +15,6 @@ type shard struct {
 	named   map[string]*job    // the other jobs, by ID
 	lists   [Canceled + 1]list // the jobs by status; the list of 0 is not used
 	watches map[*job]*watch    // of the jobs that callers of Wait wait for
-
-	// Removed jobs, whose memory new jobs get: under load, one job is removed for each new one. Code that holds a
-	// pointer to a job that may have been removed compares job.changed under mu before it reads other fields.
-	free *job // linked by next
-	kept int
 }
 
 // page has the jobs of a shard with consecutive numbers, so that the map needs one entry for eight jobs. It is small,
@@ -85,12 +80,7 @@ func (s *shard) find(id string, place uint64) *job {
 
 // put adds a copy of a job that the shard does not have.
 func (s *shard) put(made *job) *job {
-	j := s.free
-	if j != nil {
-		s.free, s.kept = j.next, s.kept-1
-	} else {
-		j = new(job)
-	}
+	j := new(job)
 	*j = *made
 	if j.place >= named {
 		s.named[j.id] = j
@@ -153,18 +143,12 @@ func (e *Engine) store(j *job, s Status, now instant) {
 func (e *Engine) remove(j *job) {
 	s := e.shard(j.place)
 	s.lists[j.status].cut(j)
-	status := j.status
 	j.status, j.changed = 0, 0
 	if j.attempt != nil {
 		return
 	}
 	e.drop(j)
-	if status == Canceled { // its lane may still have it
-		j.payload, j.earlier = "", nil
-	} else if s.kept < keptDone {
-		*j = job{next: s.free}
-		s.free, s.kept = j, s.kept+1
-	}
+	j.payload, j.earlier = "", nil // the lane of a canceled job may still have it
 }
 
 // aged reports whether j has been kept long enough. No method returns an aged job, even if sweep has not removed it.
