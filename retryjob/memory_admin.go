@@ -134,9 +134,7 @@ func (e *Engine) Groups(ctx context.Context, f Filter) ([]Group, error) {
 	return GroupsOf(e.List(ctx, f))
 }
 
-// Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at once, with the same ID, a new
-// FirstDue and no attempts. For any other job it returns ErrNotReplayable, so that only one of two simultaneous calls succeeds.
-// After Shutdown it returns ErrShutdown.
+// Replay implements Admin. After Shutdown it returns ErrShutdown.
 func (e *Engine) Replay(ctx context.Context, id string) error { return e.with(ctx, id, e.replay) }
 
 func (e *Engine) replay(j *job) error {
@@ -154,9 +152,8 @@ func (e *Engine) replay(j *job) error {
 	return nil
 }
 
-// Cancel makes a job that is not final Canceled. The context of an attempt under way ends with ErrCanceled as its
-// cause. The result of that attempt is recorded as the last Attempt, and the job stays Canceled. That attempt, or
-// Cancel if none is under way, calls Observe with the end of the job. Cancel returns an error for a final job.
+// Cancel implements Admin. The job is Canceled at once. The result of an attempt under way is recorded as the last
+// Attempt. That attempt, or Cancel if none is under way, calls Observe with the end of the job.
 func (e *Engine) Cancel(ctx context.Context, id string) error {
 	var rec Record
 	var under *live
@@ -184,14 +181,12 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 	return nil
 }
 
-// ReplayAll replays the DeadLettered, Expired and Failed jobs that f selects, and returns how many. f.Limit limits the
-// number of replayed jobs. With an error it returns the number replayed until then.
+// ReplayAll implements Admin. f.Limit limits the number of replayed jobs. After Shutdown it returns ErrShutdown.
 func (e *Engine) ReplayAll(ctx context.Context, f Filter) (int, error) {
 	return e.changeAll(ctx, f, []Status{DeadLettered, Expired, Failed}, e.replay)
 }
 
-// Purge removes the final jobs that f selects, and returns how many. f.Limit limits the number of removed jobs. With an
-// error it returns the number removed until then.
+// Purge implements Admin. f.Limit limits the number of removed jobs.
 func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
 	return e.changeAll(ctx, f, []Status{Succeeded, DeadLettered, Expired, Failed, Canceled}, func(j *job) error {
 		e.remove(j)

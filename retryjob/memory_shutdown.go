@@ -5,14 +5,9 @@ import (
 	"slices"
 )
 
-// Shutdown takes no more jobs and replays, starts no more attempts and waits for those under way. When ctx ends, their
-// contexts end with ErrShutdown as the cause, and attempts that fail then count as not made. Shutdown still waits for
-// them, so that a handler that ignores its context delays it.
-//
-// It returns all jobs that are not final, those of a queue in the order in which they were to start, for the caller to
-// persist or discard. The error is that of ctx if ctx ended attempts. Wait returns ErrShutdown for each of these jobs.
-// A second Shutdown waits for the first, ends attempts when its own ctx ends, and returns the same slice. The other
-// methods of the engine still work. Only their calls remove jobs from then on.
+// Shutdown implements Queue. It returns the jobs of a queue in the order in which they were to start, for the caller to
+// persist or discard; Wait returns ErrShutdown for each of them. A second Shutdown waits for the first, ends attempts
+// when its own ctx ends, and returns the same slice. Only calls of the other methods remove jobs from then on.
 func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 	if ctx == nil {
 		return nil, errNoContext

@@ -185,10 +185,8 @@ func (q *Queue) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]retryjo
 	return q.engine.EnqueueMany(ctx, jobs)
 }
 
-// Shutdown implements retryjob.Queue. It accepts no more jobs, starts no more attempts and waits for those in progress.
-// When ctx ends, it cancels them and still waits for them. left is nil, since the database has the unfinished jobs. The
-// error is nil if no attempt had to be canceled, otherwise that of ctx. A second call waits like the first one, can cut
-// it short with its own ctx, and returns the same.
+// Shutdown implements retryjob.Queue. left is nil, since the database has the unfinished jobs. A second call waits like
+// the first one, can cut it short with its own ctx, and returns the same.
 func (q *Queue) Shutdown(ctx context.Context) (left []retryjob.Info, err error) {
 	if ctx == nil {
 		return nil, errNoContext
