@@ -223,16 +223,6 @@ var enqueuing = []scenario{
 		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
 	}},
 
-	{claim: "an unknown ID gives ErrUnknownJob everywhere", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": {}}, d.script())
-		ctx := s.t.Context()
-		_, err := s.q.Get(ctx, "who")
-		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
-		require.ErrorIs(s.t, s.q.Replay(ctx, "who"), retryjob.ErrUnknownJob)
-		require.ErrorIs(s.t, s.q.Cancel(ctx, "who"), retryjob.ErrUnknownJob)
-	}},
-
 	{claim: "a handle waits no longer for a job that is removed", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": {}}, d.script())

@@ -185,18 +185,7 @@ var replaying = []scenario{
 
 // purging has the claims about the removal of jobs, by request and by age.
 var purging = []scenario{
-	{claim: "Purge removes what is final and nothing else", play: func(s *stage) {
-		s.zoo()
-		n, err := s.q.Purge(s.t.Context(), retryjob.Filter{PageSize: 2})
-		require.NoError(s.t, err)
-		require.Equal(s.t, 6, n)
-		require.ElementsMatch(s.t, []string{"pending", "waiting"}, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
-		_, err = s.q.Get(s.t.Context(), "exhausted")
-		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
-		require.ErrorIs(s.t, s.q.Replay(s.t.Context(), "exhausted"), retryjob.ErrUnknownJob)
-	}},
-
-	{claim: "Purge removes what is selected and returns how many", play: func(s *stage) {
+	{claim: "Purge removes what is selected and final, and returns how many, and an unknown ID gives ErrUnknownJob everywhere", play: func(s *stage) {
 		s.zoo()
 		ctx := s.t.Context()
 		for _, row := range []struct {
@@ -209,13 +198,19 @@ var purging = []scenario{
 			{"again", retryjob.Filter{Reasons: []retry.Reason{retry.TerminalError}}, 0},
 			{"a policy, of which one waits", retryjob.Filter{Policies: []string{"two", "slow"}}, 3},
 			{"one at most", retryjob.Filter{Limit: 1, PageSize: 5}, 1},
-			{"the rest", retryjob.Filter{}, 1},
+			{"the rest", retryjob.Filter{PageSize: 2}, 1},
 		} {
 			n, err := s.q.Purge(ctx, row.filter)
 			require.NoError(s.t, err, row.name)
 			require.Equal(s.t, row.want, n, row.name)
 		}
 		require.ElementsMatch(s.t, []string{"pending", "waiting"}, ids(s, s.q.List(ctx, retryjob.Filter{})))
+		for _, id := range []string{"exhausted", "who"} {
+			_, err := s.q.Get(ctx, id)
+			require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
+			require.ErrorIs(s.t, s.q.Replay(ctx, id), retryjob.ErrUnknownJob)
+			require.ErrorIs(s.t, s.q.Cancel(ctx, id), retryjob.ErrUnknownJob)
+		}
 	}},
 
 	{claim: "a job under way is neither purged nor replayed", play: func(s *stage) {

@@ -14,12 +14,14 @@ import (
 
 // timing is when attempts start.
 var timing = []scenario{
-	{claim: "the delays of a list are kept to the letter, and no attempt is early", play: func(s *stage) {
+	{claim: "a new job starts at once, the delays of a list are kept to the letter, and no attempt is early", play: func(s *stage) {
 		var d diary
 		delays := []time.Duration{s.unit, 3 * s.unit, 2 * s.unit}
 		s.open(policies{"p": {Backoff: retry.Backoff{Delays: delays}}}, d.always(errFlaky))
+		before := time.Now()
 		s.enqueue("listed", "p")
 		i := s.final("listed")
+		require.False(s.t, i.FirstDue.Before(before.Truncate(time.Millisecond)))
 		all := d.all()
 		require.Len(s.t, all, 4)
 		require.Len(s.t, i.History, 4)
@@ -29,16 +31,6 @@ var timing = []scenario{
 			s.onTime(i.History[n].Due, all[n+1].at)
 		}
 		require.Equal(s.t, retry.AttemptsExhausted, i.Reason)
-	}},
-
-	{claim: "a new job starts at once", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": {}}, d.script())
-		before := time.Now()
-		s.enqueue("now", "p")
-		i := s.final("now")
-		require.False(s.t, i.FirstDue.Before(before.Truncate(time.Millisecond)))
-		s.onTime(i.FirstDue, d.all()[0].at)
 	}},
 
 	{claim: "a due time in the past means at once", play: func(s *stage) {
