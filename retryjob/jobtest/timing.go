@@ -35,9 +35,9 @@ var timing = []scenario{
 
 	{claim: "a due time in the past means at once", play: func(s *stage) {
 		var d diary
-		s.open(policies{"p": {TTL: s.unit}}, d.script())
+		s.open(policies{"p": {TTL: 90 * s.unit}}, d.script())
 		before := time.Now()
-		s.put(retryjob.Job{ID: "late", Kind: kind, Policy: "p", Due: before.Add(-9 * s.unit)})
+		s.put(retryjob.Job{ID: "late", Kind: kind, Policy: "p", Due: before.Add(-99 * s.unit)})
 		i := s.final("late")
 		require.Equal(s.t, retryjob.Succeeded, i.Status, "the TTL counts from the enqueuing")
 		s.onTime(i.FirstDue, d.all()[0].at)
@@ -46,9 +46,9 @@ var timing = []scenario{
 	{claim: "a job with a due time waits for it, and its TTL begins then", play: func(s *stage) {
 		var d diary
 		p := fixed(2, s.unit/4)
-		p.TTL = s.unit
+		p.TTL = 8 * s.unit
 		s.open(policies{"p": p}, d.script(errFlaky))
-		due := time.Now().Add(2 * s.unit).Round(time.Millisecond)
+		due := time.Now().Add(9 * s.unit).Round(time.Millisecond)
 		s.put(retryjob.Job{ID: "later", Kind: kind, Policy: "p", Due: due})
 		i := s.get("later")
 		require.Equal(s.t, retryjob.Pending, i.Status)
