@@ -85,7 +85,7 @@ func TestOutput(t *testing.T) {
 		{"simulate_storm", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m`},
 		{"simulate_budget", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget`},
 		{"simulate_herd", `simulate --attempts unlimited --base 100ms --cap 10s --jitter full --at-once --clients 200 --network 5ms --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 20s --drain`},
-		{"simulate_seeds", `simulate --attempts 1 --rate 2 --service 3s --trigger "surge 30s 1s 1" --duration 3m --rows 3 --seeds 20`},
+		{"simulate_seeds", `simulate --attempts 1 --rate 2 --service 3s --trigger "surge 30s 1s 1" --duration 3m --seeds 20`},
 		{"simulate_json", "simulate policy.json --rate 5 --duration 3s --json"},
 		{"certify_metastable", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100"},
 		{"certify_budget", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --budget --clients 20"},

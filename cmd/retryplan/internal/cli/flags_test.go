@@ -78,7 +78,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 		{"simulate", storm, join(policy, guard, measured, picture, budget, hedges, map[string]string{
 			"clients": "1 --budget", "rate": "60", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
 			"queue": "2", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
-			"retry-after": "1s --queue 1", "trigger": `"outage 20s 1s"`, "duration": "30s", "drain": "", "step": "500ms", "seed": "2", "seeds": "3", "rows": "5",
+			"retry-after": "1s --queue 1", "trigger": `"outage 20s 1s"`, "duration": "30s", "drain": "", "step": "500ms --json", "seed": "2", "seeds": "3",
 		})},
 		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, measured, budget, picture, hedges, map[string]string{
 			"seed": "2 --plot seed.svg", "config": "missing.yaml", "rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,

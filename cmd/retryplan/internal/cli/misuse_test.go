@@ -53,7 +53,6 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"show --horizon 99999999999999999999", `invalid argument "99999999999999999999" for "--horizon" flag: strconv.ParseInt: parsing "99999999999999999999": value out of range`},
 		{"simulate", `Scenario.Arrivals (none) needs --rate or --at-once`},
 		{"simulate --rate 5 --at-once", `Scenario.Arrivals (both) needs only one of --rate and --at-once`},
-		{"simulate --rate 5 --rows -1", `invalid argument "-1" for "--rows" flag: strconv.ParseUint: parsing "-1": invalid syntax`},
 		{"simulate --rate Inf", `--rate +Inf is not a number above 0`},
 		{"simulate --rate 5 --clients -4", `--clients -4 is negative`},
 		{`simulate --rate 5 --trigger "stall 1s"`, `invalid argument "stall 1s" for "--trigger" flag: "stall 1s" is not a trigger such as "stall 60s 10s" (kind, from, for) or "surge 60s 10s 3" (kind, from, for, factor)`},

@@ -16,16 +16,16 @@ import (
 
 func (a *app) simulateCommand() *cobra.Command {
 	var (
-		scenario    retryplan.Scenario
-		rows, seeds uint
+		scenario retryplan.Scenario
+		seeds    uint
 	)
 	cmd := &cobra.Command{
 		Use:   "simulate [POLICY]...",
 		Short: "Run a fleet of clients against a model of a server",
 		Long: `simulate runs a fleet of clients, attempt by attempt, against a model of a server, with the library's own decisions.
-It prints the load, how runs ended, whether the fleet came back from a trigger, and a time series. The same --seed
-gives the same numbers, and several policies meet the same arrivals. --seeds 20 simulates with --seed and the 19 seeds
-after it, and adds how many of the fleets recovered; all else is about the first.
+It prints the load, how runs ended, and whether the fleet came back from a trigger; --plot draws the time series, and
+--json has it. The same --seed gives the same numbers, and several policies meet the same arrivals. --seeds 20 simulates
+with --seed and the 19 seeds after it, and adds how many of the fleets recovered; all else is about the first.
 
 Runs begin in an open loop (--rate) or all at once (--at-once). A server with --workers works on that many attempts at a time, for --service each,
 and queues the others; without --workers it answers everything. A --trigger has a kind, a start and a length:
@@ -99,8 +99,6 @@ shows what that is worth.`,
 						last := s.Seed + uint64(len(results)) - 1
 						a.line("\nseeds %d to %d: %d of %d recovered", s.Seed, last, recovered, judged)
 					}
-					a.line("")
-					a.series(result, &s, int(rows))
 				})
 				if err != nil {
 					stopped = fmt.Errorf("%s after %s of %s: %w", n.name, say.Span(result.Simulated), say.Span(s.Duration), err)
@@ -119,7 +117,6 @@ shows what that is worth.`,
 	a.hedgeFlags(cmd.Flags())
 	a.seedFlag(cmd.Flags())
 	cmd.Flags().UintVar(&seeds, "seeds", 1, "number of seeds, from --seed on, to simulate with")
-	cmd.Flags().UintVar(&rows, "rows", 24, "largest number of lines of the time series")
 	a.failOnFlag(cmd.Flags())
 	a.plotFlag(cmd.Flags())
 	return cmd
