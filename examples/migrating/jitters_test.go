@@ -109,7 +109,8 @@ func TestWaitsAtTheCap(t *testing.T) {
 			waits := watch(t, row.do, always(errBusy)).waits()[20:] // go-retry's own jitter is past the cap by then
 			longest := slices.Max(waits)
 			slices.Sort(waits)
-			require.Equal(t, row.spread, len(slices.Compact(waits)) > 50, "spread")
+			// go-retry draws whole percents: 80 waits have 55 different ones in the mean, and 30 or fewer in no run.
+			require.Equal(t, row.spread, len(slices.Compact(waits)) > 30, "spread")
 			require.Equal(t, row.within, longest <= time.Second, "within: %v", longest)
 		})
 	}
