@@ -43,7 +43,8 @@ type Policy struct {
 	// not interrupted. The context also ends with the attempt, so values bound to it must not outlive fn: a response
 	// body or sql.Rows that fn returns cannot be read (see packages retryhttp and retrysql). Zero means none.
 	AttemptTimeout time.Duration
-	// TTL is how long after the call of Do an attempt may start; an attempt under way continues. Zero means no limit.
+	// TTL is how long after the call of Do an attempt may start. A first one that no Gate defers always does, and one
+	// under way continues. Zero means no limit.
 	TTL time.Duration
 	// MaxHint is the longest hint (see After) that is obeyed; a longer one ends the run. Zero means 1h.
 	MaxHint time.Duration

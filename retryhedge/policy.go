@@ -45,7 +45,7 @@ type Policy struct {
 	Observe func(context.Context, Event) `json:"-"`
 }
 
-// Event is what happened in one call of Do.
+// Event is what happened in one call of Do. There was a hedge if len(Calls) > 1.
 type Event struct {
 	Policy  string        // Policy.Name
 	Delay   time.Duration // after which a call was slow enough for a hedge

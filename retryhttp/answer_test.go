@@ -57,6 +57,20 @@ func TestAnAnswerIsNotAFailure(t *testing.T) {
 			require.Equal(t, retry.Succeeded, o.Status, name)
 		}
 	})
+	t.Run("CheckResponse knows that a 200 was not accepted, with a context of RecordOutcome and without", func(t *testing.T) {
+		refuse := func(*http.Response) bool { return false }
+		tr := &retryhttp.Transport{Base: always(200), Policy: atOnce, Accept: refuse}
+		_, resp, err := run(t, tr, get(t.Context()))
+		require.NoError(t, err)
+		require.True(t, retry.IsGivenUp(retryhttp.CheckResponse(resp)))
+		resp, err = tr.RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		require.True(t, retry.IsGivenUp(retryhttp.CheckResponse(resp)))
+		tr.Accept = nil
+		_, resp, err = run(t, tr, get(t.Context()))
+		require.NoError(t, err)
+		require.NoError(t, retryhttp.CheckResponse(resp))
+	})
 
 	// What stays a failure, and funds nothing.
 	stop := func(codes ...int) retry.Policy {

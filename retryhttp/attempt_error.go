@@ -46,26 +46,27 @@ type AttemptError struct {
 	mark error // around Err, if there is one: a response's hint, and whether to retry; nil without these
 }
 
-// CheckResponse returns nil if resp is a success, 2xx or 101, and otherwise an *AttemptError with the response's
-// Retry-After as its hint (see retry.After); a response that forbids a retry is marked retry.Permanent. It is for an fn
-// of retry.Do or the handler of a job that sends a request without a Transport, and for the last response of one. Every
-// policy obeys the hint and this mark, but only one whose Classify is that of this package ends at a 404. For a hint
-// other than Retry-After, put retry.After around the error.
+// CheckResponse returns nil if resp is a success, 2xx or 101, unless it is known to have ended a run that has failed,
+// because Accept did not accept it. Otherwise it returns an *AttemptError with the response's Retry-After as its hint
+// (see retry.After); a response that forbids a retry is marked retry.Permanent. It is for an fn of retry.Do or the
+// handler of a job that sends a request without a Transport, and for the last response of one. Every policy obeys the
+// hint and this mark, but only one whose Classify is that of this package ends at a 404. For a hint other than
+// Retry-After, put retry.After around the error.
 //
-// It is also for a response that a Transport returned, whose run it knows: that the run has given up, that it has not
-// repeated a request that may have taken effect (see retry.Ambiguous), and its Transport.Hint. The response's body
-// shows the run, unless an http.Client.Timeout or a RoundTripper in between has replaced it; a context from
-// RecordOutcome, such as that of Handler, shows it in any case.
+// It is also for a response that a Transport returned, whose run it knows: that the run has given up (retry.IsGivenUp
+// reports it; OutcomeOf has the reason and the attempts), that it has not repeated a request that may have taken effect
+// (see retry.Ambiguous), and its Transport.Hint. The response's body shows the run, unless an http.Client.Timeout or a
+// RoundTripper in between has replaced it; a context from RecordOutcome, such as that of Handler, shows it in any case.
 //
 // A nil resp is an error. CheckResponse does not close the body.
 func CheckResponse(resp *http.Response) error {
 	if resp == nil {
 		return &AttemptError{Reason: TransportError, Err: errNoResponse}
 	}
-	if succeeded(resp.StatusCode) {
+	o, _ := OutcomeOf(resp, nil)
+	if succeeded(resp.StatusCode) && (o.Status == 0 || o.Status == retry.Succeeded) {
 		return nil
 	}
-	o, _ := OutcomeOf(resp, nil)
 	failed := statusError(resp, hints.RetryAfter(resp.Header, time.Now()), &o)
 	failed.Header = kept(resp.Header)
 	if failed.Veto != "" {

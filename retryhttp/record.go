@@ -25,8 +25,8 @@ func RecordOutcome(ctx context.Context) context.Context {
 // OutcomeOf returns the outcome of the run that ended with resp and err, which are what a RoundTrip or an http.Client
 // returned: how it ended, after how many attempts, and each attempt that failed, with its wait and an *AttemptError. Of
 // a run that did not fail, the context of resp's request must come from RecordOutcome. If there is no outcome, OutcomeOf
-// returns an error that says why and wraps err. So it does if an http.Client.Timeout has ended an attempt, because the
-// client then returns only the text of the *retry.Error: give the request's context a deadline instead.
+// returns an error that says why and wraps err. So it can if an http.Client.Timeout has ended an attempt, because the
+// client then often returns only the text of the *retry.Error: give the request's context a deadline instead.
 func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 	var failed *retry.Error
 	if errors.As(err, &failed) {

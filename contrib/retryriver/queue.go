@@ -217,8 +217,8 @@ func (q *Queue) Shutdown(ctx context.Context) (left []retryjob.Info, err error) 
 	return nil, q.cut
 }
 
-// Close is Shutdown with a context that has already ended. It closes the database that NewSQLite has opened; a pool
-// stays open.
+// Close is Shutdown with a context that has already ended, whose error it leaves out. It closes the database that
+// NewSQLite has opened; a pool stays open.
 func (q *Queue) Close() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
