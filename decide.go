@@ -30,7 +30,7 @@ func (s Status) String() string {
 }
 
 // Reason says why a run ended without success. It is an error, so that errors.Is(err, retry.AttemptsExhausted) reports
-// whether the run behind err ended that way. The zero Reason goes with Succeeded and Waiting.
+// whether the run behind err ended that way, and Error returns its word. The zero Reason goes with Succeeded and Waiting.
 type Reason uint8
 
 // The reasons, grouped by the Status that they go with. If several apply, the first is the reason in the order

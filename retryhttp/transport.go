@@ -69,7 +69,8 @@ type Transport struct {
 	//
 	//	req.Header["Idempotency-Key"] = nil
 	//
-	// Nil means no. For a call that must not be repeated at all, use retry.OneAttempt.
+	// It is also asked after an answer that forbids a retry: what may be repeated is then not in doubt. Nil means no. For
+	// a call that must not be repeated at all, use retry.OneAttempt.
 	Repeat func(*AttemptError) bool
 
 	// IdempotencyKey returns the value of the Idempotency-Key header for a request whose method is not idempotent and

@@ -95,6 +95,7 @@ type Queue interface {
 	// of these attempts end with ErrShutdown as the cause; Shutdown still waits for them, and they count as not made
 	// unless they succeed. It returns the jobs that are lost when the process ends: all jobs of an engine in memory
 	// that are not final, and none of a durable engine. The error is that of ctx if it ended attempts.
+	// A second call returns what the first one did.
 	//
 	// Enqueue and EnqueueMany return ErrShutdown from then on. The other methods still work, but an engine in memory
 	// does not replay jobs, which nothing would run: there Replay and ReplayAll return ErrShutdown.

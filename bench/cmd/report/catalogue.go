@@ -89,9 +89,10 @@ var scenarios = []scenario{
 			"bare-clock": "the four calls and 4 readings of the clock at {reading}: the start, and the end of each failure",
 		},
 		// Each retry is a piece of memory, with its context and how it failed, so that failures are kept in one place
-		// only: beside the shortest wait, three allocations are nothing.
+		// only: beside the shortest wait, three allocations are nothing. It may cost 1.4 times the 1.28 of a list in
+		// four places.
 		Targets: []target{
-			atMost(1.5, "bare-run", "near the same record by hand"),
+			atMost(1.8, "bare-run", "near the same record by hand"),
 			atMost(1, fastestPeer, "ahead of every peer"), allocations("", 4),
 		},
 	},
