@@ -96,15 +96,9 @@ func (p *Policy) fund(ctx context.Context, err error) {
 	}
 }
 
-// IsHedge reports whether ctx is what fn was called with for a hedge, so that fn can choose another server or connection:
-//
-//	addr := addrs[0]
-//	if retryhedge.IsHedge(ctx) {
-//		addr = addrs[1]
-//	}
-//
-// To count the calls of fn is not the same, since a hedge can come to count before the first call does. It is false of a
-// context that is derived from a hedge's.
+// IsHedge reports whether ctx is what fn was called with for a hedge, so that fn can choose another server or connection.
+// To count the calls of fn is not the same, since a hedge can come to count before the first call does. IsHedge returns
+// false for a context that is derived from a hedge's.
 func IsHedge(ctx context.Context) bool {
 	_, ok := ctx.(hedgeContext)
 	return ok
