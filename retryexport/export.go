@@ -1,5 +1,5 @@
 // Package retryexport describes a retry.Policy in the terms of another library's own retries. It is for adapters that
-// hand a policy over to a library whose settings cannot express all of it: a service mesh, a workflow engine, an SDK.
+// hand a policy over to a library whose settings cannot express all of it, such as a workflow engine or an SDK.
 //
 // [Lost] lists the fields that such a library does not keep. [SeriesOf] finds the geometric series that is nearest to a
 // policy's waits, for libraries with a first wait, a factor and a maximum.

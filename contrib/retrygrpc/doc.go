@@ -9,7 +9,7 @@
 // server count, and which calls are in doubt. UNAVAILABLE is repeated, also for a method that is not idempotent;
 // DEADLINE_EXCEEDED for idempotent methods; RESOURCE_EXHAUSTED after a hint of the server; others by opt-in with
 // Options.RetryCodes or Policy.Classify. A method is idempotent if Options.Idempotent reports it, and a single call if
-// it has the option Idempotent. Package serviceconfig instead converts a policy for grpc-go's own retry layer.
+// it has the option Idempotent.
 //
 // Whatever its code, a unary call that is not idempotent is not repeated once a header has come (retryrpc.AnswerBegun),
 // since the server has then worked on it. A stream is never repeated after its header. If a handler fails without
