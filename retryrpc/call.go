@@ -22,19 +22,12 @@ type Call struct {
 	last     error            // the answer, or the whole error of a failure that was cut
 }
 
-// Begin sets c, the zero Call with Method and Idempotent. If own is not nil, its fields override the policy that the
-// call would otherwise have. The error is that of a policy that does not validate, which is to be returned.
-func (l *Layer) Begin(ctx context.Context, c *Call, own *retry.Policy) error {
+// Begin sets c, the zero Call with Method and Idempotent. The error is that of a policy that does not validate, which is
+// to be returned.
+func (l *Layer) Begin(ctx context.Context, c *Call) error {
 	c.ctx, c.layer, c.Policy = ctx, l, l.policy
-	if own != nil || l.policyFor != nil {
-		p := l.given
-		if l.policyFor != nil {
-			p = l.policyFor(c.Method)
-		}
-		if own != nil {
-			p = own.Or(p)
-		}
-		c.Policy = p.OrSchedule(retry.Inline())
+	if l.policyFor != nil {
+		c.Policy = l.policyFor(c.Method).OrSchedule(retry.Inline())
 		if err := c.Policy.Validate(); err != nil {
 			return l.errors.Call(&CallError{Err: err, Code: Internal})
 		}

@@ -20,7 +20,7 @@ func call(t *testing.T, ctx context.Context, p retry.Policy, o options, idempote
 	layer, err := retryrpc.NewLayer(p, o, retryrpc.Errors{})
 	require.NoError(t, err)
 	c := &retryrpc.Call{Method: "/s/m", Idempotent: idempotent}
-	require.NoError(t, layer.Begin(ctx, c, nil))
+	require.NoError(t, layer.Begin(ctx, c))
 	return attempts, c.Returned(retry.Do(ctx, c.Policy, func(ctx context.Context) error {
 		attempts++
 		return c.Failed(ctx, f)
@@ -117,7 +117,7 @@ func TestTheErrorOfACall(t *testing.T) {
 
 	layer, err := retryrpc.NewLayer(retry.Policy{}, options{PolicyFor: func(string) retry.Policy { return retry.Policy{TTL: -1} }}, retryrpc.Errors{})
 	require.NoError(t, err)
-	err = layer.Begin(t.Context(), new(retryrpc.Call), nil)
+	err = layer.Begin(t.Context(), new(retryrpc.Call))
 	require.ErrorAs(t, err, &failed)
 	require.Equal(t, retryrpc.Internal, failed.Code)
 	require.EqualError(t, err, "retry: Policy.TTL -1ns is negative")
@@ -146,7 +146,7 @@ func ExampleLayer() {
 	invoke := func(context.Context) error { tries++; return errors.New("try later") } // of the library
 	makeCall := func(ctx context.Context, method string) error {
 		c := &retryrpc.Call{Method: method}
-		if err := layer.Begin(ctx, c, nil); err != nil {
+		if err := layer.Begin(ctx, c); err != nil {
 			return err
 		}
 		return c.Returned(retry.Do(ctx, c.Policy, func(ctx context.Context) error {
@@ -160,16 +160,4 @@ func ExampleLayer() {
 	err = makeCall(context.Background(), "/shop.Orders/Get")
 	fmt.Println(tries, errors.Is(err, retry.AttemptsExhausted))
 	// Output: 3 true
-}
-
-func TestTheFieldsOfOneCallOverrideThoseOfTheLayer(t *testing.T) {
-	layer, err := retryrpc.NewLayer(retry.Policy{Name: "layer", MaxAttempts: 7}, options{}, retryrpc.Errors{})
-	require.NoError(t, err)
-	for own, want := range map[*retry.Policy]int{nil: 7, {MaxAttempts: 2}: 2} {
-		c := new(retryrpc.Call)
-		require.NoError(t, layer.Begin(t.Context(), c, own))
-		require.Equal(t, want, c.Policy.MaxAttempts)
-		require.Equal(t, "layer", c.Policy.Name)
-		require.Equal(t, t.Context(), c.Context())
-	}
 }

@@ -79,7 +79,6 @@ type Errors struct {
 // Layer makes the calls of a client. It is safe for concurrent use.
 type Layer struct {
 	policy      retry.Policy // with a schedule
-	given       retry.Policy // without, for calls with fields of their own
 	policyFor   func(method string) retry.Policy
 	idempotent  func(method string) bool
 	retryCodes  []Code
@@ -93,7 +92,7 @@ func NewLayer[C ~uint32](p retry.Policy, o Options[C], errors Errors) (*Layer, e
 	if err := o.validate(p); err != nil {
 		return nil, err
 	}
-	l := &Layer{p.OrSchedule(retry.Inline()), p, o.PolicyFor, o.Idempotent, nil, o.PassAttempt, errors}
+	l := &Layer{p.OrSchedule(retry.Inline()), o.PolicyFor, o.Idempotent, nil, o.PassAttempt, errors}
 	for _, code := range o.RetryCodes {
 		l.retryCodes = append(l.retryCodes, Code(code))
 	}

@@ -46,10 +46,10 @@ func TestAPolicyForAMethod(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, layer.Idempotent("/s/getAll"))
 	require.False(t, layer.Idempotent("/s/put"))
-	require.Error(t, layer.Begin(t.Context(), &retryrpc.Call{Method: "/s/bad"}, nil))
+	require.Error(t, layer.Begin(t.Context(), &retryrpc.Call{Method: "/s/bad"}))
 
 	good := &retryrpc.Call{Method: "/s/get"}
-	require.NoError(t, layer.Begin(t.Context(), good, nil))
+	require.NoError(t, layer.Begin(t.Context(), good))
 	require.Equal(t, t.Context(), good.Context())
 	require.Equal(t, 4, good.Policy.MaxAttempts, "that of retry.Inline")
 	require.Equal(t, 1, good.Previous(2))
@@ -60,7 +60,7 @@ func TestTheNumberOfAnOuterAttemptIsPassedOn(t *testing.T) {
 	layer, err := retryrpc.NewLayer(retry.Policy{}, options{PassAttempt: true}, retryrpc.Errors{})
 	require.NoError(t, err)
 	c := &retryrpc.Call{Method: "/s/m"}
-	require.NoError(t, layer.Begin(retryshell.WithRemoteAttempt(t.Context(), 3), c, nil))
+	require.NoError(t, layer.Begin(retryshell.WithRemoteAttempt(t.Context(), 3), c))
 	require.Equal(t, 2, c.Previous(1))
 	require.Equal(t, 3, c.Previous(4))
 }

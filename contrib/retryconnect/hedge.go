@@ -32,8 +32,8 @@ func NewHedgeInterceptor(h retryhedge.Policy, o Options) (connect.Interceptor, e
 		return nil, bad
 	}
 	var judged retryrpc.Call
-	_ = l.Begin(context.Background(), &judged, nil) // its policy has been validated
-	h.Classify = judged.Policy.Classify             // what the layer has decided about an attempt
+	_ = l.Begin(context.Background(), &judged) // its policy has been validated
+	h.Classify = judged.Policy.Classify        // what the layer has decided about an attempt
 	return connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 			spec := req.Spec()
@@ -47,7 +47,7 @@ func NewHedgeInterceptor(h retryhedge.Policy, o Options) (connect.Interceptor, e
 				}
 				var c retryrpc.Call
 				c.Method, c.Idempotent = spec.Procedure, true
-				_ = l.Begin(ctx, &c, nil)
+				_ = l.Begin(ctx, &c)
 				one := new(hedge)
 				if one.resp, one.err = next(own, another(req)); one.err == nil {
 					return one, nil

@@ -63,7 +63,7 @@ func (l *layer) begin(ctx context.Context, spec connect.Spec) (*call, error) {
 	c := &call{spec: spec}
 	c.Method = spec.Procedure
 	c.Idempotent = spec.IdempotencyLevel != connect.IdempotencyUnknown || l.Idempotent(spec.Procedure)
-	return c, l.Begin(ctx, &c.Call, nil)
+	return c, l.Begin(ctx, &c.Call)
 }
 
 // WrapUnary returns next with retries.

@@ -39,25 +39,17 @@ type call struct {
 	attempts int // begun
 }
 
-// repeated is among the options of each attempt. Interceptors of this package that find it pass the call through, so
-// layers do not multiply.
-var repeated grpc.CallOption = callOption{apply: func(s *settings) { s.repeated = true }}
-
-// begin returns the call, or nil if it passes through, with its options in that case.
-func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, opts []grpc.CallOption) (*call, []grpc.CallOption, error) {
-	s := l.settings(method, opts)
-	switch {
-	case s.off:
-		return nil, once(cc, method, opts), nil
-	case s.repeated:
-		return nil, opts, nil
+// begin returns the call, or nil if it passes through.
+func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, opts []grpc.CallOption) (*call, error) {
+	if slices.Contains(opts, grpc.CallOption(repeated{})) {
+		return nil, nil
 	}
-	c := &call{Call: retryrpc.Call{Method: method, Idempotent: s.idempotent}, cc: cc}
-	if err := l.Begin(ctx, &c.Call, s.policy); err != nil {
-		return nil, nil, err
+	c := &call{Call: retryrpc.Call{Method: method, Idempotent: l.isIdempotent(method, opts)}, cc: cc}
+	if err := l.Begin(ctx, &c.Call); err != nil {
+		return nil, err
 	}
-	c.opts = c.split(append(make([]grpc.CallOption, 0, len(opts)+1), repeated), opts)
-	return c, nil, nil
+	c.opts = c.split(append(make([]grpc.CallOption, 0, len(opts)+1), repeated{}), opts)
+	return c, nil
 }
 
 // split keeps the caller's options that report on the call, and appends the others to rest.

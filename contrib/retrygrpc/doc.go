@@ -53,7 +53,7 @@
 // # Limits
 //
 // Client and bidirectional streams pass through: these interceptors do not repeat them, but a retryPolicy of the
-// channel does, unless there is grpc.WithDisableRetry, retry.OneAttempt or NoRetry.
+// channel does, unless there is grpc.WithDisableRetry, or retry.OneAttempt.
 //
 // This package may change until it says otherwise.
 package retrygrpc

@@ -108,25 +108,21 @@ func ExampleStreamClientInterceptor() {
 	// true rpc error: code = Unavailable desc = in its midst
 }
 
-// A call option overrides the channel's.
-func ExampleWithPolicy() {
+// An attempt that timed out is repeated if the call may take effect twice.
+func ExampleIdempotent() {
 	opts, err := retrygrpc.DialOptions(callPolicy, retrygrpc.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	ctx := context.Background()
-	for _, o := range []grpc.CallOption{
-		retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2}), retrygrpc.NoRetry(), retrygrpc.Idempotent(),
-	} {
+	for _, o := range [][]grpc.CallOption{nil, {retrygrpc.Idempotent()}} {
 		service := failTwice(codes.DeadlineExceeded)
 		client, stop := connect(service, opts...)
-		_, err = client.UnaryCall(ctx, &testgrpc.SimpleRequest{}, o)
+		_, err = client.UnaryCall(context.Background(), &testgrpc.SimpleRequest{}, o...)
 		fmt.Println(service.calls.Load(), status.Code(err))
 		stop()
 	}
 	// Output:
-	// 1 DeadlineExceeded
 	// 1 DeadlineExceeded
 	// 3 OK
 }

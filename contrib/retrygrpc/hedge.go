@@ -37,10 +37,10 @@ func HedgeUnaryClientInterceptor(h retryhedge.Policy, o Options) (grpc.UnaryClie
 		return nil, bad
 	}
 	var judged retryrpc.Call
-	_ = l.Begin(context.Background(), &judged, nil) // its policy has been validated
-	h.Classify = judged.Policy.Classify             // what the layer has decided about an attempt
+	_ = l.Begin(context.Background(), &judged) // its policy has been validated
+	h.Classify = judged.Policy.Classify        // what the layer has decided about an attempt
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		if s := l.settings(method, opts); h.Off() || s.off || !s.idempotent {
+		if h.Off() || !l.isIdempotent(method, opts) {
 			return invoker(ctx, method, req, reply, cc, opts...)
 		}
 		g := hedged{reply: reply}
@@ -51,7 +51,7 @@ func HedgeUnaryClientInterceptor(h retryhedge.Policy, o Options) (grpc.UnaryClie
 				one.reply = another(reply)
 			}
 			c := call{Call: retryrpc.Call{Method: method, Idempotent: true}}
-			_ = l.Begin(ctx, &c.Call, nil)
+			_ = l.Begin(ctx, &c.Call)
 			opts := append(slices.Clip(rest), grpc.Header(&one.header), grpc.Trailer(&one.trailer), grpc.Peer(&one.peer))
 			if one.err = invoker(ctx, method, req, one.reply, cc, opts...); one.err == nil {
 				return one, nil

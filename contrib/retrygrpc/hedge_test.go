@@ -105,8 +105,6 @@ func TestHedges(t *testing.T) {
 		{name: "a call that is declared idempotent has", answers: []timed{{after: time.Second}, {after: 10 * ms}},
 			change: func(_ *retryhedge.Policy, o *retrygrpc.Options) { o.Idempotent = nil },
 			opts:   []grpc.CallOption{retrygrpc.Idempotent()}, at: []time.Duration{0, 50 * ms}, took: 60 * ms, won: "2"},
-		{name: "none with NoRetry", answers: []timed{{after: time.Second}},
-			opts: []grpc.CallOption{retrygrpc.NoRetry()}, at: []time.Duration{0}, took: time.Second, won: "1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -67,12 +67,12 @@ func DialOptions(p retry.Policy, o Options) ([]grpc.DialOption, error) {
 }
 
 func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-	c, passing, err := l.begin(ctx, method, cc, opts)
+	c, err := l.begin(ctx, method, cc, opts)
 	switch {
 	case err != nil:
 		return err
 	case c == nil:
-		return invoker(ctx, method, req, reply, cc, passing...)
+		return invoker(ctx, method, req, reply, cc, opts...)
 	}
 	c.opts = append(c.opts, c.reports...) // a stream has others: grpc-go writes them when it ends, at any time
 	err = c.Returned(retry.Do(ctx, c.Policy, func(ctx context.Context) error {
@@ -97,17 +97,17 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 
 func (l *layer) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 	if desc.ClientStreams || !desc.ServerStreams {
-		if l.settings(method, opts).off || retryshell.IsOneAttempt(ctx) {
+		if retryshell.IsOneAttempt(ctx) {
 			opts = once(cc, method, opts)
 		}
 		return streamer(ctx, desc, cc, method, opts...)
 	}
-	c, passing, err := l.begin(ctx, method, cc, opts)
+	c, err := l.begin(ctx, method, cc, opts)
 	switch {
 	case err != nil:
 		return nil, err
 	case c == nil:
-		return streamer(ctx, desc, cc, method, passing...)
+		return streamer(ctx, desc, cc, method, opts...)
 	}
 	return newServerStream(c, desc, streamer), nil
 }

@@ -130,11 +130,9 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		for _, row := range []struct {
 			name         string
 			once         bool
-			opts         []grpc.CallOption
 			want, duplex int64
 		}{
 			{name: "under OneAttempt", once: true, want: 1, duplex: 1},
-			{name: "NoRetry", opts: []grpc.CallOption{retrygrpc.NoRetry()}, want: 1, duplex: 1},
 			{name: "a bidirectional stream is grpc-go's", want: 3, duplex: 5},
 		} {
 			service := fails()
@@ -144,7 +142,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 				}
 				return status.Error(codes.Unavailable, "no")
 			}
-			client := serve(t, service, upTo(3), retrygrpc.Options{}, serviceConfig(`"UNAVAILABLE"`), grpc.WithDefaultCallOptions(row.opts...))
+			client := serve(t, service, upTo(3), retrygrpc.Options{}, serviceConfig(`"UNAVAILABLE"`))
 			ready(t, service, client)
 			ctx := bounded(t)
 			if row.once {
@@ -162,16 +160,11 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		}
 	})
 	t.Run("the first call of a channel does not multiply either", func(t *testing.T) {
-		for _, row := range []struct {
-			opts []grpc.CallOption
-			want int64
-		}{{nil, 3}, {[]grpc.CallOption{retrygrpc.NoRetry()}, 1}} {
-			service := fails()
-			client := serve(t, service, upTo(3), retrygrpc.Options{}, serviceConfig(`"UNAVAILABLE"`))
-			_, err := client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, append(row.opts, grpc.WaitForReady(true))...)
-			require.Equal(t, codes.Unavailable, status.Code(err))
-			require.Equal(t, row.want, service.calls.Load())
-		}
+		service := fails()
+		client := serve(t, service, upTo(3), retrygrpc.Options{}, serviceConfig(`"UNAVAILABLE"`))
+		_, err := client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, grpc.WaitForReady(true))
+		require.Equal(t, codes.Unavailable, status.Code(err))
+		require.Equal(t, int64(3), service.calls.Load())
 	})
 }
 

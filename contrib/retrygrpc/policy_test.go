@@ -47,10 +47,6 @@ func TestPolicyOfEachCall(t *testing.T) {
 	t.Run("one that sets no schedule has that of Inline", func(t *testing.T) {
 		require.Equal(t, retry.Inline().MaxAttempts, attempts(t, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{Rand: func() float64 { return 0 }} }}))
 	})
-	t.Run("WithPolicy goes before it", func(t *testing.T) {
-		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(9) }}
-		require.Equal(t, 2, attempts(t, o, retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2})))
-	})
 	t.Run("a stream has it, too", func(t *testing.T) {
 		intercept, err := retrygrpc.StreamClientInterceptor(retry.Policy{}, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }})
 		require.NoError(t, err)

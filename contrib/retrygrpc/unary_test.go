@@ -260,7 +260,6 @@ func (*address) Network() string { return "" }
 func (*address) String() string  { return "" }
 
 func TestOptionsOfOneCall(t *testing.T) {
-	fails := []answer{{err: status.Error(codes.Unavailable, "")}}
 	timesOut := []answer{{err: status.Error(codes.DeadlineExceeded, "")}}
 	for _, row := range []struct {
 		name    string
@@ -270,11 +269,6 @@ func TestOptionsOfOneCall(t *testing.T) {
 		calls   int
 		code    codes.Code
 	}{
-		{"WithPolicy goes before the interceptor's", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2})}, 2, codes.Unavailable},
-		{"WithPolicy leaves the rest to it", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{Name: "named"})}, 3, codes.Unavailable},
-		{"the last WithPolicy counts", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.WithPolicy(upTo(7)), retrygrpc.WithPolicy(retry.Policy{MaxAttempts: 2})}, 2, codes.Unavailable},
-		{"a bad WithPolicy", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{TTL: -1})}, 0, codes.Internal},
-		{"NoRetry", fails, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.NoRetry()}, 1, codes.Unavailable},
 		{"Idempotent", timesOut, retrygrpc.Options{}, []grpc.CallOption{retrygrpc.Idempotent()}, 3, codes.DeadlineExceeded},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -283,10 +277,6 @@ func TestOptionsOfOneCall(t *testing.T) {
 			require.Equal(t, row.code, status.Code(err))
 		})
 	}
-	t.Run("NoRetry changes nothing", func(t *testing.T) {
-		_, err := invoke(t, t.Context(), upTo(3), retrygrpc.Options{}, fails, retrygrpc.NoRetry())
-		require.Equal(t, fails[0].err, err)
-	})
 }
 
 func TestBadConfigurations(t *testing.T) {
@@ -325,22 +315,16 @@ func TestThePolicyThatSetsNoSchedule(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		p    retry.Policy
-		opts []grpc.CallOption
 		want []time.Duration
 	}{
-		{"takes that of Inline", retry.Policy{AttemptTimeout: time.Minute}, nil, inline},
-		{"also if a call sets another field", retry.Policy{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{TTL: time.Hour})}, inline},
-		{"leaves attempts that are set", retry.Policy{MaxAttempts: 3}, nil, []time.Duration{50 * time.Millisecond, 100 * time.Millisecond}},
-		{"mixes nothing with what a call sets", retry.Policy{}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Standard())},
-			[]time.Duration{time.Minute, 30 * time.Minute, 3 * time.Hour}},
-		{"leaves a call the interceptor's", retry.Policy{MaxAttempts: 3}, []grpc.CallOption{retrygrpc.WithPolicy(retry.Policy{Name: "named"})},
-			[]time.Duration{50 * time.Millisecond, 100 * time.Millisecond}},
+		{"takes that of Inline", retry.Policy{AttemptTimeout: time.Minute}, inline},
+		{"leaves attempts that are set", retry.Policy{MaxAttempts: 3}, []time.Duration{50 * time.Millisecond, 100 * time.Millisecond}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var waits []time.Duration
 				row.p.Rand, row.p.Observe = highest, delays(&waits)
-				_, err := invoke(t, t.Context(), row.p, retrygrpc.Options{}, unavailable, row.opts...)
+				_, err := invoke(t, t.Context(), row.p, retrygrpc.Options{}, unavailable)
 				require.ErrorIs(t, err, retry.AttemptsExhausted)
 				for i := range waits {
 					waits[i] = waits[i].Round(time.Microsecond) // jitter is below its bound
