@@ -107,7 +107,13 @@ func TestRefusedStreams(t *testing.T) {
 		{"without an attempt timeout a POST is repeated, since it was refused", http.MethodPost, 0, []string{"stream_reset", "stream_reset"}, 16, 2 * 63 * time.Second},
 		{"with one it is not, since the transport does not say so", http.MethodPost, 10 * time.Second, []string{"attempt_timeout/not_idempotent"}, 5, 10 * time.Second},
 	} {
-		socketBubble(t, row.name, true, []retrytest.Answer{{Fault: retrytest.RefuseStream, Times: row.requests}}, func(t *testing.T, base *retrytest.Server) {
+		var requests atomic.Int32
+		refuse := func(f *socketFrames, stream uint32) bool {
+			requests.Add(1)
+			f.write(frameReset, 0, stream, 7)
+			return true
+		}
+		socketHTTP2(t, row.name, refuse, func(t *testing.T, base *http.Transport) {
 			p := three
 			p.MaxAttempts, p.AttemptTimeout = 2, row.timeout
 			req := get(t.Context())
@@ -116,7 +122,7 @@ func TestRefusedStreams(t *testing.T) {
 			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, req)
 			require.Error(t, err)
 			require.Equal(t, row.want, reasons(o))
-			require.Len(t, base.Requests(), row.requests)
+			require.EqualValues(t, row.requests, requests.Load())
 			require.GreaterOrEqual(t, time.Since(start), row.least)
 		})
 	}

@@ -97,22 +97,13 @@ const (
 	FailTLS    HTTPFault = "fail tls"    // the TLS handshake fails: a tls.AlertError
 )
 
-// The faults of HTTP/2 only. Both say that the server has not processed the request, so net/http repeats it by itself,
-// without an error, if it has no body or a GetBody.
-const (
-	RefuseStream HTTPFault = "refuse stream" // RST_STREAM with REFUSED_STREAM
-	GoAway       HTTPFault = "goaway"        // GOAWAY with a LastStreamID of 0, and the connection ends
-)
-
-var httpFaults = []HTTPFault{ResetUnread, ResetRead, HangHeaders, HangBody, Truncate, Garbage,
-	RefuseDial, NoHost, FailTLS, RefuseStream, GoAway}
+var httpFaults = []HTTPFault{ResetUnread, ResetRead, HangHeaders, HangBody, Truncate, Garbage, RefuseDial, NoHost, FailTLS}
 
 func (f HTTPFault) isReset() bool { return f == ResetUnread || f == ResetRead }
 func (f HTTPFault) isDial() bool  { return f == RefuseDial || f == NoHost || f == FailTLS }
 
 // isUnread reports whether f comes before the request is read.
 func (f HTTPFault) isUnread() bool { return f == ResetUnread || f.isDial() }
-func (f HTTPFault) isHTTP2() bool  { return f == RefuseStream || f == GoAway }
 
 // Request is a request that arrived at a Server. A field without a value in the request is empty.
 type Request struct {
@@ -130,8 +121,8 @@ type Request struct {
 // usable. It is also an http.RoundTripper that sends every request to the server, whatever host the URL names. Requests
 // fail as they do over a network, since the client is an http.Transport that reads bytes from a connection.
 //
-// The server speaks HTTP/1.1, and HTTP/2 without TLS. Its own Transport uses HTTP/2 if the script has a fault of
-// HTTP/2. An https URL also reaches the server, without TLS.
+// The server speaks HTTP/1.1, and HTTP/2 without TLS to a Transport whose Protocols are set so. An https URL also
+// reaches the server, without TLS.
 //
 // net/http repeats a GET by itself if a reused connection is reset. To show the caller such a reset, the answer before
 // it closes its connection.
@@ -194,10 +185,6 @@ func serve(tb testing.TB, script *script[Answer], l net.Listener, url string, di
 	}
 	s.Transport = &http.Transport{DialContext: dialAny, DialTLSContext: dialAny, DisableCompression: true, Protocols: new(http.Protocols)}
 	s.Transport.Protocols.SetHTTP1(true)
-	if slices.ContainsFunc(script.rows, func(a Answer) bool { return a.Fault.isHTTP2() }) {
-		s.Transport.Protocols.SetHTTP1(false)
-		s.Transport.Protocols.SetUnencryptedHTTP2(true)
-	}
 	server := &http.Server{
 		Handler:     http.HandlerFunc(s.answer),
 		Protocols:   new(http.Protocols),
@@ -355,11 +342,6 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	case Garbage:
 		_, _ = io.WriteString(c.Conn, "garbage\r\n\r\n")
 		_ = c.Close()
-	case RefuseStream, GoAway:
-		if r.ProtoMajor < 2 {
-			s.script.errorf("%s %s came by %s, which has no fault %q", r.Method, r.URL, r.Proto, a.Fault)
-		}
-		c.replaceReset(a.Fault)
 	}
 	if a.Fault != "" && a.Fault != HangBody && a.Fault != Truncate {
 		panic(http.ErrAbortHandler)

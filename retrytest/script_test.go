@@ -214,7 +214,7 @@ func TestScript(t *testing.T) {
 }
 
 func TestBadRowsEndTheTestAtOnce(t *testing.T) {
-	const faults = `is not one of ["reset unread" "reset read" "hang headers" "hang body" "truncate" "garbage" "refuse dial" "no host" "fail tls" "refuse stream" "goaway"]`
+	const faults = `is not one of ["reset unread" "reset read" "hang headers" "hang body" "truncate" "garbage" "refuse dial" "no host" "fail tls"]`
 	for _, row := range []struct {
 		make func(testing.TB)
 		want string

@@ -38,12 +38,9 @@ type conn struct {
 	number int
 	left   func() // called once its goroutine has ended
 
-	mu      sync.Mutex
-	busy    bool // a request has begun and is not answered yet
-	http2   bool
-	instead []HTTPFault // the replacements of the next RST_STREAM frames
-
-	frames []byte // an incomplete HTTP/2 frame; used only by Write, which net/http does not call concurrently
+	mu    sync.Mutex
+	busy  bool // a request has begun and is not answered yet
+	http2 bool
 }
 
 // Read resets the connection if a request begins that the script resets.
@@ -97,77 +94,6 @@ func (c *conn) reset() {
 		c.reset.Store(true)
 	}
 	_ = c.Conn.Close()
-}
-
-// hangUp ends the connection so that what was written arrives: a TCP connection closed with unread data is reset.
-func (c *conn) hangUp() error {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		return tcp.CloseWrite()
-	}
-	return c.Conn.Close()
-}
-
-// replaceReset sends fault in place of the next RST_STREAM, which net/http sends if a handler panics. net/http has no
-// function for these faults, and does not expose its framer.
-func (c *conn) replaceReset(fault HTTPFault) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.instead = append(c.instead, fault)
-}
-
-// Frames of HTTP/2 (RFC 9113, sections 4.1, 6.4 and 6.8).
-const (
-	frameHeader   = 9
-	typeRST       = 0x3
-	refusedStream = 0x7
-)
-
-var goAway = []byte{0, 0, 8, 0x7, 0, 0, 0, 0, 0 /* LastStreamID */, 0, 0, 0, 0 /* NO_ERROR */, 0, 0, 0, 0}
-
-// Write replaces frames as replaceReset describes. It does not hold the lock while it waits for the client.
-func (c *conn) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	http2 := c.http2
-	c.mu.Unlock()
-	if !http2 {
-		return c.Conn.Write(p)
-	}
-	c.frames = append(c.frames, p...)
-	var out []byte
-	for len(c.frames) >= frameHeader {
-		size := frameHeader + int(c.frames[0])<<16 + int(c.frames[1])<<8 + int(c.frames[2])
-		if len(c.frames) < size {
-			break
-		}
-		frame := c.frames[:size]
-		c.frames = c.frames[size:]
-		fault := HTTPFault("")
-		if frame[3] == typeRST {
-			fault = c.replaced()
-		}
-		switch fault {
-		case RefuseStream:
-			frame[size-1] = refusedStream
-		case GoAway:
-			_, _ = c.Conn.Write(append(out, goAway...))
-			return len(p), c.hangUp()
-		}
-		out = append(out, frame...)
-	}
-	_, err := c.Conn.Write(out)
-	return len(p), err
-}
-
-// replaced returns the bytes to send in place of an RST_STREAM, or none to send the RST_STREAM itself.
-func (c *conn) replaced() HTTPFault {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.instead) == 0 {
-		return ""
-	}
-	fault := c.instead[0]
-	c.instead = c.instead[1:]
-	return fault
 }
 
 type pipeListener struct {
