@@ -14,7 +14,6 @@ import (
 var (
 	ErrWorkFailed = errors.New("retryplan: the attempt failed at the server") // Server.FailureRate, Failing
 	ErrRejected   = errors.New("retryplan: the server rejected the attempt")  // Server.Queue, RateLimit, Outage
-	errHeldBack   = errors.New("retryplan: the client's throttle held the attempt back")
 )
 
 // simRun is a run that is under way. It fills one line of the processor's cache, for which most events of a large fleet
@@ -31,7 +30,6 @@ type simRun struct {
 	since    int32  // Decision.Uncounted of the last decision
 	layer    uint8  // of the chain: the node that is called
 	calls    uint8  // of the attempt that is under way; 0 if none is
-	paid     bool   // a token was taken for a retry that has not returned yet
 	attempt  uint32 // number of the attempt among all of this place in the slab
 }
 
@@ -82,35 +80,10 @@ func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
 	s.start(i)
 }
 
-// start sends the next attempt of a run, or holds it back. Decide has allowed it before the wait for it.
-func (s *simulation) start(i uint32) {
-	r := s.runs.At(i)
-	n := &s.nodes[r.layer]
-	r.started = s.events.Now
-	wait, ok := time.Duration(0), true
-	if t := n.throttleOf(r.client); t != nil {
-		wait, ok = t.Send(time.Duration(s.events.Now), int(r.number))
-	}
-	switch {
-	case !ok:
-		r.paid = false
-		s.failed(i, errHeldBack)
-	case wait > 0:
-		d := n.policy.Admit(s.progress(r, r.number-1), wait)
-		if d.Status != retry.Waiting {
-			s.end(i, d.Reason)
-			return
-		}
-		s.wait(i, wait)
-	default:
-		s.send(i)
-	}
-}
-
-// progress returns what is known of a run after the given number of attempts.
-func (s *simulation) progress(r *simRun, attempts int32) retry.Progress {
+// progress returns what is known of a run after its attempt.
+func (s *simulation) progress(r *simRun) retry.Progress {
 	p := retry.Progress{
-		Attempt:   int(attempts),
+		Attempt:   int(r.number),
 		Uncounted: int(r.since),
 		Elapsed:   time.Duration(s.events.Now - r.began),
 		Lasted:    time.Duration(s.events.Now - r.started),
@@ -122,17 +95,13 @@ func (s *simulation) progress(r *simRun, attempts int32) retry.Progress {
 	return p
 }
 
-func (s *simulation) wait(i uint32, d time.Duration) {
-	s.waiting++
-	s.events.Plan(later(s.events.Now, int64(d)), waitEnds, i)
-}
-
 // once reports whether a run makes one attempt: for a retry at the node above, with TrustRequests.
 func (s *simulation) once(r *simRun) bool { return r.layer > 0 && s.attempts.At(r.parent).again }
 
-// send sends an attempt.
-func (s *simulation) send(i uint32) {
+// start sends the next attempt of a run. Decide has allowed it before the wait for it.
+func (s *simulation) start(i uint32) {
 	r := s.runs.At(i)
+	r.started = s.events.Now
 	r.attempt++
 	s.setTimer(i, s.giveUp(r))
 	a := s.attempts.Take()
@@ -186,13 +155,13 @@ func (s *simulation) timerFired(i uint32) {
 		return
 	}
 	s.point.TimedOut++
-	s.attemptEnded(i, false)
+	r.calls = 0
 	if at < r.deadline {
 		s.failed(i, retry.ErrAttemptTimeout)
 		return
 	}
 	// The deadline wins if both come at the same time, as in Do, and ends the run whatever the attempt's error is.
-	s.end(i, s.nodes[r.layer].policy.Admit(s.progress(r, r.number), 0).Reason)
+	s.end(i, s.nodes[r.layer].policy.Admit(s.progress(r), 0).Reason)
 }
 
 // answered gives a client the answer that it still waits for.
@@ -206,34 +175,29 @@ func (s *simulation) answered(a uint32) {
 	if s.stale(&attempt) || s.goesOn(&attempt, err) {
 		return
 	}
-	s.attemptEnded(i, err == nil)
+	r := s.runs.At(i)
+	r.calls = 0
 	if err != nil {
 		s.failed(i, err)
 		return
 	}
-	s.spend(s.runs.At(i), &retry.Decision{Status: retry.Succeeded})
+	s.spend(r.layer, r.client, retry.Decision{Status: retry.Succeeded})
 	s.end(i, 0)
-}
-
-// attemptEnded notes that an attempt that was sent has ended for its client.
-func (s *simulation) attemptEnded(i uint32, ok bool) {
-	r := s.runs.At(i)
-	r.calls, r.paid = 0, false
-	if t := s.nodes[r.layer].throttleOf(r.client); t != nil {
-		t.Done(time.Duration(s.events.Now), time.Duration(s.events.Now-r.started), int(r.number), ok)
-	}
 }
 
 // failed decides what follows an attempt that ended with err, and pays for it.
 func (s *simulation) failed(i uint32, err error) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
-	u := n.draw(int(r.number), time.Duration(r.prev))
+	u := 0.0
+	if n.policy.Jitter != retry.NoJitter {
+		u = n.jitter.Float64()
+	}
 	p := n.policy
 	p.Disabled = p.Disabled || s.once(r)
-	d := p.Decide(s.progress(r, r.number), err, u)
+	d := p.Decide(s.progress(r), err, u)
 	if d.Status == retry.Waiting {
-		s.spend(r, &d)
+		d = s.spend(r.layer, r.client, d)
 	}
 	if d.Status != retry.Waiting {
 		s.end(i, d.Reason)
@@ -241,29 +205,20 @@ func (s *simulation) failed(i uint32, err error) {
 	}
 	r.since, r.prev = int32(d.Uncounted), int64(d.Backoff)
 	r.number = min(r.number, math.MaxInt32-1) + 1
-	s.wait(i, d.Delay)
+	s.events.Plan(later(s.events.Now, int64(d.Delay)), waitEnds, i)
 }
 
-// spend pays for a decision: a retry from the throttle, and then from the budget.
-func (s *simulation) spend(r *simRun, d *retry.Decision) {
-	now := time.Duration(s.events.Now)
-	n := &s.nodes[r.layer]
-	if t := n.throttleOf(r.client); t != nil && d.Status == retry.Waiting && !t.Retry(now, int(r.number)) {
-		*d = retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}
-		return
-	}
-	n.pay(r.client, func(b *retry.Budget) {
-		*d = retry.Policy{Budget: b}.Spend(context.Background(), *d, simulationStart.Add(now))
-		r.paid = d.Status == retry.Waiting
+// spend pays for a decision from the budget of a client, if there is one.
+func (s *simulation) spend(layer uint8, client uint32, d retry.Decision) retry.Decision {
+	s.nodes[layer].pay(client, func(b *retry.Budget) {
+		d = retry.Policy{Budget: b}.Spend(context.Background(), d, simulationStart.Add(time.Duration(s.events.Now)))
 	})
+	return d
 }
 
 // end ends a run, with success if there is no reason, and answers the attempt that needed it.
 func (s *simulation) end(i uint32, reason retry.Reason) {
 	r := s.runs.At(i)
-	if r.paid { // for a retry that has not started
-		s.nodes[r.layer].pay(r.client, (*retry.Budget).Refund)
-	}
 	s.runs.Release(i)
 	switch {
 	case r.layer > 0 && reason == 0:

@@ -12,16 +12,13 @@ import (
 // clients is what all clients of a node share, and what each has of its own.
 type clients struct {
 	*Scenario
-	policy    retry.Policy    // the scenario's, or with Delay one that waits for delay
-	delay     []time.Duration // one: what Delay gave
-	choice    *rand.Rand      // of clients
-	network   sampler
-	jitter    *rand.Rand
-	draws     bool                  // a number is drawn for each delay
-	throttles []throttle            // nil without Scenario.throttle
-	budgets   []*retry.Budget       // nil without Budget
-	trackers  []*retryhedge.Tracker // nil without Hedge.Share
-	tokens    int64                 // millionths in all budgets
+	policy   retry.Policy // the scenario's, without Rand and Observe
+	choice   *rand.Rand   // of clients
+	network  sampler
+	jitter   *rand.Rand
+	budgets  []*retry.Budget       // nil without Budget
+	trackers []*retryhedge.Tracker // nil without Hedge.Share
+	tokens   int64                 // millionths in all budgets
 }
 
 func newClients(s *Scenario) clients {
@@ -32,20 +29,10 @@ func newClients(s *Scenario) clients {
 		jitter:   newStream(s.Seed, jitterStream),
 		policy:   s.Policy,
 	}
-	p := &c.policy
-	p.Rand, p.Observe = nil, nil
-	c.draws = s.Delay != nil || p.Jitter != retry.NoJitter
-	if s.Delay != nil {
-		p.MaxAttempts = s.Policy.Effective().MaxAttempts
-		c.delay = make([]time.Duration, 1)
-		p.Backoff = retry.Backoff{Mode: retry.List, Delays: c.delay}
-	}
+	c.policy.Rand, c.policy.Observe = nil, nil
 	each := s.Clients
 	if s.Shared {
 		each = 1
-	}
-	if s.throttle != nil {
-		c.throttles = make([]throttle, each)
 	}
 	if s.Hedge.Share > 0 {
 		c.trackers = make([]*retryhedge.Tracker, each)
@@ -62,17 +49,6 @@ var simulationStart = time.Unix(0, 0).UTC()
 
 // millionths returns the tokens of a budget in the unit in which it counts.
 func millionths(b *retry.Budget) int64 { return int64(math.Round(b.Tokens() * 1e6)) }
-
-// throttleOf returns that of a client, or nil if there are none.
-func (c *clients) throttleOf(client uint32) throttle {
-	if c.throttles == nil {
-		return nil
-	}
-	if c.throttles[client] == nil {
-		c.throttles[client] = c.Scenario.throttle()
-	}
-	return c.throttles[client]
-}
 
 // pay calls do with the budget of a client, if there is one.
 func (c *clients) pay(client uint32, do func(b *retry.Budget)) {
@@ -94,15 +70,4 @@ func (c *clients) pick() uint32 { return uint32(c.choice.Uint64N(uint64(c.Client
 // meanTokens returns the mean over all budgets, or 0 if there are none.
 func (c *clients) meanTokens() float64 {
 	return float64(c.tokens) / 1e6 / float64(max(len(c.budgets), 1))
-}
-
-// draw returns the random number for the delay after an attempt that has just failed, and lets Delay compute that.
-func (c *clients) draw(attempt int, prev time.Duration) (u float64) {
-	if c.draws {
-		u = c.jitter.Float64()
-	}
-	if c.Delay != nil {
-		c.delay[0] = c.Delay(attempt, prev, u)
-	}
-	return u
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // Dist is a distribution of durations of 0 or more: how long an attempt, a hop on the network or a server's work takes.
-// It is comparable with == and has a text form such as "10ms" or "lognormal 20ms 200ms"; see ParseDist. The zero Dist is
+// It is comparable with == and has a text form such as "10ms" or "lognormal 20ms 200ms"; see UnmarshalText. The zero Dist is
 // always 0.
 //
 // Samples are cut to whole nanoseconds and to the largest Duration.
@@ -215,30 +215,22 @@ func (d Dist) String() string {
 // MarshalText returns the text form. It never fails.
 func (d Dist) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads the text form, as ParseDist does. On an error it leaves d as it is.
-func (d *Dist) UnmarshalText(text []byte) error {
-	parsed, err := ParseDist(string(text))
-	if err == nil {
-		*d = parsed
-	}
-	return err
-}
-
-// ParseDist reads the text form of a Dist: a word for its kind and then durations as time.ParseDuration reads them,
-// separated by spaces. A duration alone is always that long.
+// UnmarshalText reads the text form: a word for its kind and then durations as time.ParseDuration reads them, separated
+// by spaces. A duration alone is always that long.
 //
 //	10ms                     always 10ms
 //	exponential MEAN         as Exponential
 //	uniform LO HI            as Uniform; HI is not below LO
 //	lognormal MEDIAN P99     as LogNormal; MEDIAN is above 0, P99 is not below it
 //
-// Anything else, a negative duration included, is an error that says what is wrong and lists the forms.
-func ParseDist(text string) (Dist, error) {
-	bad := func(format string, a ...any) (Dist, error) {
+// Anything else, a negative duration included, is an error that says what is wrong and lists the forms, and leaves d as
+// it is.
+func (d *Dist) UnmarshalText(text []byte) error {
+	bad := func(format string, a ...any) error {
 		const forms = `the forms are "10ms", "exponential MEAN", "uniform LO HI" and "lognormal MEDIAN P99"`
-		return Dist{}, fmt.Errorf("retryplan: distribution %q %s; %s", text, fmt.Sprintf(format, a...), forms)
+		return fmt.Errorf("retryplan: distribution %q %s; %s", text, fmt.Sprintf(format, a...), forms)
 	}
-	kind, given := constant, strings.Fields(text)
+	kind, given := constant, strings.Fields(string(text))
 	for i, form := range shapes {
 		if len(given) > 0 && given[0] == form[0] {
 			kind, given = shape(i), given[1:]
@@ -247,14 +239,14 @@ func ParseDist(text string) (Dist, error) {
 	form := shapes[kind]
 	var read [2]time.Duration
 	for i, word := range given {
-		d, err := time.ParseDuration(word)
+		x, err := time.ParseDuration(word)
 		switch {
 		case err != nil:
 			return bad("has %q, which is not a duration", word)
-		case d < 0:
+		case x < 0:
 			return bad("has %s, which is negative", word)
 		case i < len(read):
-			read[i] = d
+			read[i] = x
 		}
 	}
 	a, b := read[0], read[1]
@@ -266,7 +258,9 @@ func ParseDist(text string) (Dist, error) {
 	case kind == lognormal && a == 0:
 		return bad("has a MEDIAN of 0")
 	case kind == lognormal:
-		return LogNormal(a, b), nil
+		*d = LogNormal(a, b)
+	default:
+		*d = Dist{shape: kind, a: a, b: b}
 	}
-	return Dist{shape: kind, a: a, b: b}, nil
+	return nil
 }

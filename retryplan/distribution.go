@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Distribution is a computed distribution of durations: exact durations, each with its probability, and a density. The
-// zero Distribution is always 0.
+// Distribution is a computed or measured distribution of durations: exact durations, each with its probability, and a
+// density. The zero Distribution is always 0.
 type Distribution struct {
 	parts    []part
 	min, max time.Duration
@@ -97,7 +97,7 @@ func (d *Distribution) finish(lo, hi time.Duration) {
 	for _, p := range d.parts {
 		total += p.below[len(p.below)-1]
 		for i, below := range p.below[1:] {
-			mean += (below - p.below[i]) * (float64(p.origin-lo) + float64(i)*p.step)
+			mean += float64((below - p.below[i]) * (float64(p.origin-lo) + float64(float64(i)*p.step)))
 		}
 	}
 	if total <= 0 {

@@ -22,8 +22,8 @@ func ExampleNew() {
 		fmt.Println(err)
 		return
 	}
-	for _, a := range plan.Attempts {
-		fmt.Printf("attempt %d after %v to %v: made by %.1f %%\n", a.Number, a.Wait.Lo, a.Wait.Hi, 100*a.Starts)
+	for i, a := range plan.Attempts {
+		fmt.Printf("attempt %d after %v to %v: made by %.1f %%\n", i+1, a.Wait.Min(), a.Wait.Max(), 100*a.Starts)
 	}
 	fmt.Printf("success %.3f, load %.2f\n", plan.Success, plan.Load)
 	// Output:
@@ -45,11 +45,11 @@ func ExampleDistribution() {
 	// 0.45
 }
 
-func ExampleParseDist() {
-	d, err := retryplan.ParseDist("lognormal 20ms 200ms")
+func ExampleDist_UnmarshalText() {
+	var d retryplan.Dist
+	err := d.UnmarshalText([]byte("lognormal 20ms 200ms"))
 	fmt.Println(d.At(0.5), d.At(0.99).Round(time.Microsecond), d.Mean().Round(time.Microsecond), err)
-	_, err = retryplan.ParseDist("uniform 20ms")
-	fmt.Println(err)
+	fmt.Println(d.UnmarshalText([]byte("uniform 20ms")))
 	// Output:
 	// 20ms 200ms 32.641ms <nil>
 	// retryplan: distribution "uniform 20ms" has 1 duration, not 2; the forms are "10ms", "exponential MEAN", "uniform LO HI" and "lognormal MEDIAN P99"

@@ -14,7 +14,7 @@ import (
 func ExampleSimulate() {
 	s := retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Base: 100 * time.Millisecond, Jitter: retry.FullJitter}},
-		Arrivals: retryplan.Arrivals{Rate: 70},
+		Rate:     70,
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 60 * time.Second, For: 10 * time.Second}},
 		Duration: 240 * time.Second,
@@ -33,18 +33,15 @@ func ExampleSimulate() {
 	// recovered: true; amplification 1.00; 13 % failed
 }
 
-func ExampleDurations() {
+func ExampleScenario_herd() {
 	r, err := retryplan.Simulate(context.Background(), retryplan.Scenario{
 		Clients:  10,
-		Arrivals: retryplan.Arrivals{AtOnce: true},
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
 		Duration: time.Second,
 	})
-	fmt.Println(err, r.Latency.Count(), r.Latency.Mean())
-	fmt.Println(r.Latency.Quantile(0), r.Latency.Quantile(1))
+	fmt.Println(err, r.Endings[0], r.Latency.Mean().Round(time.Millisecond), r.Latency.Quantile(0), r.Latency.Quantile(1))
 	// Output:
-	// <nil> 10 55ms
-	// 10ms 100ms
+	// <nil> 10 55ms 10ms 100ms
 }
 
 func ExampleTrigger_End() {

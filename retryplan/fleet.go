@@ -43,7 +43,7 @@ func (f Fleet) Scenario(p retry.Policy, seed uint64) Scenario {
 		Policy:   p,
 		Deadline: f.Deadline,
 		Clients:  f.Clients,
-		Arrivals: Arrivals{Rate: f.Rate},
+		Rate:     f.Rate,
 		Server:   Server{Workers: f.workers(), Service: Constant(f.service()), FailureRate: f.Failure},
 		Budget:   afterCalm(f.Budget, f.Failure+f.Hedge.Share),
 		Shared:   f.Shared,

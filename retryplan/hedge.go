@@ -2,7 +2,6 @@ package retryplan
 
 import (
 	"cmp"
-	"context"
 	"math"
 	"time"
 
@@ -149,14 +148,8 @@ func (s *simulation) hedge(a uint32) {
 	if attempt.giveUp != never {
 		pr.Left = time.Duration(attempt.giveUp - s.events.Now)
 	}
-	paid := retryhedge.Policy{}.Decide(pr).Action == retryhedge.Start
-	if paid {
-		n.pay(r.client, func(b *retry.Budget) {
-			d := retry.Policy{Budget: b}.Spend(context.Background(), retry.Decision{Status: retry.Waiting}, simulationStart.Add(time.Duration(s.events.Now)))
-			paid = d.Status == retry.Waiting
-		})
-	}
-	if !paid {
+	starts := retryhedge.Policy{}.Decide(pr).Action == retryhedge.Start
+	if !starts || s.spend(r.layer, r.client, retry.Decision{Status: retry.Waiting}).Status != retry.Waiting {
 		s.attempts.Release(a)
 		return
 	}

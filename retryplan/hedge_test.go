@@ -14,7 +14,7 @@ import (
 // slowTail returns a fleet of which one attempt in 100 takes 50 times as long as the median.
 func slowTail(h retryplan.Hedge) retryplan.Scenario {
 	return retryplan.Scenario{
-		Policy: waiting(3, 5*time.Second, 0), Arrivals: retryplan.Arrivals{Rate: 100}, Duration: 10 * time.Minute, Hedge: h,
+		Policy: waiting(3, 5*time.Second, 0), Rate: 100, Duration: 10 * time.Minute, Hedge: h,
 		Server: retryplan.Server{Service: retryplan.LogNormal(10*time.Millisecond, 500*time.Millisecond)},
 	}
 }

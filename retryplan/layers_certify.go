@@ -3,7 +3,6 @@ package retryplan
 import (
 	"math"
 	"slices"
-	"time"
 
 	"github.com/retrygo/retry"
 )
@@ -19,24 +18,14 @@ type ChainCertificate struct {
 	// bottom this many calls beside the runs: a sum, not a product.
 	Stored float64
 
-	// Stability says whether the chain recovers from its trigger. It is zero, as are Law and Weakest, if Chain.Rate is
-	// zero or no node has a Capacity.
-	Stability Stability
-	// Law names what Stability follows from for the node Weakest, as Certificate.Law does.
-	Law string
+	// Certificate says whether the chain recovers from its trigger, as that of a Fleet whose backend is the node Weakest,
+	// but for runs of the user: HiddenCapacity is the least of all nodes. Tipping is not computed: it is 0. All of it is
+	// zero if no node has a Capacity, and all but HiddenCapacity and Attempts if Chain.Rate is. With graded timeouts users
+	// may not notice what Recovery waits for.
+	Certificate
 	// Weakest is the index of the node that Stability describes: the one with the least hidden capacity if the chain is
 	// safe.
 	Weakest int
-	// HiddenCapacity is the rate of runs of the user that the chain can serve during a storm, in runs a second: the
-	// least of its nodes. A chain with a lower Rate is safe. It is 0 if no node has a Capacity.
-	HiddenCapacity float64
-	// Recovery is the predicted time from the end of the trigger until the last attempt is sent that a node answers too
-	// late. It is 0 if there is none after the trigger, and negative if they never stop. With graded timeouts users may
-	// not notice them.
-	Recovery time.Duration
-	// Margin is the distance of the chain from the boundary of another stability, as Certificate.Margin is that of a
-	// fleet.
-	Margin float64
 }
 
 // NodeLoad is how many attempts reach a node for one run of the user.
@@ -117,13 +106,16 @@ func (c *chainCertifier) certificate() ChainCertificate {
 		out.Stored += c.stored[i]
 		out.Nodes = append(out.Nodes, n)
 	}
-	if c.Rate == 0 || out.HiddenCapacity == 0 {
-		out.Weakest = 0
+	if out.HiddenCapacity == 0 {
+		return out
+	}
+	out.Attempts = c.worst[out.Weakest]
+	if c.Rate == 0 {
 		return out
 	}
 	found, weakest := c.find(change{rate: 1, trigger: 1})
 	if found.stability != Safe {
-		out.Weakest = weakest
+		out.Weakest, out.Attempts = weakest, c.worst[weakest]
 	}
 	out.Stability, out.Law, out.Recovery, out.Margin = found.stability, found.law, -1, c.margin(found, &out)
 	if found.stability.Survives() {

@@ -10,8 +10,8 @@ import (
 // ChainResult is what the simulation of a chain saw.
 type ChainResult struct {
 	// Result is about the runs of the user and the attempts at the bottom: Attempts, Rejected, Wasted, Amplification,
-	// Peak, and in Series Attempts, Arrived, Rejected, Queue, Busy and Tokens (of the budgets of the innermost layer)
-	// are the bottom's. TimedOut and Waiting are those of all layers.
+	// Peak, and in Series Attempts, Rejected, Queue and Tokens (of the budgets of the innermost layer) are the bottom's.
+	// TimedOut are those of all layers.
 	Result
 	// Nodes is how many attempts were sent to each node.
 	Nodes []int
@@ -53,7 +53,7 @@ func SimulateChain(ctx context.Context, c Chain, seed uint64) (ChainResult, erro
 func (c *Chain) scenario(seed uint64) Scenario {
 	top := &c.Layers[0]
 	s := Scenario{
-		Policy: top.Policy, Deadline: c.Deadline, Clients: max(top.Clients, 1), Arrivals: Arrivals{Rate: c.Rate}, Seed: seed,
+		Policy: top.Policy, Deadline: c.Deadline, Clients: max(top.Clients, 1), Rate: c.Rate, Seed: seed,
 		Server: Server{Service: Constant(inNanoseconds(c.work(0)))},
 	}
 	longest := time.Duration(0)

@@ -29,7 +29,7 @@ func TestAChainOfOneLayerIsAFleet(t *testing.T) {
 			chain, err := retryplan.SimulateChain(t.Context(), c, 9)
 			require.NoError(t, err)
 			s := retryplan.Scenario{
-				Policy: policy, Deadline: c.Deadline, Clients: 5, Arrivals: retryplan.Arrivals{Rate: c.Rate}, Seed: 9,
+				Policy: policy, Deadline: c.Deadline, Clients: 5, Rate: c.Rate, Seed: 9,
 				Server: retryplan.Server{Workers: 4, Service: retryplan.Constant(40 * time.Millisecond), FailureRate: 0.1},
 				Budget: retryplan.Fleet{Budget: c.Layers[0].Budget, Failure: 0.1}.Scenario(policy, 9).Budget, Duration: chain.Simulated, Step: chain.Step,
 			}

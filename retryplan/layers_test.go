@@ -301,7 +301,7 @@ func TestATriggerAtAnyNode(t *testing.T) {
 		require.Equal(t, survives, certifyChain(t, c).Stability.Survives(), "at %d", at)
 		busy := 0
 		for _, p := range r.Series[r.Trigger.From/s+1 : r.Trigger.End()/s-1] {
-			busy += p.Arrived
+			busy += p.Attempts
 		}
 		require.Equal(t, at == 1 || at == 2, busy == 0, "the bottom has nothing to do")
 	}

@@ -23,7 +23,7 @@ type Model struct {
 
 // Plan is what a policy does to one run under a Model.
 type Plan struct {
-	// Attempts are the attempts in order, up to the limit of the policy and the horizon. They include those that can
+	// Attempts are the attempts in order, from the first up to the limit of the policy and the horizon. They include those that can
 	// never start.
 	Attempts []PlannedAttempt
 	// Truncated reports whether the policy allows more attempts than the horizon. The plan is then that of a run that
@@ -50,9 +50,8 @@ type Plan struct {
 
 // PlannedAttempt is one attempt of a Plan.
 type PlannedAttempt struct {
-	Number int // from 1
-	// Wait is the wait before this attempt; zero for the first.
-	Wait Wait
+	// Wait is the distribution of the wait before this attempt, over all histories that lead to it; zero for the first.
+	Wait Distribution
 	// Starts is the probability that a run makes this attempt.
 	Starts float64
 	// Succeeds is the probability that a run succeeds with this attempt.
@@ -63,13 +62,6 @@ type PlannedAttempt struct {
 	// Never is the reason that it can never start: TTLElapsed, DeadlineTooNear, DeadlinePassed or RetriesDisabled. Zero
 	// means that it can.
 	Never retry.Reason
-}
-
-// Wait is the distribution of one wait, over all histories that lead to it.
-type Wait struct {
-	Lo, Hi        time.Duration // as Backoff.Bounds gives them
-	Mean          time.Duration
-	P50, P90, P99 time.Duration // quantiles
 }
 
 // The limits of Model.Horizon.

@@ -27,13 +27,12 @@ func TestTheZeroPolicyHasExactlyThePublishedSchedule(t *testing.T) {
 	for i, wait := range []time.Duration{0, 5, 10, 20, 40, 80, 160, 320} {
 		wait *= time.Second
 		at += wait
-		require.Equal(t, retryplan.PlannedAttempt{
-			Number:   i + 1,
-			Wait:     retryplan.Wait{Lo: wait, Hi: wait, Mean: wait, P50: wait, P90: wait, P99: wait},
-			Starts:   1,
-			Earliest: at,
-			Latest:   at,
-		}, plan.Attempts[i])
+		got := plan.Attempts[i]
+		for _, d := range []time.Duration{got.Wait.Min(), got.Wait.Mean(), got.Wait.Quantile(.5), got.Wait.Max()} {
+			require.Equal(t, wait, d)
+		}
+		got.Wait = retryplan.Distribution{}
+		require.Equal(t, retryplan.PlannedAttempt{Starts: 1, Earliest: at, Latest: at}, got)
 	}
 	total := 10*time.Minute + 35*time.Second
 	for _, d := range []retryplan.Distribution{plan.TotalWait, plan.Elapsed} {
@@ -115,14 +114,14 @@ func TestDecorrelatedWaitsHaveThePublishedMeans(t *testing.T) {
 	var total float64
 	for i, want := range []float64{.200, .350, .575, .9125, 1.3917} {
 		got := plan.Attempts[i+1].Wait
-		require.InEpsilon(t, want, got.Mean.Seconds(), 0.005)
-		require.LessOrEqual(t, got.P50, got.P90)
-		require.LessOrEqual(t, got.P90, got.P99)
-		total += got.Mean.Seconds()
+		require.InEpsilon(t, want, got.Mean().Seconds(), 0.005)
+		require.LessOrEqual(t, got.Quantile(.5), got.Quantile(.9))
+		require.LessOrEqual(t, got.Quantile(.9), got.Quantile(.99))
+		total += got.Mean().Seconds()
 	}
 	require.InEpsilon(t, total, plan.TotalWait.Mean().Seconds(), 0.002)
-	require.InDelta(t, 0.200, plan.Attempts[1].Wait.Mean.Seconds(), 1e-6)
-	require.InDelta(t, 0.350, plan.Attempts[2].Wait.Mean.Seconds(), 1e-4)
+	require.InDelta(t, 0.200, plan.Attempts[1].Wait.Mean().Seconds(), 1e-5)
+	require.InDelta(t, 0.350, plan.Attempts[2].Wait.Mean().Seconds(), 1e-4)
 }
 
 func TestSuccessAndLoadAreClosedFormsWithoutLimits(t *testing.T) {
@@ -352,7 +351,8 @@ func FuzzPlanKeepsItsPromises(f *testing.F) {
 		for _, a := range plan.Attempts[1:] {
 			require.LessOrEqual(t, a.Starts, before.Starts+1e-12)
 			require.True(t, a.Never == 0 || a.Starts == 0)
-			require.True(t, a.Wait.Lo <= a.Wait.P50 && a.Wait.P50 <= a.Wait.P90 && a.Wait.P90 <= a.Wait.P99 && a.Wait.P99 <= a.Wait.Hi, "%+v", a.Wait)
+			p50, p90, p99 := a.Wait.Quantile(.5), a.Wait.Quantile(.9), a.Wait.Quantile(.99)
+			require.True(t, a.Wait.Min() <= p50 && p50 <= p90 && p90 <= p99 && p99 <= a.Wait.Max(), "%+v", a.Wait)
 			require.LessOrEqual(t, a.Earliest, a.Latest)
 			before = a
 		}

@@ -22,8 +22,8 @@ func (pl *planner) sample() {
 		out, deadline  = &pl.out, pl.model.Deadline
 		rnd            = rand.New(rand.NewPCG(1, 2))
 		runs           = min(sampledRuns, sampledWaits/len(pl.lo))
-		waits          = make([]Durations, len(pl.lo))
-		total, elapsed masses
+		waits          = make([]histogram, len(pl.lo))
+		total, elapsed histogram
 		exact          = map[time.Duration]float64{}
 	)
 	for k := range runs {
@@ -76,7 +76,7 @@ func (pl *planner) sample() {
 			}
 			prev = pl.policy.Jittered(n, prev, u)
 			waited = saturatingAdd(waited, prev)
-			waits[n-1].add(prev)
+			waits[n-1].add(prev, 1)
 			next := saturatingAdd(at, prev)
 			if mass > 0 && (pl.startBy < maxDuration && next >= pl.startBy || deadline > 0 && at >= deadline) {
 				pl.late[pl.ending(n, at, prev)] += mass
@@ -88,8 +88,10 @@ func (pl *planner) sample() {
 		total.add(waited, 1)
 	}
 	for i := range waits {
-		w, d := &out.Attempts[i+1].Wait, &waits[i]
-		w.Mean, w.P50, w.P90, w.P99 = d.Mean(), d.Quantile(.5), d.Quantile(.9), d.Quantile(.99)
+		var d Distribution
+		d.add(waits[i].measure())
+		d.finish(pl.lo[i], pl.hi[i])
+		out.Attempts[i+1].Wait = d
 	}
 	out.TotalWait.add(total.measure())
 	out.Elapsed.add(elapsed.measure())
@@ -97,25 +99,4 @@ func (pl *planner) sample() {
 		out.Elapsed.add(exactly(at, exact[at]))
 	}
 	pl.finishTotal()
-}
-
-// masses counts durations in the buckets of a Durations.
-type masses []float64
-
-func (m *masses) add(at time.Duration, mass float64) {
-	i := bucket(at)
-	if more := i + 1 - len(*m); more > 0 {
-		*m = append(*m, make(masses, more)...)
-	}
-	(*m)[i] += mass
-}
-
-// measure returns a grid for each width of buckets.
-func (m masses) measure() (out measure) {
-	for from, to, step := 0, 2*page, time.Duration(1); from < len(m); from, to, step = to, to+page, 2*step {
-		if g := (grid{bucketMiddle(from), step, m[from:min(to, len(m))]}); g.mass() > 0 {
-			out = append(out, g)
-		}
-	}
-	return out
 }

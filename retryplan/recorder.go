@@ -10,6 +10,7 @@ import (
 // recorder is what a simulation needs to make its Result.
 type recorder struct {
 	result   Result
+	latency  histogram
 	ended    int64 // when the last run ended
 	recovery recovery
 	passed   bool   // the simulation went to its end
@@ -34,8 +35,7 @@ func (s *simulation) over(r *simRun, reason retry.Reason) {
 		return
 	}
 	s.point.Goodput++
-	s.result.Latency.add(time.Duration(now - r.began))
-	s.result.Finished.add(time.Duration(now))
+	s.latency.add(time.Duration(now-r.began), 1)
 }
 
 // reach closes the points that end at or before now.
@@ -52,8 +52,7 @@ func (s *simulation) reach(now int64) {
 // note notes what there is at the end of the point.
 func (s *simulation) note() {
 	n, p := &s.nodes[len(s.nodes)-1], s.point
-	p.Queue, p.Busy, p.Waiting = len(n.queue), n.busy, s.waiting
-	p.Tokens = n.meanTokens()
+	p.Queue, p.Tokens = len(n.queue), n.meanTokens()
 }
 
 // finish makes the result.
@@ -75,14 +74,15 @@ func (s *simulation) finish() Result {
 		out.Runs += p.Offered
 		out.Attempts += p.Attempts
 		out.Rejected += p.Rejected
-		if p.Arrived > out.Peak {
-			out.Peak, out.PeakAt = p.Arrived, p.Start
+		if p.Attempts > out.Peak {
+			out.Peak, out.PeakAt = p.Attempts, p.Start
 		}
 	}
 	out.Unfinished = out.Runs
 	for _, n := range out.Endings {
 		out.Unfinished -= n
 	}
+	out.Latency = s.latency.distribution()
 	if out.Runs > 0 {
 		out.Amplification = float64(out.Attempts) / float64(out.Runs)
 		out.Failed = float64(out.Runs-out.Endings[0]) / float64(out.Runs)

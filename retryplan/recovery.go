@@ -55,14 +55,14 @@ const (
 
 func newRecovery(s *Scenario) recovery {
 	from, ok := lastEnd(s.Triggers)
-	if !ok || s.Arrivals.Rate == 0 {
+	if !ok || s.Rate == 0 {
 		return recovery{from: never}
 	}
 	lag, fails := max(dueAfter*second, s.attemptTime()), s.Server.FailureRate
 	share := (1 - fails) * calmAttempts(&s.Policy, s.Budget, s.Deadline, s.Server.Service.Mean(), fails, fails, fails)
 	seconds := (lag + second - 1) / second
 	return recovery{
-		from: from, rate: s.Arrivals.Rate, share: min(share, 1), lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(),
+		from: from, rate: s.Rate, share: min(share, 1), lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(),
 		seconds: make([]wellAndDue, healthyMean+seconds+1), success: -1,
 	}
 }
@@ -88,8 +88,6 @@ func (s *Scenario) echo() int64 {
 	hint := min(s.Server.RetryAfter.Max(), p.MaxHint)
 	wait := func(n int, prev time.Duration) time.Duration {
 		switch _, most := p.Bounds(n); {
-		case s.Delay != nil:
-			return s.Delay(n, prev, 1-1.0/(1<<53))
 		case p.Wait != nil:
 			return max(p.Cap, hint)
 		default:

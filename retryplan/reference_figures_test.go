@@ -23,6 +23,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -236,5 +237,5 @@ func span(lo, hi float64) string {
 	return short(lo) + ".." + short(hi)
 }
 
-// immediately is the delay of retries that do not wait.
-func immediately(int, time.Duration, float64) time.Duration { return 0 }
+// immediately is the backoff of retries that do not wait.
+var immediately = retry.Backoff{Delays: []time.Duration{0}}

@@ -7,8 +7,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Scenario is a fleet of clients, the server that they call and what happens to it. It is plain data but for Delay
-// and Progress. The zero Scenario has no arrivals and is refused.
+// Scenario is a fleet of clients, the server that they call and what happens to it. The zero Scenario has no Duration and
+// is refused.
 type Scenario struct {
 	// Policy is the policy of every run. Its AttemptTimeout is the clients' timeout: the client stops listening, the
 	// server does not know. Its Budget, Gate and Pay must be nil; Rand and Observe are not called. Classify and Wait
@@ -16,16 +16,13 @@ type Scenario struct {
 	Policy retry.Policy
 	// Deadline is the caller's, counted from the start of each run. Zero means none.
 	Deadline time.Duration
-	// Delay replaces what Policy.Backoff computes, for schedules of other libraries: it is given what Backoff.Jittered
-	// is given, and a hint is its floor, without jitter above it. It cannot be combined with Policy.ResetAfter. Nil
-	// means the policy's own.
-	Delay func(attempt int, prev time.Duration, u float64) time.Duration
 
 	// Clients is the number of clients, up to 10,000,000. A client has its own budget unless Shared. Zero means
 	// 1.
 	Clients int
-	// Arrivals says when runs begin. It is required.
-	Arrivals Arrivals
+	// Rate is how many runs a second the fleet begins: an open loop, as a Poisson process, however many are under way.
+	// Each belongs to a client chosen at random. Zero means a herd: every client makes one run, at time 0.
+	Rate float64
 	// Network is the time of one hop between client and server, in either direction. Zero means none.
 	Network Dist
 	// Server is what the attempts meet. The zero Server answers everything at once.
@@ -56,17 +53,7 @@ type Scenario struct {
 	// which each takes less than 150 bytes. Nil means no call.
 	Progress func(simulated time.Duration, events uint64, held int)
 
-	warm     time.Duration   // the first delay of trackers; 0 means the quantile of Server.Service
-	throttle func() throttle // makes that of each client, or of the fleet if Shared; nil for none. For tests
-}
-
-// Arrivals says when runs begin. Either Rate or AtOnce is set.
-type Arrivals struct {
-	// Rate is an open loop: the fleet begins this many runs a second, as a Poisson process, however many are under way.
-	// Each belongs to a client chosen at random. Zero means no open loop.
-	Rate float64
-	// AtOnce is a herd: every client makes one run, at time 0. False means no herd.
-	AtOnce bool
+	warm time.Duration // the first delay of trackers; 0 means the quantile of Server.Service
 }
 
 // Server is a model of a backend. The zero Server answers everything at once.
@@ -131,17 +118,4 @@ func named(value uint8, enum string, names ...string) string {
 		return names[value]
 	}
 	return fmt.Sprintf("%s(%d)", enum, value)
-}
-
-// throttle is a mechanism in a client that sees attempts and can hold them back: those of other libraries, whose
-// published figures are compared with the simulation. now is the time since the start of the simulation.
-type throttle interface {
-	// Send is called before each attempt, the first included. After a wait above 0 it is called again. If ok is false
-	// the attempt fails without being sent, and Done is not called for it.
-	Send(now time.Duration, attempt int) (wait time.Duration, ok bool)
-	// Done is called at the end of each attempt that was sent; lasted is the time since then, and ok reports whether it
-	// succeeded in time for its client.
-	Done(now, lasted time.Duration, attempt int, ok bool)
-	// Retry is called after Done, before the wait for a retry. If it returns false the run ends as BudgetExhausted.
-	Retry(now time.Duration, attempt int) bool
 }

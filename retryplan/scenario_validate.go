@@ -36,7 +36,6 @@ func (s *Scenario) validate(ctx context.Context) error {
 	bad.Append(s.Policy.Validate())
 	refuse(&bad, ctx == nil, "Simulate.ctx", "<nil>", "is not a context")
 	stateless(&bad, s.Policy, "Scenario.Policy.", ": use Scenario.Budget")
-	refuse(&bad, s.Delay != nil && s.Policy.ResetAfter > 0, "Scenario.Delay", "(set)", "is set together with Policy.ResetAfter, which needs the policy's own delays")
 	negative(&bad, "Scenario.Deadline", s.Deadline)
 	negative(&bad, "Scenario.Clients", s.Clients)
 	refuse(&bad, s.Clients > maxClients, "Scenario.Clients", s.Clients, fmt.Sprintf("is above %d", maxClients))
@@ -48,24 +47,17 @@ func (s *Scenario) validate(ctx context.Context) error {
 		bad.Refuse("retryplan.Scenario.Step", step, fmt.Sprintf("makes more than %d steps of Duration", maxSteps), s.Duration)
 	}
 	s.Hedge.validate(&bad, "Scenario.Hedge")
-	s.Arrivals.validate(&bad)
+	refuse(&bad, !(s.Rate >= 0 && s.Rate <= math.MaxFloat64), "Scenario.Rate", s.Rate, "is not a number of 0 or more")
 	s.Server.validate(&bad)
 	for i := range s.Triggers {
 		s.validateTrigger(i, &bad)
 	}
-	if len(bad) == 0 && s.Arrivals.Rate > 0 {
-		if n := expectedRuns(s.Arrivals.Rate, s.Triggers, s.Duration); !(n <= maxRuns) {
-			bad.Refuse("retryplan.Scenario.Arrivals.Rate", s.Arrivals.Rate, fmt.Sprintf("makes %.3g runs in Duration %s, and no more than %d are simulated", n, plainly(s.Duration), maxRuns))
+	if len(bad) == 0 && s.Rate > 0 {
+		if n := expectedRuns(s.Rate, s.Triggers, s.Duration); !(n <= maxRuns) {
+			bad.Refuse("retryplan.Scenario.Rate", s.Rate, fmt.Sprintf("makes %.3g runs in Duration %s, and no more than %d are simulated", n, plainly(s.Duration), maxRuns))
 		}
 	}
 	return bad.Err()
-}
-
-func (a *Arrivals) validate(bad *retry.FieldErrors) {
-	open := a.Rate != 0
-	refuse(bad, !open && !a.AtOnce, "Scenario.Arrivals", "(none)", "needs Rate or AtOnce")
-	refuse(bad, open && a.AtOnce, "Scenario.Arrivals", "(both)", "needs only one of Rate and AtOnce")
-	refuse(bad, open && !(a.Rate > 0 && a.Rate <= math.MaxFloat64), "Scenario.Arrivals.Rate", a.Rate, "is not a number above 0")
 }
 
 func (v *Server) validate(bad *retry.FieldErrors) {
@@ -85,7 +77,7 @@ func (s *Scenario) validateTrigger(i int, bad *retry.FieldErrors) {
 	t.validate(field, bad)
 	refuse(bad, t.Kind == 0, field+".Kind", uint8(t.Kind), noKind)
 	refuse(bad, t.Kind == CapacityCut && s.Server.Workers == 0 && s.Server.RateLimit == 0, field+".Kind", t.Kind, "needs Workers or RateLimit")
-	refuse(bad, t.Kind == Surge && s.Arrivals.AtOnce, field+".Kind", t.Kind, "needs Arrivals.Rate")
+	refuse(bad, t.Kind == Surge && s.Rate == 0, field+".Kind", t.Kind, "needs a Rate")
 }
 
 const noKind = "is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"

@@ -13,10 +13,10 @@ func (pl *planner) schedule() {
 	var never retry.Reason // set if even the shortest wait after the earliest end is too long
 	possible := true       // whether all attempts before can fail
 	for n := 1; n <= pl.attempts; n++ {
-		a := PlannedAttempt{Number: n}
+		var a PlannedAttempt
 		if n > 1 {
 			lo, hi := pl.lo[n-2], pl.hi[n-2]
-			a.Wait = evenWait(lo, hi)
+			a.Wait = even(lo, hi)
 			earliest, latest = saturatingAdd(earliest, shortest), saturatingAdd(latest, longest)
 			if never == 0 {
 				never = pl.ending(n-1, earliest, lo)
@@ -41,8 +41,8 @@ func (pl *planner) schedule() {
 	}
 }
 
-// evenWait returns the wait that is even over [lo, hi).
-func evenWait(lo, hi time.Duration) Wait {
-	at := func(q float64) time.Duration { return lo + time.Duration(q*float64(hi-lo)) }
-	return Wait{Lo: lo, Hi: hi, Mean: lo + (hi-lo)/2, P50: at(0.5), P90: at(0.9), P99: at(0.99)}
+// even returns the distribution that is even over [lo, hi).
+func even(lo, hi time.Duration) Distribution {
+	width := hi - lo
+	return Distribution{[]part{{lo + width/2, max(float64(width), 1), []float64{0, 1}}}, lo, hi, float64(width) / 2}
 }

@@ -35,9 +35,6 @@ func newServer(s *Scenario) server {
 func (s *simulation) arrive(a uint32) {
 	attempt := s.attempts.At(a)
 	v := &s.nodes[attempt.layer]
-	if v.bottom {
-		s.point.Arrived++
-	}
 	switch {
 	case v.conditions[0].outage, !v.withinRate(s.events.Now):
 		s.reject(a)

@@ -33,11 +33,11 @@ type Result struct {
 	Amplification float64
 	// Failed is the share of Runs that did not succeed, Unfinished ones included, in [0,1].
 	Failed float64
-	// Peak is the largest number of attempts that reached the server in one Step, and PeakAt the start of that step.
+	// Peak is the largest number of attempts sent in one Step, and PeakAt the start of that step.
 	Peak   int
 	PeakAt time.Duration
 	// Recovered reports whether the fleet came back after the last trigger and stayed well: from Recovery after its end
-	// on, the goodput of every 5 s was at least 0.9 of what Arrivals.Rate begins in 5 s on average, or of the runs that
+	// on, the goodput of every 5 s was at least 0.9 of what Rate begins in 5 s on average, or of the runs that
 	// were due in these 5 s if they were fewer; of those that succeed in a calm, less three standard deviations, if
 	// Server.FailureRate fails some. A run is due when it ends, and at the latest 2 s after its begin, or after the
 	// time within which all but one in a million attempts end in a calm if that is longer. This held for 20 s, or for
@@ -50,11 +50,8 @@ type Result struct {
 	// can go on. If it is false, Recovered says nothing yet. Scenario.Horizon returns how long a simulation has to be
 	// for it.
 	Judged bool
-	// Latency is the distribution of the time from a run's start to its success. The quantiles of a Durations are exact
-	// to 0.1 %.
-	Latency Durations
-	// Finished is the distribution of when, since the start of the simulation, runs ended with success.
-	Finished Durations
+	// Latency is the distribution of the time from a run's start to its success, to 0.2 %.
+	Latency Distribution
 }
 
 // Point is one interval of a simulation.
@@ -62,14 +59,11 @@ type Point struct {
 	Start    time.Duration
 	Offered  int     // runs begun
 	Attempts int     // attempts sent
-	Arrived  int     // attempts that reached the server
 	Rejected int     // attempts that the server rejected
 	TimedOut int     // attempts that their client gave up
 	Goodput  int     // runs that succeeded
 	Failed   int     // runs that ended otherwise
 	Queue    int     // attempts that waited for a worker at the end of the interval
-	Busy     int     // attempts that were being worked on at its end
-	Waiting  int     // runs that waited for their next attempt at its end
 	Tokens   float64 // mean tokens of a budget at its end; 0 without budgets
 }
 
@@ -127,7 +121,6 @@ type simulation struct {
 	trusts     bool // Chain.TrustRequests
 	runs       event.Slab[simRun]
 	attempts   event.Slab[simAttempt]
-	waiting    int // runs that wait for their next attempt
 }
 
 // node is a server and its clients. In a chain the server's work needs runs of the next node.
@@ -159,13 +152,13 @@ func newSimulation(s *Scenario, nodes ...Scenario) *simulation {
 
 // planArrivals begins the run of each client, or plans the first of an open loop.
 func (s *simulation) planArrivals() {
-	if s.Arrivals.AtOnce {
+	if s.Rate == 0 {
 		for client := range s.Clients {
 			s.arrived(uint32(client))
 		}
 		return
 	}
-	s.arrivals = &openLoop{rng: newStream(s.Seed, arrivalStream), rate: s.Arrivals.Rate / 1e9, parts: conditionsOver(s.Triggers)}
+	s.arrivals = &openLoop{rng: newStream(s.Seed, arrivalStream), rate: s.Rate / 1e9, parts: conditionsOver(s.Triggers)}
 	s.planRun()
 }
 
@@ -230,7 +223,6 @@ func (s *simulation) happen(e *event.Event) {
 	case timerFires:
 		s.timerFired(e.Ref)
 	case waitEnds:
-		s.waiting--
 		s.start(e.Ref)
 	case hedgeDue:
 		s.hedge(e.Ref)

@@ -21,7 +21,6 @@ func hugeHerd(n int) retryplan.Scenario {
 			Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.FullJitter,
 		}},
 		Clients:  n,
-		Arrivals: retryplan.Arrivals{AtOnce: true},
 		Network:  retryplan.Exponential(10 * time.Millisecond),
 		Server:   retryplan.Server{RateLimit: max(n/50, 1), Service: retryplan.Exponential(20 * time.Millisecond)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, For: 10 * time.Second}},
@@ -37,7 +36,7 @@ func hugeStorm(n int) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Base: 100 * time.Millisecond, Jitter: retry.FullJitter}},
 		Clients:  n,
-		Arrivals: retryplan.Arrivals{Rate: 0.7 * float64(n)},
+		Rate:     0.7 * float64(n),
 		Network:  retryplan.Constant(time.Millisecond),
 		Server:   retryplan.Server{Workers: max(n/100, 1), Service: retryplan.Constant(10 * time.Millisecond)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: time.Second, For: 2 * time.Second}},

@@ -11,11 +11,10 @@ import (
 
 func TestSimulateBudgets(t *testing.T) {
 	s := retryplan.Scenario{
-		Policy:   retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 10 * ms}},
-		Clients:  3,
-		Arrivals: retryplan.Arrivals{AtOnce: true},
-		Server:   retryplan.Server{FailureRate: 1},
-		Budget:   &retry.BudgetConfig{Initial: 2},
+		Policy:  retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 10 * ms}},
+		Clients: 3,
+		Server:  retryplan.Server{FailureRate: 1},
+		Budget:  &retry.BudgetConfig{Initial: 2},
 	}
 	r := simulated(t, s)
 	require.Equal(t, 9, r.Attempts, "each has two")
@@ -37,25 +36,10 @@ func TestSimulateBudgets(t *testing.T) {
 	require.Equal(t, 2.75, simulated(t, s).Series[0].Tokens)
 }
 
-func TestSimulateRefundsRetriesThatDoNotStart(t *testing.T) {
-	s := retryplan.Scenario{
-		Policy:   retry.Policy{MaxAttempts: 4, TTL: 100 * ms, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 10 * ms}},
-		Arrivals: retryplan.Arrivals{AtOnce: true},
-		Server:   retryplan.Server{FailureRate: 1},
-		Budget:   &retry.BudgetConfig{Initial: 3},
-	}
-	retryplan.SetThrottle(&s, func() retryplan.Throttle { return &recorder{closed: ms, open: time.Minute} })
-	r := simulated(t, s)
-	require.Equal(t, map[retry.Reason]int{retry.TTLElapsed: 1}, r.Endings)
-	require.Equal(t, 2.0, r.Series[5].Tokens)
-	require.Equal(t, 3.0, r.Series[10].Tokens)
-}
-
 func TestSimulateDeadlines(t *testing.T) {
 	s := retryplan.Scenario{
-		Policy:   retry.Policy{MaxAttempts: 10, TTL: 45 * ms, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 10 * ms}},
-		Arrivals: retryplan.Arrivals{AtOnce: true},
-		Server:   retryplan.Server{Service: retryplan.Constant(5 * ms), FailureRate: 1},
+		Policy: retry.Policy{MaxAttempts: 10, TTL: 45 * ms, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 10 * ms}},
+		Server: retryplan.Server{Service: retryplan.Constant(5 * ms), FailureRate: 1},
 	}
 	r := simulated(t, s)
 	require.Equal(t, map[retry.Reason]int{retry.TTLElapsed: 1}, r.Endings)
@@ -83,9 +67,6 @@ func TestClassifySeesWhyAnAttemptFailed(t *testing.T) {
 			s.Server.RetryAfter = retryplan.Constant(time.Millisecond)
 			s.Triggers = []retryplan.Trigger{{Kind: retryplan.Outage, For: time.Minute}}
 		}},
-		{"an attempt that was held back", retryplan.ErrHeldBack, func(s *retryplan.Scenario) {
-			retryplan.SetThrottle(s, func() retryplan.Throttle { return holdAllBack{} })
-		}},
 		{"a timeout", retry.ErrAttemptTimeout, func(s *retryplan.Scenario) {
 			s.Server.Service = retryplan.Constant(time.Hour)
 			s.Policy.AttemptTimeout = time.Second
@@ -94,7 +75,6 @@ func TestClassifySeesWhyAnAttemptFailed(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			s := retryplan.Scenario{
 				Policy:   retry.Policy{Classify: retry.StopOn(row.err)},
-				Arrivals: retryplan.Arrivals{AtOnce: true},
 				Network:  retryplan.Constant(time.Millisecond),
 				Duration: time.Minute,
 			}
@@ -105,10 +85,3 @@ func TestClassifySeesWhyAnAttemptFailed(t *testing.T) {
 		})
 	}
 }
-
-// holdAllBack is a throttle that sends nothing.
-type holdAllBack struct{}
-
-func (holdAllBack) Send(time.Duration, int) (time.Duration, bool) { return 0, false }
-func (holdAllBack) Done(time.Duration, time.Duration, int, bool)  {}
-func (holdAllBack) Retry(time.Duration, int) bool                 { return true }

@@ -11,21 +11,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// anyLone is randomLone with what retry.Do is not compared in: attempts that fail at the server or are refused by their
-// own client, errors that are terminal, waits of one's own, and attempts that are long enough to restart the schedule.
+// anyLone is randomLone with what retry.Do is not compared in: attempts that fail at the server, errors that are
+// terminal, waits of one's own, and attempts that are long enough to restart the schedule.
 func anyLone(rng *rand.Rand) lone {
 	l := randomLone(rng)
 	l.hop += 20 * time.Millisecond // bounds the number of attempts
 	l.fails = rng.IntN(3) == 0
-	l.refuses = rng.IntN(2) == 0
 	p := &l.policy
-	errs := []error{retryplan.ErrWorkFailed, retryplan.ErrRejected, retryplan.ErrHeldBack, retry.ErrAttemptTimeout}
+	errs := []error{retryplan.ErrWorkFailed, retryplan.ErrRejected, retry.ErrAttemptTimeout}
 	if rng.IntN(5) == 0 {
 		p.Classify = retry.StopOn(errs[rng.IntN(len(errs))])
 	}
 	if rng.IntN(5) == 0 {
 		p.Wait = func(attempt int, err error, computed time.Duration) time.Duration {
-			if err == retryplan.ErrHeldBack {
+			if err == retryplan.ErrWorkFailed {
 				return time.Duration(attempt) * 101 * time.Millisecond
 			}
 			return computed/2 + 1
@@ -43,35 +42,21 @@ func anyLone(rng *rand.Rand) lone {
 	return l
 }
 
-// decided returns what the core decides of l, called in virtual time as a loop would call it: Admit before each attempt
-// and before each wait of the gate, Decide after it, and the budget last.
+// decided returns what the core decides of l, called in virtual time as a loop would call it: Admit before each attempt,
+// Decide after it, and the budget last.
 func (l lone) decided(draws []float64) (got trace) {
 	p, pr := l.policy, retry.Progress{Deadline: l.deadline}
 	epoch := time.Unix(0, 0)
 	if l.budget != nil {
 		p.Budget = l.budget.NewAt(epoch)
 	}
-	closed := func() bool { return pr.Elapsed >= l.closed && pr.Elapsed < l.open }
-	admit := func() retry.Decision {
-		d := p.Admit(pr, 0)
-		for d.Status == retry.Waiting && closed() && !l.refuses {
-			if d = p.Admit(pr, l.open-pr.Elapsed); d.Status == retry.Waiting {
-				pr.Elapsed += d.Delay
-				d = p.Admit(pr, 0)
-			}
-		}
-		return d
-	}
-	d := admit()
+	d := p.Admit(pr, 0)
 	for d.Status == retry.Waiting {
-		began, err := pr.Elapsed, retryplan.ErrHeldBack
-		if closed() {
-			got.Refused++
-		} else {
-			got.Sent = append(got.Sent, began)
-			pr.Elapsed, pr.Caller, err = l.meets(began)
-			got.Ended = append(got.Ended, pr.Elapsed)
-		}
+		began := pr.Elapsed
+		got.Sent = append(got.Sent, began)
+		var err error
+		pr.Elapsed, pr.Caller, err = l.meets(began)
+		got.Ended = append(got.Ended, pr.Elapsed)
 		pr.Attempt++
 		pr.Lasted = pr.Elapsed - began
 		var u float64
@@ -83,9 +68,7 @@ func (l lone) decided(draws []float64) (got trace) {
 			break
 		}
 		pr.Elapsed, pr.Prev, pr.Uncounted = pr.Elapsed+d.Delay, d.Backoff, d.Uncounted
-		if d = admit(); d.Status != retry.Waiting {
-			p.Budget.Refund()
-		}
+		d = p.Admit(pr, 0)
 	}
 	got.Reason = d.Reason
 	return got
@@ -122,9 +105,9 @@ func TestSimulateDecidesAsTheCoreDoes(t *testing.T) {
 			continue
 		}
 		l.hedge = 0
-		want := l.simulated(t, false)
+		want := l.simulated(t)
 		want.Calls = 0
-		draws := l.draws(t, len(want.Sent)+want.Refused+1)
+		draws := retryplan.Draws(l.seed, len(want.Sent)+1)
 		require.Equal(t, want, l.decided(draws), "case %d: %+v", i, l)
 		endings[want.Reason]++
 		attempts += len(want.Sent)
@@ -142,7 +125,7 @@ func TestProgressReportsWhatIsHeld(t *testing.T) {
 	var seen time.Duration
 	var last int
 	r, err := retryplan.Simulate(t.Context(), retryplan.Scenario{
-		Arrivals: retryplan.Arrivals{Rate: 1000},
+		Rate:     1000,
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(time.Hour)},
 		Policy:   retry.Policy{MaxAttempts: 1},
 		Duration: 100 * time.Second,

@@ -16,43 +16,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trace is what one run did: when each attempt was sent and ended, since its start, how many were not sent, and how the
-// run ended.
+// trace is what one run did: when each attempt was sent and ended, since its start, and how the run ended.
 type trace struct {
 	Sent, Ended []time.Duration
-	Refused     int
 	Calls       int // with hedges
 	Reason      retry.Reason
-}
-
-// recorder is a Throttle that notes when attempts are sent and end, and keeps them away for a while as a gate does.
-type recorder struct {
-	trace
-	closed, open time.Duration
-	refuses      bool // rather than keep away
-}
-
-func (r *recorder) Send(now time.Duration, _ int) (time.Duration, bool) {
-	if now >= r.closed && now < r.open {
-		if r.refuses {
-			r.Refused++
-			return 0, false
-		}
-		return r.open - now, true
-	}
-	r.Sent = append(r.Sent, now)
-	return 0, true
-}
-
-func (r *recorder) Done(now, _ time.Duration, _ int, _ bool) { r.Ended = append(r.Ended, now) }
-func (r *recorder) Retry(now time.Duration, _ int) bool      { return true }
-func (r *recorder) gate(began time.Time) func() time.Duration {
-	return func() time.Duration {
-		if now := time.Since(began); now >= r.closed && now < r.open {
-			return r.open - now
-		}
-		return 0
-	}
 }
 
 // lone is one run of one client, against a server that is down at first.
@@ -62,8 +30,6 @@ type lone struct {
 	hop, service time.Duration
 	outage       time.Duration
 	hint         time.Duration
-	closed, open time.Duration
-	refuses      bool // while closed; otherwise attempts wait
 	fails        bool // every attempt that is worked on
 	budget       *retry.BudgetConfig
 	hedge        time.Duration // the delay of one; 0 for none
@@ -92,13 +58,6 @@ func randomLone(rng *rand.Rand) lone {
 		l.policy.MaxHint = span(4 * time.Second)
 	}
 	if rng.IntN(3) == 0 {
-		l.closed = span(20 * time.Second)
-		l.open = l.closed + span(9*time.Second)
-		if rng.IntN(4) == 0 {
-			l.closed = 0
-		}
-	}
-	if rng.IntN(3) == 0 {
 		l.budget = &retry.BudgetConfig{Initial: 1 + rng.IntN(4), Trickle: maybe(span(5 * time.Second))}
 	}
 	if rng.IntN(3) == 0 {
@@ -107,28 +66,11 @@ func randomLone(rng *rand.Rand) lone {
 	return l
 }
 
-// draws returns the first n random numbers that the simulation draws for the delays of a lone client.
-func (l lone) draws(t *testing.T, n int) (u []float64) {
-	_, err := retryplan.Simulate(t.Context(), retryplan.Scenario{
-		Policy:   retry.Policy{MaxAttempts: n},
-		Delay:    func(_ int, _ time.Duration, drawn float64) time.Duration { u = append(u, drawn); return 0 },
-		Arrivals: retryplan.Arrivals{AtOnce: true},
-		Server:   retryplan.Server{FailureRate: 1},
-		Duration: 1,
-		Seed:     l.seed,
-	})
-	require.NoError(t, err)
-	require.Len(t, u, n)
-	return u
-}
-
-// simulated returns what the simulation makes of it, with the policy's backoff as it is or handed over as a Delay.
-func (l lone) simulated(t *testing.T, byDelay bool) trace {
-	record := &recorder{closed: l.closed, open: l.open, refuses: l.refuses}
+// simulated returns what the simulation makes of it.
+func (l lone) simulated(t *testing.T) (got trace) {
 	s := retryplan.Scenario{
 		Policy:   l.policy,
 		Deadline: l.deadline,
-		Arrivals: retryplan.Arrivals{AtOnce: true},
 		Network:  retryplan.Constant(l.hop),
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(l.service), RetryAfter: retryplan.Constant(l.hint)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, For: l.outage}},
@@ -138,28 +80,24 @@ func (l lone) simulated(t *testing.T, byDelay bool) trace {
 		Drain:    true,
 		Seed:     l.seed,
 	}
-	retryplan.SetThrottle(&s, func() retryplan.Throttle { return record })
 	if l.hedge > 0 {
 		s.Hedge.Delay, s.Server.Workers = l.hedge, 0
 	}
 	if l.fails {
 		s.Server.FailureRate = 1
 	}
-	if byDelay {
-		s.Delay = l.policy.Jittered
-	}
-	r, err := retryplan.Simulate(t.Context(), s)
+	r, sent, ended, err := retryplan.Traced(t.Context(), s)
 	require.NoError(t, err)
 	require.Len(t, r.Endings, 1)
+	got = trace{Sent: sent, Ended: ended, Calls: r.Attempts}
 	for reason := range r.Endings {
-		record.Reason = reason
+		got.Reason = reason
 	}
-	if record.Reason == 0 {
-		require.Equal(t, record.Ended[len(record.Ended)-1], r.Latency.Quantile(1))
+	if got.Reason == 0 {
+		require.Equal(t, ended[len(ended)-1], r.Latency.Quantile(1))
 	}
-	record.Calls = r.Attempts
-	require.Equal(t, len(record.Sent), r.Attempts-r.Hedges)
-	return record.trace
+	require.Equal(t, len(sent), r.Attempts-r.Hedges)
+	return got
 }
 
 // done returns what retry.Do makes of it, with the given random numbers.
@@ -176,10 +114,6 @@ func (l lone) done(t *testing.T, draws []float64) (got trace) {
 		p.Rand = func() (u float64) {
 			u, draws = draws[0], draws[1:]
 			return u
-		}
-		if l.open > 0 {
-			gate := (&recorder{closed: l.closed, open: l.open}).gate(began)
-			p.Gate = func(context.Context) time.Duration { return gate() }
 		}
 		if l.budget != nil {
 			p.Budget = retry.NewBudget(*l.budget)
@@ -238,11 +172,8 @@ func TestSimulateDoesWhatDoDoes(t *testing.T) {
 			continue
 		}
 		what := fmt.Sprintf("case %d: %+v", i, l)
-		want := l.simulated(t, false)
-		require.Equal(t, want, l.done(t, l.draws(t, 20)), what)
-		if l.hint == 0 { // jitter above a hint is not known to a Delay
-			require.Equal(t, want, l.simulated(t, true), "%s, by Delay", what)
-		}
+		want := l.simulated(t)
+		require.Equal(t, want, l.done(t, retryplan.Draws(l.seed, 20)), what)
 		endings[want.Reason]++
 		attempts += len(want.Sent)
 		hedges += want.Calls - len(want.Sent)

@@ -21,7 +21,7 @@ func TestSimulateRecoveryOfSlowFleets(t *testing.T) {
 			for seed := range uint64(5) {
 				name := fmt.Sprintf("%v/s, %v, seed %d", rate, took, seed)
 				s := retryplan.Scenario{
-					Policy: policy, Arrivals: retryplan.Arrivals{Rate: rate}, Server: retryplan.Server{Service: retryplan.Constant(took)},
+					Policy: policy, Rate: rate, Server: retryplan.Server{Service: retryplan.Constant(took)},
 					Triggers: []retryplan.Trigger{outage}, Duration: 5 * time.Minute, Step: time.Second, Seed: seed,
 				}
 				r := simulated(t, s)
@@ -42,7 +42,7 @@ func TestSimulateRecoveryOfLongWork(t *testing.T) {
 	for _, took := range []retryplan.Dist{retryplan.Constant(3 * time.Second), retryplan.Exponential(2 * time.Second)} {
 		for seed := range uint64(20) {
 			s := retryplan.Scenario{
-				Policy: retry.Policy{MaxAttempts: 1}, Arrivals: retryplan.Arrivals{Rate: 1 + float64(seed%2)}, Server: retryplan.Server{Service: took},
+				Policy: retry.Policy{MaxAttempts: 1}, Rate: 1 + float64(seed%2), Server: retryplan.Server{Service: took},
 				Triggers: []retryplan.Trigger{{Kind: retryplan.Surge, From: 30 * time.Second, For: time.Second, Factor: 1}}, Step: time.Second, Seed: seed,
 			}
 			s.Duration = max(s.Horizon(), 4*time.Minute)
@@ -59,7 +59,7 @@ func TestSimulateRecoveryHasToLast(t *testing.T) {
 		Policy: retry.Policy{
 			MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Delays: []time.Duration{time.Minute, 30 * time.Minute, 3 * time.Hour}},
 		},
-		Arrivals: retryplan.Arrivals{Rate: 70}, Server: retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
+		Rate: 70, Server: retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: time.Minute, For: 10 * time.Second}}, Step: time.Second,
 	}
 	require.Equal(t, 70*time.Second+(3*time.Hour+31*time.Minute+4*time.Second)+20*time.Second, s.Horizon())
@@ -108,23 +108,20 @@ func TestHorizon(t *testing.T) {
 		{"disabled", func(s *retryplan.Scenario) { s.Policy.Disabled = true }, 0},
 		{"unlimited", func(s *retryplan.Scenario) { s.Policy.MaxAttempts, s.Policy.Cap = retry.Unlimited, 8*second }, 16 * second},
 		{"a million attempts", func(s *retryplan.Scenario) { s.Policy.MaxAttempts, s.Policy.Cap = 1_000_000, second }, 999_999 * second},
-		{"a Delay of one's own", func(s *retryplan.Scenario) {
-			s.Delay = func(attempt int, _ time.Duration, _ float64) time.Duration { return time.Duration(attempt) * second }
-		}, 6 * second},
 		{"a Wait of the policy", func(s *retryplan.Scenario) {
 			s.Policy.Cap, s.Policy.Wait = 9*second, func(int, error, time.Duration) time.Duration { return 0 }
 		}, 27 * second},
 		{"decorrelated", func(s *retryplan.Scenario) { s.Policy.Jitter, s.Policy.Cap = retry.DecorrelatedJitter, 4*second }, 3*second + 4*second + 4*second},
 	} {
 		s := retryplan.Scenario{
-			Policy:   retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: second}},
-			Arrivals: retryplan.Arrivals{Rate: 1}, Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, From: second, For: second}},
+			Policy: retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: second}},
+			Rate:   1, Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, From: second, For: second}},
 		}
 		row.change(&s)
 		require.Equal(t, 2*second+row.want+health, s.Horizon(), row.name)
 	}
-	require.Zero(t, retryplan.Scenario{Arrivals: retryplan.Arrivals{Rate: 1}}.Horizon())
-	require.Zero(t, retryplan.Scenario{Arrivals: retryplan.Arrivals{AtOnce: true}, Triggers: []retryplan.Trigger{{Kind: retryplan.Outage}}}.Horizon())
+	require.Zero(t, retryplan.Scenario{Rate: 1}.Horizon())
+	require.Zero(t, retryplan.Scenario{Triggers: []retryplan.Trigger{{Kind: retryplan.Outage}}}.Horizon())
 }
 
 // TestSimulateRecoveryIsNotFooled has fleets that are ill, each in a way that a count of ended or begun runs alone
@@ -135,7 +132,7 @@ func TestSimulateRecoveryIsNotFooled(t *testing.T) {
 		name   string
 		change func(*retryplan.Scenario)
 	}{
-		{"all runs fail, one in 5 s", func(s *retryplan.Scenario) { s.Arrivals.Rate, s.Server.FailureRate = 0.2, 1 }},
+		{"all runs fail, one in 5 s", func(s *retryplan.Scenario) { s.Rate, s.Server.FailureRate = 0.2, 1 }},
 		{"all runs fail, 100 in 1 s", func(s *retryplan.Scenario) { s.Server.FailureRate = 1 }},
 		{"a fifth of the runs are rejected", func(s *retryplan.Scenario) { s.Server.RateLimit = 80 }},
 		{"no run ends", func(s *retryplan.Scenario) {
@@ -144,10 +141,10 @@ func TestSimulateRecoveryIsNotFooled(t *testing.T) {
 		{"overload: runs take ever longer, and all succeed", func(s *retryplan.Scenario) {
 			s.Server = retryplan.Server{Workers: 1, Service: retryplan.Constant(12 * ms)}
 		}},
-		{"no runs at all", func(s *retryplan.Scenario) { s.Arrivals.Rate = 1e-6 }},
+		{"no runs at all", func(s *retryplan.Scenario) { s.Rate = 1e-6 }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := retryplan.Scenario{Policy: waits(), Arrivals: retryplan.Arrivals{Rate: 100}, Triggers: blip, Duration: 2 * time.Minute, Step: time.Second}
+			s := retryplan.Scenario{Policy: waits(), Rate: 100, Triggers: blip, Duration: 2 * time.Minute, Step: time.Second}
 			row.change(&s)
 			r := simulated(t, s)
 			require.True(t, r.Judged)
@@ -162,18 +159,17 @@ func TestSimulateRecoveryIsNotFooled(t *testing.T) {
 func TestSimulateRecoveryByAnotherCount(t *testing.T) {
 	later := map[bool]int{}
 	for seed := range uint64(40) {
-		seen := &watch{}
 		s := retryplan.Scenario{
 			Policy:   retry.Policy{MaxAttempts: 1, AttemptTimeout: []time.Duration{ms * 900, 3 * time.Second}[seed%2]},
-			Arrivals: retryplan.Arrivals{Rate: []float64{3, 12, 30}[seed%3]},
+			Rate:     []float64{3, 12, 30}[seed%3],
 			Server:   retryplan.Server{Workers: 1, Service: retryplan.Exponential(30 * ms)},
 			Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 5 * time.Second, For: 4*time.Second + 300*ms}},
 			Shared:   true,
 			Duration: 100 * time.Second, Step: time.Second, Seed: seed,
 		}
-		retryplan.SetThrottle(&s, func() retryplan.Throttle { return seen })
-		r := simulated(t, s)
-		at, ok := seen.recovery(s)
+		r, begun, ended, well, err := retryplan.Watched(t.Context(), s)
+		require.NoError(t, err)
+		at, ok := (&watch{begun, ended, well}).recovery(s)
 		require.Equal(t, ok, r.Recovered, "seed %d", seed)
 		require.Equal(t, at, r.Recovery, "seed %d", seed)
 		later[at > 0]++
@@ -182,21 +178,12 @@ func TestSimulateRecoveryByAnotherCount(t *testing.T) {
 	require.Greater(t, later[false], 5)
 }
 
-// watch is a throttle that holds nothing back and notes when runs of one attempt begin and end.
+// watch is when runs of one attempt began and ended.
 type watch struct {
 	begun []time.Duration
 	ended []time.Duration
 	well  []bool
 }
-
-func (w *watch) Send(now time.Duration, _ int) (time.Duration, bool) {
-	w.begun = append(w.begun, now)
-	return 0, true
-}
-func (w *watch) Done(now, _ time.Duration, _ int, ok bool) {
-	w.ended, w.well = append(w.ended, now), append(w.well, ok)
-}
-func (w *watch) Retry(time.Duration, int) bool { return true }
 
 func (w *watch) recovery(s retryplan.Scenario) (time.Duration, bool) {
 	end := s.Triggers[0].End()
@@ -218,7 +205,7 @@ func (w *watch) recovery(s retryplan.Scenario) (time.Duration, bool) {
 				}
 			}
 			successes += well
-			ill = ill || float64(well) < 0.9*min(5*s.Arrivals.Rate, float64(due))
+			ill = ill || float64(well) < 0.9*min(5*s.Rate, float64(due))
 		}
 		if !ill && successes > 0 {
 			return at, true
@@ -229,7 +216,7 @@ func (w *watch) recovery(s retryplan.Scenario) (time.Duration, bool) {
 
 // TestSimulateSaysIfItCouldNotJudge has triggers that end too late for 20 s of health.
 func TestSimulateSaysIfItCouldNotJudge(t *testing.T) {
-	s := retryplan.Scenario{Policy: waits(), Arrivals: retryplan.Arrivals{Rate: 10}, Duration: time.Minute, Step: time.Second}
+	s := retryplan.Scenario{Policy: waits(), Rate: 10, Duration: time.Minute, Step: time.Second}
 	for _, row := range []struct {
 		triggers []retryplan.Trigger
 		judged   bool
@@ -245,6 +232,6 @@ func TestSimulateSaysIfItCouldNotJudge(t *testing.T) {
 		require.Equal(t, row.judged, r.Judged, "%v", row.triggers)
 		require.Equal(t, row.judged, r.Recovered, "%v", row.triggers)
 	}
-	s.Arrivals, s.Triggers = retryplan.Arrivals{AtOnce: true}, []retryplan.Trigger{{Kind: retryplan.Stall, For: 1}}
+	s.Rate, s.Triggers = 0, []retryplan.Trigger{{Kind: retryplan.Stall, For: 1}}
 	require.False(t, simulated(t, s).Judged, "there is nothing to compare successes with")
 }

@@ -22,23 +22,18 @@ func TestSimulateRefuses(t *testing.T) {
 		change func(*retryplan.Scenario)
 		want   []string
 	}{
-		{func(s *retryplan.Scenario) { *s = retryplan.Scenario{} }, []string{"Scenario.Duration 0s is required", "Scenario.Arrivals (none) needs Rate or AtOnce"}},
+		{func(s *retryplan.Scenario) { *s = retryplan.Scenario{} }, []string{"Scenario.Duration 0s is required"}},
 		{func(s *retryplan.Scenario) { s.Clients, s.Deadline = -1, -1 }, []string{"Scenario.Deadline -1ns is negative", "Scenario.Clients -1 is negative"}},
-		{func(s *retryplan.Scenario) { s.Arrivals, s.Clients = retryplan.Arrivals{AtOnce: true}, 10_000_001 }, []string{"Scenario.Clients 10000001 is above 10000000"}},
-		{func(s *retryplan.Scenario) { s.Arrivals, s.Clients = retryplan.Arrivals{AtOnce: true}, 100_000_000 }, []string{"Scenario.Clients 100000000 is above 10000000"}},
+		{func(s *retryplan.Scenario) { s.Rate, s.Clients = 0, 10_000_001 }, []string{"Scenario.Clients 10000001 is above 10000000"}},
+		{func(s *retryplan.Scenario) { s.Rate, s.Clients = 0, 100_000_000 }, []string{"Scenario.Clients 100000000 is above 10000000"}},
 		{func(s *retryplan.Scenario) { s.Policy.Budget = retry.NewBudget(retry.BudgetConfig{}) }, []string{"Scenario.Policy.Budget (set) is state of a running program: use Scenario.Budget"}},
 		{func(s *retryplan.Scenario) { s.Policy.Gate = func(context.Context) time.Duration { return 0 } }, []string{"Scenario.Policy.Gate (set) is state of a running program"}},
 		{func(s *retryplan.Scenario) { s.Policy.Pay = func(context.Context, retry.Decision) bool { return true } }, []string{"Scenario.Policy.Pay (set) is state of a running program"}},
-		{func(s *retryplan.Scenario) {
-			s.Policy.ResetAfter = time.Second
-			s.Delay = func(int, time.Duration, float64) time.Duration { return 0 }
-		}, []string{"Scenario.Delay (set) is set together with Policy.ResetAfter, which needs the policy's own delays"}},
 		{func(s *retryplan.Scenario) { s.Policy.Cap, s.Duration = -1, -1 }, []string{"Policy.Cap -1ns is negative", "Scenario.Duration -1ns is negative"}},
-		{func(s *retryplan.Scenario) { s.Arrivals.AtOnce = true }, []string{"Scenario.Arrivals (both) needs only one of Rate and AtOnce"}},
-		{func(s *retryplan.Scenario) { s.Arrivals.Rate = nan }, []string{"Scenario.Arrivals.Rate NaN is not a number above 0"}},
-		{func(s *retryplan.Scenario) { s.Arrivals.Rate = inf }, []string{"Scenario.Arrivals.Rate +Inf is not a number above 0"}},
-		{func(s *retryplan.Scenario) { s.Arrivals.Rate = -1 }, []string{"Scenario.Arrivals.Rate -1 is not a number above 0"}},
-		{func(s *retryplan.Scenario) { s.Arrivals.Rate = 1e8 }, []string{"Scenario.Arrivals.Rate 1e+08 makes 6e+09 runs in Duration 1m, and no more than 1000000000 are simulated"}},
+		{func(s *retryplan.Scenario) { s.Rate = nan }, []string{"Scenario.Rate NaN is not a number of 0 or more"}},
+		{func(s *retryplan.Scenario) { s.Rate = inf }, []string{"Scenario.Rate +Inf is not a number of 0 or more"}},
+		{func(s *retryplan.Scenario) { s.Rate = -1 }, []string{"Scenario.Rate -1 is not a number of 0 or more"}},
+		{func(s *retryplan.Scenario) { s.Rate = 1e8 }, []string{"Scenario.Rate 1e+08 makes 6e+09 runs in Duration 1m, and no more than 1000000000 are simulated"}},
 		{func(s *retryplan.Scenario) { s.Step = -1 }, []string{"Scenario.Step -1ns is negative"}},
 		{func(s *retryplan.Scenario) { s.Step = time.Microsecond }, []string{"Scenario.Step 1µs makes more than 1000000 steps of Duration 1m"}},
 		{
@@ -71,12 +66,12 @@ func TestSimulateRefuses(t *testing.T) {
 			"Scenario.Triggers[0].Factor 1 is outside [0,1), which CapacityCut needs", "Scenario.Triggers[0].Kind capacity_cut needs Workers or RateLimit",
 		}},
 		{func(s *retryplan.Scenario) {
-			s.Arrivals = retryplan.Arrivals{AtOnce: true}
+			s.Rate = 0
 			s.Triggers = []retryplan.Trigger{{Kind: retryplan.Surge, Factor: 2}}
-		}, []string{"Scenario.Triggers[0].Kind surge needs Arrivals.Rate"}},
+		}, []string{"Scenario.Triggers[0].Kind surge needs a Rate"}},
 	} {
 		t.Run(row.want[0], func(t *testing.T) {
-			s := retryplan.Scenario{Arrivals: retryplan.Arrivals{Rate: 1}, Duration: time.Minute}
+			s := retryplan.Scenario{Rate: 1, Duration: time.Minute}
 			row.change(&s)
 			r, err := retryplan.Simulate(t.Context(), s)
 			require.Error(t, err)
@@ -85,7 +80,7 @@ func TestSimulateRefuses(t *testing.T) {
 		})
 	}
 	var none context.Context
-	_, err := retryplan.Simulate(none, retryplan.Scenario{Arrivals: retryplan.Arrivals{Rate: 1}, Duration: time.Minute})
+	_, err := retryplan.Simulate(none, retryplan.Scenario{Rate: 1, Duration: time.Minute})
 	require.EqualError(t, err, "retryplan: Simulate.ctx <nil> is not a context")
 }
 
@@ -139,11 +134,8 @@ func FuzzSimulate(f *testing.F) {
 			Drain:    flag(),
 			Shared:   flag(),
 		}
-		switch {
-		case flag():
-			s.Arrivals.Rate = 100
-		default:
-			s.Arrivals.AtOnce = true
+		if flag() {
+			s.Rate = 100
 		}
 		if flag() {
 			s.Deadline = 300 * ms

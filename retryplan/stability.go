@@ -24,8 +24,5 @@ func (s Stability) String() string {
 	return named(uint8(s), "Stability", "", "safe", "vulnerable", "metastable", "overloaded")
 }
 
-// MarshalText returns String.
-func (s Stability) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
-
 // Survives reports whether a fleet comes back from its trigger: it is Safe or Vulnerable.
 func (s Stability) Survives() bool { return s == Safe || s == Vulnerable }

@@ -236,10 +236,7 @@ func (a *app) chainCertificate(c *retryplan.Chain, cert *retryplan.ChainCertific
 		return
 	}
 	capacity := c.Layers[cert.Weakest].Capacity
-	f := verdict(&retryplan.Certificate{
-		Stability: cert.Stability, Law: cert.Law, HiddenCapacity: cert.HiddenCapacity, Recovery: cert.Recovery, Margin: cert.Margin,
-		Attempts: capacity / cert.Nodes[cert.Weakest].HiddenCapacity,
-	}, &retryplan.Fleet{Rate: c.Rate, Capacity: capacity, Trigger: c.Trigger})
+	f := verdict(&cert.Certificate, &retryplan.Fleet{Rate: c.Rate, Capacity: capacity, Trigger: c.Trigger})
 	f.add("backend", "", fmt.Sprintf("node %d, the weakest", cert.Weakest+1))
 	f.add("margin", "", say.Percent(cert.Margin)+" from the boundary of another verdict")
 	if cert.Stored > 0 {

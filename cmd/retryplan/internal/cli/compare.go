@@ -166,10 +166,8 @@ var schedules = []named{
 
 // waits returns the first 20 waits of p.
 func waits(p *retryplan.Plan) (f facts) {
-	for _, at := range p.Attempts[:min(len(p.Attempts), 21)] {
-		if at.Number > 1 {
-			f.add("wait "+strconv.Itoa(at.Number-1), say.Between(at.Wait.Lo, at.Wait.Hi), "")
-		}
+	for i, at := range p.Attempts[1:min(len(p.Attempts), 21)] {
+		f.add("wait "+strconv.Itoa(i+1), say.Between(at.Wait.Min(), at.Wait.Max()), "")
 	}
 	return f
 }

@@ -17,16 +17,13 @@ import (
 )
 
 // distribution adds the range of durations, their mean and some quantiles.
-func (f *facts) distribution(name string, lo, hi time.Duration, d interface {
-	Mean() time.Duration
-	Quantile(q float64) time.Duration
-}) {
+func (f *facts) distribution(name string, d retryplan.Distribution) {
 	more := ""
-	if lo != hi {
+	if d.Min() != d.Max() {
 		more = fmt.Sprintf(", mean %s, p50 %s, p90 %s, p99 %s",
 			say.Span(d.Mean()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.9)), say.Span(d.Quantile(.99)))
 	}
-	f.add(name, say.Between(lo, hi), more)
+	f.add(name, say.Between(d.Min(), d.Max()), more)
 }
 
 // planFacts returns what becomes of a run.
@@ -36,8 +33,8 @@ func planFacts(p *retryplan.Plan, deadline time.Duration) (f facts) {
 	f.add("success", say.Percent(p.Success), by)
 	f.add("load", say.Number(p.Load), " attempts per run")
 	f.add("attempts that can start", strconv.Itoa(p.CanStart), fmt.Sprintf(" of %d", len(p.Attempts)))
-	f.distribution("total wait", p.TotalWait.Min(), p.TotalWait.Max(), p.TotalWait)
-	f.distribution("a run takes", p.Elapsed.Min(), p.Elapsed.Max(), p.Elapsed)
+	f.distribution("total wait", p.TotalWait)
+	f.distribution("a run takes", p.Elapsed)
 	f.add("takes at most", say.Span(p.WorstCase), "")
 	f.add("runs end as", "", endings(p.Endings))
 	return f
@@ -105,8 +102,8 @@ func resultFacts(r *retryplan.Result) (f facts) {
 		f.add("unfinished", say.Percent(ratio(r.Unfinished, r.Runs)), fmt.Sprintf(" of the runs, %d", r.Unfinished))
 	}
 	f.add("peak", strconv.Itoa(r.Peak), fmt.Sprintf(" attempts in the %s from %s on", say.Span(r.Step), say.Span(r.PeakAt)))
-	if r.Latency.Count() > 0 {
-		f.distribution("success takes", r.Latency.Quantile(0), r.Latency.Quantile(1), r.Latency)
+	if r.Endings[0] > 0 {
+		f.distribution("success takes", r.Latency)
 	}
 	return f
 }
@@ -139,7 +136,7 @@ func (a *app) summary(r *retryplan.Result, s *retryplan.Scenario) {
 	if len(shares) > 0 {
 		f.add("runs ended as", "", endings(shares))
 	}
-	if len(s.Triggers) > 0 && s.Arrivals.Rate > 0 {
+	if len(s.Triggers) > 0 && s.Rate > 0 {
 		more := ""
 		switch needed := s.Horizon(); {
 		case r.Judged && r.Recovered:

@@ -28,10 +28,9 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 		}
 		Plan struct {
 			Attempts []struct {
-				Number        int
 				LatestSeconds float64 `json:"latest_seconds"`
 				Wait          struct {
-					HiSeconds float64 `json:"hi_seconds"`
+					MaxSeconds float64 `json:"max_seconds"`
 				}
 			}
 			Load, Success    float64
@@ -68,8 +67,8 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 	require.Len(t, found, 2)
 	for _, p := range found {
 		require.Contains(t, unwrapped(table), p.Name+": "+p.Policy.Text+"\n")
-		for _, at := range p.Plan.Attempts[1:] {
-			require.Regexp(t, fmt.Sprintf(`(?m)^ +%d +0s\.\.%s +0s\.\.%s `, at.Number, span(at.LatestSeconds), span(at.Wait.HiSeconds)), table)
+		for i, at := range p.Plan.Attempts[1:] {
+			require.Regexp(t, fmt.Sprintf(`(?m)^ +%d +0s\.\.%s +0s\.\.%s `, i+2, span(at.LatestSeconds), span(at.Wait.MaxSeconds)), table)
 		}
 	}
 

@@ -67,7 +67,7 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 						a.printFacts(planFacts(p, a.model.Deadline))
 					} else if len(p.Attempts) > 1 {
 						var f facts
-						f.distribution("total wait", p.TotalWait.Min(), p.TotalWait.Max(), p.TotalWait)
+						f.distribution("total wait", p.TotalWait)
 						a.line("")
 						a.printFacts(f)
 					}
@@ -88,24 +88,24 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 
 // attempts prints the attempts of p with the waits before them: with their odds, or with the spread of the waits.
 func (a *app) attempts(p *retryplan.Plan, odds bool) {
-	jittered := slices.ContainsFunc(p.Attempts, func(at retryplan.PlannedAttempt) bool { return at.Wait.Lo != at.Wait.Hi })
+	jittered := slices.ContainsFunc(p.Attempts, func(at retryplan.PlannedAttempt) bool { return at.Wait.Min() != at.Wait.Max() })
 	g := newGrid("attempt", "starts after", "wait", "mean", "p50", "p90", "p99", "a run makes it", "succeeds with it", "-cannot start")
-	for _, at := range p.Attempts {
+	for i, at := range p.Attempts {
 		cells := make([]string, 10)
-		cells[0] = strconv.Itoa(at.Number)
+		cells[0] = strconv.Itoa(i + 1)
 		if at.Never != 0 {
 			cells[9] = wire.Reason(at.Never)
 		} else {
 			cells[1] = say.Between(at.Earliest, at.Latest)
 		}
-		if at.Number > 1 {
-			cells[2] = say.Between(at.Wait.Lo, at.Wait.Hi)
+		if i > 0 {
+			cells[2] = say.Between(at.Wait.Min(), at.Wait.Max())
 		}
 		if odds {
 			cells[7], cells[8] = say.Percent(at.Starts), say.Percent(at.Succeeds)
-		} else if at.Number > 1 && jittered {
-			for i, d := range []time.Duration{at.Wait.Mean, at.Wait.P50, at.Wait.P90, at.Wait.P99} {
-				cells[3+i] = say.Span(d)
+		} else if i > 0 && jittered {
+			for j, d := range []time.Duration{at.Wait.Mean(), at.Wait.Quantile(.5), at.Wait.Quantile(.9), at.Wait.Quantile(.99)} {
+				cells[3+j] = say.Span(d)
 			}
 		}
 		g.row(cells...)

@@ -18,6 +18,7 @@ func (a *app) simulateCommand() *cobra.Command {
 	var (
 		scenario retryplan.Scenario
 		seeds    uint
+		atOnce   bool
 	)
 	cmd := &cobra.Command{
 		Use:   "simulate [POLICY]...",
@@ -57,8 +58,11 @@ shows what that is worth.`,
 			if err := a.measure(); err != nil {
 				return err
 			}
+			if atOnce == (a.fleet.Rate != 0) {
+				return misusef("give one of --rate and --at-once")
+			}
 			scenario.Clients, scenario.Deadline, scenario.Seed = a.setting.Clients, a.setting.Deadline, a.seed
-			scenario.Arrivals.Rate, scenario.Server.Workers = a.fleet.Rate, a.fleet.Workers
+			scenario.Rate, scenario.Server.Workers = a.fleet.Rate, a.fleet.Workers
 			scenario.Server.Service = cmp.Or(scenario.Server.Service, a.setting.Duration)
 			scenario.Server.FailureRate = a.fleet.Failure
 			scenario.Budget, scenario.Shared, scenario.Hedge = a.budgetOf(), a.fleet.Shared, a.setting.Hedge
@@ -112,6 +116,7 @@ shows what that is worth.`,
 	a.callerFlags(cmd.Flags())
 	a.measuredFlags(cmd.Flags())
 	a.scenarioFlags(cmd.Flags(), &scenario)
+	cmd.Flags().BoolVar(&atOnce, "at-once", false, "every client begins one run, at the start")
 	a.budgetFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&a.fleet.Shared, "shared", false, "let all clients share one budget")
 	a.hedgeFlags(cmd.Flags())
@@ -125,8 +130,6 @@ shows what that is worth.`,
 // scenarioFlags adds the flags of how runs begin, of the server, and of the simulation.
 func (a *app) scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
 	flags.Float64Var(&a.fleet.Rate, "rate", 0, "runs that begin in a second")
-	flags.BoolVar(&s.Arrivals.AtOnce, "at-once", false, "every client begins one run, at the start")
-
 	textVar(flags, &s.Network, "distribution", "network", "time of one hop between client and server")
 	flags.IntVar(&a.fleet.Workers, "workers", 0, "number of attempts that the server works on at a time (default any number)")
 	textVar(flags, &s.Server.Service, "distribution", "service", "how long it works on one")

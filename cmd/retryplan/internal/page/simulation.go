@@ -82,7 +82,7 @@ func simulated(ctx context.Context, s retryplan.Scenario, z Size, pause func()) 
 	if r.Judged {
 		outcome = outcomes[r.Recovered]
 	}
-	if r.Latency.Count() > 0 {
+	if r.Endings[0] > 0 {
 		facts = append(facts, fact{"99 % of successes within", say.Span(r.Latency.Quantile(.99)), ""})
 	}
 	picture := plots.Simulation(plots.Run{Result: r, Triggers: s.Triggers})

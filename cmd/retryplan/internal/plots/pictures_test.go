@@ -58,7 +58,7 @@ func storm(t *testing.T, name string, budget *retry.BudgetConfig) plots.Run {
 		Policy: retry.Policy{
 			MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Delays: []time.Duration{0}},
 		},
-		Arrivals: retryplan.Arrivals{Rate: 70},
+		Rate:     70,
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: time.Minute, For: 10 * time.Second}},
 		Budget:   budget, Shared: true,

@@ -24,12 +24,12 @@ func schedule(plans []Plan) chart {
 	wide := 0.8 / float64(len(plans))
 	for i, p := range plans {
 		s := series{name: short(p.Name), class: looks[i].class, dash: looks[i].dash}
-		for _, a := range p.Plan.Attempts[1:min(len(p.Plan.Attempts), last)] {
-			w, n := a.Wait, float64(a.Number)
+		for j, a := range p.Plan.Attempts[1:min(len(p.Plan.Attempts), last)] {
+			w, n := a.Wait, float64(j+2)
 			x := n + (float64(i)+.5)*wide - 0.4
-			means, most = append(means, w.Mean), max(most, w.Hi)
-			s.points = append(s.points, point{x, w.Mean.Seconds()})
-			s.boxes = append(s.boxes, box{x - wide/2, x + wide/2, w.Lo.Seconds(), w.Hi.Seconds()})
+			means, most = append(means, w.Mean()), max(most, w.Max())
+			s.points = append(s.points, point{x, w.Mean().Seconds()})
+			s.boxes = append(s.boxes, box{x - wide/2, x + wide/2, w.Min().Seconds(), w.Max().Seconds()})
 			if a.Never != 0 {
 				never.name = "can never start (" + a.Never.Error() + ")"
 				never.boxes = append(never.boxes, upright(n-.5, n+.5))

@@ -185,11 +185,6 @@ func TestOddPlansAreDrawn(t *testing.T) {
 	}
 	drawAll(t, func() plots.Picture { return plots.Plans(all[1:]...) })
 	drawAll(t, func() plots.Picture { return plots.Plans(all[:8]...) })
-	// Not what New gives, but what the types allow.
-	odd := retryplan.PlannedAttempt{Number: 7, Wait: retryplan.Wait{Lo: forever, Hi: -forever, Mean: -1, P50: forever}}
-	drawAll(t, func() plots.Picture {
-		return plots.Plans(plots.Plan{Plan: &retryplan.Plan{Attempts: []retryplan.PlannedAttempt{odd, odd, odd}}})
-	})
 }
 
 func TestOddSimulationsAreDrawn(t *testing.T) {

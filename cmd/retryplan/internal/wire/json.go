@@ -5,6 +5,7 @@ import (
 	"encoding"
 	stdjson "encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"regexp"
@@ -90,6 +91,10 @@ func members(v reflect.Value) map[string]any {
 		if value.Kind() == reflect.Func || !field.IsExported() {
 			continue
 		}
+		if field.Anonymous {
+			maps.Copy(o, members(value))
+			continue
+		}
 		switch value.Kind() {
 		case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Struct, reflect.String, reflect.Uint8: // enumerations are of type uint8
 			if value.IsZero() {
@@ -103,6 +108,7 @@ func members(v reflect.Value) map[string]any {
 	}
 	switch x := v.Interface().(type) {
 	case retryplan.ChainCertificate:
+		delete(o, "tipping_seconds")
 		if o["weakest"] = x.Weakest + 1; x.Stability == 0 {
 			o["weakest"], o["recovery_seconds"], o["margin"] = nil, nil, nil
 		}

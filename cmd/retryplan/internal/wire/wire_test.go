@@ -26,7 +26,7 @@ func jsonOf(t *testing.T, v any) string {
 }
 
 func TestWhatStandsForNoneIsLeftOut(t *testing.T) {
-	require.JSONEq(t, `{"deadline_seconds":1.5,"clients":0,"arrivals":{"rate":2,"at_once":false},
+	require.JSONEq(t, `{"deadline_seconds":1.5,"clients":0,"rate":2,
 		"policy":{"text":"retries disabled, exponential 5s ×2, cap 1h","go":"retry.Policy{Disabled: true}","document":{"retries_enabled":false}},
 		"server":{"workers":0,"service":"exponential 6ms","queue":-1,"failure_rate":0,
 			"rate_limit":0,"rate_window_seconds":0},
@@ -34,7 +34,7 @@ func TestWhatStandsForNoneIsLeftOut(t *testing.T) {
 		"budget":{"ratio":0.25,"burst":11,"initial":0,"trickle_seconds":0},
 		"shared":false,"duration_seconds":60,"drain":false,"step_seconds":0,"seed":0}`,
 		jsonOf(t, retryplan.Scenario{
-			Policy: retry.Policy{Disabled: true}, Deadline: 1500 * time.Millisecond, Arrivals: retryplan.Arrivals{Rate: 2},
+			Policy: retry.Policy{Disabled: true}, Deadline: 1500 * time.Millisecond, Rate: 2,
 			Server:   retryplan.Server{Service: retryplan.Exponential(6 * time.Millisecond), Queue: -1},
 			Triggers: []retryplan.Trigger{{Kind: retryplan.Surge, From: time.Minute, For: time.Hour, Factor: 3}},
 			Budget:   &retry.BudgetConfig{Ratio: .25, Burst: 11},
@@ -171,9 +171,9 @@ func TestPlanSaysWhatThePlanIs(t *testing.T) {
 	p, err := retryplan.New(retry.Policy{MaxAttempts: 3, TTL: 4 * time.Second, Backoff: retry.Backoff{Base: time.Second, Factor: 4}}, retryplan.Model{Failure: []float64{.5}})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"attempts":[`+
-		`{"number":1,"starts":1,"succeeds":0.5,"earliest_seconds":0,"latest_seconds":0},`+
-		`{"number":2,"wait":{"lo_seconds":1,"hi_seconds":1,"mean_seconds":1,"p50_seconds":1,"p90_seconds":1,"p99_seconds":1},"starts":0.5,"succeeds":0.25,"earliest_seconds":1,"latest_seconds":1},`+
-		`{"number":3,"wait":{"lo_seconds":4,"hi_seconds":4,"mean_seconds":4,"p50_seconds":4,"p90_seconds":4,"p99_seconds":4},"starts":0,"succeeds":0,"earliest_seconds":5,"latest_seconds":5,"never":"ttl_elapsed"}],`+
+		`{"starts":1,"succeeds":0.5,"earliest_seconds":0,"latest_seconds":0},`+
+		`{"wait":{"min_seconds":1,"mean_seconds":1,"p50_seconds":1,"p90_seconds":1,"p99_seconds":1,"max_seconds":1},"starts":0.5,"succeeds":0.25,"earliest_seconds":1,"latest_seconds":1},`+
+		`{"wait":{"min_seconds":4,"mean_seconds":4,"p50_seconds":4,"p90_seconds":4,"p99_seconds":4,"max_seconds":4},"starts":0,"succeeds":0,"earliest_seconds":5,"latest_seconds":5,"never":"ttl_elapsed"}],`+
 		`"truncated":false,"can_start":2,"total_wait":{"min_seconds":5,"mean_seconds":5,"p50_seconds":5,"p90_seconds":5,"p99_seconds":5,"max_seconds":5},`+
 		`"elapsed":{"min_seconds":0,"mean_seconds":0.5,"p50_seconds":0,"p90_seconds":1,"p99_seconds":1,"max_seconds":1},`+
 		`"success":0.75,"load":1.5,"worst_case_seconds":1,"endings":{"succeeded":0.75,"ttl_elapsed":0.25}}`, jsonOf(t, p))
@@ -193,7 +193,7 @@ func TestWhatHasNoBound(t *testing.T) {
 // TestResultSaysWhatTheResultIs holds that every field of a point has its name.
 func TestResultSaysWhatTheResultIs(t *testing.T) {
 	point := retryplan.Point{
-		Start: 2 * time.Second, Offered: 1, Attempts: 2, Arrived: 3, Rejected: 4, TimedOut: 5, Goodput: 6, Failed: 7, Queue: 8, Busy: 9, Waiting: 10, Tokens: 11.5,
+		Start: 2 * time.Second, Offered: 1, Attempts: 2, Rejected: 4, TimedOut: 5, Goodput: 6, Failed: 7, Queue: 8, Tokens: 11.5,
 	}
 	r := retryplan.Result{
 		Simulated: 3 * time.Second, Events: 4, Step: 500 * time.Millisecond, Series: []retryplan.Point{{}, point}, Runs: 5, Attempts: 6, Rejected: 7, Wasted: 8,
@@ -202,8 +202,8 @@ func TestResultSaysWhatTheResultIs(t *testing.T) {
 	}
 	require.JSONEq(t, `{"simulated_seconds":3,"events":4,"runs":5,"attempts":6,"hedges":0,"rejected":7,"wasted":8,"endings":{"attempts_exhausted":2,"succeeded":3},
 		"unfinished":9,"amplification":1.2,"failed":0.4,"peak":10,"peak_at_seconds":1,"judged":true,"recovered":true,"recovery_seconds":2,"step_seconds":0.5,
-		"series":[{"start_seconds":0,"offered":0,"attempts":0,"arrived":0,"rejected":0,"timed_out":0,"goodput":0,"failed":0,"queue":0,"busy":0,"waiting":0,"tokens":0},
-			{"start_seconds":2,"offered":1,"attempts":2,"arrived":3,"rejected":4,"timed_out":5,"goodput":6,"failed":7,"queue":8,"busy":9,"waiting":10,"tokens":11.5}]}`,
+		"series":[{"start_seconds":0,"offered":0,"attempts":0,"rejected":0,"timed_out":0,"goodput":0,"failed":0,"queue":0,"tokens":0},
+			{"start_seconds":2,"offered":1,"attempts":2,"rejected":4,"timed_out":5,"goodput":6,"failed":7,"queue":8,"tokens":11.5}]}`,
 		jsonOf(t, &r))
 	r.Recovered = false
 	require.Contains(t, jsonOf(t, &r), `"recovered":false,"recovery_seconds":null`)
@@ -212,12 +212,12 @@ func TestResultSaysWhatTheResultIs(t *testing.T) {
 }
 
 func TestAChainWithoutARateHasNoVerdict(t *testing.T) {
-	c := retryplan.ChainCertificate{Nodes: []retryplan.NodeLoad{{Calm: 1, Outage: 2, Hang: 3}}, Success: .5, Recovery: time.Second}
+	c := retryplan.ChainCertificate{Nodes: []retryplan.NodeLoad{{Calm: 1, Outage: 2, Hang: 3}}, Success: .5, Certificate: retryplan.Certificate{Recovery: time.Second}}
 	require.JSONEq(t, `{"nodes":[{"calm":1,"outage":2,"hang":3,"hidden_capacity":null}],"success":0.5,"stored":0,"weakest":null,
-		"hidden_capacity":null,"recovery_seconds":null,"margin":null}`, jsonOf(t, c))
+		"attempts":0,"hidden_capacity":null,"recovery_seconds":null,"margin":null}`, jsonOf(t, c))
 	c.Stability, c.Law, c.HiddenCapacity = retryplan.Safe, "no-timeout", 4
 	require.JSONEq(t, `{"nodes":[{"calm":1,"outage":2,"hang":3,"hidden_capacity":null}],"success":0.5,"stored":0,"stability":"safe","law":"no-timeout",
-		"weakest":1,"hidden_capacity":4,"recovery_seconds":1,"margin":0}`,
+		"weakest":1,"attempts":0,"hidden_capacity":4,"recovery_seconds":1,"margin":0}`,
 		jsonOf(t, c))
 }
 
