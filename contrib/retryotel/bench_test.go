@@ -2,20 +2,16 @@ package retryotel_test
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"strconv"
 	"testing"
 
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
-	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
-	"github.com/retrygo/retry/retryhttp"
 )
 
 func succeed(context.Context) error { return nil }
@@ -87,35 +83,6 @@ func BenchmarkDo(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				_ = retryotel.Do(b.Context(), retry.Policy{Name: "charge"}, o, succeed)
-			}
-		})
-	}
-}
-
-// One send without a network, by a retryhttp.Transport alone and with its span.
-func BenchmarkHTTP(b *testing.B) {
-	transport := &retryhttp.Transport{Base: transportFunc(func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 200, Body: http.NoBody, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}, nil
-	})}
-	o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(), Propagator: propagation.TraceContext{}}
-	traced, err := retryotel.HTTP(transport, o)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for name, rt := range map[string]http.RoundTripper{"plain": transport, "traced": traced} {
-		b.Run(name, func(b *testing.B) {
-			req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, "http://example.test/orders/7", nil)
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportAllocs()
-			for b.Loop() {
-				resp, err := rt.RoundTrip(req)
-				if err != nil {
-					b.Fatal(err)
-				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				_ = resp.Body.Close()
 			}
 		})
 	}

@@ -2,9 +2,6 @@ package retryotel
 
 import (
 	"context"
-	"fmt"
-	"maps"
-	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -12,29 +9,14 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// ObserveBudgets reports the tokens of each budget as the gauge retry.budget.tokens, with the name as retry.budget: one
-// series for each name. The map is copied. Unregister of the result ends the observation; until then the budgets are
-// kept.
-//
-// A nil Budget is refused. A name must be registered only once, since only one of two budgets with the same name is
-// reported. Without budgets nothing is registered.
-func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registration, error) {
-	type named struct {
-		budget *retry.Budget
-		option []metric.ObserveOption
+// ObserveBudget reports the tokens of a budget as the gauge retry.budget.tokens, with the name as retry.budget. A name must
+// be registered only once, since only one of two budgets with the same name is reported. Unregister of the result ends
+// the observation; until then the budget is kept. A nil budget is refused.
+func ObserveBudget(o Options, name string, b *retry.Budget) (metric.Registration, error) {
+	if b == nil {
+		return nil, unset("budget")
 	}
-	var bad retry.FieldErrors
-	list := make([]named, 0, len(budgets))
-	for _, name := range slices.Sorted(maps.Keys(budgets)) {
-		if budgets[name] == nil {
-			bad.Refuse(fmt.Sprintf("retryotel.budgets[%q]", name), "<nil>", "must be set")
-		}
-		list = append(list, named{budgets[name], budgetOption(name)})
-	}
-	if err := bad.Err(); err != nil {
-		return nil, err
-	}
-	meter := o.meter()
+	meter, option := o.meter(), budgetOption(name)
 	tokens, err := meter.Float64ObservableGauge("retry.budget.tokens",
 		metric.WithUnit("{token}"),
 		metric.WithDescription("Retries that a budget can pay for now."))
@@ -42,9 +24,7 @@ func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registr
 		return nil, refused(err)
 	}
 	registration, err := meter.RegisterCallback(func(_ context.Context, to metric.Observer) error {
-		for _, n := range list {
-			to.ObserveFloat64(tokens, n.budget.Tokens(), n.option...)
-		}
+		to.ObserveFloat64(tokens, b.Tokens(), option...)
 		return nil
 	}, tokens)
 	return registration, refused(err)
@@ -56,7 +36,7 @@ func ObserveBudgets(o Options, budgets map[string]*retry.Budget) (metric.Registr
 // nil set is refused.
 func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Registration, error) {
 	if set == nil {
-		return nil, &retry.FieldError{Package: "retryotel", Field: "set", Value: "<nil>", Rule: "must be set"}
+		return nil, unset("set")
 	}
 	meter, option := o.meter(), budgetOption(name)
 	keys, keysErr := meter.Int64ObservableUpDownCounter("retry.budget.key.count",
@@ -78,4 +58,9 @@ func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Regist
 
 func budgetOption(name string) []metric.ObserveOption {
 	return []metric.ObserveOption{metric.WithAttributeSet(attribute.NewSet(keyBudget.String(valid(name))))}
+}
+
+// unset refuses a nil argument.
+func unset(argument string) error {
+	return &retry.FieldError{Package: "retryotel", Field: argument, Value: "<nil>", Rule: "must be set"}
 }

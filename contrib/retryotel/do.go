@@ -2,7 +2,7 @@ package retryotel
 
 import (
 	"context"
-	"reflect"
+	"fmt"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -31,23 +31,26 @@ func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context)
 		return retry.Do(ctx, p, fn)
 	}
 	tracer := o.tracer()
-	inner, span := startRun(ctx, tracer, p.Name)
-	if !traces(ctx, span) {
+	inner, r := startRun(ctx, tracer, p.Name)
+	if r == nil {
 		return retry.Do(ctx, p, fn)
 	}
-	c := &chain{tracer: tracer}
-	returned := false
-	defer end(span, &returned)
-	err := retry.Do(ofRun(inner, span), p, func(ctx context.Context) error { return c.attempt(ctx, p.Name, fn) })
-	if run, ok := err.(*retry.Error); ok {
-		ended(span, &run.Outcome, err)
-	} else if err == nil {
-		ended(span, &retry.Outcome{Status: retry.Succeeded, Attempts: c.made}, nil)
-	} else if span.IsRecording() { // a policy that does not validate
-		failed(span, err)
-	}
-	returned = true
-	return err
+	defer r.end()
+	var previous trace.Link // invalid before the first attempt
+	return r.returned(retry.Do(inner, p, func(ctx context.Context) error {
+		r.attempts++
+		inner, started := tracer.Start(ctx, "retry.attempt", trace.WithLinks(previous),
+			trace.WithAttributes(attemptAttributes(p.Name, retry.AttemptNumber(ctx))...))
+		previous.SpanContext = started.SpanContext()
+		a := span{Span: started}
+		defer a.end()
+		err := fn(inner)
+		a.over = true
+		if err != nil && a.IsRecording() {
+			a.fail(ctx, err)
+		}
+		return err
+	}))
 }
 
 // DoValue is Do for an fn that also returns a value: retry.DoValue with these spans.
@@ -62,70 +65,16 @@ func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(cont
 	return value, err
 }
 
-func (c *chain) attempt(ctx context.Context, policy string, fn func(context.Context) error) error {
-	inner, span := c.start(ctx, "retry.attempt", trace.SpanKindInternal, attemptAttributes(policy, retry.AttemptNumber(ctx))...)
-	returned := false
-	defer end(span, &returned)
-	err := fn(inner)
-	if err != nil && span.IsRecording() {
-		cause := errorType(err)
-		if context.Cause(ctx) == retry.ErrAttemptTimeout {
-			cause = "timeout"
-		}
-		fail(span, cause, err)
-	}
-	returned = true
-	return err
-}
-
-// chain links the spans of one run, each to the one before it. It belongs to one call of Do or RoundTrip, whose
-// attempts do not overlap, so spans of two runs are never linked.
-type chain struct {
-	tracer   trace.Tracer
-	previous trace.SpanContext // invalid before the first
-	made     int
-}
-
-// start begins the next span, below that of ctx.
-func (c *chain) start(ctx context.Context, name string, kind trace.SpanKind, attributes ...attribute.KeyValue) (context.Context, trace.Span) {
-	opts := []trace.SpanStartOption{trace.WithSpanKind(kind), trace.WithAttributes(attributes...), nil}
-	if c.previous.IsValid() {
-		opts[2] = trace.WithLinks(trace.Link{SpanContext: c.previous})
-	} else {
-		opts = opts[:2]
-	}
-	c.made++
-	ctx, span := c.tracer.Start(ctx, name, opts...)
-	c.previous = span.SpanContext()
-	return ctx, span
-}
-
 // fail marks the recording span of an attempt that failed.
-func fail(span trace.Span, errorType string, err error) {
-	text := textOf(err)
-	span.SetAttributes(semconv.ErrorTypeKey.String(errorType))
-	span.SetStatus(codes.Error, text)
+func (s *span) fail(attempt context.Context, err error) {
+	kind, text := errorType(err), textOf(err)
+	if context.Cause(attempt) == retry.ErrAttemptTimeout {
+		kind = "timeout"
+	}
+	s.SetAttributes(semconv.ErrorTypeKey.String(kind))
+	s.SetStatus(codes.Error, text)
 	// The same attributes as RecordError, but short and in UTF-8, since the text may come from a peer.
-	span.AddEvent("exception", trace.WithAttributes(
-		attribute.String("exception.type", goType(err)),
+	s.AddEvent("exception", trace.WithAttributes(
+		attribute.String("exception.type", fmt.Sprintf("%T", err)),
 		attribute.String("exception.message", text)))
-}
-
-// end ends a span. If its function has not returned, the span is an Error; only a recover could distinguish a panic
-// from runtime.Goexit.
-func end(span trace.Span, returned *bool) {
-	if !*returned {
-		span.SetAttributes(semconv.ErrorTypeKey.String(other))
-		span.SetStatus(codes.Error, "panic or runtime.Goexit")
-	}
-	span.End()
-}
-
-// goType returns the Go type of err, as RecordError writes it.
-func goType(err error) string {
-	t := reflect.TypeOf(err)
-	if t.PkgPath() == "" && t.Name() == "" {
-		return t.String()
-	}
-	return t.PkgPath() + "." + t.Name()
 }

@@ -302,7 +302,7 @@ func TestErrorsThatPanic(t *testing.T) {
 		err             error
 		text, errorType string
 	}{
-		{panics{text: true}, "!PANIC: boom", own},
+		{panics{text: true}, "%!v(PANIC=Error method: boom)", own},
 		{(*spent)(nil), "<nil>", "*retryotel_test.spent"},
 	} {
 		t.Run(row.errorType+" "+row.text, func(t *testing.T) {

@@ -1,7 +1,10 @@
 // Package retryotel reports runs of package retry to OpenTelemetry. Observe, in Policy.Observe, records metrics, adds
 // events to the current span and creates a span for each job that has ended. Do and DoValue make a span for each run
-// and each attempt, HTTP for each run and each send of a retryhttp.Transport, and Run for a run of another package.
-// It imports OpenTelemetry's API only: without an SDK nothing is recorded.
+// and each attempt, and Run for a run of another package. It imports OpenTelemetry's API only: without an SDK nothing is
+// recorded.
+//
+// For HTTP, use the transport of otelhttp as the Base of a retryhttp.Transport: each request that is sent then has a
+// CLIENT span and a record of http.client.request.duration. Around the Transport it counts all sends of a run as one.
 //
 // # Metrics
 //
@@ -22,7 +25,6 @@
 //	retry.job.count         up-down counter  {job}      retry.engine, retry.status
 //	retry.job.recurring     up-down counter  {job}      retry.engine, retry.status
 //	retry.job.lag           gauge            s          retry.engine
-//	http.client.request.duration, a histogram of HTTP: see there
 //
 // retry.status and retry.reason have the texts of retry.Status and retry.Reason; in metrics a success has no
 // retry.reason, and a run of a policy without a name no retry.policy. A terminal error that ended a run because a layer
@@ -36,7 +38,7 @@
 // of the SDK can change them.
 //
 // The number of series is bounded: statuses, reasons, kinds and classes are enumerations, and runs of the 81st policy
-// name and further ones count under "_OTHER", so that the SDK's limit of 2,000 series is not reached. Only http.client.request.duration has attributes from requests and errors.
+// name and further ones count under "_OTHER", so that the SDK's limit of 2,000 series is not reached. No attribute comes from a request or an error.
 //
 // # Spans
 //
@@ -50,8 +52,8 @@
 // # Texts
 //
 // Names and errors that are not UTF-8 are converted, since OTLP would refuse the whole export because of one of them.
-// An error's text is cut to 1024 bytes, a policy's name to 128. An error whose Error method panics is shown as "!PANIC",
-// or "<nil>" for a nil pointer. A panic of another method of an error passes through, as in retry.Do.
+// An error's text is cut to 1024 bytes, a policy's name to 128. An error whose Error method panics is shown as package fmt
+// shows it. A panic of another method of an error passes through, as in retry.Do.
 //
 // This package may change until it says otherwise.
 package retryotel

@@ -59,10 +59,7 @@ func grpcCode(err error) string {
 	for err != nil {
 		if status, ok := result(reflect.ValueOf(err).MethodByName("GRPCStatus")); ok {
 			if code, ok := result(status.MethodByName("Code")); ok && code.CanUint() && code.Uint() > 0 {
-				if code.Uint() > uint64(retryrpc.Unauthenticated) {
-					return retryrpc.Unknown.String()
-				}
-				return retryrpc.Code(code.Uint()).String()
+				return (&retryrpc.AttemptError{Code: retryrpc.Code(code.Uint())}).ErrorType()
 			}
 		}
 		if several, ok := err.(interface{ Unwrap() []error }); ok {
@@ -88,12 +85,8 @@ func result(method reflect.Value) (reflect.Value, bool) {
 // bare returns err without marks and the wrapping of fmt.Errorf.
 func bare(err error) error {
 	for {
-		t := reflect.TypeOf(err)
-		if t != markType && t != wrapType {
-			return err
-		}
-		inner := errors.Unwrap(err)
-		if inner == nil { // fmt.Errorf of a nil
+		t, inner := reflect.TypeOf(err), errors.Unwrap(err)
+		if inner == nil || t != markType && t != wrapType {
 			return err
 		}
 		err = inner
@@ -108,8 +101,8 @@ const maxText = 1024
 // retryslog uses the same. It also bounds the text that an error returns as its type.
 const maxName = 128
 
-// textOf returns the text of err, at most maxText bytes of it.
-func textOf(err error) string { return bounded(spoken(err), maxText) }
+// textOf returns the text of err, at most maxText bytes of it, also if its Error method panics, as package fmt shows it.
+func textOf(err error) string { return bounded(fmt.Sprint(err), maxText) }
 
 // nameOf returns the name of a policy, at most maxName bytes of it.
 func nameOf(policy string) string { return bounded(policy, maxName) }
@@ -121,18 +114,6 @@ func bounded(whole string, limit int) string {
 		return text
 	}
 	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:limit], ""), len(whole)) // not half of a character
-}
-
-// spoken returns the text of err, even if its Error method panics.
-func spoken(err error) (text string) {
-	defer func() {
-		if r := recover(); r != nil {
-			if text = fmt.Sprint(err); text != "<nil>" { // as fmt prints a nil pointer whose method panics
-				text = fmt.Sprintf("!PANIC: %v", r)
-			}
-		}
-	}()
-	return err.Error()
 }
 
 // valid returns text as UTF-8: OTLP has no other strings, and a single invalid one fails the whole export.

@@ -8,11 +8,13 @@ import (
 	"net/http/httptest"
 	"time"
 
-	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
@@ -69,11 +71,11 @@ func ExampleObserve() {
 	// retry.runs 1 {run}
 }
 
-func ExampleObserveBudgets() {
+func ExampleObserveBudget() {
 	reader := sdkmetric.NewManualReader()
 	o := retryotel.Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
 	budget := retry.NewBudget(retry.BudgetConfig{Initial: 5})
-	registration, err := retryotel.ObserveBudgets(o, map[string]*retry.Budget{"payments": budget})
+	registration, err := retryotel.ObserveBudget(o, "payments", budget)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -153,7 +155,9 @@ func ExampleDoValue() {
 	// retry.run price succeeded attempts: 1
 }
 
-func ExampleHTTP() {
+// With otelhttp as the Base of a retryhttp.Transport each request that is sent has a span and a duration. sends adds the
+// number of a resend, which otelhttp does not know.
+func ExampleRun() {
 	calls := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if calls++; calls == 1 {
@@ -163,21 +167,28 @@ func ExampleHTTP() {
 	defer server.Close()
 
 	spans := tracetest.NewInMemoryExporter()
-	rt, err := retryotel.HTTP(&retryhttp.Transport{Policy: quick}, retryotel.Options{
-		TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)),
-		Propagator:     propagation.TraceContext{},
+	o := retryotel.Options{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))}
+	p := quick
+	var err error
+	if p.Observe, err = retryotel.Observe(o); err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := &http.Client{Transport: &retryhttp.Transport{
+		Policy: p,
+		Base:   otelhttp.NewTransport(sends{http.DefaultTransport}, otelhttp.WithTracerProvider(o.TracerProvider)),
+	}}
+	_ = retryotel.Run(context.Background(), o, func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
 	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	client := &http.Client{Transport: rt}
-	resp, err := client.Get(server.URL)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	_ = resp.Body.Close()
 	for _, span := range spans.GetSpans() {
 		values := set(span.Attributes)
 		if span.Name == "retry.run" {
@@ -187,9 +198,18 @@ func ExampleHTTP() {
 		fmt.Println(span.Name, values["http.response.status_code"], "resends:", values["http.request.resend_count"])
 	}
 	// Output:
-	// GET 503 resends: <nil>
-	// GET 200 resends: 1
+	// HTTP GET 503 resends: <nil>
+	// HTTP GET 200 resends: 1
 	// retry.run price succeeded attempts: 2
+}
+
+type sends struct{ http.RoundTripper }
+
+func (s sends) RoundTrip(req *http.Request) (*http.Response, error) {
+	if n := retry.AttemptNumber(req.Context()); n > 1 {
+		trace.SpanFromContext(req.Context()).SetAttributes(semconv.HTTPRequestResendCount(n - 1))
+	}
+	return s.RoundTripper.RoundTrip(req)
 }
 
 func ExampleObserveJobs() {

@@ -37,12 +37,12 @@ func ObserveHedges(o Options) (func(context.Context, retryhedge.Event), error) {
 	if err := refused(countErr, madeErr); err != nil {
 		return nil, err
 	}
-	names := newPolicies()
+	s := newSeries()
 	return func(ctx context.Context, e retryhedge.Event) {
-		hedge, s := hedgeOf(&e), names.of(e.Policy)
-		counted.Add(ctx, 1, s.of(labels{hedge: hedge}).add...)
+		hedge := hedgeOf(&e)
+		counted.Add(ctx, 1, s.of(labels{policy: e.Policy, hedge: hedge}).add...)
 		if hedges := len(e.Calls) - 1; hedges > 0 {
-			made.Add(ctx, int64(hedges), s.of(labels{}).add...)
+			made.Add(ctx, int64(hedges), s.of(labels{policy: e.Policy}).add...)
 		}
 		if span := trace.SpanFromContext(ctx); hedge != "not_needed" && span.IsRecording() {
 			span.AddEvent("retry.hedge", trace.WithAttributes(keyHedge.String(hedge), keyCalls.Int(len(e.Calls))))

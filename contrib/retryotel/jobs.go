@@ -7,7 +7,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -20,7 +19,7 @@ func ObserveJobs(
 	o Options, name string, count func(context.Context, retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error),
 ) (metric.Registration, error) {
 	if count == nil {
-		return nil, &retry.FieldError{Package: "retryotel", Field: "count", Value: "<nil>", Rule: "must be set"}
+		return nil, unset("count")
 	}
 	meter, engine := o.meter(), keyEngine.String(valid(name))
 	held, heldErr := meter.Int64ObservableUpDownCounter("retry.job.count",

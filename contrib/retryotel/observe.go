@@ -16,16 +16,16 @@ import (
 // It records the metrics that the package documentation lists. retry.delay is recorded when a wait is decided, before
 // it begins. So its count includes retries that a canceled caller or a gate later prevents.
 //
-// It adds events to the current span of the context, if that is recording: in Do, HTTP and Run that is the run's span,
+// It adds events to the current span of the context, if that is recording: in Do and Run that is the run's span,
 // otherwise the caller's. Each failed attempt is an event "retry.attempt.failed". On a caller's span the end of the run
 // sets retry.status, retry.attempts, retry.reason and retry.run.policy, the last two empty if there is none. Of several
 // runs under one span they are those of the last to end. Their keys differ from an attempt's: for a run inside an
-// attempt of Do or HTTP, retry.policy and retry.attempt of the span stay those of the attempt. The status of the span is
+// attempt of Do, retry.policy and retry.attempt of the span stay those of the attempt. The status of the span is
 // not changed.
 //
 // For a job of package retryjob it creates the span of the run, "retry.run", when the job has ended. The span begins
 // when the job was first due, and has retry.job, the attributes of Do's span and an event for each failed attempt. A
-// run within the handler of a job also has such a span, unless Do, HTTP or Run has created one.
+// run within the handler of a job also has such a span, unless Do or Run has created one.
 //
 // The function is safe for concurrent use. If the span is not recording it allocates nothing of its own.
 func Observe(o Options) (func(context.Context, retry.Event), error) {
@@ -33,31 +33,31 @@ func Observe(o Options) (func(context.Context, retry.Event), error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &observer{made, o.tracer(), newPolicies()}
+	w := &observer{made, o.tracer(), newSeries()}
 	return w.observe, nil
 }
 
 type observer struct {
 	instruments
-	tracer   trace.Tracer // of the runs of jobs
-	policies *policies
+	tracer trace.Tracer // of the runs of jobs
+	series *series
 }
 
 func (w *observer) observe(ctx context.Context, e retry.Event) {
-	s, own := w.policies.of(e.Policy), runOf(ctx)
+	own := runOf(ctx)
 	if e.Outcome == nil {
-		w.attempt(ctx, s, classOf(e.Attempt.Class), e.Attempt.Duration)
+		w.attempt(ctx, e.Policy, classOf(e.Attempt.Class), e.Attempt.Duration)
 		if e.Decision.Status == retry.Waiting {
-			w.delay.Record(ctx, e.Decision.Delay.Seconds(), s.of(labels{}).record...)
+			w.delay.Record(ctx, e.Decision.Delay.Seconds(), w.series.of(labels{policy: e.Policy}).record...)
 		}
 	} else {
-		end, kind := endingOf(e.Outcome), kindOf(e.Outcome)
-		end.kind = kind
-		w.runs.Add(ctx, 1, s.of(end).add...)
-		w.runAttempts.Record(ctx, int64(e.Outcome.Attempts), s.of(labels{kind: kind}).record...)
-		w.runDuration.Record(ctx, e.Outcome.Elapsed.Seconds(), s.of(labels{kind: kind}).record...)
+		end, kind := endingOf(e.Outcome), labels{policy: e.Policy, kind: kindOf(e.Outcome)}
+		end.policy, end.kind = kind.policy, kind.kind
+		w.runs.Add(ctx, 1, w.series.of(end).add...)
+		w.runAttempts.Record(ctx, int64(e.Outcome.Attempts), w.series.of(kind).record...)
+		w.runDuration.Record(ctx, e.Outcome.Elapsed.Seconds(), w.series.of(kind).record...)
 		if e.Outcome.Status == retry.Succeeded { // which has no event of its own
-			w.attempt(ctx, s, success, lastOf(e.Outcome))
+			w.attempt(ctx, e.Policy, success, lastOf(e.Outcome))
 		}
 		if job, ok := retryjob.AttemptFrom(ctx); ok && own == nil {
 			w.job(ctx, job, &e)
@@ -68,7 +68,7 @@ func (w *observer) observe(ctx context.Context, e retry.Event) {
 	case !span.IsRecording():
 	case e.Outcome == nil || own == nil:
 		tell(span, &e)
-	case own.observed: // otherwise Do and HTTP add the outcome
+	default:
 		own.told.Store(true)
 		if e.Policy != "" {
 			span.SetAttributes(policyAttribute(e.Policy))
@@ -77,8 +77,8 @@ func (w *observer) observe(ctx context.Context, e retry.Event) {
 	}
 }
 
-func (w *observer) attempt(ctx context.Context, s *series, class string, lasted time.Duration) {
-	o := s.of(labels{class: class})
+func (w *observer) attempt(ctx context.Context, policy, class string, lasted time.Duration) {
+	o := w.series.of(labels{policy: policy, class: class})
 	w.attempts.Add(ctx, 1, o.add...)
 	w.attemptDuration.Record(ctx, lasted.Seconds(), o.record...)
 }

@@ -3,7 +3,6 @@ package retryotel
 import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
-	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -22,12 +21,6 @@ type Options struct {
 	MeterProvider metric.MeterProvider
 	// TracerProvider makes the spans. Nil means the global one.
 	TracerProvider trace.TracerProvider
-	// Propagator writes the trace context into the headers of what HTTP sends. Nil means the global one, which writes
-	// nothing before it is set.
-	Propagator propagation.TextMapPropagator
-	// ShowQuery reports whether HTTP shows the value of a query parameter in url.full, by its key as the URL has it. It
-	// must be safe for concurrent use. Nil means that no value is shown, since each may be a secret.
-	ShowQuery func(key string) bool
 }
 
 func (o *Options) meter() metric.Meter {
@@ -48,10 +41,3 @@ func (o *Options) tracer() trace.Tracer {
 
 // schema is here so that a tracer, which Do needs for each run, costs less.
 var schema = []trace.TracerOption{trace.WithSchemaURL(semconv.SchemaURL)}
-
-func (o *Options) propagator() propagation.TextMapPropagator {
-	if o.Propagator == nil {
-		return otel.GetTextMapPropagator()
-	}
-	return o.Propagator
-}

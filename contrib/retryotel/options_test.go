@@ -22,11 +22,6 @@ import (
 	"github.com/retrygo/retry/contrib/retryotel"
 )
 
-func TestHTTPRefusesANilTransport(t *testing.T) {
-	_, err := retryotel.HTTP(nil, retryotel.Options{})
-	require.EqualError(t, err, "retryotel: HTTP: Transport is nil")
-}
-
 // refusingMeters is a MeterProvider whose histograms fail.
 type refusingMeters struct{ metricnoop.MeterProvider }
 

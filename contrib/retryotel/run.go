@@ -15,8 +15,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Run is a span, "retry.run", for the run that fn makes by other means than Do, such as a call of a gRPC client whose
-// interceptor is contrib/retrygrpc's:
+// Run is a span, "retry.run", for the run that fn makes by other means than Do, such as a request of an http.Client
+// with a retryhttp.Transport, or a call of a gRPC client whose interceptor is contrib/retrygrpc's:
 //
 //	grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn,
 //		invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -28,50 +28,36 @@ import (
 // The span is a child of ctx's span. If Policy.Observe of that run is from Observe, it adds the failed attempts and the
 // end of the run, with the attributes of Do's span. Run calls fn once and returns its error.
 func Run(ctx context.Context, o Options, fn func(context.Context) error) error {
-	inner, span := o.tracer().Start(ctx, "retry.run")
-	if !traces(ctx, span) {
+	inner, r := startRun(ctx, o.tracer(), "")
+	if r == nil {
 		return fn(ctx)
 	}
-	run := &run{Span: span, observed: true}
-	returned := false
-	defer end(span, &returned)
-	err := fn(context.WithValue(inner, runKey{}, run))
-	if err != nil && !run.told.Load() && span.IsRecording() {
-		if gaveUp, ok := errors.AsType[*retry.Error](err); ok {
-			ended(span, &gaveUp.Outcome, err)
-		} else {
-			failed(span, err)
-		}
-	}
-	returned = true
-	return err
+	defer r.end()
+	return r.returned(fn(inner))
 }
 
-// traces reports whether span, which was started below ctx, is one of its own: without an SDK, it is ctx's or invalid.
-func traces(ctx context.Context, span trace.Span) bool {
-	sc := span.SpanContext()
-	return sc.IsValid() && sc.SpanID() != trace.SpanContextFromContext(ctx).SpanID()
+// run is the span of a run.
+type run struct {
+	span
+	told     atomic.Bool // the observer has added the end of the run
+	attempts int         // that Do has made
 }
 
 type runKey struct{}
 
-type run struct {
-	trace.Span
-	observed bool // the observer adds the end of the run, since Run does not know it
-	told     atomic.Bool
-}
-
-// startRun begins the span of a run, below that of ctx. See ofRun.
-func startRun(ctx context.Context, tracer trace.Tracer, policy string, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
-	if policy != "" {
-		opts = append(opts, trace.WithAttributes(policyAttribute(policy)))
+// startRun begins the span of a run below that of ctx. The run is nil if there is no SDK: the new span is then that of
+// ctx, or invalid.
+func startRun(ctx context.Context, tracer trace.Tracer, policy string) (context.Context, *run) {
+	inner, started := tracer.Start(ctx, "retry.run")
+	sc := started.SpanContext()
+	if !sc.IsValid() || sc.SpanID() == trace.SpanContextFromContext(ctx).SpanID() {
+		return ctx, nil
 	}
-	return tracer.Start(ctx, "retry.run", opts...)
-}
-
-// ofRun returns ctx with the span of a run as the current one.
-func ofRun(ctx context.Context, span trace.Span) context.Context {
-	return context.WithValue(trace.ContextWithSpan(ctx, span), runKey{}, &run{Span: span})
+	if policy != "" {
+		started.SetAttributes(policyAttribute(policy))
+	}
+	r := &run{span: span{Span: started}}
+	return context.WithValue(inner, runKey{}, r), r
 }
 
 // runOf returns the run of ctx, whose Observe was called, if it has its own span, and otherwise nil.
@@ -81,6 +67,39 @@ func runOf(ctx context.Context) *run {
 		return nil
 	}
 	return r
+}
+
+// returned adds the end of a run that returned err, unless the observer has done so, and returns err.
+func (r *run) returned(err error) error {
+	r.over = true
+	if r.told.Load() || !r.IsRecording() {
+		return err
+	}
+	gaveUp, ok := errors.AsType[*retry.Error](err)
+	switch {
+	case ok:
+		ended(r.Span, &gaveUp.Outcome, err)
+	case err != nil: // such as that of a policy that does not validate
+		failed(r.Span, err)
+	case r.attempts > 0:
+		ended(r.Span, &retry.Outcome{Status: retry.Succeeded, Attempts: r.attempts}, nil)
+	}
+	return err
+}
+
+// span is a span that is an Error if its function does not return; only a recover could distinguish a panic from
+// runtime.Goexit.
+type span struct {
+	trace.Span
+	over bool // the function has returned
+}
+
+func (s *span) end() {
+	if !s.over {
+		s.SetAttributes(semconv.ErrorTypeKey.String(other))
+		s.SetStatus(codes.Error, "panic or runtime.Goexit")
+	}
+	s.End()
 }
 
 func ended(span trace.Span, o *retry.Outcome, err error) {
@@ -107,8 +126,12 @@ func failed(span trace.Span, err error) {
 // perhaps in several processes, so its span can only be created at the end.
 func (w *observer) job(ctx context.Context, info retryjob.AttemptInfo, e *retry.Event) {
 	now := time.Now()
-	_, span := startRun(ctx, w.tracer, e.Policy, trace.WithTimestamp(now.Add(-e.Outcome.Elapsed)),
-		trace.WithAttributes(keyJob.String(bounded(info.JobID, maxName))))
+	attributes := []attribute.KeyValue{keyJob.String(bounded(info.JobID, maxName))}
+	if e.Policy != "" {
+		attributes = append(attributes, policyAttribute(e.Policy))
+	}
+	_, span := w.tracer.Start(ctx, "retry.run",
+		trace.WithTimestamp(now.Add(-e.Outcome.Elapsed)), trace.WithAttributes(attributes...))
 	for _, a := range e.Outcome.History {
 		if span.IsRecording() {
 			tellAttempt(span, e.Policy, &a, a.Delay > 0, trace.WithTimestamp(a.Start.Add(a.Duration)))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,14 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
-	"github.com/retrygo/retry/retryhttp"
 	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retrytest"
 )
@@ -69,54 +66,6 @@ func TestEachRunHasASpanWithItsOutcome(t *testing.T) {
 	}
 }
 
-// A response is not an error of RoundTrip, but the run has failed.
-func TestARunOfHTTPThatReturnsAResponseHasItsOutcome(t *testing.T) {
-	s := newSDK(t)
-	server, _ := answers(t, 503)
-	p := quickly(2)
-	p.Name = "orders"
-	rt, err := retryotel.HTTP(&retryhttp.Transport{Policy: p}, s.Options)
-	require.NoError(t, err)
-	get(t, t.Context(), rt, server.URL, 503)
-	run := s.runBelow(trace.SpanContext{})
-	require.Equal(t, map[string]any{"retry.policy": "orders", "retry.status": "dead_letter", "retry.reason": "attempts_exhausted",
-		"retry.attempts": int64(2), "error.type": "503"}, set(run.Attributes))
-	require.Equal(t, codes.Error, run.Status.Code)
-	require.Contains(t, run.Status.Description, "gave up after 2 attempts")
-
-	bad := quickly(2)
-	bad.TTL = -1
-	rt, err = retryotel.HTTP(&retryhttp.Transport{Policy: bad}, s.Options)
-	require.NoError(t, err)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
-	require.NoError(t, err)
-	_, err = rt.RoundTrip(req) //nolint:bodyclose // there is none
-	require.ErrorAs(t, err, new(*retry.FieldError))
-	refused := s.named("retry.run")[1]
-	require.Equal(t, map[string]any{"error.type": "github.com/retrygo/retry.FieldErrors"}, set(refused.Attributes))
-	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: err.Error()}, refused.Status)
-}
-
-// The policy is requested once in each run, and its Observe is kept.
-func TestAPolicyOfEachRequestIsItsRuns(t *testing.T) {
-	s := newSDK(t)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
-	asked := 0
-	server, _ := answers(t, 200)
-	rt, err := retryotel.HTTP(&retryhttp.Transport{PolicyFor: func(req *http.Request) retry.Policy {
-		asked++
-		return retry.Policy{Name: req.URL.Path, Observe: observe}
-	}}, s.Options)
-	require.NoError(t, err)
-	get(t, t.Context(), rt, server.URL+"/orders", 200)
-	require.Equal(t, 1, asked)
-	for _, name := range []string{"retry.run", "GET"} {
-		require.Equal(t, "/orders", set(s.span(name).Attributes)["retry.policy"])
-	}
-	require.Equal(t, map[string]int64{"retry.kind=succeeded_without_retry,retry.policy=/orders,retry.status=succeeded": 1}, s.sums("retry.runs"))
-}
-
 // step makes one attempt of a job, with fn as its handler.
 func step(t *testing.T, p retry.Policy, rec *retryjob.Record, attempt int, fn func(context.Context) error) {
 	next, err := (&retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"mail": p})}).Step(t.Context(), rec, attempt, fn)
@@ -153,25 +102,18 @@ func TestAJobsRunHasASpanWhenItHasEnded(t *testing.T) {
 	})
 }
 
-// Each run in the handler of a job has one span, made by Do, HTTP or Observe.
+// Each run in the handler of a job has one span, made by Do, Run or Observe.
 func TestRunsInTheHandlerOfAJobHaveOneSpanEach(t *testing.T) {
 	s := newSDK(t)
 	observe, err := retryotel.Observe(s.Options)
 	require.NoError(t, err)
 	named := func(name string) retry.Policy { return retry.Policy{Name: name, Observe: observe} }
 	rec := retryjob.NewRecord(&retryjob.Job{ID: strings.Repeat("j", 200), Kind: "welcome", Policy: "mail"}, time.Now())
-	base := transportFunc(func(*http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
-	})
-	rt, err := retryotel.HTTP(&retryhttp.Transport{Base: base, Policy: named("http")}, s.Options)
-	require.NoError(t, err)
 	step(t, named("mail"), &rec, 1, func(ctx context.Context) error {
 		return retryotel.Do(ctx, named("do"), s.Options, func(ctx context.Context) error {
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.test", nil)
-			require.NoError(t, err)
-			resp, err := rt.RoundTrip(req)
-			require.NoError(t, err)
-			require.NoError(t, resp.Body.Close())
+			require.NoError(t, retryotel.Run(ctx, s.Options, func(ctx context.Context) error {
+				return retry.Do(ctx, named("run"), succeed)
+			}))
 			return retry.Do(ctx, named("plain"), succeed)
 		})
 	})
@@ -182,7 +124,7 @@ func TestRunsInTheHandlerOfAJobHaveOneSpanEach(t *testing.T) {
 		jobs[values["retry.policy"].(string)] = values["retry.job"]
 	}
 	id := strings.Repeat("j", 128) + "... (200 bytes)"
-	require.Equal(t, map[string]any{"mail": id, "plain": id, "do": nil, "http": nil}, jobs)
+	require.Equal(t, map[string]any{"mail": id, "plain": id, "do": nil, "run": nil}, jobs)
 
 	// Without a recording span nothing is made of the errors, and spans of any type are compared.
 	o := s.Options

@@ -1,8 +1,6 @@
 package retryotel
 
 import (
-	"cmp"
-	"strings"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -32,14 +30,16 @@ const (
 // other is the value for anything that is not distinguished, as in error.type of the conventions.
 const other = "_OTHER"
 
-// labels are the attributes of a measurement besides the policy, as texts of enumerations. An empty one is not there.
-type labels struct{ status, reason, kind, class, hedge string }
+// labels are the attributes of a measurement: a policy's name, and texts of enumerations. An empty one is not there.
+type labels struct{ policy, status, reason, kind, class, hedge string }
 
 func (l labels) attributes() (list []attribute.KeyValue) {
 	for _, one := range [...]struct {
 		key  attribute.Key
 		text string
-	}{{keyStatus, l.status}, {keyReason, l.reason}, {keyKind, l.kind}, {keyClass, l.class}, {keyHedge, l.hedge}} {
+	}{
+		{keyPolicy, l.policy}, {keyStatus, l.status}, {keyReason, l.reason}, {keyKind, l.kind}, {keyClass, l.class}, {keyHedge, l.hedge},
+	} {
 		if one.text != "" {
 			list = append(list, one.key.String(one.text))
 		}
@@ -92,72 +92,43 @@ func classOf(c retry.Class) string {
 	return c.String()
 }
 
-// series are the measurements of one policy, with a set of attributes that is made once for each of the labels.
-type series struct {
-	policy []attribute.KeyValue // retry.policy; none without a name
-
-	mu   sync.RWMutex
-	made map[labels]*options
-}
-
 // options are slices, because a call with any other arguments would allocate one.
 type options struct {
 	add    []metric.AddOption
 	record []metric.RecordOption
 }
 
-func newSeries(policy ...attribute.KeyValue) *series {
-	return &series{policy: policy, made: map[labels]*options{}}
+// series have a set of attributes that is made once for each of the labels, with at most maxPolicies names of policies.
+type series struct {
+	mu    sync.RWMutex
+	names map[string]bool
+	made  map[labels]*options
 }
 
+func newSeries() *series { return &series{names: map[string]bool{}, made: map[labels]*options{}} }
+
 func (s *series) of(l labels) *options {
+	l.policy = nameOf(l.policy)
 	s.mu.RLock()
 	o := s.made[l]
 	s.mu.RUnlock()
-	if o == nil {
-		set := metric.WithAttributeSet(attribute.NewSet(append(l.attributes(), s.policy...)...))
-		o = &options{[]metric.AddOption{set}, []metric.RecordOption{set}}
-		s.mu.Lock()
-		s.made[l] = o // two goroutines at once make the same
-		s.mu.Unlock()
+	if o != nil {
+		return o
 	}
-	return o
-}
-
-// policies are the series of at most maxPolicies policies.
-type policies struct {
-	unnamed *series
-	other   *series
-
-	mu    sync.RWMutex
-	named map[string]*series
-}
-
-func newPolicies() *policies {
-	return &policies{unnamed: newSeries(), other: newSeries(keyPolicy.String(other)), named: map[string]*series{}}
-}
-
-func (p *policies) of(name string) *series {
-	if name == "" {
-		return p.unnamed
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case l.policy == "" || s.names[l.policy]:
+	case len(s.names) < maxPolicies:
+		s.names[l.policy] = true
+	default:
+		l.policy = other
 	}
-	name = nameOf(name)
-	p.mu.RLock()
-	s, full := p.named[name], len(p.named) >= maxPolicies
-	p.mu.RUnlock()
-	if s == nil && !full {
-		s = p.add(name)
+	if s.made[l] == nil {
+		set := metric.WithAttributeSet(attribute.NewSet(l.attributes()...))
+		s.made[l] = &options{[]metric.AddOption{set}, []metric.RecordOption{set}}
 	}
-	return cmp.Or(s, p.other)
-}
-
-func (p *policies) add(name string) *series {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.named[name] == nil && len(p.named) < maxPolicies {
-		p.named[strings.Clone(name)] = newSeries(keyPolicy.String(name)) // not a string that shares memory with a longer one
-	}
-	return p.named[name]
+	return s.made[l]
 }
 
 func policyAttribute(name string) attribute.KeyValue { return keyPolicy.String(nameOf(name)) }

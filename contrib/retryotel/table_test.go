@@ -37,7 +37,7 @@ func TestTheTableOfMetrics(t *testing.T) {
 	hedges, err := retryotel.ObserveHedges(s.Options)
 	require.NoError(t, err)
 	hedges(t.Context(), retryhedge.Event{Policy: "a", Calls: make([]retryhedge.Call, 2)})
-	_, err = retryotel.ObserveBudgets(s.Options, map[string]*retry.Budget{"b": retry.NewBudget(retry.BudgetConfig{})})
+	_, err = retryotel.ObserveBudget(s.Options, "b", retry.NewBudget(retry.BudgetConfig{}))
 	require.NoError(t, err)
 	_, err = retryotel.ObserveBudgetSet(s.Options, "c", retry.NewBudgets(retry.BudgetConfig{}, 1))
 	require.NoError(t, err)

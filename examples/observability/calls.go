@@ -7,6 +7,9 @@ import (
 	"net/http/httptest"
 	"time"
 
+	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
+	"go.opentelemetry.io/otel/propagation"
+
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
 	"github.com/retrygo/retry/retryhttp"
@@ -22,23 +25,17 @@ func makeCalls(ctx context.Context, t *telemetry) error {
 	if err := observeBudgets(t, hosts, payments); err != nil {
 		return err
 	}
-	catalog, err := newClient(t, t.policy("catalog"), hosts)
-	if err != nil {
-		return err
-	}
+	catalog := newClient(t, t.policy("catalog"), hosts)
 	defer catalog.CloseIdleConnections()
 	slow := t.policy("reports")
 	slow.MaxAttempts, slow.AttemptTimeout = 2, 50*time.Millisecond
-	reports, err := newClient(t, slow, hosts)
-	if err != nil {
-		return err
-	}
+	reports := newClient(t, slow, hosts)
 	defer reports.CloseIdleConnections()
 
-	t.call(ctx, "read article", func(ctx context.Context) error { return get(ctx, catalog, server.URL+"/steady") })
-	t.call(ctx, "read comments", func(ctx context.Context) error { return get(ctx, catalog, server.URL+"/flaky") })
-	t.call(ctx, "read reviews", func(ctx context.Context) error { return get(ctx, catalog, server.URL+"/down") })
-	t.call(ctx, "build report", func(ctx context.Context) error { return get(ctx, reports, server.URL+"/stuck") })
+	t.call(ctx, "read article", func(ctx context.Context) error { return t.get(ctx, catalog, server.URL+"/steady") })
+	t.call(ctx, "read comments", func(ctx context.Context) error { return t.get(ctx, catalog, server.URL+"/flaky") })
+	t.call(ctx, "read reviews", func(ctx context.Context) error { return t.get(ctx, catalog, server.URL+"/down") })
+	t.call(ctx, "build report", func(ctx context.Context) error { return t.get(ctx, reports, server.URL+"/stuck") })
 
 	paid := t.policy("payments")
 	paid.Budget = payments
@@ -90,7 +87,7 @@ func (t *telemetry) call(ctx context.Context, name string, fn func(context.Conte
 
 // observeBudgets reports the budgets until the meters are shut down.
 func observeBudgets(t *telemetry, hosts *retry.Budgets, payments *retry.Budget) error {
-	_, err := retryotel.ObserveBudgets(t.options, map[string]*retry.Budget{"payments": payments})
+	_, err := retryotel.ObserveBudget(t.options, "payments", payments)
 	if err != nil {
 		return err
 	}
@@ -98,30 +95,31 @@ func observeBudgets(t *telemetry, hosts *retry.Budgets, payments *retry.Budget) 
 	return err
 }
 
-// newClient returns a client with retries and a span for each send.
-func newClient(t *telemetry, p retry.Policy, hosts *retry.Budgets) (*http.Client, error) {
-	rt, err := retryotel.HTTP(&retryhttp.Transport{
+// newClient returns a client with retries and a span for each request that is sent.
+func newClient(t *telemetry, p retry.Policy, hosts *retry.Budgets) *http.Client {
+	return &http.Client{Transport: &retryhttp.Transport{
 		PolicyFor: func(req *http.Request) retry.Policy {
 			p := p
 			p.Budget = hosts.For(req.URL.Host)
 			return p
 		},
 		AttemptHeader: retryhttp.AttemptHeader,
-	}, t.options)
-	if err != nil {
-		return nil, err
-	}
-	return &http.Client{Transport: rt}, nil
+		Base: otelhttp.NewTransport(http.DefaultTransport, otelhttp.WithTracerProvider(t.tracers), otelhttp.WithMeterProvider(t.meters),
+			otelhttp.WithPropagators(propagation.TraceContext{})),
+	}}
 }
 
-func get(ctx context.Context, client *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
+// get makes a request within a span of its run.
+func (t *telemetry) get(ctx context.Context, client *http.Client, url string) error {
+	return retryotel.Run(ctx, t.options, func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	})
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/otlptranslator"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
-	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -56,7 +55,6 @@ func newTelemetry() (*telemetry, error) {
 	t.options = retryotel.Options{
 		MeterProvider:  t.meters,
 		TracerProvider: t.tracers,
-		Propagator:     propagation.TraceContext{},
 	}
 
 	measure, err := retryotel.Observe(t.options)

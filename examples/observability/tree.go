@@ -14,7 +14,7 @@ import (
 
 // shown are the printed attributes, in this order. URLs, ports and the texts of errors are not printed.
 var shown = []attribute.Key{
-	"retry.policy", "retry.attempt", "http.request.resend_count", "http.response.status_code", "error.type",
+	"retry.policy", "retry.attempt", "http.response.status_code", "error.type",
 	"retry.class", "retry.delay", "retry.run.policy", "retry.status", "retry.reason", "retry.attempts",
 }
 

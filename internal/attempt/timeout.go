@@ -11,6 +11,7 @@ var ErrTimeout error = timeout{}
 type timeout struct{}
 
 func (timeout) Error() string        { return "attempt timeout" }
+func (timeout) ErrorType() string    { return "timeout" } // for OpenTelemetry's error.type
 func (timeout) Timeout() bool        { return true }
 func (timeout) Is(target error) bool { return target == context.DeadlineExceeded }
 
