@@ -1,5 +1,5 @@
-// Quickstart calls a server that fails in five ways, each call through retry.Do, and prints the events and their times.
-// It needs no network: its server is on the loopback interface.
+// Quickstart gives http.Clients a retryhttp.Transport, calls a server that fails in eight ways, and prints for each
+// call what the Transport did. It needs no network: its server is on the loopback interface.
 //
 //	go run ./examples/quickstart
 package main
@@ -10,55 +10,26 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
 )
 
-// policy waits for milliseconds, because the server is near. Without Base the first wait would be 5s, and without Cap
-// the bound 1h.
+// policy waits for milliseconds, because the server is near. Base left out means 5s.
 var policy = retry.Policy{
 	MaxAttempts:    4,
-	Backoff:        retry.Backoff{Base: 20 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
-	AttemptTimeout: time.Second,
-}
-
-// get returns the status of the answer to url, which it asks as often as p allows. If it gives up it returns an
-// *retry.Error with the reason.
-func get(ctx context.Context, p retry.Policy, url string) (string, error) {
-	return retry.DoValue(ctx, p, func(ctx context.Context) (string, error) {
-		return fetch(ctx, url)
-	})
-}
-
-// fetch makes one attempt. The request takes ctx, which is how AttemptTimeout reaches it. Like a retryhttp.Transport, it
-// returns an error only if another attempt may get a better answer: a 404 is an answer.
-func fetch(ctx context.Context, url string) (string, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return "", retry.Permanent(err) // a bad URL stays one
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", err // retryable, like every error without a mark
-	}
-	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil { // read to its end, so that the connection is used again
-		return "", err
-	}
-	switch code := resp.StatusCode; {
-	case code >= 500, code == http.StatusTooManyRequests, code == http.StatusRequestTimeout:
-		return "", errors.New(resp.Status)
-	default:
-		return resp.Status, nil
-	}
+	Backoff:        retry.Backoff{Base: 20 * time.Millisecond, Jitter: retry.FullJitter},
+	AttemptTimeout: 500 * time.Millisecond,        // up to the response's headers; it never cuts a body
+	TTL:            30 * time.Second,              // no attempt starts later
+	MaxHint:        time.Second,                   // a longer Retry-After ends the run
+	Rand:           func() float64 { return 0.5 }, // for the same text on every run; leave it out of your code
 }
 
 func main() {
@@ -67,91 +38,113 @@ func main() {
 	}
 }
 
-// run makes the five calls and writes their timelines to w.
+// run makes the eight calls and writes their results to w.
 func run(w io.Writer) error {
-	server := httptest.NewServer(unreliable())
+	server := httptest.NewServer(&unreliable{calls: map[string]int{}})
 	defer server.Close()
-	// Our end of a connection is an address without a server, and no server can listen there while the connection is
-	// open.
-	caller, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		return err
-	}
-	defer caller.Close()
-
-	schedule, waits, _ := strings.Cut(policy.String(), ": ")
-	fmt.Fprintf(w, "policy  %s\nwaits   at most %s\n", schedule, waits)
-
-	p := policy // a policy is a value: this copy is ours
-	p.Observe = timeline(w)
-	p.Rand = rand.New(rand.NewPCG(1, 1)).Float64 // for the same text on every run; leave Rand out of your code
-	for _, call := range []struct{ title, url string }{
-		{"/flaky    answers 503 twice, then 200", server.URL + "/flaky"},
-		{"/slow     hangs once, then answers", server.URL + "/slow"},
-		{"/missing  answers 404", server.URL + "/missing"},
-		{"/down     answers 503 forever", server.URL + "/down"},
-		{"/gone     has no server that listens", "http://" + caller.LocalAddr().String() + "/gone"},
+	fmt.Fprintf(w, "%v\n\n", policy)
+	base := retryhttp.NewBase() // http.DefaultTransport keeps using an HTTP/2 connection that has died
+	defer base.CloseIdleConnections()
+	client := &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: policy}}
+	keyed := &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: policy, IdempotencyKey: retryhttp.WorkKey}}
+	for _, c := range []struct {
+		client                    *http.Client
+		method, path, body, title string
+	}{
+		// First, on a new connection: net/http itself repeats a GET whose connection was used before, unseen by the
+		// Transport.
+		{client, "GET", "/reset", "", "resets the connection once"},
+		{client, "GET", "/flaky", "", "answers 503 twice, with Retry-After"},
+		{client, "GET", "/slow", "", "hangs once"},
+		{client, "GET", "/missing", "", "answers 404"},
+		{client, "GET", "/down", "", "answers 503 forever"},
+		{client, "GET", "/busy", "", "answers 429, with a Retry-After of an hour"},
+		{client, "POST", "/orders", "teapot", "places the order, then answers 503"},
+		{keyed, "POST", "/orders", "teacup", "the same, with an Idempotency-Key"},
 	} {
-		fmt.Fprintf(w, "\nGET %s\n", call.title)
-		var gaveUp *retry.Error // the timeline ends with its Outcome
-		answer, err := get(context.Background(), p, call.url)
-		switch {
-		case err == nil:
-			fmt.Fprintf(w, "  answer     %s\n", answer)
-		case !errors.As(err, &gaveUp):
-			return err // the policy was refused, and fn was not called
+		fmt.Fprintf(w, "%-4s %-8s  %s\n", c.method, c.path, c.title)
+		ctx := retryhttp.WithWork(context.Background(), c.body) // the order, for WorkKey
+		req, err := http.NewRequestWithContext(ctx, c.method, server.URL+c.path, strings.NewReader(c.body))
+		if err != nil {
+			return err
+		}
+		if err := call(w, c.client, req); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// timeline returns an observer that writes one line for each failed attempt and one for the end of the run.
-func timeline(w io.Writer) func(context.Context, retry.Event) {
-	return func(_ context.Context, e retry.Event) {
-		d := e.Decision
-		switch {
-		case d.Status == retry.Waiting:
-			fmt.Fprintf(w, "  attempt %d  %-23s  wait %v\n", e.Attempt.Number, what(e.Attempt.Err), d.Delay.Round(time.Millisecond))
-		case e.Outcome == nil:
-			fmt.Fprintf(w, "  attempt %d  %-23s  give up\n", e.Attempt.Number, what(e.Attempt.Err))
-		default:
-			// The time is measured and marked so; everything else is the same on every run.
-			elapsed := e.Outcome.Elapsed.Round(100 * time.Microsecond)
-			fmt.Fprintf(w, "  %v after %d of %d attempts, ≈%v\n", d, e.Outcome.Attempts, policy.MaxAttempts, elapsed)
-		}
+// call sends req and writes to w each failed attempt, the end of the run, and the answer.
+func call(w io.Writer, client *http.Client, req *http.Request) error {
+	resp, err := client.Do(req.WithContext(retryhttp.RecordOutcome(req.Context())))
+	if err != nil {
+		return err // there was no response; errors.As finds the *retry.Error with the Outcome
 	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	outcome, err := retryhttp.OutcomeOf(resp, err)
+	if err != nil {
+		return err
+	}
+	for _, a := range outcome.History {
+		next := "give up"
+		var failed *retryhttp.AttemptError
+		if a.Number < outcome.Attempts {
+			next = fmt.Sprintf("wait %v", a.Delay.Round(time.Millisecond))
+		} else if errors.As(a.Err, &failed) && failed.Veto != "" {
+			next += ": " + string(failed.Veto)
+		}
+		fmt.Fprintf(w, "  attempt %d  %-15s  %s\n", a.Number, retryhttp.ReasonOf(a.Err), next)
+	}
+	fmt.Fprintf(w, "  %v\n", outcome)
+	fmt.Fprintf(w, "  %s: %s\n\n", resp.Status, strings.TrimSpace(string(body)))
+	return nil
 }
 
-// what describes in a few words why an attempt failed, the same on every system.
-func what(err error) string {
-	var network *net.OpError
-	switch {
-	case errors.Is(err, retry.ErrAttemptTimeout):
-		return "no answer in time"
-	case errors.As(err, &network) && network.Op == "dial":
-		return "cannot connect"
-	default:
-		return err.Error()
-	}
+// unreliable is a server's handler that fails in a different way on each path.
+type unreliable struct {
+	mu    sync.Mutex
+	calls map[string]int // by path and key
 }
 
-// unreliable returns a server's handler that fails in a different way on each path.
-func unreliable() http.Handler {
-	var flaky, slow atomic.Int32
-	mux := http.NewServeMux()
-	mux.HandleFunc("/flaky", func(w http.ResponseWriter, _ *http.Request) {
-		if flaky.Add(1) <= 2 {
-			w.WriteHeader(http.StatusServiceUnavailable)
+func (u *unreliable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	key := r.Header.Get("Idempotency-Key")
+	switch calls := u.count(r.URL.Path + key); {
+	case r.URL.Path == "/reset" && calls == 1:
+		if conn, _, err := http.NewResponseController(w).Hijack(); err == nil {
+			_ = conn.(*net.TCPConn).SetLinger(0) // makes Close a reset
+			_ = conn.Close()
 		}
-	})
-	mux.HandleFunc("/slow", func(_ http.ResponseWriter, r *http.Request) {
-		if slow.Add(1) == 1 {
-			<-r.Context().Done() // until the client hangs up
-		}
-	})
-	mux.HandleFunc("/down", func(w http.ResponseWriter, _ *http.Request) {
+	case r.URL.Path == "/flaky" && calls <= 2:
+		w.Header().Set("Retry-After", "0.05") // some services send fractions; SetRetryAfter sends whole seconds
 		w.WriteHeader(http.StatusServiceUnavailable)
-	})
-	mux.Handle("/missing", http.NotFoundHandler())
-	return mux
+	case r.URL.Path == "/slow" && calls == 1:
+		<-r.Context().Done() // until the client hangs up
+	case r.URL.Path == "/missing":
+		http.NotFound(w, r)
+	case r.URL.Path == "/down":
+		http.Error(w, "closed", http.StatusServiceUnavailable)
+	case r.URL.Path == "/busy":
+		retryhttp.SetRetryAfter(w, time.Hour)
+		http.Error(w, "come back in an hour", http.StatusTooManyRequests)
+	case r.URL.Path == "/orders" && (key == "" || calls == 1):
+		http.Error(w, "placed, but the till has crashed", http.StatusServiceUnavailable)
+	case r.URL.Path == "/orders":
+		item, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s: placed before under this key, not placed again", item)
+	default:
+		fmt.Fprint(w, "well again")
+	}
+}
+
+// count counts the calls of one kind and returns their number.
+func (u *unreliable) count(kind string) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.calls[kind]++
+	return u.calls[kind]
 }
