@@ -18,18 +18,12 @@ import (
 	"syscall"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
-	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(cli.Run(ctx, cli.Options{
-		Stdin:   os.Stdin,
-		Serve:   web.Serve,
-		Page:    web.Static,
-		Version: version(),
-	}, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(cli.Run(ctx, cli.Options{Stdin: os.Stdin, Version: version()}, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // version returns the version of this module, or "(devel)" if the command was built from a checkout.

@@ -2,11 +2,12 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -30,57 +31,65 @@ outage the backend rejects all attempts at once; while it is failing, it works o
 the time between two scrapes, or since the process began.
 
 For --fail-on, metastable and overloaded are severe and vulnerable is a note. --plot simulates the fleet and draws it.`,
-		Example: `  retryplan certify policy.json --from charge@metrics.txt --over 30s --capacity 100
+		Example: `  retryplan certify policy.json --from price@metrics.txt --over 30s --capacity 100
   retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
   retryplan certify policy.json --rate 70 --capacity 100 --budget --clients 20 --fail-on severe`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			_, args, err := a.configure(cmd, args)
-			if err != nil {
-				return err
-			}
-			if err := a.complete(); err != nil {
-				return err
-			}
+		RunE: func(_ *cobra.Command, args []string) error {
 			found, err := a.policies(args)
 			if err != nil {
 				return err
 			}
-			f := &a.fleet
-			var runs []plots.Run
-			var disagree error
 			for _, n := range found {
-				c, err := retryplan.Certify(n.policy, *f)
+				c, err := a.certify(n)
 				if err != nil {
 					return err
 				}
-				findings := a.findings(n.policy)
-				a.noteFindings(n.name, findings)
-				a.note(gravity[c.Stability], n.name+" is "+c.Stability.String())
 				if a.plot != "" {
-					s := f.Scenario(n.policy, a.seed)
-					r, err := retryplan.Simulate(a.ctx, s)
-					if err != nil {
+					if _, err := a.simulate(n, a.fleet.Scenario(n.policy, a.seed), c.Stability); err != nil {
 						return err
 					}
-					runs = append(runs, plots.Run{Name: n.name, Result: r, Triggers: s.Triggers})
-					disagree = cmp.Or(disagree, contradiction(n.name, c.Stability, &r))
 				}
-				data := shown{Policy: wire.Policy(n.policy), Fleet: wire.JSON(*f), Certificate: wire.JSON(c), Findings: wire.NewFindings(findings)}
-				a.policy(n, data, func() {
-					a.printFacts(certificateFacts(&c, f))
+				findings := a.findings(n)
+				a.show(n, shown{Fleet: a.fleet, Certificate: c, Findings: findings}, func() {
+					a.facts(append(say.Certificate(c, a.fleet), say.Storm(c)...))
 					a.showFindings(findings)
 				})
 			}
-			return a.finish(func() plots.Picture { return plots.Simulation(runs...) }, disagree)
+			return a.finish(a.disagree)
 		},
 	}
 	a.policyFlags(cmd.Flags())
 	a.fleetFlags(cmd.Flags())
-	a.failureRateFlag(cmd.Flags())
 	a.settingFlags(cmd.Flags())
 	a.configFlag(cmd.Flags())
 	a.failOnFlag(cmd.Flags())
 	a.seedFlag(cmd.Flags())
 	a.plotFlag(cmd.Flags())
 	return cmd
+}
+
+// certify returns the certificate of the fleet with a policy, and notes the verdict for --fail-on.
+func (a *app) certify(n named) (retryplan.Certificate, error) {
+	c, err := retryplan.Certify(n.policy, a.fleet)
+	if err == nil {
+		a.note(gravity[c.Stability], n.name+" is "+c.Stability.String())
+	}
+	return c, err
+}
+
+// simulate returns the simulation of a fleet for which there is a certificate, and keeps it for --plot.
+func (a *app) simulate(n named, s retryplan.Scenario, certified retryplan.Stability) (*retryplan.Result, error) {
+	r, err := retryplan.Simulate(a.ctx, s)
+	if err == nil {
+		a.runs = append(a.runs, plots.Run{Name: n.name, Result: r, Triggers: s.Triggers})
+		a.contradict(n.name, certified, &r)
+	}
+	return &r, err
+}
+
+// contradict notes if certificate and simulation disagree on whether a fleet comes back.
+func (a *app) contradict(name string, s retryplan.Stability, r *retryplan.Result) {
+	if r.Judged && s != 0 && s.Survives() != r.Recovered {
+		a.disagree = cmp.Or(a.disagree, fmt.Errorf("%s: %s", name, say.Contradiction(s)))
+	}
 }

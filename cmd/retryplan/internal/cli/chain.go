@@ -57,44 +57,46 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 			if err != nil {
 				return err
 			}
+			chain := named{name: "chain"}
+			out := shown{Findings: a.report(chain, findings...)}
 			g := newGrid("-", "outage", "hang", "calm", "success", "serves", "-verdict", "-recovery")
-			var certificate retryplan.ChainCertificate
-			var disagree error
-			var runs []plots.Run
-			for i, change := range append([]change{{"", c}}, changes(c)...) {
+			for i, change := range append([]change{{"as it is", c}}, changes(c)...) {
 				cert, err := retryplan.CertifyChain(change.chain)
 				if err != nil {
 					return err
 				}
-				one, seen := shown{Change: change.name, Certificate: wire.JSON(cert)}, ""
+				one, seen := shown{Change: change.name, Certificate: cert}, ""
 				if given.simulate || i == 0 && a.plot != "" {
 					r, err := retryplan.SimulateChain(a.ctx, change.chain, a.seed)
 					if err != nil {
 						return err
 					}
-					seen, one.Simulation = recovery(&r.Result), wire.JSON(r.Result)
-					runs = append(runs, plots.Run{Name: cmp.Or(change.name, "as it is"), Result: r.Result, Triggers: []retryplan.Trigger{r.Trigger}})
-					set(i == 0, &disagree, contradiction("chain", cert.Stability, &r.Result))
+					seen, one.Simulation = say.Recovery(&r.Result), r.Result
+					a.runs = append(a.runs, plots.Run{Name: change.name, Result: r.Result, Triggers: []retryplan.Trigger{r.Trigger}})
+					if i == 0 {
+						a.contradict("chain", cert.Stability, &r.Result)
+					}
 				}
-				set(i == 0, &certificate, cert)
-				a.all = append(a.all, one)
+				if i > 0 {
+					out.Changes = append(out.Changes, one)
+				} else {
+					out.Certificate, out.Simulation = one.Certificate, one.Simulation
+					a.note(gravity[cert.Stability], fmt.Sprintf("chain is %v", cert.Stability))
+					if !a.json {
+						a.chainCertificate(&c, &cert)
+					}
+				}
 				bottom := cert.Nodes[len(cert.Nodes)-1]
-				g.row(cmp.Or(change.name, "as it is"), say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm),
+				g.row(change.name, say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm),
 					say.Percent(cert.Success), serves(cert.HiddenCapacity), cert.Stability.String(), seen)
 			}
-			picture := func() plots.Picture { return plots.Simulation(runs[:min(len(runs), plots.Most)]...) }
-			a.noteFindings("chain", findings)
-			a.note(gravity[certificate.Stability], fmt.Sprintf("chain is %v", certificate.Stability))
 			if a.json {
-				out := a.all[0]
-				out.Changes, out.Findings = a.all[1:], wire.NewFindings(findings)
-				return cmp.Or(a.printJSON(out), a.draw(picture), a.guard(), disagree)
+				return cmp.Or(a.printJSON(out), a.draw(), a.guard(), a.disagree)
 			}
-			a.chainCertificate(&c, &certificate)
 			a.line("\nattempts at the bottom for one run of a user")
 			a.print(g)
-			a.showFindings(findings)
-			return cmp.Or(a.draw(picture), a.guard(), disagree)
+			a.showFindings(out.Findings)
+			return cmp.Or(a.draw(), a.guard(), a.disagree)
 		},
 	}
 	flags := cmd.Flags()
@@ -155,7 +157,7 @@ func (a *app) chain(f *chainFlags, args []string) (c retryplan.Chain, err error)
 		if a.given("timeouts") {
 			l.Policy.AttemptTimeout = f.timeouts[i]
 		}
-		set(a.budgetOf() != nil, &l.Budget, a.budgetOf())
+		set(a.fleet.Budget != nil, &l.Budget, a.fleet.Budget)
 		set(a.given("clients"), &l.Clients, a.setting.Clients)
 		set(bottom && a.given("failure"), &l.Failure, a.fleet.Failure)
 		set(bottom && a.given("capacity"), &l.Capacity, a.fleet.Capacity)
@@ -236,14 +238,13 @@ func (a *app) chainCertificate(c *retryplan.Chain, cert *retryplan.ChainCertific
 		return
 	}
 	capacity := c.Layers[cert.Weakest].Capacity
-	f := verdict(&cert.Certificate, &retryplan.Fleet{Rate: c.Rate, Capacity: capacity, Trigger: c.Trigger})
-	f.add("backend", "", fmt.Sprintf("node %d, the weakest", cert.Weakest+1))
-	f.add("margin", "", say.Percent(cert.Margin)+" from the boundary of another verdict")
+	f := say.Certificate(cert.Certificate, retryplan.Fleet{Rate: c.Rate, Capacity: capacity, Trigger: c.Trigger})
+	f.Add("backend", fmt.Sprintf("node %d, the weakest", cert.Weakest+1), "")
 	if cert.Stored > 0 {
-		f.add("stored", "", say.Number(math.Floor(cert.Stored))+" tokens in all budgets")
+		f.Add("stored", say.Number(math.Floor(cert.Stored))+" tokens in all budgets", "")
 	}
 	a.line("")
-	a.printFacts(f)
+	a.facts(f)
 }
 
 // attempts returns how many attempts a policy has.

@@ -14,18 +14,14 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/retrygo/retry/cmd/retryplan/internal/web"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 )
 
 // Options describe the process that a command runs in.
 type Options struct {
 	// Stdin is what a policy named "-" is read from. Nil means that standard input is closed.
 	Stdin io.Reader
-	// Serve is web.Serve, which serves the page of retryplan serve.
-	Serve func(context.Context, web.Options) error
-	// Page is web.Static, which writes the page as files.
-	Page func(ctx context.Context, dir, version string) error
 	// Version is what --version prints. Empty means that there is no such flag.
 	Version string
 }
@@ -77,23 +73,29 @@ func misusef(format string, args ...any) error { return &misuse{fmt.Errorf(forma
 type app struct {
 	Options
 	inputs
-	ctx    context.Context
-	flags  *pflag.FlagSet // of the command; nil until cobra has accepted the command line
-	out    *bufio.Writer
-	err    io.Writer
-	all    []shown  // what --json prints
-	caught []string // what --fail-on asks for
+	ctx      context.Context
+	flags    *pflag.FlagSet // of the command; nil until cobra has accepted the command line
+	out      *bufio.Writer
+	err      io.Writer
+	all      []shown // what --json prints
+	plans    []plots.Plan
+	runs     []plots.Run // what --plot draws, or the plans if there are none
+	caught   []string    // what --fail-on asks for
+	disagree error       // what a certificate and a simulation disagree on
 }
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:              "retryplan",
-		Version:          a.Version,
-		Short:            "Show what a retry policy will do before it ships",
-		Long:             overview,
-		SilenceErrors:    true,
-		SilenceUsage:     true,
-		PersistentPreRun: func(cmd *cobra.Command, _ []string) { a.flags = cmd.Flags() },
+		Use:           "retryplan",
+		Version:       a.Version,
+		Short:         "Show what a retry policy will do before it ships",
+		Long:          overview,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			a.flags = cmd.Flags()
+			return a.settle(cmd)
+		},
 	}
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.CompletionOptions.HiddenDefaultCmd = true
@@ -104,9 +106,6 @@ func (a *app) root() *cobra.Command {
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false
 		for name, values := range completions {
-			if name == "trigger" && cmd.Name() == "simulate" { // whose triggers have a start
-				values = []string{"stall 60s 10s", "outage 60s 10s", "failing 60s 10s 0.5", "slowdown 60s 10s 3", "capacity_cut 60s 10s 0.5", "surge 60s 10s 3"}
-			}
 			if cmd.Flags().Lookup(name) != nil {
 				_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 			}
@@ -119,15 +118,13 @@ func (a *app) root() *cobra.Command {
 var completions = map[string][]string{
 	"preset":  {"inline", "aggressive", "standard", "patient", "cautious", "delivery"},
 	"format":  {"text", "github"},
-	"mode":    {"exponential", "linear", "fixed", "list"},
 	"jitter":  {"none", "full", "equal", "ratio", "decorrelated"},
-	"fail-on": {"none", "note", "warning", "severe"},
 	"trigger": {"stall 10s", "outage 5m", "failing 5m 0.5", "slowdown 10s 3", "capacity_cut 10s 0.5", "surge 10s 3", "none"},
 }
 
 // complain prints err on one line.
 func (a *app) complain(err error) {
-	fmt.Fprintf(a.err, "retryplan: %s\n", rephrase.Replace(wire.OneLine(err.Error())))
+	fmt.Fprintf(a.err, "retryplan: %s\n", rephrase.Replace(say.OneLine(err.Error())))
 }
 
 // rephrase leaves out the prefix of package retryplan, and makes one sentence of cobra's lines.
@@ -150,7 +147,8 @@ A POLICY is one of the following. Flags change it. Without one, it is the defaul
 Fields that a document leaves out have the library's defaults, not those of the program that loads it.
 
 A duration is written 250ms, 30s, 1m30s or 2h. A distribution is written "10ms", "exponential 10ms", "uniform 5ms
-20ms" or "lognormal 20ms 200ms" (median, 99th percentile).
+20ms" or "lognormal 20ms 200ms" (median, 99th percentile). A trigger is written "stall 10s", or "surge 10s 3 at 60s" if
+it has a factor, and in a simulation a start.
 
 With --json, input is repeated as text, and computed durations are in seconds under keys that end in _seconds. A
 duration that never comes or has no bound is null.

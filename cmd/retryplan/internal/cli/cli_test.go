@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
-	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -41,6 +40,13 @@ func runIn(t *testing.T, ctx context.Context, c cli.Options, line string) ran {
 	var out, err bytes.Buffer
 	exit := cli.Run(ctx, c, split(line), &out, &err)
 	return ran{exit, out.String(), err.String()}
+}
+
+// ended returns a context that is done: a page is served for a moment.
+func ended(t *testing.T) context.Context {
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	return ctx
 }
 
 // headline returns the lines before the first empty one as one.
@@ -82,10 +88,10 @@ func TestOutput(t *testing.T) {
 		{"show_guard", "show policies.json --fail-on severe --deadline 1s"},
 		{"show_run", `show policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s`},
 		{"show_run_json", "show email@policies.json --failure 0.2 --json"},
-		{"simulate_storm", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m`},
-		{"simulate_budget", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget`},
-		{"simulate_herd", `simulate --attempts unlimited --base 100ms --cap 10s --jitter full --at-once --clients 200 --network 5ms --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 20s --drain`},
-		{"simulate_seeds", `simulate --attempts 1 --rate 2 --service 3s --trigger "surge 30s 1s 1" --duration 3m --seeds 20`},
+		{"simulate_storm", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 5s at 20s" --duration 1m`},
+		{"simulate_budget", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 5s at 20s" --duration 1m --budget`},
+		{"simulate_herd", `simulate --attempts unlimited --base 100ms --cap 10s --jitter full --at-once --clients 200 --network 5ms --rate-limit 20 --rate-window 100ms --trigger "outage 10s" --duration 20s --drain`},
+		{"simulate_seeds", `simulate --attempts 1 --rate 2 --service 3s --trigger "surge 1s 1 at 30s" --duration 3m --seeds 20`},
 		{"simulate_json", "simulate policy.json --rate 5 --duration 3s --json"},
 		{"certify_metastable", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100"},
 		{"certify_budget", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --budget --clients 20"},
@@ -109,8 +115,8 @@ func TestOutput(t *testing.T) {
 		{"lint", "lint policies.json"},
 		{"lint_yaml", "lint policies.yaml"},
 		{"lint_github", "lint policies.yaml --format github"},
-		{"certify_from", "certify preset:inline --from charge@metrics.txt --over 30s --capacity 100 --budget"},
-		{"show_from", "show policy.json --from charge@metrics.txt --over 30s"},
+		{"certify_from", "certify preset:inline --from price@metrics.txt --over 30s --capacity 100 --budget"},
+		{"show_from", "show policy.json --from price@metrics.txt --over 30s"},
 		{"lint_json", "lint policies.json --json --fail-on none"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -158,11 +164,11 @@ func TestExamplesInHelp(t *testing.T) {
 			n++
 			t.Run(line, func(t *testing.T) {
 				require.True(t, strings.HasPrefix(line, command+" ") || line == command)
-				c := cli.Options{Serve: func(_ context.Context, o web.Options) error {
-					o.Ready("http://127.0.0.1:1/")
-					return nil
-				}}
-				got := runIn(t, t.Context(), c, line)
+				ctx := t.Context()
+				if command == "serve" {
+					ctx = ended(t)
+				}
+				got := runIn(t, ctx, cli.Options{}, line)
 				require.NotEqual(t, cli.Usage, got.Exit, got.Err)
 				require.NotEmpty(t, got.Out, got.Err)
 				if got.Exit != cli.Done {
@@ -204,7 +210,6 @@ func TestREADMEShowsWhatIsPrinted(t *testing.T) {
 func TestFlagsAreCompleted(t *testing.T) {
 	require.Contains(t, run(t, "__complete lint --preset s").Out, "standard\n")
 	require.Contains(t, run(t, "__complete certify --trigger st").Out, "stall 10s\n")
-	require.Contains(t, run(t, "__complete simulate --trigger st").Out, "stall 60s 10s\n")
 	require.Contains(t, run(t, "__complete show --jitter ''").Out, "decorrelated\n")
 }
 

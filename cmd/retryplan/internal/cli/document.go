@@ -55,32 +55,31 @@ func readDocument(data []byte) (document, error) {
 	return document{converted, &root}, nil
 }
 
-// place is the position of a policy in a document.
+// place is the position of a policy or of one of its fields.
 type place struct {
-	file   string
-	line   int // of the policy; zero if it is not known
-	policy *yaml.Node
+	File string
+	Line int // zero if it is not known
 }
 
-// place returns the place of a policy of a catalog, or that of the whole document for the name "".
-func (d document) place(file, name string) place {
+// locate returns n with its place in a document: that of a policy of a catalog, or of the whole document for the name "".
+func (d document) locate(n named, file, name string) named {
 	if file == "-" {
-		return place{}
+		return n
 	}
-	p := place{file: file}
+	n.File = file
 	if d.root == nil {
-		return p
+		return n
 	}
 	top := d.root.Content[0]
 	key, policy := top, top
 	if name != "" {
 		_, policies := child(top, "policies")
 		if key, policy = child(policies, name); key == nil {
-			return p
+			return n
 		}
 	}
-	p.line, p.policy = key.Line, policy
-	return p
+	n.Line, n.node = key.Line, policy
+	return n
 }
 
 // child returns a key of a mapping and its value, or nil.
@@ -94,13 +93,13 @@ func child(n *yaml.Node, name string) (key, value *yaml.Node) {
 }
 
 // lineOf returns the line of the first field that a change names and that the policy has, or the line of the policy.
-func (p place) lineOf(f retryplan.Finding) int {
+func (n named) lineOf(f retryplan.Finding) int {
 	for _, name := range goName.FindAllString(f.Change, -1) {
-		if key, _ := child(p.policy, wire.Snake(name)); key != nil {
+		if key, _ := child(n.node, wire.Snake(name)); key != nil {
 			return key.Line
 		}
 	}
-	return p.line
+	return n.Line
 }
 
 // checkIgnored refuses a CODE or POLICY:CODE that no finding has, and one without a reason.

@@ -5,9 +5,40 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryplan"
 )
+
+// finding is a finding about a policy, with its place in a document.
+type finding struct {
+	retryplan.Finding
+	Place  place
+	policy string
+}
+
+// findings returns the findings about a policy that are not ignored, and notes them for --fail-on. The policy has the
+// budget of the fleet if there is one.
+func (a *app) findings(n named) []finding {
+	p := n.policy
+	if c := a.fleet.Budget; c != nil {
+		p.Budget = retry.NewBudget(*c)
+	}
+	return a.report(n, retryplan.Lint(p, a.setting)...)
+}
+
+// report returns the findings that are not ignored, and notes them for --fail-on. If there are none the list is empty, not
+// nil.
+func (a *app) report(n named, all ...retryplan.Finding) []finding {
+	reported := []finding{}
+	for _, f := range all {
+		if a.ignored[f.Code] == "" && a.ignored[n.name+":"+f.Code] == "" {
+			a.note(f.Level, n.name+" "+f.Code)
+			reported = append(reported, finding{f, place{n.File, n.lineOf(f)}, n.name})
+		}
+	}
+	return reported
+}
 
 // gravity has the levels of the verdicts that are findings.
 var gravity = map[retryplan.Stability]retryplan.Level{
@@ -24,12 +55,6 @@ func (a *app) note(level retryplan.Level, what string) {
 	}
 }
 
-func (a *app) noteFindings(name string, findings []retryplan.Finding) {
-	for _, f := range findings {
-		a.note(f.Level, name+" "+f.Code)
-	}
-}
-
 // guard returns an error that names the first ten findings of --fail-on.
 func (a *app) guard() error {
 	if len(a.caught) == 0 {
@@ -43,7 +68,7 @@ func (a *app) guard() error {
 }
 
 // showFindings prints an empty line and findings, each with its change.
-func (a *app) showFindings(findings []retryplan.Finding) {
+func (a *app) showFindings(findings []finding) {
 	if len(findings) == 0 {
 		a.line("\nno findings")
 		return
@@ -57,36 +82,30 @@ func (a *app) showFindings(findings []retryplan.Finding) {
 	}
 }
 
-// reported is a finding about a policy.
-type reported struct {
-	wire.Finding
-	policy string
-}
-
 // sentences returns what was found and what to do about it.
-func (r reported) sentences() string {
-	if r.Change == "" {
-		return r.Text
+func (f finding) sentences() string {
+	if f.Change == "" {
+		return f.Text
 	}
-	return r.Text + " Do: " + r.Change
+	return f.Text + " Do: " + f.Change
 }
 
-func (r reported) text() string {
-	text := fmt.Sprintf("%s: %s %s: %s", r.policy, r.Level, r.Code, r.sentences())
-	if r.File != "" {
-		text = fmt.Sprintf("%s:%d: %s", r.File, r.Line, text)
+func (f finding) line() string {
+	text := fmt.Sprintf("%s: %s %s: %s", f.policy, f.Level, f.Code, f.sentences())
+	if f.Place.File != "" {
+		text = fmt.Sprintf("%s:%d: %s", f.Place.File, f.Place.Line, text)
 	}
-	return wire.OneLine(text)
+	return say.OneLine(text)
 }
 
 // annotation returns a command of GitHub's runners: https://docs.github.com/actions/reference/workflow-commands.
-func (r reported) annotation() string {
-	kind := map[string]string{"note": "notice", "warning": "warning", "severe": "error"}[r.Level]
-	properties := "title=" + property.Replace("retryplan "+r.Code)
-	if r.File != "" {
-		properties = fmt.Sprintf("file=%s,line=%d,%s", property.Replace(filepath.ToSlash(r.File)), max(r.Line, 1), properties)
+func (f finding) annotation() string {
+	kind := map[retryplan.Level]string{retryplan.Note: "notice", retryplan.Warning: "warning", retryplan.Severe: "error"}[f.Level]
+	properties := "title=" + property.Replace("retryplan "+f.Code)
+	if f.Place.File != "" {
+		properties = fmt.Sprintf("file=%s,line=%d,%s", property.Replace(filepath.ToSlash(f.Place.File)), max(f.Place.Line, 1), properties)
 	}
-	return fmt.Sprintf("::%s %s::%s", kind, properties, strings.ReplaceAll(wire.OneLine(r.policy+": "+r.sentences()), "%", "%25"))
+	return fmt.Sprintf("::%s %s::%s", kind, properties, strings.ReplaceAll(say.OneLine(f.policy+": "+f.sentences()), "%", "%25"))
 }
 
 // property makes GitHub's escapes: actions/toolkit, packages/core/src/command.ts.

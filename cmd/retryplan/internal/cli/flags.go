@@ -8,10 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/fit"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
@@ -26,6 +28,8 @@ type inputs struct {
 	model   retryplan.Model
 	fleet   retryplan.Fleet
 	budget  retry.BudgetConfig
+	ignored map[string]string // by .retryplan.yaml, with the reasons
+	files   []string          // of .retryplan.yaml
 	from    []string
 	query   fit.Query
 	over    time.Duration
@@ -92,7 +96,7 @@ func (a *app) hedgeFlags(flags *pflag.FlagSet) {
 func (a *app) failOnFlag(flags *pflag.FlagSet) {
 	flags.Var(&funcFlag{"level", func(text string) (err error) {
 		if a.failOn = 0; text != "none" {
-			a.failOn, err = wire.Parse(retryplan.Note, retryplan.Severe, text)
+			a.failOn, err = say.Parse(retryplan.Note, retryplan.Severe, text)
 		}
 		return err
 	}}, "fail-on", "exit with status 1 for findings of this level or above: none, note, warning or severe")
@@ -102,21 +106,31 @@ func (a *app) seedFlag(flags *pflag.FlagSet) {
 	flags.Uint64Var(&a.seed, "seed", 1, "seed of the simulation's random numbers")
 }
 
+// settle makes of the flags what the command asks about.
+func (a *app) settle(cmd *cobra.Command) error {
+	if a.flags.Lookup("config") != nil {
+		if err := a.configure(cmd); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"clients", "deadline", "layers", "budget-ratio", "budget-burst"} { // zero is the default
+		if f := a.flags.Lookup(name); f != nil && strings.HasPrefix(f.Value.String(), "-") {
+			return misusef("--%s %v is negative", name, f.Value)
+		}
+	}
+	if flag := a.flags.Lookup("budget"); flag != nil {
+		wanted := flag.Value.String() == "true"
+		if !flag.Changed { // the flags of its details imply one
+			a.flags.Visit(func(f *pflag.Flag) { wanted = wanted || strings.HasPrefix(f.Name, "budget-") })
+		}
+		set(wanted, &a.fleet.Budget, &a.budget)
+	}
+	a.fleet.Clients, a.fleet.Deadline, a.fleet.Hedge = a.setting.Clients, a.setting.Deadline, a.setting.Hedge
+	return a.measure()
+}
+
 // given reports whether one of the flags is given.
 func (a *app) given(names ...string) bool { return slices.ContainsFunc(names, a.flags.Changed) }
-
-// budgetOf returns the budget of each client, or nil for none. The flags of its details imply one.
-func (a *app) budgetOf() *retry.BudgetConfig {
-	flag := a.flags.Lookup("budget")
-	wanted := flag.Value.String() == "true"
-	if !flag.Changed {
-		a.flags.Visit(func(f *pflag.Flag) { wanted = wanted || strings.HasPrefix(f.Name, "budget-") })
-	}
-	if !wanted {
-		return nil
-	}
-	return &a.budget
-}
 
 // set assigns a value if it is meant.
 func set[T any](meant bool, to *T, value T) {

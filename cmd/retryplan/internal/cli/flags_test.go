@@ -1,7 +1,6 @@
 package cli_test
 
 import (
-	"context"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/cli"
-	"github.com/retrygo/retry/cmd/retryplan/internal/web"
 )
 
 // TestFlagsChangeAPolicy lists what each flag replaces in a policy.
@@ -50,7 +48,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 	setting := map[string]string{"inline": "", "deadline": "250ms", "clients": "5000", "duration": `"uniform 1s 5s"`}
 	guard := map[string]string{"fail-on": "note"}
 	picture := map[string]string{"plot": "none.gif"}
-	measured := map[string]string{"from": "charge@metrics.txt", "over": "1s", "calls": "x", "errors": "x", "took": "x"}
+	measured := map[string]string{"from": "price@metrics.txt", "over": "1s", "calls": "x", "errors": "x", "took": "x"}
 	budget := map[string]string{"budget": "", "budget-ratio": "0.5 --budget-initial -1", "budget-burst": "50 --budget-initial 50", "budget-initial": "7", "budget-trickle": "100ms", "shared": "--budget"}
 	join := func(all ...map[string]string) map[string]string {
 		joined := map[string]string{"help": ""}
@@ -62,7 +60,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 		return joined
 	}
 	hedges := map[string]string{"hedge-delay": "50ms", "hedge-share": "0.05"}
-	storm := `--rate 70 --duration 40s --clients 7 --workers 1 --service 10ms --attempt-timeout 200ms --failure-rate 0.1 --base 20ms --trigger "stall 10s 2s"`
+	storm := `--rate 70 --duration 40s --clients 7 --workers 1 --service 10ms --attempt-timeout 200ms --failure-rate 0.1 --base 20ms --trigger "stall 2s at 10s"`
 	for _, row := range []struct {
 		command, line string
 		flags         map[string]string
@@ -70,7 +68,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 		{"show", "", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3", "horizon": "2"})},
 		{"show", "--failure 0.5", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3", "horizon": "2"})},
 		{"lint", "policy.json --fail-on none --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, measured, budget, hedges, map[string]string{
-			"fail-on": "note", "ignore": "no-budget", "jitter": "none", "clients": "5000 --jitter none", "mode": "fixed --ttl 200ms", "base": "3m", "factor": "30 --ttl 200ms",
+			"fail-on": "note", "jitter": "none", "clients": "5000 --jitter none", "mode": "fixed --ttl 200ms", "base": "3m", "factor": "30 --ttl 200ms",
 			"cap": "50ms --ttl 200ms", "max-hint": "2m --inline",
 			"reset-after": "1ns", "attempt-timeout": "5ms --duration 10ms", "format": "github", "config": "missing.yaml",
 			"rate": "60", "capacity": "30", "workers": "200", "failure-rate": "0.8", "trigger": `"failing 10s 0.001"`,
@@ -78,7 +76,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 		{"simulate", storm, join(policy, guard, measured, picture, budget, hedges, map[string]string{
 			"clients": "1 --budget", "rate": "60", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
 			"queue": "2", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
-			"retry-after": "1s --queue 1", "trigger": `"outage 20s 1s"`, "duration": "30s", "drain": "", "step": "500ms --json", "seed": "2", "seeds": "3",
+			"retry-after": "1s --queue 1", "trigger": `"outage 1s at 20s"`, "duration": "30s", "drain": "", "step": "500ms --json", "seed": "2", "seeds": "3",
 		})},
 		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, measured, budget, picture, hedges, map[string]string{
 			"seed": "2 --plot seed.svg", "config": "missing.yaml", "rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
@@ -96,11 +94,11 @@ func TestEveryFlagIsRead(t *testing.T) {
 		{"serve", "", map[string]string{"help": "", "addr": "127.0.0.1:9"}},
 	} {
 		t.Run(row.command, func(t *testing.T) {
-			c := cli.Options{Serve: func(_ context.Context, o web.Options) error {
-				o.Ready(o.Addr)
-				return nil
-			}}
-			plain := runIn(t, t.Context(), c, row.command+" "+row.line)
+			ctx := t.Context()
+			if row.command == "serve" {
+				ctx = ended(t)
+			}
+			plain := runIn(t, ctx, cli.Options{}, row.command+" "+row.line)
 			require.Equal(t, cli.Done, plain.Exit, plain.Err)
 			help := run(t, row.command+" --help")
 			for _, found := range flagLine.FindAllStringSubmatch(help.Out, -1) {
@@ -114,7 +112,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 				}
 				require.True(t, known, "--%s is not tested", name)
 				line := row.command + " " + row.line + " --" + name + " " + value
-				got := runIn(t, t.Context(), c, line)
+				got := runIn(t, ctx, cli.Options{}, line)
 				require.NotEqual(t, plain, got, line)
 				if got.Exit == cli.Usage {
 					require.Contains(t, strings.ReplaceAll(strings.ToLower(got.Err), "_", "-"), name, line)

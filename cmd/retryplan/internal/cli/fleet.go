@@ -8,10 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/fit"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -23,12 +21,10 @@ func (a *app) backendFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Workers, "workers", 0, "number of attempts that it works on at the same time (default 1)")
 	f.Trigger = retryplan.Trigger{Kind: retryplan.Stall, For: 10 * time.Second}
 	flags.Var(&funcFlag{"trigger", func(text string) (err error) {
-		if f.Trigger = (retryplan.Trigger{}); text != "none" {
-			f.Trigger, err = wire.ParseLasting(text)
-		}
+		f.Trigger, err = say.ParseTrigger(text)
 		return err
 	}}, "trigger", `trouble to survive: "stall 10s", "outage 5m", "failing 5m 0.5", "slowdown 10s 3", "capacity_cut 10s 0.5", "surge 10s 3" or none`)
-	flags.Lookup("trigger").DefValue = wire.Lasting(f.Trigger)
+	flags.Lookup("trigger").DefValue = say.Trigger(f.Trigger)
 	a.budgetFlags(flags)
 }
 
@@ -37,32 +33,13 @@ func (a *app) fleetFlags(flags *pflag.FlagSet) {
 	a.backendFlags(flags)
 	a.measuredFlags(flags)
 	flags.BoolVar(&a.fleet.Shared, "shared", false, "let all clients share one budget")
-	a.hedgeFlags(flags)
-}
-
-// failureRateFlag adds the flag of the failures in a calm.
-func (a *app) failureRateFlag(flags *pflag.FlagSet) {
 	flags.Float64Var(&a.fleet.Failure, "failure-rate", 0, "probability that an attempt fails after the backend has worked on it")
+	a.hedgeFlags(flags)
 }
 
 // hasFleet reports whether a flag is given that only a fleet has.
 func (a *app) hasFleet() bool {
 	return a.given("rate", "from", "capacity", "workers", "failure-rate", "shared", "trigger")
-}
-
-// complete makes a.fleet the fleet that flags and metrics describe.
-func (a *app) complete() error {
-	f := &a.fleet
-	f.Clients, f.Deadline, f.Budget, f.Hedge = a.setting.Clients, a.setting.Deadline, a.budgetOf(), a.setting.Hedge
-	return a.measure()
-}
-
-// findings returns the findings about a policy, which has the budget of the fleet if there is one.
-func (a *app) findings(p retry.Policy) []retryplan.Finding {
-	if c := a.budgetOf(); c != nil {
-		p.Budget = retry.NewBudget(*c)
-	}
-	return retryplan.Lint(p, a.setting)
 }
 
 // measuredFlags adds the flags of metrics.

@@ -114,7 +114,7 @@ func TestAConfigurationReadsRegularFilesOfItsOwn(t *testing.T) {
 		{"documents: [link]", "link: path escapes from parent"},
 		{"documents: [/etc/passwd]", "/etc/passwd: path escapes from parent"},
 		{"documents: [sub]", "sub: it is not a regular file"},
-		{"from: ../secret.txt", "../secret.txt: path escapes from parent"},
+		{"from: ../secret.txt", "from is neither documents, ignore, nor a flag"},
 		{"plot: x.svg", "plot is neither documents, ignore, nor a flag"},
 	} {
 		require.NoError(t, os.WriteFile(".retryplan.yaml", []byte(row.config), 0o600))

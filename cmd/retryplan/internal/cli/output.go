@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -58,28 +56,21 @@ func (g grid) row(cells ...string) { g.AppendRow(row(cells)) }
 
 func row(cells []string) (r table.Row) {
 	for _, cell := range cells {
-		r = append(r, wire.OneLine(cell))
+		r = append(r, say.OneLine(cell))
 	}
 	return r
 }
 
 func (a *app) print(g grid) { a.line("%s", g.Render()) }
 
-// fact is a figure with its name. More is what text adds to the figure; compare leaves it out, and facts without a
-// figure.
-type fact struct{ name, figure, more string }
-
-type facts []fact
-
-func (f *facts) add(name, figure, more string) { *f = append(*f, fact{name, figure, more}) }
-
-func (a *app) printFacts(all facts) {
+// facts prints a line for each fact.
+func (a *app) facts(all say.Facts) {
 	longest := 0
 	for _, f := range all {
-		longest = max(longest, len(f.name))
+		longest = max(longest, len(f.Name))
 	}
 	for _, f := range all {
-		a.wrapped(fmt.Sprintf("%-*s  ", longest, f.name), f.figure+f.more, longest+2)
+		a.wrapped(fmt.Sprintf("%-*s  ", longest, f.Name), f.Figure+f.More, longest+2)
 	}
 }
 
@@ -89,7 +80,7 @@ func (a *app) line(format string, args ...any) { fmt.Fprintf(a.out, format+"\n",
 // wrapped prints a sentence after a label, in lines of at most 80 columns. All lines but the first are indented, by no
 // fewer columns than the label has.
 func (a *app) wrapped(label, sentence string, indent int) {
-	for line := range strings.SplitSeq(text.WrapSoft(wire.OneLine(sentence), max(80-indent, 40)), "\n") {
+	for line := range strings.SplitSeq(text.WrapSoft(say.OneLine(sentence), max(80-indent, 40)), "\n") {
 		a.line("%s%s", label, strings.TrimRight(line, " "))
 		label = strings.Repeat(" ", indent)
 	}
@@ -97,24 +88,17 @@ func (a *app) wrapped(label, sentence string, indent int) {
 
 // shown is what --json prints of one policy or chain: the fields that the command has.
 type shown struct {
-	Name        string         `json:"name,omitempty"`   // as in the text
-	Change      string         `json:"change,omitempty"` // of a chain
-	Policy      any            `json:"policy,omitempty"`
-	Fleet       any            `json:"fleet,omitempty"`
-	Scenario    any            `json:"scenario,omitempty"`
-	Plan        any            `json:"plan,omitempty"`
-	Result      any            `json:"result,omitempty"`      // of the first seed
-	Seeds       any            `json:"seeds,omitempty"`       // how many recovered
-	Interrupted bool           `json:"interrupted,omitempty"` // Result ends where the simulation was interrupted
-	Certificate any            `json:"certificate,omitempty"`
-	Simulation  any            `json:"simulation,omitempty"`
-	Changes     []shown        `json:"changes,omitzero"`
-	Findings    []wire.Finding `json:"findings,omitzero"`
+	Name                                         string // as in the text
+	Change                                       string // of a chain
+	Policy, Fleet, Scenario, Plan, Result, Seeds any    // Result is that of the first seed
+	Certificate, Simulation                      any
+	Changes                                      []shown
+	Findings                                     []finding
 }
 
-// policy prints a policy and then, by text, what there is to say about it, or keeps data for --json.
-func (a *app) policy(n named, data shown, text func()) {
-	data.Name = n.name
+// show prints a policy and then, by text, what there is to say about it, or keeps data for --json.
+func (a *app) show(n named, data shown, text func()) {
+	data.Name, data.Policy = n.name, n.policy
 	a.all = append(a.all, data)
 	if a.json {
 		return
@@ -129,7 +113,7 @@ func (a *app) policy(n named, data shown, text func()) {
 
 // title prints a policy on one line.
 func (a *app) title(n named) {
-	a.wrapped("", n.name+": "+wire.Schedule(n.policy), 2)
+	a.wrapped("", n.name+": "+say.Schedule(n.policy), 2)
 	if hint := n.policy.MaxHint; hint > 0 {
 		a.line("longest hint that is honored: %s", say.Span(hint))
 	}
@@ -137,27 +121,19 @@ func (a *app) title(n named) {
 
 // finish ends a command about policies: it prints the JSON, draws the picture, and returns the first of its own errors,
 // those given, and that of --fail-on.
-func (a *app) finish(picture func() plots.Picture, errs ...error) error {
+func (a *app) finish(errs ...error) error {
 	var printed error
 	if a.json {
-		printed = a.printJSON(object{"policies": a.all})
+		printed = a.printJSON(map[string]any{"policies": a.all})
 	}
-	return cmp.Or(printed, a.draw(picture), cmp.Or(errs...), a.guard())
+	return cmp.Or(printed, a.draw(), cmp.Or(errs...), a.guard())
 }
-
-// object is an object of JSON, whose keys are sorted.
-type object = map[string]any
 
 // printJSON prints v as one line of JSON. It escapes what a terminal would obey, which encoding/json leaves alone beyond
 // ASCII.
 func (a *app) printJSON(v any) error {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(v); err != nil {
-		return err
-	}
-	for _, r := range b.String() {
+	data, err := wire.JSON(v)
+	for _, r := range string(data) {
 		if r == '\n' || unicode.IsPrint(r) {
 			a.out.WriteRune(r)
 			continue
@@ -166,7 +142,7 @@ func (a *app) printJSON(v any) error {
 			fmt.Fprintf(a.out, `\u%04x`, unit)
 		}
 	}
-	return nil // the buffer keeps an error until it is flushed
+	return err // the buffer keeps its own until it is flushed
 }
 
 func (a *app) plotFlag(flags *pflag.FlagSet) {
@@ -186,12 +162,18 @@ func (a *app) fits(policies int) error {
 	return nil
 }
 
-// draw draws the picture if --plot is given.
-func (a *app) draw(picture func() plots.Picture) error {
-	if a.plot == "" || picture == nil {
+// draw draws the simulations, or the schedules if there are none, if --plot is given.
+func (a *app) draw() error {
+	if a.plot == "" {
 		return nil
 	}
-	if err := os.WriteFile(a.plot, []byte(picture().SVG()), 0o644); err != nil {
+	var picture plots.Picture
+	if len(a.runs) > 0 {
+		picture = plots.Simulation(a.runs[:min(len(a.runs), plots.Most)]...)
+	} else {
+		picture = plots.Plans(a.plans...)
+	}
+	if err := os.WriteFile(a.plot, []byte(picture.SVG()), 0o644); err != nil {
 		return fmt.Errorf("--plot: %w", err)
 	}
 	a.remark("drew %s", a.plot)

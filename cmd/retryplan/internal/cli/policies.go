@@ -15,9 +15,10 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryconf"
 )
 
@@ -27,6 +28,7 @@ type named struct {
 	policy retry.Policy
 	from   string // the argument that stands for this policy alone, such as "email@policies.json"
 	place
+	node *yaml.Node // nil if the lines are not known
 }
 
 // policyFlags adds the flags that choose a policy and change it.
@@ -74,13 +76,11 @@ func (a *app) apply(p retry.Policy) (retry.Policy, error) {
 // policies returns the policies that the arguments and the flags stand for; for none, those of otherwise, or the default
 // policy.
 func (a *app) policies(args []string, otherwise ...named) (found []named, err error) {
-	for _, name := range []string{"clients", "deadline", "layers", "budget-ratio", "budget-burst"} { // zero is the default
-		if f := a.flags.Lookup(name); f != nil && strings.HasPrefix(f.Value.String(), "-") {
-			return nil, misusef("--%s %v is negative", name, f.Value)
-		}
-	}
 	if a.given("preset") {
 		args = append([]string{"preset:" + a.preset}, args...)
+	}
+	if len(args) == 0 {
+		args = a.files
 	}
 	if len(args) == 0 && len(otherwise) > 0 {
 		found = slices.Clone(otherwise)
@@ -103,7 +103,7 @@ func (a *app) policies(args []string, otherwise ...named) (found []named, err er
 		if count[n.name] > 1 {
 			found[i].name = n.from
 		}
-		found[i].name = wire.OneLine(found[i].name)
+		found[i].name = say.OneLine(found[i].name)
 		if found[i].policy, err = a.apply(n.policy); err != nil {
 			return nil, err
 		}
@@ -208,7 +208,8 @@ func parse(data []byte, file string) ([]named, error) {
 		return nil, err
 	}
 	base := filepath.Base(source(file))
-	return []named{{cmp.Or(p.Name, strings.TrimSuffix(base, filepath.Ext(base))), p, file, d.place(file, "")}}, nil
+	name := cmp.Or(p.Name, strings.TrimSuffix(base, filepath.Ext(base)))
+	return []named{d.locate(named{name: name, policy: p, from: file}, file, "")}, nil
 }
 
 // catalog defines each policy that the document names, since the program that defines them is not known.
@@ -226,7 +227,7 @@ func (d document) catalog(policies json.RawMessage, file string) (found []named,
 		return nil, err
 	}
 	for _, e := range catalog.All() {
-		found = append(found, named{e.Name, e.Policy, e.Name + "@" + file, d.place(file, e.Name)})
+		found = append(found, d.locate(named{name: e.Name, policy: e.Policy, from: e.Name + "@" + file}, file, e.Name))
 	}
 	if len(found) == 0 {
 		return nil, errors.New("the catalog has no policies")

@@ -80,16 +80,13 @@ func TestManyFindingsOnOneLine(t *testing.T) {
 func TestShippedPoliciesPassTheLinter(t *testing.T) {
 	got := run(t, "lint ../../../../../examples/policies/policies.json --budget")
 	require.Equal(t, ran{Out: "no findings\n"}, got)
-	got = run(t, "lint ../../../../../examples/policies/policies.json --ignore no-budget --json")
-	require.Equal(t, cli.Done, got.Exit, got.Err)
-	require.NotContains(t, got.Out, "no-budget")
-
 	presets := "preset:inline preset:aggressive preset:standard preset:patient preset:cautious preset:delivery"
 	require.Equal(t, cli.Done, run(t, "lint "+presets).Exit)
 	require.Equal(t, cli.Done, run(t, "lint").Exit, "the zero Policy")
-	got = run(t, "lint preset:patient preset:standard --ignore no-attempt-timeout,no-budget,standard:no-jitter --fail-on note")
+	files(t, map[string]string{".retryplan.yaml": "ignore:\n  no-attempt-timeout: why\n  no-budget: why\n  standard:no-jitter: why\n"})
+	got = run(t, "lint preset:patient preset:standard --fail-on note")
 	require.Equal(t, cli.Failed, got.Exit)
-	require.Equal(t, "retryplan: findings at or above note: patient no-jitter\n", got.Err)
+	require.Equal(t, "retryplan: using .retryplan.yaml\nretryplan: findings at or above note: patient no-jitter\n", got.Err)
 	require.NotContains(t, got.Out, "standard:")
 	require.NotContains(t, got.Out, "no-budget")
 }

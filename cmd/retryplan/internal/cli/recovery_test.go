@@ -18,17 +18,17 @@ func TestRecovery(t *testing.T) {
 		json string
 		exit int
 	}{
-		{`--attempts 4 --base 100ms --jitter full --rate 1 --service 10ms --trigger "outage 60s 1ms" --duration 4m --fail-on severe`, "0s after the trigger's end", "true", cli.Done},
-		{storm + `--trigger "stall 20s 5s"`, "never in the 35s after the trigger's end", "false", cli.Failed},
-		{storm + `--trigger "stall 20s 21s"`, "not known: the last retries of what the trigger hit come later; give --duration 1m6s", "null", cli.Done},
-		{storm + `--trigger "stall 2m 5s"`, "not known: the last retries of what the trigger hit come later; give --duration 2m30s", "null", cli.Done},
-		{storm + `--trigger "stall 1s 2s" --trigger "stall 2562047h 2562047h"`, "not known: the trigger has no end", "null", cli.Done},
+		{`--attempts 4 --base 100ms --jitter full --rate 1 --service 10ms --trigger "outage 1ms at 60s" --duration 4m --fail-on severe`, "0s after the trigger's end", "true", cli.Done},
+		{storm + `--trigger "stall 5s at 20s"`, "never in the 35s after the trigger's end", "false", cli.Failed},
+		{storm + `--trigger "stall 21s at 20s"`, "not known: the last retries of what the trigger hit come later; give --duration 1m6s", "null", cli.Done},
+		{storm + `--trigger "stall 5s at 2m"`, "not known: the last retries of what the trigger hit come later; give --duration 2m30s", "null", cli.Done},
+		{storm + `--trigger "stall 2s at 1s" --trigger "stall 2562047h at 2562047h"`, "not known: the trigger has no end", "null", cli.Done},
 		{storm, "", "null", cli.Done},
 		// Well for 20 s, and dead for good once the retries after 1m come: 1m 30m 3h.
-		{`preset:standard --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 10m --fail-on severe`, "never in the 8m50s after the trigger's end", "false", cli.Failed},
-		{`preset:standard --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 2m --fail-on severe`, "not known: the last retries of what the trigger hit come later; give --duration 3h32m34s", "null", cli.Done},
+		{`preset:standard --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 10s at 60s" --duration 10m --fail-on severe`, "never in the 8m50s after the trigger's end", "false", cli.Failed},
+		{`preset:standard --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 10s at 60s" --duration 2m --fail-on severe`, "not known: the last retries of what the trigger hit come later; give --duration 3h32m34s", "null", cli.Done},
 		// Without --duration the simulation is long enough.
-		{`--attempts 2 --base 5m --rate 1 --trigger "outage 60s 1s" --fail-on severe`, "2s after the trigger's end", "true", cli.Done},
+		{`--attempts 2 --base 5m --rate 1 --trigger "outage 1s at 60s" --fail-on severe`, "2s after the trigger's end", "true", cli.Done},
 	} {
 		got := run(t, "simulate "+row.line)
 		require.Equal(t, row.exit, got.Exit, got.Err)

@@ -18,14 +18,14 @@ interrupted.`,
   retryplan serve --addr 127.0.0.1:8080`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return a.Serve(a.ctx, web.Options{Addr: addr, Ready: func(address string) {
+			return web.Serve(a.ctx, addr, func(address string) {
 				if a.json {
-					_ = a.printJSON(object{"url": address})
+					_ = a.printJSON(struct{ URL string }{address})
 				} else {
 					a.line("%s", address)
 				}
 				_ = a.out.Flush()
-			}})
+			})
 		},
 	}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "loopback `address` to listen on; port 0 means any free port")
@@ -42,7 +42,7 @@ browser. page builds the program for that with the go command.`,
   python3 -m http.server --directory public`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := a.Page(a.ctx, args[0], a.Version); err != nil {
+			if err := web.Static(a.ctx, args[0], a.Version); err != nil {
 				return err
 			}
 			a.line("wrote %s", args[0])

@@ -11,7 +11,6 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -29,7 +28,7 @@ of success, also in time; the load, which is the mean number of attempts per run
 and take. All digits that are shown are exact, except with decorrelated jitter, whose waits are sampled. --failure 0.1
 applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, and the last one repeats.
 
---plot draws the waits and their total.`,
+--plot draws the waits.`,
 		Example: `  retryplan show --preset standard
   retryplan show --attempts 4 --base 50ms --cap 1s --jitter full --inline --deadline 5s
   retryplan show policies.json --fail-on warning
@@ -39,15 +38,11 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 			if err != nil {
 				return err
 			}
-			if err := a.measure(); err != nil {
-				return err
-			}
 			odds := a.given("failure", "from")
 			if odds { // otherwise the schedule is the policy's own, of which a deadline cuts nothing off
 				set(!a.given("failure"), &a.model.Failure, []float64{a.fleet.Failure})
 				a.model.Duration, a.model.Deadline = a.setting.Duration, a.setting.Deadline
 			}
-			var plans []plots.Plan
 			for _, n := range found {
 				model := a.model
 				// After 20 attempts, the waits of an unlimited policy have reached their cap.
@@ -56,25 +51,23 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 				if err != nil {
 					return err
 				}
-				plans = append(plans, plots.Plan{Name: n.name, Plan: p})
-				findings := retryplan.Lint(n.policy, a.setting)
-				a.noteFindings(n.name, findings)
-				data := shown{Policy: wire.Policy(n.policy), Plan: wire.JSON(p), Findings: wire.NewFindings(findings)}
-				a.policy(n, data, func() {
+				a.plans = append(a.plans, plots.Plan{Name: n.name, Plan: p})
+				findings := a.findings(n)
+				a.show(n, shown{Plan: p, Findings: findings}, func() {
 					a.attempts(p, odds)
 					if odds {
 						a.line("")
-						a.printFacts(planFacts(p, a.model.Deadline))
+						a.facts(say.Plan(p, a.model.Deadline))
 					} else if len(p.Attempts) > 1 {
-						var f facts
-						f.distribution("total wait", p.TotalWait)
+						var f say.Facts
+						f.Distribution("total wait", p.TotalWait)
 						a.line("")
-						a.printFacts(f)
+						a.facts(f)
 					}
 					a.showFindings(findings)
 				})
 			}
-			return a.finish(func() plots.Picture { return plots.Plans(plans...) })
+			return a.finish()
 		},
 	}
 	a.policyFlags(cmd.Flags())
@@ -94,7 +87,7 @@ func (a *app) attempts(p *retryplan.Plan, odds bool) {
 		cells := make([]string, 10)
 		cells[0] = strconv.Itoa(i + 1)
 		if at.Never != 0 {
-			cells[9] = wire.Reason(at.Never)
+			cells[9] = say.Reason(at.Never)
 		} else {
 			cells[1] = say.Between(at.Earliest, at.Latest)
 		}

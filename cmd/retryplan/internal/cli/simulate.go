@@ -10,7 +10,6 @@ import (
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -29,14 +28,14 @@ It prints the load, how runs ended, and whether the fleet came back from a trigg
 with --seed and the 19 seeds after it, and adds how many of the fleets recovered; all else is about the first.
 
 Runs begin in an open loop (--rate) or all at once (--at-once). A server with --workers works on that many attempts at a time, for --service each,
-and queues the others; without --workers it answers everything. A --trigger has a kind, a start and a length:
+and queues the others; without --workers it answers everything. A --trigger has a kind, a length, and a start:
 
-  stall 60s 10s              the server works on nothing
-  outage 60s 10s             it rejects every attempt
-  slowdown 60s 10s 3         work takes three times as long
-  capacity_cut 60s 10s 0.5   half of the workers or of the rate limit remains
-  surge 60s 10s 3            three times as many runs begin
-  failing 60s 10s 0.5        half of the attempts fail
+  stall 10s at 60s              the server works on nothing
+  outage 10s at 60s             it rejects every attempt
+  slowdown 10s 3 at 60s         work takes three times as long
+  capacity_cut 10s 0.5 at 60s   half of the workers or of the rate limit remains
+  surge 10s 3 at 60s            three times as many runs begin
+  failing 10s 0.5 at 60s        half of the attempts fail
 
 For --fail-on, a fleet that does not come back from its triggers is a severe finding. Without --duration, the
 simulation lasts until the last retries of what the triggers hit are over, and at least 4m: before that, whether a
@@ -44,18 +43,15 @@ fleet stays well is not known.
 
 --hedge-delay or --hedge-share makes a second call beside an attempt that is slow, as package retryhedge does: compare
 shows what that is worth.`,
-		Example: `  retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 60s 10s" --duration 4m
-  retryplan simulate policy.json --rate 70 --workers 1 --service 10ms --trigger "stall 20s 5s" --duration 1m --budget
-  retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 0s 10s" --duration 60s --drain`,
+		Example: `  retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 10s at 60s" --duration 4m
+  retryplan simulate policy.json --rate 70 --workers 1 --service 10ms --trigger "stall 5s at 20s" --duration 1m --budget
+  retryplan simulate policy.json --at-once --clients 100 --rate-limit 20 --rate-window 100ms --trigger "outage 10s" --duration 60s --drain`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if seeds == 0 {
 				return misusef("--seeds 0 is below 1")
 			}
 			found, err := a.policies(args)
 			if err != nil {
-				return err
-			}
-			if err := a.measure(); err != nil {
 				return err
 			}
 			if atOnce == (a.fleet.Rate != 0) {
@@ -65,8 +61,7 @@ shows what that is worth.`,
 			scenario.Rate, scenario.Server.Workers = a.fleet.Rate, a.fleet.Workers
 			scenario.Server.Service = cmp.Or(scenario.Server.Service, a.setting.Duration)
 			scenario.Server.FailureRate = a.fleet.Failure
-			scenario.Budget, scenario.Shared, scenario.Hedge = a.budgetOf(), a.fleet.Shared, a.setting.Hedge
-			var runs []plots.Run
+			scenario.Budget, scenario.Shared, scenario.Hedge = a.fleet.Budget, a.fleet.Shared, a.setting.Hedge
 			var stopped error
 			for _, n := range found {
 				scenario.Policy = n.policy
@@ -84,24 +79,20 @@ shows what that is worth.`,
 					return err
 				}
 				result := &results[0]
-				runs = append(runs, plots.Run{Name: n.name, Result: *result, Triggers: s.Triggers})
-				judged, recovered := 0, 0
+				a.runs = append(a.runs, plots.Run{Name: n.name, Result: *result, Triggers: s.Triggers})
+				seen := tally{Seeds: len(results)}
 				for _, r := range results {
-					set(r.Judged, &judged, judged+1)
-					set(r.Judged && r.Recovered, &recovered, recovered+1)
+					set(r.Judged, &seen.Judged, seen.Judged+1)
+					set(r.Judged && r.Recovered, &seen.Recovered, seen.Recovered+1)
 				}
-				if ill := judged - recovered; ill > 0 && err == nil {
+				if ill := seen.Judged - seen.Recovered; ill > 0 && err == nil {
 					a.note(retryplan.Severe, fmt.Sprintf("%s did not recover with %d of %d seeds", n.name, ill, len(results)))
 				}
-				data := shown{Scenario: wire.JSON(scenario), Result: wire.JSON(result), Interrupted: err != nil}
-				if seeds > 1 {
-					data.Seeds = object{"seeds": len(results), "judged": judged, "recovered": recovered}
-				}
-				a.policy(n, data, func() {
-					a.summary(result, &s)
+				a.show(n, shown{Scenario: scenario, Result: result, Seeds: seen}, func() {
+					a.facts(say.Simulation(result, &s))
 					if seeds > 1 {
 						last := s.Seed + uint64(len(results)) - 1
-						a.line("\nseeds %d to %d: %d of %d recovered", s.Seed, last, recovered, judged)
+						a.line("\nseeds %d to %d: %d of %d recovered", s.Seed, last, seen.Recovered, seen.Judged)
 					}
 				})
 				if err != nil {
@@ -109,7 +100,7 @@ shows what that is worth.`,
 					break
 				}
 			}
-			return a.finish(func() plots.Picture { return plots.Simulation(runs...) }, stopped)
+			return a.finish(stopped)
 		},
 	}
 	a.policyFlags(cmd.Flags())
@@ -127,6 +118,9 @@ shows what that is worth.`,
 	return cmd
 }
 
+// tally is with how many seeds a fleet recovered.
+type tally struct{ Seeds, Judged, Recovered int }
+
 // scenarioFlags adds the flags of how runs begin, of the server, and of the simulation.
 func (a *app) scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
 	flags.Float64Var(&a.fleet.Rate, "rate", 0, "runs that begin in a second")
@@ -139,10 +133,10 @@ func (a *app) scenarioFlags(flags *pflag.FlagSet, s *retryplan.Scenario) {
 	flags.DurationVar(&s.Server.RateWindow, "rate-window", 0, "window of --rate-limit (default 1s)")
 	textVar(flags, &s.Server.RetryAfter, "distribution", "retry-after", "hint of a rejection")
 	flags.Var(&funcFlag{"trigger", func(text string) error {
-		t, err := wire.ParseTrigger(text)
-		s.Triggers = append(s.Triggers, t)
+		t, err := say.ParseTrigger(text)
+		set(t.Kind != 0, &s.Triggers, append(s.Triggers, t))
 		return err
-	}}, "trigger", `"stall 60s 10s" and so on; can be repeated`)
+	}}, "trigger", `"stall 10s at 60s" and so on; can be repeated`)
 
 	flags.DurationVar(&s.Duration, "duration", 4*time.Minute, "how long runs begin")
 	flags.BoolVar(&s.Drain, "drain", false, "then go on until every run has ended")

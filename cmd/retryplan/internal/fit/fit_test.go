@@ -20,7 +20,7 @@ func sample(t *testing.T, name string) []byte {
 }
 
 func TestReadFitsWhatWasExported(t *testing.T) {
-	got, err := fit.Read("charge", fit.Query{}, 30*time.Second, sample(t, "metrics.txt"))
+	got, err := fit.Read("price", fit.Query{}, 30*time.Second, sample(t, "metrics.txt"))
 	require.NoError(t, err)
 	require.InDelta(t, 50, got.Rate(), 0.5)
 	require.InDelta(t, 0.05, got.Failure(), 0.02)
@@ -58,8 +58,8 @@ retry_attempt_duration_seconds_count{retry_policy="a",retry_class="succeeded"} 1
 func TestReadRefuses(t *testing.T) {
 	text := sample(t, "metrics.txt")
 	for _, row := range []struct{ name, policy, data, err string }{
-		{"several policies and none named", "", string(text), "which policy? The metrics have charge, search"},
-		{"a policy that is not there", "mail", string(text), "which policy? The metrics have charge, search"},
+		{"several policies and none named", "", string(text), "which policy? The metrics have price, search"},
+		{"a policy that is not there", "mail", string(text), "which policy? The metrics have price, search"},
 		{"metrics of something else", "", "go_goroutines 7\n", "no series is the counter"},
 		{"no metrics", "", "", "no series is the counter"},
 		{"text that is none", "", "<html>", "text format parsing error"},

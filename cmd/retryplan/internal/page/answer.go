@@ -2,13 +2,10 @@ package page
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
@@ -17,27 +14,18 @@ import (
 
 // answer is what the page shows of a state.
 type answer struct {
-	Policy     any            `json:"policy"`           // of wire.Policy
-	Budget     string         `json:"budget,omitempty"` // an expression of Go
-	Findings   []wire.Finding `json:"findings"`
-	Plan       []fact         `json:"plan"`
-	Schedule   *chart         `json:"schedule,omitempty"`
-	Total      *chart         `json:"total,omitempty"`
-	Verdict    *verdict       `json:"verdict,omitempty"`
-	Simulation *simulation    `json:"simulation,omitempty"`
-}
-
-// fact is a figure with its name.
-type fact struct {
-	Label string `json:"label"`
-	Value string `json:"value"`
-	Help  string `json:"help,omitempty"`
+	Policy     any    // in the forms of package wire
+	Budget     string // an expression of Go
+	Findings   []retryplan.Finding
+	Plan       say.Facts
+	Schedule   any // a chart
+	Verdict    any
+	Simulation any
 }
 
 // chart is a picture and its text alternative.
 type chart struct {
-	SVG     string `json:"svg"`
-	Summary string `json:"summary"`
+	SVG, Summary string
 }
 
 // Size is the room that the page has for a chart, in pixels.
@@ -46,7 +34,7 @@ type Size struct{ Width, Most float64 }
 // part returns chart i of a picture.
 func (z Size) part(p plots.Picture, i int) string { return p.Part(i, z.Width, z.Most) }
 
-// Bounds replaces values that are missing or absurd.
+// bounded replaces values that are missing or absurd.
 func (z Size) bounded() Size {
 	number := func(v, least, most float64) float64 {
 		if !(v > 0) {
@@ -73,21 +61,21 @@ type Question struct {
 
 // Refusal is the answer to a question with something wrong in it.
 type Refusal struct {
-	Errors []Fault `json:"errors"`
+	Errors []Fault
 }
 
 // Fault is one thing that is wrong with a state.
 type Fault struct {
-	Field string `json:"field,omitempty"` // the state's key; empty if the fault is of no field
-	Text  string `json:"text"`
+	Field string // the state's key; empty if the fault is of no field
+	Text  string
 }
 
 // Ask answers a question, with JSON. It is all that the page computes, in the server and in the browser. If ok is false
 // the answer is a Refusal. If ctx is done, the answer is worth nothing.
-func Ask(ctx context.Context, ask Question) (body any, ok bool) {
+func Ask(ctx context.Context, ask Question) (body []byte, ok bool) {
 	q, bad := ask.State.question()
 	if bad != nil {
-		return Refusal{bad}, false
+		return Refuse(bad...), false
 	}
 	a, z := &answer{}, ask.bounded()
 	var err error
@@ -97,10 +85,19 @@ func Ask(ctx context.Context, ask Question) (body any, ok bool) {
 	if ask.Part != "verdict" && err == nil {
 		err = q.storm(ctx, a, z, &ask)
 	}
-	if err != nil {
-		return Refusal{faultsOf(err)}, false
+	if err == nil {
+		body, err = wire.JSON(a)
 	}
-	return a, true
+	if err != nil {
+		return Refuse(faultsOf(err)...), false
+	}
+	return body, true
+}
+
+// Refuse returns a Refusal as JSON.
+func Refuse(faults ...Fault) []byte {
+	body, _ := wire.JSON(Refusal{faults}) // texts alone
+	return body
 }
 
 // verdict computes all but the simulation. The error is what the packages refuse of q; faultsOf says it in terms of the
@@ -110,22 +107,19 @@ func (q question) verdict(a *answer, z Size) error {
 	if err != nil {
 		return err
 	}
-	a.Policy, a.Plan = wire.Policy(q.policy), planFacts(plan, q.model.Deadline)
-	picture, d := plots.Plans(plots.Plan{Plan: plan}), plan.TotalWait
-	a.Schedule = &chart{z.part(picture, 0), "Wait before each attempt: " + wire.Schedule(q.policy)}
-	a.Total = &chart{z.part(picture, 1), fmt.Sprintf("If every attempt fails, all waits together take %s to %s: at most %s in half of such runs, at most %s in 99 %%.",
-		say.Span(d.Min()), say.Span(d.Max()), say.Span(d.Quantile(.5)), say.Span(d.Quantile(.99)))}
+	a.Policy, a.Plan = q.policy, say.Plan(plan, q.model.Deadline)
+	a.Schedule = chart{z.part(plots.Plans(plots.Plan{Plan: plan}), 0), "Wait before each attempt: " + say.Schedule(q.policy)}
 	certificate, err := retryplan.Certify(q.policy, q.fleet)
 	if err != nil {
 		return err
 	}
 	a.Verdict = newVerdict(certificate, q.fleet)
 	if q.fleet.Budget != nil {
-		a.Budget, q.policy.Budget = "retry.NewBudget("+literal.Budget(*q.fleet.Budget)+")", retry.NewBudget(*q.fleet.Budget)
+		a.Budget, q.policy.Budget = "retry.NewBudget("+wire.Go(*q.fleet.Budget)+")", retry.NewBudget(*q.fleet.Budget)
 	}
-	a.Findings = wire.NewFindings(retryplan.Lint(q.policy, retryplan.Setting{
+	a.Findings = append([]retryplan.Finding{}, retryplan.Lint(q.policy, retryplan.Setting{
 		Inline: q.inline, Deadline: q.model.Deadline, Clients: q.fleet.Clients, Duration: q.model.Duration,
-	}))
+	})...)
 	return nil
 }
 
@@ -136,75 +130,37 @@ func (q question) storm(ctx context.Context, a *answer, z Size, ask *Question) e
 	scenario := q.fleet.Scenario(q.policy, 1)
 	scenario.Server.FailureRate = q.model.Failure[0]
 	found, err := simulated(limited, scenario, z, ask.Pause)
-	a.Simulation = &found
+	a.Simulation = found
 	return err
-}
-
-func planFacts(p *retryplan.Plan, deadline time.Duration) []fact {
-	facts := []fact{
-		{"A run succeeds", say.Percent(p.Success), ""},
-		{"Attempts per run", say.Number(p.Load), ""},
-		{"Attempts that can start", fmt.Sprintf("%d of %d", p.CanStart, len(p.Attempts)), ""},
-		{"Half of the runs end within", say.Span(p.Elapsed.Quantile(.5)), ""},
-		{"99 % of the runs end within", say.Span(p.Elapsed.Quantile(.99)), ""},
-		{"Takes at most", say.Span(p.WorstCase), ""},
-	}
-	if deadline > 0 {
-		facts = slices.Insert(facts, 1, fact{"Within the deadline of " + say.Span(deadline), say.Percent(p.Success), ""})
-	}
-	if p.Truncated {
-		facts = append(facts, fact{"Looked at", fmt.Sprintf("the first %d attempts; the policy allows more", len(p.Attempts)), ""})
-	}
-	return facts
 }
 
 // verdict is the certificate in words.
 type verdict struct {
-	Kind  string `json:"kind"`  // safe, vulnerable, metastable, overloaded
-	Title string `json:"title"` // one sentence
-	Text  string `json:"text"`  // why
-	Facts []fact `json:"facts"`
+	Kind  string // safe, vulnerable, metastable, overloaded
+	Title string // one sentence
+	Text  string // why
+	Facts say.Facts
 	// Disagree is what to say if the simulation has the Outcome that the certificate does not expect.
-	Disagree map[string]string `json:"disagree"`
+	Disagree map[string]string
 }
 
-func newVerdict(c retryplan.Certificate, f retryplan.Fleet) *verdict {
+func newVerdict(c retryplan.Certificate, f retryplan.Fleet) verdict {
 	what, why := say.Stability(&c, f)
 	kind := c.Stability.String()
-	unexpected := outcomes[!c.Stability.Survives()]
-	return &verdict{
-		Disagree: map[string]string{unexpected: say.Contradiction(c.Stability)},
-
-		Kind:  kind,
-		Title: strings.ToUpper(kind[:1]) + kind[1:] + ": " + strings.ToLower(what[:1]) + strings.TrimRight(what[1:], ":.") + ".",
-		Text:  strings.ToUpper(why[:1]) + why[1:] + " The law: " + say.Law(c.Law) + ".",
-		Facts: []fact{
-			{"Hidden capacity", say.Number(c.HiddenCapacity) + " runs/s", "what the backend can serve in a storm, while every attempt is too late and is retried"},
-			{"Attempts per run in a storm", say.Number(c.Attempts), ""},
-			{"Predicted recovery", span(c.Recovery, "never", "0s"), "after the trigger"},
-			{"Tips at a trigger of", span(c.Tipping, "no length", "none needed: chance is enough"), "the shortest that makes the storm permanent"},
-			{"Margin", say.Percent(c.Margin), "distance from another verdict"},
-			{"Law", c.Law, ""},
-		},
+	return verdict{
+		Kind:     kind,
+		Title:    strings.ToUpper(kind[:1]) + kind[1:] + ": " + strings.ToLower(what[:1]) + strings.TrimRight(what[1:], ":.") + ".",
+		Text:     strings.ToUpper(why[:1]) + why[1:] + " The law: " + say.Law(c.Law) + ".",
+		Facts:    append(say.Certificate(c, f)[1:], say.Storm(c)...), // the title has the verdict
+		Disagree: map[string]string{outcomes[!c.Stability.Survives()]: say.Contradiction(c.Stability)},
 	}
-}
-
-// span returns d for a reader, with other words for a negative d and for 0.
-func span(d time.Duration, negative, zero string) string {
-	switch {
-	case d < 0:
-		return negative
-	case d == 0:
-		return zero
-	}
-	return say.Span(d)
 }
 
 // faultsOf returns the faults that err names in terms of the page's fields.
 func faultsOf(err error) (bad []Fault) {
 	fields := wire.Fields(err)
 	if len(fields) == 0 {
-		return []Fault{{Text: wire.OneLine(err.Error())}}
+		return []Fault{{Text: say.OneLine(err.Error())}}
 	}
 	for _, f := range fields {
 		if key, ok := keyOf[f.Field]; ok {

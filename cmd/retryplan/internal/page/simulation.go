@@ -22,12 +22,10 @@ const (
 
 // simulation is a fleet's simulation.
 type simulation struct {
-	Load  chart  `json:"load"`
-	Queue chart  `json:"queue"`
-	Note  string `json:"note"`
-	Facts []fact `json:"facts"`
-	// Outcome is one of outcomes, or empty if it is not known.
-	Outcome string `json:"outcome"`
+	Load, Queue chart
+	Note        string
+	Facts       say.Facts
+	Outcome     string // one of outcomes, or empty if it is not known
 }
 
 // outcomes say whether the fleet came back.
@@ -60,42 +58,15 @@ func simulated(ctx context.Context, s retryplan.Scenario, z Size, pause func()) 
 	}
 	// The figures of an interval that was cut short would look like a fall.
 	r.Series = slices.DeleteFunc(r.Series, func(p retryplan.Point) bool { return p.Start+r.Step > r.Simulated })
-	peak := 0
-	for _, p := range r.Series {
-		peak = max(peak, p.Queue)
+	facts, outcome := say.Simulation(&r, &s), ""
+	summary := "Simulation."
+	for _, f := range facts {
+		summary += " " + f.Name + ": " + f.Figure + f.More + "."
 	}
-	facts := []fact{
-		{"Runs", fmt.Sprint(r.Runs), ""},
-		{"Attempts per run", say.Number(r.Amplification), ""},
-		{"Runs that failed", say.Percent(r.Failed), ""},
-		{"Longest queue", fmt.Sprint(peak), ""},
-		{"Work that no client waited for", fmt.Sprintf("%d attempts", r.Wasted), ""},
-	}
-	summary := fmt.Sprintf("Simulation of %s: %d runs, %s attempts per run, %s of the runs failed, longest queue %d.",
-		say.Span(r.Simulated), r.Runs, say.Number(r.Amplification), say.Percent(r.Failed), peak)
-	for _, t := range s.Triggers { // one, or none
-		back := recovery(r)
-		facts = slices.Insert(facts, 0, fact{"Back after the trigger", back, ""})
-		summary += fmt.Sprintf(" The trigger lasts from %s to %s; back after it: %s.", say.Span(t.From), say.Span(t.End()), back)
-	}
-	outcome := ""
 	if r.Judged {
 		outcome = outcomes[r.Recovered]
-	}
-	if r.Endings[0] > 0 {
-		facts = append(facts, fact{"99 % of successes within", say.Span(r.Latency.Quantile(.99)), ""})
 	}
 	picture := plots.Simulation(plots.Run{Result: r, Triggers: s.Triggers})
 	low := Size{z.Width, min(z.Most, 170)}
 	return simulation{chart{z.part(picture, 0), summary}, chart{low.part(picture, 1), "Queue. " + summary}, note, facts, outcome}, nil
-}
-
-func recovery(r retryplan.Result) string {
-	switch {
-	case !r.Judged:
-		return "not known: the simulation ends before the last retries of what the trigger hit"
-	case r.Recovered:
-		return "after " + say.Span(r.Recovery)
-	}
-	return "not within the simulation"
 }

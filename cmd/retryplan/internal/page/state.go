@@ -139,7 +139,7 @@ func (f *form) trigger() (t retryplan.Trigger) {
 	if name == "none" {
 		return t
 	}
-	kind, err := wire.Parse(retryplan.Stall, retryplan.Failing, shortened(name))
+	kind, err := say.Parse(retryplan.Stall, retryplan.Failing, shortened(name))
 	if err != nil {
 		f.fail("trigger", err.Error())
 	}

@@ -9,7 +9,7 @@ import (
 	"html"
 	"strings"
 
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -32,9 +32,8 @@ type Run struct {
 // Picture is charts, one below the other.
 type Picture []chart
 
-// Plans draws the wait before each attempt with its range, and below it the distribution of Plan.TotalWait, of 1 to Most
-// plans.
-func Plans(plans ...Plan) Picture { return Picture{schedule(plans), totalWait(plans)} }
+// Plans draws the wait before each attempt with its range, of 1 to Most plans.
+func Plans(plans ...Plan) Picture { return Picture{schedule(plans)} }
 
 // Simulation draws the time series of 1 to Most runs. Of one run it draws the load and the goodput, and below them the
 // queue. Of several it draws the goodput, and below it the attempts. If a series is empty, the picture says so.
@@ -43,7 +42,7 @@ func Simulation(runs ...Run) Picture { return simulation(runs) }
 // short returns a name, which may come from a file, on one line that fits beside the figures of a legend.
 func short(name string) string {
 	const longest = 40
-	runes := []rune(wire.OneLine(name))
+	runes := []rune(say.OneLine(name))
 	if len(runes) > longest {
 		return strings.TrimSpace(string(runes[:longest-1])) + "…"
 	}

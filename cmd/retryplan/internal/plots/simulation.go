@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -68,7 +67,9 @@ func triggers(runs []Run, end time.Duration) (shades []series) {
 			if t.From > end || t.End() < 0 || slices.Contains(seen, t) {
 				continue
 			}
-			s := series{name: "trigger: " + wire.Lasting(t), class: "orange", boxes: []box{upright(t.From.Seconds(), t.End().Seconds())}}
+			lasting := t
+			lasting.From = 0
+			s := series{name: "trigger: " + say.Trigger(lasting), class: "orange", boxes: []box{upright(t.From.Seconds(), t.End().Seconds())}}
 			if seen = append(seen, t); slices.ContainsFunc(shades, func(o series) bool { return o.name == s.name }) {
 				s.name = ""
 			}

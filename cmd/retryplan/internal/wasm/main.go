@@ -37,14 +37,9 @@ func main() {
 
 func answer(ctx context.Context, text string) (ok bool, body string) {
 	q := page.Question{Limit: limit, Pause: func() { time.Sleep(time.Nanosecond) }} // lets messages in
-	err := json.Unmarshal([]byte(text), &q)
-	var found any = page.Refusal{Errors: []page.Fault{{Text: "the question is not JSON"}}}
-	if err == nil {
-		found, ok = page.Ask(ctx, q)
+	if err := json.Unmarshal([]byte(text), &q); err != nil {
+		return false, string(page.Refuse(page.Fault{Text: "the question is not JSON"}))
 	}
-	data, err := json.Marshal(found)
-	if err != nil {
-		return false, `{"errors":[{"text":"the answer cannot be written"}]}`
-	}
+	data, ok := page.Ask(ctx, q)
 	return ok, string(data)
 }

@@ -124,11 +124,11 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 }
 
 func refuse(w http.ResponseWriter, status int, text string) {
-	reply(w, status, page.Refusal{Errors: []page.Fault{{Text: text}}})
+	reply(w, status, page.Refuse(page.Fault{Text: text}))
 }
 
-func reply(w http.ResponseWriter, status int, v any) {
+func reply(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(v)
+	w.Write(body)
 }

@@ -33,10 +33,10 @@ type answer struct {
 		Document json.RawMessage
 	}
 	Budget string
-	Plan   []struct{ Label, Value string }
+	Plan   []struct{ Name, Figure string }
 
-	Schedule, Total chart
-	Verdict         struct {
+	Schedule chart
+	Verdict  struct {
 		Kind, Title, Text string
 		Disagree          map[string]string
 	}
@@ -141,7 +141,7 @@ func TestAnswer(t *testing.T) {
 	require.Equal(t, http.StatusOK, status, "%v", a.Errors)
 	require.Contains(t, a.Schedule.Summary, "1s 2s 4s (7s in all)")
 	require.Contains(t, a.Schedule.SVG, "can never start (ttl_elapsed)", "1s + 2s + 4s is past the TTL of 5s")
-	require.Contains(t, a.Total.SVG, "always 7s")
+	require.Contains(t, a.Plan, struct{ Name, Figure string }{"total wait", "7s"})
 
 	for _, code := range []string{a.Policy.Go, a.Budget} {
 		_, err := parser.ParseExpr(code)
@@ -158,7 +158,7 @@ func TestAnswer(t *testing.T) {
 	require.Empty(t, s.Note, "all of it was simulated")
 	require.Contains(t, s.Load.SVG, "stall 10s")
 	require.Contains(t, s.Queue.SVG, "queue, attempts")
-	for _, c := range []chart{a.Schedule, a.Total, s.Load, s.Queue} {
+	for _, c := range []chart{a.Schedule, s.Load, s.Queue} {
 		require.NoError(t, xml.Unmarshal([]byte(c.SVG), new(struct{})))
 		require.NotContains(t, c.SVG, "style=", "the page's policy forbids it")
 		require.NotEmpty(t, c.Summary)
@@ -239,7 +239,7 @@ func TestPresetsAreAnswered(t *testing.T) {
 		require.Equal(t, http.StatusOK, status, "%s: %v", label, a.Errors)
 		if label == "See a storm" {
 			require.Equal(t, "metastable", a.Verdict.Kind)
-			require.Contains(t, a.Simulation.Load.Summary, "back after it: not within the simulation")
+			require.Contains(t, a.Simulation.Load.Summary, "recovery: never in the ")
 		}
 		if label == "Inline HTTP" {
 			require.Empty(t, a.Findings, "what we propose has no findings")
@@ -311,14 +311,14 @@ func TestPresetsAreThoseOfTheLibrary(t *testing.T) {
 }
 
 func TestServeIsForThisMachineOnly(t *testing.T) {
-	for _, addr := range []string{":8080", "0.0.0.0:0", "[::]:0", "192.168.0.1:0", "example.com:0", "localhost", "127.0.0.1:x", "127.0.0.1:70000"} {
-		err := web.Serve(t.Context(), web.Options{Addr: addr, Ready: func(string) { require.Fail(t, "listens", addr) }})
+	for _, addr := range []string{":8080", "0.0.0.0:0", "[::]:0", "192.168.0.1:0", "example.com:0", "localhost", "", "127.0.0.1:x", "127.0.0.1:70000"} {
+		err := web.Serve(t.Context(), addr, func(string) { require.Fail(t, "listens", addr) })
 		require.Error(t, err, addr)
 	}
-	for _, addr := range []string{"", "localhost:0", "127.0.0.1:0"} {
+	for _, addr := range []string{"localhost:0", "127.0.0.1:0"} {
 		ctx, stop := context.WithCancel(t.Context())
 		var url string
-		require.NoError(t, web.Serve(ctx, web.Options{Addr: addr, Ready: func(u string) { url = u; stop() }}))
+		require.NoError(t, web.Serve(ctx, addr, func(u string) { url = u; stop() }))
 		require.Regexp(t, regexp.MustCompile(`^http://127\.0\.0\.1:[1-9]\d*/$`), url)
 	}
 }
@@ -410,7 +410,7 @@ func FuzzState(f *testing.F) {
 		var a answer
 		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &a))
 		require.Equal(t, w.Code == http.StatusOK, len(a.Errors) == 0, "a refusal says why")
-		for _, c := range []chart{a.Schedule, a.Total, a.Simulation.Load, a.Simulation.Queue} {
+		for _, c := range []chart{a.Schedule, a.Simulation.Load, a.Simulation.Queue} {
 			if w.Code == http.StatusOK {
 				require.NoError(t, xml.Unmarshal([]byte(c.SVG), new(struct{})))
 			}

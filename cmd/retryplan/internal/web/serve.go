@@ -4,7 +4,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,20 +12,12 @@ import (
 	"time"
 )
 
-// Options are the options of Serve. The zero Options serve on a free port of 127.0.0.1.
-type Options struct {
-	// Addr is host:port. The host is "localhost", which means 127.0.0.1, or a loopback address; anything else, ":8080"
-	// too, is refused. Port 0 is a free one. Empty means "127.0.0.1:0".
-	Addr string
-	// Ready is called with the page's address, such as "http://127.0.0.1:41234/", when it can be opened. Nil means no
-	// call.
-	Ready func(url string)
-}
-
-// Serve serves the page until ctx is done, cancels the evaluations under way, and returns nil. It returns an error if Addr
-// is not loopback or cannot be listened on.
-func Serve(ctx context.Context, o Options) error {
-	addr, err := loopback(o.Addr)
+// Serve serves the page at addr until ctx is done, cancels the evaluations under way, and returns nil. The host of addr is
+// "localhost", which means 127.0.0.1, or a loopback address; port 0 is a free one. When the page can be opened, ready is
+// called with its address, such as "http://127.0.0.1:41234/". Serve returns an error if addr is not loopback, as is ":8080",
+// or cannot be listened on.
+func Serve(ctx context.Context, addr string, ready func(url string)) error {
+	addr, err := loopback(addr)
 	if err != nil {
 		return err
 	}
@@ -38,9 +29,7 @@ func Serve(ctx context.Context, o Options) error {
 	// Requests end with ctx, so there is nothing to wait for that Close would interrupt.
 	stop := context.AfterFunc(ctx, func() { server.Close() })
 	defer stop()
-	if o.Ready != nil {
-		o.Ready("http://" + listener.Addr().String() + "/")
-	}
+	ready("http://" + listener.Addr().String() + "/")
 	if err := server.Serve(listener); ctx.Err() == nil || !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("web: %w", err)
 	}
@@ -61,7 +50,7 @@ func newServer(ctx context.Context) *http.Server {
 // loopback returns the address to listen on, which no other machine can reach. It does not ask a resolver for
 // "localhost", which may resolve to anything.
 func loopback(addr string) (string, error) {
-	host, port, err := net.SplitHostPort(cmp.Or(addr, "127.0.0.1:0"))
+	host, port, err := net.SplitHostPort(addr)
 	if err != nil || !local(host) {
 		return "", fmt.Errorf("web: address %q is not a loopback address with a port, such as 127.0.0.1:8080: the page is for this machine only", addr)
 	}

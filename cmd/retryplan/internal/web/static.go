@@ -68,21 +68,17 @@ func build(ctx context.Context, version string) ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(temp)
-	env, small := []string{"GOOS=js", "GOARCH=wasm"}, []string{"-trimpath", "-ldflags=-s -w"}
-	if _, err := golang(ctx, env, "list", program); err == nil {
-		out := filepath.Join(temp, "out")
-		if _, err := golang(ctx, env, append(append([]string{"build"}, small...), "-o", out, program)...); err != nil {
-			return nil, err
-		}
-		return os.ReadFile(out)
-	}
-	// A program for another system cannot be installed into GOBIN, but in its own folder of GOPATH.
 	cache, err := golang(ctx, nil, "env", "GOMODCACHE")
 	if err != nil {
 		return nil, err
 	}
-	env = append(env, "GOPATH="+temp, "GOBIN=", "GOMODCACHE="+cache)
-	if _, err := golang(ctx, env, append(append([]string{"install"}, small...), program+"@"+version)...); err != nil {
+	// A program for another system cannot be installed into GOBIN, but in its own folder of GOPATH.
+	env := []string{"GOOS=js", "GOARCH=wasm", "GOPATH=" + temp, "GOBIN=", "GOMODCACHE=" + cache}
+	source := program
+	if _, err := golang(ctx, env, "list", source); err != nil {
+		source += "@" + version
+	}
+	if _, err := golang(ctx, env, "install", "-trimpath", "-ldflags=-s -w", source); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(filepath.Join(temp, "bin", "js_wasm", "wasm"))

@@ -54,7 +54,7 @@ func main() {
 		}
 	}
 	var done sync.WaitGroup
-	start("charge", 0.05, 30*time.Millisecond, 1500, &done)
+	start("price", 0.05, 30*time.Millisecond, 1500, &done)
 	start("search", 0.2, 8*time.Millisecond, 500, &done)
 	done.Wait()
 	w := httptest.NewRecorder()

@@ -13,7 +13,7 @@ const state = {};
 setState(location.hash);
 
 const controls = new Controls(state, changed);
-const charts = Object.fromEntries(["schedule", "total", "load", "queue"].map((id) => [id, new Chart($(id))]));
+const charts = Object.fromEntries(["schedule", "load", "queue"].map((id) => [id, new Chart($(id))]));
 
 /** setState sets the state to that of an address's fragment, on top of the defaults. */
 function setState(fragment) {
@@ -83,7 +83,6 @@ function show(answer) {
   copyable($("json"), JSON.stringify(answer.policy.document, null, 2));
   $("no-budget").hidden = state.budget === "none";
   charts.schedule.show(answer.schedule);
-  charts.total.show(answer.total);
   document.body.dataset.judged = Number(document.body.dataset.judged ?? 0) + 1;
   for (const [id, budget] of [["without", "none"], ["with", "client"]]) {
     const told = { ...defaults, budget };
@@ -92,8 +91,8 @@ function show(answer) {
 }
 
 function showStorm({ verdict, simulation }) {
-  setText($("note"), simulation.note);
-  $("note").hidden = simulation.note === "";
+  setText($("note"), simulation.note ?? "");
+  $("note").hidden = !simulation.note;
   for (const node of document.querySelectorAll("[data-disagree]")) { // beside the certificate, and beside the simulation
     setText(node, verdict.disagree[simulation.outcome] ?? "");
     node.hidden = node.textContent === "";
@@ -102,6 +101,12 @@ function showStorm({ verdict, simulation }) {
   charts.load.show(simulation.load);
   charts.queue.show(simulation.queue);
   document.body.dataset.drawn = Number(document.body.dataset.drawn ?? 0) + 1;
+}
+
+/** facts lists figures. What the terminal adds to a figure begins with punctuation. */
+function facts(list, all) {
+  list.replaceChildren(...all.map(({ name, figure, more, help }) => element("div", {}, element("dt", {}, name),
+    element("dd", {}, figure, element("small", {}, help ?? (more ?? "").replace(/^[,;:]? /, ""))))));
 }
 
 /** setText leaves a text alone that is the same already: a live region would say it again. */
@@ -114,14 +119,9 @@ function copyable(field, text) {
   field.rows = text.split("\n").length + 1;
 }
 
-function facts(list, all) {
-  list.replaceChildren(...all.map(({ label, value, help }) =>
-    element("div", {}, element("dt", {}, label), element("dd", {}, value, ...(help ? [element("small", {}, help)] : [])))));
-}
-
 function findings(all) {
   const items = all.map(({ level, text, change }) =>
-    element("li", { "data-level": level }, element("strong", {}, level + ":"), ` ${text} `, element("small", {}, change)));
+    element("li", { "data-level": level }, element("strong", {}, level + ":"), ` ${text} `, element("small", {}, change ?? "")));
   $("findings").replaceChildren(...(items.length ? items : [element("li", {}, "Nothing to say against this policy.")]));
 }
 

@@ -1,4 +1,4 @@
-package literal_test
+package wire_test
 
 import (
 	"fmt"
@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
+	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 )
 
 func TestGo(t *testing.T) {
@@ -52,7 +52,7 @@ func TestGo(t *testing.T) {
 }`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			require.Equal(t, row.want, literal.Go(row.p))
+			require.Equal(t, row.want, wire.Go(row.p))
 		})
 	}
 }
@@ -64,9 +64,9 @@ var every = retry.Policy{
 }
 
 func TestBudget(t *testing.T) {
-	require.Equal(t, `retry.BudgetConfig{}`, literal.Budget(retry.BudgetConfig{}))
+	require.Equal(t, `retry.BudgetConfig{}`, wire.Go(retry.BudgetConfig{}))
 	require.Equal(t, `retry.BudgetConfig{Ratio: 0.2, Burst: 5, Initial: -1, Trickle: time.Second}`,
-		literal.Budget(retry.BudgetConfig{Ratio: .2, Burst: 5, Initial: -1, Trickle: time.Second}))
+		wire.Go(retry.BudgetConfig{Ratio: .2, Burst: 5, Initial: -1, Trickle: time.Second}))
 }
 
 // FuzzGo holds that the literal of any policy is Go that says the same policy, formatted as gofmt does it: it is
@@ -87,7 +87,7 @@ func FuzzGo(f *testing.F) {
 		if delay != 0 {
 			p.Delays = []time.Duration{time.Duration(delay), time.Duration(delay) / 2, 0}
 		}
-		text := literal.Go(p)
+		text := wire.Go(p)
 		formatted, err := format.Source([]byte(text))
 		require.NoError(t, err, text)
 		require.Equal(t, text, string(formatted))
@@ -128,7 +128,7 @@ func newChecker(f *testing.F) func(*testing.T, string) map[string]constant.Value
 }
 
 func ExampleGo() {
-	fmt.Println(literal.Go(retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 50 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter}}))
+	fmt.Println(wire.Go(retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 50 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter}}))
 	// Output:
 	// retry.Policy{
 	// 	MaxAttempts: 4,

@@ -1,5 +1,4 @@
-// Package literal writes policies as Go code.
-package literal
+package wire
 
 import (
 	"fmt"
@@ -13,13 +12,10 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Go returns p as a Go expression, formatted as by gofmt, that compiles in a file that imports the packages retry and
-// time. Fields that are zero are left out. So are the fields of p that are code (Classify, Wait, Budget, Pay, Gate,
-// Observe, Rand), since they cannot be written down.
-func Go(p retry.Policy) string { return literal(reflect.ValueOf(p)) }
-
-// Budget returns c as a Go expression, as Go does with a policy.
-func Budget(c retry.BudgetConfig) string { return literal(reflect.ValueOf(c)) }
+// Go returns a policy or the configuration of a budget as a Go expression, formatted as by gofmt, that compiles in a file
+// that imports the packages retry and time. Fields that are zero are left out. So are the fields of a policy that are code
+// (Classify, Wait, Budget, Pay, Gate, Observe, Rand), since they cannot be written down.
+func Go(p any) string { return literal(reflect.ValueOf(p)) }
 
 // literal returns a struct of package retry on one line if that is short, otherwise with a line for each field.
 func literal(v reflect.Value) string {
@@ -49,11 +45,11 @@ func literal(v reflect.Value) string {
 func expression(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case time.Duration:
-		return Duration(x)
+		return duration(x)
 	case []time.Duration:
 		delays := make([]string, len(x))
 		for i, d := range x {
-			delays[i] = Duration(d)
+			delays[i] = duration(d)
 		}
 		return "[]time.Duration{" + strings.Join(delays, ", ") + "}"
 	case retry.Mode, retry.JitterMode:
@@ -78,20 +74,22 @@ var constants = map[any]string{
 	retry.DecorrelatedJitter: "retry.DecorrelatedJitter",
 }
 
-// Duration returns d as a Go expression in the largest unit that divides it: "90 * time.Second".
-func Duration(d time.Duration) string {
+// duration returns d as a Go expression in the largest unit that divides it: "90 * time.Second".
+func duration(d time.Duration) string {
 	if d == 0 {
 		return "0"
 	}
+	unit, name := time.Nanosecond, "time.Nanosecond"
 	for _, u := range units {
-		switch {
-		case d == u.unit:
-			return u.name
-		case d%u.unit == 0:
-			return fmt.Sprintf("%d * %s", int64(d/u.unit), u.name)
+		if d%u.unit == 0 {
+			unit, name = u.unit, u.name
+			break
 		}
 	}
-	panic("unreachable") // nanoseconds divide every duration
+	if d == unit {
+		return name
+	}
+	return fmt.Sprintf("%d * %s", int64(d/unit), name)
 }
 
 var units = []struct {
@@ -99,5 +97,5 @@ var units = []struct {
 	name string
 }{
 	{time.Hour, "time.Hour"}, {time.Minute, "time.Minute"}, {time.Second, "time.Second"},
-	{time.Millisecond, "time.Millisecond"}, {time.Microsecond, "time.Microsecond"}, {time.Nanosecond, "time.Nanosecond"},
+	{time.Millisecond, "time.Millisecond"}, {time.Microsecond, "time.Microsecond"},
 }
