@@ -21,9 +21,10 @@ import (
 const doc = `report attempts that use the context, request or transaction of the whole run
 
 The function that is passed to retry.Do, Wrap, retrysql.Tx and the like, or that handles jobs, and the body of a loop over
-retry.Attempts get a context that ends with the attempt. A call in it that uses the context from outside ignores AttemptTimeout: an attempt that hangs does not
-end. The same is true of a request built outside. A transaction begun outside can be over after the first failure, and in the
-function of retrysql.Tx a statement on the *sql.DB is not part of the transaction.
+retry.Attempts get a context that ends with the attempt. A call in it that uses the context from outside ignores AttemptTimeout: an
+attempt that hangs does not end. The same is true of a request built outside. A transaction begun outside can be over after the
+first failure, and in the function of retrysql.Tx a statement on the *sql.DB is not part of the transaction. The function may be a
+literal, or a function or method of the package, also if a function of the package passes it on.
 
 A context from outside is reported only if the policy can have an AttemptTimeout, or if the function is wrapped or handles
 jobs, so that the two contexts always differ. Logging, tracing, go and defer statements, and context.WithoutCancel are not
@@ -33,6 +34,14 @@ reported.`
 var Analyzer = ignore.New("attemptctx", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
+	f := finder{pass, map[types.Object]*ast.FuncDecl{}, map[types.Object]parameter{}, map[ast.Node]bool{}}
+	for _, file := range pass.Files {
+		for _, d := range file.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
+				f.decls[pass.TypesInfo.Defs[d.Name]] = d
+			}
+		}
+	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.CompositeLit)(nil), (*ast.RangeStmt)(nil)) {
 		switch n := cur.Node().(type) {
@@ -42,23 +51,76 @@ func run(pass *analysis.Pass) (any, error) {
 			}
 		case *ast.CallExpr:
 			if c, ok := calls.Of(pass.TypesInfo, n); ok {
-				if lit, ok := ast.Unparen(c.Work).(*ast.FuncLit); ok {
-					function(pass, lit, c.Context == nil || timeoutPossible(pass.TypesInfo, enclosing(cur), c.Policy)).check()
-				}
-			} else if handler(pass.TypesInfo.Types[n.Fun].Type) && len(n.Args) == 1 { // a conversion
-				checkHandler(pass, n.Args[0])
+				own := c.Context == nil || timeoutPossible(pass.TypesInfo, enclosing(cur), c.Policy)
+				f.check(c.Work, own)
+				f.passesOn(cur, c.Work, own)
 			}
 		case *ast.CompositeLit: // a map of handlers
-			if m, ok := typeOf(pass.TypesInfo, n).(*types.Map); ok && handler(m.Elem()) {
+			if m, ok := typeOf(pass.TypesInfo, n).(*types.Map); ok && calls.IsNamed(m.Elem(), calls.Module+"/retryjob", "Handler") {
 				for _, e := range n.Elts {
 					if kv, ok := e.(*ast.KeyValueExpr); ok {
-						checkHandler(pass, kv.Value)
+						f.check(kv.Value, true)
 					}
 				}
 			}
 		}
 	}
+	for cur := range in.Root().Preorder((*ast.CallExpr)(nil)) {
+		call := cur.Node().(*ast.CallExpr)
+		if callee := typeutil.StaticCallee(pass.TypesInfo, call); callee != nil {
+			if p, ok := f.passed[callee.Origin()]; ok && p.index < len(call.Args) {
+				f.check(call.Args[p.index], p.own)
+			}
+		}
+	}
 	return nil, nil
+}
+
+// A parameter is that of a function of the package that passes it on to this library.
+type parameter struct {
+	index int
+	own   bool // see attempt
+}
+
+type finder struct {
+	*analysis.Pass
+	decls   map[types.Object]*ast.FuncDecl
+	passed  map[types.Object]parameter // by function
+	checked map[ast.Node]bool
+}
+
+// passesOn notes the function around cur if work is a parameter of it.
+func (f finder) passesOn(cur inspector.Cursor, work ast.Expr, own bool) {
+	for up := range cur.Enclosing((*ast.FuncDecl)(nil)) {
+		callee := f.TypesInfo.Defs[up.Node().(*ast.FuncDecl).Name].(*types.Func)
+		params := callee.Signature().Params()
+		for i := range params.Len() {
+			if calls.Is(f.TypesInfo, work, params.At(i)) {
+				f.passed[callee] = parameter{i, own}
+			}
+		}
+	}
+}
+
+// check checks x, the function of an attempt, if it is a literal, or is declared in the package.
+func (f finder) check(x ast.Expr, own bool) {
+	var n ast.Node
+	var decl *ast.FuncDecl
+	switch x := ast.Unparen(x).(type) {
+	case *ast.FuncLit:
+		n = x
+	case *ast.Ident:
+		decl = f.decls[f.TypesInfo.Uses[x]]
+	case *ast.SelectorExpr:
+		decl = f.decls[f.TypesInfo.Uses[x.Sel]]
+	}
+	if decl != nil {
+		n = decl
+	}
+	if n != nil && !f.checked[n] {
+		f.checked[n] = true
+		function(f.Pass, n, own).check()
+	}
 }
 
 func typeOf(info *types.Info, x ast.Expr) types.Type {
@@ -66,14 +128,6 @@ func typeOf(info *types.Info, x ast.Expr) types.Type {
 		return t.Underlying()
 	}
 	return nil
-}
-
-func handler(t types.Type) bool { return calls.IsNamed(t, calls.Module+"/retryjob", "Handler") }
-
-func checkHandler(pass *analysis.Pass, x ast.Expr) {
-	if lit, ok := ast.Unparen(x).(*ast.FuncLit); ok {
-		function(pass, lit, true).check()
-	}
 }
 
 // enclosing returns the body of the function around cur, or nil.
@@ -90,62 +144,47 @@ func enclosing(cur inspector.Cursor) *ast.BlockStmt {
 }
 
 // timeoutPossible reports whether policy can have an AttemptTimeout. It cannot if it is a preset, a literal without the
-// field, or a local variable that has been one since its declaration.
+// field, or a variable of body, which does not name the field, and nothing else is assigned to it.
 func timeoutPossible(info *types.Info, body *ast.BlockStmt, policy ast.Expr) bool {
 	switch p := ast.Unparen(policy).(type) {
 	case *ast.CompositeLit:
-		for _, e := range p.Elts {
-			kv, ok := e.(*ast.KeyValueExpr)
-			if !ok || kv.Key.(*ast.Ident).Name == "AttemptTimeout" {
+		return named(p)
+	case *ast.CallExpr:
+		return !calls.IsFunc(info, p, calls.Module, "Inline", "Aggressive", "Standard", "Patient", "Cautious")
+	case *ast.Ident:
+		v := info.Uses[p]
+		if body == nil || v == nil || !calls.Within(v, body) || named(body) {
+			return true
+		}
+		for n := range ast.Preorder(body) {
+			assign, isAssign := n.(*ast.AssignStmt)
+			if calls.Sets(info, n, v) && (!isAssign || len(assign.Lhs) > 1 || timeoutPossible(info, nil, assign.Rhs[0])) {
 				return true
 			}
 		}
 		return false
-	case *ast.CallExpr:
-		return !calls.IsFunc(info, p, calls.Module, "Inline", "Aggressive", "Standard", "Patient", "Cautious")
-	case *ast.Ident:
-		v, ok := info.Uses[p].(*types.Var)
-		if !ok || body == nil || !calls.Within(v, body) {
-			return true
-		}
-		return changed(info, body, v)
 	}
 	return true
 }
 
-// changed reports whether v, a policy, can have an AttemptTimeout, by every statement of body that names it.
-func changed(info *types.Info, body *ast.BlockStmt, v *types.Var) (possible bool) {
-	known := false
-	ast.Inspect(body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.UnaryExpr:
-			possible = possible || n.Op == token.AND && calls.Root(info, n.X) == v
-		case *ast.AssignStmt:
-			for i, left := range n.Lhs {
-				if calls.Root(info, left) != v {
-					continue
-				}
-				if s, ok := left.(*ast.SelectorExpr); ok {
-					possible = possible || s.Sel.Name == "AttemptTimeout"
-				} else if len(n.Rhs) != len(n.Lhs) {
-					possible = true
-				} else if id, ok := n.Rhs[i].(*ast.Ident); !ok || info.Uses[id] != v {
-					known = true
-					possible = possible || timeoutPossible(info, nil, n.Rhs[i])
-				}
-			}
+// named reports whether n names the field AttemptTimeout.
+func named(n ast.Node) bool {
+	for n := range ast.Preorder(n) {
+		if id, isIdent := n.(*ast.Ident); isIdent && id.Name == "AttemptTimeout" {
+			return true
 		}
-		return true
-	})
-	return possible || !known
+	}
+	return false
 }
 
-// An attempt is code that is run again: a function literal, or the body of a loop over retry.Attempts.
+// An attempt is code that is run again: a function, or the body of a loop over retry.Attempts.
 type attempt struct {
 	pass  *analysis.Pass
 	node  ast.Node // with the declaration of the attempt's context
 	body  *ast.BlockStmt
 	param *ast.Ident // the attempt's context; nil if it has no name
+	// receiver is that of a method; its fields come from outside.
+	receiver *ast.FieldList
 	// named returns the edit that gives the context a name; it is nil if that cannot be done.
 	named func(name string) analysis.TextEdit
 	// own means that the context of an attempt can differ from that of the run.
@@ -154,9 +193,17 @@ type attempt struct {
 	inTxn bool
 }
 
-func function(pass *analysis.Pass, lit *ast.FuncLit, own bool) attempt {
-	a := attempt{pass: pass, node: lit, body: lit.Body, own: own}
-	fields := lit.Type.Params.List
+// function returns the attempt that n is, a function literal or declaration.
+func function(pass *analysis.Pass, n ast.Node, own bool) attempt {
+	a := attempt{pass: pass, node: n, own: own}
+	var typ *ast.FuncType
+	switch n := n.(type) {
+	case *ast.FuncLit:
+		typ, a.body = n.Type, n.Body
+	case *ast.FuncDecl:
+		typ, a.body, a.receiver = n.Type, n.Body, n.Recv
+	}
+	fields := typ.Params.List
 	a.inTxn = len(fields) == 2 && calls.IsNamed(pass.TypesInfo.TypeOf(fields[1].Type), calls.Module+"/retrysql", "Txn")
 	switch {
 	case len(fields) == 0:
@@ -271,7 +318,7 @@ func (a attempt) outer(x ast.Expr) bool {
 		return false
 	}
 	v := calls.Root(a.pass.TypesInfo, x)
-	return v != nil && !v.IsField() && !calls.Within(v, a.node)
+	return v != nil && !v.IsField() && (!calls.Within(v, a.node) || a.receiver != nil && calls.Within(v, a.receiver))
 }
 
 // canHang reports whether call can fail or derives a context. A call that only reads a value does neither.

@@ -187,3 +187,37 @@ func loops(ctx context.Context, p retry.Policy, load func(context.Context) error
 	}
 	return err
 }
+
+func retried[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {
+	return retry.DoValue(ctx, timed, work)
+}
+
+func passedOn(ctx context.Context, c *client) (int, error) {
+	if _, err := retried(ctx, c.load); err != nil {
+		return 0, err
+	}
+	return retried(ctx, func(attempt context.Context) (int, error) {
+		return 1, call(ctx) // want `uses ctx from outside`
+	})
+}
+
+func (c *client) load(ctx context.Context) (int, error) {
+	if err := call(ctx); err != nil {
+		return 0, err
+	}
+	return 1, call(c.ctx) // want `uses c.ctx from outside`
+}
+
+func (c *client) save(ctx context.Context) error {
+	return retrysql.Tx(ctx, c.db, retrysql.DefaultPolicy(), nil, c.insert)
+}
+
+func (c *client) insert(ctx context.Context, tx *retrysql.Txn) error {
+	if _, err := tx.ExecContext(ctx, "UPDATE x"); err != nil {
+		return err
+	}
+	_, err := c.db.ExecContext(ctx, "UPDATE y") // want `this runs on c.db, outside of the transaction`
+	return err
+}
+
+func (c *client) notRetried(ctx context.Context) error { return call(c.ctx) }
