@@ -6,6 +6,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -23,15 +24,17 @@ import (
 
 const doc = `report hand-written retry loops that have a bug
 
-A retry loop is a loop that only failure repeats: on every path to its next iteration the last call has failed and the loop
-waits, and success leaves it. Tickers, pollers for a condition, readers and workers are not retry loops.
+A retry loop is a loop that only failure repeats: on every path to its next iteration the last call has failed, by its error, the
+status of its response or a result of type bool, and the loop waits, and success leaves it. Tickers, readers and workers are not
+retry loops.
 
 Such a loop is reported, once, if it
 
  - sleeps for a second or more at a time, and for more than a second between two checks of a context that is a parameter or
    a field of the receiver, so that a shutdown waits for it;
  - repeats a call with its context although that is done: nothing else in the loop checks the context or the error;
- - sleeps after the last attempt, although no attempt follows;
+ - sleeps after the last attempt, although no attempt follows; so is another counted loop that then does nothing but
+   return an error or false;
  - ends with a new error that does not wrap the last one, which is not used elsewhere.
 
 With -loop.more it is also reported if it
@@ -90,13 +93,12 @@ func (l retryLoop) report() {
 		name = ctx.Name()
 	}
 	switch {
-	case name == "":
-	case ctx != nil && l.brief(ctx):
+	case l.Kind == retries.Other || name == "" || l.brief(name):
 	case (ctx == nil || l.parameter(ctx)) && l.waits(l.long), more && ctx != nil && l.waits(l.notShort):
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
 	switch {
-	case ctx == nil: // waiting for an answer without a limit can be intended
+	case l.Kind == retries.Other || ctx == nil: // waiting for an answer without a limit can be intended
 	case more && l.forever():
 		bugs = append(bugs, "never ends while the call fails, even if "+name+" is done")
 	case l.outlives(ctx):
@@ -105,17 +107,20 @@ func (l retryLoop) report() {
 	if l.sleepsLast() {
 		bugs = append(bugs, "sleeps after the last attempt")
 	}
-	if l.losesError() {
+	if l.Kind == retries.Errors && l.losesError() {
 		bugs = append(bugs, "loses the last error")
 	}
 	if len(bugs) == 0 {
 		return
 	}
-	text := bugs[0]
+	text := "this retry loop " + bugs[0]
+	if l.Kind != retries.Errors { // it may wait for a state
+		text = "this loop " + bugs[0]
+	}
 	if len(bugs) > 1 {
 		text += "; it also " + strings.Join(bugs[1:], " and ")
 	}
-	l.pass.ReportRangef(header{l.cur.Node(), l.Body}, "this retry loop %s", text)
+	l.pass.ReportRangef(header{l.cur.Node(), l.Body}, "%s", text)
 }
 
 // waits reports whether there is a wait that nothing can interrupt and that is of a kind.
@@ -125,11 +130,18 @@ func (l retryLoop) waits(kind func(retries.Wait) bool) bool {
 
 // long reports whether w is known to be a second or more.
 func (l retryLoop) long(w retries.Wait) bool {
-	if w.Delay == nil {
-		return false
+	return w.Delay != nil && l.least(w.Delay) >= int64(time.Second)
+}
+
+// least returns the least value that x can have: that of a constant, and of the constant in a sum; otherwise 0.
+func (l retryLoop) least(x ast.Expr) int64 {
+	if v, known := intValue(l.info, x); known {
+		return v
 	}
-	d, known := intValue(l.info, w.Delay)
-	return known && time.Duration(d) >= time.Second
+	if sum, isBinary := ast.Unparen(x).(*ast.BinaryExpr); isBinary && sum.Op == token.ADD {
+		return max(l.least(sum.X), l.least(sum.Y))
+	}
+	return 0
 }
 
 func (l retryLoop) notShort(w retries.Wait) bool { return !l.short(w) }
@@ -274,8 +286,9 @@ func (l retryLoop) short(w retries.Wait) bool {
 	return known && time.Duration(d) <= 100*time.Millisecond
 }
 
-// brief reports whether all iterations that can follow the end of ctx are known to wait for at most a second in all.
-func (l retryLoop) brief(ctx *types.Var) bool {
+// brief reports whether all iterations that can follow the end of the context ctx are known to wait for at most a second
+// in all.
+func (l retryLoop) brief(ctx string) bool {
 	turns, known := l.most(l.Count)
 	if l.asks(ctx) {
 		turns, known = 1, true
@@ -287,29 +300,26 @@ func (l retryLoop) brief(ctx *types.Var) bool {
 	return known
 }
 
-// asks reports whether each iteration checks if ctx is done: in the loop's condition, or in a statement of its body.
-func (l retryLoop) asks(ctx *types.Var) bool {
-	if l.Cond != nil && calls.Names(l.info, l.Cond, ctx) {
+// asks reports whether the loop checks if the context ctx is done; a call that gets it may do so if an error ends the loop.
+func (l retryLoop) asks(ctx string) bool {
+	if l.Cond != nil && l.Kind == retries.Errors && strings.Contains(types.ExprString(l.Cond), ctx) {
 		return true
 	}
-	yes := false
-	look := func(n ast.Node) bool {
-		sel, isSel := n.(*ast.SelectorExpr)
-		yes = yes || isSel && (sel.Sel.Name == "Err" || sel.Sel.Name == "Done") && calls.Names(l.info, sel.X, ctx)
-		return !yes
-	}
-	for _, s := range l.Body.List {
-		switch s := s.(type) {
-		case *ast.IfStmt:
-			if s.Init != nil {
-				ast.Inspect(s.Init, look)
+	for n := range ast.Preorder(l.cur.Node()) {
+		switch n := n.(type) {
+		case *ast.SelectorExpr:
+			if (n.Sel.Name == "Err" || n.Sel.Name == "Done") && types.ExprString(n.X) == ctx {
+				return true
 			}
-			ast.Inspect(s.Cond, look)
-		case *ast.SelectStmt:
-			ast.Inspect(s, look)
+		case *ast.CallExpr:
+			for _, arg := range n.Args {
+				if l.Kind != retries.Errors && types.ExprString(arg) == ctx {
+					return true
+				}
+			}
 		}
 	}
-	return yes
+	return false
 }
 
 // most returns the largest value of x, an expression of constants, random numbers and the counter of the loop.
@@ -360,34 +370,86 @@ func (l retryLoop) function() inspector.Cursor {
 	return l.cur
 }
 
-// sleepsLast reports whether a counted loop also waits after its last attempt: no condition in it depends on the
-// counter, and no attempt follows the loop.
+// sleepsLast reports whether a counted loop also waits after its last attempt: no condition in it depends on what counts,
+// and no attempt follows the loop.
 func (l retryLoop) sleepsLast() bool {
-	if l.Count == nil || len(l.Attempts) == 0 || l.unawaited() {
-		return false
-	}
-	if slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return l.short(w) || w.Node.Pos() < l.Attempts[0].Pos() }) {
+	if !l.Counted || !l.WaitsLast || slices.ContainsFunc(l.Waits, l.short) || l.unawaited() {
 		return false
 	}
 	if v, known := intValue(l.info, l.Count); known && v <= 1 {
 		return false
 	}
-	asked := false
-	ast.Inspect(l.Body, func(n ast.Node) bool {
+	for n := range ast.Preorder(l.Body) {
+		var conds []ast.Node
 		switch n := n.(type) {
 		case *ast.IfStmt:
-			asked = asked || l.Counter != nil && calls.Names(l.info, n.Cond, l.Counter)
+			conds = []ast.Node{n.Cond}
 		case *ast.SwitchStmt:
-			asked = asked || l.Counter != nil && (n.Tag != nil && calls.Names(l.info, n.Tag, l.Counter) || n.Init != nil && calls.Names(l.info, n.Init, l.Counter))
+			conds = []ast.Node{n.Init, n.Tag}
 		case *ast.CaseClause:
 			for _, x := range n.List {
-				asked = asked || l.Counter != nil && calls.Names(l.info, x, l.Counter)
+				conds = append(conds, x)
 			}
 		}
-		return !asked
-	})
-	return !asked && !l.attemptFollows()
+		for _, cond := range conds {
+			if cond != nil && calls.Names(l.info, cond, l.Steps) {
+				return false
+			}
+		}
+	}
+	if !l.givesUp() {
+		return false
+	}
+	return len(l.Attempts) == 0 || !l.attemptFollows()
 }
+
+// givesUp reports whether the last turn is a failure of the function: its attempt has an error, or what follows the loop does
+// nothing but return an error or false.
+func (l retryLoop) givesUp() bool {
+	if l.Kind != retries.Other && slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Last > retries.OK }) {
+		return true
+	}
+	for _, r := range l.Ends {
+		if len(r.Results) == 0 || !l.failure(r.Results[len(r.Results)-1]) {
+			return false
+		}
+	}
+	for next, hasNext := l.cur.NextSibling(); hasNext; next, hasNext = next.NextSibling() {
+		for c := range next.Preorder((*ast.CallExpr)(nil)) {
+			call := c.Node().(*ast.CallExpr)
+			t := l.info.Types[call.Fun]
+			inReturn := slices.ContainsFunc(l.Ends, func(r *ast.ReturnStmt) bool { return r.Pos() < call.Pos() && call.End() <= r.End() })
+			if !inReturn && !t.IsType() && !t.IsBuiltin() && !calls.Logs(call) {
+				return false
+			}
+		}
+	}
+	return len(l.Ends) > 0
+}
+
+// failure reports whether x is false, or an error that is not nil.
+func (l retryLoop) failure(x ast.Expr) bool {
+	if v := l.info.Types[x].Value; v != nil {
+		return v.Kind() == constant.Bool && !constant.BoolVal(v)
+	}
+	t := l.info.TypeOf(x)
+	if t == nil || !types.Implements(t, errorType) {
+		return false
+	}
+	switch x := ast.Unparen(x).(type) {
+	case *ast.CallExpr:
+		return makesError.MatchString(types.ExprString(x.Fun))
+	case *ast.CompositeLit, *ast.UnaryExpr:
+		return true
+	case *ast.Ident, *ast.SelectorExpr:
+		v := calls.Root(l.info, x)
+		return v != nil && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()
+	}
+	return false
+}
+
+// makesError matches the functions that make an error, by their names.
+var makesError = regexp.MustCompile(`(?i)err|fail|wrap|status\.`)
 
 // unawaited reports whether the loop is the last work of a goroutine, except for calls such as those to a logger.
 func (l retryLoop) unawaited() bool {
@@ -426,7 +488,7 @@ func (l retryLoop) attemptFollows() (yes bool) {
 func (l retryLoop) losesError() bool {
 	next, hasNext := l.cur.NextSibling()
 	last := l.Repeats[0].Err
-	if l.Count == nil || !hasNext || last == nil || !l.fails(last) {
+	if !l.Counted || !hasNext || last == nil || !l.fails(last) {
 		return false
 	}
 	r, isReturn := next.Node().(*ast.ReturnStmt)

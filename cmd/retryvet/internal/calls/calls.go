@@ -200,6 +200,27 @@ func Sets(info *types.Info, n ast.Node, obj types.Object) bool {
 	return false
 }
 
+// Leaves reports whether body ends with a statement that leaves it and what is around it.
+func Leaves(body *ast.BlockStmt) bool {
+	if len(body.List) == 0 {
+		return false
+	}
+	switch last := body.List[len(body.List)-1].(type) {
+	case *ast.ReturnStmt:
+		return true
+	case *ast.BranchStmt:
+		return last.Tok != token.FALLTHROUGH && last.Tok != token.CONTINUE
+	}
+	return false
+}
+
+var logs = regexp.MustCompile(`(?i)log|print|debug|info|warn|error|trace|record`)
+
+// Logs reports whether call, by its name or that of its receiver, only logs or counts something.
+func Logs(call *ast.CallExpr) bool {
+	return logs.MatchString(types.ExprString(call.Fun))
+}
+
 // unexported matches a name of another package that no other can write.
 var unexported = regexp.MustCompile(`\.[^\p{Lu}.]`)
 

@@ -53,7 +53,7 @@ func (f *file) loops() (result []Site) {
 	}
 	for cur := range inspector.New([]*ast.File{f.ast}).Root().Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
 		found := retries.LoopAt(f.pkg.TypesInfo, cur)
-		if found == nil {
+		if found == nil || found.Kind != retries.Errors {
 			continue
 		}
 		l := &loop{file: f, Loop: found, node: cur.Node().(ast.Stmt), delays: map[types.Object]bool{}}

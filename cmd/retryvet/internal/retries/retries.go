@@ -20,23 +20,34 @@ type Retries struct {
 	Judged   map[*ast.CallExpr]bool // the attempts whose error a condition inspects
 }
 
+// A Kind is what repeats a loop.
+type Kind uint8
+
+const (
+	Errors Kind = iota // attempts that fail, with an error or by the status of their response
+	False              // attempts whose result is false; success is true
+	True               // attempts whose result is true; success is false
+	Other              // something else, but the loop is counted, and each turn ends with a wait
+)
+
 // A Loop is a hand-written retry loop: on every path to its next attempt the last one has failed, the loop waits, and
-// success leaves it.
+// success leaves it. Nothing but the wait is known of one of kind Other.
 type Loop struct {
 	Retries
-	Cond    ast.Expr
-	Counter types.Object // nil if it does not count, or if that is not evident
-	Count   ast.Expr     // nil if it does not count
-	Waits   []Wait
+	Kind      Kind
+	Cond      ast.Expr
+	Counter   types.Object // of for i := 0; i < n; i++ and range n; nil if it does not count so, or has no name
+	Count     ast.Expr     // nil if it does not count so
+	Counted   bool         // a number of turns ends it: it has a Count, or counts down, or counts in the body
+	Steps     types.Object // the variable that counts the turns; nil if it has no name
+	Waits     []Wait
+	WaitsLast bool              // each turn ends with a wait, after which nothing leaves it
+	Ends      []*ast.ReturnStmt // those behind the loop that follow its last turn; nil if other statements can do so
 }
 
 // LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is not a
 // retry loop.
 func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
-	w := walk{info: info, judged: map[*ast.CallExpr]bool{}}
-	if p, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
-		w.label = p.Label.Name
-	}
 	l := &Loop{}
 	switch n := cur.Node().(type) {
 	case *ast.ForStmt:
@@ -46,24 +57,47 @@ func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
 		if b, isBasic := info.TypeOf(n.X).Underlying().(*types.Basic); !isBasic || b.Info()&types.IsInteger == 0 {
 			return nil
 		}
-		l.Body, l.Count = n.Body, n.X
+		l.Body, l.Count, l.Counted = n.Body, n.X, true
 		if id, isIdent := n.Key.(*ast.Ident); isIdent {
 			l.Counter = info.ObjectOf(id)
+			l.Steps = l.Counter
 		}
+	}
+	for _, l.Kind = range []Kind{Errors, False, True} {
+		switch is := l.walk(info, cur); {
+		case len(l.Waits) == 0:
+			return nil
+		case is && !l.changing(info, cur.Node()):
+			return l
+		}
+	}
+	if l.Kind = Other; l.Counted && l.WaitsLast {
+		return l
+	}
+	return nil
+}
+
+// walk follows the paths through two turns of the loop, and reports whether it is a retry loop of l.Kind.
+func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
+	w := walk{info: info, kind: l.Kind, judged: map[*ast.CallExpr]bool{}}
+	if p, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
+		w.label = p.Label.Name
 	}
 	first := w.turn(l, []State{{}})
 	for i := range first {
 		first[i].before = true
 	}
 	w.waits = nil
-	l.Repeats = slices.DeleteFunc(w.turn(l, first), func(s State) bool { return s.Last != None && !s.Failed() })
-	l.Leaves, l.Attempts, l.Waits, l.Judged = w.left, w.attempts, w.waits, w.judged
+	last := w.turn(l, first)
+	l.Repeats = slices.DeleteFunc(slices.Clone(last), func(s State) bool { return s.Last != None && !s.Failed() })
+	l.Leaves, l.Attempts, l.Waits, l.Judged, l.WaitsLast = w.left, w.attempts, w.waits, w.judged, !w.hurries
 	idle := func(s State) bool { return s.Last == None }
-	if w.again || w.strange || len(l.Waits) == 0 || len(l.Repeats) == 0 || slices.ContainsFunc(l.Repeats, idle) ||
-		!slices.ContainsFunc(l.Leaves, State.Succeeded) || l.changing(info, cur.Node()) {
-		return nil
+	is := !w.again && !w.strange && len(l.Repeats) > 0 && !slices.ContainsFunc(l.Repeats, idle) && slices.ContainsFunc(l.Leaves, State.Succeeded)
+	if len(l.Repeats) > 0 {
+		last = l.Repeats
 	}
-	return l
+	l.Ends = w.behind(cur, last)
+	return is
 }
 
 // turn walks one iteration of the loop and returns the paths to the next one.
@@ -72,8 +106,9 @@ func (w *walk) turn(l *Loop, s []State) []State {
 		w.left = merge(w.left, w.refine(l.Cond, s, false))
 		s = w.refine(l.Cond, s, true)
 	}
-	back := merge(w.list(l.Body.List, s, false), w.back)
+	back := merge(w.list(l.Body.List, waited(s, false), false), w.back)
 	w.back = nil
+	w.hurries = w.hurries || slices.ContainsFunc(back, func(s State) bool { return !s.waited })
 	if l.Cond == nil {
 		return back
 	}
@@ -81,21 +116,51 @@ func (w *walk) turn(l *Loop, s []State) []State {
 	return w.refine(l.Cond, back, true)
 }
 
-// counted looks for the three parts of for i := 0; i < n; i++.
+// behind returns the return statements in the rest of the block around cur that follow the last turn; nil if its end does so.
+func (w *walk) behind(cur inspector.Cursor, s []State) []*ast.ReturnStmt {
+	w.ends = nil
+	for next, hasNext := cur.NextSibling(); hasNext && len(s) > 0; next, hasNext = next.NextSibling() {
+		stmt, isStmt := next.Node().(ast.Stmt)
+		if !isStmt {
+			return nil
+		}
+		s = w.stmt(stmt, s, true)
+	}
+	if len(s) > 0 {
+		return nil
+	}
+	return w.ends
+}
+
+// counted looks for what counts the turns: the three parts of for i := 0; i < n; i++, or a step to the limit that is the last
+// part or a statement of the body.
 func (l *Loop) counted(info *types.Info, n *ast.ForStmt) {
 	b, isBinary := n.Cond.(*ast.BinaryExpr)
-	post, isCount := n.Post.(*ast.IncDecStmt)
-	if !isBinary || !isCount || post.Tok != token.INC || b.Op != token.LSS && b.Op != token.LEQ {
+	if !isBinary {
 		return
 	}
-	i, isIdent := b.X.(*ast.Ident)
-	if counter, same := post.X.(*ast.Ident); isIdent && same && info.ObjectOf(i) == info.ObjectOf(counter) {
-		l.Counter, l.Count = info.ObjectOf(i), b.Y
+	i, isIdent := ast.Unparen(b.X).(*ast.Ident)
+	if !isIdent {
+		return
+	}
+	v := info.ObjectOf(i)
+	for _, stmt := range append([]ast.Stmt{n.Post}, n.Body.List...) {
+		step, isStep := stmt.(*ast.IncDecStmt)
+		if !isStep || !calls.Is(info, step.X, v) {
+			continue
+		}
+		up, down := b.Op == token.LSS || b.Op == token.LEQ, b.Op == token.GTR || b.Op == token.GEQ
+		if step.Tok == token.INC && up || step.Tok == token.DEC && down {
+			l.Counted, l.Steps = true, v
+		}
+		if step.Tok == token.INC && up && stmt == n.Post {
+			l.Counter, l.Count = v, b.Y
+		}
 	}
 }
 
 // changing reports whether an attempt differs from the one before: one of its arguments, not a context, is assigned in
-// the loop, and not by a call that can fail.
+// the loop, and not to a constant, or a function, or by a call that can fail, or before the loop is left.
 func (l *Loop) changing(info *types.Info, loop ast.Node) bool {
 	changed := map[types.Object]bool{l.Counter: true}
 	set := func(x ast.Expr) {
@@ -105,32 +170,33 @@ func (l *Loop) changing(info *types.Info, loop ast.Node) bool {
 	}
 	ast.Inspect(loop, func(n ast.Node) bool {
 		switch n := n.(type) {
+		case *ast.BlockStmt:
+			return n == l.Body || !calls.Leaves(n)
 		case *ast.IncDecStmt:
 			set(n.X)
 		case *ast.AssignStmt:
-			last := n.Lhs[len(n.Lhs)-1]
-			if id, isIdent := last.(*ast.Ident); isIdent && len(n.Rhs) == 1 {
-				if v := info.ObjectOf(id); v != nil && calls.IsError(v.Type()) {
-					return true
-				}
+			if v := info.TypeOf(n.Lhs[len(n.Lhs)-1]); len(n.Rhs) == 1 && calls.IsError(v) {
+				return true
 			}
-			for _, left := range n.Lhs {
-				set(left)
+			for i, left := range n.Lhs {
+				right := ast.Unparen(n.Rhs[min(i, len(n.Rhs)-1)])
+				_, isFunc := right.(*ast.FuncLit)
+				if t := info.Types[right]; !isFunc && t.Value == nil && !t.IsNil() || n.Tok != token.ASSIGN && n.Tok != token.DEFINE {
+					set(left)
+				}
 			}
 		}
 		return true
 	})
 	delete(changed, nil)
-	different := false
-	for _, call := range l.Attempts {
-		ast.Inspect(call, func(n ast.Node) bool {
-			if id, isIdent := n.(*ast.Ident); isIdent && changed[info.Uses[id]] {
-				different = true
+	return slices.ContainsFunc(l.Attempts, func(call *ast.CallExpr) bool {
+		for v := range changed {
+			if calls.Names(info, call, v) {
+				return true
 			}
-			return true
-		})
-	}
-	return different
+		}
+		return false
+	})
 }
 
 // Work returns a function that is passed to this library, which runs it again if it returns an error without a mark.

@@ -30,10 +30,11 @@ type State struct {
 	Call *ast.CallExpr // the last attempt
 	Err  types.Object  // the variable that has its error
 
-	Response types.Object // the variable that has the response of an attempt
+	Response types.Object // the variable that has the response of an attempt, or its result of type bool
 	Status   int          // one of statuses; 0 if there is no response
 
 	before bool // the last attempt was made in the previous iteration
+	waited bool // since the iteration began
 }
 
 // Succeeded reports whether the last attempt succeeded: its error is nil, and so is the status of its response, if any.
@@ -42,8 +43,11 @@ func (s State) Succeeded() bool { return s.Last == OK && (s.Status == 0 || s.Sta
 // Failed reports whether the last attempt failed, with an error or by its response's status.
 func (s State) Failed() bool { return s.Last != None && !s.Succeeded() }
 
-// statuses represents all possible statuses of a response.
-var statuses = []int{200, 201, 202, 204, 304, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504}
+// statuses represents all possible statuses of a response; bools are those that stand for a success and a failure by a bool.
+var (
+	statuses = []int{200, 201, 202, 204, 304, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504}
+	bools    = []int{200, 500}
+)
 
 const tooMany = 500 // paths; more are not followed
 
@@ -54,6 +58,15 @@ func merge(a, b []State) []State {
 		}
 	}
 	return a
+}
+
+// waited returns s with the given value in all of them.
+func waited(s []State, yes bool) []State {
+	s = slices.Clone(s)
+	for i := range s {
+		s[i].waited = yes
+	}
+	return s
 }
 
 // A Wait is a sleep in the body of the loop.
@@ -67,6 +80,7 @@ type Wait struct {
 type walk struct {
 	info  *types.Info
 	label string // of the loop
+	kind  Kind   // of the attempts
 	work  bool   // the body is that of a function: it runs again if it returns an error
 
 	back, left []State // the ends that the next iteration follows, and those that leave
@@ -75,6 +89,8 @@ type walk struct {
 	judged     map[*ast.CallExpr]bool // attempts whose error a condition passes to a function
 	again      bool                   // an attempt follows one that succeeded in the previous iteration
 	strange    bool                   // the loop has a part that a plain retry loop does not have
+	hurries    bool                   // an iteration ends without a wait, or after one with something else
+	ends       []*ast.ReturnStmt      // the return statements that were reached
 
 	depth int // of loops inside
 }
@@ -90,7 +106,7 @@ func (w *walk) list(stmts []ast.Stmt, s []State, inner bool) []State {
 // or loop.
 func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 	if len(s) > tooMany {
-		w.strange = true
+		w.strange, w.hurries = true, true
 		s = nil
 	}
 	switch stmt := stmt.(type) {
@@ -141,6 +157,8 @@ func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 	case *ast.ReturnStmt:
 		w.returns(stmt, s)
 		return nil
+	case *ast.GoStmt, *ast.SendStmt:
+		w.strange = w.strange || w.kind != Errors
 	case *ast.BranchStmt:
 		return w.branch(stmt, s, inner)
 	}
@@ -150,7 +168,10 @@ func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
 // returns sorts the paths to a return statement by whether they run the body again.
 func (w *walk) returns(r *ast.ReturnStmt, s []State) {
 	if !w.work {
-		w.left = merge(w.left, s)
+		w.leave(s)
+		if len(s) > 0 {
+			w.ends = append(w.ends, r)
+		}
 		return
 	}
 	if len(r.Results) == 0 {
@@ -164,7 +185,7 @@ func (w *walk) returns(r *ast.ReturnStmt, s []State) {
 		case w.wraps(x):
 			again = func(s State) bool { return s.Last != None }
 		default:
-			s = w.attempt(x, nil, nil, s)
+			s = w.attempt(x, nil, s)
 			again = func(s State) bool { return s.Last == Failed }
 		}
 	case *ast.Ident, *ast.SelectorExpr:
@@ -187,6 +208,12 @@ func (w *walk) returns(r *ast.ReturnStmt, s []State) {
 	}
 }
 
+// leave notes that s leaves the loop.
+func (w *walk) leave(s []State) {
+	w.left = merge(w.left, s)
+	w.hurries = w.hurries || slices.ContainsFunc(s, func(s State) bool { return s.waited })
+}
+
 func (w *walk) branch(b *ast.BranchStmt, s []State, inner bool) []State {
 	ours := b.Label != nil && b.Label.Name == w.label
 	switch {
@@ -199,7 +226,7 @@ func (w *walk) branch(b *ast.BranchStmt, s []State, inner bool) []State {
 	case b.Tok == token.CONTINUE && b.Label == nil:
 		return s
 	default: // leaves the loop, or, with a label, one around it
-		w.left = merge(w.left, s)
+		w.leave(s)
 	}
 	return nil
 }
@@ -247,14 +274,21 @@ func (w *walk) selects(stmt *ast.SelectStmt, s []State) (out []State) {
 	others := 0
 	for _, c := range stmt.Body.List {
 		c := c.(*ast.CommClause)
-		if delay, isTimer := w.timer(c.Comm); isTimer {
-			waits = append(waits, Wait{Node: stmt, Delay: delay})
-			out = merge(out, w.list(c.Body, s, true))
-			continue
+		receive, isExpr := c.Comm.(*ast.ExprStmt)
+		if isExpr {
+			if delay, isTimer := w.receives(receive.X); isTimer {
+				waits = append(waits, Wait{Node: stmt, Delay: delay})
+				out = merge(out, w.list(c.Body, waited(s, true), true))
+				continue
+			}
 		}
 		others++
+		hurries := w.hurries
 		after := w.list(c.Body, s, true)
-		if receive, isExpr := c.Comm.(*ast.ExprStmt); c.Comm == nil || !isExpr || receive == nil || len(after) > 0 {
+		if len(after) == 0 && isExpr {
+			w.hurries = hurries // it may drain the timer before it leaves
+		}
+		if c.Comm != nil && (!isExpr || len(after) > 0) {
 			w.strange = true // it processes input, polls, or waits for a wake-up
 		}
 		out = merge(out, after)
@@ -266,15 +300,7 @@ func (w *walk) selects(stmt *ast.SelectStmt, s []State) (out []State) {
 	return out
 }
 
-// timer reports whether a case of a select, or a statement, receives from time.After or from a timer.
-func (w *walk) timer(stmt ast.Stmt) (delay ast.Expr, is bool) {
-	e, isExpr := stmt.(*ast.ExprStmt)
-	if !isExpr {
-		return nil, false
-	}
-	return w.receives(e.X)
-}
-
+// receives reports whether x receives from time.After or from a timer.
 func (w *walk) receives(x ast.Expr) (delay ast.Expr, is bool) {
 	u, isUnary := ast.Unparen(x).(*ast.UnaryExpr)
 	if !isUnary || u.Op != token.ARROW {
@@ -293,8 +319,8 @@ func (w *walk) receives(x ast.Expr) (delay ast.Expr, is bool) {
 
 func (w *walk) expr(x ast.Expr, s []State) []State {
 	if delay, isTimer := w.receives(x); isTimer {
-		w.waits = append(w.waits, Wait{x, delay, true})
-		return s
+		w.waits = append(w.waits, Wait{x, delay, delay != nil}) // that of a timer may have passed
+		return waited(s, true)
 	}
 	call, isCall := ast.Unparen(x).(*ast.CallExpr)
 	if !isCall {
@@ -302,16 +328,21 @@ func (w *walk) expr(x ast.Expr, s []State) []State {
 	}
 	if calls.IsFunc(w.info, call, "time", "Sleep") {
 		w.waits = append(w.waits, Wait{call, call.Args[0], true})
+		return waited(s, true)
 	}
-	if w.ends(call) {
-		w.left = merge(w.left, s)
+	if w.exits(call) {
+		w.leave(s)
 		return nil
 	}
-	return s
+	if calls.Logs(call) {
+		return s
+	}
+	w.strange = w.strange || w.kind != Errors
+	return waited(s, false)
 }
 
-// ends reports whether call does not return.
-func (w *walk) ends(call *ast.CallExpr) bool {
+// exits reports whether call does not return.
+func (w *walk) exits(call *ast.CallExpr) bool {
 	f := typeutil.Callee(w.info, call)
 	if f == nil {
 		return false
@@ -330,18 +361,12 @@ func (w *walk) assign(left, right []ast.Expr, s []State) []State {
 		}
 		return s
 	}
-	id, isIdent := ast.Unparen(left[len(left)-1]).(*ast.Ident)
-	if !isIdent || id.Name == "_" {
-		return w.ask(right[0], s)
-	}
-	v := w.info.ObjectOf(id)
-	if v == nil || !calls.IsError(v.Type()) {
-		return w.ask(right[0], s)
-	}
+	v := w.variable(left[len(left)-1])
 	call, isCall := ast.Unparen(right[0]).(*ast.CallExpr)
+	fails := v != nil && calls.IsError(v.Type()) && !calls.IsNamed(w.info.TypeOf(left[0]), "time", "Duration") // the next delay
 	var out []State
 	switch {
-	case isCall && w.wraps(call):
+	case fails && isCall && w.wraps(call):
 		made := calls.IsFunc(w.info, call, "fmt", "Errorf") || calls.IsFunc(w.info, call, "errors", "New")
 		for _, s := range s {
 			if s.Err = v; s.Last == OK && made { // its result is unusable
@@ -349,49 +374,107 @@ func (w *walk) assign(left, right []ast.Expr, s []State) []State {
 			}
 			out = merge(out, []State{s})
 		}
-	case isCall:
-		return w.attempt(call, left[0], v, s)
-	case w.info.Types[right[0]].IsNil():
+	case isCall && (fails || w.answers(call, left)):
+		return w.attempt(call, left, s)
+	case fails && w.info.Types[right[0]].IsNil():
 		for _, s := range s {
 			if s.Err == v {
 				s.Last = OK
 			}
 			out = merge(out, []State{s})
 		}
-	default:
+	case fails:
 		return s
+	default:
+		return w.ask(right[0], w.look(right[0], s))
 	}
 	return out
 }
 
-// attempt returns the states after an attempt whose first result and whose error are assigned, if they are.
-func (w *walk) attempt(call *ast.CallExpr, first ast.Expr, err types.Object, s []State) (out []State) {
+// look returns s after x, which may find out something.
+func (w *walk) look(x ast.Expr, s []State) []State {
+	for n := range ast.Preorder(x) {
+		call, isCall := n.(*ast.CallExpr)
+		if !isCall || w.info.Types[call.Fun].IsType() || w.info.Types[call.Fun].IsBuiltin() {
+			continue
+		}
+		if f := typeutil.Callee(w.info, call); f == nil || f.Pkg() == nil || !slices.Contains(pure, f.Pkg().Path()) {
+			return waited(s, false)
+		}
+	}
+	return s
+}
+
+// pure are packages whose functions say nothing about an attempt but by its error.
+var pure = []string{"time", "context", "errors", "strings", "bytes", "os", "fmt", "math", "math/rand", "math/rand/v2"}
+
+// variable returns the variable x, nil if x is something else.
+func (w *walk) variable(x ast.Expr) types.Object {
+	id, isIdent := ast.Unparen(x).(*ast.Ident)
+	if !isIdent || id.Name == "_" {
+		return nil
+	}
+	return w.info.ObjectOf(id)
+}
+
+// answers reports whether call, whose results are assigned to left, is an attempt with a result of type bool.
+func (w *walk) answers(call *ast.CallExpr, left []ast.Expr) bool {
+	is := func(x ast.Expr) bool { return isBool(w.info.TypeOf(x)) && w.variable(x) != nil }
+	if w.kind == Errors || !slices.ContainsFunc(left, is) && !isBool(w.info.TypeOf(call)) || w.wraps(call) {
+		return false
+	}
+	f := typeutil.Callee(w.info, call)
+	return f == nil || f.Pkg() == nil || !slices.Contains(pure, f.Pkg().Path())
+}
+
+func isBool(t types.Type) bool {
+	b, isBasic := t.(*types.Basic)
+	return isBasic && b.Info()&types.IsBoolean != 0
+}
+
+// attempt returns the states after an attempt whose results are assigned to left, if they are.
+func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s []State) (out []State) {
 	if !slices.Contains(w.attempts, call) {
 		w.attempts = append(w.attempts, call)
 	}
-	var response types.Object
-	id, isIdent := first.(*ast.Ident)
-	if answers := isIdent && calls.IsNamed(w.info.TypeOf(first), "net/http", "Response"); answers && id.Name != "_" {
-		response = w.info.ObjectOf(id)
+	var err, response types.Object
+	results, answers := []Outcome{OK}, []int{0}
+	if isBool(w.info.TypeOf(call)) {
+		answers = bools
+	} else if left == nil {
+		results = []Outcome{Failed, OK}
+	}
+	for i, x := range left {
+		switch v := w.variable(x); {
+		case v == nil:
+		case calls.IsError(v.Type()):
+			err, results = v, []Outcome{Failed, OK}
+		case i == 0 && calls.IsNamed(v.Type(), "net/http", "Response"):
+			response, answers = v, statuses
+		case w.kind != Errors && isBool(v.Type()):
+			response, answers = v, bools
+		}
 	}
 	for _, s := range s {
 		w.again = w.again || s.before && s.Succeeded()
 		if s.before {
 			s = State{}
 		}
-		s.Call, s.Err = call, err
-		if response != nil {
-			s.Response, s.Status = response, 0
+		s.Call, s.Err, s.waited = call, err, false
+		if len(answers) > 1 {
+			s.Response = response
 		}
-		s.Last = Failed
-		out = merge(out, []State{s})
-		s.Last = OK
-		if response == nil {
-			out = merge(out, []State{s})
-			continue
-		}
-		for _, s.Status = range statuses {
-			out = merge(out, []State{s})
+		for _, s.Last = range results {
+			for _, status := range answers {
+				switch {
+				case len(answers) == 1:
+				case len(answers) > len(bools) && s.Last == Failed:
+					s.Status = 0
+				default:
+					s.Status = status
+				}
+				out = merge(out, []State{s})
+			}
 		}
 	}
 	return out
@@ -425,6 +508,9 @@ func (w *walk) refine(cond ast.Expr, s []State, truth bool) []State {
 			return merge(w.refine(c.X, s, truth), w.refine(c.Y, w.refine(c.X, s, !truth), truth))
 		}
 	}
+	if call, isCall := ast.Unparen(cond).(*ast.CallExpr); isCall && w.answers(call, nil) {
+		return slices.DeleteFunc(w.attempt(call, nil, s), func(s State) bool { return s.Succeeded() != (truth == (w.kind == False)) })
+	}
 	var out []State
 	for _, s := range w.ask(cond, s) {
 		if w.possible(cond, &s, truth) {
@@ -437,6 +523,10 @@ func (w *walk) refine(cond ast.Expr, s []State, truth bool) []State {
 // possible reports whether cond, which contains no other conditions, can have the given truth value in s.
 func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 	switch c := ast.Unparen(cond).(type) {
+	case *ast.Ident:
+		if w.names(c, s.Response) {
+			return (s.Status == bools[0]) == (truth == (w.kind == False))
+		}
 	case *ast.BinaryExpr:
 		equal := (c.Op == token.EQL) == truth
 		if c.Op == token.EQL || c.Op == token.NEQ {

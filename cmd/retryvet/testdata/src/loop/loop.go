@@ -17,6 +17,12 @@ func call(context.Context) error { return nil }
 func get(string) (int, error)    { return 0, nil }
 func temporary(error) bool       { return true }
 func handle(int)                 {}
+func ready(string) bool          { return false }
+func count() int                 { return 0 }
+func backoff(int) time.Duration  { return 0 }
+
+func check(context.Context) (bool, error)     { return false, nil }
+func retryAfter(error) (time.Duration, error) { return 0, nil }
 
 func blind(ctx context.Context) error {
 	var err error
@@ -140,7 +146,261 @@ func bySwitch(name string) (n int, err error) {
 	return 0, err
 }
 
+func asked(name string) error {
+	for range 5 { // want `^this loop sleeps after the last attempt$`
+		if ready(name) {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return errors.New("it is not ready")
+}
+
+func assigned(name string) error {
+	var ok bool
+	for i := 0; i < 5; i++ { // want `^this loop sleeps after the last attempt$`
+		if ok = ready(name); ok {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	if !ok {
+		return errors.New("it is not ready")
+	}
+	return nil
+}
+
+func negated(ctx context.Context, work func() bool) {
+	for !work() { // want `^this loop sleeps without watching ctx$`
+		log.Print("again")
+		time.Sleep(5 * time.Second)
+	}
+}
+
+func countsDown(remaining int, run func() (bool, error), err error) error {
+	for remaining >= 0 { // want `^this loop sleeps after the last attempt$`
+		var retry bool
+		retry, err = run()
+		if !retry {
+			return err
+		}
+		delay := backoff(remaining)
+		log.Printf("again in %v, %d attempts remain: %v", delay, remaining, err)
+		time.Sleep(delay)
+		remaining--
+	}
+	return err
+}
+
+func countsUp(name string) (int, error) {
+	attempts := 0
+	for attempts < 5 { // want `^this retry loop sleeps after the last attempt$`
+		attempts++
+		n, err := get(name)
+		if err == nil {
+			return n, nil
+		}
+		log.Print(err)
+		time.Sleep(time.Second)
+	}
+	return 0, os.ErrDeadlineExceeded
+}
+
+func compared(ctx context.Context, name string) (int, error) {
+	for range 5 { // want `^this loop sleeps after the last attempt$`
+		n, err := get(name)
+		if err != nil {
+			return 0, err
+		}
+		if n == 7 {
+			return n, nil
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+	return 0, errors.New("none")
+}
+
+func received(ctx context.Context, name string, events chan int) (int, error) {
+	for range 5 { // want `^this loop sleeps after the last attempt$`
+		select {
+		case n := <-events:
+			if n == 7 {
+				return n, nil
+			}
+			time.Sleep(time.Second)
+			continue
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	text := "none"
+	if name != "" {
+		text += " of " + name
+	}
+	return 0, errors.New(text)
+}
+
+func asksForTheDelay(name string) (n int, err error) {
+	for range 5 { // want `^this retry loop sleeps after the last attempt$`
+		if n, err = get(name); err == nil {
+			return n, nil
+		}
+		delay, errDelay := retryAfter(err)
+		if errDelay != nil {
+			return 0, errDelay
+		}
+		time.Sleep(delay)
+	}
+	return 0, err
+}
+
+func drainsTheTimer(ctx context.Context, name string) (int, error) {
+	for range 5 { // want `^this retry loop sleeps after the last attempt; it also loses the last error$`
+		n, err := get(name)
+		if err == nil {
+			return n, nil
+		}
+		t := time.NewTimer(time.Second)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			if !t.Stop() {
+				<-t.C
+			}
+			return 0, err
+		}
+	}
+	return 0, errors.New("gave up")
+}
+
+func atLeast(ctx context.Context, s *server, action func(*server) error) (err error) {
+	for i := range 5 { // want `^this retry loop sleeps without watching ctx$`
+		if i > 0 {
+			time.Sleep(time.Second + time.Duration(rand.Intn(5e9)))
+		}
+		if err = action(s); !temporary(err) {
+			s.name = "done"
+			return err
+		}
+		s.ctx = nil
+	}
+	return err
+}
+
+func (s *server) dials() int {
+	for { // want `^this retry loop sleeps without watching s.ctx$`
+		select {
+		case <-s.ctx.Done():
+			return 0
+		default:
+		}
+		n, err := get(s.name)
+		if err == nil {
+			return n
+		}
+		time.Sleep(30 * time.Second)
+	}
+}
+
 // What follows is right, or is no retry.
+
+func asksBeforeIt(ctx context.Context) {
+	for {
+		ctx1, cancel := context.WithTimeout(ctx, time.Minute)
+		err := call(ctx1)
+		cancel()
+		if err == nil {
+			return
+		}
+		if temporary(err) {
+			if ctx.Err() != nil {
+				return
+			}
+			time.Sleep(time.Second)
+			continue
+		}
+		return
+	}
+}
+
+func aTimeToEnd(p *os.Process) error {
+	for range 5 {
+		if ready("gone") {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	p.Kill()
+	return errors.New("killed")
+}
+
+func asLongAsItTakes() error {
+	for range 5 {
+		if ready("up") {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	return nil
+}
+
+func looksOnceMore() error {
+	for range 5 {
+		if ready("up") {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	if !ready("up") {
+		return errors.New("it is not up")
+	}
+	return nil
+}
+
+func looksBehindTheWait() (n int, err error) {
+	for i := 0; i < 5 && n != 7; i++ {
+		time.Sleep(time.Second)
+		n = count()
+	}
+	return 0, errors.New("none")
+}
+
+func waitsBetween(name string) error {
+	for i := range 5 {
+		if ready(name) {
+			return nil
+		}
+		if i < 4 {
+			time.Sleep(time.Second)
+		}
+	}
+	return errors.New("it is not ready")
+}
+
+func stops(ctx context.Context) {
+	for !ready("stop") {
+		handle(1)
+		time.Sleep(time.Minute)
+	}
+}
+
+func polls(ctx context.Context) error {
+	for range 5 {
+		done, err := check(ctx)
+		if err != nil {
+			return err
+		}
+		if done {
+			return nil
+		}
+		time.Sleep(time.Second)
+	}
+	return nil
+}
 
 func bySwitchOfTheCounter(name string) (n int, err error) {
 	for i := range 5 {
@@ -589,4 +849,19 @@ func (s server) startSoon() int {
 		}
 		time.Sleep(time.Second / 2)
 	}
+}
+
+func paces(names []string) error {
+	for i := 0; i < 5; i++ {
+		n, err := get(names[i])
+		if n == 7 {
+			return nil
+		}
+		if err != nil {
+			log.Print(err)
+		}
+		time.Sleep(time.Second)
+	}
+	log.Print("done")
+	return nil
 }
