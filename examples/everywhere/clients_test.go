@@ -30,26 +30,31 @@ import (
 func TestAzcoreRepeatsAPostAndObeysRetryAfter(t *testing.T) {
 	for name, row := range map[string]struct {
 		options azpolicy.RetryOptions
+		ours    bool // retryhttp below
 		after   string
 		sent    int
 		waited  time.Duration // at least; its jitter is 0.8 to 1.3
 	}{
 		"by default":                   {sent: 4, waited: (1 + 3 + 7) * 640 * time.Millisecond},
 		"minus one":                    {options: azpolicy.RetryOptions{MaxRetries: -1}, sent: 1},
+		"minus one over retryhttp":     {options: azpolicy.RetryOptions{MaxRetries: -1}, ours: true, sent: 3, waited: 90 * time.Millisecond},
 		"Retry-After":                  {options: azpolicy.RetryOptions{MaxRetries: 1}, after: "30", sent: 2, waited: 30 * time.Second},
 		"Retry-After above the limit":  {after: "61", sent: 1},
 		"the first wait is RetryDelay": {options: azpolicy.RetryOptions{MaxRetries: 1, RetryDelay: time.Second, MaxRetryDelay: time.Second}, sent: 2, waited: 800 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sent := 0
-				transport := transportFunc(func(r *http.Request) (*http.Response, error) {
+				sent, method := 0, http.MethodPost
+				var transport http.RoundTripper = transportFunc(func(r *http.Request) (*http.Response, error) {
 					sent++
 					return &http.Response{StatusCode: 503, Body: http.NoBody, Request: r, Header: http.Header{"Retry-After": {row.after}}}, nil
 				})
+				if row.ours {
+					transport, method = &retryhttp.Transport{Base: transport, Policy: policy}, http.MethodGet // it repeats no POST
+				}
 				pipeline := azruntime.NewPipeline("test", "v1", azruntime.PipelineOptions{}, &azpolicy.ClientOptions{
 					Transport: &http.Client{Transport: transport}, Retry: row.options})
-				req, err := azruntime.NewRequest(t.Context(), http.MethodPost, "http://server.test/")
+				req, err := azruntime.NewRequest(t.Context(), method, "http://server.test/")
 				require.NoError(t, err)
 				began := time.Now()
 				resp, err := pipeline.Do(req)
@@ -121,7 +126,7 @@ func TestKratosMiddlewareRepeatsAPost(t *testing.T) {
 
 	bodies = nil
 	client, err = kratos.NewClient(t.Context(), kratos.WithEndpoint(unavailable.URL),
-		kratos.WithTransport(&retryhttp.Transport{Policy: waiting(policy.JitteredDelay)}))
+		kratos.WithTransport(&retryhttp.Transport{Policy: policy}))
 	require.NoError(t, err)
 	defer client.Close()
 	require.Error(t, client.Invoke(t.Context(), http.MethodPost, "/orders", map[string]int{"id": 7}, nil))

@@ -1,4 +1,5 @@
-// Command everywhere uses one policy in eight libraries, with a few lines each, and prints their waits. Every server is on loopback or in this process.
+// Command everywhere uses one policy in six libraries, with a few lines each, and prints their waits. Every server is on
+// loopback or in this process.
 package main
 
 import (
@@ -33,8 +34,6 @@ var libraries = []library{
 	{"elastic-transport", elastic},
 	{"resty", restyV2},
 	{"rueidis", reads},
-	{"azcore", azure},
-	{"kratos", kratosHTTP},
 }
 
 func main() {
