@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
@@ -58,21 +59,7 @@ func (s scene) policies(budgets bool) (list [3]retry.Policy) {
 	return list
 }
 
-// network returns a listener and a function that connects to it.
-type network func() (net.Listener, func(context.Context) (net.Conn, error))
-
-// loopback is the network of the program.
-func loopback() (net.Listener, func(context.Context) (net.Conn, error)) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		log.Fatal(err)
-	}
-	return listener, func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", listener.Addr().String())
-	}
-}
-
-// chain is three services and a database, with three layers of retries between them:
+// chain is three services and a database, with three layers of retries between them, on a network in memory:
 //
 //	user → shop (HTTP) → orders (HTTP) → stock (gRPC) → database
 type chain struct {
@@ -87,15 +74,13 @@ type chain struct {
 }
 
 // newChain starts the services.
-func newChain(r remedy, p [3]retry.Policy, listen network, db *database) *chain {
+func newChain(r remedy, p [3]retry.Policy, db *database) *chain {
 	c := &chain{remedy: r, queries: p[2], db: db}
 
-	base := c.serveHTTP(listen, c.serveShop)
-	c.user = &http.Client{Transport: base}
-
-	toOrders := c.serveHTTP(listen, c.serveOrders)
+	c.user = &http.Client{Transport: c.serveHTTP(c.serveShop)}
+	toOrders := c.serveHTTP(c.serveOrders)
 	if r.proxy {
-		toOrders = c.serveHTTP(listen, goesOn(toOrders))
+		toOrders = c.serveHTTP(goesOn(toOrders))
 	}
 	transport := &retryhttp.Transport{Base: toOrders, Policy: p[0]}
 	if r.requests {
@@ -106,7 +91,7 @@ func newChain(r remedy, p [3]retry.Policy, listen network, db *database) *chain 
 	}
 	c.orders = transport.Client()
 
-	c.stock = grpc_health_v1.NewHealthClient(c.serveGRPC(listen, p[1]))
+	c.stock = grpc_health_v1.NewHealthClient(c.serveGRPC(p[1]))
 	return c
 }
 
@@ -124,22 +109,24 @@ func goesOn(to http.RoundTripper) http.HandlerFunc {
 }
 
 // serveHTTP starts an HTTP service and returns a transport to it.
-func (c *chain) serveHTTP(listen network, serve http.HandlerFunc) *http.Transport {
+func (c *chain) serveHTTP(serve http.HandlerFunc) *http.Transport {
 	handler := retryhttp.Handler(serve, func(*http.Request) bool { return c.requests || c.time })
 	server := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
-	listener, dial := listen()
+	listener := bufconn.Listen(1 << 16)
 	go func() { _ = server.Serve(listener) }()
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return listener.DialContext(ctx)
+	}}
 	c.stop = append(c.stop, transport.CloseIdleConnections, func() { _ = server.Close() })
 	return transport
 }
 
 // serveGRPC starts stock and returns a channel to it.
-func (c *chain) serveGRPC(listen network, p retry.Policy) *grpc.ClientConn {
+func (c *chain) serveGRPC(p retry.Policy) *grpc.ClientConn {
 	trust := func(context.Context) bool { return c.requests }
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(retrygrpc.UnaryServerInterceptor(trust)))
 	grpc_health_v1.RegisterHealthServer(server, stock{chain: c})
-	listener, dial := listen()
+	listener := bufconn.Listen(1 << 16)
 	go func() { _ = server.Serve(listener) }()
 
 	opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{
@@ -151,7 +138,7 @@ func (c *chain) serveGRPC(listen network, p retry.Policy) *grpc.ClientConn {
 	}
 	conn, err := grpc.NewClient("passthrough:///stock", append(opts,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) }))...)
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -3,7 +3,7 @@
 //
 //	user → shop (HTTP) → orders (HTTP) → stock (gRPC) → database
 //
-// It needs only the loopback network, and takes a few seconds.
+// It takes a few seconds.
 //
 //	go run ./examples/layers
 package main
@@ -21,7 +21,7 @@ import (
 )
 
 func main() {
-	if err := table(os.Stdout, loopback); err != nil {
+	if err := table(os.Stdout); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -48,13 +48,13 @@ var scenes = []scene{
 const ms = time.Millisecond
 
 // table writes the number of queries that arrive for each remedy in each scene, next to the planned number.
-func table(out io.Writer, listen network) error {
+func table(out io.Writer) error {
 	counts, errs := make([][]int, len(remedies)), make([][]error, len(remedies))
 	var all sync.WaitGroup
 	for i, r := range remedies {
 		counts[i], errs[i] = make([]int, len(scenes)), make([]error, len(scenes))
 		for j, s := range scenes {
-			all.Go(func() { counts[i][j], errs[i][j] = count(r, s, listen) })
+			all.Go(func() { counts[i][j], errs[i][j] = count(r, s) })
 		}
 	}
 	all.Wait()
@@ -83,9 +83,9 @@ func table(out io.Writer, listen network) error {
 }
 
 // count returns the number of queries that arrive for one request of a user.
-func count(r remedy, s scene, listen network) (int, error) {
+func count(r remedy, s scene) (int, error) {
 	db := &database{hangs: s.hang}
-	c := newChain(r, s.policies(r.budgets), listen, db)
+	c := newChain(r, s.policies(r.budgets), db)
 	defer c.close()
 	err := c.request()
 	return int(db.queries.Load()), err

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"context"
-	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -12,19 +10,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/test/bufconn"
 )
-
-// memory is a network in memory, which goes with virtual time.
-func memory() (net.Listener, func(context.Context) (net.Conn, error)) {
-	listener := bufconn.Listen(1 << 16)
-	return listener, listener.DialContext
-}
 
 func TestTheTableIsThatOfThePage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		require.NoError(t, table(&b, memory))
+		require.NoError(t, table(&b))
 		t.Log("\n" + b.String())
 		page, err := os.ReadFile("../../docs/layers.md")
 		require.NoError(t, err)
@@ -50,7 +41,7 @@ func TestWhatTimeoutsLeaveOfAHang(t *testing.T) {
 		} {
 			for passOn, want := range map[bool]int{false: row.dropped, true: row.passedOn} {
 				r, s := remedy{passOn: passOn}, scene{hang: true, timeouts: row.timeouts, attempts: row.attempts, wait: row.wait}
-				got, err := count(r, s, memory)
+				got, err := count(r, s)
 				require.NoError(t, err)
 				require.Equal(t, want, got, "%v passed on: %t", row.timeouts, passOn)
 				says, err := planned(r, s)
@@ -68,7 +59,7 @@ func TestBehindAProxyOnlyTheTimeIsPassedOn(t *testing.T) {
 		want int
 	}{{remedy{passOn: true}, 4}, {remedy{passOn: true, proxy: true}, 16}, {remedy{passOn: true, proxy: true, time: true}, 4}} {
 		synctest.Test(t, func(t *testing.T) {
-			got, err := count(row.r, scenes[1], memory)
+			got, err := count(row.r, scenes[1])
 			require.NoError(t, err)
 			require.Equal(t, row.want, got, "%+v", row.r)
 		})

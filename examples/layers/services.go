@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -83,4 +85,19 @@ func (s stock) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckRequest) 
 func (c *chain) begin() (end func()) {
 	c.busy.Add(1)
 	return func() { c.busy.Add(-1) }
+}
+
+// database is a fake of one, which counts its queries. It refuses each query or, if it hangs, never answers.
+type database struct {
+	hangs   bool
+	queries atomic.Int64
+}
+
+func (d *database) query(ctx context.Context) error {
+	d.queries.Add(1)
+	if d.hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return errors.New("sorry, too many clients already")
 }
