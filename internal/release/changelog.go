@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"strings"
 	"time"
@@ -11,7 +10,7 @@ import (
 const unreleased = "## [Unreleased]\n"
 
 // dateChangelog puts the version and the day under the heading of unreleased changes.
-func dateChangelog(out io.Writer, file, version string, now time.Time, write bool) error {
+func dateChangelog(file, version string, now time.Time) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return err
@@ -24,10 +23,6 @@ func dateChangelog(out io.Writer, file, version string, now time.Time, write boo
 	heading := fmt.Sprintf("## [%s] - %s\n", number, now.Format(time.DateOnly))
 	if strings.Contains(after, strings.SplitAfter(heading, "]")[0]) {
 		return fmt.Errorf("%s has a section for %s already", file, version)
-	}
-	fmt.Fprintf(out, "CHANGELOG.md: %s", heading)
-	if !write {
-		return nil
 	}
 	link := fmt.Sprintf("[%s]: https://%s/releases/tag/%s\n", number, rootPath, version)
 	return os.WriteFile(file, []byte(before+unreleased+"\n"+heading+after+link), 0o644)

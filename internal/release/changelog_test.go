@@ -75,7 +75,7 @@ func TestTheCommandsOfARelease(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, 3+len(list))
 	require.Equal(t, []string{
-		"Then run these, on the main branch:",
+		"Look at git diff, run .ci/run, and then these, on the main branch:",
 		"git commit -a -m 'release: v0.1.0' && git push origin main",
 		"go run ./internal/release -notes >/tmp/notes",
 		"git tag -a --cleanup=verbatim -F /tmp/notes v0.1.0 && git push origin v0.1.0",

@@ -1,7 +1,6 @@
 // Release prepares a release of this repository's modules, whose versions to come are in versions.txt.
 //
-//	go run ./internal/release              prints what a release would change, and the tags in the order to push them
-//	go run ./internal/release -write       runs .ci/run, sets the versions in every go.mod and dates the changelog
+//	go run ./internal/release              sets the versions in every go.mod, dates the changelog, and prints the tags
 //	go run ./internal/release -pack DIR    packs every module into DIR, to be served as GOPROXY=file://DIR
 //	go run ./internal/release -api         lists the exported API
 //	go run ./internal/release -tags        lists the tags alone
@@ -24,12 +23,11 @@ import (
 
 func main() {
 	var o options
-	flag.BoolVar(&o.write, "write", false, "run .ci/run and change the files")
 	flag.BoolVar(&o.api, "api", false, "list the exported API")
 	flag.BoolVar(&o.tags, "tags", false, "list the tags")
 	flag.BoolVar(&o.notes, "notes", false, "print the changelog's section")
-	flag.StringVar(&o.pack, "pack", "", "pack every module into this folder")
-	flag.BoolVar(&o.nextPatch, "next-patch", false, "with -pack: pack the root module alone, one patch newer")
+	flag.StringVar(&o.pack, "pack", "", "pack every module into this `folder`")
+	flag.StringVar(&o.root, "root", "", "with -pack: pack the root module alone, at this `version`")
 	flag.Parse()
 	if err := run(os.Stdout, o); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -38,9 +36,8 @@ func main() {
 }
 
 type options struct {
-	write, api, tags, notes bool
-	pack                    string
-	nextPatch               bool
+	api, tags, notes bool
+	pack, root       string
 }
 
 func run(out io.Writer, o options) error {
@@ -67,29 +64,24 @@ func run(out io.Writer, o options) error {
 		section, err := notes(string(changelog), modules[0].version)
 		fmt.Fprint(out, section)
 		return err
-	case o.pack != "" && o.nextPatch:
-		return packNextPatch(modules[0], o.pack)
+	case o.root != "":
+		return packOne(modules[0], o.root, o.pack)
 	case o.pack != "":
 		return packAll(modules, o.pack)
 	default:
-		return prepare(out, root, modules, o.write)
+		return prepare(out, root, modules)
 	}
 }
 
-// prepare changes the files for a release, or prints what it would change, and prints the tags.
-func prepare(out io.Writer, root string, modules []*released, write bool) error {
+// prepare changes the files for a release, and prints the tags.
+func prepare(out io.Writer, root string, modules []*released) error {
 	if dirty, err := git("status", "--porcelain"); err != nil || dirty != "" {
 		return errors.Join(err, fmt.Errorf("the tree is not clean:\n%s", dirty))
 	}
-	if !write {
-		fmt.Fprintln(out, "Nothing is changed without -write, which runs .ci/run first.")
-	} else if err := ci(out, root); err != nil {
-		return fmt.Errorf(".ci/run is not green: %w", err)
-	}
-	if err := setVersions(out, modules, write); err != nil {
+	if err := setVersions(modules); err != nil {
 		return err
 	}
-	if err := dateChangelog(out, filepath.Join(root, "CHANGELOG.md"), modules[0].version, time.Now(), write); err != nil {
+	if err := dateChangelog(filepath.Join(root, "CHANGELOG.md"), modules[0].version, time.Now()); err != nil {
 		return err
 	}
 	writeCommands(out, modules)
@@ -98,18 +90,12 @@ func prepare(out io.Writer, root string, modules []*released, write bool) error 
 
 // writeCommands prints what is left to a person. Each tag is pushed after those of the modules that its own requires.
 func writeCommands(out io.Writer, modules []*released) {
-	fmt.Fprintln(out, "\nThen run these, on the main branch:")
+	fmt.Fprintln(out, "Look at git diff, run .ci/run, and then these, on the main branch:")
 	fmt.Fprintf(out, "git commit -a -m 'release: %s' && git push origin main\n", modules[0].version)
 	fmt.Fprintln(out, "go run ./internal/release -notes >/tmp/notes")
 	for _, m := range modules {
 		fmt.Fprintf(out, "git tag -a --cleanup=verbatim -F /tmp/notes %[1]s && git push origin %[1]s\n", m.tag())
 	}
-}
-
-func ci(out io.Writer, root string) error {
-	cmd := exec.Command("bash", filepath.Join(root, ".ci", "run"))
-	cmd.Stdout, cmd.Stderr = out, out
-	return cmd.Run()
 }
 
 func git(args ...string) (string, error) {

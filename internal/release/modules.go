@@ -3,7 +3,6 @@ package main
 import (
 	_ "embed"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -80,7 +79,7 @@ func versionOf(list []*released, path string) string {
 }
 
 // setVersions makes every released module require the versions to come.
-func setVersions(out io.Writer, list []*released, write bool) error {
+func setVersions(list []*released) error {
 	for _, m := range list {
 		changed := false
 		for _, r := range slices.Clone(m.mod.Require) {
@@ -88,13 +87,12 @@ func setVersions(out io.Writer, list []*released, write bool) error {
 			if want == "" || want == r.Mod.Version {
 				continue
 			}
-			fmt.Fprintf(out, "%s: %s %s -> %s\n", m.folder, r.Mod.Path, r.Mod.Version, want)
 			if err := m.mod.AddRequire(r.Mod.Path, want); err != nil {
 				return err
 			}
 			changed = true
 		}
-		if !changed || !write {
+		if !changed {
 			continue
 		}
 		data, err := m.mod.Format()

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"golang.org/x/mod/module"
-	"golang.org/x/mod/semver"
 	"golang.org/x/mod/zip"
 )
 
@@ -20,15 +19,6 @@ func packAll(list []*released, dir string) error {
 		}
 	}
 	return nil
-}
-
-// packNextPatch writes m once more, one patch newer.
-func packNextPatch(m *released, dir string) error {
-	var major, minor, patch int
-	if _, err := fmt.Sscanf(semver.Canonical(m.version), "v%d.%d.%d", &major, &minor, &patch); err != nil {
-		return fmt.Errorf("%s: %w", m.version, err)
-	}
-	return packOne(m, fmt.Sprintf("v%d.%d.%d", major, minor, patch+1), dir)
 }
 
 // packOne writes the list, info, mod and zip of one version (Go modules reference, "GOPROXY protocol").
