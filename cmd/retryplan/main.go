@@ -6,7 +6,7 @@
 //
 //	retryplan show --preset standard
 //
-// Its commands are show, simulate, certify, chain, compare, lint, serve and page. Run retryplan --help for
+// Its commands are show, certify, chain, compare, lint, serve and page. Run retryplan --help for
 // their descriptions, the forms of a POLICY, and the meaning of --json and of the exit status.
 package main
 

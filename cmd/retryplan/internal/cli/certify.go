@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +13,7 @@ import (
 )
 
 func (a *app) certifyCommand() *cobra.Command {
+	var simulate bool
 	cmd := &cobra.Command{
 		Use:   "certify [POLICY]... --rate N --capacity N",
 		Short: "Predict by law whether a storm of retries can become permanent",
@@ -24,15 +26,28 @@ verdict is one of these:
   metastable   it does not come back: the retries keep the backend busy with work that no client waits for
   overloaded   it does not come back: the calm alone is more than the backend can do, or an attempt takes it too long
 
-A share --failure-rate of the attempts fails after the backend has worked on them, in the calm as well. During an
-outage the backend rejects all attempts at once; while it is failing, it works on them first.
+A share --failure-rate of the attempts fails after the backend has worked on them, in the calm as well. A --trigger has a
+kind and a length, and some have a factor:
+
+  stall 10s              the backend works on nothing
+  outage 10s             it rejects every attempt at once
+  slowdown 10s 3         work takes three times as long
+  capacity_cut 10s 0.5   half of the workers remain
+  surge 10s 3            three times as many runs begin
+  failing 10s 0.5        half of the attempts fail once the backend has worked on them
+  none
+
+--simulate runs the fleet attempt by attempt as well, with the library's own decisions, and prints the load, how runs
+ended, and whether the fleet came back; --json has the time series. The same --seed gives the same numbers, and several
+policies meet the same arrivals. --hedge-delay or --hedge-share makes a second call beside an attempt that is slow, as
+package retryhedge does; attempts then take --duration. certify fails if a verdict and a simulation disagree.
 
 --from reads the metrics of contrib/retryotel as Prometheus text, or others by name (--calls, --errors, --took); --over is
 the time between two scrapes, or since the process began.
 
-For --fail-on, metastable and overloaded are severe and vulnerable is a note. --plot simulates the fleet and draws it.`,
+For --fail-on, metastable and overloaded are severe and vulnerable is a note. --plot draws the simulation.`,
 		Example: `  retryplan certify policy.json --from price@metrics.txt --over 30s --capacity 100
-  retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
+  retryplan certify --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s" --simulate
   retryplan certify policy.json --rate 70 --capacity 100 --budget --clients 20 --fail-on severe`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			found, err := a.policies(args)
@@ -44,18 +59,25 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 				if err != nil {
 					return err
 				}
-				if a.plot != "" {
-					if _, err := a.simulate(n, a.fleet.Scenario(n.policy, a.seed), c.Stability); err != nil {
+				data := shown{Fleet: a.fleet, Certificate: c, Findings: a.findings(n)}
+				var seen say.Facts
+				if simulate || a.plot != "" {
+					s, r, err := a.simulate(n, c.Stability)
+					if err != nil {
 						return err
 					}
+					data.Simulation, seen = r, say.Simulation(r, &s)
 				}
-				findings := a.findings(n)
-				a.show(n, shown{Fleet: a.fleet, Certificate: c, Findings: findings}, func() {
+				a.show(n, data, func() {
 					a.facts(append(say.Certificate(c, a.fleet), say.Storm(c)...))
-					a.showFindings(findings)
+					if seen != nil {
+						a.line("\nsimulation")
+						a.facts(seen)
+					}
+					a.showFindings(data.Findings)
 				})
 			}
-			return a.finish(a.disagree)
+			return a.finish()
 		},
 	}
 	a.policyFlags(cmd.Flags())
@@ -63,6 +85,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 	a.settingFlags(cmd.Flags())
 	a.configFlag(cmd.Flags())
 	a.failOnFlag(cmd.Flags())
+	cmd.Flags().BoolVar(&simulate, "simulate", false, "simulate the fleet as well")
 	a.seedFlag(cmd.Flags())
 	a.plotFlag(cmd.Flags())
 	return cmd
@@ -77,14 +100,18 @@ func (a *app) certify(n named) (retryplan.Certificate, error) {
 	return c, err
 }
 
-// simulate returns the simulation of a fleet for which there is a certificate, and keeps it for --plot.
-func (a *app) simulate(n named, s retryplan.Scenario, certified retryplan.Stability) (*retryplan.Result, error) {
+// simulate simulates the fleet with a policy, for which there is a certificate, and keeps the result for --plot.
+func (a *app) simulate(n named, certified retryplan.Stability) (retryplan.Scenario, *retryplan.Result, error) {
+	s := a.fleet.Scenario(n.policy, a.seed)
+	if d := a.setting.Duration; s.Hedge != (retryplan.Hedge{}) && d != (retryplan.Dist{}) {
+		s.Server.Service, s.Server.Workers = d, max(1, int(math.Round(a.fleet.Capacity*d.Mean().Seconds())))
+	}
 	r, err := retryplan.Simulate(a.ctx, s)
 	if err == nil {
 		a.runs = append(a.runs, plots.Run{Name: n.name, Result: r, Triggers: s.Triggers})
 		a.contradict(n.name, certified, &r)
 	}
-	return &r, err
+	return s, &r, err
 }
 
 // contradict notes if certificate and simulation disagree on whether a fleet comes back.

@@ -100,7 +100,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		a.showCommand(), a.simulateCommand(), a.certifyCommand(), a.chainCommand(),
+		a.showCommand(), a.certifyCommand(), a.chainCommand(),
 		a.compareCommand(), a.lintCommand(), a.serveCommand(), a.pageCommand(),
 	)
 	for _, cmd := range root.Commands() {
@@ -147,8 +147,7 @@ A POLICY is one of the following. Flags change it. Without one, it is the defaul
 Fields that a document leaves out have the library's defaults, not those of the program that loads it.
 
 A duration is written 250ms, 30s, 1m30s or 2h. A distribution is written "10ms", "exponential 10ms", "uniform 5ms
-20ms" or "lognormal 20ms 200ms" (median, 99th percentile). A trigger is written "stall 10s", or "surge 10s 3 at 60s" if
-it has a factor, and in a simulation a start.
+20ms" or "lognormal 20ms 200ms" (median, 99th percentile).
 
 With --json, input is repeated as text, and computed durations are in seconds under keys that end in _seconds. A
 duration that never comes or has no bound is null.

@@ -77,7 +77,7 @@ func split(line string) []string {
 func TestOutput(t *testing.T) {
 	for _, row := range []struct{ name, line string }{
 		{"help", ""},
-		{"help_simulate", "simulate --help"},
+		{"help_certify", "certify --help"},
 		{"show_preset", "show --preset standard"},
 		{"show_default", "show"},
 		{"show_jitter", "show policy.json --inline --deadline 5s --duration 20ms --clients 1000"},
@@ -88,12 +88,11 @@ func TestOutput(t *testing.T) {
 		{"show_guard", "show policies.json --fail-on severe --deadline 1s"},
 		{"show_run", `show policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s`},
 		{"show_run_json", "show email@policies.json --failure 0.2 --json"},
-		{"simulate_storm", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 5s at 20s" --duration 1m`},
-		{"simulate_budget", `simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 5s at 20s" --duration 1m --budget`},
-		{"simulate_herd", `simulate --attempts unlimited --base 100ms --cap 10s --jitter full --at-once --clients 200 --network 5ms --rate-limit 20 --rate-window 100ms --trigger "outage 10s" --duration 20s --drain`},
-		{"simulate_seeds", `simulate --attempts 1 --rate 2 --service 3s --trigger "surge 1s 1 at 30s" --duration 3m --seeds 20`},
-		{"simulate_json", "simulate policy.json --rate 5 --duration 3s --json"},
 		{"certify_metastable", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100"},
+		{"certify_storm", `certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 5s" --simulate`},
+		{"certify_back", `certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 5s" --budget --simulate`},
+		{"certify_hedges", `certify preset:inline --attempt-timeout 2s --rate 70 --capacity 200 --trigger none --budget --duration "lognormal 10ms 300ms" --hedge-share 0.05 --simulate`},
+		{"certify_simulation_json", `certify policy.json --attempt-timeout 1s --rate 5 --capacity 100 --trigger "stall 1s" --simulate --json`},
 		{"certify_budget", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --budget --clients 20"},
 		{"certify_overloaded", "certify policy.json --attempt-timeout 1s --rate 170 --capacity 100 --fail-on severe"},
 		{"certify_json", `certify policy.json --attempt-timeout 1s --rate 20 --capacity 100 --trigger "surge 10s 3" --json`},
@@ -110,7 +109,6 @@ func TestOutput(t *testing.T) {
 		{"compare", "compare policy.json preset:aggressive email@policies.json --failure 0.3"},
 		{"compare_fleet", `compare policies.json --attempt-timeout 1s --rate 40 --capacity 100 --trigger "stall 10s"`},
 		{"compare_schedules", `compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100`},
-		{"compare_hedges", `compare preset:inline preset:standard --attempt-timeout 2s --rate 70 --capacity 200 --trigger none --budget --duration "lognormal 10ms 300ms" --hedge-share 0.05`},
 		{"compare_json", "compare policy.json preset:aggressive --json"},
 		{"lint", "lint policies.json"},
 		{"lint_yaml", "lint policies.yaml"},
@@ -180,7 +178,7 @@ func TestExamplesInHelp(t *testing.T) {
 	require.GreaterOrEqual(t, n, len(commands))
 }
 
-var commands = []string{"show", "simulate", "certify", "chain", "compare", "lint", "serve"}
+var commands = []string{"show", "certify", "chain", "compare", "lint", "serve"}
 
 // TestREADMEShowsWhatIsPrinted runs the commands in README.md. It may break lines elsewhere, and leave out lines at the
 // end.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"math"
 	"strings"
 	"time"
 
@@ -32,8 +31,7 @@ With the flags of a fleet (--rate and --capacity), it adds
   recovery   how long the fleet takes to come back in a simulation, in which all policies meet the same arrivals
   failed     the share of the runs that fail there
 
-It fails if a verdict and a simulation disagree. --plot draws the simulations, or without a fleet the schedules. With
---hedge-delay or --hedge-share each fleet is simulated without hedges too, with attempts that take --duration.`,
+It fails if a verdict and a simulation disagree. --plot draws the simulations, or without a fleet the schedules.`,
 		Example: `  retryplan compare policy.json preset:standard
   retryplan compare email@policies.json search@policies.json --failure 0.3
   retryplan compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100
@@ -49,8 +47,6 @@ It fails if a verdict and a simulation disagree. --plot draws the simulations, o
 			set(!a.given("failure"), &a.model.Failure, []float64{0.1})
 			a.model.Duration, a.model.Deadline = a.setting.Duration, a.setting.Deadline
 			table := newGrid("-policy", "success", "load", "at most", "-verdict", "serves", "recovery", "failed")
-			hedges := newGrid("-policy", "p50", "without", "p99", "without", "p99.9", "without", "extra load")
-			var stopped error
 			for _, n := range found {
 				p, err := retryplan.New(n.policy, a.model)
 				if err != nil {
@@ -60,27 +56,18 @@ It fails if a verdict and a simulation disagree. --plot draws the simulations, o
 				findings := a.findings(n)
 				data := shown{Name: n.name, Policy: n.policy, Plan: p, Findings: findings}
 				cells := []string{n.name, say.Percent(p.Success), say.Number(p.Load), say.Span(p.WorstCase), "", "", "", ""}
-				if a.hasFleet() && stopped == nil {
+				if a.hasFleet() {
 					c, err := a.certify(n)
 					if err != nil {
 						return err
 					}
-					s := a.fleet.Scenario(n.policy, a.seed)
-					if d := a.setting.Duration; s.Hedge != (retryplan.Hedge{}) && d != (retryplan.Dist{}) {
-						s.Server.Service, s.Server.Workers = d, max(1, int(math.Round(a.fleet.Capacity*d.Mean().Seconds())))
-					}
-					r, err := a.simulate(n, s, c.Stability)
-					if err != nil && a.ctx.Err() == nil {
+					s, r, err := a.simulate(n, c.Stability)
+					if err != nil {
 						return err
 					}
-					data.Certificate, cells[4], cells[5] = c, c.Stability.String(), say.Number(c.HiddenCapacity)+"/s"
-					if stopped = err; err == nil {
-						data.Simulation, cells[7] = r, say.Percent(r.Failed)
-						set(len(s.Triggers) > 0, &cells[6], say.Recovery(r))
-						if err := a.hedged(hedges, n.name, s, r); err != nil {
-							return err
-						}
-					}
+					data.Certificate, data.Simulation = c, r
+					cells[4], cells[5], cells[7] = c.Stability.String(), say.Number(c.HiddenCapacity)+"/s", say.Percent(r.Failed)
+					set(len(s.Triggers) > 0, &cells[6], say.Recovery(r))
 				}
 				table.row(cells...)
 				a.all = append(a.all, data)
@@ -94,16 +81,12 @@ It fails if a verdict and a simulation disagree. --plot draws the simulations, o
 					a.line("")
 				}
 				a.print(table)
-				if hedges.Length() > 0 {
-					a.line("\nruns take, with hedges and without")
-					a.print(hedges)
-				}
 			}
-			return a.finish(stopped, a.disagree)
+			return a.finish()
 		},
 	}
 	a.policyFlags(cmd.Flags())
-	a.modelFlags(cmd.Flags(), "0.1")
+	a.failureFlag(cmd.Flags(), "0.1")
 	a.settingFlags(cmd.Flags())
 	a.fleetFlags(cmd.Flags())
 	a.seedFlag(cmd.Flags())
@@ -121,21 +104,6 @@ var schedules = []named{
 	{name: "standard", policy: retry.Standard()},
 	{name: "patient", policy: retry.Patient()},
 	{name: "cautious", policy: retry.Cautious()},
-}
-
-// hedged adds what hedges are worth: how long runs take with them and without, and the load that they add.
-func (a *app) hedged(to grid, name string, s retryplan.Scenario, with *retryplan.Result) error {
-	if s.Hedge == (retryplan.Hedge{}) {
-		return nil
-	}
-	s.Hedge = retryplan.Hedge{}
-	without, err := retryplan.Simulate(a.ctx, s)
-	cells := []string{name}
-	for _, q := range []float64{.5, .99, .999} {
-		cells = append(cells, say.Span(with.Latency.Quantile(q)), say.Span(without.Latency.Quantile(q)))
-	}
-	to.row(append(cells, say.Percent(with.Amplification/max(without.Amplification, 1)-1))...)
-	return err
 }
 
 // codes returns the codes of findings with their levels.

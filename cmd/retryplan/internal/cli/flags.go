@@ -73,10 +73,9 @@ func (a *app) settingFlags(flags *pflag.FlagSet) {
 	textVar(flags, &a.setting.Duration, "distribution", "duration", "how long an attempt takes")
 }
 
-// modelFlags adds the flags of how attempts fail, with the default of --failure in words.
-func (a *app) modelFlags(flags *pflag.FlagSet, failure string) {
-	numbersVar(flags, &a.model.Failure, "failure", "`probability` that an attempt fails, or one for each attempt (default "+failure+")")
-	flags.IntVar(&a.model.Horizon, "horizon", 0, "number of attempts to compute, at most 1000 (default 100)")
+// failureFlag adds the flag of how attempts fail, with its default in words.
+func (a *app) failureFlag(flags *pflag.FlagSet, otherwise string) {
+	numbersVar(flags, &a.model.Failure, "failure", "`probability` that an attempt fails, or one for each attempt (default "+otherwise+")")
 }
 
 func (a *app) budgetFlags(flags *pflag.FlagSet) {

@@ -60,26 +60,20 @@ func TestEveryFlagIsRead(t *testing.T) {
 		return joined
 	}
 	hedges := map[string]string{"hedge-delay": "50ms", "hedge-share": "0.05"}
-	storm := `--rate 70 --duration 40s --clients 7 --workers 1 --service 10ms --attempt-timeout 200ms --failure-rate 0.1 --base 20ms --trigger "stall 2s at 10s"`
 	for _, row := range []struct {
 		command, line string
 		flags         map[string]string
 	}{
-		{"show", "", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3", "horizon": "2"})},
-		{"show", "--failure 0.5", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3", "horizon": "2"})},
+		{"show", "", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3"})},
+		{"show", "--failure 0.5", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3"})},
 		{"lint", "policy.json --fail-on none --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, measured, budget, hedges, map[string]string{
 			"fail-on": "note", "jitter": "none", "clients": "5000 --jitter none", "mode": "fixed --ttl 200ms", "base": "3m", "factor": "30 --ttl 200ms",
 			"cap": "50ms --ttl 200ms", "max-hint": "2m --inline",
 			"reset-after": "1ns", "attempt-timeout": "5ms --duration 10ms", "format": "github", "config": "missing.yaml",
 			"rate": "60", "capacity": "30", "workers": "200", "failure-rate": "0.8", "trigger": `"failing 10s 0.001"`,
 		})},
-		{"simulate", storm, join(policy, guard, measured, picture, budget, hedges, map[string]string{
-			"clients": "1 --budget", "rate": "60", "at-once": "", "deadline": "150ms", "network": "9ms", "workers": "2", "service": "11ms",
-			"queue": "2", "failure-rate": "0.2", "rate-limit": "50", "rate-window": "500ms --rate-limit 20",
-			"retry-after": "1s --queue 1", "trigger": `"outage 1s at 20s"`, "duration": "30s", "drain": "", "step": "500ms --json", "seed": "2", "seeds": "3",
-		})},
 		{"certify", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms", join(policy, guard, measured, budget, picture, hedges, map[string]string{
-			"seed": "2 --plot seed.svg", "config": "missing.yaml", "rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
+			"seed": "2 --plot seed.svg", "simulate": "", "config": "missing.yaml", "rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
 			"failure-rate": "0.2", "inline": "--base 1m", "duration": `"uniform 1s 5s"`,
 		})},
 		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 20 --capacity 100", join(policy, guard, budget, picture, map[string]string{
@@ -89,7 +83,7 @@ func TestEveryFlagIsRead(t *testing.T) {
 			"workers": "200", "clients": "7 --budget", "trigger": `"surge 10s 2"`, "simulate": "", "seed": "2 --simulate",
 		})},
 		{"compare", "policy.json preset:aggressive --attempt-timeout 1s --rate 70 --capacity 100", join(policy, setting, guard, measured, picture, budget, hedges, map[string]string{
-			"failure": "0.3", "horizon": "2", "rate": "60", "capacity": "90", "workers": "200", "trigger": `"surge 10s 2"`, "seed": "2", "failure-rate": "0.2",
+			"failure": "0.3", "rate": "60", "capacity": "90", "workers": "200", "trigger": `"surge 10s 2"`, "seed": "2", "failure-rate": "0.2",
 		})},
 		{"serve", "", map[string]string{"help": "", "addr": "127.0.0.1:9"}},
 	} {

@@ -36,9 +36,9 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 			Load, Success    float64
 			WorstCaseSeconds float64 `json:"worst_case_seconds"`
 		}
-		Findings           []struct{ Code, Level string }
-		Result, Simulation result
-		Certificate        struct {
+		Findings    []struct{ Code, Level string }
+		Simulation  result
+		Certificate struct {
 			Stability       string
 			HiddenCapacity  float64  `json:"hidden_capacity"`
 			RecoverySeconds *float64 `json:"recovery_seconds"`
@@ -77,8 +77,8 @@ func TestJSONAgreesWithTheTable(t *testing.T) {
 	require.Regexp(t, fmt.Sprintf(`(?m)^success +%.4g%%$`, 100*found[0].Plan.Success), table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^takes at most +%s$`, span(found[0].Plan.WorstCaseSeconds)), table)
 
-	table, found = both(`simulate policy.json --attempt-timeout 1s --rate 70 --workers 1 --service 10ms --trigger "stall 5s at 20s" --duration 1m --budget`)
-	r := found[0].Result
+	table, found = both(`certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 5s" --budget --simulate`)
+	r := found[0].Simulation
 	require.Regexp(t, fmt.Sprintf(`(?m)^failed .* of %d runs$`, r.Runs), table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^attempts per run .*, %d in all$`, r.Attempts), table)
 	require.Regexp(t, fmt.Sprintf(`(?m)^recovery +%s after`, span(r.RecoverySeconds)), table)

@@ -88,12 +88,12 @@ func (a *app) wrapped(label, sentence string, indent int) {
 
 // shown is what --json prints of one policy or chain: the fields that the command has.
 type shown struct {
-	Name                                         string // as in the text
-	Change                                       string // of a chain
-	Policy, Fleet, Scenario, Plan, Result, Seeds any    // Result is that of the first seed
-	Certificate, Simulation                      any
-	Changes                                      []shown
-	Findings                                     []finding
+	Name                    string // as in the text
+	Change                  string // of a chain
+	Policy, Fleet, Plan     any
+	Certificate, Simulation any
+	Changes                 []shown
+	Findings                []finding
 }
 
 // show prints a policy and then, by text, what there is to say about it, or keeps data for --json.
@@ -119,14 +119,14 @@ func (a *app) title(n named) {
 	}
 }
 
-// finish ends a command about policies: it prints the JSON, draws the picture, and returns the first of its own errors,
-// those given, and that of --fail-on.
-func (a *app) finish(errs ...error) error {
+// finish ends a command about policies: it prints the JSON, draws the picture, and returns the first error, of which the
+// last is that of --fail-on.
+func (a *app) finish() error {
 	var printed error
 	if a.json {
 		printed = a.printJSON(map[string]any{"policies": a.all})
 	}
-	return cmp.Or(printed, a.draw(), cmp.Or(errs...), a.guard())
+	return cmp.Or(printed, a.draw(), a.disagree, a.guard())
 }
 
 // printJSON prints v as one line of JSON. It escapes what a terminal would obey, which encoding/json leaves alone beyond

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"time"
@@ -46,7 +45,7 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 			for _, n := range found {
 				model := a.model
 				// After 20 attempts, the waits of an unlimited policy have reached their cap.
-				set(!odds && n.policy.MaxAttempts == retry.Unlimited, &model.Horizon, cmp.Or(model.Horizon, 20))
+				set(!odds && n.policy.MaxAttempts == retry.Unlimited, &model.Horizon, 20)
 				p, err := retryplan.New(n.policy, model)
 				if err != nil {
 					return err
@@ -71,7 +70,7 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 		},
 	}
 	a.policyFlags(cmd.Flags())
-	a.modelFlags(cmd.Flags(), "1")
+	a.failureFlag(cmd.Flags(), "1")
 	a.settingFlags(cmd.Flags())
 	a.measuredFlags(cmd.Flags())
 	a.failOnFlag(cmd.Flags())

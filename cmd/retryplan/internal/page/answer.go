@@ -150,7 +150,7 @@ func newVerdict(c retryplan.Certificate, f retryplan.Fleet) verdict {
 	return verdict{
 		Kind:     kind,
 		Title:    strings.ToUpper(kind[:1]) + kind[1:] + ": " + strings.ToLower(what[:1]) + strings.TrimRight(what[1:], ":.") + ".",
-		Text:     strings.ToUpper(why[:1]) + why[1:] + " The law: " + say.Law(c.Law) + ".",
+		Text:     strings.ToUpper(why[:1]) + why[1:],
 		Facts:    append(say.Certificate(c, f)[1:], say.Storm(c)...), // the title has the verdict
 		Disagree: map[string]string{outcomes[!c.Stability.Survives()]: say.Contradiction(c.Stability)},
 	}

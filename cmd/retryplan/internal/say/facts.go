@@ -51,7 +51,7 @@ func Plan(p *retryplan.Plan, deadline time.Duration) (f Facts) {
 	f.Distribution("total wait", p.TotalWait)
 	f.Distribution("a run takes", p.Elapsed)
 	f.Add("takes at most", Span(p.WorstCase), "")
-	f.Add("runs end as", endings(p.Endings), "")
+	f.Add("runs end as", "", endings(p.Endings))
 	return f
 }
 
@@ -140,7 +140,7 @@ func Simulation(r *retryplan.Result, s *retryplan.Scenario) (f Facts) {
 		shares[reason] = ratio(n, r.Runs)
 	}
 	if len(shares) > 0 {
-		f.Add("runs ended as", endings(shares), "")
+		f.Add("runs ended as", "", endings(shares))
 	}
 	return f
 }

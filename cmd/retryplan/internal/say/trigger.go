@@ -1,7 +1,6 @@
 package say
 
 import (
-	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -25,36 +24,32 @@ func Parse[K interface {
 	return 0, fmt.Errorf("%q is not one of %s", name, strings.Join(names, ", "))
 }
 
-// ParseTrigger reads what Trigger writes. Without "at" the trigger begins at once.
+// ParseTrigger reads "stall 10s", "surge 10s 3" or "none": the kind, the length, and the factor of kinds that have one.
 func ParseTrigger(text string) (t retryplan.Trigger, err error) {
 	if text == "none" {
 		return t, nil
 	}
-	what, from, timed := strings.Cut(text, " at ")
-	words := append(strings.Fields(what), "")
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		words = []string{""}
+	}
 	if t.Kind, err = Parse(retryplan.Stall, retryplan.Failing, words[0]); err != nil {
 		return t, err
 	}
-	factor := "0"
-	if words = words[1 : len(words)-1]; len(words) > 0 && factored(t.Kind) {
-		factor, words = words[len(words)-1], words[:len(words)-1]
+	switch {
+	case len(words) == 2 && !factored(t.Kind):
+	case len(words) == 3 && factored(t.Kind):
+		if t.Factor, err = strconv.ParseFloat(words[2], 64); err != nil {
+			return t, fmt.Errorf("factor %q is not a number", words[2])
+		}
+	default:
+		return t, fmt.Errorf(`%q is not a trigger such as "stall 10s" or "surge 10s 3": kind, length, and the factor of kinds that have one`, text)
 	}
-	if len(words) != 1 {
-		return t, fmt.Errorf(`%q is not a trigger such as "stall 10s" or "surge 10s 3 at 60s": kind, length, the factor of kinds that have one, and from when`, text)
-	}
-	if !timed {
-		from = "0"
-	}
-	var wrong [3]error
-	t.For, wrong[0] = time.ParseDuration(words[0])
-	t.From, wrong[1] = time.ParseDuration(strings.TrimSpace(from))
-	if t.Factor, err = strconv.ParseFloat(factor, 64); err != nil {
-		wrong[2] = fmt.Errorf("factor %q is not a number", factor)
-	}
-	return t, cmp.Or(wrong[:]...)
+	t.For, err = time.ParseDuration(words[1])
+	return t, err
 }
 
-// Trigger returns a trigger as text: "surge 10s 3 at 1m", "stall 10s" for one that begins at once, "none" for none.
+// Trigger returns a trigger as text: "surge 10s 3 at 1m" if it begins later than at once, "none" for none.
 func Trigger(t retryplan.Trigger) string {
 	if t.Kind == 0 {
 		return "none"

@@ -46,13 +46,13 @@ func TestReadTakesEveryFieldOfAChain(t *testing.T) {
 			{Budget: &retry.BudgetConfig{Ratio: .25, Burst: 1, Initial: 2, Trickle: 3 * time.Second}, Clients: 4, Failure: .5, Capacity: 5, Workers: 6},
 		},
 		PassOn: true, DoNotRetry: true, Deadline: time.Minute, Rate: 7,
-		Trigger: retryplan.Trigger{Kind: retryplan.CapacityCut, From: time.Second, For: time.Hour, Factor: .5},
+		Trigger: retryplan.Trigger{Kind: retryplan.CapacityCut, For: time.Hour, Factor: .5},
 	}
 	var got retryplan.Chain
 	require.NoError(t, wire.Read([]byte(`{"layers": [
 		{"policy": {"max_attempts": 3, "base": "1s"}},
 		{"budget": {"ratio": 0.25, "burst": 1, "initial": 2, "trickle": "3s"}, "clients": 4, "failure": 0.5, "capacity": 5, "workers": 6}
-	], "pass_on": true, "do_not_retry": true, "deadline": "1m", "rate": 7, "trigger": "capacity_cut 1h 0.5 at 1s"}`), &got))
+	], "pass_on": true, "do_not_retry": true, "deadline": "1m", "rate": 7, "trigger": "capacity_cut 1h 0.5"}`), &got))
 	require.Equal(t, want, got)
 
 	got = retryplan.Chain{}
