@@ -71,7 +71,7 @@ func run(pass *analysis.Pass) (any, error) {
 		if file := pass.Fset.Position(cur.Node().Pos()).Filename; strings.HasSuffix(file, "_test.go") {
 			continue
 		}
-		if l := retries.LoopAt(pass.TypesInfo, cur); l != nil {
+		if l := retries.LoopAt(pass.TypesInfo, cur, nil); l != nil {
 			retryLoop{l, pass, pass.TypesInfo, cur}.report()
 		}
 	}

@@ -94,16 +94,12 @@ var fresh = map[string]*regexp.Regexp{
 
 func (r replay) check() {
 	for _, call := range r.Attempts {
-		lost := slices.ContainsFunc(r.Repeats, func(s retries.State) bool { // no answer, so that the server may have acted
-			return s.Call == call && s.Last == retries.Failed && !r.Judged[call]
-		})
-		if m := r.method(call); lost && (m == "POST" || m == "PATCH") {
-			const twice = "is repeated after any error: if only the answer was lost, it takes effect twice"
-			if key := r.renewed(call); key != nil {
-				r.pass.ReportRangef(key, "this key is new in each attempt, and the %s %s", m, twice)
-			} else if !r.keyed(call) {
-				r.pass.ReportRangef(call, "this %s without an Idempotency-Key %s", m, twice)
-			}
+		const twice = "is repeated after any error: if only the answer was lost, it takes effect twice"
+		switch m, key, twofold := r.twofold(call); {
+		case key != nil:
+			r.pass.ReportRangef(key, "this key is new in each attempt, and the %s %s", m, twice)
+		case twofold:
+			r.pass.ReportRangef(call, "this %s without an Idempotency-Key %s", m, twice)
 		}
 	}
 	ast.Inspect(r.Body, func(n ast.Node) bool {
@@ -114,6 +110,31 @@ func (r replay) check() {
 		}
 		return true
 	})
+}
+
+// Unsafe returns the method of a request that the code in function, a declaration, must not repeat, as this analyzer says;
+// "" if there is none.
+func Unsafe(info *types.Info, function ast.Node, code *retries.Retries) string {
+	r := replay{Retries: code, info: info, function: function}
+	for _, call := range r.Attempts {
+		if m, _, twofold := r.twofold(call); twofold {
+			return m
+		}
+	}
+	return ""
+}
+
+// twofold reports whether call is a POST or PATCH that is repeated after any error, without a key or with the key, if it is
+// not nil, that is new in each attempt.
+func (r replay) twofold(call *ast.CallExpr) (method string, key ast.Expr, yes bool) {
+	lost := slices.ContainsFunc(r.Repeats, func(s retries.State) bool { // no answer, so that the server may have acted
+		return s.Call == call && s.Last == retries.Failed && !r.Judged[call]
+	})
+	if method = r.method(call); !lost || method != "POST" && method != "PATCH" {
+		return "", nil, false
+	}
+	key = r.renewed(call)
+	return method, key, key != nil || !r.keyed(call)
 }
 
 // sends reports whether call sends a request of net/http.

@@ -47,7 +47,7 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 	}
 	format := flags.String("format", "text", "how findings are printed: text or github")
 	tests := flags.Bool("test", true, "analyze tests too")
-	migrates := flags.Bool("migrate", false, "say which calls of other retry libraries can be moved to this one, and do nothing else")
+	migrates := flags.Bool("migrate", false, "say which calls of other retry libraries, and loops around their waits, can be moved to this one, and do nothing else")
 	diff := flags.Bool("diff", false, "with -migrate, print what would change; with -fix, do not change it")
 	write := flags.Bool("w", false, "with -migrate, move the calls")
 	fix := flags.Bool("fix", false, "with -loop, make the loops that can be loops over retry.Attempts, and do nothing else")

@@ -113,6 +113,17 @@ func (f *file) uses(obj types.Object) []*ast.Ident {
 	return ids
 }
 
+// idents returns the identifiers in n.
+func idents(n ast.Node) func(func(*ast.Ident) bool) {
+	return func(yield func(*ast.Ident) bool) {
+		for n := range ast.Preorder(n) {
+			if id, isIdent := n.(*ast.Ident); isIdent && !yield(id) {
+				return
+			}
+		}
+	}
+}
+
 // definition returns the statement that declares the local variable obj alone, and its value; nil if there is none.
 func (f *file) definition(obj types.Object) (ast.Stmt, ast.Expr) {
 	for id, def := range f.pkg.TypesInfo.Defs {

@@ -7,7 +7,6 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,12 +17,15 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
 	"github.com/retrygo/retry/cmd/retryvet/internal/retries"
+	"github.com/retrygo/retry/cmd/retryvet/replay"
 )
 
 // loop is a hand-written retry loop that is to be a loop over retry.Attempts.
 type loop struct {
 	*file
 	*retries.Loop
+	asks   *ast.CallExpr // a source for the wait; nil if the loop computes it
+	source *source       // that makes the waits, or nil
 	node   ast.Stmt
 	after  ast.Stmt // the next statement in the same list, or nil
 	params *ast.FieldList
@@ -34,31 +36,36 @@ type loop struct {
 	err    *types.Var  // the error of a turn
 	ctx    ast.Expr    // of the run; nil means context.Background()
 
-	attempts int64  // 0 means no limit
-	limit    string // the limit as the loop has it
+	attempts int64       // 0 means no limit
+	limit    string      // the limit as the loop has it
+	ttl      string      // of the source; "" if there is none
+	stop     *ast.IfStmt // asks whether the source says that no attempt follows; nil if none does
 	end      []ast.Stmt
 	delays   map[types.Object]bool // the variables that are computed for the wait
 	gone     []ast.Node            // statements that are removed
-	replaced []ast.Node            // conditions that lose the counter
-	exits    []string              // what is done when the attempts are used up
 	edits    []edit
 	number   bool // the body asks for the number of the attempt
 	late     bool // it waits after the last attempt too
 }
 
-// loops moves the hand-written retry loops of the file, outside of tests.
-func (f *file) loops() (result []Site) {
-	if strings.HasSuffix(f.name, "_test.go") {
+// loops moves the hand-written retry loops of the file that compute their waits, outside of tests, or those that ask a
+// source for them.
+func (f *file) loops(compute bool) (result []Site) {
+	if compute && strings.HasSuffix(f.name, "_test.go") {
 		return nil
 	}
 	for cur := range inspector.New([]*ast.File{f.ast}).Root().Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
-		found := retries.LoopAt(f.pkg.TypesInfo, cur)
-		if found == nil || found.Kind != retries.Errors {
+		l := &loop{file: f, node: cur.Node().(ast.Stmt), delays: map[types.Object]bool{}}
+		if l.asks = f.asked(l.node); compute != (l.asks == nil) {
 			continue
 		}
-		l := &loop{file: f, Loop: found, node: cur.Node().(ast.Stmt), delays: map[types.Object]bool{}}
 		one := Site{Position: f.pkg.Fset.PositionFor(l.node.Pos(), false), Call: "retry loop"}
-		if err := l.move(); err != nil {
+		if l.Loop = retries.LoopAt(f.pkg.TypesInfo, cur, f.waits); l.Loop != nil && l.Kind != retries.Errors {
+			l.Loop = nil
+		}
+		if err := l.move(); l.Loop == nil && compute {
+			continue
+		} else if err != nil {
 			one.Why = err.Error()
 		} else {
 			f.edits = append(f.edits, l.edits...)
@@ -68,13 +75,35 @@ func (f *file) loops() (result []Site) {
 	return result
 }
 
+// asked returns the first call in loop, and not in a loop or function in it, that asks a source for a wait; nil for none.
+func (f *file) asked(loop ast.Node) (found *ast.CallExpr) {
+	ast.Inspect(loop, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.ForStmt, *ast.RangeStmt, *ast.FuncLit:
+			return n == loop
+		case *ast.CallExpr:
+			if found == nil && f.waits(n) {
+				found = n
+			}
+		}
+		return true
+	})
+	return found
+}
+
 // move makes the edits that replace the loop.
 func (l *loop) move() error {
 	if ast.IsGenerated(l.ast) {
 		return refuse("the file is generated")
+	} else if l.Loop == nil {
+		return refuse("it is not only failure that repeats it, or success does not leave it")
 	}
 	if err := l.steps(); err != nil {
 		return err
+	}
+	fun, _ := l.outer(l.node)
+	if m := replay.Unsafe(l.pkg.TypesInfo, fun, &l.Retries); m != "" {
+		return refuse("it repeats a %s without a key, or with one that is new in each attempt", m)
 	}
 	schedule, err := l.schedule()
 	if err != nil {
@@ -85,7 +114,7 @@ func (l *loop) move() error {
 		return err
 	}
 	if fields := l.result.List; len(fields) > 0 && calls.IsError(l.pkg.TypesInfo.TypeOf(fields[len(fields)-1].Type)) {
-		if err := (&reader{ends: l.ctx != nil}).returned(l.file, l.node); err != nil {
+		if err := l.reader().returned(l.file, l.node); err != nil {
 			return err
 		}
 	}
@@ -95,24 +124,23 @@ func (l *loop) move() error {
 			return err
 		}
 	}
-	run, key := context+".Background()", ""
+	run, name := context+".Background()", "ctx"
+	uses := l.number // of the context of an attempt
+	id, isIdent := l.ctx.(*ast.Ident)
 	if l.ctx != nil {
 		run = l.text(l.ctx)
-		if id, isIdent := l.ctx.(*ast.Ident); isIdent {
-			if l.number || slices.ContainsFunc(l.uses(l.pkg.TypesInfo.Uses[id]), func(use *ast.Ident) bool {
-				return within(use, l.Body) && !l.removed(use)
-			}) {
-				key = id.Name + " := "
-			}
-		}
 	}
-	if l.number && key == "" {
-		if err := l.free(l.Body.Lbrace, "ctx", ""); err != nil {
-			return err
-		}
-		key = "ctx := "
+	if isIdent {
+		name = id.Name
+		uses = uses || slices.ContainsFunc(l.uses(l.pkg.TypesInfo.Uses[id]), func(use *ast.Ident) bool { return within(use, l.Body) && !l.removed(use) })
+	} else if uses && l.free(l.Body.Lbrace, name, "") != nil {
+		return refuse("the name ctx does not mean the context of an attempt here")
 	}
-	policy := literal(map[string]string{"MaxAttempts": cmp.Or(l.limit, ours+".Unlimited"), "Backoff": schedule, "Classify": ours + ".RetryOn(" + context + ".Canceled)"})
+	key := ""
+	if uses {
+		key = name + " := "
+	}
+	policy := literal(map[string]string{"MaxAttempts": cmp.Or(l.limit, ours+".Unlimited"), "Backoff": schedule, "TTL": l.ttl, "Classify": ours + ".RetryOn(" + context + ".Canceled)"})
 	head := "for " + key + "range " + ours + ".Attempts(" + run + ", " + policy + ", &" + l.err.Name() + ") "
 	l.edits = append(l.edits, edit{l.offset(l.node.Pos()), l.offset(l.Body.Lbrace), head})
 	for _, n := range l.gone {
@@ -135,8 +163,14 @@ func (l *loop) move() error {
 	return nil
 }
 
+// reader reads what the old code does with the error. A loop that asks a source in its first line ends with the last error
+// when its context is done, and does not say so.
+func (l *loop) reader() *reader {
+	return &reader{ends: l.ctx != nil, silent: l.ctx != nil && l.source != nil && l.wait.Delay == nil}
+}
+
 func (l *loop) steps() error {
-	for _, step := range []func() error{l.place, l.header, l.waits, l.error, l.counted, l.alone, l.kept} {
+	for _, step := range []func() error{l.place, l.sourced, l.header, l.waited, l.error, l.counted, l.stopped, l.alone, l.kept, l.beside} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -187,7 +221,7 @@ func (l *loop) error() error {
 		case address || write && l.captured(l.err, use):
 			return refuse("other code can set its error")
 		case !within(use, l.node) && !write:
-			if err := (&reader{ends: l.ctx != nil}).use(l.file, use); err != nil {
+			if err := l.reader().use(l.file, use); err != nil {
 				return err
 			}
 		}
@@ -233,7 +267,7 @@ func (l *loop) assign(id *ast.Ident) error {
 	if !isAssign {
 		return refuse("its error is declared together with others")
 	}
-	names := map[string][]string{}
+	declared := ""
 	for _, left := range stmt.Lhs {
 		other, isIdent := left.(*ast.Ident)
 		v := l.pkg.TypesInfo.Defs[other]
@@ -247,11 +281,7 @@ func (l *loop) assign(id *ast.Ident) error {
 		if at != ast.Stmt(stmt) && len(l.uses(v)) == 0 {
 			return refuse("the results of the call are declared in a condition")
 		}
-		names[text] = append(names[text], other.Name)
-	}
-	declared := ""
-	for _, text := range slices.Sorted(maps.Keys(names)) {
-		declared += "var " + strings.Join(names[text], ", ") + " " + text + "\n"
+		declared += "var " + other.Name + " " + text + "\n"
 	}
 	if declared != "" {
 		l.edits = append(l.edits, edit{l.offset(at.Pos()), l.offset(at.Pos()), declared})
@@ -260,41 +290,37 @@ func (l *loop) assign(id *ast.Ident) error {
 	return nil
 }
 
-// header reads the three parts of the loop's first line.
+// header reads the three parts of the loop's first line, but for those that ask the source.
 func (l *loop) header() error {
-	switch n := l.node.(type) {
-	case *ast.RangeStmt:
-		return l.bound(n.X, 0)
-	case *ast.ForStmt:
-		if init, isAssign := n.Init.(*ast.AssignStmt); isAssign && init.Tok == token.DEFINE && len(init.Lhs) == 1 {
-			v := l.pkg.TypesInfo.Types[init.Rhs[0]].Value
-			if v == nil || v.Kind() != constant.Int {
-				return refuse("its counter does not begin with a constant")
-			}
-			l.first, _ = constant.Int64Val(v)
-			l.Counter = l.pkg.TypesInfo.ObjectOf(init.Lhs[0].(*ast.Ident))
-		} else if n.Init != nil {
-			return refuse("its first line is of another form")
-		}
-		if post, isInc := n.Post.(*ast.IncDecStmt); n.Post != nil && (!isInc || post.Tok != token.INC || l.Counter == nil || !l.is(post.X, l.Counter)) {
-			return refuse("its first line is of another form")
-		}
-		if n.Cond == nil {
-			return nil
-		}
-		cond, isBinary := n.Cond.(*ast.BinaryExpr)
-		if !isBinary || n.Init == nil || n.Post == nil || !l.is(cond.X, l.Counter) {
-			return refuse("its condition is not that of a counter")
-		}
-		switch cond.Op {
-		case token.LSS:
-			return l.bound(cond.Y, l.first)
-		case token.LEQ:
-			return l.bound(cond.Y, l.first-1)
-		}
-		return refuse("its condition is not that of a counter")
+	n, isFor := l.node.(*ast.ForStmt)
+	if !isFor {
+		return l.bound(l.node.(*ast.RangeStmt).X, 0)
 	}
-	return nil
+	start, cond, post := l.own(n)
+	if start == nil && cond == nil && post == nil {
+		return nil
+	}
+	init, isAssign := start.(*ast.AssignStmt)
+	counts, isInc := post.(*ast.IncDecStmt)
+	if !isAssign || init.Tok != token.DEFINE || len(init.Lhs) != 1 || !isInc || counts.Tok != token.INC {
+		return refuse("its first line is of another form")
+	}
+	l.Counter = l.pkg.TypesInfo.ObjectOf(init.Lhs[0].(*ast.Ident))
+	v := l.pkg.TypesInfo.Types[init.Rhs[0]].Value
+	if v == nil || v.Kind() != constant.Int || !l.is(counts.X, l.Counter) {
+		return refuse("its counter does not begin with a constant")
+	}
+	l.first, _ = constant.Int64Val(v)
+	compared, isBinary := cond.(*ast.BinaryExpr)
+	switch {
+	case cond == nil:
+		return nil
+	case isBinary && l.is(compared.X, l.Counter) && compared.Op == token.LSS:
+		return l.bound(compared.Y, l.first)
+	case isBinary && l.is(compared.X, l.Counter) && compared.Op == token.LEQ:
+		return l.bound(compared.Y, l.first-1)
+	}
+	return refuse("its condition is not that of a counter")
 }
 
 // bound sets the number of attempts to x-less.
@@ -311,17 +337,19 @@ func (l *loop) bound(x ast.Expr, less int64) error {
 	return nil
 }
 
-// waits finds the one wait of the loop, its context, and the statements that compute its length.
-func (l *loop) waits() error {
+// waited finds the one wait of the loop, its context, and the statements that compute its length.
+func (l *loop) waited() error {
 	if len(l.Waits) != 1 {
 		return refuse("it waits in %d places", len(l.Waits))
 	}
 	l.wait = l.Waits[0]
-	if l.wait.Delay == nil {
+	if l.wait.Delay == nil && l.wait.Node != l.asks {
 		return refuse("it waits for a timer")
 	}
 	stmt, stmts := l.statement(l.wait.Node)
-	if l.parents[stmt] != l.Body {
+	if l.outside() {
+		stmt, stmts = nil, nil
+	} else if l.parents[stmt] != l.Body {
 		block, _ := l.parents[stmt].(*ast.BlockStmt)
 		guard, isIf := l.parents[block].(*ast.IfStmt)
 		if !isIf || l.parents[guard] != l.Body || guard.Init != nil || guard.Else != nil || guard.Body != block {
@@ -333,8 +361,8 @@ func (l *loop) waits() error {
 		if err := l.watched(choice); err != nil {
 			return err
 		}
-	} else if v := l.parameter(); v != nil {
-		l.ctx = v
+	} else if l.ctx == nil && l.wait.Delay != nil {
+		l.ctx = l.parameter()
 	}
 	for n := range ast.Preorder(l.Body) {
 		switch b := n.(type) {
@@ -342,7 +370,7 @@ func (l *loop) waits() error {
 			if b.Tok == token.GOTO || b.Label != nil {
 				return refuse("it has a label or a goto")
 			}
-			if b.Tok == token.CONTINUE && !(slices.Contains(stmts, ast.Stmt(b)) && b.Pos() > stmt.Pos()) && !l.inner(b) {
+			if b.Tok == token.CONTINUE && stmt != nil && !(slices.Contains(stmts, ast.Stmt(b)) && b.Pos() > stmt.Pos()) && l.leaves(b) == l.node {
 				return refuse("a turn can end without a wait")
 			}
 		case *ast.AssignStmt:
@@ -353,19 +381,25 @@ func (l *loop) waits() error {
 			}
 		}
 	}
+	if stmt == nil {
+		return nil
+	}
 	l.gone = append(l.gone, stmt)
 	return l.computed(stmts)
 }
 
-// inner reports whether b ends a turn of a loop inside of this one.
-func (l *loop) inner(b ast.Node) bool {
-	for n := l.parents[b]; n != l.node; n = l.parents[n] {
+// leaves returns the statement that b, a break or continue without a label, ends or repeats.
+func (l *loop) leaves(b *ast.BranchStmt) ast.Node {
+	for n := l.parents[b]; ; n = l.parents[n] {
 		switch n.(type) {
 		case *ast.ForStmt, *ast.RangeStmt, *ast.FuncLit:
-			return true
+			return n
+		case *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt:
+			if b.Tok == token.BREAK {
+				return n
+			}
 		}
 	}
-	return false
 }
 
 // watched reads the select that waits: one case of a timer, and one of a context.
@@ -386,7 +420,7 @@ func (l *loop) watched(choice *ast.SelectStmt) error {
 			if len(c.Body) > 0 {
 				return refuse("something else follows its wait in the select")
 			}
-		case isSel && sel.Sel.Name == "Done" && calls.IsContext(l.pkg.TypesInfo.TypeOf(sel.X)) && l.ctx == nil && simple(sel.X):
+		case isSel && sel.Sel.Name == "Done" && calls.IsContext(l.pkg.TypesInfo.TypeOf(sel.X)) && (l.ctx == nil || l.text(l.ctx) == l.text(sel.X)) && simple(sel.X):
 			l.ctx, l.end = sel.X, c.Body
 		default:
 			return refuse("its wait ends with a channel that is not a context's")
@@ -434,49 +468,38 @@ func (l *loop) parameter() ast.Expr {
 // computed finds the statements that set variables of the wait, which are removed. They stand beside it or in the body.
 func (l *loop) computed(beside []ast.Stmt) error {
 	info := l.pkg.TypesInfo
-	written := map[types.Object][]ast.Stmt{}
-	note := func(stmt ast.Stmt, x ast.Expr) {
-		if id, isIdent := x.(*ast.Ident); isIdent && info.ObjectOf(id) != nil {
-			written[info.ObjectOf(id)] = append(written[info.ObjectOf(id)], stmt)
-		}
+	var queue []ast.Node
+	if l.wait.Delay != nil {
+		queue = append(queue, l.wait.Delay)
 	}
-	for n := range ast.Preorder(l.Body) {
-		switch n := n.(type) {
-		case *ast.AssignStmt:
-			for _, left := range n.Lhs {
-				note(n, left)
-			}
-		case *ast.IncDecStmt:
-			note(n, n.X)
-		}
-	}
-	queue := []ast.Node{l.wait.Delay}
-	for len(queue) > 0 {
-		for n := range ast.Preorder(queue[0]) {
-			id, isIdent := n.(*ast.Ident)
+	for i := 0; i < len(queue); i++ {
+		for id := range idents(queue[i]) {
 			obj := info.Uses[id]
-			if !isIdent || len(written[obj]) == 0 || l.delays[obj] {
+			if obj == nil || l.delays[obj] {
 				continue
 			}
-			l.delays[obj] = true
-			for _, stmt := range written[obj] {
-				for l.parents[stmt] != l.Body && !slices.Contains(beside, stmt) {
-					up, isStmt := l.parents[stmt].(ast.Stmt)
-					if !isStmt {
-						return refuse("%s is set in another function", obj.Name())
-					}
-					stmt = up
+			for n := range ast.Preorder(l.Body) {
+				stmt, isStmt := n.(ast.Stmt)
+				if !isStmt || !calls.Sets(info, n, obj) {
+					continue
 				}
-				if stmt == l.guard {
-					return refuse("%s is set inside of another statement", obj.Name())
+				for l.parents[stmt] != l.Body && !slices.Contains(beside, stmt) && isStmt {
+					stmt, isStmt = l.parents[stmt].(ast.Stmt)
 				}
-				if !slices.Contains(l.gone, ast.Node(stmt)) {
-					l.gone = append(l.gone, stmt)
-					queue = append(queue, stmt)
+				if !isStmt || stmt == l.guard {
+					return refuse("%s is set inside of another statement or function", obj.Name())
+				}
+				if l.delays[obj] = true; !slices.Contains(l.gone, ast.Node(stmt)) {
+					l.gone, queue = append(l.gone, stmt), append(queue, stmt)
 				}
 			}
 		}
-		queue = queue[1:]
+	}
+	for _, stmt := range append(slices.Clip(beside), l.Body.List...) {
+		if l.stops(stmt) && l.stop == nil {
+			l.stop = stmt.(*ast.IfStmt)
+			l.gone = append(l.gone, stmt)
+		}
 	}
 	for obj := range l.delays {
 		if def, _ := l.definition(obj); def != nil && !within(def, l.node) {
@@ -491,68 +514,31 @@ func (l *loop) computed(beside []ast.Stmt) error {
 	return nil
 }
 
-// counted finds the ifs that end the loop by its counter, and lowers the number of attempts.
+// counted removes the ifs whose counter breaks the loop, and lowers the number of attempts.
 func (l *loop) counted() error {
-	if l.Counter == nil {
-		return nil
-	}
 	for _, stmt := range l.Body.List {
 		n, isIf := stmt.(*ast.IfStmt)
-		if !isIf || n == l.guard || l.removed(n) || !calls.Names(l.pkg.TypesInfo, n.Cond, l.Counter) {
+		if !isIf || l.Counter == nil || n == l.guard || n.Init != nil || n.Else != nil || len(n.Body.List) != 1 ||
+			!isBranch(n.Body.List[0], token.BREAK) || !calls.Names(l.pkg.TypesInfo, n.Cond, l.Counter) {
 			continue
 		}
-		cond, other := n.Cond, ast.Expr(nil)
-		if b, isBinary := cond.(*ast.BinaryExpr); isBinary && (b.Op == token.LOR || b.Op == token.LAND) {
-			cond, other = b.Y, b.X
-			if calls.Names(l.pkg.TypesInfo, other, l.Counter) {
-				cond, other = other, cond
-			}
-			if b.Op == token.LAND {
-				if !l.failed(other) {
-					return refuse("a condition asks for more than its counter")
-				}
-				other = nil
-			}
-		}
-		last := int64(0)
-		for t := int64(1); t <= 1000 && last == 0; t++ {
-			v := l.turns(0, t).value(cond)
+		for turn := int64(1); turn <= 1000; turn++ {
+			v := l.turns(0, turn).value(n.Cond)
 			if v == nil {
-				return refuse("a condition on its counter is not one of constants")
+				break
 			}
-			if constant.BoolVal(v) {
-				last = t
+			if !constant.BoolVal(v) {
+				continue
 			}
-		}
-		before := n.Pos() < l.Attempts[0].Pos()
-		leaves := len(n.Body.List) > 0 && n.Else == nil && (n.Init == nil || other != nil)
-		if leaves {
-			final := n.Body.List[len(n.Body.List)-1]
-			_, returns := final.(*ast.ReturnStmt)
-			leaves = returns || isBranch(final, token.BREAK)
-		}
-		switch {
-		case last == 0 || !leaves:
-			return refuse("a condition on its counter does not end it")
-		case before:
-			last--
-		}
-		if l.attempts == 0 || last <= l.attempts {
-			if last != l.attempts {
-				l.attempts, l.limit = last, fmt.Sprint(last)
+			if n.Pos() < l.Attempts[0].Pos() {
+				turn--
 			}
-			exit, err := l.moved(n.Body.List)
-			if err != nil {
-				return err
+			if l.attempts == 0 || turn < l.attempts {
+				l.attempts, l.limit = turn, fmt.Sprint(turn)
 			}
-			l.exits = append(l.exits, exit)
-		}
-		if other == nil {
 			l.gone = append(l.gone, n)
-			continue
+			break
 		}
-		l.edits = append(l.edits, edit{l.offset(n.Cond.Pos()), l.offset(n.Cond.End()), l.text(other)})
-		l.replaced = append(l.replaced, n.Cond)
 	}
 	return nil
 }
@@ -563,12 +549,8 @@ func (l *loop) moved(stmts []ast.Stmt) (string, error) {
 		return "", nil
 	}
 	for _, stmt := range stmts {
-		for n := range ast.Preorder(stmt) {
-			if id, isIdent := n.(*ast.Ident); isIdent {
-				if obj := l.pkg.TypesInfo.Uses[id]; obj != nil && obj != l.err && calls.Within(obj, l.node) {
-					return "", refuse("%s, which it needs when it ends, is declared in it", id.Name)
-				}
-			}
+		if name := l.local(stmt); name != "" {
+			return "", refuse("%s, which it needs when it ends, is declared in it", name)
 		}
 	}
 	text := string(l.src[l.offset(stmts[0].Pos()):l.offset(stmts[len(stmts)-1].End())])
@@ -590,20 +572,28 @@ func (l *loop) compared(x ast.Expr, op token.Token) bool {
 	return isBinary && b.Op == op && l.is(b.X, l.err) && l.pkg.TypesInfo.Types[b.Y].IsNil()
 }
 
+// outside reports whether it waits in its first line, after each turn.
+func (l *loop) outside() bool { return !within(l.wait.Node, l.Body) }
+
+// before reports whether a turn begins with the wait.
+func (l *loop) before() bool { return !l.outside() && l.wait.Node.Pos() < l.Attempts[0].Pos() }
+
 // alone refuses a wait that is not the last step of a turn, or the first: what stands beside it would be done before it, or
 // after it.
 func (l *loop) alone() error {
+	if l.outside() {
+		return nil
+	}
 	stmt, stmts := l.statement(l.wait.Node)
-	first := l.wait.Node.Pos() < l.Attempts[0].Pos()
 	beside := func(stmts []ast.Stmt, stmt ast.Stmt) []ast.Stmt {
-		if i := slices.Index(stmts, stmt); first {
+		if i := slices.Index(stmts, stmt); l.before() {
 			return stmts[:i]
 		} else {
 			return stmts[i+1:]
 		}
 	}
 	crossed := beside(stmts, stmt)
-	if l.guard != nil && (first || !isBranch(stmts[len(stmts)-1], token.CONTINUE)) {
+	if l.guard != nil && (l.before() || !isBranch(stmts[len(stmts)-1], token.CONTINUE)) {
 		crossed = append(slices.Clone(crossed), beside(l.Body.List, l.guard)...)
 	}
 	if slices.ContainsFunc(crossed, func(s ast.Stmt) bool { return !l.removed(s) && !isBranch(s, token.CONTINUE) }) {
@@ -630,20 +620,13 @@ func (l *loop) kept() error {
 		return nil
 	}
 	for _, id := range l.uses(l.Counter) {
-		inside := func(n ast.Node) bool { return within(id, n) }
-		if !within(id, l.Body) || l.removed(id) || slices.ContainsFunc(l.replaced, inside) {
+		if !within(id, l.Body) || l.removed(id) {
 			continue
 		}
 		write, address := l.write(id)
 		if write || address || l.pkg.TypesInfo.TypeOf(id) != types.Typ[types.Int] {
 			return refuse("its counter is changed, or not an int")
 		}
-		l.number = true
-		name := "ctx"
-		if ident, isIdent := l.ctx.(*ast.Ident); isIdent {
-			name = ident.Name
-		}
-		text := ours + ".AttemptNumber(" + name + ")"
 		at := ast.Node(id)
 		more := int64(0)
 		if b, isBinary := l.parents[id].(*ast.BinaryExpr); isBinary && b.Op == token.ADD && b.X == id {
@@ -652,20 +635,20 @@ func (l *loop) kept() error {
 				more, _ = constant.Int64Val(v)
 			}
 		}
-		if less := 1 - l.first - more; less != 0 {
-			text += fmt.Sprint(" - ", less)
-			if _, isBinary := l.parents[at].(*ast.BinaryExpr); isBinary {
-				text = "(" + text + ")"
-			}
-		}
-		l.edits = append(l.edits, edit{l.offset(at.Pos()), l.offset(at.End()), text})
+		l.numbered(at, 1-l.first-more)
 	}
 	return nil
 }
 
 // turns returns the state of the nth turn before the delays are computed.
 func (l *loop) turns(u float64, n int64) *turns {
-	t := &turns{info: l.pkg.TypesInfo, values: map[types.Object]constant.Value{}, u: u, random: map[ast.Node]bool{}}
+	t := &turns{info: l.pkg.TypesInfo, values: map[types.Object]constant.Value{}, u: u, random: map[ast.Node]bool{}, wait: l.wait, delays: l.delays}
+	if l.guard != nil && l.failed(l.guard.Cond) {
+		t.guard = l.guard
+	}
+	if l.source != nil {
+		t.asks, t.next = l.asks, l.source.delays(u)
+	}
 	if l.Counter != nil {
 		t.values[l.Counter] = constant.MakeInt64(l.first + n - 1)
 	}
@@ -677,14 +660,17 @@ func (l *loop) schedule() (string, error) {
 	if l.attempts == 1 || l.attempts < 0 {
 		return "", refuse("it makes one attempt at most")
 	}
-	var waits [3][]time.Duration
-	for i, u := range []float64{0, 0.5, 1} {
+	var waits [2][]time.Duration
+	for i, u := range []float64{0, 1} {
 		known, random := false, 0
-		if waits[i], random, known = l.lengths(u); !known {
+		waits[i], random, known = l.lengths(u)
+		switch {
+		case !known:
 			return l.same()
-		}
-		if random > 1 {
+		case random > 1:
 			return "", refuse("its wait has more than one random number")
+		case l.asks != nil && random == 0 && len(waits[i]) > 0:
+			return "", refuse("its wait is not what it asks for")
 		}
 	}
 	if l.late && !l.ends() {
@@ -693,14 +679,15 @@ func (l *loop) schedule() (string, error) {
 	if len(waits[0]) == 0 {
 		return "", refuse("it waits before its first attempt, or not after each")
 	}
-	b, fits := fit(waits[0], waits[1], waits[2], l.attempts > 0)
+	b, fits := fit(waits[0], waits[1], l.attempts > 0, l.source.most())
 	if !fits {
-		return "", refuse("no Backoff has its waits: %v", waits[1])
+		return "", refuse("no Backoff has its waits: %v to %v", waits[0], waits[1])
 	}
-	if b.Mode == retry.Fixed && b.Jitter == 0 && l.pkg.TypesInfo.Types[l.wait.Delay].Value != nil && l.outside(l.wait.Delay) {
-		return fixed(int64(b.Base), l.text(l.wait.Delay)), nil
+	base := ""
+	if b.Mode == retry.Fixed && b.Jitter == 0 && l.source == nil && l.pkg.TypesInfo.Types[l.wait.Delay].Value != nil && l.local(l.wait.Delay) == "" {
+		base = l.text(l.wait.Delay)
 	}
-	return source(b), nil
+	return written(b, base), nil
 }
 
 // lengths returns the waits between the attempts if all random numbers are u, how many of these a wait has, and false if
@@ -716,25 +703,28 @@ func (l *loop) lengths(u float64) (waits []time.Duration, random int, known bool
 	}
 	turns := l.attempts
 	if turns == 0 {
-		turns = 64
+		turns = many
 	}
-	before := l.wait.Node.Pos() < l.Attempts[0].Pos()
+	before := l.before()
 	for n := int64(1); n <= turns; n++ {
 		if l.Counter != nil {
 			t.values[l.Counter] = constant.MakeInt64(l.first + n - 1)
 		}
-		waited, known := l.turn(t, l.Body.List)
-		switch {
-		case !known:
+		t.waited = -1
+		if l.outside() {
+			t.sleep()
+		} else if !t.run(l.Body) {
 			return nil, 0, false
-		case before && n == 1 && waited >= 0, !before && n < turns && waited < 0, before && n > 1 && waited < 0:
+		}
+		switch {
+		case (before && n == 1) != (t.waited < 0) && (before || n < turns):
 			return nil, 0, true
 		case before && n > 1, !before && n < turns:
-			waits = append(waits, waited)
+			waits = append(waits, t.waited)
 		default:
-			l.late = !before && l.attempts > 0 && waited >= 0 && len(l.exits) == 0
+			l.late = !before && l.wait.Delay != nil && l.attempts > 0 && t.waited >= 0
 		}
-		if waited > 1<<60 { // decades
+		if t.waited > 1<<60 { // decades
 			break
 		}
 	}
@@ -767,63 +757,14 @@ func (l *loop) ends() bool {
 	return true
 }
 
-// turn runs the statements of a turn that make the wait, and returns its length; -1 for none, and false if it is unknown.
-func (l *loop) turn(t *turns, stmts []ast.Stmt) (time.Duration, bool) {
-	waited := time.Duration(-1)
-	for _, stmt := range stmts {
-		switch {
-		case within(l.wait.Node, stmt) && stmt == l.guard:
-			if l.Counter != nil && calls.Names(l.pkg.TypesInfo, l.guard.Cond, l.Counter) {
-				v := t.value(l.guard.Cond)
-				if v == nil {
-					return 0, false
-				}
-				if !constant.BoolVal(v) {
-					continue
-				}
-			}
-			var known bool
-			if waited, known = l.turn(t, l.guard.Body.List); !known {
-				return 0, false
-			}
-		case within(l.wait.Node, stmt):
-			v := t.value(l.wait.Delay)
-			if v == nil {
-				return 0, false
-			}
-			n, _ := constant.Int64Val(v)
-			waited = max(0, time.Duration(n))
-		case slices.Contains(l.gone, ast.Node(stmt)) && l.computes(stmt):
-			if !t.run(stmt) {
-				return 0, false
-			}
+// local returns the name of a variable or constant in n, other than the error, that is declared in the loop; "" for none.
+func (l *loop) local(n ast.Node) string {
+	for id := range idents(n) {
+		if obj := l.pkg.TypesInfo.Uses[id]; obj != nil && obj != l.err && calls.Within(obj, l.node) {
+			return id.Name
 		}
 	}
-	return waited, true
-}
-
-// computes reports whether stmt sets a variable of the wait.
-func (l *loop) computes(stmt ast.Stmt) bool {
-	for n := range ast.Preorder(stmt) {
-		if a, isAssign := n.(*ast.AssignStmt); isAssign {
-			id, isIdent := a.Lhs[0].(*ast.Ident)
-			if isIdent && l.delays[l.pkg.TypesInfo.ObjectOf(id)] {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// outside reports whether all names in x are declared outside of the loop.
-func (l *loop) outside(x ast.Expr) bool {
-	for n := range ast.Preorder(x) {
-		id, isIdent := n.(*ast.Ident)
-		if isIdent && l.pkg.TypesInfo.Uses[id] != nil && calls.Within(l.pkg.TypesInfo.Uses[id], l.node) {
-			return false
-		}
-	}
-	return true
+	return ""
 }
 
 // same returns the Backoff of a wait that is the same each time, from a local variable or a parameter.
@@ -835,7 +776,7 @@ func (l *loop) same() (string, error) {
 	v, isVar := l.pkg.TypesInfo.Uses[id].(*types.Var)
 	counts := l.guard != nil && l.Counter != nil && calls.Names(l.pkg.TypesInfo, l.guard.Cond, l.Counter)
 	if !isVar || counts || v.Parent() == l.pkg.Types.Scope() || calls.Within(v, l.node) || l.changed(v, l.node.Pos(), l.node.End()) ||
-		l.wait.Node.Pos() < l.Attempts[0].Pos() {
+		l.before() {
 		return "", refuse("the length of its wait is not followed")
 	}
 	return ours + ".Backoff{Delays: []time.Duration{max(0, " + id.Name + ")}}", nil
@@ -843,83 +784,46 @@ func (l *loop) same() (string, error) {
 
 // leave returns the statements that follow the new loop, for the ends of the old one that its body made.
 func (l *loop) leave() (string, error) {
-	breaks, success := false, true
-	for n := range ast.Preorder(l.Body) {
-		b, isB := n.(*ast.BranchStmt)
-		if !isB || b.Tok != token.BREAK || l.removed(b) || l.inner(b) || l.switched(b) {
-			continue
-		}
-		breaks = true
-		up, isIf := l.parents[l.parents[b]].(*ast.IfStmt)
-		goesOn := l.guard != nil && l.failed(l.guard.Cond) && isBranch(l.guard.Body.List[len(l.guard.Body.List)-1], token.CONTINUE)
-		success = success && (isIf && up.Body == l.parents[b] && l.compared(up.Cond, token.EQL) || l.parents[b] == l.Body && goesOn)
-	}
-	exit, done := "", ""
-	for i, text := range l.exits {
-		if i > 0 && text != exit {
-			return "", refuse("it ends in several ways when its attempts are used up")
-		}
-		exit = text
-	}
-	if l.end != nil {
-		var err error
-		if done, err = l.moved(l.end); err != nil {
-			return "", err
-		}
-	}
+	endless, err := l.attempts == 0 && l.ttl == "", l.err.Name()
 	next, _ := l.after.(*ast.ReturnStmt)
-	endless, err := l.attempts == 0, l.err.Name()
-	const is = "errors.Is(%s, " + ours + ".AttemptsExhausted) {\n%s\n}"
-	var out string
-	switch {
-	case endless && l.end == nil && (l.ctx != nil || !breaks):
-		if exit, bad := l.zero(); bad != nil {
-			return "", bad
-		} else if out = exit; l.ctx == nil && l.after != nil {
-			return "", refuse("code follows that it never reaches")
-		}
-	case endless:
-		out = done
-	case done == exit:
-		if out = exit; next != nil && !breaks && l.text(next) == exit {
-			out = ""
-		}
-	case done == "" && l.end == nil, done != "" && exit == "" && next != nil && !breaks && l.text(next) == done:
-		out = exit
-	case done == "":
-		out = fmt.Sprintf("if "+is, err, exit)
-	case exit == "":
-		out = fmt.Sprintf("if !"+is, err, done)
-	default:
-		out = fmt.Sprintf("if !"+is, err, done) + "\n" + exit
+	breaks, success := l.broken()
+	if l.stop != nil && l.end == nil {
+		l.end = l.stop.Body.List
 	}
-	if out == "" || out == "return" && l.after == nil {
+	var done string
+	var bad error
+	switch {
+	case l.end != nil:
+		done, bad = l.moved(l.end)
+	case endless && (l.ctx != nil || !breaks):
+		done, bad = l.zero()
+	}
+	if bad != nil {
+		return "", bad
+	}
+	if l.stop != nil {
+		if other, bad := l.moved(l.stop.Body.List); bad != nil || other != done {
+			return "", cmp.Or(bad, refuse("it ends in several ways"))
+		}
+	}
+	cond := ""
+	switch {
+	case done == "" || done == "return" && l.after == nil || next != nil && !breaks && l.text(next) == done:
 		return "", nil
+	case breaks && !success:
+		return "", refuse("a break with an error and another end lead to the same place")
+	case l.attempts > 0 && l.stop == nil:
+		cond = "!errors.Is(" + err + ", " + ours + ".AttemptsExhausted)"
+	case !breaks && l.after != nil:
+		return "", refuse("code follows that it never reaches")
 	}
 	if breaks {
-		if !success {
-			return "", refuse("a break with an error and another end lead to the same place")
-		}
-		return "if " + err + " != nil {\n" + out + "\n}", nil
+		cond = strings.TrimSuffix(err+" != nil && "+cond, " && ")
 	}
-	if l.after != nil && (exit != "" || endless) && !(done == "" && l.end != nil) { // it was not reached before
-		if next == nil {
-			return "", refuse("code follows that it never reaches")
-		}
-		l.edits = append(l.edits, l.line(next))
+	if cond != "" {
+		done = "if " + cond + " {\n" + done + "\n}"
 	}
-	return out, nil
-}
-
-// switched reports whether the break b leaves a switch or a select in the loop.
-func (l *loop) switched(b ast.Node) bool {
-	for n := l.parents[b]; n != l.node; n = l.parents[n] {
-		switch n.(type) {
-		case *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt:
-			return true
-		}
-	}
-	return false
+	return done, nil
 }
 
 // zero returns a return statement of zero values and the error.
@@ -930,25 +834,16 @@ func (l *loop) zero() (string, error) {
 	var values []string
 	for _, field := range l.result.List {
 		value := "nil"
-		switch t := l.pkg.TypesInfo.TypeOf(field.Type); u := t.Underlying().(type) {
+		switch u := l.pkg.TypesInfo.TypeOf(field.Type).Underlying().(type) {
 		case *types.Basic:
-			value = map[bool]string{true: `""`, false: "0"}[u.Info()&types.IsString != 0]
-			if u.Info()&types.IsBoolean != 0 {
-				value = "false"
-			}
+			value = map[types.BasicInfo]string{types.IsString: `""`, types.IsBoolean: "false"}[u.Info()&(types.IsString|types.IsBoolean)]
+			value = cmp.Or(value, "0")
 		case *types.Struct, *types.Array:
 			value = l.text(field.Type) + "{}"
-		case *types.Interface:
-			if _, isParam := t.(*types.TypeParam); isParam {
-				return "", refuse("its function returns a value of a type parameter")
-			}
 		}
-		for range max(1, len(field.Names)) {
-			values = append(values, value)
-		}
+		values = append(values, slices.Repeat([]string{value}, max(1, len(field.Names)))...)
 	}
-	last := l.result.List[len(l.result.List)-1]
-	if !calls.IsError(l.pkg.TypesInfo.TypeOf(last.Type)) {
+	if last := l.result.List[len(l.result.List)-1]; !calls.IsError(l.pkg.TypesInfo.TypeOf(last.Type)) {
 		return "", refuse("its function returns no error")
 	}
 	values[len(values)-1] = l.err.Name()

@@ -1,6 +1,7 @@
-// Package migrate moves calls of other retry libraries over to github.com/retrygo/retry.
+// Package migrate moves calls of other retry libraries, loops that ask those how long to wait, and hand-written retry loops
+// over to github.com/retrygo/retry.
 //
-// A call is moved only if its own function shows its behavior: the same calls of the work at the same times.
+// A call or loop is moved only if its own function shows its behavior: the same calls of the work at the same times.
 // Everything else is refused with a reason.
 package migrate
 
@@ -71,18 +72,16 @@ func Run(ctx context.Context, dir string, patterns []string, o Options) (Report,
 		f.all = files
 	}
 	var report Report
-	unread := survey(pkgs, files)
+	survey(pkgs, files)
 	for _, f := range files {
 		switch {
 		case !chosen[f.pkg.PkgPath]:
 		case o.Loops:
-			report.Sites = append(report.Sites, f.loops()...)
+			report.Sites = append(report.Sites, f.loops(true)...)
 		default:
 			report.Sites = append(report.Sites, f.rewrite()...)
+			report.Sites = append(report.Sites, f.loops(false)...)
 		}
-	}
-	if !o.Loops {
-		report.Sites = append(report.Sites, unread...)
 	}
 	slices.SortStableFunc(report.Sites, func(a, b Site) int {
 		return cmp.Or(cmp.Compare(a.Position.Filename, b.Position.Filename), a.Position.Offset-b.Position.Offset)

@@ -204,6 +204,10 @@ func refuses(t *testing.T, module string, o migrate.Options) {
 	}
 }
 
+func TestLoopsAroundOtherLibrariesThatAreRefusedSayWhy(t *testing.T) {
+	refuses(t, "sourcedrefused", migrate.Options{Write: true})
+}
+
 func ExampleRun() {
 	os.Setenv("GOWORK", "off") // the module is not one of this workspace
 	report, err := migrate.Run(context.Background(), "testdata/marks", []string{"."}, migrate.Options{})
@@ -224,6 +228,13 @@ func TestLoopsMakeTheSameCallsAtTheSameTimes(t *testing.T) {
 	report := moves(t, dir, "loops.diff", migrate.Options{Loops: true, Write: true})
 	require.GreaterOrEqual(t, len(report.Sites), 20)
 	require.NotContains(t, read(t, filepath.Join(dir, "loops.go")), "time.Sleep")
+}
+
+func TestLoopsAroundOtherLibrariesMakeTheSameCallsAtTheSameTimes(t *testing.T) {
+	dir := copied(t, "loops")
+	report := moves(t, dir, "sourced.diff", migrate.Options{Write: true})
+	require.Len(t, report.Sites, 14)
+	require.NotRegexp(t, `"(github.com/(cenkalti|grafana|cockroachdb)|k8s.io)/`, read(t, filepath.Join(dir, "sourced.go")))
 }
 
 func TestLoopsThatAreRefusedSayWhy(t *testing.T) {

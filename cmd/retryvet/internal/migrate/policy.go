@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -12,7 +13,7 @@ import (
 // literal returns a policy with these fields as Go source.
 func literal(fields map[string]string) string {
 	var b strings.Builder
-	for _, name := range []string{"MaxAttempts", "Backoff", "TTL", "Classify", "Observe"} {
+	for _, name := range []string{"MaxAttempts", "Backoff", "TTL", "Classify"} {
 		if text := fields[name]; text != "" {
 			fmt.Fprintf(&b, "%s: %s,\n", name, text)
 		}
@@ -20,16 +21,8 @@ func literal(fields map[string]string) string {
 	return ours + ".Policy{\n" + b.String() + "}"
 }
 
-// fixed returns, as Go source, the Backoff whose delays are d, which is written as text.
-func fixed(d int64, text string) string {
-	if d == 0 {
-		return ours + ".Backoff{Delays: []time.Duration{0}}"
-	}
-	return ours + ".Backoff{Mode: " + ours + ".Fixed, Base: " + text + "}"
-}
-
-// source returns b as Go source.
-func source(b retry.Backoff) string {
+// written returns b as Go source, with base for Base if that is not "".
+func written(b retry.Backoff, base string) string {
 	var parts []string
 	add := func(name, text string) { parts = append(parts, name+": "+text) }
 	switch b.Mode {
@@ -38,13 +31,15 @@ func source(b retry.Backoff) string {
 		for _, d := range b.Delays {
 			delays = append(delays, duration(d))
 		}
-		return ours + ".Backoff{Delays: []time.Duration{" + strings.Join(delays, ", ") + "}}"
+		add("Delays", "[]time.Duration{"+strings.Join(delays, ", ")+"}")
 	case retry.Fixed:
 		add("Mode", ours+".Fixed")
 	case retry.Linear:
 		add("Mode", ours+".Linear")
 	}
-	add("Base", duration(b.Base))
+	if b.Mode != retry.List {
+		add("Base", cmp.Or(base, duration(b.Base)))
+	}
 	if b.Mode == retry.Exponential && b.Factor != 2 || b.Mode == retry.Linear && b.Factor != 1 {
 		add("Factor", fmt.Sprint(b.Factor))
 	}

@@ -5,48 +5,41 @@ import (
 	"go/token"
 	"go/types"
 	"slices"
+	"strings"
 )
 
 // A reader reads what code does with an error that will be an *Error. It looks into the functions of the module that get
 // the error, and into the callers of a function that returns it, one step.
 type reader struct {
-	lib  *library // whose errors are asked for; nil for none
-	ends bool     // a context can end the run
-	far  bool     // the error has left its function
+	ends   bool // a context can end the run
+	silent bool // the old error does not say that a context has ended the run
+	far    bool // the error has left its function
 }
 
 // call refuses a call whose last result, an error, is used in a way that an *Error would change.
 func (r *reader) call(f *file, call ast.Node) error {
-	for {
-		if _, isParen := f.parents[call].(*ast.ParenExpr); !isParen {
-			break
-		}
-		call = f.parents[call]
-	}
+	var left []ast.Expr
+	values := 1
 	switch p := f.parents[call].(type) {
 	case *ast.ExprStmt, *ast.GoStmt, *ast.DeferStmt:
 		return nil
 	case *ast.AssignStmt:
-		if len(p.Rhs) != 1 {
-			return refuse("its results are assigned together with others")
-		}
-		return r.target(f, p.Lhs[len(p.Lhs)-1])
+		left, values = p.Lhs, len(p.Rhs)
 	case *ast.ValueSpec:
-		if len(p.Values) != 1 {
-			return refuse("its results are assigned together with others")
-		}
-		return r.target(f, p.Names[len(p.Names)-1])
+		left, values = []ast.Expr{p.Names[len(p.Names)-1]}, len(p.Values)
+	default:
+		return r.use(f, call)
 	}
-	return r.use(f, call)
+	if values != 1 {
+		return refuse("its results are assigned together with others")
+	}
+	return r.target(f, left[len(left)-1])
 }
 
 // target reads the uses of the variable to which the error is assigned.
 func (r *reader) target(f *file, e ast.Expr) error {
-	id, ok := e.(*ast.Ident)
-	if !ok {
-		return nil
-	}
-	if id.Name == "_" {
+	id, isIdent := e.(*ast.Ident)
+	if !isIdent || id.Name == "_" {
 		return nil
 	}
 	obj := f.pkg.TypesInfo.ObjectOf(id)
@@ -127,13 +120,19 @@ func (r *reader) passed(f *file, call *ast.CallExpr, n ast.Node) error {
 	name := fn.FullName()
 	switch name {
 	case "errors.As":
-		if len(call.Args) == 2 && r.lib != nil && typeOf(f, call.Args[1], r.lib) {
-			return refuse("its error is asked for a type of %s", r.lib.name)
+		if len(call.Args) == 2 && strings.Contains(f.pkg.TypesInfo.TypeOf(call.Args[1]).String(), backoff4) {
+			return refuse("its error is asked for a type of backoff/v4")
 		}
 		return nil
 	case "errors.Is":
-		if r.ends && len(call.Args) == 2 && f.text(call.Args[1]) == "context.DeadlineExceeded" {
+		if len(call.Args) != 2 {
+			return nil
+		}
+		switch target := f.text(call.Args[1]); {
+		case r.ends && target == "context.DeadlineExceeded":
 			return refuse("it is asked for context.DeadlineExceeded, which a wait that the deadline forbids does not match")
+		case r.silent && target == "context.Canceled":
+			return refuse("it is asked for context.Canceled, which it did not match when the context ended the loop")
 		}
 		return nil
 	case "os.IsTimeout", "os.IsNotExist", "os.IsExist", "os.IsPermission":
@@ -194,18 +193,4 @@ func paramNames(fields *ast.FieldList) func(func(*ast.Ident) bool) {
 			}
 		}
 	}
-}
-
-// typeOf reports whether the type of e comes from lib.
-func typeOf(f *file, e ast.Expr, lib *library) bool {
-	t := f.pkg.TypesInfo.TypeOf(e)
-	for {
-		p, ok := t.(*types.Pointer)
-		if !ok {
-			break
-		}
-		t = p.Elem()
-	}
-	named, ok := t.(*types.Named)
-	return ok && named.Obj().Pkg() != nil && libraries[named.Obj().Pkg().Path()] == lib
 }

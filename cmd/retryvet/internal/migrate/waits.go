@@ -11,6 +11,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
+	"github.com/retrygo/retry/cmd/retryvet/internal/retries"
 )
 
 // turns runs the statements of a loop that make its waits: the arithmetic on the counter and on variables for the delay.
@@ -19,6 +20,20 @@ type turns struct {
 	values map[types.Object]constant.Value
 	u      float64 // what every random number is, from 0 to 1
 	random map[ast.Node]bool
+
+	wait   retries.Wait
+	waited time.Duration         // the length of the wait of this turn
+	guard  *ast.IfStmt           // asks whether the attempt has failed, and waits; or nil
+	delays map[types.Object]bool // the variables of the wait
+	asks   ast.Node              // the call of a source, and what it returns
+	next   func() (time.Duration, int)
+}
+
+// asked returns the next wait of the source.
+func (t *turns) asked() constant.Value {
+	t.random[t.asks] = true
+	d, _ := t.next()
+	return constant.MakeInt64(int64(d))
 }
 
 // value returns the value of x; nil if it is unknown or overflows.
@@ -101,6 +116,9 @@ func (t *turns) call(call *ast.CallExpr) constant.Value {
 		f, _ := constant.Float64Val(v)
 		args, floats = append(args, v), append(floats, f)
 	}
+	if call == t.asks {
+		return t.asked()
+	}
 	fun := t.info.Types[call.Fun]
 	name, isIdent := ast.Unparen(call.Fun).(*ast.Ident)
 	switch {
@@ -133,9 +151,16 @@ func (t *turns) call(call *ast.CallExpr) constant.Value {
 	return nil
 }
 
-// run runs a statement that sets a variable for the delay, and reports whether it is known what it does.
+// run runs the parts of stmt that set a variable of the wait, or wait, and reports whether it is known what they do.
 func (t *turns) run(stmt ast.Stmt) bool {
 	switch stmt := stmt.(type) {
+	case *ast.BlockStmt:
+		for _, inner := range stmt.List {
+			if t.concerns(inner) && !t.run(inner) {
+				return false
+			}
+		}
+		return true
 	case *ast.AssignStmt:
 		if len(stmt.Lhs) != 1 || len(stmt.Rhs) != 1 {
 			return false
@@ -147,34 +172,57 @@ func (t *turns) run(stmt ast.Stmt) bool {
 		if v == nil {
 			return false
 		}
-		if _, exact := constant.Int64Val(constant.ToInt(v)); !exact {
-			return false
-		}
+		_, exact := constant.Int64Val(constant.ToInt(v))
 		t.values[obj] = v
-		return true
+		return exact
 	case *ast.IfStmt:
 		cond := t.value(stmt.Cond)
-		if cond == nil || stmt.Init != nil || stmt.Else != nil {
-			return false
+		if stmt == t.guard {
+			cond = constant.MakeBool(true)
 		}
-		for _, inner := range stmt.Body.List {
-			if constant.BoolVal(cond) && !t.run(inner) {
-				return false
-			}
+		return cond != nil && stmt.Init == nil && stmt.Else == nil && (!constant.BoolVal(cond) || t.run(stmt.Body))
+	}
+	return within(t.wait.Node, stmt) && t.sleep()
+}
+
+// sleep sets waited, and reports whether it is known.
+func (t *turns) sleep() bool {
+	v := constant.Value(nil)
+	if t.wait.Delay != nil {
+		v = t.value(t.wait.Delay)
+	} else {
+		v = t.asked()
+	}
+	if v == nil {
+		return false
+	}
+	n, _ := constant.Int64Val(v)
+	t.waited = max(0, time.Duration(n))
+	return true
+}
+
+// concerns reports whether stmt waits, or sets a variable of the wait.
+func (t *turns) concerns(stmt ast.Stmt) bool {
+	for n := range ast.Preorder(stmt) {
+		a, isAssign := n.(*ast.AssignStmt)
+		if n == t.wait.Node || isAssign && slices.ContainsFunc(a.Lhs, func(x ast.Expr) bool {
+			id, isIdent := x.(*ast.Ident)
+			return isIdent && t.delays[t.info.ObjectOf(id)]
+		}) {
+			return true
 		}
-		return true
 	}
 	return false
 }
 
-// fit returns the Backoff with the waits that are from lo to hi; limited means that no more than these are needed.
-func fit(lo, mid, hi []time.Duration, limited bool) (retry.Backoff, bool) {
-	var b retry.Backoff
-	d := hi
-	half := func(i int, x time.Duration) time.Duration { return hi[i] / 2 }
-	all := func(are []time.Duration, of func(int, time.Duration) time.Duration) bool {
-		for i, x := range are {
-			if x != of(i, x) {
+// fit returns the Backoff whose waits are from lo to hi, to a microsecond. limited means that no more than these are needed.
+// If there is none, it returns one whose waits are from lo to hi, too, but do not use the whole range once they have reached
+// the cap most; 0 means that they have none.
+func fit(lo, hi []time.Duration, limited bool, most time.Duration) (retry.Backoff, bool) {
+	jitter, ratio, d := retry.NoJitter, 0.0, slices.Clone(hi)
+	all := func(of func(i int) time.Duration) bool {
+		for i, x := range lo {
+			if x != of(i) {
 				return false
 			}
 		}
@@ -182,39 +230,51 @@ func fit(lo, mid, hi []time.Duration, limited bool) (retry.Backoff, bool) {
 	}
 	switch {
 	case slices.Equal(lo, hi):
-	case all(lo, func(int, time.Duration) time.Duration { return 0 }):
-		b.Jitter = retry.FullJitter
-	case all(lo, half):
-		b.Jitter = retry.EqualJitter
+	case all(func(int) time.Duration { return 0 }):
+		jitter = retry.FullJitter
+	case all(func(i int) time.Duration { return hi[i] / 2 }):
+		jitter = retry.EqualJitter
+	case lo[0] <= 0:
+		return retry.Backoff{}, false
 	default:
-		b.Jitter, b.JitterRatio, d = retry.RatioJitter, float64(hi[0]-lo[0])/float64(hi[0]+lo[0]), mid
-	}
-	second := d[min(1, len(d)-1)]
-	ratio := float64(second) / float64(max(d[0], 1))
-	tries := []retry.Backoff{{Mode: retry.Fixed, Base: d[0]}}
-	for _, most := range []time.Duration{0, slices.Max(d), math.MaxInt64} {
-		if limited || most != 0 { // a default would cut the waits that are not known
-			tries = append(tries, retry.Backoff{Base: d[0], Mode: retry.Exponential, Factor: ratio, Cap: most},
-				retry.Backoff{Base: d[0], Mode: retry.Linear, Factor: ratio - 1, Cap: most})
+		jitter, ratio = retry.RatioJitter, float64(hi[0]-lo[0])/float64(hi[0]+lo[0])
+		for i := range d {
+			d[i] = time.Duration(math.Round(float64(lo[i]) / (1 - ratio)))
 		}
 	}
-	if limited && len(d) <= 12 && b.Jitter == 0 {
-		tries = append(tries, retry.Backoff{Mode: retry.List, Delays: d})
+	factor := float64(d[min(1, len(d)-1)]) / float64(max(d[0], 1))
+	tries := []retry.Backoff{{Mode: retry.Fixed, Base: d[0]}}
+	for _, limit := range []time.Duration{0, slices.Max(d), math.MaxInt64} {
+		if limited || limit != 0 { // a default would cut the waits that are not known
+			tries = append(tries, retry.Backoff{Base: d[0], Mode: retry.Exponential, Factor: factor, Cap: limit},
+				retry.Backoff{Base: d[0], Mode: retry.Linear, Factor: factor - 1, Cap: limit})
+		}
+	}
+	n := len(d) // without those that repeat the last one
+	for n > 1 && d[n-1] == d[n-2] {
+		n--
+	}
+	if n <= 12 && (limited || n < len(d)) {
+		tries = append(tries, retry.Backoff{Mode: retry.List, Delays: d[:n]}, retry.Backoff{Mode: retry.List, Delays: d[:n], Cap: slices.Max(hi)})
+	}
+	fits := func(b retry.Backoff, most time.Duration) bool {
+		return (d[0] > 0 || b.Mode == retry.List) && (retry.Policy{Backoff: b}).Validate() == nil && same(b, lo, hi, most)
 	}
 	for _, try := range tries {
-		try.Jitter, try.JitterRatio = b.Jitter, b.JitterRatio
-		if (d[0] > 0 || try.Mode == retry.List) && (retry.Policy{Backoff: try}).Validate() == nil && same(try, lo, hi) {
+		if try.Jitter, try.JitterRatio = jitter, ratio; fits(try, 0) {
 			return try, true
 		}
 	}
-	return b, false
+	capped := retry.Backoff{Base: d[0], Mode: retry.Exponential, Factor: factor, Cap: most, Jitter: jitter, JitterRatio: ratio}
+	return capped, most > 0 && fits(capped, most)
 }
 
-// same reports whether the bounds of b are those, to a nanosecond.
-func same(b retry.Backoff, lo, hi []time.Duration) bool {
+// same reports whether the waits of b have those bounds, or, where they end at the cap most, are within them.
+func same(b retry.Backoff, lo, hi []time.Duration, most time.Duration) bool {
 	for i := range lo {
 		low, high := b.Bounds(i + 1)
-		if (low-lo[i]).Abs() > 1 || (high-hi[i]).Abs() > 1 {
+		below, above := lo[i]-low, high-hi[i]
+		if max(below, above) > time.Microsecond || min(below, above) < -time.Microsecond && (most == 0 || high != most) {
 			return false
 		}
 	}

@@ -46,13 +46,18 @@ type Loop struct {
 }
 
 // LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is not a
-// retry loop.
-func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
+// retry loop. Calls for which sleeps is true are waits too; nil means none are.
+func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) bool) *Loop {
 	l := &Loop{}
+	var between []ast.Expr // the turns
 	switch n := cur.Node().(type) {
 	case *ast.ForStmt:
 		l.Body, l.Cond = n.Body, n.Cond
 		l.counted(info, n)
+		between = append(between, n.Cond)
+		if post, isExpr := n.Post.(*ast.ExprStmt); isExpr {
+			between = append(between, post.X)
+		}
 	case *ast.RangeStmt:
 		if b, isBasic := info.TypeOf(n.X).Underlying().(*types.Basic); !isBasic || b.Info()&types.IsInteger == 0 {
 			return nil
@@ -64,7 +69,13 @@ func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
 		}
 	}
 	for _, l.Kind = range []Kind{Errors, False, True} {
-		switch is := l.walk(info, cur); {
+		is := l.walk(info, cur, sleeps)
+		for _, x := range between {
+			if call, isCall := x.(*ast.CallExpr); isCall && sleeps != nil && sleeps(call) {
+				l.Waits = append(l.Waits, Wait{Node: call})
+			}
+		}
+		switch {
 		case len(l.Waits) == 0:
 			return nil
 		case is && !l.changing(info, cur.Node()):
@@ -78,8 +89,8 @@ func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
 }
 
 // walk follows the paths through two turns of the loop, and reports whether it is a retry loop of l.Kind.
-func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
-	w := walk{info: info, kind: l.Kind, judged: map[*ast.CallExpr]bool{}}
+func (l *Loop) walk(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) bool) bool {
+	w := walk{info: info, kind: l.Kind, judged: map[*ast.CallExpr]bool{}, sleeps: sleeps}
 	if p, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
 		w.label = p.Label.Name
 	}

@@ -72,7 +72,7 @@ func waited(s []State, yes bool) []State {
 // A Wait is a sleep in the body of the loop.
 type Wait struct {
 	Node  ast.Node
-	Delay ast.Expr // nil if it is that of a timer
+	Delay ast.Expr // nil if it is that of a timer, or of a call that waits
 	Blind bool     // nothing can interrupt it
 }
 
@@ -82,6 +82,8 @@ type walk struct {
 	label string // of the loop
 	kind  Kind   // of the attempts
 	work  bool   // the body is that of a function: it runs again if it returns an error
+
+	sleeps func(*ast.CallExpr) bool // a call waits, as time.Sleep does; nil for none
 
 	back, left []State // the ends that the next iteration follows, and those that leave
 	attempts   []*ast.CallExpr
@@ -328,6 +330,10 @@ func (w *walk) expr(x ast.Expr, s []State) []State {
 	}
 	if calls.IsFunc(w.info, call, "time", "Sleep") {
 		w.waits = append(w.waits, Wait{call, call.Args[0], true})
+		return waited(s, true)
+	}
+	if w.sleeps != nil && w.sleeps(call) {
+		w.waits = append(w.waits, Wait{Node: call})
 		return waited(s, true)
 	}
 	if w.exits(call) {

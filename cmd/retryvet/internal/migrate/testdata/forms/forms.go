@@ -17,12 +17,3 @@ var (
 	errNotFound = errors.New("not found")
 	errFailed   = errors.New("failed")
 )
-
-type client struct{ work Work }
-
-func (c *client) ping() error {
-	_, err := c.work(context.Background())
-	return err
-}
-
-func (c *client) fetch() (string, error) { return c.work(context.Background()) }

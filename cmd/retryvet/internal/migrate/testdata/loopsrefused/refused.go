@@ -8,6 +8,7 @@ import (
 	"log"
 	"math/rand"
 	"net/http"
+	"net/url"
 	"os"
 	"time"
 )
@@ -342,11 +343,49 @@ func (c *client) deferred() (err error) {
 }
 
 func generic[T any](ctx context.Context, c *client) (t T, _ error) {
-	for { // want `a value of a type parameter`
+	for { // want `cannot use nil as T value`
 		_, err := c.get(ctx)
 		if err == nil {
 			return t, nil
 		}
 		time.Sleep(time.Second)
 	}
+}
+
+func order(ctx context.Context, c *http.Client) error {
+	for { // want `it repeats a POST without a key`
+		req, err := http.NewRequestWithContext(ctx, "POST", "http://shop/orders", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := c.Do(req)
+		if err == nil {
+			return resp.Body.Close()
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func patch(ctx context.Context, c *http.Client) (err error) {
+	for range 3 { // want `it repeats a PATCH without a key, or with one that is new`
+		req, _ := http.NewRequestWithContext(ctx, http.MethodPatch, "http://shop/orders/1", nil)
+		req.Header.Set("Idempotency-Key", fmt.Sprint(rand.Uint64()))
+		var resp *http.Response
+		if resp, err = c.Do(req); err == nil {
+			return resp.Body.Close()
+		}
+		time.Sleep(time.Second)
+	}
+	return err
+}
+
+func form(values url.Values) (err error) {
+	for range 3 { // want `it repeats a POST without a key`
+		var resp *http.Response
+		if resp, err = http.PostForm("http://shop/orders", values); err == nil {
+			return resp.Body.Close()
+		}
+		time.Sleep(time.Second)
+	}
+	return err
 }

@@ -28,23 +28,23 @@ func (steps) NextBackOff() time.Duration { return time.Second }
 func (steps) Reset()                     {}
 
 func own(j job, param backoff.BackOff) {
-	_ = backoff.Retry(work, steps{})                                                                             // want `the BackOff is not made here`
-	_ = backoff.Retry(work, backoff.WithMaxRetries(j.b, 3))                                                      // want `the BackOff is not made here`
-	_ = backoff.Retry(work, param)                                                                               // want `not made by a statement before the call`
-	_ = backoff.Retry(work, shared)                                                                              // want `not made by a statement before the call`
-	_ = backoff.Retry(making(), backoff.NewConstantBackOff(0))                                                   // want `the work is not a literal`
-	_ = backoff.Retry(nil, backoff.NewConstantBackOff(0))                                                        // want `the work is not a literal`
-	_ = backoff.Retry(work, &backoff.ZeroBackOff{})                                                              // want `the BackOff is not made here`
-	_ = backoff.Retry(work, &backoff.StopBackOff{})                                                              // want `the BackOff is not made here`
-	_ = backoff.RetryNotifyWithTimer(work, backoff.NewConstantBackOff(0), nil, nil)                              // want `has no counterpart`
-	_ = backoff.NewTicker(backoff.NewConstantBackOff(0))                                                         // want `has no counterpart`
-	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(-1), 3))                           // want `the interval is negative`
+	_ = backoff.Retry(work, steps{})                                                                             // want `the waits are not made here`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(j.b, 3))                                                      // want `the waits are not made here`
+	_ = backoff.Retry(work, param)                                                                               // want `not made by a statement before it`
+	_ = backoff.Retry(work, shared)                                                                              // want `not made by a statement before it`
+	_ = backoff.Retry(making(), backoff.NewConstantBackOff(0))                                                   // want `the work is not a function literal`
+	_ = backoff.Retry(nil, backoff.NewConstantBackOff(0))                                                        // want `the work is not a function literal`
+	_ = backoff.Retry(work, &backoff.ZeroBackOff{})                                                              // want `the waits are not made here`
+	_ = backoff.Retry(work, &backoff.StopBackOff{})                                                              // want `the waits are not made here`
+	_ = backoff.RetryNotifyWithTimer(work, backoff.NewConstantBackOff(0), nil, nil)                              // want `moved by hand`
+	_ = backoff.NewTicker(backoff.NewConstantBackOff(0))                                                         // want `moved by hand`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(-1), 3))                           // want `Interval is negative`
 	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(0), 1<<63))                        // want `too large`
 	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.WithMaxRetries(backoff.NewConstantBackOff(0), 1), 1)) // want `set twice`
 	_ = backoff.Retry(work /* a comment */, backoff.WithMaxRetries(backoff.NewConstantBackOff(0), 1))            // want `contains a comment`
 }
 
-var atInit = backoff.Retry(work, backoff.NewConstantBackOff(0)) // want `not in a function`
+var atInit = backoff.Retry(func() error { return nil }, backoff.NewConstantBackOff(0)) // want `package-level variable`
 
 func schedules(interval time.Duration) {
 	b := backoff.NewExponentialBackOff()
@@ -55,10 +55,6 @@ func schedules(interval time.Duration) {
 	h.InitialInterval = interval
 	interval++
 	_ = backoff.Retry(work, h) // want `InitialInterval is not a constant`
-
-	c := backoff.NewExponentialBackOff()
-	c.MaxInterval = time.Millisecond
-	_ = backoff.Retry(work, c) // want `above MaxInterval`
 
 	d := backoff.NewExponentialBackOff()
 	d.Stop = time.Second
@@ -86,31 +82,31 @@ func schedules(interval time.Duration) {
 
 func nested() error {
 	b := backoff.WithMaxRetries(backoff.NewConstantBackOff(time.Second), 3)
-	try := func() error { return backoff.Retry(work, b) } // want `b is not made by a statement before the call`
+	try := func() error { return backoff.Retry(work, b) } // want `b is not made by a statement before it`
 	return backoff.Retry(try, b)                          // want `the use of b is not understood`
 }
 
 func (j job) backOff() backoff.BackOff { return j.b }
 
 func made(j job) {
-	_ = backoff.Retry(work, j.backOff())                            // want `the BackOff is not made here`
-	_ = backoff.Retry(work, backoff.WithMaxRetries(j.backOff(), 3)) // want `the BackOff is not made here`
+	_ = backoff.Retry(work, j.backOff())                            // want `the waits are not made here`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(j.backOff(), 3)) // want `the waits are not made here`
 }
 
 func results() error {
-	err := backoff.Retry(work, backoff.NewConstantBackOff(0)) // want `compared by ==`
+	err := backoff.Retry(func() error { return nil }, backoff.NewConstantBackOff(0)) // want `compared by ==`
 	if err == errBusy {
 		return nil
 	}
-	err2 := backoff.Retry(work, backoff.NewConstantBackOff(0)) // want `the text of its error is compared`
+	err2 := backoff.Retry(func() error { return nil }, backoff.NewConstantBackOff(0)) // want `the text of its error is compared`
 	if err2.Error() == "busy" {
 		return nil
 	}
-	err3 := backoff.Retry(work, backoff.NewConstantBackOff(0)) // want `its error's type is asserted`
+	err3 := backoff.Retry(func() error { return nil }, backoff.NewConstantBackOff(0)) // want `its error's type is asserted`
 	if _, ok := err3.(interface{ Timeout() bool }); ok {
 		return nil
 	}
-	err4 := backoff.Retry(work, backoff.NewConstantBackOff(0)) // want `not followed`
+	err4 := backoff.Retry(func() error { return nil }, backoff.NewConstantBackOff(0)) // want `not followed`
 	switch err4 {
 	case errBusy:
 	}
@@ -118,9 +114,9 @@ func results() error {
 }
 
 func tries(ctx context.Context, n int, f *uint64) {
-	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(0), uint64(n))) // want `nor an unsigned variable`
+	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(0), uint64(n))) // want `retries is not a constant`
 	b := backoff.WithMaxRetries(backoff.NewConstantBackOff(0), *f)
-	_ = backoff.Retry(work, b)                      // want `nor an unsigned variable`
+	_ = backoff.Retry(work, b)                      // want `retries is not a constant`
 	_, _ = backoff5.Retry(ctx, fetch)               // want `not moved by machine`
 	_ = backoff5.NewTicker(&backoff5.ZeroBackOff{}) // want `not moved by machine`
 }
