@@ -1,12 +1,9 @@
 package retryriver
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,9 +18,6 @@ import (
 type Options struct {
 	// Policies returns the policies of jobs: use retryjob.FromCatalog or retryjob.FromMap. It must be set.
 	Policies retryjob.Policies
-	// PolicyOf maps the kinds of plain River jobs to names of policies; its entry for "" is for all other kinds. A
-	// plain job of a kind without a policy is refused when it is inserted. Nil means that there are no plain jobs.
-	PolicyOf map[string]string
 	// Retention is how long Admin keeps jobs that ended without success. Zero means 14 days.
 	Retention time.Duration
 	// Code returns a short code for an error, for retryjob.Attempt.Code. Nil means the default of
@@ -44,8 +38,7 @@ type Adapter struct {
 	options Options
 	stepper retryjob.Stepper
 	judge   retryjob.Stepper // decides like stepper, but does not call Pay or Observe
-	due     sync.Map         // attemptKey → time.Time: the decision of Work, for NextRetry
-	ends    sync.Map         // attempt ID → ending: the arguments of Observe, until the end is written
+	leases  sync.Map         // leaseKey → *lease: the attempts of this process, until their results are written
 	telling sync.WaitGroup   // the calls of Observe in progress
 	fence   atomic.Pointer[fence]
 	logger  *slog.Logger
@@ -53,21 +46,11 @@ type Adapter struct {
 }
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule that it breaks. It refuses nil
-// Policies, a name in PolicyOf that Policies does not find (retryjob.ErrUnknownPolicy) or whose policy does not
-// validate, and a negative Retention.
+// Policies and a negative Retention.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Policies == nil {
 		bad.Refuse("retryriver.Options.Policies", "<nil>", "must be set")
-	} else {
-		for _, kind := range slices.Sorted(maps.Keys(o.PolicyOf)) {
-			refused := retry.FieldError{
-				Package: "retryriver", Field: fmt.Sprintf("Options.PolicyOf[%q]", kind), Value: strconv.Quote(o.PolicyOf[kind]), Rule: "is not a valid policy",
-			}
-			if _, err := o.Policies.Of(&retryjob.Job{Kind: kind, Policy: o.PolicyOf[kind]}); err != nil {
-				bad.Append(fmt.Errorf("%w: %w", &refused, err))
-			}
-		}
 	}
 	if o.Retention < 0 {
 		bad.Refuse("retryriver.Options.Retention", o.Retention, "is negative")
@@ -83,7 +66,6 @@ func New(o Options) (*Adapter, error) {
 	if o.Retention == 0 {
 		o.Retention = defaultRetention
 	}
-	o.PolicyOf = maps.Clone(o.PolicyOf)
 	now := func() time.Time { return time.Now().UTC() }
 	a := &Adapter{options: o, logger: slog.Default()}
 	a.stepper = retryjob.Stepper{Policies: o.Policies, Now: now, Code: o.Code}
@@ -97,9 +79,8 @@ func New(o Options) (*Adapter, error) {
 
 // configure returns the config of a client, as NewClient describes it.
 func (a *Adapter) configure(set river.Config) (river.Config, error) {
-	longest, by := a.longestAttempt()
 	if set.JobTimeout == 0 {
-		set.JobTimeout = max(defaultTimeout, longest+grace)
+		set.JobTimeout = defaultTimeout
 	}
 	if set.RescueStuckJobsAfter == 0 && set.JobTimeout > 0 {
 		set.RescueStuckJobsAfter = set.JobTimeout + time.Minute
@@ -114,8 +95,6 @@ func (a *Adapter) configure(set river.Config) (river.Config, error) {
 	switch {
 	case set.JobTimeout < 0:
 		refuse("JobTimeout", set.JobTimeout, "is negative, with which a lost job is never found")
-	case set.JobTimeout < longest:
-		refuse("JobTimeout", set.JobTimeout, fmt.Sprintf("is below the AttemptTimeout of policy %q,", by), longest)
 	case set.RescueStuckJobsAfter <= set.JobTimeout:
 		refuse("RescueStuckJobsAfter", set.RescueStuckJobsAfter, "is not above JobTimeout", set.JobTimeout)
 	}
@@ -131,16 +110,13 @@ func (a *Adapter) configure(set river.Config) (river.Config, error) {
 		}
 		*retention.field = a.options.Retention
 	}
-	if set.RetryPolicy != nil {
-		refuse("RetryPolicy", fmt.Sprintf("%T", set.RetryPolicy), "must not be set, as the policies decide")
-	}
-	if set.MaxAttempts != 0 {
-		refuse("MaxAttempts", set.MaxAttempts, "must not be set, as the policies have it")
-	}
 	if err := bad.Err(); err != nil {
 		return set, err
 	}
-	p := &plugin{adapter: a}
+	p := &plugin{adapter: a, others: set.RetryPolicy}
+	if p.others == nil {
+		p.others = &river.DefaultClientRetryPolicy{}
+	}
 	set.RetryPolicy = p
 	set.Plugins = slices.Insert(slices.Clone(set.Plugins), 0, pluginOf(p))
 	if set.Logger != nil {
@@ -150,54 +126,19 @@ func (a *Adapter) configure(set river.Config) (river.Config, error) {
 	return set, nil
 }
 
-// ending is the end of a job that Observe has not reported yet.
-type ending struct {
-	next retryjob.Next
-	free context.CancelCauseFunc // of the context of Observe
-}
-
 // tell calls Observe with the end of a job, if the attempt ended it. It does not wait for Observe, which may wait for
 // other jobs whose results the same goroutine writes.
-func (a *Adapter) tell(attemptID string) {
-	v, ok := a.ends.LoadAndDelete(attemptID)
-	if !ok {
+func (a *Adapter) tell(m *lease) {
+	if !m.next.Status.Final() {
 		return
 	}
 	a.telling.Go(func() {
-		e := v.(ending)
-		defer e.free(nil)
+		defer m.free(nil)
 		defer func() {
 			if value := recover(); value != nil {
-				a.logger.Error("retryriver: Observe panicked", "attempt", attemptID, "value", fmt.Sprint(value))
+				a.logger.Error("retryriver: Observe panicked", "attempt", m.line.ID, "value", fmt.Sprint(value))
 			}
 		}()
-		e.next.Tell()
+		m.next.Tell()
 	})
-}
-
-// forget drops the end of a job that was not written.
-func (a *Adapter) forget(attemptID string) {
-	if v, ok := a.ends.LoadAndDelete(attemptID); ok {
-		v.(ending).free(nil)
-	}
-}
-
-// longestAttempt returns the longest AttemptTimeout of PolicyOf, and the name of its policy.
-func (a *Adapter) longestAttempt() (longest time.Duration, by string) {
-	for _, kind := range slices.Sorted(maps.Keys(a.options.PolicyOf)) {
-		name := a.options.PolicyOf[kind]
-		p, err := a.options.Policies.Of(&retryjob.Job{Kind: kind, Policy: name})
-		if err == nil && p.AttemptTimeout > longest {
-			longest, by = p.AttemptTimeout, name
-		}
-	}
-	return longest, by
-}
-
-// policyOf returns the name of the policy of plain jobs of a kind, and whether there is one.
-func (a *Adapter) policyOf(kind string) (name string, ok bool) {
-	if name, ok = a.options.PolicyOf[kind]; !ok {
-		name, ok = a.options.PolicyOf[""]
-	}
-	return name, ok
 }

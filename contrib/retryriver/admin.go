@@ -1,7 +1,6 @@
 package retryriver
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +16,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// Admin reads, changes and enqueues the jobs of a River database, as retryjob.Admin documents, plain River jobs
-// included. It is safe for concurrent use, also by several processes.
+// Admin reads, changes and enqueues the jobs of a River database, as retryjob.Admin documents; other jobs of River are
+// not among them. It is safe for concurrent use, also by several processes.
 //
 // For an unknown job it returns retryjob.ErrUnknownJob, even if the job existed earlier, since rows are removed from
 // the database.
@@ -74,49 +73,48 @@ func (m *Admin[TTx]) Wait(ctx context.Context, id string) (retryjob.Info, error)
 	}
 }
 
-// find returns the job with the given ID and its row.
-func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id string) (found *row, i retryjob.Info, err error) {
+// find returns the job with the given ID and its place.
+func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id string) (position, retryjob.Info, error) {
 	q := m.query()
-	rows, err := q.read(ctx, exec, q.ids([]string{id}), true)
-	if err != nil {
-		return nil, i, err
-	}
-	for n := range rows {
-		// The row with the ID's unique key is the job, even if other rows claim the same ID.
-		job := rows[n].job()
-		if own := m.adapter.info(job); own.JobID == id && (found == nil || bytes.Equal(job.UniqueKey, keyOf(id))) {
-			found, i = &rows[n], own
+	places, err := q.places(ctx, exec, q.ids([]string{id}))
+	if err == nil && len(places) > 0 {
+		var rows map[int64]*rivertype.JobRow
+		if rows, err = q.read(ctx, exec, []int64{places[0].Row}); err == nil && rows[places[0].Row] != nil {
+			if i, ok := m.adapter.info(rows[places[0].Row]); ok && i.JobID == id {
+				return position{i.Changed().UnixMicro(), places[0].Row}, i, nil
+			}
 		}
 	}
-	if found == nil {
-		return nil, i, fmt.Errorf("retryriver: job %q: %w", id, retryjob.ErrUnknownJob)
+	if err != nil {
+		return position{}, retryjob.Info{}, err
 	}
-	return found, i, nil
+	return position{}, retryjob.Info{}, fmt.Errorf("retryriver: job %q: %w", id, retryjob.ErrUnknownJob)
 }
 
-func (m *Admin[TTx]) query() *query { return &query{sql: m.sql, schema: prefix(m.client.Schema())} }
+func (m *Admin[TTx]) query() *query {
+	return &query{sql: m.sql, client: m.client.Schema(), schema: prefix(m.client.Schema())}
+}
 
 // reader reads the rows that a filter selects page by page, the most recently changed first.
 type reader[TTx any] struct {
 	*Admin[TTx]
-	filter   retryjob.Filter // without IDs
-	payloads bool
-	at       *position // the last row that was read
-	pages    pages
-	more     bool
-	ids      map[string]bool // of the filter; nil means any
-	places   []position      // of the rows that may have them
+	filter retryjob.Filter // without IDs
+	at     *position       // the last row that was read
+	pages  pages
+	more   bool
+	ids    map[string]bool // of the filter; nil means any
+	places []position      // of the rows that may have them
 }
 
 // idsAtOnce is how many IDs a query looks up.
 const idsAtOnce = 1000
 
-func (m *Admin[TTx]) reader(ctx context.Context, f retryjob.Filter, payloads bool) (*reader[TTx], error) {
+func (m *Admin[TTx]) reader(ctx context.Context, f retryjob.Filter) (*reader[TTx], error) {
 	at, err := m.place(ctx, f.After)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader[TTx]{Admin: m, filter: f, payloads: payloads, at: at, pages: pagesOf(&f), more: true}
+	r := &reader[TTx]{Admin: m, filter: f, at: at, pages: pagesOf(&f), more: true}
 	if len(f.IDs) == 0 {
 		return r, nil
 	}
@@ -126,8 +124,8 @@ func (m *Admin[TTx]) reader(ctx context.Context, f retryjob.Filter, payloads boo
 			r.ids[id] = true
 		}
 		q := m.query()
-		var places []position
-		if err := q.into(ctx, m.client.Driver().GetExecutor(), &places, "SELECT "+fmt.Sprintf(m.sql.array, m.sql.fields("row_id", "changed")+")")+" FROM ("+q.ids(ids)+") AS places"); err != nil {
+		places, err := q.places(ctx, m.client.Driver().GetExecutor(), q.ids(ids))
+		if err != nil {
 			return nil, err
 		}
 		r.places = append(r.places, places...)
@@ -140,33 +138,32 @@ func (m *Admin[TTx]) reader(ctx context.Context, f retryjob.Filter, payloads boo
 	return r, nil
 }
 
-// next returns the jobs of the next page, with their rows.
+// next returns the jobs of the next page, with the numbers of their rows.
 func (r *reader[TTx]) next(ctx context.Context, exec riverdriver.Executor) (numbers []int64, infos []retryjob.Info, err error) {
 	q := r.query()
-	text, left := "", 0
-	if r.ids == nil {
-		text = q.page(r.adapter, &r.filter, r.at, r.pages.size)
-	} else {
-		page := r.places[:min(r.pages.size, len(r.places))]
-		numbers := make([]int64, len(page))
-		for i := range page {
-			numbers[i] = page[i].Row
-		}
-		text, left, r.places = q.numbered(numbers), len(r.places)-len(page), r.places[len(page):]
+	var places []position
+	if r.ids != nil {
+		n := min(r.pages.size, len(r.places))
+		places, r.places = r.places[:n], r.places[n:]
+	} else if places, err = q.places(ctx, exec, q.page(&r.filter, r.at, r.pages.size)); err != nil {
+		return nil, nil, err
 	}
-	rows, err := q.read(ctx, exec, text, r.payloads)
+	for _, p := range places {
+		numbers = append(numbers, p.Row)
+	}
+	rows, err := q.read(ctx, exec, numbers)
 	if err != nil {
 		return nil, nil, err
 	}
-	slices.SortFunc(rows, func(a, b row) int { return a.position().compare(b.position()) })
-	if r.more = r.pages.next(rows) || left > 0; len(rows) > 0 {
-		at := rows[len(rows)-1].position()
-		r.at = &at
+	if r.more = r.pages.next(len(places), rows) || len(r.places) > 0; len(places) > 0 {
+		r.at = &places[len(places)-1]
 	}
-	for n := range rows {
-		i := r.adapter.info(rows[n].job())
-		if rows[n].Args = nil; (r.ids == nil || r.ids[i.JobID]) && r.filter.Selects(&i) { // its payload may be large
-			numbers, infos = append(numbers, rows[n].ID), append(infos, i)
+	numbers = numbers[:0]
+	for _, p := range places {
+		if row := rows[p.Row]; row != nil {
+			if i, ok := r.adapter.info(row); ok && (r.ids == nil || r.ids[i.JobID]) && r.filter.Selects(&i) {
+				numbers, infos = append(numbers, row.ID), append(infos, i)
+			}
 		}
 	}
 	return numbers, infos, nil
@@ -190,13 +187,13 @@ func pagesOf(f *retryjob.Filter) pages {
 }
 
 // next sets the size of the next page from the last one, and reports whether that was full.
-func (p *pages) next(rows []row) (full bool) {
-	full = len(rows) >= p.size
+func (p *pages) next(length int, rows map[int64]*rivertype.JobRow) (full bool) {
+	full = length >= p.size
 	size := 1
-	for i := range rows {
-		size += len(rows[i].Args)
+	for _, row := range rows {
+		size += len(row.EncodedArgs)
 	}
-	fit := max(heaviest/(size/max(len(rows), 1)+1), 1)
+	fit := max(heaviest/(size/max(length, 1)+1), 1)
 	if p.size == p.most && p.grow {
 		p.most = min(2*p.most, longestPage)
 	}
@@ -206,12 +203,8 @@ func (p *pages) next(rows []row) (full bool) {
 
 // List returns the jobs that f selects, the most recently changed first.
 func (m *Admin[TTx]) List(ctx context.Context, f retryjob.Filter) iter.Seq2[retryjob.Info, error] {
-	return m.list(ctx, f, true)
-}
-
-func (m *Admin[TTx]) list(ctx context.Context, f retryjob.Filter, payloads bool) iter.Seq2[retryjob.Info, error] {
 	return func(yield func(retryjob.Info, error) bool) {
-		r, err := m.reader(ctx, f, payloads)
+		r, err := m.reader(ctx, f)
 		if err != nil {
 			yield(retryjob.Info{}, err)
 			return
@@ -243,7 +236,7 @@ func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, e
 	found, i, err := m.find(ctx, m.client.Driver().GetExecutor(), c.ID)
 	switch {
 	case err == nil && i.Changed().UnixMicro() == c.Changed.UnixMicro():
-		return &position{found.Changed, found.ID}, nil
+		return &found, nil
 	case err != nil && !errors.Is(err, retryjob.ErrUnknownJob):
 		return nil, err
 	}
@@ -269,28 +262,47 @@ func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob
 		}
 		return counts, err
 	}
-	q := m.query()
-	var rows []counted
-	if err := q.into(ctx, m.client.Driver().GetExecutor(), &rows, q.counts(m.adapter, f)); err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		if r.Tally.Jobs > 0 {
-			add(r.Status, r.tally())
+	if len(only(f.Statuses, unleased)) > 0 {
+		q := m.query()
+		var rows []counted
+		if err := q.into(ctx, m.client.Driver().GetExecutor(), &rows, q.counts(f)); err != nil {
+			return nil, err
+		}
+		for _, r := range rows {
+			if r.Tally.Jobs > 0 {
+				add(r.Status, r.tally())
+			}
 		}
 	}
-	return counts, nil
+	groups, err := m.leased(ctx, f)
+	for _, g := range groups {
+		add(g.Status, g.Tally)
+	}
+	return counts, err
+}
+
+// leased returns the groups of the running jobs that f selects, which it reads.
+func (m *Admin[TTx]) leased(ctx context.Context, f retryjob.Filter) ([]retryjob.Group, error) {
+	f.Limit, f.After = 0, retryjob.Cursor{}
+	if f.Statuses = only(f.Statuses, func(s retryjob.Status) bool { return s == retryjob.Leased }); len(f.Statuses) == 0 {
+		return nil, nil
+	}
+	return retryjob.GroupsOf(m.List(ctx, f))
 }
 
 // Groups returns the jobs that f selects in groups, like Count.
 func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.Group, error) {
 	if f.Limit, f.After = 0, (retryjob.Cursor{}); len(f.IDs) > 0 {
-		return retryjob.GroupsOf(m.list(ctx, f, false))
+		return retryjob.GroupsOf(m.List(ctx, f))
+	}
+	groups, err := m.leased(ctx, f)
+	if err != nil || len(only(f.Statuses, unleased)) == 0 {
+		return groups, err
 	}
 	q := m.query()
 	exec := m.client.Driver().GetExecutor()
 	var rows []counted
-	if err := q.into(ctx, exec, &rows, q.groups(m.adapter, f)); err != nil {
+	if err := q.into(ctx, exec, &rows, q.groups(f)); err != nil {
 		return nil, err
 	}
 	rows = slices.DeleteFunc(rows, func(r counted) bool { return r.Newest == nil })
@@ -298,29 +310,22 @@ func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.
 	for n := range rows {
 		numbers[n] = *rows[n].Newest
 	}
-	q = m.query()
-	examples, err := q.read(ctx, exec, q.numbered(numbers), false)
+	newest, err := q.read(ctx, exec, numbers)
 	if err != nil {
 		return nil, err
 	}
-	newest := map[int64]retryjob.Info{}
-	for n := range examples {
-		i := m.adapter.info(examples[n].job())
-		i.Payload = nil
-		newest[examples[n].ID] = i
-	}
-	groups := make([]retryjob.Group, len(rows))
 	for n, r := range rows {
-		g := &groups[n]
-		*g = retryjob.Group{Status: r.Status, Kind: r.Kind, Policy: r.Policy, Code: r.Code, Tally: r.tally(), Newest: newest[*r.Newest]}
+		g := retryjob.Group{Status: r.Status, Kind: r.Kind, Policy: r.Policy, Code: r.Code, Tally: r.tally()}
+		if row := newest[numbers[n]]; row != nil {
+			g.Newest, _ = m.adapter.info(row)
+			g.Newest.Payload = nil
+		}
 		for _, reason := range retryjob.Reasons() {
 			if reason.Error() == r.Reason {
 				g.Reason = reason
 			}
 		}
-		if g.Policy == "" {
-			g.Policy, _ = m.adapter.policyOf(g.Kind)
-		}
+		groups = append(groups, g)
 	}
 	return groups, nil
 }
@@ -345,14 +350,14 @@ func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 	var i retryjob.Info
 	running := false
 	err := m.within(ctx, func(exec riverdriver.Executor, tx TTx) (err error) {
-		found := (*row)(nil)
+		var found position
 		if found, i, err = m.find(ctx, exec, id); err != nil {
 			return err
 		}
 		if err := i.Cancel(time.Now().UTC()); err != nil {
 			return err // already final
 		}
-		row, err := m.client.JobCancelTx(ctx, tx, found.ID)
+		row, err := m.client.JobCancelTx(ctx, tx, found.Row)
 		if err != nil {
 			return err
 		}
@@ -373,7 +378,7 @@ func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 // Purge removes the final jobs that f selects, a few hundred in each transaction.
 func (m *Admin[TTx]) Purge(ctx context.Context, f retryjob.Filter) (int, error) {
 	return m.batches(ctx, f, retryjob.Status.Final, func(_ riverdriver.Executor, tx TTx, chosen []int64) (int, error) {
-		gone, err := m.remove(ctx, tx, chosen)
+		gone, err := m.remove(ctx, tx, chosen, rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded)
 		return len(gone), err
 	})
 }
@@ -390,7 +395,7 @@ func (m *Admin[TTx]) batches(
 		return 0, nil
 	}
 	f.PageSize = min(f.Page(), batch)
-	r, err := m.reader(ctx, f, false)
+	r, err := m.reader(ctx, f)
 	if err != nil {
 		return 0, err
 	}
@@ -414,17 +419,15 @@ func (m *Admin[TTx]) batches(
 	return done, nil
 }
 
-// remove deletes the rows with these numbers, except those that are no longer final, and returns the deleted rows.
+// remove deletes the rows with these numbers that are in one of the states, and returns the deleted rows.
 // JobDelete cannot be used on PostgreSQL: it returns a row even if another client has just deleted it.
-func (m *Admin[TTx]) remove(ctx context.Context, tx TTx, numbers []int64) ([]*rivertype.JobRow, error) {
-	result, err := m.client.JobDeleteManyTx(ctx, tx, river.NewJobDeleteManyParams().IDs(numbers...).States(endStates...).First(len(numbers)))
+func (m *Admin[TTx]) remove(ctx context.Context, tx TTx, numbers []int64, states ...rivertype.JobState) ([]*rivertype.JobRow, error) {
+	result, err := m.client.JobDeleteManyTx(ctx, tx, river.NewJobDeleteManyParams().IDs(numbers...).States(states...).First(len(numbers)))
 	if err != nil {
 		return nil, err
 	}
 	return result.Jobs, nil
 }
-
-var endStates = []rivertype.JobState{rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded}
 
 // only returns those of statuses, or of all if statuses is empty, that ok accepts.
 func only(statuses []retryjob.Status, ok func(retryjob.Status) bool) (chosen []retryjob.Status) {

@@ -3,13 +3,9 @@ package retryriver_test
 import (
 	"context"
 	"database/sql"
-	"log/slog"
-	"path/filepath"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
@@ -50,31 +46,5 @@ func insertTx[TTx any](t *testing.T, q *retryriver.Queue) {
 		require.NoError(t, tx.Rollback(t.Context()))
 		_, err = handle.Inspect(t.Context())
 		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
-	}
-}
-
-// plainArgs is the args of a plain River job.
-type plainArgs struct{}
-
-func (plainArgs) Kind() string { return "plain" }
-
-func TestADefaultPolicyIsNotThatOfPlainJobs(t *testing.T) {
-	for name, row := range map[string]struct {
-		of   map[string]string
-		want error
-	}{
-		"without PolicyOf": {nil, retryjob.ErrUnknownPolicy}, "with it": {map[string]string{"plain": ""}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a, err := retryriver.New(retryriver.Options{Policies: retryjob.FromMap(map[string]retry.Policy{"": {}}), PolicyOf: row.of})
-			require.NoError(t, err)
-			db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
-			require.NoError(t, err)
-			defer db.Close()
-			client, err := retryriver.NewClient(a, riversqlite.New(db), &river.Config{Logger: slog.New(slog.DiscardHandler)})
-			require.NoError(t, err)
-			_, err = client.Insert(t.Context(), plainArgs{}, nil)
-			require.ErrorIs(t, err, row.want)
-		})
 	}
 }

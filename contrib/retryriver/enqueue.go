@@ -2,7 +2,6 @@ package retryriver
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +11,6 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/rivertype"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -33,10 +31,6 @@ func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Ha
 		return retryjob.Handle{}, err
 	}
 	result, err := m.client.Insert(ctx, args, opts)
-	if err == nil && !args.installed {
-		_, err = m.client.JobDelete(ctx, result.Job.ID) // it does not have a policy
-		return retryjob.Handle{}, errors.Join(errNotInstalled, err)
-	}
 	return m.enqueued(&job, result, err)
 }
 
@@ -46,17 +40,8 @@ func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Ha
 // finds the job once tx has committed.
 func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx TTx, job retryjob.Job) (retryjob.Handle, error) {
 	var none TTx
-	var bad retry.FieldErrors
-	for _, argument := range []struct {
-		name  string
-		isNil bool
-	}{{"a", a == nil}, {"c", c == nil}, {"tx", any(tx) == any(none)}} {
-		if argument.isNil {
-			bad.Refuse("retryriver.InsertTx."+argument.name, "<nil>", "must be set")
-		}
-	}
-	if err := bad.Err(); err != nil {
-		return retryjob.Handle{}, err
+	if a == nil || c == nil || any(tx) == any(none) {
+		return retryjob.Handle{}, errors.New("retryriver: InsertTx: the adapter, the client or the transaction is nil")
 	}
 	m := NewAdmin(a, c)
 	args, opts, err := m.prepare(ctx, &job)
@@ -64,10 +49,6 @@ func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx
 		return retryjob.Handle{}, err
 	}
 	result, err := c.InsertTx(ctx, tx, args, opts)
-	if err == nil && !args.installed {
-		_, err = c.JobDeleteTx(ctx, tx, result.Job.ID)
-		return retryjob.Handle{}, errors.Join(errNotInstalled, err)
-	}
 	return m.enqueued(&job, result, err)
 }
 
@@ -100,9 +81,6 @@ func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]re
 			return err
 		}
 		for i, result := range results {
-			if !params[i].Args.(*jobArgs).installed {
-				return errNotInstalled
-			}
 			if handles[i], err = m.enqueued(&jobs[i], result, nil); err != nil {
 				return which(i, err)
 			}
@@ -116,7 +94,7 @@ func (m *Admin[TTx]) prepare(ctx context.Context, j *retryjob.Job) (*jobArgs, *r
 	if ctx == nil {
 		return nil, nil, errNoContext
 	}
-	if err := j.Validate(m.adapter.options.Policies); err != nil {
+	if err := errors.Join(m.installed(), j.Validate(m.adapter.options.Policies)); err != nil {
 		return nil, nil, err
 	}
 	if len(j.Kind) > longestKind {
@@ -130,6 +108,14 @@ func (m *Admin[TTx]) prepare(ctx context.Context, j *retryjob.Job) (*jobArgs, *r
 		opts.ScheduledAt = ceil(first)
 	}
 	return args, opts, nil
+}
+
+// installed returns nil if the client calls the Adapter; another one would insert jobs without a policy.
+func (m *Admin[TTx]) installed() error {
+	if d, ok := m.client.Driver().(fencedDriver[TTx]); !ok || d.fence.adapter != m.adapter {
+		return errNotInstalled
+	}
+	return nil
 }
 
 // enqueued returns the handle of an inserted job.
@@ -157,7 +143,7 @@ func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 		if err := i.Replay(time.Now()); err != nil {
 			return err
 		}
-		n, err := m.replay(ctx, tx, []int64{found.ID})
+		n, err := m.replay(ctx, tx, []int64{found.Row})
 		if err == nil && n == 0 {
 			return fmt.Errorf("%w: job %s has changed just now, or is not final", retryjob.ErrNotReplayable, id)
 		}
@@ -167,26 +153,28 @@ func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 
 // replayed returns the job to insert in place of a deleted one.
 func (m *Admin[TTx]) replayed(gone *rivertype.JobRow, now time.Time) (p river.InsertManyParams, err error) {
-	i := m.adapter.info(gone)
-	if err := i.Replay(now); err != nil {
-		return p, err
+	i, ok := m.adapter.info(gone)
+	if !ok {
+		return p, fmt.Errorf("%w: River's job %d", retryjob.ErrUnknownJob, gone.ID)
 	}
-	metadata, err := inserted(gone.Metadata)
-	if err != nil {
+	if err := i.Replay(now); err != nil {
 		return p, err
 	}
 	args := &jobArgs{
 		kind: gone.Kind, payload: payloadOf(gone.EncodedArgs), record: stored{Record: i.Record}, uniqueKey: keyOf(i.JobID),
 	}
 	return river.InsertManyParams{Args: args, InsertOpts: &river.InsertOpts{
-		Queue: gone.Queue, Priority: gone.Priority, Tags: gone.Tags, Metadata: metadata,
+		Queue: gone.Queue, Priority: gone.Priority, Tags: gone.Tags,
 	}}, nil
 }
 
 // replay makes the jobs in the rows with these numbers Pending again: it deletes the rows and inserts new ones. It
 // returns their number, without jobs that are no longer in their rows.
 func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, error) {
-	rows, err := m.remove(ctx, tx, numbers)
+	if err := m.installed(); err != nil {
+		return 0, err
+	}
+	rows, err := m.remove(ctx, tx, numbers, rivertype.JobStateCancelled, rivertype.JobStateDiscarded)
 	if err != nil || len(rows) == 0 {
 		return 0, err
 	}
@@ -202,12 +190,8 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 		return 0, err
 	}
 	for i, result := range results {
-		args := fresh[i].Args.(*jobArgs)
-		switch {
-		case !args.installed:
-			return 0, errNotInstalled
-		case result.UniqueSkippedAsDuplicate:
-			return 0, fmt.Errorf("retryriver: job %s: %w", args.record.JobID, retryjob.ErrDuplicate)
+		if result.UniqueSkippedAsDuplicate {
+			return 0, fmt.Errorf("retryriver: job %s: %w", fresh[i].Args.(*jobArgs).record.JobID, retryjob.ErrDuplicate)
 		}
 	}
 	return len(rows), nil
@@ -216,43 +200,7 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 // ReplayAll replays the jobs that f selects and that can be replayed, a few hundred in each transaction. A job that
 // another client has replayed in the meantime does not count.
 func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, error) {
-	return m.batches(ctx, f, retryjob.Status.Replayable, func(exec riverdriver.Executor, _ TTx, chosen []int64) (int, error) {
-		n, err := m.part(ctx, exec, chosen)
-		if !errors.Is(err, retryjob.ErrNotReplayable) {
-			return n, err
-		}
-		n = 0
-		for _, number := range chosen { // all except those
-			switch one, err := m.part(ctx, exec, []int64{number}); {
-			case err != nil && !errors.Is(err, retryjob.ErrNotReplayable):
-				return n, err
-			default:
-				n += one
-			}
-		}
-		return n, nil
+	return m.batches(ctx, f, retryjob.Status.Replayable, func(_ riverdriver.Executor, tx TTx, chosen []int64) (int, error) {
+		return m.replay(ctx, tx, chosen)
 	})
-}
-
-// part is replay in part of a transaction, which is undone if it returns an error.
-func (m *Admin[TTx]) part(ctx context.Context, exec riverdriver.Executor, numbers []int64) (done int, err error) {
-	err = within(ctx, exec, func(part riverdriver.ExecutorTx) error {
-		done, err = m.replay(ctx, m.client.Driver().UnwrapTx(part), numbers)
-		return err
-	})
-	return done, err
-}
-
-// inserted returns the metadata with which a job was inserted.
-func inserted(metadata []byte) ([]byte, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(metadata, &fields); err != nil {
-		return nil, err
-	}
-	for key := range fields {
-		if !kept(key) {
-			delete(fields, key)
-		}
-	}
-	return json.Marshal(fields)
 }

@@ -92,33 +92,36 @@ func ExampleNewClient() {
 		return
 	}
 	defer db.Close()
-	workers := river.NewWorkers()
-	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[mail]) error {
-		return retry.Permanent(errors.New("no such mailbox"))
-	}))
-	cfg := &river.Config{Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 10}}}
-
 	adapter, err := retryriver.New(retryriver.Options{
-		Policies: retryjob.FromMap(map[string]retry.Policy{"standard": retry.Standard()}), PolicyOf: map[string]string{"": "standard"},
+		Policies: retryjob.FromMap(map[string]retry.Policy{"standard": retry.Standard()}),
 	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-
-	client, err := retryriver.NewClient(adapter, riversqlite.New(db), cfg) // the one line
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[mail]) error { return nil })) // River's, as ever
+	err = adapter.AddHandler(workers, "webhook", func(context.Context, retryjob.Job) error {
+		return retry.Permanent(errors.New("no such receiver"))
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	cfg := &river.Config{Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 10}}}
+	client, err := retryriver.NewClient(adapter, riversqlite.New(db), cfg)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	_ = client.Start(ctx)
 	defer client.Stop(ctx)
-	inserted, err := client.Insert(ctx, mail{To: "nobody"}, nil)
+	handle, err := retryriver.NewAdmin(adapter, client).Enqueue(ctx, retryjob.Job{Kind: "webhook", Policy: "standard"})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	job, err := retryriver.NewAdmin(adapter, client).Wait(ctx, retryriver.JobID(inserted.Job))
+	job, err := handle.Wait(ctx)
 	fmt.Println(job.Status, job.Reason, err)
 	// Output: dead_letter terminal_error <nil>
 }
@@ -130,8 +133,8 @@ func ExampleNewClient_refused() {
 		fmt.Println(err)
 		return
 	}
-	_, err = retryriver.NewClient(adapter, riversqlite.New(nil), &river.Config{JobTimeout: -1, MaxAttempts: 3})
+	_, err = retryriver.NewClient(adapter, riversqlite.New(nil), &river.Config{JobTimeout: -1, CompletedJobRetentionPeriod: -1})
 	fmt.Println(err)
 	// Output:
-	// retryriver: river.Config.JobTimeout -1ns is negative, with which a lost job is never found; river.Config.MaxAttempts 3 must not be set, as the policies have it
+	// retryriver: river.Config.JobTimeout -1ns is negative, with which a lost job is never found; river.Config.CompletedJobRetentionPeriod -1ns is negative, which SQLite takes for no time at all
 }

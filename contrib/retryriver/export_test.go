@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +21,15 @@ import (
 
 // KeyOf is keyOf for tests.
 var KeyOf = keyOf
+
+// KeyIndex returns the condition of River's index of unique keys.
+func KeyIndex(onSQLite bool) string {
+	d := postgres
+	if onSQLite {
+		d = sqlite
+	}
+	return "unique_key IS NOT NULL AND unique_states IS NOT NULL AND " + fmt.Sprintf(d.keyIndex, "")
+}
 
 // hasty is for tests: a job is found lost as soon as River's rescuer looks.
 var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 2 * time.Second, rescue: time.Second, hasty: true}
@@ -157,27 +167,34 @@ func (q *Queue) Abandon() { go q.client.StopAndCancel(context.Background()) }
 func Configure(a *Adapter, cfg river.Config) (river.Config, error) { return a.configure(cfg) }
 
 // PageQuery returns the query of a list page on SQLite or PostgreSQL, with its arguments.
-func PageQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
+func PageQuery(onSQLite bool, f retryjob.Filter) (string, []any) {
 	q := &query{sql: postgres}
 	if onSQLite {
 		q.sql = sqlite
 	}
-	text := q.page(a, &f, &position{1 << 62, 1 << 62}, 50)
+	text := q.page(&f, &position{1 << 62, 1 << 62}, 50)
 	return text, q.args
 }
 
 // CountQuery returns the query of Count.
-func CountQuery(a *Adapter, onSQLite bool, f retryjob.Filter) (string, []any) {
+func CountQuery(onSQLite bool, f retryjob.Filter) (string, []any) {
 	q := &query{sql: postgres}
 	if onSQLite {
 		q.sql = sqlite
 	}
-	text := q.counts(a, f)
+	text := q.counts(f)
 	return text, q.args
 }
 
 // KeptStatements returns the number of compiled statements that a connection of OpenSQLite keeps.
 func KeptStatements(conn any) int { return len(conn.(*keepingConn).kept) }
+
+// NoteLease makes a process have an attempt on a row, which has ended, and returns its mark.
+func NoteLease(a *Adapter, row int64, river int, line retryjob.Attempt) int64 {
+	m := &lease{leaseKey: leaseKey{row, int64(river)}, river: river, line: line, over: true}
+	a.leases.Store(m.leaseKey, m)
+	return m.at
+}
 
 // StoreOn returns the Store of a database that OpenSQLite has made, which release closes.
 func StoreOn(db *sql.DB, release func() error) (*Store, error) {
@@ -190,11 +207,12 @@ func EnsureTable(ctx context.Context, db *sql.DB) error {
 }
 
 // ReplayRow replays the job in a row, which was found to be replayable earlier.
-func ReplayRow(ctx context.Context, m *Admin[*sql.Tx], row int64) error {
-	return m.within(ctx, func(_ riverdriver.Executor, tx *sql.Tx) error {
-		_, err := m.replay(ctx, tx, []int64{row})
+func ReplayRow(ctx context.Context, m *Admin[*sql.Tx], row int64) (n int, err error) {
+	err = m.within(ctx, func(_ riverdriver.Executor, tx *sql.Tx) (err error) {
+		n, err = m.replay(ctx, tx, []int64{row})
 		return err
 	})
+	return n, err
 }
 
 // IDsQuery returns the query of the rows that may be the jobs with these IDs.

@@ -6,10 +6,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/riverqueue/river"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
@@ -108,14 +106,6 @@ func TestASecondShutdownCutsTheFirstShort(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, retryjob.Pending, i.Status, "the attempt counts as not made")
 	require.NoError(t, q.Close())
-}
-
-func TestMetadataThatIsOursIsRefused(t *testing.T) {
-	o := newOffice(t, "once", func(context.Context, *river.Job[mail]) error { return nil })
-	_, err := o.client.Insert(t.Context(), mail{}, &river.InsertOpts{Metadata: []byte(`{"retryjob":"x"}`)})
-	require.ErrorContains(t, err, `the key "retryjob" of the metadata is taken`)
-	_, err = o.client.Insert(t.Context(), mail{}, &river.InsertOpts{Metadata: []byte(`7`), ScheduledAt: time.Now().Add(time.Hour)})
-	require.ErrorContains(t, err, `retryriver: metadata of a job of kind "mail": json: cannot unmarshal`, "it is no object")
 }
 
 func TestARunningJobThatIsCanceledTellsItsEndOnce(t *testing.T) {

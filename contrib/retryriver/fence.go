@@ -1,13 +1,16 @@
 package retryriver
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
@@ -18,17 +21,18 @@ import (
 
 // NewClient returns a river.Client that follows the policies of a. It copies cfg, adds a plugin before the existing
 // ones, and sets
-//   - RetryPolicy,
+//   - RetryPolicy, which gives way to the existing one, or River's, for jobs that are not retryjob's,
 //   - the retention periods of canceled and discarded jobs to Options.Retention,
 //   - CompletedJobRetentionPeriod, if it is not set, to 24 hours,
-//   - JobTimeout, if it is not set, to a minute, or to ten seconds more than the longest AttemptTimeout of
-//     Options.PolicyOf if that is longer,
+//   - JobTimeout, if it is not set, to a minute,
 //   - RescueStuckJobsAfter, if it is not set, to a minute more than JobTimeout.
 //
-// It refuses, with retry.FieldErrors, settings that would lose jobs or leave them leased forever: a JobTimeout that is
-// negative or below an AttemptTimeout, a RescueStuckJobsAfter not above JobTimeout, a negative
-// CompletedJobRetentionPeriod, which River treats as unlimited and SQLite as zero, a retention other than
-// Options.Retention, and a RetryPolicy or MaxAttempts, which the policies replace. An Adapter serves one client.
+// It refuses, with retry.FieldErrors, settings that would lose jobs or leave them leased forever: a negative JobTimeout,
+// a RescueStuckJobsAfter not above JobTimeout, a negative CompletedJobRetentionPeriod, which River treats as unlimited
+// and SQLite as zero, and a retention other than Options.Retention. An Adapter serves one client.
+//
+// Jobs that Admin or InsertTx has inserted follow their policies. Jobs that the client itself inserts stay River's own:
+// Admin does not list them.
 //
 // The client writes the result of an attempt only if that attempt is still the job's current one. If a worker was
 // suspended for so long that another one has its job, it changes only its own line in the record when it resumes:
@@ -41,7 +45,7 @@ func NewClient[TTx any](a *Adapter, driver riverdriver.Driver[TTx], cfg *river.C
 	if err != nil {
 		return nil, err
 	}
-	f := &fence{adapter: a, exec: driver.GetExecutor(), sql: dialectOf(driver.DatabaseName()), table: prefix(set.Schema) + "river_job", schema: set.Schema}
+	f := &fence{adapter: a, exec: driver.GetExecutor(), sql: dialectOf(driver.DatabaseName()), schema: set.Schema}
 	if !a.fence.CompareAndSwap(nil, f) {
 		return nil, errors.New("retryriver: NewClient: the Adapter has a client already")
 	}
@@ -66,17 +70,6 @@ func (d fencedDriver[TTx]) GetExecutor() riverdriver.Executor {
 	return fencedExecutor{d.Driver.GetExecutor(), d.fence}
 }
 
-func (d fencedDriver[TTx]) UnwrapExecutor(tx TTx) riverdriver.ExecutorTx {
-	return fencedTx{d.Driver.UnwrapExecutor(tx), d.fence}
-}
-
-func (d fencedDriver[TTx]) UnwrapTx(exec riverdriver.ExecutorTx) TTx {
-	if own, ok := exec.(fencedTx); ok {
-		exec = own.ExecutorTx
-	}
-	return d.Driver.UnwrapTx(exec)
-}
-
 type fencedExecutor struct {
 	riverdriver.Executor
 	fence *fence
@@ -90,121 +83,175 @@ func (e fencedExecutor) JobRescueMany(ctx context.Context, p *riverdriver.JobRes
 	return e.fence.rescue(ctx, e.Executor, p)
 }
 
-// fencedTx is the executor that river.JobCompleteTx writes through.
-type fencedTx struct {
-	riverdriver.ExecutorTx
-	fence *fence
-}
-
-func (t fencedTx) JobSetStateIfRunningMany(ctx context.Context, p *riverdriver.JobSetStateIfRunningManyParams) ([]*rivertype.JobRow, error) {
-	return t.fence.setState(ctx, t.ExecutorTx, p)
-}
-
 // fence lets only the current attempt of a job write its end. River itself writes a worker's result to whichever
 // attempt is running, and always writes its metadata; and a leader that was suspended rescues jobs that have ended in
 // the meantime.
 //
-// Each result has a mark that states its attempt. In the transaction that writes it, the row is locked and read first.
+// Each result has a mark that states its lease. The rows that River returns show whether each result was written to its
+// own lease. If one was not, the transaction is undone, and the rows are locked and read before the results are written.
 type fence struct {
-	adapter       *Adapter
-	exec          riverdriver.Executor // of the driver itself
-	sql           *dialect
-	table, schema string
+	adapter *Adapter
+	exec    riverdriver.Executor // of the driver itself
+	sql     *dialect
+	schema  string
 }
 
-// markKey is the key under which the result of an attempt names its attempt. It is removed before the result is
+// leaseKey is a row, and when it was leased, in microseconds since 1970.
+type leaseKey struct{ row, at int64 }
+
+func keyOfLease(row *rivertype.JobRow) leaseKey {
+	return leaseKey{row.ID, attemptedAt(row).UnixMicro()}
+}
+
+// lease is an attempt that this process makes. The goroutine that makes it writes it; once over is true, that which
+// writes the result.
+type lease struct {
+	leaseKey
+	job   retryjob.Job     // without its payload; it does not change
+	river int              // River's count of attempts
+	line  retryjob.Attempt // for the record if it is late; without an End if there was no attempt
+	due   time.Time        // of the next attempt, for NextRetry
+	next  retryjob.Next    // the end of the job, for Observe, if the attempt has ended it
+	free  context.CancelCauseFunc
+	over  bool
+}
+
+// leaseOf returns the lease of the row that this process has, or nil.
+func (a *Adapter) leaseOf(row *rivertype.JobRow) *lease {
+	m, _ := a.leases.Load(keyOfLease(row))
+	own, _ := m.(*lease)
+	return own
+}
+
+// markKey is the key under which the result of an attempt has the time of its lease. It is removed before the result is
 // written.
 const markKey = "retryjob_attempt"
 
-// mark is the attempt that a result belongs to.
-type mark struct {
-	River int              `json:"river"`   // River's count of attempts
-	Line  retryjob.Attempt `json:"attempt"` // for the record if it is late; without an End if there was no attempt
-}
-
-// is reports whether the row's current attempt is the marked one. It is if its job was completed by
-// river.JobCompleteTx.
-func (m *mark) is(row *rivertype.JobRow, a *Adapter) bool {
-	if row == nil || row.Attempt != m.River || row.State != rivertype.JobStateRunning && row.State != rivertype.JobStateCompleted {
+// is reports whether the row's current attempt is that of the lease.
+func (m *lease) is(row *rivertype.JobRow, a *Adapter) bool {
+	if row == nil || row.Attempt != m.river || row.State != rivertype.JobStateRunning {
 		return false
 	}
 	s, err := a.load(row)
-	return err != nil && m.Line.ID == "" || err == nil && s.AttemptID(s.attempt(row)) == m.Line.ID
+	return err != nil && m.line.ID == "" || err == nil && s.AttemptID(s.attempt(row)) == m.line.ID
 }
 
 // setState writes the results of current attempts, and the others to their own lines.
 func (f *fence) setState(ctx context.Context, exec riverdriver.Executor, p *riverdriver.JobSetStateIfRunningManyParams) (rows []*rivertype.JobRow, err error) {
 	own := *p
 	own.MetadataUpdates, own.MetadataDoMerge, own.State = slices.Clone(p.MetadataUpdates), slices.Clone(p.MetadataDoMerge), slices.Clone(p.State)
-	marks := make([]*mark, len(p.ID))
+	leases := make([]*lease, len(p.ID))
 	for i := range p.ID {
-		if marks[i], own.MetadataUpdates[i], err = cutMark(p.MetadataUpdates[i]); err != nil {
+		if leases[i], own.MetadataUpdates[i], err = f.cut(p.ID[i], p.MetadataUpdates[i]); err != nil {
 			return nil, err
 		}
+		own.MetadataDoMerge[i] = own.MetadataDoMerge[i] && len(own.MetadataUpdates[i]) > 0
 	}
-	var told, forgotten []string
-	err = within(ctx, exec, func(tx riverdriver.ExecutorTx) error {
-		found, err := f.lock(ctx, tx, p.ID)
-		if err != nil {
+	late := make([]bool, len(p.ID))
+	err = within(ctx, exec, func(tx riverdriver.ExecutorTx) (err error) {
+		if rows, err = tx.JobSetStateIfRunningMany(ctx, &own); err != nil {
 			return err
 		}
-		valid := riverdriver.JobSetStateIfRunningManyParams{Now: own.Now, Schema: own.Schema}
-		told, forgotten = told[:0], forgotten[:0]
-		for i, id := range own.ID {
-			row, m := found[id], marks[i]
-			if m != nil {
-				current := m.is(row, f.adapter)
-				if !current && !f.recorded(row, m) {
-					if err := f.late(ctx, tx, row, m); err != nil {
-						return err
-					}
-					forgotten = append(forgotten, m.Line.ID)
-					continue
-				}
-				if told = append(told, m.Line.ID); !current {
-					continue
-				}
-				if own.State[i] == rivertype.JobStateCompleted && hasKey(row.Metadata, "cancel_attempted_at") {
-					if err := f.cancel(&own, i, row, m); err != nil {
-						return err
-					}
-				}
+		found := byNumber(rows)
+		for i, m := range leases {
+			if row := found[own.ID[i]]; m != nil && (!m.asAsked(&own, i, row) || row.State == rivertype.JobStateCompleted && toCancel(row)) {
+				return errOvertaken
 			}
-			valid.ID = append(valid.ID, id)
-			valid.Attempt = append(valid.Attempt, own.Attempt[i])
-			valid.ErrData = append(valid.ErrData, own.ErrData[i])
-			valid.FinalizedAt = append(valid.FinalizedAt, own.FinalizedAt[i])
-			valid.MetadataDoMerge = append(valid.MetadataDoMerge, own.MetadataDoMerge[i] && len(own.MetadataUpdates[i]) > 0)
-			valid.MetadataUpdates = append(valid.MetadataUpdates, own.MetadataUpdates[i])
-			valid.ScheduledAt = append(valid.ScheduledAt, own.ScheduledAt[i])
-			valid.State = append(valid.State, own.State[i])
 		}
-		if len(valid.ID) > 0 {
-			rows, err = tx.JobSetStateIfRunningMany(ctx, &valid)
-		}
-		return err
+		return nil
 	})
+	if errors.Is(err, errOvertaken) {
+		err = within(ctx, exec, func(tx riverdriver.ExecutorTx) (err error) {
+			rows, err = f.each(ctx, tx, &own, leases, late)
+			return err
+		})
+	}
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range told {
-		f.adapter.tell(id)
-	}
-	for _, id := range forgotten {
-		f.adapter.forget(id)
+	for i, m := range leases {
+		switch {
+		case m == nil || !m.over || !f.adapter.leases.CompareAndDelete(m.leaseKey, m):
+		case !late[i]:
+			f.adapter.tell(m)
+		case m.free != nil:
+			m.free(nil)
+		}
 	}
 	return rows, nil
 }
 
+var errOvertaken = errors.New("retryriver: a lease is no longer current")
+
+// asAsked reports whether the row of the lease is as the result asks. A row that River has not changed, as another
+// program has ended its lease, differs in its state or in a time.
+func (m *lease) asAsked(p *riverdriver.JobSetStateIfRunningManyParams, i int, row *rivertype.JobRow) bool {
+	near := func(is, asked *time.Time) bool {
+		return asked == nil || is != nil && is.Sub(*asked).Abs() < time.Millisecond // the precision of SQLite
+	}
+	attempt := m.river
+	if p.Attempt[i] != nil {
+		attempt = *p.Attempt[i]
+	}
+	return row != nil && row.State == p.State[i] && row.Attempt == attempt && keyOfLease(row) == m.leaseKey &&
+		near(row.FinalizedAt, p.FinalizedAt[i]) && near(&row.ScheduledAt, p.ScheduledAt[i])
+}
+
+// toCancel reports whether River was asked to cancel the job while it was running.
+func toCancel(row *rivertype.JobRow) bool {
+	return bytes.Contains(row.Metadata, []byte("cancel_attempted_at"))
+}
+
+// each locks the rows and writes the results of current leases. Those of others change their own lines, and are late.
+func (f *fence) each(
+	ctx context.Context, tx riverdriver.ExecutorTx, p *riverdriver.JobSetStateIfRunningManyParams, leases []*lease, late []bool,
+) ([]*rivertype.JobRow, error) {
+	found, err := f.lock(ctx, tx, p.ID)
+	if err != nil {
+		return nil, err
+	}
+	valid := riverdriver.JobSetStateIfRunningManyParams{Now: p.Now, Schema: p.Schema}
+	for i, id := range p.ID {
+		if row, m := found[id], leases[i]; m != nil {
+			current := m.is(row, f.adapter)
+			if late[i] = !current && !m.asAsked(p, i, row); late[i] { // it is as asked if only the database's answer was lost
+				if err := f.late(ctx, tx, row, m); err != nil {
+					return nil, err
+				}
+			}
+			if !current {
+				continue
+			}
+			if p.State[i] == rivertype.JobStateCompleted && toCancel(row) {
+				if err := f.cancel(p, i, row, m); err != nil {
+					return nil, err
+				}
+			}
+		}
+		valid.ID = append(valid.ID, id)
+		valid.Attempt = append(valid.Attempt, p.Attempt[i])
+		valid.ErrData = append(valid.ErrData, p.ErrData[i])
+		valid.FinalizedAt = append(valid.FinalizedAt, p.FinalizedAt[i])
+		valid.MetadataDoMerge = append(valid.MetadataDoMerge, p.MetadataDoMerge[i])
+		valid.MetadataUpdates = append(valid.MetadataUpdates, p.MetadataUpdates[i])
+		valid.ScheduledAt = append(valid.ScheduledAt, p.ScheduledAt[i])
+		valid.State = append(valid.State, p.State[i])
+	}
+	if len(valid.ID) == 0 {
+		return nil, nil
+	}
+	return tx.JobSetStateIfRunningMany(ctx, &valid)
+}
+
 // cancel makes a success the end of a job that was canceled during the attempt: River would complete it.
-func (f *fence) cancel(p *riverdriver.JobSetStateIfRunningManyParams, i int, row *rivertype.JobRow, m *mark) error {
+func (f *fence) cancel(p *riverdriver.JobSetStateIfRunningManyParams, i int, row *rivertype.JobRow, m *lease) error {
 	s, err := f.adapter.load(row)
 	if err != nil {
 		return err
 	}
 	s.lost(&s.Record, row, row.Attempt-1)
-	s.Attempts, s.History, s.Seen = m.Line.Number, append(s.History, m.Line), row.Attempt
-	if err := s.Cancel(m.Line.End.UTC()); err != nil {
+	s.Attempts, s.History, s.Seen = m.line.Number, append(s.History, m.line), row.Attempt
+	if err := s.Cancel(m.line.End.UTC()); err != nil {
 		return err
 	}
 	p.State[i], p.MetadataDoMerge[i] = rivertype.JobStateCancelled, true
@@ -212,73 +259,62 @@ func (f *fence) cancel(p *riverdriver.JobSetStateIfRunningManyParams, i int, row
 	return err
 }
 
-// cutMark splits updates of metadata into the mark and the rest.
-func cutMark(updates []byte) (*mark, []byte, error) {
-	if !hasKey(updates, markKey) {
+// cut splits updates of metadata into the lease that they mark, if any, and the rest.
+func (f *fence) cut(row int64, updates []byte) (*lease, []byte, error) {
+	mark := []byte(`"` + markKey + `":`)
+	if !bytes.Contains(updates, mark) {
 		return nil, updates, nil
 	}
 	var fields map[string]json.RawMessage
-	var m mark
-	if err := errors.Join(json.Unmarshal(updates, &fields), json.Unmarshal(fields[markKey], &m)); err != nil {
-		return nil, nil, err
+	text, rest := bytes.TrimSuffix(bytes.TrimPrefix(updates[1:], mark), []byte("}")), []byte(nil) // most have nothing else
+	at, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		if err := json.Unmarshal(updates, &fields); err != nil {
+			return nil, nil, err
+		}
+		if fields[markKey] == nil { // the key of another object in it
+			return nil, updates, nil
+		}
+		if err := json.Unmarshal(fields[markKey], &at); err != nil {
+			return nil, nil, err
+		}
+		delete(fields, markKey)
+		if rest, err = json.Marshal(fields); err != nil {
+			return nil, nil, err
+		}
 	}
-	delete(fields, markKey)
-	if len(fields) == 0 {
-		return &m, nil, nil
+	m, _ := f.adapter.leases.Load(leaseKey{row, at})
+	own, ok := m.(*lease)
+	if !ok {
+		return nil, nil, fmt.Errorf("retryriver: River's job %d: no attempt of this process has the mark %d", row, at)
 	}
-	rest, err := json.Marshal(fields)
-	return &m, rest, err
-}
-
-// recorded reports whether the result was already written, as it is if only the database's answer was lost.
-func (f *fence) recorded(row *rivertype.JobRow, m *mark) bool {
-	if row == nil || m.Line.End.IsZero() {
-		return false
-	}
-	s, err := f.adapter.load(row)
-	return err == nil && slices.ContainsFunc(s.History, func(own retryjob.Attempt) bool {
-		return own.ID == m.Line.ID && !own.End.IsZero()
-	})
+	return own, rest, nil
 }
 
 // late keeps the line of a late attempt next to the record, not in it: the worker of the current attempt has a copy of
 // the record and will overwrite it.
-func (f *fence) late(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow, m *mark) error {
-	if row == nil || m.Line.End.IsZero() {
+func (f *fence) late(ctx context.Context, exec riverdriver.Executor, row *rivertype.JobRow, m *lease) error {
+	if row == nil || m.line.End.IsZero() {
 		return nil
 	}
 	s, err := f.adapter.load(row)
-	if err != nil || s.AttemptID(m.Line.Number) != m.Line.ID {
+	if err != nil || s.AttemptID(m.line.Number) != m.line.ID {
 		return nil // the row is of an earlier or later run of the job, or of another job
 	}
-	if slices.ContainsFunc(s.late, func(known retryjob.Attempt) bool { return known.ID == m.Line.ID }) {
+	if slices.ContainsFunc(s.late, func(known retryjob.Attempt) bool { return known.ID == m.line.ID }) {
 		return nil
 	}
 	if len(s.late) == keptLost {
 		s.late = s.late[1:]
 	}
-	f.adapter.logger.Warn("retryriver: an attempt ended after it had been given up as lost", "job_id", row.ID, "attempt", m.Line.ID)
-	m.Line.Late = true
-	update, err := json.Marshal(map[string]any{lateKey: append(s.late, m.Line)})
+	f.adapter.logger.Warn("retryriver: an attempt ended after it had been given up as lost", "job_id", row.ID, "attempt", m.line.ID)
+	m.line.Late = true
+	update, err := json.Marshal(map[string]any{lateKey: append(s.late, m.line)})
 	if err != nil {
 		return err
 	}
 	_, err = exec.JobUpdate(ctx, &riverdriver.JobUpdateParams{ID: row.ID, MetadataDoMerge: true, Metadata: update, Schema: f.schema})
 	return err
-}
-
-// overtaken reports whether the attempt is no longer current, and if so keeps its line.
-func (f *fence) overtaken(ctx context.Context, row *rivertype.JobRow, m *mark) (late bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
-	defer cancel()
-	err = within(ctx, f.exec, func(tx riverdriver.ExecutorTx) error {
-		found, err := f.lock(ctx, tx, []int64{row.ID})
-		if late = err == nil && !m.is(found[row.ID], f.adapter); late {
-			err = f.late(ctx, tx, found[row.ID], m)
-		}
-		return err
-	})
-	return late && err == nil, err
 }
 
 // rescue marks the attempts that are still running as lost.
@@ -308,21 +344,18 @@ func (f *fence) rescue(ctx context.Context, exec riverdriver.Executor, p *riverd
 	return done, err
 }
 
-// lock locks the rows with these numbers and returns the fields that load needs, by number.
+// lock locks the rows with these numbers and returns them, by number.
 func (f *fence) lock(ctx context.Context, tx riverdriver.ExecutorTx, numbers []int64) (map[int64]*rivertype.JobRow, error) {
-	list, err := json.Marshal(numbers)
-	if err != nil {
-		return nil, err
+	if f.sql.lock != "" {
+		list, err := json.Marshal(numbers)
+		if err != nil {
+			return nil, err
+		}
+		if err := tx.Exec(ctx, fmt.Sprintf(f.sql.lock, prefix(f.schema)+"river_job"), string(list)); err != nil {
+			return nil, err
+		}
 	}
-	var rows []row
-	if err := scan(ctx, tx, &rows, fmt.Sprintf(f.sql.locked, f.table), string(list)); err != nil {
-		return nil, err
-	}
-	found := make(map[int64]*rivertype.JobRow, len(rows))
-	for i := range rows {
-		found[rows[i].ID] = rows[i].job()
-	}
-	return found, nil
+	return (&query{client: f.schema}).read(ctx, tx, numbers)
 }
 
 // within runs f in a transaction of its own, or in part of exec's.
@@ -345,9 +378,3 @@ func within(ctx context.Context, exec riverdriver.Executor, f func(tx riverdrive
 	}
 	return err
 }
-
-// unreported is the error of an attempt that belongs to no job, so River must not write anything.
-type unreported struct{ error }
-
-func (unreported) Jobs() []*rivertype.JobRow   { return nil }
-func (unreported) ErrorsByID() map[int64]error { return nil }

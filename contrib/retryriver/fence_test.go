@@ -4,16 +4,16 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"strings"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
-	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/riverqueue/river/rivertype"
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -21,12 +21,12 @@ import (
 func TestARescuerThatIsTooLateRescuesNothing(t *testing.T) {
 	o := newOffice(t, "quick", func(context.Context, *river.Job[mail]) error { return nil })
 	o.open()
-	ended, id := o.send(nil)
+	ended, id := o.send(retryjob.Job{})
 	before := o.ended(id)
 	horizon := time.Now().Add(-time.Minute)
-	later, _ := o.send(&river.InsertOpts{ScheduledAt: time.Now().Add(time.Hour)})
-	stuck, stuckID := o.send(&river.InsertOpts{ScheduledAt: time.Now().Add(time.Hour)})
-	fresh, _ := o.send(&river.InsertOpts{ScheduledAt: time.Now().Add(time.Hour)})
+	later, _ := o.send(retryjob.Job{Due: time.Now().Add(time.Hour)})
+	stuck, stuckID := o.send(retryjob.Job{Due: time.Now().Add(time.Hour)})
+	fresh, _ := o.send(retryjob.Job{Due: time.Now().Add(time.Hour)})
 	o.exec(`UPDATE river_job SET state = 'running', attempt = 1, attempted_at = datetime('now', '-1 hour') WHERE id = ?`, stuck)
 	o.exec(`UPDATE river_job SET state = 'running', attempt = 1, attempted_at = datetime('now') WHERE id = ?`, fresh)
 	rows := []int64{ended, later, stuck, fresh}
@@ -53,59 +53,6 @@ func TestARescuerThatIsTooLateRescuesNothing(t *testing.T) {
 	i, err := o.Get(t.Context(), stuckID)
 	require.NoError(t, err)
 	require.Equal(t, retryjob.WaitingRetry, i.Status)
-}
-
-func TestAWorkerCanCompleteItsJobInItsOwnTransaction(t *testing.T) {
-	var o *office
-	o = newOffice(t, "quick", func(ctx context.Context, job *river.Job[mail]) error {
-		tx, err := o.db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer tx.Rollback()
-		if _, err := river.JobCompleteTx[*riversqlite.Driver](ctx, tx, job); err != nil {
-			return err
-		}
-		return tx.Commit()
-	})
-	o.open()
-	row, id := o.send(nil)
-	i := o.ended(id)
-	require.Equal(t, retryjob.Succeeded, i.Status)
-	require.Equal(t, []retryjob.Status{retryjob.Succeeded}, statuses(i))
-	job, err := o.client.JobGet(t.Context(), row)
-	require.NoError(t, err)
-	require.NotContains(t, string(job.Metadata), "retryjob_attempt")
-}
-
-// A worker in this process that ignored its context completes its job in a transaction after another one has taken the
-// job.
-func TestALateWorkerDoesNotCompleteTheAttemptOfAnother(t *testing.T) {
-	var o *office
-	taken := make(chan error, 1)
-	o = newOffice(t, "quick", func(ctx context.Context, job *river.Job[mail]) error {
-		if job.Attempt > 1 {
-			return nil
-		}
-		o.exec(`UPDATE river_job SET attempt = 2, state = 'running' WHERE id = ?`, job.ID) // as another process would take it
-		tx, err := o.db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		_, err = river.JobCompleteTx[*riversqlite.Driver](ctx, tx, job)
-		taken <- err
-		return tx.Rollback()
-	})
-	o.open()
-	row, _ := o.send(nil)
-	require.ErrorIs(t, <-taken, rivertype.ErrNotFound)
-	metadata := func() string {
-		job, err := o.client.JobGet(t.Context(), row)
-		require.NoError(t, err)
-		require.Equal(t, rivertype.JobStateRunning, job.State)
-		return string(job.Metadata)
-	}
-	require.Eventually(t, func() bool { return strings.Contains(metadata(), `"retryjob_late"`) }, 10*time.Second, 10*time.Millisecond)
 }
 
 // A result is written if it says that it is of the current attempt, or does not say of which.
@@ -161,7 +108,7 @@ func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
 					require.NoError(t, json.Unmarshal([]byte("{"+r.rest+"}"), &updates))
 				}
 				if r.river > 0 {
-					updates["retryjob_attempt"] = map[string]any{"river": r.river, "attempt": r.line(&i)}
+					updates["retryjob_attempt"] = retryriver.NoteLease(o.adapter, 1, r.river, r.line(&i))
 				}
 				text, err := json.Marshal(updates)
 				require.NoError(t, err)
@@ -195,20 +142,20 @@ func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
 		o := newOffice(t, "quick", nil)
 		_, err := o.client.Driver().GetExecutor().JobSetStateIfRunningMany(t.Context(), &riverdriver.JobSetStateIfRunningManyParams{
 			ID: []int64{7}, Attempt: []*int{nil}, ErrData: [][]byte{nil}, FinalizedAt: []*time.Time{&ended}, MetadataDoMerge: []bool{true},
-			MetadataUpdates: [][]byte{[]byte(`{"retryjob_attempt":{"river":1,"attempt":{"id":"gone","number":1,"end":"2026-11-02T09:00:00Z","status":"succeeded"}}}`)},
+			MetadataUpdates: [][]byte{fmt.Appendf(nil, `{"retryjob_attempt":%d}`, retryriver.NoteLease(o.adapter, 7, 1, retryjob.Attempt{ID: "gone", Number: 1, End: ended}))},
 			ScheduledAt:     []*time.Time{nil}, State: []rivertype.JobState{rivertype.JobStateCompleted},
 		})
 		require.NoError(t, err)
 	})
 	t.Run("one that cannot be read is an error", func(t *testing.T) {
 		o := newOffice(t, "quick", nil)
-		row, id := o.send(nil)
+		row, id := o.send(retryjob.Job{})
 		o.exec("UPDATE river_job SET state = 'running', attempt = 1, attempted_at = datetime('now', 'subsec')")
 		_, err := o.client.Driver().GetExecutor().JobSetStateIfRunningMany(t.Context(), &riverdriver.JobSetStateIfRunningManyParams{
 			ID: []int64{row}, Attempt: []*int{nil}, ErrData: [][]byte{nil}, FinalizedAt: []*time.Time{&ended}, MetadataDoMerge: []bool{true},
 			MetadataUpdates: [][]byte{[]byte(`{"retryjob_attempt":7}`)}, ScheduledAt: []*time.Time{nil}, State: []rivertype.JobState{rivertype.JobStateCompleted},
 		})
-		require.ErrorContains(t, err, "json: cannot unmarshal")
+		require.ErrorContains(t, err, "no attempt of this process has the mark 7")
 		i, err := o.Get(t.Context(), id)
 		require.NoError(t, err)
 		require.Equal(t, retryjob.Leased, i.Status)

@@ -3,7 +3,6 @@ package retryriver_test
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivertype"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
@@ -55,8 +55,8 @@ var incompressible = func() string {
 	return hex.EncodeToString(random)
 }()
 
-// TestForeignMetadataBreaksNoTrigger: an outsider's metadata is also in the table if the row has a unique key, which
-// makes the record its own. In each state it must not stop a job from being written, listed or removed.
+// TestForeignMetadataBreaksNoTrigger: in no state does an outsider's metadata stop a job from being written, listed or
+// removed, with a unique key or without.
 func TestForeignMetadataBreaksNoTrigger(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		for n, metadata := range foreign {
@@ -80,28 +80,32 @@ func TestForeignMetadataBreaksNoTrigger(t *testing.T) {
 		s, err := retryriver.OpenStore(t.Context(), c.database)
 		require.NoError(t, err)
 		defer s.Close()
-		want := 2 + 2*5*len(foreign)
 		for _, size := range []int{0, 1, 7} {
-			require.Len(t, page(t, s.List(t.Context(), retryjob.Filter{PageSize: size}), 1000), want, "in pages of %d", size)
+			require.Len(t, page(t, s.List(t.Context(), retryjob.Filter{PageSize: size}), 1000), 2, "in pages of %d", size)
 		}
 		counts, err := s.Count(t.Context(), retryjob.Filter{})
 		require.NoError(t, err)
-		for _, tally := range counts {
-			want -= tally.Jobs
+		if !c.onSQLite() { // whose triggers cannot compute the key of an ID
+			jobs := 0
+			for _, tally := range counts {
+				jobs += tally.Jobs
+			}
+			require.Equal(t, 2, jobs)
 		}
-		require.Zero(t, want)
 		_, err = s.Get(t.Context(), "j")
-		require.True(t, err == nil || errors.Is(err, retryjob.ErrUnknownJob), err)
-		_, err = s.ReplayAll(t.Context(), retryjob.Filter{Kinds: []string{"kind"}})
+		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
+		n, err := s.ReplayAll(t.Context(), retryjob.Filter{})
 		require.NoError(t, err)
-		n, err := s.Purge(t.Context(), retryjob.Filter{})
+		require.Equal(t, 1, n)
+		n, err = s.Purge(t.Context(), retryjob.Filter{})
 		require.NoError(t, err)
-		require.Equal(t, 2*3*len(foreign), n)
+		require.Zero(t, n)
+		c.exec("DELETE FROM river_job")
 	})
 }
 
-// TestForeignMetadataDecidesNothing: a job with metadata from another program runs as a plain job, and does not stop
-// others from being listed, counted or purged.
+// TestForeignMetadataDecidesNothing: a job with metadata from another program is River's own: it is worked on as by a
+// client without the adapter, with the policy of river.Config, and is not listed.
 func TestForeignMetadataDecidesNothing(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) {
 		db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
@@ -131,52 +135,39 @@ func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
 		}
 	}
 	var made atomic.Int64
-	a, err := retryriver.New(retryriver.Options{Policies: catalog, PolicyOf: map[string]string{"mail": "quick"}})
+	a, err := retryriver.New(retryriver.Options{Policies: catalog})
 	require.NoError(t, err)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(_ context.Context, job *river.Job[mail]) error {
 		made.Add(1)
-		if job.Args.To[0]%2 == 0 {
+		if job.Args.To[0]%2 == 0 && job.Attempt == 1 {
 			return errFull
 		}
 		return nil
 	}))
 	client, err := retryriver.NewClient(a, driver, &river.Config{
 		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 5}}, TestOnly: true,
-		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 10 * time.Millisecond,
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 10 * time.Millisecond, RetryPolicy: atOnce{},
 	})
 	require.NoError(t, err)
-	admin := retryriver.NewAdmin(a, client)
-	list := func(f retryjob.Filter) (ids []string) {
-		for i, err := range admin.List(t.Context(), f) {
-			require.NoError(t, err)
-			ids = append(ids, i.JobID)
-		}
-		return ids
-	}
-	for _, size := range []int{0, 1, 3} {
-		before := list(retryjob.Filter{PageSize: size})
-		require.Len(t, before, len(rows), "in pages of %d", size)
-		if driver.DatabaseName() != riverdriver.DatabaseNameSQLite { // whose triggers cannot compute the key of an ID
-			require.ElementsMatch(t, before, list(retryjob.Filter{Statuses: []retryjob.Status{retryjob.Pending}}))
-		}
-	}
+	result, err := client.Insert(t.Context(), mail{To: "1"}, &river.InsertOpts{MaxAttempts: 2})
+	require.NoError(t, err)
+	require.Equal(t, 2, result.Job.MaxAttempts)
+	require.NotContains(t, string(result.Job.Metadata), "retryjob")
+	rows = append(rows, result.Job.ID)
 	require.NoError(t, client.Start(t.Context()))
 	defer client.StopAndCancel(context.Background())
 	for n, row := range rows {
-		job, err := client.JobGet(t.Context(), row)
-		require.NoError(t, err)
-		i, err := admin.Wait(t.Context(), retryriver.JobID(job))
-		require.NoError(t, err)
-		require.Regexp(t, "^river-", i.JobID)
-		require.Contains(t, []retryjob.Status{retryjob.Succeeded, retryjob.DeadLettered}, i.Status, foreign[n/2])
-		require.NotEmpty(t, i.History, foreign[n/2])
+		require.Eventually(t, func() bool {
+			job, err := client.JobGet(t.Context(), row)
+			return err == nil && job.State == rivertype.JobStateCompleted
+		}, 20*time.Second, 5*time.Millisecond, "%d", n)
 	}
 	require.GreaterOrEqual(t, made.Load(), int64(len(rows)), "each was worked on")
-	for _, size := range []int{0, 1, 3} {
-		require.Len(t, list(retryjob.Filter{PageSize: size}), len(rows), "in pages of %d", size)
-	}
-	n, err := admin.Purge(t.Context(), retryjob.Filter{})
-	require.NoError(t, err)
-	require.Equal(t, len(rows), n)
+	require.Empty(t, page(t, retryriver.NewAdmin(a, client).List(t.Context(), retryjob.Filter{}), 1))
 }
+
+// atOnce is a policy of River.
+type atOnce struct{}
+
+func (atOnce) NextRetry(*rivertype.JobRow) time.Time { return time.Now().Add(time.Millisecond) }

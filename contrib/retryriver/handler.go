@@ -16,7 +16,7 @@ import (
 )
 
 // AddHandler adds a worker to workers that passes the retryjob.Jobs of a kind to h. It is for programs that also have
-// plain River jobs; NewSQLite and NewPostgres call it themselves. An attempt counts as lost, for its context and for
+// workers of their own; NewSQLite and NewPostgres call it themselves. An attempt counts as lost, for its context and for
 // River's rescuer, ten seconds after the AttemptTimeout of its policy; without one, after river.Config.JobTimeout.
 //
 // AddHandler returns an error for a nil handler, a kind that River would refuse, or a kind that has a worker already.
@@ -64,11 +64,12 @@ type handlerWorker struct {
 // Timeout returns the time after which River treats the attempt as lost. The Stepper's AttemptTimeout ends it earlier,
 // with its own cause.
 func (w *handlerWorker) Timeout(job *river.Job[anyArgs]) time.Duration {
-	s, err := w.adapter.load(job.JobRow)
-	if err != nil {
-		return w.unlimited
+	var of retryjob.Job
+	if m := w.adapter.leaseOf(job.JobRow); m != nil {
+		of = m.job
+	} else if s, err := w.adapter.load(job.JobRow); err == nil {
+		of = s.Job()
 	}
-	of := s.Job()
 	if p, err := w.adapter.options.Policies.Of(&of); err == nil && p.AttemptTimeout > 0 {
 		return p.AttemptTimeout + grace
 	}
@@ -103,14 +104,12 @@ func columns(row *rivertype.JobRow) (queue string, priority int, tags []string) 
 // recordKey is the context key of an attempt's record.
 type recordKey struct{}
 
-// jobArgs is the args with which a job is inserted: its unchanged payload, so a plain river.Worker can process it. The
-// other fields are for InsertBegin.
+// jobArgs is the args with which a job is inserted: its payload. The other fields are for InsertBegin.
 type jobArgs struct {
 	kind      string
 	payload   json.RawMessage
 	record    stored
 	uniqueKey []byte
-	installed bool // InsertBegin has seen it
 }
 
 // everyState makes a key unique in every state of its job.

@@ -65,8 +65,7 @@ func TestANilContextOpensNothing(t *testing.T) {
 func TestInsertTxRefusesWhatIsNotSet(t *testing.T) {
 	job := retryjob.Job{ID: "one", Kind: "kind", Policy: "once"}
 	_, err := retryriver.InsertTx[*sql.Tx](t.Context(), nil, nil, nil, job)
-	require.EqualError(t, err, "retryriver: InsertTx.a <nil> must be set; InsertTx.c <nil> must be set; "+
-		"InsertTx.tx <nil> must be set")
+	require.EqualError(t, err, "retryriver: InsertTx: the adapter, the client or the transaction is nil")
 
 	database := t.TempDir() + "/jobs.db"
 	q, err := retryriver.NewSQLite(t.Context(), database, retryjob.Options{Policies: once, Handlers: fine})
@@ -74,7 +73,7 @@ func TestInsertTxRefusesWhatIsNotSet(t *testing.T) {
 	defer q.Close()
 	client := retryriver.ClientOf[*sql.Tx](q)
 	_, err = retryriver.InsertTx(t.Context(), q.Adapter(), client, nil, job)
-	require.EqualError(t, err, "retryriver: InsertTx.tx <nil> must be set")
+	require.EqualError(t, err, "retryriver: InsertTx: the adapter, the client or the transaction is nil")
 	var none context.Context
 	_, err = retryriver.InsertTx(none, q.Adapter(), client, new(sql.Tx), job)
 	require.EqualError(t, err, "retryriver: ctx is nil")

@@ -46,12 +46,10 @@ func TestAPanicOfObserveAtTheEndIsLoggedWhereTheClientLogs(t *testing.T) {
 		Policies: retryjob.FromMap(map[string]retry.Policy{
 			"quiet": {}, "panics": {Observe: func(_ context.Context, e retry.Event) { panic("boom") }},
 		}),
-		PolicyOf: map[string]string{"mail": "quiet", "plain": "panics"},
 	})
 	require.NoError(t, err)
 	workers := river.NewWorkers()
-	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[mail]) error { return nil }))
-	river.AddWorker(workers, river.WorkFunc(func(context.Context, *river.Job[plainArgs]) error { return nil }))
+	require.NoError(t, a.AddHandler(workers, "mail", fine["kind"]))
 	var log notes
 	client, err := retryriver.NewClient(a, riversqlite.New(db), &river.Config{
 		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}, TestOnly: true,
@@ -60,10 +58,10 @@ func TestAPanicOfObserveAtTheEndIsLoggedWhereTheClientLogs(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, client.Start(t.Context()))
 	m := retryriver.NewAdmin(a, client)
-	for _, args := range []rivertype.JobArgs{plainArgs{}, mail{}} {
-		result, err := client.Insert(t.Context(), args, nil)
+	for _, policy := range []string{"panics", "quiet"} {
+		h, err := m.Enqueue(t.Context(), retryjob.Job{Kind: "mail", Policy: policy})
 		require.NoError(t, err)
-		i, err := m.Wait(t.Context(), retryriver.JobID(result.Job))
+		i, err := h.Wait(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, retryjob.Succeeded, i.Status)
 	}
@@ -104,16 +102,17 @@ func TestShutdownWaitsForObserve(t *testing.T) {
 }
 
 // River looks for scheduled jobs every five seconds. What is due earlier does not wait for that.
-func TestAPlainJobThatIsDueSoonIsAvailableAtOnce(t *testing.T) {
+func TestAJobThatIsDueSoonIsAvailableAtOnce(t *testing.T) {
 	o := newOffice(t, "quick", nil)
 	for in, want := range map[time.Duration]rivertype.JobState{
 		time.Second: rivertype.JobStateAvailable, 4900 * time.Millisecond: rivertype.JobStateAvailable, time.Minute: rivertype.JobStateScheduled,
 	} {
 		at := time.Now().Add(in)
-		result, err := o.client.Insert(t.Context(), mail{}, &river.InsertOpts{ScheduledAt: at})
+		row, id := o.send(retryjob.Job{Due: at})
+		job, err := o.client.JobGet(t.Context(), row)
 		require.NoError(t, err)
-		require.Equal(t, want, result.Job.State, in)
-		i, err := o.Get(t.Context(), retryriver.JobID(result.Job))
+		require.Equal(t, want, job.State, in)
+		i, err := o.Get(t.Context(), id)
 		require.NoError(t, err)
 		require.WithinDuration(t, at, i.Due, time.Millisecond)
 	}
@@ -122,7 +121,7 @@ func TestAPlainJobThatIsDueSoonIsAvailableAtOnce(t *testing.T) {
 func TestASuccessThatAnotherProgramWroteIsNoAttempt(t *testing.T) {
 	o := newOffice(t, "slow", func(context.Context, *river.Job[mail]) error { return errFull })
 	o.open()
-	row, id := o.send(nil)
+	row, id := o.send(retryjob.Job{})
 	require.Eventually(t, func() bool {
 		i, err := o.Get(t.Context(), id)
 		return err == nil && i.Status == retryjob.WaitingRetry

@@ -101,7 +101,8 @@ func TestTheTriggersBelongToTheOwnerOfRiversTable(t *testing.T) {
 	require.NoError(t, pool.QueryRow(t.Context(), `SELECT pg_get_userbyid(relowner), pg_get_userbyid(proowner)
 		FROM pg_class, pg_proc WHERE pg_class.oid = 'retryjob_job'::regclass AND proname = 'retryjob_note'`).Scan(&table, &function))
 	require.Equal(t, []string{"the Owner", "the Owner"}, []string{table, function})
-	exec("SET ROLE writer; INSERT INTO river_job (kind, args, max_attempts) VALUES ('mail', '{}', 1); RESET ROLE")
+	exec(`SET ROLE writer; INSERT INTO river_job (kind, args, max_attempts, unique_key, metadata)
+		VALUES ('mail', '{}', 1, sha256('retryjob:a'), '{"retryjob":[{"job":"a"}]}'); RESET ROLE`)
 	var jobs int
 	require.NoError(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM retryjob_job").Scan(&jobs))
 	require.Equal(t, 1, jobs, "a role with rights on River's tables alone cannot enqueue")

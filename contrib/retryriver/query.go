@@ -22,14 +22,12 @@ type dialect struct {
 	argument  string // the placeholder of a numbered argument
 	object    string // the function that builds a JSON object
 	array     string // the aggregate that builds a JSON array
-	key       string // the unique key in hexadecimal digits
 	json      string // a JSON column as such
 	each      string // the query of the elements of a JSON list
-	value     string // such an element as a number
 	unhex     string // and as bytes
 	contains  string // the condition that a text contains another one
 	top       string // joins, for each row g of a query, the rows of retryjob_job that a query about g returns
-	lock      string // locks the rows of a query
+	lock      string // locks the rows of a table whose numbers are in a JSON list
 	record    string // the record of a row of river_job, NULL if it does not have its own
 	code      string // the code of the last attempt in a record; before version 3 History was under runs
 	tags      string // the tags of a row of river_job as JSON, cut to a number of characters; '' if it has none
@@ -42,9 +40,8 @@ type dialect struct {
 	hasTable  string
 	lockTable string
 	triggers  func(d *dialect, schema string) []string
-	mute      bool // the driver does not notify a process that its running job is canceled
-
-	locked, listed string // see newDialect
+	leasedAt  string // when a running job was leased, in microseconds since 1970
+	mute      bool   // the driver does not notify a process that its running job is canceled
 }
 
 func dialectOf(database string) *dialect {
@@ -57,14 +54,13 @@ func dialectOf(database string) *dialect {
 var (
 	sqlite = newDialect(
 		"CASE WHEN {own} AND json_type(metadata, '$."+metadataKey+"[0]') = 'object' THEN jsonb_extract(metadata, '$."+metadataKey+"[0]') END",
-		"metadata->>'$."+metadataKey+"[0].job'",
 		func(text string) string { return "cast(" + text + " as integer)" }, // of anything
 		func(column string) string {
 			return "cast(round(unixepoch(" + column + ", 'subsec') * 1000) as integer) * 1000"
 		},
 		dialect{
-			argument: "?%d", object: "json_object", array: "json_group_array(%s)", key: "hex(unique_key)", json: "json(%s)",
-			each: "SELECT value FROM json_each(%s)", value: "value", unhex: "unhex(value)", contains: "instr(%s, %s) > 0",
+			argument: "?%d", object: "json_object", array: "json_group_array(%s)", json: "json(%s)",
+			each: "SELECT value FROM json_each(%s)", unhex: "unhex(value)", contains: "instr(%s, %s) > 0",
 			top:    "CROSS JOIN %sretryjob_job AS x ON x.row_id IN (SELECT row_id FROM (%s))",
 			code:   "coalesce(record->>'$.history[#-1].code', record->>'$.runs[#-1].code')",
 			tags:   "CASE WHEN tags NOT IN (jsonb('[]'), '[]') AND json_valid(tags, 5) THEN substr(json(tags), 1, %d) ELSE '' END",
@@ -85,7 +81,6 @@ var (
 	)
 	postgres = newDialect(
 		"CASE WHEN {own} THEN metadata#>'{"+metadataKey+",0}' END",
-		"metadata#>>'{"+metadataKey+",0,job}'",
 		func(text string) string {
 			return "CASE WHEN jsonb_typeof(" + strings.Replace(text, "->>", "->", 1) + ") = 'number' THEN least(greatest((" + text + ")::numeric, -9e15), 9e15)::bigint END"
 		},
@@ -93,9 +88,9 @@ var (
 			return "(extract(epoch from CASE WHEN isfinite(" + column + ") THEN " + column + " END) * 1000000)::bigint"
 		},
 		dialect{
-			argument: "$%d", object: "json_build_object", array: "coalesce(json_agg(%s), '[]')", key: "coalesce(encode(unique_key, 'hex'), '')", json: "%s",
-			each: "SELECT value FROM json_array_elements_text(%s::json)", value: "value::bigint", unhex: "decode(value, 'hex')",
-			contains: "strpos(%s, %s) > 0", top: "CROSS JOIN LATERAL (%.0[1]s%[2]s) AS x", lock: "ORDER BY id FOR UPDATE",
+			argument: "$%d", object: "json_build_object", array: "coalesce(json_agg(%s), '[]')", json: "%s",
+			each: "SELECT value FROM json_array_elements_text(%s::json)", unhex: "decode(value, 'hex')",
+			contains: "strpos(%s, %s) > 0", top: "CROSS JOIN LATERAL (%.0[1]s%[2]s) AS x", lock: "SELECT id FROM %s WHERE id IN (SELECT value::bigint FROM json_array_elements_text($1::json)) ORDER BY id FOR UPDATE",
 			code: "coalesce(record#>>'{history,-1,code}', record#>>'{runs,-1,code}')", tags: "CASE WHEN tags <> '{}' THEN substr(array_to_json(tags)::text, 1, %d) ELSE '' END",
 			own:    "unique_key = sha256(convert_to('retryjob:' || (metadata#>>'{" + metadataKey + ",0,job}'), 'UTF8'))",
 			number: "bigint", unmerged: "OFFSET 0", indexedBy: "%.0s", hasTable: postgresHasTable, triggers: postgresTriggers,
@@ -105,23 +100,20 @@ var (
 	)
 )
 
-// newDialect completes a dialect. Its arguments are SQL for the record of a row, if it is the row's own, for the ID in
-// it, for a text as a number, and for the microseconds of a time. It adds locked, which locks and returns the rows
-// whose numbers are in a JSON list, and listed, which returns the rows whose numbers and places a query returns. Both
-// return JSON.
+// newDialect completes a dialect. Its arguments are SQL for the record of a row, if it is the row's own, for a text as a number, and for the microseconds of a time.
 //
 // A record may come from any program, so no record makes the query fail. SQLite compiles noted with each statement that
 // writes a job, so it is as short as possible.
-func newDialect(record, job string, number, micros func(string) string, d dialect) *dialect {
-	d.record = strings.ReplaceAll(record, "{own}", "("+d.own+" OR "+job+" LIKE '"+rowPrefix+"' || id || '-%')")
+func newDialect(record string, number, micros func(string) string, d dialect) *dialect {
+	d.record = strings.ReplaceAll(record, "{own}", d.own)
+	d.leasedAt = "coalesce(" + micros("attempted_at") + ", 0)"
 	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
 	seen := "coalesce(" + number("record->>'seen'") + ", 0)"
 	none := "coalesce(" + number("record->>'attempts'") + ", 0) = 0"
 	text := func(field string, most int) string {
 		return fmt.Sprintf("coalesce(substr(record->>'%s', 1, %d), '')", field, most+1)
 	}
-	d.noted = strings.Join([]string{"id", fmt.Sprintf("substr(record->>'job', 1, %d)", longestText+1), "kind", text("policy", longestText), `CASE
-		WHEN state = 'running' THEN 'leased'
+	d.noted = strings.Join([]string{"id", "kind", text("policy", longestText), `CASE
 		WHEN state = 'completed' THEN 'succeeded'
 		WHEN state IN ('cancelled', 'discarded') THEN CASE WHEN ` + final + ` THEN record->>'status' WHEN state = 'cancelled' THEN 'canceled' ELSE 'dead_letter' END
 		WHEN ` + none + ` AND attempt <= ` + seen + ` THEN 'pending'
@@ -130,26 +122,14 @@ func newDialect(record, job string, number, micros func(string) string, d dialec
 		WHEN ` + final + ` THEN ` + text("reason", longestCode) + `
 		WHEN state = 'cancelled' THEN 'caller_canceled'
 		ELSE 'attempts_exhausted' END`, "coalesce(" + micros(`CASE
-		WHEN state = 'running' OR finalized_at IS NULL AND attempt > `+seen+` THEN attempted_at
+		WHEN finalized_at IS NULL AND attempt > `+seen+` THEN attempted_at
 		WHEN finalized_at IS NULL AND `+number("record->>'v'")+` = 1 AND `+none+` THEN created_at
 		WHEN state = 'completed' AND coalesce(record->>'status', '') <> 'succeeded' OR state <> 'completed' AND NOT `+final+` THEN finalized_at
 		END`) + ", " + number("record->>'changed'") + ", " + micros("created_at") + ", 0)",
-		"CASE WHEN state <> 'running' AND finalized_at IS NULL THEN " + micros("scheduled_at") + " END",
+		"CASE WHEN finalized_at IS NULL THEN " + micros("scheduled_at") + " END",
 		fmt.Sprintf("CASE WHEN state IN ('cancelled', 'discarded') AND %s THEN coalesce(substr(%s, 1, %d), '') ELSE '' END", final, d.code, longestCode+1),
 		fmt.Sprintf(d.tags, longestText+1),
 	}, ", ")
-	as := func(fields ...string) string {
-		return fmt.Sprintf(d.array, d.object+"("+strings.Join(fields, ", ")+")")
-	}
-	what := []string{
-		"'id', id, 'attempt', attempt, 'state', state, 'kind', kind, 'key'", d.key, "'metadata'", fmt.Sprintf(d.json, "metadata"),
-		"'created'", micros("created_at"), "'scheduled'", micros("scheduled_at"), "'attempted'", micros("attempted_at"),
-	}
-	numbers := strings.Replace(fmt.Sprintf(d.each, fmt.Sprintf(d.argument, 1)), "value", d.value, 1)
-	d.locked = "SELECT " + as(what...) + " FROM (SELECT * FROM %s WHERE id IN (" + numbers + ") " + d.lock + ") AS locked"
-	what = append(what, "'finalized'", micros("finalized_at"), "'args'", "%[3]s", "'tags'", fmt.Sprintf(d.json, "tags"),
-		"'queue', queue, 'priority', priority, 'changed', changed")
-	d.listed = "SELECT " + as(what...) + " FROM (%[2]s) AS place CROSS JOIN %[1]s WHERE id = row_id"
 	return &d
 }
 
@@ -188,7 +168,8 @@ func (p position) compare(o position) int {
 // query is a query with its arguments.
 type query struct {
 	sql    *dialect
-	schema string
+	client string // the schema of the client
+	schema string // as a prefix of names
 	args   []any
 }
 
@@ -218,18 +199,18 @@ type selection struct {
 }
 
 // selection returns the rows that f selects. They may contain more than f selects.
-func (q *query) selection(a *Adapter, f *retryjob.Filter) selection {
+func (q *query) selection(f *retryjob.Filter) selection {
 	if len(f.Kinds)+len(f.Policies)+len(f.Reasons) == 0 {
-		return q.selected(a, f, "changed", groupedBy[:1])
+		return q.selected(f, "changed", groupedBy[:1])
 	}
-	return q.selected(a, f, "group", groupedBy)
+	return q.selected(f, "group", groupedBy)
 }
 
-// selected returns the rows that f selects by an index. Of a column that f does not mention, each value is found in the
+// selected returns the rows that f selects by an index, and that are not running. Of a column that f does not mention, each value is found in the
 // index after the one before it, so that no other row is read.
-func (q *query) selected(a *Adapter, f *retryjob.Filter, index string, by []string) selection {
+func (q *query) selected(f *retryjob.Filter, index string, by []string) selection {
 	given := map[string][]string{"kind": f.Kinds, "policy": f.Policies}
-	for _, status := range only(f.Statuses, func(retryjob.Status) bool { return true }) {
+	for _, status := range only(f.Statuses, unleased) {
 		given["status"] = append(given["status"], status.String())
 	}
 	for _, reason := range f.Reasons {
@@ -241,12 +222,8 @@ func (q *query) selected(a *Adapter, f *retryjob.Filter, index string, by []stri
 		before := strings.Join(append(slices.Clone(by[:i]), ""), ", ")
 		with += fmt.Sprintf("g%d(%s%s) AS (", i, before, column)
 		if values := given[column]; len(values) > 0 {
-			also := ""
-			if column == "policy" {
-				values, also = q.plain(a, values)
-			}
 			values = distinct(values) // their number helps PostgreSQL as isFound does
-			with += fmt.Sprintf("SELECT %svalue FROM %s(%s LIMIT %d) AS v WHERE true%s", before, from, q.each(values), len(values), also)
+			with += fmt.Sprintf("SELECT %svalue FROM %s(%s LIMIT %d) AS v", before, from, q.each(values), len(values))
 		} else {
 			least := "SELECT " + before + "(SELECT min(x." + column + ") FROM " + table
 			with += least + ") FROM " + strings.TrimSuffix(from, " CROSS JOIN ") +
@@ -272,6 +249,7 @@ func (q *query) selected(a *Adapter, f *retryjob.Filter, index string, by []stri
 	if len(tags) > 0 {
 		table += " AND (" + strings.Join(tags, " OR ") + ")"
 	}
+	table += " AND x.row_id NOT IN (SELECT id FROM " + q.schema + "river_job WHERE state = 'running')"
 	return selection{with, table, by}
 }
 
@@ -279,83 +257,61 @@ func (q *query) selected(a *Adapter, f *retryjob.Filter, index string, by []stri
 // with it, unlike with IS NOT NULL: it would compile a query that looks expensive, which takes longer than the query.
 func isFound(column string) string { return column + " || '' = " + column }
 
-// plain adds, to the policies of a filter, the one of plain jobs without a record, if a's options give them one of the
-// policies, and returns the condition for it.
-func (q *query) plain(a *Adapter, policies []string) (values []string, also string) {
-	var of, others []string
-	for kind, policy := range a.options.PolicyOf {
-		switch wanted := slices.Contains(policies, policy); {
-		case kind != "" && wanted:
-			of = append(of, kind)
-		case kind != "":
-			others = append(others, kind)
-		}
-	}
-	fallback, ok := a.options.PolicyOf[""]
-	switch values = append(slices.Clone(policies), ""); {
-	case ok && slices.Contains(policies, fallback):
-		return values, " AND (value <> '' OR kind NOT IN (" + q.each(distinct(others)) + "))"
-	case len(of) > 0:
-		return values, " AND (value <> '' OR kind IN (" + q.each(distinct(of)) + "))"
-	}
-	return policies, ""
-}
-
 const newestFirst = " ORDER BY x.changed DESC, x.row_id DESC"
 
-// page returns the query of the numbers and places of the rows that f selects after a position.
-func (q *query) page(a *Adapter, f *retryjob.Filter, after *position, limit int) string {
-	s := q.selection(a, f)
+func unleased(s retryjob.Status) bool { return s != retryjob.Leased }
+
+// page returns the query of the numbers and places of the rows that f selects after a position, and of all running jobs
+// if it selects some of them.
+func (q *query) page(f *retryjob.Filter, after *position, limit int) string {
+	end, older := newestFirst+fmt.Sprintf(" LIMIT %d", limit), ""
 	if after != nil {
-		s.rows += " AND (x.changed, x.row_id) < (" + q.arg(after.Changed) + ", " + q.arg(after.Row) + ")"
+		older = " AND (x.changed, x.row_id) < (" + q.arg(after.Changed) + ", " + q.arg(after.Row) + ")"
 	}
-	top := fmt.Sprintf("SELECT x.row_id, x.changed FROM %s%s LIMIT %d", s.rows, newestFirst, limit)
-	return s.with + "SELECT x.row_id, x.changed FROM g " + fmt.Sprintf(q.sql.top, q.schema, top) + newestFirst + fmt.Sprintf(" LIMIT %d", limit)
+	leased := "SELECT * FROM (SELECT id AS row_id, " + q.sql.leasedAt + " AS changed FROM " + q.schema + "river_job WHERE state = 'running') AS x WHERE true" + older + end
+	if len(only(f.Statuses, unleased)) == 0 {
+		return leased
+	}
+	s := q.selection(f)
+	top := "SELECT x.row_id, x.changed FROM " + s.rows + older + end
+	others := s.with + "SELECT x.row_id, x.changed FROM g " + fmt.Sprintf(q.sql.top, q.schema, top) + end
+	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, retryjob.Leased) {
+		return others
+	}
+	return "SELECT * FROM (SELECT * FROM (" + others + ") AS o UNION ALL SELECT * FROM (" + leased + ") AS l) AS x" + end
 }
 
-// counts returns the query of the number and the oldest time of the jobs that f selects, for each combination, as JSON.
-func (q *query) counts(a *Adapter, f retryjob.Filter) string {
+// counts returns the query of the number and the oldest time of the jobs that f selects and that are not leased, for
+// each combination, as JSON.
+func (q *query) counts(f retryjob.Filter) string {
 	f.Until = f.Until.Truncate(time.Microsecond) // like Since, so that no job is counted before a time and since it
-	return q.tallied(q.selection(a, &f), "")
+	return q.tallied(q.selection(&f), false)
 }
 
 // groups returns the query of the groups of the jobs that f selects, each with the number of the row of its newest job,
 // as JSON.
-func (q *query) groups(a *Adapter, f retryjob.Filter) string {
+func (q *query) groups(f retryjob.Filter) string {
 	f.Until = f.Until.Truncate(time.Microsecond)
-	s := q.selected(a, &f, "group", groupedBy)
-	return q.tallied(s, ", 'newest', (SELECT x.row_id FROM "+s.rows+newestFirst+" LIMIT 1)")
+	return q.tallied(q.selected(&f, "group", groupedBy), true)
 }
 
-func (q *query) tallied(s selection, more string) string {
+func (q *query) tallied(s selection, newest bool) string {
+	more := ""
+	if newest {
+		more = ", 'newest', (SELECT x.row_id FROM " + s.rows + newestFirst + " LIMIT 1)"
+	}
 	return s.with + "SELECT " + fmt.Sprintf(q.sql.array, q.sql.fields(s.by...)+", 'tally', "+
 		fmt.Sprintf(q.sql.json, "(SELECT "+q.sql.object+"('jobs', count(*), 'oldest', min(coalesce(x.due, x.changed))) FROM "+s.rows+")")+more+")") + " FROM g"
 }
 
-// among returns the query of the numbers and places of the rows whose numbers a query returns as id.
-func (q *query) among(numbers string) string {
-	return "SELECT row_id, changed FROM (" + numbers + ") AS known CROSS JOIN " + q.schema + "retryjob_job WHERE row_id = known.id"
-}
-
-// numbered is among rows with these numbers.
-func (q *query) numbered(numbers []int64) string {
-	return q.among("SELECT " + q.sql.value + " AS id FROM (" + q.each(numbers) + ") AS v")
-}
-
-// ids is among the rows that may be the jobs with these IDs.
+// ids returns the query of the numbers and places of the rows that have the unique keys of these IDs.
 func (q *query) ids(ids []string) string {
-	keys, rows := make([]string, len(ids)), []int64{}
+	keys := make([]string, len(ids))
 	for i, id := range ids {
 		keys[i] = hex.EncodeToString(keyOf(id))
-		if row, ok := rowOf(id); ok {
-			rows = append(rows, row)
-		}
 	}
-	// The first part needs the unique key of an ID. A plain job may have one from its own program.
-	return q.among("SELECT j.id FROM (" + q.each(keys) + ") AS v CROSS JOIN " + q.schema + "river_job AS j WHERE unique_key = " + q.sql.unhex +
-		" AND unique_key IS NOT NULL AND unique_states IS NOT NULL AND " + fmt.Sprintf(q.sql.keyIndex, q.schema) +
-		" UNION SELECT (SELECT row_id FROM " + q.schema + "retryjob_job WHERE job_id = value LIMIT 1) FROM (" + q.each(ids) + ") AS v" +
-		" UNION SELECT " + q.sql.value + " FROM (" + q.each(rows) + ") AS v")
+	return "SELECT j.id AS row_id, CASE WHEN state = 'running' THEN " + q.sql.leasedAt + " ELSE coalesce(changed, 0) END AS changed FROM (" +
+		q.each(keys) + ") AS v CROSS JOIN " + q.schema + "river_job AS j LEFT JOIN " + q.schema + "retryjob_job ON row_id = j.id WHERE unique_key = " + q.sql.unhex + " AND unique_key IS NOT NULL AND unique_states IS NOT NULL AND " + fmt.Sprintf(q.sql.keyIndex, q.schema)
 }
 
 // distinct returns the values sorted, each once.
@@ -365,28 +321,29 @@ func distinct[T cmp.Ordered](values []T) []T {
 	return slices.Compact(values)
 }
 
-// row is a row of River's table as the database returns it, with its place if it is in a list.
-type row struct {
-	ID, Attempt, Changed int64
-	State, Kind, Key     string
-	Queue                string
-	Priority             int
-	Tags                 []string
-	Created, Scheduled   int64
-	Attempted, Finalized *int64
-	Metadata, Args       json.RawMessage
+// places runs a query of the numbers and places of rows.
+func (q *query) places(ctx context.Context, exec riverdriver.Executor, sql string) (places []position, err error) {
+	return places, q.into(ctx, exec, &places, "SELECT "+fmt.Sprintf(q.sql.array, q.sql.fields("row_id", "changed")+")")+" FROM ("+sql+") AS place")
 }
 
-func (r *row) position() position { return position{r.Changed, r.ID} }
-
-// read returns the rows whose numbers and places a query returns, without their payloads unless payloads is true.
-func (q *query) read(ctx context.Context, exec riverdriver.Executor, places string, payloads bool) (rows []row, err error) {
-	args := "'{}'"
-	if payloads {
-		args = "args"
+// read returns the rows with these numbers.
+func (q *query) read(ctx context.Context, exec riverdriver.Executor, numbers []int64) (map[int64]*rivertype.JobRow, error) {
+	if len(numbers) == 0 {
+		return nil, nil
 	}
-	err = q.into(ctx, exec, &rows, fmt.Sprintf(q.sql.listed, q.schema+"river_job", places, fmt.Sprintf(q.sql.json, args)))
-	return rows, err
+	rows, err := exec.JobGetByIDMany(ctx, &riverdriver.JobGetByIDManyParams{ID: numbers, Schema: q.client})
+	if err != nil {
+		return nil, fmt.Errorf("retryriver: %w", err)
+	}
+	return byNumber(rows), nil
+}
+
+func byNumber(rows []*rivertype.JobRow) map[int64]*rivertype.JobRow {
+	found := make(map[int64]*rivertype.JobRow, len(rows))
+	for _, row := range rows {
+		found[row.ID] = row
+	}
+	return found
 }
 
 // into runs a query that returns JSON.
@@ -394,44 +351,16 @@ func (q *query) into(ctx context.Context, exec riverdriver.Executor, value any, 
 	if ctx == nil {
 		return errNoContext
 	}
-	err := scan(ctx, exec, value, sql, q.args...)
+	var text []byte
+	err := exec.QueryRow(ctx, sql, q.args...).Scan(&text)
+	if err == nil {
+		err = json.Unmarshal(text, value)
+	}
 	if err == nil {
 		return nil
 	}
 	if has, hasErr := hasTable(ctx, exec, q.sql); hasErr == nil && !has {
 		return fmt.Errorf("%w: %w", errNoTable, err)
 	}
-	return err
-}
-
-// scan runs a query that returns JSON.
-func scan(ctx context.Context, exec riverdriver.Executor, value any, sql string, args ...any) error {
-	var text []byte
-	err := exec.QueryRow(ctx, sql, args...).Scan(&text)
-	if err == nil {
-		err = json.Unmarshal(text, value)
-	}
-	if err != nil {
-		return fmt.Errorf("retryriver: %w", err)
-	}
-	return nil
-}
-
-// job returns the fields of the row that Adapter.info needs.
-func (r *row) job() *rivertype.JobRow {
-	key, _ := hex.DecodeString(r.Key) // written by hex and encode
-	return &rivertype.JobRow{
-		ID: r.ID, Attempt: int(r.Attempt), State: rivertype.JobState(r.State), Kind: r.Kind, UniqueKey: key,
-		CreatedAt: time.UnixMicro(r.Created), ScheduledAt: time.UnixMicro(r.Scheduled), AttemptedAt: at(r.Attempted), FinalizedAt: at(r.Finalized),
-		Queue: r.Queue, Priority: r.Priority, Tags: r.Tags, Metadata: r.Metadata, EncodedArgs: r.Args,
-	}
-}
-
-// at returns the time of a number of microseconds, nil for nil.
-func at(micros *int64) *time.Time {
-	if micros == nil {
-		return nil
-	}
-	t := time.UnixMicro(*micros)
-	return &t
+	return fmt.Errorf("retryriver: %w", err)
 }

@@ -3,8 +3,8 @@ package retryriver
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,7 +25,7 @@ type stored struct {
 	// Seen is River's count of attempts when the record was written. Later attempts in River's count were lost.
 	Seen int `json:"seen,omitempty"`
 	// ChangedAt is Record.Changed in microseconds since 1970, for sorting in SQL.
-	ChangedAt int64 `json:"changed"`
+	ChangedAt int64 `json:"changed,omitempty"`
 
 	late []retryjob.Attempt // the value of lateKey
 }
@@ -33,14 +33,20 @@ type stored struct {
 // lateKey is the key, in a job's metadata, of the attempts that ended after they were treated as lost.
 const lateKey = "retryjob_late"
 
-// array returns the value of metadataKey. A job that has not started yet has fewer fields, since PostgreSQL has an
-// index entry for each field.
+// array returns the value of metadataKey.
 func (s *stored) array() any {
 	s.ChangedAt = s.Changed().UnixMicro()
-	if s.Status == retryjob.Pending && s.Seen == 0 && s.Due.Equal(s.FirstDue) {
-		return []fresh{{s.Version, s.JobID, s.Policy, s.Correlation, s.Spec, s.TTL, s.BudgetKey, s.FirstDue, s.Enqueued, s.Replays, s.Earlier, s.ChangedAt}}
-	}
 	return []*stored{s}
+}
+
+// inserted returns the value of metadataKey for a new job, and when its row is created. Each field costs an entry of a
+// PostgreSQL index, so the value has neither what a job gets when it starts nor the time if that is the row's.
+func (s *stored) inserted() (value any, created time.Time) {
+	f := fresh{s.Version, s.JobID, s.Policy, s.Correlation, s.Spec, s.TTL, s.BudgetKey, s.FirstDue, s.Enqueued, s.Replays, s.Earlier, s.Changed().UnixMicro()}
+	if created = s.Enqueued; created.IsZero() {
+		created, f.FirstDue, f.ChangedAt = s.FirstDue.Truncate(time.Millisecond), time.Time{}, 0 // the precision of SQLite
+	}
+	return []fresh{f}, created
 }
 
 // fresh is stored without the fields that a job gets when it starts.
@@ -52,132 +58,66 @@ type fresh struct {
 	Spec        *retryconf.Spec `json:"spec,omitempty"`
 	TTL         time.Duration   `json:"ttl_ns,omitempty"`
 	BudgetKey   string          `json:"budget_key,omitempty"`
-	FirstDue    time.Time       `json:"first_due"`
+	FirstDue    time.Time       `json:"first_due,omitzero"`
 	Enqueued    time.Time       `json:"enqueued,omitzero"`
 	Replays     int             `json:"replays,omitempty"`
 	Earlier     []retryjob.Life `json:"earlier,omitempty"`
-	ChangedAt   int64           `json:"changed"`
+	ChangedAt   int64           `json:"changed,omitempty"`
 }
 
-// load returns the record of a job as it was last written. A plain job gets one at its first failure; until then load
-// builds one from the row. It ignores a record that is not this job's own, since the metadata of a plain job may come
-// from any program. If the job's own record cannot be read, load returns an error and a record built from the row.
-func (a *Adapter) load(row *rivertype.JobRow) (stored, error) {
+// errForeign means that a row is not a retryjob.Job.
+var errForeign = errors.New("retryriver: River's job has no record of its own")
+
+// load returns the record of a job as it was last written. The metadata of a row may come from any program, so a record
+// without the unique key of its ID is not a job's own: load returns errForeign. If the job's own record cannot be read,
+// load returns an error and a record built from the row.
+func (a *Adapter) load(row *rivertype.JobRow) (s stored, err error) {
 	var metadata map[string]json.RawMessage // unlike those of a struct, its keys are case-sensitive
-	if len(row.Metadata) > len("{}") {
-		_ = json.Unmarshal(row.Metadata, &metadata) // any other value does not have our key
+	if len(row.Metadata) <= len("{}") || len(row.UniqueKey) == 0 || json.Unmarshal(row.Metadata, &metadata) != nil {
+		return s, errForeign
 	}
-	var heads []struct {
-		JobID string `json:"job"`
+	var records []stored
+	err = json.Unmarshal(metadata[metadataKey], &records)
+	if err == nil && len(records) > 0 && records[0].Version < 3 {
+		records = nil
+		err = json.Unmarshal([]byte(keysBefore.Replace(string(metadata[metadataKey]))), &records)
 	}
-	if json.Unmarshal(metadata[metadataKey], &heads) == nil && len(heads) > 0 && owns(row, heads[0].JobID) {
-		var records []stored
-		if err := json.Unmarshal(metadata[metadataKey], &records); err != nil {
-			return a.plain(row, 0), fmt.Errorf("retryriver: metadata of River's job %d: %w", row.ID, err)
+	if err != nil {
+		var heads []struct {
+			JobID string `json:"job"`
 		}
-		s := records[0]
-		s.Kind = row.Kind
-		s.fromBefore(metadata[metadataKey])
-		if s.Status == 0 {
-			s.Status, s.Due = retryjob.Pending, s.FirstDue
+		_ = json.Unmarshal(metadata[metadataKey], &heads) // at least this
+		records = nil
+		for _, head := range heads {
+			j := retryjob.Job{ID: head.JobID, Kind: row.Kind, Due: row.CreatedAt.UTC()}
+			records = append(records, stored{Record: retryjob.NewRecord(&j, row.CreatedAt.UTC())})
 		}
-		if s.Version == 1 && s.Attempts == 0 && s.Enqueued.IsZero() {
-			s.Enqueued = row.CreatedAt.UTC() // First can be in the future
-		}
-		s.lateOnes(metadata[lateKey])
-		return s, nil
 	}
-	var snoozes float64
-	_ = json.Unmarshal(metadata["snoozes"], &snoozes)
-	s := a.plain(row, snoozes)
-	s.lateOnes(metadata[lateKey])
+	if len(records) == 0 || !bytes.Equal(row.UniqueKey, keyOf(records[0].JobID)) {
+		return s, errForeign
+	}
+	s = records[0]
+	s.Kind = row.Kind
+	if s.FirstDue.IsZero() {
+		s.FirstDue = row.CreatedAt.UTC()
+	}
+	if json.Unmarshal([]byte(keysBefore.Replace(string(metadata[lateKey]))), &s.late) != nil {
+		s.late = nil
+	}
+	if err != nil {
+		return s, fmt.Errorf("retryriver: metadata of River's job %d: %w", row.ID, err)
+	}
+	if s.Status == 0 {
+		s.Status, s.Due = retryjob.Pending, s.FirstDue
+	}
+	if s.Version == 1 && s.Attempts == 0 && s.Enqueued.IsZero() {
+		s.Enqueued = row.CreatedAt.UTC() // First can be in the future
+	}
 	return s, nil
 }
 
-// owns reports whether the row is the job with the given ID: it has the ID's unique key, or its own number is in the
-// ID. The unique key of another client's river.UniqueOpts does not make a record in its metadata the job's own.
-func owns(row *rivertype.JobRow, id string) bool {
-	return id == rowID(row) || bytes.Equal(row.UniqueKey, keyOf(id))
-}
-
-// plain returns the record of a job that does not have one.
-func (a *Adapter) plain(row *rivertype.JobRow, snoozes float64) stored {
-	first := row.ScheduledAt
-	if row.Attempt > 1 || snoozes > 0 || first.Sub(row.CreatedAt).Abs() < time.Second {
-		first = row.CreatedAt // ScheduledAt belongs to a later attempt, or to none
-	}
-	policy, _ := a.policyOf(row.Kind)
-	j := retryjob.Job{ID: rowID(row), Kind: row.Kind, Policy: policy, Due: first.UTC()}
-	return stored{Record: retryjob.NewRecord(&j, row.CreatedAt.UTC())}
-}
-
-// lateOnes copies the attempts that metadata has under lateKey.
-func (s *stored) lateOnes(text json.RawMessage) {
-	if json.Unmarshal(text, &s.late) != nil {
-		s.late = nil
-	}
-	var before []attemptBefore
-	if json.Unmarshal(text, &before) == nil {
-		numbered(s.late, before)
-	}
-}
-
-// attemptBefore and recordBefore have the fields whose keys were others before version 3 of retryjob.Record.
-type attemptBefore struct {
-	Number int `json:"attempt"`
-}
-
-type recordBefore struct {
-	FirstDue  time.Time          `json:"first"`
-	BudgetKey string             `json:"budget"`
-	History   []retryjob.Attempt `json:"runs"`
-}
-
-// fromBefore reads the fields of a record of version 1 or 2 that have other keys now.
-func (s *stored) fromBefore(text json.RawMessage) {
-	if s.Version >= 3 {
-		return
-	}
-	var before []recordBefore
-	var numbers []struct {
-		Attempts []attemptBefore `json:"runs"`
-	}
-	if json.Unmarshal(text, &before) != nil || json.Unmarshal(text, &numbers) != nil {
-		return
-	}
-	s.FirstDue, s.BudgetKey, s.History = before[0].FirstDue, before[0].BudgetKey, before[0].History
-	numbered(s.History, numbers[0].Attempts)
-}
-
-// numbered adds the numbers of attempts.
-func numbered(attempts []retryjob.Attempt, before []attemptBefore) {
-	for i := range attempts {
-		if attempts[i].Number == 0 {
-			attempts[i].Number = before[i].Number
-		}
-	}
-}
-
-// JobID returns the ID of a River job as a retryjob.Job. The ID of a plain job contains its number and its creation
-// time, since SQLite reuses numbers.
-func JobID(row *rivertype.JobRow) string {
-	s, _ := (&Adapter{}).load(row)
-	return s.JobID
-}
-
-const rowPrefix = "river-"
-
-func rowID(row *rivertype.JobRow) string {
-	return rowPrefix + strconv.FormatInt(row.ID, 10) + "-" + strconv.FormatInt(row.CreatedAt.UnixMicro(), 36)
-}
-
-// rowOf returns the number in an ID of rowID.
-func rowOf(id string) (int64, bool) {
-	rest, ok := strings.CutPrefix(id, rowPrefix)
-	digits, _, dashed := strings.Cut(rest, "-")
-	n, err := strconv.ParseInt(digits, 10, 64)
-	return n, ok && dashed && err == nil
-}
+// keysBefore replaces the keys of records of version 1 and 2. In a text, the quotes would be escaped.
+var keysBefore = strings.NewReplacer(`"first":`, `"first_due":`, `"budget":`, `"budget_key":`, `"runs":`, `"history":`, `"attempt":`, `"number":`)
 
 // attempt returns the number of the job's attempt that a leased row is for: attempts that River has counted since the
 // record was written are added to those of the record.
@@ -185,11 +125,14 @@ func (s *stored) attempt(row *rivertype.JobRow) int {
 	return s.Attempts + max(row.Attempt-s.Seen, 1)
 }
 
-// info returns the current state of the job. The row's state is authoritative and the record explains it: the record is
-// behind if an attempt is in progress or was lost, or if River or another program has ended the job. A record that
-// cannot be read is left out.
-func (a *Adapter) info(row *rivertype.JobRow) retryjob.Info {
-	s, _ := a.load(row)
+// info returns the current state of the job, and false if the row is not a job's. The row's state is authoritative and
+// the record explains it: the record is behind if an attempt is in progress or was lost, or if River or another program
+// has ended the job. A record that cannot be read is left out.
+func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, bool) {
+	s, err := a.load(row)
+	if errors.Is(err, errForeign) {
+		return retryjob.Info{}, false
+	}
 	i := retryjob.Info{Record: s.Record, Payload: payloadOf(row.EncodedArgs)}
 	i.Queue, i.Priority, i.Tags = columns(row)
 	switch row.State {
@@ -228,7 +171,7 @@ func (a *Adapter) info(row *rivertype.JobRow) retryjob.Info {
 	for _, attempt := range s.late {
 		i.AddLate(attempt)
 	}
-	return i
+	return i, true
 }
 
 const rounding = 10 * time.Millisecond

@@ -8,14 +8,14 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 )
 
-// Besides River's table of jobs there is one of ours, retryjob_job. For each row of River's it has a row with the
-// columns by which lists are filtered and sorted. Triggers write it, so it is correct no matter which program writes
-// River's. The status is first in each index, since few lists want all statuses; those that do merge the parts.
+// Besides River's table of jobs there is one of ours, retryjob_job. For each row of River's with a record it has a row with
+// the columns by which lists are filtered and sorted. Triggers write it, so it is correct no matter which program writes
+// River's. A running job keeps the row that it had before: there are few, which River's index of states finds, and one
+// write less for each attempt. The status is first in each index, since few lists want all statuses; those that do merge the parts.
 //
 //	row_id   the number of River's row
-//	job_id   Record.JobID; NULL for a plain job without a record, whose ID has the number
 //	kind
-//	policy   Record.Policy; '' for such a plain job, whose policy the Adapter knows
+//	policy   Record.Policy
 //	status   the text of Info.Status
 //	reason   the text of Info.Reason, '' for none
 //	changed  Record.Changed in microseconds since 1970
@@ -25,23 +25,22 @@ import (
 //
 // The version of this schema is in River's table of migrations, under its own line.
 const (
-	tableVersion = 2
+	tableVersion = 3
 	tableLine    = "retryjob"
 	// An entry of a PostgreSQL index has at most 2,700 bytes, so texts are cut to this many characters.
-	longestText = 255 // an ID, a policy, all tags
+	longestText = 255 // a policy, all tags
 	longestCode = 63  // a code, a reason
 )
 
-var noted = []string{"job_id", "kind", "policy", "status", "reason", "changed", "due", "code", "tags"}
+var noted = []string{"kind", "policy", "status", "reason", "changed", "due", "code", "tags"}
 
 const createTable = `CREATE TABLE %[1]sretryjob_job (
-	row_id %[2]s PRIMARY KEY, job_id text, kind text NOT NULL, policy text NOT NULL, status text NOT NULL, reason text NOT NULL,
+	row_id %[2]s PRIMARY KEY, kind text NOT NULL, policy text NOT NULL, status text NOT NULL, reason text NOT NULL,
 	changed %[2]s NOT NULL, due %[2]s, code text NOT NULL, tags text NOT NULL
 )`
 
 // createIndexes ends with the columns that queries read besides those by which they find and sort rows.
 const createIndexes = `
-CREATE INDEX retryjob_job_id ON %[1]sretryjob_job (job_id);
 CREATE INDEX retryjob_job_changed ON %[1]sretryjob_job (status, changed, row_id, due, tags);
 CREATE INDEX retryjob_job_group ON %[1]sretryjob_job (status, kind, policy, reason, code, changed, row_id, due, tags)`
 
@@ -52,7 +51,7 @@ func (d *dialect) note(schema, table, where string) string {
 	for i, c := range noted {
 		set[i] = c + " = excluded." + c
 	}
-	return fmt.Sprintf(`INSERT INTO %sretryjob_job (row_id, %s) SELECT %s FROM (SELECT id, kind, state, attempt, attempted_at, finalized_at, created_at, scheduled_at, tags, %s AS record FROM %s WHERE %s %s) AS job WHERE true
+	return fmt.Sprintf(`INSERT INTO %sretryjob_job (row_id, %s) SELECT %s FROM (SELECT id, kind, state, attempt, attempted_at, finalized_at, created_at, scheduled_at, tags, %s AS record FROM %s WHERE state <> 'running' AND %s %s) AS job WHERE record IS NOT NULL
 		ON CONFLICT (row_id) DO UPDATE SET %s WHERE (retryjob_job.%s) IS DISTINCT FROM (excluded.%s)`,
 		schema, strings.Join(noted, ", "), d.noted, d.record, table, where, d.unmerged,
 		strings.Join(set, ", "), strings.Join(noted, ", retryjob_job."), strings.Join(noted, ", excluded."))
@@ -71,13 +70,14 @@ func (d *dialect) makeTable(schema string) []string {
 }
 
 func sqliteTriggers(d *dialect, schema string) (statements []string) {
+	when := map[string]string{"insert": "WHEN new.state <> 'running'", "update": "WHEN new.state <> 'running'"}
 	for name, body := range map[string]string{
 		"insert": d.note(schema, "river_job", "id = new.id"),
 		"update": d.note(schema, "river_job", "id = new.id"),
 		"delete": "DELETE FROM retryjob_job WHERE row_id = old.id",
 	} {
 		statements = append(statements, "DROP TRIGGER IF EXISTS retryjob_"+name,
-			fmt.Sprintf("CREATE TRIGGER retryjob_%s AFTER %s ON river_job BEGIN %s; END", name, name, body))
+			fmt.Sprintf("CREATE TRIGGER retryjob_%s AFTER %s ON river_job %s BEGIN %s; END", name, name, when[name], body))
 	}
 	return statements
 }

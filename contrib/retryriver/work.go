@@ -5,13 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -30,6 +28,7 @@ const (
 type plugin struct {
 	river.PluginDefaults
 	adapter *Adapter
+	others  river.ClientRetryPolicy // of jobs that are not retryjob's
 }
 
 func pluginOf(p *plugin) rivertype.Plugin { return p }
@@ -40,54 +39,24 @@ var (
 	_ river.ClientRetryPolicy    = (*plugin)(nil)
 )
 
-// InsertBegin disables River's own limit of attempts, and gives a job its record. A plain job does not need one yet,
-// unless it is scheduled: its row does not keep the time at which it was first due. One with river.UniqueOpts has none.
-func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParams) error {
+// InsertBegin disables River's own limit of attempts, and gives a job its record. Jobs that are not retryjob's stay as
+// they are.
+func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParams) (err error) {
 	args, ours := params.Args.(*jobArgs)
 	if !ours {
-		policy, named := p.adapter.policyOf(params.Kind)
-		job, err := retryjob.Job{Kind: params.Kind, Policy: policy}, error(retryjob.ErrUnknownPolicy)
-		if named {
-			_, err = p.adapter.options.Policies.Of(&job)
-		}
-		if err != nil {
-			return fmt.Errorf("retryriver: kind %q: Options.PolicyOf has no policy for it: %w", params.Kind, err)
-		}
-		for _, key := range []string{metadataKey, lateKey, markKey} {
-			if hasKey(params.Metadata, key) {
-				return fmt.Errorf("retryriver: kind %q: the key %q of the metadata is taken", params.Kind, key)
-			}
-		}
-		if params.ScheduledAt != nil && params.UniqueKey == nil { // another unique key would not prove the record's ID
-			job.ID, job.Due = retryjob.NewID(), *params.ScheduledAt
-			args = newArgs(&job)
-		}
+		return nil
 	}
 	params.MaxAttempts = outOfTheWay
 	if params.State == rivertype.JobStateScheduled && params.ScheduledAt != nil && time.Until(*params.ScheduledAt) < soon {
 		params.State = rivertype.JobStateAvailable
 	}
-	if args == nil {
-		return nil
-	}
-	args.installed = true
 	params.UniqueKey, params.UniqueStates = args.uniqueKey, everyState
-	metadata, err := withKey(params.Metadata, metadataKey, args.record.array())
-	if err != nil {
+	record, created := args.record.inserted()
+	params.CreatedAt = &created
+	if params.Metadata, err = withKey(params.Metadata, metadataKey, record); err != nil {
 		return fmt.Errorf("retryriver: metadata of a job of kind %q: %w", params.Kind, err)
 	}
-	params.Metadata = metadata
 	return nil
-}
-
-// hasKey reports whether the JSON object has the key.
-func hasKey(object []byte, key string) bool {
-	var fields map[string]json.RawMessage
-	if len(object) <= len("{}") || json.Unmarshal(object, &fields) != nil {
-		return false
-	}
-	_, has := fields[key]
-	return has
 }
 
 // withKey returns the JSON object with a key added.
@@ -108,19 +77,21 @@ func withKey(object []byte, key string, value any) ([]byte, error) {
 // Work makes an attempt. River calls it around everything else that it does for one.
 func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(context.Context) error) error {
 	a := p.adapter
-	m := mark{River: row.Attempt, Line: retryjob.Attempt{Status: retryjob.Leased}}
 	s, err := a.load(row)
+	if errors.Is(err, errForeign) {
+		return inner(ctx)
+	}
+	m := &lease{leaseKey: keyOfLease(row), job: s.Job(), river: row.Attempt, line: retryjob.Attempt{Status: retryjob.Leased}}
+	defer func() { m.over = true }() // also after a panic
+	a.leases.Store(m.leaseKey, m)
+	if failed := river.MetadataSet(ctx, markKey, m.at); failed != nil { // also for a panic, and for river.JobCompleteTx
+		return fmt.Errorf("retryriver: %w", failed)
+	}
 	if err != nil {
-		if failed := setMark(ctx, &m); failed != nil {
-			return failed
-		}
 		return a.wait(row, err)
 	}
 	attempt, begun := s.attempt(row), time.Now().Round(0) // wall time: a process suspended with its machine has no other clock
-	m.Line = retryjob.Attempt{ID: s.AttemptID(attempt), Number: attempt, Start: begun, Status: retryjob.Leased}
-	if err := setMark(ctx, &m); err != nil { // also for a panic, and for river.JobCompleteTx
-		return err
-	}
+	m.line = retryjob.Attempt{ID: s.AttemptID(attempt), Number: attempt, Start: begun, Status: retryjob.Leased}
 	if s.Status.Final() {
 		return again(&s.Record)
 	}
@@ -132,58 +103,30 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 			end(nil)
 		}
 	}()
-	var result error // of the worker
 	next, err := a.step(inside, &s.Record, attempt, func(ctx context.Context) error {
-		result = inner(context.WithValue(ctx, recordKey{}, &s.Record))
-		var snooze *rivertype.JobSnoozeError
-		var cancel *rivertype.JobCancelError
-		switch {
-		case errors.As(result, &snooze):
-			end(retryjob.ErrShutdown) // does not count, as in River
-		case errors.As(result, &cancel):
-			return retry.Permanent(result)
-		}
-		return result
+		return inner(context.WithValue(ctx, recordKey{}, &s.Record))
 	})
 	if err != nil {
 		return a.wait(row, err)
 	}
-	if last := s.Last(); last.ID == m.Line.ID {
-		m.Line = last
-	}
-	took := time.Now().Round(0).Sub(begun)
-	if took >= a.rescue {
-		switch late, err := a.fence.Load().overtaken(ctx, row, &m); {
-		case err != nil:
-			a.logger.Warn("retryriver: whether an attempt is late will be seen when it is written", "job_id", row.ID, "error", err.Error())
-		case late:
-			return unreported{fmt.Errorf("retryriver: attempt %s ended after it was recorded as lost", m.Line.ID)}
-		}
+	if last := s.Last(); last.ID == m.line.ID {
+		m.line = last
 	}
 	s.Seen = row.Attempt
-	answer := p.answer(ctx, row, &s, next, result)
-	if err := setMark(ctx, &m); err != nil {
-		return err
+	answer := answer(row, &s, next)
+	if next.Status == retryjob.WaitingRetry {
+		m.due = next.Due
 	}
 	if next.Status.Final() {
-		a.ends.Store(m.Line.ID, ending{next, end})
-		told = true
+		m.next, m.free, told = next, end, true
 	}
-	if next.Status == retryjob.Succeeded && lost == 0 && took < a.rescue {
+	if next.Status == retryjob.Succeeded && lost == 0 && time.Since(begun) < a.rescue {
 		return nil // the row has all of it
 	}
 	if err := river.MetadataSet(ctx, metadataKey, s.array()); err != nil {
 		return fmt.Errorf("retryriver: the record of River's job %d: %w", row.ID, err)
 	}
 	return answer
-}
-
-// setMark adds to River's writes about the attempt which attempt it is.
-func setMark(ctx context.Context, m *mark) error {
-	if err := river.MetadataSet(ctx, markKey, m); err != nil {
-		return fmt.Errorf("retryriver: %w", err)
-	}
-	return nil
 }
 
 // step is Stepper.Step in a goroutine of its own: runtime.Goexit in a handler would end River's goroutine, and its slot
@@ -209,38 +152,27 @@ func (a *Adapter) step(ctx context.Context, rec *retryjob.Record, attempt int, f
 }
 
 // asRecorded is an error with the text of the record, which every database can store: PostgreSQL refuses a whole batch of
-// results if one of them contains a NUL.
-type asRecorded struct {
-	error
-	text string
-}
+// results if one of them contains a NUL. It does not wrap the handler's error: a river.JobSnooze in it would contradict the
+// record.
+type asRecorded string
 
-func (t asRecorded) Error() string { return t.text }
-func (t asRecorded) Unwrap() error { return t.error }
+func (t asRecorded) Error() string { return string(t) }
 
 // answer returns the result of the attempt for River.
-func (p *plugin) answer(ctx context.Context, row *rivertype.JobRow, s *stored, next retryjob.Next, result error) error {
-	var snooze *rivertype.JobSnoozeError
+func answer(row *rivertype.JobRow, s *stored, next retryjob.Next) error {
 	switch {
 	case next.Deferred:
 		s.Seen = row.Attempt - 1 // River takes it back
-		if errors.As(result, &snooze) {
-			s.Due = time.Now().UTC().Add(snooze.Duration)
-			return result
-		}
 		return snoozeUntil(next.Due)
 	case next.Status == retryjob.Succeeded:
 		return nil
 	case next.Status != retryjob.WaitingRetry:
-		return ended(&s.Record, result)
+		return ended(&s.Record)
 	case row.Attempt >= min(snoozed, row.MaxAttempts):
 		s.Seen = row.Attempt - 1
 		return snoozeUntil(next.Due)
 	}
-	key := attemptKey{row.ID, row.Attempt}
-	p.adapter.due.Store(key, next.Due)
-	context.AfterFunc(ctx, func() { p.adapter.due.Delete(key) }) // River ends ctx when it is done with the attempt
-	return asRecorded{result, s.Last().Err}
+	return asRecorded(s.Last().Err)
 }
 
 // insideOf returns the context of the attempt, which ends with ctx until leave is called, but with a cause that
@@ -259,9 +191,9 @@ func insideOf(ctx context.Context) (inside context.Context, leave func() bool, e
 }
 
 // ended returns the error with which River ends the job for good.
-func ended(r *retryjob.Record, result error) error {
+func ended(r *retryjob.Record) error {
 	if last := r.Last(); last.Status == r.Status && last.Err != "" {
-		return river.JobCancel(asRecorded{result, last.Err})
+		return river.JobCancel(asRecorded(last.Err))
 	}
 	return river.JobCancel(errors.New(r.Status.String() + " (" + r.Reason.Error() + ")"))
 }
@@ -291,46 +223,30 @@ func ceil(t time.Time) time.Time {
 	return t
 }
 
-// attemptKey is an attempt in River's count.
-type attemptKey struct {
-	row     int64
-	attempt int
-}
-
 // NextRetry returns when the attempt after the one that has just failed is due: the time that Work has decided on or,
 // if it could not decide, the time for a lost attempt. It is never in the past, since River would then choose its own
 // time. A job that must end is due at once: Work ends it without an attempt.
 func (p *plugin) NextRetry(row *rivertype.JobRow) time.Time {
-	due, decided := p.adapter.due.LoadAndDelete(attemptKey{row.ID, row.Attempt})
-	at, _ := due.(time.Time)
-	if !decided {
-		at = p.adapter.afterLoss(row)
+	var due time.Time
+	if m := p.adapter.leaseOf(row); m != nil && !m.due.IsZero() {
+		due = m.due
+	} else if s, err := p.adapter.load(row); errors.Is(err, errForeign) {
+		return p.others.NextRetry(row)
+	} else if err == nil && !s.Status.Final() {
+		due = p.adapter.afterLoss(row, &s)
 	}
-	at = ceil(at)
-	if now := time.Now(); at.Before(now) {
+	due = ceil(due)
+	if now := time.Now(); due.Before(now) {
 		return now
 	}
-	return at
+	return due
 }
 
 // afterLoss returns when the next attempt is due after one that was lost; the zero time is at once.
-func (a *Adapter) afterLoss(row *rivertype.JobRow) time.Time {
-	s, err := a.load(row)
-	if err != nil || s.Status.Final() {
-		return time.Time{}
-	}
+func (a *Adapter) afterLoss(row *rivertype.JobRow, s *stored) time.Time {
 	next, err := a.judge.Lost(context.Background(), &s.Record, s.attempt(row))
 	if err != nil {
 		return time.Now().Add(retryjob.PutOff)
 	}
 	return next.Due
-}
-
-// kept reports whether a key of a job's metadata belongs to its inserter, and not to its attempts.
-func kept(key string) bool {
-	switch key {
-	case metadataKey, lateKey, markKey, "snoozes", "cancel_attempted_at", "output", "unique_key_conflict":
-		return false
-	}
-	return !strings.HasPrefix(key, "river:")
 }

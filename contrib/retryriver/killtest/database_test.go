@@ -22,7 +22,6 @@ type engine struct {
 	retryjob.Enqueuer
 	retryjob.Admin
 	wait        func(ctx context.Context, id string) (retryjob.Info, error)
-	insert      func(ctx context.Context, args river.JobArgs) (id string, err error) // inserts a plain job
 	start, stop func(context.Context) error
 	close       func()
 }
@@ -33,7 +32,7 @@ func isPostgres(database string) bool { return strings.HasPrefix(database, "post
 // open returns an engine on the database, migrated, whose handlers append to effects. It works jobs after it is
 // started; River can stop a working client only after its start has finished.
 func open(ctx context.Context, database string, effects *os.File) (*engine, error) {
-	adapter, err := retryriver.New(retryriver.Options{Policies: policies(), PolicyOf: plainPolicies})
+	adapter, err := retryriver.New(retryriver.Options{Policies: policies()})
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +79,5 @@ func newEngine[TTx any](adapter *retryriver.Adapter, driver riverdriver.Driver[T
 		return nil, err
 	}
 	admin := retryriver.NewAdmin(adapter, client)
-	insert := func(ctx context.Context, args river.JobArgs) (string, error) {
-		result, err := client.Insert(ctx, args, nil)
-		if err != nil {
-			return "", err
-		}
-		return retryriver.JobID(result.Job), nil
-	}
-	return &engine{Enqueuer: admin, Admin: admin, wait: admin.Wait, insert: insert, start: client.Start, stop: client.Stop, close: close}, nil
+	return &engine{Enqueuer: admin, Admin: admin, wait: admin.Wait, start: client.Start, stop: client.Stop, close: close}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"os"
+	"strings"
 
 	"github.com/riverqueue/river"
 
@@ -11,14 +12,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// put enqueues a job of the kind, or inserts a plain one, and returns its ID.
+// put enqueues a job of the kind and returns its ID.
 func (e *engine) put(ctx context.Context, kind string, took times) (id string, err error) {
-	switch kind {
-	case plainSucceeds{}.Kind():
-		return e.insert(ctx, plainSucceeds{took})
-	case plainFailsOnce{}.Kind():
-		return e.insert(ctx, plainFailsOnce{took})
-	}
 	payload, err := json.Marshal(took)
 	if err != nil {
 		return "", err
@@ -32,7 +27,7 @@ func addWorkers(workers *river.Workers, adapter *retryriver.Adapter, effects *os
 	river.AddWorker(workers, &plainWorker[plainSucceeds]{effects: effects})
 	river.AddWorker(workers, &plainWorker[plainFailsOnce]{effects: effects})
 	for _, kind := range kinds {
-		if _, plain := plainPolicies[kind]; plain {
+		if strings.HasPrefix(kind, "plain_") {
 			continue
 		}
 		handler := func(ctx context.Context, job retryjob.Job) error {
@@ -49,13 +44,7 @@ func addWorkers(workers *river.Workers, adapter *retryriver.Adapter, effects *os
 	return nil
 }
 
-// plainPolicies is Options.PolicyOf.
-var plainPolicies = map[string]string{
-	plainSucceeds{}.Kind():  plainSucceeds{}.Kind(),
-	plainFailsOnce{}.Kind(): plainFailsOnce{}.Kind(),
-}
-
-// plainSucceeds and plainFailsOnce are the args of plain jobs.
+// plainSucceeds and plainFailsOnce are the payloads of jobs with a worker of River's own.
 type (
 	plainSucceeds  struct{ times }
 	plainFailsOnce struct{ times }
