@@ -87,17 +87,16 @@ func (s *session) change(ctx context.Context, c *change, f retryjob.Filter, ask 
 }
 
 // each changes one job after the other. If one fails, it continues with the others.
-func (s *session) each(ctx context.Context, a jobsui.Action, ids []string) error {
+func (s *session) each(ctx context.Context, a jobsui.Action, ids []string) (err error) {
 	done, failed := strings.ToLower(a.Done), 0
-	var last error
 	for _, id := range ids {
-		err := a.One(s.store, ctx, id)
-		result := map[string]any{"job": id, done: err == nil}
-		if err != nil {
-			failed, last = failed+1, fmt.Errorf("job %s: %w", id, err)
-			result["err"] = s.text(last)
+		result := map[string]any{"job": id, done: true}
+		if err = a.One(s.store, ctx, id); err != nil {
+			failed++
+			err = fmt.Errorf("job %s: %w", id, err)
+			result[done], result["err"] = false, s.text(err)
 			if len(ids) > 1 {
-				s.remark("%w", last)
+				s.remark("%w", err)
 			}
 		}
 		if s.json {
@@ -111,7 +110,7 @@ func (s *session) each(ctx context.Context, a jobsui.Action, ids []string) error
 	if failed > 0 && len(ids) > 1 {
 		return fmt.Errorf("%d of %s were not %s", failed, plural(len(ids), "job"), done)
 	}
-	return last
+	return err
 }
 
 // counted prints the number of changed jobs with the verb, even if err ended the change early.

@@ -35,7 +35,7 @@ var (
 // secretsOf returns the parts of a database's name that must never be printed. If it cannot find them, it refuses the
 // name with an error that shows nothing of it; the driver's own error would show it whole.
 func secretsOf(database string) ([]string, error) {
-	scheme, rest, isURL := strings.Cut(database, "://")
+	scheme, _, isURL := strings.Cut(database, "://")
 	switch {
 	case scheme == "sqlite" || !isURL && strings.HasPrefix(database, "sqlite:"):
 		return nil, nil
@@ -52,19 +52,9 @@ func secretsOf(database string) ([]string, error) {
 	if err != nil || u.User == nil && (strings.Contains(u.Path+u.Fragment, "@") || keyWithAt.MatchString(u.RawQuery)) {
 		return nil, errAmbiguous // a /, ? or # in the password ended the host early
 	}
-	var secrets []string
+	secrets := append(query["password"], query["sslpassword"]...) // as they were parsed; redact finds them as they were written
 	if password, ok := u.User.Password(); ok {
-		authority := rest
-		if i := strings.IndexAny(rest, "/?#"); i >= 0 {
-			authority = rest[:i]
-		}
-		_, raw, _ := strings.Cut(authority[:strings.LastIndex(authority, "@")], ":")
-		secrets = append(secrets, password, raw, url.UserPassword("", password).String()[1:])
-	}
-	for _, key := range []string{"password", "sslpassword"} {
-		for _, value := range query[key] {
-			secrets = append(secrets, value, url.QueryEscape(value), url.PathEscape(value))
-		}
+		secrets = append(secrets, password)
 	}
 	return secrets, nil
 }

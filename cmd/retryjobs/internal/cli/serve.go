@@ -17,7 +17,6 @@ import (
 
 func (a *app) serveCommand() *cobra.Command {
 	var addr string
-	var hosts []string
 	var readOnly bool
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -26,25 +25,23 @@ func (a *app) serveCommand() *cobra.Command {
 
 The address has a token, without which no request is answered: the page gives it to a browser as a cookie. Whoever
 has the address can change jobs, or look at them with --read-only. To reach the page from elsewhere, mount package
-retryjob/jobsui in a service with a login; or give --host for each name that the page is to answer to, behind a proxy
-with TLS.`,
+retryjob/jobsui in a service with a login.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			listen, err := listenAddress(addr, len(hosts) > 0)
+			listen, err := listenAddress(addr)
 			if err != nil {
 				return err
 			}
-			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error { return s.serve(ctx, listen, hosts, readOnly) })
+			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error { return s.serve(ctx, listen, readOnly) })
 		},
 	}
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "`address` to listen on, loopback unless --host is given; port 0 is any that is free")
-	cmd.Flags().StringSliceVar(&hosts, "host", nil, "a `name` that the page answers to, beside localhost and loopback addresses")
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "loopback `address` to listen on; port 0 is any that is free")
 	cmd.Flags().BoolVar(&readOnly, "read-only", false, "offer and accept no change of jobs")
 	return cmd
 }
 
-// listenAddress returns the address to listen on. Unless any is true, no other machine can reach it.
-func listenAddress(addr string, any bool) (string, error) {
+// listenAddress returns the address to listen on, which no other machine can reach.
+func listenAddress(addr string) (string, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return "", fmt.Errorf("--addr %q is not host:port", addr)
@@ -52,20 +49,20 @@ func listenAddress(addr string, any bool) (string, error) {
 	if host == "localhost" {
 		host = "127.0.0.1" // no resolver is asked
 	}
-	if ip, err := netip.ParseAddr(host); !any && (err != nil || !ip.IsLoopback()) {
-		return "", fmt.Errorf("--addr %q is not a loopback address, and the page has no login (with --host NAME it answers to that name)", addr)
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+		return "", fmt.Errorf("--addr %q is not a loopback address, and the page has no login", addr)
 	}
 	return net.JoinHostPort(host, port), nil
 }
 
 // serve serves the page until ctx ends.
-func (s *session) serve(ctx context.Context, addr string, hosts []string, readOnly bool) error {
+func (s *session) serve(ctx context.Context, addr string, readOnly bool) error {
 	access := jobsui.ReadWrite
 	if readOnly {
 		access = jobsui.ReadOnly
 	}
 	page, err := jobsui.New(jobsui.Options{
-		Admin: s.store, Name: printable(label(s.chosen)), Hosts: hosts, ErrorText: s.text, Access: func(*http.Request) jobsui.Access { return access },
+		Admin: s.store, Name: printable(label(s.chosen)), ErrorText: s.text, Access: func(*http.Request) jobsui.Access { return access },
 	})
 	if err != nil {
 		return err
@@ -97,11 +94,7 @@ func (s *session) serve(ctx context.Context, addr string, hosts []string, readOn
 			_ = server.Close()
 		}
 	})
-	at := listener.Addr().(*net.TCPAddr)
-	if addr = at.String(); at.IP.IsUnspecified() {
-		addr = fmt.Sprintf("localhost:%d", at.Port)
-	}
-	fmt.Fprintf(s.out, "http://%s%s?token=%s\n", addr, path, token)
+	fmt.Fprintf(s.out, "http://%v%s?token=%s\n", listener.Addr(), path, token)
 	if s.out.Flush() != nil { // at once, since the command continues; it fails again at the end
 		return listener.Close()
 	}

@@ -74,18 +74,6 @@ func TestServeServesThePage(t *testing.T) {
 	require.Equal(t, 1, f.closed)
 }
 
-func TestServeAnswersToTheHostsThatAreGiven(t *testing.T) {
-	got := served(t, newFake(jobs()...), func(address string) {
-		require.Regexp(t, `^http://localhost:[1-9]\d*/[0-9a-f]{16}/\?token=`, address)
-		for host, want := range map[string]int{"jobs.example.org": http.StatusOK, "evil.example": http.StatusForbidden} {
-			status, _ := fetch(t, jar(t), address, host)
-			require.Equal(t, want, status, host)
-		}
-	}, "--addr", ":0", "--host", "jobs.example.org")
-	require.Equal(t, ran{}, got)
-	require.Equal(t, ran{cli.Failed, "", "retryjobs: jobsui: Options.Hosts[0] \"a:80\" is not a host name without a port\n"}, run(t, newFake(), "serve", "--host", "a:80"))
-}
-
 var errWithPassword = errors.New("no route to postgres://me:hush@db.example/jobs")
 
 func TestThePageShowsNoPassword(t *testing.T) {
