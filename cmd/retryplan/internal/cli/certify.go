@@ -39,8 +39,8 @@ kind and a length, and some have a factor:
 
 --simulate runs the fleet attempt by attempt as well, with the library's own decisions, and prints the load, how runs
 ended, and whether the fleet came back; --json has the time series. The same --seed gives the same numbers, and several
-policies meet the same arrivals. --hedge-delay or --hedge-share makes a second call beside an attempt that is slow, as
-package retryhedge does; attempts then take --duration. certify fails if a verdict and a simulation disagree.
+policies meet the same arrivals. Attempts take --duration there, if that is given. --hedge-delay or --hedge-share makes a
+second call beside an attempt that is slow, as package retryhedge does. certify fails if verdict and simulation disagree.
 
 --from reads the metrics of contrib/retryotel as Prometheus text, or others by name (--calls, --errors, --took); --over is
 the time between two scrapes, or since the process began.
@@ -103,7 +103,7 @@ func (a *app) certify(n named) (retryplan.Certificate, error) {
 // simulate simulates the fleet with a policy, for which there is a certificate, and keeps the result for --plot.
 func (a *app) simulate(n named, certified retryplan.Stability) (retryplan.Scenario, *retryplan.Result, error) {
 	s := a.fleet.Scenario(n.policy, a.seed)
-	if d := a.setting.Duration; s.Hedge != (retryplan.Hedge{}) && d != (retryplan.Dist{}) {
+	if d := a.setting.Duration; d != (retryplan.Dist{}) {
 		s.Server.Service, s.Server.Workers = d, max(1, int(math.Round(a.fleet.Capacity*d.Mean().Seconds())))
 	}
 	r, err := retryplan.Simulate(a.ctx, s)

@@ -11,7 +11,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -55,31 +54,28 @@ func readDocument(data []byte) (document, error) {
 	return document{converted, &root}, nil
 }
 
-// place is the position of a policy or of one of its fields.
+// place is the position of a policy.
 type place struct {
 	File string
 	Line int // zero if it is not known
 }
 
-// locate returns n with its place in a document: that of a policy of a catalog, or of the whole document for the name "".
-func (d document) locate(n named, file, name string) named {
+// place returns the place of a policy of a catalog, or that of the whole document for the name "".
+func (d document) place(file, name string) place {
 	if file == "-" {
-		return n
+		return place{}
+	} else if d.root == nil {
+		return place{File: file}
 	}
-	n.File = file
-	if d.root == nil {
-		return n
-	}
-	top := d.root.Content[0]
-	key, policy := top, top
+	key := d.root.Content[0]
 	if name != "" {
-		_, policies := child(top, "policies")
-		if key, policy = child(policies, name); key == nil {
-			return n
-		}
+		_, policies := child(key, "policies")
+		key, _ = child(policies, name)
 	}
-	n.Line, n.node = key.Line, policy
-	return n
+	if key == nil {
+		return place{File: file}
+	}
+	return place{file, key.Line}
 }
 
 // child returns a key of a mapping and its value, or nil.
@@ -90,16 +86,6 @@ func child(n *yaml.Node, name string) (key, value *yaml.Node) {
 		}
 	}
 	return nil, nil
-}
-
-// lineOf returns the line of the first field that a change names and that the policy has, or the line of the policy.
-func (n named) lineOf(f retryplan.Finding) int {
-	for _, name := range goName.FindAllString(f.Change, -1) {
-		if key, _ := child(n.node, wire.Snake(name)); key != nil {
-			return key.Line
-		}
-	}
-	return n.Line
 }
 
 // checkIgnored refuses a CODE or POLICY:CODE that no finding has, and one without a reason.

@@ -34,7 +34,7 @@ func (a *app) report(n named, all ...retryplan.Finding) []finding {
 	for _, f := range all {
 		if a.ignored[f.Code] == "" && a.ignored[n.name+":"+f.Code] == "" {
 			a.note(f.Level, n.name+" "+f.Code)
-			reported = append(reported, finding{f, place{n.File, n.lineOf(f)}, n.name})
+			reported = append(reported, finding{f, n.place, n.name})
 		}
 	}
 	return reported

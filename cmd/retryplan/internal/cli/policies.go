@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
@@ -28,7 +27,6 @@ type named struct {
 	policy retry.Policy
 	from   string // the argument that stands for this policy alone, such as "email@policies.json"
 	place
-	node *yaml.Node // nil if the lines are not known
 }
 
 // policyFlags adds the flags that choose a policy and change it.
@@ -209,7 +207,7 @@ func parse(data []byte, file string) ([]named, error) {
 	}
 	base := filepath.Base(source(file))
 	name := cmp.Or(p.Name, strings.TrimSuffix(base, filepath.Ext(base)))
-	return []named{d.locate(named{name: name, policy: p, from: file}, file, "")}, nil
+	return []named{{name, p, file, d.place(file, "")}}, nil
 }
 
 // catalog defines each policy that the document names, since the program that defines them is not known.
@@ -227,7 +225,7 @@ func (d document) catalog(policies json.RawMessage, file string) (found []named,
 		return nil, err
 	}
 	for _, e := range catalog.All() {
-		found = append(found, d.locate(named{name: e.Name, policy: e.Policy, from: e.Name + "@" + file}, file, e.Name))
+		found = append(found, named{e.Name, e.Policy, e.Name + "@" + file, d.place(file, e.Name)})
 	}
 	if len(found) == 0 {
 		return nil, errors.New("the catalog has no policies")

@@ -12,19 +12,12 @@ import (
 type axis struct {
 	name     string
 	min, max float64
-	bend     float64              // if positive, the scale is logarithmic above it and linear below, so that it has a 0
-	steps    []float64            // possible distances between ticks, in rising order; with bend, possible ticks
+	steps    []float64            // possible distances between ticks, in rising order
 	text     func(float64) string // returns the label of a value
 }
 
 // norm returns the place of v on a: 0 at the lower end or below it, 1 at the upper end or above it.
-func (a axis) norm(v float64) float64 {
-	at := (v - a.min) / (a.max - a.min)
-	if a.bend > 0 {
-		at = math.Log1p(max(v, 0)/a.bend) / math.Log1p(a.max/a.bend)
-	}
-	return min(max(at, 0), 1)
-}
+func (a axis) norm(v float64) float64 { return min(max((v-a.min)/(a.max-a.min), 0), 1) }
 
 // ticks returns values for labels that do not overlap. The axis is room pixels long, and a label takes size of them.
 func (a axis) ticks(room float64, size func(label string) float64) (ticks []float64) {
@@ -36,15 +29,6 @@ func (a axis) ticks(room float64, size func(label string) float64) (ticks []floa
 		}
 		ticks = append(ticks, v)
 		return true
-	}
-	if a.bend > 0 {
-		put(0)
-		for _, v := range slices.Backward(a.steps) {
-			if v <= a.max {
-				put(v)
-			}
-		}
-		return ticks
 	}
 	for _, step := range a.steps {
 		fit := step*100 > a.max-a.min // no axis has room for more
@@ -59,15 +43,9 @@ func (a axis) ticks(room float64, size func(label string) float64) (ticks []floa
 	return ticks
 }
 
-// durationAxis returns an axis from 0 to most. It is logarithmic if the least typical duration would be hard to see on
-// a linear one.
-func durationAxis(name string, most time.Duration, typical ...time.Duration) axis {
-	a := axis{name: name, max: max(most, 1).Seconds(), steps: clock, text: seconds}
-	typical = slices.DeleteFunc(typical, func(d time.Duration) bool { return d <= 0 })
-	if len(typical) > 0 && slices.Min(typical) < most/50 {
-		a.name, a.bend = name+" (log scale)", slices.Min(typical).Seconds()
-	}
-	return a
+// durationAxis returns an axis from 0 to most.
+func durationAxis(name string, most time.Duration) axis {
+	return axis{name: name, max: max(most, 1).Seconds(), steps: clock, text: seconds}
 }
 
 func seconds(s float64) string {

@@ -48,7 +48,7 @@ func TestSeriesKeepsItsPeaks(t *testing.T) {
 }
 
 func TestTicksAreRound(t *testing.T) {
-	durations := func(most ...time.Duration) axis { return durationAxis("", slices.Max(most), most...) }
+	durations := func(most time.Duration) axis { return durationAxis("", most) }
 	numbers := func(least, most float64, steps []float64) axis {
 		return axis{min: least, max: most, steps: steps, text: say.Number}
 	}
@@ -62,8 +62,6 @@ func TestTicksAreRound(t *testing.T) {
 		{"hours", durations(3*time.Hour + 31*time.Minute), []string{"0s", "30m", "1h", "1h30m", "2h", "2h30m", "3h", "3h30m"}},
 		{"days", durations(90 * time.Hour), []string{"0s", "24h", "48h", "72h"}},
 		{"years", durations(math.MaxInt64), []string{"0s", "480000h", "960000h", "1440000h", "1920000h", "2400000h"}},
-		{"log", durations(time.Minute, 3*time.Hour), []string{"0s", "1m", "2m", "5m", "10m", "30m", "1h", "2h"}},
-		{"log from 0", durations(0, 50*time.Millisecond, 100*time.Second), []string{"0s", "50ms", "200ms", "500ms", "1s", "2s", "5s", "10s", "30s", "1m"}},
 		{"counts", numbers(0, 103, decades(1, 0, 9)), []string{"0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100"}},
 		{"parts", numbers(0, 0.315, decades(1, -9, 9)), []string{"0", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3"}},
 		{"a queue of one", numbers(0, 1.05, decades(1, 0, 9)), []string{"0", "1"}},
@@ -81,9 +79,7 @@ func TestTicksAreRound(t *testing.T) {
 }
 
 func TestAValueBeyondAnAxisLiesOnItsEnd(t *testing.T) {
-	for _, a := range []axis{{max: 3}, {max: 3, bend: 0.01}} {
-		for v, want := range map[float64]float64{math.Inf(-1): 0, -1: 0, 0: 0, 3: 1, 7: 1, math.Inf(1): 1} {
-			require.InDelta(t, want, a.norm(v), 1e-12)
-		}
+	for v, want := range map[float64]float64{math.Inf(-1): 0, -1: 0, 0: 0, 3: 1, 7: 1, math.Inf(1): 1} {
+		require.InDelta(t, want, axis{max: 3}.norm(v), 1e-12)
 	}
 }

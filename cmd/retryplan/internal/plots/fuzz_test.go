@@ -58,14 +58,14 @@ func FuzzSimulation(f *testing.F) {
 }
 
 func FuzzDurationAxis(f *testing.F) {
-	f.Add(int64(50e6), int64(10e9), uint16(400))
-	f.Add(int64(0), int64(12660e9), uint16(600))
-	f.Add(int64(1), int64(1<<63-1), uint16(240))
-	f.Fuzz(func(t *testing.T, lo, hi int64, room uint16) {
-		if lo < 0 || hi < lo || room < 200 || room > 2000 {
+	f.Add(int64(10e9), uint16(400))
+	f.Add(int64(12660e9), uint16(600))
+	f.Add(int64(1<<63-1), uint16(240))
+	f.Fuzz(func(t *testing.T, hi int64, room uint16) {
+		if hi < 0 || room < 200 || room > 2000 {
 			t.Skip("no duration, or no page")
 		}
-		a := durationAxis("", time.Duration(hi), time.Duration(lo), time.Duration(hi))
+		a := durationAxis("", time.Duration(hi))
 		require.Less(t, a.min, a.max)
 		ticks := a.ticks(float64(room), func(label string) float64 { return widthOf(label, tickSize) + 16 })
 		slices.Sort(ticks)

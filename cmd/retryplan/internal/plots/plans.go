@@ -21,7 +21,6 @@ func schedule(plans []Plan) chart {
 	if last > mostShown {
 		last, c.title = mostShown, fmt.Sprintf("Wait before each of the first %d attempts", mostShown)
 	}
-	var means []time.Duration
 	var most time.Duration
 	never := series{class: "faint"}
 	wide := 0.8 / float64(len(plans))
@@ -30,7 +29,7 @@ func schedule(plans []Plan) chart {
 		for j, a := range p.Plan.Attempts[1:min(len(p.Plan.Attempts), last)] {
 			w, n := a.Wait, float64(j+2)
 			x := n + (float64(i)+.5)*wide - 0.4
-			means, most = append(means, w.Mean()), max(most, w.Max())
+			most = max(most, w.Max())
 			s.points = append(s.points, point{x, w.Mean().Seconds()})
 			s.boxes = append(s.boxes, box{x - wide/2, x + wide/2, w.Min().Seconds(), w.Max().Seconds()})
 			if a.Never != 0 {
@@ -46,6 +45,6 @@ func schedule(plans []Plan) chart {
 		c.series = []series{never, c.series[0]}
 	}
 	c.x = axis{name: "attempt", min: 1.4, max: float64(max(last, 2)) + 0.6, steps: decades(1, 0, 6), text: say.Number}
-	c.y = durationAxis("wait, mean and range", most+most/25, means...)
+	c.y = durationAxis("wait, mean and range", most+most/25)
 	return c
 }

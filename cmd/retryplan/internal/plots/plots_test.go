@@ -32,7 +32,7 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 		texts []string
 	}{
 		{"a schedule", func() plots.Picture { return plots.Plans(standard) },
-			[]string{"Wait before each attempt: standard", "wait, mean and range (log scale)", "attempt", "2", "3", "4", "2m", "30m", "2h"}},
+			[]string{"Wait before each attempt: standard", "wait, mean and range", "attempt", "2", "3", "4", "1h", "2h"}},
 		{"a schedule with jitter", func() plots.Picture { return plots.Plans(short) },
 			[]string{"wait, mean and range", "1s", "2s"}},
 		{"a schedule that the TTL cuts", func() plots.Picture { return plots.Plans(late) },

@@ -41,7 +41,7 @@ func simulation(runs []Run) Picture {
 		below.y = axis{name: "queue, attempts", steps: decades(1, 0, 30)} // whole numbers
 		below.series = []series{{class: "green", points: points(r, queue, 1), area: true}}
 	}
-	shades := triggers(runs, end)
+	shade := triggers(runs)
 	for _, c := range []*chart{&top, &below} {
 		c.empty = "no data: nothing was simulated"
 		c.x, c.y.text = durationAxis("time since the start", end), say.Number
@@ -51,32 +51,24 @@ func simulation(runs []Run) Picture {
 			}
 		}
 		c.y.max = cmp.Or(c.y.max, 1)
-		c.series = append(slices.Clone(shades), c.series...)
-		for i := range shades {
-			shades[i].name = "" // in one legend only
-		}
+		c.series = append([]series{shade}, c.series...)
+		shade.name = "" // in one legend only
 	}
 	return Picture{top, below}
 }
 
-// triggers shades each trigger that begins before end.
-func triggers(runs []Run, end time.Duration) (shades []series) {
-	var seen []retryplan.Trigger
+// triggers shades the triggers of the runs. The last one names them all: they differ in when they begin.
+func triggers(runs []Run) (shade series) {
 	for _, r := range runs {
 		for _, t := range r.Triggers {
-			if t.From > end || t.End() < 0 || slices.Contains(seen, t) {
-				continue
+			if b := upright(t.From.Seconds(), t.End().Seconds()); !slices.Contains(shade.boxes, b) {
+				shade.boxes = append(shade.boxes, b)
 			}
-			lasting := t
-			lasting.From = 0
-			s := series{name: "trigger: " + say.Trigger(lasting), class: "orange", boxes: []box{upright(t.From.Seconds(), t.End().Seconds())}}
-			if seen = append(seen, t); slices.ContainsFunc(shades, func(o series) bool { return o.name == s.name }) {
-				s.name = ""
-			}
-			shades = append(shades, s)
+			t.From = 0
+			shade.name, shade.class = "trigger: "+say.Trigger(t), "orange"
 		}
 	}
-	return shades
+	return shade
 }
 
 // rates returns a measure per second.

@@ -22,7 +22,7 @@ func Duration(d time.Duration) string {
 	return text
 }
 
-// Span returns a duration for a reader: exact if that is short, otherwise to about three digits.
+// Span returns a duration for a reader: exact if that is short, otherwise to four digits, or to the second.
 func Span(d time.Duration) string {
 	if d == math.MaxInt64 {
 		return "unbounded"
@@ -31,15 +31,8 @@ func Span(d time.Duration) string {
 		return exact
 	}
 	unit := time.Nanosecond
-	for _, step := range []struct{ from, to time.Duration }{
-		{time.Hour, time.Second}, {10 * time.Minute, time.Second}, {time.Minute, 100 * time.Millisecond}, {10 * time.Second, 10 * time.Millisecond},
-		{time.Second, time.Millisecond}, {10 * time.Millisecond, 10 * time.Microsecond}, {time.Millisecond, time.Microsecond},
-		{time.Microsecond, 10 * time.Nanosecond},
-	} {
-		if d.Abs() >= step.from {
-			unit = step.to
-			break
-		}
+	for d.Abs() >= 10_000*unit && unit < time.Second {
+		unit *= 10
 	}
 	return Duration(d.Round(unit))
 }

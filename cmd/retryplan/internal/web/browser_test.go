@@ -230,6 +230,7 @@ func TestPageDraws(t *testing.T) {
 	}
 	require.Contains(t, p.text("#line"), "4 attempts, exponential 100ms ×2, cap 300ms, full jitter")
 	require.NotContains(t, p.text("#verdict"), "Computing")
+	require.NotContains(t, p.text("main"), "undefined")
 	p.save("light")
 }
 

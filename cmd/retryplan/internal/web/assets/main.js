@@ -106,7 +106,7 @@ function showStorm({ verdict, simulation }) {
 /** facts lists figures. What the terminal adds to a figure begins with punctuation. */
 function facts(list, all) {
   list.replaceChildren(...all.map(({ name, figure, more, help }) => element("div", {}, element("dt", {}, name),
-    element("dd", {}, figure, element("small", {}, help ?? (more ?? "").replace(/^[,;:]? /, ""))))));
+    element("dd", {}, figure ?? "", element("small", {}, help ?? (more ?? "").replace(/^[,;:]? /, ""))))));
 }
 
 /** setText leaves a text alone that is the same already: a live region would say it again. */
