@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"math"
 	"runtime"
 	"slices"
@@ -17,22 +16,16 @@ import (
 	"time"
 )
 
-const (
-	// keptDone is the number of Succeeded jobs, and of Canceled jobs, that a shard keeps: enough for a Wait that comes
-	// a moment late, and few beside the jobs that wait.
-	keptDone = 10_240 / shards
-
-	// farthest is how far ahead a Job.Due may be, so that the sum of it and any age of an engine is a time.Duration.
-	farthest = 200 * 365 * 24 * time.Hour
-)
+// farthest is how far ahead a Job.Due may be, so that the sum of it and any age of an engine is a time.Duration.
+const farthest = 200 * 365 * 24 * time.Hour
 
 // Engine keeps jobs in memory and runs them in its process: there is nothing to install, configure or clean up. Its
 // jobs are lost when the process ends, so use a durable engine for jobs that must survive a restart.
 //
 // A waiting job takes a few hundred bytes beyond its Payload and no goroutine. Due jobs start in the order of their
 // Priority and then of their due times. Jobs that are due at the same time start in the order in which they were
-// enqueued or, before a retry, failed. An engine without running attempts has no goroutine, and at most one timer for
-// each queue and one more, but one for each of Options.Recurring. Only memory bounds the number of jobs.
+// enqueued or, before a retry, failed. An engine without running attempts has no goroutine and at most one timer, and
+// one of each for each of Options.Recurring. Only memory bounds the number of jobs.
 //
 // For an ID of the form that the engine generates, Get returns ErrAgedOut if the job was removed, and ErrNeverKnown if
 // there was no such job. For any other ID it returns ErrUnknownJob. Such an ID can be used again once its job is
@@ -54,33 +47,28 @@ const (
 // An Engine is safe for concurrent use. Policies, handlers and Observe may call its methods except Shutdown, which
 // waits for them.
 type Engine struct {
-	stepper Stepper
-	kinds   map[string]*kind
-	lanes   map[string]*lane           // of the queues in Options.Queues; the lane of "" has all other jobs
-	kept    func(Status) time.Duration // Options.Kept
-	clock   clock
-	prefix  string // of the IDs that this engine generates
-	seed    maphash.Seed
+	stepper      Stepper
+	kinds        map[string]*kind
+	kept         func(Status) time.Duration // Options.Kept
+	clock        clock
+	prefix       string        // of the IDs that this engine generates
+	issued       atomic.Uint64 // the number of IDs generated so far
+	endRecurring func()        // nil if no job is recurring
 
-	mu       sync.Mutex // guards sweeper; it is locked while a shard is, not the other way around
-	sweeper  *time.Timer
-	sweepAt  atomic.Int64 // the instant for which it is set; 0 means that it is not
-	stopping atomic.Bool  // set before the shards are looked through for the last time
+	// mu guards all that follows, and the jobs.
+	mu       sync.Mutex
+	jobs     map[string]*job
+	logs     [Canceled + 1]log // the jobs by status; the log of 0 is not used
+	changes  uint64            // the number of times that a job changed its status
+	lanes    map[string]*lane  // of the queues in Options.Queues; the lane of "" has all other jobs
+	watches  map[*job]*watch   // of the jobs that callers of Wait wait for
+	timer    *time.Timer
+	armed    instant // when the timer fires; 0 means that it is not set
+	stopping bool    // Shutdown was called
 
-	// A job is in the shard of its ID, which has all of its state. Only the order in which jobs start, which the lane
-	// has, and the order in which they change are common to all shards. Fields that change with each job are apart from
-	// fields that are only read, so that the cores do not contend for the latter.
-	shards  [shards]shard
-	issued  atomic.Uint64 // the number of IDs generated so far
-	changes atomic.Uint64 // the number of times that a job changed its status
-
-	endRecurring func() // nil if no job is recurring
-
-	working sync.WaitGroup        // the workers of all lanes
-	halted  chan struct{}         // closed when stopping is set
-	stopped chan struct{}         // closed once the last worker has left after that
-	left    []Info                // of Shutdown
-	cut     atomic.Pointer[error] // of Shutdown: the reason why attempts were ended
+	stopped chan struct{} // closed once the last worker has left after that; left and cut do not change any more
+	left    []Info        // of Shutdown
+	cut     error         // of Shutdown: the reason why attempts were ended
 }
 
 var _ Queue = (*Engine)(nil)
@@ -97,14 +85,11 @@ func New(o Options) (*Engine, error) {
 		kept:    o.Kept,
 		clock:   clock{time.Now().Add(-time.Second)},
 		prefix:  madeUp + NewID()[:nameLength] + "-",
-		seed:    maphash.MakeSeed(),
-		halted:  make(chan struct{}),
+		jobs:    map[string]*job{},
+		watches: map[*job]*watch{},
 		stopped: make(chan struct{}),
 	}
-	for i := range e.shards {
-		e.shards[i] = shard{made: map[uint64]*page{}, named: map[string]*job{}, watches: map[*job]*watch{}}
-	}
-	e.stepper = Stepper{Policies: o.Policies, Code: o.Code, Now: func() time.Time { return e.clock.time(e.clock.now()) }, unnamed: true}
+	e.stepper = Stepper{Policies: o.Policies, Code: o.Code, Now: func() time.Time { return e.clock.time(e.clock.now()) }}
 	for name, h := range o.Handlers {
 		e.kinds[name] = &kind{name: name, handler: h}
 	}
@@ -131,13 +116,12 @@ func (e *Engine) Enqueue(ctx context.Context, job Job) (Handle, error) {
 	if err != nil {
 		return Handle{}, err
 	}
-	s := e.lock(&j)
-	defer s.mu.Unlock()
-	added, err := e.add(s, &j, job.ID != "")
-	if err != nil {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.add(j, job.ID != ""); err != nil {
 		return Handle{}, err
 	}
-	e.store(added, Pending, j.enqueued)
+	e.store(j, Pending, j.enqueued)
 	return Handle{j.id, e}, nil
 }
 
@@ -147,53 +131,48 @@ func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) 
 		return nil, errNoContext
 	}
 	of := func(i int, err error) error { return fmt.Errorf("retryjob: job %d of %d: %w", i+1, len(jobs), err) }
-	news := make([]job, len(jobs))
+	news, handles := make([]*job, len(jobs)), make([]Handle, len(jobs))
 	for i, job := range jobs {
 		var err error
 		if news[i], err = e.prepare(ctx, &job); err != nil {
 			return nil, of(i, err)
 		}
+		handles[i] = Handle{news[i].id, e}
 	}
-	for i := range e.shards { // in this order, and only here is more than one locked
-		e.shards[i].mu.Lock()
-		defer e.shards[i].mu.Unlock()
-	}
-	added := make([]*job, len(jobs))
-	for i := range news {
-		var err error
-		if added[i], err = e.add(e.shard(news[i].place), &news[i], jobs[i].ID != ""); err != nil {
-			for _, j := range added[:i] {
-				e.drop(j)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, j := range news {
+		if err := e.add(j, jobs[i].ID != ""); err != nil {
+			for _, j := range news[:i] {
+				delete(e.jobs, j.id)
 			}
 			return nil, of(i, err)
 		}
 	}
-	handles := make([]Handle, len(jobs))
-	for i, j := range added {
+	for _, j := range news {
 		e.store(j, Pending, j.enqueued)
-		handles[i] = Handle{j.id, e}
 	}
 	return handles, nil
 }
 
 // prepare checks a job and generates its ID if it has none.
-func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
+func (e *Engine) prepare(ctx context.Context, j *Job) (*job, error) {
 	if err := contextErr(ctx); err != nil {
-		return made, err
+		return nil, err
 	}
 	if err := j.Validate(e.stepper.Policies); err != nil {
-		return made, err
+		return nil, err
 	}
 	k := e.kinds[j.Kind]
 	if k == nil {
-		return made, fmt.Errorf("retryjob: Job.Kind %q: %w", j.Kind, ErrUnknownKind)
+		return nil, fmt.Errorf("retryjob: Job.Kind %q: %w", j.Kind, ErrUnknownKind)
 	}
 	now := e.clock.now()
 	due := now
 	if !j.Due.IsZero() {
 		delay := time.Until(j.Due)
 		if delay > farthest {
-			return made, fmt.Errorf("retryjob: Job.Due %v is more than 200 years ahead", j.Due)
+			return nil, fmt.Errorf("retryjob: Job.Due %v is more than 200 years ahead", j.Due)
 		}
 		due = now.after(max(delay, 0))
 	}
@@ -201,35 +180,31 @@ func (e *Engine) prepare(ctx context.Context, j *Job) (made job, err error) {
 		j.Payload = nil
 	}
 	id := strings.Clone(j.ID) // the caller's string may be part of a longer one
-	place := e.place(id)
-	switch {
-	case id == "":
-		var text [64]byte
-		place = e.issued.Add(1)
-		id = string(strconv.AppendUint(append(text[:0], e.prefix...), place, 10))
-	case place < named && place > e.issued.Load():
-		return made, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine generates", id)
+	if id == "" {
+		id = string(strconv.AppendUint(append(make([]byte, 0, 64), e.prefix...), e.issued.Add(1), 10))
+	} else if n := e.number(id); n > e.issued.Load() {
+		return nil, fmt.Errorf("retryjob: Job.ID %q has the form of the IDs that this engine generates", id)
 	}
-	return job{
-		id: id, place: place, route: k.route(e, j), payload: string(j.Payload), correlation: strings.Clone(j.Correlation),
+	return &job{
+		id: id, route: k.route(e, j), payload: string(j.Payload), correlation: strings.Clone(j.Correlation),
 		priority: uint8(max(j.Priority, 1) - 1), enqueued: now, first: due, at: due,
 	}, nil
 }
 
-// add puts a copy of a job without a status into s, which is locked. If the caller gave the ID, the shard may have a
-// job with it.
-func (e *Engine) add(s *shard, made *job, given bool) (*job, error) {
-	if e.stopping.Load() {
-		return nil, ErrShutdown
+// add adds a job without a status. If the caller gave the ID, there may be a job with it.
+func (e *Engine) add(j *job, given bool) error {
+	if e.stopping {
+		return ErrShutdown
 	}
 	if given {
-		if old := s.find(made.id, made.place); old != nil && (old.attempt != nil || !e.aged(old, made.enqueued)) {
-			return nil, fmt.Errorf("%w: %q", ErrDuplicate, made.id)
+		if old := e.jobs[j.id]; old != nil && (old.attempt != nil || !e.aged(old, j.enqueued)) {
+			return fmt.Errorf("%w: %q", ErrDuplicate, j.id)
 		} else if old != nil {
 			e.remove(old)
 		}
 	}
-	return s.put(made), nil
+	e.jobs[j.id] = j
+	return nil
 }
 
 // Get returns the job with the given ID, or ErrAgedOut, ErrNeverKnown or ErrUnknownJob.
@@ -248,41 +223,41 @@ func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
 	if ctx == nil {
 		return i, errNoContext
 	}
-	var s *shard
 	var j *job
 	var w *watch
 	err = e.with(context.Background(), id, func(found *job) error {
-		switch s, j = e.shard(found.place), found; {
-		case j.status.Final():
-			j.info(&i, e.clock)
-		case e.stopping.Load() && j.status != Leased:
-			j.info(&i, e.clock)
-			return ErrShutdown
-		default:
-			if w = s.watches[j]; w == nil {
-				w = &watch{done: make(chan struct{})}
-				s.watches[j] = w
-			}
-			w.callers++
+		j = found
+		if j.info(&i, e.clock); j.status.Final() {
+			return nil
 		}
+		if e.stopping && j.status != Leased {
+			return ErrShutdown
+		}
+		if w = e.watches[j]; w == nil {
+			w = &watch{done: make(chan struct{})}
+			e.watches[j] = w
+		}
+		w.callers++
 		return nil
 	})
 	if w == nil {
 		return i, err
 	}
-	for halted := e.halted; ; halted = nil {
-		select {
-		case <-w.done:
-			return w.end, w.err
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-halted:
-			err = ErrShutdown
-		}
-		if i, err, left := e.leave(s, j, w, err); left {
-			return i, err
-		}
+	select {
+	case <-w.done:
+		return w.end, w.err
+	case <-ctx.Done():
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.watches[j] != w {
+		return w.end, w.err
+	}
+	if w.callers--; w.callers == 0 {
+		delete(e.watches, j)
+	}
+	j.info(&i, e.clock)
+	return i, ctx.Err()
 }
 
 // watch is shared by the callers of Wait for a job. It has the job as it was when it ended, without later changes.
@@ -293,29 +268,10 @@ type watch struct {
 	err     error
 }
 
-// leave ends a call of Wait with err, or with the end of the job if w has it by now. It reports false if err is
-// ErrShutdown and an attempt is under way, which Wait still waits for.
-func (e *Engine) leave(s *shard, j *job, w *watch, err error) (i Info, _ error, left bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.watches[j] != w {
-		return w.end, w.err, true
-	}
-	if err == ErrShutdown && !j.waits() {
-		return i, nil, false
-	}
-	if w.callers--; w.callers == 0 {
-		delete(s.watches, j)
-	}
-	j.info(&i, e.clock)
-	return i, err, true
-}
-
 // release ends the calls of Wait for j.
 func (e *Engine) release(j *job, err error) {
-	s := e.shard(j.place)
-	if w := s.watches[j]; w != nil {
-		delete(s.watches, j)
+	if w := e.watches[j]; w != nil {
+		delete(e.watches, j)
 		w.err = err
 		j.info(&w.end, e.clock)
 		close(w.done)
@@ -337,23 +293,21 @@ func contextErr(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// with calls f for the job with the given ID while its shard is locked. If there is no such job, it returns the most
+// with calls f for the job with the given ID while the engine is locked. If there is no such job, it returns the most
 // specific error.
 func (e *Engine) with(ctx context.Context, id string, f func(*job) error) error {
 	if err := contextErr(ctx); err != nil {
 		return err
 	}
-	place := e.place(id)
-	s := e.shard(place)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j := s.find(id, place); j != nil && j.status != 0 && !e.aged(j, e.clock.now()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if j := e.jobs[id]; j != nil && j.status != 0 && !e.aged(j, e.clock.now()) {
 		return f(j)
 	}
-	switch {
-	case place < named && place > e.issued.Load():
+	switch n := e.number(id); {
+	case n > e.issued.Load():
 		return fmt.Errorf("%w: %q", ErrNeverKnown, id)
-	case place < named:
+	case n > 0:
 		return fmt.Errorf("%w: %q", ErrAgedOut, id)
 	case strings.HasPrefix(id, madeUp) && len(id) > len(e.prefix) && id[len(e.prefix)-1] == '-':
 		return fmt.Errorf("%w: %.300q is of another engine in memory, whose jobs ended with its process", ErrUnknownJob, id)
@@ -362,19 +316,17 @@ func (e *Engine) with(ctx context.Context, id string, f func(*job) error) error 
 	}
 }
 
-// named is the bit of a place that is set unless this engine generated the ID.
-const named = 1 << 63
-
-// place returns the number in an ID of the form that this engine generates, and a hash with the bit named for any other
-// ID.
-func (e *Engine) place(id string) uint64 {
+// number returns the number in an ID of the form that this engine generates, and 0 for any other ID.
+func (e *Engine) number(id string) uint64 {
 	digits, ours := strings.CutPrefix(id, e.prefix)
-	if ours && digits != "" && digits[0] != '0' {
-		if n, err := strconv.ParseUint(digits, 10, 63); err == nil {
-			return n
-		}
+	if !ours || strings.HasPrefix(digits, "0") {
+		return 0
 	}
-	return maphash.String(e.seed, id) | named
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // clock turns times into instants and back.

@@ -11,121 +11,109 @@ import (
 // List returns the jobs that f selects, most recently changed first. It has each job that f selects during all of the
 // list exactly once, even if the job changes meanwhile: as it is, at the place that it had when the list began.
 func (e *Engine) List(ctx context.Context, f Filter) iter.Seq2[Info, error] {
-	return func(yield func(Info, error) bool) {
-		places, selects, err := e.places(ctx, f, Statuses(), f.Limit)
-		for n := 0; n < len(places) && err == nil; n++ {
-			var i Info
-			gone := e.with(ctx, places[n].id, func(j *job) error {
-				if j.changed != places[n].changed && !selects(j) {
-					return ErrUnknownJob
-				}
-				j.info(&i, e.clock)
-				return nil
-			})
-			if err = ctx.Err(); err == nil && gone == nil && !yield(i, nil) {
+	return each(ctx, e, f, Statuses(), func(j *job) (i Info, err error) {
+		j.info(&i, e.clock)
+		return i, nil
+	})
+}
+
+// each returns the results of do for the jobs with one of the statuses that f selects, in the order of List. The engine
+// is locked while do is called, and only then. An error ends the sequence.
+func each[T any](ctx context.Context, e *Engine, f Filter, statuses []Status, do func(*job) (T, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		if err := contextErr(ctx); err != nil {
+			yield(*new(T), err)
+			return
+		}
+		spots, begun, selects := e.spots(&f, statuses)
+		done, seen := 0, map[*job]bool{}
+		for at := newest(spots); at.job != nil && (f.Limit <= 0 || done < f.Limit); at = newest(spots) {
+			var result T
+			err := ctx.Err()
+			e.mu.Lock()
+			j := at.job // a spot was stale when the list began, unless the job has changed since
+			wanted := !seen[j] && (!at.stale() || j.changed > begun) && selects(j)
+			if wanted && err == nil {
+				seen[j] = true
+				result, err = do(j)
+			}
+			e.mu.Unlock()
+			if !wanted && err == nil {
+				continue
+			}
+			if done++; !yield(result, err) || err != nil {
 				return
 			}
 		}
-		if err != nil {
-			yield(Info{}, err)
+	}
+}
+
+// spots returns the spots of the jobs that f may select, in lists with the newest spot last, the number of changes until
+// now, and a function that reports whether f selects a job with one of the statuses.
+func (e *Engine) spots(f *Filter, statuses []Status) (spots [][]spot, begun uint64, selects func(*job) bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var named []spot
+	for _, id := range f.IDs {
+		if j := e.jobs[id]; j != nil {
+			named = append(named, spot{j.changed, j})
 		}
 	}
-}
-
-// place is a job at its place in a list.
-type place struct {
-	changed uint64 // job.changed
-	id      string
-}
-
-// places returns the jobs with one of the statuses that f selects, in the order of List: all of them or, if most is
-// not 0, up to most. selects is that of each.
-func (e *Engine) places(ctx context.Context, f Filter, statuses []Status, most int) (found []place, selects func(*job) bool, err error) {
-	if err := contextErr(ctx); err != nil {
-		return nil, nil, err
+	slices.SortFunc(named, func(a, b spot) int { return cmp.Compare(a.changed, b.changed) })
+	spots = [][]spot{named}
+	for _, status := range statuses {
+		if len(f.IDs) == 0 && oneOf(f.Statuses, status) {
+			spots = append(spots, e.logs[status].spots)
+		}
 	}
-	selects = e.each(&f, statuses, most, func(j *job) { found = append(found, place{j.changed, j.id}) })
-	slices.SortFunc(found, func(a, b place) int { return cmp.Compare(b.changed, a.changed) })
-	if most > 0 {
-		found = found[:min(len(found), most)]
-	}
-	return found, selects, nil
-}
-
-// each calls do for the jobs with one of the statuses that f selects while their shards are locked: in each list of a
-// shard for all of them or, if most is positive, for the newest most. It returns a function that reports whether f
-// selects a job.
-func (e *Engine) each(f *Filter, statuses []Status, most int, do func(*job)) (selects func(*job) bool) {
 	before := uint64(math.MaxUint64)
-	if (f.After != Cursor{}) {
-		_ = e.with(context.Background(), f.After.ID, func(j *job) error {
-			if e.clock.time(j.changedAt()).UnixMicro() == f.After.Changed.UnixMicro() {
-				before = j.changed
-			}
-			return nil
-		})
+	if j := e.jobs[f.After.ID]; j != nil && j.status != 0 && e.clock.time(j.changedAt()).UnixMicro() == f.After.Changed.UnixMicro() {
+		before = j.changed
 	}
 	since, until := e.clock.instant(f.Since), e.clock.instant(f.Until)
-	selects = func(j *job) bool {
+	return spots, e.changes, func(j *job) bool {
+		if !slices.Contains(statuses, j.status) || e.aged(j, e.clock.now()) {
+			return false
+		}
 		r, changed := j.route.Value(), j.changedAt()
 		return j.changed < before && oneOf(f.Statuses, j.status) && oneOf(f.Reasons, j.reason) && oneOf(f.Policies, r.policy) && oneOf(f.Kinds, r.kind.name) &&
 			(len(f.Tags) == 0 || slices.ContainsFunc(r.tagList(), func(tag string) bool { return slices.Contains(f.Tags, tag) })) &&
 			(f.Since.IsZero() || changed >= since) && (f.Until.IsZero() || changed < until) &&
 			(f.After == Cursor{} || e.clock.time(changed).UnixMicro() <= f.After.Changed.UnixMicro())
 	}
-	for _, id := range slices.Compact(slices.Sorted(slices.Values(f.IDs))) {
-		_ = e.with(context.Background(), id, func(j *job) error {
-			if slices.Contains(statuses, j.status) && selects(j) {
-				do(j)
-			}
-			return nil
-		})
-	}
-	if len(f.IDs) > 0 {
-		return selects
-	}
-	now := e.clock.now()
-	for i := range e.shards {
-		s := &e.shards[i]
-		s.mu.Lock()
-		for _, status := range statuses {
-			n := 0
-			for j := s.lists[status].newest; j != nil && oneOf(f.Statuses, status) && (n < most || most <= 0); j = j.older {
-				if !e.aged(j, now) && selects(j) {
-					n++
-					do(j)
-				}
-			}
+}
+
+// newest removes and returns the spot with the last change, or returns no job if there is none.
+func newest(spots [][]spot) (last spot) {
+	from := 0
+	for i, s := range spots {
+		if n := len(s); n > 0 && s[n-1].changed > last.changed {
+			from, last = i, s[n-1]
 		}
-		s.mu.Unlock()
 	}
-	return selects
+	if last.job != nil {
+		spots[from] = spots[from][:len(spots[from])-1]
+	}
+	return last
 }
 
 // Count returns how many jobs f selects, by Status, and the time of the oldest of each.
 func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) {
-	if err := contextErr(ctx); err != nil {
-		return nil, err
-	}
-	f.After = Cursor{}
-	var jobs [Canceled + 1]int
-	var oldest [Canceled + 1]instant
-	e.each(&f, Statuses(), 0, func(j *job) {
+	f.Limit, f.After = 0, Cursor{}
+	counts := map[Status]Tally{}
+	_, err := e.changeAll(ctx, f, Statuses(), func(j *job) error {
 		at := j.changedAt()
 		if j.waits() {
 			at = j.at
 		}
-		if jobs[j.status]++; jobs[j.status] == 1 || at < oldest[j.status] {
-			oldest[j.status] = at
+		t := counts[j.status]
+		if t.Jobs++; t.Jobs == 1 || e.clock.time(at).Before(t.Oldest) {
+			t.Oldest = e.clock.time(at)
 		}
+		counts[j.status] = t
+		return nil
 	})
-	counts := map[Status]Tally{}
-	for _, status := range Statuses() {
-		if jobs[status] > 0 {
-			counts[status] = Tally{jobs[status], e.clock.time(oldest[status])}
-		}
-	}
-	return counts, ctx.Err()
+	return counts, err
 }
 
 // Groups returns the jobs that f selects in groups.
@@ -138,7 +126,7 @@ func (e *Engine) Groups(ctx context.Context, f Filter) ([]Group, error) {
 func (e *Engine) Replay(ctx context.Context, id string) error { return e.with(ctx, id, e.replay) }
 
 func (e *Engine) replay(j *job) error {
-	if e.stopping.Load() {
+	if e.stopping {
 		return ErrShutdown
 	}
 	now := e.clock.now()
@@ -163,22 +151,22 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 		if err := rec.Cancel(e.clock.time(now)); err != nil {
 			return err
 		}
-		if under = j.attempt; under == nil {
-			j.route.Value().lane.forget(j)
-		}
+		under = j.attempt
 		j.reason, j.at = rec.Reason, now // an attempt under way does not read these
 		e.store(j, Canceled, now)
+		if under == nil {
+			j.route.Value().lane.forget()
+		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	if under != nil {
+	switch {
+	case err != nil:
+	case under != nil:
 		under.cancel(ErrCanceled)
-		return nil
+	default:
+		e.stepper.Canceled(ctx, &rec)
 	}
-	e.stepper.Canceled(ctx, &rec)
-	return nil
+	return err
 }
 
 // ReplayAll implements Admin. f.Limit limits the number of replayed jobs. After Shutdown it returns ErrShutdown.
@@ -194,21 +182,13 @@ func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
 	})
 }
 
-// changeAll calls do for the jobs with one of the statuses that f selects, and counts them. It skips jobs that have
-// changed meanwhile.
+// changeAll calls do while the engine is locked for the jobs with one of the statuses that f selects, and counts them.
 func (e *Engine) changeAll(ctx context.Context, f Filter, statuses []Status, do func(*job) error) (done int, err error) {
-	places, _, err := e.places(ctx, f, statuses, 0)
-	for n := 0; n < len(places) && err == nil && (f.Limit <= 0 || done < f.Limit); n++ {
-		var failed error
-		_ = e.with(ctx, places[n].id, func(j *job) error {
-			if j.changed == places[n].changed {
-				if failed = do(j); failed == nil {
-					done++
-				}
-			}
-			return nil
-		})
-		err = cmp.Or(failed, ctx.Err())
+	for _, err := range each(ctx, e, f, statuses, func(j *job) (none struct{}, err error) { return none, do(j) }) {
+		if err != nil {
+			return done, err
+		}
+		done++
 	}
-	return done, err
+	return done, nil
 }

@@ -2,7 +2,6 @@ package retryjob
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -37,14 +36,9 @@ func TestWhatIsTooOldIsRemovedThoughNoCallComes(t *testing.T) {
 		require.NoError(t, err)
 		count := func() int {
 			synctest.Wait()
-			kept := 0
-			for i := range e.shards {
-				s := &e.shards[i]
-				s.mu.Lock()
-				kept += len(s.named)
-				s.mu.Unlock()
-			}
-			return kept
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return len(e.jobs)
 		}
 		<-time.After(30*time.Minute - 1)
 		require.Equal(t, 2, count())
@@ -64,14 +58,11 @@ func TestTheRemovalOfTheOldLosesLittleTime(t *testing.T) {
 			require.NoError(t, err)
 			synctest.Wait()
 		}
-		kept := func() (n int) {
+		kept := func() int {
 			synctest.Wait()
-			for i := range e.shards {
-				e.shards[i].mu.Lock()
-				n += len(e.shards[i].named)
-				e.shards[i].mu.Unlock()
-			}
-			return n
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			return len(e.jobs)
 		}
 		for left := range 60 { // it is three minutes past the hour of the first: 1 to 3 have gone
 			require.InDelta(t, 60-left, kept(), 1, "a sweep comes within 1/64 of an hour")
@@ -79,26 +70,47 @@ func TestTheRemovalOfTheOldLosesLittleTime(t *testing.T) {
 		}
 		<-time.After(time.Minute)
 		require.Zero(t, kept())
-		require.Zero(t, e.sweepAt.Load(), "nothing is left to remove, and no timer set")
+		require.Zero(t, e.armed, "nothing is left to remove, and no timer set")
 	})
 }
 
-func TestRemovedJobsLeaveNoPage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := dead(t)
-		_, err := e.EnqueueMany(t.Context(), slices.Repeat([]Job{{Kind: "work", Policy: "p"}}, 1000))
-		require.NoError(t, err)
-		synctest.Wait()
-		pages := func() (n int) {
-			for i := range e.shards {
-				n += len(e.shards[i].made)
-			}
-			return n
+func TestALogIsAsLongAsItsJobsNeed(t *testing.T) {
+	var l log
+	jobs := make([]*job, 10_000)
+	changes := uint64(0)
+	push := func(j *job) {
+		changes++
+		j.changed = changes
+		l.push(j)
+	}
+	for n := range jobs {
+		jobs[n] = new(job)
+		push(jobs[n])
+	}
+	read := l.spots
+	for n, j := range jobs { // every second one leaves, then the others from the oldest on
+		if n%2 == 1 {
+			j.changed = 0
+			l.leave()
 		}
-		require.Equal(t, 2*shards, pages(), "a shard has up to 16 of the jobs, and a page 8")
-		purged, err := e.Purge(t.Context(), Filter{})
-		require.NoError(t, err)
-		require.Equal(t, 1000, purged)
-		require.Zero(t, pages())
-	})
+	}
+	require.Equal(t, jobs[0], l.oldest())
+	require.Equal(t, 5_000, l.jobs)
+	require.LessOrEqual(t, cap(l.spots), 12_000)
+	for n := 0; n < len(jobs); n += 2 {
+		require.Equal(t, jobs[n], l.oldest())
+		jobs[n].changed = 0
+		l.leave()
+		require.LessOrEqual(t, l.cut+len(l.spots), 2*l.jobs+1024)
+	}
+	require.Nil(t, l.oldest())
+	for n, s := range read {
+		require.Equal(t, spot{uint64(n + 1), jobs[n]}, s, "what a reader has does not change")
+	}
+	for range 100_000 { // a job that comes and goes
+		push(jobs[0])
+		jobs[0].changed = 0
+		l.leave()
+		require.LessOrEqual(t, l.cut+len(l.spots), 1024)
+	}
 }

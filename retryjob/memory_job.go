@@ -13,40 +13,35 @@ import (
 )
 
 // job is a Job with its Record as an Engine keeps it. It is small, since a million of them may wait: the order of the
-// fields leaves no gaps, and 208 bytes are a size class of the allocator. The mutex of the lane guards next and queued;
-// the mutex of the shard guards all other fields. While an attempt is under way, only its worker writes the fields that
-// record reads: first, prev, replays, attempts, since, last and earlier.
+// fields leaves no gaps, and 176 bytes are a size class of the allocator. Engine.mu guards all fields, but while an
+// attempt is under way, only its worker writes the fields that record reads: first, replays, attempts, since, last and
+// earlier.
 type job struct {
-	// The fields that the lists need are in one cache line, since a removed job is rarely in a cache.
-	newer, older *job    // the jobs of its shard with its status, in the order of List
-	next         *job    // in the line of its lane
-	changed      uint64  // the number of its last change among the changes of all jobs; 0 once it is removed
-	attempt      *live   // the context of the attempt under way; nil if none is
-	at           instant // when it is due, was leased or ended, depending on its status
-	attempts     uint32  // the number that have ended
-	since        uint32
-	replays      int32
-	status       Status // 0 once it is removed
-	reason       retry.Reason
-	priority     uint8  // 0 to 3; 0 starts first
-	queued       bool   // whether it waits in its lane and was not canceled
-	place        uint64 // from Engine.place
-
 	id          string
 	route       unique.Handle[route]
 	payload     string
 	correlation string
+	next        *job    // in the line of its lane
+	changed     uint64  // the number of its last change among the changes of all jobs; 0 once it is removed
+	attempt     *live   // the context of the attempt under way; nil if none is
 	enqueued    instant // or replayed
 	first       instant
-	prev        time.Duration
+	at          instant  // when it is due, was leased or ended, depending on its status
 	last        ended    // the last attempt; its number is 0 if there is none
 	earlier     *earlier // what came before it; nil if nothing did
+	attempts    uint32   // the number that have ended
+	since       uint32
+	replays     int32
+	status      Status // 0 before it is stored and once it is removed
+	reason      retry.Reason
+	priority    uint8 // 0 to 3; 0 starts first
 }
 
-// earlier has the attempts before the last one, and the lives before the last replay.
+// earlier has what few jobs have: the attempts before the last one, the lives before the last replay, and Record.Prev.
 type earlier struct {
 	attempts []ended
 	lives    []Life
+	prev     time.Duration
 }
 
 // route has the fields that many jobs have in common, so that an engine keeps them once.
@@ -117,30 +112,26 @@ func (a *ended) split() (code, err string) {
 func (j *job) waits() bool { return j.status == Pending || j.status == WaitingRetry }
 
 // record sets rec to the Record of j without Status, Reason, Due and Ended, which Cancel changes during an attempt. It
-// appends to rec.History, with the IDs of the attempts if ids is true.
-func (j *job) record(rec *Record, c clock, ids bool) {
+// appends to rec.History.
+func (j *job) record(rec *Record, c clock) {
 	r := j.route.Value()
 	*rec = Record{History: rec.History}
 	rec.Version, rec.JobID, rec.Kind, rec.Policy, rec.Correlation = RecordVersion, j.id, r.kind.name, r.policy, j.correlation
 	rec.Spec, rec.TTL, rec.BudgetKey = r.spec, r.ttl, r.budget
 	rec.FirstDue, rec.Replays, rec.Attempts = c.time(j.first), int(j.replays), int(j.attempts)
-	rec.Uncounted, rec.Prev = int(j.since), j.prev
+	rec.Uncounted = int(j.since)
 	if j.enqueued != j.first {
 		rec.Enqueued = c.time(j.enqueued)
 	}
 	add := func(a *ended) {
-		id := ""
-		if ids {
-			id = rec.AttemptID(int(a.number))
-		}
 		code, err := a.split()
 		rec.History = append(rec.History, Attempt{
-			ID: id, Number: int(a.number), Start: c.time(a.start), End: c.time(a.end), Due: c.time(a.due),
+			ID: rec.AttemptID(int(a.number)), Number: int(a.number), Start: c.time(a.start), End: c.time(a.end), Due: c.time(a.due),
 			Status: a.status, Reason: a.reason, Err: err, Code: code, Ambiguous: a.code&inDoubt != 0,
 		})
 	}
 	if j.earlier != nil {
-		rec.Earlier = j.earlier.lives
+		rec.Earlier, rec.Prev = j.earlier.lives, j.earlier.prev
 		for i := range j.earlier.attempts {
 			add(&j.earlier.attempts[i])
 		}
@@ -152,7 +143,7 @@ func (j *job) record(rec *Record, c clock, ids bool) {
 
 // snapshot sets rec to the complete Record of j, including the attempt under way.
 func (j *job) snapshot(rec *Record, c clock) {
-	j.record(rec, c, true)
+	j.record(rec, c)
 	rec.Status, rec.Reason = j.status, j.reason
 	switch {
 	case j.status.Final():
@@ -177,13 +168,15 @@ func (j *job) keep(rec *Record, c clock) {
 	if int32(rec.Replays) != j.replays {
 		j.enqueued = c.instant(rec.FirstDue)
 	}
-	j.first, j.replays, j.prev, j.reason = c.instant(rec.FirstDue), int32(rec.Replays), rec.Prev, rec.Reason
-	j.since = uint32(rec.Uncounted)
+	j.first, j.replays, j.since, j.reason = c.instant(rec.FirstDue), int32(rec.Replays), uint32(rec.Uncounted), rec.Reason
 	if rec.Attempts == 0 {
 		j.attempts, j.last, j.earlier = 0, ended{}, nil
-		if len(rec.Earlier) > 0 {
-			j.earlier = &earlier{lives: rec.Earlier}
-		}
+	}
+	if j.earlier == nil && (len(rec.Earlier) > 0 || rec.Prev != 0) {
+		j.earlier = new(earlier)
+	}
+	if j.earlier != nil {
+		j.earlier.lives, j.earlier.prev = rec.Earlier, rec.Prev
 	}
 	j.note(rec, c)
 	j.at = c.instant(rec.Due)

@@ -1,73 +1,42 @@
 package retryjob
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"time"
 
-	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/internal/jobkey"
 )
 
 // attempt is one attempt of a job, from the lease until the result is stored. A worker uses the same attempt for all of
 // its jobs.
 type attempt struct {
-	job   *job
-	live  *live
-	rec   Record // a copy; conclude stores it in the job
-	next  Next   // what Step returned
-	asked Job    // the argument of Policies
+	job  *job
+	live *live
+	rec  Record // a copy; conclude stores it in the job
+	next Next   // what Step returned
 }
 
-// wait puts j, whose shard is locked, into its lane.
-func (e *Engine) wait(j *job, now instant) {
-	l := j.route.Value().lane
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.add(j, now)
-	e.drive(l, now)
+// live is the context of an attempt. Each attempt has its own, since a handler may keep it.
+type live struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	start  instant
+	info   AttemptInfo
 }
 
-// drive starts a worker for due jobs if one is needed, and otherwise sets the timer for later jobs. The lane is locked.
-//
-// It starts no worker while another one is about to ask for its next job: that worker takes the due job and calls drive
-// again. So a burst of short jobs has as many goroutines as it keeps busy. More of them would only wait for the lock.
-func (e *Engine) drive(l *lane, now instant) {
-	switch {
-	case e.stopping.Load():
-	case l.isDue():
-		if l.workers < l.concurrency && l.coming.Load() == 0 {
-			l.workers++
-			l.coming.Add(1)
-			e.working.Add(1)
-			go e.work(l, new(attempt))
-		}
-	case len(l.later) > 0 && (l.armed == 0 || l.armed > l.later[0].due):
-		l.armed = l.later[0].due
-		if d := time.Duration(l.armed - now); l.timer == nil {
-			l.timer = time.AfterFunc(d, func() { e.fire(l) })
-		} else {
-			l.timer.Reset(d)
-		}
+func (l *live) Value(key any) any {
+	if key == (jobkey.Handler{}) {
+		return &l.info
 	}
-}
-
-// fire is called by the timer of the lane.
-func (e *Engine) fire(l *lane) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.armed = 0
-	now := e.clock.now()
-	l.advance(now)
-	e.drive(l, now)
+	return l.Context.Value(key)
 }
 
 // work makes attempts until none is due. If a has a job, work concludes that attempt first.
 func (e *Engine) work(l *lane, a *attempt) {
 	leaves := false
 	defer func() {
-		if leaves {
-			e.working.Done()
-		} else { // runtime.Goexit in a handler or Observe ends this goroutine, so start another one
+		if !leaves { // runtime.Goexit in a handler or Observe ends this goroutine, so start another one
 			l.coming.Add(1)
 			go e.work(l, a)
 		}
@@ -89,72 +58,49 @@ func (e *Engine) next(l *lane, a *attempt) bool {
 	if a.job == nil || a.next.Status != Succeeded { // after a success, no function of the policy has run since
 		now = e.clock.now()
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	if a.job != nil {
 		e.conclude(a, now)
 	}
-	for j := e.take(l, now); j != nil; j = e.take(l, now) {
-		if e.lease(j, a, now) {
-			return true
-		}
-		l.coming.Add(1)
-	}
-	return false
-}
-
-// take removes the next job from the lane and returns it. If it returns nil, the worker no longer counts.
-func (e *Engine) take(l *lane, now instant) (j *job) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.coming.Add(-1)
-	l.advance(now)
-	if !e.stopping.Load() {
-		j = l.next()
+	var j *job
+	if !e.stopping {
+		j = l.next(now)
 	}
-	if j == nil {
+	if j != nil {
+		e.lease(j, a, max(now, j.at)) // now may be a moment old, but no attempt starts before its job is due
+	} else {
 		l.workers--
+		e.stop()
 	}
 	e.drive(l, now)
-	return j
+	return j != nil
 }
 
-// lease begins an attempt. It reports false if the job was canceled meanwhile or the engine is stopping.
-func (e *Engine) lease(j *job, a *attempt, now instant) bool {
-	defer e.lock(j).mu.Unlock()
-	if !j.waits() {
-		return false
-	}
-	if e.stopping.Load() { // so that Shutdown finds it in its lane
-		l := j.route.Value().lane
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.add(j, now)
-		return false
-	}
-	now = max(now, j.at) // now may be a moment old, but no attempt starts before its job is due
+// lease begins an attempt.
+func (e *Engine) lease(j *job, a *attempt, now instant) {
 	a.job, a.next = j, Next{}
 	clear(a.rec.History)
 	a.rec.History = a.rec.History[:0]
-	j.record(&a.rec, e.clock, false)
+	j.record(&a.rec, e.clock)
 	a.rec.Status, a.rec.Due = j.status, e.clock.time(j.at)
 	a.live = &live{start: now, info: infoOf(&a.rec, int(j.attempts)+1)}
 	a.live.Context, a.live.cancel = context.WithCancelCause(context.Background())
 	j.attempt, j.at = a.live, now
 	e.become(j, Leased)
-	return true
 }
 
 // conclude stores the result of an attempt that was made. It returns job.changed.
 func (e *Engine) conclude(a *attempt, now instant) uint64 {
 	j := a.job
-	a.job = nil
-	defer e.lock(j).mu.Unlock()
-	j.attempt = nil
+	a.job, j.attempt = nil, nil
 	switch j.status {
 	case Leased:
 		j.keep(&a.rec, e.clock)
 		e.store(j, a.rec.Status, now)
 	case 0: // removed meanwhile
-		e.drop(j)
+		delete(e.jobs, j.id)
 	default:
 		j.note(&a.rec, e.clock) // canceled meanwhile: record the attempt and keep the status
 	}
@@ -164,16 +110,17 @@ func (e *Engine) conclude(a *attempt, now instant) uint64 {
 // settle concludes an attempt that ended its job, and calls Observe.
 func (e *Engine) settle(a *attempt) {
 	j, live := a.job, a.live
-	s := e.shard(j.place)
+	e.mu.Lock()
 	changed := e.conclude(a, e.clock.now())
+	e.mu.Unlock()
 	defer func() {
 		value := recover()
 		live.cancel(nil)
 		if value == nil {
 			return
 		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		e.mu.Lock()
+		defer e.mu.Unlock()
 		if j.changed == changed {
 			code, err := j.last.split()
 			j.last.text = code + afterwards(err, panicked(j.route.Value().policy, value))
@@ -189,31 +136,80 @@ func (e *Engine) make(a *attempt) {
 			a.live.cancel(nil)
 		}
 	}()
-	a.asked = a.rec.Job()
 	st := step{Stepper: &e.stepper, rec: &a.rec, info: &a.live.info}
-	var err error
-	if st.policy, err = e.policy(&a.asked); st.open(err) != nil {
+	if err := st.find(); err != nil {
 		a.next = st.postpone(e.stepper.now().Add(PutOff))
 		return
 	}
 	a.next = st.step(a.live, e.clock.time(a.live.start), a.call)
 }
 
-// policy is Policies.Of, with an error for a panic.
-func (e *Engine) policy(j *Job) (p retry.Policy, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = panicked(j.Policy, value)
-		}
-	}()
-	return e.stepper.Policies.Of(j)
-}
-
 // call calls the handler.
 func (a *attempt) call(ctx context.Context) error {
-	r := a.job.route.Value()
-	job := a.asked
+	r, job := a.job.route.Value(), a.rec.Job()
 	job.Queue, job.Priority, job.Tags = r.queue, r.priority, r.tagList()
 	job.Payload = append(json.RawMessage(nil), a.job.payload...)
 	return r.kind.handler(ctx, job)
+}
+
+// Shutdown implements Queue. It returns the jobs of a queue in the order in which they were to start, for the caller to
+// persist or discard; Wait returns ErrShutdown for each of them. A second Shutdown waits for the first, ends attempts
+// when its own ctx ends, and returns the same slice. Only calls of the other methods remove jobs from then on.
+func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	e.mu.Lock()
+	if !e.stopping {
+		e.stopping = true // workers leave from now on
+		if e.timer != nil {
+			e.timer.Stop()
+		}
+		if e.endRecurring != nil {
+			e.endRecurring()
+		}
+		for j := range e.watches { // a handler that Shutdown waits for may wait for another job
+			if j.waits() {
+				e.release(j, ErrShutdown)
+			}
+		}
+		e.stop()
+	}
+	e.mu.Unlock()
+	select {
+	case <-e.stopped:
+	case <-ctx.Done():
+		e.mu.Lock()
+		for _, at := range e.logs[Leased].spots {
+			if !at.stale() {
+				e.cut = cmp.Or(e.cut, ctx.Err())
+				at.job.attempt.cancel(ErrShutdown)
+			}
+		}
+		e.mu.Unlock()
+		<-e.stopped
+	}
+	return e.left, e.cut
+}
+
+// stop ends Shutdown once no worker is left.
+func (e *Engine) stop() {
+	for _, l := range e.lanes {
+		if !e.stopping || l.workers > 0 {
+			return
+		}
+	}
+	for _, l := range e.lanes {
+		for now := e.clock.now(); ; now = l.later[0].due {
+			for j := l.next(now); j != nil; j = l.next(now) {
+				var i Info
+				j.info(&i, e.clock)
+				e.left = append(e.left, i)
+			}
+			if len(l.later) == 0 {
+				break
+			}
+		}
+	}
+	close(e.stopped)
 }

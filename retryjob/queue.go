@@ -126,12 +126,7 @@ type waiter interface {
 }
 
 // NewHandle returns the handle of a job of an engine. It is for engines.
-func NewHandle(id string, engine interface {
-	Get(ctx context.Context, id string) (Info, error)
-	Wait(ctx context.Context, id string) (Info, error)
-}) Handle {
-	return Handle{id, engine}
-}
+func NewHandle(id string, engine waiter) Handle { return Handle{id, engine} }
 
 // ID returns the job's ID.
 func (h Handle) ID() string { return h.id }

@@ -31,8 +31,6 @@ type Stepper struct {
 	// status of an error with a method HTTPStatus() int, such as the errors of package retryhttp. For a code of errors
 	// without a status too, return string(retryhttp.ReasonOf(err)).
 	Code func(error) string
-
-	unnamed bool // attempts get no ID: the engine in memory makes the IDs when it returns a Record
 }
 
 // codeOf returns the code of err, or "".
@@ -89,7 +87,7 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 // Step recovers a panic of a function of the policy. If it came after the decision, as one of Observe does, its text is
 // added to Attempt.Err, and the decision holds; otherwise the job is DeadLettered with TerminalError.
 //
-// If Step returns an error, it did nothing and rec is unchanged: Policies.Of returned an error, Record.Validate refused
+// If Step returns an error, it did nothing and rec is unchanged: Policies returned an error or panicked, Record.Validate refused
 // rec, the job is final, or attempt is below 1, in rec already, or more than 10,000 after the last attempt in rec.
 func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Next, error) {
 	info := infoOf(rec, attempt)
@@ -124,11 +122,9 @@ func (s *step) abandon(err error, afterPanic bool) Next {
 	switch {
 	case r.Attempts < s.info.Number && !r.Status.Final():
 		now := s.now()
-		a := Attempt{Number: s.info.Number, Start: now, End: now, Status: DeadLettered, Reason: retry.TerminalError, Err: text(err)}
-		if !s.unnamed {
-			a.ID = r.AttemptID(a.Number)
-		}
-		r.note(a)
+		r.note(Attempt{
+			ID: r.AttemptID(s.info.Number), Number: s.info.Number, Start: now, End: now, Status: DeadLettered, Reason: retry.TerminalError, Err: text(err),
+		})
 		r.end(DeadLettered, retry.TerminalError, now)
 	case afterPanic && n > 0 && r.Attempts == s.info.Number:
 		r.History[n-1].Err = afterwards(r.History[n-1].Err, err)
@@ -200,19 +196,18 @@ func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
 }
 
 // find looks up the policy and returns the errors of Step.
-func (s *step) find() error {
-	if err := s.rec.Validate(); err != nil {
+func (s *step) find() (err error) {
+	rec, attempt := s.rec, s.info.Number
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicked(rec.Policy, value)
+		}
+	}()
+	if err := rec.Validate(); err != nil {
 		return err
 	}
-	job := s.rec.Job()
-	var err error
+	job := rec.Job()
 	s.policy, err = s.Policies.ask(&job, false)
-	return s.open(err)
-}
-
-// open returns the errors of Step for a valid record. err is that of the lookup of the policy.
-func (s *step) open(err error) error {
-	rec, attempt := s.rec, s.info.Number
 	switch {
 	case err != nil:
 		return fmt.Errorf("retryjob: job %s: policy %q: %w", rec.JobID, rec.Policy, err)
@@ -377,10 +372,7 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 	pr := s.progress(s.info.Number, now)
 	pr.Lasted, pr.Caller = now.Sub(start), caller(ctx)
 	d := s.decide(ctx, pr, now, err)
-	a := Attempt{Number: s.info.Number, Start: start, End: now, Status: of(d), Reason: d.Reason}
-	if !s.unnamed {
-		a.ID = s.rec.AttemptID(a.Number)
-	}
+	a := Attempt{ID: s.rec.AttemptID(s.info.Number), Number: s.info.Number, Start: start, End: now, Status: of(d), Reason: d.Reason}
 	if err != nil {
 		a.Err, a.Code, a.Ambiguous = text(err), s.codeOf(err), retry.IsAmbiguous(err)
 		if timedOut && !errors.Is(err, retry.ErrAttemptTimeout) { // another error, which the timeout may have caused

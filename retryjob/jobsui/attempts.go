@@ -22,6 +22,9 @@ type Attempt struct {
 	Left, Bar, Span float64
 }
 
+// keptAttempts is the number of attempts in a full History.
+const keptAttempts = 64
+
 // Attempts returns the lines of the attempts since the job was enqueued or replayed.
 func Attempts(rec *retryjob.Record, now time.Time) (all []Attempt) {
 	end := rec.Ended
@@ -34,24 +37,66 @@ func Attempts(rec *retryjob.Record, now time.Time) (all []Attempt) {
 	const leastBar = 0.8
 	whole := max(end.Sub(rec.FirstDue), time.Millisecond)
 	share := func(d time.Duration) float64 { return min(max(100*float64(d)/float64(whole), 0), 100) }
-	for _, l := range rec.Timeline(now) {
-		a := Attempt{
-			Number: strconv.Itoa(l.Number), Start: l.Start, Took: l.Lasted(duration), Status: l.Status,
-			Reason: l.Reason, Code: l.Code, Err: l.Err,
-			Left: min(share(l.Start.Sub(rec.FirstDue)), 100-leastBar),
+	next := 1
+	// A negative time is not known.
+	add := func(a retryjob.Attempt, last int, took, wait time.Duration, note string) {
+		line := Attempt{
+			Number: strconv.Itoa(a.Number), Start: a.Start, Took: note, Status: a.Status, Reason: a.Reason, Code: a.Code, Err: a.Err,
+			Left: min(share(a.Start.Sub(rec.FirstDue)), 100-leastBar),
 		}
-		a.Bar = min(max(share(l.Took), leastBar), 100-a.Left)
-		a.Span = min(share(l.Took)+share(l.Wait), 100-a.Left)
-		if l.Last > l.Number {
-			a.Number += "-" + strconv.Itoa(l.Last)
+		line.Bar = min(max(share(took), leastBar), 100-line.Left)
+		line.Span = min(share(took)+share(wait), 100-line.Left)
+		switch {
+		case took >= 0 && note == "lost":
+			line.Took = "lost, " + duration(took)
+		case took >= 0:
+			line.Took = duration(took) + note
 		}
-		if l.Wait >= 0 {
-			a.Wait = duration(l.Wait)
+		if last > a.Number {
+			line.Number += "-" + strconv.Itoa(last)
 		}
-		if l.Ambiguous {
-			a.Err = "in doubt, the work may have been done: " + a.Err
+		if wait >= 0 {
+			line.Wait = duration(wait)
 		}
-		all = append(all, a)
+		if a.Ambiguous {
+			line.Err = "in doubt, the work may have been done: " + a.Err
+		}
+		all, next = append(all, line), last+1
 	}
+	gap := func(last int) {
+		why := "not in the record: the worker was lost"
+		if len(rec.History) >= keptAttempts && last < rec.Attempts {
+			why = "no longer in the record"
+		}
+		if next <= last {
+			add(retryjob.Attempt{Number: next, Err: why}, last, -1, -1, "")
+		}
+	}
+	for i, a := range rec.History {
+		gap(a.Number - 1)
+		took, wait, note := time.Duration(-1), time.Duration(-1), ""
+		switch {
+		case a.Late:
+			took, note = max(a.End.Sub(a.Start), 0), ", late" // its wait was before its end
+		case !a.End.IsZero():
+			took = max(a.End.Sub(a.Start), 0)
+			if !a.Due.IsZero() {
+				wait = max(a.Due.Sub(a.End), 0)
+			}
+		case rec.Status == retryjob.Leased && a.Number == rec.Attempts && !a.Start.IsZero():
+			took, note = max(now.Sub(a.Start), 0), " so far"
+		default:
+			note = "lost"
+			if i+1 < len(rec.History) && rec.History[i+1].Number == a.Number+1 && !a.Start.IsZero() {
+				took = rec.History[i+1].Start.Sub(a.Start)
+			}
+		}
+		add(a, a.Number, took, wait, note)
+	}
+	if rec.Status == retryjob.Leased && next <= rec.Attempts { // it has just begun
+		gap(rec.Attempts - 1)
+		add(retryjob.Attempt{Number: rec.Attempts, Status: retryjob.Leased}, rec.Attempts, -1, -1, "")
+	}
+	gap(rec.Attempts)
 	return all
 }
