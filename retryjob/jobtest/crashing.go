@@ -32,19 +32,19 @@ var crashing = []scenario{
 		s.crash()
 		require.Equal(s.t, asJSON(s, dead), asJSON(s, s.get("dead")))
 		for id, attempts := range map[string]int{"waiting": 2, "pending": 1} {
-			s.endsAfterCrash(id, retryjob.Succeeded, 0, attempts)
+			s.ends(id, retryjob.Succeeded, 0, attempts)
 		}
 		require.Equal(s.t, asJSON(s, waiting.History[0]), asJSON(s, s.get("waiting").History[0]))
 		i := s.get("pending")
 		require.Equal(s.t, "trace", i.Correlation)
 		sameJSON(s, `{"a": 1}`, i.Payload)
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "dead"))
-		s.until(ages, "dead", "is replayed", func(i retryjob.Info) bool { return i.Status == retryjob.Succeeded && i.Replays == 1 })
+		s.until("dead", "is replayed", func(i retryjob.Info) bool { return i.Status == retryjob.Succeeded && i.Replays == 1 })
 	}},
 
 	{claim: "an attempt that was under way in a crash counts as lost, and the next one is made", needs: aCrash, play: func(s *stage) {
 		made := s.dieIn("under way", fixed(3, short))
-		i := s.endsAfterCrash("under way", retryjob.Succeeded, 0, 2)
+		i := s.ends("under way", retryjob.Succeeded, 0, 2)
 		lost := i.History[0]
 		require.Equal(s.t, 1, lost.Number)
 		require.Equal(s.t, retryjob.WaitingRetry, lost.Status)
@@ -56,12 +56,12 @@ var crashing = []scenario{
 
 	{claim: "a crash in the last attempt is a dead letter: attempts_exhausted", needs: aCrash, play: func(s *stage) {
 		made := s.dieIn("last", fixed(1, short))
-		i := s.endsAfterCrash("last", retryjob.DeadLettered, retry.AttemptsExhausted, 1)
+		i := s.ends("last", retryjob.DeadLettered, retry.AttemptsExhausted, 1)
 		require.Equal(s.t, retryjob.ErrLost.Error(), i.Last().Err)
 		require.Equal(s.t, []int{1}, made())
 		require.Equal(s.t, []string{"last"}, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "last"))
-		s.until(ages, "last", "is replayed", func(i retryjob.Info) bool { return i.Status == retryjob.Succeeded && i.Replays == 1 })
+		s.until("last", "is replayed", func(i retryjob.Info) bool { return i.Status == retryjob.Succeeded && i.Replays == 1 })
 		require.Equal(s.t, []int{1, 1}, made())
 	}},
 }
@@ -71,7 +71,7 @@ var crashing = []scenario{
 func (s *stage) dieIn(id string, p retry.Policy) (made func() []int) {
 	s.t.Helper()
 	var d diary
-	begun, release := make(chan struct{}), make(chan struct{})
+	begun, release := make(chan struct{}), make(chan error)
 	s.t.Cleanup(func() { close(release) })
 	var crashed atomic.Bool
 	hold := wait(begun, release)
@@ -93,10 +93,4 @@ func (s *stage) dieIn(id string, p retry.Policy) (made func() []int) {
 		}
 		return numbers
 	}
-}
-
-// endAfterCrash waits for the end of a job that no worker has until the crash is noticed.
-func (s *stage) endAfterCrash(id string) retryjob.Info {
-	s.t.Helper()
-	return s.until(ages, id, "is final", func(i retryjob.Info) bool { return i.Status.Final() })
 }

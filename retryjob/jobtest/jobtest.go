@@ -137,6 +137,19 @@ func (s *stage) close() {
 // crash puts a new engine in the place of one that has died.
 func (s *stage) crash() { s.q, s.down = s.h.Crash(s.t, s.q), false }
 
+// busy opens an engine with one worker, for jobs of the usual kind, and occupies the worker until free is called.
+func (s *stage) busy(p policies, h retryjob.Handler) (free func()) {
+	s.t.Helper()
+	begun, release := make(chan struct{}), make(chan error)
+	p["busy"] = retry.Policy{}
+	s.openWith(retryjob.Options{
+		Policies: retryjob.FromMap(p), Handlers: map[string]retryjob.Handler{kind: h, "busy": wait(begun, release)}, Concurrency: 1,
+	})
+	s.put(retryjob.Job{ID: "busy", Kind: "busy", Policy: "busy"})
+	receive(s, begun, "the worker to be busy")
+	return func() { close(release) }
+}
+
 // enqueue enqueues a job of the usual kind.
 func (s *stage) enqueue(id, policy string) retryjob.Handle {
 	return s.put(retryjob.Job{ID: id, Kind: kind, Policy: policy})
@@ -158,32 +171,28 @@ func (s *stage) get(id string) retryjob.Info {
 	return info
 }
 
-const (
-	soon = 1 // factors of patience
-	ages = 4 // a rescuer, a cleaner or an election is waited for
-)
-
-// patience returns a context that lives as long as anything here may take: 30s or 40 units, whichever is longer.
-func (s *stage) patience(factor time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(s.t.Context(), factor*max(30*time.Second, 40*s.unit))
+// patience returns a context that lives as long as anything here may take, such as a rescuer, a cleaner or an election:
+// 2 minutes or 160 units, whichever is longer.
+func (s *stage) patience() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(s.t.Context(), max(2*time.Minute, 160*s.unit))
 }
 
 // final waits for a job to end and returns it.
 func (s *stage) final(id string) retryjob.Info {
 	s.t.Helper()
-	return s.until(soon, id, "is final", func(i retryjob.Info) bool { return i.Status.Final() })
+	return s.until(id, "is final", func(i retryjob.Info) bool { return i.Status.Final() })
 }
 
 // reaches waits until a job has the status and returns it.
 func (s *stage) reaches(id string, status retryjob.Status) retryjob.Info {
 	s.t.Helper()
-	return s.until(soon, id, "is "+status.String(), func(i retryjob.Info) bool { return i.Status == status })
+	return s.until(id, "is "+status.String(), func(i retryjob.Info) bool { return i.Status == status })
 }
 
 // until looks at a job until it is as it should be and returns it.
-func (s *stage) until(factor time.Duration, id, what string, ok func(retryjob.Info) bool) (i retryjob.Info) {
+func (s *stage) until(id, what string, ok func(retryjob.Info) bool) (i retryjob.Info) {
 	s.t.Helper()
-	s.poll(factor, "job "+id+" "+what, func() bool {
+	s.poll("job "+id+" "+what, func() bool {
 		i = s.get(id)
 		return ok(i)
 	})
@@ -191,9 +200,9 @@ func (s *stage) until(factor time.Duration, id, what string, ok func(retryjob.In
 }
 
 // poll asks ok until it is true.
-func (s *stage) poll(factor time.Duration, what string, ok func() bool) {
+func (s *stage) poll(what string, ok func() bool) {
 	s.t.Helper()
-	ctx, cancel := s.patience(factor)
+	ctx, cancel := s.patience()
 	defer cancel()
 	ticker := time.NewTicker(max(s.unit/50, 1))
 	defer ticker.Stop()
@@ -209,7 +218,7 @@ func (s *stage) poll(factor time.Duration, what string, ok func() bool) {
 // receive returns what comes from a channel.
 func receive[T any](s *stage, from <-chan T, what string) (v T) {
 	s.t.Helper()
-	ctx, cancel := s.patience(ages)
+	ctx, cancel := s.patience()
 	defer cancel()
 	select {
 	case v = <-from:

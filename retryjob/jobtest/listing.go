@@ -12,15 +12,28 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// listing has the claims about List and DeadLetters.
+// listing has the claims about List, Count and Groups.
 var listing = []scenario{
-	{claim: "List gives the job that changed last first, each once, whatever the size of a page", play: func(s *stage) {
+	{claim: "List gives the job that changed last first, each once, whatever the size of a page, up to Limit", play: func(s *stage) {
 		want := s.deadLetters(7)
 		slices.Reverse(want)
 		for _, size := range []int{-1, 0, 1, 2, 3, 7, 8} {
-			f := retryjob.Filter{PageSize: size}
+			f := retryjob.Filter{PageSize: size, Limit: -1}
 			require.Equal(s.t, want, ids(s, s.q.List(s.t.Context(), f)), "in pages of %d", size)
 			require.Equal(s.t, want, ids(s, s.q.List(s.t.Context(), dead(f))), "in pages of %d", size)
+			f.Limit = max(size, 1)
+			require.Equal(s.t, want[:min(f.Limit, 7)], ids(s, s.q.List(s.t.Context(), f)), "limit %d", f.Limit)
+		}
+		list := s.q.List(s.t.Context(), retryjob.Filter{PageSize: 2})
+		for range 2 { // it can be left early and walked again
+			var first []string
+			for i, err := range list {
+				require.NoError(s.t, err)
+				if first = append(first, i.JobID); len(first) == 3 {
+					break
+				}
+			}
+			require.Equal(s.t, want[:3], first)
 		}
 	}},
 
@@ -41,28 +54,7 @@ var listing = []scenario{
 		})))
 	}},
 
-	{claim: "Limit bounds a list, and a list can be left early and walked again", play: func(s *stage) {
-		want := s.deadLetters(5)
-		slices.Reverse(want)
-		for _, limit := range []int{1, 2, 3, 5, 9} {
-			f := retryjob.Filter{Limit: limit, PageSize: 2}
-			require.Equal(s.t, want[:min(limit, 5)], ids(s, s.q.List(s.t.Context(), f)), "limit %d", limit)
-		}
-		require.Equal(s.t, want, ids(s, s.q.List(s.t.Context(), retryjob.Filter{Limit: -1})))
-		list := s.q.List(s.t.Context(), retryjob.Filter{PageSize: 2})
-		for range 2 {
-			var first []string
-			for i, err := range list {
-				require.NoError(s.t, err)
-				if first = append(first, i.JobID); len(first) == 3 {
-					break
-				}
-			}
-			require.Equal(s.t, want[:3], first)
-		}
-	}},
-
-	{claim: "a filter selects by status, reason, policy, kind and time, and all of them together", play: func(s *stage) {
+	{claim: "a filter selects by status, reason, policy, kind, tag and time, and all of them together", play: func(s *stage) {
 		all := s.zoo()
 		exhausted, expired := s.get("exhausted"), s.get("expired")
 		for _, row := range []struct {
@@ -83,6 +75,9 @@ var listing = []scenario{
 			{"policies", retryjob.Filter{Policies: []string{"brief", "off", "nobody's"}}, []string{"expired", "failed"}},
 			{"a kind", retryjob.Filter{Kinds: []string{"other"}}, []string{"terminal", "canceled"}},
 			{"kinds", retryjob.Filter{Kinds: []string{"other", kind}}, all},
+			{"a tag", retryjob.Filter{Tags: []string{"eu_west"}}, []string{"exhausted", "pending"}},
+			{"tags", retryjob.Filter{Tags: []string{"large-one", "eu-west"}}, []string{"exhausted", "terminal"}},
+			{"a part of a tag, and another case", retryjob.Filter{Tags: []string{"eu", "EU_WEST"}}, nil},
 			{"all at once", retryjob.Filter{
 				Statuses: []retryjob.Status{retryjob.DeadLettered}, Reasons: []retry.Reason{retry.TerminalError},
 				Policies: []string{"two"}, Kinds: []string{"other"},
@@ -94,6 +89,13 @@ var listing = []scenario{
 			{"a long time ago", retryjob.Filter{Until: time.Now().Add(-99 * s.unit)}, nil},
 		} {
 			require.ElementsMatch(s.t, row.want, ids(s, s.q.List(s.t.Context(), row.filter)), row.name)
+			counts, err := s.q.Count(s.t.Context(), row.filter)
+			require.NoError(s.t, err)
+			jobs := 0
+			for _, tally := range counts {
+				jobs += tally.Jobs
+			}
+			require.Equal(s.t, len(row.want), jobs, row.name)
 		}
 	}},
 
@@ -118,24 +120,7 @@ var listing = []scenario{
 		require.Equal(s.t, 2, n)
 	}},
 
-	{claim: "a filter selects by tag", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": {}}, d.always(retry.Permanent(errFlaky)))
-		for id, tags := range map[string][]string{"none": nil, "one": {"eu_west"}, "both": {"eu_west", "large-one"}, "other": {"eu-west"}} {
-			s.put(retryjob.Job{ID: id, Kind: kind, Policy: "p", Tags: tags, Due: time.Now().Add(9 * s.unit)})
-		}
-		for _, row := range []struct{ tags, want []string }{
-			{[]string{"eu_west"}, []string{"one", "both"}}, {[]string{"large-one", "eu-west"}, []string{"both", "other"}}, {[]string{"eu"}, nil}, {[]string{"EU_WEST"}, nil},
-		} {
-			f := retryjob.Filter{Tags: row.tags}
-			require.ElementsMatch(s.t, row.want, ids(s, s.q.List(s.t.Context(), f)), row.tags)
-			counts, err := s.q.Count(s.t.Context(), f)
-			require.NoError(s.t, err)
-			require.Equal(s.t, len(row.want), counts[retryjob.Pending].Jobs, row.tags)
-		}
-	}},
-
-	{claim: "Groups counts by status, kind, policy, reason and code, each with its newest job", play: func(s *stage) {
+	{claim: "Count counts by status, and Groups by kind, policy, reason and code too, each with the oldest time and the newest job", play: func(s *stage) {
 		s.zoo()
 		type key struct {
 			status             retryjob.Status
@@ -143,19 +128,30 @@ var listing = []scenario{
 			reason             retry.Reason
 		}
 		for _, f := range []retryjob.Filter{{}, statuses(retryjob.DeadLettered), {Policies: []string{"two"}, Kinds: []string{"other"}}, {Reasons: []retry.Reason{retry.TTLElapsed}}} {
-			want := map[key]retryjob.Group{}
+			want, tallies := map[key]retryjob.Group{}, map[retryjob.Status]retryjob.Tally{}
 			for i, err := range s.q.List(s.t.Context(), f) {
 				require.NoError(s.t, err)
 				k := key{i.Status, i.Kind, i.Policy, "", i.Reason}
 				if i.Status.Final() && i.Status != retryjob.Succeeded {
 					k.code = i.Last().Code
 				}
+				t := tallies[i.Status]
+				t.Add(&i)
+				tallies[i.Status] = t
 				g := want[k]
 				if g.Tally.Add(&i); g.Jobs == 1 {
 					i.Payload = nil
 					g.Newest = i
 				}
 				want[k] = g
+			}
+			f.Limit, f.After = 1, retryjob.Cursor{Changed: time.Now().Add(-s.unit), ID: "exhausted"} // which both ignore
+			counts, err := s.q.Count(s.t.Context(), f)
+			require.NoError(s.t, err)
+			require.Len(s.t, counts, len(tallies))
+			for status, w := range tallies {
+				require.Equal(s.t, w.Jobs, counts[status].Jobs)
+				require.WithinDuration(s.t, w.Oldest, counts[status].Oldest, 10*time.Millisecond) // as the database rounds
 			}
 			groups, err := s.q.Groups(s.t.Context(), f)
 			require.NoError(s.t, err)
@@ -169,29 +165,22 @@ var listing = []scenario{
 		}
 	}},
 
-	{claim: "a list has the same of a job as Get", play: func(s *stage) {
+	{claim: "a list has the same of a job as Get, and what a caller does to an Info does not reach the engine", play: func(s *stage) {
 		s.zoo()
 		seen := 0
 		for i, err := range s.q.List(s.t.Context(), retryjob.Filter{}) {
 			require.NoError(s.t, err)
-			require.Equal(s.t, asJSON(s, s.get(i.JobID)), asJSON(s, i))
+			got := s.get(i.JobID)
+			before := asJSON(s, got)
+			require.Equal(s.t, before, asJSON(s, i))
+			for _, info := range []retryjob.Info{i, got} {
+				clear(info.History)
+				clear(info.Payload)
+			}
+			require.Equal(s.t, before, asJSON(s, s.get(i.JobID)))
 			seen++
 		}
 		require.Equal(s.t, 8, seen)
-	}},
-
-	{claim: "what a caller does to an Info does not reach the engine", play: func(s *stage) {
-		s.zoo()
-		before := asJSON(s, s.get("exhausted"))
-		for i, err := range s.q.List(s.t.Context(), retryjob.Filter{}) {
-			require.NoError(s.t, err)
-			clear(i.History)
-			clear(i.Payload)
-		}
-		i := s.get("exhausted")
-		clear(i.History)
-		clear(i.Payload)
-		require.Equal(s.t, before, asJSON(s, s.get("exhausted")))
 	}},
 }
 
@@ -243,12 +232,12 @@ func (s *stage) zoo() []string {
 		}),
 		Handlers: map[string]retryjob.Handler{kind: h(errFlaky), "other": h(retry.Permanent(errFlaky))},
 	})
-	s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "two", Due: time.Now().Add(9 * s.unit)})
+	s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "two", Tags: []string{"eu_west"}, Due: time.Now().Add(9 * s.unit)})
 	s.put(retryjob.Job{ID: "waiting", Kind: kind, Policy: "slow", Payload: []byte(`{"n": 1}`)})
 	s.reaches("waiting", retryjob.WaitingRetry)
 	for _, job := range []retryjob.Job{
-		{ID: "terminal", Kind: "other", Policy: "two"},
-		{ID: "exhausted", Kind: kind, Policy: "two", Payload: []byte(`{"n": 2}`), Correlation: "trace"},
+		{ID: "terminal", Kind: "other", Policy: "two", Tags: []string{"eu-west"}},
+		{ID: "exhausted", Kind: kind, Policy: "two", Tags: []string{"eu_west", "large-one"}, Payload: []byte(`{"n": 2}`), Correlation: "trace"},
 		{ID: "expired", Kind: kind, Policy: "brief"},
 		{ID: "failed", Kind: kind, Policy: "off"},
 		{ID: "succeeded", Kind: kind, Policy: "two"},

@@ -2,9 +2,7 @@ package jobtest
 
 import (
 	"context"
-	"errors"
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -17,19 +15,7 @@ import (
 var lives = []scenario{
 	{claim: "a job goes from pending to leased to waiting_retry to leased to its end", play: func(s *stage) {
 		begun, release := make(chan struct{}), make(chan error)
-		s.open(policies{"p": fixed(2, s.unit)}, func(ctx context.Context, _ retryjob.Job) error {
-			select {
-			case begun <- struct{}{}:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			select {
-			case err := <-release:
-				return err
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		})
+		s.open(policies{"p": fixed(2, s.unit)}, wait(begun, release))
 		handle := s.put(retryjob.Job{ID: "lived", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)})
 		require.Equal(s.t, "lived", handle.ID())
 		inspect := func() retryjob.Info {
@@ -69,11 +55,11 @@ var lives = []scenario{
 		require.False(s.t, i.Ended.IsZero())
 	}},
 
-	{claim: "Wait returns the job as it ended", play: func(s *stage) {
+	{claim: "Wait returns the job as it ended, until it is removed", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": fixed(2, s.unit/4)}, d.always(errFlaky))
 		handle := s.enqueue("awaited", "p")
-		ctx, cancel := s.patience(soon)
+		ctx, cancel := s.patience()
 		defer cancel()
 		i, err := handle.Wait(ctx)
 		require.NoError(s.t, err)
@@ -82,8 +68,14 @@ var lives = []scenario{
 		require.Error(s.t, s.q.Cancel(ctx, "awaited"), "what is final is not canceled")
 		again, err := handle.Wait(ctx)
 		require.NoError(s.t, err, "of a job that has ended long since")
-		require.Equal(s.t, i.Status, again.Status)
-		require.Len(s.t, again.History, 2)
+		require.Equal(s.t, asJSON(s, i), asJSON(s, again))
+		n, err := s.q.Purge(s.t.Context(), retryjob.Filter{})
+		require.NoError(s.t, err)
+		require.Equal(s.t, 1, n)
+		_, err = handle.Wait(ctx)
+		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
+		_, err = handle.Inspect(ctx)
+		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
 	}},
 
 	{claim: "Wait gives up with its context, and the job goes on", play: func(s *stage) {
@@ -101,66 +93,22 @@ var lives = []scenario{
 		require.Equal(s.t, retryjob.Succeeded, s.final("far").Status)
 	}},
 
-	{claim: "a waiting job that is canceled runs no more", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": fixed(5, 2*s.unit)}, d.always(errFlaky))
-		s.enqueue("waiting", "p")
-		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(2 * s.unit)})
-		s.reaches("waiting", retryjob.WaitingRetry)
-		for id, attempts := range map[string]int{"waiting": 1, "pending": 0} {
-			require.NoError(s.t, s.q.Cancel(s.t.Context(), id))
-			i := s.ends(id, retryjob.Canceled, retry.CallerCanceled, attempts)
-			require.True(s.t, i.Due.IsZero())
-			require.False(s.t, i.Ended.IsZero())
-			require.Error(s.t, s.q.Cancel(s.t.Context(), id), "what is final is not canceled again")
-		}
-		s.put(retryjob.Job{ID: "after", Kind: kind, Policy: "p", Due: time.Now().Add(3 * s.unit)})
-		s.reaches("after", retryjob.WaitingRetry)
-		require.Len(s.t, d.all(), 2, "of waiting and after, one each")
-	}},
-
-	{claim: "a running job that is canceled has ErrCanceled as the cause of its context's end", play: func(s *stage) {
-		causes, begun := make(chan error, 1), make(chan struct{})
+	{claim: "a job that is canceled during an attempt ends its context with ErrCanceled, and is canceled even if it succeeds", play: func(s *stage) {
+		causes, begun := make(chan error, 1), make(chan struct{}, 9)
 		s.open(policies{"p": fixed(5, short)}, func(ctx context.Context, _ retryjob.Job) error {
-			select {
-			case begun <- struct{}{}:
-			case <-ctx.Done():
-			}
+			begun <- struct{}{}
 			<-ctx.Done()
 			causes <- context.Cause(ctx)
-			return ctx.Err()
+			return nil
 		})
-		handle := s.enqueue("running", "p")
+		s.enqueue("running", "p")
 		receive(s, begun, "the attempt")
 		require.NoError(s.t, s.q.Cancel(s.t.Context(), "running"))
 		require.ErrorIs(s.t, receive(s, causes, "the cause"), retryjob.ErrCanceled)
-		ctx, cancel := s.patience(soon)
-		defer cancel()
-		i, err := handle.Wait(ctx)
-		require.NoError(s.t, err)
-		require.Equal(s.t, retryjob.Canceled, i.Status)
-		require.Equal(s.t, retry.CallerCanceled, i.Reason)
-	}},
-
-	{claim: "a job that was canceled during an attempt is canceled, even if the attempt succeeds", play: func(s *stage) {
-		begun, release := make(chan struct{}, 9), make(chan struct{})
-		let := sync.OnceFunc(func() { close(release) })
-		s.t.Cleanup(let)
-		s.open(policies{"p": {}}, func(context.Context, retryjob.Job) error {
-			begun <- struct{}{}
-			<-release
-			return nil
-		})
-		s.enqueue("done", "p")
-		receive(s, begun, "the attempt")
-		require.NoError(s.t, s.q.Cancel(s.t.Context(), "done"))
-		let()
-		i := s.until(soon, "done", "has its attempt", func(i retryjob.Info) bool { return len(finished(i)) == 1 })
-		require.Equal(s.t, retryjob.Canceled, i.Status)
-		require.Equal(s.t, retry.CallerCanceled, i.Reason)
+		i := s.until("running", "has its attempt", func(i retryjob.Info) bool { return len(finished(i)) == 1 })
+		s.ends("running", retryjob.Canceled, retry.CallerCanceled, 1)
 		require.Equal(s.t, retryjob.Succeeded, i.Last().Status, "the record says what was done")
-		require.Equal(s.t, 1, i.Attempts)
-		require.Error(s.t, s.q.Cancel(s.t.Context(), "done"))
+		require.Error(s.t, s.q.Cancel(s.t.Context(), "running"))
 	}},
 }
 
@@ -169,18 +117,13 @@ var enqueuing = []scenario{
 	{claim: "a job without an ID gets one, each another", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": {}}, d.script())
-		seen := map[string]bool{}
-		for range 5 {
-			handle := s.enqueue("", "p")
-			require.NotEmpty(s.t, handle.ID())
-			seen[handle.ID()] = true
-			i := s.final(handle.ID())
-			require.Equal(s.t, handle.ID(), i.JobID)
-		}
-		require.Len(s.t, seen, 5)
-		for _, a := range d.all() {
-			require.True(s.t, seen[a.JobID])
-			require.Equal(s.t, a.JobID, a.job.ID)
+		seen := map[string]bool{"": true}
+		for n := range 5 {
+			id := s.enqueue("", "p").ID()
+			require.False(s.t, seen[id], id)
+			seen[id] = true
+			s.final(id)
+			require.Equal(s.t, []string{id, id}, []string{d.all()[n].JobID, d.all()[n].job.ID})
 		}
 	}},
 
@@ -197,7 +140,7 @@ var enqueuing = []scenario{
 		require.Len(s.t, d.all(), 1)
 	}},
 
-	{claim: "what Job.Validate refuses and what has no handler is refused, and leaves nothing", play: func(s *stage) {
+	{claim: "what Job.Validate refuses, what has no handler and what comes with an ended context is refused, and leaves nothing", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": {}, "bad": {MaxAttempts: -7}}, d.script()) //retryvet:ignore policy it is to be refused
 		for _, refused := range []struct {
@@ -220,31 +163,9 @@ var enqueuing = []scenario{
 				require.ErrorIs(s.t, err, refused.err)
 			}
 		}
-		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
-	}},
-
-	{claim: "a handle waits no longer for a job that is removed", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": {}}, d.script())
-		handle := s.enqueue("removed", "p")
-		s.final("removed")
-		n, err := s.q.Purge(s.t.Context(), retryjob.Filter{})
-		require.NoError(s.t, err)
-		require.Equal(s.t, 1, n)
-		ctx, cancel := s.patience(soon)
-		defer cancel()
-		_, err = handle.Wait(ctx)
-		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
-		_, err = handle.Inspect(ctx)
-		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
-	}},
-
-	{claim: "an Enqueue whose context is over does nothing", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": {}}, d.script())
-		ctx, cancel := context.WithCancelCause(s.t.Context())
-		cancel(errors.New("gone"))
-		_, err := s.q.Enqueue(ctx, retryjob.Job{ID: "unwanted", Kind: kind, Policy: "p"})
+		over, cancel := context.WithCancel(s.t.Context())
+		cancel()
+		_, err := s.q.Enqueue(over, retryjob.Job{ID: "unwanted", Kind: kind, Policy: "p"})
 		require.ErrorIs(s.t, err, context.Canceled)
 		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
 	}},
@@ -253,7 +174,7 @@ var enqueuing = []scenario{
 // send passes v to the goroutine that waits for it.
 func send[T any](s *stage, to chan<- T, v T) {
 	s.t.Helper()
-	ctx, cancel := s.patience(soon)
+	ctx, cancel := s.patience()
 	defer cancel()
 	select {
 	case to <- v:

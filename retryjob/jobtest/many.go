@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -62,49 +61,8 @@ var many = []scenario{
 		require.Len(s.t, d.all(), 1)
 	}},
 
-	{claim: "Count says how many jobs a filter selects, and since when", play: func(s *stage) {
-		var d diary
-		s.open(policies{"once": fixed(1, short), "p": fixed(2, 20*s.unit)}, d.always(errFlaky))
-		soon, later := time.Now().Add(20*s.unit).Round(time.Millisecond), time.Now().Add(30*s.unit)
-		for i, job := range []retryjob.Job{
-			{Policy: "once"}, {Policy: "once"}, {Policy: "once"}, {Policy: "p"}, {Policy: "p", Due: later}, {Policy: "p", Due: soon},
-		} {
-			job.ID, job.Kind = fmt.Sprint("job-", i), kind
-			s.put(job)
-		}
-		first := s.final("job-0")
-		for _, id := range []string{"job-1", "job-2"} {
-			if i := s.final(id); i.Changed().Before(first.Changed()) {
-				first = i
-			}
-		}
-		waits := s.reaches("job-3", retryjob.WaitingRetry)
-		near := func(want, got time.Time) { require.WithinDuration(s.t, want, got, 2*time.Millisecond) } // as the database rounds
-		all, err := s.q.Count(s.t.Context(), retryjob.Filter{Limit: 1, After: first.Cursor()})
-		require.NoError(s.t, err)
-		require.Len(s.t, all, 3)
-		require.Equal(s.t, []int{3, 1, 2}, []int{all[retryjob.DeadLettered].Jobs, all[retryjob.WaitingRetry].Jobs, all[retryjob.Pending].Jobs})
-		near(first.Changed(), all[retryjob.DeadLettered].Oldest)
-		near(waits.Due, all[retryjob.WaitingRetry].Oldest)
-		near(soon, all[retryjob.Pending].Oldest)
-		some, err := s.q.Count(s.t.Context(), retryjob.Filter{Policies: []string{"once"}, Kinds: []string{kind}, Reasons: []retry.Reason{retry.AttemptsExhausted}})
-		require.NoError(s.t, err)
-		require.Len(s.t, some, 1)
-		require.Equal(s.t, 3, some[retryjob.DeadLettered].Jobs)
-		none, err := s.q.Count(s.t.Context(), retryjob.Filter{Policies: []string{"none"}})
-		require.NoError(s.t, err)
-		require.Empty(s.t, none)
-	}},
-
 	{claim: "a list goes on after any of its jobs, also after one that is gone", play: func(s *stage) {
-		var d diary
-		s.open(policies{"once": fixed(1, short)}, d.always(errFlaky))
-		for i := range 7 {
-			id := fmt.Sprint("job-", i)
-			s.enqueue(id, "once")
-			s.final(id)
-			s.pass(s.unit / 10) // two that end at one time are in no order
-		}
+		s.deadLetters(7)
 		ctx := s.t.Context()
 		var all []retryjob.Info
 		for i, err := range s.q.List(ctx, retryjob.Filter{}) {

@@ -47,7 +47,7 @@ var needs = []scenario{
 		s.reaches("patient", retryjob.WaitingRetry)
 		down.Store(true)
 		failed := time.Now()
-		i := s.until(soon, "patient", "is put off", func(i retryjob.Info) bool { return i.Due.After(i.Last().Due.Add(time.Second)) })
+		i := s.until("patient", "is put off", func(i retryjob.Info) bool { return i.Due.After(i.Last().Due.Add(time.Second)) })
 		require.Equal(s.t, retryjob.WaitingRetry, i.Status)
 		require.Equal(s.t, 1, i.Attempts)
 		require.WithinRange(s.t, i.Due, failed.Add(retryjob.PutOff), time.Now().Add(retryjob.PutOff+time.Second))
@@ -79,22 +79,6 @@ var needs = []scenario{
 		require.Equal(s.t, s.unit, i.TTL)
 	}},
 
-	{claim: "a Spec and a TTL beyond the limits are refused, with each of their faults", play: func(s *stage) {
-		var d diary
-		named := retryjob.FromMap(policies{"p": fixed(3, short)})
-		s.openWith(retryjob.Options{
-			Policies: named.Within(retryconf.Limits{MaxAttempts: 5, MaxTTL: 10 * s.unit}),
-			Handlers: map[string]retryjob.Handler{kind: d.script()},
-		})
-		_, err := s.q.Enqueue(s.t.Context(), retryjob.Job{ID: "greedy", Kind: kind, Policy: "p", TTL: 11 * s.unit, Spec: &retryconf.Spec{MaxAttempts: 6}})
-		require.ErrorContains(s.t, err, "Job.Spec.max_attempts 6 is outside 1 to 5")
-		require.ErrorContains(s.t, err, "Job.TTL 11")
-		_, err = s.q.Enqueue(s.t.Context(), retryjob.Job{ID: "lasting", Kind: kind, Policy: "p", TTL: 11 * s.unit})
-		require.ErrorContains(s.t, err, "Job.TTL ")
-		s.put(retryjob.Job{ID: "modest", Kind: kind, Policy: "p", TTL: 10 * s.unit, Spec: &retryconf.Spec{MaxAttempts: 5}})
-		require.Equal(s.t, retryjob.Succeeded, s.final("modest").Status)
-	}},
-
 	{claim: "what a job says of itself comes back, with its attempts and after a replay", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": fixed(1, short)}, d.always(errFlaky))
@@ -117,48 +101,14 @@ var needs = []scenario{
 		require.Equal(s.t, []any{kind, job.TTL, job.BudgetKey, job.Priority, job.Tags}, []any{i.Kind, i.TTL, i.BudgetKey, i.Priority, i.Tags})
 	}},
 
-	{claim: "of the jobs that are due, those with the lowest Priority number start first", play: func(s *stage) {
-		var d diary
-		begun, release := make(chan struct{}), make(chan struct{})
-		s.openWith(retryjob.Options{
-			Policies: retryjob.FromMap(policies{"p": fixed(1, short)}), Concurrency: 1,
-			Handlers: map[string]retryjob.Handler{
-				kind:    d.script(),
-				"block": wait(begun, release),
-			},
-		})
-		s.put(retryjob.Job{ID: "block", Kind: "block", Policy: "p"})
-		receive(s, begun, "the first attempt")
-		for _, priority := range []int{4, 2, 0, 3} {
-			s.put(retryjob.Job{ID: fmt.Sprint(priority), Kind: kind, Policy: "p", Priority: priority})
-		}
-		close(release)
-		s.final("4")
-		var order []string
-		for _, made := range d.all() {
-			order = append(order, made.JobID)
-		}
-		require.Equal(s.t, []string{"0", "2", "3", "4"}, order)
-	}},
-
 	{claim: "a queue has workers of its own, and holds up no other queue", play: func(s *stage) {
 		var d diary
-		var running, most atomic.Int32
-		begun, release, meet := make(chan struct{}, 3), make(chan struct{}), make(chan struct{})
+		begun, release, meet := make(chan struct{}, 3), make(chan error), make(chan struct{})
 		s.openWith(retryjob.Options{
 			Policies: retryjob.FromMap(policies{"p": fixed(1, short)}), Concurrency: 1, Queues: map[string]int{"narrow": 1, "default": 2},
 			Handlers: map[string]retryjob.Handler{
-				kind: d.script(),
-				"alone": func(ctx context.Context, _ retryjob.Job) error {
-					most.Store(max(most.Load(), running.Add(1)))
-					defer running.Add(-1)
-					begun <- struct{}{}
-					select {
-					case <-release:
-					case <-ctx.Done():
-					}
-					return nil
-				},
+				kind:    d.script(),
+				"alone": wait(begun, release),
 				"pair": func(ctx context.Context, _ retryjob.Job) error { // ends only beside another one
 					select {
 					case meet <- struct{}{}:
@@ -182,28 +132,6 @@ var needs = []scenario{
 		close(release)
 		for n := range 3 {
 			require.Equal(s.t, retryjob.Succeeded, s.final(fmt.Sprint("alone", n)).Status)
-		}
-		require.Equal(s.t, int32(1), most.Load())
-	}},
-
-	{claim: "a budget by the job's key refuses the retries of that key alone", play: func(s *stage) {
-		var d diary
-		budgets := retry.NewBudgets(retry.BudgetConfig{Ratio: -1}, 10)
-		named := retryjob.FromMap(policies{"p": fixed(2, short)})
-		s.openWith(retryjob.Options{
-			Policies: func(j *retryjob.Job) (retry.Policy, error) {
-				p, err := named(j)
-				p.Budget = budgets.For(j.BudgetKey)
-				return p, err
-			},
-			Handlers: map[string]retryjob.Handler{kind: d.always(errFlaky)},
-		})
-		for _, row := range []struct {
-			id, key string
-			reason  retry.Reason
-		}{{"a1", "a", retry.AttemptsExhausted}, {"a2", "a", retry.BudgetExhausted}, {"b1", "b", retry.AttemptsExhausted}} {
-			s.put(retryjob.Job{ID: row.id, Kind: kind, Policy: "p", BudgetKey: row.key})
-			require.Equal(s.t, row.reason, s.final(row.id).Reason, row.id)
 		}
 	}},
 }

@@ -30,7 +30,7 @@ var observing = []scenario{
 		})
 		s.enqueue("again", "p")
 		require.NoError(s.t, receive(s, replayed, "the final event"))
-		i := s.until(soon, "again", "is replayed", func(i retryjob.Info) bool { return i.Status.Final() && i.Replays == 1 })
+		i := s.until("again", "is replayed", func(i retryjob.Info) bool { return i.Status.Final() && i.Replays == 1 })
 		require.Equal(s.t, retryjob.Succeeded, i.Status)
 	}},
 
@@ -53,58 +53,50 @@ var observing = []scenario{
 		require.Len(s.t, d.all(), 2)
 		require.Contains(s.t, i.History[0].Err, errFlaky.Error())
 		require.Contains(s.t, i.History[0].Err, `after it was decided: retryjob: a function of policy "p" panicked: the log is full`)
-		s.poll(soon, "the end is told", func() bool { mu.Lock(); defer mu.Unlock(); return told == 2 })
+		s.poll("the end is told", func() bool { mu.Lock(); defer mu.Unlock(); return told == 2 })
 		require.InDelta(s.t, 2, p.Budget.Tokens(), 0.01)
 	}},
 
-	{claim: "a waiting job that is canceled gives its end to Observe, and its token back", play: func(s *stage) {
+	{claim: "a waiting job that is canceled runs no more, gives its end to Observe, and its token back", play: func(s *stage) {
 		var d diary
 		ends := make(chan retry.Event, 2)
-		p := fixed(5, 99*s.unit)
+		p := fixed(5, 2*s.unit)
 		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 3})
 		p.Observe = func(_ context.Context, e retry.Event) {
 			if e.Outcome != nil {
 				ends <- e
 			}
 		}
-		s.open(policies{"p": p}, d.always(errFlaky))
+		s.open(policies{"p": p, "last": fixed(2, 99*s.unit)}, d.always(errFlaky))
 		s.enqueue("waiting", "p")
-		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(99 * s.unit)})
+		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(2 * s.unit)})
 		s.reaches("waiting", retryjob.WaitingRetry)
 		require.InDelta(s.t, 2, p.Budget.Tokens(), 0.01)
 		for attempts, id := range []string{1: "waiting", 0: "pending"} {
 			require.NoError(s.t, s.q.Cancel(s.t.Context(), id))
 			e := receive(s, ends, "the end of "+id)
-			require.Equal(s.t, retry.Canceled, e.Outcome.Status)
-			require.Equal(s.t, retry.CallerCanceled, e.Outcome.Reason)
-			require.Equal(s.t, attempts, e.Outcome.Attempts)
+			require.Equal(s.t, []any{retry.Canceled, retry.CallerCanceled, attempts}, []any{e.Outcome.Status, e.Outcome.Reason, e.Outcome.Attempts})
 			require.ErrorIs(s.t, e.Err, retry.CallerCanceled)
+			i := s.ends(id, retryjob.Canceled, retry.CallerCanceled, attempts)
+			require.True(s.t, i.Due.IsZero() && !i.Ended.IsZero())
+			require.Error(s.t, s.q.Cancel(s.t.Context(), id), "what is final is not canceled again")
 		}
 		require.InDelta(s.t, 3, p.Budget.Tokens(), 0.01)
+		s.put(retryjob.Job{ID: "after", Kind: kind, Policy: "last", Due: time.Now().Add(3 * s.unit)})
+		s.reaches("after", retryjob.WaitingRetry)
+		require.Len(s.t, d.all(), 2, "of waiting and after, one each")
 		require.Empty(s.t, ends, "each ends once")
 	}},
 
 	{claim: "an ID that is used again while its canceled attempt runs never has two attempts of one AttemptID", play: func(s *stage) {
-		var mu sync.Mutex
-		running := map[string]int{}
-		most := 0
+		var d diary
 		begun, release := make(chan struct{}, 9), make(chan struct{})
-		var leave sync.Once
-		free := func() { leave.Do(func() { close(release) }) }
+		free := sync.OnceFunc(func() { close(release) })
 		s.t.Cleanup(free)
 		p := fixed(3, short)
 		p.AttemptTimeout = s.unit
-		s.open(policies{"p": p}, func(ctx context.Context, _ retryjob.Job) error {
-			info, _ := retryjob.AttemptFrom(ctx)
-			mu.Lock()
-			running[info.AttemptID]++
-			most = max(most, running[info.AttemptID])
-			mu.Unlock()
-			defer func() {
-				mu.Lock()
-				defer mu.Unlock()
-				running[info.AttemptID]--
-			}()
+		s.open(policies{"p": p}, func(ctx context.Context, job retryjob.Job) error {
+			d.note(ctx, job)
 			begun <- struct{}{}
 			<-release // whatever ctx says
 			return nil
@@ -121,14 +113,16 @@ var observing = []scenario{
 			receive(s, begun, "the attempt of the second job")
 		}
 		free()
-		s.poll(soon, "the ID is free again", func() bool {
+		s.poll("the ID is free again", func() bool {
 			_, _ = s.q.Purge(s.t.Context(), retryjob.Filter{})
 			_, err := s.q.Enqueue(s.t.Context(), again)
 			return err == nil
 		})
 		s.final("again")
-		mu.Lock()
-		defer mu.Unlock()
-		require.Equal(s.t, 1, most)
+		seen := map[string]bool{}
+		for _, a := range d.all() {
+			require.False(s.t, seen[a.AttemptID], a.AttemptID)
+			seen[a.AttemptID] = true
+		}
 	}},
 }

@@ -79,7 +79,7 @@ func (o *outcome) scenario() scenario {
 		var i retryjob.Info
 		if o.needs == aCrash {
 			made := s.dieIn("job", p)
-			i = s.endsAfterCrash("job", o.status, o.reason, o.attempts)
+			i = s.ends("job", o.status, o.reason, o.attempts)
 			require.Equal(s.t, []int{1}, made())
 		} else {
 			var d diary
@@ -108,13 +108,6 @@ func (s *stage) ends(id string, status retryjob.Status, reason retry.Reason, att
 	i := s.final(id)
 	require.Equal(s.t, []any{status, reason, attempts}, []any{i.Status, i.Reason, i.Attempts}, id)
 	return i
-}
-
-// endsAfterCrash is ends for a job that no worker has until the crash is noticed.
-func (s *stage) endsAfterCrash(id string, status retryjob.Status, reason retry.Reason, attempts int) retryjob.Info {
-	s.t.Helper()
-	s.endAfterCrash(id)
-	return s.ends(id, status, reason, attempts)
 }
 
 func within(ttl time.Duration, p retry.Policy) retry.Policy {

@@ -415,5 +415,6 @@ func (e *clerk) Shutdown(ctx context.Context) ([]retryjob.Info, error) {
 }
 
 func (e *clerk) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.Group, error) {
+	filter.Limit, filter.After = 0, retryjob.Cursor{}
 	return retryjob.GroupsOf(e.List(ctx, filter))
 }

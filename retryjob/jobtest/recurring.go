@@ -73,7 +73,7 @@ func (s *stage) recur(d *diary, next func(due, ended time.Time) time.Time) {
 // there two that have not.
 func (s *stage) occurrences(n int) (made []retryjob.Info) {
 	s.t.Helper()
-	s.poll(ages, "the occurrences have ended", func() bool {
+	s.poll("the occurrences have ended", func() bool {
 		made = nil
 		open := 0
 		for i, err := range s.q.List(s.t.Context(), retryjob.Filter{Tags: []string{"recurring_beat"}}) {

@@ -2,6 +2,7 @@ package jobtest
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 var sharing = []scenario{
 	{claim: "no more attempts run at once than Concurrency, and all get their turn", play: func(s *stage) {
 		var running, most atomic.Int64
-		begun, release := make(chan struct{}), make(chan struct{})
+		begun, release := make(chan struct{}), make(chan error)
 		hold := wait(begun, release)
 		s.openWith(retryjob.Options{
 			Policies: retryjob.FromMap(policies{"p": {}}),
@@ -34,7 +35,7 @@ var sharing = []scenario{
 		receive(s, begun, "the first attempt")
 		receive(s, begun, "the second attempt beside it")
 		for n := range made {
-			send(s, release, struct{}{})
+			send(s, release, nil)
 			if n+2 < len(made) {
 				receive(s, begun, "the next attempt")
 			}
@@ -65,85 +66,61 @@ var sharing = []scenario{
 		}
 	}},
 
-	{claim: "jobs that wait for a worker get one in the order of their due times", play: func(s *stage) {
+	{claim: "jobs that wait for a worker get one in the order of their priorities, and then of their due times", play: func(s *stage) {
 		var d diary
-		begun, release := make(chan struct{}), make(chan struct{})
-		s.openWith(retryjob.Options{
-			Policies:    retryjob.FromMap(policies{"p": {}}),
-			Handlers:    map[string]retryjob.Handler{kind: d.script(), "busy": wait(begun, release)},
-			Concurrency: 1,
-		})
-		s.put(retryjob.Job{ID: "busy", Kind: "busy", Policy: "p"})
-		receive(s, begun, "the worker to be busy")
+		free := s.busy(policies{"p": {}}, d.script())
 		start := time.Now()
 		for _, n := range []time.Duration{4, 2, 5, 3, 1} {
-			s.put(retryjob.Job{ID: string(rune('0' + n)), Kind: kind, Policy: "p", Due: start.Add(n * s.unit / 5)})
+			s.put(retryjob.Job{ID: string(rune('0' + n)), Kind: kind, Policy: "p", Priority: 2, Due: start.Add(n * s.unit / 5)})
+		}
+		for _, priority := range []int{4, 0, 3} {
+			s.put(retryjob.Job{ID: fmt.Sprint("p", priority), Kind: kind, Policy: "p", Priority: priority})
 		}
 		s.pass(2 * s.unit)
-		close(release)
-		s.final("5")
+		free()
+		s.final("p4")
 		var order []string
 		for _, a := range d.all() {
 			order = append(order, a.JobID)
 		}
-		require.Equal(s.t, []string{"1", "2", "3", "4", "5"}, order)
+		require.Equal(s.t, []string{"p0", "1", "2", "3", "4", "5", "p3", "p4"}, order)
 	}},
 }
 
 // stopping has the claims about Shutdown.
 var stopping = []scenario{
-	{claim: "Shutdown waits for the attempt under way, and its result counts", play: func(s *stage) {
-		begun, release := make(chan struct{}), make(chan struct{})
+	{claim: "Shutdown takes no more jobs, and waits for the attempt under way, whose result counts", play: func(s *stage) {
+		begun, release := make(chan struct{}), make(chan error)
 		s.open(policies{"p": {}}, wait(begun, release))
 		s.enqueue("under way", "p")
 		receive(s, begun, "the attempt")
 		done := s.shutdown(context.Background())
-		s.pass(s.unit / 2)
-		require.Empty(s.t, done, "it did not wait")
-		close(release)
-		left := receive(s, done, "the shutdown")
-		require.NoError(s.t, left.err)
-		require.Empty(s.t, left.jobs)
-		if s.h.Crash != nil {
-			s.crash()
-			i := s.get("under way")
-			require.Equal(s.t, retryjob.Succeeded, i.Status)
-			require.Equal(s.t, 1, i.Attempts)
-		}
-	}},
-
-	{claim: "an engine that is shut down, or about to, takes no job", play: func(s *stage) {
-		begun, release := make(chan struct{}), make(chan struct{})
-		s.open(policies{"p": {}}, wait(begun, release))
-		s.enqueue("under way", "p")
-		receive(s, begun, "the attempt")
-		done := s.shutdown(context.Background())
-		s.poll(soon, "no job is taken", func() bool {
+		s.poll("no job is taken", func() bool {
 			_, err := s.q.Enqueue(s.t.Context(), retryjob.Job{Kind: kind, Policy: "p", Due: time.Now().Add(99 * s.unit)})
 			if err != nil {
 				require.ErrorIs(s.t, err, retryjob.ErrShutdown)
 			}
 			return err != nil
 		})
+		s.pass(s.unit / 2)
+		require.Empty(s.t, done, "it did not wait")
 		close(release)
 		require.NoError(s.t, receive(s, done, "the shutdown").err)
 		_, err := s.q.Enqueue(s.t.Context(), retryjob.Job{Kind: kind, Policy: "p"})
 		require.ErrorIs(s.t, err, retryjob.ErrShutdown)
+		if s.h.Crash != nil {
+			s.crash()
+		}
+		s.ends("under way", retryjob.Succeeded, 0, 1)
 	}},
 
 	{claim: "while Shutdown waits, what comes due is not started and not lost", play: func(s *stage) {
 		var d diary
-		begun, release := make(chan struct{}), make(chan struct{})
-		s.openWith(retryjob.Options{
-			Policies: retryjob.FromMap(policies{"p": {}}),
-			Handlers: map[string]retryjob.Handler{kind: d.script(), "busy": wait(begun, release)},
-		})
-		s.put(retryjob.Job{ID: "busy", Kind: "busy", Policy: "p"})
-		receive(s, begun, "the attempt")
+		free := s.busy(policies{"p": {}}, d.script())
 		s.put(retryjob.Job{ID: "next", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)})
 		done := s.shutdown(context.Background())
 		s.pass(2 * s.unit)
-		close(release)
+		free()
 		was := receive(s, done, "the shutdown")
 		require.NoError(s.t, was.err)
 		require.Empty(s.t, d.all())
@@ -163,41 +140,33 @@ var stopping = []scenario{
 	}},
 
 	{claim: "a failure while Shutdown waits counts", play: func(s *stage) {
-		begun, release := make(chan struct{}), make(chan struct{})
-		var fail atomic.Bool
-		hold := wait(begun, release)
-		fail.Store(true)
-		s.open(policies{"p": fixed(2, s.unit)}, func(ctx context.Context, job retryjob.Job) error {
-			if !fail.Load() {
-				return nil
-			}
-			if err := hold(ctx, job); err != nil {
-				return err
-			}
-			return errFlaky
-		})
+		begun, release := make(chan struct{}), make(chan error)
+		s.open(policies{"p": fixed(2, s.unit)}, wait(begun, release))
 		s.enqueue("failing", "p")
 		receive(s, begun, "the attempt")
 		done := s.shutdown(context.Background())
 		s.pass(s.unit / 4)
-		close(release)
+		send(s, release, errFlaky)
 		was := receive(s, done, "the shutdown")
 		require.NoError(s.t, was.err)
-		fail.Store(false)
 		i := s.kept(was.jobs, "failing")
 		require.Equal(s.t, 1, i.Attempts)
 		require.Equal(s.t, errFlaky.Error(), i.History[0].Err)
 		require.Equal(s.t, s.unit, i.History[0].Due.Sub(i.History[0].End))
 		if s.h.Crash != nil {
-			i = s.ends("failing", retryjob.Succeeded, 0, 2)
+			receive(s, begun, "the second attempt")
+			close(release)
+			s.ends("failing", retryjob.Succeeded, 0, 2)
 		}
 	}},
 
-	{claim: "after Shutdown no attempt starts, and no job that waits is lost", play: func(s *stage) {
+	{claim: "after Shutdown no attempt starts, and no job that waits is lost, nor one that has ended left", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": fixed(2, 2*s.unit)}, d.script(errFlaky))
 		s.enqueue("waiting", "p")
 		waiting := s.reaches("waiting", retryjob.WaitingRetry)
+		s.put(retryjob.Job{ID: "canceled", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)})
+		require.NoError(s.t, s.q.Cancel(s.t.Context(), "canceled"))
 		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit), Payload: []byte(`{"a":1}`)})
 		pending := s.get("pending")
 		was := receive(s, s.shutdown(context.Background()), "the shutdown")
@@ -215,16 +184,6 @@ var stopping = []scenario{
 		if s.h.Crash == nil {
 			require.Len(s.t, was.jobs, 2)
 		}
-	}},
-
-	{claim: "an idle engine shuts down at once, and what has ended is not left", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": fixed(1, short)}, d.script(errFlaky))
-		s.enqueue("dead", "p")
-		s.final("dead")
-		was := receive(s, s.shutdown(context.Background()), "the shutdown")
-		require.NoError(s.t, was.err)
-		require.Empty(s.t, was.jobs)
 	}},
 }
 

@@ -35,22 +35,22 @@ var suspending = []scenario{
 		i := s.lateLine("late")
 		require.Equal(s.t, retryjob.Leased, i.Status)
 		close(release)
-		i = s.endsAfterCrash("late", retryjob.Succeeded, 0, 2)
+		i = s.ends("late", retryjob.Succeeded, 0, 2)
 		require.True(s.t, i.History[0].Late)
 		require.False(s.t, i.History[1].Late)
 	}},
 
 	{claim: "what a suspended worker returns does not reach a later life of its job", needs: aSuspension, play: func(s *stage) {
 		a := s.suspendIn("again", false, func(context.Context) error { return errFlaky })
-		s.endAfterCrash("again")
+		s.final("again")
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "again"))
-		s.until(ages, "again", "is replayed", func(i retryjob.Info) bool { return i.Status.Final() && i.Replays == 1 })
+		s.until("again", "is replayed", func(i retryjob.Info) bool { return i.Status.Final() && i.Replays == 1 })
 		a.reachesNothing("again")
 	}},
 
 	{claim: "what a suspended worker returns does not reach another job with the ID of its own", needs: aSuspension, play: func(s *stage) {
 		a := s.suspendIn("again", false, func(context.Context) error { return errFlaky })
-		s.endAfterCrash("again")
+		s.final("again")
 		_, err := s.q.Purge(s.t.Context(), retryjob.Filter{})
 		require.NoError(s.t, err)
 		s.put(retryjob.Job{ID: "again", Kind: kind, Policy: "p", Due: time.Now().Add(999 * s.unit)})
@@ -62,7 +62,7 @@ var suspending = []scenario{
 func overtaken(does string, obeys bool, second error) scenario {
 	return scenario{claim: "a suspended worker changes its own line only: it " + does, needs: aSuspension, play: func(s *stage) {
 		a := s.suspendIn("late", obeys, func(context.Context) error { return second })
-		before := s.endAfterCrash("late")
+		before := s.final("late")
 		require.Equal(s.t, 2, before.Attempts)
 		require.Equal(s.t, retryjob.ErrLost.Error(), before.History[0].Err)
 		a.goOn()
@@ -77,7 +77,7 @@ func overtaken(does string, obeys bool, second error) scenario {
 		require.Equal(s.t, retry.AttemptsExhausted, after.Reason)
 		require.Equal(s.t, []string{"late"}, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "late"))
-		i := s.until(ages, "late", "is replayed", func(i retryjob.Info) bool { return i.Status.Final() })
+		i := s.until("late", "is replayed", func(i retryjob.Info) bool { return i.Status.Final() })
 		require.Equal(s.t, 1, i.Replays)
 	}}
 }
@@ -144,7 +144,7 @@ func (s *stage) suspendIn(id string, obeys bool, second func(ctx context.Context
 // lateLine waits until the first attempt of a job is marked as late.
 func (s *stage) lateLine(id string) retryjob.Info {
 	s.t.Helper()
-	i := s.until(ages, id, "has a late attempt", func(i retryjob.Info) bool {
+	i := s.until(id, "has a late attempt", func(i retryjob.Info) bool {
 		return slices.ContainsFunc(i.History, func(a retryjob.Attempt) bool { return a.Late })
 	})
 	first := i.History[0]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -33,17 +34,7 @@ var timing = []scenario{
 		require.Equal(s.t, retry.AttemptsExhausted, i.Reason)
 	}},
 
-	{claim: "a due time in the past means at once", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": {TTL: 90 * s.unit}}, d.script())
-		before := time.Now()
-		s.put(retryjob.Job{ID: "late", Kind: kind, Policy: "p", Due: before.Add(-99 * s.unit)})
-		i := s.final("late")
-		require.Equal(s.t, retryjob.Succeeded, i.Status, "the TTL counts from the enqueuing")
-		s.onTime(i.FirstDue, d.all()[0].at)
-	}},
-
-	{claim: "a job with a due time waits for it, and its TTL begins then", play: func(s *stage) {
+	{claim: "a job with a due time waits for it, and its TTL begins then, or at once for a time in the past", play: func(s *stage) {
 		var d diary
 		p := fixed(2, s.unit/4)
 		p.TTL = 8 * s.unit
@@ -55,31 +46,11 @@ var timing = []scenario{
 		require.True(s.t, i.Due.Equal(due), "%v is not %v", i.Due, due)
 		require.True(s.t, i.FirstDue.Equal(due), "%v is not %v", i.FirstDue, due)
 		require.Equal(s.t, retryjob.Succeeded, s.final("later").Status)
-		require.Len(s.t, d.all(), 2)
 		s.onTime(due, d.all()[0].at)
-	}},
-
-	{claim: "jittered delays stay within Bounds and are the same for the same job", play: func(s *stage) {
-		p := retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Base: s.unit, Factor: 1, Jitter: retry.FullJitter}}
-		var waits [2][]time.Duration
-		for try := range waits {
-			var d diary
-			s.close() // the first engine
-			s.open(policies{"p": p}, d.always(errFlaky))
-			s.enqueue("spread", "p")
-			i := s.final("spread")
-			require.Len(s.t, i.History, 5)
-			for n, a := range i.History[:4] {
-				wait := a.Due.Sub(a.End)
-				lo, hi := p.Bounds(n + 1)
-				require.GreaterOrEqual(s.t, wait, lo)
-				require.Less(s.t, wait, hi)
-				waits[try] = append(waits[try], wait)
-				s.onTime(a.Due, d.all()[n+1].at)
-			}
-		}
-		require.Equal(s.t, waits[0], waits[1])
-		require.NotEqual(s.t, waits[0][0], waits[0][1], "there is no jitter")
+		s.put(retryjob.Job{ID: "at once", Kind: kind, Policy: "p", Due: time.Now().Add(-99 * s.unit)})
+		i = s.final("at once")
+		require.Equal(s.t, retryjob.Succeeded, i.Status, "the TTL counts from the enqueuing")
+		s.onTime(i.FirstDue, i.History[0].Start)
 	}},
 
 	{claim: "decorrelated jitter remembers its last delay from attempt to attempt", play: func(s *stage) {
@@ -96,18 +67,6 @@ var timing = []scenario{
 			require.LessOrEqual(s.t, wait, min(3*prev, p.Cap))
 			prev = wait
 		}
-	}},
-
-	{claim: "a hint is a floor under the delay", play: func(s *stage) {
-		var d diary
-		p := fixed(2, s.unit/10)
-		p.MaxHint = 4 * s.unit
-		s.open(policies{"p": p}, d.script(retry.After(2*s.unit, errFlaky)))
-		s.enqueue("asked", "p")
-		i := s.final("asked")
-		require.Len(s.t, i.History, 2)
-		require.Equal(s.t, 2*s.unit, i.History[0].Due.Sub(i.History[0].End))
-		s.onTime(i.History[0].Due, d.all()[1].at)
 	}},
 
 	{claim: "an attempt's context ends after AttemptTimeout with ErrAttemptTimeout as its cause, and its record says so", play: func(s *stage) {
@@ -132,18 +91,6 @@ var timing = []scenario{
 		}
 	}},
 
-	{claim: "an error that comes after AttemptTimeout is recorded as one that does", play: func(s *stage) {
-		p := fixed(1, short)
-		p.AttemptTimeout = s.unit / 4
-		s.open(policies{"p": p}, func(ctx context.Context, _ retryjob.Job) error {
-			<-ctx.Done()
-			return errFlaky
-		})
-		s.enqueue("late", "p")
-		i := s.final("late")
-		require.Equal(s.t, "attempt timeout: "+errFlaky.Error(), i.Last().Err)
-	}},
-
 	{claim: "the HTTP status of an error is recorded, and its Retry-After obeyed, without an option", play: func(s *stage) {
 		var d diary
 		p := fixed(2, s.unit/10)
@@ -157,69 +104,37 @@ var timing = []scenario{
 		require.Empty(s.t, i.History[1].Code)
 	}},
 
-	{claim: "a result that comes after AttemptTimeout is a result", play: func(s *stage) {
-		p := fixed(3, short)
-		p.AttemptTimeout = s.unit / 4
-		s.open(policies{"p": p}, func(ctx context.Context, _ retryjob.Job) error {
-			<-ctx.Done()
-			return nil
-		})
-		s.enqueue("done late", "p")
-		s.ends("done late", retryjob.Succeeded, 0, 1)
-	}},
-
-	{claim: "a gate defers an attempt and does not count it", play: func(s *stage) {
+	{claim: "a gate defers an attempt, the first or the second, and does not count it", play: func(s *stage) {
 		var d diary
-		p := fixed(1, short)
-		open := make(chan time.Time, 1)
-		p.Gate = func(context.Context) time.Duration {
-			select {
-			case at := <-open: // once, so that each other asking finds it open
-				return time.Until(at)
-			default:
-				return 0
+		p := fixed(2, short)
+		var mu sync.Mutex
+		opens := map[int]time.Time{}
+		p.Gate = func(ctx context.Context) time.Duration { // closed once before each attempt, so that each other asking finds it open
+			mu.Lock()
+			defer mu.Unlock()
+			a, _ := retryjob.AttemptFrom(ctx)
+			if opens[a.Number].IsZero() {
+				opens[a.Number] = time.Now().Add(2 * s.unit)
 			}
+			return time.Until(opens[a.Number])
 		}
-		s.open(policies{"p": p}, d.script())
-		at := time.Now().Add(2 * s.unit)
-		open <- at
+		s.open(policies{"p": p}, d.script(errFlaky))
 		s.enqueue("shut out", "p")
-		i := s.until(soon, "shut out", "is deferred or done", func(i retryjob.Info) bool {
+		i := s.until("shut out", "is deferred or done", func(i retryjob.Info) bool {
 			return i.Status.Final() || i.Status == retryjob.Pending && i.Due.After(i.FirstDue.Add(s.unit/2))
 		})
 		require.Equal(s.t, retryjob.Pending, i.Status)
 		require.Equal(s.t, 0, i.Attempts)
 		require.Empty(s.t, i.History)
-		i = s.ends("shut out", retryjob.Succeeded, 0, 1)
-		all := d.all()
-		require.Len(s.t, all, 1)
-		require.Equal(s.t, 1, all[0].Number)
-		require.False(s.t, all[0].at.Before(at.Add(-time.Millisecond)), "the attempt was early")
-	}},
-
-	{claim: "a gate between two attempts defers the second, which is still the second", play: func(s *stage) {
-		var d diary
-		p := fixed(2, short)
-		asked := make(chan struct{}, 1)
-		asked <- struct{}{}
-		p.Gate = func(context.Context) time.Duration {
-			if len(d.all()) == 0 {
-				return 0
-			}
-			select {
-			case <-asked:
-				return s.unit
-			default:
-				return 0
-			}
-		}
-		s.open(policies{"p": p}, d.script(errFlaky))
-		s.enqueue("between", "p")
-		i := s.ends("between", retryjob.Succeeded, 0, 2)
+		s.ends("shut out", retryjob.Succeeded, 0, 2)
 		all := d.all()
 		require.Len(s.t, all, 2)
-		require.Equal(s.t, 2, all[1].Number)
-		require.GreaterOrEqual(s.t, all[1].at.Sub(i.History[0].End), s.unit-time.Millisecond)
+		mu.Lock()
+		defer mu.Unlock()
+		for n, a := range all {
+			require.Equal(s.t, n+1, a.Number)
+			require.False(s.t, a.at.Before(opens[n+1].Add(-time.Millisecond)), "attempt %d was early", n+1)
+		}
 	}},
 }
 
@@ -227,18 +142,10 @@ var timing = []scenario{
 var endings = []scenario{
 	{claim: "a job whose TTL is over before a worker is free expires unattempted", play: func(s *stage) {
 		var d diary
-		begun, release := make(chan struct{}), make(chan struct{})
-		s.openWith(retryjob.Options{
-			Policies: retryjob.FromMap(policies{"p": {}, "brief": {TTL: s.unit}}),
-			Handlers: map[string]retryjob.Handler{"busy": wait(begun, release), kind: d.script()}, Concurrency: 1,
-		})
-		s.put(retryjob.Job{ID: "busy", Kind: "busy", Policy: "p"})
-		receive(s, begun, "the worker to be busy")
+		free := s.busy(policies{"brief": {TTL: s.unit}}, d.script())
 		i := s.get(s.enqueue("crowded out", "brief").ID())
-		ctx, cancel := context.WithDeadline(s.t.Context(), i.FirstDue.Add(2*s.unit))
-		defer cancel()
-		<-ctx.Done()
-		close(release)
+		s.pass(time.Until(i.FirstDue.Add(2 * s.unit)))
+		free()
 		i = s.ends("crowded out", retryjob.Expired, retry.TTLElapsed, 0)
 		require.Empty(s.t, i.History)
 		require.Empty(s.t, d.all())
@@ -269,8 +176,9 @@ var endings = []scenario{
 	}},
 }
 
-// wait returns a handler that says that it has begun and then waits to be released, or for its context.
-func wait(begun chan<- struct{}, release <-chan struct{}) retryjob.Handler {
+// wait returns a handler that says that it has begun, and ends with what release says, nil once it is closed, or with
+// its context.
+func wait(begun chan<- struct{}, release <-chan error) retryjob.Handler {
 	return func(ctx context.Context, _ retryjob.Job) error {
 		select {
 		case begun <- struct{}{}:
@@ -278,8 +186,8 @@ func wait(begun chan<- struct{}, release <-chan struct{}) retryjob.Handler {
 			return ctx.Err()
 		}
 		select {
-		case <-release:
-			return nil
+		case err := <-release:
+			return err
 		case <-ctx.Done():
 			return ctx.Err()
 		}
