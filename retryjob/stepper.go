@@ -90,12 +90,17 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 // If Step returns an error, it did nothing and rec is unchanged: Policies returned an error or panicked, Record.Validate refused
 // rec, the job is final, or attempt is below 1, in rec already, or more than 10,000 after the last attempt in rec.
 func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(context.Context) error) (Next, error) {
-	info := infoOf(rec, attempt)
-	st := step{Stepper: s, rec: rec, info: &info}
+	st, ctx := s.begin(ctx, rec, attempt)
 	if err := st.find(); err != nil {
 		return Next{}, err
 	}
-	return st.step(context.WithValue(ctx, jobkey.Handler{}, &info), s.now(), fn), nil
+	return st.step(ctx, s.now(), fn), nil
+}
+
+// begin returns the state of a call for an attempt, and ctx with the info of the attempt.
+func (s *Stepper) begin(ctx context.Context, rec *Record, attempt int) (*step, context.Context) {
+	info := infoOf(rec, attempt)
+	return &step{Stepper: s, rec: rec, info: &info}, context.WithValue(ctx, jobkey.Handler{}, &info)
 }
 
 // step is Step at now, with a policy and with a context that has the info.
@@ -166,12 +171,10 @@ func (s *step) steps(ctx context.Context, now time.Time, fn func(context.Context
 // Classifier may return Terminal for ErrLost, so that no work is done twice. Lost is for engines that notice the death
 // of a worker before the next attempt begins. The errors are those of Step.
 func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, error) {
-	info := infoOf(rec, attempt)
-	st := step{Stepper: s, rec: rec, info: &info}
+	st, ctx := s.begin(ctx, rec, attempt)
 	if err := st.find(); err != nil {
 		return Next{}, err
 	}
-	ctx = context.WithValue(ctx, jobkey.Handler{}, &info)
 	if d := st.recordLost(ctx, attempt); d.Status != retry.Waiting {
 		return st.refuse(ctx, d, ErrLost), nil
 	}
@@ -183,32 +186,33 @@ func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, err
 // Canceled returns the budget's token for the retry that is not made, and calls Observe with the end of the job. It
 // does nothing if Policies returns an error.
 func (s *Stepper) Canceled(ctx context.Context, rec *Record) {
-	job := rec.Job()
-	p, err := s.Policies.ask(&job, false)
-	if err != nil {
-		return
+	st, ctx := s.begin(ctx, rec, rec.Attempts)
+	if st.ask() == nil {
+		st.refund()
+		d := retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}
+		Next{end: st.ending(ctx, d, rec.Ended, nil)}.Tell()
 	}
-	info := infoOf(rec, rec.Attempts)
-	st := step{Stepper: s, policy: p, rec: rec, info: &info}
-	st.refund()
-	d := retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}
-	Next{end: st.ending(context.WithValue(ctx, jobkey.Handler{}, &info), d, rec.Ended, nil)}.Tell()
+}
+
+// ask looks up the policy. A panic of Policies is an error.
+func (s *step) ask() (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = panicked(s.rec.Policy, value)
+		}
+	}()
+	job := s.rec.Job()
+	s.policy, err = s.Policies.ask(&job, false)
+	return err
 }
 
 // find looks up the policy and returns the errors of Step.
-func (s *step) find() (err error) {
+func (s *step) find() error {
 	rec, attempt := s.rec, s.info.Number
-	defer func() {
-		if value := recover(); value != nil {
-			err = panicked(rec.Policy, value)
-		}
-	}()
 	if err := rec.Validate(); err != nil {
 		return err
 	}
-	job := rec.Job()
-	s.policy, err = s.Policies.ask(&job, false)
-	switch {
+	switch err := s.ask(); {
 	case err != nil:
 		return fmt.Errorf("retryjob: job %s: policy %q: %w", rec.JobID, rec.Policy, err)
 	case rec.Status.Final():

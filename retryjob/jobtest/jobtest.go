@@ -287,6 +287,14 @@ func (d *diary) all() []made {
 	return append([]made(nil), d.attempts...)
 }
 
+// jobs returns the IDs of the jobs in the order of their attempts.
+func (d *diary) jobs() (ids []string) {
+	for _, a := range d.all() {
+		ids = append(ids, a.JobID)
+	}
+	return ids
+}
+
 // fixed returns a policy with the given number of attempts and the same delay between them.
 func fixed(attempts int, delay time.Duration) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: delay}}
