@@ -1,4 +1,4 @@
-package main
+package gates
 
 import (
 	"context"
@@ -8,17 +8,17 @@ import (
 	"github.com/failsafe-go/failsafe-go/circuitbreaker"
 )
 
-// failsafeGate returns the gate that waits while the breaker is open. Each attempt must go through the breaker, inside
-// the retried function, as in failsafeThrough.
+// Failsafe returns the gate that waits while the breaker is open. Each attempt must go through the breaker, inside
+// the retried function, as in FailsafeThrough.
 //
 // The trap: after its delay the breaker still reports that it is open, until a call tries. A gate that called IsOpen
 // would wait for an attempt that it defers itself, so this one uses only the remaining delay.
-func failsafeGate[R any](breaker circuitbreaker.CircuitBreaker[R]) func(context.Context) time.Duration {
+func Failsafe[R any](breaker circuitbreaker.CircuitBreaker[R]) func(context.Context) time.Duration {
 	return func(context.Context) time.Duration { return breaker.RemainingDelay() }
 }
 
-// failsafeThrough makes one attempt through the breaker. If the breaker has no permit left, as in its half-open state
+// FailsafeThrough makes one attempt through the breaker. If the breaker has no permit left, as in its half-open state
 // after its trials have begun, it returns circuitbreaker.ErrOpen and sends nothing.
-func failsafeThrough[R any](ctx context.Context, breaker circuitbreaker.CircuitBreaker[R], fn func(context.Context) (R, error)) (R, error) {
+func FailsafeThrough[R any](ctx context.Context, breaker circuitbreaker.CircuitBreaker[R], fn func(context.Context) (R, error)) (R, error) {
 	return failsafe.With[R](breaker).WithContext(ctx).Get(func() (R, error) { return fn(ctx) })
 }

@@ -1,4 +1,4 @@
-package main
+package gates
 
 import (
 	"context"
@@ -17,6 +17,14 @@ import (
 
 const ms = time.Millisecond
 
+var (
+	errDown = errors.New("down")
+	fixed   = retry.Backoff{Mode: retry.Fixed, Base: 20 * ms}
+)
+
+// guard makes an attempt through the peer's breaker or limiter.
+type guard func(ctx context.Context, attempt func() error) error
+
 // protected is a breaker that opens for openFor at the third failure in a row, and lets a number of trials through
 // after it.
 type protected struct {
@@ -30,7 +38,7 @@ type protected struct {
 // breakers are both, by name.
 var breakers = map[string]func(trials uint) protected{
 	"gobreaker": func(trials uint) protected {
-		breaker, gate := gobreakerGate[string](gobreaker.Settings{
+		breaker, gate := Gobreaker[string](gobreaker.Settings{
 			Timeout:     300 * ms,
 			MaxRequests: uint32(trials),
 			ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= 3 },
@@ -50,9 +58,9 @@ var breakers = map[string]func(trials uint) protected{
 		breaker := circuitbreaker.NewBuilder[string]().WithFailureThreshold(3).WithDelay(300 * ms).WithSuccessThreshold(trials).Build()
 		return protected{
 			openFor: 300 * ms,
-			gate:    failsafeGate(breaker),
+			gate:    Failsafe(breaker),
 			through: func(ctx context.Context, attempt func() error) error {
-				_, err := failsafeThrough(ctx, breaker, func(context.Context) (string, error) { return "", attempt() })
+				_, err := FailsafeThrough(ctx, breaker, func(context.Context) (string, error) { return "", attempt() })
 				return err
 			},
 			refused: []error{circuitbreaker.ErrOpen},
@@ -243,7 +251,7 @@ func TestNothingIsSentWhileOpen(t *testing.T) {
 func TestGobreakerGateKeepsTheListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var states []string
-		breaker, gate := gobreakerGate[string](gobreaker.Settings{
+		breaker, gate := Gobreaker[string](gobreaker.Settings{
 			ReadyToTrip:   func(gobreaker.Counts) bool { return true },
 			OnStateChange: func(_ string, from, to gobreaker.State) { states = append(states, from.String()+" to "+to.String()) },
 		})

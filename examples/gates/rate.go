@@ -1,4 +1,4 @@
-package main
+package gates
 
 import (
 	"context"
@@ -8,14 +8,14 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// rateGate returns the gate that takes a token of the limiter for each attempt, including the first, and otherwise
+// Rate returns the gate that takes a token of the limiter for each attempt, including the first, and otherwise
 // returns the time until the next token. It does not reserve that token, so a run that ends early owes nothing; the
 // first attempt to come gets it.
 //
 // The trap: the gate is called again after each wait, so a reservation would take a second token, and canceling one
 // does not return its token if another was made since. So the gate takes the token only when it returns 0. If it is one
 // of several gates, call it last, and only if all others return 0: otherwise each of their refusals costs a token.
-func rateGate(limiter *rate.Limiter) func(context.Context) time.Duration {
+func Rate(limiter *rate.Limiter) func(context.Context) time.Duration {
 	return func(context.Context) time.Duration {
 		if limiter.Allow() {
 			return 0

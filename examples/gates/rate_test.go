@@ -1,4 +1,4 @@
-package main
+package gates
 
 import (
 	"context"
@@ -27,14 +27,14 @@ func sends(ctx context.Context, p retry.Policy) (sent []time.Duration, err error
 
 func TestALimiterGivesEachAttemptAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := retry.Policy{MaxAttempts: 6, Backoff: fixed, Gate: rateGate(rate.NewLimiter(rate.Every(100*ms), 2))}
+		p := retry.Policy{MaxAttempts: 6, Backoff: fixed, Gate: Rate(rate.NewLimiter(rate.Every(100*ms), 2))}
 		sent, err := sends(t.Context(), p)
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, []time.Duration{0, 20 * ms, 100 * ms, 200 * ms, 300 * ms, 400 * ms}, sent)
 	})
 	t.Run("waits that are longer than the limiter's are not made longer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			p := retry.Policy{MaxAttempts: 3, Gate: rateGate(rate.NewLimiter(rate.Every(time.Second), 1))}
+			p := retry.Policy{MaxAttempts: 3, Gate: Rate(rate.NewLimiter(rate.Every(time.Second), 1))}
 			sent, err := sends(t.Context(), p)
 			require.ErrorIs(t, err, retry.AttemptsExhausted)
 			require.Equal(t, []time.Duration{0, 5 * time.Second, 15 * time.Second}, sent)
@@ -48,12 +48,12 @@ func TestALimiterPastTheTTLExpiresTheRunAtOnceAndTakesNoToken(t *testing.T) {
 		require.True(t, limiter.Allow())
 		start := time.Now()
 		for range 10 {
-			sent, err := sends(t.Context(), retry.Policy{TTL: 100*ms - 1, Gate: rateGate(limiter)})
+			sent, err := sends(t.Context(), retry.Policy{TTL: 100*ms - 1, Gate: Rate(limiter)})
 			require.ErrorIs(t, err, retry.TTLElapsed)
 			require.Empty(t, sent)
 		}
 		require.Zero(t, time.Since(start))
-		sent, err := sends(t.Context(), retry.Policy{TTL: 100 * ms, Gate: rateGate(limiter)}) // exactly at the TTL is in time
+		sent, err := sends(t.Context(), retry.Policy{TTL: 100 * ms, Gate: Rate(limiter)}) // exactly at the TTL is in time
 		require.ErrorIs(t, err, retry.TTLElapsed)
 		require.Equal(t, []time.Duration{100 * ms}, sent)
 	})
@@ -65,22 +65,22 @@ func TestACancelledWaitOwesNothing(t *testing.T) {
 		require.True(t, limiter.Allow())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		time.AfterFunc(50*ms, cancel)
-		_, err := sends(ctx, retry.Policy{Gate: rateGate(limiter)})
+		_, err := sends(ctx, retry.Policy{Gate: Rate(limiter)})
 		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.Equal(t, 50*ms, rateGate(limiter)(t.Context()))
+		require.Equal(t, 50*ms, Rate(limiter)(t.Context()))
 	})
 }
 
 func TestLimitsAtTheEdge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		require.Zero(t, rateGate(rate.NewLimiter(rate.Inf, 0))(t.Context()))
-		require.Equal(t, time.Duration(math.MaxInt64), rateGate(rate.NewLimiter(0, 0))(t.Context()))
-		require.Equal(t, time.Duration(math.MaxInt64), rateGate(rate.NewLimiter(rate.Every(time.Duration(math.MaxInt64)), 0))(t.Context()))
-		require.Equal(t, time.Duration(math.MaxInt64), rateGate(rate.NewLimiter(-1, 0))(t.Context()))
+		require.Zero(t, Rate(rate.NewLimiter(rate.Inf, 0))(t.Context()))
+		require.Equal(t, time.Duration(math.MaxInt64), Rate(rate.NewLimiter(0, 0))(t.Context()))
+		require.Equal(t, time.Duration(math.MaxInt64), Rate(rate.NewLimiter(rate.Every(time.Duration(math.MaxInt64)), 0))(t.Context()))
+		require.Equal(t, time.Duration(math.MaxInt64), Rate(rate.NewLimiter(-1, 0))(t.Context()))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		for _, never := range []*rate.Limiter{rate.NewLimiter(0, 0), rate.NewLimiter(20, 0), rate.NewLimiter(20, -1)} {
-			start, asked, gate := time.Now(), 0, rateGate(never)
+			start, asked, gate := time.Now(), 0, Rate(never)
 			_, err := sends(ctx, retry.Policy{Gate: func(ctx context.Context) time.Duration { asked++; return gate(ctx) }})
 			require.ErrorIs(t, err, retry.DeadlineTooNear)
 			require.Zero(t, time.Since(start))
@@ -102,7 +102,7 @@ func TestALimiterSharedByManyGoroutines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				gate := rateGate(rate.NewLimiter(row.limit, row.burst))
+				gate := Rate(rate.NewLimiter(row.limit, row.burst))
 				start := time.Now()
 				var mu sync.Mutex
 				var sent []time.Duration
@@ -145,7 +145,7 @@ func TestReservationsThatCrossLoseAToken(t *testing.T) {
 func TestALimiterIsAskedAfterOtherGates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := rate.NewLimiter(rate.Every(time.Hour), 1)
-		start, limited := time.Now(), rateGate(limiter)
+		start, limited := time.Now(), Rate(limiter)
 		p := retry.Policy{MaxAttempts: 1, Gate: func(ctx context.Context) time.Duration {
 			if closed := 50*ms - time.Since(start); closed > 0 {
 				require.Equal(t, 1.0, limiter.Tokens())
@@ -165,7 +165,7 @@ func TestALimiterThatOthersWaitFor(t *testing.T) {
 		limiter := rate.NewLimiter(rate.Every(100*ms), 1)
 		require.True(t, limiter.Allow())
 		require.Equal(t, 100*ms, limiter.Reserve().Delay())
-		sent, err := sends(t.Context(), retry.Policy{MaxAttempts: 1, Gate: rateGate(limiter)})
+		sent, err := sends(t.Context(), retry.Policy{MaxAttempts: 1, Gate: Rate(limiter)})
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, []time.Duration{200 * ms}, sent)
 	})
