@@ -35,8 +35,7 @@ type call struct {
 	cc       *grpc.ClientConn
 	opts     []grpc.CallOption // for the attempts, without the reports
 	reports  []grpc.CallOption // the caller's options that report on the last attempt
-	onFinish []func(error)
-	attempts int // begun
+	attempts int               // begun
 }
 
 // begin returns the call, or nil if it passes through.
@@ -55,9 +54,7 @@ func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, o
 // split keeps the caller's options that report on the call, and appends the others to rest.
 func (c *call) split(rest, opts []grpc.CallOption) []grpc.CallOption {
 	for _, o := range opts {
-		switch o := o.(type) {
-		case grpc.OnFinishCallOption:
-			c.onFinish = append(c.onFinish, o.OnFinish) // once for the call, not for each attempt
+		switch o.(type) {
 		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
 			c.reports = append(c.reports, o)
 		default:
@@ -131,12 +128,6 @@ func retryInfo(details []any) (delay time.Duration) {
 		}
 	}
 	return delay
-}
-
-func (c *call) finish(err error) {
-	for _, f := range c.onFinish {
-		f(err)
-	}
 }
 
 // report sets the results that the caller's options ask for. A nil peer is unknown.

@@ -23,7 +23,8 @@ import (
 // The codes are judged as in an attempt, h.Classify first: a failure that would be repeated waits for the other call, an
 // answer and any other failure end both. A pushback that forbids a retry ends both, one that asks for time delays the
 // next hedge. The reply, the caller's grpc.Header, grpc.Trailer and grpc.Peer options and the error are those of the
-// call that has won, and grpc.OnFinish is called once. All calls carry the same grpc-previous-rpc-attempts.
+// call that has won; grpc.OnFinish is called for each, perhaps at once. All calls carry the same
+// grpc-previous-rpc-attempts.
 //
 // One channel sends all calls to the same pick_first server on one connection, so that a hedge does not help against a
 // slow connection: it needs round_robin, or several channels. Of o, only Idempotent and RetryCodes are used. The error
@@ -92,7 +93,6 @@ func (g *hedged) deliver(won *hedge) {
 		}
 	}
 	g.report(won.header, won.trailer, &won.peer)
-	g.finish(won.err)
 }
 
 // another returns an empty message of the type of one.

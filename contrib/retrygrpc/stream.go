@@ -27,9 +27,7 @@ type serverStream struct {
 	streamer grpc.Streamer
 	timeout  time.Duration // of an attempt
 
-	begun    atomic.Pointer[streamAttempt] // the attempt that the caller reads; nil before
-	finished sync.Once
-	unwatch  func() bool // of a caller who leaves without reading to the end; nil without grpc.OnFinish
+	begun atomic.Pointer[streamAttempt] // the attempt that the caller reads; nil before
 
 	running sync.Mutex     // guards the fields below
 	last    *streamAttempt // of a run without a message
@@ -57,11 +55,6 @@ type streamAttempt struct {
 func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *serverStream {
 	s := &serverStream{call: c, desc: desc, streamer: streamer, timeout: c.Policy.AttemptTimeout}
 	c.Policy.AttemptTimeout = 0 // it covers only the header, which Do cannot know
-	if ctx := c.Context(); len(c.onFinish) > 0 {
-		s.unwatch = context.AfterFunc(ctx, func() {
-			s.finished.Do(func() { s.finish(status.FromContextError(ctx.Err()).Err()) })
-		})
-	}
 	if c.Policy.Gate == nil {
 		s.current = s.open(c.Context())
 	}
@@ -226,7 +219,6 @@ func (s *serverStream) run(receive func(a *streamAttempt, number int) error) err
 	}
 	s.ended = err
 	s.reportOn(s.last)
-	s.finishOnce(err)
 	return err
 }
 
@@ -318,11 +310,6 @@ func (s *serverStream) received(a *streamAttempt, err error) error {
 	if err != nil {
 		s.reportOn(a)
 		a.cancel(nil)
-		if err == io.EOF {
-			s.finishOnce(nil)
-		} else {
-			s.finishOnce(err)
-		}
 	}
 	return err
 }
@@ -335,13 +322,6 @@ func (s *serverStream) reportOn(a *streamAttempt) {
 	header, _ := a.Header()
 	from, _ := peer.FromContext(a.ClientStream.Context())
 	s.report(header, a.Trailer(), from)
-}
-
-func (s *serverStream) finishOnce(err error) {
-	if s.unwatch != nil {
-		s.unwatch()
-	}
-	s.finished.Do(func() { s.finish(err) })
 }
 
 // Trailer returns the trailer of the attempt that was read, or of the last attempt of a failed run.
