@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp/hints"
@@ -115,25 +115,13 @@ func hintOf(err *connect.Error) time.Duration {
 	return max(wait, 0)
 }
 
-// retryDelay reads a google.rpc.RetryInfo: field 1 is a google.protobuf.Duration. It saves the import of genproto.
+// retryDelay reads a google.rpc.RetryInfo, whose field 1 is a google.protobuf.Duration: to the wire, that is the one field
+// of a BytesValue. It saves the import of genproto.
 func retryDelay(info []byte) time.Duration {
-	var d durationpb.Duration
-	for len(info) > 0 {
-		number, kind, n := protowire.ConsumeTag(info)
-		if n < 0 {
-			return 0
-		}
-		info = info[n:]
-		if n = protowire.ConsumeFieldValue(number, kind, info); n < 0 {
-			return 0
-		}
-		if number == 1 && kind == protowire.BytesType {
-			value, _ := protowire.ConsumeBytes(info)
-			if (proto.UnmarshalOptions{Merge: true}).Unmarshal(value, &d) != nil {
-				return 0
-			}
-		}
-		info = info[n:]
+	var field wrapperspb.BytesValue
+	var delay durationpb.Duration
+	if proto.Unmarshal(info, &field) != nil || proto.Unmarshal(field.Value, &delay) != nil {
+		return 0
 	}
-	return d.AsDuration()
+	return delay.AsDuration()
 }
