@@ -94,24 +94,3 @@ func ExampleMiddleware() {
 	fmt.Println(errors.As(err, &run), run.Attempts, run.Reason)
 	// Output: true 1 attempts_exhausted
 }
-
-func ExampleMiddlewareFunc() {
-	inline, bulk := retry.Inline(), retry.Aggressive()
-	budgets := retry.NewBudgets(retry.BudgetConfig{}, 100)
-	option, err := retryaws.MiddlewareFunc(func(_ context.Context, service, operation string) retry.Policy {
-		p := inline
-		if service == "S3" && operation == "CopyObject" {
-			p = bulk
-		}
-		p.Budget = budgets.For(service)
-		return p
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	cfg := aws.Config{}
-	cfg.APIOptions = append(cfg.APIOptions, option)
-	fmt.Println(len(cfg.APIOptions))
-	// Output: 1
-}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -42,20 +41,7 @@ func Middleware(p retry.Policy) (func(*middleware.Stack) error, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	return MiddlewareFunc(func(context.Context, string, string) retry.Policy { return p })
-}
-
-// MiddlewareFunc is Middleware with a policy for each service and operation, such as "S3" and "GetObject". policy is
-// called once for each operation, with its context, before the first attempt, and must be safe for concurrent use. An
-// operation whose policy does not validate fails before any attempt. A nil policy is refused.
-func MiddlewareFunc(
-	policy func(ctx context.Context, service, operation string) retry.Policy,
-) (func(*middleware.Stack) error, error) {
-	if policy == nil {
-		var bad retry.FieldErrors
-		bad.Refuse("retryaws.MiddlewareFunc.policy", nil, "is not a function")
-		return nil, bad.Err()
-	}
+	r := &run{p.OrSchedule(retry.Inline())}
 	return func(stack *middleware.Stack) error {
 		found, ok := stack.Finalize.Get(theirs)
 		if !ok {
@@ -66,10 +52,10 @@ func MiddlewareFunc(
 			return fmt.Errorf("retryaws: the step %q is a %T, not the SDK's", theirs, found)
 		}
 		if _, again := stack.Finalize.Get(runs); again {
-			_, err := stack.Finalize.Swap(runs, &run{policy})
+			_, err := stack.Finalize.Swap(runs, r)
 			return err
 		}
-		return install(stack, &run{policy}, sdk)
+		return install(stack, r, sdk)
 	}, nil
 }
 
@@ -96,9 +82,7 @@ func install(stack *middleware.Stack, r *run, sdk *awsretry.Attempt) error {
 }
 
 // run is the step that runs a retry.Do for each operation.
-type run struct {
-	policy func(ctx context.Context, service, operation string) retry.Policy
-}
+type run struct{ policy retry.Policy }
 
 func (*run) ID() string { return runs }
 
@@ -106,10 +90,7 @@ func (*run) ID() string { return runs }
 func (r *run) HandleFinalize(
 	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
 ) (middleware.FinalizeOutput, middleware.Metadata, error) {
-	p := r.policy(ctx, awsmiddleware.GetServiceID(ctx), awsmiddleware.GetOperationName(ctx)).OrSchedule(retry.Inline())
-	if err := p.Validate(); err != nil {
-		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
-	}
+	p := r.policy
 	c := &call{policy: p, in: in, next: next}
 	c.policy.Classify = classifier(p.Classify)
 	p.AttemptTimeout = 0 // it must not cut off a body, which Do does not know

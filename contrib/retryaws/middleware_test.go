@@ -551,20 +551,6 @@ func TestOneOperationHasAPolicyOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestThePolicyIsChosenByOperation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
-		var asked []string
-		policy := func(_ context.Context, service, operation string) retry.Policy {
-			asked = append(asked, service+"/"+operation)
-			return retry.Policy{MaxAttempts: 1}
-		}
-		_, err := get(t.Context(), clientOf(config(server, optionOf(retryaws.MiddlewareFunc(policy)))))
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.Equal(t, []string{"S3/GetObject"}, asked)
-	})
-}
-
 func TestUnderOneAttemptAnOperationIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
@@ -602,17 +588,10 @@ func TestAForeignRetryStepIsRefused(t *testing.T) {
 }
 
 func TestABadPolicyIsRefusedAtOnce(t *testing.T) {
-	bad := retry.Policy{AttemptTimeout: -1}
-	_, atOnce := retryaws.Middleware(bad)
-	perOperation := optionOf(retryaws.MiddlewareFunc(func(context.Context, string, string) retry.Policy { return bad }))
-	_, later := get(t.Context(), clientOf(config(retrytest.NewPipeServer(t, nil), perOperation)))
-	_, none := retryaws.MiddlewareFunc(nil)
-	for want, err := range map[string]error{"Policy.AttemptTimeout": atOnce, "MiddlewareFunc.policy": none} {
-		var field *retry.FieldError
-		require.ErrorAs(t, err, &field)
-		require.Equal(t, want, field.Field)
-	}
-	require.ErrorContains(t, later, "Policy.AttemptTimeout", "only the operation has the policy")
+	_, err := retryaws.Middleware(retry.Policy{AttemptTimeout: -1})
+	var field *retry.FieldError
+	require.ErrorAs(t, err, &field)
+	require.Equal(t, "Policy.AttemptTimeout", field.Field)
 }
 
 func TestTheGateIsAskedBeforeEachAttempt(t *testing.T) {
