@@ -9,11 +9,11 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/ast/astutil"
+	"golang.org/x/tools/imports"
 )
 
 // edit replaces the bytes [from, to).
@@ -87,21 +87,7 @@ func (f *file) apply() ([]byte, error) {
 	if err := format.Node(&out, fset, parsed); err != nil {
 		return nil, err
 	}
-	return f.grouped(out.Bytes()), nil
-}
-
-// grouped gives the import of our package a group of its own, if all others in the file are of the standard library.
-func (f *file) grouped(src []byte) []byte {
-	if slices.ContainsFunc(f.ast.Imports, func(spec *ast.ImportSpec) bool { return strings.Contains(importPath(spec), ".") }) {
-		return src
-	}
-	line := regexp.MustCompile(`(?m)^\t(\w+ )?"` + ourPath + `"\n`)
-	ours := line.Find(src)
-	head, tail, found := bytes.Cut(line.ReplaceAll(src, nil), []byte("\n)\n"))
-	if ours == nil || !found {
-		return src
-	}
-	return slices.Concat(head, []byte("\n\n"), ours, []byte(")\n"), tail)
+	return imports.Process(f.name, out.Bytes(), &imports.Options{FormatOnly: true, Comments: true, TabIndent: true, TabWidth: 8}) // groups them
 }
 
 // importOurs imports our package under a name that is free in the file.

@@ -679,9 +679,9 @@ func (l *loop) schedule() (string, error) {
 	if len(waits[0]) == 0 {
 		return "", refuse("it waits before its first attempt, or not after each")
 	}
-	b, fits := fit(waits[0], waits[1], l.attempts > 0, l.source.most())
-	if !fits {
-		return "", refuse("no Backoff has its waits: %v to %v", waits[0], waits[1])
+	b, err := fit(waits[0], waits[1], l.attempts > 0, l.source.most())
+	if err != nil {
+		return "", err
 	}
 	base := ""
 	if b.Mode == retry.Fixed && b.Jitter == 0 && l.source == nil && l.pkg.TypesInfo.Types[l.wait.Delay].Value != nil && l.local(l.wait.Delay) == "" {

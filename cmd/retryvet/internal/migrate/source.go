@@ -335,18 +335,6 @@ func (s *source) delays(u float64) func() (wait time.Duration, steps int) {
 	}
 }
 
-// bounds returns the least and the greatest length of the first n waits.
-func (s *source) bounds(n int64) (lo, hi []time.Duration) {
-	least, most := s.delays(0), s.delays(1)
-	for range n {
-		d, _ := least()
-		lo = append(lo, d)
-		d, _ = most()
-		hi = append(hi, d)
-	}
-	return lo, hi
-}
-
 // most returns the cap of the waits before jitter; 0 for none.
 func (s *source) most() time.Duration {
 	if s == nil {
@@ -360,10 +348,14 @@ const many = 64
 
 // backoff returns, as Go source, the Backoff that has the first n waits; limited means that no more are needed.
 func (s *source) backoff(n int64, limited bool) (string, error) {
-	lo, hi := s.bounds(n)
-	b, fits := fit(lo, hi, limited, s.most())
-	if !fits {
-		return "", refuse("no Backoff has its waits: %v to %v", lo, hi)
+	var lo, hi []time.Duration
+	least, greatest := s.delays(0), s.delays(1)
+	for range n {
+		d, _ := least()
+		lo = append(lo, d)
+		d, _ = greatest()
+		hi = append(hi, d)
 	}
-	return written(b, ""), nil
+	b, err := fit(lo, hi, limited, s.most())
+	return written(b, ""), err
 }

@@ -95,6 +95,8 @@ func (l *loop) stopped() error {
 	case l.stop == nil && sources[l.source.lib].method == "NextBackOff" && (limited || l.ttl != "" || l.source.set["context"] != nil):
 		return refuse("it does not look for Stop, and goes on without waits after it")
 	case l.stop == nil:
+	case l.ttl != "" && l.source.disturbed:
+		return refuse("MaxElapsedTime begins before the loop, and other code runs in between")
 	case l.attempts > 0:
 		return refuse("it ends in several ways")
 	case limited:

@@ -35,6 +35,24 @@ func (c *client) elapsed() (err error) {
 	return err
 }
 
+func (c *client) begun() error {
+	b := backoff4.NewExponentialBackOff()
+	if err := work(); err != nil {
+		return err
+	}
+	for { // want `MaxElapsedTime begins before the loop`
+		err := c.ping()
+		if err == nil {
+			return nil
+		}
+		d := b.NextBackOff()
+		if d == backoff4.Stop {
+			return err
+		}
+		time.Sleep(d)
+	}
+}
+
 func (c *client) field() (err error) {
 	for range 5 { // want `is not a local variable`
 		if err = c.ping(); err == nil {
