@@ -55,6 +55,8 @@ const (
 	refused   = `retry_runs_total{retry_policy="mail",retry_status="dead_letter",retry_reason="budget_exhausted",retry_kind="failed_without_retry"}`
 	tooLate   = `retry_runs_total{retry_policy="mail",retry_status="expired",retry_reason="deadline_too_near",retry_kind="failed_without_retry"}`
 	canceled  = `retry_runs_total{retry_policy="mail",retry_status="canceled",retry_reason="caller_canceled",retry_kind="failed_without_retry"}`
+	attempted = `retry_attempts_total{retry_policy="mail",retry_class="succeeded"}`
+	failed    = `retry_attempts_total{retry_policy="mail",retry_class="retryable"}`
 	tooPoor   = `retry_budget_tokens{retry_budget="mail"}`
 	overflows = `retry_budget_overflows_total{retry_budget="tenants"}`
 )
@@ -90,6 +92,12 @@ func TestEachAlertFiresWhenItShould(t *testing.T) {
 		{"RetryRunsFailing", "one in two minutes, all night", series{ordinary: during(0, 120, 0.5)}, nil},
 		{"RetryRunsFailing", "two of two", series{ordinary: once(10, 2)}, nil},
 		{"RetryRunsFailing", "canceled calls", series{canceled: during(0, 120, 60)}, nil},
+		{"RetryJobsFailing", "all attempts, for five minutes", series{attempted: during(0, 20, 60), failed: during(20, 25, 60)}, mail},
+		{"RetryJobsFailing", "three a minute, for five minutes", series{attempted: during(0, 20, 3), failed: during(20, 25, 3)}, mail},
+		{"RetryJobsFailing", "all attempts, for a minute", series{attempted: during(0, 20, 60), failed: during(20, 21, 60)}, nil},
+		{"RetryJobsFailing", "most attempts", series{attempted: during(0, 120, 10), failed: during(0, 120, 90)}, nil},
+		{"RetryJobsFailing", "two of two", series{failed: once(10, 2)}, nil},
+		{"RetryJobsFailing", "runs fail too", series{failed: during(0, 120, 60), dead: during(0, 120, 20)}, nil},
 		{"RetryRatioHigh", "a third of many runs", series{allFine: during(0, 120, 40), recovered: during(0, 120, 20)}, mail},
 		{"RetryRatioHigh", "a tenth of many runs", series{allFine: during(0, 120, 90), recovered: during(0, 120, 10)}, nil},
 		{"RetryRatioHigh", "all of a few runs", series{recovered: during(0, 120, 0.5)}, nil},
