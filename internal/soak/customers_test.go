@@ -30,17 +30,19 @@ type customers struct {
 	client  *http.Client
 	rnd     *rand.Rand
 	wg      sync.WaitGroup
+	metrics http.Handler
 }
 
 const items = 20
 
 func newCustomers(j *journal, shop string, seed uint64) *customers {
-	return &customers{journal: j, began: time.Now(), shop: shop, rnd: rand.New(rand.NewPCG(seed, 2)), client: &http.Client{Transport: &retryhttp.Transport{
+	measured := must(newMetrics())
+	return &customers{journal: j, began: time.Now(), shop: shop, metrics: measured.handler, rnd: rand.New(rand.NewPCG(seed, 2)), client: &http.Client{Transport: &retryhttp.Transport{
 		Base: &tries{journal: j, layer: "customers.shop", base: retryhttp.NewBase()},
 		Policy: retry.Policy{
 			Name: "customers.shop", MaxAttempts: 4, MaxHint: 3 * time.Second, AttemptTimeout: 9 * time.Second,
 			Backoff: retry.Backoff{Base: 100 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
-			Budget:  retry.NewBudget(budget), Observe: j.observe,
+			Budget:  retry.NewBudget(budget), Observe: retry.Observers(j.observe, measured.observe),
 		},
 		IdempotencyKey: retryhttp.WorkKey,
 		TimeLeft:       map[string]string{shop: retryhttp.EnvoyTimeLeft},
@@ -59,35 +61,38 @@ func (c *customers) come(ctx context.Context, rate int) {
 		case <-tick.C:
 		}
 		ref, item := fmt.Sprintf("%06d", n), c.rnd.IntN(items)
-		c.wg.Go(func() { c.order(ref, item, n%2 == 0) })
+		c.wg.Go(func() { c.order(ctx, ref, item, n%2 == 0) })
 	}
 }
 
 // order makes one order and writes down how it ended. An order with a key is settled: the customer asks again until the
-// answer is certain.
-func (c *customers) order(ref string, item int, keyed bool) {
+// answer is certain, more seldom while the storm lasts.
+func (c *customers) order(storm context.Context, ref string, item int, keyed bool) {
 	ctx := context.Background()
 	if keyed {
 		ref += "k"
 		ctx = retryhttp.WithWork(ctx, ref)
 	}
-	for first := true; ; first = false {
+	waits := retry.Backoff{Base: 2 * time.Second, Cap: time.Minute, Jitter: retry.FullJitter}
+	for n := 1; ; n++ {
 		began := time.Now()
 		status, text := c.ask(ctx, ref, fmt.Sprintf("/orders?item=%d", item))
-		l := line{What: "order", Ref: ref, Status: status, Took: time.Since(began).Seconds(), Attempts: 1}
-		if !first {
+		l := line{What: "order", Ref: ref, Status: status, Took: time.Since(began).Seconds()}
+		if n > 1 {
 			l.What = "again"
 		}
 		if status == acknowledged {
-			l.Reason = text // the id
+			l.ID = text
 		} else {
 			l.Err = text
 		}
-		c.journal.add(l)
+		c.journal.add(l, nil)
 		if !keyed || status == acknowledged || status == soldOut || time.Since(c.began) > *long+2*time.Minute {
 			return
 		}
-		time.Sleep(2 * time.Second)
+		if over := pause(storm.Done(), waits.Jittered(n, 0, rand.Float64())); over { // impatient at last
+			time.Sleep(waits.Jittered(2, 0, rand.Float64()))
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ const (
 	suspend       kind = "suspend"    // a process, by SIGSTOP, until SIGCONT
 	restart       kind = "restart"    // PostgreSQL, as after a crash
 	cutBefore     kind = "cut before" // each new connection
+	down          kind = "down"       // and all others
 	cutDuring     kind = "cut during" // each connection after some bytes: in a header, or in the middle of a body
 	cutAfter      kind = "cut after"  // connections on which an answer comes back
 	commitBefore  kind = "commit not sent"
@@ -23,6 +24,7 @@ const (
 	commitSilence kind = "no answer from a commit on"
 	slow          kind = "slow"
 	blackHole     kind = "no answer"
+	vanish        kind = "no packets" // connections that are there die for ever, and neither side is told
 	answer503     kind = "503"
 	answer429     kind = "429"
 	badCatalog    kind = "bad catalog" // the file with the policies is broken, and later a changed one
@@ -36,6 +38,7 @@ type fault struct {
 	after      int    // see rule
 	delay      time.Duration
 	hint       int
+	outage     bool // the shop or its mails stop
 }
 
 func (f fault) String() string {
@@ -59,14 +62,19 @@ var (
 
 // recovery is how long after a fault the shop must serve again.
 func (f fault) recovery() time.Duration {
-	if f.target == "postgres" {
+	if f.target == "postgres" || f.kind == vanish { // pgx keeps the place of a dead connection in its pool for 15s
 		return 20 * time.Second
 	}
 	return 5 * time.Second
 }
 
-// schedule returns the faults of a storm. It is a function of its arguments alone. One or two faults at a time last up
-// to four seconds, and then there is time to recover.
+// stretch is how many seconds count in the time of the alerts for one of a storm: a minute is a quarter of an hour. A short
+// fault and its recovery last less than two minutes of theirs, and more than two minutes pass until the next one.
+const stretch = 15
+
+// schedule returns the faults of a storm. It is a function of its arguments alone. One to three faults at a time last up
+// to three seconds, and then there is time to recover. Near its end, and in a longer storm once for two minutes before,
+// there is an outage.
 func schedule(seed uint64, long time.Duration) (faults []fault) {
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	ms := func(from, to int) time.Duration { return time.Duration(from+rnd.IntN(to-from)) * time.Millisecond }
@@ -74,37 +82,60 @@ func schedule(seed uint64, long time.Duration) (faults []fault) {
 	var bag []kind
 	draw := func() kind {
 		if len(bag) == 0 {
-			bag = []kind{kill, kill, suspend, suspend, restart, cutBefore, cutDuring, cutDuring, cutAfter, cutAfter, commitBefore,
-				commitAfter, commitSilence, slow, blackHole, blackHole, answer503, answer429, badCatalog}
+			bag = []kind{kill, kill, suspend, suspend, restart, cutBefore, down, cutDuring, cutDuring, cutAfter, cutAfter, commitBefore,
+				commitAfter, commitSilence, slow, blackHole, blackHole, vanish, vanish, answer503, answer429, badCatalog}
 			rnd.Shuffle(len(bag), func(i, j int) { bag[i], bag[j] = bag[j], bag[i] })
 		}
 		k := bag[0]
 		bag = bag[1:]
 		return k
 	}
+	pause := 10 * time.Second
+	outages := []fault{{begin: long / 3, end: ms(23000, 25000)}}
+	if long >= 5*time.Minute {
+		pause = 13 * time.Second
+		outages = []fault{{begin: long / 4, end: 2 * time.Minute}, {begin: long * 2 / 3, end: ms(23000, 25000)}}
+	}
 	for at := ms(1000, 2000); ; {
-		last := at
 		var slot []fault
-		for n := 1 + rnd.IntN(2); n > 0; n-- {
-			f := fault{begin: at + ms(0, 500), kind: draw(), hint: rnd.IntN(3)}
-			f.end = f.begin + ms(500, 4000)
-			f.target, f.after, f.delay = target(f.kind, rnd), 1<<(4+rnd.IntN(14)), ms(20, 400)
-			if f.kind == restart {
-				f.end = f.begin + ms(200, 1500)
+		if len(outages) > 0 && at >= outages[0].begin {
+			f := outage(rnd)
+			f.begin, f.end = at, at+outages[0].end
+			slot, outages = []fault{f}, outages[1:]
+		} else {
+			for n := 1 + rnd.IntN(3); n > 0; n-- {
+				f := fault{begin: at + ms(0, 500), kind: draw(), hint: rnd.IntN(3)}
+				f.end = f.begin + ms(500, 2500)
+				f.target, f.after, f.delay = target(f.kind, rnd), 1<<(4+rnd.IntN(14)), ms(20, 400)
+				if f.kind == restart {
+					f.end = f.begin + ms(200, 1500)
+				}
+				if slices.ContainsFunc(slot, func(g fault) bool { return g.target == f.target }) {
+					continue // one rule at a time for each link
+				}
+				slot = append(slot, f)
 			}
-			if slices.ContainsFunc(slot, func(g fault) bool { return g.target == f.target }) {
-				continue // one rule at a time for each link
-			}
-			slot, last = append(slot, f), max(last, f.end)
 		}
-		pause := 6 * time.Second
-		if slices.ContainsFunc(slot, func(f fault) bool { return f.target == "postgres" }) {
-			pause = 9 * time.Second
+		for _, f := range slot {
+			at = max(at, f.end)
 		}
-		if last+pause > long {
+		if at+6*time.Second > long {
 			return faults
 		}
-		faults, at = append(faults, slot...), last+pause
+		faults, at = append(faults, slot...), at+pause
+	}
+}
+
+// outage draws a fault without which the shop serves nobody, or no mail comes.
+func outage(rnd *rand.Rand) fault {
+	f := fault{outage: true, kind: []kind{kill, suspend, restart, down, blackHole, vanish, answer503}[rnd.IntN(7)]}
+	for {
+		if f.target = target(f.kind, rnd); f.kind == vanish {
+			f.target = links[rnd.IntN(len(links))]
+		}
+		if !strings.HasSuffix(f.target, "prices2") && (f.kind != suspend || f.target != "postgres") {
+			return f
+		}
 	}
 }
 
@@ -126,6 +157,8 @@ func target(k kind, rnd *rand.Rand) string {
 		}))
 	case badCatalog:
 		return "catalog"
+	case vanish: // of the others, gRPC finds a dead connection after ten seconds, and pgx's pool after fifteen
+		return one([]string{"customers-shop", "shop-orders", "shop-prices1", "shop-prices2", "stock-db", "orders-mail"})
 	}
 	return one(links)
 }

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
@@ -31,7 +32,7 @@ const serviceVariable = "SOAK_SERVICE"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(serviceVariable); name != "" {
-		if err := run(name, fromEnvironment()); err != nil {
+		if err := run(name); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -49,11 +50,11 @@ type house struct {
 	proxies  map[string]*proxy
 	procs    map[string]*process
 	settings map[string][]string // of each process
-	debug    map[string]string   // addresses
+	metrics  map[string]string   // addresses
 }
 
 func newHouse(t *testing.T) *house {
-	h := &house{t: t, dir: t.TempDir(), proxies: map[string]*proxy{}, procs: map[string]*process{}, debug: map[string]string{}}
+	h := &house{t: t, dir: t.TempDir(), proxies: map[string]*proxy{}, procs: map[string]*process{}, metrics: map[string]string{}}
 	h.catalog(goodCatalog)
 	return h
 }
@@ -62,7 +63,7 @@ const initialStock = 1000 // of each item
 
 func build(t *testing.T, seed uint64) *house {
 	h := newHouse(t)
-	h.db = pgtest.Start(t, "max_connections=80")
+	h.db = pgtest.Start(t, "max_connections=100", "idle_in_transaction_session_timeout=2s") // or the locks of a client that has vanished stay
 	ctx := t.Context()
 	var err error
 	h.pool, err = pgxpool.New(ctx, h.db.DSN())
@@ -80,7 +81,7 @@ func build(t *testing.T, seed uint64) *house {
 	port := func() string { p := ports[0]; ports = ports[1:]; return p }
 	serves := map[string]string{"db": h.db.Addr()}
 	for _, name := range processes {
-		serves[name], h.debug[name] = port(), port()
+		serves[name], h.metrics[name] = port(), port()
 	}
 	for i, link := range links {
 		_, to, _ := strings.Cut(link, "-")
@@ -90,12 +91,13 @@ func build(t *testing.T, seed uint64) *house {
 		h.proxies[link] = p
 	}
 	through := func(link string) string { return h.proxies[link].in.Addr().String() }
+	database := func(link string) string { return "DATABASE=" + pgtest.DSN(through(link)) + "&connect_timeout=1" }
 	h.settings = map[string][]string{
 		"mail":    nil,
 		"prices1": nil,
 		"prices2": nil,
-		"stock":   {"DATABASE=" + pgtest.DSN(through("stock-db"))},
-		"orders":  {"DATABASE=" + pgtest.DSN(through("orders-db")), "STOCK=" + through("orders-stock"), "MAIL=" + through("orders-mail")},
+		"stock":   {database("stock-db")},
+		"orders":  {database("orders-db") + "&pool_max_conns=16", "STOCK=" + through("orders-stock"), "MAIL=" + through("orders-mail")},
 		"shop":    {"ORDERS=" + through("shop-orders"), "PRICES=" + through("shop-prices1"), "SPARE=" + through("shop-prices2")},
 	}
 	for _, name := range processes {
@@ -107,7 +109,7 @@ func build(t *testing.T, seed uint64) *house {
 
 func (h *house) startAll(names []string) {
 	for _, name := range names {
-		h.settings[name] = append(h.settings[name], "DEBUG="+h.debug[name], "CATALOG="+h.path("policies.json"), "JOURNAL="+h.path(name+".jsonl"))
+		h.settings[name] = append(h.settings[name], "METRICS="+h.metrics[name], "CATALOG="+h.path("policies.json"), "JOURNAL="+h.path(name+".jsonl"))
 		h.procs[name] = h.start(name)
 	}
 	for _, name := range names {
@@ -227,35 +229,40 @@ func (h *house) stop(names []string) {
 		select {
 		case <-p.gone:
 		case <-time.After(time.Minute):
-			require.Fail(h.t, "a service does not end", "%s\n%s", p.name, h.ask(p.name, "?stacks"))
-			p.kill()
+			require.Fail(h.t, "a service does not end", "%s\n%s", p.name, p.stacks())
 		}
 	}
 }
 
-// ask asks a process about itself.
-func (h *house) ask(name, query string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+// stacks ends the process and returns its goroutines.
+func (p *process) stacks() string {
+	p.signal(syscall.SIGQUIT)
+	<-p.gone
+	return p.stderr.String()
+}
+
+// scrape returns the metrics of a process by their names, or nothing if it does not answer.
+func (h *house) scrape(name string) map[string]*dto.MetricFamily {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.debug[name]+"/"+query, nil)
-	require.NoError(h.t, err)
+	req := must(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+h.metrics[name], nil))
 	req.Close = true
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err.Error()
+		return nil
 	}
 	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
-	return string(text)
+	return parse(resp.Body)
 }
 
 // holds returns how many goroutines and files a process has.
 func (h *house) holds(name string) (goroutines, files int) {
-	_, err := fmt.Sscan(h.ask(name, ""), &goroutines, &files)
-	if err != nil {
+	found := h.scrape(name)
+	if found == nil {
 		return -1, -1
 	}
-	return goroutines, files
+	value := func(name string) int { return int(found[name].Metric[0].Gauge.GetValue()) }
+	return value("go_goroutines"), value("process_open_fds")
 }
 
 // begin and end make a fault happen.
@@ -345,9 +352,9 @@ func parent(pid int) int {
 	return ppid
 }
 
-// keepJournals copies the journals of a storm that has failed.
+// keepJournals copies the journals.
 func (h *house) keepJournals() {
-	if h.t.Failed() && *keep != "" {
-		_ = os.CopyFS(*keep, os.DirFS(h.dir))
+	if *keep != "" {
+		_ = os.CopyFS(filepath.Join(*keep, h.t.Name()), os.DirFS(h.dir))
 	}
 }

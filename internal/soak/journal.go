@@ -19,17 +19,16 @@ type journal struct {
 
 // line is what happened. Where a line has no use for a field, it is zero.
 type line struct {
-	Time     time.Time `json:"t"`
-	Process  string    `json:"p"`
-	PID      int       `json:"pid"`
-	What     string    `json:"what"`            // "run", "retry", "hedge", "try", or a word of the service
-	Layer    string    `json:"layer,omitempty"` // the name of the policy
-	Ref      string    `json:"ref,omitempty"`   // of the order
-	Attempts int       `json:"n,omitempty"`
-	Status   string    `json:"status,omitempty"`
-	Reason   string    `json:"reason,omitempty"`
-	Err      string    `json:"err,omitempty"`
-	Took     float64   `json:"took,omitempty"` // seconds
+	Time    time.Time `json:"t"`
+	Process string    `json:"p"`
+	PID     int       `json:"pid"`
+	What    string    `json:"what"`            // "run", "retry", "hedge", "try", or a word of the service
+	Layer   string    `json:"layer,omitempty"` // the name of the policy
+	Ref     string    `json:"ref,omitempty"`   // of the order
+	Status  string    `json:"status,omitempty"`
+	ID      string    `json:"id,omitempty"` // of the order, in the answer
+	Err     string    `json:"err,omitempty"`
+	Took    float64   `json:"took,omitempty"` // seconds
 }
 
 func openJournal(path, process string) (*journal, error) {
@@ -37,10 +36,12 @@ func openJournal(path, process string) (*journal, error) {
 	return &journal{file: file, process: process}, err
 }
 
-func (j *journal) close() { _ = j.file.Close() }
-
-func (j *journal) add(l line) {
+// add writes a line, with err if that is not nil.
+func (j *journal) add(l line, err error) {
 	l.Time, l.Process, l.PID = time.Now(), j.process, os.Getpid()
+	if err != nil {
+		l.Err = err.Error()
+	}
 	text, err := json.Marshal(l)
 	if err == nil {
 		_, err = j.file.Write(append(text, '\n'))
@@ -53,28 +54,20 @@ func (j *journal) add(l line) {
 // observe is the Observe of every policy: a line for each retry that was decided on, and for the end of each run.
 func (j *journal) observe(_ context.Context, e retry.Event) {
 	l := line{What: "run", Layer: e.Policy, Took: e.Elapsed.Seconds(), Status: e.Decision.Status.String()}
-	if e.Outcome == nil {
-		if e.Decision.Status != retry.Waiting {
-			return // the end of the run follows
-		}
-		l.What, l.Attempts, l.Err = "retry", e.Attempt.Number, e.Attempt.Err.Error()
-	} else {
-		l.Attempts = e.Outcome.Attempts
-		if e.Decision.Status != retry.Succeeded {
-			l.Reason = e.Decision.Reason.Error()
-		}
-		if e.Err != nil {
-			l.Err = e.Err.Error()
-		}
+	switch {
+	case e.Outcome != nil:
+		j.add(l, e.Err)
+	case e.Decision.Status == retry.Waiting: // otherwise the end of the run follows
+		l.What = "retry"
+		j.add(l, e.Attempt.Err)
 	}
-	j.add(l)
 }
 
 // observeHedges returns the Observe of a hedge: a line for each hedge.
 func (j *journal) observeHedges(layer string) func(context.Context, retryhedge.Event) {
 	return func(_ context.Context, e retryhedge.Event) {
 		for range e.Calls[1:] {
-			j.add(line{What: "hedge", Layer: layer})
+			j.add(line{What: "hedge", Layer: layer}, nil)
 		}
 	}
 }
@@ -88,7 +81,7 @@ type tries struct {
 }
 
 func (t *tries) RoundTrip(r *http.Request) (*http.Response, error) {
-	t.journal.add(line{What: "try", Layer: t.layer, Ref: r.Header.Get(refHeader)})
+	t.journal.add(line{What: "try", Layer: t.layer, Ref: r.Header.Get(refHeader)}, nil)
 	if t.to != "" {
 		r = r.Clone(r.Context())
 		r.URL.Host, r.Host = t.to, ""

@@ -27,7 +27,7 @@ func mailOf(order string) retryjob.Job {
 
 // mails returns the options of a queue that delivers mails.
 func (s *service) mails() retryjob.Options {
-	client := &http.Client{Transport: s.base("orders.mail", "")} // does not retry: the jobs do
+	client := &http.Client{Transport: s.tries("orders.mail", retryhttp.NewBase())} // does not retry: the jobs do
 	return retryjob.Options{
 		Policies: retryjob.FromCatalog(&s.policies.catalog),
 		Handlers: map[string]retryjob.Handler{mailKind: func(ctx context.Context, job retryjob.Job) error {
@@ -42,7 +42,7 @@ func (s *service) deliver(ctx context.Context, client *http.Client, job retryjob
 	if err := json.Unmarshal(job.Payload, &order); err != nil {
 		return retry.Permanent(err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+s.mail+"/mail?order="+url.QueryEscape(order), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+setting("MAIL")+"/mail?order="+url.QueryEscape(order), nil)
 	if err != nil {
 		return retry.Permanent(err)
 	}
@@ -62,10 +62,10 @@ func (s *service) deliver(ctx context.Context, client *http.Client, job retryjob
 func (s *service) mailService(context.Context) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /mail", func(w http.ResponseWriter, r *http.Request) {
-		s.journal.add(line{What: "mail", Ref: r.FormValue("order"), Status: r.Header.Get(attemptHeader)})
+		s.journal.add(line{What: "mail", Ref: r.FormValue("order"), Status: r.Header.Get(attemptHeader)}, nil)
 		w.WriteHeader(http.StatusNoContent)
 	})
-	return serveHTTP(s.listen, mux)
+	return serve(setting("LISTEN"), mux)
 }
 
 // outboxService is the second set-up, a queue in a SQLite file:
@@ -73,7 +73,7 @@ func (s *service) mailService(context.Context) (stop func(), err error) {
 //	POST /orders?order=ID    enqueues the mail of an order
 func (s *service) outboxService(ctx context.Context) (stop func(), err error) {
 	queue, err := retry.DoValue(ctx, startPolicy, func(ctx context.Context) (*retryriver.Queue, error) {
-		return retryriver.NewSQLite(ctx, s.database, s.mails())
+		return retryriver.NewSQLite(ctx, setting("DATABASE"), s.mails())
 	})
 	if err != nil {
 		return nil, err
@@ -86,6 +86,6 @@ func (s *service) outboxService(ctx context.Context) (stop func(), err error) {
 		}
 		w.WriteHeader(http.StatusCreated)
 	})
-	stopHTTP, err := serveHTTP(s.listen, retryhttp.Handler(mux, trusted))
+	stopHTTP, err := serve(setting("LISTEN"), retryhttp.Handler(mux, trusted))
 	return func() { stopHTTP(); _ = queue.Close() }, err
 }

@@ -3,7 +3,7 @@
 //
 //	soak SERVICE
 //
-// SERVICE is shop, orders, stock, prices, mail or outbox. The settings are environment variables; see config.
+// SERVICE is shop, orders, stock, prices, mail or outbox. The settings are environment variables; see setting.
 package main
 
 import (
@@ -16,116 +16,95 @@ import (
 	"os"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryotel"
 )
-
-// config has the settings of a service: addresses as host:port, and paths of files.
-type config struct {
-	listen, debug                       string // what it serves, and the address for questions about the process itself
-	orders, stock, mail, prices, spare  string // the services that it calls; spare is the second replica of prices
-	database, catalog, journal, release string // release is the version of the export
-}
-
-func fromEnvironment() config {
-	e := func(name string) string { return os.Getenv("SOAK_" + name) }
-	return config{
-		listen: e("LISTEN"), debug: e("DEBUG"),
-		orders: e("ORDERS"), stock: e("STOCK"), mail: e("MAIL"), prices: e("PRICES"), spare: e("SPARE"),
-		database: e("DATABASE"), catalog: e("CATALOG"), journal: e("JOURNAL"), release: e("RELEASE"),
-	}
-}
 
 func main() {
 	if len(os.Args) != 2 {
 		log.Fatal("usage: soak SERVICE")
 	}
-	if err := run(os.Args[1], fromEnvironment()); err != nil {
+	if err := run(os.Args[1]); err != nil {
 		log.Fatalf("soak: %s: %v", os.Args[1], err)
 	}
 }
 
+// setting returns the environment variable SOAK_ and name. LISTEN and METRICS are the addresses that a service serves,
+// ORDERS, STOCK, MAIL, PRICES and SPARE, the second replica of prices, those that it calls, all as host:port. CATALOG and
+// JOURNAL are files, DATABASE is a URL or a file, and RELEASE the version of the export.
+func setting(name string) string { return os.Getenv("SOAK_" + name) }
+
 // service is what the services have in common.
 type service struct {
-	config
-	name     string
 	journal  *journal
 	policies policies
-	idle     []func() // each closes connections that are not in use
 }
 
 // run runs a service until its standard input ends.
-func run(name string, c config) error {
+func run(name string) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s := &service{config: c, name: name}
-	var err error
-	if s.journal, err = openJournal(c.journal, name); err != nil {
-		return err
-	}
-	defer s.journal.close()
+	s := &service{}
 	begin, known := map[string]func(context.Context) (func(), error){
 		"shop": s.shop, "orders": s.orderService, "stock": s.stockService, "prices": s.priceService, "mail": s.mailService, "outbox": s.outboxService,
 	}[name]
 	if !known {
 		return fmt.Errorf("there is no service %q", name)
 	}
-	s.policies.define(s.journal)
-	if err := retry.Do(ctx, startPolicy, func(context.Context) error { return s.policies.load(c.catalog) }); err != nil {
+	var err error
+	if s.journal, err = openJournal(setting("JOURNAL"), name); err != nil {
 		return err
 	}
-	go s.policies.follow(ctx, c.catalog, s.journal)
+	measured, err := newMetrics()
+	if err != nil {
+		return err
+	}
+	for name, b := range s.policies.define(retry.Observers(s.journal.observe, measured.observe)) {
+		if _, err := retryotel.ObserveBudget(measured.options, name, b); err != nil {
+			return err
+		}
+	}
+	err = retry.Do(ctx, startPolicy, func(context.Context) error { return s.policies.catalog.LoadFile(setting("CATALOG")) })
+	if err != nil {
+		return err
+	}
+	go s.policies.follow(setting("CATALOG"), s.journal)
 
 	stop, err := begin(ctx)
 	if err != nil {
 		return err
 	}
-	stopDebug, err := serveHTTP(c.debug, s.debugHandler())
+	stopMetrics, err := serve(setting("METRICS"), measured.handler)
 	if err != nil {
 		return err
 	}
 	fmt.Println("ready")
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	stop()
-	stopDebug()
-	s.journal.add(line{What: "stopped"})
+	stopMetrics()
+	s.journal.add(line{What: "stopped"}, nil)
 	return nil
 }
 
 // patience is how long a service that stops waits for the work under way.
 const patience = 12 * time.Second
 
-// serveHTTP serves on addr until stop is called.
-func serveHTTP(addr string, handler http.Handler) (stop func(), err error) {
-	listener, err := listen(addr)
+// serve serves HTTP on addr until stop is called.
+func serve(addr string, handler http.Handler) (stop func(), err error) {
+	listener, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Handler: handler, Protocols: protocols, ReadHeaderTimeout: 5 * time.Second, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() { _ = server.Serve(listener) }()
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_ = server.Shutdown(ctx)
 	}, nil
-}
-
-// serveGRPC serves on addr until stop is called.
-func serveGRPC(addr string, server *grpc.Server) (stop func(), err error) {
-	listener, err := listen(addr)
-	if err != nil {
-		return nil, err
-	}
-	go func() { _ = server.Serve(listener) }()
-	return server.GracefulStop, nil
-}
-
-// listen waits for the address of a predecessor that was killed.
-func listen(addr string) (net.Listener, error) {
-	return retry.DoValue(context.Background(), startPolicy, func(context.Context) (net.Listener, error) {
-		return net.Listen("tcp", addr)
-	})
 }
 
 // startPolicy is that of a service that starts before what it needs.

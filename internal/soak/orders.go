@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -30,7 +31,7 @@ type orders struct {
 	*service
 	pool  *pgxpool.Pool
 	queue *retryriver.Queue
-	stock stockClient
+	stock *grpc.ClientConn
 }
 
 // orderService serves
@@ -38,12 +39,10 @@ type orders struct {
 //	POST /orders?item=7    takes the item from the stock and, in one transaction, writes the order and its mail
 func (s *service) orderService(ctx context.Context) (stop func(), err error) {
 	o := &orders{service: s}
-	conn, err := s.dialStock()
-	if err != nil {
+	if o.stock, err = s.dialStock(); err != nil {
 		return nil, err
 	}
-	o.stock = stockClient{conn}
-	if o.pool, err = pgxpool.New(ctx, s.database); err != nil {
+	if o.pool, err = pgxpool.New(ctx, setting("DATABASE")); err != nil {
 		return nil, err
 	}
 	err = retry.Do(ctx, startPolicy, func(ctx context.Context) error {
@@ -55,14 +54,14 @@ func (s *service) orderService(ctx context.Context) (stop func(), err error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", o.place)
-	stopHTTP, err := serveHTTP(s.listen, retryhttp.Handler(mux, trusted))
+	stopHTTP, err := serve(setting("LISTEN"), retryhttp.Handler(mux, trusted))
 	return func() {
 		stopHTTP()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		_, _ = o.queue.Shutdown(ctx)
 		o.pool.Close()
-		_ = conn.Close()
+		_ = o.stock.Close()
 	}, err
 }
 
@@ -81,30 +80,24 @@ func (s *service) dialStock() (*grpc.ClientConn, error) {
 		grpc.WithConnectParams(grpc.ConnectParams{MinConnectTimeout: time.Second,
 			Backoff: backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}}),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: time.Second}))
-	return grpc.NewClient("passthrough:///"+s.config.stock, opts...)
+	return grpc.NewClient("passthrough:///"+setting("STOCK"), opts...)
 }
 
 // tryGRPC returns an interceptor with a line for each attempt.
 func (j *journal) tryGRPC(layer string) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-		j.add(line{What: "try", Layer: layer})
+		j.add(line{What: "try", Layer: layer}, nil)
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}
 }
-
-// order is a row of the database.
-type order struct{ ID, Ref, Item, Reservation string }
 
 // place is the handler of an order. An order with a key is placed once, however often it is repeated. One without a
 // key is placed by each request.
 func (o *orders) place(w http.ResponseWriter, r *http.Request) {
 	ctx, key := r.Context(), r.Header.Get("Idempotency-Key")
-	reservation := key
-	if key == "" {
-		reservation = rand.Text()
-	}
+	reservation := cmp.Or(key, rand.Text())
 	ref, item := r.Header.Get(refHeader), r.FormValue("item")
-	err := o.stock.take(ctx, take{Reservation: reservation, Item: item, Ref: ref})
+	err := takeFrom(ctx, o.stock, take{Reservation: reservation, Item: item, Ref: ref})
 	if status.Code(err) == codes.FailedPrecondition {
 		http.Error(w, "sold out", http.StatusConflict)
 		return
@@ -112,30 +105,23 @@ func (o *orders) place(w http.ResponseWriter, r *http.Request) {
 		retryhttp.WriteError(w, err)
 		return
 	}
-	placed := order{Ref: ref, Item: item, Reservation: reservation}
+	var id string
 	err = retrypgx.Tx(ctx, o.pool, o.policies.ordersDB.Policy(), &retrypgx.Options{Probe: true, RollbackTimeout: time.Second}, func(ctx context.Context, tx pgx.Tx) error {
-		o.journal.add(line{What: "try", Layer: "orders.db", Ref: ref})
-		if placed.ID = key; key == "" {
-			placed.ID = rand.Text()
+		o.journal.add(line{What: "try", Layer: "orders.db", Ref: ref}, nil)
+		id = cmp.Or(key, rand.Text()) // a new one for each attempt, so that an order that is written twice is seen
+		_, err := retryriver.InsertTx(ctx, o.queue.Adapter(), retryriver.ClientOf[pgx.Tx](o.queue), tx, mailOf(id))
+		if errors.Is(err, retryjob.ErrDuplicate) {
+			return nil // an earlier request with this key has written both
+		} else if err != nil {
+			return err
 		}
-		return o.write(ctx, tx, placed)
+		_, err = tx.Exec(ctx, "INSERT INTO orders (id, ref, item, reservation) VALUES ($1, $2, $3, $4)", id, ref, item, reservation)
+		return err
 	})
 	if err != nil {
 		retryhttp.WriteError(w, err)
 		return
 	}
 	w.WriteHeader(http.StatusCreated)
-	fmt.Fprint(w, placed.ID)
-}
-
-// write writes an order and the job of its mail.
-func (o *orders) write(ctx context.Context, tx pgx.Tx, placed order) error {
-	_, err := retryriver.InsertTx(ctx, o.queue.Adapter(), retryriver.ClientOf[pgx.Tx](o.queue), tx, mailOf(placed.ID))
-	if errors.Is(err, retryjob.ErrDuplicate) {
-		return nil // an earlier attempt has committed both
-	} else if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, "INSERT INTO orders (id, ref, item, reservation) VALUES ($1, $2, $3, $4)", placed.ID, placed.Ref, placed.Item, placed.Reservation)
-	return err
+	fmt.Fprint(w, id)
 }

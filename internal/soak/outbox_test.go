@@ -26,7 +26,8 @@ func TestNothingIsLostOnAFullDiskInAStorm(t *testing.T) {
 	}
 	t.Parallel()
 	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=16m"); err != nil {
+	size := fmt.Sprintf("size=%dm", 16+4*int(*long/time.Minute)) // that all jobs find room on
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, size); err != nil {
 		t.Skip("no disk of its own:", err)
 	}
 	t.Cleanup(func() { require.NoError(t, syscall.Unmount(disk, 0)) })
@@ -34,7 +35,7 @@ func TestNothingIsLostOnAFullDiskInAStorm(t *testing.T) {
 	defer h.keepJournals()
 	ports := freePorts(t, 4)
 	names := []string{"mail", "outbox"}
-	h.debug = map[string]string{"mail": ports[0], "outbox": ports[1]}
+	h.metrics = map[string]string{"mail": ports[0], "outbox": ports[1]}
 	database := filepath.Join(disk, "jobs.db")
 	h.settings = map[string][]string{
 		"mail":   {"LISTEN=" + ports[2]},
@@ -44,8 +45,8 @@ func TestNothingIsLostOnAFullDiskInAStorm(t *testing.T) {
 
 	j, err := openJournal(h.path("customers.jsonl"), "customers")
 	require.NoError(t, err)
-	defer j.close()
-	ctx, cancel := context.WithTimeout(t.Context(), *long)
+	defer j.file.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), *long*3/4) // a lost attempt is found a while later
 	defer cancel()
 	var customers sync.WaitGroup
 	customers.Go(func() { orderMails(ctx, j, ports[3]) })
@@ -137,7 +138,7 @@ func orderMails(ctx context.Context, j *journal, outbox string) {
 		ref := fmt.Sprintf("%06d", n)
 		l := line{What: "order", Ref: ref}
 		l.Status, l.Err = c.ask(retryhttp.WithWork(context.Background(), ref), ref, "/orders?order="+ref)
-		j.add(l)
-		pause(ctx.Done(), 20*time.Millisecond)
+		j.add(l, nil)
+		pause(ctx.Done(), 50*time.Millisecond)
 	}
 }

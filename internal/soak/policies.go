@@ -15,7 +15,7 @@ import (
 type policies struct {
 	catalog                retryconf.Catalog
 	orders, prices, export *retryconf.Ref // of shop
-	stock, ordersDB, mail  *retryconf.Ref // of orders
+	stock, ordersDB        *retryconf.Ref // of orders
 	stockDB                *retryconf.Ref // of stock
 }
 
@@ -25,39 +25,30 @@ var (
 	exportBudget = retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 10, Trickle: time.Second}
 )
 
-func (p *policies) define(j *journal) {
+// define returns the budgets by the names of their policies.
+func (p *policies) define(observe func(context.Context, retry.Event)) map[string]*retry.Budget {
+	budgets := map[string]*retry.Budget{}
 	client := func(name string, b retry.BudgetConfig) *retryconf.Ref {
-		return p.catalog.Define(name, retry.Policy{Budget: retry.NewBudget(b), Observe: j.observe})
+		budgets[name] = retry.NewBudget(b)
+		return p.catalog.Define(name, retry.Policy{Budget: budgets[name], Observe: observe})
 	}
 	p.orders, p.prices, p.export = client("shop.orders", budget), client("shop.prices", budget), client("shop.export", exportBudget)
 	p.stock, p.ordersDB, p.stockDB = client("orders.stock", budget), client("orders.db", budget), client("stock.db", budget)
 	// A job that a budget refuses is a dead letter, so a mail has none: its TTL and its waits bound it.
-	p.mail = p.catalog.Define("orders.mail", retry.Policy{Observe: j.observe})
+	p.catalog.Define("orders.mail", retry.Policy{Observe: observe})
+	return budgets
 }
 
-func (p *policies) load(path string) error { return p.catalog.LoadFile(path) }
-
-// follow loads the file whenever it has changed, until ctx ends. A file that is not valid changes nothing.
-func (p *policies) follow(ctx context.Context, path string, j *journal) {
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
+// follow loads the file whenever it has changed. A file that is not valid changes nothing.
+func (p *policies) follow(path string, j *journal) {
 	var last time.Time
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range time.Tick(200 * time.Millisecond) {
 		info, err := os.Stat(path)
 		if err != nil || info.ModTime().Equal(last) {
 			continue
 		}
 		last = info.ModTime()
-		l := line{What: "catalog"}
-		if err := p.load(path); err != nil {
-			l.Err = err.Error()
-		}
-		j.add(l)
+		j.add(line{What: "catalog"}, p.catalog.LoadFile(path))
 	}
 }
 

@@ -4,9 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"hash/fnv"
+	"hash/crc32"
 	"math/rand/v2"
 	"net/http"
 	"time"
@@ -19,18 +18,16 @@ import (
 //	GET /price?item=7    the price in cents
 //	GET /export          all prices, as a large file
 func (s *service) priceService(context.Context) (stop func(), err error) {
-	file, tag := export(s.release), `"`+s.release+`"`
+	file, tag := export(setting("RELEASE")), `"`+setting("RELEASE")+`"`
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /price", func(w http.ResponseWriter, r *http.Request) {
-		h := fnv.New32()
-		_, _ = h.Write([]byte(r.FormValue("item")))
-		fmt.Fprint(w, 100+h.Sum32()%900)
+		fmt.Fprint(w, 100+crc32.ChecksumIEEE([]byte(r.FormValue("item")))%900)
 	})
 	mux.HandleFunc("GET /export", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", tag)
 		http.ServeContent(&slowly{w}, r, "export.bin", time.Time{}, bytes.NewReader(file))
 	})
-	return serveHTTP(s.listen, retryhttp.Handler(mux, trusted))
+	return serve(setting("LISTEN"), retryhttp.Handler(mux, trusted))
 }
 
 // slowly writes about a megabyte a second, so that faults find the middle of a body.
@@ -52,9 +49,4 @@ func export(release string) []byte {
 	file := make([]byte, 1<<20)
 	_, _ = rand.NewChaCha8(seed).Read(file)
 	return file
-}
-
-func exportSum(release string) string {
-	sum := sha256.Sum256(export(release))
-	return hex.EncodeToString(sum[:])
 }

@@ -27,6 +27,7 @@ type proxy struct {
 	link    string
 	to      string
 	rule    atomic.Pointer[rule]
+	deaths  atomic.Int64 // how often all connections died
 	in      net.Listener
 	answers *http.Server
 	accepts *handOver
@@ -45,10 +46,11 @@ func newProxy(link, listen, to string, seed uint64) (*proxy, error) {
 	p := &proxy{link: link, to: to, in: in, rnd: rand.New(rand.NewPCG(seed, 1)), conns: map[net.Conn]bool{}}
 	p.rule.Store(&rule{})
 	p.accepts = &handOver{conns: make(chan net.Conn), closed: make(chan struct{}), addr: in.Addr()}
-	p.answers = &http.Server{Handler: http.HandlerFunc(p.answer), ReadHeaderTimeout: 10 * time.Second}
-	p.done.Add(2)
-	go func() { defer p.done.Done(); _ = p.answers.Serve(p.accepts) }()
-	go func() { defer p.done.Done(); p.serve() }()
+	p.answers = &http.Server{Handler: http.HandlerFunc(p.answer), Protocols: new(http.Protocols), ReadHeaderTimeout: 10 * time.Second}
+	p.answers.Protocols.SetHTTP1(true)
+	p.answers.Protocols.SetUnencryptedHTTP2(true)
+	p.done.Go(func() { _ = p.answers.Serve(p.accepts) })
+	p.done.Go(p.serve)
 	return p, nil
 }
 
@@ -56,7 +58,10 @@ func newProxy(link, listen, to string, seed uint64) (*proxy, error) {
 func (p *proxy) set(r rule) {
 	r.began = time.Now()
 	old := p.rule.Swap(&r)
-	if r.kind == answer503 || r.kind == answer429 || old.kind == answer503 || old.kind == answer429 || old.kind == blackHole {
+	if r.kind == vanish {
+		p.deaths.Add(1)
+	}
+	if r.kind == down || r.kind == answer503 || r.kind == answer429 || old.kind == answer503 || old.kind == answer429 || old.kind == blackHole {
 		p.closeAll()
 	}
 }
@@ -114,8 +119,16 @@ func (p *proxy) serve() {
 			return
 		}
 		switch p.rule.Load().kind {
-		case cutBefore:
+		case cutBefore, down:
 			reset(client)
+			continue
+		case vanish: // nobody is there
+			p.done.Go(func() {
+				p.keep(client, true)
+				defer p.keep(client, false)
+				_, _ = io.Copy(io.Discard, client)
+				_ = client.Close()
+			})
 			continue
 		case answer503, answer429:
 			select {
@@ -125,8 +138,7 @@ func (p *proxy) serve() {
 			}
 			continue
 		}
-		p.done.Add(1)
-		go func() { defer p.done.Done(); p.connect(client) }()
+		p.done.Go(func() { p.connect(client) })
 	}
 }
 
@@ -151,21 +163,35 @@ func (p *proxy) connect(client net.Conn) {
 	end := sync.OnceFunc(func() { close(closed); reset(client); reset(server) })
 	defer end()
 	var both sync.WaitGroup
-	both.Go(func() { p.pump(server, client, true, closed, end) })
-	both.Go(func() { p.pump(client, server, false, closed, end) })
+	deaths := p.deaths.Load()
+	both.Go(func() { p.pump(server, client, true, deaths, closed, end) })
+	both.Go(func() { p.pump(client, server, false, deaths, closed, end) })
 	both.Wait()
 }
 
 var errCut = errors.New("cut")
 
-// pump passes one direction on, as the rule of the moment says.
-func (p *proxy) pump(to io.Writer, from io.Reader, up bool, closed <-chan struct{}, end func()) {
+// unnoticed is how long a server keeps a connection that has died, if it does not write to it.
+const unnoticed = 5 * time.Second
+
+// pump passes one direction on, as the rule of the moment says. A connection that was there at a death stays dead: neither
+// side learns of the other.
+func (p *proxy) pump(to io.Writer, from io.Reader, up bool, deaths int64, closed <-chan struct{}, end func()) {
 	defer end()
 	buffer := make([]byte, 32<<10)
 	var began time.Time // of the fault for which left was drawn
 	left := 0
 	for {
 		n, err := from.Read(buffer)
+		if p.deaths.Load() != deaths && err == nil {
+			_, _ = io.Copy(io.Discard, from)
+			if up {
+				pause(closed, unnoticed)
+			} else {
+				<-closed
+			}
+			return
+		}
 		if n > 0 {
 			r := p.rule.Load()
 			part := buffer[:n]

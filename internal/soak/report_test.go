@@ -42,13 +42,14 @@ func verdictOf(r result) string {
 // The picture: rows of columns, one for each second.
 const (
 	width, left  = 960, 110
+	right        = 20
 	rowHeight    = 54
-	faultsHeight = 70
+	faultsHeight = 70 // five lines
 )
 
-var colors = map[string]string{"load": "#bbb", "goodput": "#2a7", "attempts": "#47c", "faults": "#c33"}
+var colors = map[string]string{"load": "#bbb", "goodput": "#2a7", "attempts": "#47c", "faults": "#c33", "alerts": "#d80"}
 
-// picture draws load and goodput, the attempts of each layer, and the faults, over time.
+// picture draws the faults, the alerts that call somebody, load and goodput, and the attempts of each layer, over time.
 func (a *audit) picture(b *strings.Builder) {
 	s := a.storm
 	seconds := int(s.ended.Sub(s.began).Seconds()) + 1
@@ -77,23 +78,54 @@ func (a *audit) picture(b *strings.Builder) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	height := faultsHeight + rowHeight*(2+len(names)) + 30
-	fmt.Fprintf(b, `<h2>Each second</h2><svg viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Load, goodput, attempts and faults over time">`, width, height, width, height)
-	x := func(at float64) float64 { return left + at*(width-left)/float64(seconds) }
+	var alerts []string // one line each, in the order in which they first fire
+	for _, fires := range a.alarms {
+		if !slices.Contains(alerts, fires.name+fires.labels) {
+			alerts = append(alerts, fires.name+fires.labels)
+		}
+	}
+	alertsHeight := 24 + 12*len(alerts)
+	height := faultsHeight + alertsHeight + rowHeight*(2+len(names)) + 30
+	fmt.Fprintf(b, `<h2>Each second</h2><svg viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Faults, alerts, load, goodput and attempts over time">`, width, height, width, height)
+	x := func(at float64) float64 { return left + at*(width-left-right)/float64(seconds) }
 	for i, f := range s.faults {
 		from, to := x(f.begin.Seconds()), x(f.end.Seconds())
 		fmt.Fprintf(b, `<rect x="%.1f" y="0" width="%.1f" height="%d" fill="%s" opacity="0.12"/>`, from, to-from, height-30, colors["faults"])
 		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="8" fill="%s"><title>%s</title></rect>`,
 			from, 8+i%5*12, to-from, colors["faults"], html.EscapeString(f.String()))
+		if seconds <= 120 || f.outage {
+			fmt.Fprintf(b, `<text x="%.1f" y="%d">%s</text>`, to+3, 16+i%5*12, html.EscapeString(f.name()))
+		}
+	}
+	for i, alert := range alerts {
+		y := faultsHeight + 8 + 12*i
+		var first, last float64
+		for _, fires := range a.alarms {
+			if fires.name+fires.labels != alert {
+				continue
+			}
+			from, to := x(fires.from.Seconds()/stretch), x(fires.to.Seconds()/stretch)
+			if first == 0 {
+				first = from
+			}
+			last = max(last, to)
+			fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="8" fill="%s"/>`, from, y, max(1, to-from), colors["alerts"])
+		}
+		anchor, at := "start", last+3
+		if last > 2*width/3 {
+			anchor, at = "end", first-3
+		}
+		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="%s">%s</text>`, at, y+8, anchor, html.EscapeString(alert))
 	}
 	fmt.Fprintf(b, `<text x="0" y="20">faults</text>`)
-	y := faultsHeight
+	fmt.Fprintf(b, `<text x="0" y="%d">alerts</text>`, faultsHeight+20)
+	y := faultsHeight + alertsHeight
 	row := func(name, color string, values []int) {
 		most := max(1, slices.Max(values))
 		fmt.Fprintf(b, `<text x="0" y="%d">%s</text><text x="0" y="%d" fill="#777">up to %d/s</text>`, y+20, name, y+34, most)
 		for i, v := range values {
 			h := float64(v) * (rowHeight - 8) / float64(most)
-			fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.2f" height="%.1f" fill="%s"/>`, x(float64(i)), float64(y+rowHeight)-h, float64(width-left)/float64(seconds), h, color)
+			fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.2f" height="%.1f" fill="%s"/>`, x(float64(i)), float64(y+rowHeight)-h, float64(width-left-right)/float64(seconds), h, color)
 		}
 		y += rowHeight
 	}
@@ -103,7 +135,7 @@ func (a *audit) picture(b *strings.Builder) {
 		row(name, colors["attempts"], layers[name])
 	}
 	for at := 0; at <= seconds; at += max(10, seconds/10/10*10) {
-		fmt.Fprintf(b, `<text x="%.1f" y="%d">%ds</text>`, x(float64(at)), height-10, at)
+		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%ds</text>`, x(float64(at)), height-10, at)
 	}
 	b.WriteString("</svg>\n")
 }

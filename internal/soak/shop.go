@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -24,60 +23,50 @@ func trusted(*http.Request) bool { return true }
 //
 //	POST /orders?item=7    asks for the price of the item, and orders it
 func (s *service) shop(ctx context.Context) (stop func(), err error) {
+	overHTTP2 := retryhttp.NewBase()
+	overHTTP2.Protocols = new(http.Protocols)
+	overHTTP2.Protocols.SetUnencryptedHTTP2(true)
+	overHTTP2.HTTP2.SendPingTimeout, overHTTP2.HTTP2.PingTimeout = time.Second, time.Second // far below the policy's timeouts
 	orders := (&retryhttp.Transport{
-		Base:           s.base("shop.orders", ""),
+		Base:           s.tries("shop.orders", overHTTP2),
 		PolicyFor:      of(s.policies.orders),
 		IdempotencyKey: retryhttp.WorkKey,
-		TimeLeft:       map[string]string{s.orders: retryhttp.EnvoyTimeLeft},
+		TimeLeft:       map[string]string{setting("ORDERS"): retryhttp.EnvoyTimeLeft},
 	}).Client()
-	prices := s.hedged()
+	first, spare := s.tries("shop.prices", retryhttp.NewBase()), s.tries("shop.prices", retryhttp.NewBase())
+	spare.to = setting("SPARE")
+	hedge := s.policies.prices.Hedge()
+	hedge.Observe = s.journal.observeHedges("shop.prices")
+	prices := (&retryhttp.Transport{
+		Base:      first,
+		PolicyFor: of(s.policies.prices),
+		Hedge:     &retryhttp.Hedge{Policy: hedge, Base: spare},
+	}).Client()
 	downloads, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.nightly(downloads)
-	}()
+	var nights sync.WaitGroup
+	nights.Go(func() { s.nightly(downloads) })
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
-		price, err := call(prices, r, http.MethodGet, "http://"+s.prices+"/price?item="+r.FormValue("item"))
-		if err != nil {
-			retryhttp.WriteError(w, err)
-			return
+		answer, err := call(prices, r, http.MethodGet, "http://"+setting("PRICES")+"/price?item="+r.FormValue("item"))
+		if err == nil {
+			answer, err = call(orders, r, http.MethodPost, "http://"+setting("ORDERS")+"/orders?item="+r.FormValue("item")+"&price="+answer)
 		}
-		id, err := call(orders, r, http.MethodPost, "http://"+s.orders+"/orders?item="+r.FormValue("item")+"&price="+price)
 		if err != nil {
 			retryhttp.WriteError(w, err)
 			return
 		}
 		w.WriteHeader(http.StatusCreated)
-		fmt.Fprint(w, id)
+		fmt.Fprint(w, answer)
 	})
-	stopHTTP, err := serveHTTP(s.listen, retryhttp.Handler(mux, trusted))
-	return func() { cancel(); stopHTTP(); <-ended }, err
+	stopHTTP, err := serve(setting("LISTEN"), retryhttp.Handler(mux, trusted))
+	return func() { cancel(); stopHTTP(); nights.Wait() }, err
 }
 
-// base returns the transport of a client, with a line in the journal for each attempt.
-func (s *service) base(layer, to string) http.RoundTripper {
-	base := retryhttp.NewBase()
-	s.idle = append(s.idle, base.CloseIdleConnections)
-	return &tries{journal: s.journal, layer: layer, to: to, base: base}
+// tries returns the transport of a client, with a line in the journal for each attempt.
+func (s *service) tries(layer string, base *http.Transport) *tries {
+	base.IdleConnTimeout = 10 * time.Second
+	return &tries{journal: s.journal, layer: layer, base: base}
 }
-
-// hedged returns the client of the two replicas of prices.
-func (s *service) hedged() *http.Client {
-	first, spare := s.base("shop.prices", ""), s.base("shop.prices", s.spare)
-	observe := s.journal.observeHedges("shop.prices")
-	return &http.Client{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-		hedge := s.policies.prices.Hedge() // of the catalog, so it can change
-		hedge.Observe = observe
-		t := retryhttp.Transport{Base: first, Policy: s.policies.prices.Policy(), Hedge: &retryhttp.Hedge{Policy: hedge, Base: spare}}
-		return t.RoundTrip(r)
-	})}
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // call makes a request for that of a customer, under its key, and returns the text of the answer. A POST without a key is
 // not repeated.
@@ -103,27 +92,21 @@ func call(client *http.Client, from *http.Request, method, url string) (string, 
 // nightly downloads the export again and again, since the nights of this shop are short.
 func (s *service) nightly(ctx context.Context) {
 	client := (&retryhttp.Transport{
-		Base: s.base("shop.export", ""), PolicyFor: of(s.policies.export), Resume: true, StallTimeout: 2 * time.Second,
+		Base: s.tries("shop.export", retryhttp.NewBase()), PolicyFor: of(s.policies.export), Resume: true, StallTimeout: 2 * time.Second,
 	}).Client()
-	pause := retry.Policy{Name: "nightly", MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second}}
-	_ = retry.Do(ctx, pause, func(ctx context.Context) error {
-		began := time.Now()
-		err := download(ctx, client, "http://"+s.prices+"/export", s.release)
+	for ctx.Err() == nil {
+		err := download(ctx, client, "http://"+setting("PRICES")+"/export", setting("RELEASE"))
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return
 		}
-		l := line{What: "export", Took: time.Since(began).Seconds()}
-		if err != nil {
-			l.Err = err.Error()
-		}
-		s.journal.add(l)
-		return errors.New("again")
-	})
+		s.journal.add(line{What: "export"}, err)
+		time.Sleep(time.Second)
+	}
 }
 
 var errNotWhole = errors.New("the export is not whole")
 
-// download reads the export of the release and compares its SHA-256.
+// download reads the export of the release and compares its SHA-256 with that of the original.
 func download(ctx context.Context, client *http.Client, url, release string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -137,12 +120,12 @@ func download(ctx context.Context, client *http.Client, url, release string) err
 	if err := retryhttp.CheckResponse(resp); err != nil {
 		return err
 	}
-	hash := sha256.New()
-	if _, err := io.Copy(hash, resp.Body); err != nil {
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
 		return err
 	}
-	if got := hex.EncodeToString(hash.Sum(nil)); got != exportSum(release) {
-		return fmt.Errorf("%w: it has the SHA-256 %s", errNotWhole, got)
+	if sha256.Sum256(body) != sha256.Sum256(export(release)) {
+		return fmt.Errorf("%w: it has %d bytes", errNotWhole, len(body))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"net"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // the driver
@@ -24,15 +25,12 @@ type take struct {
 	Item, Ref   string
 }
 
-// stockClient calls the stock service.
-type stockClient struct{ conn *grpc.ClientConn }
-
-func (c stockClient) take(ctx context.Context, t take) error {
+func takeFrom(ctx context.Context, stock *grpc.ClientConn, t take) error {
 	text, err := json.Marshal(t)
 	if err != nil {
 		return err
 	}
-	return c.conn.Invoke(ctx, "/soak.Stock/Take", wrapperspb.Bytes(text), new(emptypb.Empty))
+	return stock.Invoke(ctx, "/soak.Stock/Take", wrapperspb.Bytes(text), new(emptypb.Empty))
 }
 
 // stocks has the items.
@@ -43,7 +41,7 @@ type stocks struct {
 
 // stockService serves the gRPC method /soak.Stock/Take.
 func (s *service) stockService(context.Context) (stop func(), err error) {
-	db, err := sql.Open("pgx", s.database)
+	db, err := sql.Open("pgx", setting("DATABASE"))
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +51,12 @@ func (s *service) stockService(context.Context) (stop func(), err error) {
 	server.RegisterService(&grpc.ServiceDesc{ServiceName: "soak.Stock", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{
 		MethodName: "Take", Handler: handleTake,
 	}}}, &stocks{s, db})
-	stopGRPC, err := serveGRPC(s.listen, server)
-	return func() { stopGRPC(); _ = db.Close() }, err
+	listener, err := net.Listen("tcp", setting("LISTEN"))
+	if err != nil {
+		return nil, err
+	}
+	go func() { _ = server.Serve(listener) }()
+	return func() { server.GracefulStop(); _ = db.Close() }, nil
 }
 
 // handleTake is what protoc would generate.
@@ -78,7 +80,7 @@ var errSoldOut = status.Error(codes.FailedPrecondition, "sold out")
 func (s *stocks) take(ctx context.Context, t take) error {
 	opts := &retrysql.Options{Isolation: sql.LevelSerializable, Probe: true, RollbackTimeout: time.Second}
 	return retrysql.Tx(ctx, s.db, s.policies.stockDB.Policy(), opts, func(ctx context.Context, tx *retrysql.Txn) error {
-		s.journal.add(line{What: "try", Layer: "stock.db", Ref: t.Ref})
+		s.journal.add(line{What: "try", Layer: "stock.db", Ref: t.Ref}, nil)
 		result, err := tx.ExecContext(ctx, "INSERT INTO taken (reservation, item) VALUES ($1, $2) ON CONFLICT DO NOTHING", t.Reservation, t.Item)
 		if err != nil {
 			return err
