@@ -147,17 +147,15 @@ func (a *app) blame(err error) error {
 	return misusef("%s", goName.ReplaceAllStringFunc(err.Error(), a.flagOf))
 }
 
-// goName is the name of a field, such as "MaxAttempts" or "Scenario.Triggers[0].From".
+// goName is the name of a field, such as "MaxAttempts" or "Fleet.Budget.Burst".
 var goName = regexp.MustCompile(`\b[A-Z]\w*(\[\d+\])?(\.[A-Z]\w*(\[\d+\])?)*`)
+
+var index = regexp.MustCompile(`\[\d+\]`)
 
 // flagOf returns the flag that sets a field, such as "--budget-burst" for "Fleet.Budget.Burst", or the field itself if
 // there is none.
 func (a *app) flagOf(field string) string {
-	path := strings.Split(field, ".")
-	for i, name := range path {
-		name, _, _ = strings.Cut(name, "[")
-		path[i] = strings.ReplaceAll(wire.Snake(name), "_", "-")
-	}
+	path := strings.Split(strings.ReplaceAll(wire.Snake(index.ReplaceAllString(field, "")), "_", "-"), ".")
 	name := path[len(path)-1]
 	if strings.Contains(field, ".Trigger") {
 		return "--trigger: " + name

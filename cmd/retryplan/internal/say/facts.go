@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,17 +105,15 @@ func Simulation(r *retryplan.Result, s *retryplan.Scenario) (f Facts) {
 		f.Add("trigger", Trigger(t), "")
 		end = max(end, t.End())
 	}
-	if len(s.Triggers) > 0 && s.Rate > 0 {
+	if len(s.Triggers) > 0 {
 		more := ""
-		switch needed := s.Horizon(); {
+		switch {
 		case r.Judged && r.Recovered:
 			more = " after the trigger's end"
 		case r.Judged:
-			more = " in the " + Span(min(r.Simulated, s.Duration)-end) + " after the trigger's end"
-		case max(end, needed) == math.MaxInt64:
-			more = ": the trigger has no end"
-		case s.Duration < needed: // otherwise the simulation was interrupted
-			more = ": the last retries of what the trigger hit come later; give --duration " + Duration((needed + time.Second - 1).Truncate(time.Second))
+			more = " in the " + Span(r.Simulated-end) + " after the trigger's end"
+		default:
+			more = ": the last retries of what the trigger hit come later"
 		}
 		f.Add("recovery", Recovery(r), more)
 	}
