@@ -42,7 +42,6 @@ type Adapter struct {
 	telling sync.WaitGroup   // the calls of Observe in progress
 	fence   atomic.Pointer[fence]
 	logger  *slog.Logger
-	rescue  time.Duration // RescueStuckJobsAfter: an attempt that takes longer may be treated as lost
 }
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule that it breaks. It refuses nil
@@ -122,7 +121,6 @@ func (a *Adapter) configure(set river.Config) (river.Config, error) {
 	if set.Logger != nil {
 		a.logger = set.Logger
 	}
-	a.rescue = set.RescueStuckJobsAfter
 	return set, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/riverdriver/riversqlite"
+	"github.com/riverqueue/river/rivertype"
 	sqlitedriver "modernc.org/sqlite"
 
 	"github.com/retrygo/retry/retryjob"
@@ -189,9 +190,15 @@ func CountQuery(onSQLite bool, f retryjob.Filter) (string, []any) {
 // KeptStatements returns the number of compiled statements that a connection of OpenSQLite keeps.
 func KeptStatements(conn any) int { return len(conn.(*keepingConn).kept) }
 
+// InfoOf returns the job in a row.
+func InfoOf(a *Adapter, row *rivertype.JobRow) *retryjob.Info {
+	i, _ := a.info(row)
+	return &i
+}
+
 // NoteLease makes a process have an attempt on a row, which has ended, and returns its mark.
-func NoteLease(a *Adapter, row int64, river int, line retryjob.Attempt) int64 {
-	m := &lease{leaseKey: leaseKey{row, int64(river)}, river: river, line: line, over: true}
+func NoteLease(a *Adapter, row, at int64, river int, line retryjob.Attempt) int64 {
+	m := &lease{leaseKey: leaseKey{row, at}, river: river, line: line}
 	a.leases.Store(m.leaseKey, m)
 	return m.at
 }

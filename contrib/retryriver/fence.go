@@ -103,8 +103,8 @@ func keyOfLease(row *rivertype.JobRow) leaseKey {
 	return leaseKey{row.ID, attemptedAt(row).UnixMicro()}
 }
 
-// lease is an attempt that this process makes. The goroutine that makes it writes it; once over is true, that which
-// writes the result.
+// lease is an attempt that this process makes. The goroutine that makes it writes it, and later the one that writes the
+// result.
 type lease struct {
 	leaseKey
 	job   retryjob.Job     // without its payload; it does not change
@@ -113,7 +113,6 @@ type lease struct {
 	due   time.Time        // of the next attempt, for NextRetry
 	next  retryjob.Next    // the end of the job, for Observe, if the attempt has ended it
 	free  context.CancelCauseFunc
-	over  bool
 }
 
 // leaseOf returns the lease of the row that this process has, or nil.
@@ -171,7 +170,7 @@ func (f *fence) setState(ctx context.Context, exec riverdriver.Executor, p *rive
 	}
 	for i, m := range leases {
 		switch {
-		case m == nil || !m.over || !f.adapter.leases.CompareAndDelete(m.leaseKey, m):
+		case m == nil || !f.adapter.leases.CompareAndDelete(m.leaseKey, m):
 		case !late[i]:
 			f.adapter.tell(m)
 		case m.free != nil:

@@ -224,7 +224,7 @@ func BenchmarkLists(b *testing.B) {
 			})
 			var numbers []string
 			for _, id := range page(b, s.List(b.Context(), row.filter), 50) {
-				numbers = append(numbers, fmt.Sprint(c.query("SELECT id FROM river_job WHERE unique_key = " + c.key(id))[0][0]))
+				numbers = append(numbers, fmt.Sprint(c.query("SELECT id FROM river_job WHERE " + c.keyIndex() + " AND unique_key = " + c.key(id))[0][0]))
 			}
 			b.Run(row.name+", bare", func(b *testing.B) {
 				bare(b, 50, "SELECT * FROM river_job WHERE id IN (0"+strings.Join(append([]string{""}, numbers...), ",")+")")

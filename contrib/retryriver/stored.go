@@ -137,7 +137,7 @@ func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, bool) {
 	i.Queue, i.Priority, i.Tags = columns(row)
 	switch row.State {
 	case rivertype.JobStateCompleted:
-		if i.Status != retryjob.Succeeded { // of successes only late ones are recorded
+		if i.Status != retryjob.Succeeded { // of successes only those after a lost attempt are recorded
 			s.succeed(&i.Record, row)
 			finalize(&i.Record, retryjob.Succeeded, 0, row)
 		}

@@ -82,7 +82,6 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 		return inner(ctx)
 	}
 	m := &lease{leaseKey: keyOfLease(row), job: s.Job(), river: row.Attempt, line: retryjob.Attempt{Status: retryjob.Leased}}
-	defer func() { m.over = true }() // also after a panic
 	a.leases.Store(m.leaseKey, m)
 	if failed := river.MetadataSet(ctx, markKey, m.at); failed != nil { // also for a panic, and for river.JobCompleteTx
 		return fmt.Errorf("retryriver: %w", failed)
@@ -120,7 +119,7 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	if next.Status.Final() {
 		m.next, m.free, told = next, end, true
 	}
-	if next.Status == retryjob.Succeeded && lost == 0 && time.Since(begun) < a.rescue {
+	if next.Status == retryjob.Succeeded && lost == 0 {
 		return nil // the row has all of it
 	}
 	if err := river.MetadataSet(ctx, metadataKey, s.array()); err != nil {
