@@ -155,7 +155,7 @@ func (r *reader[TTx]) next(ctx context.Context, exec riverdriver.Executor) (numb
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.more = r.pages.next(len(places), rows) || len(r.places) > 0; len(places) > 0 {
+	if r.more = r.pages.next(len(places), rows); len(places) > 0 {
 		r.at = &places[len(places)-1]
 	}
 	numbers = numbers[:0]

@@ -135,6 +135,7 @@ func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
 		}
 	}
 	var made atomic.Int64
+	var policy atOnce
 	a, err := retryriver.New(retryriver.Options{Policies: catalog})
 	require.NoError(t, err)
 	workers := river.NewWorkers()
@@ -147,7 +148,7 @@ func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
 	}))
 	client, err := retryriver.NewClient(a, driver, &river.Config{
 		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 5}}, TestOnly: true,
-		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 10 * time.Millisecond, RetryPolicy: atOnce{},
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 10 * time.Millisecond, RetryPolicy: &policy,
 	})
 	require.NoError(t, err)
 	result, err := client.Insert(t.Context(), mail{To: "1"}, &river.InsertOpts{MaxAttempts: 2})
@@ -164,10 +165,14 @@ func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
 		}, 20*time.Second, 5*time.Millisecond, "%d", n)
 	}
 	require.GreaterOrEqual(t, made.Load(), int64(len(rows)), "each was worked on")
+	require.NotZero(t, policy.asked.Load())
 	require.Empty(t, page(t, retryriver.NewAdmin(a, client).List(t.Context(), retryjob.Filter{}), 1))
 }
 
-// atOnce is a policy of River.
-type atOnce struct{}
+// atOnce is a policy of River that counts its calls.
+type atOnce struct{ asked atomic.Int64 }
 
-func (atOnce) NextRetry(*rivertype.JobRow) time.Time { return time.Now().Add(time.Millisecond) }
+func (p *atOnce) NextRetry(*rivertype.JobRow) time.Time {
+	p.asked.Add(1)
+	return time.Now().Add(time.Millisecond)
+}
