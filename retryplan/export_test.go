@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
@@ -63,4 +64,25 @@ func Watched(ctx context.Context, s Scenario) (r Result, begun, ended []time.Dur
 		}
 	})
 	return r, begun, ended, well, err
+}
+
+// StabilityOf is the Stability that Certify finds, without the rest of the certificate, which takes twenty times as long.
+func StabilityOf(p retry.Policy, f Fleet) (Stability, error) {
+	if err := f.validate(p); err != nil {
+		return 0, err
+	}
+	return newCertifier(p, f).find(change{rate: 1, trigger: 1}).stability, nil
+}
+
+// CalmDuration returns how long attempts of a fleet without retries take, in the queue of the backend too, by the law of
+// random arrivals.
+func CalmDuration(f Fleet) Dist {
+	load := f.Rate / f.Capacity
+	quantile := func(late float64) time.Duration {
+		_, wait := bisect(0, 100/(f.Capacity*decay(load)), 40, func(wait float64) bool {
+			return waiting(load, f.Capacity, f.workers(), wait) > late
+		})
+		return f.service() + seconds(wait)
+	}
+	return LogNormal(quantile(.5), quantile(.01))
 }
