@@ -12,8 +12,7 @@
 //     and Budget: what an outage, a stall or a surge does, and whether the fleet recovers.
 //   - Certify answers the same by law: safe, vulnerable or metastable, and the trigger that would tip the fleet.
 //   - A Hedge in each of them makes second calls beside slow attempts, as package retryhedge does.
-//   - CertifyChain, SimulateChain and LintChain do the same for a chain of services that all retry, whose attempts
-//     multiply.
+//   - CertifyChain and SimulateChain do the same for a chain of services that all retry, whose attempts multiply.
 //
 // # Pure functions
 //

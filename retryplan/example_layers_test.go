@@ -60,19 +60,3 @@ func ExampleSimulateChain() {
 	// with budgets: false - recovered: false
 	// with budgets: true - recovered: true
 }
-
-func ExampleLintChain() {
-	layer := retryplan.Layer{Policy: retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: 10 * time.Millisecond}}}
-	findings, err := retryplan.LintChain(retryplan.Chain{Layers: []retryplan.Layer{layer, layer, layer}})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, f := range findings {
-		fmt.Println(f.Level, f.Code)
-		fmt.Println(f.Change)
-	}
-	// Output:
-	// severe layers-without-budget
-	// Set Layer.Budget to &retry.BudgetConfig{} in each of them, or MaxAttempts to 1 in every layer but one.
-}

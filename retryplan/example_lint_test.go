@@ -29,8 +29,8 @@ func ExampleCodes() {
 		fmt.Println(code)
 	}
 	// Output:
-	// hedge-below-median
-	// hedge-without-budget
 	// inline-wait-too-long
 	// invalid
+	// list-longer-than-attempts
+	// long-hint-inline
 }

@@ -48,8 +48,6 @@ func FuzzCertifyChain(f *testing.F) {
 		}
 		require.LessOrEqual(t, cert.Stability, retryplan.Overloaded)
 		require.Equal(t, cert.Stability != 0 && !cert.Stability.Survives(), cert.Recovery < 0)
-		_, err = retryplan.LintChain(c)
-		require.NoError(t, err)
 	})
 }
 

@@ -38,8 +38,7 @@ type Finding struct {
 	Level Level
 	// Text says what was found, in one sentence with the figures behind it.
 	Text string
-	// Change says what to do about it, in one sentence that begins with "Set", a field of retry.Policy, retryhedge.Policy, Chain or
-	// Layer, and a value. Making the change removes the finding, though another can take its place.
+	// Change says what to do about it, in one sentence that begins with "Set", a field of retry.Policy and a value. Making the change removes the finding, though another can take its place.
 	Change string
 }
 
@@ -60,8 +59,6 @@ type Setting struct {
 	Clients int
 	// Duration is how long an attempt takes in a calm, the time in a queue included. Zero means not known.
 	Duration Dist
-	// Hedge is when slow attempts get a second call, paid from the policy's Budget. Zero means that there are no hedges.
-	Hedge Hedge
 }
 
 // Lint returns the findings about p in the given setting, the gravest first and then by code, or nil if there are none.
@@ -73,8 +70,6 @@ type Setting struct {
 // change brings an earlier policy back.
 //
 //	code                        level            found if
-//	hedge-below-median          warning          hedges have a fixed delay that most healthy attempts take longer than
-//	hedge-without-budget        warning          nothing bounds the hedges: a slowdown of everything doubles the load
 //	inline-wait-too-long        warning, severe  a caller waits more than 10s, or than 60s, between attempts
 //	invalid                     severe           Validate refuses the policy
 //	list-longer-than-attempts   warning          Delays has waits for which there is no attempt
@@ -116,8 +111,6 @@ var lintRules = []struct {
 	find  func(*linter) Finding
 	loads bool
 }{
-	{"hedge-below-median", (*linter).hedgeBelowMedian, false},
-	{"hedge-without-budget", (*linter).hedgeWithoutBudget, false},
 	{"inline-wait-too-long", (*linter).inlineWaitTooLong, true},
 	{"list-longer-than-attempts", (*linter).listLonger, false},
 	{"long-hint-inline", (*linter).longHintInline, false},

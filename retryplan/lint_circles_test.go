@@ -23,7 +23,7 @@ func TestFollowingTheAdviceEnds(t *testing.T) {
 	}
 	const seed = 20
 	longest := 0
-	came := map[string]bool{"invalid": true, "hedge-below-median": true} // random policies are valid, and have no fixed hedges
+	came := map[string]bool{"invalid": true} // random policies are valid
 	for i := range n {
 		rnd := rand.New(rand.NewPCG(seed, uint64(i)))
 		p, s := randomPolicy(rnd), randomSetting(rnd)
@@ -108,7 +108,6 @@ func randomSetting(rnd *rand.Rand) retryplan.Setting {
 		Clients:  oneOf(rnd, 0, 0, 1, 20, 1000),
 		Duration: oneOf(rnd, retryplan.Dist{}, retryplan.Dist{}, retryplan.Constant(median), retryplan.Exponential(median),
 			retryplan.Uniform(median, 3*median), retryplan.LogNormal(median, 10*median)),
-		Hedge: oneOf(rnd, retryplan.Hedge{}, retryplan.Hedge{}, retryplan.Hedge{Share: 0.05}),
 	}
 }
 

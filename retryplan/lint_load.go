@@ -32,30 +32,6 @@ func (l *linter) noBudget() Finding {
 	return f
 }
 
-func (l *linter) hedgeWithoutBudget() Finding {
-	if l.s.Hedge == (Hedge{}) || l.p.Budget != nil {
-		return Finding{}
-	}
-	return Finding{
-		Level:  Warning,
-		Text:   "No budget bounds the hedges: when everything is slow, every attempt is made twice, and the load doubles when it is least affordable.",
-		Change: "Set Budget to retry.NewBudget(retry.BudgetConfig{}), and that of the hedges to the same one.",
-	}
-}
-
-func (l *linter) hedgeBelowMedian() Finding {
-	delay := l.s.Hedge.Delay
-	if delay == 0 || l.s.Duration == (Dist{}) || delay >= l.s.Duration.At(0.5) {
-		return Finding{}
-	}
-	return Finding{
-		Level: Warning,
-		Text: fmt.Sprintf("A hedge after %s doubles %s %% of the attempts of a healthy backend, whose duration is %v.",
-			plainly(delay), figure(100*(1-l.s.Duration.CDF(delay))), l.s.Duration),
-		Change: "Set retryhedge.Policy.Delay to " + plainly(raised(l.s.Duration.At(0.95)+1)) + ", or a Tracker with a share.",
-	}
-}
-
 // quick reports whether the policy hurries: slower schedules leave an outage of a minute alone.
 func (l *linter) quick() bool { return l.s.Inline || l.waiting <= time.Minute }
 

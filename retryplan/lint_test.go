@@ -170,10 +170,6 @@ func lintRows() []lintRow {
 			near: func(_ *P, s *S) { s.Deadline++ }},
 		{name: "slow attempts", code: "unreachable-attempts", level: retryplan.Warning, p: sensibleWith(func(p *P) { p.TTL, p.AttemptTimeout = 2*s, s }), s: S{Duration: retryplan.Uniform(s-1, 2*s)},
 			near: func(p *P, s *S) { p.TTL = 3300 * time.Millisecond }},
-		{code: "hedge-without-budget", level: retryplan.Warning, p: P{}, s: S{Hedge: retryplan.Hedge{Share: 0.05}},
-			near: func(p *P, _ *S) { p.Budget = retry.NewBudget(retry.BudgetConfig{}) }},
-		{code: "hedge-below-median", level: retryplan.Warning, p: P{}, s: S{Hedge: retryplan.Hedge{Delay: s - 1}, Duration: retryplan.LogNormal(s, 2*s)},
-			near: func(_ *P, s *S) { s.Hedge.Delay++ }},
 		{code: "zero-delay", level: retryplan.Warning, p: P{Backoff: list(0, 0)},
 			near: func(p *P, _ *S) { p.Delays = []time.Duration{1000, 1000} }},
 		{name: "first alone", code: "zero-delay", level: retryplan.Note, p: P{Backoff: list(0, s)},
@@ -293,10 +289,6 @@ func TestEachChangeMakesItsFindingVanish(t *testing.T) {
 func requireCleared(t *testing.T, p retry.Policy, s retryplan.Setting, f retryplan.Finding) {
 	t.Helper()
 	applied, err := changed(p, f.Change)
-	if delay, ok := strings.CutPrefix(f.Change, "Set retryhedge.Policy.Delay to "); ok { // of the setting
-		delay, _, _ = strings.Cut(delay, ",")
-		s.Hedge.Delay, err = time.ParseDuration(delay)
-	}
 	require.NoError(t, err, "%s: %s", f.Code, f.Change)
 	if f.Code == "invalid" {
 		for _, g := range retryplan.Lint(applied, s) {

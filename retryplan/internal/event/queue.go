@@ -25,24 +25,20 @@ const (
 // It is a radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem", Journal of the
 // ACM 37, 1990): an event is in the slot of the highest digit in which its time differs from Now, and of its own digit
 // there. All events of a level are before all of the next higher one, and an event changes its slot at most once for
-// each level, always together with those that were planned before it for the same time.
+// each level, always together with those that were planned before it for the same time. Measured: a heap of four
+// children takes 1.6 times as long for a whole simulation.
 type Queue struct {
 	Now    int64 // the time of the last event that was returned
 	limit  int64
 	n      int
 	filled [levels]uint64 // a bit for each slot that has events
 	slots  [levels][digits]slot
-	unused *chunk
 }
 
 // slot is a list of events, first in, first out.
-type slot struct{ first, last *chunk }
-
-// chunk is some events of a slot. It is a kilobyte long.
-type chunk struct {
-	next    *chunk
-	head, n uint32 // events[head:n] are there
-	events  [63]Event
+type slot struct {
+	events []Event
+	gone   int // of them
 }
 
 // New returns a queue in which events at or after limit never happen.
@@ -71,20 +67,19 @@ func (q *Queue) Next(e *Event) bool {
 		}
 		digit := bits.TrailingZeros64(q.filled[level])
 		s := &q.slots[level][digit]
-		c := s.first
-		alone := c.next == nil && c.head+1 == c.n
-		if level > 0 && !alone {
-			q.spread(level, digit)
+		alone := s.gone+1 == len(s.events)
+		if level > 0 && !alone { // these are the next ones, and go to lower levels
+			shift := digitBits * level
+			q.Now = q.Now>>(shift+digitBits)<<(shift+digitBits) | int64(digit)<<shift
+			for _, e := range s.events[s.gone:] {
+				q.add(e)
+			}
+			q.clear(level, digit)
 			continue
 		}
-		*e = c.events[c.head]
-		c.head++
-		if c.head == c.n {
-			s.first = c.next
-			c.next, q.unused = q.unused, c
-		}
-		if alone {
-			q.filled[level] &^= 1 << digit
+		*e = s.events[s.gone]
+		if s.gone++; alone {
+			q.clear(level, digit)
 		}
 		q.n--
 		q.Now = e.At
@@ -92,19 +87,12 @@ func (q *Queue) Next(e *Event) bool {
 	}
 }
 
-// spread moves the events of a slot, which are the next ones, to lower levels.
-func (q *Queue) spread(level, digit int) {
-	shift := digitBits * level
-	q.Now = q.Now>>(shift+digitBits)<<(shift+digitBits) | int64(digit)<<shift
-	q.filled[level] &^= 1 << digit
-	for c := q.slots[level][digit].first; c != nil; {
-		for _, e := range c.events[c.head:c.n] {
-			q.add(e)
-		}
-		next := c.next
-		c.next, q.unused = q.unused, c
-		c = next
+func (q *Queue) clear(level, digit int) {
+	s := &q.slots[level][digit]
+	if s.events, s.gone = s.events[:0], 0; cap(s.events) > 1<<12 { // 100 kB, which another slot may need first
+		s.events = nil
 	}
+	q.filled[level] &^= 1 << digit
 }
 
 // add puts an event into its slot.
@@ -112,27 +100,6 @@ func (q *Queue) add(e Event) {
 	level := (bits.Len64(uint64(e.At^q.Now)|1) - 1) / digitBits
 	digit := e.At >> (digitBits * level) & (digits - 1)
 	s := &q.slots[level][digit]
-	switch {
-	case q.filled[level]>>digit&1 == 0:
-		s.first = q.chunk()
-		s.last = s.first
-		q.filled[level] |= 1 << digit
-	case s.last.n == uint32(len(s.last.events)):
-		s.last.next = q.chunk()
-		s.last = s.last.next
-	}
-	c := s.last
-	c.events[c.n] = e
-	c.n++
-}
-
-// chunk returns an empty chunk.
-func (q *Queue) chunk() *chunk {
-	c := q.unused
-	if c == nil {
-		return new(chunk)
-	}
-	q.unused = c.next
-	c.next, c.head, c.n = nil, 0, 0
-	return c
+	s.events = append(s.events, e)
+	q.filled[level] |= 1 << digit
 }

@@ -53,12 +53,7 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 			if err = cmp.Or(err, a.fits(1)); err != nil {
 				return err
 			}
-			findings, err := retryplan.LintChain(c)
-			if err != nil {
-				return err
-			}
-			chain := named{name: "chain"}
-			out := shown{Findings: a.report(chain, findings...)}
+			var out shown
 			g := newGrid("-", "outage", "hang", "calm", "success", "serves", "-verdict", "-recovery")
 			for i, change := range append([]change{{"as it is", c}}, changes(c)...) {
 				cert, err := retryplan.CertifyChain(change.chain)
@@ -95,7 +90,6 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 			}
 			a.line("\nattempts at the bottom for one run of a user")
 			a.print(g)
-			a.showFindings(out.Findings)
 			return cmp.Or(a.draw(), a.guard(), a.disagree)
 		},
 	}

@@ -88,8 +88,8 @@ func (a *app) budgetFlags(flags *pflag.FlagSet) {
 
 // hedgeFlags adds the flags of second calls beside slow ones.
 func (a *app) hedgeFlags(flags *pflag.FlagSet) {
-	flags.DurationVar(&a.setting.Hedge.Delay, "hedge-delay", 0, "make a second call beside an attempt that takes longer; the budget pays for it")
-	flags.Float64Var(&a.setting.Hedge.Share, "hedge-share", 0, "make one beside this share of the attempts, such as 0.05: the delay is tracked")
+	flags.DurationVar(&a.fleet.Hedge.Delay, "hedge-delay", 0, "make a second call beside an attempt that takes longer; the budget pays for it")
+	flags.Float64Var(&a.fleet.Hedge.Share, "hedge-share", 0, "make one beside this share of the attempts, such as 0.05: the delay is tracked")
 }
 
 func (a *app) failOnFlag(flags *pflag.FlagSet) {
@@ -124,7 +124,7 @@ func (a *app) settle(cmd *cobra.Command) error {
 		}
 		set(wanted, &a.fleet.Budget, &a.budget)
 	}
-	a.fleet.Clients, a.fleet.Deadline, a.fleet.Hedge = a.setting.Clients, a.setting.Deadline, a.setting.Hedge
+	a.fleet.Clients, a.fleet.Deadline = a.setting.Clients, a.setting.Deadline
 	return a.measure()
 }
 
