@@ -20,14 +20,14 @@ import (
 
 const doc = `report attempts that use the context, request or transaction of the whole run
 
-The function that is passed to retry.Do, Wrap, retrysql.Tx and the like, or that handles jobs, and the body of a loop over
+The function that is passed to retry.Do, Wrap, retrysql.Tx and the like, and the body of a loop over
 retry.Attempts get a context that ends with the attempt. A call in it that uses the context from outside ignores AttemptTimeout: an
 attempt that hangs does not end. The same is true of a request built outside. A transaction begun outside can be over after the
 first failure, and in the function of retrysql.Tx a statement on the *sql.DB is not part of the transaction. The function may be a
 literal, or a function or method of the package, also if a function of the package passes it on.
 
-A context from outside is reported only if the policy can have an AttemptTimeout, or if the function is wrapped or handles
-jobs, so that the two contexts always differ. Logging, tracing, go and defer statements, and context.WithoutCancel are not
+A context from outside is reported only if the policy can have an AttemptTimeout, or if the function is wrapped, so that the two
+contexts always differ. Logging, tracing, go and defer statements, and context.WithoutCancel are not
 reported.`
 
 // Analyzer is the analyzer attemptctx.
@@ -43,7 +43,7 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.CompositeLit)(nil), (*ast.RangeStmt)(nil)) {
+	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
 		switch n := cur.Node().(type) {
 		case *ast.RangeStmt:
 			if l, ok := calls.LoopOf(pass.TypesInfo, n); ok {
@@ -54,14 +54,6 @@ func run(pass *analysis.Pass) (any, error) {
 				own := c.Context == nil || timeoutPossible(pass.TypesInfo, enclosing(cur), c.Policy)
 				f.check(c.Work, own)
 				f.passesOn(cur, c.Work, own)
-			}
-		case *ast.CompositeLit: // a map of handlers
-			if m, ok := typeOf(pass.TypesInfo, n).(*types.Map); ok && calls.IsNamed(m.Elem(), calls.Module+"/retryjob", "Handler") {
-				for _, e := range n.Elts {
-					if kv, ok := e.(*ast.KeyValueExpr); ok {
-						f.check(kv.Value, true)
-					}
-				}
 			}
 		}
 	}
@@ -121,13 +113,6 @@ func (f finder) check(x ast.Expr, own bool) {
 		f.checked[n] = true
 		function(f.Pass, n, own).check()
 	}
-}
-
-func typeOf(info *types.Info, x ast.Expr) types.Type {
-	if t := info.TypeOf(x); t != nil {
-		return t.Underlying()
-	}
-	return nil
 }
 
 // enclosing returns the body of the function around cur, or nil.

@@ -1,13 +1,10 @@
-// Package marks defines an analyzer for errors of retries that are compared, formatted or marked without effect.
+// Package marks defines an analyzer for errors of retries that are compared or marked without effect.
 package marks
 
 import (
-	"fmt"
 	"go/ast"
-	"go/constant"
 	"go/token"
 	"go/types"
-	"strings"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -17,11 +14,10 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
 )
 
-const doc = `report errors of retries that are compared, formatted or marked without effect
+const doc = `report errors of retries that are compared or marked without effect
 
  - The error of retry.Do and DoValue is nil or wraps the last error, so a comparison by == with that error is always false,
    and a type assertion never succeeds. Use errors.Is and errors.As.
- - fmt.Errorf with %v or %s of retry.Permanent(err) loses the mark, and the error is judged as if it had none. Use %w.
  - retry.Permanent(nil) is nil, and an attempt that returns it has succeeded: after "if err != nil { return err }" err
    is nil.`
 
@@ -37,7 +33,6 @@ func run(pass *analysis.Pass) (any, error) {
 		case *ast.TypeAssertExpr:
 			asserted(pass, cur, n)
 		case *ast.CallExpr:
-			formatted(pass, n)
 			markedNil(pass, cur, n)
 		}
 	}
@@ -48,44 +43,21 @@ func compared(pass *analysis.Pass, cur inspector.Cursor, b *ast.BinaryExpr) {
 	if b.Op != token.EQL && b.Op != token.NEQ {
 		return
 	}
-	target := b.Y
-	do := doBefore(pass.TypesInfo, cur, b.X)
+	err, target := b.X, b.Y
+	do := doBefore(pass.TypesInfo, cur, err)
 	if do == "" {
-		target = b.X
-		do = doBefore(pass.TypesInfo, cur, b.Y)
+		err, target = b.Y, b.X
+		do = doBefore(pass.TypesInfo, cur, err)
 	}
 	if do == "" || pass.TypesInfo.Types[target].IsNil() || !calls.IsError(pass.TypesInfo.TypeOf(target)) || doBefore(pass.TypesInfo, cur, target) != "" {
 		return
 	}
-	err := b.X
-	if target == b.X {
-		err = b.Y
+	always, not := "false", ""
+	if b.Op == token.NEQ {
+		always, not = "true", "!"
 	}
-	always := map[token.Token]string{token.EQL: "false", token.NEQ: "true"}[b.Op]
-	not := map[token.Token]string{token.EQL: "", token.NEQ: "!"}[b.Op]
-	is := fmt.Sprintf("%serrors.Is(%s, %s)", not, types.ExprString(err), types.ExprString(target))
-	d := analysis.Diagnostic{
-		Pos: b.Pos(), End: b.End(),
-		Message: fmt.Sprintf("%s is always %s, since %s wraps the last error: use %s", types.ExprString(b), always, do, is),
-	}
-	if imports(cur, "errors") {
-		d.SuggestedFixes = []analysis.SuggestedFix{{
-			Message: "Use errors.Is", TextEdits: []analysis.TextEdit{{Pos: b.Pos(), End: b.End(), NewText: []byte(is)}},
-		}}
-	}
-	pass.Report(d)
-}
-
-// imports reports whether the file of cur imports path under its own name.
-func imports(cur inspector.Cursor, path string) bool {
-	for up := range cur.Enclosing((*ast.File)(nil)) {
-		for _, spec := range up.Node().(*ast.File).Imports {
-			if spec.Name == nil && spec.Path.Value == `"`+path+`"` {
-				return true
-			}
-		}
-	}
-	return false
+	pass.ReportRangef(b, "%s is always %s, since %s wraps the last error: use %serrors.Is(%s, %s)",
+		types.ExprString(b), always, do, not, types.ExprString(err), types.ExprString(target))
 }
 
 func asserted(pass *analysis.Pass, cur inspector.Cursor, a *ast.TypeAssertExpr) {
@@ -135,57 +107,8 @@ func doBefore(info *types.Info, cur inspector.Cursor, x ast.Expr) (do string) {
 	return do
 }
 
-func formatted(pass *analysis.Pass, call *ast.CallExpr) {
-	if !calls.IsFunc(pass.TypesInfo, call, "fmt", "Errorf") || call.Ellipsis.IsValid() {
-		return
-	}
-	format := pass.TypesInfo.Types[call.Args[0]].Value
-	if format == nil {
-		return
-	}
-	text := constant.StringVal(format)
-	verbs, plain := verbs(text)
-	if !plain || len(verbs) != len(call.Args)-1 {
-		return
-	}
-	for i, at := range verbs {
-		arg, isCall := ast.Unparen(call.Args[i+1]).(*ast.CallExpr)
-		if !isCall || text[at] == 'w' || !isMark(pass.TypesInfo, arg) {
-			continue
-		}
-		d := analysis.Diagnostic{
-			Pos: arg.Pos(), End: arg.End(),
-			Message: fmt.Sprintf("%%%c loses the mark of %s: use %%w", text[at], types.ExprString(arg.Fun)),
-		}
-		if lit, isLit := call.Args[0].(*ast.BasicLit); isLit && len(lit.Value) == len(text)+2 {
-			pos := lit.Pos() + 1 + token.Pos(at)
-			d.SuggestedFixes = []analysis.SuggestedFix{{
-				Message: "Use %w", TextEdits: []analysis.TextEdit{{Pos: pos, End: pos + 1, NewText: []byte("w")}},
-			}}
-		}
-		pass.Report(d)
-	}
-}
-
 func isMark(info *types.Info, call *ast.CallExpr) bool {
 	return calls.IsFunc(info, call, calls.Module, "Permanent", "Transient", "Ambiguous", "After")
-}
-
-// verbs returns the positions of the letters of a format's verbs, and false if it has flags, widths or indexes.
-func verbs(format string) (at []int, plain bool) {
-	for i := 0; i < len(format); i++ {
-		if format[i] != '%' {
-			continue
-		}
-		i++
-		switch {
-		case i == len(format) || !strings.ContainsRune("%vswdqTtxfgp", rune(format[i])):
-			return nil, false
-		case format[i] != '%':
-			at = append(at, i)
-		}
-	}
-	return at, true
 }
 
 // markedNil reports a mark of an error that is nil on every path to it, in its own branch.
@@ -211,7 +134,7 @@ func markedNil(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 		}
 		for before, ok := at.PrevSibling(); ok; before, ok = before.PrevSibling() {
 			check, isIf := before.Node().(*ast.IfStmt)
-			if isIf && branches > 0 && check.Else == nil && isNotNil(pass.TypesInfo, check.Cond, err) && leaves(check.Body) {
+			if isIf && branches > 0 && check.Else == nil && isNotNil(pass.TypesInfo, check.Cond, err) && calls.Leaves(check.Body) {
 				if !assigned(pass.TypesInfo, at.Parent().Node(), err, check.End(), call.Pos()) {
 					pass.ReportRangef(call, "%s is nil here, so that %s is nil too and the attempt succeeds: create an error", id.Name, types.ExprString(call))
 				}
@@ -225,18 +148,6 @@ func markedNil(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 func isNotNil(info *types.Info, cond ast.Expr, err types.Object) bool {
 	b, isBinary := ast.Unparen(cond).(*ast.BinaryExpr)
 	return isBinary && b.Op == token.NEQ && info.Types[b.Y].IsNil() && calls.Is(info, b.X, err)
-}
-
-// leaves reports whether body ends with a statement that leaves it.
-func leaves(body *ast.BlockStmt) bool {
-	if len(body.List) == 0 {
-		return false
-	}
-	switch body.List[len(body.List)-1].(type) {
-	case *ast.ReturnStmt, *ast.BranchStmt:
-		return true
-	}
-	return false
 }
 
 // assigned reports whether n, between the two positions, may set err; a function literal may be called at any time.

@@ -4,6 +4,8 @@ package nested
 import (
 	"fmt"
 	"go/ast"
+	"go/constant"
+	"go/token"
 	"go/types"
 	"strings"
 
@@ -19,8 +21,8 @@ import (
 const doc = `report retries of functions that retry themselves
 
 Attempts multiply: 4 attempts of a function that makes 4 attempts are 16 calls of a backend that already fails. The
-analyzer follows calls of functions and methods by name, in other packages too. The product is a lower bound: a policy that is not a
-literal or a preset counts as 2.
+analyzer follows calls of functions and methods by name, in other packages too. A policy counts unless it is a literal that
+allows one attempt, or any number of them.
 
 Pass retry.OneAttempt(ctx) to the inner call, or retry in one of the two places. Go statements, job handlers and test files
 are skipped.`
@@ -28,58 +30,60 @@ are skipped.`
 // Analyzer is the analyzer nested.
 var Analyzer = ignore.New("nested", doc, run, new(Retries))
 
-// Retries is the fact that a function makes at least that many attempts.
-type Retries struct{ Attempts int }
+// Retries is the fact that a function retries.
+type Retries struct{}
 
 // AFact makes it a fact.
 func (*Retries) AFact() {}
 
-func (r *Retries) String() string { return fmt.Sprintf("retries(%d)", r.Attempts) }
+func (*Retries) String() string { return "retries" }
 
 type finder struct {
 	*analysis.Pass
-	once   map[types.Object]bool
+	once   map[types.Object]bool // the variables that hold a context of OneAttempt
 	bodies map[*types.Func]*ast.BlockStmt
-	found  map[*types.Func]int // the attempts of this package's functions
+	found  map[*types.Func]bool // whether a function of this package retries
 }
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	f := finder{pass, map[types.Object]bool{}, map[*types.Func]*ast.BlockStmt{}, map[*types.Func]int{}}
-	in.Preorder([]ast.Node{(*ast.AssignStmt)(nil)}, f.collect)
-	if !calls.Ours(pass.Pkg) { // this library's own functions are known by their signatures
-		f.export()
-	}
-	in.Preorder([]ast.Node{(*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)}, func(n ast.Node) {
-		if strings.HasSuffix(pass.Fset.Position(n.Pos()).Filename, "_test.go") {
-			return
-		}
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			if c, ok := calls.Of(pass.TypesInfo, n); ok {
-				inner, at := f.work(c)
-				f.check(c.CallExpr, c.Context, c.Policy, inner, at)
-			}
-		case *ast.RangeStmt:
-			if l, ok := calls.LoopOf(pass.TypesInfo, n); ok {
-				inner, at := f.most(l.Body)
-				if at != nil {
-					f.check(l.Call, l.Context, l.Policy, inner, at.Fun)
-				}
-			}
-		}
-	})
-	return nil, nil
-}
-
-// collect notes the variables that hold a context of OneAttempt.
-func (f *finder) collect(n ast.Node) {
-	a := n.(*ast.AssignStmt)
-	for i, left := range a.Lhs {
-		if id, ok := left.(*ast.Ident); ok && len(a.Lhs) == len(a.Rhs) && f.oneAttempt(a.Rhs[i]) {
+	f := finder{pass, map[types.Object]bool{}, map[*types.Func]*ast.BlockStmt{}, map[*types.Func]bool{}}
+	for cur := range in.Root().Preorder((*ast.AssignStmt)(nil)) {
+		a := cur.Node().(*ast.AssignStmt)
+		if id, isIdent := a.Lhs[0].(*ast.Ident); isIdent && f.oneAttempt(a.Rhs[0]) {
 			f.once[f.TypesInfo.ObjectOf(id)] = true
 		}
 	}
+	if !calls.Ours(pass.Pkg) { // this library's own functions are known by their signatures
+		var order []*types.Func
+		for cur := range in.Root().Preorder((*ast.FuncDecl)(nil)) {
+			if d := cur.Node().(*ast.FuncDecl); d.Body != nil {
+				callee := f.TypesInfo.Defs[d.Name].(*types.Func)
+				f.bodies[callee], order = d.Body, append(order, callee)
+			}
+		}
+		for _, callee := range order {
+			if f.function(callee) {
+				f.ExportObjectFact(callee, &Retries{})
+			}
+		}
+	}
+	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
+		if strings.HasSuffix(pass.Fset.Position(cur.Node().Pos()).Filename, "_test.go") {
+			continue
+		}
+		switch n := cur.Node().(type) {
+		case *ast.CallExpr:
+			if c, ok := calls.Of(pass.TypesInfo, n); ok {
+				f.check(n, c.Context, c.Policy, f.work(c))
+			}
+		case *ast.RangeStmt:
+			if l, ok := calls.LoopOf(pass.TypesInfo, n); ok {
+				f.check(l.Call, l.Context, l.Policy, f.first(l.Body))
+			}
+		}
+	}
+	return nil, nil
 }
 
 func (f *finder) oneAttempt(x ast.Expr) bool {
@@ -92,27 +96,34 @@ func (f *finder) oneAttempt(x ast.Expr) bool {
 	return false
 }
 
-// export finds the facts about the functions of this package and exports them.
-func (f *finder) export() {
-	var order []*types.Func
-	for _, file := range f.Files {
-		for _, decl := range file.Decls {
-			if d, ok := decl.(*ast.FuncDecl); ok && d.Body != nil {
-				callee := f.TypesInfo.Defs[d.Name].(*types.Func)
-				f.bodies[callee] = d.Body
-				order = append(order, callee)
-			}
+// repeats reports whether a call of this library under ctx, nil if it takes none, and policy can make more than one attempt, but
+// not any number of them.
+func (f *finder) repeats(ctx, policy ast.Expr) bool {
+	if ctx != nil && f.oneAttempt(ctx) {
+		return false
+	}
+	lit, isLit := ast.Unparen(policy).(*ast.CompositeLit)
+	if !isLit {
+		return true
+	}
+	for _, e := range lit.Elts {
+		kv, isKeyed := e.(*ast.KeyValueExpr)
+		if !isKeyed {
+			continue
+		}
+		v := f.TypesInfo.Types[kv.Value].Value
+		switch kv.Key.(*ast.Ident).Name {
+		case "Disabled":
+			return false
+		case "MaxAttempts":
+			return v == nil || constant.Sign(v) == 0 || constant.Compare(v, token.GTR, constant.MakeInt64(1))
 		}
 	}
-	for _, callee := range order {
-		if n := f.function(callee); n > 1 {
-			f.ExportObjectFact(callee, &Retries{n})
-		}
-	}
+	return true
 }
 
-// most returns the call of body that makes the most attempts, and how many.
-func (f *finder) most(body ast.Node) (most int, at *ast.CallExpr) {
+// first returns the first expression of body that retries, nil if there is none.
+func (f *finder) first(body ast.Node) (at ast.Expr) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt:
@@ -120,102 +131,75 @@ func (f *finder) most(body ast.Node) (most int, at *ast.CallExpr) {
 		case *ast.FuncLit: // it may only be stored
 			return n == body
 		case *ast.CallExpr:
-			if m := f.attempts(n); m > most {
-				most, at = m, n
+			if at == nil && f.call(n) {
+				at = n.Fun
 			}
 		case *ast.RangeStmt:
-			if m := f.turns(n); m > most {
-				most, at = m, n.X.(*ast.CallExpr)
+			if l, ok := calls.LoopOf(f.TypesInfo, n); ok && at == nil && f.repeats(l.Context, l.Policy) {
+				at = l.Call.Fun
 			}
 		}
-		return true
+		return at == nil
 	})
-	return most, at
+	return at
 }
 
-// turns returns how many attempts a loop over retry.Attempts makes, at least; 0 if n is another loop.
-func (f *finder) turns(n *ast.RangeStmt) int {
-	l, ok := calls.LoopOf(f.TypesInfo, n)
-	if !ok || f.oneAttempt(l.Context) {
-		return 0
-	}
-	turns := calls.Attempts(f.TypesInfo, l.Policy)
-	if turns == calls.Unlimited {
-		return 0 // then there is no product
-	}
-	inner, _ := f.most(l.Body)
-	return turns * max(inner, 1)
-}
-
-// attempts returns how many attempts call makes, at least; 0 if it retries nothing.
-func (f *finder) attempts(call *ast.CallExpr) int {
+// call reports whether call retries.
+func (f *finder) call(call *ast.CallExpr) bool {
 	for _, arg := range call.Args {
 		if f.oneAttempt(arg) {
-			return 0
+			return false
 		}
 	}
 	if c, ok := calls.Of(f.TypesInfo, call); ok {
-		if c.Context == nil {
-			return 0 // Wrap does not call the function yet
-		}
-		n := calls.Attempts(f.TypesInfo, c.Policy)
-		if n == calls.Unlimited {
-			return 0 // then there is no product
-		}
-		inner, _ := f.work(c)
-		return n * max(inner, 1)
+		return c.Context != nil && (f.repeats(c.Context, c.Policy) || f.work(c) != nil) // Wrap does not call the function yet
 	}
 	return f.function(typeutil.StaticCallee(f.TypesInfo, call))
 }
 
-func (f *finder) function(callee *types.Func) int {
+func (f *finder) function(callee *types.Func) bool {
 	if callee == nil || calls.Ours(callee.Pkg()) && callee.Pkg() != f.Pkg {
-		return 0
+		return false
 	}
 	callee = callee.Origin()
 	if callee.Pkg() != f.Pkg {
-		var r Retries
-		f.ImportObjectFact(callee, &r)
-		return r.Attempts
+		return f.ImportObjectFact(callee, new(Retries))
 	}
-	n, known := f.found[callee]
+	retries, known := f.found[callee]
 	if body := f.bodies[callee]; !known && body != nil {
-		f.found[callee] = 0 // for a function that calls itself
-		n, _ = f.most(body)
-		f.found[callee] = n
+		f.found[callee] = false // for a function that calls itself
+		retries = f.first(body) != nil
+		f.found[callee] = retries
 	}
-	return n
+	return retries
 }
 
-// work returns how many attempts one attempt of c makes itself, and the expression that makes them.
-func (f *finder) work(c calls.Call) (int, ast.Expr) {
+// work returns the expression in the function of c, or that function, that retries; nil if there is none.
+func (f *finder) work(c calls.Call) ast.Expr {
+	var callee types.Object
 	switch w := ast.Unparen(c.Work).(type) {
 	case *ast.FuncLit:
-		n, at := f.most(w)
-		if at == nil {
-			return n, nil
-		}
-		return n, at.Fun
+		return f.first(w)
 	case *ast.Ident:
-		callee, _ := f.TypesInfo.Uses[w].(*types.Func)
-		return f.function(callee), w
+		callee = f.TypesInfo.Uses[w]
 	case *ast.SelectorExpr:
-		callee, _ := f.TypesInfo.Uses[w.Sel].(*types.Func)
-		return f.function(callee), w
+		callee = f.TypesInfo.Uses[w.Sel]
 	}
-	return 0, nil
+	if callee, isFunc := callee.(*types.Func); isFunc && f.function(callee) {
+		return c.Work
+	}
+	return nil
 }
 
-// check reports a call that runs, under policy, what at makes: at least inner attempts each time.
-func (f *finder) check(call *ast.CallExpr, ctx, policy ast.Expr, inner int, at ast.Expr) {
-	outer := calls.Attempts(f.TypesInfo, policy)
-	if outer < 2 || inner < 2 || ctx != nil && f.oneAttempt(ctx) {
+// check reports a call that runs, under ctx and policy, what at retries.
+func (f *finder) check(call *ast.CallExpr, ctx, policy, at ast.Expr) {
+	if at == nil || !f.repeats(ctx, policy) {
 		return
 	}
 	f.Report(analysis.Diagnostic{
 		Pos: at.Pos(), End: at.End(),
-		Message: fmt.Sprintf("%s retries, inside what %s retries: at least %d attempts; give it retry.OneAttempt(ctx), or retry in one place",
-			types.ExprString(at), types.ExprString(call.Fun), outer*inner),
+		Message: fmt.Sprintf("%s retries, inside what %s retries, so that attempts multiply: give it retry.OneAttempt(ctx), or retry in one place",
+			types.ExprString(at), types.ExprString(call.Fun)),
 		Related: []analysis.RelatedInformation{{Pos: call.Pos(), End: call.Fun.End(), Message: "the outer retry"}},
 	})
 }

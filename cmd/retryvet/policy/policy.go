@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"go/types"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -32,10 +33,13 @@ var Analyzer = ignore.New("policy", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	completed := map[types.Object]bool{}
-	for cur := range in.Root().Preorder((*ast.AssignStmt)(nil), (*ast.UnaryExpr)(nil), (*ast.CallExpr)(nil)) {
-		for _, v := range changes(pass.TypesInfo, cur.Node()) {
-			completed[v] = true
+	completed := map[*types.Var]bool{} // variables with a field or method that is named, or an address that is taken
+	for cur := range in.Root().Preorder((*ast.SelectorExpr)(nil), (*ast.UnaryExpr)(nil)) {
+		switch n := cur.Node().(type) {
+		case *ast.SelectorExpr:
+			completed[calls.Root(pass.TypesInfo, n.X)] = true
+		case *ast.UnaryExpr:
+			completed[calls.Root(pass.TypesInfo, n.X)] = n.Op == token.AND || completed[calls.Root(pass.TypesInfo, n.X)]
 		}
 	}
 	for cur := range in.Root().Preorder((*ast.CompositeLit)(nil)) {
@@ -43,7 +47,8 @@ func run(pass *analysis.Pass) (any, error) {
 		if !calls.IsNamed(pass.TypesInfo.TypeOf(lit), calls.Module, "Policy") || strings.HasSuffix(pass.Fset.Position(lit.Pos()).Filename, "_test.go") {
 			continue
 		}
-		if _, isMethod := cur.Parent().Node().(*ast.SelectorExpr); isMethod || completed[assigned(pass.TypesInfo, cur)] {
+		v := assigned(pass.TypesInfo, cur)
+		if _, isMethod := cur.Parent().Node().(*ast.SelectorExpr); isMethod || v != nil && completed[v] {
 			continue
 		}
 		if p, ok := value(pass.TypesInfo, lit); ok {
@@ -53,50 +58,13 @@ func run(pass *analysis.Pass) (any, error) {
 	return nil, nil
 }
 
-// changes returns the variables that n may change or complete: those with a field that is assigned, an address that is
-// taken, or a method that is called.
-func changes(info *types.Info, n ast.Node) (all []types.Object) {
-	add := func(x ast.Expr) {
-		if v := calls.Root(info, x); v != nil {
-			all = append(all, v)
-		}
-	}
-	switch n := n.(type) {
-	case *ast.AssignStmt:
-		for _, left := range n.Lhs {
-			if s, ok := left.(*ast.SelectorExpr); ok {
-				add(s.X)
-			}
-		}
-	case *ast.UnaryExpr:
-		if n.Op == token.AND {
-			add(n.X)
-		}
-	case *ast.CallExpr:
-		if s, ok := n.Fun.(*ast.SelectorExpr); ok && (s.Sel.Name == "Or" || s.Sel.Name == "OrSchedule") {
-			add(s.X)
-		}
-	}
-	return all
-}
-
 // assigned returns the variable that is set to the literal at cur, or nil.
-func assigned(info *types.Info, cur inspector.Cursor) types.Object {
+func assigned(info *types.Info, cur inspector.Cursor) *types.Var {
 	switch n := cur.Parent().Node().(type) {
 	case *ast.AssignStmt:
-		for i, right := range n.Rhs {
-			if right == cur.Node() && i < len(n.Lhs) {
-				if v := calls.Root(info, n.Lhs[i]); v != nil {
-					return v
-				}
-			}
-		}
+		return calls.Root(info, n.Lhs[min(slices.Index(n.Rhs, cur.Node().(ast.Expr)), len(n.Lhs)-1)])
 	case *ast.ValueSpec:
-		for i, right := range n.Values {
-			if right == cur.Node() && i < len(n.Names) {
-				return info.Defs[n.Names[i]]
-			}
-		}
+		return calls.Root(info, n.Names[min(slices.Index(n.Values, cur.Node().(ast.Expr)), len(n.Names)-1)])
 	}
 	return nil
 }

@@ -79,18 +79,8 @@ type replay struct {
 	function ast.Node // the declaration around it
 }
 
-// fresh are functions, by package, that return another value at each call.
-var fresh = map[string]*regexp.Regexp{
-	"math/rand":                  regexp.MustCompile(``),
-	"math/rand/v2":               regexp.MustCompile(``),
-	"crypto/rand":                regexp.MustCompile(``),
-	"time":                       regexp.MustCompile(`^Now$`),
-	"github.com/google/uuid":     regexp.MustCompile(`^New`),
-	"github.com/gofrs/uuid":      regexp.MustCompile(`^NewV[14]$`),
-	"github.com/rs/xid":          regexp.MustCompile(`^New$`),
-	"github.com/oklog/ulid":      regexp.MustCompile(`^(Make|New)`),
-	"github.com/segmentio/ksuid": regexp.MustCompile(`^New`),
-}
+// fresh matches functions, by their package and name, that return another value at each call.
+var fresh = regexp.MustCompile(`^((math|crypto)/rand(/v2)?\..*|time\.Now|github\.com/(google/uuid\.New.*|gofrs/uuid\.NewV[14]|rs/xid\.New|oklog/ulid\.(Make|New.*)|segmentio/ksuid\.New.*))$`)
 
 func (r replay) check() {
 	for _, call := range r.Attempts {
@@ -156,31 +146,14 @@ func (r replay) method(call *ast.CallExpr) string {
 	return ""
 }
 
-// made returns the only call of http.NewRequest in the function that makes the request that call sends, or nil.
-func (r replay) made(call *ast.CallExpr) (made *ast.CallExpr) {
-	v := r.variable(call.Args[0])
-	if v == nil {
+// made returns the call of http.NewRequest that makes the request that call sends; nil if there is another assignment in the function.
+func (r replay) made(call *ast.CallExpr) *ast.CallExpr {
+	all := calls.Assigned(r.info, r.function, r.variable(call.Args[0]))
+	if len(all) != 1 {
 		return nil
 	}
-	several := false
-	ast.Inspect(r.function, func(n ast.Node) bool {
-		a, isAssign := n.(*ast.AssignStmt)
-		if !isAssign {
-			return true
-		}
-		for i, left := range a.Lhs {
-			if id, isIdent := left.(*ast.Ident); !isIdent || r.info.ObjectOf(id) != v {
-				continue
-			}
-			right, isCall := ast.Unparen(a.Rhs[min(i, len(a.Rhs)-1)]).(*ast.CallExpr)
-			if made != nil || !isCall || !calls.IsFunc(r.info, right, "net/http", "NewRequest", "NewRequestWithContext") {
-				several = true
-			}
-			made = right
-		}
-		return true
-	})
-	if several {
+	made, isCall := all[0].(*ast.CallExpr)
+	if !isCall || !calls.IsFunc(r.info, made, "net/http", "NewRequest", "NewRequestWithContext") {
 		return nil
 	}
 	return made
@@ -257,34 +230,26 @@ func (r replay) renewed(call *ast.CallExpr) (value ast.Expr) {
 }
 
 // fresh reports whether x, in the repeated code, has another value in each attempt: it calls a source of such values, or
-// is a variable that is declared there with such a call.
-func (r replay) fresh(x ast.Node) (yes bool) {
-	ast.Inspect(x, func(n ast.Node) bool {
+// is a variable that such a value is assigned to there before.
+func (r replay) fresh(x ast.Node) bool {
+	for n := range ast.Preorder(x) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			if f := typeutil.StaticCallee(r.info, n); f != nil && f.Pkg() != nil {
 				path := regexp.MustCompile(`/v[3-9]$`).ReplaceAllString(f.Pkg().Path(), "")
-				yes = yes || fresh[path] != nil && fresh[path].MatchString(f.Name())
+				if fresh.MatchString(path + "." + f.Name()) {
+					return true
+				}
 			}
 		case *ast.Ident:
-			v := r.info.Uses[n]
-			if v == nil || !calls.Within(v, r.Body) {
-				break
-			}
-			ast.Inspect(r.Body, func(n ast.Node) bool {
-				if a, isAssign := n.(*ast.AssignStmt); isAssign && a.Tok == token.DEFINE {
-					for i, left := range a.Lhs {
-						if id, isIdent := left.(*ast.Ident); isIdent && r.info.Defs[id] == v {
-							yes = yes || r.fresh(a.Rhs[min(i, len(a.Rhs)-1)])
-						}
-					}
+			for _, value := range calls.Assigned(r.info, r.Body, r.info.Uses[n]) {
+				if value.Pos() < n.Pos() && r.fresh(value) {
+					return true
 				}
-				return !yes
-			})
+			}
 		}
-		return !yes
-	})
-	return yes
+	}
+	return false
 }
 
 // spent returns the body that call sends or makes a request of, if it was made outside of the repeated code and is not

@@ -15,9 +15,6 @@ import (
 // Module is the import path of the root package.
 const Module = "github.com/retrygo/retry"
 
-// Unlimited is retry.Unlimited.
-const Unlimited = -1
-
 // Ours reports whether pkg is a package of this library.
 func Ours(pkg *types.Package) bool {
 	return pkg != nil && (pkg.Path() == Module || strings.HasPrefix(pkg.Path(), Module+"/"))
@@ -198,6 +195,20 @@ func Sets(info *types.Info, n ast.Node, obj types.Object) bool {
 		return n.Op == token.AND && is(n.X)
 	}
 	return false
+}
+
+// Assigned returns the expressions that n assigns to v, or the call that does so with several results.
+func Assigned(info *types.Info, n ast.Node, v types.Object) (all []ast.Expr) {
+	for n := range ast.Preorder(n) {
+		if a, isAssign := n.(*ast.AssignStmt); isAssign {
+			for i, left := range a.Lhs {
+				if Is(info, left, v) {
+					all = append(all, ast.Unparen(a.Rhs[min(i, len(a.Rhs)-1)]))
+				}
+			}
+		}
+	}
+	return all
 }
 
 // Leaves reports whether body ends with a statement that leaves it and what is around it.

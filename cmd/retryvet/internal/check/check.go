@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"go/token"
 	"io"
 	"os"
 	"path/filepath"
@@ -24,9 +23,9 @@ import (
 
 // A finding is a diagnostic of an analyzer. A diagnostic of a package and of its test variant is one finding.
 type finding struct {
-	analyzer, message string
 	file              string // relative to the working directory if it is below it, with slashes
-	start, end        token.Position
+	line, column      int
+	message, analyzer string
 }
 
 // The exit statuses.
@@ -45,7 +44,6 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 		fmt.Fprint(stderr, "usage: retryvet [flags] PACKAGE...\n       retryvet -migrate [-diff] [-w] PACKAGE...\n       retryvet -loop -fix [-diff] PACKAGE...\n       retryvet help [ANALYZER]\n")
 		flags.PrintDefaults()
 	}
-	format := flags.String("format", "text", "how findings are printed: text or github")
 	tests := flags.Bool("test", true, "analyze tests too")
 	migrates := flags.Bool("migrate", false, "say which calls of other retry libraries, and loops around their waits, can be moved to this one, and do nothing else")
 	diff := flags.Bool("diff", false, "with -migrate, print what would change; with -fix, do not change it")
@@ -67,9 +65,6 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 		fmt.Fprintln(stdout, "retryvet", version)
 		return clean
 	}
-	print := map[string]func(io.Writer, []finding) error{
-		"text": text, "github": github,
-	}[*format]
 	wrong, named, left := *write && !*migrates || *diff && !*migrates && !*fix || *fix && !*chosen["loop"], false, map[string]bool{}
 	flags.Visit(func(f *flag.Flag) {
 		wrong = wrong || *migrates && !slices.Contains([]string{"migrate", "diff", "w"}, f.Name)
@@ -79,7 +74,7 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 		}
 	})
 	late := func(arg string) bool { return strings.HasPrefix(arg, "-") } // a flag after a package
-	if print == nil || flags.NArg() == 0 || wrong || slices.ContainsFunc(flags.Args(), late) {
+	if flags.NArg() == 0 || wrong || slices.ContainsFunc(flags.Args(), late) {
 		flags.Usage()
 		return badUsage
 	}
@@ -91,8 +86,11 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 		return named && !*chosen[a.Name] || left[a.Name]
 	})
 	found, failed := findings(ctx, analyzers, *tests, flags.Args())
-	if err := print(stdout, found); err != nil {
-		failed = append(failed, err)
+	for _, f := range found {
+		if _, err := fmt.Fprintf(stdout, "%s:%d:%d: %s (%s)\n", shown(f.file), f.line, f.column, f.message, f.analyzer); err != nil {
+			failed = append(failed, err)
+			break
+		}
 	}
 	for _, err := range failed {
 		fmt.Fprintln(stderr, "retryvet:", err)
@@ -134,19 +132,13 @@ func findings(ctx context.Context, analyzers []*analysis.Analyzer, tests bool, p
 			failed = append(failed, fmt.Errorf("%s: %w", act, act.Err))
 			continue
 		}
-		position := func(pos token.Pos) token.Position { return act.Package.Fset.PositionFor(pos, false) } // no //line comments
 		for _, d := range act.Diagnostics {
-			f := finding{analyzer: act.Analyzer.Name, message: d.Message, start: position(d.Pos)}
-			f.end = f.start
-			if d.End.IsValid() {
-				f.end = position(d.End)
-			}
-			f.file = relative(f.start.Filename)
-			found = append(found, f)
+			at := act.Package.Fset.PositionFor(d.Pos, false) // no //line comments
+			found = append(found, finding{relative(at.Filename), at.Line, at.Column, d.Message, act.Analyzer.Name})
 		}
 	}
 	slices.SortFunc(found, func(a, b finding) int {
-		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.start.Offset, b.start.Offset),
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column),
 			cmp.Compare(a.analyzer, b.analyzer), cmp.Compare(a.message, b.message))
 	})
 	return slices.Compact(found), failed
@@ -168,30 +160,4 @@ func shown(file string) string {
 		return strconv.Quote(file)
 	}
 	return file
-}
-
-func text(w io.Writer, found []finding) error {
-	for _, f := range found {
-		if _, err := fmt.Fprintf(w, "%s:%d:%d: %s (%s)\n", shown(f.file), f.start.Line, f.start.Column, f.message, f.analyzer); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// github prints workflow commands, which show a finding at its line.
-func github(w io.Writer, found []finding) error {
-	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-	property := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C")
-	for _, f := range found {
-		columns := ""
-		if f.start.Line == f.end.Line {
-			columns = fmt.Sprintf(",col=%d,endColumn=%d", f.start.Column, f.end.Column)
-		}
-		if _, err := fmt.Fprintf(w, "::error file=%s,line=%d,endLine=%d%s,title=%s::%s\n", property.Replace(f.file),
-			f.start.Line, f.end.Line, columns, property.Replace("retryvet "+f.analyzer), data.Replace(f.message)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -54,12 +54,6 @@ func TestFindingsArePrintedOnceAndTheStatusIs1(t *testing.T) {
 	require.Equal(t, "x, y.go:11:12: "+message+" (loop)\n", out)
 }
 
-func TestGitHubsCommandsAreEscaped(t *testing.T) {
-	status, out, _ := run(t, program, "-loop", "--format", "github", "--test=false", "./...")
-	require.Equal(t, 1, status)
-	require.Equal(t, "::error file=x%2C y.go,line=11,endLine=11,col=12,endColumn=17,title=retryvet loop::"+message+"\n", out)
-}
-
 func TestAFindingIsIgnoredForAReasonOnly(t *testing.T) {
 	with := func(comment string) string { return replace(program, "	/* ∀ */ for", "	"+comment+"\n	for") }
 	status, out, _ := run(t, with("//retryvet:ignore loop it answers at last"), "-loop", "--test=false", "./...")
@@ -84,14 +78,14 @@ func TestTheStatusSaysWhatWentWrong(t *testing.T) {
 	status, out, _ := run(t, program, "--version")
 	require.Equal(t, 0, status)
 	require.Equal(t, "retryvet v1.2.3\n", out)
-	status, _, errs := run(t, program, "--format", "xml", "./...")
+	status, _, errs := run(t, program, "--format", "github", "./...")
 	require.Equal(t, 2, status)
 	require.Contains(t, errs, "usage: retryvet")
 	status, _, errs = run(t, program+"}", "--test=false", "./...")
 	require.Equal(t, 3, status)
 	require.Contains(t, errs, "retryvet: ")
 	for _, args := range [][]string{
-		{"-migrate", "-format", "github", "./..."}, {"-migrate", "-loop", "./..."}, {"./...", "-loop"}, {"-none", "./..."}, {},
+		{"-migrate", "-test=false", "./..."}, {"-migrate", "-loop", "./..."}, {"./...", "-loop"}, {"-none", "./..."}, {},
 	} {
 		status, out, errs = run(t, program, args...)
 		require.Equal(t, 2, status, "%v", args)
@@ -103,21 +97,19 @@ func TestTheStatusSaysWhatWentWrong(t *testing.T) {
 }
 
 func TestAPackageThatDoesNotTypeCheckLeavesTheFindingsOfTheOthers(t *testing.T) {
-	for _, format := range []string{"text", "github"} {
-		dir := t.TempDir()
-		for name, text := range map[string]string{
-			"go.mod": "module example.com/x\n\ngo 1.26\n", "good/x.go": program, "bad/x.go": "package bad\n\nvar x int = y\n",
-		} {
-			require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777))
-			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
-		}
-		t.Chdir(dir)
-		t.Setenv("GOWORK", "off")
-		var out, errs bytes.Buffer
-		require.Equal(t, 3, check.Run(t.Context(), suite.Analyzers(), "v1.2.3", []string{"--format", format, "./..."}, &out, &errs))
-		require.Contains(t, out.String(), message)
-		require.Contains(t, errs.String(), "undefined: y")
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/x\n\ngo 1.26\n", "good/x.go": program, "bad/x.go": "package bad\n\nvar x int = y\n",
+	} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
+	t.Chdir(dir)
+	t.Setenv("GOWORK", "off")
+	var out, errs bytes.Buffer
+	require.Equal(t, 3, check.Run(t.Context(), suite.Analyzers(), "v1.2.3", []string{"./..."}, &out, &errs))
+	require.Contains(t, out.String(), message)
+	require.Contains(t, errs.String(), "undefined: y")
 }
 
 func TestALineCommentDoesNotNameTheFile(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retrysql"
 )
 
@@ -110,14 +109,6 @@ func wrapped(ctx context.Context) func(context.Context, int) (int, error) {
 	return retry.Wrap(retry.Inline(), func(_ context.Context, n int) (int, error) {
 		return n, call(ctx) // want `uses ctx from outside`
 	})
-}
-
-func handlers(ctx context.Context) retryjob.Options {
-	return retryjob.Options{Handlers: map[string]retryjob.Handler{
-		"mail": func(_ context.Context, job retryjob.Job) error {
-			return call(ctx) // want `uses ctx from outside`
-		},
-	}}
 }
 
 func (c *client) requestWithoutBody(ctx context.Context) error {

@@ -3,7 +3,6 @@ package marks
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"time"
@@ -51,16 +50,6 @@ func inside(ctx context.Context, p retry.Policy) error {
 		return err
 	})
 	return err
-}
-
-func formats(err error) error {
-	if err == io.EOF {
-		return fmt.Errorf("read: %v", retry.Permanent(err)) // want `%v loses the mark of retry.Permanent: use %w`
-	}
-	if err == io.ErrNoProgress {
-		return fmt.Errorf("read %d: %s", 1, retry.After(time.Second, err)) // want `%s loses the mark of retry.After: use %w`
-	}
-	return fmt.Errorf("read: %w", retry.Permanent(err))
 }
 
 func marksNil() error {

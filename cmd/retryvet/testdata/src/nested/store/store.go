@@ -8,13 +8,13 @@ import (
 
 type Store struct{}
 
-func (s *Store) Save(ctx context.Context) error { // want Save:`retries\(3\)`
+func (s *Store) Save(ctx context.Context) error { // want Save:`retries`
 	return retry.Do(ctx, retry.Policy{MaxAttempts: 3}, s.Write)
 }
 
 func (s *Store) Write(ctx context.Context) error { return nil }
 
-func Load[T any](ctx context.Context) (T, error) { // want Load:`retries\(4\)`
+func Load[T any](ctx context.Context) (T, error) { // want Load:`retries`
 	return retry.DoValue(ctx, retry.Inline(), func(ctx context.Context) (value T, err error) { return value, nil })
 }
 
