@@ -2,7 +2,7 @@
 //
 //	go install github.com/retrygo/retry/cmd/retryvet@latest
 //
-//	go vet -vettool=$(which retryvet) ./...   cached by the go command; with -fix it applies the fixes that it has
+//	go vet -vettool=$(which retryvet) ./...   cached by the go command
 //	retryvet [flags] PACKAGE...               runs alone
 //	retryvet -migrate [-diff] [-w] PACKAGE... moves calls of backoff v4, and loops around the waits of other libraries
 //	retryvet -loop -fix [-diff] PACKAGE...    makes hand-written retry loops loops over retry.Attempts

@@ -3,10 +3,9 @@
 package attemptctx
 
 import (
-	"fmt"
 	"go/ast"
-	"go/token"
 	"go/types"
+	"regexp"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -47,7 +46,7 @@ func run(pass *analysis.Pass) (any, error) {
 		switch n := cur.Node().(type) {
 		case *ast.RangeStmt:
 			if l, ok := calls.LoopOf(pass.TypesInfo, n); ok {
-				turn(pass, l, timeoutPossible(pass.TypesInfo, enclosing(cur), l.Policy)).check()
+				attempt{pass: pass, node: n, body: l.Body, own: timeoutPossible(pass.TypesInfo, enclosing(cur), l.Policy)}.check()
 			}
 		case *ast.CallExpr:
 			if c, ok := calls.Of(pass.TypesInfo, n); ok {
@@ -164,14 +163,11 @@ func named(n ast.Node) bool {
 
 // An attempt is code that is run again: a function, or the body of a loop over retry.Attempts.
 type attempt struct {
-	pass  *analysis.Pass
-	node  ast.Node // with the declaration of the attempt's context
-	body  *ast.BlockStmt
-	param *ast.Ident // the attempt's context; nil if it has no name
+	pass *analysis.Pass
+	node ast.Node // with the declaration of the attempt's context
+	body *ast.BlockStmt
 	// receiver is that of a method; its fields come from outside.
 	receiver *ast.FieldList
-	// named returns the edit that gives the context a name; it is nil if that cannot be done.
-	named func(name string) analysis.TextEdit
 	// own means that the context of an attempt can differ from that of the run.
 	own bool
 	// inTxn means that the attempt is given a transaction of retrysql.
@@ -190,40 +186,7 @@ func function(pass *analysis.Pass, n ast.Node, own bool) attempt {
 	}
 	fields := typ.Params.List
 	a.inTxn = len(fields) == 2 && calls.IsNamed(pass.TypesInfo.TypeOf(fields[1].Type), calls.Module+"/retrysql", "Txn")
-	switch {
-	case len(fields) == 0:
-	case len(fields[0].Names) == 0 && len(fields) == 1: // with more, all parameters would need names
-		a.named = func(name string) analysis.TextEdit {
-			return analysis.TextEdit{Pos: fields[0].Type.Pos(), End: fields[0].Type.Pos(), NewText: []byte(name + " ")}
-		}
-	case len(fields[0].Names) == 1:
-		a.name(fields[0].Names[0])
-	}
 	return a
-}
-
-func turn(pass *analysis.Pass, l calls.Loop, own bool) attempt {
-	a := attempt{pass: pass, node: l.RangeStmt, body: l.Body, own: own}
-	switch key, isIdent := l.Key.(*ast.Ident); {
-	case l.Key == nil:
-		a.named = func(name string) analysis.TextEdit {
-			return analysis.TextEdit{Pos: l.Range, End: l.Range, NewText: []byte(name + " := ")}
-		}
-	case isIdent && l.Tok == token.DEFINE:
-		a.name(key)
-	}
-	return a
-}
-
-// name notes that id is the attempt's context, or could be.
-func (a *attempt) name(id *ast.Ident) {
-	if id.Name != "_" {
-		a.param = id
-		return
-	}
-	a.named = func(name string) analysis.TextEdit {
-		return analysis.TextEdit{Pos: id.Pos(), End: id.End(), NewText: []byte(name)}
-	}
 }
 
 // A use is a value from outside of the attempt that a call of the attempt gets.
@@ -232,28 +195,24 @@ type use struct {
 	kind string // "context", "request", "transaction" or "database"
 }
 
+// check reports each value from outside where it is used first.
 func (a attempt) check() {
-	var order []types.Object
-	found := map[types.Object][]use{}
+	found := map[types.Object]bool{}
 	ast.Inspect(a.body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.GoStmt, *ast.DeferStmt:
 			return false
 		case *ast.CallExpr:
 			for _, u := range a.uses(n) {
-				obj := a.object(u.expr)
-				if found[obj] == nil {
-					order = append(order, obj)
+				if obj := a.object(u.expr); !found[obj] {
+					found[obj] = true
+					a.pass.ReportRangef(u.expr, messages[u.kind], types.ExprString(u.expr))
 				}
-				found[obj] = append(found[obj], u)
 			}
 			return !exempt(a.pass.TypesInfo, n)
 		}
 		return true
 	})
-	for _, obj := range order {
-		a.report(obj, found[obj])
-	}
 }
 
 // object returns the variable or field that x names.
@@ -352,66 +311,22 @@ func exempt(info *types.Info, call *ast.CallExpr) bool {
 	if f == nil || f.Pkg() == nil {
 		return false
 	}
-	path, name := f.Pkg().Path(), f.Name()
-	if path == "context" {
-		return name == "WithoutCancel" || name == "Cause" || name == "AfterFunc"
-	}
-	if path == calls.Module+"/retrysql" && name == "AfterCommit" {
-		return true
-	}
-	if path == calls.Module && name == "NewError" || strings.Contains(name, "FromContext") {
-		return true
-	}
-	for _, word := range []string{"log", "trace", "tracing", "metric", "otel", "sentry", "zap", "statsd"} {
-		if strings.Contains(path, word) {
-			return true
-		}
-	}
-	return strings.HasPrefix(name, "Log") || strings.HasPrefix(name, "log") || strings.HasPrefix(name, "Record")
-}
-
-func (a attempt) report(obj types.Object, uses []use) {
-	first := uses[0]
-	text := types.ExprString(first.expr)
-	d := analysis.Diagnostic{Pos: first.expr.Pos(), End: first.expr.End()}
-	switch first.kind {
+	switch path, name := f.Pkg().Path(), f.Name(); path {
 	case "context":
-		d.Message = fmt.Sprintf("the attempt uses %s from outside: it does not end with the attempt", text)
-		if fix, ok := a.fix(obj, uses); ok {
-			d.SuggestedFixes = []analysis.SuggestedFix{fix}
-		}
-	case "request":
-		d.Message = fmt.Sprintf("the attempt sends %s, built outside: it does not end with the attempt", text)
-	case "transaction":
-		d.Message = fmt.Sprintf("the attempt uses the transaction %s from outside, which can be over after the first failure", text)
-	case "database":
-		d.Message = fmt.Sprintf("this runs on %s, outside of the transaction, and is not rolled back with it", text)
+		return name == "WithoutCancel" || name == "Cause" || name == "AfterFunc"
+	case calls.Module, calls.Module + "/retrysql":
+		return name == "NewError" || name == "AfterCommit"
+	default:
+		return strings.Contains(name, "FromContext") || watches.MatchString(path+"."+name)
 	}
-	a.pass.Report(d)
 }
 
-// fix returns the fix that uses the attempt's context instead.
-func (a attempt) fix(outer types.Object, uses []use) (fix analysis.SuggestedFix, ok bool) {
-	if a.param == nil {
-		v, isVar := outer.(*types.Var)
-		if a.named == nil || !isVar || v.IsField() || calls.Count(a.pass.TypesInfo, a.body, outer) != len(uses) {
-			return fix, false // the new name would hide outer from correct uses
-		}
-		return analysis.SuggestedFix{
-			Message:   "Name the attempt's context " + outer.Name(),
-			TextEdits: []analysis.TextEdit{a.named(outer.Name())},
-		}, true
-	}
-	for _, u := range uses {
-		scope := a.pass.Pkg.Scope().Innermost(u.expr.Pos())
-		if scope == nil {
-			return fix, false
-		}
-		if _, seen := scope.LookupParent(a.param.Name, u.expr.Pos()); seen != a.pass.TypesInfo.Defs[a.param] {
-			return fix, false
-		}
-		fix.TextEdits = append(fix.TextEdits, analysis.TextEdit{Pos: u.expr.Pos(), End: u.expr.End(), NewText: []byte(a.param.Name)})
-	}
-	fix.Message = "Use " + a.param.Name
-	return fix, true
+// watches matches functions that log, trace or count, by their package and name.
+var watches = regexp.MustCompile(`log|trace|tracing|metric|otel|sentry|zap|statsd|\.Log|\.Record`)
+
+var messages = map[string]string{
+	"context":     "the attempt uses %s from outside: it does not end with the attempt",
+	"request":     "the attempt sends %s, built outside: it does not end with the attempt",
+	"transaction": "the attempt uses the transaction %s from outside, which can be over after the first failure",
+	"database":    "this runs on %s, outside of the transaction, and is not rolled back with it",
 }

@@ -66,7 +66,6 @@ func set(info *types.Info, cur inspector.Cursor, l calls.Loop, v types.Object) b
 
 // report reports l at the first declaration in its body that hides v, and otherwise at its first line.
 func report(pass *analysis.Pass, cur inspector.Cursor, l calls.Loop, v types.Object) {
-	var hides inspector.Cursor
 	var at *ast.Ident
 	cur.Inspect([]ast.Node{(*ast.FuncLit)(nil), (*ast.AssignStmt)(nil)}, func(c inspector.Cursor) bool {
 		a, ok := c.Node().(*ast.AssignStmt)
@@ -76,55 +75,17 @@ func report(pass *analysis.Pass, cur inspector.Cursor, l calls.Loop, v types.Obj
 		for _, left := range a.Lhs {
 			id, ok := left.(*ast.Ident)
 			if ok && id.Name == v.Name() && pass.TypesInfo.Defs[id] != nil && calls.IsError(pass.TypesInfo.TypeOf(id)) {
-				hides, at = c, id
+				at = id
 			}
 		}
 		return true
 	})
-	if at == nil {
-		pass.Report(analysis.Diagnostic{
-			Pos: l.Pos(), End: l.Body.Lbrace,
-			Message: fmt.Sprintf("the body never sets %s, so the loop makes one turn, as a success", v.Name()),
-		})
+	if at != nil {
+		pass.ReportRangef(at, "this %s is another variable than that of retry.Attempts, so the loop makes one turn, as a success", v.Name())
 		return
 	}
-	d := analysis.Diagnostic{
-		Pos: at.Pos(), End: at.End(),
-		Message: fmt.Sprintf("this %s is another variable than that of retry.Attempts, so the loop makes one turn, as a success", v.Name()),
-	}
-	if edits := assign(pass, hides, hides.Node().(*ast.AssignStmt), v); edits != nil {
-		d.SuggestedFixes = []analysis.SuggestedFix{{Message: "Assign to the error of the loop", TextEdits: edits}}
-	}
-	pass.Report(d)
-}
-
-// assign returns the edits that make a an assignment to v and, for its other names, to variables in scope of the same
-// type, which it declares if there are none; nil if that cannot be done.
-func assign(pass *analysis.Pass, cur inspector.Cursor, a *ast.AssignStmt, v types.Object) []analysis.TextEdit {
-	edits := []analysis.TextEdit{{Pos: a.TokPos, End: a.TokPos + 2, NewText: []byte("=")}}
-	scope := pass.Pkg.Scope().Innermost(a.Pos())
-	for _, left := range a.Lhs {
-		id, ok := left.(*ast.Ident)
-		if !ok || scope == nil {
-			return nil
-		}
-		declared := pass.TypesInfo.Defs[id]
-		if declared == nil || id.Name == "_" {
-			continue // it is assigned to already
-		}
-		_, seen := scope.LookupParent(id.Name, a.Pos())
-		if before, isVar := seen.(*types.Var); isVar && types.Identical(before.Type(), declared.Type()) && (seen == v || id.Name != v.Name()) {
-			continue
-		}
-		typ := ""
-		for file := range cur.Enclosing((*ast.File)(nil)) {
-			typ = calls.Written(pass.TypesInfo, pass.Pkg, file.Node().(*ast.File), declared.Type())
-		}
-		if _, isStatement := cur.Parent().Node().(*ast.BlockStmt); !isStatement || typ == "" || id.Name == v.Name() {
-			return nil
-		}
-		indent := strings.Repeat("\t", pass.Fset.Position(a.Pos()).Column-1)
-		edits = append(edits, analysis.TextEdit{Pos: a.Pos(), End: a.Pos(), NewText: []byte("var " + id.Name + " " + typ + "\n" + indent)})
-	}
-	return edits
+	pass.Report(analysis.Diagnostic{
+		Pos: l.Pos(), End: l.Body.Lbrace,
+		Message: fmt.Sprintf("the body never sets %s, so the loop makes one turn, as a success", v.Name()),
+	})
 }

@@ -120,7 +120,7 @@ func (l retryLoop) report() {
 	if len(bugs) > 1 {
 		text += "; it also " + strings.Join(bugs[1:], " and ")
 	}
-	l.pass.ReportRangef(header{l.cur.Node(), l.Body}, "%s", text)
+	l.pass.Report(analysis.Diagnostic{Pos: l.cur.Node().Pos(), End: l.Body.Lbrace + 1, Message: text})
 }
 
 // waits reports whether there is a wait that nothing can interrupt and that is of a kind.
@@ -170,14 +170,6 @@ func (l retryLoop) field() string {
 	return ""
 }
 
-// header is the first line of a loop.
-type header struct {
-	ast.Node
-	body *ast.BlockStmt
-}
-
-func (h header) End() token.Pos { return h.body.Lbrace + 1 }
-
 // context returns the context that was declared last in the innermost scope with one, nil if it does not end some day.
 func (l retryLoop) context() *types.Var {
 	pos := l.cur.Node().Pos()
@@ -203,28 +195,19 @@ func (l retryLoop) context() *types.Var {
 // ends reports whether the context v is a parameter, or is derived from one or with a deadline. A context that only a cancel
 // function can end does not count.
 func (l retryLoop) ends(v *types.Var) bool {
-	made, other := l.parameter(v), false
-	ast.Inspect(l.outermost(), func(n ast.Node) bool {
-		assign, isAssign := n.(*ast.AssignStmt)
-		if !isAssign || !calls.Is(l.info, assign.Lhs[0], v) {
-			other = other || n != nil && calls.Sets(l.info, n, v)
-			return true
-		}
-		made = true
-		call, isCall := assign.Rhs[0].(*ast.CallExpr)
+	made := calls.Assigned(l.info, l.outermost(), v)
+	return (len(made) > 0 || l.parameter(v)) && !slices.ContainsFunc(made, func(x ast.Expr) bool {
+		call, isCall := x.(*ast.CallExpr)
 		switch {
 		case !isCall:
-			other = true
 		case calls.IsFunc(l.info, call, "context", "WithTimeout", "WithDeadline"), calls.IsFunc(l.info, call, "os/signal", "NotifyContext"):
+			return false
 		case calls.IsFunc(l.info, call, "context", "WithCancel", "WithValue"):
 			parent := calls.Root(l.info, call.Args[0])
-			other = other || parent == nil || parent != v && !l.ends(parent)
-		default:
-			other = true
+			return parent == nil || parent != v && !l.ends(parent)
 		}
 		return true
 	})
-	return made && !other
 }
 
 // outermost returns the declaration around the loop.
@@ -380,21 +363,13 @@ func (l retryLoop) sleepsLast() bool {
 		return false
 	}
 	for n := range ast.Preorder(l.Body) {
-		var conds []ast.Node
-		switch n := n.(type) {
-		case *ast.IfStmt:
-			conds = []ast.Node{n.Cond}
-		case *ast.SwitchStmt:
-			conds = []ast.Node{n.Init, n.Tag}
-		case *ast.CaseClause:
-			for _, x := range n.List {
-				conds = append(conds, x)
-			}
+		x, isExpr := n.(*ast.BinaryExpr)
+		asks := isExpr && comparisons[x.Op] && calls.Names(l.info, x, l.Steps)
+		if stmt, isSwitch := n.(*ast.SwitchStmt); isSwitch && stmt.Tag != nil {
+			asks = calls.Names(l.info, stmt.Tag, l.Steps)
 		}
-		for _, cond := range conds {
-			if cond != nil && calls.Names(l.info, cond, l.Steps) {
-				return false
-			}
+		if asks {
+			return false
 		}
 	}
 	if !l.givesUp() {
@@ -402,6 +377,8 @@ func (l retryLoop) sleepsLast() bool {
 	}
 	return len(l.Attempts) == 0 || !l.attemptFollows()
 }
+
+var comparisons = map[token.Token]bool{token.EQL: true, token.NEQ: true, token.LSS: true, token.LEQ: true, token.GTR: true, token.GEQ: true}
 
 // givesUp reports whether the last turn is a failure of the function: its attempt has an error, or what follows the loop does
 // nothing but return an error or false.
@@ -451,25 +428,10 @@ func (l retryLoop) failure(x ast.Expr) bool {
 // makesError matches the functions that make an error, by their names.
 var makesError = regexp.MustCompile(`(?i)err|fail|wrap|status\.`)
 
-// unawaited reports whether the loop is the last work of a goroutine, except for calls such as those to a logger.
+// unawaited reports whether the loop is in the function of a goroutine, whose end is seldom waited for.
 func (l retryLoop) unawaited() bool {
-	f := l.function()
-	if e, _ := f.ParentEdge(); e != edge.CallExpr_Fun {
-		return false
-	}
-	if e, _ := f.Parent().ParentEdge(); e != edge.GoStmt_Call || l.cur.Parent().Parent() != f {
-		return false
-	}
-	for next, hasNext := l.cur.NextSibling(); hasNext; next, hasNext = next.NextSibling() {
-		x, isExpr := next.Node().(*ast.ExprStmt)
-		if !isExpr {
-			return false
-		}
-		if _, isCall := x.X.(*ast.CallExpr); !isCall {
-			return false
-		}
-	}
-	return true
+	in, _ := l.function().Parent().ParentEdge()
+	return in == edge.GoStmt_Call
 }
 
 func (l retryLoop) attemptFollows() (yes bool) {

@@ -22,12 +22,10 @@ import (
 
 const doc = `report effects that must not be repeated, in code that runs again if it fails
 
-In a function literal that is passed to retry.Do, DoValue or Wrap, and in a loop over retry.Attempts, this reports
-
- - a POST or PATCH without an Idempotency-Key, or with one that is new in each attempt, that is repeated after any error:
-   if only the answer was lost, it takes effect twice. It is not reported if a condition inspects the error, if the
-   function names something like "idempotency" or "request_id", or if another function gets the request;
- - a body from outside that is read by every attempt: it is empty from the second one on.
+In a function literal that is passed to retry.Do, DoValue or Wrap, and in a loop over retry.Attempts, this reports a POST or
+PATCH without an Idempotency-Key, or with one that is new in each attempt, that is repeated after any error: if only the answer
+was lost, it takes effect twice. It is not reported if a condition inspects the error, if the function names something like
+"idempotency" or "request_id", or if another function gets the request.
 
 Method, key and repetition must be in one function. Test files are skipped.`
 
@@ -92,14 +90,6 @@ func (r replay) check() {
 			r.pass.ReportRangef(call, "this %s without an Idempotency-Key %s", m, twice)
 		}
 	}
-	ast.Inspect(r.Body, func(n ast.Node) bool {
-		if call, isCall := n.(*ast.CallExpr); isCall {
-			if body := r.spent(call); body != "" {
-				r.pass.ReportRangef(call, "%s comes from outside: it is empty from the second attempt on", body)
-			}
-		}
-		return true
-	})
 }
 
 // Unsafe returns the method of a request that the code in function, a declaration, must not repeat, as this analyzer says;
@@ -177,36 +167,35 @@ var key = regexp.MustCompile(`(?i)idempoten|(request|transaction|message|event)[
 
 // keyed reports whether the request that call sends may have a key: the function mentions one, or other code gets
 // the request.
-func (r replay) keyed(call *ast.CallExpr) (yes bool) {
+func (r replay) keyed(call *ast.CallExpr) bool {
 	var request types.Object
-	if made := r.made(call); made != nil {
+	if r.made(call) != nil {
 		request = r.variable(call.Args[0])
 	}
-	ast.Inspect(r.function, func(n ast.Node) bool {
+	ours := func(x ast.Expr) bool { // the request or its header
+		if s, isSelector := ast.Unparen(x).(*ast.SelectorExpr); isSelector && s.Sel.Name == "Header" {
+			x = s.X
+		}
+		return request != nil && r.variable(x) == request
+	}
+	for n := range ast.Preorder(r.function) {
+		yes := false
 		switch n := n.(type) {
 		case *ast.Ident:
-			yes = yes || key.MatchString(n.Name)
+			yes = key.MatchString(n.Name)
 		case *ast.BasicLit:
-			yes = yes || n.Kind == token.STRING && key.MatchString(n.Value)
+			yes = n.Kind == token.STRING && key.MatchString(n.Value)
 		case *ast.AssignStmt:
-			for _, left := range n.Lhs {
-				s, isSelector := left.(*ast.SelectorExpr)
-				yes = yes || isSelector && s.Sel.Name == "Header" && r.variable(s.X) == request && request != nil
-			}
+			yes = slices.ContainsFunc(n.Lhs, func(x ast.Expr) bool { return ours(x) && r.variable(x) == nil })
 		case *ast.CallExpr:
-			for _, arg := range n.Args {
-				if s, isSelector := arg.(*ast.SelectorExpr); isSelector && s.Sel.Name == "Header" {
-					arg = s.X
-				}
-				yes = yes || request != nil && r.variable(arg) == request && !r.sends(n)
-			}
-			if calls.IsFunc(r.info, n, "net/http", "Header.Set", "Header.Add") {
-				yes = yes || r.text(n.Args[0]) == ""
-			}
+			yes = slices.ContainsFunc(n.Args, ours) && !r.sends(n) ||
+				calls.IsFunc(r.info, n, "net/http", "Header.Set", "Header.Add") && r.text(n.Args[0]) == ""
 		}
-		return !yes
-	})
-	return yes
+		if yes {
+			return true
+		}
+	}
+	return false
 }
 
 // renewed returns the value of the Idempotency-Key of the request that call sends if each attempt makes a new one.
@@ -250,54 +239,4 @@ func (r replay) fresh(x ast.Node) bool {
 		}
 	}
 	return false
-}
-
-// spent returns the body that call sends or makes a request of, if it was made outside of the repeated code and is not
-// used elsewhere in it.
-func (r replay) spent(call *ast.CallExpr) string {
-	var body ast.Expr
-	switch {
-	case calls.IsFunc(r.info, call, "net/http", "NewRequest", "NewRequestWithContext", "Post", "Client.Post"):
-		body = call.Args[len(call.Args)-1]
-	case calls.IsFunc(r.info, call, "net/http", "Client.Do"):
-		if made := r.made(call); made != nil && (made.Pos() < r.Body.Pos() || made.Pos() > r.Body.End()) {
-			body = made.Args[len(made.Args)-1]
-			if r.info.Types[body].IsNil() || strings.HasSuffix(types.ExprString(body), "NoBody") || r.changed(r.variable(call.Args[0])) {
-				return ""
-			}
-			return "the body of " + types.ExprString(call.Args[0])
-		}
-	}
-	v, isVar := r.variable(body).(*types.Var)
-	if !isVar || calls.Within(v, r.Body) || !reader(v.Type()) || calls.Count(r.info, r.Body, v) != 1 {
-		return ""
-	}
-	if !slices.ContainsFunc(r.Repeats, func(s retries.State) bool {
-		return s.Call != nil && (s.Call.Pos() > call.Pos() || s.Call == call && r.sends(call))
-	}) {
-		return "" // it is not read before the repeated code
-	}
-	return v.Name()
-}
-
-// reader reports whether a value of type t can be read only once.
-func reader(t types.Type) bool {
-	for _, name := range []string{"bytes.Buffer", "bytes.Reader", "strings.Reader", "os.File", "io.Reader", "io.ReadCloser"} {
-		pkg, typ, _ := strings.Cut(name, ".")
-		if calls.IsNamed(t, pkg, typ) {
-			return true
-		}
-	}
-	return false
-}
-
-// changed reports whether the repeated code sets a field of v, or uses its body.
-func (r replay) changed(v types.Object) (yes bool) {
-	ast.Inspect(r.Body, func(n ast.Node) bool {
-		if s, isSelector := n.(*ast.SelectorExpr); isSelector && r.variable(s.X) == v {
-			yes = yes || s.Sel.Name == "Body" || s.Sel.Name == "GetBody" || s.Sel.Name == "Clone"
-		}
-		return !yes
-	})
-	return yes
 }

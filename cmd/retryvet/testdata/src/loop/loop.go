@@ -769,7 +769,7 @@ func inGoroutine(failed chan error) {
 	}()
 	go func() {
 		var err error
-		for range 5 { // want `sleeps after the last attempt`
+		for range 5 {
 			if err = call(context.TODO()); err == nil {
 				return
 			}

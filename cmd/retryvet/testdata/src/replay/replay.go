@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -179,50 +178,6 @@ func onlyOnAnswers(ctx context.Context, c *http.Client) error {
 			return nil
 		}
 		return publish(ctx)
-	})
-}
-
-func bodies(ctx context.Context, c *http.Client, upload io.Reader, text string) error {
-	buf := bytes.NewBufferString(text)
-	if err := retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, "PUT", "http://x", buf) // want `buf comes from outside: it is empty from the second attempt on`
-		if err != nil {
-			return retry.Permanent(err)
-		}
-		resp, err := c.Do(req)
-		if err != nil {
-			return err
-		}
-		return resp.Body.Close()
-	}); err != nil {
-		return err
-	}
-	var err error
-	for range retry.Attempts(ctx, retry.Inline(), &err) {
-		var req *http.Request
-		req, err = http.NewRequestWithContext(ctx, "PUT", "http://x", upload) // want `upload comes from outside`
-		if err != nil {
-			return err
-		}
-		var resp *http.Response
-		if resp, err = c.Do(req); err == nil {
-			return resp.Body.Close()
-		}
-	}
-	return nil
-}
-
-func (c *caller) request(ctx context.Context, body io.Reader) error {
-	req, err := http.NewRequestWithContext(ctx, "PUT", "http://x", body)
-	if err != nil {
-		return err
-	}
-	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
-		resp, err := c.http.Do(req) // want `the body of req comes from outside: it is empty from the second attempt on`
-		if err != nil {
-			return err
-		}
-		return resp.Body.Close()
 	})
 }
 
