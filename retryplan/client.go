@@ -11,11 +11,10 @@ import (
 	"github.com/retrygo/retry/retryhedge"
 )
 
-// The errors of simulated attempts, beside retry.ErrAttemptTimeout. Policy.Classify is called with them; a rejection
-// carries a hint (see retry.After) if Server.RetryAfter is set.
+// The errors of simulated attempts, beside retry.ErrAttemptTimeout. Policy.Classify is called with them.
 var (
 	ErrWorkFailed = errors.New("retryplan: the attempt failed at the server") // Server.FailureRate, Failing
-	ErrRejected   = errors.New("retryplan: the server rejected the attempt")  // Server.Queue, RateLimit, Outage
+	ErrRejected   = errors.New("retryplan: the server rejected the attempt")  // Outage
 )
 
 // simRun is a run that is under way. It fills one line of the processor's cache, for which most events of a large fleet
@@ -39,7 +38,7 @@ type simRun struct {
 // slow.
 type simAttempt struct {
 	giveUp  int64 // when its client stops listening
-	hint    int64 // of a rejection; before it, when a hedge of the first call is due, or 0
+	hedge   int64 // when a hedge of the first call is due, or 0; of a hedge that is due, its delay
 	run     uint32
 	attempt uint32 // simRun.attempt
 	layer   uint8
@@ -56,7 +55,7 @@ const (
 	answerFinal // of a node whose own calls have failed, with DoNotRetry
 )
 
-// answerErrors are what the clients get. That of a rejection carries a hint as well.
+// answerErrors are what the clients get.
 var answerErrors = [...]error{nil, ErrWorkFailed, ErrRejected, retry.Permanent(ErrWorkFailed)}
 
 // arrived begins a run of a client of the first node.
@@ -171,9 +170,6 @@ func (s *simulation) answered(a uint32) {
 	attempt := *s.attempts.At(a)
 	s.attempts.Release(a)
 	i, err := attempt.run, answerErrors[attempt.answer]
-	if attempt.answer == answerRejected {
-		err = retry.After(time.Duration(attempt.hint), err)
-	}
 	if s.stale(&attempt) || s.goesOn(&attempt, err) {
 		return
 	}

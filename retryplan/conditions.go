@@ -13,7 +13,7 @@ type conditions struct {
 	stalled bool
 	outage  bool
 	slow    float64 // how many times as long work takes
-	share   float64 // of workers and rate limit that is there
+	share   float64 // of the workers that is there
 	failing float64 // the probability that work fails, beside the server's own
 	surge   float64 // how many times as often runs begin
 }

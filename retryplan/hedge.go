@@ -126,9 +126,9 @@ func (s *simulation) planHedge(i, call uint32) {
 		return
 	}
 	due := later(s.events.Now, int64(delay))
-	s.attempts.At(call).hint = due
+	s.attempts.At(call).hedge = due
 	a := s.attempts.Take()
-	*s.attempts.At(a) = simAttempt{giveUp: s.giveUp(r), hint: int64(delay), run: i, attempt: r.attempt, layer: r.layer}
+	*s.attempts.At(a) = simAttempt{giveUp: s.giveUp(r), hedge: int64(delay), run: i, attempt: r.attempt, layer: r.layer}
 	s.events.Plan(due, hedgeDue, a)
 }
 
@@ -144,7 +144,7 @@ func (s *simulation) hedge(a uint32) {
 	if n.trackers != nil {
 		n.tracker(r.client).Note(true)
 	}
-	pr := retryhedge.Progress{Calls: 1, Running: 1, Since: time.Duration(attempt.hint), Delay: time.Duration(attempt.hint)}
+	pr := retryhedge.Progress{Calls: 1, Running: 1, Since: time.Duration(attempt.hedge), Delay: time.Duration(attempt.hedge)}
 	if attempt.giveUp != never {
 		pr.Left = time.Duration(attempt.giveUp - s.events.Now)
 	}
@@ -168,7 +168,7 @@ func (s *simulation) stale(a *simAttempt) bool {
 func (s *simulation) goesOn(call *simAttempt, err error) bool {
 	r := s.runs.At(call.run)
 	n := &s.nodes[r.layer]
-	if err == nil && n.trackers != nil && s.events.Now < call.hint {
+	if err == nil && n.trackers != nil && s.events.Now < call.hedge {
 		n.tracker(r.client).Note(false)
 	}
 	if r.calls == 1 {

@@ -11,7 +11,6 @@ import (
 type recorder struct {
 	result   Result
 	latency  histogram
-	ended    int64 // when the last run ended
 	recovery recovery
 	passed   bool   // the simulation went to its end
 	point    *Point // the last of result.Series
@@ -27,7 +26,6 @@ func newRecorder(s *Scenario) recorder {
 // over notes that a run of the first node ends, with success if there is no reason.
 func (s *simulation) over(r *simRun, reason retry.Reason) {
 	now := s.events.Now
-	s.ended = now
 	s.result.Endings[reason]++
 	s.recovery.ended(r.began, now, reason == 0)
 	if reason != 0 {
@@ -60,10 +58,7 @@ func (s *simulation) finish() Result {
 	out := &s.result
 	out.Simulated = time.Duration(s.events.Now)
 	if s.passed {
-		if s.runs.Len() == 0 { // what the server did afterwards does not count
-			out.Simulated = time.Duration(s.ended)
-		}
-		out.Simulated = max(s.Duration, out.Simulated)
+		out.Simulated = s.Duration
 	}
 	if int64(out.Simulated) > s.edge { // an interval that begins at the very end would be empty
 		s.reach(int64(out.Simulated) - 1)
@@ -87,7 +82,7 @@ func (s *simulation) finish() Result {
 		out.Amplification = float64(out.Attempts) / float64(out.Runs)
 		out.Failed = float64(out.Runs-out.Endings[0]) / float64(out.Runs)
 	}
-	seen := int64(min(out.Simulated, s.Duration))
+	seen := int64(out.Simulated)
 	s.recovery.reach(seen)
 	out.Judged = s.recovery.judges(seen)
 	if s.recovery.found {

@@ -85,26 +85,23 @@ func (s *Scenario) attemptTime() int64 {
 func (s *Scenario) echo() int64 {
 	p := s.Policy.Effective()
 	attempt := cmp.Or(int64(p.AttemptTimeout), s.attemptTime())
-	hint := min(s.Server.RetryAfter.Max(), p.MaxHint)
-	wait := func(n int, prev time.Duration) time.Duration {
-		switch _, most := p.Bounds(n); {
-		case p.Wait != nil:
-			return max(p.Cap, hint)
-		default:
-			return max(most, hint)
+	wait := func(n int) int64 {
+		if _, most := p.Bounds(n); p.Wait == nil {
+			return int64(most)
 		}
+		return int64(p.Cap)
 	}
-	total, prev := attempt, time.Duration(0)
+	total := attempt
 	switch {
 	case p.Disabled:
 	case p.MaxAttempts == retry.Unlimited:
-		total = later(total, times(int64(max(p.Cap, hint)), 2))
+		total = later(total, times(int64(p.Cap), 2))
 	default:
 		for n := 1; n < p.MaxAttempts && total < never; n++ {
-			prev = wait(n, prev)
-			total = later(later(total, int64(prev)), attempt)
+			each := later(wait(n), attempt)
+			total = later(total, each)
 			if n == mostEchoes { // whose waits have long reached the cap
-				total = later(total, times(later(int64(prev), attempt), p.MaxAttempts-1-n))
+				total = later(total, times(each, p.MaxAttempts-1-n))
 				break
 			}
 		}

@@ -21,13 +21,12 @@ func stateless(failing, rate float64, clients, attempts int) retryplan.Scenario 
 		Network:  retryplan.Exponential(10 * time.Millisecond),
 		Server:   retryplan.Server{FailureRate: failing},
 		Duration: 10 * time.Second,
-		Drain:    true,
 	}
 }
 
-// loadAndSuccess are attempts per run, and the share of the runs that succeed.
+// loadAndSuccess are attempts per run, and the share of the runs that succeed of those that end.
 func loadAndSuccess(r retryplan.Result) []float64 {
-	return []float64{r.Amplification, 1 - r.Failed}
+	return []float64{r.Amplification, float64(r.Endings[0]) / float64(r.Runs-r.Unfinished)}
 }
 
 func TestReferenceStatelessFailures(t *testing.T) {

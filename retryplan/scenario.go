@@ -38,18 +38,14 @@ type Scenario struct {
 	// Hedge starts second calls beside slow attempts. Zero means none.
 	Hedge Hedge
 
-	// Duration is how long arrivals go on, and without Drain how long the simulation lasts. It is required.
+	// Duration is how long the simulation lasts. It is required.
 	Duration time.Duration
-	// Drain goes on after Duration, without arrivals, until every run has ended, but at most for another 1,000
-	// Durations or until there are 1,000,000 steps. False means that the simulation ends with Duration.
-	Drain bool
 	// Step is the interval of the time series. Zero means 1s. A scenario of more than 1,000,000 steps is refused.
 	Step time.Duration
 	// Seed chooses the random numbers. Arrivals, network and service draw from streams of their own, so that two
 	// policies under one seed meet the same arrivals. Zero is a seed like any other.
 	Seed uint64
-	// Progress is called from time to time, in the goroutine of Simulate: with how much of Duration, or beyond it while
-	// draining, was simulated; how many events that took; and how many runs, attempts and events are kept in memory, in
+	// Progress is called from time to time, in the goroutine of Simulate: with how much of Duration was simulated; how many events that took; and how many runs, attempts and events are kept in memory, in
 	// which each takes less than 150 bytes. Nil means no call.
 	Progress func(simulated time.Duration, events uint64, held int)
 
@@ -58,26 +54,16 @@ type Scenario struct {
 
 // Server is a model of a backend. The zero Server answers everything at once.
 //
-// An attempt that reaches it is answered with an error if an Outage rejects it or RateLimit or Queue has no room for
-// it, and with RetryAfter as a hint. Otherwise it waits for a worker, in the order of arrival, is worked on for Service,
-// and then succeeds, or fails with probability FailureRate. The server does not notice that a client no longer waits: it
-// works on the attempt in vain.
+// An attempt that reaches it waits for a worker, in the order of arrival, is worked on for Service, and then succeeds, or
+// fails with probability FailureRate. The server does not notice that a client no longer waits: it works on the attempt
+// in vain.
 type Server struct {
 	// Workers is how many attempts are worked on at the same time. Zero means any number, without a queue.
 	Workers int
 	// Service is how long one attempt is worked on. Zero means no time.
 	Service Dist
-	// Queue is how many attempts may wait for a worker; those beyond it are rejected. Zero means any number, -1 none.
-	Queue int
 	// FailureRate is the probability in [0,1] that an attempt that was worked on fails. Zero means that none does.
 	FailureRate float64
-	// RateLimit accepts so many attempts in each RateWindow, counted from time 0, and rejects the rest at once. Zero
-	// means no limit.
-	RateLimit int
-	// RateWindow is the window of RateLimit. Zero means 1s.
-	RateWindow time.Duration
-	// RetryAfter is the hint that a rejection carries, drawn for each. Zero means no hint.
-	RetryAfter Dist
 }
 
 // Trigger is something that happens to the fleet or its server for a while: from From on, for For. Of triggers that
@@ -101,7 +87,7 @@ const (
 	Stall       TriggerKind = iota + 1 // the server works on nothing; what is under way goes on afterwards
 	Outage                             // the server rejects every attempt at once
 	Slowdown                           // work that begins takes Factor times as long; Factor above 1
-	CapacityCut                        // only the share Factor, in [0,1), of workers or of RateLimit is there, rounded up
+	CapacityCut                        // only the share Factor, in [0,1), of workers is there, rounded up
 	Surge                              // arrivals come Factor times as often; Factor above 0; open loop only
 	Failing                            // attempts that are worked on fail with probability Factor, in (0,1]
 )

@@ -15,13 +15,11 @@ const pkg = "retryplan"
 
 // Defaults and limits of a Scenario.
 const (
-	defaultStep       = time.Second
-	defaultRateWindow = time.Second
+	defaultStep = time.Second
 
 	maxSteps   = 1_000_000     // 100 MB of points
 	maxClients = 10_000_000    // 3 GB of runs, attempts and events if each has a run
 	maxRuns    = 1_000_000_000 // some hours
-	maxDrain   = 1_000         // Durations
 	lookUp     = 1 << 16       // events between two looks at the context
 
 	// maxInstant is how many events may happen at one time, beside 10,000 for each client, before a simulation is given
@@ -48,7 +46,8 @@ func (s *Scenario) validate(ctx context.Context) error {
 	}
 	s.Hedge.validate(&bad, "Scenario.Hedge")
 	refuse(&bad, !(s.Rate >= 0 && s.Rate <= math.MaxFloat64), "Scenario.Rate", s.Rate, "is not a number of 0 or more")
-	s.Server.validate(&bad)
+	negative(&bad, "Scenario.Server.Workers", s.Server.Workers)
+	refuse(&bad, !(s.Server.FailureRate >= 0 && s.Server.FailureRate <= 1), "Scenario.Server.FailureRate", s.Server.FailureRate, "is outside [0,1]")
 	for i := range s.Triggers {
 		s.validateTrigger(i, &bad)
 	}
@@ -60,23 +59,12 @@ func (s *Scenario) validate(ctx context.Context) error {
 	return bad.Err()
 }
 
-func (v *Server) validate(bad *retry.FieldErrors) {
-	const of = "Scenario.Server."
-	negative(bad, of+"Workers", v.Workers)
-	refuse(bad, v.Queue < -1, of+"Queue", v.Queue, "is below -1, which means none")
-	refuse(bad, v.Queue != 0 && v.Workers == 0, of+"Queue", v.Queue, "is set without Workers")
-	refuse(bad, !(v.FailureRate >= 0 && v.FailureRate <= 1), of+"FailureRate", v.FailureRate, "is outside [0,1]")
-	negative(bad, of+"RateLimit", v.RateLimit)
-	negative(bad, of+"RateWindow", v.RateWindow)
-	refuse(bad, v.RateWindow > 0 && v.RateLimit == 0, of+"RateWindow", v.RateWindow, "is set without RateLimit")
-}
-
 func (s *Scenario) validateTrigger(i int, bad *retry.FieldErrors) {
 	t, field := &s.Triggers[i], indexedField("Scenario.Triggers", i)
 	negative(bad, field+".From", t.From)
 	t.validate(field, bad)
 	refuse(bad, t.Kind == 0, field+".Kind", uint8(t.Kind), noKind)
-	refuse(bad, t.Kind == CapacityCut && s.Server.Workers == 0 && s.Server.RateLimit == 0, field+".Kind", t.Kind, "needs Workers or RateLimit")
+	refuse(bad, t.Kind == CapacityCut && s.Server.Workers == 0, field+".Kind", t.Kind, "needs Workers")
 	refuse(bad, t.Kind == Surge && s.Rate == 0, field+".Kind", t.Kind, "needs a Rate")
 }
 

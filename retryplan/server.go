@@ -1,7 +1,6 @@
 package retryplan
 
 import (
-	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -12,22 +11,17 @@ type server struct {
 	*Server
 	conditions []conditions // the first are those of now
 	service    sampler
-	hint       sampler
 	failures   *rand.Rand
 	mayFail    bool     // whether any work may fail; then a number is drawn for each
 	queue      []uint32 // attempts that wait for a worker
 	busy       int
-	window     int64 // number of the RateLimit's window of now
-	accepted   int   // in that window
 }
 
 func newServer(s *Scenario) server {
-	v := server{Server: &s.Server, conditions: conditionsOver(s.Triggers), window: -1}
+	v := server{Server: &s.Server, conditions: conditionsOver(s.Triggers)}
 	v.service = newSampler(v.Service, newStream(s.Seed, serviceStream))
-	v.hint = newSampler(v.RetryAfter, newStream(s.Seed, hintStream))
 	v.failures = newStream(s.Seed, failureStream)
 	v.mayFail = v.FailureRate > 0 || slices.ContainsFunc(v.conditions, func(c conditions) bool { return c.failing > 0 })
-	v.RateWindow = cmp.Or(v.RateWindow, defaultRateWindow)
 	return v
 }
 
@@ -36,30 +30,14 @@ func (s *simulation) arrive(a uint32) {
 	attempt := s.attempts.At(a)
 	v := &s.nodes[attempt.layer]
 	switch {
-	case v.conditions[0].outage, !v.withinRate(s.events.Now):
-		s.reject(a)
+	case v.conditions[0].outage:
+		s.point.Rejected++
+		s.answer(a, answerRejected)
 	case v.Workers == 0, v.free():
 		s.work(v, a)
-	case v.Queue == 0 || len(v.queue) < v.Queue:
-		v.queue = append(v.queue, a)
 	default:
-		s.reject(a)
+		v.queue = append(v.queue, a)
 	}
-}
-
-// withinRate counts an attempt that arrives now and reports whether the rate limit lets it in.
-func (v *server) withinRate(now int64) bool {
-	if v.RateLimit == 0 {
-		return true
-	}
-	if window := now / int64(v.RateWindow); window != v.window {
-		v.window, v.accepted = window, 0
-	}
-	if v.accepted >= v.conditions[0].part(v.RateLimit) {
-		return false
-	}
-	v.accepted++
-	return true
 }
 
 // free reports whether there is a worker for one more attempt.
@@ -133,13 +111,6 @@ func (s *simulation) dispatch(v *node) {
 		v.queue = v.queue[1:]
 		s.work(v, next)
 	}
-}
-
-func (s *simulation) reject(a uint32) {
-	s.point.Rejected++
-	attempt := s.attempts.At(a)
-	attempt.hint = s.nodes[attempt.layer].hint.draw()
-	s.answer(a, answerRejected)
 }
 
 // answer sends an answer to the client of an attempt, unless the client will have gone.

@@ -1,7 +1,6 @@
 package retryplan
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"time"
@@ -132,13 +131,8 @@ type node struct {
 }
 
 func newSimulation(s *Scenario, nodes ...Scenario) *simulation {
-	limit := int64(s.Duration)
-	if s.Drain {
-		limit = min(later(limit, times(limit, maxDrain)), times(int64(cmp.Or(s.Step, defaultStep)), maxSteps))
-		limit = max(limit, int64(s.Duration))
-	}
 	sim := &simulation{Scenario: s, nodes: make([]node, len(nodes))}
-	sim.events = event.New(limit)
+	sim.events = event.New(int64(s.Duration))
 	sim.recorder = newRecorder(s)
 	for i := range nodes {
 		n := &sim.nodes[i]
@@ -179,9 +173,6 @@ func (s *simulation) play(ctx context.Context) error {
 	var still uint64 // events since time last passed
 	var last int64
 	for s.events.Next(&e) {
-		if e.At >= int64(s.Duration) && s.runs.Len() == 0 {
-			break // drained
-		}
 		if e.At >= s.edge {
 			s.reach(e.At)
 		}

@@ -22,10 +22,9 @@ func hugeHerd(n int) retryplan.Scenario {
 		}},
 		Clients:  n,
 		Network:  retryplan.Exponential(10 * time.Millisecond),
-		Server:   retryplan.Server{RateLimit: max(n/50, 1), Service: retryplan.Exponential(20 * time.Millisecond)},
+		Server:   retryplan.Server{Workers: max(n/2500, 1), Service: retryplan.Exponential(20 * time.Millisecond)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, For: 10 * time.Second}},
-		Duration: time.Minute,
-		Drain:    true,
+		Duration: 5 * time.Minute,
 		Seed:     1,
 	}
 }

@@ -64,7 +64,6 @@ func TestClassifySeesWhyAnAttemptFailed(t *testing.T) {
 	}{
 		{"work that failed", retryplan.ErrWorkFailed, func(s *retryplan.Scenario) { s.Server.FailureRate = 1 }},
 		{"a rejection", retryplan.ErrRejected, func(s *retryplan.Scenario) {
-			s.Server.RetryAfter = retryplan.Constant(time.Millisecond)
 			s.Triggers = []retryplan.Trigger{{Kind: retryplan.Outage, For: time.Minute}}
 		}},
 		{"a timeout", retry.ErrAttemptTimeout, func(s *retryplan.Scenario) {

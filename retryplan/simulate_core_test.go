@@ -80,7 +80,7 @@ func (l lone) meets(sent time.Duration) (ended time.Duration, caller retry.Reaso
 	arrives := sent + l.hop
 	switch {
 	case arrives < l.outage:
-		ended, err = arrives+l.hop, retry.After(l.hint, retryplan.ErrRejected)
+		ended, err = arrives+l.hop, retryplan.ErrRejected
 	case l.fails:
 		ended, err = arrives+l.service+l.hop, retryplan.ErrWorkFailed
 	default:
@@ -115,7 +115,7 @@ func TestSimulateDecidesAsTheCoreDoes(t *testing.T) {
 	t.Log(endings, attempts)
 	require.Greater(t, attempts, 2*cases)
 	for _, reason := range []retry.Reason{0, retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted, retry.TTLElapsed, retry.DeadlinePassed,
-		retry.DeadlineTooNear, retry.HintTooLong, retry.RetriesDisabled} {
+		retry.DeadlineTooNear, retry.RetriesDisabled} {
 		require.Greater(t, endings[reason], cases/200, "%d", reason)
 	}
 }

@@ -29,7 +29,6 @@ type lone struct {
 	deadline     time.Duration
 	hop, service time.Duration
 	outage       time.Duration
-	hint         time.Duration
 	fails        bool // every attempt that is worked on
 	budget       *retry.BudgetConfig
 	hedge        time.Duration // the delay of one; 0 for none
@@ -47,15 +46,12 @@ func randomLone(rng *rand.Rand) lone {
 	}
 	l := lone{
 		deadline: maybe(span(time.Minute)), hop: span(time.Second), service: span(2 * time.Second),
-		outage: span(40 * time.Second), hint: maybe(span(4 * time.Second)), seed: rng.Uint64(),
+		outage: span(40 * time.Second), seed: rng.Uint64(),
 	}
 	l.policy = retry.Policy{MaxAttempts: rng.IntN(12), AttemptTimeout: maybe(span(3 * time.Second)), TTL: maybe(span(time.Minute) + 3*time.Second), Disabled: rng.IntN(20) == 0}
 	l.policy.Backoff = retry.Backoff{Base: span(3 * time.Second), Cap: 3*time.Second + span(20*time.Second), Jitter: retry.JitterMode(rng.IntN(5))}
 	if rng.IntN(4) == 0 {
 		l.policy.Backoff = retry.Backoff{Delays: []time.Duration{span(time.Second), span(9 * time.Second), 0, span(time.Minute)}, Jitter: retry.FullJitter}
-	}
-	if rng.IntN(4) == 0 {
-		l.policy.MaxHint = span(4 * time.Second)
 	}
 	if rng.IntN(3) == 0 {
 		l.budget = &retry.BudgetConfig{Initial: 1 + rng.IntN(4), Trickle: maybe(span(5 * time.Second))}
@@ -72,12 +68,11 @@ func (l lone) simulated(t *testing.T) (got trace) {
 		Policy:   l.policy,
 		Deadline: l.deadline,
 		Network:  retryplan.Constant(l.hop),
-		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(l.service), RetryAfter: retryplan.Constant(l.hint)},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(l.service)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, For: l.outage}},
 		Budget:   l.budget,
 		Duration: time.Hour,
 		Step:     time.Hour,
-		Drain:    true,
 		Seed:     l.seed,
 	}
 	if l.hedge > 0 {
@@ -149,17 +144,9 @@ func (l lone) attempt(ctx context.Context, began time.Time) error {
 		return err
 	}
 	if time.Since(began) < l.outage {
-		return errors.Join(pass(l.hop), retry.After(l.unlessGone(ctx), errors.New("rejected")))
+		return errors.Join(pass(l.hop), errors.New("rejected"))
 	}
 	return pass(l.service + l.hop)
-}
-
-// unlessGone returns the hint, unless the answer that carries it came too late.
-func (l lone) unlessGone(ctx context.Context) time.Duration {
-	if ctx.Err() != nil {
-		return 0
-	}
-	return l.hint
 }
 
 func TestSimulateDoesWhatDoDoes(t *testing.T) {
@@ -180,7 +167,7 @@ func TestSimulateDoesWhatDoDoes(t *testing.T) {
 	}
 	t.Log(endings, attempts, hedges)
 	require.Greater(t, hedges, 100)
-	for _, reason := range []retry.Reason{0, retry.AttemptsExhausted, retry.BudgetExhausted, retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong, retry.RetriesDisabled} {
+	for _, reason := range []retry.Reason{0, retry.AttemptsExhausted, retry.BudgetExhausted, retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.RetriesDisabled} {
 		require.Positive(t, endings[reason], "no case ends as %q", reason.Error())
 	}
 }

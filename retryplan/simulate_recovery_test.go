@@ -100,10 +100,6 @@ func TestHorizon(t *testing.T) {
 		{"attempts as the server takes them", func(s *retryplan.Scenario) { s.Server.Service = retryplan.Constant(500 * ms) }, 9 * second},
 		{"a TTL bounds starts", func(s *retryplan.Scenario) { s.Policy.TTL, s.Policy.AttemptTimeout = 5*second, second }, 6 * second},
 		{"a deadline bounds all", func(s *retryplan.Scenario) { s.Deadline = 3 * second }, 3 * second},
-		{"hints are waits", func(s *retryplan.Scenario) { s.Server.RetryAfter = retryplan.Constant(10 * second) }, 30 * second},
-		{"no hint beyond MaxHint", func(s *retryplan.Scenario) {
-			s.Policy.MaxHint, s.Server.RetryAfter = 3*second, retryplan.Constant(10*second)
-		}, 10 * second},
 		{"one attempt", func(s *retryplan.Scenario) { s.Policy.MaxAttempts = 1 }, 0},
 		{"disabled", func(s *retryplan.Scenario) { s.Policy.Disabled = true }, 0},
 		{"unlimited", func(s *retryplan.Scenario) { s.Policy.MaxAttempts, s.Policy.Cap = retry.Unlimited, 8*second }, 16 * second},
@@ -134,7 +130,6 @@ func TestSimulateRecoveryIsNotFooled(t *testing.T) {
 	}{
 		{"all runs fail, one in 5 s", func(s *retryplan.Scenario) { s.Rate, s.Server.FailureRate = 0.2, 1 }},
 		{"all runs fail, 100 in 1 s", func(s *retryplan.Scenario) { s.Server.FailureRate = 1 }},
-		{"a fifth of the runs are rejected", func(s *retryplan.Scenario) { s.Server.RateLimit = 80 }},
 		{"no run ends", func(s *retryplan.Scenario) {
 			s.Policy, s.Server.FailureRate = retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Base: ms}}, 1
 		}},

@@ -56,9 +56,6 @@ func conserved(t *testing.T, s retryplan.Scenario, r retryplan.Result) {
 		sum.Goodput += p.Goodput
 		sum.Failed += p.Failed
 		require.GreaterOrEqual(t, p.Queue, 0)
-		if s.Server.Queue > 0 {
-			require.LessOrEqual(t, p.Queue, s.Server.Queue)
-		}
 		peak = max(peak, p.Attempts)
 	}
 	require.Equal(t, r.Runs, sum.Offered)
@@ -69,9 +66,6 @@ func conserved(t *testing.T, s retryplan.Scenario, r retryplan.Result) {
 	require.Equal(t, r.Peak, peak)
 	require.LessOrEqual(t, r.Latency.Quantile(1), r.Simulated)
 	last := r.Simulated - 1
-	if r.Simulated > s.Duration { // what happened at the very end has its place too
-		last++
-	}
 	require.Equal(t, int64(max(last, 0)/r.Step), int64(len(r.Series)-1), "steps in %v", r.Simulated)
 }
 
@@ -137,30 +131,13 @@ func TestSimulateAnswersAtTheTimeoutAreLate(t *testing.T) {
 	require.Zero(t, r.Wasted)
 }
 
-func TestSimulateDrains(t *testing.T) {
-	s := retryplan.Scenario{
-		Policy:   waits(),
-		Clients:  10,
-		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
-		Duration: 35 * ms,
-	}
-	r := simulated(t, s)
-	require.Equal(t, 35*ms, r.Simulated)
-	require.Equal(t, 7, r.Unfinished)
-	s.Drain = true
-	r = simulated(t, s)
-	require.Equal(t, 100*ms, r.Simulated)
-	require.Equal(t, 1, r.Series[100].Goodput)
-	require.Zero(t, r.Unfinished)
-}
-
 func TestSimulateIsDeterministic(t *testing.T) {
 	s := retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: 300 * ms, Backoff: retry.Backoff{Base: 50 * ms, Jitter: retry.DecorrelatedJitter}},
 		Clients:  50,
 		Rate:     100,
 		Network:  retryplan.LogNormal(5*ms, 50*ms),
-		Server:   retryplan.Server{Workers: 1, Service: retryplan.Uniform(2*ms, 14*ms), FailureRate: 0.1, Queue: 30, RetryAfter: retryplan.Uniform(0, 100*ms)},
+		Server:   retryplan.Server{Workers: 1, Service: retryplan.Uniform(2*ms, 14*ms), FailureRate: 0.1},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 5 * time.Second, For: 2 * time.Second}},
 		Budget:   &retry.BudgetConfig{},
 		Duration: 20 * time.Second,
@@ -178,8 +155,8 @@ func TestSimulateIsDeterministic(t *testing.T) {
 	s.Seed = 8
 	require.NotEqual(t, first, simulated(t, s))
 	// The same on every platform.
-	require.Equal(t, []int{1964, 2105, 1701}, []int{first.Runs, first.Attempts, first.Endings[0]})
-	require.Equal(t, 69_288_475*time.Nanosecond, first.Latency.Mean())
+	require.Equal(t, []int{1964, 2057, 1046}, []int{first.Runs, first.Attempts, first.Endings[0]})
+	require.Equal(t, 66_980_580*time.Nanosecond, first.Latency.Mean())
 }
 
 func TestSimulateAgreesWithQueueingTheory(t *testing.T) {

@@ -38,19 +38,11 @@ func TestSimulateRefuses(t *testing.T) {
 		{func(s *retryplan.Scenario) { s.Step = time.Microsecond }, []string{"Scenario.Step 1µs makes more than 1000000 steps of Duration 1m"}},
 		{
 			func(s *retryplan.Scenario) {
-				s.Server = retryplan.Server{Workers: -1, Queue: -2, FailureRate: nan, RateLimit: -1, RateWindow: -1}
+				s.Server = retryplan.Server{Workers: -1, FailureRate: nan}
 			},
 			[]string{
-				"Scenario.Server.Workers -1 is negative", "Scenario.Server.Queue -2 is below -1, which means none",
+				"Scenario.Server.Workers -1 is negative",
 				"Scenario.Server.FailureRate NaN is outside [0,1]",
-				"Scenario.Server.RateLimit -1 is negative", "Scenario.Server.RateWindow -1ns is negative",
-			},
-		},
-		{
-			func(s *retryplan.Scenario) { s.Server = retryplan.Server{Queue: 1, RateWindow: 1} },
-			[]string{
-				"Scenario.Server.Queue 1 is set without Workers",
-				"Scenario.Server.RateWindow 1ns is set without RateLimit",
 			},
 		},
 		{trigger(retryplan.Trigger{}), []string{"Scenario.Triggers[0].Kind 0 is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"}},
@@ -63,7 +55,7 @@ func TestSimulateRefuses(t *testing.T) {
 			},
 		},
 		{trigger(retryplan.Trigger{Kind: retryplan.CapacityCut, Factor: 1}), []string{
-			"Scenario.Triggers[0].Factor 1 is outside [0,1), which CapacityCut needs", "Scenario.Triggers[0].Kind capacity_cut needs Workers or RateLimit",
+			"Scenario.Triggers[0].Factor 1 is outside [0,1), which CapacityCut needs", "Scenario.Triggers[0].Kind capacity_cut needs Workers",
 		}},
 		{func(s *retryplan.Scenario) {
 			s.Rate = 0
@@ -131,7 +123,6 @@ func FuzzSimulate(f *testing.F) {
 			Duration: time.Second,
 			Step:     10 * ms,
 			Seed:     seed,
-			Drain:    flag(),
 			Shared:   flag(),
 		}
 		if flag() {
@@ -145,10 +136,6 @@ func FuzzSimulate(f *testing.F) {
 		}
 		if flag() {
 			s.Server.Workers = size%4 + 1
-			s.Server.Queue = size%10 - 1
-		}
-		if flag() {
-			s.Server.RateLimit, s.Server.RateWindow, s.Server.RetryAfter = size%7+1, 30*ms, dist(hop)
 		}
 		if flag() {
 			s.Budget = &retry.BudgetConfig{Trickle: 50 * ms}
@@ -168,9 +155,6 @@ func FuzzSimulate(f *testing.F) {
 			return
 		}
 		conserved(t, s, r)
-		if s.Drain && s.Policy.AttemptTimeout > 0 {
-			require.Zero(t, r.Unfinished)
-		}
 		again, err := retryplan.Simulate(t.Context(), s)
 		require.NoError(t, err)
 		require.Equal(t, r, again)

@@ -25,14 +25,13 @@ func jsonOf(t *testing.T, v any) string {
 func TestWhatStandsForNoneIsLeftOut(t *testing.T) {
 	require.JSONEq(t, `{"deadline_seconds":1.5,"clients":0,"rate":2,
 		"policy":{"text":"retries disabled, exponential 5s ×2, cap 1h","go":"retry.Policy{Disabled: true}","document":{"retries_enabled":false}},
-		"server":{"workers":0,"service":"exponential 6ms","queue":-1,"failure_rate":0,
-			"rate_limit":0,"rate_window_seconds":0},
+		"server":{"workers":0,"service":"exponential 6ms","failure_rate":0},
 		"triggers":["surge 1h 3 at 1m"],
 		"budget":{"ratio":0.25,"burst":11,"initial":0,"trickle_seconds":0},
-		"shared":false,"duration_seconds":60,"drain":false,"step_seconds":0,"seed":0}`,
+		"shared":false,"duration_seconds":60,"step_seconds":0,"seed":0}`,
 		jsonOf(t, retryplan.Scenario{
 			Policy: retry.Policy{Disabled: true}, Deadline: 1500 * time.Millisecond, Rate: 2,
-			Server:   retryplan.Server{Service: retryplan.Exponential(6 * time.Millisecond), Queue: -1},
+			Server:   retryplan.Server{Service: retryplan.Exponential(6 * time.Millisecond)},
 			Triggers: []retryplan.Trigger{{Kind: retryplan.Surge, From: time.Minute, For: time.Hour, Factor: 3}},
 			Budget:   &retry.BudgetConfig{Ratio: .25, Burst: 11},
 			Duration: time.Minute,
