@@ -9,7 +9,7 @@ import (
 // Work is what is retried.
 type Work func(context.Context) (string, error)
 
-// Form retries work. It calls note where the library tells of a failure.
+// Form retries work. It calls note if the library reports a failure.
 type Form func(ctx context.Context, work Work, note func(...any)) (string, error)
 
 var (

@@ -172,7 +172,7 @@ var forms = map[string]form{
 			time.Sleep(time.Second)
 		}
 	}},
-	// The dialer of go-redis: no wait after the last attempt, which the counter tells beforehand.
+	// The dialer of go-redis: no wait after the last attempt, which the counter shows beforehand.
 	"before last": {loop: func(ctx context.Context, c *client) (string, error) {
 		var lastErr error
 		for attempt := 0; attempt < 5; attempt++ {
