@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
-	"strings"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -25,13 +24,13 @@ A loop is not reported if err is not a plain variable, or if other code can set 
 literal assigns to it. Test files are skipped.`
 
 // Analyzer is the analyzer attempts.
-var Analyzer = ignore.New("attempts", doc, run)
+var Analyzer = ignore.OutsideTests("attempts", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for cur := range in.Root().Preorder((*ast.RangeStmt)(nil)) {
 		l, ok := calls.LoopOf(pass.TypesInfo, cur.Node().(*ast.RangeStmt))
-		if !ok || strings.HasSuffix(pass.Fset.Position(l.Pos()).Filename, "_test.go") {
+		if !ok {
 			continue
 		}
 		if v := l.ErrVar(pass.TypesInfo); v != nil && !set(pass.TypesInfo, cur, l, v) {

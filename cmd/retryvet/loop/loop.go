@@ -47,7 +47,7 @@ These can be intended. A context counts if it is a parameter, or derived from on
 Test files and packages for tests are skipped.`
 
 // Analyzer is the analyzer loop.
-var Analyzer = ignore.New("loop", doc, run)
+var Analyzer = ignore.OutsideTests("loop", doc, run)
 
 var more bool
 
@@ -68,9 +68,6 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for cur := range in.Root().Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
-		if file := pass.Fset.Position(cur.Node().Pos()).Filename; strings.HasSuffix(file, "_test.go") {
-			continue
-		}
 		if l := retries.LoopAt(pass.TypesInfo, cur, nil); l != nil {
 			retryLoop{l, pass, pass.TypesInfo, cur}.report()
 		}

@@ -7,7 +7,6 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"strings"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -28,7 +27,7 @@ Pass retry.OneAttempt(ctx) to the inner call, or retry in one of the two places.
 are skipped.`
 
 // Analyzer is the analyzer nested.
-var Analyzer = ignore.New("nested", doc, run, new(Retries))
+var Analyzer = ignore.OutsideTests("nested", doc, run, new(Retries))
 
 // Retries is the fact that a function retries.
 type Retries struct{}
@@ -69,9 +68,6 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 	}
 	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
-		if strings.HasSuffix(pass.Fset.Position(cur.Node().Pos()).Filename, "_test.go") {
-			continue
-		}
 		switch n := cur.Node().(type) {
 		case *ast.CallExpr:
 			if c, ok := calls.Of(pass.TypesInfo, n); ok {

@@ -29,7 +29,7 @@ its unit, no retry that can start before TTL, endless waits of 0. All of its fie
 A literal that is completed by Or, by OrSchedule or by an assignment to a field, and one in a test, are skipped.`
 
 // Analyzer is the analyzer policy.
-var Analyzer = ignore.New("policy", doc, run)
+var Analyzer = ignore.OutsideTests("policy", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
@@ -44,7 +44,7 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	for cur := range in.Root().Preorder((*ast.CompositeLit)(nil)) {
 		lit := cur.Node().(*ast.CompositeLit)
-		if !calls.IsNamed(pass.TypesInfo.TypeOf(lit), calls.Module, "Policy") || strings.HasSuffix(pass.Fset.Position(lit.Pos()).Filename, "_test.go") {
+		if !calls.IsNamed(pass.TypesInfo.TypeOf(lit), calls.Module, "Policy") {
 			continue
 		}
 		v := assigned(pass.TypesInfo, cur)

@@ -30,7 +30,7 @@ was lost, it takes effect twice. It is not reported if a condition inspects the 
 Method, key and repetition must be in one function. Test files are skipped.`
 
 // Analyzer is the analyzer replay.
-var Analyzer = ignore.New("replay", doc, run)
+var Analyzer = ignore.OutsideTests("replay", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	if !slices.ContainsFunc(pass.Pkg.Imports(), func(p *types.Package) bool { return p.Path() == "net/http" }) {
@@ -38,9 +38,6 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for cur := range in.Root().Preorder((*ast.RangeStmt)(nil), (*ast.CallExpr)(nil)) {
-		if strings.HasSuffix(pass.Fset.Position(cur.Node().Pos()).Filename, "_test.go") {
-			continue
-		}
 		r := replay{pass: pass, info: pass.TypesInfo}
 		switch n := cur.Node().(type) {
 		case *ast.CallExpr:

@@ -17,28 +17,6 @@ import (
 
 const prefix = "//retryvet:ignore"
 
-// Names are the analyzers that a comment can name.
-var Names = []string{"attemptctx", "attempts", "loop", "marks", "nested", "policy", "replay"}
-
-// Analyzer reports comments that silence nothing: those without a reason or with a name that no analyzer has.
-var Analyzer = &analysis.Analyzer{
-	Name: "retryignore",
-	Doc:  "report //retryvet:ignore comments that name no analyzer or give no reason",
-	Run: func(pass *analysis.Pass) (any, error) {
-		for _, file := range pass.Files {
-			for _, d := range directives(file) {
-				switch {
-				case !slices.Contains(Names, d.name):
-					pass.Reportf(d.pos, "no analyzer has the name %q: want //retryvet:ignore NAME reason", d.name)
-				case d.reason == "":
-					pass.Reportf(d.pos, "nothing is ignored without a reason: want //retryvet:ignore %s reason", d.name)
-				}
-			}
-		}
-		return nil, nil
-	},
-}
-
 // New returns the analyzer that runs run on what package inspect has found, without the findings that a comment silences
 // and without those in generated files.
 func New(name, doc string, run func(*analysis.Pass) (any, error), facts ...analysis.Fact) *analysis.Analyzer {
@@ -46,6 +24,19 @@ func New(name, doc string, run func(*analysis.Pass) (any, error), facts ...analy
 		Name: name, Doc: doc, URL: "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/" + name,
 		Requires: []*analysis.Analyzer{inspect.Analyzer}, FactTypes: facts, Run: wrap(name, run),
 	}
+}
+
+// OutsideTests is New without the findings in test files.
+func OutsideTests(name, doc string, run func(*analysis.Pass) (any, error), facts ...analysis.Fact) *analysis.Analyzer {
+	return New(name, doc, func(pass *analysis.Pass) (any, error) {
+		filtered := *pass
+		filtered.Report = func(d analysis.Diagnostic) {
+			if !strings.HasSuffix(pass.Fset.File(d.Pos).Name(), "_test.go") {
+				pass.Report(d)
+			}
+		}
+		return run(&filtered)
+	}, facts...)
 }
 
 func wrap(name string, run func(*analysis.Pass) (any, error)) func(*analysis.Pass) (any, error) {
@@ -57,14 +48,7 @@ func wrap(name string, run func(*analysis.Pass) (any, error)) func(*analysis.Pas
 				silenced[f.Name()] = nil
 				continue
 			}
-			lines := []int{}
-			for _, d := range directives(file) {
-				if d.name == name && d.reason != "" {
-					line := f.Line(d.pos)
-					lines = append(lines, line, line+1)
-				}
-			}
-			silenced[f.Name()] = lines
+			silenced[f.Name()] = lines(f, file, name)
 		}
 		filtered := *pass
 		filtered.Report = func(d analysis.Diagnostic) {
@@ -80,21 +64,16 @@ func wrap(name string, run func(*analysis.Pass) (any, error)) func(*analysis.Pas
 	}
 }
 
-type directive struct {
-	pos          token.Pos
-	name, reason string
-}
-
-func directives(file *ast.File) (all []directive) {
+// lines returns the lines of file on which a comment with a reason silences the analyzer name; it is not nil.
+func lines(f *token.File, file *ast.File, name string) []int {
+	all := []int{}
 	for _, group := range file.Comments {
 		for _, c := range group.List {
-			rest, ok := strings.CutPrefix(c.Text, prefix)
-			if !ok || rest != "" && rest[0] != ' ' && rest[0] != '\t' {
-				continue
+			rest, _, _ := strings.Cut(strings.TrimPrefix(c.Text, "//"), "//") // without a comment on the comment
+			words := strings.Fields(rest)
+			if strings.HasPrefix(c.Text, prefix) && len(words) > 2 && words[0] == prefix[2:] && words[1] == name {
+				all = append(all, f.Line(c.Pos()), f.Line(c.Pos())+1)
 			}
-			rest, _, _ = strings.Cut(rest, "//") // a comment on the comment
-			name, reason, _ := strings.Cut(strings.TrimSpace(rest), " ")
-			all = append(all, directive{c.Pos(), name, strings.TrimSpace(reason)})
 		}
 	}
 	return all

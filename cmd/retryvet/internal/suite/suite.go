@@ -6,7 +6,6 @@ import (
 
 	"github.com/retrygo/retry/cmd/retryvet/attemptctx"
 	"github.com/retrygo/retry/cmd/retryvet/attempts"
-	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
 	"github.com/retrygo/retry/cmd/retryvet/loop"
 	"github.com/retrygo/retry/cmd/retryvet/marks"
 	"github.com/retrygo/retry/cmd/retryvet/nested"
@@ -16,5 +15,5 @@ import (
 
 // Analyzers returns all of them.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{attemptctx.Analyzer, attempts.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, replay.Analyzer, ignore.Analyzer}
+	return []*analysis.Analyzer{attemptctx.Analyzer, attempts.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, replay.Analyzer}
 }
