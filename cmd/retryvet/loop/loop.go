@@ -91,7 +91,7 @@ func (l retryLoop) report() {
 	}
 	switch {
 	case l.Kind == retries.Other || name == "" || l.brief(name):
-	case (ctx == nil || l.parameter(ctx)) && l.waits(l.long), more && ctx != nil && l.waits(l.notShort):
+	case (ctx == nil || l.parameter(ctx)) && l.waits(l.long), more && ctx != nil && l.waits(l.notShort) && l.allBlind():
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
 	switch {
@@ -123,6 +123,11 @@ func (l retryLoop) report() {
 // waits reports whether there is a wait that nothing can interrupt and that is of a kind.
 func (l retryLoop) waits(kind func(retries.Wait) bool) bool {
 	return slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return w.Blind && kind(w) })
+}
+
+// allBlind reports whether nothing can interrupt any wait; otherwise a blind one may be for a context that nothing can end.
+func (l retryLoop) allBlind() bool {
+	return !slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return !w.Blind })
 }
 
 // long reports whether w is known to be a second or more.

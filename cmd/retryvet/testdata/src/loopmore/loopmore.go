@@ -58,3 +58,21 @@ func doubled(ctx context.Context, name string) (int, error) {
 		delay *= 2
 	}
 }
+
+func twoWaits(ctx context.Context, delay time.Duration) error {
+	for i := 0; ; i++ {
+		err := call(ctx)
+		if err == nil || i == 5 {
+			return err
+		}
+		if done := ctx.Done(); done != nil {
+			select {
+			case <-done:
+				return err
+			case <-time.After(delay):
+				continue
+			}
+		}
+		time.Sleep(delay)
+	}
+}
