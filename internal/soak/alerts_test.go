@@ -86,7 +86,7 @@ func (r *recording) add(process string, at time.Duration, families map[string]*d
 			continue
 		}
 		for _, m := range family.Metric {
-			pairs := []string{labels.MetricName, name, "job", process}
+			pairs := []string{model.MetricNameLabel, name, "job", process}
 			for _, l := range m.Label {
 				pairs = append(pairs, l.GetName(), l.GetValue())
 			}
@@ -181,7 +181,7 @@ func (r *recording) alarms(t *testing.T) (fires []alarm) {
 	return fires
 }
 
-// alerts checks that in each outage an alert that calls somebody fires, and at no other time.
+// alerts checks that in each outage an alert that pages fires, and at no other time.
 func (a *audit) alerts(t *testing.T, r *recording) {
 	var broken, others, heard []string
 	for _, fires := range r.alarms(t) {
@@ -206,7 +206,7 @@ func (a *audit) alerts(t *testing.T, r *recording) {
 		}
 		called = slices.DeleteFunc(called, func(fires alarm) bool { return fires.from >= begin && fires.to <= over })
 		if first < 0 {
-			broken = append(broken, "nobody was called in the outage of "+f.String())
+			broken = append(broken, "no alert paged in the outage of "+f.String())
 			continue
 		}
 		heard = append(heard, fmt.Sprintf("%s after %.1f of %.1f min", f.name(), (first-begin).Minutes(), (end-begin).Minutes()))
@@ -219,7 +219,7 @@ func (a *audit) alerts(t *testing.T, r *recording) {
 		}
 		broken = append(broken, "at another time: "+fires.String())
 	}
-	a.note("an alert calls somebody in each outage of more than five minutes, and at no other time",
+	a.note("an alert pages in each outage of more than five minutes, and at no other time",
 		fmt.Sprintf("%s; %d more when runs failed for another reason; of others, over the whole storm: %v", strings.Join(heard, ", "), justified, others), broken)
 }
 

@@ -31,7 +31,7 @@ type audit struct {
 	storm   *storm
 	lines   []line // of all journals, in order
 	results []result
-	alarms  []alarm // those that call somebody
+	alarms  []alarm // those that page
 }
 
 // check waits until all work has ended and judges the storm.

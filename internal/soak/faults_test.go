@@ -126,7 +126,7 @@ func schedule(seed uint64, long time.Duration) (faults []fault) {
 	}
 }
 
-// outage draws a fault without which the shop serves nobody, or no mail comes.
+// outage draws a fault without which the shop serves no customer, or no mail comes.
 func outage(rnd *rand.Rand) fault {
 	f := fault{outage: true, kind: []kind{kill, suspend, restart, down, blackHole, vanish, answer503}[rnd.IntN(7)]}
 	for {

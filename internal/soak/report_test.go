@@ -49,7 +49,7 @@ const (
 
 var colors = map[string]string{"load": "#bbb", "goodput": "#2a7", "attempts": "#47c", "faults": "#c33", "alerts": "#d80"}
 
-// picture draws the faults, the alerts that call somebody, load and goodput, and the attempts of each layer, over time.
+// picture draws the faults, the alerts that page, load and goodput, and the attempts of each layer, over time.
 func (a *audit) picture(b *strings.Builder) {
 	s := a.storm
 	seconds := int(s.ended.Sub(s.began).Seconds()) + 1
