@@ -68,7 +68,11 @@ func (t *Tally) Add(i *Info) {
 	if at.IsZero() {
 		at = i.Changed()
 	}
-	if t.Jobs++; t.Oldest.IsZero() || at.Before(t.Oldest) {
+	t.add(at)
+}
+
+func (t *Tally) add(at time.Time) {
+	if t.Jobs++; t.Jobs == 1 || at.Before(t.Oldest) {
 		t.Oldest = at
 	}
 }

@@ -89,7 +89,7 @@ func New(o Options) (*Engine, error) {
 		watches: map[*job]*watch{},
 		stopped: make(chan struct{}),
 	}
-	e.stepper = Stepper{Policies: o.Policies, Code: o.Code, Now: func() time.Time { return e.clock.time(e.clock.now()) }}
+	e.stepper = Stepper{Policies: o.Policies, Code: o.Code, Now: func() time.Time { return e.clock.time(e.clock.now()) }, unnamed: true}
 	for name, h := range o.Handlers {
 		e.kinds[name] = &kind{name: name, handler: h}
 	}

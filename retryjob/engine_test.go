@@ -427,6 +427,60 @@ func TestWaitGetsTheEndOfAnAttemptThatIsUnderWayAtShutdown(t *testing.T) {
 	})
 }
 
+func TestWaitEndsWhenShutdownPutsTheAttemptBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, time.Hour), func(ctx context.Context, _ retryjob.Job) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		h := put(t, e, "a", 0)
+		synctest.Wait()
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			i, err := h.Wait(context.Background())
+			require.ErrorIs(t, err, retryjob.ErrShutdown)
+			require.Equal(t, retryjob.Pending, i.Status)
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		left, err := e.Shutdown(ctx)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Len(t, left, 1)
+		waiting.Wait()
+	})
+}
+
+func TestACallerOfWaitThatLeavesLeavesTheOthersAndAnEndBeatsItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, time.Hour), func(context.Context, retryjob.Job) error {
+			<-time.After(time.Minute)
+			return nil
+		}, func(o *retryjob.Options) { o.Concurrency = 200 })
+		var waiting sync.WaitGroup
+		wait := func(h retryjob.Handle, d time.Duration, want error) {
+			waiting.Go(func() {
+				ctx, cancel := context.WithTimeout(context.Background(), d)
+				defer cancel()
+				i, err := h.Wait(ctx)
+				if d == time.Minute && err != nil { // both may be first
+					want = context.DeadlineExceeded
+				}
+				require.ErrorIs(t, err, want)
+				require.Equal(t, err == nil, i.Status == retryjob.Succeeded)
+			})
+		}
+		for n := range 200 {
+			h := put(t, e, fmt.Sprint(n), 0)
+			wait(h, time.Second, context.DeadlineExceeded)
+			wait(h, time.Minute, nil)
+			wait(h, time.Hour, nil)
+		}
+		waiting.Wait()
+		shutdown(t, e)
+	})
+}
+
 func TestTheContextOfAnAttemptEndsWithIt(t *testing.T) {
 	for name, ask := range map[string]func(context.Context){
 		"a context of which nothing was asked": func(context.Context) {},

@@ -121,6 +121,9 @@ func TestParseFilter(t *testing.T) {
 	f, err := retryjob.ParseFilter(map[string][]string{"since": {"90m"}}, epoch)
 	require.NoError(t, err)
 	require.Equal(t, epoch.Add(-90*time.Minute), f.Since)
+	f, err = retryjob.ParseFilter(map[string][]string{"since": {"40000d"}}, epoch)
+	require.NoError(t, err)
+	require.Equal(t, epoch.Add(-40_000*24*time.Hour), f.Since)
 
 	for _, row := range []struct {
 		values map[string][]string
@@ -132,6 +135,7 @@ func TestParseFilter(t *testing.T) {
 		{map[string][]string{"until": {"-5m"}}, `until "-5m" is neither a time ago`},
 		{map[string][]string{"since": {"40001d"}}, `since "40001d" is neither a time ago`},
 		{map[string][]string{"since": {"1h"}, "until": {"2h"}}, `until "2h" is not after since 1h`},
+		{map[string][]string{"since": {"1h"}, "until": {"60m"}}, `until "60m" is not after since 1h`},
 	} {
 		_, err := retryjob.ParseFilter(row.values, epoch)
 		require.ErrorContains(t, err, row.want)

@@ -28,6 +28,15 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		require.Len(t, r.History, 1)
 		require.Equal(t, "flaky", r.History[0].Err)
 	})
+	t.Run("loses none if the lease was not counted", func(t *testing.T) {
+		c := &clock{epoch}
+		r := leased(c)
+		r.Attempts, r.History = 0, nil
+		_, err := stepper(evenly(3, sec), c).Step(t.Context(), &r, 1, ending(errFlaky))
+		require.NoError(t, err)
+		require.Equal(t, 1, r.Attempts)
+		require.Len(t, r.History, 1)
+	})
 	t.Run("records the attempt that it is leased for as lost before the next", func(t *testing.T) {
 		c := &clock{epoch}
 		r := leased(c)

@@ -107,9 +107,7 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 			at = j.at
 		}
 		t := counts[j.status]
-		if t.Jobs++; t.Jobs == 1 || e.clock.time(at).Before(t.Oldest) {
-			t.Oldest = e.clock.time(at)
-		}
+		t.add(e.clock.time(at))
 		counts[j.status] = t
 		return nil
 	})

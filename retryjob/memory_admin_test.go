@@ -277,6 +277,69 @@ func TestAJobThatIsDueLaterSaysWhenItWasEnqueued(t *testing.T) {
 	})
 }
 
+func TestAJobUnderWayHasChangedWhenItsAttemptStarted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := open(t, fixed(1, time.Hour), func(context.Context, retryjob.Job) error {
+			<-time.After(time.Minute)
+			return nil
+		})
+		put(t, e, "a", time.Hour)
+		<-time.After(time.Hour)
+		started := time.Now()
+		synctest.Wait()
+		for i := range e.List(t.Context(), retryjob.Filter{Since: started}) {
+			require.Equal(t, "a", i.JobID)
+			require.True(t, i.Changed().Equal(started))
+		}
+		counts, err := e.Count(t.Context(), retryjob.Filter{Since: started})
+		require.NoError(t, err)
+		require.Equal(t, 1, counts[retryjob.Leased].Jobs)
+		require.True(t, counts[retryjob.Leased].Oldest.Equal(started))
+		shutdown(t, e)
+	})
+}
+
+func TestAPanicOfObserveDoesNotReachALaterLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var e *retryjob.Engine
+		p := fixed(1, time.Hour)
+		p.Observe = func(ctx context.Context, ev retry.Event) {
+			if a, _ := retryjob.AttemptFrom(ctx); ev.Outcome != nil && a.Replays == 0 {
+				require.NoError(t, e.Replay(ctx, "a"))
+				<-time.After(time.Minute) // it has failed again by now
+				panic("the log is full")
+			}
+		}
+		e = open(t, p, fail)
+		put(t, e, "a", 0)
+		<-time.After(time.Hour)
+		i := get(t, e, "a")
+		require.Equal(t, 1, i.Replays)
+		require.Equal(t, errDown.Error(), i.LastErr())
+		shutdown(t, e)
+	})
+}
+
+func TestAnAttemptAfterASlowObserveStartsWhenItDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := fixed(2, time.Hour)
+		p.Observe = func(context.Context, retry.Event) { <-time.After(time.Minute) }
+		begun := time.Now()
+		e := open(t, p, func(_ context.Context, j retryjob.Job) error {
+			if j.ID == "slow" {
+				return errDown
+			}
+			return nil
+		}, func(o *retryjob.Options) { o.Concurrency = 1 })
+		put(t, e, "slow", 0)
+		put(t, e, "next", 0)
+		<-time.After(30 * time.Minute)
+		next := get(t, e, "next")
+		require.Equal(t, time.Minute, next.Last().Start.Sub(begun))
+		shutdownAll(e)
+	})
+}
+
 func TestAJobEndsWhenItsLastAttemptDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, fixed(2, time.Hour), func(context.Context, retryjob.Job) error {

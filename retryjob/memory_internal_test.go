@@ -94,6 +94,7 @@ func TestALogIsAsLongAsItsJobsNeed(t *testing.T) {
 			l.leave()
 		}
 	}
+	require.Zero(t, l.cut)
 	require.Equal(t, jobs[0], l.oldest())
 	require.Equal(t, 5_000, l.jobs)
 	require.LessOrEqual(t, cap(l.spots), 12_000)
@@ -101,6 +102,9 @@ func TestALogIsAsLongAsItsJobsNeed(t *testing.T) {
 		require.Equal(t, jobs[n], l.oldest())
 		jobs[n].changed = 0
 		l.leave()
+		if n == 0 {
+			require.Positive(t, l.cut)
+		}
 		require.LessOrEqual(t, l.cut+len(l.spots), 2*l.jobs+1024)
 	}
 	require.Nil(t, l.oldest())
@@ -113,4 +117,80 @@ func TestALogIsAsLongAsItsJobsNeed(t *testing.T) {
 		l.leave()
 		require.LessOrEqual(t, l.cut+len(l.spots), 1024)
 	}
+}
+
+func TestMostCanceledJobsLeaveTheAgenda(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := dead(t)
+		for n := range 5000 {
+			_, err := e.Enqueue(t.Context(), Job{ID: strconv.Itoa(n), Kind: "work", Policy: "p", Due: time.Now().Add(time.Hour)})
+			require.NoError(t, err)
+		}
+		for n := range 4999 {
+			require.NoError(t, e.Cancel(t.Context(), strconv.Itoa(n)))
+			require.LessOrEqual(t, len(e.lanes[""].later), max(2*(4999-n), 0)+1024)
+		}
+		left, err := e.Shutdown(t.Context())
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+	})
+}
+
+func TestAnIDWhoseCanceledAttemptRunsIsNotFreeThoughItsJobIsAged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		e, err := New(Options{
+			Policies:  FromMap(map[string]retry.Policy{"p": {MaxAttempts: 1}}),
+			Handlers:  map[string]Handler{"work": func(context.Context, Job) error { <-release; return nil }, "dead": func(context.Context, Job) error { return ErrLost }},
+			Retention: time.Hour,
+		})
+		require.NoError(t, err)
+		_, err = e.Enqueue(t.Context(), Job{ID: "x", Kind: "dead", Policy: "p"})
+		require.NoError(t, err)
+		job := Job{ID: "a", Kind: "work", Policy: "p"}
+		_, err = e.Enqueue(t.Context(), job)
+		require.NoError(t, err)
+		<-time.After(time.Second)
+		require.NoError(t, e.Cancel(t.Context(), "a"))
+		<-time.After(time.Hour) // x is swept a second before; the next sweep is yet to come
+		_, err = e.Get(t.Context(), "a")
+		require.ErrorIs(t, err, ErrUnknownJob)
+		_, err = e.Enqueue(t.Context(), job)
+		require.ErrorIs(t, err, ErrDuplicate)
+		close(release)
+		synctest.Wait()
+		_, err = e.Enqueue(t.Context(), job)
+		require.NoError(t, err)
+		synctest.Wait()
+		_, err = e.Get(t.Context(), "a")
+		require.NoError(t, err)
+		_, err = e.Shutdown(t.Context())
+		require.NoError(t, err)
+	})
+}
+
+func TestTheEndOfAJobBeatsAContextThatEndsAtTheSameTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := dead(t)
+		h, err := e.Enqueue(t.Context(), Job{ID: "a", Kind: "work", Policy: "p", Due: time.Now().Add(time.Hour)})
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan Info)
+		go func() {
+			i, err := h.Wait(ctx)
+			require.NoError(t, err)
+			ended <- i
+		}()
+		synctest.Wait()
+		e.mu.Lock()
+		cancel() // Wait is to look at the job next
+		j := e.jobs["a"]
+		j.at = e.clock.now()
+		e.store(j, Canceled, j.at)
+		e.mu.Unlock()
+		require.Equal(t, Canceled, (<-ended).Status)
+		<-time.After(time.Hour)
+		synctest.Wait()
+		require.Empty(t, e.jobs, "canceled jobs are removed too")
+	})
 }

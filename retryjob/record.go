@@ -298,7 +298,7 @@ func (r *Record) wait(due time.Time) {
 
 // release removes an attempt that was leased but not made.
 func (r *Record) release(attempt int) {
-	r.Attempts = min(r.Attempts, attempt-1)
+	r.Attempts = attempt - 1
 	if n := len(r.History); n > 0 && r.History[n-1].Number >= attempt {
 		r.History = r.History[:n-1]
 	}

@@ -31,6 +31,8 @@ type Stepper struct {
 	// status of an error with a method HTTPStatus() int, such as the errors of package retryhttp. For a code of errors
 	// without a status too, return string(retryhttp.ReasonOf(err)).
 	Code func(error) string
+
+	unnamed bool // attempts get no ID: the engine in memory makes the IDs when it returns a Record
 }
 
 // codeOf returns the code of err, or "".
@@ -376,7 +378,10 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 	pr := s.progress(s.info.Number, now)
 	pr.Lasted, pr.Caller = now.Sub(start), caller(ctx)
 	d := s.decide(ctx, pr, now, err)
-	a := Attempt{ID: s.rec.AttemptID(s.info.Number), Number: s.info.Number, Start: start, End: now, Status: of(d), Reason: d.Reason}
+	a := Attempt{Number: s.info.Number, Start: start, End: now, Status: of(d), Reason: d.Reason}
+	if !s.unnamed {
+		a.ID = s.rec.AttemptID(a.Number)
+	}
 	if err != nil {
 		a.Err, a.Code, a.Ambiguous = text(err), s.codeOf(err), retry.IsAmbiguous(err)
 		if timedOut && !errors.Is(err, retry.ErrAttemptTimeout) { // another error, which the timeout may have caused

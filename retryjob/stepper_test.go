@@ -281,6 +281,16 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		v.Tell()
 		require.False(t, events[0].Outcome.Gated)
 	})
+	t.Run("nor is one that is open to blame for a failure", func(t *testing.T) {
+		c := &clock{epoch}
+		var events told
+		s := stepper(retry.Policy{MaxAttempts: 1, Gate: func(context.Context) time.Duration { return 0 }, Observe: events.observe}, c)
+		r := record(c)
+		v, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
+		require.NoError(t, err)
+		v.Tell()
+		require.False(t, events[len(events)-1].Outcome.Gated)
+	})
 	t.Run("and a gate is not asked once the TTL is over", func(t *testing.T) {
 		c := &clock{epoch}
 		s := stepper(retry.Policy{TTL: sec, Gate: func(context.Context) time.Duration { panic("asked") }}, c)
