@@ -123,13 +123,6 @@ func (c *comparison) mean(name string, values []float64, f figure) {
 	}
 }
 
-// atMost is mean for a figure that is meant to be better than the reference's: only a mean above the bound is a miss.
-func (c *comparison) atMost(name string, values []float64, f figure) {
-	m, sd := meanAndSD(values)
-	bound := f.want + 4*f.sd*math.Sqrt(1/float64(f.runs)+1/float64(len(values))) + f.unit/2
-	c.row(m <= bound, name, withSD(m, sd), short(f.want), "at most "+short(bound))
-}
-
 // share compares how many of the runs of a reference had some property with the share of ours that have it, 1 or 0 each:
 // were ours the true share, a count as low or as high as the reference's must have a probability of 1 % at least.
 func (c *comparison) share(name string, values []float64, count, runs int) {

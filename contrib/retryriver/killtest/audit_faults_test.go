@@ -46,7 +46,12 @@ func TestTheAuditSeesWhatIsWrong(t *testing.T) {
 			require.Contains(t, faults[0], row.fault)
 		})
 	}
-	info, _ := rightJob(t)
+	info, effects := rightJob(t)
+	first := &info.History[0]
+	first.Late, first.Start, first.End = true, first.Start.Add(time.Hour), first.End.Add(time.Hour)
+	require.Empty(t, newAudit([]retryjob.Info{info}, effects).faults(jobs), "it was suspended before it started")
+
+	info, _ = rightJob(t)
 	require.Len(t, newAudit([]retryjob.Info{info, info}, nil).missing(jobs), 1)
 	require.Len(t, newAudit(nil, nil).missing(jobs), 1)
 	require.Len(t, newAudit([]retryjob.Info{info}, nil).missing(nil), 1)

@@ -131,7 +131,8 @@ func (a *audit) runFaults(info *retryjob.Info) (wrong []string) {
 		if !lost(attempt) {
 			now = attempt.End
 		}
-		if due := attempt.Due.Truncate(time.Millisecond); due.After(now) { // the precision of SQLite
+		// A late one can start after it was given up, if its process was suspended between its lease and its start.
+		if due := attempt.Due.Truncate(time.Millisecond); due.After(now) || attempt.Late { // the precision of SQLite
 			now = due
 		}
 	}
