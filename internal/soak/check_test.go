@@ -265,7 +265,7 @@ func (a *audit) deliveries(infos []retryjob.Info) int {
 			if h.Status.Final() {
 				ends++
 			}
-			if h.Err != "" {
+			if h.Err != "" || h.Late { // the handler of a late one may have succeeded
 				failed++
 			}
 		}
