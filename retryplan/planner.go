@@ -91,7 +91,7 @@ func (pl *planner) plan() *Plan {
 	out.Elapsed.finish(pl.shortest(), out.WorstCase)
 	for reason, mass := range pl.late {
 		if mass >= rounding {
-			out.Endings[reason] = mass
+			out.Endings[reason] += mass
 		}
 	}
 	return out

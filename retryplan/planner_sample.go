@@ -3,6 +3,7 @@ package retryplan
 import (
 	"maps"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -21,7 +22,7 @@ func (pl *planner) sample() {
 	var (
 		out, deadline  = &pl.out, pl.model.Deadline
 		rnd            = rand.New(rand.NewPCG(1, 2))
-		runs           = min(sampledRuns, sampledWaits/len(pl.lo))
+		runs           = min(sampledRuns, 1<<(bits.Len(uint(sampledWaits/len(pl.lo)))-1)) // a power of two, so that shares add up
 		waits          = make([]histogram, len(pl.lo))
 		total, elapsed histogram
 		exact          = map[time.Duration]float64{}
