@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -186,6 +188,32 @@ func TestPostgreSQLsDefaultIsolationLosesAnUpdate(t *testing.T) {
 			})
 			require.NoError(t, err)
 			require.Equal(t, test.want, number(t, db, "select n from counter"), test.isolation)
+		}
+	})
+}
+
+// TestSerializableTransactionsConflictOverASmallTable: PostgreSQL reads a table of one page as a whole, so that transactions
+// with different rows conflict, unless their isolation looks at rows alone.
+func TestSerializableTransactionsConflictOverASmallTable(t *testing.T) {
+	withPostgres(t, append(slices.Clone(pairs), "analyze pairs"), func(t *testing.T, _ driver, db *sql.DB) {
+		move := func(opts *retrysql.Options, row int, between func()) (attempts int) {
+			err := retrysql.Tx(t.Context(), db, contended, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+				attempts++
+				var n int
+				if err := tx.QueryRowContext(ctx, fmt.Sprintf("select n from pairs where id = %d", row)).Scan(&n); err != nil {
+					return err
+				}
+				between()
+				_, err := tx.ExecContext(ctx, fmt.Sprintf("update pairs set n = %d where id = %d", n+1, row))
+				return err
+			})
+			require.NoError(t, err)
+			return attempts
+		}
+		for isolation, want := range map[sql.IsolationLevel]int{sql.LevelRepeatableRead: 1, sql.LevelSerializable: 2} {
+			opts := &retrysql.Options{Isolation: isolation}
+			other := sync.OnceFunc(func() { require.Equal(t, 1, move(opts, 2, func() {})) })
+			require.Equal(t, want, move(opts, 1, other), isolation)
 		}
 	})
 }
