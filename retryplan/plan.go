@@ -76,7 +76,7 @@ const (
 // that every failure of the Model is retryable.
 //
 // Probabilities are computed, not sampled, but with decorrelated jitter: the CDFs are then within 10⁻² of the truth, from a
-// fixed seed. Without jitter and random durations they are exact to the nanosecond.
+// fixed seed, and 3·10⁻² with more than 100 attempts. Without jitter and random durations they are exact to the nanosecond.
 // Otherwise times are on grids of some thousand steps. The CDFs of TotalWait and Elapsed are then within 10⁻³ of the
 // truth, or of the truth at a time that differs by a thousandth of the span from Min to the 99.99th percentile. The
 // latter matters if many runs take nearly the same time, as with jitter narrower than a step. Plans of more than 50

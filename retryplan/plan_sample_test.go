@@ -122,6 +122,7 @@ var totalWaits = []struct {
 	{"decorrelated with two waits", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: millis(100), Cap: millis(10_000), Jitter: retry.DecorrelatedJitter}}},
 	{"decorrelated at the cap", retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: millis(100), Cap: millis(500), Jitter: retry.DecorrelatedJitter}}},
 	{"decorrelated below three bases", retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: millis(100), Cap: millis(170), Jitter: retry.DecorrelatedJitter}}},
+	{"decorrelated just above the base", retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Base: millis(100), Cap: millis(100) + 3000, Jitter: retry.DecorrelatedJitter}}},
 	{"decorrelated without a cap", retry.Policy{MaxAttempts: 8, Backoff: retry.Backoff{Base: millis(1), Jitter: retry.DecorrelatedJitter}}},
 }
 
@@ -231,6 +232,16 @@ var wholeRuns = []struct {
 		"decorrelated, a TTL that acts early and late",
 		retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: millis(10), Cap: time.Hour, Jitter: retry.DecorrelatedJitter}, TTL: 10 * time.Second},
 		retryplan.Model{Failure: []float64{0.5}, Duration: retryplan.Constant(millis(1))},
+	},
+	{
+		"decorrelated, all ends late and near one another",
+		retry.Policy{MaxAttempts: 18, Backoff: retry.Backoff{Base: millis(13_281), Cap: millis(13_283), Jitter: retry.DecorrelatedJitter}, AttemptTimeout: millis(237)},
+		retryplan.Model{Failure: []float64{1}, Duration: retryplan.Constant(millis(237))},
+	},
+	{
+		"decorrelated, first ends near one another",
+		retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 502_060, Jitter: retry.DecorrelatedJitter}},
+		retryplan.Model{Failure: []float64{0.9}, Duration: retryplan.Uniform(17_087, 17_206), Deadline: 222_199},
 	},
 	{
 		"disabled",

@@ -104,15 +104,7 @@ func (pl *planner) totalWait() {
 		total = total.waited(pl.lo[i], pl.hi[i])
 	}
 	pl.out.TotalWait.add(total)
-	pl.finishTotal()
-}
-
-func (pl *planner) finishTotal() {
-	var lo, hi time.Duration
-	for i := range pl.lo {
-		lo, hi = saturatingAdd(lo, pl.lo[i]), saturatingAdd(hi, pl.hi[i])
-	}
-	pl.out.TotalWait.finish(lo, hi)
+	pl.out.TotalWait.finish(pl.policy.TotalWait())
 }
 
 // run computes the probabilities of the plan: for each attempt, the distribution of its start in the runs that make it,

@@ -27,6 +27,9 @@ func (pl *planner) sample() {
 		total, elapsed histogram
 		exact          = map[time.Duration]float64{}
 	)
+	// Histograms count from the least time, since their buckets are the wider the later they are.
+	first := pl.endsFirst(pl.mayEnd())
+	least, most := pl.policy.TotalWait()
 	for k := range runs {
 		var at, prev, waited time.Duration
 		mass := 1 / float64(runs) // of the runs that make the next attempt
@@ -34,7 +37,7 @@ func (pl *planner) sample() {
 			if at == deadline || n == 1 && (pl.model.Duration.fixed() || at == pl.policy.AttemptTimeout) {
 				exact[at] += mass // many runs at once
 			} else {
-				elapsed.add(at, mass)
+				elapsed.add(at-first, mass)
 			}
 			if pl.firstEnd == 0 || n < pl.firstEnd {
 				pl.firstEnd = n
@@ -77,7 +80,7 @@ func (pl *planner) sample() {
 			}
 			prev = pl.policy.Jittered(n, prev, u)
 			waited = saturatingAdd(waited, prev)
-			waits[n-1].add(prev, 1)
+			waits[n-1].add(prev-pl.lo[n-1], 1)
 			next := saturatingAdd(at, prev)
 			if mass > 0 && (pl.startBy < maxDuration && next >= pl.startBy || deadline > 0 && at >= deadline) {
 				pl.late[pl.ending(n, at, prev)] += mass
@@ -86,18 +89,29 @@ func (pl *planner) sample() {
 			}
 			at = next
 		}
-		total.add(waited, 1)
+		total.add(waited-least, 1)
 	}
 	for i := range waits {
 		var d Distribution
-		d.add(waits[i].measure())
+		d.add(waits[i].measure().shifted(pl.lo[i]))
 		d.finish(pl.lo[i], pl.hi[i])
 		out.Attempts[i+1].Wait = d
 	}
-	out.TotalWait.add(total.measure())
-	out.Elapsed.add(elapsed.measure())
+	out.TotalWait.add(total.measure().shifted(least))
+	out.Elapsed.add(elapsed.measure().shifted(first))
 	for _, at := range slices.Sorted(maps.Keys(exact)) {
 		out.Elapsed.add(exactly(at, exact[at]))
 	}
-	pl.finishTotal()
+	out.TotalWait.finish(least, most)
+}
+
+// mayEnd returns the first attempt after which a run can end.
+func (pl *planner) mayEnd() int {
+	n := 1
+	for ; n < pl.attempts && pl.model.failure(n) == 1; n++ {
+		if next := pl.out.Attempts[n]; next.Never != 0 || next.Latest >= pl.startBy-1 {
+			break
+		}
+	}
+	return n
 }
