@@ -141,7 +141,7 @@ func (s *stage) crash() { s.q, s.down = s.h.Crash(s.t, s.q), false }
 func (s *stage) busy(p policies, h retryjob.Handler) (free func()) {
 	s.t.Helper()
 	begun, release := make(chan struct{}), make(chan error)
-	p["busy"] = retry.Policy{}
+	p["busy"] = s.held(retry.Policy{})
 	s.openWith(retryjob.Options{
 		Policies: retryjob.FromMap(p), Handlers: map[string]retryjob.Handler{kind: h, "busy": wait(begun, release)}, Concurrency: 1,
 	})
@@ -171,10 +171,19 @@ func (s *stage) get(id string) retryjob.Info {
 	return info
 }
 
-// patience returns a context that lives as long as anything here may take, such as a rescuer, a cleaner or an election:
-// 2 minutes or 160 units, whichever is longer.
+// longest is as long as anything here may take, such as a rescuer, a cleaner or an election.
+func (s *stage) longest() time.Duration { return max(2*time.Minute, 160*s.unit) }
+
+// patience returns a context that lives as long as that.
 func (s *stage) patience() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(s.t.Context(), max(2*time.Minute, 160*s.unit))
+	return context.WithTimeout(s.t.Context(), s.longest())
+}
+
+// held returns p for attempts that last until the scenario ends them, however slow the machine is: a durable engine takes
+// an attempt without an AttemptTimeout for lost after a time of its own, which is short in its tests.
+func (s *stage) held(p retry.Policy) retry.Policy {
+	p.AttemptTimeout = s.longest()
+	return p
 }
 
 // final waits for a job to end and returns it.

@@ -15,8 +15,9 @@ import (
 var lives = []scenario{
 	{claim: "a job goes from pending to leased to waiting_retry to leased to its end", play: func(s *stage) {
 		begun, release := make(chan struct{}), make(chan error)
-		s.open(policies{"p": fixed(2, s.unit)}, wait(begun, release))
-		handle := s.put(retryjob.Job{ID: "lived", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)})
+		free := s.busy(policies{"p": s.held(fixed(2, s.unit))}, wait(begun, release))
+		due := time.Now().Add(s.unit).Round(time.Millisecond)
+		handle := s.put(retryjob.Job{ID: "lived", Kind: kind, Policy: "p", Due: due})
 		require.Equal(s.t, "lived", handle.ID())
 		inspect := func() retryjob.Info {
 			i, err := handle.Inspect(s.t.Context())
@@ -28,9 +29,10 @@ var lives = []scenario{
 		}
 		i := inspect()
 		require.Equal(s.t, retryjob.Pending, i.Status)
-		require.True(s.t, i.Due.After(time.Now().Add(-s.unit)))
+		require.False(s.t, i.Due.Before(due))
 		require.Equal(s.t, 0, i.Attempts)
 
+		free()
 		receive(s, begun, "the first attempt")
 		i = inspect()
 		require.Equal(s.t, retryjob.Leased, i.Status)

@@ -105,7 +105,7 @@ var needs = []scenario{
 		var d diary
 		begun, release, meet := make(chan struct{}, 3), make(chan error), make(chan struct{})
 		s.openWith(retryjob.Options{
-			Policies: retryjob.FromMap(policies{"p": fixed(1, short)}), Concurrency: 1, Queues: map[string]int{"narrow": 1, "default": 2},
+			Policies: retryjob.FromMap(policies{"p": s.held(fixed(1, short))}), Concurrency: 1, Queues: map[string]int{"narrow": 1, "default": 2},
 			Handlers: map[string]retryjob.Handler{
 				kind:    d.script(),
 				"alone": wait(begun, release),

@@ -92,7 +92,6 @@ var observing = []scenario{
 		var d diary
 		begun, release := make(chan struct{}, 9), make(chan struct{})
 		free := sync.OnceFunc(func() { close(release) })
-		s.t.Cleanup(free)
 		p := fixed(3, short)
 		p.AttemptTimeout = s.unit
 		s.open(policies{"p": p}, func(ctx context.Context, job retryjob.Job) error {
@@ -101,6 +100,7 @@ var observing = []scenario{
 			<-release // whatever ctx says
 			return nil
 		})
+		s.t.Cleanup(free)
 		again := retryjob.Job{ID: "again", Kind: kind, Policy: "p"}
 		s.put(again)
 		receive(s, begun, "the attempt")

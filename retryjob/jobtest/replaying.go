@@ -96,7 +96,7 @@ var replaying = []scenario{
 
 	{claim: "of many who replay a job at once one succeeds", play: func(s *stage) {
 		begun, release := make(chan struct{}), make(chan error)
-		s.open(policies{"p": {}}, wait(begun, release))
+		s.open(policies{"p": s.held(retry.Policy{})}, wait(begun, release))
 		s.enqueue("wanted", "p")
 		receive(s, begun, "the first attempt")
 		send(s, release, retry.Permanent(errFlaky))
@@ -190,7 +190,7 @@ var purging = []scenario{
 
 	{claim: "a job under way is neither purged nor replayed", play: func(s *stage) {
 		begun, release := make(chan struct{}), make(chan error)
-		s.open(policies{"p": {}}, wait(begun, release))
+		s.open(policies{"p": s.held(retry.Policy{})}, wait(begun, release))
 		s.enqueue("leased", "p")
 		receive(s, begun, "the attempt")
 		n, err := s.q.Purge(s.t.Context(), retryjob.Filter{})
