@@ -45,10 +45,13 @@ var attempts = []scenario{
 		require.Equal(s.t, "retryjob: the handler panicked: the peer is down", i.History[1].Err)
 	}},
 
-	{claim: "attempts count from 1 and know their job, and the history has the result of each", play: func(s *stage) {
+	{claim: "attempts count from 1 and know their job, the history has the result of each, and Observe gets it and the end", play: func(s *stage) {
 		var d diary
+		events := make(chan retry.Event, 10)
+		p := fixed(3, s.unit/10)
+		p.Observe = func(_ context.Context, e retry.Event) { events <- e }
 		s.openWith(retryjob.Options{
-			Policies: retryjob.FromMap(policies{"p": fixed(3, s.unit/10)}),
+			Policies: retryjob.FromMap(policies{"p": p}),
 			Handlers: map[string]retryjob.Handler{kind: d.always(errFlaky)},
 			Code:     func(err error) string { return "503" },
 		})
@@ -71,16 +74,24 @@ var attempts = []scenario{
 				require.Equal(s.t, s.unit/10, a.Due.Sub(a.End))
 				require.False(s.t, i.History[n+1].Start.Before(a.End))
 			}
+			e := receive(s, events, "an event")
+			require.Nil(s.t, e.Outcome)
+			require.Equal(s.t, []any{"p", n + 1}, []any{e.Policy, e.Attempt.Number})
+			require.ErrorIs(s.t, e.Attempt.Err, errFlaky)
 		}
+		end := receive(s, events, "the last event")
+		require.Equal(s.t, []any{3, retry.AttemptsExhausted}, []any{end.Outcome.Attempts, end.Outcome.Reason})
+		require.ErrorAs(s.t, end.Err, new(*retry.Error))
+		require.Empty(s.t, events)
 		last := i.Last()
 		require.Equal(s.t, []any{retryjob.DeadLettered, retry.AttemptsExhausted}, []any{last.Status, last.Reason})
 		require.True(s.t, last.Due.IsZero() && i.Due.IsZero())
 		require.True(s.t, i.Ended.Equal(last.End), "%v is not %v", i.Ended, last.End)
 	}},
 
-	{claim: "payload and correlation arrive as they were given", play: func(s *stage) {
+	{claim: "what a job says of itself comes back as it was given, with its attempts and after a replay", play: func(s *stage) {
 		var d diary
-		s.open(policies{"p": {}}, d.script())
+		s.open(policies{"p": fixed(1, short)}, d.always(errFlaky))
 		payloads := map[string]string{
 			"none":    ``,
 			"null":    `null`,
@@ -90,21 +101,31 @@ var attempts = []scenario{
 			"deep":    strings.Repeat(`[{"a":`, 250) + `1` + strings.Repeat(`}]`, 250),
 			"large":   `"` + strings.Repeat("0123456789", 10_000) + `"`,
 		}
-		for id, payload := range payloads {
-			s.put(retryjob.Job{ID: id, Kind: kind, Policy: "p", Payload: json.RawMessage(payload), Correlation: "Ωmega/" + id})
+		job := retryjob.Job{
+			Kind: kind, Policy: "p", TTL: 20 * s.unit, BudgetKey: "acme/orders", Queue: "default", Priority: 3, Tags: []string{"bulk", "eu-west"},
+			Correlation: "Ωmega",
 		}
 		for id, payload := range payloads {
+			job.ID, job.Payload = id, json.RawMessage(payload)
+			s.put(job)
+		}
+		for id, payload := range payloads {
+			s.final(id)
+			require.NoError(s.t, s.q.Replay(s.t.Context(), id))
 			i := s.final(id)
-			require.Equal(s.t, kind, i.Kind)
-			require.Equal(s.t, "Ωmega/"+id, i.Correlation)
+			require.Equal(s.t, []any{kind, "Ωmega", job.TTL, job.BudgetKey, 3, job.Tags}, []any{i.Kind, i.Correlation, i.TTL, i.BudgetKey, i.Priority, i.Tags})
 			sameJSON(s, payload, i.Payload)
 		}
 		all := d.all()
-		require.Len(s.t, all, len(payloads))
-		for _, a := range all {
-			require.Equal(s.t, "Ωmega/"+a.job.ID, a.job.Correlation)
-			require.Equal(s.t, "Ωmega/"+a.job.ID, a.Correlation)
-			sameJSON(s, payloads[a.job.ID], a.job.Payload)
+		require.Len(s.t, all, 2*len(payloads))
+		for _, made := range all {
+			require.Equal(s.t, []any{kind, "Ωmega"}, []any{made.Kind, made.Correlation})
+			require.Equal(s.t, "default", cmp.Or(made.job.Queue, "default"))
+			require.False(s.t, made.job.Due.IsZero())
+			sameJSON(s, payloads[made.JobID], made.job.Payload)
+			job.ID, job.Payload = made.JobID, made.job.Payload
+			made.job.Due, made.job.Queue = time.Time{}, job.Queue
+			require.Equal(s.t, job, made.job)
 		}
 	}},
 }

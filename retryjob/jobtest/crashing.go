@@ -53,17 +53,6 @@ var crashing = []scenario{
 		require.NotEqual(s.t, lost.ID, i.History[1].ID)
 		require.Equal(s.t, []int{1, 2}, made())
 	}},
-
-	{claim: "a crash in the last attempt is a dead letter: attempts_exhausted", needs: aCrash, play: func(s *stage) {
-		made := s.dieIn("last", fixed(1, short))
-		i := s.ends("last", retryjob.DeadLettered, retry.AttemptsExhausted, 1)
-		require.Equal(s.t, retryjob.ErrLost.Error(), i.Last().Err)
-		require.Equal(s.t, []int{1}, made())
-		require.Equal(s.t, []string{"last"}, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
-		require.NoError(s.t, s.q.Replay(s.t.Context(), "last"))
-		s.until("last", "is replayed", func(i retryjob.Info) bool { return i.Status == retryjob.Succeeded && i.Replays == 1 })
-		require.Equal(s.t, []int{1, 1}, made())
-	}},
 }
 
 // dieIn enqueues a job whose first attempt is under way in a crash two units later; later attempts succeed. It returns

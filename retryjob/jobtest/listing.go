@@ -35,6 +35,14 @@ var listing = []scenario{
 			}
 			require.Equal(s.t, want[:3], first)
 		}
+		for n, id := range want { // it goes on after any of its jobs, also after one that is gone
+			i := s.get(id)
+			require.Equal(s.t, append([]string(nil), want[n+1:]...), ids(s, s.q.List(s.t.Context(), retryjob.Filter{After: i.Cursor(), PageSize: 2})))
+		}
+		gone := s.get(want[2])
+		_, err := s.q.Purge(s.t.Context(), retryjob.Filter{IDs: want[2:3]})
+		require.NoError(s.t, err)
+		require.Equal(s.t, want[3:4], ids(s, s.q.List(s.t.Context(), retryjob.Filter{After: gone.Cursor(), Limit: 1})))
 	}},
 
 	{claim: "a job that is due in the future has changed when it was enqueued or replayed, not when it is due", play: func(s *stage) {

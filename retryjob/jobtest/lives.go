@@ -1,7 +1,9 @@
 package jobtest
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"time"
 
@@ -116,39 +118,51 @@ var lives = []scenario{
 
 // enqueuing has the claims about jobs that are accepted or refused.
 var enqueuing = []scenario{
-	{claim: "a job without an ID gets one, each another", play: func(s *stage) {
+	{claim: "EnqueueMany keeps all jobs, in their order, and gives each without an ID one of its own", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": {}}, d.script())
-		seen := map[string]bool{"": true}
-		for n := range 5 {
-			id := s.enqueue("", "p").ID()
-			require.False(s.t, seen[id], id)
-			seen[id] = true
-			s.final(id)
-			require.Equal(s.t, []string{id, id}, []string{d.all()[n].JobID, d.all()[n].job.ID})
+		var jobs []retryjob.Job
+		for i := range 200 {
+			jobs = append(jobs, retryjob.Job{ID: fmt.Sprintf("job-%03d", i), Kind: kind, Policy: "p", Payload: fmt.Appendf(nil, `{"n":%d}`, i)})
 		}
+		jobs[7].ID, jobs[8].Due, jobs[9].ID = "", time.Now().Add(s.unit), ""
+		handles, err := s.q.EnqueueMany(s.t.Context(), jobs)
+		require.NoError(s.t, err)
+		require.Len(s.t, handles, len(jobs))
+		require.Empty(s.t, jobs[7].ID, "the caller's own")
+		seen := map[string]bool{"": true}
+		for i, h := range handles {
+			require.False(s.t, seen[h.ID()], h.ID())
+			seen[h.ID()] = true
+			require.Equal(s.t, cmp.Or(jobs[i].ID, h.ID()), h.ID())
+			info, err := h.Wait(s.t.Context())
+			require.NoError(s.t, err)
+			require.Equal(s.t, retryjob.Succeeded, info.Status)
+			require.JSONEq(s.t, string(jobs[i].Payload), string(info.Payload))
+		}
+		require.Len(s.t, d.all(), len(jobs))
+		for _, a := range d.all() {
+			require.Equal(s.t, a.JobID, a.job.ID)
+		}
+		none, err := s.q.EnqueueMany(s.t.Context(), nil)
+		require.NoError(s.t, err)
+		require.Empty(s.t, none)
 	}},
 
-	{claim: "an ID that is there already is refused, also once its job has ended", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": {}}, d.script())
-		twice := retryjob.Job{ID: "twice", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)}
-		s.put(twice)
-		_, err := s.q.Enqueue(s.t.Context(), twice)
-		require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
-		s.final("twice")
-		_, err = s.q.Enqueue(s.t.Context(), twice)
-		require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
-		require.Len(s.t, d.all(), 1)
-	}},
-
-	{claim: "what Job.Validate refuses, what has no handler and what comes with an ended context is refused, and leaves nothing", play: func(s *stage) {
+	{claim: "an invalid job, one without a handler, one that is there and one with an ended context is refused, alone and among others", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": {}, "bad": {MaxAttempts: -7}}, d.script()) //retryvet:ignore policy it is to be refused
+		ctx, first := s.t.Context(), retryjob.Job{ID: "first", Kind: kind, Policy: "p"}
+		there := retryjob.Job{ID: "there", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)}
+		s.put(there)
+		_, err := s.q.Enqueue(ctx, there)
+		require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
+		s.final("there")
 		for _, refused := range []struct {
 			job retryjob.Job
 			err error
 		}{
+			{there, retryjob.ErrDuplicate},
 			{retryjob.Job{ID: "kind", Kind: "nobody", Policy: "p"}, retryjob.ErrUnknownKind},
 			{retryjob.Job{ID: "policy", Kind: kind, Policy: "q"}, retryjob.ErrUnknownPolicy},
 			{retryjob.Job{ID: "invalid", Kind: kind, Policy: "bad"}, nil},
@@ -159,17 +173,23 @@ var enqueuing = []scenario{
 			{retryjob.Job{ID: "payload", Kind: kind, Policy: "p", Payload: []byte("{")}, nil},
 			{retryjob.Job{ID: "no\x00text", Kind: kind, Policy: "p"}, nil},
 		} {
-			_, err := s.q.Enqueue(s.t.Context(), refused.job)
-			require.Error(s.t, err, refused.job.ID)
-			if refused.err != nil {
-				require.ErrorIs(s.t, err, refused.err)
+			_, alone := s.q.Enqueue(ctx, refused.job)
+			_, among := s.q.EnqueueMany(ctx, []retryjob.Job{first, refused.job, {ID: "last", Kind: kind, Policy: "p"}})
+			for _, err := range []error{alone, among} {
+				require.Error(s.t, err, refused.job.ID)
+				if refused.err != nil {
+					require.ErrorIs(s.t, err, refused.err)
+				}
 			}
 		}
-		over, cancel := context.WithCancel(s.t.Context())
+		_, err = s.q.EnqueueMany(ctx, []retryjob.Job{first, first})
+		require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
+		over, cancel := context.WithCancel(ctx)
 		cancel()
-		_, err := s.q.Enqueue(over, retryjob.Job{ID: "unwanted", Kind: kind, Policy: "p"})
+		_, err = s.q.Enqueue(over, first)
 		require.ErrorIs(s.t, err, context.Canceled)
-		require.Empty(s.t, ids(s, s.q.List(s.t.Context(), retryjob.Filter{})))
+		require.Equal(s.t, []string{"there"}, ids(s, s.q.List(ctx, retryjob.Filter{})))
+		require.Len(s.t, d.all(), 1)
 	}},
 }
 

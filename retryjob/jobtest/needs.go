@@ -1,7 +1,6 @@
 package jobtest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,20 +16,40 @@ import (
 
 // needs has the claims about the settings of a job.
 var needs = []scenario{
-	{claim: "a job's Spec goes over its policy, field by field, also after a replay", play: func(s *stage) {
+	{claim: "a job's Spec goes over its policy, field by field, and its TTL over both, also after a replay, and a Spec needs no policy", play: func(s *stage) {
 		var d diary
 		p := fixed(5, s.unit/10)
-		p.TTL = 30 * s.unit
+		p.TTL, p.AttemptTimeout = 30*s.unit, 20*s.unit // which may be above the job's TTL
 		s.open(policies{"p": p}, d.always(errFlaky))
-		s.put(retryjob.Job{ID: "own", Kind: kind, Policy: "p", Spec: &retryconf.Spec{MaxAttempts: 2}})
-		s.put(retryjob.Job{ID: "other", Kind: kind, Policy: "p"})
-		i := s.final("own")
-		require.Equal(s.t, 2, i.Attempts)
+		delays := []retryconf.Delay{retryconf.Delay(s.unit / 4), retryconf.Delay(s.unit / 2)}
+		jobs := map[string]retryjob.Job{
+			"own":   {Policy: "p", Spec: &retryconf.Spec{MaxAttempts: 2}},
+			"other": {Policy: "p"},
+			"alone": {Spec: &retryconf.Spec{Delays: delays, Jitter: 1}}, // none, given
+			"brief": {Policy: "p", TTL: s.unit, Spec: &retryconf.Spec{MaxAttempts: retry.Unlimited, TTL: retryconf.Duration(30 * s.unit)}},
+		}
+		for id, job := range jobs {
+			job.ID, job.Kind = id, kind
+			s.put(job)
+		}
+		i := s.ends("own", retryjob.DeadLettered, retry.AttemptsExhausted, 2)
 		require.Equal(s.t, s.unit/10, i.History[0].Due.Sub(i.History[0].End))
-		require.Equal(s.t, &retryconf.Spec{MaxAttempts: 2}, i.Spec)
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "own"))
-		require.Equal(s.t, 2, s.final("own").Attempts)
-		require.Equal(s.t, 5, s.final("other").Attempts)
+		s.ends("own", retryjob.DeadLettered, retry.AttemptsExhausted, 2)
+		s.ends("other", retryjob.DeadLettered, retry.AttemptsExhausted, 5)
+		i = s.ends("alone", retryjob.DeadLettered, retry.AttemptsExhausted, 3)
+		for n, delay := range delays {
+			require.Equal(s.t, time.Duration(delay), i.History[n].Due.Sub(i.History[n].End))
+		}
+		i = s.final("brief")
+		require.Equal(s.t, []any{retryjob.Expired, retry.TTLElapsed}, []any{i.Status, i.Reason})
+		for id, job := range jobs {
+			i := s.get(id)
+			require.Equal(s.t, []any{job.Spec, job.TTL}, []any{i.Spec, i.TTL})
+		}
+		for _, made := range d.all() {
+			require.Equal(s.t, jobs[made.JobID].Spec, made.job.Spec)
+		}
 	}},
 
 	{claim: "a job whose policy cannot be found at the moment is put off, and keeps its attempts", play: func(s *stage) {
@@ -51,54 +70,6 @@ var needs = []scenario{
 		require.Equal(s.t, retryjob.WaitingRetry, i.Status)
 		require.Equal(s.t, 1, i.Attempts)
 		require.WithinRange(s.t, i.Due, failed.Add(retryjob.PutOff), time.Now().Add(retryjob.PutOff+time.Second))
-	}},
-
-	{claim: "a job with a Spec needs no policy", play: func(s *stage) {
-		var d diary
-		s.open(nil, d.always(errFlaky))
-		spec := &retryconf.Spec{Delays: []retryconf.Delay{retryconf.Delay(s.unit / 4), retryconf.Delay(s.unit / 2)}, Jitter: 1} // none, given
-		s.put(retryjob.Job{ID: "alone", Kind: kind, Spec: spec})
-		i := s.final("alone")
-		require.Equal(s.t, 3, i.Attempts)
-		for n, delay := range spec.Delays {
-			require.Equal(s.t, time.Duration(delay), i.History[n].Due.Sub(i.History[n].End))
-		}
-		require.Equal(s.t, spec, i.Spec)
-		require.Equal(s.t, spec, d.all()[0].job.Spec)
-	}},
-
-	{claim: "a job's TTL goes over its Spec's, and may be below its AttemptTimeout", play: func(s *stage) {
-		var d diary
-		p := fixed(retry.Unlimited, s.unit/2)
-		p.AttemptTimeout = 20 * s.unit
-		s.open(policies{"p": p}, d.always(errFlaky))
-		s.put(retryjob.Job{ID: "brief", Kind: kind, Policy: "p", TTL: s.unit, Spec: &retryconf.Spec{TTL: retryconf.Duration(30 * s.unit)}})
-		i := s.final("brief")
-		require.Equal(s.t, retryjob.Expired, i.Status)
-		require.Equal(s.t, retry.TTLElapsed, i.Reason)
-		require.Equal(s.t, s.unit, i.TTL)
-	}},
-
-	{claim: "what a job says of itself comes back, with its attempts and after a replay", play: func(s *stage) {
-		var d diary
-		s.open(policies{"p": fixed(1, short)}, d.always(errFlaky))
-		job := retryjob.Job{
-			ID: "whole", Kind: kind, Policy: "p", TTL: 20 * s.unit, BudgetKey: "acme/orders", Queue: "default", Priority: 3, Tags: []string{"bulk", "eu-west"},
-			Correlation: "trace",
-		}
-		s.put(job)
-		s.final("whole")
-		require.NoError(s.t, s.q.Replay(s.t.Context(), "whole"))
-		i := s.final("whole")
-		for _, made := range d.all() {
-			require.Equal(s.t, kind, made.Kind)
-			require.Equal(s.t, "default", cmp.Or(made.job.Queue, "default"))
-			require.False(s.t, made.job.Due.IsZero())
-			made.job.Due, made.job.Queue = time.Time{}, job.Queue
-			require.Equal(s.t, job, made.job)
-		}
-		require.Len(s.t, d.all(), 2)
-		require.Equal(s.t, []any{kind, job.TTL, job.BudgetKey, job.Priority, job.Tags}, []any{i.Kind, i.TTL, i.BudgetKey, i.Priority, i.Tags})
 	}},
 
 	{claim: "a queue has workers of its own, and holds up no other queue", play: func(s *stage) {

@@ -60,6 +60,8 @@ var outcomes = []outcome{
 			p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
 			return p, errFlaky
 		}},
+	{"a crash in the last attempt is a dead letter: attempts_exhausted", aCrash, retryjob.DeadLettered, retry.AttemptsExhausted, 1,
+		func(time.Duration) (retry.Policy, error) { return fixed(1, short), nil }},
 	{"a crash under a disabled policy is failed_no_retries", aCrash, retryjob.Failed, retry.RetriesDisabled, 1,
 		func(time.Duration) (retry.Policy, error) { return retry.Policy{Disabled: true}, nil }},
 	{"a classifier that calls ErrLost terminal has nothing done twice", aCrash, retryjob.DeadLettered, retry.TerminalError, 1,
@@ -81,6 +83,7 @@ func (o *outcome) scenario() scenario {
 			made := s.dieIn("job", p)
 			i = s.ends("job", o.status, o.reason, o.attempts)
 			require.Equal(s.t, []int{1}, made())
+			require.Equal(s.t, retryjob.ErrLost.Error(), i.Last().Err)
 		} else {
 			var d diary
 			s.open(policies{"p": p}, d.always(result))

@@ -2,7 +2,6 @@ package jobtest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -136,10 +135,7 @@ var timing = []scenario{
 			require.False(s.t, a.at.Before(opens[n+1].Add(-time.Millisecond)), "attempt %d was early", n+1)
 		}
 	}},
-}
 
-// endings is what ends a job but a success, a terminal error and the number of attempts.
-var endings = []scenario{
 	{claim: "a job whose TTL is over before a worker is free expires unattempted", play: func(s *stage) {
 		var d diary
 		free := s.busy(policies{"brief": {TTL: s.unit}}, d.script())
@@ -149,30 +145,6 @@ var endings = []scenario{
 		i = s.ends("crowded out", retryjob.Expired, retry.TTLElapsed, 0)
 		require.Empty(s.t, i.History)
 		require.Empty(s.t, d.all())
-	}},
-
-	{claim: "Observe is called for each failed attempt, and once for the end", play: func(s *stage) {
-		var d diary
-		events := make(chan retry.Event, 10)
-		p := fixed(3, short)
-		p.Observe = func(_ context.Context, e retry.Event) { events <- e }
-		s.open(policies{"p": p}, d.always(errFlaky))
-		s.enqueue("seen", "p")
-		s.final("seen")
-		for n := range 3 {
-			e := receive(s, events, "an event")
-			require.Nil(s.t, e.Outcome)
-			require.Equal(s.t, "p", e.Policy)
-			require.Equal(s.t, n+1, e.Attempt.Number)
-			require.ErrorIs(s.t, e.Attempt.Err, errFlaky)
-		}
-		e := receive(s, events, "the last event")
-		require.NotNil(s.t, e.Outcome)
-		require.Equal(s.t, 3, e.Outcome.Attempts)
-		require.Equal(s.t, retry.AttemptsExhausted, e.Outcome.Reason)
-		var ended *retry.Error
-		require.True(s.t, errors.As(e.Err, &ended))
-		require.Empty(s.t, events)
 	}},
 }
 
