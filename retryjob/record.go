@@ -348,8 +348,13 @@ func text(err error) string {
 			s = s[:i] // do not leave a part of a URL
 		}
 	}
-	s = ofURL.ReplaceAllStringFunc(s, bare)
-	return clean(ofQuery.ReplaceAllString(s, ""))
+	if strings.Contains(s, ":/") { // few texts have a URL, and looking for one takes longer than all else here
+		s = ofURL.ReplaceAllStringFunc(s, bare)
+	}
+	if strings.Contains(s, "?") {
+		s = ofQuery.ReplaceAllString(s, "")
+	}
+	return clean(s)
 }
 
 var (
