@@ -274,6 +274,16 @@ func (d *diary) always(err error) retryjob.Handler {
 	}
 }
 
+// mended returns a handler that ends with err until its job is replayed.
+func (d *diary) mended(err error) retryjob.Handler {
+	return func(ctx context.Context, job retryjob.Job) error {
+		if d.note(ctx, job).Replays > 0 {
+			return nil
+		}
+		return err
+	}
+}
+
 // note writes an attempt down.
 func (d *diary) note(ctx context.Context, job retryjob.Job) retryjob.AttemptInfo {
 	info, _ := retryjob.AttemptFrom(ctx)

@@ -95,46 +95,32 @@ var sharing = []scenario{
 
 // stopping has the claims about Shutdown.
 var stopping = []scenario{
-	{claim: "Shutdown takes no more jobs, and waits for the attempt under way, whose result counts", play: func(s *stage) {
-		begun, release := make(chan struct{}), make(chan error)
-		s.open(policies{"p": s.held(retry.Policy{})}, wait(begun, release))
-		s.enqueue("under way", "p")
-		receive(s, begun, "the attempt")
+	{claim: "Shutdown takes no more jobs, waits for the attempt under way, whose result counts, and starts and loses nothing that comes due", play: func(s *stage) {
+		var d diary
+		free := s.busy(policies{"p": {}}, d.script())
+		s.put(retryjob.Job{ID: "next", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)})
 		done := s.shutdown(context.Background())
-		s.poll("no job is taken", func() bool {
+		refused := func() bool {
 			_, err := s.q.Enqueue(s.t.Context(), retryjob.Job{Kind: kind, Policy: "p", Due: time.Now().Add(99 * s.unit)})
 			if err != nil {
 				require.ErrorIs(s.t, err, retryjob.ErrShutdown)
 			}
 			return err != nil
-		})
-		s.pass(s.unit / 2)
-		require.Empty(s.t, done, "it did not wait")
-		close(release)
-		require.NoError(s.t, receive(s, done, "the shutdown").err)
-		_, err := s.q.Enqueue(s.t.Context(), retryjob.Job{Kind: kind, Policy: "p"})
-		require.ErrorIs(s.t, err, retryjob.ErrShutdown)
-		if s.h.Crash != nil {
-			s.crash()
 		}
-		s.ends("under way", retryjob.Succeeded, 0, 1)
-	}},
-
-	{claim: "while Shutdown waits, what comes due is not started and not lost", play: func(s *stage) {
-		var d diary
-		free := s.busy(policies{"p": {}}, d.script())
-		s.put(retryjob.Job{ID: "next", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)})
-		done := s.shutdown(context.Background())
+		s.poll("no job is taken", refused)
 		s.pass(2 * s.unit)
+		require.Empty(s.t, done, "it did not wait")
 		free()
 		was := receive(s, done, "the shutdown")
 		require.NoError(s.t, was.err)
+		require.True(s.t, refused())
 		require.Empty(s.t, d.all())
 		if i := s.kept(was.jobs, "next"); s.h.Crash == nil {
 			require.Equal(s.t, retryjob.Pending, i.Status)
 		} else {
 			require.Equal(s.t, retryjob.Succeeded, s.final("next").Status)
 		}
+		s.ends("busy", retryjob.Succeeded, 0, 1)
 	}},
 
 	{claim: "when Shutdown's context ends, so does a first attempt, with ErrShutdown as the cause, and it does not count", play: func(s *stage) {
