@@ -1,6 +1,7 @@
 package retryriver
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -62,9 +63,7 @@ func New(o Options) (*Adapter, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if o.Retention == 0 {
-		o.Retention = defaultRetention
-	}
+	o.Retention = cmp.Or(o.Retention, defaultRetention)
 	now := func() time.Time { return time.Now().UTC() }
 	a := &Adapter{options: o, logger: slog.Default()}
 	a.stepper = retryjob.Stepper{Policies: o.Policies, Now: now, Code: o.Code}
@@ -78,14 +77,10 @@ func New(o Options) (*Adapter, error) {
 
 // configure returns the config of a client, as NewClient describes it.
 func (a *Adapter) configure(set river.Config) (river.Config, error) {
-	if set.JobTimeout == 0 {
-		set.JobTimeout = defaultTimeout
-	}
+	set.JobTimeout = cmp.Or(set.JobTimeout, defaultTimeout)
+	set.CompletedJobRetentionPeriod = cmp.Or(set.CompletedJobRetentionPeriod, keptSuccesses)
 	if set.RescueStuckJobsAfter == 0 && set.JobTimeout > 0 {
 		set.RescueStuckJobsAfter = set.JobTimeout + time.Minute
-	}
-	if set.CompletedJobRetentionPeriod == 0 {
-		set.CompletedJobRetentionPeriod = keptSuccesses
 	}
 	var bad retry.FieldErrors
 	refuse := func(field string, value any, rule string, named ...any) {
@@ -112,10 +107,7 @@ func (a *Adapter) configure(set river.Config) (river.Config, error) {
 	if err := bad.Err(); err != nil {
 		return set, err
 	}
-	p := &plugin{adapter: a, others: set.RetryPolicy}
-	if p.others == nil {
-		p.others = &river.DefaultClientRetryPolicy{}
-	}
+	p := &plugin{adapter: a, others: cmp.Or[river.ClientRetryPolicy](set.RetryPolicy, &river.DefaultClientRetryPolicy{})}
 	set.RetryPolicy = p
 	set.Plugins = slices.Insert(slices.Clone(set.Plugins), 0, pluginOf(p))
 	if set.Logger != nil {

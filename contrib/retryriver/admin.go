@@ -254,23 +254,11 @@ func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, e
 // Count returns the number of jobs that f selects, by Status, and the oldest time of each. Without
 // f.IDs it reads no jobs: a row whose record cannot be read counts by its columns, and times have microsecond precision.
 func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
-	counts := map[retryjob.Status]retryjob.Tally{}
-	add := func(status retryjob.Status, t retryjob.Tally) {
-		if own := counts[status]; own.Jobs > 0 {
-			if t.Jobs += own.Jobs; own.Oldest.Before(t.Oldest) {
-				t.Oldest = own.Oldest
-			}
-		}
-		counts[status] = t
-	}
+	var groups []retryjob.Group
+	more := m.leased
 	if len(f.IDs) > 0 {
-		groups, err := m.Groups(ctx, f)
-		for _, g := range groups {
-			add(g.Status, g.Tally)
-		}
-		return counts, err
-	}
-	if len(only(f.Statuses, unleased)) > 0 {
+		more = m.Groups
+	} else if len(only(f.Statuses, unleased)) > 0 {
 		q := m.query()
 		var rows []counted
 		if err := q.into(ctx, m.client.Driver().GetExecutor(), &rows, q.counts(f)); err != nil {
@@ -278,13 +266,19 @@ func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob
 		}
 		for _, r := range rows {
 			if r.Tally.Jobs > 0 {
-				add(r.Status, r.tally())
+				groups = append(groups, retryjob.Group{Status: r.Status, Tally: r.tally()})
 			}
 		}
 	}
-	groups, err := m.leased(ctx, f)
-	for _, g := range groups {
-		add(g.Status, g.Tally)
+	others, err := more(ctx, f)
+	counts := map[retryjob.Status]retryjob.Tally{}
+	for _, g := range append(groups, others...) {
+		if own := counts[g.Status]; own.Jobs > 0 {
+			if g.Tally.Jobs += own.Jobs; own.Oldest.Before(g.Tally.Oldest) {
+				g.Tally.Oldest = own.Oldest
+			}
+		}
+		counts[g.Status] = g.Tally
 	}
 	return counts, err
 }

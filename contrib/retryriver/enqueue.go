@@ -151,23 +151,6 @@ func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 	})
 }
 
-// replayed returns the job to insert in place of a deleted one.
-func (m *Admin[TTx]) replayed(gone *rivertype.JobRow, now time.Time) (p river.InsertManyParams, err error) {
-	i, ok := m.adapter.info(gone)
-	if !ok {
-		return p, fmt.Errorf("%w: River's job %d", retryjob.ErrUnknownJob, gone.ID)
-	}
-	if err := i.Replay(now); err != nil {
-		return p, err
-	}
-	args := &jobArgs{
-		kind: gone.Kind, payload: payloadOf(gone.EncodedArgs), record: stored{Record: i.Record}, uniqueKey: keyOf(i.JobID),
-	}
-	return river.InsertManyParams{Args: args, InsertOpts: &river.InsertOpts{
-		Queue: gone.Queue, Priority: gone.Priority, Tags: gone.Tags,
-	}}, nil
-}
-
 // replay makes the jobs in the rows with these numbers Pending again: it deletes the rows and inserts new ones. It
 // returns their number, without jobs that are no longer in their rows.
 func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, error) {
@@ -180,10 +163,16 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 	}
 	// The deleted rows count: they may have changed since they were found.
 	fresh, now := make([]river.InsertManyParams, len(rows)), time.Now().UTC()
-	for i, gone := range rows {
-		if fresh[i], err = m.replayed(gone, now); err != nil {
+	for n, gone := range rows {
+		i, ok := m.adapter.info(gone)
+		if !ok {
+			return 0, fmt.Errorf("%w: River's job %d", retryjob.ErrUnknownJob, gone.ID)
+		}
+		if err := i.Replay(now); err != nil {
 			return 0, err
 		}
+		fresh[n].InsertOpts = &river.InsertOpts{Queue: gone.Queue, Priority: gone.Priority, Tags: gone.Tags}
+		fresh[n].Args = &jobArgs{gone.Kind, i.Payload, stored{Record: i.Record}, keyOf(i.JobID)}
 	}
 	results, err := m.client.InsertManyTx(ctx, tx, fresh)
 	if err != nil {
