@@ -237,3 +237,6 @@ func init() {
 		return keyOf(args[0].(string)), nil
 	})
 }
+
+// Shortest reports whether metadata is read without parsing it.
+func Shortest(metadata []byte) bool { return shortest(metadata) != nil }

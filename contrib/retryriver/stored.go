@@ -73,11 +73,13 @@ var errForeign = errors.New("retryriver: River's job has no record of its own")
 // load returns an error and a record built from the row.
 func (a *Adapter) load(row *rivertype.JobRow) (s stored, err error) {
 	var metadata map[string]json.RawMessage // unlike those of a struct, its keys are case-sensitive
-	if len(row.Metadata) <= len("{}") || len(row.UniqueKey) == 0 || json.Unmarshal(row.Metadata, &metadata) != nil {
+	records := shortest(row.Metadata)
+	if len(row.UniqueKey) == 0 || records == nil && json.Unmarshal(row.Metadata, &metadata) != nil {
 		return s, errForeign
 	}
-	var records []stored
-	err = json.Unmarshal(metadata[metadataKey], &records)
+	if records == nil {
+		err = json.Unmarshal(metadata[metadataKey], &records)
+	}
 	if err == nil && len(records) > 0 && records[0].Version < 3 {
 		records = nil
 		err = json.Unmarshal([]byte(keysBefore.Replace(string(metadata[metadataKey]))), &records)
@@ -101,7 +103,7 @@ func (a *Adapter) load(row *rivertype.JobRow) (s stored, err error) {
 	if s.FirstDue.IsZero() {
 		s.FirstDue = row.CreatedAt.UTC()
 	}
-	if json.Unmarshal([]byte(keysBefore.Replace(string(metadata[lateKey]))), &s.late) != nil {
+	if late := metadata[lateKey]; late != nil && json.Unmarshal([]byte(keysBefore.Replace(string(late))), &s.late) != nil {
 		s.late = nil
 	}
 	if err != nil {
@@ -115,6 +117,23 @@ func (a *Adapter) load(row *rivertype.JobRow) (s stored, err error) {
 	}
 	return s, nil
 }
+
+// shortest reads the metadata that most first attempts find on PostgreSQL, in a fraction of the time that parsing takes:
+// a record of inserted without optional fields. For any other form it returns nil.
+func shortest(metadata []byte) []stored {
+	id, found := strings.CutPrefix(string(metadata), shortBegin)
+	id, policy, cut := strings.Cut(id, `", "policy": "`)
+	policy, ended := strings.CutSuffix(policy, `"}]}`)
+	if !found || !cut || !ended || strings.ContainsFunc(id+policy, unlikeASCII) {
+		return nil
+	}
+	return []stored{{Record: retryjob.Record{Version: retryjob.RecordVersion, JobID: id, Policy: policy}}}
+}
+
+var shortBegin = fmt.Sprintf(`{"%s": [{"v": %d, "job": "`, metadataKey, retryjob.RecordVersion)
+
+// unlikeASCII reports whether JSON has a character in another form than its own, or might have.
+func unlikeASCII(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
 
 // keysBefore replaces the keys of records of version 1 and 2. In a text, the quotes would be escaped.
 var keysBefore = strings.NewReplacer(`"first":`, `"first_due":`, `"budget":`, `"budget_key":`, `"runs":`, `"history":`, `"attempt":`, `"number":`)

@@ -61,16 +61,17 @@ func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParam
 
 // withKey returns the JSON object with a key added.
 func withKey(object []byte, key string, value any) ([]byte, error) {
-	fields := map[string]json.RawMessage{}
-	if len(object) > 0 {
-		if err := json.Unmarshal(object, &fields); err != nil {
+	var others map[string]json.RawMessage
+	if len(object) > len("{}") {
+		if err := json.Unmarshal(object, &others); err != nil {
 			return nil, err
 		}
 	}
-	var err error
-	if fields[key], err = json.Marshal(value); err != nil {
-		return nil, err
+	fields := make(map[string]any, len(others)+1)
+	for name, other := range others {
+		fields[name] = other
 	}
+	fields[key] = value
 	return json.Marshal(fields)
 }
 
