@@ -41,21 +41,17 @@ func run(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
-	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
-		switch n := cur.Node().(type) {
-		case *ast.RangeStmt:
-			if l, ok := calls.LoopOf(pass.TypesInfo, n); ok {
-				attempt{pass: pass, node: n, body: l.Body, own: timeoutPossible(pass.TypesInfo, enclosing(cur), l.Policy)}.check()
-			}
-		case *ast.CallExpr:
-			if c, ok := calls.Of(pass.TypesInfo, n); ok {
-				own := c.Context == nil || timeoutPossible(pass.TypesInfo, enclosing(cur), c.Policy)
-				f.check(c.Work, own)
-				f.passesOn(cur, c.Work, own)
-			}
+	for cur, r := range calls.All(pass) {
+		_, _, body := calls.Function(cur)
+		own := r.Context == nil || timeoutPossible(pass.TypesInfo, body, r.Policy)
+		if r.Loop != nil {
+			attempt{pass: pass, node: r.Loop, body: r.Loop.Body, own: own}.check()
+		} else {
+			f.check(r.Work, own)
+			f.passesOn(cur, r.Work, own)
 		}
 	}
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for cur := range in.Root().Preorder((*ast.CallExpr)(nil)) {
 		call := cur.Node().(*ast.CallExpr)
 		if callee := typeutil.StaticCallee(pass.TypesInfo, call); callee != nil {
@@ -82,49 +78,33 @@ type finder struct {
 
 // passesOn notes the function around cur if work is a parameter of it.
 func (f finder) passesOn(cur inspector.Cursor, work ast.Expr, own bool) {
-	for up := range cur.Enclosing((*ast.FuncDecl)(nil)) {
-		callee := f.TypesInfo.Defs[up.Node().(*ast.FuncDecl).Name].(*types.Func)
-		params := callee.Signature().Params()
-		for i := range params.Len() {
-			if calls.Is(f.TypesInfo, work, params.At(i)) {
-				f.passed[callee] = parameter{i, own}
-			}
+	decl := calls.Declaration(cur)
+	if decl == nil {
+		return
+	}
+	callee := f.TypesInfo.Defs[decl.Name].(*types.Func)
+	params := callee.Signature().Params()
+	for i := range params.Len() {
+		if calls.Is(f.TypesInfo, work, params.At(i)) {
+			f.passed[callee] = parameter{i, own}
 		}
 	}
 }
 
 // check checks x, the function of an attempt, if it is a literal, or is declared in the package.
 func (f finder) check(x ast.Expr, own bool) {
-	var n ast.Node
-	var decl *ast.FuncDecl
-	switch x := ast.Unparen(x).(type) {
-	case *ast.FuncLit:
-		n = x
-	case *ast.Ident:
-		decl = f.decls[f.TypesInfo.Uses[x]]
-	case *ast.SelectorExpr:
-		decl = f.decls[f.TypesInfo.Uses[x.Sel]]
-	}
-	if decl != nil {
+	n, isLit := ast.Node(ast.Unparen(x)), false
+	if _, isLit = n.(*ast.FuncLit); !isLit {
+		decl := f.decls[calls.Object(f.TypesInfo, x)]
+		if decl == nil {
+			return
+		}
 		n = decl
 	}
-	if n != nil && !f.checked[n] {
+	if !f.checked[n] {
 		f.checked[n] = true
 		function(f.Pass, n, own).check()
 	}
-}
-
-// enclosing returns the body of the function around cur, or nil.
-func enclosing(cur inspector.Cursor) *ast.BlockStmt {
-	for up := range cur.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
-		switch f := up.Node().(type) {
-		case *ast.FuncDecl:
-			return f.Body
-		case *ast.FuncLit:
-			return f.Body
-		}
-	}
-	return nil
 }
 
 // timeoutPossible reports whether policy can have an AttemptTimeout. It cannot if it is a preset, a literal without the
@@ -204,7 +184,7 @@ func (a attempt) check() {
 			return false
 		case *ast.CallExpr:
 			for _, u := range a.uses(n) {
-				if obj := a.object(u.expr); !found[obj] {
+				if obj := calls.Object(a.pass.TypesInfo, u.expr); !found[obj] {
 					found[obj] = true
 					a.pass.ReportRangef(u.expr, messages[u.kind], types.ExprString(u.expr))
 				}
@@ -213,17 +193,6 @@ func (a attempt) check() {
 		}
 		return true
 	})
-}
-
-// object returns the variable or field that x names.
-func (a attempt) object(x ast.Expr) types.Object {
-	switch x := ast.Unparen(x).(type) {
-	case *ast.Ident:
-		return a.pass.TypesInfo.Uses[x]
-	case *ast.SelectorExpr:
-		return a.pass.TypesInfo.Uses[x.Sel]
-	}
-	return nil
 }
 
 // uses returns the values from outside of the attempt that call gets.
@@ -258,7 +227,7 @@ func (a attempt) uses(call *ast.CallExpr) (all []use) {
 
 // outer reports whether x is a variable from outside of the attempt, or a field of one.
 func (a attempt) outer(x ast.Expr) bool {
-	if a.object(x) == nil {
+	if calls.Object(a.pass.TypesInfo, x) == nil {
 		return false
 	}
 	v := calls.Root(a.pass.TypesInfo, x)

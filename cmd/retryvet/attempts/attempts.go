@@ -7,7 +7,6 @@ import (
 	"go/types"
 
 	"golang.org/x/tools/go/analysis"
-	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
@@ -27,34 +26,29 @@ literal assigns to it. Test files are skipped.`
 var Analyzer = ignore.OutsideTests("attempts", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
-	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.RangeStmt)(nil)) {
-		l, ok := calls.LoopOf(pass.TypesInfo, cur.Node().(*ast.RangeStmt))
-		if !ok {
-			continue
-		}
-		if v := l.ErrVar(pass.TypesInfo); v != nil && !set(pass.TypesInfo, cur, l, v) {
-			report(pass, cur, l, v)
+	for cur, r := range calls.All(pass) {
+		if v := r.ErrVar(pass.TypesInfo); v != nil && !set(pass.TypesInfo, cur, r, v) {
+			report(pass, cur, v)
 		}
 	}
 	return nil, nil
 }
 
-// set reports whether the body of l can set v: it assigns to v, or code elsewhere in the function can do so for it.
-func set(info *types.Info, cur inspector.Cursor, l calls.Loop, v types.Object) bool {
+// set reports whether the body of the loop r can set v: it assigns to v, or code elsewhere in the function can do so for it.
+func set(info *types.Info, cur inspector.Cursor, r calls.Retry, v types.Object) bool {
 	outer := cur
 	for up := range cur.Enclosing((*ast.FuncDecl)(nil)) {
 		outer = up
 	}
 	for c := range outer.Preorder((*ast.AssignStmt)(nil), (*ast.RangeStmt)(nil), (*ast.IncDecStmt)(nil), (*ast.UnaryExpr)(nil)) {
 		n := c.Node()
-		if n == ast.Unparen(l.Err) || !calls.Sets(info, n, v) {
+		if n == ast.Unparen(r.Err) || !calls.Sets(info, n, v) {
 			continue
 		}
 		_, can := n.(*ast.UnaryExpr)
-		can = can || l.Body.Pos() < n.Pos() && n.Pos() < l.Body.End()
+		can = can || r.Loop.Body.Pos() < n.Pos() && n.Pos() < r.Loop.Body.End()
 		for lit := range c.Enclosing((*ast.FuncLit)(nil)) {
-			can = can || lit.Node().Pos() > l.Pos() || lit.Node().End() < l.End() // it is not around the loop
+			can = can || lit.Node().Pos() > r.Loop.Pos() || lit.Node().End() < r.Loop.End() // it is not around the loop
 		}
 		if can {
 			return true
@@ -63,8 +57,8 @@ func set(info *types.Info, cur inspector.Cursor, l calls.Loop, v types.Object) b
 	return false
 }
 
-// report reports l at the first declaration in its body that hides v, and otherwise at its first line.
-func report(pass *analysis.Pass, cur inspector.Cursor, l calls.Loop, v types.Object) {
+// report reports the loop at the first declaration in its body that hides v, and otherwise at its first line.
+func report(pass *analysis.Pass, cur inspector.Cursor, v types.Object) {
 	var at *ast.Ident
 	cur.Inspect([]ast.Node{(*ast.FuncLit)(nil), (*ast.AssignStmt)(nil)}, func(c inspector.Cursor) bool {
 		a, ok := c.Node().(*ast.AssignStmt)
@@ -84,7 +78,7 @@ func report(pass *analysis.Pass, cur inspector.Cursor, l calls.Loop, v types.Obj
 		return
 	}
 	pass.Report(analysis.Diagnostic{
-		Pos: l.Pos(), End: l.Body.Lbrace,
+		Pos: cur.Node().Pos(), End: cur.Node().(*ast.RangeStmt).Body.Lbrace,
 		Message: fmt.Sprintf("the body never sets %s, so the loop makes one turn, as a success", v.Name()),
 	})
 }

@@ -67,17 +67,8 @@ func run(pass *analysis.Pass) (any, error) {
 			}
 		}
 	}
-	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
-		switch n := cur.Node().(type) {
-		case *ast.CallExpr:
-			if c, ok := calls.Of(pass.TypesInfo, n); ok {
-				f.check(n, c.Context, c.Policy, f.work(c))
-			}
-		case *ast.RangeStmt:
-			if l, ok := calls.LoopOf(pass.TypesInfo, n); ok {
-				f.check(l.Call, l.Context, l.Policy, f.first(l.Body))
-			}
-		}
+	for _, r := range calls.All(pass) {
+		f.check(r)
 	}
 	return nil, nil
 }
@@ -92,13 +83,12 @@ func (f *finder) oneAttempt(x ast.Expr) bool {
 	return false
 }
 
-// repeats reports whether a call of this library under ctx, nil if it takes none, and policy can make more than one attempt, but
-// not any number of them.
-func (f *finder) repeats(ctx, policy ast.Expr) bool {
-	if ctx != nil && f.oneAttempt(ctx) {
+// repeats reports whether r can make more than one attempt, but not any number of them.
+func (f *finder) repeats(r calls.Retry) bool {
+	if r.Context != nil && f.oneAttempt(r.Context) {
 		return false
 	}
-	lit, isLit := ast.Unparen(policy).(*ast.CompositeLit)
+	lit, isLit := ast.Unparen(r.Policy).(*ast.CompositeLit)
 	if !isLit {
 		return true
 	}
@@ -131,8 +121,8 @@ func (f *finder) first(body ast.Node) (at ast.Expr) {
 				at = n.Fun
 			}
 		case *ast.RangeStmt:
-			if l, ok := calls.LoopOf(f.TypesInfo, n); ok && at == nil && f.repeats(l.Context, l.Policy) {
-				at = l.Call.Fun
+			if r, ok := calls.Of(f.TypesInfo, n); ok && at == nil && f.repeats(r) {
+				at = r.Call.Fun
 			}
 		}
 		return at == nil
@@ -147,8 +137,8 @@ func (f *finder) call(call *ast.CallExpr) bool {
 			return false
 		}
 	}
-	if c, ok := calls.Of(f.TypesInfo, call); ok {
-		return c.Context != nil && (f.repeats(c.Context, c.Policy) || f.work(c) != nil) // Wrap does not call the function yet
+	if r, ok := calls.Of(f.TypesInfo, call); ok {
+		return r.Context != nil && (f.repeats(r) || f.work(r) != nil) // Wrap does not call the function yet
 	}
 	return f.function(typeutil.StaticCallee(f.TypesInfo, call))
 }
@@ -170,32 +160,30 @@ func (f *finder) function(callee *types.Func) bool {
 	return retries
 }
 
-// work returns the expression in the function of c, or that function, that retries; nil if there is none.
-func (f *finder) work(c calls.Call) ast.Expr {
-	var callee types.Object
-	switch w := ast.Unparen(c.Work).(type) {
-	case *ast.FuncLit:
-		return f.first(w)
-	case *ast.Ident:
-		callee = f.TypesInfo.Uses[w]
-	case *ast.SelectorExpr:
-		callee = f.TypesInfo.Uses[w.Sel]
+// work returns the expression in what r repeats, or its function, that retries; nil if there is none.
+func (f *finder) work(r calls.Retry) ast.Expr {
+	if r.Loop != nil {
+		return f.first(r.Loop.Body)
 	}
-	if callee, isFunc := callee.(*types.Func); isFunc && f.function(callee) {
-		return c.Work
+	if lit, isLit := ast.Unparen(r.Work).(*ast.FuncLit); isLit {
+		return f.first(lit)
+	}
+	if callee, isFunc := calls.Object(f.TypesInfo, r.Work).(*types.Func); isFunc && f.function(callee) {
+		return r.Work
 	}
 	return nil
 }
 
-// check reports a call that runs, under ctx and policy, what at retries.
-func (f *finder) check(call *ast.CallExpr, ctx, policy, at ast.Expr) {
-	if at == nil || !f.repeats(ctx, policy) {
+// check reports what r repeats if that retries.
+func (f *finder) check(r calls.Retry) {
+	at := f.work(r)
+	if at == nil || !f.repeats(r) {
 		return
 	}
 	f.Report(analysis.Diagnostic{
 		Pos: at.Pos(), End: at.End(),
 		Message: fmt.Sprintf("%s retries, inside what %s retries, so that attempts multiply: give it retry.OneAttempt(ctx), or retry in one place",
-			types.ExprString(at), types.ExprString(call.Fun)),
-		Related: []analysis.RelatedInformation{{Pos: call.Pos(), End: call.Fun.End(), Message: "the outer retry"}},
+			types.ExprString(at), types.ExprString(r.Call.Fun)),
+		Related: []analysis.RelatedInformation{{Pos: r.Call.Pos(), End: r.Call.Fun.End(), Message: "the outer retry"}},
 	})
 }

@@ -11,8 +11,6 @@ import (
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
-	"golang.org/x/tools/go/analysis/passes/inspect"
-	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
@@ -36,31 +34,19 @@ func run(pass *analysis.Pass) (any, error) {
 	if !slices.ContainsFunc(pass.Pkg.Imports(), func(p *types.Package) bool { return p.Path() == "net/http" }) {
 		return nil, nil
 	}
-	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.RangeStmt)(nil), (*ast.CallExpr)(nil)) {
+	for cur, c := range calls.All(pass) {
 		r := replay{pass: pass, info: pass.TypesInfo}
-		switch n := cur.Node().(type) {
-		case *ast.CallExpr:
-			c, isOurs := calls.Of(r.info, n)
-			if !isOurs || c.Callee.Pkg().Path() != calls.Module { // others, such as retrysql, do not repeat every error
-				continue
-			}
-			lit, isLit := ast.Unparen(c.Work).(*ast.FuncLit)
-			if !isLit {
-				continue
-			}
+		lit, isLit := ast.Unparen(c.Work).(*ast.FuncLit)
+		switch {
+		case c.Loop != nil && c.ErrVar(r.info) != nil:
+			r.Retries = retries.Turns(r.info, c.Loop, c.ErrVar(r.info))
+		case isLit && c.Callee.Pkg().Path() == calls.Module: // others, such as retrysql, do not repeat every error
 			r.Retries = retries.Work(r.info, lit)
-		case *ast.RangeStmt:
-			l, isOurs := calls.LoopOf(r.info, n)
-			if !isOurs || l.ErrVar(r.info) == nil {
-				continue
-			}
-			r.Retries = retries.Turns(r.info, l.Body, l.ErrVar(r.info))
+		default:
+			continue
 		}
-		for up := range cur.Enclosing((*ast.FuncDecl)(nil)) {
-			r.function = up.Node()
-		}
-		if r.function != nil && len(r.Repeats) > 0 {
+		if decl := calls.Declaration(cur); decl != nil && len(r.Repeats) > 0 {
+			r.function = decl
 			r.check()
 		}
 	}
@@ -135,7 +121,7 @@ func (r replay) method(call *ast.CallExpr) string {
 
 // made returns the call of http.NewRequest that makes the request that call sends; nil if there is another assignment in the function.
 func (r replay) made(call *ast.CallExpr) *ast.CallExpr {
-	all := calls.Assigned(r.info, r.function, r.variable(call.Args[0]))
+	all := calls.Assigned(r.info, r.function, calls.Object(r.info, call.Args[0]))
 	if len(all) != 1 {
 		return nil
 	}
@@ -144,13 +130,6 @@ func (r replay) made(call *ast.CallExpr) *ast.CallExpr {
 		return nil
 	}
 	return made
-}
-
-func (r replay) variable(x ast.Expr) types.Object {
-	if id, isIdent := ast.Unparen(x).(*ast.Ident); isIdent {
-		return r.info.Uses[id]
-	}
-	return nil
 }
 
 func (r replay) text(x ast.Expr) string {
@@ -167,13 +146,13 @@ var key = regexp.MustCompile(`(?i)idempoten|(request|transaction|message|event)[
 func (r replay) keyed(call *ast.CallExpr) bool {
 	var request types.Object
 	if r.made(call) != nil {
-		request = r.variable(call.Args[0])
+		request = calls.Object(r.info, call.Args[0])
 	}
 	ours := func(x ast.Expr) bool { // the request or its header
 		if s, isSelector := ast.Unparen(x).(*ast.SelectorExpr); isSelector && s.Sel.Name == "Header" {
 			x = s.X
 		}
-		return request != nil && r.variable(x) == request
+		return request != nil && calls.Object(r.info, x) == request
 	}
 	for n := range ast.Preorder(r.function) {
 		yes := false
@@ -183,7 +162,7 @@ func (r replay) keyed(call *ast.CallExpr) bool {
 		case *ast.BasicLit:
 			yes = n.Kind == token.STRING && key.MatchString(n.Value)
 		case *ast.AssignStmt:
-			yes = slices.ContainsFunc(n.Lhs, func(x ast.Expr) bool { return ours(x) && r.variable(x) == nil })
+			yes = slices.ContainsFunc(n.Lhs, func(x ast.Expr) bool { return ours(x) && calls.Object(r.info, x) != request })
 		case *ast.CallExpr:
 			yes = slices.ContainsFunc(n.Args, ours) && !r.sends(n) ||
 				calls.IsFunc(r.info, n, "net/http", "Header.Set", "Header.Add") && r.text(n.Args[0]) == ""
@@ -197,7 +176,7 @@ func (r replay) keyed(call *ast.CallExpr) bool {
 
 // renewed returns the value of the Idempotency-Key of the request that call sends if each attempt makes a new one.
 func (r replay) renewed(call *ast.CallExpr) (value ast.Expr) {
-	request := r.variable(call.Args[0])
+	request := calls.Object(r.info, call.Args[0])
 	if request == nil {
 		return nil
 	}

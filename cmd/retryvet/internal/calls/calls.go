@@ -5,10 +5,14 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
 
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/passes/inspect"
+	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/types/typeutil"
 )
 
@@ -20,68 +24,98 @@ func Ours(pkg *types.Package) bool {
 	return pkg != nil && (pkg.Path() == Module || strings.HasPrefix(pkg.Path(), Module+"/"))
 }
 
-// A Call is a call of Do, DoValue, Wrap, retrysql.Tx and the like: a function of this library that takes a
-// retry.Policy, or a function that returns one, and a function whose first parameter is a context.
-type Call struct {
-	*ast.CallExpr
+// A Retry is a call of Do, DoValue, Wrap, retrysql.Tx and the like: a function of this library that takes a retry.Policy, or a
+// function that returns one, and a function whose first parameter is a context. A range loop over retry.Attempts is one too.
+type Retry struct {
+	Call    *ast.CallExpr
 	Callee  *types.Func
-	Context ast.Expr // of the run; nil if the call takes none, as Wrap
-	Policy  ast.Expr // a retry.Policy, or a function that returns one
-	Work    ast.Expr // the function that is run again
+	Context ast.Expr       // of the run; nil if the call takes none, as Wrap
+	Policy  ast.Expr       // a retry.Policy, or a function that returns one
+	Work    ast.Expr       // the function that is run again; nil if it is a loop
+	Loop    *ast.RangeStmt // nil if it is not one
+	Err     ast.Expr       // the argument of a loop
 }
 
-// Of returns the parts of call, and false if it is not such a call.
-func Of(info *types.Info, call *ast.CallExpr) (Call, bool) {
-	callee := typeutil.StaticCallee(info, call)
-	if callee == nil || !Ours(callee.Pkg()) || call.Ellipsis.IsValid() {
-		return Call{}, false
+// Of returns what n, a *ast.CallExpr or a *ast.RangeStmt, retries, and false if it does not.
+func Of(info *types.Info, n ast.Node) (r Retry, ok bool) {
+	if r.Loop, ok = n.(*ast.RangeStmt); ok {
+		n = ast.Unparen(r.Loop.X)
 	}
-	c := Call{CallExpr: call, Callee: callee}
-	params := callee.Signature().Params()
-	for i := range min(params.Len(), len(call.Args)) {
+	if r.Call, ok = n.(*ast.CallExpr); !ok {
+		return r, false
+	}
+	r.Callee = typeutil.StaticCallee(info, r.Call)
+	if r.Callee == nil || !Ours(r.Callee.Pkg()) || r.Call.Ellipsis.IsValid() {
+		return r, false
+	}
+	params := r.Callee.Signature().Params()
+	for i, arg := range r.Call.Args[:min(params.Len(), len(r.Call.Args))] {
 		switch t := params.At(i).Type(); {
 		case i == 0 && IsContext(t):
-			c.Context = call.Args[i]
+			r.Context = arg
 		case IsNamed(t, Module, "Policy"), returnsPolicy(t):
-			c.Policy = call.Args[i]
+			r.Policy = arg
 		case takesContext(t):
-			c.Work = call.Args[i]
+			r.Work = arg
+		case r.Loop != nil:
+			r.Err = arg
 		}
 	}
-	return c, c.Policy != nil && c.Work != nil
+	return r, r.Policy != nil && (r.Work != nil || r.Err != nil)
 }
 
-// A Loop is a range loop over retry.Attempts, whose body is run again.
-type Loop struct {
-	*ast.RangeStmt
-	Call                 *ast.CallExpr
-	Context, Policy, Err ast.Expr // the arguments
-}
-
-// LoopOf returns the parts of n, and false if it does not range over a call of retry.Attempts.
-func LoopOf(info *types.Info, n *ast.RangeStmt) (Loop, bool) {
-	call, ok := ast.Unparen(n.X).(*ast.CallExpr)
-	if !ok || !IsFunc(info, call, Module, "Attempts") || len(call.Args) != 3 {
-		return Loop{}, false
+// All returns the retries of the package in the order of its source.
+func All(pass *analysis.Pass) iter.Seq2[inspector.Cursor, Retry] {
+	return func(yield func(inspector.Cursor, Retry) bool) {
+		in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+		for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
+			if r, ok := Of(pass.TypesInfo, cur.Node()); ok && !yield(cur, r) {
+				return
+			}
+		}
 	}
-	return Loop{n, call, call.Args[0], call.Args[1], call.Args[2]}, true
 }
 
 // ErrVar returns the variable that has the error of a turn; nil if it is not a local variable.
-func (l Loop) ErrVar(info *types.Info) types.Object {
-	u, ok := ast.Unparen(l.Err).(*ast.UnaryExpr)
-	if !ok || u.Op != token.AND {
-		return nil
+func (r Retry) ErrVar(info *types.Info) types.Object {
+	if u, ok := ast.Unparen(r.Err).(*ast.UnaryExpr); ok && u.Op == token.AND {
+		if v, ok := Object(info, u.X).(*types.Var); ok && !v.IsField() && v.Parent() != v.Pkg().Scope() {
+			return v
+		}
 	}
-	id, ok := ast.Unparen(u.X).(*ast.Ident)
-	if !ok {
-		return nil
+	return nil
+}
+
+// Declaration returns the declaration of the function around cur; nil if there is none.
+func Declaration(cur inspector.Cursor) *ast.FuncDecl {
+	for up := range cur.Enclosing((*ast.FuncDecl)(nil)) {
+		return up.Node().(*ast.FuncDecl)
 	}
-	v, ok := info.Uses[id].(*types.Var)
-	if !ok || v.Parent() == v.Pkg().Scope() {
-		return nil
+	return nil
+}
+
+// Function returns the innermost function around cur, and its type and body; the zero Cursor if there is none.
+func Function(cur inspector.Cursor) (up inspector.Cursor, t *ast.FuncType, body *ast.BlockStmt) {
+	for up := range cur.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
+		switch f := up.Node().(type) {
+		case *ast.FuncDecl:
+			return up, f.Type, f.Body
+		case *ast.FuncLit:
+			return up, f.Type, f.Body
+		}
 	}
-	return v
+	return up, nil, nil
+}
+
+// Object returns the variable, field or function that x names; nil if x is something else.
+func Object(info *types.Info, x ast.Expr) types.Object {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.Ident:
+		return info.ObjectOf(x)
+	case *ast.SelectorExpr:
+		return info.ObjectOf(x.Sel)
+	}
+	return nil
 }
 
 func returnsPolicy(t types.Type) bool {

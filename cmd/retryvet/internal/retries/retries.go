@@ -49,15 +49,10 @@ type Loop struct {
 // retry loop. Calls for which sleeps is true are waits too; nil means none are.
 func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) bool) *Loop {
 	l := &Loop{}
-	var between []ast.Expr // the turns
 	switch n := cur.Node().(type) {
 	case *ast.ForStmt:
 		l.Body, l.Cond = n.Body, n.Cond
 		l.counted(info, n)
-		between = append(between, n.Cond)
-		if post, isExpr := n.Post.(*ast.ExprStmt); isExpr {
-			between = append(between, post.X)
-		}
 	case *ast.RangeStmt:
 		if b, isBasic := info.TypeOf(n.X).Underlying().(*types.Basic); !isBasic || b.Info()&types.IsInteger == 0 {
 			return nil
@@ -70,11 +65,6 @@ func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) b
 	}
 	for _, l.Kind = range []Kind{Errors, False, True} {
 		is := l.walk(info, cur, sleeps)
-		for _, x := range between {
-			if call, isCall := x.(*ast.CallExpr); isCall && sleeps != nil && sleeps(call) {
-				l.Waits = append(l.Waits, Wait{Node: call})
-			}
-		}
 		switch {
 		case len(l.Waits) == 0:
 			return nil
@@ -90,57 +80,39 @@ func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) b
 
 // walk follows the paths through two turns of the loop, and reports whether it is a retry loop of l.Kind.
 func (l *Loop) walk(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) bool) bool {
-	w := walk{info: info, kind: l.Kind, judged: map[*ast.CallExpr]bool{}, sleeps: sleeps}
-	if p, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
-		w.label = p.Label.Name
+	loop := cur.Node().(ast.Stmt)
+	stmts := []ast.Stmt{loop}
+	if label, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
+		stmts[0] = label
 	}
-	first := w.turn(l, []State{{}})
-	for i := range first {
-		first[i].before = true
+	for next, hasNext := cur.NextSibling(); hasNext; next, hasNext = next.NextSibling() {
+		stmts = append(stmts, next.Node().(ast.Stmt))
 	}
-	w.waits = nil
-	last := w.turn(l, first)
-	l.Repeats = slices.DeleteFunc(slices.Clone(last), func(s State) bool { return s.Last != None && !s.Failed() })
+	w := newWalk(info, loop, stmts)
+	w.kind, w.sleeps = l.Kind, sleeps
+	s := []State{{}}
+	if w.head != nil {
+		s = w.run(w.head, s...)
+	}
+	s = w.run(w.body, s...)
+	for i := range s {
+		s[i].before = true
+	}
+	s = w.run(w.body, s...)
+	slices.SortFunc(w.attempts, func(a, b *ast.CallExpr) int { return int(a.Pos() - b.Pos()) })
+	l.Repeats = slices.DeleteFunc(slices.Clone(s), func(s State) bool { return s.Last != None && !s.Failed() })
 	l.Leaves, l.Attempts, l.Waits, l.Judged, l.WaitsLast = w.left, w.attempts, w.waits, w.judged, !w.hurries
 	idle := func(s State) bool { return s.Last == None }
 	is := !w.again && !w.strange && len(l.Repeats) > 0 && !slices.ContainsFunc(l.Repeats, idle) && slices.ContainsFunc(l.Leaves, State.Succeeded)
 	if len(l.Repeats) > 0 {
-		last = l.Repeats
+		s = l.Repeats
 	}
-	l.Ends = w.behind(cur, last)
-	return is
-}
-
-// turn walks one iteration of the loop and returns the paths to the next one.
-func (w *walk) turn(l *Loop, s []State) []State {
-	if l.Cond != nil {
-		w.left = merge(w.left, w.refine(l.Cond, s, false))
-		s = w.refine(l.Cond, s, true)
-	}
-	back := merge(w.list(l.Body.List, waited(s, false), false), w.back)
-	w.back = nil
-	w.hurries = w.hurries || slices.ContainsFunc(back, func(s State) bool { return !s.waited })
-	if l.Cond == nil {
-		return back
-	}
-	w.left = merge(w.left, w.refine(l.Cond, back, false))
-	return w.refine(l.Cond, back, true)
-}
-
-// behind returns the return statements in the rest of the block around cur that follow the last turn; nil if its end does so.
-func (w *walk) behind(cur inspector.Cursor, s []State) []*ast.ReturnStmt {
 	w.ends = nil
-	for next, hasNext := cur.NextSibling(); hasNext && len(s) > 0; next, hasNext = next.NextSibling() {
-		stmt, isStmt := next.Node().(ast.Stmt)
-		if !isStmt {
-			return nil
-		}
-		s = w.stmt(stmt, s, true)
+	w.run(w.done, s...)
+	if l.Ends = w.ends; slices.Contains(w.ends, nil) {
+		l.Ends = nil
 	}
-	if len(s) > 0 {
-		return nil
-	}
-	return w.ends
+	return is
 }
 
 // counted looks for what counts the turns: the three parts of for i := 0; i < n; i++, or a step to the limit that is the last
@@ -212,23 +184,19 @@ func (l *Loop) changing(info *types.Info, loop ast.Node) bool {
 
 // Work returns a function that is passed to this library, which runs it again if it returns an error without a mark.
 func Work(info *types.Info, f *ast.FuncLit) *Retries {
-	w := walk{info: info, judged: map[*ast.CallExpr]bool{}, work: true}
-	w.list(f.Body.List, []State{{}}, false)
+	w := newWalk(info, nil, f.Body.List)
+	w.work = true
+	w.run(w.head, State{})
 	return &Retries{f.Body, w.back, w.left, w.attempts, w.judged}
 }
 
 // Turns returns the body of a loop over retry.Attempts, which is run again if it leaves an error in err.
-func Turns(info *types.Info, body *ast.BlockStmt, err types.Object) *Retries {
-	w := walk{info: info, judged: map[*ast.CallExpr]bool{}}
-	ends := merge(w.list(body.List, []State{{}}, false), w.back)
-	again := func(s State) bool { return s.Err == err && (s.Last == Failed || s.Last == Judged) }
-	r := &Retries{Body: body, Leaves: w.left, Attempts: w.attempts, Judged: w.judged}
+func Turns(info *types.Info, loop *ast.RangeStmt, err types.Object) *Retries {
+	w := newWalk(info, loop, []ast.Stmt{loop})
+	ends := w.run(w.body, State{})
+	w.back = nil
 	for _, s := range ends {
-		if again(s) {
-			r.Repeats = append(r.Repeats, s)
-		} else {
-			r.Leaves = append(r.Leaves, s)
-		}
+		w.ended(s, s.has(err))
 	}
-	return r
+	return &Retries{loop.Body, w.back, w.left, w.attempts, w.judged}
 }

@@ -3,12 +3,14 @@
 package retries
 
 import (
+	"cmp"
 	"go/ast"
 	"go/constant"
 	"go/token"
 	"go/types"
 	"slices"
 
+	"golang.org/x/tools/go/cfg"
 	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
@@ -35,6 +37,7 @@ type State struct {
 
 	before bool // the last attempt was made in the previous iteration
 	waited bool // since the iteration began
+	chosen bool // a select has received from something else than a timer
 }
 
 // Succeeded reports whether the last attempt succeeded: its error is nil, and so is the status of its response, if any.
@@ -43,30 +46,25 @@ func (s State) Succeeded() bool { return s.Last == OK && (s.Status == 0 || s.Sta
 // Failed reports whether the last attempt failed, with an error or by its response's status.
 func (s State) Failed() bool { return s.Last != None && !s.Succeeded() }
 
+// has reports whether err has the error of a failure.
+func (s State) has(err types.Object) bool {
+	return s.Err == err && (s.Last == Failed || s.Last == Judged)
+}
+
 // statuses represents all possible statuses of a response; bools are those that stand for a success and a failure by a bool.
 var (
 	statuses = []int{200, 201, 202, 204, 304, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504}
 	bools    = []int{200, 500}
 )
 
-const tooMany = 500 // paths; more are not followed
+const tooMany = 500 // states of a block; more are not followed
 
-func merge(a, b []State) []State {
-	for _, s := range b {
-		if !slices.Contains(a, s) {
-			a = append(slices.Clip(a), s)
-		}
+// add adds s to all if it is not there.
+func add(all []State, s State) []State {
+	if slices.Contains(all, s) {
+		return all
 	}
-	return a
-}
-
-// waited returns s with the given value in all of them.
-func waited(s []State, yes bool) []State {
-	s = slices.Clone(s)
-	for i := range s {
-		s[i].waited = yes
-	}
-	return s
+	return append(all, s)
 }
 
 // A Wait is a sleep in the body of the loop.
@@ -76,14 +74,19 @@ type Wait struct {
 	Blind bool     // nothing can interrupt it
 }
 
-// A walk follows the paths through the body of a loop or a function, not into function literals.
+// A walk follows the paths through the body of a loop or a function, not into function literals. Its methods that take a
+// function next call it with each state that can follow.
 type walk struct {
-	info  *types.Info
-	label string // of the loop
-	kind  Kind   // of the attempts
-	work  bool   // the body is that of a function: it runs again if it returns an error
-
+	info   *types.Info
+	kind   Kind                     // of the attempts
+	work   bool                     // the body is that of a function: it runs again if it returns an error
 	sleeps func(*ast.CallExpr) bool // a call waits, as time.Sleep does; nil for none
+
+	head, body, done *cfg.Block             // where the loop with a condition, its body, and what is behind it begin, or the function
+	next             *cfg.Block             // where an iteration has ended
+	around           map[ast.Node]ast.Stmt  // the switch or select of a clause, and the select of a communication
+	inner            []ast.Node             // loops inside of the loop
+	seen             map[*cfg.Block][]State // in this run
 
 	back, left []State // the ends that the next iteration follows, and those that leave
 	attempts   []*ast.CallExpr
@@ -92,214 +95,214 @@ type walk struct {
 	again      bool                   // an attempt follows one that succeeded in the previous iteration
 	strange    bool                   // the loop has a part that a plain retry loop does not have
 	hurries    bool                   // an iteration ends without a wait, or after one with something else
-	ends       []*ast.ReturnStmt      // the return statements that were reached
-
-	depth int // of loops inside
+	ends       []*ast.ReturnStmt      // the return statements that were reached; nil if the end of the statements was
 }
 
-func (w *walk) list(stmts []ast.Stmt, s []State, inner bool) []State {
-	for _, stmt := range stmts {
-		s = w.stmt(stmt, s, inner)
+// newWalk returns a walk through stmts. The first of them is the loop, or its label, if loop is not nil.
+func newWalk(info *types.Info, loop ast.Stmt, stmts []ast.Stmt) *walk {
+	w := &walk{info: info, around: map[ast.Node]ast.Stmt{}, judged: map[*ast.CallExpr]bool{}}
+	all := &ast.BlockStmt{List: stmts}
+	blocks := cfg.New(all, func(call *ast.CallExpr) bool { return !exits(info, call) }).Blocks
+	own := map[cfg.BlockKind]*cfg.Block{}
+	for _, b := range blocks {
+		if r := b.Return(); r != nil && r.Return == all.End()-1 {
+			b.Nodes[len(b.Nodes)-1] = (*ast.ReturnStmt)(nil)
+		}
+		if loop != nil && b.Stmt == loop {
+			own[b.Kind] = b
+		}
 	}
-	return s
-}
-
-// stmt returns the states after stmt. inner means that a break without a label leaves a nested switch, select
-// or loop.
-func (w *walk) stmt(stmt ast.Stmt, s []State, inner bool) []State {
-	if len(s) > tooMany {
-		w.strange, w.hurries = true, true
-		s = nil
+	if w.head = own[cfg.KindForLoop]; loop == nil {
+		w.head = blocks[0]
 	}
-	switch stmt := stmt.(type) {
-	case nil:
-	case *ast.BlockStmt:
-		return w.list(stmt.List, s, inner)
-	case *ast.LabeledStmt:
-		return w.stmt(stmt.Stmt, s, inner)
-	case *ast.ExprStmt:
-		return w.expr(stmt.X, s)
-	case *ast.AssignStmt:
-		return w.assign(stmt.Lhs, stmt.Rhs, s)
-	case *ast.DeclStmt:
-		if d, isGen := stmt.Decl.(*ast.GenDecl); isGen {
-			for _, spec := range d.Specs {
-				if v, isValue := spec.(*ast.ValueSpec); isValue && len(v.Values) > 0 {
-					left := make([]ast.Expr, len(v.Names))
-					for i, name := range v.Names {
-						left[i] = name
-					}
-					s = w.assign(left, v.Values, s)
-				}
+	w.body = cmp.Or(own[cfg.KindForBody], own[cfg.KindRangeBody])
+	w.next = cmp.Or(own[cfg.KindForPost], own[cfg.KindForLoop], own[cfg.KindRangeLoop], w.body)
+	w.done = cmp.Or(own[cfg.KindForDone], own[cfg.KindRangeDone])
+	for n := range ast.Preorder(all) {
+		switch n := n.(type) {
+		case *ast.SwitchStmt:
+			for _, c := range n.Body.List {
+				w.around[c] = n
+			}
+		case *ast.SelectStmt:
+			for _, c := range n.Body.List {
+				w.around[c], w.around[c.(*ast.CommClause).Comm] = n, n
+			}
+		case *ast.ForStmt, *ast.RangeStmt:
+			if n != loop {
+				w.inner = append(w.inner, n)
 			}
 		}
-	case *ast.IfStmt:
-		s = w.stmt(stmt.Init, s, inner)
-		yes := w.stmt(stmt.Body, w.refine(stmt.Cond, s, true), inner)
-		no := w.refine(stmt.Cond, s, false)
-		if stmt.Else != nil {
-			no = w.stmt(stmt.Else, no, inner)
+	}
+	return w
+}
+
+// run follows the paths from b to where the body of the loop begins, and returns the states there.
+func (w *walk) run(b *cfg.Block, from ...State) []State {
+	w.back, w.seen = nil, map[*cfg.Block][]State{}
+	for _, s := range from {
+		w.follow(b, 0, s)
+	}
+	return w.back
+}
+
+// follow goes on at the ith node of b.
+func (w *walk) follow(b *cfg.Block, i int, s State) {
+	if i < len(b.Nodes) {
+		next := func(s State) { w.follow(b, i+1, s) }
+		if w.around[b.Nodes[i]] != nil { // what a select does is done where it is chosen
+			next(s)
+		} else {
+			w.node(b.Nodes[i], s, next)
 		}
-		return merge(yes, no)
-	case *ast.SwitchStmt:
-		return w.choose(stmt, s)
-	case *ast.TypeSwitchStmt:
-		s = w.ask(stmt.Assign, s)
-		out := s
-		for _, c := range stmt.Body.List {
-			out = merge(out, w.list(c.(*ast.CaseClause).Body, s, true))
+		return
+	}
+	switch cond := w.condition(b); {
+	case len(b.Succs) == 0 && b.Kind != cfg.KindSelectAfterCase:
+		w.leave(s)
+	case cond != nil:
+		w.refine(cond, s, true, func(s State) { w.enter(b.Succs[0], s) })
+		w.refine(cond, s, false, func(s State) { w.enter(b.Succs[1], s) })
+	default:
+		for _, to := range b.Succs {
+			if b.Kind != cfg.KindRangeLoop || to != w.done { // it may have no turns
+				w.enter(to, s)
+			}
 		}
-		return out
-	case *ast.SelectStmt:
-		return w.selects(stmt, s)
-	case *ast.ForStmt:
-		return w.loop(stmt.Body, w.stmt(stmt.Init, s, true))
-	case *ast.RangeStmt:
-		return w.loop(stmt.Body, s)
-	case *ast.ReturnStmt:
-		w.returns(stmt, s)
+	}
+}
+
+// condition returns the condition at the end of b, nil if there is none.
+func (w *walk) condition(b *cfg.Block) ast.Expr {
+	if len(b.Succs) < 2 || len(b.Nodes) == 0 {
 		return nil
+	}
+	cond, _ := b.Nodes[len(b.Nodes)-1].(ast.Expr)
+	if choice, isSwitch := w.around[b.Succs[0].Stmt].(*ast.SwitchStmt); isSwitch && choice.Tag != nil {
+		return &ast.BinaryExpr{X: choice.Tag, Op: token.EQL, Y: cond}
+	}
+	return cond
+}
+
+// enter goes on at b, unless it begins the body of the loop or is behind it.
+func (w *walk) enter(b *cfg.Block, s State) {
+	if b == w.next {
+		w.hurries = w.hurries || !s.waited
+		s.waited, s.chosen = false, false
+	}
+	switch {
+	case b == w.body:
+		s.waited = false
+		w.back = add(w.back, s)
+		return
+	case b == w.done:
+		w.leave(s)
+		return
+	case b.Kind == cfg.KindSelectCaseBody:
+		w.choose(b.Stmt.(*ast.CommClause), &s)
+	case b.Kind == cfg.KindSelectDone:
+		w.strange = w.strange || s.chosen // it polls, or waits for a wake-up
+		s.chosen = false
+	}
+	switch {
+	case slices.Contains(w.seen[b], s):
+	case len(w.seen[b]) == tooMany:
+		w.strange, w.hurries = true, true
+	default:
+		w.seen[b] = append(w.seen[b], s)
+		w.follow(b, 0, s)
+	}
+}
+
+// node goes through a statement or expression that has no other paths inside.
+func (w *walk) node(n ast.Node, s State, next func(State)) {
+	switch n := n.(type) {
+	case *ast.ExprStmt:
+		w.expr(n.X, &s)
+	case *ast.AssignStmt:
+		w.assign(n.Lhs, n.Rhs, s, next)
+		return
+	case *ast.ValueSpec:
+		left := make([]ast.Expr, len(n.Names))
+		for i, name := range n.Names {
+			left[i] = name
+		}
+		w.assign(left, n.Values, s, next)
+		return
+	case *ast.ReturnStmt:
+		w.returns(n, s, next)
+		return
 	case *ast.GoStmt, *ast.SendStmt:
 		w.strange = w.strange || w.kind != Errors
-	case *ast.BranchStmt:
-		return w.branch(stmt, s, inner)
 	}
-	return s
+	next(s)
 }
 
 // returns sorts the paths to a return statement by whether they run the body again.
-func (w *walk) returns(r *ast.ReturnStmt, s []State) {
+func (w *walk) returns(r *ast.ReturnStmt, s State, next func(State)) {
 	if !w.work {
-		w.leave(s)
-		if len(s) > 0 {
+		if !slices.Contains(w.ends, r) {
 			w.ends = append(w.ends, r)
 		}
+		next(s)
 		return
 	}
-	if len(r.Results) == 0 {
+	if r == nil || len(r.Results) == 0 {
 		return
 	}
-	again := func(s State) bool { return false }
-	switch x := ast.Unparen(r.Results[len(r.Results)-1]).(type) {
-	case *ast.CallExpr:
-		switch {
-		case calls.IsFunc(w.info, x, calls.Module, "Permanent", "Ambiguous"):
-		case w.wraps(x):
-			again = func(s State) bool { return s.Last != None }
-		default:
-			s = w.attempt(x, nil, s)
-			again = func(s State) bool { return s.Last == Failed }
-		}
-	case *ast.Ident, *ast.SelectorExpr:
-		switch v := calls.Root(w.info, x); {
-		case v == nil:
-		case v.Parent() == v.Pkg().Scope():
-			again = func(s State) bool { return s.Last != None } // an error that a package declares
-		default:
-			again = func(s State) bool { return s.Err == v && (s.Last == Failed || s.Last == Judged) }
-		}
-	case *ast.CompositeLit, *ast.UnaryExpr:
-		again = func(s State) bool { return s.Last != None }
-	}
-	for _, s := range s {
-		if again(s) {
-			w.back = merge(w.back, []State{s})
-		} else {
-			w.left = merge(w.left, []State{s})
-		}
-	}
-}
-
-// leave notes that s leaves the loop.
-func (w *walk) leave(s []State) {
-	w.left = merge(w.left, s)
-	w.hurries = w.hurries || slices.ContainsFunc(s, func(s State) bool { return s.waited })
-}
-
-func (w *walk) branch(b *ast.BranchStmt, s []State, inner bool) []State {
-	ours := b.Label != nil && b.Label.Name == w.label
+	x := ast.Unparen(r.Results[len(r.Results)-1])
+	call, isCall := x.(*ast.CallExpr)
+	v := calls.Root(w.info, x)
 	switch {
-	case b.Tok == token.FALLTHROUGH:
-		return s
-	case b.Tok == token.CONTINUE && (ours || b.Label == nil && w.depth == 0):
-		w.back = merge(w.back, s)
-	case b.Tok == token.BREAK && b.Label == nil && inner:
-		return s // it continues after the inner statement, at the latest
-	case b.Tok == token.CONTINUE && b.Label == nil:
-		return s
-	default: // leaves the loop, or, with a label, one around it
-		w.leave(s)
+	case isCall && calls.IsFunc(w.info, call, calls.Module, "Permanent", "Ambiguous"):
+		w.ended(s, false)
+	case isCall && !w.wraps(call):
+		w.attempt(call, nil, s, func(s State) { w.ended(s, s.Last == Failed) })
+	case v != nil && v.Parent() != v.Pkg().Scope():
+		w.ended(s, s.has(v))
+	default: // a new error, or one that a package declares
+		w.ended(s, s.Last != None && !w.info.Types[x].IsNil())
 	}
-	return nil
 }
 
-// loop walks one iteration of a nested loop.
-func (w *walk) loop(body *ast.BlockStmt, s []State) []State {
-	w.depth++
-	waits := len(w.waits)
-	s = merge(s, w.stmt(body, s, true))
-	w.waits = w.waits[:waits] // without those of the nested loop
-	w.depth--
-	return s
+// ended notes that s ends the body, and whether it is run again.
+func (w *walk) ended(s State, again bool) {
+	if again {
+		w.back = add(w.back, s)
+	} else {
+		w.left = add(w.left, s)
+	}
 }
 
-func (w *walk) choose(stmt *ast.SwitchStmt, s []State) []State {
-	s = w.stmt(stmt.Init, s, true)
-	rest, hasDefault := s, false
-	var out []State
-	var otherwise []ast.Stmt
-	for _, c := range stmt.Body.List {
-		c := c.(*ast.CaseClause)
-		if c.List == nil {
-			hasDefault, otherwise = true, c.Body
-			continue
-		}
-		var in []State
-		for _, x := range c.List {
-			cond := x
-			if stmt.Tag != nil {
-				cond = &ast.BinaryExpr{X: stmt.Tag, Op: token.EQL, Y: x}
-			}
-			in = merge(in, w.refine(cond, rest, true))
-			rest = w.refine(cond, rest, false)
-		}
-		out = merge(out, w.list(c.Body, in, true))
-	}
-	if hasDefault {
-		return merge(out, w.list(otherwise, rest, true))
-	}
-	return merge(out, rest)
+// leave notes that s leaves the loop. A timer may be drained where a context is done.
+func (w *walk) leave(s State) {
+	w.left = add(w.left, s)
+	w.hurries = w.hurries || s.waited && !s.chosen
 }
 
-func (w *walk) selects(stmt *ast.SelectStmt, s []State) (out []State) {
-	var waits []Wait
-	others := 0
-	for _, c := range stmt.Body.List {
-		c := c.(*ast.CommClause)
-		receive, isExpr := c.Comm.(*ast.ExprStmt)
-		if isExpr {
-			if delay, isTimer := w.receives(receive.X); isTimer {
-				waits = append(waits, Wait{Node: stmt, Delay: delay})
-				out = merge(out, w.list(c.Body, waited(s, true), true))
-				continue
-			}
-		}
-		others++
-		hurries := w.hurries
-		after := w.list(c.Body, s, true)
-		if len(after) == 0 && isExpr {
-			w.hurries = hurries // it may drain the timer before it leaves
-		}
-		if c.Comm != nil && (!isExpr || len(after) > 0) {
-			w.strange = true // it processes input, polls, or waits for a wake-up
-		}
-		out = merge(out, after)
+// choose does the communication of the clause of a select.
+func (w *walk) choose(clause *ast.CommClause, s *State) {
+	receive, isExpr := clause.Comm.(*ast.ExprStmt)
+	if !isExpr {
+		w.strange = true // it processes input
+		return
 	}
-	for i := range waits {
-		waits[i].Blind = others == 0
+	choice := w.around[clause].(*ast.SelectStmt)
+	if delay, isTimer := w.receives(receive.X); isTimer {
+		w.wait(Wait{choice, delay, len(choice.Body.List) == 1}, s)
+	} else {
+		s.chosen = true
 	}
-	w.waits = append(w.waits, waits...)
-	return out
+}
+
+// wait notes a wait, once, if it is not one of a loop inside.
+func (w *walk) wait(x Wait, s *State) {
+	s.waited = true
+	same := func(y Wait) bool { return x.Node == y.Node && x.Delay == y.Delay }
+	inside := func(n ast.Node) bool { return n.Pos() <= x.Node.Pos() && x.Node.End() <= n.End() }
+	if !slices.ContainsFunc(w.waits, same) && !slices.ContainsFunc(w.inner, inside) {
+		w.waits = append(w.waits, x)
+	}
 }
 
 // receives reports whether x receives from time.After or from a timer.
@@ -319,37 +322,26 @@ func (w *walk) receives(x ast.Expr) (delay ast.Expr, is bool) {
 	return nil, false
 }
 
-func (w *walk) expr(x ast.Expr, s []State) []State {
-	if delay, isTimer := w.receives(x); isTimer {
-		w.waits = append(w.waits, Wait{x, delay, delay != nil}) // that of a timer may have passed
-		return waited(s, true)
-	}
+func (w *walk) expr(x ast.Expr, s *State) {
 	call, isCall := ast.Unparen(x).(*ast.CallExpr)
-	if !isCall {
-		return s
+	delay, isTimer := w.receives(x)
+	switch {
+	case isTimer:
+		w.wait(Wait{x, delay, delay != nil}, s) // that of a timer may have passed
+	case !isCall:
+	case calls.IsFunc(w.info, call, "time", "Sleep"):
+		w.wait(Wait{call, call.Args[0], true}, s)
+	case w.sleeps != nil && w.sleeps(call):
+		w.wait(Wait{Node: call}, s)
+	case !exits(w.info, call) && !calls.Logs(call):
+		w.strange = w.strange || w.kind != Errors
+		s.waited = false
 	}
-	if calls.IsFunc(w.info, call, "time", "Sleep") {
-		w.waits = append(w.waits, Wait{call, call.Args[0], true})
-		return waited(s, true)
-	}
-	if w.sleeps != nil && w.sleeps(call) {
-		w.waits = append(w.waits, Wait{Node: call})
-		return waited(s, true)
-	}
-	if w.exits(call) {
-		w.leave(s)
-		return nil
-	}
-	if calls.Logs(call) {
-		return s
-	}
-	w.strange = w.strange || w.kind != Errors
-	return waited(s, false)
 }
 
 // exits reports whether call does not return.
-func (w *walk) exits(call *ast.CallExpr) bool {
-	f := typeutil.Callee(w.info, call)
+func exits(info *types.Info, call *ast.CallExpr) bool {
+	f := typeutil.Callee(info, call)
 	if f == nil {
 		return false
 	}
@@ -360,55 +352,49 @@ func (w *walk) exits(call *ast.CallExpr) bool {
 	return false
 }
 
-func (w *walk) assign(left, right []ast.Expr, s []State) []State {
-	if len(right) != 1 {
-		for i := range right {
-			s = w.assign(left[i:i+1], right[i:i+1], s)
-		}
-		return s
+func (w *walk) assign(left, right []ast.Expr, s State, next func(State)) {
+	switch {
+	case len(right) == 0:
+		next(s)
+		return
+	case len(right) > 1:
+		w.assign(left[:1], right[:1], s, func(s State) { w.assign(left[1:], right[1:], s, next) })
+		return
 	}
 	v := w.variable(left[len(left)-1])
 	call, isCall := ast.Unparen(right[0]).(*ast.CallExpr)
 	fails := v != nil && calls.IsError(v.Type()) && !calls.IsNamed(w.info.TypeOf(left[0]), "time", "Duration") // the next delay
-	var out []State
 	switch {
 	case fails && isCall && w.wraps(call):
 		made := calls.IsFunc(w.info, call, "fmt", "Errorf") || calls.IsFunc(w.info, call, "errors", "New")
-		for _, s := range s {
-			if s.Err = v; s.Last == OK && made { // its result is unusable
-				s.Last = Failed
-			}
-			out = merge(out, []State{s})
+		if s.Err = v; s.Last == OK && made { // its result is unusable
+			s.Last = Failed
 		}
 	case isCall && (fails || w.answers(call, left)):
-		return w.attempt(call, left, s)
-	case fails && w.info.Types[right[0]].IsNil():
-		for _, s := range s {
-			if s.Err == v {
-				s.Last = OK
-			}
-			out = merge(out, []State{s})
-		}
+		w.attempt(call, left, s, next)
+		return
 	case fails:
-		return s
+		if s.Err == v && w.info.Types[right[0]].IsNil() {
+			s.Last = OK
+		}
 	default:
-		return w.ask(right[0], w.look(right[0], s))
+		w.look(right[0], &s)
+		w.ask(right[0], &s)
 	}
-	return out
+	next(s)
 }
 
-// look returns s after x, which may find out something.
-func (w *walk) look(x ast.Expr, s []State) []State {
+// look notes that x, which follows an attempt, may find out something.
+func (w *walk) look(x ast.Expr, s *State) {
 	for n := range ast.Preorder(x) {
 		call, isCall := n.(*ast.CallExpr)
 		if !isCall || w.info.Types[call.Fun].IsType() || w.info.Types[call.Fun].IsBuiltin() {
 			continue
 		}
 		if f := typeutil.Callee(w.info, call); f == nil || f.Pkg() == nil || !slices.Contains(pure, f.Pkg().Path()) {
-			return waited(s, false)
+			s.waited = false
 		}
 	}
-	return s
 }
 
 // pure are packages whose functions say nothing about an attempt but by its error.
@@ -438,52 +424,48 @@ func isBool(t types.Type) bool {
 	return isBasic && b.Info()&types.IsBoolean != 0
 }
 
-// attempt returns the states after an attempt whose results are assigned to left, if they are.
-func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s []State) (out []State) {
+// attempt makes an attempt whose results are assigned to left, if they are.
+func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s State, next func(State)) {
 	if !slices.Contains(w.attempts, call) {
 		w.attempts = append(w.attempts, call)
 	}
-	var err, response types.Object
-	results, answers := []Outcome{OK}, []int{0}
+	w.again = w.again || s.before && s.Succeeded()
+	if s.before {
+		s = State{chosen: s.chosen}
+	}
+	s.Call, s.Err, s.waited = call, nil, false
+	results, answers := []Outcome{OK}, []int(nil)
 	if isBool(w.info.TypeOf(call)) {
 		answers = bools
 	} else if left == nil {
 		results = []Outcome{Failed, OK}
 	}
+	response := types.Object(nil)
 	for i, x := range left {
 		switch v := w.variable(x); {
 		case v == nil:
 		case calls.IsError(v.Type()):
-			err, results = v, []Outcome{Failed, OK}
+			s.Err, results = v, []Outcome{Failed, OK}
 		case i == 0 && calls.IsNamed(v.Type(), "net/http", "Response"):
 			response, answers = v, statuses
 		case w.kind != Errors && isBool(v.Type()):
 			response, answers = v, bools
 		}
 	}
-	for _, s := range s {
-		w.again = w.again || s.before && s.Succeeded()
-		if s.before {
-			s = State{}
+	if answers == nil {
+		answers = []int{s.Status}
+	} else {
+		s.Response = response
+	}
+	for _, s.Last = range results {
+		of := answers
+		if s.Last == Failed && len(answers) == len(statuses) {
+			of = []int{0}
 		}
-		s.Call, s.Err, s.waited = call, err, false
-		if len(answers) > 1 {
-			s.Response = response
-		}
-		for _, s.Last = range results {
-			for _, status := range answers {
-				switch {
-				case len(answers) == 1:
-				case len(answers) > len(bools) && s.Last == Failed:
-					s.Status = 0
-				default:
-					s.Status = status
-				}
-				out = merge(out, []State{s})
-			}
+		for _, s.Status = range of {
+			next(s)
 		}
 	}
-	return out
 }
 
 // wraps reports whether call makes an error, new or from another, rather than an attempt.
@@ -499,31 +481,38 @@ func (w *walk) wraps(call *ast.CallExpr) bool {
 	return false
 }
 
-// refine returns the states of s in which cond can be true, or false.
-func (w *walk) refine(cond ast.Expr, s []State, truth bool) []State {
+// refine goes on with what s is if cond is true, or false.
+func (w *walk) refine(cond ast.Expr, s State, truth bool, next func(State)) {
 	switch c := ast.Unparen(cond).(type) {
 	case *ast.UnaryExpr:
 		if c.Op == token.NOT {
-			return w.refine(c.X, s, !truth)
+			w.refine(c.X, s, !truth, next)
+			return
 		}
 	case *ast.BinaryExpr:
-		switch {
-		case c.Op == token.LAND && truth, c.Op == token.LOR && !truth:
-			return w.refine(c.Y, w.refine(c.X, s, truth), truth)
-		case c.Op == token.LAND, c.Op == token.LOR:
-			return merge(w.refine(c.X, s, truth), w.refine(c.Y, w.refine(c.X, s, !truth), truth))
+		if c.Op == token.LAND || c.Op == token.LOR {
+			decides := c.Op == token.LOR // the value of X that decides
+			if truth == decides {
+				w.refine(c.X, s, truth, next)
+			}
+			w.refine(c.X, s, !decides, func(s State) { w.refine(c.Y, s, truth, next) })
+			return
+		}
+	case *ast.CallExpr:
+		if w.sleeps != nil && w.sleeps(c) {
+			w.expr(c, &s)
+		} else if w.answers(c, nil) {
+			w.attempt(c, nil, s, func(s State) {
+				if s.Succeeded() == (truth == (w.kind == False)) {
+					next(s)
+				}
+			})
+			return
 		}
 	}
-	if call, isCall := ast.Unparen(cond).(*ast.CallExpr); isCall && w.answers(call, nil) {
-		return slices.DeleteFunc(w.attempt(call, nil, s), func(s State) bool { return s.Succeeded() != (truth == (w.kind == False)) })
+	if w.ask(cond, &s); w.possible(cond, &s, truth) {
+		next(s)
 	}
-	var out []State
-	for _, s := range w.ask(cond, s) {
-		if w.possible(cond, &s, truth) {
-			out = merge(out, []State{s})
-		}
-	}
-	return out
 }
 
 // possible reports whether cond, which contains no other conditions, can have the given truth value in s.
@@ -561,25 +550,20 @@ func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 	return true
 }
 
-// ask returns s after n has passed the error of the last attempt to a function, or inspected its type.
-func (w *walk) ask(n ast.Node, s []State) (out []State) {
-	for _, s := range s {
-		asked := false
-		ast.Inspect(n, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				asked = asked || w.about(n, s.Err)
-			case *ast.TypeAssertExpr:
-				asked = asked || w.names(n.X, s.Err)
+// ask notes if n passes the error of the last attempt to a function, or inspects its type.
+func (w *walk) ask(n ast.Node, s *State) {
+	for n := range ast.Preorder(n) {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if w.about(n, s.Err) {
+				w.judge(s)
 			}
-			return !asked
-		})
-		if asked {
-			w.judge(&s)
+		case *ast.TypeAssertExpr:
+			if w.names(n.X, s.Err) {
+				w.judge(s)
+			}
 		}
-		out = merge(out, []State{s})
 	}
-	return out
 }
 
 // about reports whether call gets err, or is of a method of it.
