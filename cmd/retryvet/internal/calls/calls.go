@@ -265,28 +265,3 @@ var logs = regexp.MustCompile(`(?i)log|print|debug|info|warn|error|trace|record`
 func Logs(call *ast.CallExpr) bool {
 	return logs.MatchString(types.ExprString(call.Fun))
 }
-
-// unexported matches a name of another package that no other can write.
-var unexported = regexp.MustCompile(`\.[^\p{Lu}.]`)
-
-// Written returns t as the file can write it, and "" if it cannot.
-func Written(info *types.Info, pkg *types.Package, file *ast.File, t types.Type) string {
-	imported := map[string]string{}
-	for _, spec := range file.Imports {
-		if name := info.PkgNameOf(spec); name != nil && name.Name() != "_" && name.Name() != "." {
-			imported[name.Imported().Path()] = name.Name()
-		}
-	}
-	missing := false
-	text := types.TypeString(t, func(p *types.Package) string {
-		if p == pkg {
-			return ""
-		}
-		missing = missing || imported[p.Path()] == ""
-		return imported[p.Path()]
-	})
-	if missing || unexported.MatchString(text) {
-		return ""
-	}
-	return text
-}

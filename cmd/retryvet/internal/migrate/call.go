@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"go/ast"
 	"os"
@@ -50,7 +51,6 @@ type site struct {
 	name  string
 	op    ast.Expr     // the work as it is passed
 	lit   *ast.FuncLit // the work: op, or the value of the variable op, which is used here only; nil if it is another
-	gone  []ast.Node   // the statements that make the BackOff
 }
 
 // survey finds the sites of all files, and a mark outside of their works, or in a file that is not read: it uses cgo, or the
@@ -131,65 +131,50 @@ func (f *file) mark(id *ast.Ident) bool {
 	return obj != nil && obj.Pkg() != nil && obj.Pkg().Path() == backoff4 && (obj.Name() == "Permanent" || obj.Name() == "PermanentError")
 }
 
-// plan returns the edits that move the call.
-func (s *site) plan() ([]edit, error) {
+// plan returns the edits that move the call, and the statements that make the BackOff.
+func (s *site) plan() ([]edit, []ast.Node, error) {
 	switch {
 	case s.lib.why != "":
-		return nil, refuse("%s", s.lib.why)
-	case ast.IsGenerated(s.ast):
-		return nil, refuse("the file is generated")
+		return nil, nil, refuse("%s", s.lib.why)
 	case strings.Contains(s.name, "Notify") || strings.HasPrefix(s.name, "NewTicker"):
-		return nil, refuse("a Notify, a Ticker or a Timer of one's own is moved by hand: see docs/migrating")
+		return nil, nil, refuse("a Notify, a Ticker or a Timer of one's own is moved by hand: see docs/migrating")
 	case s.stray != "":
-		return nil, refuse("a mark of %s that is made or looked for elsewhere (%s) can reach it, and retry would not know it", s.lib.name, s.stray)
+		return nil, nil, refuse("a mark of %s that is made or looked for elsewhere (%s) can reach it, and retry would not know it", s.lib.name, s.stray)
 	}
-	edits, err := s.replaceMarks()
+	b := &source{file: s.file, lib: backoff4, user: s.call, set: map[string]ast.Expr{}}
+	policy, ctx, err := s.policy(b)
 	if err != nil {
-		return nil, err
-	}
-	policy, ctx, err := s.policy()
-	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if s.lit == nil {
-		return nil, refuse("the work is not a function literal, or a variable with one that is used only here")
+		return nil, nil, refuse("the work is not a function literal, or a variable with one that is used only here")
 	}
-	if err := (&reader{ends: ctx != nil}).call(s.file, s.call); err != nil {
-		return nil, err
+	edits, err := s.replaceMarks()
+	if err := cmp.Or(err, (&reader{ends: ctx != nil}).call(s.file, s.call)); err != nil {
+		return nil, nil, err
 	}
-	context := s.contextName()
-	for name, path := range map[string]string{"time": "time", context: "context", s.importName(ourPath): ourPath} {
-		if err := s.free(s.call.Pos(), name, path); err != nil {
-			return nil, err
-		}
-	}
-	run, param := context+".Background()", "("+context+".Context)"
+	run, param := s.contextName()+".Background()", "("+s.contextName()+".Context)"
 	if ctx != nil {
 		run = s.text(ctx)
 	}
 	if id, isIdent := ctx.(*ast.Ident); isIdent && s.passesOn(id) {
-		param = "(" + id.Name + " " + context + ".Context)"
+		param = "(" + id.Name + " " + s.contextName() + ".Context)"
 	}
 	head := ours + ".Do"
 	if strings.HasSuffix(s.name, "WithData") {
 		head += "Value"
 	}
-	for _, n := range s.gone {
-		edits = append(edits, s.line(n))
-	}
 	params := s.lit.Type.Params
 	return append(edits, edit{s.offset(params.Opening), s.offset(params.Closing) + 1, param},
 		edit{s.offset(s.call.Pos()), s.offset(s.op.Pos()), head + "(" + run + ", " + policy + ", "},
-		edit{s.offset(s.op.End()), s.offset(s.call.End()), ")"}), nil
+		edit{s.offset(s.op.End()), s.offset(s.call.End()), ")"}), b.gone, nil
 }
 
 // policy returns the policy that does what the BackOff does, and the context of the run.
-func (s *site) policy() (policy string, ctx ast.Expr, err error) {
-	b := &source{file: s.file, lib: backoff4, user: s.call, set: map[string]ast.Expr{}}
+func (s *site) policy(b *source) (policy string, ctx ast.Expr, err error) {
 	if err := b.read(s.call.Args[1]); err != nil {
 		return "", nil, err
 	}
-	s.gone = b.gone
 	ctx, ttl, err := b.settle()
 	if err != nil {
 		return "", nil, err
@@ -200,17 +185,12 @@ func (s *site) policy() (policy string, ctx ast.Expr, err error) {
 	if attempts == 0 {
 		fields["MaxAttempts"], n = ours+".Unlimited", many
 	}
-	if fields["Backoff"], err = b.backoff(n, attempts > 0); err != nil {
-		return "", nil, err
-	}
-	return literal(fields), ctx, s.comments()
+	fields["Backoff"], err = b.backoff(n, attempts > 0)
+	return literal(fields), ctx, err
 }
 
 // replaceMarks returns the edits that replace the marks in the work.
 func (s *site) replaceMarks() (edits []edit, err error) {
-	if s.lit == nil {
-		return nil, nil
-	}
 	for id := range idents(s.lit) {
 		if !s.mark(id) || s.owner(id) != s {
 			continue
@@ -219,23 +199,9 @@ func (s *site) replaceMarks() (edits []edit, err error) {
 		if call, isCall := s.parents[sel].(*ast.CallExpr); !isCall || call.Fun != sel || id.Name != "Permanent" {
 			return nil, refuse("%s has no counterpart", id.Name)
 		}
-		if err := s.free(id.Pos(), s.importName(ourPath), ourPath); err != nil {
-			return nil, err
-		}
 		edits = append(edits, edit{s.offset(sel.Pos()), s.offset(sel.End()), ours + "." + id.Name})
 	}
 	return edits, nil
-}
-
-// comments refuses a site if the code to remove contains a comment.
-func (s *site) comments() error {
-	for _, group := range s.ast.Comments {
-		inside := func(n ast.Node) bool { return within(group, n) }
-		if s.lit != nil && inside(s.lit.Type.Params) || inside(s.call) && !inside(s.op) || slices.ContainsFunc(s.gone, inside) {
-			return refuse("what is replaced contains a comment")
-		}
-	}
-	return nil
 }
 
 // passesOn reports whether the work uses ctx and never changes it, so that a parameter can replace it.

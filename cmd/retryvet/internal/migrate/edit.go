@@ -22,27 +22,34 @@ type edit struct {
 	text     string
 }
 
-// rewrite plans the edits of every call and accepts those that can be made.
-func (f *file) rewrite() (result []Site) {
-	for _, s := range f.sites {
-		edits, err := s.plan()
-		if err == nil && slices.ContainsFunc(edits, f.taken) {
-			err = refuse("it stands inside a call that is moved; run the migration again")
+// try plans the edits that move what is at n, and accepts them if they can be made. plan returns also the nodes to remove.
+func (f *file) try(n ast.Node, call string, plan func() ([]edit, []ast.Node, error)) Site {
+	one := Site{Position: f.pkg.Fset.PositionFor(n.Pos(), false), Call: call}
+	edits, gone, err := plan()
+	for _, n := range gone {
+		inside := func(outer ast.Node) bool { return outer != n && within(n, outer) }
+		if !slices.ContainsFunc(gone, inside) {
+			edits = append(edits, f.line(n))
 		}
-		one := Site{Position: f.pkg.Fset.PositionFor(s.call.Pos(), false), Call: s.lib.name + " " + s.name}
-		if err != nil {
-			one.Why = err.Error()
-		} else {
-			f.edits = append(f.edits, edits...)
-		}
-		result = append(result, one)
 	}
-	return result
-}
-
-// taken reports whether e overlaps with an edit that is accepted. Insertions do not.
-func (f *file) taken(e edit) bool {
-	return slices.ContainsFunc(f.edits, func(x edit) bool { return e.from < x.to && x.from < e.to })
+	for _, group := range f.ast.Comments {
+		if err == nil && slices.ContainsFunc(edits, func(e edit) bool { return e.from <= f.offset(group.Pos()) && f.offset(group.End()) <= e.to }) {
+			err = refuse("what is replaced contains a comment")
+		}
+	}
+	switch taken := func(e edit) bool { // insertions do not overlap
+		return slices.ContainsFunc(f.edits, func(x edit) bool { return e.from < x.to && x.from < e.to })
+	}; {
+	case ast.IsGenerated(f.ast):
+		one.Why = "the file is generated"
+	case err != nil:
+		one.Why = err.Error()
+	case slices.ContainsFunc(edits, taken):
+		one.Why = "it stands inside what is moved; run the command again"
+	default:
+		f.edits = append(f.edits, edits...)
+	}
+	return one
 }
 
 // apply returns the file with its edits, or nil if there are none.
@@ -65,9 +72,9 @@ func (f *file) apply() ([]byte, error) {
 		return nil, fmt.Errorf("nothing was migrated: what would be written does not parse: %w", err)
 	}
 	var unused []*ast.ImportSpec // of parsed
-	for spec, pkgName := range f.imports() {
-		if !selects(parsed, pkgName) && selects(f.ast, pkgName) {
-			unused = append(unused, parsed.Imports[slices.Index(f.ast.Imports, spec)])
+	for i, spec := range f.ast.Imports {
+		if p := f.pkg.TypesInfo.PkgNameOf(spec); p != nil && !selects(parsed, p.Name()) && selects(f.ast, p.Name()) {
+			unused = append(unused, parsed.Imports[i])
 		}
 	}
 	f.importOurs(fset, parsed)
@@ -76,7 +83,7 @@ func (f *file) apply() ([]byte, error) {
 		if spec.Name != nil {
 			alias = spec.Name.Name
 		}
-		astutil.DeleteNamedImport(fset, parsed, alias, importPath(spec))
+		astutil.DeleteNamedImport(fset, parsed, alias, strings.Trim(spec.Path.Value, "`\""))
 	}
 	for _, path := range []string{"context", "errors", "time"} {
 		if selects(parsed, path) && f.importName(path) == "" {
@@ -120,28 +127,11 @@ func (f *file) declares(name string) bool {
 	return false
 }
 
-// imports returns the imports of the file with their names in it.
-func (f *file) imports() map[*ast.ImportSpec]string {
-	result := map[*ast.ImportSpec]string{}
-	for _, spec := range f.ast.Imports {
-		obj := f.pkg.TypesInfo.Implicits[spec]
-		if spec.Name != nil {
-			obj = f.pkg.TypesInfo.Defs[spec.Name]
-		}
-		if name, ok := obj.(*types.PkgName); ok {
-			result[spec] = name.Name()
-		}
-	}
-	return result
-}
-
-func importPath(spec *ast.ImportSpec) string { return strings.Trim(spec.Path.Value, "`\"") }
-
 // importName returns the name under which the file imports path, or "".
 func (f *file) importName(path string) string {
-	for spec, name := range f.imports() {
-		if importPath(spec) == path && name != "_" && name != "." {
-			return name
+	for _, spec := range f.ast.Imports {
+		if p := f.pkg.TypesInfo.PkgNameOf(spec); p != nil && p.Imported().Path() == path && p.Name() != "_" && p.Name() != "." {
+			return p.Name()
 		}
 	}
 	return ""

@@ -5,11 +5,13 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"iter"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 
+	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/packages"
 	"golang.org/x/tools/go/types/typeutil"
 
@@ -46,9 +48,10 @@ func readable(pkgs []*packages.Package) []*file {
 			if err != nil || len(src) != int(syntax.FileEnd-syntax.FileStart) {
 				continue
 			}
-			f := &file{name: name, pkg: p, ast: syntax, src: src, parents: parents(syntax), calls: map[string][]*ast.CallExpr{}}
-			for n := range ast.Preorder(syntax) {
-				if call, ok := n.(*ast.CallExpr); ok {
+			f := &file{name: name, pkg: p, ast: syntax, src: src, parents: map[ast.Node]ast.Node{}, calls: map[string][]*ast.CallExpr{}}
+			for cur := range inspector.New([]*ast.File{syntax}).Root().Preorder() {
+				f.parents[cur.Node()] = cur.Parent().Node()
+				if call, ok := cur.Node().(*ast.CallExpr); ok {
 					if fn := f.callee(call); fn != nil {
 						f.calls[fn.FullName()] = append(f.calls[fn.FullName()], call)
 					}
@@ -58,23 +61,6 @@ func readable(pkgs []*packages.Package) []*file {
 		}
 	}
 	return slices.SortedFunc(maps.Values(byName), func(a, b *file) int { return cmp.Compare(a.name, b.name) })
-}
-
-func parents(root ast.Node) map[ast.Node]ast.Node {
-	result := map[ast.Node]ast.Node{}
-	var stack []ast.Node
-	ast.Inspect(root, func(n ast.Node) bool {
-		if n == nil {
-			stack = stack[:len(stack)-1]
-			return true
-		}
-		if len(stack) > 0 {
-			result[n] = stack[len(stack)-1]
-		}
-		stack = append(stack, n)
-		return true
-	})
-	return result
 }
 
 // declaration returns the declaration of the function of that full name, or nil.
@@ -150,17 +136,10 @@ func (f *file) is(e ast.Expr, obj types.Object) bool { return calls.Is(f.pkg.Typ
 
 func within(n, outer ast.Node) bool { return outer.Pos() <= n.Pos() && n.End() <= outer.End() }
 
-// free refuses if name, at pos, does not mean the package path, and would not mean it if the file imported it.
-func (f *file) free(pos token.Pos, name, path string) error {
-	known := f.importName(path)
-	var obj types.Object
-	if scope := f.pkg.Types.Scope().Innermost(pos); scope != nil {
-		_, obj = scope.LookupParent(name, pos)
-	}
-	if pkgName, ok := obj.(*types.PkgName); known != "" && known != name || obj != nil && (!ok || pkgName.Imported().Path() != path) {
-		return refuse("the name %s does not mean the package here", name)
-	}
-	return nil
+// lookup returns what name means at pos; nil if it means nothing.
+func (f *file) lookup(name string, pos token.Pos) types.Object {
+	_, obj := f.pkg.Types.Scope().Innermost(pos).LookupParent(name, pos)
+	return obj
 }
 
 // contextName returns the name of package context in the file, or of the import that will be added.
@@ -180,8 +159,8 @@ func (f *file) changed(obj types.Object, from, to token.Pos) bool {
 
 // captured reports whether id, a use of obj, is in a function literal in which obj is not declared.
 func (f *file) captured(obj types.Object, id *ast.Ident) bool {
-	for n := f.parents[id]; n != nil; n = f.parents[n] {
-		if lit, ok := n.(*ast.FuncLit); ok && (obj.Pos() < lit.Pos() || lit.End() <= obj.Pos()) {
+	for fun := range f.functions(id) {
+		if _, isLit := fun.(*ast.FuncLit); isLit && !calls.Within(obj, fun) {
 			return true
 		}
 	}
@@ -214,17 +193,18 @@ func (f *file) write(id *ast.Ident) (write, address bool) {
 	}
 }
 
-// outer returns the outermost function that contains n, or nil.
-func (f *file) outer(n ast.Node) (fun ast.Node, signature *ast.FuncType) {
-	for ; n != nil; n = f.parents[n] {
-		switch n := n.(type) {
-		case *ast.FuncLit:
-			fun, signature = n, n.Type
-		case *ast.FuncDecl:
-			fun, signature = n, n.Type
+// functions returns the functions that contain n, the innermost first, and their types.
+func (f *file) functions(n ast.Node) iter.Seq2[ast.Node, *ast.FuncType] {
+	return func(yield func(ast.Node, *ast.FuncType) bool) {
+		for more := true; n != nil && more; n = f.parents[n] {
+			switch fun := n.(type) {
+			case *ast.FuncLit:
+				more = yield(fun, fun.Type)
+			case *ast.FuncDecl:
+				more = yield(fun, fun.Type)
+			}
 		}
 	}
-	return fun, signature
 }
 
 // statement returns the statement around n that stands in a list of statements, and the list.

@@ -59,18 +59,13 @@ func (f *file) loops(compute bool) (result []Site) {
 		if l.asks = f.asked(l.node); compute != (l.asks == nil) {
 			continue
 		}
-		one := Site{Position: f.pkg.Fset.PositionFor(l.node.Pos(), false), Call: "retry loop"}
-		if l.Loop = retries.LoopAt(f.pkg.TypesInfo, cur, f.waits); l.Loop != nil && l.Kind != retries.Errors {
+		if l.Loop = retries.LoopAt(f.pkg.TypesInfo, cur, f.waits); l.Loop == nil || l.Kind != retries.Errors {
+			if compute {
+				continue
+			}
 			l.Loop = nil
 		}
-		if err := l.move(); l.Loop == nil && compute {
-			continue
-		} else if err != nil {
-			one.Why = err.Error()
-		} else {
-			f.edits = append(f.edits, l.edits...)
-		}
-		result = append(result, one)
+		result = append(result, f.try(l.node, "retry loop", l.move))
 	}
 	return result
 }
@@ -92,39 +87,22 @@ func (f *file) asked(loop ast.Node) (found *ast.CallExpr) {
 }
 
 // move makes the edits that replace the loop.
-func (l *loop) move() error {
-	if ast.IsGenerated(l.ast) {
-		return refuse("the file is generated")
-	} else if l.Loop == nil {
-		return refuse("it is not only failure that repeats it, or success does not leave it")
+func (l *loop) move() ([]edit, []ast.Node, error) {
+	if l.Loop == nil {
+		return nil, nil, refuse("it is not only failure that repeats it, or success does not leave it")
 	}
 	if err := l.steps(); err != nil {
-		return err
-	}
-	fun, _ := l.outer(l.node)
-	if m := replay.Unsafe(l.pkg.TypesInfo, fun, &l.Retries); m != "" {
-		return refuse("it repeats a %s without a key, or with one that is new in each attempt", m)
+		return nil, nil, err
 	}
 	schedule, err := l.schedule()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	leave, err := l.leave()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	if fields := l.result.List; len(fields) > 0 && calls.IsError(l.pkg.TypesInfo.TypeOf(fields[len(fields)-1].Type)) {
-		if err := l.reader().returned(l.file, l.node); err != nil {
-			return err
-		}
-	}
-	context := l.contextName()
-	for name, path := range map[string]string{"time": "time", context: "context", "errors": "errors", l.importName(ourPath): ourPath} {
-		if err := l.free(l.node.Pos(), name, path); err != nil {
-			return err
-		}
-	}
-	run, name := context+".Background()", "ctx"
+	run, name := l.contextName()+".Background()", "ctx"
 	uses := l.number // of the context of an attempt
 	id, isIdent := l.ctx.(*ast.Ident)
 	if l.ctx != nil {
@@ -133,34 +111,21 @@ func (l *loop) move() error {
 	if isIdent {
 		name = id.Name
 		uses = uses || slices.ContainsFunc(l.uses(l.pkg.TypesInfo.Uses[id]), func(use *ast.Ident) bool { return within(use, l.Body) && !l.removed(use) })
-	} else if uses && l.free(l.Body.Lbrace, name, "") != nil {
-		return refuse("the name ctx does not mean the context of an attempt here")
+	} else if uses && l.lookup(name, l.Body.Lbrace) != nil {
+		return nil, nil, refuse("the name ctx does not mean the context of an attempt here")
 	}
 	key := ""
 	if uses {
 		key = name + " := "
 	}
-	policy := literal(map[string]string{"MaxAttempts": cmp.Or(l.limit, ours+".Unlimited"), "Backoff": schedule, "TTL": l.ttl, "Classify": ours + ".RetryOn(" + context + ".Canceled)"})
-	head := "for " + key + "range " + ours + ".Attempts(" + run + ", " + policy + ", &" + l.err.Name() + ") "
-	l.edits = append(l.edits, edit{l.offset(l.node.Pos()), l.offset(l.Body.Lbrace), head})
-	for _, n := range l.gone {
-		inside := func(outer ast.Node) bool { return outer != n && within(n, outer) }
-		if !slices.ContainsFunc(l.gone, inside) {
-			l.edits = append(l.edits, l.line(n))
-		}
-	}
+	policy := literal(map[string]string{"MaxAttempts": cmp.Or(l.limit, ours+".Unlimited"), "Backoff": schedule, "TTL": l.ttl,
+		"Classify": ours + ".RetryOn(" + l.contextName() + ".Canceled)"})
+	l.edits = append(l.edits, edit{l.offset(l.node.Pos()), l.offset(l.Body.Lbrace),
+		"for " + key + "range " + ours + ".Attempts(" + run + ", " + policy + ", &" + l.err.Name() + ") "})
 	if leave != "" {
 		l.edits = append(l.edits, edit{l.offset(l.node.End()), l.offset(l.node.End()), "\n" + leave})
 	}
-	for _, group := range l.ast.Comments {
-		if l.node.Pos() < group.Pos() && group.Pos() < l.Body.Lbrace || l.removed(group) {
-			return refuse("the waits contain a comment")
-		}
-	}
-	if slices.ContainsFunc(l.edits, l.taken) {
-		return refuse("it stands inside a loop that is moved; run the command again")
-	}
-	return nil
+	return l.edits, l.gone, nil
 }
 
 // reader reads what the old code does with the error. A loop that asks a source in its first line ends with the last error
@@ -170,7 +135,7 @@ func (l *loop) reader() *reader {
 }
 
 func (l *loop) steps() error {
-	for _, step := range []func() error{l.place, l.sourced, l.header, l.waited, l.error, l.counted, l.stopped, l.alone, l.kept, l.beside} {
+	for _, step := range []func() error{l.place, l.sourced, l.header, l.waited, l.error, l.counted, l.stopped, l.alone, l.kept, l.beside, l.told} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -191,13 +156,23 @@ func (l *loop) place() error {
 	if i := slices.Index(stmts, l.node); i+1 < len(stmts) {
 		l.after = stmts[i+1]
 	}
-	for n := l.parents[l.node]; n != nil && l.result == nil; n = l.parents[n] {
-		switch f := n.(type) {
-		case *ast.FuncLit:
-			l.params, l.result = f.Type.Params, cmp.Or(f.Type.Results, &ast.FieldList{})
-		case *ast.FuncDecl:
-			l.params, l.result = f.Type.Params, cmp.Or(f.Type.Results, &ast.FieldList{})
-		}
+	for _, t := range l.functions(l.node) {
+		l.params, l.result = t.Params, cmp.Or(t.Results, &ast.FieldList{})
+		break
+	}
+	return nil
+}
+
+// told refuses a loop that repeats what must not be repeated, or whose function returns an error that is read in another way.
+func (l *loop) told() error {
+	var fun ast.Node
+	for fun = range l.functions(l.node) { // the outermost
+	}
+	if m := replay.Unsafe(l.pkg.TypesInfo, fun, &l.Retries); m != "" {
+		return refuse("it repeats a %s without a key, or with one that is new in each attempt", m)
+	}
+	if fields := l.result.List; len(fields) > 0 && calls.IsError(l.pkg.TypesInfo.TypeOf(fields[len(fields)-1].Type)) {
+		return l.reader().returned(l.file, l.node)
 	}
 	return nil
 }
@@ -233,8 +208,7 @@ func (l *loop) error() error {
 		}
 		return nil
 	}
-	scope := l.pkg.Types.Scope().Innermost(l.node.Pos())
-	_, outer := scope.LookupParent(l.err.Name(), l.node.Pos())
+	outer := l.lookup(l.err.Name(), l.node.Pos())
 	if outer != nil && outer.Parent() != types.Universe {
 		v, isVar := outer.(*types.Var)
 		if !isVar || !calls.IsError(v.Type()) || v.Parent() == l.pkg.Types.Scope() || len(l.result.List) > 0 && within(&ast.Ident{NamePos: v.Pos()}, l.result) {
@@ -274,13 +248,12 @@ func (l *loop) assign(id *ast.Ident) error {
 		if !isIdent || other == id || v == nil || other.Name == "_" {
 			continue
 		}
-		text := calls.Written(l.pkg.TypesInfo, l.pkg.Types, l.ast, v.Type())
-		if text == "" {
-			return refuse("the file cannot write the type of %s", other.Name)
-		}
-		if at != ast.Stmt(stmt) && len(l.uses(v)) == 0 {
-			return refuse("the results of the call are declared in a condition")
-		}
+		text := types.TypeString(v.Type(), func(p *types.Package) string { // the result must type-check
+			if p == l.pkg.Types {
+				return ""
+			}
+			return cmp.Or(l.importName(p.Path()), p.Name())
+		})
 		declared += "var " + other.Name + " " + text + "\n"
 	}
 	if declared != "" {
@@ -420,7 +393,7 @@ func (l *loop) watched(choice *ast.SelectStmt) error {
 			if len(c.Body) > 0 {
 				return refuse("something else follows its wait in the select")
 			}
-		case isSel && sel.Sel.Name == "Done" && calls.IsContext(l.pkg.TypesInfo.TypeOf(sel.X)) && (l.ctx == nil || l.text(l.ctx) == l.text(sel.X)) && simple(sel.X):
+		case isSel && sel.Sel.Name == "Done" && calls.IsContext(l.pkg.TypesInfo.TypeOf(sel.X)) && (l.ctx == nil || l.text(l.ctx) == l.text(sel.X)) && calls.Root(l.pkg.TypesInfo, sel.X) != nil:
 			l.ctx, l.end = sel.X, c.Body
 		default:
 			return refuse("its wait ends with a channel that is not a context's")
@@ -437,26 +410,14 @@ func isBranch(stmt ast.Stmt, tok token.Token) bool {
 	return isBranch && b.Tok == tok && b.Label == nil
 }
 
-// simple reports whether e is a variable or a field of one.
-func simple(e ast.Expr) bool {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return true
-	case *ast.SelectorExpr:
-		return simple(e.X)
-	}
-	return false
-}
-
 // parameter returns the context that the function around the loop gets, or nil.
 func (l *loop) parameter() ast.Expr {
-	scope := l.pkg.Types.Scope().Innermost(l.node.Pos())
 	for name := range paramNames(l.params) {
 		v := l.pkg.TypesInfo.Defs[name]
 		if v == nil || !calls.IsContext(v.Type()) {
 			continue
 		}
-		if _, now := scope.LookupParent(name.Name, l.node.Pos()); now == v {
+		if l.lookup(name.Name, l.node.Pos()) == v {
 			id := *name
 			l.pkg.TypesInfo.Uses[&id] = v
 			return &id

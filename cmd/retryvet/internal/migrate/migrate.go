@@ -79,7 +79,9 @@ func Run(ctx context.Context, dir string, patterns []string, o Options) (Report,
 		case o.Loops:
 			report.Sites = append(report.Sites, f.loops(true)...)
 		default:
-			report.Sites = append(report.Sites, f.rewrite()...)
+			for _, s := range f.sites {
+				report.Sites = append(report.Sites, f.try(s.call, s.lib.name+" "+s.name, s.plan))
+			}
 			report.Sites = append(report.Sites, f.loops(false)...)
 		}
 	}

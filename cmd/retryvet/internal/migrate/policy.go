@@ -48,13 +48,10 @@ func written(b retry.Backoff, base string) string {
 	} else if b.Cap != 0 {
 		add("Cap", duration(b.Cap))
 	}
-	switch b.Jitter {
-	case retry.FullJitter:
-		add("Jitter", ours+".FullJitter")
-	case retry.EqualJitter:
-		add("Jitter", ours+".EqualJitter")
-	case retry.RatioJitter:
-		add("Jitter", ours+".RatioJitter")
+	if b.Jitter != retry.NoJitter {
+		add("Jitter", ours+"."+[]string{"", "FullJitter", "EqualJitter", "RatioJitter"}[b.Jitter])
+	}
+	if b.JitterRatio != 0 {
 		add("JitterRatio", fmt.Sprint(b.JitterRatio))
 	}
 	return ours + ".Backoff{" + strings.Join(parts, ", ") + "}"

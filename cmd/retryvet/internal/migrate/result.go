@@ -46,8 +46,11 @@ func (r *reader) target(f *file, e ast.Expr) error {
 	if obj == nil || obj.Parent() == f.pkg.Types.Scope() {
 		return refuse("its error goes to a package-level variable")
 	}
-	_, signature := f.outer(id)
-	if list := signature.Results; list != nil && list.Pos() <= obj.Pos() && obj.Pos() < list.End() {
+	list := (*ast.FieldList)(nil)
+	for _, t := range f.functions(id) {
+		list = t.Results
+	}
+	if list != nil && list.Pos() <= obj.Pos() && obj.Pos() < list.End() {
 		if err := r.returned(f, id); err != nil {
 			return err
 		}

@@ -225,8 +225,7 @@ func (s *source) movable(e ast.Expr) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
 		obj := s.pkg.TypesInfo.Uses[e]
-		_, there := s.pkg.Types.Scope().Innermost(s.user.Pos()).LookupParent(e.Name, s.user.Pos())
-		return there == obj && obj.Parent() != s.pkg.Types.Scope() && !s.changed(obj, e.Pos(), s.user.Pos())
+		return s.lookup(e.Name, s.user.Pos()) == obj && obj.Parent() != s.pkg.Types.Scope() && !s.changed(obj, e.Pos(), s.user.Pos())
 	case *ast.SelectorExpr:
 		return !s.disturbed && s.movable(e.X)
 	}

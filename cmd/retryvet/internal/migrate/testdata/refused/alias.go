@@ -7,5 +7,5 @@ import (
 )
 
 func renamed() error {
-	return backoff.Retry(func() error { return nil }, backoff.NewExponentialBackOff(backoff.WithMaxInterval(tm.Hour))) // want `the name time does not mean`
+	return backoff.Retry(func() error { return nil }, backoff.NewExponentialBackOff(backoff.WithMaxInterval(tm.Hour))) // want `undefined: time`
 }

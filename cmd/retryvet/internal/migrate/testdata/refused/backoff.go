@@ -41,7 +41,7 @@ func own(j job, param backoff.BackOff) {
 	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(-1), 3))                           // want `Interval is negative`
 	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.NewConstantBackOff(0), 1<<63))                        // want `too large`
 	_ = backoff.Retry(work, backoff.WithMaxRetries(backoff.WithMaxRetries(backoff.NewConstantBackOff(0), 1), 1)) // want `set twice`
-	_ = backoff.Retry(work /* a comment */, backoff.WithMaxRetries(backoff.NewConstantBackOff(0), 1))            // want `contains a comment`
+	_ = backoff.Retry(func() error { return nil } /* a comment */, backoff.NewConstantBackOff(0))                // want `contains a comment`
 }
 
 var atInit = backoff.Retry(func() error { return nil }, backoff.NewConstantBackOff(0)) // want `package-level variable`
@@ -68,7 +68,7 @@ func schedules(interval time.Duration) {
 
 	g := backoff.NewExponentialBackOff( // for ever
 		backoff.WithMaxElapsedTime(0))
-	_ = backoff.Retry(work, g) // want `contains a comment`
+	_ = backoff.Retry(func() error { return nil }, g) // want `contains a comment`
 
 	f := backoff.NewExponentialBackOff()
 	_ = backoff.Retry(work, f) // want `used for something else too`
