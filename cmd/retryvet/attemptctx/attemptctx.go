@@ -93,17 +93,18 @@ func (f finder) passesOn(cur inspector.Cursor, work ast.Expr, own bool) {
 
 // check checks x, the function of an attempt, if it is a literal, or is declared in the package.
 func (f finder) check(x ast.Expr, own bool) {
-	n, isLit := ast.Node(ast.Unparen(x)), false
-	if _, isLit = n.(*ast.FuncLit); !isLit {
-		decl := f.decls[calls.Object(f.TypesInfo, x)]
-		if decl == nil {
-			return
-		}
-		n = decl
+	a := attempt{pass: f.Pass, own: own}
+	var t *ast.FuncType
+	if lit, isLit := ast.Unparen(x).(*ast.FuncLit); isLit {
+		a.node, a.body, t = lit, lit.Body, lit.Type
+	} else if decl := f.decls[calls.Object(f.TypesInfo, x)]; decl != nil {
+		a.node, a.body, a.receiver, t = decl, decl.Body, decl.Recv, decl.Type
 	}
-	if !f.checked[n] {
-		f.checked[n] = true
-		function(f.Pass, n, own).check()
+	if a.node != nil && !f.checked[a.node] {
+		f.checked[a.node] = true
+		fields := t.Params.List
+		a.inTxn = len(fields) == 2 && calls.IsNamed(f.TypesInfo.TypeOf(fields[1].Type), calls.Module+"/retrysql", "Txn")
+		a.check()
 	}
 }
 
@@ -152,21 +153,6 @@ type attempt struct {
 	own bool
 	// inTxn means that the attempt is given a transaction of retrysql.
 	inTxn bool
-}
-
-// function returns the attempt that n is, a function literal or declaration.
-func function(pass *analysis.Pass, n ast.Node, own bool) attempt {
-	a := attempt{pass: pass, node: n, own: own}
-	var typ *ast.FuncType
-	switch n := n.(type) {
-	case *ast.FuncLit:
-		typ, a.body = n.Type, n.Body
-	case *ast.FuncDecl:
-		typ, a.body, a.receiver = n.Type, n.Body, n.Recv
-	}
-	fields := typ.Params.List
-	a.inTxn = len(fields) == 2 && calls.IsNamed(pass.TypesInfo.TypeOf(fields[1].Type), calls.Module+"/retrysql", "Txn")
-	return a
 }
 
 // A use is a value from outside of the attempt that a call of the attempt gets.

@@ -91,7 +91,7 @@ func (l retryLoop) report() {
 	}
 	switch {
 	case l.Kind == retries.Other || name == "" || l.brief(name):
-	case (ctx == nil || l.parameter(ctx)) && l.waits(l.long), more && ctx != nil && l.waits(l.notShort) && l.allBlind():
+	case (ctx == nil || l.parameter(ctx)) && slices.ContainsFunc(l.Waits, l.long), more && ctx != nil && l.allBlind():
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
 	switch {
@@ -120,19 +120,16 @@ func (l retryLoop) report() {
 	l.pass.Report(analysis.Diagnostic{Pos: l.cur.Node().Pos(), End: l.Body.Lbrace + 1, Message: text})
 }
 
-// waits reports whether there is a wait that nothing can interrupt and that is of a kind.
-func (l retryLoop) waits(kind func(retries.Wait) bool) bool {
-	return slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return w.Blind && kind(w) })
-}
-
-// allBlind reports whether nothing can interrupt any wait; otherwise a blind one may be for a context that nothing can end.
+// allBlind reports whether nothing can interrupt any wait, and not all are short. Otherwise a blind one may be for a context that
+// nothing can end.
 func (l retryLoop) allBlind() bool {
-	return !slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return !w.Blind })
+	return !slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return !w.Blind }) &&
+		slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return !l.short(w) })
 }
 
-// long reports whether w is known to be a second or more.
+// long reports whether nothing can interrupt w, which is known to be a second or more.
 func (l retryLoop) long(w retries.Wait) bool {
-	return w.Delay != nil && l.least(w.Delay) >= int64(time.Second)
+	return w.Blind && w.Delay != nil && l.least(w.Delay) >= int64(time.Second)
 }
 
 // least returns the least value that x can have: that of a constant, and of the constant in a sum; otherwise 0.
@@ -146,26 +143,21 @@ func (l retryLoop) least(x ast.Expr) int64 {
 	return 0
 }
 
-func (l retryLoop) notShort(w retries.Wait) bool { return !l.short(w) }
-
 // field returns the field of the receiver that is a context, such as "s.ctx"; "" if there is none.
 func (l retryLoop) field() string {
-	for up := range l.cur.Enclosing((*ast.FuncDecl)(nil)) {
-		recv := up.Node().(*ast.FuncDecl).Recv
-		if recv == nil || len(recv.List) != 1 || len(recv.List[0].Names) != 1 {
-			return ""
-		}
-		t := l.info.TypeOf(recv.List[0].Type)
-		if p, isPointer := t.(*types.Pointer); isPointer {
-			t = p.Elem()
-		}
-		s, isStruct := t.Underlying().(*types.Struct)
-		if !isStruct {
-			return ""
-		}
-		for i := range s.NumFields() {
-			if f := s.Field(i); calls.IsContext(f.Type()) && !f.Embedded() {
-				return recv.List[0].Names[0].Name + "." + f.Name()
+	decl := calls.Declaration(l.cur)
+	if decl == nil || decl.Recv == nil || len(decl.Recv.List[0].Names) == 0 {
+		return ""
+	}
+	recv := decl.Recv.List[0]
+	t := l.info.TypeOf(recv.Type)
+	if p, isPointer := t.(*types.Pointer); isPointer {
+		t = p.Elem()
+	}
+	if s, isStruct := t.Underlying().(*types.Struct); isStruct {
+		for f := range s.Fields() {
+			if calls.IsContext(f.Type()) && !f.Embedded() {
+				return recv.Names[0].Name + "." + f.Name()
 			}
 		}
 	}
@@ -197,7 +189,11 @@ func (l retryLoop) context() *types.Var {
 // ends reports whether the context v is a parameter, or is derived from one or with a deadline. A context that only a cancel
 // function can end does not count.
 func (l retryLoop) ends(v *types.Var) bool {
-	made := calls.Assigned(l.info, l.outermost(), v)
+	outermost := l.cur.Node()
+	if decl := calls.Declaration(l.cur); decl != nil {
+		outermost = decl
+	}
+	made := calls.Assigned(l.info, outermost, v)
 	return (len(made) > 0 || l.parameter(v)) && !slices.ContainsFunc(made, func(x ast.Expr) bool {
 		call, isCall := x.(*ast.CallExpr)
 		switch {
@@ -212,25 +208,10 @@ func (l retryLoop) ends(v *types.Var) bool {
 	})
 }
 
-// outermost returns the declaration around the loop.
-func (l retryLoop) outermost() ast.Node {
-	for up := range l.cur.Enclosing((*ast.FuncDecl)(nil)) {
-		return up.Node()
-	}
-	return l.cur.Node()
-}
-
 // parameter reports whether v is a parameter of a function around the loop.
 func (l retryLoop) parameter(v *types.Var) bool {
-	for up := range l.cur.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
-		var f *ast.FuncType
-		switch n := up.Node().(type) {
-		case *ast.FuncDecl:
-			f = n.Type
-		case *ast.FuncLit:
-			f = n.Type
-		}
-		if calls.Within(v, f.Params) {
+	for up, t, _ := calls.Function(l.cur); t != nil; up, t, _ = calls.Function(up.Parent()) {
+		if calls.Within(v, t.Params) {
 			return true
 		}
 	}
@@ -307,52 +288,36 @@ func (l retryLoop) asks(ctx string) bool {
 	return false
 }
 
-// most returns the largest value of x, an expression of constants, random numbers and the counter of the loop.
-func (l retryLoop) most(x ast.Expr) (int64, bool) {
+// most returns the largest value of x, which may depend on random numbers and on the counter of the loop.
+func (l retryLoop) most(x ast.Expr) (most int64, known bool) {
 	if x == nil {
 		return 0, false
 	}
-	if v, known := intValue(l.info, x); known {
-		return v, v >= 0
+	var counter constant.Value
+	eval := retries.Eval{Info: l.info, U: 1, Random: map[ast.Node]bool{}, Known: func(x ast.Expr) constant.Value {
+		if l.Counter != nil && calls.Is(l.info, x, l.Counter) {
+			return counter
+		}
+		return nil
+	}}
+	last := constant.Value(nil)
+	if l.Count != nil {
+		last = eval.Value(l.Count)
 	}
-	switch x := x.(type) {
-	case *ast.ParenExpr:
-		return l.most(x.X)
-	case *ast.Ident:
-		if l.Counter != nil && l.info.Uses[x] == l.Counter {
-			return l.most(l.Count)
+	for _, counter = range []constant.Value{constant.MakeInt64(0), last} {
+		v := eval.Value(x)
+		if v == nil {
+			return 0, false
 		}
-	case *ast.CallExpr:
-		random := calls.IsFunc(l.info, x, "math/rand", "Intn", "Int31n", "Int63n") ||
-			calls.IsFunc(l.info, x, "math/rand/v2", "IntN", "Int32N", "Int64N", "N")
-		if len(x.Args) == 1 && (random || l.info.Types[x.Fun].IsType()) {
-			return l.most(x.Args[0])
-		}
-	case *ast.BinaryExpr:
-		a, known := l.most(x.X)
-		b, also := l.most(x.Y)
-		switch {
-		case !known || !also || float64(a)*float64(b) > 1<<62:
-		case x.Op == token.MUL:
-			return a * b, true
-		case x.Op == token.ADD:
-			return a + b, true
-		}
+		n, _ := constant.Int64Val(v)
+		most = max(most, n)
 	}
-	return 0, false
+	return most, true
 }
 
 // forever reports whether the loop cannot end while the call fails.
 func (l retryLoop) forever() bool {
 	return l.Cond == nil && l.Count == nil && !slices.ContainsFunc(l.Leaves, retries.State.Failed)
-}
-
-// function returns the function around the loop.
-func (l retryLoop) function() inspector.Cursor {
-	for up := range l.cur.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
-		return up
-	}
-	return l.cur
 }
 
 // sleepsLast reports whether a counted loop also waits after its last attempt: no condition in it depends on what counts,
@@ -432,18 +397,18 @@ var makesError = regexp.MustCompile(`(?i)err|fail|wrap|status\.`)
 
 // unawaited reports whether the loop is in the function of a goroutine, whose end is seldom waited for.
 func (l retryLoop) unawaited() bool {
-	in, _ := l.function().Parent().ParentEdge()
+	function, _, _ := calls.Function(l.cur)
+	in, _ := function.Parent().ParentEdge()
 	return in == edge.GoStmt_Call
 }
 
 func (l retryLoop) attemptFollows() (yes bool) {
 	callee := typeutil.Callee(l.info, l.Attempts[0])
-	ast.Inspect(l.function().Node(), func(n ast.Node) bool {
-		if call, isCall := n.(*ast.CallExpr); isCall && call.Pos() > l.cur.Node().End() && typeutil.Callee(l.info, call) == callee {
-			yes = true
-		}
-		return !yes
-	})
+	function, _, _ := calls.Function(l.cur)
+	for c := range function.Preorder((*ast.CallExpr)(nil)) {
+		call := c.Node().(*ast.CallExpr)
+		yes = yes || call.Pos() > l.cur.Node().End() && typeutil.Callee(l.info, call) == callee
+	}
 	return yes
 }
 
@@ -452,7 +417,8 @@ func (l retryLoop) attemptFollows() (yes bool) {
 func (l retryLoop) losesError() bool {
 	next, hasNext := l.cur.NextSibling()
 	last := l.Repeats[0].Err
-	if !l.Counted || !hasNext || last == nil || !l.fails(last) {
+	other := func(s retries.State) bool { return s.Err != last || s.Last == retries.OK }
+	if !l.Counted || !hasNext || last == nil || slices.ContainsFunc(l.Repeats, other) {
 		return false
 	}
 	r, isReturn := next.Node().(*ast.ReturnStmt)
@@ -479,11 +445,6 @@ func (l retryLoop) losesError() bool {
 		return true
 	})
 	return !passedOn && !calls.Names(l.info, made, last)
-}
-
-// fails reports whether every repeated attempt has failed with an error, which is in the variable err.
-func (l retryLoop) fails(err types.Object) bool {
-	return !slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Err != err || s.Last == retries.OK })
 }
 
 var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)

@@ -88,32 +88,29 @@ func doBefore(info *types.Info, cur inspector.Cursor, x ast.Expr) (do string) {
 	if !isVar || !calls.IsError(v.Type()) {
 		return ""
 	}
-	for function := range cur.Enclosing((*ast.FuncDecl)(nil), (*ast.FuncLit)(nil)) {
-		for c := range function.Preorder((*ast.AssignStmt)(nil)) {
-			s := c.Node().(*ast.AssignStmt)
-			if s.End() > cur.Node().Pos() || !calls.Sets(info, s, v) {
-				continue
-			}
-			do = ""
-			call, isCall := s.Rhs[0].(*ast.CallExpr)
-			block := c.Parent().Node()
-			if isCall && len(s.Rhs) == 1 && calls.IsFunc(info, call, calls.Module, "Do", "DoValue") &&
-				block.Pos() <= cur.Node().Pos() && cur.Node().End() <= block.End() {
-				do = types.ExprString(call.Fun)
-			}
+	function, _, body := calls.Function(cur)
+	if body == nil {
+		return ""
+	}
+	for c := range function.Preorder((*ast.AssignStmt)(nil)) {
+		s := c.Node().(*ast.AssignStmt)
+		if s.End() > cur.Node().Pos() || !calls.Sets(info, s, v) {
+			continue
 		}
-		break
+		do = ""
+		call, isCall := s.Rhs[0].(*ast.CallExpr)
+		block := c.Parent().Node()
+		if isCall && len(s.Rhs) == 1 && calls.IsFunc(info, call, calls.Module, "Do", "DoValue") &&
+			block.Pos() <= cur.Node().Pos() && cur.Node().End() <= block.End() {
+			do = types.ExprString(call.Fun)
+		}
 	}
 	return do
 }
 
-func isMark(info *types.Info, call *ast.CallExpr) bool {
-	return calls.IsFunc(info, call, calls.Module, "Permanent", "Transient", "Ambiguous", "After")
-}
-
 // markedNil reports a mark of an error that is nil on every path to it, in its own branch.
 func markedNil(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
-	if !isMark(pass.TypesInfo, call) {
+	if !calls.IsFunc(pass.TypesInfo, call, calls.Module, "Permanent", "Transient", "Ambiguous", "After") {
 		return
 	}
 	id, isIdent := ast.Unparen(call.Args[len(call.Args)-1]).(*ast.Ident)

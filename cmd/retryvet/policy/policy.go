@@ -119,24 +119,21 @@ func set(info *types.Info, x ast.Expr, to reflect.Value) bool {
 	if v == nil {
 		return false
 	}
-	switch {
-	case to.CanInt():
-		n, exact := constant.Int64Val(constant.ToInt(v))
-		to.SetInt(n)
-		return exact
-	case to.CanUint():
-		n, exact := constant.Uint64Val(constant.ToInt(v))
-		to.SetUint(n)
-		return exact
+	var value reflect.Value
+	switch n, exact := constant.Int64Val(constant.ToInt(v)); {
+	case exact:
+		value = reflect.ValueOf(n)
 	case to.CanFloat():
 		f, _ := constant.Float64Val(v)
-		to.SetFloat(f)
-		return true
-	case to.Kind() == reflect.Bool:
-		to.SetBool(constant.BoolVal(v))
-		return true
+		value = reflect.ValueOf(f)
+	case v.Kind() == constant.Bool:
+		value = reflect.ValueOf(constant.BoolVal(v))
 	}
-	return false
+	if !value.IsValid() || !value.CanConvert(to.Type()) {
+		return false
+	}
+	to.Set(value.Convert(to.Type()))
+	return true
 }
 
 func report(pass *analysis.Pass, lit *ast.CompositeLit, p retry.Policy) {

@@ -22,46 +22,39 @@ const prefix = "//retryvet:ignore"
 func New(name, doc string, run func(*analysis.Pass) (any, error), facts ...analysis.Fact) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name: name, Doc: doc, URL: "https://pkg.go.dev/github.com/retrygo/retry/cmd/retryvet/" + name,
-		Requires: []*analysis.Analyzer{inspect.Analyzer}, FactTypes: facts, Run: wrap(name, run),
+		Requires: []*analysis.Analyzer{inspect.Analyzer}, FactTypes: facts, Run: func(pass *analysis.Pass) (any, error) {
+			silenced := map[string][]int{} // lines by file
+			for _, file := range pass.Files {
+				f := pass.Fset.File(file.FileStart)
+				if silenced[f.Name()] = lines(f, file, name); ast.IsGenerated(file) {
+					silenced[f.Name()] = nil
+				}
+			}
+			return run(only(pass, func(d analysis.Diagnostic) bool {
+				f := pass.Fset.File(d.Pos)
+				lines, known := silenced[f.Name()]
+				return !known || lines != nil && !slices.Contains(lines, f.Line(d.Pos))
+			}))
+		},
 	}
 }
 
 // OutsideTests is New without the findings in test files.
 func OutsideTests(name, doc string, run func(*analysis.Pass) (any, error), facts ...analysis.Fact) *analysis.Analyzer {
 	return New(name, doc, func(pass *analysis.Pass) (any, error) {
-		filtered := *pass
-		filtered.Report = func(d analysis.Diagnostic) {
-			if !strings.HasSuffix(pass.Fset.File(d.Pos).Name(), "_test.go") {
-				pass.Report(d)
-			}
-		}
-		return run(&filtered)
+		return run(only(pass, func(d analysis.Diagnostic) bool { return !strings.HasSuffix(pass.Fset.File(d.Pos).Name(), "_test.go") }))
 	}, facts...)
 }
 
-func wrap(name string, run func(*analysis.Pass) (any, error)) func(*analysis.Pass) (any, error) {
-	return func(pass *analysis.Pass) (any, error) {
-		silenced := map[string][]int{} // lines by file
-		for _, file := range pass.Files {
-			f := pass.Fset.File(file.FileStart)
-			if ast.IsGenerated(file) {
-				silenced[f.Name()] = nil
-				continue
-			}
-			silenced[f.Name()] = lines(f, file, name)
-		}
-		filtered := *pass
-		filtered.Report = func(d analysis.Diagnostic) {
-			f := pass.Fset.File(d.Pos)
-			lines, known := silenced[f.Name()]
-			if known && (lines == nil || slices.Contains(lines, f.Line(d.Pos))) {
-				return
-			}
-			d.Category = name
+// only returns the pass, which reports only what keep keeps.
+func only(pass *analysis.Pass, keep func(analysis.Diagnostic) bool) *analysis.Pass {
+	filtered := *pass
+	filtered.Report = func(d analysis.Diagnostic) {
+		if d.Category = pass.Analyzer.Name; keep(d) {
 			pass.Report(d)
 		}
-		return run(&filtered)
 	}
+	return &filtered
 }
 
 // lines returns the lines of file on which a comment with a reason silences the analyzer name; it is not nil.

@@ -42,6 +42,7 @@ type loop struct {
 	stop     *ast.IfStmt // asks whether the source says that no attempt follows; nil if none does
 	end      []ast.Stmt
 	delays   map[types.Object]bool // the variables that are computed for the wait
+	sets     []ast.Node            // the statements in the body that set them
 	gone     []ast.Node            // statements that are removed
 	edits    []edit
 	number   bool // the body asks for the number of the attempt
@@ -451,7 +452,7 @@ func (l *loop) computed(beside []ast.Stmt) error {
 					return refuse("%s is set inside of another statement or function", obj.Name())
 				}
 				if l.delays[obj] = true; !slices.Contains(l.gone, ast.Node(stmt)) {
-					l.gone, queue = append(l.gone, stmt), append(queue, stmt)
+					l.gone, l.sets, queue = append(l.gone, stmt), append(l.sets, stmt), append(queue, stmt)
 				}
 			}
 		}
@@ -484,7 +485,7 @@ func (l *loop) counted() error {
 			continue
 		}
 		for turn := int64(1); turn <= 1000; turn++ {
-			v := l.turns(0, turn).value(n.Cond)
+			v := l.turns(0, turn).Value(n.Cond)
 			if v == nil {
 				break
 			}
@@ -603,7 +604,13 @@ func (l *loop) kept() error {
 
 // turns returns the state of the nth turn before the delays are computed.
 func (l *loop) turns(u float64, n int64) *turns {
-	t := &turns{info: l.pkg.TypesInfo, values: map[types.Object]constant.Value{}, u: u, random: map[ast.Node]bool{}, wait: l.wait, delays: l.delays}
+	t := &turns{values: map[types.Object]constant.Value{}, wait: l.wait, sets: append(l.sets, l.wait.Node)}
+	t.Eval = retries.Eval{Info: l.pkg.TypesInfo, U: u, Random: map[ast.Node]bool{}, Known: func(x ast.Expr) constant.Value {
+		if t.asks != nil && x == t.asks {
+			return t.asked()
+		}
+		return t.values[calls.Object(l.pkg.TypesInfo, x)]
+	}}
 	if l.guard != nil && l.failed(l.guard.Cond) {
 		t.guard = l.guard
 	}
@@ -657,7 +664,7 @@ func (l *loop) lengths(u float64) (waits []time.Duration, random int, known bool
 	t := l.turns(u, 1)
 	for obj := range l.delays {
 		if def, value := l.definition(obj); def != nil && !within(def, l.node) {
-			if t.values[obj] = t.value(value); t.values[obj] == nil {
+			if t.values[obj] = t.Value(value); t.values[obj] == nil {
 				return nil, 0, false
 			}
 		}
@@ -689,7 +696,7 @@ func (l *loop) lengths(u float64) (waits []time.Duration, random int, known bool
 			break
 		}
 	}
-	return waits, len(t.random), true
+	return waits, len(t.Random), true
 }
 
 // ends reports whether only a return of values that are there follows the loop.

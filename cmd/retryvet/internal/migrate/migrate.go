@@ -118,19 +118,17 @@ func Run(ctx context.Context, dir string, patterns []string, o Options) (Report,
 		}
 		maps.DeleteFunc(changed, func(name string, _ []byte) bool { return fault(err, name) != "" })
 	}
-	old := map[string][]byte{}
-	for _, name := range slices.Sorted(maps.Keys(changed)) {
-		shown, err := l.inside(name)
-		if err != nil {
-			return Report{}, err
+	for _, f := range files {
+		if changed[f.name] != nil {
+			shown, err := l.inside(f.name)
+			if err != nil {
+				return Report{}, err
+			}
+			report.Diff += string(diff.Diff("a/"+shown, f.src, "b/"+shown, changed[f.name]))
 		}
-		if old[name], err = os.ReadFile(name); err != nil {
-			return Report{}, err
-		}
-		report.Diff += string(diff.Diff("a/"+shown, old[name], "b/"+shown, changed[name]))
 	}
 	if o.Write {
-		return report, replace(old, changed)
+		return report, replace(files, changed)
 	}
 	return report, nil
 }
@@ -150,11 +148,13 @@ func (l *loader) inside(name string) (string, error) {
 }
 
 // replace writes all files, or restores them after an error.
-func replace(old, changed map[string][]byte) error {
+func replace(files []*file, changed map[string][]byte) error {
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		if err := os.WriteFile(name, changed[name], 0o644); err != nil {
-			for name, src := range old {
-				err = errors.Join(err, os.WriteFile(name, src, 0o644))
+			for _, f := range files {
+				if changed[f.name] != nil {
+					err = errors.Join(err, os.WriteFile(f.name, f.src, 0o644))
+				}
 			}
 			return fmt.Errorf("nothing was migrated: %w", err)
 		}

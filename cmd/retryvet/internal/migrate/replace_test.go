@@ -13,7 +13,7 @@ func TestAFileThatCannotBeWrittenPutsBackTheOthers(t *testing.T) {
 	there, never := filepath.Join(dir, "a.go"), filepath.Join(dir, "none", "b.go")
 	require.NoError(t, os.WriteFile(there, []byte("old"), 0o600))
 	err := replace(
-		map[string][]byte{there: []byte("old"), never: []byte("old")},
+		[]*file{{name: there, src: []byte("old")}, {name: never, src: []byte("old")}},
 		map[string][]byte{there: []byte("new"), never: []byte("new")},
 	)
 	require.ErrorContains(t, err, "nothing was migrated")

@@ -163,14 +163,12 @@ func (r *reader) passed(f *file, call *ast.CallExpr, n ast.Node) error {
 
 // returned reads the calls of the function that returns n, the error.
 func (r *reader) returned(f *file, n ast.Node) error {
-	decl := (*ast.FuncDecl)(nil)
-	for n = f.parents[n]; n != nil && decl == nil; n = f.parents[n] {
-		if _, isLit := n.(*ast.FuncLit); isLit {
-			return nil
-		}
-		decl, _ = n.(*ast.FuncDecl)
+	var fun ast.Node
+	for fun = range f.functions(n) {
+		break
 	}
-	if decl == nil || r.far {
+	decl, isDecl := fun.(*ast.FuncDecl)
+	if !isDecl || r.far {
 		return nil
 	}
 	fn := f.pkg.TypesInfo.Defs[decl.Name].(*types.Func)

@@ -10,145 +10,27 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
 	"github.com/retrygo/retry/cmd/retryvet/internal/retries"
 )
 
 // turns runs the statements of a loop that make its waits: the arithmetic on the counter and on variables for the delay.
 type turns struct {
-	info   *types.Info
+	retries.Eval
 	values map[types.Object]constant.Value
-	u      float64 // what every random number is, from 0 to 1
-	random map[ast.Node]bool
 
 	wait   retries.Wait
-	waited time.Duration         // the length of the wait of this turn
-	guard  *ast.IfStmt           // asks whether the attempt has failed, and waits; or nil
-	delays map[types.Object]bool // the variables of the wait
-	asks   ast.Node              // the call of a source, and what it returns
+	waited time.Duration // the length of the wait of this turn
+	guard  *ast.IfStmt   // asks whether the attempt has failed, and waits; or nil
+	sets   []ast.Node    // the statements that set the variables of the wait, or wait
+	asks   ast.Node      // the call of a source, and what it returns
 	next   func() (time.Duration, int)
 }
 
 // asked returns the next wait of the source.
 func (t *turns) asked() constant.Value {
-	t.random[t.asks] = true
+	t.Random[t.asks] = true
 	d, _ := t.next()
 	return constant.MakeInt64(int64(d))
-}
-
-// value returns the value of x; nil if it is unknown or overflows.
-func (t *turns) value(x ast.Expr) constant.Value {
-	x = ast.Unparen(x)
-	v := t.info.Types[x].Value
-	if v == nil {
-		v = t.computed(x)
-	}
-	b, isBasic := t.info.TypeOf(x).Underlying().(*types.Basic)
-	switch {
-	case v == nil || !isBasic:
-		return nil
-	case b.Info()&types.IsFloat != 0:
-		f, _ := constant.Float64Val(v) // rounded at each step
-		if math.IsInf(f, 0) {
-			return nil
-		}
-		return constant.MakeFloat64(f)
-	case b.Info()&types.IsInteger != 0:
-		f, _ := constant.Float64Val(v)
-		if v = constant.ToInt(v); v.Kind() == constant.Unknown { // a conversion cuts the fraction off
-			v = constant.ToInt(constant.MakeFloat64(math.Trunc(f)))
-		}
-		if _, exact := constant.Int64Val(v); !exact {
-			return nil
-		}
-	}
-	return v
-}
-
-func (t *turns) computed(x ast.Expr) constant.Value {
-	switch x := x.(type) {
-	case *ast.Ident:
-		return t.values[t.info.Uses[x]]
-	case *ast.BinaryExpr:
-		return t.binary(x.Op, t.value(x.X), t.value(x.Y), t.info.TypeOf(x))
-	case *ast.CallExpr:
-		return t.call(x)
-	}
-	return nil
-}
-
-func (t *turns) binary(op token.Token, a, b constant.Value, of types.Type) constant.Value {
-	if a == nil || b == nil {
-		return nil
-	}
-	switch op {
-	case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
-		return constant.MakeBool(constant.Compare(a, op, b))
-	case token.SHL, token.SHR:
-		n, exact := constant.Uint64Val(constant.ToInt(b))
-		if !exact || n > 62 {
-			return nil
-		}
-		return constant.Shift(a, op, uint(n))
-	case token.QUO, token.REM:
-		if constant.Sign(b) == 0 {
-			return nil
-		}
-		if basic := of.Underlying().(*types.Basic); op == token.QUO && basic.Info()&types.IsInteger != 0 {
-			op = token.QUO_ASSIGN // of integers
-		}
-		return constant.BinaryOp(a, op, b)
-	case token.ADD, token.SUB, token.MUL:
-		return constant.BinaryOp(a, op, b)
-	}
-	return nil
-}
-
-// call returns the value of a conversion, of min and max, of math.Pow, Min and Max, and of a random number.
-func (t *turns) call(call *ast.CallExpr) constant.Value {
-	var args []constant.Value
-	var floats []float64
-	for _, arg := range call.Args {
-		v := t.value(arg)
-		if v == nil {
-			return nil
-		}
-		f, _ := constant.Float64Val(v)
-		args, floats = append(args, v), append(floats, f)
-	}
-	if call == t.asks {
-		return t.asked()
-	}
-	fun := t.info.Types[call.Fun]
-	name, isIdent := ast.Unparen(call.Fun).(*ast.Ident)
-	switch {
-	case fun.IsType():
-		return args[0]
-	case fun.IsBuiltin() && isIdent && (name.Name == "min" || name.Name == "max"):
-		return slices.MinFunc(args, func(a, b constant.Value) int {
-			if less := constant.Compare(a, token.LSS, b); less == (name.Name == "min") {
-				return -1
-			}
-			return 1
-		})
-	case calls.IsFunc(t.info, call, "math", "Pow"):
-		return constant.MakeFloat64(math.Pow(floats[0], floats[1]))
-	case calls.IsFunc(t.info, call, "math", "Min"):
-		return constant.MakeFloat64(math.Min(floats[0], floats[1]))
-	case calls.IsFunc(t.info, call, "math", "Max"):
-		return constant.MakeFloat64(math.Max(floats[0], floats[1]))
-	}
-	for _, path := range []string{"math/rand", "math/rand/v2"} {
-		switch {
-		case calls.IsFunc(t.info, call, path, "Int63n", "Intn", "Int31n", "IntN", "Int64N", "Int32N", "N", "Rand.Int63n", "Rand.Intn"):
-			t.random[call] = true
-			return constant.MakeInt64(int64(t.u * floats[0]))
-		case calls.IsFunc(t.info, call, path, "Float64", "Rand.Float64"):
-			t.random[call] = true
-			return constant.MakeFloat64(t.u)
-		}
-	}
-	return nil
 }
 
 // run runs the parts of stmt that set a variable of the wait, or wait, and reports whether it is known what they do.
@@ -156,7 +38,8 @@ func (t *turns) run(stmt ast.Stmt) bool {
 	switch stmt := stmt.(type) {
 	case *ast.BlockStmt:
 		for _, inner := range stmt.List {
-			if t.concerns(inner) && !t.run(inner) {
+			does := func(set ast.Node) bool { return within(inner, set) || within(set, inner) }
+			if slices.ContainsFunc(t.sets, does) && !t.run(inner) {
 				return false
 			}
 		}
@@ -165,9 +48,9 @@ func (t *turns) run(stmt ast.Stmt) bool {
 		if len(stmt.Lhs) != 1 || len(stmt.Rhs) != 1 {
 			return false
 		}
-		obj, v := t.info.ObjectOf(stmt.Lhs[0].(*ast.Ident)), t.value(stmt.Rhs[0])
+		obj, v := t.Info.ObjectOf(stmt.Lhs[0].(*ast.Ident)), t.Value(stmt.Rhs[0])
 		if stmt.Tok != token.ASSIGN && stmt.Tok != token.DEFINE {
-			v = t.binary(stmt.Tok-token.ADD_ASSIGN+token.ADD, t.values[obj], v, obj.Type())
+			v = retries.Binary(stmt.Tok-token.ADD_ASSIGN+token.ADD, t.values[obj], v)
 		}
 		if v == nil {
 			return false
@@ -176,7 +59,7 @@ func (t *turns) run(stmt ast.Stmt) bool {
 		t.values[obj] = v
 		return exact
 	case *ast.IfStmt:
-		cond := t.value(stmt.Cond)
+		cond := t.Value(stmt.Cond)
 		if stmt == t.guard {
 			cond = constant.MakeBool(true)
 		}
@@ -189,7 +72,7 @@ func (t *turns) run(stmt ast.Stmt) bool {
 func (t *turns) sleep() bool {
 	v := constant.Value(nil)
 	if t.wait.Delay != nil {
-		v = t.value(t.wait.Delay)
+		v = t.Value(t.wait.Delay)
 	} else {
 		v = t.asked()
 	}
@@ -199,20 +82,6 @@ func (t *turns) sleep() bool {
 	n, _ := constant.Int64Val(v)
 	t.waited = max(0, time.Duration(n))
 	return true
-}
-
-// concerns reports whether stmt waits, or sets a variable of the wait.
-func (t *turns) concerns(stmt ast.Stmt) bool {
-	for n := range ast.Preorder(stmt) {
-		a, isAssign := n.(*ast.AssignStmt)
-		if n == t.wait.Node || isAssign && slices.ContainsFunc(a.Lhs, func(x ast.Expr) bool {
-			id, isIdent := x.(*ast.Ident)
-			return isIdent && t.delays[t.info.ObjectOf(id)]
-		}) {
-			return true
-		}
-	}
-	return false
 }
 
 // fit returns the Backoff whose waits are from lo to hi, to a microsecond. limited means that no more than these are needed.

@@ -538,11 +538,11 @@ func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 				return s.Last != OK
 			}
 		}
-		if x, y := w.value(c.X, s), w.value(c.Y, s); x != nil && y != nil && s.Status != 0 {
-			switch c.Op {
-			case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
-				return constant.Compare(x, c.Op, y) == truth
-			}
+		if s.Status == 0 {
+			break
+		}
+		if v := Binary(c.Op, w.value(c.X, s), w.value(c.Y, s)); v != nil && v.Kind() == constant.Bool {
+			return constant.BoolVal(v) == truth
 		}
 	case *ast.CallExpr:
 		return !truth || s.Last != OK || !w.about(c, s.Err)
@@ -584,22 +584,12 @@ func (w *walk) judge(s *State) {
 
 // value returns the value of x if the response has the status of s; nil if it is unknown.
 func (w *walk) value(x ast.Expr, s *State) constant.Value {
-	x = ast.Unparen(x)
-	if v := w.info.Types[x].Value; v != nil && v.Kind() == constant.Int {
-		return v
-	}
-	switch x := x.(type) {
-	case *ast.SelectorExpr:
-		if x.Sel.Name == "StatusCode" && w.names(x.X, s.Response) {
+	return Eval{Info: w.info, Known: func(x ast.Expr) constant.Value {
+		if sel, isSel := x.(*ast.SelectorExpr); isSel && sel.Sel.Name == "StatusCode" && w.names(sel.X, s.Response) {
 			return constant.MakeInt64(int64(s.Status))
 		}
-	case *ast.BinaryExpr:
-		a, b := w.value(x.X, s), w.value(x.Y, s)
-		if a != nil && b != nil && x.Op == token.QUO && constant.Sign(b) != 0 {
-			return constant.BinaryOp(a, token.QUO_ASSIGN, b) // of integers
-		}
-	}
-	return nil
+		return nil
+	}}.Value(x)
 }
 
 func (w *walk) names(x ast.Expr, v types.Object) bool {

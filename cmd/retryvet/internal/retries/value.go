@@ -1,0 +1,133 @@
+package retries
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"math"
+	"slices"
+
+	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
+)
+
+// An Eval computes the values of numbers and conditions.
+type Eval struct {
+	Info   *types.Info
+	Known  func(x ast.Expr) constant.Value // the value of a variable, a field or a call; nil if it is unknown
+	U      float64                         // what every random number is, from 0 to 1
+	Random map[ast.Node]bool               // the random numbers that were asked for; nil means that they are unknown
+}
+
+// Value returns the value of x; nil if it is unknown or overflows.
+func (e Eval) Value(x ast.Expr) constant.Value {
+	x = ast.Unparen(x)
+	v := e.Info.Types[x].Value
+	if v == nil {
+		v = e.computed(x)
+	}
+	b, isBasic := e.Info.TypeOf(x).Underlying().(*types.Basic)
+	switch {
+	case v == nil || !isBasic:
+		return nil
+	case b.Info()&types.IsFloat != 0:
+		f, _ := constant.Float64Val(v) // rounded at each step
+		if math.IsInf(f, 0) {
+			return nil
+		}
+		return constant.MakeFloat64(f)
+	case b.Info()&types.IsInteger != 0:
+		f, _ := constant.Float64Val(v)
+		if v = constant.ToInt(v); v.Kind() == constant.Unknown { // a conversion cuts the fraction off
+			v = constant.ToInt(constant.MakeFloat64(math.Trunc(f)))
+		}
+		if _, exact := constant.Int64Val(v); !exact {
+			return nil
+		}
+	}
+	return v
+}
+
+func (e Eval) computed(x ast.Expr) constant.Value {
+	if v := e.Known(x); v != nil {
+		return v
+	}
+	switch x := x.(type) {
+	case *ast.BinaryExpr:
+		return Binary(x.Op, e.Value(x.X), e.Value(x.Y))
+	case *ast.CallExpr:
+		return e.call(x)
+	}
+	return nil
+}
+
+// Binary returns a op b, of two values of one type; nil if it is unknown.
+func Binary(op token.Token, a, b constant.Value) constant.Value {
+	if a == nil || b == nil || a.Kind() == constant.Bool || a.Kind() == constant.String {
+		return nil
+	}
+	switch op {
+	case token.EQL, token.NEQ, token.LSS, token.LEQ, token.GTR, token.GEQ:
+		return constant.MakeBool(constant.Compare(a, op, b))
+	case token.SHL, token.SHR:
+		if n, exact := constant.Uint64Val(constant.ToInt(b)); exact && n <= 62 {
+			return constant.Shift(a, op, uint(n))
+		}
+	case token.QUO, token.REM:
+		if constant.Sign(b) == 0 {
+			return nil
+		}
+		if a.Kind() == constant.Int && b.Kind() == constant.Int && op == token.QUO {
+			op = token.QUO_ASSIGN // of integers
+		}
+		return constant.BinaryOp(a, op, b)
+	case token.ADD, token.SUB, token.MUL:
+		return constant.BinaryOp(a, op, b)
+	}
+	return nil
+}
+
+// call returns the value of a conversion, of min and max, of math.Pow, Min and Max, and of a random number.
+func (e Eval) call(call *ast.CallExpr) constant.Value {
+	var args []constant.Value
+	var floats []float64
+	for _, arg := range call.Args {
+		v := e.Value(arg)
+		if v == nil {
+			return nil
+		}
+		f, _ := constant.Float64Val(v)
+		args, floats = append(args, v), append(floats, f)
+	}
+	fun := e.Info.Types[call.Fun]
+	name, isIdent := ast.Unparen(call.Fun).(*ast.Ident)
+	switch {
+	case fun.IsType():
+		return args[0]
+	case fun.IsBuiltin() && isIdent && (name.Name == "min" || name.Name == "max"):
+		return slices.MinFunc(args, func(a, b constant.Value) int {
+			if less := constant.Compare(a, token.LSS, b); less == (name.Name == "min") {
+				return -1
+			}
+			return 1
+		})
+	case calls.IsFunc(e.Info, call, "math", "Pow"):
+		return constant.MakeFloat64(math.Pow(floats[0], floats[1]))
+	case calls.IsFunc(e.Info, call, "math", "Min"):
+		return constant.MakeFloat64(math.Min(floats[0], floats[1]))
+	case calls.IsFunc(e.Info, call, "math", "Max"):
+		return constant.MakeFloat64(math.Max(floats[0], floats[1]))
+	}
+	for _, path := range []string{"math/rand", "math/rand/v2"} {
+		switch {
+		case e.Random == nil:
+		case calls.IsFunc(e.Info, call, path, "Int63n", "Intn", "Int31n", "IntN", "Int64N", "Int32N", "N", "Rand.Int63n", "Rand.Intn"):
+			e.Random[call] = true
+			return constant.MakeInt64(int64(e.U * floats[0]))
+		case calls.IsFunc(e.Info, call, path, "Float64", "Rand.Float64"):
+			e.Random[call] = true
+			return constant.MakeFloat64(e.U)
+		}
+	}
+	return nil
+}
