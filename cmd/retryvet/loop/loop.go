@@ -331,7 +331,7 @@ func (l retryLoop) sleepsLast() bool {
 	}
 	for n := range ast.Preorder(l.Body) {
 		x, isExpr := n.(*ast.BinaryExpr)
-		asks := isExpr && comparisons[x.Op] && calls.Names(l.info, x, l.Steps)
+		asks := isExpr && x.Op.Precedence() == token.EQL.Precedence() && calls.Names(l.info, x, l.Steps)
 		if stmt, isSwitch := n.(*ast.SwitchStmt); isSwitch && stmt.Tag != nil {
 			asks = calls.Names(l.info, stmt.Tag, l.Steps)
 		}
@@ -344,8 +344,6 @@ func (l retryLoop) sleepsLast() bool {
 	}
 	return len(l.Attempts) == 0 || !l.attemptFollows()
 }
-
-var comparisons = map[token.Token]bool{token.EQL: true, token.NEQ: true, token.LSS: true, token.LEQ: true, token.GTR: true, token.GEQ: true}
 
 // givesUp reports whether the last turn is a failure of the function: its attempt has an error, or what follows the loop does
 // nothing but return an error or false.

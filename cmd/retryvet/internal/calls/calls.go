@@ -202,18 +202,15 @@ func Is(info *types.Info, x ast.Expr, obj types.Object) bool {
 	return ok && obj != nil && info.ObjectOf(id) == obj
 }
 
-// Count returns how often n uses obj.
-func Count(info *types.Info, n ast.Node, obj types.Object) (count int) {
+// Names reports whether n uses obj.
+func Names(info *types.Info, n ast.Node, obj types.Object) bool {
 	for n := range ast.Preorder(n) {
 		if id, ok := n.(*ast.Ident); ok && obj != nil && info.Uses[id] == obj {
-			count++
+			return true
 		}
 	}
-	return count
+	return false
 }
-
-// Names reports whether n uses obj.
-func Names(info *types.Info, n ast.Node, obj types.Object) bool { return Count(info, n, obj) > 0 }
 
 // Sets reports whether n itself assigns to the variable obj or takes its address.
 func Sets(info *types.Info, n ast.Node, obj types.Object) bool {

@@ -55,13 +55,12 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 		chosen[a.Name] = flags.Bool(a.Name, false, "run only this analyzer, and others so chosen; =false leaves it out")
 		a.Flags.VisitAll(func(f *flag.Flag) { flags.Var(f.Value, a.Name+"."+f.Name, f.Usage) })
 	}
-	if err := flags.Parse(args); err != nil {
-		if err == flag.ErrHelp {
-			return clean
-		}
+	switch err := flags.Parse(args); {
+	case err == flag.ErrHelp:
+		return clean
+	case err != nil:
 		return badUsage
-	}
-	if *printVersion {
+	case *printVersion:
 		fmt.Fprintln(stdout, "retryvet", version)
 		return clean
 	}

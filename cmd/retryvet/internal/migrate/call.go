@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"go/ast"
 	"os"
@@ -35,12 +34,10 @@ var libraries = map[string]*library{
 		why: "after the last attempt it returns an error, and retryhttp returns the last response: see docs/migrating"},
 }
 
-// refusal is the reason why a site is not moved.
+// refusal is the reason why a site is not moved. What plans a move panics with it, and file.try recovers.
 type refusal string
 
-func (r refusal) Error() string { return string(r) }
-
-func refuse(format string, values ...any) error { return refusal(fmt.Sprintf(format, values...)) }
+func refuse(format string, values ...any) refusal { return refusal(fmt.Sprintf(format, values...)) }
 
 // site is a call of a library that retries some work.
 type site struct {
@@ -132,27 +129,22 @@ func (f *file) mark(id *ast.Ident) bool {
 }
 
 // plan returns the edits that move the call, and the statements that make the BackOff.
-func (s *site) plan() ([]edit, []ast.Node, error) {
+func (s *site) plan() ([]edit, []ast.Node) {
 	switch {
 	case s.lib.why != "":
-		return nil, nil, refuse("%s", s.lib.why)
+		panic(refuse("%s", s.lib.why))
 	case strings.Contains(s.name, "Notify") || strings.HasPrefix(s.name, "NewTicker"):
-		return nil, nil, refuse("a Notify, a Ticker or a Timer of one's own is moved by hand: see docs/migrating")
+		panic(refuse("a Notify, a Ticker or a Timer of one's own is moved by hand: see docs/migrating"))
 	case s.stray != "":
-		return nil, nil, refuse("a mark of %s that is made or looked for elsewhere (%s) can reach it, and retry would not know it", s.lib.name, s.stray)
+		panic(refuse("a mark of %s that is made or looked for elsewhere (%s) can reach it, and retry would not know it", s.lib.name, s.stray))
 	}
 	b := &source{file: s.file, lib: backoff4, user: s.call, set: map[string]ast.Expr{}}
-	policy, ctx, err := s.policy(b)
-	if err != nil {
-		return nil, nil, err
-	}
+	policy, ctx := s.policy(b)
 	if s.lit == nil {
-		return nil, nil, refuse("the work is not a function literal, or a variable with one that is used only here")
+		panic(refuse("the work is not a function literal, or a variable with one that is used only here"))
 	}
-	edits, err := s.replaceMarks()
-	if err := cmp.Or(err, (&reader{ends: ctx != nil}).call(s.file, s.call)); err != nil {
-		return nil, nil, err
-	}
+	edits := s.replaceMarks()
+	(&reader{ends: ctx != nil}).call(s.file, s.call)
 	run, param := s.contextName()+".Background()", "("+s.contextName()+".Context)"
 	if ctx != nil {
 		run = s.text(ctx)
@@ -167,41 +159,36 @@ func (s *site) plan() ([]edit, []ast.Node, error) {
 	params := s.lit.Type.Params
 	return append(edits, edit{s.offset(params.Opening), s.offset(params.Closing) + 1, param},
 		edit{s.offset(s.call.Pos()), s.offset(s.op.Pos()), head + "(" + run + ", " + policy + ", "},
-		edit{s.offset(s.op.End()), s.offset(s.call.End()), ")"}), b.gone, nil
+		edit{s.offset(s.op.End()), s.offset(s.call.End()), ")"}), b.gone
 }
 
 // policy returns the policy that does what the BackOff does, and the context of the run.
-func (s *site) policy(b *source) (policy string, ctx ast.Expr, err error) {
-	if err := b.read(s.call.Args[1]); err != nil {
-		return "", nil, err
-	}
-	ctx, ttl, err := b.settle()
-	if err != nil {
-		return "", nil, err
-	}
+func (s *site) policy(b *source) (policy string, ctx ast.Expr) {
+	b.read(s.call.Args[1])
+	ctx, ttl := b.settle()
 	attempts := b.attempts()
 	fields := map[string]string{"MaxAttempts": fmt.Sprint(attempts), "TTL": ttl, "Classify": ours + ".RetryOn(" + s.contextName() + ".Canceled)"}
 	n := max(1, attempts-1)
 	if attempts == 0 {
 		fields["MaxAttempts"], n = ours+".Unlimited", many
 	}
-	fields["Backoff"], err = b.backoff(n, attempts > 0)
-	return literal(fields), ctx, err
+	fields["Backoff"] = b.backoff(n, attempts > 0)
+	return literal(fields), ctx
 }
 
 // replaceMarks returns the edits that replace the marks in the work.
-func (s *site) replaceMarks() (edits []edit, err error) {
+func (s *site) replaceMarks() (edits []edit) {
 	for id := range idents(s.lit) {
 		if !s.mark(id) || s.owner(id) != s {
 			continue
 		}
 		sel := s.parents[id]
 		if call, isCall := s.parents[sel].(*ast.CallExpr); !isCall || call.Fun != sel || id.Name != "Permanent" {
-			return nil, refuse("%s has no counterpart", id.Name)
+			panic(refuse("%s has no counterpart", id.Name))
 		}
 		edits = append(edits, edit{s.offset(sel.Pos()), s.offset(sel.End()), ours + "." + id.Name})
 	}
-	return edits, nil
+	return edits
 }
 
 // passesOn reports whether the work uses ctx and never changes it, so that a parameter can replace it.

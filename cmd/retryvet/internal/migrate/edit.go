@@ -23,32 +23,38 @@ type edit struct {
 }
 
 // try plans the edits that move what is at n, and accepts them if they can be made. plan returns also the nodes to remove.
-func (f *file) try(n ast.Node, call string, plan func() ([]edit, []ast.Node, error)) Site {
-	one := Site{Position: f.pkg.Fset.PositionFor(n.Pos(), false), Call: call}
-	edits, gone, err := plan()
+func (f *file) try(n ast.Node, call string, plan func() ([]edit, []ast.Node)) (one Site) {
+	one = Site{Position: f.pkg.Fset.PositionFor(n.Pos(), false), Call: call}
+	defer func() {
+		switch why := recover().(type) {
+		case nil:
+		case refusal:
+			one.Why = string(why)
+		default:
+			panic(why)
+		}
+	}()
+	if ast.IsGenerated(f.ast) {
+		panic(refuse("the file is generated"))
+	}
+	edits, gone := plan()
 	for _, n := range gone {
 		inside := func(outer ast.Node) bool { return outer != n && within(n, outer) }
 		if !slices.ContainsFunc(gone, inside) {
 			edits = append(edits, f.line(n))
 		}
 	}
-	for _, group := range f.ast.Comments {
-		if err == nil && slices.ContainsFunc(edits, func(e edit) bool { return e.from <= f.offset(group.Pos()) && f.offset(group.End()) <= e.to }) {
-			err = refuse("what is replaced contains a comment")
+	for _, e := range edits {
+		if slices.ContainsFunc(f.edits, func(x edit) bool { return e.from < x.to && x.from < e.to }) { // insertions do not overlap
+			panic(refuse("it stands inside what is moved; run the command again"))
+		}
+		for _, group := range f.ast.Comments {
+			if e.from <= f.offset(group.Pos()) && f.offset(group.End()) <= e.to {
+				panic(refuse("what is replaced contains a comment"))
+			}
 		}
 	}
-	switch taken := func(e edit) bool { // insertions do not overlap
-		return slices.ContainsFunc(f.edits, func(x edit) bool { return e.from < x.to && x.from < e.to })
-	}; {
-	case ast.IsGenerated(f.ast):
-		one.Why = "the file is generated"
-	case err != nil:
-		one.Why = err.Error()
-	case slices.ContainsFunc(edits, taken):
-		one.Why = "it stands inside what is moved; run the command again"
-	default:
-		f.edits = append(f.edits, edits...)
-	}
+	f.edits = append(f.edits, edits...)
 	return one
 }
 
@@ -107,12 +113,11 @@ func (f *file) importOurs(fset *token.FileSet, parsed *ast.File) {
 		}
 		astutil.AddNamedImport(fset, parsed, alias, ourPath)
 	}
-	ast.Inspect(parsed, func(n ast.Node) bool {
-		if id, ok := n.(*ast.Ident); ok && id.Name == ours {
+	for id := range idents(parsed) {
+		if id.Name == ours {
 			id.Name = name
 		}
-		return true
-	})
+	}
 }
 
 // declares reports whether the file, or its package, declares name for something other than an import.
@@ -139,13 +144,12 @@ func (f *file) importName(path string) string {
 
 // selects reports whether root has a selector on a package of that name.
 func selects(root *ast.File, name string) bool {
-	found := false
-	ast.Inspect(root, func(n ast.Node) bool {
+	for n := range ast.Preorder(root) {
 		if sel, ok := n.(*ast.SelectorExpr); ok {
-			id, ok := sel.X.(*ast.Ident)
-			found = found || ok && id.Name == name && id.Obj == nil
+			if id, ok := sel.X.(*ast.Ident); ok && id.Name == name && id.Obj == nil {
+				return true
+			}
 		}
-		return !found
-	})
-	return found
+	}
+	return false
 }

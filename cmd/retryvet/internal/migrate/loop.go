@@ -88,21 +88,15 @@ func (f *file) asked(loop ast.Node) (found *ast.CallExpr) {
 }
 
 // move makes the edits that replace the loop.
-func (l *loop) move() ([]edit, []ast.Node, error) {
+func (l *loop) move() ([]edit, []ast.Node) {
 	if l.Loop == nil {
-		return nil, nil, refuse("it is not only failure that repeats it, or success does not leave it")
+		panic(refuse("it is not only failure that repeats it, or success does not leave it"))
 	}
-	if err := l.steps(); err != nil {
-		return nil, nil, err
+	for _, step := range []func(){l.place, l.sourced, l.header, l.waited, l.error, l.counted, l.stopped, l.alone, l.kept, l.beside, l.told} {
+		step()
 	}
-	schedule, err := l.schedule()
-	if err != nil {
-		return nil, nil, err
-	}
-	leave, err := l.leave()
-	if err != nil {
-		return nil, nil, err
-	}
+	schedule := l.schedule()
+	leave := l.leave()
 	run, name := l.contextName()+".Background()", "ctx"
 	uses := l.number // of the context of an attempt
 	id, isIdent := l.ctx.(*ast.Ident)
@@ -113,7 +107,7 @@ func (l *loop) move() ([]edit, []ast.Node, error) {
 		name = id.Name
 		uses = uses || slices.ContainsFunc(l.uses(l.pkg.TypesInfo.Uses[id]), func(use *ast.Ident) bool { return within(use, l.Body) && !l.removed(use) })
 	} else if uses && l.lookup(name, l.Body.Lbrace) != nil {
-		return nil, nil, refuse("the name ctx does not mean the context of an attempt here")
+		panic(refuse("the name ctx does not mean the context of an attempt here"))
 	}
 	key := ""
 	if uses {
@@ -126,7 +120,7 @@ func (l *loop) move() ([]edit, []ast.Node, error) {
 	if leave != "" {
 		l.edits = append(l.edits, edit{l.offset(l.node.End()), l.offset(l.node.End()), "\n" + leave})
 	}
-	return l.edits, l.gone, nil
+	return l.edits, l.gone
 }
 
 // reader reads what the old code does with the error. A loop that asks a source in its first line ends with the last error
@@ -135,24 +129,15 @@ func (l *loop) reader() *reader {
 	return &reader{ends: l.ctx != nil, silent: l.ctx != nil && l.source != nil && l.wait.Delay == nil}
 }
 
-func (l *loop) steps() error {
-	for _, step := range []func() error{l.place, l.sourced, l.header, l.waited, l.error, l.counted, l.stopped, l.alone, l.kept, l.beside, l.told} {
-		if err := step(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (l *loop) removed(n ast.Node) bool {
 	return slices.ContainsFunc(l.gone, func(outer ast.Node) bool { return within(n, outer) })
 }
 
 // place sets after, params and result.
-func (l *loop) place() error {
+func (l *loop) place() {
 	stmts := list(l.parents[l.node])
 	if stmts == nil {
-		return refuse("it has a label")
+		panic(refuse("it has a label"))
 	}
 	if i := slices.Index(stmts, l.node); i+1 < len(stmts) {
 		l.after = stmts[i+1]
@@ -161,86 +146,76 @@ func (l *loop) place() error {
 		l.params, l.result = t.Params, cmp.Or(t.Results, &ast.FieldList{})
 		break
 	}
-	return nil
 }
 
 // told refuses a loop that repeats what must not be repeated, or whose function returns an error that is read in another way.
-func (l *loop) told() error {
+func (l *loop) told() {
 	var fun ast.Node
 	for fun = range l.functions(l.node) { // the outermost
 	}
 	if m := replay.Unsafe(l.pkg.TypesInfo, fun, &l.Retries); m != "" {
-		return refuse("it repeats a %s without a key, or with one that is new in each attempt", m)
+		panic(refuse("it repeats a %s without a key, or with one that is new in each attempt", m))
 	}
 	if fields := l.result.List; len(fields) > 0 && calls.IsError(l.pkg.TypesInfo.TypeOf(fields[len(fields)-1].Type)) {
-		return l.reader().returned(l.file, l.node)
+		l.reader().returned(l.file, l.node)
 	}
-	return nil
 }
 
 // error finds the variable with the error of a turn, and declares it outside of the loop.
-func (l *loop) error() error {
+func (l *loop) error() {
 	for _, s := range l.Repeats {
 		v, isVar := s.Err.(*types.Var)
 		if !isVar || s.Last == retries.OK || s.Last == retries.None || l.err != nil && l.err != v {
-			return refuse("a turn is repeated without an error in one variable")
+			panic(refuse("a turn is repeated without an error in one variable"))
 		}
 		l.err = v
 	}
 	uses := l.uses(l.err)
 	if l.err.Parent() == l.pkg.Types.Scope() {
-		return refuse("its error is a package-level variable")
+		panic(refuse("its error is a package-level variable"))
 	}
 	for _, use := range uses {
 		write, address := l.write(use)
 		switch {
 		case address || write && l.captured(l.err, use):
-			return refuse("other code can set its error")
+			panic(refuse("other code can set its error"))
 		case !within(use, l.node) && !write:
-			if err := l.reader().use(l.file, use); err != nil {
-				return err
-			}
+			l.reader().use(l.file, use)
 		}
 	}
 	if !calls.Within(l.err, l.node) {
 		inside := slices.IndexFunc(uses, func(use *ast.Ident) bool { return within(use, l.Body) })
 		if write, _ := l.write(uses[inside]); !write || l.Cond != nil && within(uses[inside], l.Cond) {
-			return refuse("a turn looks at the error of the one before")
+			panic(refuse("a turn looks at the error of the one before"))
 		}
-		return nil
+		return
 	}
-	outer := l.lookup(l.err.Name(), l.node.Pos())
-	if outer != nil && outer.Parent() != types.Universe {
+	if outer := l.lookup(l.err.Name(), l.node.Pos()); outer != nil {
 		v, isVar := outer.(*types.Var)
-		if !isVar || !calls.IsError(v.Type()) || v.Parent() == l.pkg.Types.Scope() || len(l.result.List) > 0 && within(&ast.Ident{NamePos: v.Pos()}, l.result) {
-			return refuse("%s means something else outside of the loop", l.err.Name())
-		}
-		for _, use := range l.uses(v) {
-			if use.Pos() > l.node.Pos() || l.captured(v, use) {
-				return refuse("%s means something else outside of the loop", l.err.Name())
-			}
+		later := func(use *ast.Ident) bool { return use.Pos() > l.node.Pos() || l.captured(v, use) }
+		if !isVar || !calls.IsError(v.Type()) || v.Parent() == l.pkg.Types.Scope() || calls.Within(v, l.result) || slices.ContainsFunc(l.uses(v), later) {
+			panic(refuse("%s means something else outside of the loop", l.err.Name()))
 		}
 	} else {
 		l.edits = append(l.edits, edit{l.offset(l.node.Pos()), l.offset(l.node.Pos()), "var " + l.err.Name() + " error\n"})
 	}
 	for id, def := range l.pkg.TypesInfo.Defs {
 		if def == l.err {
-			return l.assign(id)
+			l.assign(id)
 		}
 	}
-	return nil
 }
 
 // assign makes the declaration of id, the error, an assignment, and declares its other names before it.
-func (l *loop) assign(id *ast.Ident) error {
+func (l *loop) assign(id *ast.Ident) {
 	at, _ := l.statement(id)
 	stmt, isAssign := l.parents[id].(*ast.AssignStmt)
 	if spec, isSpec := l.parents[id].(*ast.ValueSpec); isSpec && len(spec.Names) == 1 && len(spec.Values) == 0 {
 		l.gone = append(l.gone, at) // every turn begins without an error
-		return nil
+		return
 	}
 	if !isAssign {
-		return refuse("its error is declared together with others")
+		panic(refuse("its error is declared together with others"))
 	}
 	declared := ""
 	for _, left := range stmt.Lhs {
@@ -261,64 +236,63 @@ func (l *loop) assign(id *ast.Ident) error {
 		l.edits = append(l.edits, edit{l.offset(at.Pos()), l.offset(at.Pos()), declared})
 	}
 	l.edits = append(l.edits, edit{l.offset(stmt.TokPos), l.offset(stmt.TokPos) + 2, "="})
-	return nil
 }
 
 // header reads the three parts of the loop's first line, but for those that ask the source.
-func (l *loop) header() error {
+func (l *loop) header() {
 	n, isFor := l.node.(*ast.ForStmt)
 	if !isFor {
-		return l.bound(l.node.(*ast.RangeStmt).X, 0)
+		l.bound(l.node.(*ast.RangeStmt).X, 0)
+		return
 	}
 	start, cond, post := l.own(n)
 	if start == nil && cond == nil && post == nil {
-		return nil
+		return
 	}
 	init, isAssign := start.(*ast.AssignStmt)
 	counts, isInc := post.(*ast.IncDecStmt)
 	if !isAssign || init.Tok != token.DEFINE || len(init.Lhs) != 1 || !isInc || counts.Tok != token.INC {
-		return refuse("its first line is of another form")
+		panic(refuse("its first line is of another form"))
 	}
 	l.Counter = l.pkg.TypesInfo.ObjectOf(init.Lhs[0].(*ast.Ident))
 	v := l.pkg.TypesInfo.Types[init.Rhs[0]].Value
 	if v == nil || v.Kind() != constant.Int || !l.is(counts.X, l.Counter) {
-		return refuse("its counter does not begin with a constant")
+		panic(refuse("its counter does not begin with a constant"))
 	}
 	l.first, _ = constant.Int64Val(v)
 	compared, isBinary := cond.(*ast.BinaryExpr)
 	switch {
 	case cond == nil:
-		return nil
 	case isBinary && l.is(compared.X, l.Counter) && compared.Op == token.LSS:
-		return l.bound(compared.Y, l.first)
+		l.bound(compared.Y, l.first)
 	case isBinary && l.is(compared.X, l.Counter) && compared.Op == token.LEQ:
-		return l.bound(compared.Y, l.first-1)
+		l.bound(compared.Y, l.first-1)
+	default:
+		panic(refuse("its condition is not that of a counter"))
 	}
-	return refuse("its condition is not that of a counter")
 }
 
 // bound sets the number of attempts to x-less.
-func (l *loop) bound(x ast.Expr, less int64) error {
+func (l *loop) bound(x ast.Expr, less int64) {
 	v := l.pkg.TypesInfo.Types[x].Value
 	if v == nil {
-		return refuse("the number of attempts is not a constant: a loop makes none for 0, and MaxAttempts means 8")
+		panic(refuse("the number of attempts is not a constant: a loop makes none for 0, and MaxAttempts means 8"))
 	}
 	n, _ := constant.Int64Val(constant.ToInt(v))
 	l.attempts, l.limit = n-less, l.text(x)
 	if less != 0 {
 		l.limit = fmt.Sprint(l.attempts)
 	}
-	return nil
 }
 
 // waited finds the one wait of the loop, its context, and the statements that compute its length.
-func (l *loop) waited() error {
+func (l *loop) waited() {
 	if len(l.Waits) != 1 {
-		return refuse("it waits in %d places", len(l.Waits))
+		panic(refuse("it waits in %d places", len(l.Waits)))
 	}
 	l.wait = l.Waits[0]
 	if l.wait.Delay == nil && l.wait.Node != l.asks {
-		return refuse("it waits for a timer")
+		panic(refuse("it waits for a timer"))
 	}
 	stmt, stmts := l.statement(l.wait.Node)
 	if l.outside() {
@@ -327,39 +301,33 @@ func (l *loop) waited() error {
 		block, _ := l.parents[stmt].(*ast.BlockStmt)
 		guard, isIf := l.parents[block].(*ast.IfStmt)
 		if !isIf || l.parents[guard] != l.Body || guard.Init != nil || guard.Else != nil || guard.Body != block {
-			return refuse("its wait is inside of another statement")
+			panic(refuse("its wait is inside of another statement"))
 		}
 		l.guard = guard
 	}
 	if choice, isSelect := l.wait.Node.(*ast.SelectStmt); isSelect {
-		if err := l.watched(choice); err != nil {
-			return err
-		}
+		l.watched(choice)
 	} else if l.ctx == nil && l.wait.Delay != nil {
 		l.ctx = l.parameter()
 	}
+	if id, isIdent := l.ctx.(*ast.Ident); isIdent && l.changed(l.pkg.TypesInfo.Uses[id], l.node.Pos(), l.node.End()) {
+		panic(refuse("its context is assigned in it"))
+	}
 	for n := range ast.Preorder(l.Body) {
-		switch b := n.(type) {
-		case *ast.BranchStmt:
-			if b.Tok == token.GOTO || b.Label != nil {
-				return refuse("it has a label or a goto")
-			}
-			if b.Tok == token.CONTINUE && stmt != nil && !(slices.Contains(stmts, ast.Stmt(b)) && b.Pos() > stmt.Pos()) && l.leaves(b) == l.node {
-				return refuse("a turn can end without a wait")
-			}
-		case *ast.AssignStmt:
-			if id, isIdent := l.ctx.(*ast.Ident); isIdent && slices.ContainsFunc(b.Lhs, func(x ast.Expr) bool {
-				return l.is(x, l.pkg.TypesInfo.Uses[id])
-			}) {
-				return refuse("its context is assigned in it")
-			}
+		b, isBranch := n.(*ast.BranchStmt)
+		switch {
+		case !isBranch:
+		case b.Tok == token.GOTO || b.Label != nil:
+			panic(refuse("it has a label or a goto"))
+		case b.Tok == token.CONTINUE && stmt != nil && !(slices.Contains(stmts, ast.Stmt(b)) && b.Pos() > stmt.Pos()) && l.leaves(b) == l.node:
+			panic(refuse("a turn can end without a wait"))
 		}
 	}
 	if stmt == nil {
-		return nil
+		return
 	}
 	l.gone = append(l.gone, stmt)
-	return l.computed(stmts)
+	l.computed(stmts)
 }
 
 // leaves returns the statement that b, a break or continue without a label, ends or repeats.
@@ -377,12 +345,12 @@ func (l *loop) leaves(b *ast.BranchStmt) ast.Node {
 }
 
 // watched reads the select that waits: one case of a timer, and one of a context.
-func (l *loop) watched(choice *ast.SelectStmt) error {
+func (l *loop) watched(choice *ast.SelectStmt) {
 	for _, c := range choice.Body.List {
 		c := c.(*ast.CommClause)
 		receive, isExpr := c.Comm.(*ast.ExprStmt)
 		if !isExpr {
-			return refuse("its wait is a select with more than a timer and a context")
+			panic(refuse("its wait is a select with more than a timer and a context"))
 		}
 		call, isCall := ast.Unparen(ast.Unparen(receive.X).(*ast.UnaryExpr).X).(*ast.CallExpr)
 		sel, isSel := (*ast.SelectorExpr)(nil), false
@@ -392,18 +360,17 @@ func (l *loop) watched(choice *ast.SelectStmt) error {
 		switch {
 		case isCall && calls.IsFunc(l.pkg.TypesInfo, call, "time", "After"):
 			if len(c.Body) > 0 {
-				return refuse("something else follows its wait in the select")
+				panic(refuse("something else follows its wait in the select"))
 			}
 		case isSel && sel.Sel.Name == "Done" && calls.IsContext(l.pkg.TypesInfo.TypeOf(sel.X)) && (l.ctx == nil || l.text(l.ctx) == l.text(sel.X)) && calls.Root(l.pkg.TypesInfo, sel.X) != nil:
 			l.ctx, l.end = sel.X, c.Body
 		default:
-			return refuse("its wait ends with a channel that is not a context's")
+			panic(refuse("its wait ends with a channel that is not a context's"))
 		}
 	}
 	if len(l.end) == 0 {
-		return refuse("it goes on after its context has ended")
+		panic(refuse("it goes on after its context has ended"))
 	}
-	return nil
 }
 
 func isBranch(stmt ast.Stmt, tok token.Token) bool {
@@ -428,7 +395,7 @@ func (l *loop) parameter() ast.Expr {
 }
 
 // computed finds the statements that set variables of the wait, which are removed. They stand beside it or in the body.
-func (l *loop) computed(beside []ast.Stmt) error {
+func (l *loop) computed(beside []ast.Stmt) {
 	info := l.pkg.TypesInfo
 	var queue []ast.Node
 	if l.wait.Delay != nil {
@@ -449,7 +416,7 @@ func (l *loop) computed(beside []ast.Stmt) error {
 					stmt, isStmt = l.parents[stmt].(ast.Stmt)
 				}
 				if !isStmt || stmt == l.guard {
-					return refuse("%s is set inside of another statement or function", obj.Name())
+					panic(refuse("%s is set inside of another statement or function", obj.Name()))
 				}
 				if l.delays[obj] = true; !slices.Contains(l.gone, ast.Node(stmt)) {
 					l.gone, l.sets, queue = append(l.gone, stmt), append(l.sets, stmt), append(queue, stmt)
@@ -470,14 +437,13 @@ func (l *loop) computed(beside []ast.Stmt) error {
 	}
 	for obj := range l.delays {
 		if slices.ContainsFunc(l.uses(obj), func(id *ast.Ident) bool { return !l.removed(id) }) {
-			return refuse("%s is used for something else than the wait", obj.Name())
+			panic(refuse("%s is used for something else than the wait", obj.Name()))
 		}
 	}
-	return nil
 }
 
 // counted removes the ifs whose counter breaks the loop, and lowers the number of attempts.
-func (l *loop) counted() error {
+func (l *loop) counted() {
 	for _, stmt := range l.Body.List {
 		n, isIf := stmt.(*ast.IfStmt)
 		if !isIf || l.Counter == nil || n == l.guard || n.Init != nil || n.Else != nil || len(n.Body.List) != 1 ||
@@ -502,28 +468,27 @@ func (l *loop) counted() error {
 			break
 		}
 	}
-	return nil
 }
 
 // moved returns the source of statements that can stand after the loop.
-func (l *loop) moved(stmts []ast.Stmt) (string, error) {
+func (l *loop) moved(stmts []ast.Stmt) string {
 	if len(stmts) == 1 && isBranch(stmts[0], token.BREAK) {
-		return "", nil
+		return ""
 	}
 	for _, stmt := range stmts {
 		if name := l.local(stmt); name != "" {
-			return "", refuse("%s, which it needs when it ends, is declared in it", name)
+			panic(refuse("%s, which it needs when it ends, is declared in it", name))
 		}
 	}
 	text := string(l.src[l.offset(stmts[0].Pos()):l.offset(stmts[len(stmts)-1].End())])
 	if l.ctx != nil {
 		ended := regexp.MustCompile(`\b(` + regexp.QuoteMeta(l.text(l.ctx)) + `\.Err\(\)|context\.Cause\(` + regexp.QuoteMeta(l.text(l.ctx)) + `\))`)
 		if ended.MatchString(text) && slices.ContainsFunc(stmts, func(s ast.Stmt) bool { return calls.Names(l.pkg.TypesInfo, s, l.err) }) {
-			return "", refuse("its end has the error of the context beside its own")
+			panic(refuse("its end has the error of the context beside its own"))
 		}
 		text = ended.ReplaceAllString(text, l.err.Name())
 	}
-	return text, nil
+	return text
 }
 
 // failed reports whether x is a comparison of the error that is true if the attempt has failed.
@@ -542,9 +507,9 @@ func (l *loop) before() bool { return !l.outside() && l.wait.Node.Pos() < l.Atte
 
 // alone refuses a wait that is not the last step of a turn, or the first: what stands beside it would be done before it, or
 // after it.
-func (l *loop) alone() error {
+func (l *loop) alone() {
 	if l.outside() {
-		return nil
+		return
 	}
 	stmt, stmts := l.statement(l.wait.Node)
 	beside := func(stmts []ast.Stmt, stmt ast.Stmt) []ast.Stmt {
@@ -559,27 +524,26 @@ func (l *loop) alone() error {
 		crossed = append(slices.Clone(crossed), beside(l.Body.List, l.guard)...)
 	}
 	if slices.ContainsFunc(crossed, func(s ast.Stmt) bool { return !l.removed(s) && !isBranch(s, token.CONTINUE) }) {
-		return refuse("its wait is not the last step of a turn, or the first")
+		panic(refuse("its wait is not the last step of a turn, or the first"))
 	}
-	return nil
 }
 
 // kept replaces the counter in what stays of the body by the number of the attempt.
-func (l *loop) kept() error {
+func (l *loop) kept() {
 	if l.guard != nil {
 		final := l.guard == l.Body.List[len(l.Body.List)-1] // a continue in it changes nothing
 		rest := slices.ContainsFunc(l.guard.Body.List, func(s ast.Stmt) bool { return !l.removed(s) && !(final && isBranch(s, token.CONTINUE)) })
 		switch counts := l.Counter != nil && calls.Names(l.pkg.TypesInfo, l.guard.Cond, l.Counter); {
 		case !counts && !l.failed(l.guard.Cond):
-			return refuse("its wait depends on a condition")
+			panic(refuse("its wait depends on a condition"))
 		case counts && rest:
-			return refuse("a condition on its counter does more than wait")
+			panic(refuse("a condition on its counter does more than wait"))
 		case !rest:
 			l.gone = append(l.gone, l.guard)
 		}
 	}
 	if l.Counter == nil {
-		return nil
+		return
 	}
 	for _, id := range l.uses(l.Counter) {
 		if !within(id, l.Body) || l.removed(id) {
@@ -587,7 +551,7 @@ func (l *loop) kept() error {
 		}
 		write, address := l.write(id)
 		if write || address || l.pkg.TypesInfo.TypeOf(id) != types.Typ[types.Int] {
-			return refuse("its counter is changed, or not an int")
+			panic(refuse("its counter is changed, or not an int"))
 		}
 		at := ast.Node(id)
 		more := int64(0)
@@ -599,7 +563,6 @@ func (l *loop) kept() error {
 		}
 		l.numbered(at, 1-l.first-more)
 	}
-	return nil
 }
 
 // turns returns the state of the nth turn before the delays are computed.
@@ -624,9 +587,9 @@ func (l *loop) turns(u float64, n int64) *turns {
 }
 
 // schedule returns the Backoff that makes the waits of the loop.
-func (l *loop) schedule() (string, error) {
+func (l *loop) schedule() string {
 	if l.attempts == 1 || l.attempts < 0 {
-		return "", refuse("it makes one attempt at most")
+		panic(refuse("it makes one attempt at most"))
 	}
 	var waits [2][]time.Duration
 	for i, u := range []float64{0, 1} {
@@ -636,26 +599,23 @@ func (l *loop) schedule() (string, error) {
 		case !known:
 			return l.same()
 		case random > 1:
-			return "", refuse("its wait has more than one random number")
+			panic(refuse("its wait has more than one random number"))
 		case l.asks != nil && random == 0 && len(waits[i]) > 0:
-			return "", refuse("its wait is not what it asks for")
+			panic(refuse("its wait is not what it asks for"))
 		}
 	}
 	if l.late && !l.ends() {
-		return "", refuse("it waits after the last attempt too, and what follows would be done sooner")
+		panic(refuse("it waits after the last attempt too, and what follows would be done sooner"))
 	}
 	if len(waits[0]) == 0 {
-		return "", refuse("it waits before its first attempt, or not after each")
+		panic(refuse("it waits before its first attempt, or not after each"))
 	}
-	b, err := fit(waits[0], waits[1], l.attempts > 0, l.source.most())
-	if err != nil {
-		return "", err
-	}
+	b := fit(waits[0], waits[1], l.attempts > 0, l.source.most())
 	base := ""
 	if b.Mode == retry.Fixed && b.Jitter == 0 && l.source == nil && l.pkg.TypesInfo.Types[l.wait.Delay].Value != nil && l.local(l.wait.Delay) == "" {
 		base = l.text(l.wait.Delay)
 	}
-	return written(b, base), nil
+	return written(b, base)
 }
 
 // lengths returns the waits between the attempts if all random numbers are u, how many of these a wait has, and false if
@@ -736,54 +696,48 @@ func (l *loop) local(n ast.Node) string {
 }
 
 // same returns the Backoff of a wait that is the same each time, from a local variable or a parameter.
-func (l *loop) same() (string, error) {
+func (l *loop) same() string {
 	id, isIdent := ast.Unparen(l.wait.Delay).(*ast.Ident)
 	if !isIdent || len(l.delays) > 0 {
-		return "", refuse("the length of its wait is not followed")
+		panic(refuse("the length of its wait is not followed"))
 	}
 	v, isVar := l.pkg.TypesInfo.Uses[id].(*types.Var)
 	counts := l.guard != nil && l.Counter != nil && calls.Names(l.pkg.TypesInfo, l.guard.Cond, l.Counter)
 	if !isVar || counts || v.Parent() == l.pkg.Types.Scope() || calls.Within(v, l.node) || l.changed(v, l.node.Pos(), l.node.End()) ||
 		l.before() {
-		return "", refuse("the length of its wait is not followed")
+		panic(refuse("the length of its wait is not followed"))
 	}
-	return ours + ".Backoff{Delays: []time.Duration{max(0, " + id.Name + ")}}", nil
+	return ours + ".Backoff{Delays: []time.Duration{max(0, " + id.Name + ")}}"
 }
 
 // leave returns the statements that follow the new loop, for the ends of the old one that its body made.
-func (l *loop) leave() (string, error) {
+func (l *loop) leave() string {
 	endless, err := l.attempts == 0 && l.ttl == "", l.err.Name()
 	next, _ := l.after.(*ast.ReturnStmt)
 	breaks, success := l.broken()
 	if l.stop != nil && l.end == nil {
 		l.end = l.stop.Body.List
 	}
-	var done string
-	var bad error
+	done := ""
 	switch {
 	case l.end != nil:
-		done, bad = l.moved(l.end)
+		done = l.moved(l.end)
 	case endless && (l.ctx != nil || !breaks):
-		done, bad = l.zero()
+		done = l.zero()
 	}
-	if bad != nil {
-		return "", bad
-	}
-	if l.stop != nil {
-		if other, bad := l.moved(l.stop.Body.List); bad != nil || other != done {
-			return "", cmp.Or(bad, refuse("it ends in several ways"))
-		}
+	if l.stop != nil && l.moved(l.stop.Body.List) != done {
+		panic(refuse("it ends in several ways"))
 	}
 	cond := ""
 	switch {
 	case done == "" || done == "return" && l.after == nil || next != nil && !breaks && l.text(next) == done:
-		return "", nil
+		return ""
 	case breaks && !success:
-		return "", refuse("a break with an error and another end lead to the same place")
+		panic(refuse("a break with an error and another end lead to the same place"))
 	case l.attempts > 0 && l.stop == nil:
 		cond = "!errors.Is(" + err + ", " + ours + ".AttemptsExhausted)"
 	case !breaks && l.after != nil:
-		return "", refuse("code follows that it never reaches")
+		panic(refuse("code follows that it never reaches"))
 	}
 	if breaks {
 		cond = strings.TrimSuffix(err+" != nil && "+cond, " && ")
@@ -791,13 +745,13 @@ func (l *loop) leave() (string, error) {
 	if cond != "" {
 		done = "if " + cond + " {\n" + done + "\n}"
 	}
-	return done, nil
+	return done
 }
 
 // zero returns a return statement of zero values and the error.
-func (l *loop) zero() (string, error) {
+func (l *loop) zero() string {
 	if l.result.NumFields() == 0 {
-		return "return", nil
+		return "return"
 	}
 	var values []string
 	for _, field := range l.result.List {
@@ -812,8 +766,8 @@ func (l *loop) zero() (string, error) {
 		values = append(values, slices.Repeat([]string{value}, max(1, len(field.Names)))...)
 	}
 	if last := l.result.List[len(l.result.List)-1]; !calls.IsError(l.pkg.TypesInfo.TypeOf(last.Type)) {
-		return "", refuse("its function returns no error")
+		panic(refuse("its function returns no error"))
 	}
 	values[len(values)-1] = l.err.Name()
-	return "return " + strings.Join(values, ", "), nil
+	return "return " + strings.Join(values, ", ")
 }

@@ -25,19 +25,16 @@ func literal(fields map[string]string) string {
 func written(b retry.Backoff, base string) string {
 	var parts []string
 	add := func(name, text string) { parts = append(parts, name+": "+text) }
-	switch b.Mode {
-	case retry.List:
+	if b.Mode == retry.List {
 		var delays []string
 		for _, d := range b.Delays {
 			delays = append(delays, duration(d))
 		}
 		add("Delays", "[]time.Duration{"+strings.Join(delays, ", ")+"}")
-	case retry.Fixed:
-		add("Mode", ours+".Fixed")
-	case retry.Linear:
-		add("Mode", ours+".Linear")
-	}
-	if b.Mode != retry.List {
+	} else {
+		if b.Mode != retry.Exponential {
+			add("Mode", ours+"."+map[retry.Mode]string{retry.Fixed: "Fixed", retry.Linear: "Linear"}[b.Mode])
+		}
 		add("Base", cmp.Or(base, duration(b.Base)))
 	}
 	if b.Mode == retry.Exponential && b.Factor != 2 || b.Mode == retry.Linear && b.Factor != 1 {

@@ -56,50 +56,45 @@ type source struct {
 }
 
 // put notes a setting that a wrapper has.
-func (s *source) put(name string, value ast.Expr) error {
+func (s *source) put(name string, value ast.Expr) {
 	if s.set[name] != nil {
-		return refuse("the %s is set twice", name)
+		panic(refuse("the %s is set twice", name))
 	}
 	s.set[name] = value
-	return nil
 }
 
 // read reads e, which makes the source, its configuration or its wrapper, or is a variable with one.
-func (s *source) read(e ast.Expr) error {
+func (s *source) read(e ast.Expr) {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
-		return s.variable(e)
-	case *ast.UnaryExpr:
-		if e.Op == token.AND {
-			return s.read(e.X)
-		}
+		s.variable(e)
+	case *ast.UnaryExpr: // &
+		s.read(e.X)
 	case *ast.CompositeLit:
 		if !slices.ContainsFunc([]string{"Config", "Options", "Backoff"}, func(name string) bool { // of dskit, cockroach, Kubernetes
 			return calls.IsNamed(s.pkg.TypesInfo.TypeOf(e), s.lib, name)
 		}) {
-			break
+			panic(refuse("the waits are not made here"))
 		}
 		for _, elt := range e.Elts {
 			kv, isPair := elt.(*ast.KeyValueExpr)
 			if !isPair {
-				return refuse("its settings have no names")
+				panic(refuse("its settings have no names"))
 			}
-			if err := s.field(kv.Key.(*ast.Ident).Name, kv.Value); err != nil {
-				return err
-			}
+			s.field(kv.Key.(*ast.Ident).Name, kv.Value)
 		}
-		return nil
 	case *ast.CallExpr:
-		return s.made(e)
+		s.made(e)
+	default:
+		panic(refuse("the waits are not made here"))
 	}
-	return refuse("the waits are not made here")
 }
 
 // made reads a call of the library.
-func (s *source) made(call *ast.CallExpr) error {
+func (s *source) made(call *ast.CallExpr) {
 	fn := s.callee(call)
 	if fn == nil || fn.Pkg() == nil || fn.Pkg().Path() != s.lib {
-		return refuse("the waits are not made here")
+		panic(refuse("the waits are not made here"))
 	}
 	args := call.Args
 	switch name := fn.Name(); name {
@@ -107,42 +102,35 @@ func (s *source) made(call *ast.CallExpr) error {
 		for _, arg := range args {
 			option, isCall := ast.Unparen(arg).(*ast.CallExpr)
 			if !isCall || s.callee(option) == nil || len(option.Args) != 1 {
-				return refuse("an option is not made here")
+				panic(refuse("an option is not made here"))
 			}
-			if err := s.field(strings.TrimPrefix(s.callee(option).Name(), "With"), option.Args[0]); err != nil {
-				return err
-			}
+			s.field(strings.TrimPrefix(s.callee(option).Name(), "With"), option.Args[0])
 		}
-		return nil
 	case "NewConstantBackOff":
-		return s.put("Interval", args[0])
+		s.put("Interval", args[0])
 	case "WithMaxRetries", "WithContext": // of a BackOff
-		if err := s.put(map[string]string{"WithMaxRetries": "retries", "WithContext": "context"}[name], args[1]); err != nil {
-			return err
-		}
-		return s.read(args[0])
+		s.put(map[string]string{"WithMaxRetries": "retries", "WithContext": "context"}[name], args[1])
+		s.read(args[0])
 	case "New", "StartWithCtx": // of a context and a configuration
-		if err := s.put("context", args[0]); err != nil {
-			return err
-		}
-		return s.read(args[1])
+		s.put("context", args[0])
+		s.read(args[1])
 	case "Start":
-		return s.read(args[0])
+		s.read(args[0])
+	default:
+		panic(refuse("the waits are not made here"))
 	}
-	return refuse("the waits are not made here")
 }
 
 // field notes a setting.
-func (s *source) field(name string, value ast.Expr) error {
+func (s *source) field(name string, value ast.Expr) {
 	if _, known := sources[s.lib].settings[name]; !known {
-		return refuse("%s has no counterpart", name)
+		panic(refuse("%s has no counterpart", name))
 	}
 	s.set[name] = value
-	return nil
 }
 
 // variable reads the statements that make the variable id and stand before its use, or the loop, in the same list.
-func (s *source) variable(id *ast.Ident) error {
+func (s *source) variable(id *ast.Ident) {
 	obj := s.pkg.TypesInfo.ObjectOf(id)
 	at, stmts := s.statement(id)
 	if obj == s.obj {
@@ -151,23 +139,19 @@ func (s *source) variable(id *ast.Ident) error {
 	maker, value := s.definition(obj)
 	from, to := slices.Index(stmts, maker), slices.Index(stmts, at)
 	if value == nil || from < 0 || from > to {
-		return refuse("%s is not made by a statement before it, in the same block", id.Name)
+		panic(refuse("%s is not made by a statement before it, in the same block", id.Name))
 	}
 	switch at.(type) {
 	case *ast.ForStmt, *ast.RangeStmt, *ast.LabeledStmt:
 		if at != s.user {
-			return refuse("%s is made once, and the call can be repeated", id.Name)
+			panic(refuse("%s is made once, and the call can be repeated", id.Name))
 		}
 	}
-	if err := s.read(value); err != nil {
-		return err
-	}
+	s.read(value)
 	s.gone = append(s.gone, maker)
 	for _, stmt := range stmts[from+1 : to] {
 		if calls.Names(s.pkg.TypesInfo, stmt, obj) {
-			if err := s.step(obj, stmt); err != nil {
-				return err
-			}
+			s.step(obj, stmt)
 			s.gone = append(s.gone, stmt)
 			continue
 		}
@@ -180,14 +164,13 @@ func (s *source) variable(id *ast.Ident) error {
 	}
 	for _, use := range s.uses(obj) {
 		if use != id && obj != s.obj && !slices.ContainsFunc(s.gone, func(n ast.Node) bool { return within(use, n) }) {
-			return refuse("%s is used for something else too", id.Name)
+			panic(refuse("%s is used for something else too", id.Name))
 		}
 	}
-	return nil
 }
 
 // step reads a statement that sets fields of obj.
-func (s *source) step(obj types.Object, stmt ast.Stmt) error {
+func (s *source) step(obj types.Object, stmt ast.Stmt) {
 	of := func(e ast.Expr) string {
 		if sel, isSel := e.(*ast.SelectorExpr); isSel && s.is(sel.X, obj) {
 			return sel.Sel.Name
@@ -197,23 +180,18 @@ func (s *source) step(obj types.Object, stmt ast.Stmt) error {
 	switch stmt := stmt.(type) {
 	case *ast.ExprStmt:
 		if call, isCall := stmt.X.(*ast.CallExpr); isCall && of(call.Fun) == "Reset" {
-			return nil
+			return
 		}
 	case *ast.AssignStmt:
-		if stmt.Tok != token.ASSIGN || len(stmt.Lhs) != len(stmt.Rhs) {
-			break
-		}
 		for i, left := range stmt.Lhs {
-			if of(left) == "" || calls.Names(s.pkg.TypesInfo, stmt.Rhs[i], obj) {
-				return refuse("the use of %s is not understood", obj.Name())
+			if stmt.Tok != token.ASSIGN || len(stmt.Rhs) != len(stmt.Lhs) || of(left) == "" || calls.Names(s.pkg.TypesInfo, stmt.Rhs[i], obj) {
+				panic(refuse("the use of %s is not understood", obj.Name()))
 			}
-			if err := s.field(of(left), stmt.Rhs[i]); err != nil {
-				return err
-			}
+			s.field(of(left), stmt.Rhs[i])
 		}
-		return nil
+		return
 	}
-	return refuse("the use of %s is not understood", obj.Name())
+	panic(refuse("the use of %s is not understood", obj.Name()))
 }
 
 // movable reports whether e, which is evaluated once, has the same value where the user begins: it stands there, or is a
@@ -233,11 +211,11 @@ func (s *source) movable(e ast.Expr) bool {
 }
 
 // settle fills values, and returns the context and the limit on the time of the run; nil and "" for none.
-func (s *source) settle() (ctx ast.Expr, ttl string, err error) {
+func (s *source) settle() (ctx ast.Expr, ttl string) {
 	s.values = maps.Clone(sources[s.lib].settings)
 	if s.set["MaxElapsedTime"] != nil && s.pkg.TypesInfo.Types[s.set["MaxElapsedTime"]].Value == nil {
 		if ttl = s.text(s.set["MaxElapsedTime"]); !s.movable(s.set["MaxElapsedTime"]) {
-			return nil, "", refuse("MaxElapsedTime is neither a constant nor a variable that keeps its value")
+			panic(refuse("MaxElapsedTime is neither a constant nor a variable that keeps its value"))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.set)) {
@@ -246,11 +224,11 @@ func (s *source) settle() (ctx ast.Expr, ttl string, err error) {
 			continue
 		}
 		if v == nil {
-			return nil, "", refuse("%s is not a constant: 0 has another meaning here", name)
+			panic(refuse("%s is not a constant: 0 has another meaning here", name))
 		}
 		f, _ := constant.Float64Val(constant.ToFloat(v))
 		if f < 0 || f > 1e18 {
-			return nil, "", refuse("%s is negative or too large", name)
+			panic(refuse("%s is negative or too large", name))
 		}
 		if f != 0 || s.lib != cockroach {
 			s.values[name] = f
@@ -259,19 +237,15 @@ func (s *source) settle() (ctx ast.Expr, ttl string, err error) {
 	if d := s.values["MaxElapsedTime"]; ttl == "" && d > 0 && s.set["Interval"] == nil {
 		ttl = duration(time.Duration(d))
 	}
-	if ctx = s.set["context"]; ctx == nil || s.background(ctx) {
-		return nil, ttl, nil
+	ctx = s.set["context"]
+	call, isCall := ast.Unparen(ctx).(*ast.CallExpr)
+	if ctx == nil || isCall && calls.IsFunc(s.pkg.TypesInfo, call, "context", "Background", "TODO") {
+		return nil, ttl
 	}
 	if !s.movable(ctx) {
-		return nil, "", refuse("the context is not a variable that keeps its value")
+		panic(refuse("the context is not a variable that keeps its value"))
 	}
-	return ctx, ttl, nil
-}
-
-// background reports whether e is a call of context.Background or TODO.
-func (s *source) background(e ast.Expr) bool {
-	call, isCall := ast.Unparen(e).(*ast.CallExpr)
-	return isCall && calls.IsFunc(s.pkg.TypesInfo, call, "context", "Background", "TODO")
+	return ctx, ttl
 }
 
 // attempts returns how many attempts the source allows, as its library counts them; 0 means no limit.
@@ -346,7 +320,7 @@ func (s *source) most() time.Duration {
 const many = 64
 
 // backoff returns, as Go source, the Backoff that has the first n waits; limited means that no more are needed.
-func (s *source) backoff(n int64, limited bool) (string, error) {
+func (s *source) backoff(n int64, limited bool) string {
 	var lo, hi []time.Duration
 	least, greatest := s.delays(0), s.delays(1)
 	for range n {
@@ -355,6 +329,5 @@ func (s *source) backoff(n int64, limited bool) (string, error) {
 		d, _ = greatest()
 		hi = append(hi, d)
 	}
-	b, err := fit(lo, hi, limited, s.most())
-	return written(b, ""), err
+	return written(fit(lo, hi, limited, s.most()), "")
 }

@@ -9,26 +9,22 @@ import (
 )
 
 // sourced reads the source of the waits, if there is one.
-func (l *loop) sourced() (err error) {
+func (l *loop) sourced() {
 	if l.asks == nil {
-		return nil
+		return
 	}
 	id, isIdent := ast.Unparen(l.asks.Fun.(*ast.SelectorExpr).X).(*ast.Ident)
 	if !isIdent {
-		return refuse("what it asks for its wait is not a local variable")
+		panic(refuse("what it asks for its wait is not a local variable"))
 	}
 	s := &source{file: l.file, lib: l.callee(l.asks).Pkg().Path(), user: l.node, obj: l.pkg.TypesInfo.Uses[id], set: map[string]ast.Expr{}}
 	if n, isFor := l.node.(*ast.ForStmt); isFor && n.Init != nil && calls.Within(s.obj, n.Init) {
-		err = s.read(n.Init.(*ast.AssignStmt).Rhs[0])
+		s.read(n.Init.(*ast.AssignStmt).Rhs[0])
 	} else {
-		err = s.variable(id)
-	}
-	if err != nil {
-		return err
+		s.variable(id)
 	}
 	l.source, l.gone = s, append(l.gone, s.gone...)
-	l.ctx, l.ttl, err = s.settle()
-	return err
+	l.ctx, l.ttl = s.settle()
 }
 
 // own returns the parts of the loop's first line that do not ask the source, which may limit the attempts.
@@ -84,32 +80,31 @@ func (l *loop) stops(stmt ast.Stmt) bool {
 }
 
 // stopped reads what the source says of the end of the loop.
-func (l *loop) stopped() error {
+func (l *loop) stopped() {
 	if l.source == nil {
-		return nil
+		return
 	}
 	n, limited := l.source.attempts(), l.source.set["retries"] != nil
 	switch {
 	case l.source.lib == dskit && l.end == nil:
-		return refuse("it does not ask Ongoing, and so Wait may not wait")
+		panic(refuse("it does not ask Ongoing, and so Wait may not wait"))
 	case l.stop == nil && sources[l.source.lib].method == "NextBackOff" && (limited || l.ttl != "" || l.source.set["context"] != nil):
-		return refuse("it does not look for Stop, and goes on without waits after it")
+		panic(refuse("it does not look for Stop, and goes on without waits after it"))
 	case l.stop == nil:
 	case l.ttl != "" && l.source.disturbed:
-		return refuse("MaxElapsedTime begins before the loop, and other code runs in between")
+		panic(refuse("MaxElapsedTime begins before the loop, and other code runs in between"))
 	case l.attempts > 0:
-		return refuse("it ends in several ways")
+		panic(refuse("it ends in several ways"))
 	case limited:
 		l.attempts, l.limit = n, fmt.Sprint(n)
 	}
-	return nil
 }
 
 // beside reads the other uses of the source, and refuses a loop after which something asks its context: the new loop can end
 // before that is done.
-func (l *loop) beside() error {
+func (l *loop) beside() {
 	if l.source == nil {
-		return nil
+		return
 	}
 	for _, use := range l.uses(l.source.obj) {
 		sel, _ := l.parents[use].(*ast.SelectorExpr)
@@ -125,28 +120,25 @@ func (l *loop) beside() error {
 			continue
 		case sel.Sel.Name != "Err" && sel.Sel.Name != "ErrCause":
 		case l.after == nil || !within(call, l.after) || breaks:
-			return refuse("what follows asks why it ended")
+			panic(refuse("what follows asks why it ended"))
 		default:
-			if err := (&reader{ends: l.ctx != nil}).use(l.file, call); err != nil {
-				return err
-			}
+			(&reader{ends: l.ctx != nil}).use(l.file, call)
 			l.edits = append(l.edits, edit{l.offset(call.Pos()), l.offset(call.End()), l.err.Name()})
 			continue
 		}
-		return refuse("%s is used for something else too", use.Name)
+		panic(refuse("%s is used for something else too", use.Name))
 	}
 	id, isIdent := l.ctx.(*ast.Ident)
 	if !isIdent || l.wait.Delay != nil {
-		return nil
+		return
 	}
 	for _, use := range l.uses(l.pkg.TypesInfo.Uses[id]) {
 		sel, isSel := l.parents[use].(*ast.SelectorExpr)
 		call, isCall := l.parents[use].(*ast.CallExpr)
 		if use.Pos() > l.node.End() && (isSel && sel.Sel.Name != "Value" || isCall && calls.IsFunc(l.pkg.TypesInfo, call, "context", "Cause")) {
-			return refuse("what follows asks its context")
+			panic(refuse("what follows asks its context"))
 		}
 	}
-	return nil
 }
 
 // broken reports whether a break leaves the loop, and whether only success does.

@@ -87,7 +87,7 @@ func (t *turns) sleep() bool {
 // fit returns the Backoff whose waits are from lo to hi, to a microsecond. limited means that no more than these are needed.
 // If there is none, it returns one whose waits are from lo to hi, too, but do not use the whole range once they have reached
 // the cap most; 0 means that they have none.
-func fit(lo, hi []time.Duration, limited bool, most time.Duration) (retry.Backoff, error) {
+func fit(lo, hi []time.Duration, limited bool, most time.Duration) retry.Backoff {
 	none := refuse("no Backoff has its waits, which begin with %v to %v", lo[:min(4, len(lo))], hi[:min(4, len(hi))])
 	jitter, ratio, d := retry.NoJitter, 0.0, slices.Clone(hi)
 	all := func(of func(i int) time.Duration) bool {
@@ -105,7 +105,7 @@ func fit(lo, hi []time.Duration, limited bool, most time.Duration) (retry.Backof
 	case all(func(i int) time.Duration { return hi[i] / 2 }):
 		jitter = retry.EqualJitter
 	case lo[0] <= 0:
-		return retry.Backoff{}, none
+		panic(none)
 	default:
 		jitter, ratio = retry.RatioJitter, float64(hi[0]-lo[0])/float64(hi[0]+lo[0])
 		for i := range d {
@@ -132,14 +132,14 @@ func fit(lo, hi []time.Duration, limited bool, most time.Duration) (retry.Backof
 	}
 	for _, try := range tries {
 		if try.Jitter, try.JitterRatio = jitter, ratio; fits(try, 0) {
-			return try, nil
+			return try
 		}
 	}
 	capped := retry.Backoff{Base: d[0], Mode: retry.Exponential, Factor: factor, Cap: most, Jitter: jitter, JitterRatio: ratio}
 	if most == 0 || !fits(capped, most) {
-		return retry.Backoff{}, none
+		panic(none)
 	}
-	return capped, nil
+	return capped
 }
 
 // same reports whether the waits of b have those bounds, or, where they end at the cap most, are within them.

@@ -519,7 +519,7 @@ func (w *walk) refine(cond ast.Expr, s State, truth bool, next func(State)) {
 func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 	switch c := ast.Unparen(cond).(type) {
 	case *ast.Ident:
-		if w.names(c, s.Response) {
+		if calls.Is(w.info, c, s.Response) {
 			return (s.Status == bools[0]) == (truth == (w.kind == False))
 		}
 	case *ast.BinaryExpr:
@@ -527,11 +527,11 @@ func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 		if c.Op == token.EQL || c.Op == token.NEQ {
 			isNil := w.info.Types[c.Y].IsNil()
 			switch {
-			case isNil && w.names(c.X, s.Response) && s.Last != None:
+			case isNil && calls.Is(w.info, c.X, s.Response) && s.Last != None:
 				return equal == (s.Status == 0)
-			case isNil && equal && w.names(c.X, s.Err):
+			case isNil && equal && calls.Is(w.info, c.X, s.Err):
 				return s.Last == None || s.Last == OK
-			case (isNil || equal) && w.names(c.X, s.Err):
+			case (isNil || equal) && calls.Is(w.info, c.X, s.Err):
 				if !isNil {
 					w.judge(s)
 				}
@@ -559,7 +559,7 @@ func (w *walk) ask(n ast.Node, s *State) {
 				w.judge(s)
 			}
 		case *ast.TypeAssertExpr:
-			if w.names(n.X, s.Err) {
+			if calls.Is(w.info, n.X, s.Err) {
 				w.judge(s)
 			}
 		}
@@ -568,10 +568,10 @@ func (w *walk) ask(n ast.Node, s *State) {
 
 // about reports whether call gets err, or is of a method of it.
 func (w *walk) about(call *ast.CallExpr, err types.Object) bool {
-	if m, isMethod := call.Fun.(*ast.SelectorExpr); isMethod && w.names(m.X, err) {
+	if m, isMethod := call.Fun.(*ast.SelectorExpr); isMethod && calls.Is(w.info, m.X, err) {
 		return true
 	}
-	return slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return w.names(arg, err) })
+	return slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return calls.Is(w.info, arg, err) })
 }
 
 // judge notes that a condition inspects the error of the last attempt of s.
@@ -585,14 +585,9 @@ func (w *walk) judge(s *State) {
 // value returns the value of x if the response has the status of s; nil if it is unknown.
 func (w *walk) value(x ast.Expr, s *State) constant.Value {
 	return Eval{Info: w.info, Known: func(x ast.Expr) constant.Value {
-		if sel, isSel := x.(*ast.SelectorExpr); isSel && sel.Sel.Name == "StatusCode" && w.names(sel.X, s.Response) {
+		if sel, isSel := x.(*ast.SelectorExpr); isSel && sel.Sel.Name == "StatusCode" && calls.Is(w.info, sel.X, s.Response) {
 			return constant.MakeInt64(int64(s.Status))
 		}
 		return nil
 	}}.Value(x)
-}
-
-func (w *walk) names(x ast.Expr, v types.Object) bool {
-	id, isIdent := ast.Unparen(x).(*ast.Ident)
-	return isIdent && v != nil && w.info.Uses[id] == v
 }
