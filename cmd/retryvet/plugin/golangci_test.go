@@ -36,18 +36,18 @@ linters:
 const program = `package x
 
 import (
-	"net/http"
+	"context"
 	"time"
 )
 
-func get() (*http.Response, error) {
-	for i := 0; ; i++ {
-		resp, err := http.Get("http://x") // line 10
-		if err == nil && resp.StatusCode < 500 {
-			return resp, nil
+func get(ctx context.Context, fetch func(context.Context) (string, error)) (string, error) {
+	for i := 0; ; i++ { // line 9
+		s, err := fetch(ctx)
+		if err == nil {
+			return s, nil
 		}
 		if i == 3 {
-			return nil, err
+			return "", err
 		}
 		time.Sleep(time.Second)
 	}
@@ -93,7 +93,7 @@ func TestGolangciLintRunsThePlugin(t *testing.T) {
 	cmd.Dir = dir
 	out, err := cmd.Output()
 	require.Error(t, err)
-	require.Contains(t, string(out), "x.go:10:16: replay: the response is not closed before the next attempt if its status is 500 (retryvet)", err)
+	require.Contains(t, string(out), "x.go:9:2: loop: this retry loop sleeps without watching ctx", err)
 }
 
 func run(t *testing.T, dir, name string, args ...string) string {
