@@ -34,11 +34,10 @@ var Analyzer = ignore.New("attemptctx", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	f := finder{pass, map[types.Object]*ast.FuncDecl{}, map[types.Object]parameter{}, map[ast.Node]bool{}}
-	for _, file := range pass.Files {
-		for _, d := range file.Decls {
-			if d, ok := d.(*ast.FuncDecl); ok && d.Body != nil {
-				f.decls[pass.TypesInfo.Defs[d.Name]] = d
-			}
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
+	for cur := range in.Root().Preorder((*ast.FuncDecl)(nil)) {
+		if d := cur.Node().(*ast.FuncDecl); d.Body != nil {
+			f.decls[pass.TypesInfo.Defs[d.Name]] = d
 		}
 	}
 	for cur, r := range calls.All(pass) {
@@ -51,7 +50,6 @@ func run(pass *analysis.Pass) (any, error) {
 			f.passesOn(cur, r.Work, own)
 		}
 	}
-	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for cur := range in.Root().Preorder((*ast.CallExpr)(nil)) {
 		call := cur.Node().(*ast.CallExpr)
 		if callee := typeutil.StaticCallee(pass.TypesInfo, call); callee != nil {
@@ -147,12 +145,10 @@ type attempt struct {
 	pass *analysis.Pass
 	node ast.Node // with the declaration of the attempt's context
 	body *ast.BlockStmt
-	// receiver is that of a method; its fields come from outside.
-	receiver *ast.FieldList
-	// own means that the context of an attempt can differ from that of the run.
-	own bool
-	// inTxn means that the attempt is given a transaction of retrysql.
-	inTxn bool
+
+	receiver *ast.FieldList // of a method; its fields come from outside
+	own      bool           // the context of an attempt can differ from that of the run
+	inTxn    bool           // the attempt is given a transaction of retrysql
 }
 
 // A use is a value from outside of the attempt that a call of the attempt gets.

@@ -427,21 +427,15 @@ func (l retryLoop) losesError() bool {
 	if !isCall || !calls.IsFunc(l.info, made, "fmt", "Errorf") && !calls.IsFunc(l.info, made, "errors", "New") {
 		return false
 	}
-	passedOn := false
-	for _, arg := range made.Args {
-		passedOn = passedOn || types.Implements(l.info.TypeOf(arg), errorType)
-	}
-	ast.Inspect(l.Body, func(n ast.Node) bool {
+	passedOn := slices.ContainsFunc(made.Args, func(x ast.Expr) bool { return types.Implements(l.info.TypeOf(x), errorType) })
+	for n := range ast.Preorder(l.Body) {
 		switch n := n.(type) {
 		case *ast.CallExpr: // it may log the error or its text
 			passedOn = passedOn || calls.Names(l.info, n, last)
 		case *ast.AssignStmt: // it may be kept for later
-			for _, x := range n.Rhs {
-				passedOn = passedOn || calls.Names(l.info, x, last)
-			}
+			passedOn = passedOn || slices.ContainsFunc(n.Rhs, func(x ast.Expr) bool { return calls.Names(l.info, x, last) })
 		}
-		return true
-	})
+	}
 	return !passedOn && !calls.Names(l.info, made, last)
 }
 

@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -66,13 +67,9 @@ func asserted(pass *analysis.Pass, cur inspector.Cursor, a *ast.TypeAssertExpr) 
 		return
 	}
 	t := pass.TypesInfo.TypeOf(a.Type)
-	if types.IsInterface(t) {
-		return // *retry.Error may have the methods
-	}
-	for _, name := range []string{"Error", "FieldError", "FieldErrors"} {
-		if calls.IsNamed(t, calls.Module, name) {
-			return
-		}
+	ours := func(name string) bool { return calls.IsNamed(t, calls.Module, name) }
+	if types.IsInterface(t) || slices.ContainsFunc([]string{"Error", "FieldError", "FieldErrors"}, ours) {
+		return // *retry.Error may have the methods of an interface
 	}
 	pass.ReportRangef(a, "%s never succeeds, since %s wraps the last error: use errors.As", types.ExprString(a), do)
 }
@@ -80,11 +77,7 @@ func asserted(pass *analysis.Pass, cur inspector.Cursor, a *ast.TypeAssertExpr) 
 // doBefore returns the call of Do or DoValue that set x, a variable, when control reaches cur, and "" if there is none
 // or if that depends on the path.
 func doBefore(info *types.Info, cur inspector.Cursor, x ast.Expr) (do string) {
-	id, isIdent := ast.Unparen(x).(*ast.Ident)
-	if !isIdent {
-		return ""
-	}
-	v, isVar := info.Uses[id].(*types.Var)
+	v, isVar := calls.Object(info, x).(*types.Var)
 	if !isVar || !calls.IsError(v.Type()) {
 		return ""
 	}
@@ -113,11 +106,7 @@ func markedNil(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 	if !calls.IsFunc(pass.TypesInfo, call, calls.Module, "Permanent", "Transient", "Ambiguous", "After") {
 		return
 	}
-	id, isIdent := ast.Unparen(call.Args[len(call.Args)-1]).(*ast.Ident)
-	if !isIdent {
-		return
-	}
-	err, isVar := pass.TypesInfo.Uses[id].(*types.Var)
+	err, isVar := calls.Object(pass.TypesInfo, call.Args[len(call.Args)-1]).(*types.Var)
 	if !isVar {
 		return
 	}
@@ -133,7 +122,7 @@ func markedNil(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 			check, isIf := before.Node().(*ast.IfStmt)
 			if isIf && branches > 0 && check.Else == nil && isNotNil(pass.TypesInfo, check.Cond, err) && calls.Leaves(check.Body) {
 				if !assigned(pass.TypesInfo, at.Parent().Node(), err, check.End(), call.Pos()) {
-					pass.ReportRangef(call, "%s is nil here, so that %s is nil too and the attempt succeeds: create an error", id.Name, types.ExprString(call))
+					pass.ReportRangef(call, "%s is nil here, so that %s is nil too and the attempt succeeds: create an error", err.Name(), types.ExprString(call))
 				}
 				return
 			}

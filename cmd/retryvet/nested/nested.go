@@ -56,10 +56,9 @@ func run(pass *analysis.Pass) (any, error) {
 	if !calls.Ours(pass.Pkg) { // this library's own functions are known by their signatures
 		var order []*types.Func
 		for cur := range in.Root().Preorder((*ast.FuncDecl)(nil)) {
-			if d := cur.Node().(*ast.FuncDecl); d.Body != nil {
-				callee := f.TypesInfo.Defs[d.Name].(*types.Func)
-				f.bodies[callee], order = d.Body, append(order, callee)
-			}
+			d := cur.Node().(*ast.FuncDecl)
+			callee := f.TypesInfo.Defs[d.Name].(*types.Func)
+			f.bodies[callee], order = d.Body, append(order, callee)
 		}
 		for _, callee := range order {
 			if f.function(callee) {

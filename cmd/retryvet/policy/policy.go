@@ -51,7 +51,8 @@ func run(pass *analysis.Pass) (any, error) {
 		if _, isMethod := cur.Parent().Node().(*ast.SelectorExpr); isMethod || v != nil && completed[v] {
 			continue
 		}
-		if p, ok := value(pass.TypesInfo, lit); ok {
+		var p retry.Policy
+		if fill(pass.TypesInfo, lit, reflect.ValueOf(&p).Elem()) {
 			report(pass, lit, p)
 		}
 	}
@@ -75,11 +76,7 @@ var unread = map[string]bool{
 	"Name": true, "Classify": true, "Pay": true, "Observe": true, "Rand": true, "Budget": true,
 }
 
-// value returns the policy of lit, and false if it is not known at compile time.
-func value(info *types.Info, lit *ast.CompositeLit) (p retry.Policy, ok bool) {
-	return p, fill(info, lit, reflect.ValueOf(&p).Elem())
-}
-
+// fill sets to to the value of lit, and returns false if it is not known at compile time.
 func fill(info *types.Info, lit *ast.CompositeLit, to reflect.Value) bool {
 	for _, e := range lit.Elts {
 		kv, ok := e.(*ast.KeyValueExpr)

@@ -42,18 +42,17 @@ func refuse(format string, values ...any) refusal { return refusal(fmt.Sprintf(f
 // site is a call of a library that retries some work.
 type site struct {
 	*file
-	lib   *library
-	stray string // where a mark is that is not in the work of a site; "" if there is none
-	call  *ast.CallExpr
-	name  string
-	op    ast.Expr     // the work as it is passed
-	lit   *ast.FuncLit // the work: op, or the value of the variable op, which is used here only; nil if it is another
+	lib  *library
+	call *ast.CallExpr
+	name string
+	op   ast.Expr     // the work as it is passed
+	lit  *ast.FuncLit // the work: op, or the value of the variable op, which is used here only; nil if it is another
 }
 
-// survey finds the sites of all files, and a mark outside of their works, or in a file that is not read: it uses cgo, or the
-// build leaves it out.
-func survey(pkgs []*packages.Package, files []*file) {
-	stray, read := "", map[string]bool{}
+// survey finds the sites of all files, and returns where a mark is outside of their works, or in a file that is not read: it
+// uses cgo, or the build leaves it out. It returns "" if there is none.
+func survey(pkgs []*packages.Package, files []*file) (stray string) {
+	read := map[string]bool{}
 	for _, f := range files {
 		f.find()
 		read[f.name] = true
@@ -73,11 +72,7 @@ func survey(pkgs []*packages.Package, files []*file) {
 			}
 		}
 	}
-	for _, f := range files {
-		for _, s := range f.sites {
-			s.stray = stray
-		}
-	}
+	return stray
 }
 
 // find fills f.sites, in the order of the source.
@@ -139,7 +134,15 @@ func (s *site) plan() ([]edit, []ast.Node) {
 		panic(refuse("a mark of %s that is made or looked for elsewhere (%s) can reach it, and retry would not know it", s.lib.name, s.stray))
 	}
 	b := &source{file: s.file, lib: backoff4, user: s.call, set: map[string]ast.Expr{}}
-	policy, ctx := s.policy(b)
+	b.read(s.call.Args[1])
+	ctx, ttl := b.settle()
+	attempts := b.attempts()
+	fields := map[string]string{"MaxAttempts": fmt.Sprint(attempts), "TTL": ttl, "Classify": ours + ".RetryOn(" + s.contextName() + ".Canceled)"}
+	n := max(1, attempts-1)
+	if attempts == 0 {
+		fields["MaxAttempts"], n = ours+".Unlimited", many
+	}
+	fields["Backoff"] = b.backoff(n, attempts > 0)
 	if s.lit == nil {
 		panic(refuse("the work is not a function literal, or a variable with one that is used only here"))
 	}
@@ -158,22 +161,8 @@ func (s *site) plan() ([]edit, []ast.Node) {
 	}
 	params := s.lit.Type.Params
 	return append(edits, edit{s.offset(params.Opening), s.offset(params.Closing) + 1, param},
-		edit{s.offset(s.call.Pos()), s.offset(s.op.Pos()), head + "(" + run + ", " + policy + ", "},
+		edit{s.offset(s.call.Pos()), s.offset(s.op.Pos()), head + "(" + run + ", " + literal(fields) + ", "},
 		edit{s.offset(s.op.End()), s.offset(s.call.End()), ")"}), b.gone
-}
-
-// policy returns the policy that does what the BackOff does, and the context of the run.
-func (s *site) policy(b *source) (policy string, ctx ast.Expr) {
-	b.read(s.call.Args[1])
-	ctx, ttl := b.settle()
-	attempts := b.attempts()
-	fields := map[string]string{"MaxAttempts": fmt.Sprint(attempts), "TTL": ttl, "Classify": ours + ".RetryOn(" + s.contextName() + ".Canceled)"}
-	n := max(1, attempts-1)
-	if attempts == 0 {
-		fields["MaxAttempts"], n = ours+".Unlimited", many
-	}
-	fields["Backoff"] = b.backoff(n, attempts > 0)
-	return literal(fields), ctx
 }
 
 // replaceMarks returns the edits that replace the marks in the work.

@@ -85,11 +85,7 @@ func (f *file) apply() ([]byte, error) {
 	}
 	f.importOurs(fset, parsed)
 	for _, spec := range unused {
-		alias := ""
-		if spec.Name != nil {
-			alias = spec.Name.Name
-		}
-		astutil.DeleteNamedImport(fset, parsed, alias, strings.Trim(spec.Path.Value, "`\""))
+		astutil.DeleteNamedImport(fset, parsed, cmp.Or(spec.Name, &ast.Ident{}).Name, strings.Trim(spec.Path.Value, "`\""))
 	}
 	for _, path := range []string{"context", "errors", "time"} {
 		if selects(parsed, path) && f.importName(path) == "" {

@@ -28,6 +28,7 @@ type file struct {
 	all     []*file                    // of the module
 	calls   map[string][]*ast.CallExpr // by the full name of the callee
 	sites   []*site
+	stray   string // see survey
 	edits   []edit // accepted
 }
 

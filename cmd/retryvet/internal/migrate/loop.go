@@ -105,7 +105,7 @@ func (l *loop) move() ([]edit, []ast.Node) {
 	}
 	if isIdent {
 		name = id.Name
-		uses = uses || slices.ContainsFunc(l.uses(l.pkg.TypesInfo.Uses[id]), func(use *ast.Ident) bool { return within(use, l.Body) && !l.removed(use) })
+		uses = uses || slices.ContainsFunc(l.uses(l.pkg.TypesInfo.ObjectOf(id)), func(use *ast.Ident) bool { return within(use, l.Body) && !l.removed(use) })
 	} else if uses && l.lookup(name, l.Body.Lbrace) != nil {
 		panic(refuse("the name ctx does not mean the context of an attempt here"))
 	}
@@ -310,7 +310,7 @@ func (l *loop) waited() {
 	} else if l.ctx == nil && l.wait.Delay != nil {
 		l.ctx = l.parameter()
 	}
-	if id, isIdent := l.ctx.(*ast.Ident); isIdent && l.changed(l.pkg.TypesInfo.Uses[id], l.node.Pos(), l.node.End()) {
+	if id, isIdent := l.ctx.(*ast.Ident); isIdent && l.changed(l.pkg.TypesInfo.ObjectOf(id), l.node.Pos(), l.node.End()) {
 		panic(refuse("its context is assigned in it"))
 	}
 	for n := range ast.Preorder(l.Body) {
@@ -381,14 +381,8 @@ func isBranch(stmt ast.Stmt, tok token.Token) bool {
 // parameter returns the context that the function around the loop gets, or nil.
 func (l *loop) parameter() ast.Expr {
 	for name := range paramNames(l.params) {
-		v := l.pkg.TypesInfo.Defs[name]
-		if v == nil || !calls.IsContext(v.Type()) {
-			continue
-		}
-		if l.lookup(name.Name, l.node.Pos()) == v {
-			id := *name
-			l.pkg.TypesInfo.Uses[&id] = v
-			return &id
+		if v := l.pkg.TypesInfo.Defs[name]; v != nil && calls.IsContext(v.Type()) && l.lookup(name.Name, l.node.Pos()) == v {
+			return name
 		}
 	}
 	return nil
@@ -491,9 +485,7 @@ func (l *loop) moved(stmts []ast.Stmt) string {
 	return text
 }
 
-// failed reports whether x is a comparison of the error that is true if the attempt has failed.
-func (l *loop) failed(x ast.Expr) bool { return l.compared(x, token.NEQ) }
-
+// compared reports whether x compares the error with nil by op.
 func (l *loop) compared(x ast.Expr, op token.Token) bool {
 	b, isBinary := ast.Unparen(x).(*ast.BinaryExpr)
 	return isBinary && b.Op == op && l.is(b.X, l.err) && l.pkg.TypesInfo.Types[b.Y].IsNil()
@@ -534,7 +526,7 @@ func (l *loop) kept() {
 		final := l.guard == l.Body.List[len(l.Body.List)-1] // a continue in it changes nothing
 		rest := slices.ContainsFunc(l.guard.Body.List, func(s ast.Stmt) bool { return !l.removed(s) && !(final && isBranch(s, token.CONTINUE)) })
 		switch counts := l.Counter != nil && calls.Names(l.pkg.TypesInfo, l.guard.Cond, l.Counter); {
-		case !counts && !l.failed(l.guard.Cond):
+		case !counts && !l.compared(l.guard.Cond, token.NEQ):
 			panic(refuse("its wait depends on a condition"))
 		case counts && rest:
 			panic(refuse("a condition on its counter does more than wait"))
@@ -574,7 +566,7 @@ func (l *loop) turns(u float64, n int64) *turns {
 		}
 		return t.values[calls.Object(l.pkg.TypesInfo, x)]
 	}}
-	if l.guard != nil && l.failed(l.guard.Cond) {
+	if l.guard != nil && l.compared(l.guard.Cond, token.NEQ) {
 		t.guard = l.guard
 	}
 	if l.source != nil {
@@ -662,7 +654,7 @@ func (l *loop) lengths(u float64) (waits []time.Duration, random int, known bool
 // ends reports whether only a return of values that are there follows the loop.
 func (l *loop) ends() bool {
 	next := l.after
-	if n, isIf := next.(*ast.IfStmt); isIf && n.Init == nil && n.Else == nil && len(n.Body.List) == 1 && l.failed(n.Cond) {
+	if n, isIf := next.(*ast.IfStmt); isIf && n.Init == nil && n.Else == nil && len(n.Body.List) == 1 && l.compared(n.Cond, token.NEQ) {
 		next = n.Body.List[0]
 	}
 	if l.after == nil {

@@ -36,10 +36,11 @@ type Site struct {
 
 // String returns one line: position, call, "moved" or "refused", and why.
 func (s Site) String() string {
-	if s.Why == "" {
-		return fmt.Sprintf("%v: %s: moved", s.Position, s.Call)
+	outcome := "moved"
+	if s.Why != "" {
+		outcome = "refused: " + s.Why
 	}
-	return fmt.Sprintf("%v: %s: refused: %s", s.Position, s.Call, s.Why)
+	return fmt.Sprintf("%v: %s: %s", s.Position, s.Call, outcome)
 }
 
 // Report is the result of Run.
@@ -68,22 +69,18 @@ func Run(ctx context.Context, dir string, patterns []string, o Options) (Report,
 		return Report{}, err
 	}
 	files := readable(pkgs)
-	for _, f := range files {
-		f.all = files
-	}
+	stray := survey(pkgs, files)
 	var report Report
-	survey(pkgs, files)
 	for _, f := range files {
-		switch {
-		case !chosen[f.pkg.PkgPath]:
-		case o.Loops:
-			report.Sites = append(report.Sites, f.loops(true)...)
-		default:
+		if f.all, f.stray = files, stray; !chosen[f.pkg.PkgPath] {
+			continue
+		}
+		if !o.Loops {
 			for _, s := range f.sites {
 				report.Sites = append(report.Sites, f.try(s.call, s.lib.name+" "+s.name, s.plan))
 			}
-			report.Sites = append(report.Sites, f.loops(false)...)
 		}
+		report.Sites = append(report.Sites, f.loops(o.Loops)...)
 	}
 	slices.SortStableFunc(report.Sites, func(a, b Site) int {
 		return cmp.Or(cmp.Compare(a.Position.Filename, b.Position.Filename), a.Position.Offset-b.Position.Offset)

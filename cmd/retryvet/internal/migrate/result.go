@@ -42,12 +42,7 @@ func (r *reader) call(f *file, call ast.Node) {
 	if values != 1 {
 		r.refuse("its results are assigned together with others")
 	}
-	r.target(f, left[len(left)-1])
-}
-
-// target reads the uses of the variable to which the error is assigned.
-func (r *reader) target(f *file, e ast.Expr) {
-	id, isIdent := e.(*ast.Ident)
+	id, isIdent := left[len(left)-1].(*ast.Ident)
 	if !isIdent || id.Name == "_" {
 		return
 	}

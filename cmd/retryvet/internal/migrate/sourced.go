@@ -132,7 +132,7 @@ func (l *loop) beside() {
 	if !isIdent || l.wait.Delay != nil {
 		return
 	}
-	for _, use := range l.uses(l.pkg.TypesInfo.Uses[id]) {
+	for _, use := range l.uses(l.pkg.TypesInfo.ObjectOf(id)) {
 		sel, isSel := l.parents[use].(*ast.SelectorExpr)
 		call, isCall := l.parents[use].(*ast.CallExpr)
 		if use.Pos() > l.node.End() && (isSel && sel.Sel.Name != "Value" || isCall && calls.IsFunc(l.pkg.TypesInfo, call, "context", "Cause")) {
@@ -151,7 +151,7 @@ func (l *loop) broken() (breaks, success bool) {
 		}
 		breaks = true
 		up, isIf := l.parents[l.parents[b]].(*ast.IfStmt)
-		goesOn := l.guard != nil && l.failed(l.guard.Cond) && isBranch(l.guard.Body.List[len(l.guard.Body.List)-1], token.CONTINUE)
+		goesOn := l.guard != nil && l.compared(l.guard.Cond, token.NEQ) && isBranch(l.guard.Body.List[len(l.guard.Body.List)-1], token.CONTINUE)
 		success = success && (isIf && up.Body == l.parents[b] && l.compared(up.Cond, token.EQL) || l.parents[b] == l.Body && goesOn)
 	}
 	return breaks, success

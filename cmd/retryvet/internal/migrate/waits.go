@@ -90,19 +90,12 @@ func (t *turns) sleep() bool {
 func fit(lo, hi []time.Duration, limited bool, most time.Duration) retry.Backoff {
 	none := refuse("no Backoff has its waits, which begin with %v to %v", lo[:min(4, len(lo))], hi[:min(4, len(hi))])
 	jitter, ratio, d := retry.NoJitter, 0.0, slices.Clone(hi)
-	all := func(of func(i int) time.Duration) bool {
-		for i, x := range lo {
-			if x != of(i) {
-				return false
-			}
-		}
-		return true
-	}
+	half := func(low, high time.Duration) bool { return low == high/2 }
 	switch {
 	case slices.Equal(lo, hi):
-	case all(func(int) time.Duration { return 0 }):
+	case slices.Max(lo) == 0:
 		jitter = retry.FullJitter
-	case all(func(i int) time.Duration { return hi[i] / 2 }):
+	case slices.EqualFunc(lo, hi, half):
 		jitter = retry.EqualJitter
 	case lo[0] <= 0:
 		panic(none)

@@ -48,6 +48,13 @@ type Loop struct {
 // LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is not a
 // retry loop. Calls for which sleeps is true are waits too; nil means none are.
 func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) bool) *Loop {
+	mayWait := sleeps != nil
+	for c := range cur.Preorder((*ast.SelectorExpr)(nil)) { // most loops do not, and their paths need not be followed
+		mayWait = mayWait || slices.Contains([]string{"Sleep", "After", "C"}, c.Node().(*ast.SelectorExpr).Sel.Name)
+	}
+	if !mayWait {
+		return nil
+	}
 	l := &Loop{}
 	switch n := cur.Node().(type) {
 	case *ast.ForStmt:
@@ -58,10 +65,8 @@ func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) b
 			return nil
 		}
 		l.Body, l.Count, l.Counted = n.Body, n.X, true
-		if id, isIdent := n.Key.(*ast.Ident); isIdent {
-			l.Counter = info.ObjectOf(id)
-			l.Steps = l.Counter
-		}
+		l.Counter = calls.Object(info, n.Key)
+		l.Steps = l.Counter
 	}
 	for _, l.Kind = range []Kind{Errors, False, True} {
 		is := l.walk(info, cur, sleeps)

@@ -230,23 +230,21 @@ func (w *walk) node(n ast.Node, s State, next func(State)) {
 		w.assign(left, n.Values, s, next)
 		return
 	case *ast.ReturnStmt:
-		w.returns(n, s, next)
-		return
+		if w.work {
+			w.returns(n, s)
+			return
+		}
+		if !slices.Contains(w.ends, n) {
+			w.ends = append(w.ends, n)
+		}
 	case *ast.GoStmt, *ast.SendStmt:
 		w.strange = w.strange || w.kind != Errors
 	}
 	next(s)
 }
 
-// returns sorts the paths to a return statement by whether they run the body again.
-func (w *walk) returns(r *ast.ReturnStmt, s State, next func(State)) {
-	if !w.work {
-		if !slices.Contains(w.ends, r) {
-			w.ends = append(w.ends, r)
-		}
-		next(s)
-		return
-	}
+// returns sorts the paths to the end of a function by whether it is run again.
+func (w *walk) returns(r *ast.ReturnStmt, s State) {
 	if r == nil || len(r.Results) == 0 {
 		return
 	}
@@ -298,9 +296,8 @@ func (w *walk) choose(clause *ast.CommClause, s *State) {
 // wait notes a wait, once, if it is not one of a loop inside.
 func (w *walk) wait(x Wait, s *State) {
 	s.waited = true
-	same := func(y Wait) bool { return x.Node == y.Node && x.Delay == y.Delay }
 	inside := func(n ast.Node) bool { return n.Pos() <= x.Node.Pos() && x.Node.End() <= n.End() }
-	if !slices.ContainsFunc(w.waits, same) && !slices.ContainsFunc(w.inner, inside) {
+	if !slices.Contains(w.waits, x) && !slices.ContainsFunc(w.inner, inside) {
 		w.waits = append(w.waits, x)
 	}
 }
