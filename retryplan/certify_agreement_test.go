@@ -88,10 +88,7 @@ func randomFleet(row uint64) (retry.Policy, retryplan.Fleet) {
 //
 // The short form has 60 rows, RETRYPLAN_FULL=1 has 1,000; RETRYPLAN_SEED=1 and so on give others.
 func TestCertificatesAgreeWithSimulations(t *testing.T) {
-	rows := 60
-	if fullForm {
-		rows = 1000
-	}
+	rows := trials(60, 1000)
 	type outcome struct {
 		p           retry.Policy
 		f           retryplan.Fleet

@@ -87,9 +87,10 @@ func TestReferenceOutages(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			c := certify(t, row.p, row.f)
 			require.Equal(t, row.survives, c.Stability.Survives(), "%+v", c)
-			recovered, mean := comesBack(t, row.p, row.f, 4)
-			t.Logf("%v by %v, tipping %v, margin %.2f; %d of 4 after %.0fs", c.Stability, c.Law, c.Tipping, c.Margin, recovered, mean)
-			require.Equal(t, row.survives, recovered >= 2)
+			n := trials(4, 4)
+			recovered, mean := comesBack(t, row.p, row.f, uint64(n))
+			t.Logf("%v by %v, tipping %v, margin %.2f; %d of %d after %.0fs", c.Stability, c.Law, c.Tipping, c.Margin, recovered, n, mean)
+			require.Equal(t, row.survives, 2*recovered >= n)
 		})
 	}
 }
@@ -127,10 +128,11 @@ func TestReferenceFailingBackends(t *testing.T) {
 		t.Run(fmt.Sprintf("%v at %v for %vs", row.fails, row.rate, row.lasts), func(t *testing.T) {
 			f := at100(row.rate, retryplan.Failing, inSeconds(row.lasts), row.fails)
 			c := certify(t, p, f)
-			recovered, mean := comesBack(t, p, f, 4)
-			t.Logf("%v by %v, tipping %v, margin %.2f; %d of 4 after %.0fs", c.Stability, c.Law, c.Tipping, c.Margin, recovered, mean)
+			n := trials(4, 4)
+			recovered, mean := comesBack(t, p, f, uint64(n))
+			t.Logf("%v by %v, tipping %v, margin %.2f; %d of %d after %.0fs", c.Stability, c.Law, c.Tipping, c.Margin, recovered, n, mean)
 			require.Equal(t, row.survives, c.Stability.Survives(), "%+v", c)
-			require.Equal(t, row.survives, recovered >= 2)
+			require.Equal(t, row.survives, 2*recovered >= n)
 			if growth := failingGrowth(row.rate, row.fails, 4); growth > 1e-9 {
 				require.InDelta(t, 1/growth, c.Tipping.Seconds(), 0.1/growth, "T over the growth")
 			} else {
@@ -157,10 +159,7 @@ func failingFleet(row uint64) (retry.Policy, retryplan.Fleet) {
 // TestCertificatesOfFailuresAgreeWithSimulations is TestCertificatesAgreeWithSimulations for outages, failing backends
 // and failures in the calm. A row comes again from failingFleet(row).
 func TestCertificatesOfFailuresAgreeWithSimulations(t *testing.T) {
-	rows := uint64(60)
-	if fullForm {
-		rows = 1000
-	}
+	rows := uint64(trials(60, 1000))
 	judged, agreed := 0, 0
 	verdicts := map[string]int{}
 	for row := range rows {

@@ -127,10 +127,7 @@ func hedgedFleet(row uint64) (retry.Policy, retryplan.Fleet) {
 
 // TestCertificatesOfHedgesAgreeWithSimulations is TestCertificatesAgreeWithSimulations for fleets with hedges.
 func TestCertificatesOfHedgesAgreeWithSimulations(t *testing.T) {
-	rows := uint64(60)
-	if fullForm {
-		rows = 1000
-	}
+	rows := uint64(trials(60, 1000))
 	judged, agreed := 0, 0
 	for row := range rows {
 		p, f := hedgedFleet(row)

@@ -67,10 +67,7 @@ func stalledChain(row uint64, timeouts string) retryplan.Chain {
 //
 // The short form has 24 rows of each kind, RETRYPLAN_FULL=1 has 600; RETRYPLAN_SEED=1 and so on give others.
 func TestChainCertificatesAgreeWithSimulations(t *testing.T) {
-	rows := uint64(24)
-	if fullForm {
-		rows = 600
-	}
+	rows := uint64(trials(24, 600))
 	for _, timeouts := range []string{"equal", "graded", "bounded"} {
 		t.Run(timeouts, func(t *testing.T) {
 			agreed, judged := 0, 0

@@ -186,7 +186,7 @@ func randomChain(row uint64) Chain {
 // the real Do: the attempts at every node and the runs that end, one by one.
 func TestAChainDoesWhatServicesWithDoDo(t *testing.T) {
 	rows := uint64(60)
-	if testing.Short() {
+	if testing.Short() || RaceDetector {
 		rows = 10
 	}
 	for row := range rows {

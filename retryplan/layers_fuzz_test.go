@@ -53,6 +53,9 @@ func FuzzCertifyChain(f *testing.F) {
 
 // Chains of a million attempts, waits of an hour and triggers of centuries are certified in seconds.
 func TestChainsOfExtremes(t *testing.T) {
+	if retryplan.RaceDetector {
+		t.Skip("seconds of arithmetic in one goroutine")
+	}
 	c := layers(100, time.Second, time.Second, time.Second)
 	for i := range c.Layers {
 		c.Layers[i].Policy.Jitter = retry.FullJitter

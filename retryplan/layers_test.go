@@ -224,10 +224,7 @@ func TestReferenceStormsInAChain(t *testing.T) {
 			}
 		}
 	}
-	seeds := uint64(3)
-	if fullForm {
-		seeds = 8
-	}
+	seeds := uint64(trials(3, 8))
 	for _, row := range []struct {
 		name     string
 		timeouts []time.Duration

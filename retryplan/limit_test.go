@@ -40,10 +40,7 @@ func nearTheLimit(row uint64) (retry.Policy, retryplan.Fleet) {
 //
 // The short form simulates 10 such fleets with 3 seeds each, RETRYPLAN_FULL=1 simulates 644 with 10.
 func TestFleetsNearTheLimit(t *testing.T) {
-	wanted, seeds := 10, uint64(3)
-	if fullForm {
-		wanted, seeds = 644, 10
-	}
+	wanted, seeds := trials(10, 644), uint64(seeds(3, 10))
 	found, lost, halfLost, alarms, falseAlarms, rows := 0, 0, 0, 0, 0, uint64(0)
 	for ; found < wanted; rows++ {
 		p, f := nearTheLimit(rows)
@@ -218,10 +215,7 @@ func nearTheLimitOfAChain(row uint64) retryplan.Chain {
 //
 // The short form simulates 6 chains with 3 seeds each, RETRYPLAN_FULL=1 simulates 84 that survive with 10.
 func TestChainsNearTheLimit(t *testing.T) {
-	wanted, seeds := 6, uint64(3)
-	if fullForm {
-		wanted, seeds = 84, 10
-	}
+	wanted, seeds := trials(6, 84), uint64(seeds(3, 10))
 	found, lost, rows, survive := 0, 0, uint64(0), 0
 	for ; found < wanted; rows++ {
 		c := nearTheLimitOfAChain(rows)

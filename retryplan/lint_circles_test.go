@@ -17,10 +17,7 @@ import (
 //
 // It takes 2,000 policies; with RETRYPLAN_FULL=1 it takes 100,000, in 4 minutes or more.
 func TestFollowingTheAdviceEnds(t *testing.T) {
-	n := 2_000
-	if fullForm {
-		n = 100_000
-	}
+	n := trials(2_000, 100_000)
 	const seed = 20
 	longest := 0
 	came := map[string]bool{"invalid": true} // random policies are valid

@@ -19,9 +19,7 @@ import (
 // on give others.
 func TestAdviceLeavesFleetsAsStable(t *testing.T) {
 	n, _ := strconv.ParseUint(os.Getenv("RETRYPLAN_ADVICE"), 10, 64)
-	if n = cmp.Or(n, 100); fullForm {
-		n = 10_000
-	}
+	n = cmp.Or(n, uint64(trials(100, 10_000)))
 	certified, compared, advised := 0, 0, map[string]int{}
 	for i := range n {
 		rnd := rand.New(rand.NewPCG(generatorSeed(41), i))

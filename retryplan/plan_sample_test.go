@@ -25,7 +25,7 @@ func planSamples(few int) int {
 	if n, err := strconv.Atoi(os.Getenv("RETRYPLAN_SAMPLES")); err == nil {
 		return n
 	}
-	return few
+	return trials(few, few)
 }
 
 // planTolerance is the distance that the CDF of so many samples keeps from the true one but once in a million cases, by

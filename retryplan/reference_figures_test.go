@@ -38,6 +38,15 @@ func seeds(short, full int) int {
 	return short
 }
 
+// trials is seeds, with a tenth of the short form under go test -short, and under the race detector, which finds nothing
+// in a plan or a simulation, of one goroutine each.
+func trials(short, full int) int {
+	if retryplan.RaceDetector || testing.Short() {
+		short = max(short/10, 1)
+	}
+	return seeds(short, full)
+}
+
 // never is a recovery that did not happen.
 var never = math.Inf(1)
 

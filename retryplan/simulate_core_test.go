@@ -98,7 +98,7 @@ func (l lone) meets(sent time.Duration) (ended time.Duration, caller retry.Reaso
 func TestSimulateDecidesAsTheCoreDoes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	endings := map[retry.Reason]int{}
-	attempts, cases := 0, 10_000
+	attempts, cases := 0, trials(10_000, 10_000)
 	for i := range cases {
 		l := anyLone(rng)
 		if l.policy.Validate() != nil {

@@ -1,0 +1,5 @@
+//go:build race
+
+package retryplan
+
+const RaceDetector = true
