@@ -3,7 +3,6 @@ package retryworkqueue
 import (
 	"context"
 	"errors"
-	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -12,8 +11,8 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// maxItems is the maximum number of runs in a Limiter, about 60 MB. A queue with more failing items has another
-// problem.
+// maxItems is the maximum number of runs in a Limiter, about 60 MB, which it keeps for the next time that so many items
+// fail. A queue with more failing items has another problem.
 const maxItems = 1 << 18
 
 // Limiter keeps the runs of a queue's items, a few numbers for each. It is safe for concurrent use. A run is dropped
@@ -24,7 +23,6 @@ type Limiter[T comparable] struct {
 
 	mu   sync.Mutex
 	runs map[T]run
-	most int // the largest number of runs since the map was made
 }
 
 type run struct {
@@ -101,7 +99,6 @@ func (l *Limiter[T]) keep(item T, r run) {
 		}
 	}
 	l.runs[item] = r
-	l.most = max(l.most, len(l.runs))
 }
 
 // drop drops a run and refunds the retry that is not made.
@@ -110,11 +107,6 @@ func (l *Limiter[T]) drop(item T) {
 		l.policy.Budget.Refund()
 	}
 	delete(l.runs, item)
-	if few := len(l.runs); l.most > 1024 && few < l.most/4 { // a map keeps the memory of what was deleted
-		runs := make(map[T]run, 2*few)
-		maps.Copy(runs, l.runs)
-		l.runs, l.most = runs, few
-	}
 }
 
 var errDeferred = errors.New("retryworkqueue: the gate defers the attempt")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -399,29 +398,4 @@ func TestATokenIsPaidBackOnce(t *testing.T) {
 	require.Panics(t, func() { _, _ = l.Attempt(t.Context(), "b", fail) })
 	l.Forget("b")
 	require.Equal(t, 5.0, b.Tokens(), "as after a panic in retry.Do")
-}
-
-// A map keeps the memory of deleted entries: 16.9 MB after this.
-func TestMemoryIsReturnedWhenItemsAreForgotten(t *testing.T) {
-	held := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	l, err := retryworkqueue.New[int](doubling)
-	require.NoError(t, err)
-	const items = 100_000
-	before := held()
-	for i := range items {
-		l.When(i)
-	}
-	l.When(items)
-	require.Greater(t, held(), before+10<<20)
-	for i := range items {
-		l.Forget(i)
-	}
-	require.Less(t, held(), before+1<<20)
-	require.Equal(t, 1, l.NumRequeues(items), "what is not forgotten stays")
-	runtime.KeepAlive(l)
 }
