@@ -20,9 +20,9 @@ const (
 	// hangUp is when proxies stop waiting for a handler: nginx's proxy_read_timeout is 60s unless it is set.
 	hangUp = time.Minute
 
-	// herd is the fleet for which the effect of jitter was measured: 1,000 clients that fail together, a server that
-	// takes 20 attempts each 100 ms after 10 s, waits of 100 ms ×2 up to 10 s. Without jitter 24,500 attempts were
-	// rejected after the server's return and the last client was done after 493 s; with full jitter 18 and 11.6 s.
+	// herd is the fleet for which the effect of jitter was measured: 1,000 clients that fail together, waits of 100 ms ×2
+	// up to 10 s, and a server that is back after 10 s and rejects all but 20 attempts each 100 ms, as no Server of this
+	// package does. Without jitter it rejected 24,500 and the last client was done after 493 s; with full jitter 18 and 11.6 s.
 	herd = 1_000
 )
 
