@@ -77,7 +77,7 @@ const keptLives = 8
 // Attempt is the record of one attempt.
 type Attempt struct {
 	// ID is unique to this attempt, even if the job's ID is used again for another job: see Record.AttemptID. An Admin
-	// does not find a job by it, but by what JobOf returns for it.
+	// does not find a job by it.
 	ID     string       `json:"id"`
 	Number int          `json:"number"`          // from 1
 	Start  time.Time    `json:"start,omitzero"`  // zero if the attempt was lost before its start was recorded
@@ -121,33 +121,11 @@ func (r *Record) Job() Job {
 // AttemptID returns the ID of an attempt, such as "job.0.2.dn27tue4eplz": the job's ID, the number of replays, the
 // number of the attempt, and FirstDue in nanoseconds in base 36, which differs from that of another job with the same ID.
 func (r *Record) AttemptID(attempt int) string {
-	return attemptID(r.JobID, r.Replays, attempt, r.FirstDue)
-}
-
-// JobOf returns the ID of the job of an attempt with the given ID. It returns false for a text that does not have the
-// form of Record.AttemptID. The ID of a job can have it, so look for a job with that ID first.
-func JobOf(id string) (jobID string, ok bool) {
-	parts := strings.Split(id, ".")
-	n := len(parts) - 3
-	if n < 1 || parts[0] == "" && n == 1 {
-		return "", false
-	}
-	replays, err1 := strconv.Atoi(parts[n])
-	attempt, err2 := strconv.Atoi(parts[n+1])
-	nanos, err3 := strconv.ParseInt(parts[n+2], 36, 64)
-	job := strings.Join(parts[:n], ".")
-	if err1 != nil || err2 != nil || err3 != nil || attemptID(job, replays, attempt, time.Unix(0, nanos)) != id {
-		return "", false
-	}
-	return job, true
-}
-
-func attemptID(job string, replays, attempt int, first time.Time) string {
 	id := make([]byte, 0, 64)
-	id = append(append(id, job...), '.')
-	id = append(strconv.AppendInt(id, int64(replays), 10), '.')
+	id = append(append(id, r.JobID...), '.')
+	id = append(strconv.AppendInt(id, int64(r.Replays), 10), '.')
 	id = append(strconv.AppendInt(id, int64(attempt), 10), '.')
-	return string(strconv.AppendInt(id, first.UnixNano(), 36))
+	return string(strconv.AppendInt(id, r.FirstDue.UnixNano(), 36))
 }
 
 // Last returns the newest attempt, or the zero Attempt if there is none.

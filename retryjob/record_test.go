@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -484,22 +483,4 @@ func wellFormed(r *retryjob.Record) bool {
 		}
 	}
 	return true
-}
-
-func TestJobOfIsTheInverseOfAttemptID(t *testing.T) {
-	for _, id := range []string{"job", "a.b", "a.0.1.zz", "ä"} {
-		r := retryjob.Record{JobID: id, Replays: 2, FirstDue: time.Unix(1_700_000_000, 7)}
-		job, ok := retryjob.JobOf(r.AttemptID(31))
-		require.True(t, ok)
-		require.Equal(t, id, job)
-	}
-	for _, id := range []string{"", "job", "a.b.c", ".0.1.zz", "job.0.1.", "job.00.1.zz", "job.0.1.ZZ", "job.x.1.zz", "job.0.1.zzzzzzzzzzzzzzzzz"} {
-		_, ok := retryjob.JobOf(id)
-		require.False(t, ok, id)
-	}
-}
-
-func ExampleJobOf() {
-	fmt.Println(retryjob.JobOf("order.7.0.2.dn27tue4eplz"))
-	// Output: order.7 true
 }

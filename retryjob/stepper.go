@@ -521,6 +521,6 @@ func AttemptFrom(ctx context.Context) (AttemptInfo, bool) {
 		return AttemptInfo{}, false
 	}
 	i := *info
-	i.AttemptID = attemptID(i.JobID, i.Replays, i.Number, i.FirstDue)
+	i.AttemptID = (&Record{JobID: i.JobID, Replays: i.Replays, FirstDue: i.FirstDue}).AttemptID(i.Number)
 	return i, true
 }

@@ -235,24 +235,14 @@ type Fact struct {
 
 // Facts returns the fields of a job that are set, without its ID, Status, History and Payload.
 func Facts(i *retryjob.Info) (facts []Fact) {
-	priority, ttl := "", ""
-	if i.Priority != 0 {
-		priority = strconv.Itoa(i.Priority)
-	}
-	if i.TTL != 0 {
-		ttl = i.TTL.String()
-	}
-	spec := ""
-	if i.Spec != nil {
-		text, _ := json.Marshal(i.Spec) // of texts and numbers
-		spec = string(text)
-	}
+	priority, ttl := strings.TrimPrefix(strconv.Itoa(i.Priority), "0"), strings.TrimPrefix(i.TTL.String(), "0s")
+	spec, _ := json.Marshal(i.Spec) // of texts and numbers
 	for _, f := range []Fact{
 		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "recurring", Text: recurring(i)}, {Name: "correlation", Text: i.Correlation},
 		{Name: "queue", Text: i.Queue}, {Name: "priority", Text: priority}, {Name: "tags", Text: strings.Join(i.Tags, ", ")},
 		{Name: "reason", Text: i.Reason.Error()}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
 		{Name: "enqueued", At: i.Enqueued}, {Name: "first due", At: i.FirstDue}, {Name: "next due", At: i.Due}, {Name: "ended", At: i.Ended},
-		{Name: "ttl", Text: ttl}, {Name: "budget", Text: i.BudgetKey}, {Name: "spec", Text: spec},
+		{Name: "ttl", Text: ttl}, {Name: "budget", Text: i.BudgetKey}, {Name: "spec", Text: strings.TrimPrefix(string(spec), "null")},
 	} {
 		if f.Text != "" || !f.At.IsZero() {
 			facts = append(facts, f)

@@ -16,8 +16,7 @@ import (
 
 var errFlaky = errors.New("the peer is down")
 
-// attempts has the claims about attempts and what they leave in the record. refusal is an error of a client that knows
-// the status of the response and when the server wants to be asked again.
+// refusal is an error of a client that knows the status of the response and when the server wants to be asked again.
 type refusal struct {
 	status int
 	hint   time.Duration
@@ -27,6 +26,7 @@ func (r *refusal) Error() string   { return "refused" }
 func (r *refusal) HTTPStatus() int { return r.status }
 func (r *refusal) Unwrap() error   { return retry.After(r.hint, errFlaky) }
 
+// attempts has the claims about attempts and what they leave in the record.
 var attempts = []scenario{
 	{claim: "a panic is the failure of its attempt", play: func(s *stage) {
 		var d diary

@@ -131,8 +131,8 @@ func (s *stage) close() {
 // crash puts a new engine in the place of one that has died.
 func (s *stage) crash() { s.q, s.down = s.h.Crash(s.t, s.q), false }
 
-// busy opens an engine with one worker, for jobs of the usual kind, and occupies the worker until free is called.
-func (s *stage) busy(p policies, h retryjob.Handler) (free func()) {
+// busy opens an engine with one worker, for jobs of the usual kind, and occupies the worker until free is called with the result of its attempt.
+func (s *stage) busy(p policies, h retryjob.Handler) (free func(result error)) {
 	s.t.Helper()
 	begun, release := make(chan struct{}), make(chan error)
 	p["busy"] = s.held(retry.Policy{})
@@ -141,7 +141,10 @@ func (s *stage) busy(p policies, h retryjob.Handler) (free func()) {
 	})
 	s.put(retryjob.Job{ID: "busy", Kind: "busy", Policy: "busy"})
 	receive(s, begun, "the worker to be busy")
-	return func() { close(release) }
+	return func(result error) {
+		send(s, release, result)
+		close(release)
+	}
 }
 
 // enqueue enqueues a job of the usual kind.

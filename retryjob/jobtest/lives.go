@@ -24,22 +24,17 @@ var lives = []scenario{
 		inspect := func() retryjob.Info {
 			i, err := handle.Inspect(s.t.Context())
 			require.NoError(s.t, err)
-			require.Equal(s.t, "lived", i.JobID)
-			require.Equal(s.t, kind, i.Kind)
-			require.Equal(s.t, "p", i.Policy)
 			return i
 		}
 		i := inspect()
-		require.Equal(s.t, retryjob.Pending, i.Status)
+		require.Equal(s.t, []any{retryjob.Pending, 0}, []any{i.Status, i.Attempts})
 		require.False(s.t, i.Due.Before(due))
-		require.Equal(s.t, 0, i.Attempts)
 
-		free()
+		free(nil)
 		receive(s, begun, "the first attempt")
 		i = inspect()
 		require.Equal(s.t, retryjob.Leased, i.Status)
-		require.True(s.t, i.Due.IsZero())
-		require.True(s.t, i.Ended.IsZero())
+		require.True(s.t, i.Due.IsZero() && i.Ended.IsZero())
 
 		failed := time.Now()
 		send(s, release, errFlaky)
@@ -67,8 +62,7 @@ var lives = []scenario{
 		defer cancel()
 		i, err := handle.Wait(ctx)
 		require.NoError(s.t, err)
-		require.Equal(s.t, retryjob.DeadLettered, i.Status)
-		require.Equal(s.t, 2, i.Attempts)
+		require.Equal(s.t, []any{retryjob.DeadLettered, 2}, []any{i.Status, i.Attempts})
 		require.Error(s.t, s.q.Cancel(ctx, "awaited"), "what is final is not canceled")
 		again, err := handle.Wait(ctx)
 		require.NoError(s.t, err, "of a job that has ended long since")
@@ -90,10 +84,6 @@ var lives = []scenario{
 		defer cancel()
 		_, err := handle.Wait(ctx)
 		require.ErrorIs(s.t, err, context.DeadlineExceeded)
-		gone, leave := context.WithCancel(s.t.Context())
-		leave()
-		_, err = handle.Wait(gone)
-		require.ErrorIs(s.t, err, context.Canceled)
 		require.Equal(s.t, retryjob.Succeeded, s.final("far").Status)
 	}},
 

@@ -67,8 +67,7 @@ var needs = []scenario{
 		down.Store(true)
 		failed := time.Now()
 		i := s.until("patient", "is put off", func(i retryjob.Info) bool { return i.Due.After(i.Last().Due.Add(time.Second)) })
-		require.Equal(s.t, retryjob.WaitingRetry, i.Status)
-		require.Equal(s.t, 1, i.Attempts)
+		require.Equal(s.t, []any{retryjob.WaitingRetry, 1}, []any{i.Status, i.Attempts})
 		require.WithinRange(s.t, i.Due, failed.Add(retryjob.PutOff), time.Now().Add(retryjob.PutOff+time.Second))
 	}},
 

@@ -39,22 +39,28 @@ var suspending = []scenario{
 		require.False(s.t, i.History[1].Late)
 	}},
 
-	{claim: "what a suspended worker returns does not reach a later life of its job", needs: aSuspension, play: func(s *stage) {
-		a := s.suspendIn("again", false, func(context.Context) error { return errFlaky })
-		s.final("again")
+	forgotten("a later life of its job", func(s *stage) {
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "again"))
 		s.until("again", "is replayed", func(i retryjob.Info) bool { return i.Status.Final() && i.Replays == 1 })
-		a.reachesNothing("again")
-	}},
-
-	{claim: "what a suspended worker returns does not reach another job with the ID of its own", needs: aSuspension, play: func(s *stage) {
-		a := s.suspendIn("again", false, func(context.Context) error { return errFlaky })
-		s.final("again")
+	}),
+	forgotten("another job with the ID of its own", func(s *stage) {
 		_, err := s.q.Purge(s.t.Context(), retryjob.Filter{})
 		require.NoError(s.t, err)
 		s.put(retryjob.Job{ID: "again", Kind: kind, Policy: "p", Due: time.Now().Add(999 * s.unit)})
-		a.reachesNothing("again")
-	}},
+	}),
+}
+
+// forgotten is what a suspended worker returns after its job has ended and there is something else under its ID.
+func forgotten(what string, replace func(s *stage)) scenario {
+	return scenario{claim: "what a suspended worker returns does not reach " + what, needs: aSuspension, play: func(s *stage) {
+		a := s.suspendIn("again", false, func(context.Context) error { return errFlaky })
+		s.final("again")
+		replace(s)
+		before := s.get("again")
+		a.goOn()
+		s.pass(2 * s.unit)
+		require.Equal(s.t, asJSON(s, before), asJSON(s, s.get("again")))
+	}}
 }
 
 // overtaken is what a suspended worker returns after another one has ended the job with the result of a second attempt.
@@ -72,21 +78,12 @@ func overtaken(does string, obeys bool, second error) scenario {
 		if second == nil {
 			return
 		}
-		require.Equal(s.t, retryjob.DeadLettered, after.Status)
-		require.Equal(s.t, retry.AttemptsExhausted, after.Reason)
+		require.Equal(s.t, []any{retryjob.DeadLettered, retry.AttemptsExhausted}, []any{after.Status, after.Reason})
 		require.Equal(s.t, []string{"late"}, ids(s, s.q.List(s.t.Context(), dead(retryjob.Filter{}))))
 		require.NoError(s.t, s.q.Replay(s.t.Context(), "late"))
 		i := s.until("late", "is replayed", func(i retryjob.Info) bool { return i.Status.Final() })
 		require.Equal(s.t, 1, i.Replays)
 	}}
-}
-
-// reachesNothing has the worker go on, and the job with its ID stay as it is.
-func (a *suspended) reachesNothing(id string) {
-	before := a.s.get(id)
-	a.goOn()
-	a.s.pass(2 * a.s.unit)
-	require.Equal(a.s.t, asJSON(a.s, before), asJSON(a.s, a.s.get(id)))
 }
 
 // suspended is a worker in the first attempt of a job.

@@ -122,8 +122,7 @@ var timing = []scenario{
 		i := s.until("shut out", "is deferred or done", func(i retryjob.Info) bool {
 			return i.Status.Final() || i.Status == retryjob.Pending && i.Due.After(i.FirstDue.Add(s.unit/2))
 		})
-		require.Equal(s.t, retryjob.Pending, i.Status)
-		require.Equal(s.t, 0, i.Attempts)
+		require.Equal(s.t, []any{retryjob.Pending, 0}, []any{i.Status, i.Attempts})
 		require.Empty(s.t, i.History)
 		s.ends("shut out", retryjob.Succeeded, 0, 2)
 		all := d.all()
@@ -141,7 +140,7 @@ var timing = []scenario{
 		free := s.busy(policies{"brief": {TTL: s.unit}}, d.script())
 		i := s.get(s.enqueue("crowded out", "brief").ID())
 		s.pass(time.Until(i.FirstDue.Add(2 * s.unit)))
-		free()
+		free(nil)
 		i = s.ends("crowded out", retryjob.Expired, retry.TTLElapsed, 0)
 		require.Empty(s.t, i.History)
 		require.Empty(s.t, d.all())

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -17,14 +16,11 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "Show all that is known of a job, by its ID or that of an attempt, and the timeline of its attempts",
+		Short: "Show all that is known of a job, and the timeline of its attempts",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error {
 				info, err := s.store.Get(ctx, args[0])
-				if id, ok := retryjob.JobOf(args[0]); ok && errors.Is(err, retryjob.ErrUnknownJob) {
-					info, err = s.store.Get(ctx, id)
-				}
 				if err != nil {
 					return fmt.Errorf("job %s: %w", args[0], err)
 				}

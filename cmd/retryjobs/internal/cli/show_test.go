@@ -49,15 +49,6 @@ payload:
 	require.Equal(t, ran{Out: want[1:]}, run(t, newFake(all...), "show", "waiting-1"))
 }
 
-func TestShowFindsAJobByAnAttempt(t *testing.T) {
-	byJob := head(run(t, newFake(jobs()...), "show", "dead-1"))
-	for _, job := range jobs() {
-		if job.JobID == "dead-1" {
-			require.Equal(t, byJob, head(run(t, newFake(jobs()...), "show", job.AttemptID(1))))
-		}
-	}
-}
-
 func TestShowPrintsAJobThatHasEnded(t *testing.T) {
 	want := `
 job        dead-1
