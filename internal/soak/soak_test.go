@@ -100,9 +100,12 @@ func (s *storm) warmUp(t *testing.T, c *customers) {
 	require.True(t, ok, "River has no leader")
 	time.Sleep(time.Second) // until it leads
 	for _, name := range processes {
-		goroutines, files := s.holds(name)
-		require.Positive(t, goroutines, name)
-		s.held[name] = [2]int{goroutines, files}
+		_, ok := patient(time.Minute, func() bool {
+			goroutines, files := s.holds(name)
+			s.held[name] = [2]int{goroutines, files}
+			return goroutines > 0
+		})
+		require.True(t, ok, "%s does not answer", name)
 	}
 }
 
