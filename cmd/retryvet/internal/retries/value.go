@@ -28,7 +28,7 @@ func (e Eval) Value(x ast.Expr) constant.Value {
 	}
 	b, isBasic := e.Info.TypeOf(x).Underlying().(*types.Basic)
 	switch {
-	case v == nil || !isBasic:
+	case v == nil || v.Kind() == constant.Unknown || !isBasic: // infinite, or not a number
 		return nil
 	case b.Info()&types.IsFloat != 0:
 		f, _ := constant.Float64Val(v) // rounded at each step

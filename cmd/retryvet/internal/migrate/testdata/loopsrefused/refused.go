@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math"
 	"math/rand"
 	"net/http"
 	"net/url"
@@ -44,6 +45,16 @@ func (c *client) field() (err error) {
 			return nil
 		}
 		time.Sleep(c.delay)
+	}
+	return err
+}
+
+func (c *client) infinite() (err error) {
+	for i := 0; i < 3; i++ { // want `the length of its wait is not followed`
+		if err = c.ping(); err == nil {
+			return nil
+		}
+		time.Sleep(time.Duration(math.Pow(10, float64(400*i))) * time.Second)
 	}
 	return err
 }
