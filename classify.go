@@ -101,7 +101,8 @@ func Ambiguous(err error) error {
 }
 
 // IsAmbiguous reports whether err says that the work may have taken effect: whether Judge is Terminal because of
-// Ambiguous. It finds the mark beside and behind other marks, but not under Transient, which undoes it.
+// Ambiguous. It finds the mark beside and behind other marks, but not under Transient, which undoes it. False does not
+// mean that nothing was done: a lost answer to work that may be done twice, such as a request with a key, has no mark.
 func IsAmbiguous(err error) bool {
 	var f finding
 	f.walk(err, scope{})

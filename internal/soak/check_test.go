@@ -198,7 +198,7 @@ func (a *audit) orders(t *testing.T) {
 	a.note("an acknowledged order is in the database", fmt.Sprintf("%d orders of %d requests acknowledged, %d of %d in the database", counts[acknowledged], len(said), total, len(said)), lost)
 	a.note("no order is there twice", fmt.Sprintf("%d orders", total), doubled)
 	a.note("an order in the database was acknowledged or is in doubt",
-		fmt.Sprintf("%d in doubt without a key, of which %d in the database; answers: %v", doubts[true]+doubts[false], doubts[true], counts), silent)
+		fmt.Sprintf("%d in doubt at last, of which %d in the database; answers: %v", doubts[true]+doubts[false], doubts[true], counts), silent)
 
 	var left, taken int
 	require.NoError(t, a.storm.pool.QueryRow(ctx, "SELECT sum(stock), (SELECT count(*) FROM taken) FROM item").Scan(&left, &taken))

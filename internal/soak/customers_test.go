@@ -76,7 +76,7 @@ func (c *customers) order(storm context.Context, ref string, item int, keyed boo
 	waits := retry.Backoff{Base: 2 * time.Second, Cap: time.Minute, Jitter: retry.FullJitter}
 	for n := 1; ; n++ {
 		began := time.Now()
-		status, text := c.ask(ctx, ref, fmt.Sprintf("/orders?item=%d", item))
+		status, text := c.ask(ctx, ref, fmt.Sprintf("/orders?item=%d", item), keyed)
 		l := line{What: "order", Ref: ref, Status: status, Took: time.Since(began).Seconds()}
 		if n > 1 {
 			l.What = "again"
@@ -97,7 +97,7 @@ func (c *customers) order(storm context.Context, ref string, item int, keyed boo
 }
 
 // ask sends an order, and returns how it ended, with the id or the error.
-func (c *customers) ask(ctx context.Context, ref, path string) (status, text string) {
+func (c *customers) ask(ctx context.Context, ref, path string, keyed bool) (status, text string) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.shop+path, nil)
@@ -122,7 +122,7 @@ func (c *customers) ask(ctx context.Context, ref, path string) (status, text str
 		return acknowledged, string(id)
 	case resp != nil && resp.StatusCode == http.StatusConflict:
 		return soldOut, err.Error()
-	case retry.IsAmbiguous(err):
+	case keyed || retry.IsAmbiguous(err): // under a key a failure says that one may ask again, not that nothing was done
 		return inDoubt, err.Error()
 	}
 	return refused, err.Error()

@@ -36,9 +36,11 @@ func openJournal(path, process string) (*journal, error) {
 	return &journal{file: file, process: process}, err
 }
 
-// add writes a line, with err if that is not nil.
+// add writes a line, with err if that is not nil. Unless the line has a time, it is now.
 func (j *journal) add(l line, err error) {
-	l.Time, l.Process, l.PID = time.Now(), j.process, os.Getpid()
+	if l.Process, l.PID = j.process, os.Getpid(); l.Time.IsZero() {
+		l.Time = time.Now()
+	}
 	if err != nil {
 		l.Err = err.Error()
 	}
@@ -63,11 +65,12 @@ func (j *journal) observe(_ context.Context, e retry.Event) {
 	}
 }
 
-// observeHedges returns the Observe of a hedge: a line for each hedge.
+// observeHedges returns the Observe of a hedge: a line for each hedge, at the time at which the budget paid for it.
 func (j *journal) observeHedges(layer string) func(context.Context, retryhedge.Event) {
 	return func(_ context.Context, e retryhedge.Event) {
-		for range e.Calls[1:] {
-			j.add(line{What: "hedge", Layer: layer}, nil)
+		began := time.Now().Add(-e.Elapsed)
+		for _, c := range e.Calls[1:] {
+			j.add(line{Time: began.Add(c.Began), What: "hedge", Layer: layer}, nil)
 		}
 	}
 }

@@ -131,13 +131,16 @@ func fill(t *testing.T, disk string) {
 	}
 }
 
-// orderMails orders mails one after the other until ctx ends.
+// orderMails orders mails one after the other until ctx ends, every other one with a key.
 func orderMails(ctx context.Context, j *journal, outbox string) {
 	c := customers{journal: j, shop: outbox, client: newCustomers(j, outbox, 0).client}
 	for n := 0; ctx.Err() == nil; n++ {
-		ref := fmt.Sprintf("%06d", n)
+		ref, keyed, work := fmt.Sprintf("%06d", n), n%2 == 0, context.Background()
+		if keyed {
+			work = retryhttp.WithWork(work, ref)
+		}
 		l := line{What: "order", Ref: ref}
-		l.Status, l.Err = c.ask(retryhttp.WithWork(context.Background(), ref), ref, "/orders?order="+ref)
+		l.Status, l.Err = c.ask(work, ref, "/orders?order="+ref, keyed)
 		j.add(l, nil)
 		pause(ctx.Done(), 50*time.Millisecond)
 	}

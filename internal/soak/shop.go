@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -46,7 +47,7 @@ func (s *service) shop(ctx context.Context) (stop func(), err error) {
 	var nights sync.WaitGroup
 	nights.Go(func() { s.nightly(downloads) })
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /orders", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /orders", atOnce(16, func(w http.ResponseWriter, r *http.Request) {
 		answer, err := call(prices, r, http.MethodGet, "http://"+setting("PRICES")+"/price?item="+r.FormValue("item"))
 		if err == nil {
 			answer, err = call(orders, r, http.MethodPost, "http://"+setting("ORDERS")+"/orders?item="+r.FormValue("item")+"&price="+answer)
@@ -57,9 +58,26 @@ func (s *service) shop(ctx context.Context) (stop func(), err error) {
 		}
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprint(w, answer)
-	})
+	}))
 	stopHTTP, err := serve(setting("LISTEN"), retryhttp.Handler(mux, trusted))
 	return func() { cancel(); stopHTTP(); nights.Wait() }, err
+}
+
+var errBusy = retry.After(time.Second, errors.New("too many orders are under way"))
+
+// atOnce serves at most n requests at a time and sheds the others at once. Budgets limit retries, and not all the customers
+// who come back after an outage: without this the shop is too busy with late work to do any in time, and stays so.
+func atOnce(n int, handle http.HandlerFunc) http.HandlerFunc {
+	free := make(chan struct{}, n)
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case free <- struct{}{}:
+			defer func() { <-free }()
+			handle(w, r)
+		default:
+			retryhttp.WriteError(w, errBusy)
+		}
+	}
 }
 
 // tries returns the transport of a client, with a line in the journal for each attempt.
