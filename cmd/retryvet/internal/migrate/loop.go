@@ -621,11 +621,7 @@ func (l *loop) lengths(u float64) (waits []time.Duration, random int, known bool
 			}
 		}
 	}
-	turns := l.attempts
-	if turns == 0 {
-		turns = many
-	}
-	before := l.before()
+	turns, before := cmp.Or(l.attempts, many), l.before()
 	for n := int64(1); n <= turns; n++ {
 		if l.Counter != nil {
 			t.values[l.Counter] = constant.MakeInt64(l.first + n - 1)

@@ -50,14 +50,10 @@ func (t *turns) run(stmt ast.Stmt) bool {
 		}
 		obj, v := t.Info.ObjectOf(stmt.Lhs[0].(*ast.Ident)), t.Value(stmt.Rhs[0])
 		if stmt.Tok != token.ASSIGN && stmt.Tok != token.DEFINE {
-			v = retries.Binary(stmt.Tok-token.ADD_ASSIGN+token.ADD, t.values[obj], v)
+			v = retries.Typed(retries.Binary(stmt.Tok-token.ADD_ASSIGN+token.ADD, t.values[obj], v), obj.Type())
 		}
-		if v == nil {
-			return false
-		}
-		_, exact := constant.Int64Val(constant.ToInt(v))
 		t.values[obj] = v
-		return exact
+		return v != nil
 	case *ast.IfStmt:
 		cond := t.Value(stmt.Cond)
 		if stmt == t.guard {

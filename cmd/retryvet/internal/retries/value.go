@@ -19,14 +19,19 @@ type Eval struct {
 	Random map[ast.Node]bool               // the random numbers that were asked for; nil means that they are unknown
 }
 
-// Value returns the value of x; nil if it is unknown or overflows.
+// Value returns the value of x; nil if it is unknown or overflows its type.
 func (e Eval) Value(x ast.Expr) constant.Value {
 	x = ast.Unparen(x)
 	v := e.Info.Types[x].Value
 	if v == nil {
 		v = e.computed(x)
 	}
-	b, isBasic := e.Info.TypeOf(x).Underlying().(*types.Basic)
+	return Typed(v, e.Info.TypeOf(x))
+}
+
+// Typed returns v as a value of type t; nil if it is unknown or overflows.
+func Typed(v constant.Value, t types.Type) constant.Value {
+	b, isBasic := t.Underlying().(*types.Basic)
 	switch {
 	case v == nil || v.Kind() == constant.Unknown || !isBasic: // infinite, or not a number
 		return nil
@@ -41,7 +46,13 @@ func (e Eval) Value(x ast.Expr) constant.Value {
 		if v = constant.ToInt(v); v.Kind() == constant.Unknown { // a conversion cuts the fraction off
 			v = constant.ToInt(constant.MakeFloat64(math.Trunc(f)))
 		}
-		if _, exact := constant.Int64Val(v); !exact {
+		n, exact := constant.Int64Val(v)
+		bits := 8 * types.SizesFor("gc", "amd64").Sizeof(types.Default(b))
+		fits := n>>(bits-1) == n>>63 // all of them are the sign
+		if b.Info()&types.IsUnsigned != 0 {
+			fits = n>>bits == 0
+		}
+		if !exact || !fits {
 			return nil
 		}
 	}
@@ -90,15 +101,14 @@ func Binary(op token.Token, a, b constant.Value) constant.Value {
 // call returns the value of a conversion, of min and max, of math.Pow, Min and Max, and of a random number.
 func (e Eval) call(call *ast.CallExpr) constant.Value {
 	var args []constant.Value
-	var floats []float64
 	for _, arg := range call.Args {
 		v := e.Value(arg)
 		if v == nil {
 			return nil
 		}
-		f, _ := constant.Float64Val(v)
-		args, floats = append(args, v), append(floats, f)
+		args = append(args, v)
 	}
+	number := func(i int) float64 { f, _ := constant.Float64Val(args[i]); return f }
 	fun := e.Info.Types[call.Fun]
 	name, isIdent := ast.Unparen(call.Fun).(*ast.Ident)
 	switch {
@@ -111,19 +121,18 @@ func (e Eval) call(call *ast.CallExpr) constant.Value {
 			}
 			return 1
 		})
-	case calls.IsFunc(e.Info, call, "math", "Pow"):
-		return constant.MakeFloat64(math.Pow(floats[0], floats[1]))
-	case calls.IsFunc(e.Info, call, "math", "Min"):
-		return constant.MakeFloat64(math.Min(floats[0], floats[1]))
-	case calls.IsFunc(e.Info, call, "math", "Max"):
-		return constant.MakeFloat64(math.Max(floats[0], floats[1]))
+	}
+	for name, f := range map[string]func(x, y float64) float64{"Pow": math.Pow, "Min": math.Min, "Max": math.Max} {
+		if calls.IsFunc(e.Info, call, "math", name) {
+			return constant.MakeFloat64(f(number(0), number(1)))
+		}
 	}
 	for _, path := range []string{"math/rand", "math/rand/v2"} {
 		switch {
 		case e.Random == nil:
 		case calls.IsFunc(e.Info, call, path, "Int63n", "Intn", "Int31n", "IntN", "Int64N", "Int32N", "N", "Rand.Int63n", "Rand.Intn"):
 			e.Random[call] = true
-			return constant.MakeInt64(int64(e.U * floats[0]))
+			return constant.MakeInt64(int64(e.U * number(0)))
 		case calls.IsFunc(e.Info, call, path, "Float64", "Rand.Float64"):
 			e.Random[call] = true
 			return constant.MakeFloat64(e.U)

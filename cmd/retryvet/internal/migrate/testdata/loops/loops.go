@@ -213,6 +213,19 @@ var forms = map[string]form{
 			}
 		}
 	}, watches: true},
+	// A delay in seconds, not whole ones.
+	"seconds": {loop: func(_ context.Context, c *client) (string, error) {
+		seconds := 0.5
+		var err error
+		for range 5 {
+			if err = c.ping(); err == nil {
+				return "value", nil
+			}
+			time.Sleep(time.Duration(seconds * float64(time.Second)))
+			seconds *= 1.5
+		}
+		return "", err
+	}, late: true},
 	// The retries of an agent of serf: a fixed wait without a limit, and a log line.
 	"endless": {loop: func(_ context.Context, c *client) (string, error) {
 		for {

@@ -59,6 +59,18 @@ func (c *client) infinite() (err error) {
 	return err
 }
 
+func (c *client) overflow() (err error) {
+	ms := int32(1 << 30)
+	for range 4 { // want `the length of its wait is not followed`
+		if err = c.ping(); err == nil {
+			return nil
+		}
+		time.Sleep(time.Duration(ms) * time.Millisecond)
+		ms *= 2
+	}
+	return err
+}
+
 func (c *client) method() (err error) {
 	for range 3 { // want `the length of its wait is not followed`
 		if err = c.ping(); err == nil {
