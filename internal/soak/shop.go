@@ -47,7 +47,7 @@ func (s *service) shop(ctx context.Context) (stop func(), err error) {
 	var nights sync.WaitGroup
 	nights.Go(func() { s.nightly(downloads) })
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /orders", atOnce(16, func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("POST /orders", atOnce(8, func(w http.ResponseWriter, r *http.Request) {
 		answer, err := call(prices, r, http.MethodGet, "http://"+setting("PRICES")+"/price?item="+r.FormValue("item"))
 		if err == nil {
 			answer, err = call(orders, r, http.MethodPost, "http://"+setting("ORDERS")+"/orders?item="+r.FormValue("item")+"&price="+answer)
