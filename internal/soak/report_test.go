@@ -14,7 +14,7 @@ func (a *audit) report(path string, seed uint64) error {
 	var b strings.Builder
 	s := a.storm
 	fmt.Fprintf(&b, `<!doctype html><meta charset="utf-8"><title>Storm %d</title>
-<style>body{font:14px sans-serif;max-width:1000px;margin:2em auto}td{padding:2px 12px 2px 0;vertical-align:top}.bad{color:#b00}text{font:11px sans-serif}</style>
+<style>body{font:14px sans-serif;max-width:1000px;margin:2em auto}td{padding:2px 12px 2px 0;vertical-align:top}.bad{color:#b00}</style>
 <h1>Storm of seed %d, %s</h1><p>%d faults.</p><table>`, seed, seed, s.ended.Sub(s.began).Round(time.Second), len(s.faults))
 	for _, r := range a.results {
 		fmt.Fprintf(&b, "<tr><td>%s<td>%s<td>%s\n", verdictOf(r), html.EscapeString(r.name), html.EscapeString(r.figure))
@@ -86,12 +86,14 @@ func (a *audit) picture(b *strings.Builder) {
 	}
 	alertsHeight := 24 + 12*len(alerts)
 	height := faultsHeight + alertsHeight + rowHeight*(2+len(names)) + 30
-	fmt.Fprintf(b, `<h2>Each second</h2><svg viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="Faults, alerts, load, goodput and attempts over time">`, width, height, width, height)
+	fmt.Fprintf(b, `<h2>Each second</h2>
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="sans-serif" font-size="11" style="background:#fff" role="img" aria-label="Faults, alerts, load, goodput and attempts over time">
+`, width, height, width, height)
 	x := func(at float64) float64 { return left + at*(width-left-right)/float64(seconds) }
 	for i, f := range s.faults {
 		from, to := x(f.begin.Seconds()), x(f.end.Seconds())
 		fmt.Fprintf(b, `<rect x="%.1f" y="0" width="%.1f" height="%d" fill="%s" opacity="0.12"/>`, from, to-from, height-30, colors["faults"])
-		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="8" fill="%s"><title>%s</title></rect>`,
+		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="8" fill="%s"><title>%s</title></rect>`+"\n",
 			from, 8+i%5*12, to-from, colors["faults"], html.EscapeString(f.String()))
 		if seconds <= 120 || f.outage {
 			fmt.Fprintf(b, `<text x="%.1f" y="%d">%s</text>`, to+3, 16+i%5*12, html.EscapeString(f.name()))
@@ -123,11 +125,12 @@ func (a *audit) picture(b *strings.Builder) {
 	row := func(name, color string, values []int) {
 		most := max(1, slices.Max(values))
 		fmt.Fprintf(b, `<text x="0" y="%d">%s</text><text x="0" y="%d" fill="#777">up to %d/s</text>`, y+20, name, y+34, most)
-		for i, v := range values {
-			h := float64(v) * (rowHeight - 8) / float64(most)
-			fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.2f" height="%.1f" fill="%s"/>`, x(float64(i)), float64(y+rowHeight)-h, float64(width-left-right)/float64(seconds), h, color)
-		}
 		y += rowHeight
+		fmt.Fprintf(b, `<path fill="%s" d="M%d %d`, color, left, y)
+		for i, v := range values {
+			fmt.Fprintf(b, "V%.1fH%.1f", float64(y)-float64(v*(rowHeight-8))/float64(most), x(float64(i+1)))
+		}
+		fmt.Fprintf(b, `V%d"/>`+"\n", y)
 	}
 	row("load", colors["load"], load)
 	row("goodput", colors["goodput"], goodput)
