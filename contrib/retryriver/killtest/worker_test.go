@@ -1,3 +1,5 @@
+//go:build unix
+
 package killtest_test
 
 import (
@@ -113,6 +115,10 @@ func (p *process) awaitReady(t *testing.T) {
 func (p *process) suspend(t *testing.T, locked func() bool) {
 	for {
 		require.NoError(t, p.command.Process.Signal(syscall.SIGSTOP))
+		var status syscall.WaitStatus // until then it goes on, and can begin a transaction
+		_, err := syscall.Wait4(p.command.Process.Pid, &status, syscall.WUNTRACED, nil)
+		require.NoError(t, err)
+		require.True(t, status.Stopped(), "%v", status)
 		if !locked() {
 			return
 		}
