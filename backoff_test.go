@@ -50,7 +50,7 @@ func TestPublishedSchedules(t *testing.T) {
 			var elapsed time.Duration
 			for attempt := 1; ; attempt++ {
 				d := row.policy.Decide(retry.Progress{Attempt: attempt, Elapsed: elapsed}, errFlaky, 0.5)
-				if d.Status != retry.Waiting {
+				if d.Status != retry.WaitingRetry {
 					require.Equal(t, exhausted, d)
 					break
 				}

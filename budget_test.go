@@ -832,7 +832,7 @@ func TestBudgetTrickleUnderContention(t *testing.T) {
 
 // take takes the token for one retry and reports whether there was one.
 func take(b *retry.Budget, now time.Time) bool {
-	return spendOn(b, retry.Decision{Status: retry.Waiting}, now).Status == retry.Waiting
+	return spendOn(b, retry.Decision{Status: retry.WaitingRetry}, now).Status == retry.WaitingRetry
 }
 
 // fund adds what one success is worth.

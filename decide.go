@@ -9,18 +9,18 @@ import (
 	"github.com/retrygo/retry/internal/show"
 )
 
-// Status is the state of a run: Waiting, or how it ended. The zero Status is not valid.
+// Status is the state of a run: WaitingRetry, or how it ended. The zero Status is not valid.
 type Status uint8
 
-// The statuses. Another attempt follows Waiting only. The texts are published and stay, so two statuses have two words:
-// Waiting is "waiting_retry", and Failed is "failed_no_retries".
+// The statuses. Another attempt follows WaitingRetry only. The texts are published and stay, so two statuses have two words:
+// WaitingRetry is "waiting_retry", and FailedNoRetries is "failed_no_retries".
 const (
-	Succeeded    Status = iota + 1 // fn returned nil
-	Waiting                        // another attempt is due after Decision.Delay
-	DeadLettered                   // given up, the work was not done: TerminalError, AttemptsExhausted or BudgetExhausted
-	Expired                        // out of time: TTLElapsed, DeadlinePassed, DeadlineTooNear or HintTooLong
-	Failed                         // failed without retries: RetriesDisabled
-	Canceled                       // the caller gave up: CallerCanceled
+	Succeeded       Status = iota + 1 // fn returned nil
+	WaitingRetry                      // another attempt is due after Decision.Delay
+	DeadLettered                      // given up, the work was not done: TerminalError, AttemptsExhausted or BudgetExhausted
+	Expired                           // out of time: TTLElapsed, DeadlinePassed, DeadlineTooNear or HintTooLong
+	FailedNoRetries                   // failed without retries: RetriesDisabled
+	Canceled                          // the caller gave up: CallerCanceled
 )
 
 // String returns "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries" or "canceled"; "" for 0.
@@ -30,7 +30,7 @@ func (s Status) String() string {
 }
 
 // Reason says why a run ended without success. It is an error, so that errors.Is(err, retry.AttemptsExhausted) reports
-// whether the run behind err ended that way, and Error returns its word. The zero Reason goes with Succeeded and Waiting.
+// whether the run behind err ended that way, and Error returns its word. The zero Reason goes with Succeeded and WaitingRetry.
 type Reason uint8
 
 // The reasons, grouped by the Status that they go with. If several apply, the first is the reason in the order
@@ -46,7 +46,7 @@ const (
 	DeadlineTooNear // Expired: the wait would end at or after the caller's deadline
 	HintTooLong     // Expired: the server asked for more than MaxHint
 
-	RetriesDisabled // Failed: the policy is Disabled, or the context is from OneAttempt
+	RetriesDisabled // FailedNoRetries: the policy is Disabled, or the context is from OneAttempt
 	CallerCanceled  // Canceled: the caller's context was canceled
 )
 
@@ -60,15 +60,15 @@ func (r Reason) Error() string {
 // Progress describes a run to Decide and Admit. Its times count from the start of the run. The zero Progress is that of
 // a run that has just begun, without a deadline.
 type Progress struct {
-	Attempt   int           // the attempt that just ended, from 1; 0 before the first, which Decide takes as 1
-	Uncounted int           // Decision.Uncounted of the last decision: the attempts that ResetAfter has written off
-	Elapsed   time.Duration // now; negative counts as 0
-	Lasted    time.Duration // how long the attempt took; only ResetAfter reads it
-	Prev      time.Duration // Decision.Backoff of the last decision; only DecorrelatedJitter reads it
-	Deadline  time.Duration // the caller's; 0 means none, negative means passed, so pass -1 for a computed 0
-	Hint      time.Duration // what Judge returned, with Class
-	Caller    Reason        // CallerCanceled or DeadlinePassed if the caller's context has ended; 0 while it lives
-	Class     Class         // what Judge returned for the error; Unknown means that Decide judges it
+	Attempt  int           // the attempt that just ended, from 1; 0 before the first, which Decide takes as 1
+	Forgiven int           // Decision.Forgiven of the last decision: the attempts that ResetAfter has written off
+	Elapsed  time.Duration // now; negative counts as 0
+	Lasted   time.Duration // how long the attempt took; only ResetAfter reads it
+	Prev     time.Duration // Decision.Backoff of the last decision; only DecorrelatedJitter reads it
+	Deadline time.Duration // the caller's; 0 means none, negative means passed, so pass -1 for a computed 0
+	Hint     time.Duration // what Judge returned, with Class
+	Caller   Reason        // CallerCanceled or DeadlinePassed if the caller's context has ended; 0 while it lives
+	Class    Class         // what Judge returned for the error; Unknown means that Decide judges it
 	// Waited means that the wait after the attempt is over already, as it is for an attempt whose worker was lost: TTL
 	// and Deadline are compared with Elapsed alone.
 	Waited bool
@@ -87,13 +87,13 @@ func (pr *Progress) ask(ctx context.Context) {
 
 // Decision says what follows an attempt. Decisions are comparable with ==. The zero Decision is not valid.
 type Decision struct {
-	Status    Status
-	Reason    Reason        // zero for Succeeded and Waiting
-	Class     Class         // of the attempt's error, as acted on; Unknown if there was none
-	Uncounted int           // attempts that ResetAfter has written off: the next Progress.Uncounted
-	Delay     time.Duration // from now to the next attempt; 0 unless Waiting
-	Backoff   time.Duration // the backoff's own delay and the next Progress.Prev; 0 unless Waiting
-	Hint      time.Duration // what the error asked for with After; 0 means nothing
+	Status   Status
+	Reason   Reason        // zero for Succeeded and WaitingRetry
+	Class    Class         // of the attempt's error, as acted on; Unknown if there was none
+	Forgiven int           // attempts that ResetAfter has written off: the next Progress.Forgiven
+	Delay    time.Duration // from now to the next attempt; 0 unless WaitingRetry
+	Backoff  time.Duration // the backoff's own delay and the next Progress.Prev; 0 unless WaitingRetry
+	Hint     time.Duration // what the error asked for with After; 0 means nothing
 }
 
 // String returns the status with its reason or delay: "dead_letter (attempts_exhausted)", "waiting_retry 5s".
@@ -101,7 +101,7 @@ func (d Decision) String() string {
 	s := d.Status.String()
 	if d.Reason != 0 {
 		s += " (" + d.Reason.Error() + ")"
-	} else if d.Status == Waiting {
+	} else if d.Status == WaitingRetry {
 		s += " " + show.Duration(d.Delay)
 	}
 	return s
@@ -112,7 +112,7 @@ func (d *Decision) end(r Reason) {
 	case TerminalError, AttemptsExhausted, BudgetExhausted:
 		d.Status = DeadLettered
 	case RetriesDisabled:
-		d.Status = Failed
+		d.Status = FailedNoRetries
 	case CallerCanceled:
 		d.Status = Canceled
 	default:
@@ -123,7 +123,7 @@ func (d *Decision) end(r Reason) {
 
 // Decide returns what follows an attempt that ended with err: the one decision that Do and every other shell act on. It
 // is pure and total: the same arguments give the same Decision, and all give one. u is as for Jittered; a shell that draws
-// it only if a wait follows calls Judge, then Decide with a u of 0, and Decide again if that is Waiting.
+// it only if a wait follows calls Judge, then Decide with a u of 0, and Decide again if that is WaitingRetry.
 //
 // If several endings apply, Decide returns the first of Succeeded (err is nil), CallerCanceled, DeadlinePassed,
 // RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear; the budget comes last
@@ -132,7 +132,7 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	if err == nil {
 		return Decision{Status: Succeeded}
 	}
-	pr.Attempt, pr.Uncounted = max(pr.Attempt, 1), max(pr.Uncounted, 0)
+	pr.Attempt, pr.Forgiven = max(pr.Attempt, 1), max(pr.Forgiven, 0)
 	p.reset(&pr)
 	d := Decision{Class: pr.Class, Hint: pr.Hint}
 	if !d.Class.firm() {
@@ -142,10 +142,10 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	return d
 }
 
-// Admit returns Waiting if an attempt may start wait from now, and otherwise how the run ended. Call it before an
+// Admit returns WaitingRetry if an attempt may start wait from now, and otherwise how the run ended. Call it before an
 // attempt, with a wait of 0, and before a wait that does not come from the backoff, such as that of a gate. It
 // considers the endings of Decide that need no error; before the first attempt, neither RetriesDisabled nor
-// AttemptsExhausted. Uncounted and Backoff of a Waiting decision are those of pr.
+// AttemptsExhausted. Forgiven and Backoff of a WaitingRetry decision are those of pr.
 func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
 	var d Decision
 	p.admit(&d, &pr, wait)
@@ -164,10 +164,10 @@ func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
 func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
 	if d.Status == Succeeded {
 		p.Budget.fund()
-	} else if d.Status == Waiting && !p.Budget.take(now) {
+	} else if d.Status == WaitingRetry && !p.Budget.take(now) {
 		d.end(BudgetExhausted)
 	}
-	if d.Status != Waiting || p.Pay == nil {
+	if d.Status != WaitingRetry || p.Pay == nil {
 		return
 	}
 	paid := false
@@ -180,19 +180,19 @@ func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
 // reset makes a failed attempt that lasted ResetAfter count as the first.
 func (p *Policy) reset(pr *Progress) {
 	if p.ResetAfter > 0 && pr.Lasted >= p.ResetAfter {
-		pr.Uncounted, pr.Prev = pr.Attempt-1, 0
+		pr.Forgiven, pr.Prev = pr.Attempt-1, 0
 	}
 }
 
 // decide is Decide for a d that has the class and the hint of err.
 func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
-	attempt := max(pr.Attempt-pr.Uncounted, 1)
+	attempt := max(pr.Attempt-pr.Forgiven, 1)
 	lo, hi := p.window(attempt, pr.Prev)
 	spread := saturate.Within(hi-lo, u)
 	d.Backoff = lo + spread
 	d.Delay = d.Backoff
 	if p.Wait != nil {
-		if p.conclude(d, pr, 0); d.Status != Waiting {
+		if p.conclude(d, pr, 0); d.Status != WaitingRetry {
 			return // Wait need not know about attempts that are not made
 		}
 		d.Delay = min(max(p.Wait(attempt, err, d.Backoff), 0), p.limit())
@@ -210,9 +210,9 @@ func (p *Policy) admit(d *Decision, pr *Progress, wait time.Duration) {
 	p.conclude(d, pr, d.Delay)
 }
 
-// conclude makes d the first ending that applies if the next attempt starts wait from now, and otherwise Waiting.
+// conclude makes d the first ending that applies if the next attempt starts wait from now, and otherwise WaitingRetry.
 func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
-	d.Uncounted = max(pr.Uncounted, 0)
+	d.Forgiven = max(pr.Forgiven, 0)
 	elapsed := max(pr.Elapsed, 0)
 	if pr.Waited {
 		wait = 0
@@ -226,7 +226,7 @@ func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
 		d.end(RetriesDisabled)
 	case d.Class == Terminal:
 		d.end(TerminalError)
-	case pr.Attempt > 0 && max(pr.Attempt-d.Uncounted, 1) > p.retries():
+	case pr.Attempt > 0 && max(pr.Attempt-d.Forgiven, 1) > p.retries():
 		d.end(AttemptsExhausted)
 	case d.Hint > p.maxHint():
 		d.end(HintTooLong)
@@ -235,6 +235,6 @@ func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
 	case pr.Deadline != 0 && wait >= pr.Deadline-elapsed:
 		d.end(DeadlineTooNear)
 	default:
-		d.Status = Waiting
+		d.Status = WaitingRetry
 	}
 }

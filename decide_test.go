@@ -24,13 +24,13 @@ var (
 	passed    = retry.Decision{Status: retry.Expired, Reason: retry.DeadlinePassed, Class: retry.Retryable}
 	tooNear   = retry.Decision{Status: retry.Expired, Reason: retry.DeadlineTooNear, Class: retry.Retryable}
 	tooLong   = retry.Decision{Status: retry.Expired, Reason: retry.HintTooLong, Class: retry.Retryable}
-	disabled  = retry.Decision{Status: retry.Failed, Reason: retry.RetriesDisabled, Class: retry.Retryable}
+	disabled  = retry.Decision{Status: retry.FailedNoRetries, Reason: retry.RetriesDisabled, Class: retry.Retryable}
 	canceled  = retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled, Class: retry.Retryable}
 )
 
 // waiting is a wait that the backoff alone has chosen.
 func waiting(d time.Duration) retry.Decision {
-	return retry.Decision{Status: retry.Waiting, Class: retry.Retryable, Delay: d, Backoff: d}
+	return retry.Decision{Status: retry.WaitingRetry, Class: retry.Retryable, Delay: d, Backoff: d}
 }
 
 // waitingFor is a wait that is not the backoff's.
@@ -46,7 +46,7 @@ func ending(d retry.Decision) retry.Decision {
 }
 
 func hinted(hint time.Duration, d retry.Decision) retry.Decision { d.Hint = hint; return d }
-func since(n int, d retry.Decision) retry.Decision               { d.Uncounted = n; return d }
+func since(n int, d retry.Decision) retry.Decision               { d.Forgiven = n; return d }
 func judged(c retry.Class, d retry.Decision) retry.Decision      { d.Class = c; return d }
 
 func TestDecide(t *testing.T) {
@@ -207,24 +207,24 @@ func TestDecide(t *testing.T) {
 			progress: retry.Progress{Attempt: 2, Waited: true}, err: errFlaky, want: exhausted},
 
 		{name: "Since attempts are written off: the delay", policy: retry.Policy{Backoff: second},
-			progress: retry.Progress{Attempt: 9, Uncounted: 6}, err: errFlaky, want: since(6, waiting(4*sec))},
+			progress: retry.Progress{Attempt: 9, Forgiven: 6}, err: errFlaky, want: since(6, waiting(4*sec))},
 		{name: "Since attempts are written off: the last but one", policy: everySecond(3),
-			progress: retry.Progress{Attempt: 9, Uncounted: 7}, err: errFlaky, want: since(7, waiting(sec))},
+			progress: retry.Progress{Attempt: 9, Forgiven: 7}, err: errFlaky, want: since(7, waiting(sec))},
 		{name: "Since attempts are written off: the last", policy: everySecond(3),
-			progress: retry.Progress{Attempt: 9, Uncounted: 6}, err: errFlaky, want: since(6, exhausted)},
+			progress: retry.Progress{Attempt: 9, Forgiven: 6}, err: errFlaky, want: since(6, exhausted)},
 		{name: "a negative Since counts as 0", policy: everySecond(3),
-			progress: retry.Progress{Attempt: 2, Uncounted: math.MinInt}, err: errFlaky, want: waiting(sec)},
+			progress: retry.Progress{Attempt: 2, Forgiven: math.MinInt}, err: errFlaky, want: waiting(sec)},
 		{name: "the least attempt counts as 1 for Since too", policy: retry.Policy{Backoff: second},
-			progress: retry.Progress{Attempt: math.MinInt, Uncounted: 5}, err: errFlaky, want: since(5, waiting(sec))},
+			progress: retry.Progress{Attempt: math.MinInt, Forgiven: 5}, err: errFlaky, want: since(5, waiting(sec))},
 		{name: "a Since of the future leaves a first attempt", policy: retry.Policy{Backoff: second},
-			progress: retry.Progress{Attempt: 2, Uncounted: maxTries}, err: errFlaky, want: since(maxTries, waiting(sec))},
+			progress: retry.Progress{Attempt: 2, Forgiven: maxTries}, err: errFlaky, want: since(maxTries, waiting(sec))},
 		{name: "a Since of the future leaves a first attempt, which is the last of one", policy: everySecond(1),
-			progress: retry.Progress{Attempt: 1, Uncounted: 37}, err: errFlaky, want: since(37, exhausted)},
+			progress: retry.Progress{Attempt: 1, Forgiven: 37}, err: errFlaky, want: since(37, exhausted)},
 
 		{name: "an attempt that lasted ResetAfter counts as the first", policy: retry.Policy{Backoff: second, ResetAfter: minute},
-			progress: retry.Progress{Attempt: 5, Uncounted: 1, Lasted: minute}, err: errFlaky, want: since(4, waiting(sec))},
+			progress: retry.Progress{Attempt: 5, Forgiven: 1, Lasted: minute}, err: errFlaky, want: since(4, waiting(sec))},
 		{name: "an attempt 1ns shorter does not", policy: retry.Policy{Backoff: second, ResetAfter: minute},
-			progress: retry.Progress{Attempt: 5, Uncounted: 1, Lasted: minute - 1}, err: errFlaky, want: since(1, waiting(8*sec))},
+			progress: retry.Progress{Attempt: 5, Forgiven: 1, Lasted: minute - 1}, err: errFlaky, want: since(1, waiting(8*sec))},
 		{name: "a last attempt that lasted ResetAfter is none", policy: retry.Policy{MaxAttempts: 5, Backoff: second, ResetAfter: minute},
 			progress: retry.Progress{Attempt: 5, Lasted: minute}, err: errFlaky, want: since(4, waiting(sec))},
 		{name: "ResetAfter allows no second attempt to a policy of one", policy: retry.Policy{MaxAttempts: 1, ResetAfter: minute},
@@ -250,7 +250,9 @@ func TestDecide(t *testing.T) {
 
 func TestAdmit(t *testing.T) {
 	// may is an attempt that may start after the given wait.
-	may := func(wait time.Duration) retry.Decision { return retry.Decision{Status: retry.Waiting, Delay: wait} }
+	may := func(wait time.Duration) retry.Decision {
+		return retry.Decision{Status: retry.WaitingRetry, Delay: wait}
+	}
 	for _, row := range []struct {
 		name     string
 		policy   retry.Policy
@@ -270,15 +272,15 @@ func TestAdmit(t *testing.T) {
 		{name: "an attempt after the largest number may, if there is no limit", policy: everySecond(retry.Unlimited),
 			progress: retry.Progress{Attempt: maxTries}, want: may(0)},
 		{name: "attempts that are written off do not count", policy: everySecond(3),
-			progress: retry.Progress{Attempt: 9, Uncounted: 7}, want: since(7, may(0))},
+			progress: retry.Progress{Attempt: 9, Forgiven: 7}, want: since(7, may(0))},
 		{name: "attempts that are not written off do", policy: everySecond(3),
-			progress: retry.Progress{Attempt: 9, Uncounted: 6}, want: since(6, ending(exhausted))},
+			progress: retry.Progress{Attempt: 9, Forgiven: 6}, want: since(6, ending(exhausted))},
 		{name: "a Since of the future leaves a first attempt, which is the last of one", policy: everySecond(1),
-			progress: retry.Progress{Attempt: 1, Uncounted: 37}, want: since(37, ending(exhausted))},
-		{name: "a negative Since counts as 0", policy: everySecond(4), progress: retry.Progress{Attempt: 2, Uncounted: -5}, want: may(0)},
-		{name: "the least Since counts as 0", policy: everySecond(2), progress: retry.Progress{Attempt: 2, Uncounted: math.MinInt}, want: ending(exhausted)},
-		{name: "what the next decision needs is passed on", progress: retry.Progress{Attempt: 4, Uncounted: 2, Prev: 7 * sec}, wait: sec,
-			want: retry.Decision{Status: retry.Waiting, Uncounted: 2, Delay: sec, Backoff: 7 * sec}},
+			progress: retry.Progress{Attempt: 1, Forgiven: 37}, want: since(37, ending(exhausted))},
+		{name: "a negative Since counts as 0", policy: everySecond(4), progress: retry.Progress{Attempt: 2, Forgiven: -5}, want: may(0)},
+		{name: "the least Since counts as 0", policy: everySecond(2), progress: retry.Progress{Attempt: 2, Forgiven: math.MinInt}, want: ending(exhausted)},
+		{name: "what the next decision needs is passed on", progress: retry.Progress{Attempt: 4, Forgiven: 2, Prev: 7 * sec}, wait: sec,
+			want: retry.Decision{Status: retry.WaitingRetry, Forgiven: 2, Delay: sec, Backoff: 7 * sec}},
 		{name: "an ending has no delay", policy: retry.Policy{TTL: sec}, progress: retry.Progress{Attempt: 4, Prev: 7 * sec}, wait: 2 * sec,
 			want: ending(tooOld)},
 		{name: "a negative wait is none", wait: -hour, want: may(0)},
@@ -334,17 +336,17 @@ func TestAdmitAgreesWithDecide(t *testing.T) {
 	for range 100_000 {
 		p := retry.Policy{MaxAttempts: rnd.IntN(5), TTL: small(6), Disabled: rnd.IntN(8) == 0, ResetAfter: small(3),
 			Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1 + small(3)}}
-		pr := retry.Progress{Attempt: 1 + rnd.IntN(4), Uncounted: rnd.IntN(3), Elapsed: small(6), Lasted: small(4), Deadline: small(9) - 1}
+		pr := retry.Progress{Attempt: 1 + rnd.IntN(4), Forgiven: rnd.IntN(3), Elapsed: small(6), Lasted: small(4), Deadline: small(9) - 1}
 		d := p.Decide(pr, errFlaky, 0)
-		pr.Uncounted = d.Uncounted
+		pr.Forgiven = d.Forgiven
 		switch again := p.Admit(pr, d.Delay); {
-		case d.Status == retry.Waiting:
+		case d.Status == retry.WaitingRetry:
 			waits++
 			pr.Prev = d.Backoff
 			require.Equal(t, judged(retry.Unknown, d), p.Admit(pr, d.Delay), "before the wait: %+v %+v", p, pr)
 			pr.Elapsed += d.Delay
-			require.Equal(t, retry.Waiting, p.Admit(pr, 0).Status, "after the wait: %+v %+v", p, pr)
-		case again.Status != retry.Waiting:
+			require.Equal(t, retry.WaitingRetry, p.Admit(pr, 0).Status, "after the wait: %+v %+v", p, pr)
+		case again.Status != retry.WaitingRetry:
 			require.Equal(t, judged(retry.Unknown, d), again)
 		}
 	}
@@ -423,8 +425,8 @@ func TestSpend(t *testing.T) {
 
 func TestStatusAndReasonTexts(t *testing.T) {
 	for want, status := range map[string]retry.Status{
-		"": 0, "succeeded": retry.Succeeded, "waiting_retry": retry.Waiting, "dead_letter": retry.DeadLettered,
-		"expired": retry.Expired, "failed_no_retries": retry.Failed, "canceled": retry.Canceled, "Status(7)": 7,
+		"": 0, "succeeded": retry.Succeeded, "waiting_retry": retry.WaitingRetry, "dead_letter": retry.DeadLettered,
+		"expired": retry.Expired, "failed_no_retries": retry.FailedNoRetries, "canceled": retry.Canceled, "Status(7)": 7,
 	} {
 		require.Equal(t, want, status.String())
 	}
@@ -469,7 +471,7 @@ func FuzzDecide(f *testing.F) {
 		attempt, since int, elapsed, lasted, prev, deadline int64, caller, kind uint8, hint int64, u float64) {
 		p := anyPolicy(mode, jitter, attempts, base, limit, ttl, maxHint, delay, factor, off)
 		p.ResetAfter = p.TTL / 2
-		pr := retry.Progress{Attempt: attempt, Uncounted: since, Elapsed: time.Duration(elapsed), Lasted: time.Duration(lasted),
+		pr := retry.Progress{Attempt: attempt, Forgiven: since, Elapsed: time.Duration(elapsed), Lasted: time.Duration(lasted),
 			Prev: time.Duration(prev), Deadline: time.Duration(deadline), Caller: retry.Reason(caller), Waited: kind > 127}
 		class := []retry.Class{retry.Unknown, retry.Retryable, retry.Terminal}[kind%3]
 		p.Classify = func(error) retry.Class { return class }
@@ -483,7 +485,7 @@ func FuzzDecide(f *testing.F) {
 		require.Contains(t, reasonsOf[d.Status], d.Reason, "each status has its own reasons")
 		require.Equal(t, err == nil, d.Status == retry.Succeeded, "nil, and only nil, is a success")
 		require.Equal(t, err == nil, d.Class == retry.Unknown, "an error is acted on as retryable or terminal")
-		require.GreaterOrEqual(t, d.Uncounted, 0)
+		require.GreaterOrEqual(t, d.Forgiven, 0)
 		if err == nil {
 			return
 		}
@@ -491,7 +493,7 @@ func FuzzDecide(f *testing.F) {
 		late := pr.Deadline != 0 && pr.Deadline <= max(pr.Elapsed, 0)
 		require.Equal(t, pr.Caller != 0 && pr.Caller != retry.DeadlinePassed, d.Reason == retry.CallerCanceled)
 		require.Equal(t, d.Reason != retry.CallerCanceled && (late || pr.Caller == retry.DeadlinePassed), d.Reason == retry.DeadlinePassed)
-		if d.Status != retry.Waiting {
+		if d.Status != retry.WaitingRetry {
 			require.Zero(t, d.Delay)
 			require.Zero(t, d.Backoff)
 			return
@@ -499,7 +501,7 @@ func FuzzDecide(f *testing.F) {
 		require.False(t, p.Disabled, "a disabled policy never waits")
 		require.NotEqual(t, retry.Terminal, class, "a terminal error never waits")
 		require.GreaterOrEqual(t, d.Delay, time.Duration(0))
-		counted, last := max(attempt, 1)-d.Uncounted, pr.Prev
+		counted, last := max(attempt, 1)-d.Forgiven, pr.Prev
 		if p.ResetAfter > 0 && pr.Lasted >= p.ResetAfter {
 			require.Equal(t, 1, counted, "a long attempt counts as the first")
 			last = 0
@@ -530,12 +532,12 @@ func FuzzDecide(f *testing.F) {
 
 // reasonsOf is the whole vocabulary: which reasons go with which status.
 var reasonsOf = map[retry.Status][]retry.Reason{
-	retry.Succeeded:    {0},
-	retry.Waiting:      {0},
-	retry.DeadLettered: {retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted},
-	retry.Expired:      {retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong},
-	retry.Failed:       {retry.RetriesDisabled},
-	retry.Canceled:     {retry.CallerCanceled},
+	retry.Succeeded:       {0},
+	retry.WaitingRetry:    {0},
+	retry.DeadLettered:    {retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted},
+	retry.Expired:         {retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong},
+	retry.FailedNoRetries: {retry.RetriesDisabled},
+	retry.Canceled:        {retry.CallerCanceled},
 }
 
 func TestReasonIsAnError(t *testing.T) {

@@ -201,26 +201,26 @@ func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) e
 func (r *run) admit(ctx context.Context, p *Policy) (delay time.Duration, ended bool, err error) {
 	var d Decision
 	gated := r.mayStart(ctx, p, &d)
-	if d.Status == Waiting {
+	if d.Status == WaitingRetry {
 		return d.Delay, false, nil
 	}
 	return 0, true, r.end(ctx, p, &d, gated)
 }
 
-// mayStart makes d Waiting, with a Delay if the gate defers the attempt, or the ending if no attempt may start: then, and
+// mayStart makes d WaitingRetry, with a Delay if the gate defers the attempt, or the ending if no attempt may start: then, and
 // if ctx or Gate panics, a retry is paid back. It reports whether the ending is due to the gate's deferral.
 func (r *run) mayStart(ctx context.Context, p *Policy, d *Decision) (gated bool) {
 	settled := r.Attempt == 0
 	defer p.Budget.refundUnless(&settled)
 	r.ask(ctx)
-	if p.admit(d, &r.Progress, 0); p.Gate != nil && d.Status == Waiting {
+	if p.admit(d, &r.Progress, 0); p.Gate != nil && d.Status == WaitingRetry {
 		wait := p.Gate(ctx)
-		if r.late(ctx, p, d); d.Status == Waiting {
+		if r.late(ctx, p, d); d.Status == WaitingRetry {
 			p.admit(d, &r.Progress, wait)
-			gated = d.Status != Waiting
+			gated = d.Status != WaitingRetry
 		}
 	}
-	settled = settled || d.Status == Waiting
+	settled = settled || d.Status == WaitingRetry
 	return gated
 }
 
@@ -230,7 +230,7 @@ func (r *run) late(ctx context.Context, p *Policy, d *Decision) {
 	r.tick()
 	r.ask(ctx)
 	var now Decision
-	if p.admit(&now, &r.Progress, d.Delay); now.Status != Waiting {
+	if p.admit(&now, &r.Progress, d.Delay); now.Status != WaitingRetry {
 		d.end(now.Reason)
 	}
 }
@@ -251,7 +251,7 @@ func (r *run) follow(ctx context.Context, p *Policy, err error) (time.Duration, 
 			r.spend(ctx, p, &d, f)
 		}
 	}
-	if d.Status == Waiting {
+	if d.Status == WaitingRetry {
 		return d.Delay, false, nil
 	}
 	return 0, true, r.end(ctx, p, &d, false)
@@ -266,7 +266,7 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
 	r.ask(ctx)
 	var u float64
 	if p.jitter() != NoJitter {
-		if p.conclude(d, &r.Progress, 0); d.Status != Waiting {
+		if p.conclude(d, &r.Progress, 0); d.Status != WaitingRetry {
 			return
 		}
 		if u = p.draw(); p.Rand != nil {
@@ -275,7 +275,7 @@ func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
 		}
 	}
 	p.decide(d, &r.Progress, f.err, u)
-	r.Prev, r.Uncounted = d.Backoff, d.Uncounted
+	r.Prev, r.Forgiven = d.Backoff, d.Forgiven
 	f.delay = d.Delay
 }
 
@@ -287,22 +287,22 @@ func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
 		now = epoch.Add(r.began + r.Elapsed)
 	}
 	p.spend(ctx, d, now)
-	settled := d.Status != Waiting
+	settled := d.Status != WaitingRetry
 	defer p.Budget.refundUnless(&settled)
-	if p.Pay != nil && (d.Status == Waiting || d.Reason == BudgetExhausted) { // a caller that has gone comes before a refusal
+	if p.Pay != nil && (d.Status == WaitingRetry || d.Reason == BudgetExhausted) { // a caller that has gone comes before a refusal
 		r.late(ctx, p, d)
 	}
 	f.delay = d.Delay
 	if p.Observe != nil {
 		a := f.attempt(r.Attempt, d.Class, r.start())
 		p.Observe(ctx, Event{Policy: p.Name, Elapsed: f.start + f.duration, Attempt: a, Decision: *d})
-		if d.Status == Waiting {
+		if d.Status == WaitingRetry {
 			r.late(ctx, p, d)
 		} else {
 			r.tick()
 		}
 	}
-	settled = settled || d.Status == Waiting
+	settled = settled || d.Status == WaitingRetry
 }
 
 // end returns what Do returns for the ending d, and calls Observe. It fits in the stack of a goroutine that has waited,
@@ -316,7 +316,7 @@ func (r *run) end(ctx context.Context, p *Policy, d *Decision, gated bool) error
 		return nil
 	}
 	e := &Error{Outcome: Outcome{History: r.failures(r.Attempt)}}
-	e.Policy, e.Status, e.Reason, e.Gated = p.Name, d.Status, d.Reason, gated
+	e.Policy, e.Status, e.Reason, e.EndedByGate = p.Name, d.Status, d.Reason, gated
 	e.Attempts, e.Elapsed = r.Attempt, r.Elapsed
 	if n := len(e.History); n > 0 {
 		last := &e.History[n-1]

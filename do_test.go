@@ -1069,7 +1069,7 @@ func FuzzDo(f *testing.F) {
 		require.NotNil(t, last.Outcome, "exactly one final event, the last")
 		require.Equal(t, calls, last.Outcome.Attempts)
 		require.Contains(t, reasonsOf[last.Outcome.Status], last.Outcome.Reason)
-		require.NotEqual(t, retry.Waiting, last.Outcome.Status)
+		require.NotEqual(t, retry.WaitingRetry, last.Outcome.Status)
 		failures := calls
 		if err == nil {
 			failures--
@@ -1078,7 +1078,7 @@ func FuzzDo(f *testing.F) {
 		for i, e := range events[:failures] {
 			require.Nil(t, e.Outcome)
 			require.Equal(t, i+1, e.Attempt.Number)
-			require.Equal(t, i < failures-1 || err == nil, e.Decision.Status == retry.Waiting, "a retry is announced if and only if one follows")
+			require.Equal(t, i < failures-1 || err == nil, e.Decision.Status == retry.WaitingRetry, "a retry is announced if and only if one follows")
 		}
 		require.Len(t, last.Outcome.History, min(failures, 64))
 		if err == nil {
@@ -1088,7 +1088,7 @@ func FuzzDo(f *testing.F) {
 			require.Equal(t, *last.Outcome, failed.Outcome)
 			require.Equal(t, failed, last.Err)
 			require.Equal(t, stopped, failed.Status == retry.Canceled, "a canceled caller is Canceled and never dead-lettered")
-			require.Equal(t, off && !stopped, failed.Status == retry.Failed, "a disabled policy fails and never dead-letters")
+			require.Equal(t, off && !stopped, failed.Status == retry.FailedNoRetries, "a disabled policy fails and never dead-letters")
 			if p.MaxAttempts > 0 {
 				require.LessOrEqual(t, calls, p.MaxAttempts)
 			}

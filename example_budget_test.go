@@ -36,7 +36,7 @@ func ExampleNewBudget() {
 // With Trickle a client whose calls all fail may still try again now and then, so that it sees the service come back.
 func ExampleNewBudget_trickle() {
 	p := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1, Trickle: time.Minute})}
-	ctx, retryNow := context.Background(), retry.Decision{Status: retry.Waiting}
+	ctx, retryNow := context.Background(), retry.Decision{Status: retry.WaitingRetry}
 	now := time.Now()
 	fmt.Println("at first:", p.Spend(ctx, retryNow, now))
 	later := now.Add(10 * time.Minute)
@@ -52,7 +52,7 @@ func ExampleNewBudget_trickle() {
 func ExampleBudgetConfig_NewAt() {
 	start := time.Unix(0, 0)
 	p := retry.Policy{Budget: retry.BudgetConfig{Initial: -1, Trickle: time.Minute}.NewAt(start)}
-	ctx, retryNow := context.Background(), retry.Decision{Status: retry.Waiting}
+	ctx, retryNow := context.Background(), retry.Decision{Status: retry.WaitingRetry}
 	fmt.Println("after 59s:", p.Spend(ctx, retryNow, start.Add(59*time.Second)))
 	fmt.Println("after 60s:", p.Spend(ctx, retryNow, start.Add(60*time.Second)))
 	// Output:
@@ -64,7 +64,7 @@ func ExampleBudgetConfig_NewAt() {
 func ExamplePolicy_Spend_budget() {
 	ctx, budget := context.Background(), retry.NewBudget(retry.BudgetConfig{Initial: -1})
 	p := retry.Policy{Budget: budget}
-	success, wait := retry.Decision{Status: retry.Succeeded}, retry.Decision{Status: retry.Waiting, Delay: time.Second}
+	success, wait := retry.Decision{Status: retry.Succeeded}, retry.Decision{Status: retry.WaitingRetry, Delay: time.Second}
 	for range 9 {
 		p.Spend(ctx, success, time.Now())
 	}
@@ -80,7 +80,7 @@ func ExamplePolicy_Spend_budget() {
 func ExampleBudget_Refund() {
 	budget := retry.NewBudget(retry.BudgetConfig{Initial: 3})
 	ctx, cancel := context.WithCancel(context.Background())
-	d := retry.Policy{Budget: budget}.Spend(ctx, retry.Decision{Status: retry.Waiting, Delay: time.Minute}, time.Now())
+	d := retry.Policy{Budget: budget}.Spend(ctx, retry.Decision{Status: retry.WaitingRetry, Delay: time.Minute}, time.Now())
 	fmt.Println(d, "with", budget.Tokens(), "tokens left")
 	cancel() // the caller gives up while the retry waits
 	if ctx.Err() != nil {
@@ -138,7 +138,7 @@ func ExampleBudgets_Overflows() {
 	budgets := retry.NewBudgets(retry.BudgetConfig{}, 2)
 	a, b, c, d := budgets.For("a"), budgets.For("b"), budgets.For("c"), budgets.For("d")
 	fmt.Println(budgets.Len(), "keys,", budgets.Overflows(), "overflows; c and d share:", c == d, a == b)
-	retry.Policy{Budget: a}.Spend(context.Background(), retry.Decision{Status: retry.Waiting}, time.Now())
+	retry.Policy{Budget: a}.Spend(context.Background(), retry.Decision{Status: retry.WaitingRetry}, time.Now())
 	fmt.Println("e takes the place of a:", budgets.For("e").Tokens(), "tokens,", budgets.Overflows(), "overflows")
 	// Output:
 	// 2 keys, 2 overflows; c and d share: true false

@@ -80,7 +80,7 @@ func Attempts(ctx context.Context, p Policy, err *error) iter.Seq[context.Contex
 func AttemptNumber(ctx context.Context) int { return max(attempt.Number(ctx), 1) }
 
 // OneAttempt returns a context under which every run makes one attempt, whatever its policy, because other code repeats
-// the work: a failure ends the run as Failed(RetriesDisabled), and no budget is asked. All contexts derived from it
+// the work: a failure ends the run as FailedNoRetries(RetriesDisabled), and no budget is asked. All contexts derived from it
 // inherit this, context.WithoutCancel included. OneAttempt(nil) is nil, which Do refuses.
 func OneAttempt(ctx context.Context) context.Context { return attempt.One(ctx) }
 

@@ -56,17 +56,17 @@ func TestJSON(t *testing.T) {
 				`in 1s (terminal_error): EOF","Delay":0}`},
 		{"no Attempt", retry.Attempt{}, `null`},
 		{"an Outcome says status and reason in words and keeps its errors' texts", outcome, `{"Policy":"orders","Status":"dead_letter",` +
-			`"Reason":"terminal_error","Gated":false,"GivenUpBelow":false,"Attempts":2,"Elapsed":1000000000,"History":[` + attemptJSON +
+			`"Reason":"terminal_error","EndedByGate":false,"InnerGaveUp":false,"Attempts":2,"Elapsed":1000000000,"History":[` + attemptJSON +
 			`,{"Number":2,"Start":"0001-01-01T00:00:00Z","Duration":0,"Class":"terminal","Err":"EOF","Delay":0}]}`},
 		{"the Outcome of a success", retry.Outcome{Status: retry.Succeeded, Attempts: 1},
-			`{"Policy":"","Status":"succeeded","Reason":"","Gated":false,"GivenUpBelow":false,"Attempts":1,"Elapsed":0,"History":null}`},
+			`{"Policy":"","Status":"succeeded","Reason":"","EndedByGate":false,"InnerGaveUp":false,"Attempts":1,"Elapsed":0,"History":null}`},
 		{"an *Error is its text, with its last error", failed, `"retry: orders: gave up after 2 attempts in 1s (terminal_error): EOF"`},
 		{"an *Error as an error", struct{ Err error }{failed}, `{"Err":"retry: orders: gave up after 2 attempts in 1s (terminal_error): EOF"}`},
 		{"a Decision says its words", hinted(sec, exhausted), `{"Status":"dead_letter","Reason":"attempts_exhausted","Class":"retryable",` +
-			`"Uncounted":0,"Delay":0,"Backoff":0,"Hint":1000000000}`},
+			`"Forgiven":0,"Delay":0,"Backoff":0,"Hint":1000000000}`},
 		{"an Event", retry.Event{Policy: "orders", Elapsed: sec, Attempt: attempt, Decision: waiting(sec)},
 			`{"Policy":"orders","Elapsed":1000000000,"Attempt":` + attemptJSON + `,` +
-				`"Decision":{"Status":"waiting_retry","Reason":"","Class":"retryable","Uncounted":0,"Delay":1000000000,"Backoff":1000000000,"Hint":0},` +
+				`"Decision":{"Status":"waiting_retry","Reason":"","Class":"retryable","Forgiven":0,"Delay":1000000000,"Backoff":1000000000,"Hint":0},` +
 				`"Outcome":null,"Err":null}`},
 		{"a Policy is its data", everything, everythingJSON},
 		{"a List", retry.Aggressive(), `{"Name":"aggressive","MaxAttempts":0,"Mode":"","Base":0,"Factor":0,"Cap":0,` +
@@ -110,7 +110,7 @@ func TestJSON(t *testing.T) {
 func TestARecordComesBackFromJSON(t *testing.T) {
 	start := time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC)
 	text := errors.New("say \"no\" \\ é 😀\n\t\u2028\x00")
-	want := retry.Outcome{Policy: "orders", Status: retry.Expired, Reason: retry.HintTooLong, Gated: true, GivenUpBelow: true, Attempts: 4,
+	want := retry.Outcome{Policy: "orders", Status: retry.Expired, Reason: retry.HintTooLong, EndedByGate: true, InnerGaveUp: true, Attempts: 4,
 		Elapsed: hour, History: []retry.Attempt{
 			{Number: 1, Start: start, Duration: 50 * ms, Class: retry.Retryable, Err: text, Delay: sec},
 			{Number: 2, Start: start.Add(1), Duration: 1, Class: retry.Terminal, Err: errors.New("")},

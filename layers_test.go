@@ -106,15 +106,15 @@ func TestBelowTellsARunThatALayerBelowHasEnded(t *testing.T) {
 		p.Classify = retry.StopIf(retry.IsGivenUp)
 		p.Observe = func(_ context.Context, e retry.Event) {
 			if e.Outcome != nil {
-				seen = append(seen, e.Outcome.GivenUpBelow)
+				seen = append(seen, e.Outcome.InnerGaveUp)
 			}
 		}
 		ends := func(fn func(context.Context) error) *retry.Error {
 			return must[*retry.Error](t, retry.Do(t.Context(), p, fn))
 		}
-		require.True(t, ends(failsWith(saysGivenUp(true))).GivenUpBelow)
-		require.False(t, ends(failsWith(retry.Permanent(errFlaky))).GivenUpBelow)
-		require.False(t, ends(failing).GivenUpBelow)
+		require.True(t, ends(failsWith(saysGivenUp(true))).InnerGaveUp)
+		require.False(t, ends(failsWith(retry.Permanent(errFlaky))).InnerGaveUp)
+		require.False(t, ends(failing).InnerGaveUp)
 		require.Equal(t, []bool{true, false, false}, seen)
 
 		calls := 0
@@ -123,9 +123,9 @@ func TestBelowTellsARunThatALayerBelowHasEnded(t *testing.T) {
 	})
 	t.Run("of NewError", func(t *testing.T) {
 		o := retry.Outcome{Status: retry.DeadLettered, Reason: retry.TerminalError, Attempts: 1}
-		require.True(t, retry.Policy{}.NewError(t.Context(), o, saysGivenUp(true)).GivenUpBelow)
-		o.Status, o.Reason = retry.Failed, retry.RetriesDisabled
-		require.False(t, retry.Policy{}.NewError(t.Context(), o, saysGivenUp(true)).GivenUpBelow)
+		require.True(t, retry.Policy{}.NewError(t.Context(), o, saysGivenUp(true)).InnerGaveUp)
+		o.Status, o.Reason = retry.FailedNoRetries, retry.RetriesDisabled
+		require.False(t, retry.Policy{}.NewError(t.Context(), o, saysGivenUp(true)).InnerGaveUp)
 	})
 }
 

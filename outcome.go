@@ -85,13 +85,13 @@ func (a *Attempt) UnmarshalJSON(data []byte) error {
 
 // Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
 type Outcome struct {
-	Policy       string // Policy.Name
-	Status       Status // any but Waiting
-	Reason       Reason // zero if Status is Succeeded
-	Gated        bool   // a deferral of Policy.Gate ended the run
-	GivenUpBelow bool   // the run ended as TerminalError because a layer below had given up: see IsGivenUp
-	Attempts     int    // attempts made, a successful last one included; 0 if there was none
-	Elapsed      time.Duration
+	Policy      string // Policy.Name
+	Status      Status // any but WaitingRetry
+	Reason      Reason // zero if Status is Succeeded
+	EndedByGate bool   // a deferral of Policy.Gate ended the run
+	InnerGaveUp bool   // the run ended as TerminalError because a layer below had given up: see IsGivenUp
+	Attempts    int    // attempts made, a successful last one included; 0 if there was none
+	Elapsed     time.Duration
 	// History holds the failed attempts in order, the first and the newest 63 at most. It is the receiver's own copy.
 	History []Attempt
 }
@@ -108,7 +108,7 @@ type Event struct {
 	Policy  string        // Policy.Name
 	Elapsed time.Duration // from the start of the run to the end of Attempt; in the final event that of Outcome
 	Attempt Attempt       // the attempt that failed; zero in the final event
-	// Decision is what was decided about the attempt; in the final event it is how the run ended. If it is Waiting,
+	// Decision is what was decided about the attempt; in the final event it is how the run ended. If it is WaitingRetry,
 	// nothing then known forbade the retry: only the caller, the clock or a gate can still end the run.
 	Decision Decision
 	Outcome  *Outcome // the record of the run in the final event, and nil before it
@@ -163,7 +163,7 @@ func (p Policy) NewError(ctx context.Context, o Outcome, last error) *Error {
 
 func (e *Error) complete(ctx context.Context) {
 	if e.Reason == TerminalError {
-		e.GivenUpBelow = IsGivenUp(e.Last)
+		e.InnerGaveUp = IsGivenUp(e.Last)
 	} else if e.Reason == CallerCanceled || e.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil { // it may lag
 		e.cause = &cause{ctx: ctx}
 	}
@@ -221,10 +221,10 @@ func (e *Error) Error() string {
 	if hint := e.Hint(); e.Reason == HintTooLong && hint > 0 {
 		s += ": " + show.Duration(hint) + " is above MaxHint"
 	}
-	if e.Gated {
+	if e.EndedByGate {
 		s += ", deferred by Gate"
 	}
-	if e.GivenUpBelow {
+	if e.InnerGaveUp {
 		s += ", given up below"
 	}
 	s += ")"

@@ -154,7 +154,7 @@ func TestErrorText(t *testing.T) {
 	})
 }
 
-func gated(o retry.Outcome) retry.Outcome { o.Gated = true; return o }
+func gated(o retry.Outcome) retry.Outcome { o.EndedByGate = true; return o }
 
 func TestAttemptText(t *testing.T) {
 	for _, row := range []struct {
@@ -239,15 +239,15 @@ func TestGatedEndings(t *testing.T) {
 				}
 			}
 			failed := requireEnd(t, retry.Do(ctx, row.policy, failing), row.want, row.attempts)
-			require.Equal(t, row.gated, failed.Gated)
-			require.Equal(t, row.gated, last.Gated)
+			require.Equal(t, row.gated, failed.EndedByGate)
+			require.Equal(t, row.gated, last.EndedByGate)
 			require.Equal(t, row.gated, strings.Contains(failed.Error(), ", deferred by Gate)"))
 		})
 	}
 	inBubble(t, "a caller that gives up during a deferral", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(sec, cancel)
-		require.False(t, requireEnd(t, retry.Do(ctx, retry.Policy{Gate: defers(0, hour)}, failing), canceled, 0).Gated)
+		require.False(t, requireEnd(t, retry.Do(ctx, retry.Policy{Gate: defers(0, hour)}, failing), canceled, 0).EndedByGate)
 	})
 	inBubble(t, "a success after a deferral", func(t *testing.T) {
 		var last retry.Outcome

@@ -51,7 +51,7 @@ type Policy struct {
 	// ResetAfter restarts attempts and delays after a long attempt: if one that lasted at least ResetAfter fails, it
 	// counts as the first. It is for loops that reconnect. TTL goes on. Zero means never.
 	ResetAfter time.Duration
-	// Disabled allows one attempt only; its failure ends the run as Failed, not as DeadLettered. Zero means retries.
+	// Disabled allows one attempt only; its failure ends the run as FailedNoRetries, not as DeadLettered. Zero means retries.
 	Disabled bool
 	// Classify judges errors before the default rules do. Nil means the default rules alone.
 	Classify Classifier `json:"-"`

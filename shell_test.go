@@ -19,16 +19,16 @@ import (
 // error.
 func shell(ctx context.Context, p retry.Policy, fn func(context.Context) error) (d retry.Decision, err error) {
 	began, pr := time.Now(), retry.Progress{Deadline: untilDeadline(ctx), Caller: ended(ctx)}
-	for d = p.Admit(pr, 0); d.Status == retry.Waiting; {
+	for d = p.Admit(pr, 0); d.Status == retry.WaitingRetry; {
 		err = fn(ctx)
 		pr.Lasted = time.Since(began) - pr.Elapsed
 		pr.Attempt, pr.Elapsed, pr.Caller = pr.Attempt+1, time.Since(began), ended(ctx)
 		d = p.Spend(ctx, p.Decide(pr, err, p.Rand()), time.Now())
 		p.Observe(ctx, retry.Event{Decision: d})
-		if d.Status == retry.Waiting {
+		if d.Status == retry.WaitingRetry {
 			sleep(ctx, d.Delay)
-			pr.Prev, pr.Uncounted, pr.Elapsed, pr.Caller = d.Backoff, d.Uncounted, time.Since(began), ended(ctx)
-			if d = p.Admit(pr, 0); d.Status != retry.Waiting {
+			pr.Prev, pr.Forgiven, pr.Elapsed, pr.Caller = d.Backoff, d.Forgiven, time.Since(began), ended(ctx)
+			if d = p.Admit(pr, 0); d.Status != retry.WaitingRetry {
 				p.Budget.Refund() // of a retry that was paid for and is not made
 			}
 		}
@@ -243,10 +243,10 @@ func TestShell(t *testing.T) {
 			require.Equal(t, want, s.play(shell), "scene %d: %+v %+v", i, s.policy, *s)
 			endings[want.end.String()]++
 			for _, d := range want.decisions {
-				if d.Status == retry.Waiting {
+				if d.Status == retry.WaitingRetry {
 					retries++
 				}
-				if d.Uncounted > 0 {
+				if d.Forgiven > 0 {
 					resets++
 				}
 			}

@@ -76,9 +76,9 @@ func TestWait(t *testing.T) {
 			{retry.Progress{}, 0, asked{1, errFlaky, sec / 2}},
 			{retry.Progress{Attempt: -5}, 0, asked{1, errFlaky, sec / 2}},
 			{retry.Progress{Attempt: 3}, 0.5, asked{3, errFlaky, 3 * sec}},
-			{retry.Progress{Attempt: 7, Uncounted: 4}, 0.5, asked{3, errFlaky, 3 * sec}},
-			{retry.Progress{Attempt: 7, Uncounted: 4, Lasted: minute}, 0.5, asked{1, errFlaky, 750 * ms}},
-			{retry.Progress{Attempt: 2, Uncounted: 4}, 0.5, asked{1, errFlaky, 750 * ms}},
+			{retry.Progress{Attempt: 7, Forgiven: 4}, 0.5, asked{3, errFlaky, 3 * sec}},
+			{retry.Progress{Attempt: 7, Forgiven: 4, Lasted: minute}, 0.5, asked{1, errFlaky, 750 * ms}},
+			{retry.Progress{Attempt: 2, Forgiven: 4}, 0.5, asked{1, errFlaky, 750 * ms}},
 		} {
 			d := p.Decide(row.progress, errFlaky, row.u)
 			require.Equal(t, row.want, got, "%+v", row.progress)
@@ -97,7 +97,7 @@ func TestWait(t *testing.T) {
 			p.Decide(retry.Progress{}, retry.After(9*hour, errFlaky), 0),
 			p.Decide(retry.Progress{Caller: retry.CallerCanceled}, errFlaky, 0),
 		} {
-			require.NotEqual(t, retry.Waiting, d.Status)
+			require.NotEqual(t, retry.WaitingRetry, d.Status)
 		}
 	})
 	inBubble(t, "Do: at once after a reset, otherwise 1s", func(t *testing.T) {
@@ -156,7 +156,7 @@ func TestResetAfter(t *testing.T) {
 			var since []int
 			p.Observe = func(_ context.Context, e retry.Event) {
 				if e.Outcome == nil {
-					since = append(since, e.Decision.Uncounted)
+					since = append(since, e.Decision.Forgiven)
 				}
 			}
 			failed := requireEnd(t, retry.Do(t.Context(), p, lasting(row.lasts...)), exhausted, len(row.waits))

@@ -149,15 +149,15 @@ func (b *handBudget) spend(d retry.Decision, _ time.Time) retry.Decision {
 	if b.level.Load() >= retryToken && b.level.Add(-retryToken) >= 0 {
 		return d
 	}
-	return retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted, Class: d.Class, Uncounted: d.Uncounted, Hint: d.Hint}
+	return retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted, Class: d.Class, Forgiven: d.Forgiven, Hint: d.Hint}
 }
 
 // The functions below spend the tokens of n retries and return each, if they are to be allowed.
 
 func handSpends(n int, b *handBudget, allowed bool) {
-	retries, at := retry.Decision{Status: retry.Waiting}, time.Now()
+	retries, at := retry.Decision{Status: retry.WaitingRetry}, time.Now()
 	for range n {
-		must((b.spend(retries, at).Status == retry.Waiting) == allowed)
+		must((b.spend(retries, at).Status == retry.WaitingRetry) == allowed)
 		if allowed {
 			must(b.level.Add(retryToken) <= fullBucket)
 		}
@@ -165,9 +165,9 @@ func handSpends(n int, b *handBudget, allowed bool) {
 }
 
 func oursSpends(n int, b *retry.Budget, allowed bool) {
-	p, ctx, retries, at := retry.Policy{Budget: b}, context.Background(), retry.Decision{Status: retry.Waiting}, time.Now()
+	p, ctx, retries, at := retry.Policy{Budget: b}, context.Background(), retry.Decision{Status: retry.WaitingRetry}, time.Now()
 	for range n {
-		must((p.Spend(ctx, retries, at).Status == retry.Waiting) == allowed)
+		must((p.Spend(ctx, retries, at).Status == retry.WaitingRetry) == allowed)
 		if allowed {
 			b.Refund()
 		}

@@ -224,8 +224,8 @@ func (g *group[T]) look() {
 // pay takes a token for a hedge, and notes if there is none.
 func (g *group[T]) pay() bool {
 	if g.p.Budget != nil {
-		d := retry.Policy{Budget: g.p.Budget}.Spend(g.ctx, retry.Decision{Status: retry.Waiting}, time.Now())
-		g.refused = d.Status != retry.Waiting
+		d := retry.Policy{Budget: g.p.Budget}.Spend(g.ctx, retry.Decision{Status: retry.WaitingRetry}, time.Now())
+		g.refused = d.Status != retry.WaitingRetry
 	}
 	return !g.refused
 }

@@ -506,7 +506,7 @@ func (c *call) giveUp(delay time.Duration) {
 	if resp.Body == nil || resp.Body == http.NoBody {
 		return
 	}
-	if c.policy.Admit(c.progress(), delay+drainTime).Status == retry.Waiting {
+	if c.policy.Admit(c.progress(), delay+drainTime).Status == retry.WaitingRetry {
 		discard(resp)
 	} else {
 		closeBody(resp)

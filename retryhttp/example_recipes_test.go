@@ -238,7 +238,7 @@ func ExampleTransport_beforeRetry() {
 
 	p := quickly
 	p.Observe = func(_ context.Context, e retry.Event) {
-		if e.Decision.Status == retry.Waiting {
+		if e.Decision.Status == retry.WaitingRetry {
 			fmt.Println("before attempt", e.Attempt.Number+1, "because of", retryhttp.ReasonOf(e.Attempt.Err))
 		}
 	}

@@ -167,7 +167,7 @@ func TestHedges(t *testing.T) {
 		{name: "none without a token", answers: []timedAnswer{{time.Second, 200, nil}},
 			change: func(tr *retryhttp.Transport) {
 				tr.Policy.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.1, Burst: 1})
-				tr.Policy.Spend(t.Context(), retry.Decision{Status: retry.Waiting}, time.Time{})
+				tr.Policy.Spend(t.Context(), retry.Decision{Status: retry.WaitingRetry}, time.Time{})
 			},
 			at: []time.Duration{0}, status: 200, took: "1s", won: 1},
 	} {

@@ -188,13 +188,13 @@ func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 	})
 	require.True(t, given(&retryhttp.Transport{Base: forbids}, t.Context()), "the server says so")
 
-	t.Run("and Outcome.GivenUpBelow that a server has", func(t *testing.T) {
+	t.Run("and Outcome.InnerGaveUp that a server has", func(t *testing.T) {
 		o, _, err := run(t, &retryhttp.Transport{Base: forbids, Policy: atOnce}, get(t.Context()))
 		require.NoError(t, err)
-		require.Equal(t, []any{retry.TerminalError, true}, []any{o.Reason, o.GivenUpBelow})
+		require.Equal(t, []any{retry.TerminalError, true}, []any{o.Reason, o.InnerGaveUp})
 		o, _, err = run(t, &retryhttp.Transport{Base: always(503), Policy: atOnce}, request(t.Context(), "POST", nil))
 		require.NoError(t, err)
-		require.Equal(t, []any{retry.TerminalError, false}, []any{o.Reason, o.GivenUpBelow})
+		require.Equal(t, []any{retry.TerminalError, false}, []any{o.Reason, o.InnerGaveUp})
 	})
 	t.Run("and an attempt that a Transport inside has made", func(t *testing.T) {
 		inner := &retryhttp.Transport{Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errFault }), Policy: atOnce}
@@ -394,7 +394,7 @@ func TestThreeLayers(t *testing.T) {
 			client := func() *retryhttp.Transport {
 				return &retryhttp.Transport{AttemptHeader: row.header, Policy: retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 1},
 					Observe: func(_ context.Context, e retry.Event) {
-						if e.Outcome != nil && e.Outcome.GivenUpBelow {
+						if e.Outcome != nil && e.Outcome.InnerGaveUp {
 							below++
 						}
 					}}}

@@ -208,7 +208,7 @@ func (b *resumable) resume(p []byte, cause error) (n int, err error) {
 		return err
 	}
 	lasted := time.Since(epoch) - c.began
-	if b.next == b.stop && c.policy.Admit(c.progress(), 0).Status == retry.Waiting {
+	if b.next == b.stop && c.policy.Admit(c.progress(), 0).Status == retry.WaitingRetry {
 		if policy.TTL > 0 {
 			policy.TTL = max(policy.TTL-lasted, 1)
 		}

@@ -298,7 +298,7 @@ func TestBudgetsAndGates(t *testing.T) {
 		})}
 		o, _, err := run(t, tr, get(t.Context()))
 		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.True(t, o.Gated)
+		require.True(t, o.EndedByGate)
 	})
 	t.Run("it is not asked about a request that is refused", func(t *testing.T) {
 		req := get(t.Context())
@@ -335,7 +335,7 @@ func TestPay(t *testing.T) {
 		var asked []float64
 		p.Pay = func(ctx context.Context, d retry.Decision) bool {
 			require.Equal(t, "value", ctx.Value(key{}), "with the request's context")
-			require.Equal(t, retry.Decision{Status: retry.Waiting, Class: retry.Retryable, Delay: 1, Backoff: 1}, d)
+			require.Equal(t, retry.Decision{Status: retry.WaitingRetry, Class: retry.Retryable, Delay: 1, Backoff: 1}, d)
 			require.Zero(t, (*bodies)[len(*bodies)-1].n.Load())
 			asked = append(asked, p.Budget.Tokens())
 			return len(asked) < 2
@@ -423,7 +423,7 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, 200, resp.StatusCode)
 	require.Len(t, events, 2)
 	require.Equal(t, retryhttp.Reason("status_503"), retryhttp.ReasonOf(events[0].Attempt.Err))
-	require.Equal(t, retry.Waiting, events[0].Decision.Status)
+	require.Equal(t, retry.WaitingRetry, events[0].Decision.Status)
 	require.Equal(t, 2, events[1].Outcome.Attempts)
 }
 

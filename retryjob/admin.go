@@ -37,10 +37,10 @@ type Admin interface {
 	// Groups returns the jobs that f selects in groups, in no order. It ignores f.Limit and f.After.
 	Groups(ctx context.Context, f Filter) ([]Group, error)
 	// Replay makes a job Pending again, due at once, with the same ID, a new FirstDue and no attempts. It
-	// returns ErrNotReplayable unless the job is DeadLettered, Expired or Failed. Of two calls at once, one succeeds.
+	// returns ErrNotReplayable unless the job is DeadLettered, Expired or FailedNoRetries. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
-	// ReplayAll replays the DeadLettered, Expired and Failed jobs that f selects, and returns how many. Set Statuses to
-	// replay only those that are DeadLettered; the TTL of Expired and Failed jobs begins again. With an error it
+	// ReplayAll replays the DeadLettered, Expired and FailedNoRetries jobs that f selects, and returns how many. Set Statuses to
+	// replay only those that are DeadLettered; the TTL of Expired and FailedNoRetries jobs begins again. With an error it
 	// returns the number replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
 	// Cancel makes a job that is not final Canceled: after it has returned nil, no attempt starts, and the job ends as

@@ -117,7 +117,7 @@ func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended 
 	p := s.at(c.Now)
 	pr := retry.Progress{}
 	decide := func(now retry.Progress, err error) bool {
-		now.Uncounted, now.Prev, now.Elapsed = pr.Uncounted, pr.Prev, c.now.Sub(epoch)
+		now.Forgiven, now.Prev, now.Elapsed = pr.Forgiven, pr.Prev, c.now.Sub(epoch)
 		d := p.Spend(ctx, p.Decide(now, err, u("j", 0, now.Attempt)), c.now)
 		if now.Waited {
 			d.Delay = 0 // it is over
@@ -125,11 +125,11 @@ func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended 
 		if err != nil {
 			decisions = append(decisions, d)
 		}
-		if d.Status != retry.Waiting {
+		if d.Status != retry.WaitingRetry {
 			decisions = append(decisions, d)
 			return false
 		}
-		pr = retry.Progress{Attempt: now.Attempt, Uncounted: d.Uncounted, Prev: d.Backoff}
+		pr = retry.Progress{Attempt: now.Attempt, Forgiven: d.Forgiven, Prev: d.Backoff}
 		c.pass(d.Delay)
 		return true
 	}
@@ -151,10 +151,10 @@ func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended 
 		for deferred := true; deferred; {
 			pr.Elapsed = c.now.Sub(epoch)
 			d := p.Admit(pr, 0)
-			if p.Gate != nil && d.Status == retry.Waiting {
+			if p.Gate != nil && d.Status == retry.WaitingRetry {
 				d = p.Admit(pr, p.Gate(ctx))
 			}
-			if d.Status != retry.Waiting {
+			if d.Status != retry.WaitingRetry {
 				return append(decisions, d), true
 			}
 			deferred = d.Delay > 0
@@ -235,7 +235,7 @@ func TestStepperDecidesWhatThePolicyDecides(t *testing.T) {
 		require.Equal(t, ended, final, "scene %d: %v, %+v", n, s.policy, s)
 		for _, d := range want {
 			seen[d.Reason]++
-			if d.Uncounted > 0 {
+			if d.Forgiven > 0 {
 				resets++
 			}
 		}

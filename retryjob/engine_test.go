@@ -76,7 +76,7 @@ func TestKept(t *testing.T) {
 	} {
 		o := retryjob.Options{Retention: row.retention, KeepSucceeded: row.succeeded}
 		require.Equal(t, row.wantSucceeded, o.Kept(retryjob.Succeeded))
-		for _, s := range []retryjob.Status{retryjob.DeadLettered, retryjob.Expired, retryjob.Failed, retryjob.Canceled} {
+		for _, s := range []retryjob.Status{retryjob.DeadLettered, retryjob.Expired, retryjob.FailedNoRetries, retryjob.Canceled} {
 			require.Equal(t, row.wantOthers, o.Kept(s))
 		}
 	}

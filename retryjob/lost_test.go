@@ -176,7 +176,7 @@ func TestLostAttempts(t *testing.T) {
 		r := record(c)
 		v, err := stepper(retry.Policy{Disabled: true}, c).Step(t.Context(), &r, 2, never(t))
 		require.NoError(t, err)
-		require.Equal(t, retryjob.Next{Status: retryjob.Failed, Reason: retry.RetriesDisabled}, v)
+		require.Equal(t, retryjob.Next{Status: retryjob.FailedNoRetries, Reason: retry.RetriesDisabled}, v)
 	})
 	t.Run("Lost gives the delay that a failure would have had", func(t *testing.T) {
 		c := &clock{epoch}

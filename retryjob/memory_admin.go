@@ -169,12 +169,12 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 
 // ReplayAll implements Admin. f.Limit limits the number of replayed jobs. After Shutdown it returns ErrShutdown.
 func (e *Engine) ReplayAll(ctx context.Context, f Filter) (int, error) {
-	return e.changeAll(ctx, f, []Status{DeadLettered, Expired, Failed}, e.replay)
+	return e.changeAll(ctx, f, []Status{DeadLettered, Expired, FailedNoRetries}, e.replay)
 }
 
 // Purge implements Admin. f.Limit limits the number of removed jobs.
 func (e *Engine) Purge(ctx context.Context, f Filter) (int, error) {
-	return e.changeAll(ctx, f, []Status{Succeeded, DeadLettered, Expired, Failed, Canceled}, func(j *job) error {
+	return e.changeAll(ctx, f, []Status{Succeeded, DeadLettered, Expired, FailedNoRetries, Canceled}, func(j *job) error {
 		e.remove(j)
 		return nil
 	})

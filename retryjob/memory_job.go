@@ -119,7 +119,7 @@ func (j *job) record(rec *Record, c clock) {
 	rec.Version, rec.JobID, rec.Kind, rec.Policy, rec.Correlation = RecordVersion, j.id, r.kind.name, r.policy, j.correlation
 	rec.Spec, rec.TTL, rec.BudgetKey = r.spec, r.ttl, r.budget
 	rec.FirstDue, rec.Replays, rec.Attempts = c.time(j.first), int(j.replays), int(j.attempts)
-	rec.Uncounted = int(j.since)
+	rec.Forgiven = int(j.since)
 	if j.enqueued != j.first {
 		rec.Enqueued = c.time(j.enqueued)
 	}
@@ -168,7 +168,7 @@ func (j *job) keep(rec *Record, c clock) {
 	if int32(rec.Replays) != j.replays {
 		j.enqueued = c.instant(rec.FirstDue)
 	}
-	j.first, j.replays, j.since, j.reason = c.instant(rec.FirstDue), int32(rec.Replays), uint32(rec.Uncounted), rec.Reason
+	j.first, j.replays, j.since, j.reason = c.instant(rec.FirstDue), int32(rec.Replays), uint32(rec.Forgiven), rec.Reason
 	if rec.Attempts == 0 {
 		j.attempts, j.last, j.earlier = 0, ended{}, nil
 	}

@@ -114,7 +114,7 @@ func TestObserveIsCalledForEachFailureAndOnceForTheEnd(t *testing.T) {
 				require.Equal(t, e.Decision.Delay, e.Attempt.Delay)
 				require.GreaterOrEqual(t, e.Attempt.Duration, time.Duration(0))
 				if n < len(row.failed)-1 {
-					require.Equal(t, retry.Waiting, e.Decision.Status)
+					require.Equal(t, retry.WaitingRetry, e.Decision.Status)
 				}
 			}
 			end := events[len(events)-1]
@@ -163,7 +163,7 @@ func TestObserveGetsClassAndTimes(t *testing.T) {
 	first := retry.Attempt{Number: 1, Start: epoch, Duration: 2 * sec, Class: retry.Retryable, Err: errFlaky, Delay: 3 * sec}
 	second := retry.Attempt{Number: 2, Start: epoch.Add(5 * sec), Duration: sec, Class: retry.Terminal, Err: permanent}
 	require.Len(t, events, 3)
-	require.Equal(t, retry.Event{Policy: "mail", Elapsed: 2 * sec, Attempt: first, Decision: retry.Decision{Status: retry.Waiting, Class: retry.Retryable, Delay: 3 * sec, Backoff: 3 * sec}}, events[0])
+	require.Equal(t, retry.Event{Policy: "mail", Elapsed: 2 * sec, Attempt: first, Decision: retry.Decision{Status: retry.WaitingRetry, Class: retry.Retryable, Delay: 3 * sec, Backoff: 3 * sec}}, events[0])
 	end := retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError, Class: retry.Terminal}
 	require.Equal(t, retry.Event{Policy: "mail", Elapsed: 6 * sec, Attempt: second, Decision: end}, events[1])
 	outcome := events[2].Outcome

@@ -26,7 +26,7 @@ type Options struct {
 	// not contain "default", that queue has Concurrency. In an engine in memory, jobs of any other queue share the
 	// workers of "default"; in a durable engine they wait for a process that has workers for their queue.
 	Queues map[string]int
-	// Retention is how long DeadLettered, Expired, Failed and Canceled jobs are kept after they ended. Zero means 14
+	// Retention is how long DeadLettered, Expired, FailedNoRetries and Canceled jobs are kept after they ended. Zero means 14
 	// days. Negative is refused.
 	Retention time.Duration
 	// KeepSucceeded is how long Succeeded jobs are kept after they ended. Zero means 24 hours, or Retention if that is

@@ -50,9 +50,9 @@ type Record struct {
 	Ended time.Time `json:"ended,omitzero"`
 	// Attempts is the number of attempts that began since FirstDue, including lost ones.
 	Attempts int `json:"attempts"`
-	// Uncounted is retry.Decision.Uncounted of the last decision: the number of attempts that no longer count because of the
+	// Forgiven is retry.Decision.Forgiven of the last decision: the number of attempts that no longer count because of the
 	// policy's ResetAfter.
-	Uncounted int `json:"since,omitempty"`
+	Forgiven int `json:"since,omitempty"`
 	// Prev is retry.Decision.Backoff of the last decision. Only DecorrelatedJitter uses it; otherwise it is zero.
 	Prev time.Duration `json:"prev_ns,omitempty"`
 	// History has the attempts since FirstDue: the first one and the newest 63.
@@ -65,7 +65,7 @@ type Record struct {
 type Life struct {
 	FirstDue time.Time    `json:"first_due"`
 	Ended    time.Time    `json:"ended"`
-	Status   Status       `json:"status"` // DeadLettered, Expired or Failed
+	Status   Status       `json:"status"` // DeadLettered, Expired or FailedNoRetries
 	Reason   retry.Reason `json:"reason,omitzero"`
 	Attempts int          `json:"attempts"`
 	Err      string       `json:"err,omitempty"`  // Attempt.Err of the last attempt
@@ -164,7 +164,7 @@ func (r *Record) Changed() time.Time {
 	return r.FirstDue
 }
 
-// Replay makes a job that is DeadLettered, Expired or Failed Pending again, due at now, with the same ID and no
+// Replay makes a job that is DeadLettered, Expired or FailedNoRetries Pending again, due at now, with the same ID and no
 // attempts, and adds to Earlier how it had ended. For any other job it returns ErrNotReplayable.
 func (r *Record) Replay(now time.Time) error {
 	if !r.Status.Replayable() {
@@ -235,7 +235,7 @@ func (r *Record) Validate() error {
 	for _, f := range [...]struct {
 		field string
 		value int
-	}{{"Attempts", r.Attempts}, {"Replays", r.Replays}, {"Uncounted", r.Uncounted}} {
+	}{{"Attempts", r.Attempts}, {"Replays", r.Replays}, {"Forgiven", r.Forgiven}} {
 		if f.value < 0 {
 			refuse(f.field, f.value, "is negative")
 		}

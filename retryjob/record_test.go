@@ -151,7 +151,7 @@ func TestRecordReplay(t *testing.T) {
 			before, now := r, epoch.Add(time.Hour)
 			err := r.Replay(now)
 			switch status {
-			case retryjob.DeadLettered, retryjob.Expired, retryjob.Failed:
+			case retryjob.DeadLettered, retryjob.Expired, retryjob.FailedNoRetries:
 				require.NoError(t, err)
 				require.Equal(t, retryjob.Record{
 					Version: retryjob.RecordVersion, JobID: "j", Policy: "p", Correlation: "c", FirstDue: now, Replays: 4, Status: retryjob.Pending, Due: now,
@@ -220,7 +220,7 @@ func TestRecordValidate(t *testing.T) {
 		{"final with a due time", good(func(r *retryjob.Record) { r.Status, r.Ended = retryjob.Expired, epoch }), "Record.Due"},
 		{"final without an end", good(func(r *retryjob.Record) { r.Status, r.Due = retryjob.Canceled, time.Time{} }), "Record.Ended"},
 		{"no job", good(func(r *retryjob.Record) { r.JobID = "" }), "Record.JobID"},
-		{"a negative number of attempts written off", good(func(r *retryjob.Record) { r.Uncounted = -1 }), "Record.Uncounted -1"},
+		{"a negative number of attempts written off", good(func(r *retryjob.Record) { r.Forgiven = -1 }), "Record.Forgiven -1"},
 		{"several bad fields", good(func(r *retryjob.Record) { r.JobID, r.Replays, r.Prev = "", -1, -1 }),
 			`retryjob: Record.JobID "" of job "" is empty; Record.Replays -1 of job "" is negative; Record.Prev -1ns of job "" is negative`},
 		{"a negative delay", good(func(r *retryjob.Record) { r.Prev = -1 }), "Record.Prev -1ns"},

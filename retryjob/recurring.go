@@ -171,7 +171,7 @@ func (r *Recurring) step(ctx context.Context, q recurringQueue, checked *bool) e
 		_, err := q.Wait(ctx, i.JobID)
 		return err
 	}
-	if i, err = r.newest(ctx, q, Succeeded, DeadLettered, Expired, Failed, Canceled); err != nil {
+	if i, err = r.newest(ctx, q, Succeeded, DeadLettered, Expired, FailedNoRetries, Canceled); err != nil {
 		return err
 	}
 	*checked = true

@@ -13,34 +13,34 @@ import (
 //
 //	Pending → Leased → Succeeded
 //	                 → WaitingRetry → Leased → ...
-//	                 → DeadLettered, Expired, Failed or Canceled
+//	                 → DeadLettered, Expired, FailedNoRetries or Canceled
 //
 // A job that is not leased can also become Expired (its TTL ended before an attempt could start), DeadLettered (its
-// last attempt was lost with its worker) or Canceled. A replay makes a DeadLettered, Expired or Failed job Pending
+// last attempt was lost with its worker) or Canceled. A replay makes a DeadLettered, Expired or FailedNoRetries job Pending
 // again.
 type Status uint8
 
 // The statuses. The last five are final. The zero Status is not a status of a job.
 const (
-	Pending      Status = iota + 1 // its first attempt has not started
-	Leased                         // an attempt is under way
-	WaitingRetry                   // another attempt is due
-	Succeeded                      // the handler returned nil
-	DeadLettered                   // the policy gave up: see the Reason
-	Expired                        // out of time: see the Reason
-	Failed                         // failed under a policy that is Disabled; not a dead letter
-	Canceled                       // its caller or an Admin canceled it
+	Pending         Status = iota + 1 // its first attempt has not started
+	Leased                            // an attempt is under way
+	WaitingRetry                      // another attempt is due
+	Succeeded                         // the handler returned nil
+	DeadLettered                      // the policy gave up: see the Reason
+	Expired                           // out of time: see the Reason
+	FailedNoRetries                   // failed under a policy that is Disabled; not a dead letter
+	Canceled                          // its caller or an Admin canceled it
 )
 
 // decided has the retry.Status for each Status that follows from a decision.
 var decided = [...]retry.Status{
-	WaitingRetry: retry.Waiting, Succeeded: retry.Succeeded, DeadLettered: retry.DeadLettered, Expired: retry.Expired,
-	Failed: retry.Failed, Canceled: retry.Canceled,
+	WaitingRetry: retry.WaitingRetry, Succeeded: retry.Succeeded, DeadLettered: retry.DeadLettered, Expired: retry.Expired,
+	FailedNoRetries: retry.FailedNoRetries, Canceled: retry.Canceled,
 }
 
 // Statuses returns all statuses in the order of a job's life.
 func Statuses() []Status {
-	return []Status{Pending, Leased, WaitingRetry, Succeeded, DeadLettered, Expired, Failed, Canceled}
+	return []Status{Pending, Leased, WaitingRetry, Succeeded, DeadLettered, Expired, FailedNoRetries, Canceled}
 }
 
 // String returns "pending", "leased", "waiting_retry", "succeeded", "dead_letter", "expired", "failed_no_retries" or
@@ -88,8 +88,8 @@ func (Status) unknown(value string) error {
 // Final reports whether a job with this status has ended. Only a replay changes it then.
 func (s Status) Final() bool { return s >= Succeeded && s <= Canceled }
 
-// Replayable reports whether Admin.Replay accepts a job with this status: DeadLettered, Expired or Failed.
-func (s Status) Replayable() bool { return s == DeadLettered || s == Expired || s == Failed }
+// Replayable reports whether Admin.Replay accepts a job with this status: DeadLettered, Expired or FailedNoRetries.
+func (s Status) Replayable() bool { return s == DeadLettered || s == Expired || s == FailedNoRetries }
 
 // of returns the status of a job after d.
 func of(d retry.Decision) Status { return Status(slices.Index(decided[:], d.Status)) }

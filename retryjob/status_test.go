@@ -23,7 +23,7 @@ func TestStatus(t *testing.T) {
 		{retryjob.Succeeded, "succeeded", true, false},
 		{retryjob.DeadLettered, "dead_letter", true, true},
 		{retryjob.Expired, "expired", true, true},
-		{retryjob.Failed, "failed_no_retries", true, true},
+		{retryjob.FailedNoRetries, "failed_no_retries", true, true},
 		{retryjob.Canceled, "canceled", true, false},
 	}
 	var order []retryjob.Status
@@ -75,8 +75,8 @@ func TestStatus(t *testing.T) {
 	})
 	t.Run("texts are those of retry where both have one", func(t *testing.T) {
 		for ours, theirs := range map[retryjob.Status]retry.Status{
-			retryjob.Succeeded: retry.Succeeded, retryjob.WaitingRetry: retry.Waiting, retryjob.DeadLettered: retry.DeadLettered,
-			retryjob.Expired: retry.Expired, retryjob.Failed: retry.Failed, retryjob.Canceled: retry.Canceled,
+			retryjob.Succeeded: retry.Succeeded, retryjob.WaitingRetry: retry.WaitingRetry, retryjob.DeadLettered: retry.DeadLettered,
+			retryjob.Expired: retry.Expired, retryjob.FailedNoRetries: retry.FailedNoRetries, retryjob.Canceled: retry.Canceled,
 		} {
 			require.Equal(t, theirs.String(), ours.String())
 		}

@@ -154,13 +154,13 @@ func afterwards(attempt string, err error) string {
 // steps is step without the recovery.
 func (s *step) steps(ctx context.Context, now time.Time, fn func(context.Context) error) Next {
 	if last := s.info.Number - 1; last >= s.firstLost() {
-		if d := s.recordLost(ctx, last); d.Status != retry.Waiting {
+		if d := s.recordLost(ctx, last); d.Status != retry.WaitingRetry {
 			return s.refuse(ctx, d, ErrLost)
 		}
 		now = s.now()
 	}
 	switch d, now := s.admit(ctx, now); {
-	case d.Status != retry.Waiting:
+	case d.Status != retry.WaitingRetry:
 		return s.unmade(ctx, d)
 	case d.Delay > 0 || ctx.Err() != nil:
 		return s.postpone(s.now().Add(d.Delay))
@@ -177,7 +177,7 @@ func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, err
 	if err := st.find(); err != nil {
 		return Next{}, err
 	}
-	if d := st.recordLost(ctx, attempt); d.Status != retry.Waiting {
+	if d := st.recordLost(ctx, attempt); d.Status != retry.WaitingRetry {
 		return st.refuse(ctx, d, ErrLost), nil
 	}
 	rec.wait(rec.Last().Due)
@@ -248,7 +248,7 @@ type step struct {
 
 // progress returns the progress of the job at now, after the given attempt; 0 means before the first one.
 func (s *step) progress(attempt int, now time.Time) retry.Progress {
-	return retry.Progress{Attempt: attempt, Uncounted: s.rec.Uncounted, Prev: s.rec.Prev, Elapsed: now.Sub(s.rec.FirstDue)}
+	return retry.Progress{Attempt: attempt, Forgiven: s.rec.Forgiven, Prev: s.rec.Prev, Elapsed: now.Sub(s.rec.FirstDue)}
 }
 
 // caller returns CallerCanceled if ctx has ended and that cancels the job. A shutdown of the engine and a deadline do
@@ -269,10 +269,10 @@ func (s *step) firstLost() int {
 }
 
 // recordLost records the attempts from firstLost to last as lost. It returns the ending that follows from one of them,
-// or Waiting.
+// or WaitingRetry.
 func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
-	d := retry.Decision{Status: retry.Waiting}
-	for n := s.firstLost(); n <= last && d.Status == retry.Waiting; n++ {
+	d := retry.Decision{Status: retry.WaitingRetry}
+	for n := s.firstLost(); n <= last && d.Status == retry.WaitingRetry; n++ {
 		now := s.now()
 		pr := s.progress(n, now)
 		pr.Waited = n < s.info.Number // because the next attempt has begun or is about to begin
@@ -284,7 +284,7 @@ func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
 		if pr.Waited {
 			d.Delay = 0
 		}
-		if d.Status == retry.Waiting {
+		if d.Status == retry.WaitingRetry {
 			a.Due = now.Add(d.Delay)
 		}
 		s.rec.note(a)
@@ -293,13 +293,13 @@ func (s *step) recordLost(ctx context.Context, last int) retry.Decision {
 	return d
 }
 
-// admit returns Waiting without a Delay if the attempt may start now, Waiting with a Delay if the gate defers it, and
+// admit returns WaitingRetry without a Delay if the attempt may start now, Waiting with a Delay if the gate defers it, and
 // otherwise the ending of the job. It also returns the time of that decision.
 func (s *step) admit(ctx context.Context, now time.Time) (retry.Decision, time.Time) {
 	pr := s.progress(s.info.Number-1, now)
 	pr.Caller = caller(ctx)
 	d := s.policy.Admit(pr, 0)
-	if s.policy.Gate == nil || d.Status != retry.Waiting || ctx.Err() != nil {
+	if s.policy.Gate == nil || d.Status != retry.WaitingRetry || ctx.Err() != nil {
 		return d, now
 	}
 	wait := s.policy.Gate(ctx)
@@ -307,7 +307,7 @@ func (s *step) admit(ctx context.Context, now time.Time) (retry.Decision, time.T
 	pr = s.progress(pr.Attempt, now)
 	pr.Caller = caller(ctx)
 	d = s.policy.Admit(pr, wait)
-	s.gated = d.Status != retry.Waiting && s.policy.Admit(pr, 0).Status == retry.Waiting
+	s.gated = d.Status != retry.WaitingRetry && s.policy.Admit(pr, 0).Status == retry.WaitingRetry
 	return d, now
 }
 
@@ -389,7 +389,7 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 		}
 	}
 	next := Next{Status: a.Status, Reason: d.Reason}
-	if d.Status == retry.Waiting {
+	if d.Status == retry.WaitingRetry {
 		a.Due = now.Add(d.Delay)
 		next.Due = a.Due
 		s.rec.note(a)
@@ -414,8 +414,8 @@ func (s *step) decide(ctx context.Context, pr retry.Progress, now time.Time, err
 		u = spread(s.rec.JobID, s.rec.Replays, pr.Attempt)
 	}
 	d := s.policy.Decide(pr, err, u)
-	if d.Status == retry.Waiting {
-		s.rec.Uncounted = d.Uncounted
+	if d.Status == retry.WaitingRetry {
+		s.rec.Forgiven = d.Forgiven
 		if s.policy.Jitter == retry.DecorrelatedJitter {
 			s.rec.Prev = d.Backoff
 		}
@@ -442,7 +442,7 @@ func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last
 	}
 	o := retry.Outcome{
 		Policy: s.policy.Name, Status: d.Status, Reason: d.Reason, Attempts: s.rec.Attempts,
-		Elapsed: max(now.Sub(s.rec.FirstDue), 0), Gated: s.gated,
+		Elapsed: max(now.Sub(s.rec.FirstDue), 0), EndedByGate: s.gated,
 	}
 	for i := range s.rec.History {
 		a := &s.rec.History[i]

@@ -104,7 +104,7 @@ func (m *model) decide(attempt int, o outcome, ttl bool) (retryjob.Status, retry
 		}
 		return retryjob.Succeeded, 0, 0
 	case p.Disabled:
-		return retryjob.Failed, retry.RetriesDisabled, 0
+		return retryjob.FailedNoRetries, retry.RetriesDisabled, 0
 	case terminal:
 		return retryjob.DeadLettered, retry.TerminalError, 0
 	case limit > 0 && attempt >= limit:
@@ -200,13 +200,13 @@ func (m *model) step(attempt int, o outcome, took, gate time.Duration) bool {
 
 // transitions are those that the comment of Status allows, with a lost and a leased attempt as one.
 var transitions = map[retryjob.Status][]retryjob.Status{
-	retryjob.Pending:      retryjob.Statuses(),
-	retryjob.WaitingRetry: {retryjob.WaitingRetry, retryjob.Succeeded, retryjob.DeadLettered, retryjob.Expired, retryjob.Failed, retryjob.Canceled},
-	retryjob.DeadLettered: {retryjob.DeadLettered, retryjob.Pending},
-	retryjob.Expired:      {retryjob.Expired, retryjob.Pending},
-	retryjob.Failed:       {retryjob.Failed, retryjob.Pending},
-	retryjob.Succeeded:    {retryjob.Succeeded},
-	retryjob.Canceled:     {retryjob.Canceled},
+	retryjob.Pending:         retryjob.Statuses(),
+	retryjob.WaitingRetry:    {retryjob.WaitingRetry, retryjob.Succeeded, retryjob.DeadLettered, retryjob.Expired, retryjob.FailedNoRetries, retryjob.Canceled},
+	retryjob.DeadLettered:    {retryjob.DeadLettered, retryjob.Pending},
+	retryjob.Expired:         {retryjob.Expired, retryjob.Pending},
+	retryjob.FailedNoRetries: {retryjob.FailedNoRetries, retryjob.Pending},
+	retryjob.Succeeded:       {retryjob.Succeeded},
+	retryjob.Canceled:        {retryjob.Canceled},
 }
 
 // walk plays a script against the core and the model. Each move is two bytes.

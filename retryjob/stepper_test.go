@@ -62,16 +62,16 @@ func TestStepDecidesAsThePolicyDoes(t *testing.T) {
 		{"a success is final", retry.Policy{}, nil, sec, retry.Decision{Status: retry.Succeeded}},
 		{"a success under a disabled policy is one", retry.Policy{Disabled: true}, nil, sec, retry.Decision{Status: retry.Succeeded}},
 		{"a success after the TTL is one", retry.Policy{TTL: sec}, nil, time.Hour, retry.Decision{Status: retry.Succeeded}},
-		{"a failure waits", retry.Policy{}, errFlaky, sec, retry.Decision{Status: retry.Waiting, Delay: 5 * sec}},
+		{"a failure waits", retry.Policy{}, errFlaky, sec, retry.Decision{Status: retry.WaitingRetry, Delay: 5 * sec}},
 		{"a terminal error ends", retry.Policy{}, retry.Permanent(errFlaky), sec, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}},
 		{"a wrapped mark is terminal", retry.Policy{}, fmt.Errorf("x: %w", retry.Permanent(errFlaky)), 0, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}},
 		{"one attempt is one", retry.Policy{MaxAttempts: 1}, errFlaky, sec, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}},
-		{"disabled fails", retry.Policy{Disabled: true}, errFlaky, sec, retry.Decision{Status: retry.Failed, Reason: retry.RetriesDisabled}},
+		{"disabled fails", retry.Policy{Disabled: true}, errFlaky, sec, retry.Decision{Status: retry.FailedNoRetries, Reason: retry.RetriesDisabled}},
 		{"canceled, while the caller lives, is terminal", retry.Policy{}, context.Canceled, 0, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}},
-		{"a deadline is an ordinary failure", retry.Policy{}, context.DeadlineExceeded, 0, retry.Decision{Status: retry.Waiting, Delay: 5 * sec}},
-		{"a hint is a floor", retry.Policy{}, retry.After(time.Minute, errFlaky), sec, retry.Decision{Status: retry.Waiting, Delay: time.Minute}},
+		{"a deadline is an ordinary failure", retry.Policy{}, context.DeadlineExceeded, 0, retry.Decision{Status: retry.WaitingRetry, Delay: 5 * sec}},
+		{"a hint is a floor", retry.Policy{}, retry.After(time.Minute, errFlaky), sec, retry.Decision{Status: retry.WaitingRetry, Delay: time.Minute}},
 		{"a hint too long expires", retry.Policy{}, retry.After(time.Hour+1, errFlaky), sec, retry.Decision{Status: retry.Expired, Reason: retry.HintTooLong}},
-		{"a retry exactly at the TTL waits", with(evenly(9, 3*sec), func(p *retry.Policy) { p.TTL = 5 * sec }), errFlaky, 2 * sec, retry.Decision{Status: retry.Waiting, Delay: 3 * sec}},
+		{"a retry exactly at the TTL waits", with(evenly(9, 3*sec), func(p *retry.Policy) { p.TTL = 5 * sec }), errFlaky, 2 * sec, retry.Decision{Status: retry.WaitingRetry, Delay: 3 * sec}},
 		{"a retry just beyond the TTL expires", with(evenly(9, 3*sec), func(p *retry.Policy) { p.TTL = 5 * sec }), errFlaky, 2*sec + 1, retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}},
 		{"a budget that refuses makes a dead letter", with(retry.Policy{}, func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), errFlaky, sec, retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted}},
 		{"a classifier is heeded", retry.Policy{Classify: retry.StopOn(errFlaky)}, errFlaky, sec, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}},
@@ -89,11 +89,11 @@ func TestStepDecidesAsThePolicyDoes(t *testing.T) {
 			require.NoError(t, err)
 			ended := epoch.Add(row.took)
 			a := retryjob.Attempt{ID: r.AttemptID(1), Number: 1, Start: epoch, End: ended, Status: map[retry.Status]retryjob.Status{
-				retry.Succeeded: retryjob.Succeeded, retry.Waiting: retryjob.WaitingRetry, retry.DeadLettered: retryjob.DeadLettered,
-				retry.Expired: retryjob.Expired, retry.Failed: retryjob.Failed,
+				retry.Succeeded: retryjob.Succeeded, retry.WaitingRetry: retryjob.WaitingRetry, retry.DeadLettered: retryjob.DeadLettered,
+				retry.Expired: retryjob.Expired, retry.FailedNoRetries: retryjob.FailedNoRetries,
 			}[row.want.Status], Reason: row.want.Reason}
 			want.Status, want.Reason, want.Attempts = a.Status, a.Reason, 1
-			if want.Due = (time.Time{}); row.want.Status == retry.Waiting {
+			if want.Due = (time.Time{}); row.want.Status == retry.WaitingRetry {
 				a.Due = ended.Add(row.want.Delay)
 				want.Due = a.Due
 			} else {
@@ -135,7 +135,7 @@ func TestStepRefuses(t *testing.T) {
 		{"a job that succeeded", ended(retryjob.Succeeded), 3, nil, "job j is succeeded already"},
 		{"a dead letter", ended(retryjob.DeadLettered), 3, nil, "job j is dead_letter already"},
 		{"an expired job", ended(retryjob.Expired), 3, nil, "job j is expired already"},
-		{"a failed job", ended(retryjob.Failed), 3, nil, "job j is failed_no_retries already"},
+		{"a failed job", ended(retryjob.FailedNoRetries), 3, nil, "job j is failed_no_retries already"},
 		{"a canceled job", ended(retryjob.Canceled), 3, nil, "job j is canceled already"},
 		{"an attempt that is recorded", change(func(*retryjob.Record) {}), 2, nil, "attempt 2 of job j is recorded already"},
 		{"an earlier attempt", change(func(*retryjob.Record) {}), 1, nil, "attempt 1 of job j is recorded already"},
@@ -205,7 +205,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 			want retryjob.Next
 		}{
 			"fewer attempts": {retry.Policy{MaxAttempts: 2}, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted}},
-			"disabled":       {retry.Policy{Disabled: true}, retryjob.Next{Status: retryjob.Failed, Reason: retry.RetriesDisabled}},
+			"disabled":       {retry.Policy{Disabled: true}, retryjob.Next{Status: retryjob.FailedNoRetries, Reason: retry.RetriesDisabled}},
 		} {
 			t.Run(name, func(t *testing.T) {
 				c := &clock{epoch}
@@ -256,7 +256,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, tell(v))
 		require.Zero(t, r.Attempts)
-		require.True(t, events[0].Outcome.Gated)
+		require.True(t, events[0].Outcome.EndedByGate)
 		require.EqualError(t, events[0].Err, "retry: p: gave up after 0 attempts in 0s (ttl_elapsed, deferred by Gate)")
 	})
 	t.Run("a layer below has given up, and the outcome says so", func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		})
 		require.NoError(t, err)
 		require.Equal(t, retry.TerminalError, tell(v).Reason)
-		require.True(t, events[len(events)-1].Outcome.GivenUpBelow)
+		require.True(t, events[len(events)-1].Outcome.InnerGaveUp)
 	})
 	t.Run("beyond the TTL no gate is to blame", func(t *testing.T) {
 		c := &clock{epoch}
@@ -279,7 +279,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		v, err := s.Step(t.Context(), &r, 1, never(t))
 		require.NoError(t, err)
 		v.Tell()
-		require.False(t, events[0].Outcome.Gated)
+		require.False(t, events[0].Outcome.EndedByGate)
 	})
 	t.Run("nor is one that is open to blame for a failure", func(t *testing.T) {
 		c := &clock{epoch}
@@ -289,7 +289,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		v, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
 		require.NoError(t, err)
 		v.Tell()
-		require.False(t, events[len(events)-1].Outcome.Gated)
+		require.False(t, events[len(events)-1].Outcome.EndedByGate)
 	})
 	t.Run("and a gate is not asked once the TTL is over", func(t *testing.T) {
 		c := &clock{epoch}
@@ -357,7 +357,7 @@ func TestALongAttemptStartsAttemptsAndDelaysAnew(t *testing.T) {
 		next, err := s.Step(t.Context(), &r, attempt+1, func(context.Context) error { c.pass(row.took); return errFlaky })
 		require.NoError(t, err)
 		require.Equal(t, row.want, next)
-		require.Equal(t, row.since, r.Uncounted)
+		require.Equal(t, row.since, r.Forgiven)
 		require.NoError(t, r.Validate())
 		c.now = next.Due
 	}

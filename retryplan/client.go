@@ -28,7 +28,7 @@ type simRun struct {
 	parent   uint32 // the attempt at the node above that needs the run; not used in the first layer
 	client   uint32
 	number   int32  // of the attempt that is under way or next
-	since    int32  // Decision.Uncounted of the last decision
+	since    int32  // Decision.Forgiven of the last decision
 	layer    uint8  // of the chain: the node that is called
 	calls    uint8  // of the attempt that is under way; 0 if none is
 	attempt  uint32 // number of the attempt among all of this place in the slab
@@ -84,11 +84,11 @@ func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
 // progress returns what is known of a run after its attempt.
 func (s *simulation) progress(r *simRun) retry.Progress {
 	p := retry.Progress{
-		Attempt:   int(r.number),
-		Uncounted: int(r.since),
-		Elapsed:   time.Duration(s.events.Now - r.began),
-		Lasted:    time.Duration(s.events.Now - r.started),
-		Prev:      time.Duration(r.prev),
+		Attempt:  int(r.number),
+		Forgiven: int(r.since),
+		Elapsed:  time.Duration(s.events.Now - r.began),
+		Lasted:   time.Duration(s.events.Now - r.started),
+		Prev:     time.Duration(r.prev),
 	}
 	if r.deadline != never {
 		p.Deadline = time.Duration(r.deadline - r.began)
@@ -194,14 +194,14 @@ func (s *simulation) failed(i uint32, err error) {
 	p := n.policy
 	p.Disabled = p.Disabled || s.once(r)
 	d := p.Decide(s.progress(r), err, u)
-	if d.Status == retry.Waiting {
+	if d.Status == retry.WaitingRetry {
 		d = s.spend(r.layer, r.client, d)
 	}
-	if d.Status != retry.Waiting {
+	if d.Status != retry.WaitingRetry {
 		s.end(i, d.Reason)
 		return
 	}
-	r.since, r.prev = int32(d.Uncounted), int64(d.Backoff)
+	r.since, r.prev = int32(d.Forgiven), int64(d.Backoff)
 	r.number = min(r.number, math.MaxInt32-1) + 1
 	s.events.Plan(later(s.events.Now, int64(d.Delay)), waitEnds, i)
 }

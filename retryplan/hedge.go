@@ -149,7 +149,7 @@ func (s *simulation) hedge(a uint32) {
 		pr.Left = time.Duration(attempt.giveUp - s.events.Now)
 	}
 	starts := retryhedge.Policy{}.Decide(pr).Action == retryhedge.Start
-	if !starts || s.spend(r.layer, r.client, retry.Decision{Status: retry.Waiting}).Status != retry.Waiting {
+	if !starts || s.spend(r.layer, r.client, retry.Decision{Status: retry.WaitingRetry}).Status != retry.WaitingRetry {
 		s.attempts.Release(a)
 		return
 	}

@@ -157,10 +157,10 @@ func (p *chainPlay) run(i int, begins, cut time.Duration, once bool) time.Durati
 			return ends
 		}
 		d := l.Policy.Decide(pr, err, p.u())
-		if d.Status != retry.Waiting {
+		if d.Status != retry.WaitingRetry {
 			return ends
 		}
-		pr.Elapsed, pr.Prev, pr.Uncounted = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Uncounted
+		pr.Elapsed, pr.Prev, pr.Forgiven = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Forgiven
 	}
 }
 

@@ -89,12 +89,12 @@ func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Dur
 		}
 		pr.Elapsed, pr.Deadline = saturatingAdd(pr.Elapsed, spent), 0
 		d := free.Decide(pr, errLint, u)
-		if d.Status != retry.Waiting { // the last attempt
+		if d.Status != retry.WaitingRetry { // the last attempt
 			return pr.Attempt, late
 		}
 		late = saturatingAdd(pr.Elapsed, d.Delay)
 		pr.Deadline = l.s.Deadline
-		if limited.Admit(pr, d.Delay).Status != retry.Waiting {
+		if limited.Admit(pr, d.Delay).Status != retry.WaitingRetry {
 			return pr.Attempt, late
 		}
 		pr.Elapsed, pr.Prev = late, d.Backoff

@@ -87,7 +87,7 @@ func sampledRun(p retry.Policy, m retryplan.Model, rnd *rand.Rand) sampledEnd {
 			return r
 		}
 		d := p.Decide(retry.Progress{Attempt: r.attempts, Elapsed: r.elapsed, Prev: prev}, errSampled, rnd.Float64())
-		if d.Status != retry.Waiting {
+		if d.Status != retry.WaitingRetry {
 			r.reason = d.Reason
 			return r
 		}

@@ -51,7 +51,7 @@ func (l lone) decided(draws []float64) (got trace) {
 		p.Budget = l.budget.NewAt(epoch)
 	}
 	d := p.Admit(pr, 0)
-	for d.Status == retry.Waiting {
+	for d.Status == retry.WaitingRetry {
 		began := pr.Elapsed
 		got.Sent = append(got.Sent, began)
 		var err error
@@ -64,10 +64,10 @@ func (l lone) decided(draws []float64) (got trace) {
 			u, draws = draws[0], draws[1:]
 		}
 		d = p.Spend(context.Background(), p.Decide(pr, err, u), epoch.Add(pr.Elapsed))
-		if d.Status != retry.Waiting {
+		if d.Status != retry.WaitingRetry {
 			break
 		}
-		pr.Elapsed, pr.Prev, pr.Uncounted = pr.Elapsed+d.Delay, d.Backoff, d.Uncounted
+		pr.Elapsed, pr.Prev, pr.Forgiven = pr.Elapsed+d.Delay, d.Backoff, d.Forgiven
 		d = p.Admit(pr, 0)
 	}
 	got.Reason = d.Reason

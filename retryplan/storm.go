@@ -75,12 +75,12 @@ func (f *Fleet) storm(p retry.Policy, refused bool) storm {
 			g := &s.stages[i]
 			started[i] += each
 			g.timeout += each * timeout.Seconds()
-			if d.Status != retry.Waiting {
+			if d.Status != retry.WaitingRetry {
 				return
 			}
 			g.goes += each
 			if even {
-				lo, hi := p.Bounds(pr.Attempt - d.Uncounted)
+				lo, hi := p.Bounds(pr.Attempt - d.Forgiven)
 				g.waits = []piece{{lo.Seconds(), hi.Seconds(), 1}}
 				return
 			}
@@ -136,10 +136,10 @@ func play(p *retry.Policy, deadline, takes time.Duration, failure error, u func(
 		pr.Elapsed, pr.Lasted = ends, ends-begins
 		d := p.Decide(pr, err, u())
 		visit(&pr, timeout, d)
-		if d.Status != retry.Waiting {
+		if d.Status != retry.WaitingRetry {
 			return
 		}
-		pr.Elapsed, pr.Prev, pr.Uncounted = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Uncounted
+		pr.Elapsed, pr.Prev, pr.Forgiven = saturatingAdd(pr.Elapsed, d.Delay), d.Backoff, d.Forgiven
 	}
 }
 

@@ -44,7 +44,7 @@ func WithAttemptOf(ctx, other context.Context) context.Context { return attempt.
 func OuterAttemptNumber(ctx context.Context) int { return attempt.Outer(ctx) }
 
 // IsOneAttempt reports whether ctx is from retry.OneAttempt or WithRemoteAttempt, or derived from such a context. A
-// shell then makes one attempt, asks no budget, and ends a failed run as retry.Failed with retry.RetriesDisabled.
+// shell then makes one attempt, asks no budget, and ends a failed run as retry.FailedNoRetries with retry.RetriesDisabled.
 func IsOneAttempt(ctx context.Context) bool { return attempt.Outer(ctx) > 0 }
 
 // MarkTimeout returns err as that of an attempt that its AttemptTimeout has ended. If err matches

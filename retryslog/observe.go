@@ -93,7 +93,7 @@ const (
 // kind returns the message for an event and its level, which is nil if the event is not logged.
 func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Leveler) {
 	switch {
-	case e.Outcome == nil && e.Decision.Status == retry.Waiting:
+	case e.Outcome == nil && e.Decision.Status == retry.WaitingRetry:
 		return "retry: attempt failed", o.Retry
 	case e.Outcome == nil:
 		return "", nil // the event of the end follows

@@ -129,7 +129,7 @@ func canceledIn(d time.Duration, cause error) func(context.Context) (context.Con
 
 // One event of each kind, as Observe gets them.
 var (
-	retried  = retry.Event{Policy: "p", Attempt: retry.Attempt{Number: 1, Err: errDown, Delay: time.Second}, Decision: retry.Decision{Status: retry.Waiting, Delay: time.Second}}
+	retried  = retry.Event{Policy: "p", Attempt: retry.Attempt{Number: 1, Err: errDown, Delay: time.Second}, Decision: retry.Decision{Status: retry.WaitingRetry, Delay: time.Second}}
 	lastTry  = retry.Event{Policy: "p", Attempt: retry.Attempt{Number: 2, Err: errDown}, Decision: retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}}
 	failed   = ended(retry.DeadLettered, retry.AttemptsExhausted, 2)
 	canceled = ended(retry.Canceled, retry.CallerCanceled, 2)

@@ -65,10 +65,10 @@ func (o *Options) ofRetry(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 
 func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	attrs = common(attrs, e.Policy, e.Outcome.Attempts, retry.Decision{Status: e.Outcome.Status, Reason: e.Outcome.Reason})
-	if e.Outcome.Gated {
+	if e.Outcome.EndedByGate {
 		attrs = append(attrs, slog.Bool(KeyGated, true))
 	}
-	if e.Outcome.GivenUpBelow {
+	if e.Outcome.InnerGaveUp {
 		attrs = append(attrs, slog.Bool(KeyBelow, true))
 	}
 	attrs = append(attrs, slog.Duration(KeyElapsed, e.Outcome.Elapsed))

@@ -65,12 +65,12 @@ func TestKeysOrderAndKinds(t *testing.T) {
 		"elapsed Duration 1s", "error Any 503", "cause Any stop"}, shown(stopped))
 
 	gated := ended(retry.Expired, retry.TTLElapsed, 2)
-	gated.Outcome.Gated = true
+	gated.Outcome.EndedByGate = true
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String expired", "reason String ttl_elapsed", "gated Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(gated))
 
 	below := ended(retry.DeadLettered, retry.TerminalError, 2)
-	below.Outcome.GivenUpBelow = true
+	below.Outcome.InnerGaveUp = true
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String dead_letter", "reason String terminal_error", "below Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(below))
 
@@ -82,7 +82,7 @@ func TestKeysOrderAndKinds(t *testing.T) {
 func TestEveryStatusAndReason(t *testing.T) {
 	require.Len(t, retryjob.Reasons(), 9)
 	for _, reason := range retryjob.Reasons() {
-		for _, status := range []retry.Status{retry.DeadLettered, retry.Expired, retry.Failed, retry.Canceled} {
+		for _, status := range []retry.Status{retry.DeadLettered, retry.Expired, retry.FailedNoRetries, retry.Canceled} {
 			var b bytes.Buffer
 			retryslog.Observe(textTo(&b), retryslog.Options{})(t.Context(), ended(status, reason, 2))
 			require.Contains(t, b.String(), " status="+status.String()+" reason="+reason.Error()+" ")

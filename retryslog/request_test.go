@@ -93,7 +93,7 @@ func TestRequestsAreBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var b bytes.Buffer
-			event := retry.Event{Decision: retry.Decision{Status: retry.Waiting}, Attempt: retry.Attempt{Number: 1, Err: says{value}}}
+			event := retry.Event{Decision: retry.Decision{Status: retry.WaitingRetry}, Attempt: retry.Attempt{Number: 1, Err: says{value}}}
 			retryslog.Observe(slog.New(slog.NewJSONHandler(&b, nil)), retryslog.Options{})(t.Context(), event)
 			require.Less(t, b.Len(), 50_000)
 			require.Contains(t, b.String(), `"request":{`)
@@ -113,7 +113,7 @@ func TestAPanicOfAsPassesThrough(t *testing.T) {
 		},
 		"retryslog": func(err error) {
 			retryslog.Observe(textTo(&bytes.Buffer{}), retryslog.Options{})(t.Context(),
-				retry.Event{Decision: retry.Decision{Status: retry.Waiting}, Attempt: retry.Attempt{Err: err}})
+				retry.Event{Decision: retry.Decision{Status: retry.WaitingRetry}, Attempt: retry.Attempt{Err: err}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) { require.PanicsWithValue(t, "no As", func() { run(brokenAs{}) }) })

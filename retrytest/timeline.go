@@ -35,7 +35,7 @@ func (t *Timeline) Observe(_ context.Context, e retry.Event) {
 	if e.Outcome == nil {
 		t.lines = append(t.lines, line{
 			policy: e.Policy, at: e.Elapsed, who: attempt(e.Attempt.Number), what: text(e.Attempt.Err),
-			note: note(e.Attempt.Duration, e.Decision.Delay, e.Decision.Status == retry.Waiting),
+			note: note(e.Attempt.Duration, e.Decision.Delay, e.Decision.Status == retry.WaitingRetry),
 		})
 		return
 	}

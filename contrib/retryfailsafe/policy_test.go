@@ -45,7 +45,7 @@ func delays(p retry.Policy, fail func(attempt int) error) (waits []time.Duration
 			u = next()
 		}
 		d := p.Decide(pr, fail(pr.Attempt), u)
-		if d.Status != retry.Waiting {
+		if d.Status != retry.WaitingRetry {
 			return waits, d
 		}
 		waits = append(waits, d.Delay)

@@ -98,8 +98,8 @@ func (r *retryer) Retry(err error) (pause time.Duration, again bool) {
 	pr.Attempt, pr.Elapsed = pr.Attempt+1, time.Since(r.began)
 	pr.Lasted = pr.Elapsed - started
 	d := r.policy.Spend(context.Background(), r.policy.Decide(*pr, retry.After(hint(err), err), u()), time.Now())
-	pr.Prev, pr.Uncounted, pr.Elapsed = d.Backoff, d.Uncounted, pr.Elapsed+d.Delay
-	return d.Delay, d.Status == retry.Waiting
+	pr.Prev, pr.Forgiven, pr.Elapsed = d.Backoff, d.Forgiven, pr.Elapsed+d.Delay
+	return d.Delay, d.Status == retry.WaitingRetry
 }
 
 // classify is the table of package retryrpc.

@@ -140,7 +140,7 @@ func TestServerRestart(t *testing.T) {
 			p := retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 5 * time.Millisecond, Jitter: retry.FullJitter}}
 			var retries atomic.Int64
 			p.Observe = func(_ context.Context, e retry.Event) {
-				if e.Decision.Status == retry.Waiting {
+				if e.Decision.Status == retry.WaitingRetry {
 					retries.Add(1)
 				}
 			}

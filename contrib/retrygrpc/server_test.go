@@ -91,7 +91,7 @@ func bounded(t *testing.T) context.Context {
 // delays is an Observe that records the decided waits.
 func delays(into *[]time.Duration) func(context.Context, retry.Event) {
 	return func(_ context.Context, e retry.Event) {
-		if e.Decision.Status == retry.Waiting {
+		if e.Decision.Status == retry.WaitingRetry {
 			*into = append(*into, e.Decision.Delay)
 		}
 	}

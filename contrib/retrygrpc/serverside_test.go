@@ -200,7 +200,7 @@ func TestGRPCLayers(t *testing.T) {
 				if !row.silent {
 					var failed *retry.Error
 					require.ErrorAs(t, err, &failed)
-					require.True(t, failed.GivenUpBelow)
+					require.True(t, failed.InnerGaveUp)
 				}
 			})
 		}

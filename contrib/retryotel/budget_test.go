@@ -19,7 +19,7 @@ func TestBudgetsAreGaugesUntilUnregistered(t *testing.T) {
 	require.NoError(t, err)
 
 	require.Equal(t, map[string]float64{"retry.budget=payments": 3, "retry.budget=search": 0}, s.gauge("retry.budget.tokens"))
-	for _, s := range []retry.Status{retry.Waiting, retry.Succeeded} {
+	for _, s := range []retry.Status{retry.WaitingRetry, retry.Succeeded} {
 		require.Equal(t, s, retry.Policy{Budget: payments}.Spend(t.Context(), retry.Decision{Status: s}, time.Time{}).Status)
 	}
 	require.Equal(t, map[string]float64{"retry.budget=payments": 2.1, "retry.budget=search": 0}, s.gauge("retry.budget.tokens"))

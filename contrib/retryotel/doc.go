@@ -28,7 +28,7 @@
 //
 // retry.status and retry.reason have the texts of retry.Status and retry.Reason; in metrics a success has no
 // retry.reason, and a run of a policy without a name no retry.policy. A terminal error that ended a run because a layer
-// below had given up (retry.Outcome.GivenUpBelow) is the reason given_up_below. A run that ended with a terminal error
+// below had given up (retry.Outcome.InnerGaveUp) is the reason given_up_below. A run that ended with a terminal error
 // at its first attempt is not_retried, not dead_letter: a retry was not allowed, because of a mistake of the caller, or
 // because the call must not be repeated, such as a POST after a 503. retry.kind is succeeded_without_retry,
 // succeeded_with_retry, failed_without_retry or failed_with_retry; a run whose caller's context had already ended is

@@ -82,7 +82,7 @@ func ExampleObserveBudget() {
 	}
 	defer func() { _ = registration.Unregister() }()
 
-	retry.Policy{Budget: budget}.Spend(context.Background(), retry.Decision{Status: retry.Waiting}, time.Now()) // what each retry does
+	retry.Policy{Budget: budget}.Spend(context.Background(), retry.Decision{Status: retry.WaitingRetry}, time.Now()) // what each retry does
 	var all metricdata.ResourceMetrics
 	_ = reader.Collect(context.Background(), &all)
 	m := all.ScopeMetrics[0].Metrics[0]

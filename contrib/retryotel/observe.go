@@ -47,7 +47,7 @@ func (w *observer) observe(ctx context.Context, e retry.Event) {
 	own := runOf(ctx)
 	if e.Outcome == nil {
 		w.attempt(ctx, e.Policy, classOf(e.Attempt.Class), e.Attempt.Duration)
-		if e.Decision.Status == retry.Waiting {
+		if e.Decision.Status == retry.WaitingRetry {
 			w.delay.Record(ctx, e.Decision.Delay.Seconds(), w.series.of(labels{policy: e.Policy}).record...)
 		}
 	} else {
@@ -101,5 +101,5 @@ func tell(span trace.Span, e *retry.Event) {
 			keyReason.String(end.reason), keyMade.Int(e.Outcome.Attempts))
 		return
 	}
-	tellAttempt(span, e.Policy, &e.Attempt, e.Decision.Status == retry.Waiting)
+	tellAttempt(span, e.Policy, &e.Attempt, e.Decision.Status == retry.WaitingRetry)
 }

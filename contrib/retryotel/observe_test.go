@@ -295,11 +295,11 @@ func TestEveryStatusAndReasonIsRecorded(t *testing.T) {
 
 // endings are the reasons of each status with which a run can end.
 var endings = map[retry.Status][]retry.Reason{
-	retry.Succeeded:    {0},
-	retry.DeadLettered: {retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted},
-	retry.Expired:      {retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong},
-	retry.Failed:       {retry.RetriesDisabled},
-	retry.Canceled:     {retry.CallerCanceled},
+	retry.Succeeded:       {0},
+	retry.DeadLettered:    {retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted},
+	retry.Expired:         {retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong},
+	retry.FailedNoRetries: {retry.RetriesDisabled},
+	retry.Canceled:        {retry.CallerCanceled},
 }
 
 // TestTheSeriesAreFewerThanTheSDKsLimit counts the series of each instrument for as many names as are distinguished.
@@ -309,7 +309,7 @@ func TestTheSeriesAreFewerThanTheSDKsLimit(t *testing.T) {
 	require.NoError(t, err)
 	reasons := 0
 	for status := retry.Succeeded; status.String() != fmt.Sprintf("Status(%d)", status); status++ {
-		require.Equal(t, status == retry.Waiting, endings[status] == nil, status)
+		require.Equal(t, status == retry.WaitingRetry, endings[status] == nil, status)
 		reasons += len(endings[status])
 	}
 	require.Equal(t, fmt.Sprintf("Reason(%d)", reasons), retry.Reason(reasons).Error(), "each of the reasons, and none, is in the table")
@@ -320,10 +320,10 @@ func TestTheSeriesAreFewerThanTheSDKsLimit(t *testing.T) {
 		}
 		for status, reasons := range endings {
 			for _, reason := range reasons {
-				for attempts := 1; attempts <= 2 && (attempts == 1 || status != retry.Failed); attempts++ {
+				for attempts := 1; attempts <= 2 && (attempts == 1 || status != retry.FailedNoRetries); attempts++ {
 					for _, below := range []bool{false, reason == retry.TerminalError} {
 						observe(t.Context(), retry.Event{Policy: name, Outcome: &retry.Outcome{
-							Status: status, Reason: reason, Attempts: attempts, GivenUpBelow: below}})
+							Status: status, Reason: reason, Attempts: attempts, InnerGaveUp: below}})
 					}
 				}
 			}

@@ -77,7 +77,7 @@ func TestObserveAllocatesNothing(t *testing.T) {
 			Outcome: &retry.Outcome{Policy: "charge", Status: retry.Succeeded, Attempts: 1, Elapsed: time.Second}},
 		"a failure": {Policy: "beyond", Outcome: &retry.Outcome{Status: retry.Expired, Reason: retry.TTLElapsed, Attempts: 3}},
 		"a failed attempt": {Policy: "charge", Attempt: retry.Attempt{Number: 1, Err: context.DeadlineExceeded},
-			Decision: retry.Decision{Status: retry.Waiting, Delay: time.Second}},
+			Decision: retry.Decision{Status: retry.WaitingRetry, Delay: time.Second}},
 	}
 	unsampled := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}}))
 	for name, e := range events {

@@ -33,7 +33,7 @@ func TestMetricsAsACollectorGetsThem(t *testing.T) {
 	}
 	for range 2 {
 		for _, delay := range []time.Duration{10 * time.Second, time.Minute, 12 * time.Hour} {
-			observe(ctx, retry.Event{Policy: "charge", Decision: retry.Decision{Status: retry.Waiting, Delay: delay}})
+			observe(ctx, retry.Event{Policy: "charge", Decision: retry.Decision{Status: retry.WaitingRetry, Delay: delay}})
 		}
 		observe(ctx, retry.Event{Policy: "charge", Outcome: &retry.Outcome{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Attempts: 4, Elapsed: 12 * time.Hour}})
 	}

@@ -61,7 +61,7 @@ func endingOf(o *retry.Outcome) labels {
 		if o.Attempts == 1 {
 			l.status = "not_retried"
 		}
-		if o.GivenUpBelow {
+		if o.InnerGaveUp {
 			l.reason = "given_up_below"
 		}
 	}

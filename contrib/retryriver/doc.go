@@ -65,7 +65,7 @@
 // The retryjob.Record is the only element of an array under the key "retryjob" of a job's metadata; attempts that ended
 // late are in another array under the key "retryjob_late". A record counts only in a row with the unique key of its ID,
 // so the metadata of another program decides nothing; only counts on SQLite include a forged record with any unique key.
-// A success is not written there, since the row has its start and end, to the millisecond on SQLite. In River's tables a job that ended as DeadLettered, Expired, Failed or
+// A success is not written there, since the row has its start and end, to the millisecond on SQLite. In River's tables a job that ended as DeadLettered, Expired, FailedNoRetries or
 // Canceled is canceled. River's max_attempts is set so high that it never applies, since the policy at the end of each
 // attempt decides. From its hundredth attempt on River snoozes a job rather than failing it, since each failure makes
 // its row longer. Do not close the database before the client has stopped: River would keep trying to recover.

@@ -152,12 +152,12 @@ func carry(p *retry.Policy, pr retry.Progress, err error, d retry.Decision) erro
 	for reflect.TypeOf(err) == markType {
 		err = errors.Unwrap(err) // it has been used, and Temporal would see it as a type of its own
 	}
-	o := temporal.ApplicationErrorOptions{Cause: err, NonRetryable: d.Status != retry.Waiting}
+	o := temporal.ApplicationErrorOptions{Cause: err, NonRetryable: d.Status != retry.WaitingRetry}
 	attempts := max(pr.Attempt, 1)
 	text := p.NewError(context.Background(), retry.Outcome{
 		Policy: p.Name, Status: d.Status, Reason: d.Reason, Attempts: attempts, Elapsed: max(pr.Elapsed, 0),
 	}, nil).Error()
-	if d.Status == retry.Waiting {
+	if d.Status == retry.WaitingRetry {
 		o.NextRetryDelay = max(d.Delay, time.Nanosecond)
 		text = "retry: "
 		if p.Name != "" {

@@ -30,13 +30,13 @@ func (a *attempt) look(ctx context.Context) {
 func (a *attempt) admit(ctx context.Context) retry.Decision {
 	a.look(ctx)
 	d := a.policy.Admit(a.run.progress, 0)
-	if d.Status != retry.Waiting || a.policy.Gate == nil {
+	if d.Status != retry.WaitingRetry || a.policy.Gate == nil {
 		return d
 	}
 	wait := a.policy.Gate(ctx)
 	a.look(ctx)
 	d = a.policy.Admit(a.run.progress, wait)
-	a.gated = d.Status != retry.Waiting
+	a.gated = d.Status != retry.WaitingRetry
 	return d
 }
 
@@ -61,9 +61,9 @@ func (a *attempt) decide(ctx context.Context, err error, draw func() float64) re
 	pr.Lasted = time.Since(a.start)
 	a.look(ctx)
 	d := a.policy.Spend(ctx, a.policy.Decide(*pr, err, draw()), time.Now())
-	pr.Prev, pr.Uncounted = d.Backoff, d.Uncounted
+	pr.Prev, pr.Forgiven = d.Backoff, d.Forgiven
 	a.run.delay, a.run.decided, a.run.open = d.Delay, true, false
-	a.run.paid = d.Status == retry.Waiting && a.policy.Budget != nil
+	a.run.paid = d.Status == retry.WaitingRetry && a.policy.Budget != nil
 	if err != nil && a.policy.Observe != nil {
 		kept := false
 		defer func() {
@@ -82,7 +82,7 @@ func (a *attempt) decide(ctx context.Context, err error, draw func() float64) re
 // end returns the error of a run that has ended, where last is that of its last attempt, and calls Observe.
 func (a *attempt) end(ctx context.Context, d retry.Decision, last error) error {
 	o := retry.Outcome{
-		Policy: a.policy.Name, Status: d.Status, Reason: d.Reason, Gated: a.gated,
+		Policy: a.policy.Name, Status: d.Status, Reason: d.Reason, EndedByGate: a.gated,
 		Attempts: a.run.progress.Attempt, Elapsed: a.run.progress.Elapsed,
 	}
 	var err error

@@ -34,7 +34,7 @@ func Example() {
 		})
 		queue.Done(item)
 		fmt.Println(item, decision)
-		if decision.Status != retry.Waiting {
+		if decision.Status != retry.WaitingRetry {
 			fmt.Println(errors.Is(err, retry.AttemptsExhausted))
 			queue.ShutDown()
 		}

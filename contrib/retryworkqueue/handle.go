@@ -22,7 +22,7 @@ func Handle[T comparable](
 	}, l *Limiter[T], item T, fn func(context.Context) error,
 ) (retry.Decision, error) {
 	d, err := l.Attempt(ctx, item, fn)
-	if d.Status == retry.Waiting {
+	if d.Status == retry.WaitingRetry {
 		q.AddAfter(item, d.Delay)
 	} else {
 		q.Forget(item)
@@ -57,7 +57,7 @@ func (r *Reconciler[T, R]) Reconcile(ctx context.Context, item T) (R, error) {
 		}
 		return err
 	})
-	if d.Status != retry.Waiting && err != nil && !terminal(err) {
+	if d.Status != retry.WaitingRetry && err != nil && !terminal(err) {
 		err = r.Terminal(err)
 	}
 	return result, err

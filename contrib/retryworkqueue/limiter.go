@@ -56,7 +56,7 @@ func (l *Limiter[T]) When(item T) time.Duration {
 		} else {
 			r.queued++
 		}
-		r.delay = l.policy.Jittered(r.progress.Attempt-r.progress.Uncounted+r.queued, r.progress.Prev, l.draw())
+		r.delay = l.policy.Jittered(r.progress.Attempt-r.progress.Forgiven+r.queued, r.progress.Prev, l.draw())
 		r.progress.Prev = r.delay
 	}
 	r.decided = false
@@ -140,7 +140,7 @@ func (l *Limiter[T]) attempt(
 		a.run.began = a.start
 	}
 	d := a.admit(ctx)
-	if d.Status != retry.Waiting {
+	if d.Status != retry.WaitingRetry {
 		l.Forget(item) // which pays back
 		return d, a.end(ctx, d, nil)
 	}
@@ -156,7 +156,7 @@ func (l *Limiter[T]) attempt(
 	l.put(item, a.run)
 	err := a.make(ctx, fn)
 	d = a.decide(ctx, err, l.draw)
-	if d.Status == retry.Waiting {
+	if d.Status == retry.WaitingRetry {
 		l.put(item, a.run)
 		return d, err
 	}

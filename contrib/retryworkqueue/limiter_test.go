@@ -289,7 +289,7 @@ func TestTheBudgetIsPaidBackForARetryThatIsNotMade(t *testing.T) {
 				l := newLimiter(t, p)
 				d, err := l.Attempt(t.Context(), "item", failing(errBusy))
 				require.Equal(t, errBusy, err)
-				require.Equal(t, retry.Waiting, d.Status)
+				require.Equal(t, retry.WaitingRetry, d.Status)
 				require.Zero(t, p.Budget.Tokens())
 				forgo(t, l)
 				require.InDelta(t, 1, p.Budget.Tokens(), 0)
@@ -344,7 +344,7 @@ func TestManyWorkersShareALimiter(t *testing.T) {
 	for range 8 {
 		workers.Go(func() {
 			worker(q, func(item string) {
-				if d, _ := retryworkqueue.Handle(t.Context(), q, l, item, func(context.Context) error { return errBusy }); d.Status != retry.Waiting {
+				if d, _ := retryworkqueue.Handle(t.Context(), q, l, item, func(context.Context) error { return errBusy }); d.Status != retry.WaitingRetry {
 					ended.Done()
 				}
 			})

@@ -89,7 +89,7 @@ func TestDecisions(t *testing.T) {
 
 // waiting returns the decision to wait for d, without a hint.
 func waiting(d time.Duration) retry.Decision {
-	return retry.Decision{Status: retry.Waiting, Class: retry.Retryable, Delay: d, Backoff: d}
+	return retry.Decision{Status: retry.WaitingRetry, Class: retry.Retryable, Delay: d, Backoff: d}
 }
 
 // Send itself runs in a synctest bubble: time.Now is virtual there and jumps to the end of each wait.

@@ -26,7 +26,7 @@ func (c client) afterBackoff(ctx context.Context) (string, error) {
 		TTL:         time.Minute,
 		Classify:    retry.StopOn(errNotFound),
 		Observe: func(_ context.Context, e retry.Event) {
-			if e.Decision.Status == retry.Waiting {
+			if e.Decision.Status == retry.WaitingRetry {
 				c.logf("%v, again in %v", e.Attempt.Err, e.Decision.Delay)
 			}
 		},

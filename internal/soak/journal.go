@@ -59,7 +59,7 @@ func (j *journal) observe(_ context.Context, e retry.Event) {
 	switch {
 	case e.Outcome != nil:
 		j.add(l, e.Err)
-	case e.Decision.Status == retry.Waiting: // otherwise the end of the run follows
+	case e.Decision.Status == retry.WaitingRetry: // otherwise the end of the run follows
 		l.What = "retry"
 		j.add(l, e.Attempt.Err)
 	}

@@ -40,7 +40,7 @@ var outcomes = []outcome{
 			p.Classify = retry.StopOn(missing)
 			return p, missing
 		}},
-	{"a failure under a disabled policy is failed_no_retries and no dead letter", nothing, retryjob.Failed, retry.RetriesDisabled, 1,
+	{"a failure under a disabled policy is failed_no_retries and no dead letter", nothing, retryjob.FailedNoRetries, retry.RetriesDisabled, 1,
 		func(time.Duration) (retry.Policy, error) { return retry.Policy{Disabled: true}, errFlaky }},
 	{"a TTL that the next attempt would miss expires the job at once", nothing, retryjob.Expired, retry.TTLElapsed, 1,
 		func(unit time.Duration) (retry.Policy, error) { return within(5*unit, fixed(5, 6*unit)), errFlaky }},
@@ -62,7 +62,7 @@ var outcomes = []outcome{
 		}},
 	{"a crash in the last attempt is a dead letter: attempts_exhausted", aCrash, retryjob.DeadLettered, retry.AttemptsExhausted, 1,
 		func(time.Duration) (retry.Policy, error) { return fixed(1, short), nil }},
-	{"a crash under a disabled policy is failed_no_retries", aCrash, retryjob.Failed, retry.RetriesDisabled, 1,
+	{"a crash under a disabled policy is failed_no_retries", aCrash, retryjob.FailedNoRetries, retry.RetriesDisabled, 1,
 		func(time.Duration) (retry.Policy, error) { return retry.Policy{Disabled: true}, nil }},
 	{"a classifier that calls ErrLost terminal has nothing done twice", aCrash, retryjob.DeadLettered, retry.TerminalError, 1,
 		func(time.Duration) (retry.Policy, error) {

@@ -39,7 +39,7 @@ var behaviors = map[string]behavior{
 	"is_terminal":   {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, failures: always, terminal: true, status: retryjob.DeadLettered, reason: retry.TerminalError},
 	"exhausts":      {policy: retry.Policy{MaxAttempts: 3, Backoff: waits}, failures: always, status: retryjob.DeadLettered, reason: retry.AttemptsExhausted},
 	"runs_late":     {policy: retry.Policy{MaxAttempts: retry.Unlimited, Backoff: waits, TTL: 3 * time.Second}, failures: always, status: retryjob.Expired, reason: retry.TTLElapsed},
-	"never_retries": {policy: retry.Policy{Disabled: true}, failures: always, status: retryjob.Failed, reason: retry.RetriesDisabled},
+	"never_retries": {policy: retry.Policy{Disabled: true}, failures: always, status: retryjob.FailedNoRetries, reason: retry.RetriesDisabled},
 	// Jobs with a worker of River's own.
 	"plain_succeeds":   {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, status: retryjob.Succeeded},
 	"plain_fails_once": {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, failures: 1, status: retryjob.Succeeded},

@@ -208,7 +208,7 @@ func jobs() []retryjob.Info {
 
 	expired := record("expired-1", retryjob.Expired, retry.TTLElapsed)
 	expired.Ended = at(2 * time.Hour)
-	failed := record("failed-1", retryjob.Failed, retry.RetriesDisabled)
+	failed := record("failed-1", retryjob.FailedNoRetries, retry.RetriesDisabled)
 	failed.Ended, failed.Attempts = at(49*time.Hour), 1
 	canceled := record("canceled-1", retryjob.Canceled, retry.CallerCanceled)
 	canceled.Ended = at(72 * time.Hour)
