@@ -99,7 +99,7 @@ func (b *batch[T]) follow(ctx context.Context, failed []ItemError[T], err error)
 	}
 	b.left = nil
 	for _, item := range failed {
-		b.add(ctx, item, err)
+		b.note(ctx, item, err)
 	}
 	if len(b.left) == 0 && len(b.refused) == 0 {
 		return nil
@@ -112,8 +112,8 @@ func (b *batch[T]) follow(ctx context.Context, failed []ItemError[T], err error)
 	return &mark{err: b.error(err), class: class, progressed: len(failed) < given, batch: true}
 }
 
-// add notes that an item was not done in a call that returned err.
-func (b *batch[T]) add(ctx context.Context, item ItemError[T], err error) {
+// note takes over that an item was not done in a call that returned err.
+func (b *batch[T]) note(ctx context.Context, item ItemError[T], err error) {
 	item.Err = cmp.Or(item.Err, err)
 	if item.Err == nil {
 		item.Err = errors.New("not done")
