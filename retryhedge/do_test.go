@@ -133,7 +133,7 @@ func TestDo(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				config := retry.BudgetConfig{}
+				config := retry.BudgetConfig{Initial: 1}
 				if row.budget != nil {
 					config = *row.budget
 				}
@@ -205,7 +205,7 @@ func TestAPanicReachesTheCaller(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{steps: row.steps}
-				p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{})}
+				p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 1})}
 				p.Observe = func(context.Context, retryhedge.Event) { t.Error("an event") }
 				start := time.Now()
 				require.PanicsWithValue(t, "boom", func() { _, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard) })
@@ -231,7 +231,7 @@ func TestWhatHappensWhileACallIsJudgedReachesTheCaller(t *testing.T) {
 					if !first {
 						s.steps = []step{{lasts: time.Second}, {lasts: 10 * ms, err: errDown}}
 					}
-					p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{})}
+					p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 1})}
 					p.Classify = func(error) retry.Class {
 						if exits {
 							runtime.Goexit()
@@ -466,7 +466,7 @@ func TestPolicyString(t *testing.T) {
 		{retryhedge.Policy{}, "no hedges"},
 		{retryhedge.Policy{Delay: ms, MaxCalls: 1}, "no hedges"},
 		{retryhedge.Policy{Name: "prices", Delay: 50 * ms}, "prices: hedge after 50ms, at most 2 calls"},
-		{retryhedge.Policy{Tracker: tracker(t, retryhedge.TrackerConfig{}), MaxCalls: 3, Budget: retry.NewBudget(retry.BudgetConfig{})},
+		{retryhedge.Policy{Tracker: tracker(t, retryhedge.TrackerConfig{}), MaxCalls: 3, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 1})},
 			"hedge 5% of calls, after 1ms to 10s, at most 3 calls, with a budget"},
 	} {
 		require.Equal(t, row.want, row.p.String())
@@ -594,7 +594,7 @@ func ExampleIsHedge() {
 }
 
 func ExampleDoValue() {
-	budget := retry.NewBudget(retry.BudgetConfig{})
+	budget := retry.NewBudget(retry.BudgetConfig{Initial: 1})
 	tracker, err := retryhedge.NewTracker(retryhedge.TrackerConfig{Share: 0.05, Min: 5 * time.Millisecond})
 	if err != nil {
 		fmt.Println(err)
