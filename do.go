@@ -328,7 +328,7 @@ func (r *run) end(ctx context.Context, p *Policy) error {
 	if n := len(r.failed); n > 0 {
 		last = r.failed[n-1].Err
 	}
-	e := newError(ctx, r.outcome(p), last)
+	e := p.newError(ctx, r.outcome(p), last)
 	if p.Observe != nil {
 		_ = e.Cause() // a record keeps no context alive
 		copied := *e

@@ -3,13 +3,13 @@ package retry
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/retrygo/retry/internal/attempt"
-	"github.com/retrygo/retry/internal/plainjson"
 	"github.com/retrygo/retry/internal/show"
 )
 
@@ -30,7 +30,7 @@ func (a Attempt) String() string {
 	}
 	s := fmt.Sprintf("attempt %d failed after %s (%s)", a.Number, show.Rounded(a.Duration), a.Class)
 	if a.Err != nil {
-		s += ": " + a.Err.Error()
+		s += ": " + errorText(a.Err)
 	}
 	if a.Delay > 0 {
 		s += "; wait " + show.Duration(a.Delay)
@@ -38,49 +38,40 @@ func (a Attempt) String() string {
 	return oneLine(s)
 }
 
+// attemptJSON is an Attempt in JSON.
+type attemptJSON struct {
+	Number   int
+	Start    time.Time
+	Duration time.Duration
+	Class    Class
+	Err      *string
+	Delay    time.Duration
+}
+
 // MarshalJSON returns an object with the fields of a, and with the text of Err or null. The zero Attempt is null.
 func (a Attempt) MarshalJSON() ([]byte, error) {
 	if a == (Attempt{}) {
 		return []byte("null"), nil
 	}
-	start, bad := a.Start.MarshalText()
-	class, worse := a.Class.MarshalText()
-	if err := cmp.Or(bad, worse); err != nil {
-		return nil, err
-	}
-	text := []byte("null")
+	out := attemptJSON{Number: a.Number, Start: a.Start, Duration: a.Duration, Class: a.Class, Delay: a.Delay}
 	if a.Err != nil {
-		text = plainjson.AppendString(nil, a.Err.Error())
+		text := errorText(a.Err)
+		out.Err = &text
 	}
-	return fmt.Appendf(nil, `{"Number":%d,"Start":"%s","Duration":%d,"Class":"%s","Err":%s,"Delay":%d}`,
-		a.Number, start, a.Duration, class, text, a.Delay), nil
+	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Err has the text only.
+// UnmarshalJSON reads an object that MarshalJSON wrote. Err has the text only.
 func (a *Attempt) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil
+	in := attemptJSON{Number: a.Number, Start: a.Start, Duration: a.Duration, Class: a.Class, Delay: a.Delay}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
 	}
-	return plainjson.Object(data, func(name string, value []byte) error {
-		text, isText := plainjson.String(value)
-		switch name {
-		case "Number":
-			return plainjson.Number(&a.Number, value)
-		case "Start":
-			return a.Start.UnmarshalText([]byte(text))
-		case "Duration":
-			return plainjson.Number(&a.Duration, value)
-		case "Class":
-			return a.Class.UnmarshalText([]byte(text))
-		case "Delay":
-			return plainjson.Number(&a.Delay, value)
-		case "Err":
-			if a.Err = nil; isText {
-				a.Err = errors.New(text)
-			}
-		}
-		return nil
-	})
+	*a = Attempt{Number: in.Number, Start: in.Start, Duration: in.Duration, Class: in.Class, Delay: in.Delay}
+	if in.Err != nil {
+		a.Err = errors.New(*in.Err)
+	}
+	return nil
 }
 
 // Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
@@ -123,18 +114,28 @@ func Observers(observers ...func(context.Context, Event)) func(context.Context, 
 }
 
 func observeAll(ctx context.Context, e Event, observers []func(context.Context, Event)) {
-	for i, observe := range observers {
-		if observe != nil {
-			returned := false
-			defer func() {
-				if !returned {
-					defer func() { _ = recover() }() // of a later panic: only one can propagate
-					observeAll(ctx, e, observers[i+1:])
-				}
-			}()
-			observe(ctx, e)
-			returned = true
+	next := 0
+	defer func() {
+		if next < len(observers) { // the one before next has panicked
+			rest := observers[next:]
+			for _, observe := range rest {
+				quietly(ctx, e, observe)
+			}
 		}
+	}()
+	for _, observe := range observers {
+		next++
+		if observe != nil {
+			observe(ctx, e)
+		}
+	}
+}
+
+// quietly calls observe and drops a panic, since another one propagates already.
+func quietly(ctx context.Context, e Event, observe func(context.Context, Event)) {
+	defer func() { _ = recover() }()
+	if observe != nil {
+		observe(ctx, e)
 	}
 }
 
@@ -150,22 +151,25 @@ type Error struct {
 	// Last is the last error of fn, marks and wrapping included. Nil means that no attempt was made.
 	Last error
 
-	cause *cause // of the caller's context; nil if that has not ended
+	cause   *cause        // of the caller's context, nil if that has not ended
+	maxHint time.Duration // of the policy, for HintTooLong
 }
 
 // NewError returns the *Error of a run under p that ended with outcome o, last being the error of its last attempt. It
 // is for shells other than Do. ctx is the caller's context.
 func (p Policy) NewError(ctx context.Context, o Outcome, last error) *Error {
-	return newError(ctx, o, last)
+	return p.newError(ctx, o, last)
 }
 
-func newError(ctx context.Context, o Outcome, last error) *Error {
+func (p *Policy) newError(ctx context.Context, o Outcome, last error) *Error {
 	e := &Error{Outcome: o, Last: last}
 	switch o.Reason {
 	case TerminalError:
 		e.InnerGaveUp = IsGivenUp(last)
 	case CallerCanceled:
 		e.cause = &cause{ctx: ctx}
+	case HintTooLong:
+		e.maxHint = p.maxHint()
 	case DeadlinePassed:
 		if ctx != nil && ctx.Err() != nil { // it can end a moment after its deadline
 			e.cause = &cause{ctx: ctx}
@@ -216,15 +220,15 @@ func (e *Error) Error() string {
 	}
 	last := cmp.Or(e.Last, e.Cause())
 	if e.Reason == TerminalError && e.Attempts == 1 && last != nil {
-		return oneLine(last.Error())
+		return oneLine(errorText(last))
 	}
 	s := "retry: "
 	if e.Policy != "" {
 		s += e.Policy + ": "
 	}
 	s += "gave up after " + counted(e.Attempts) + " in " + show.Rounded(e.Elapsed).String() + " (" + e.Reason.Error()
-	if hint := e.Hint(); e.Reason == HintTooLong && hint > 0 {
-		s += ": " + show.Duration(hint) + " is above MaxHint"
+	if e.Reason == HintTooLong {
+		s += e.aboveMaxHint()
 	}
 	if e.EndedByGate {
 		s += ", deferred by Gate"
@@ -234,9 +238,22 @@ func (e *Error) Error() string {
 	}
 	s += ")"
 	if last != nil {
-		s += ": " + last.Error()
+		s += ": " + errorText(last)
 	}
 	return oneLine(s)
+}
+
+// aboveMaxHint returns ": 2h is above MaxHint 1h", as far as it is known.
+func (e *Error) aboveMaxHint() string {
+	hint := e.Hint()
+	if hint == 0 {
+		return ""
+	}
+	s := ": " + show.Duration(hint) + " is above MaxHint"
+	if e.maxHint > 0 {
+		s += " " + show.Duration(e.maxHint)
+	}
+	return s
 }
 
 // MarshalText returns the text of Error.

@@ -51,6 +51,11 @@ func parse[T ~uint8](v *T, b []byte, last T, text func(T) string) error {
 	return &FieldError{Field: typ, Value: strconv.Quote(string(b)), Rule: "is not the text of one"}
 }
 
+// errorText returns the text of err, also if its Error method panics.
+func errorText(err error) string {
+	return show.Error(err, -1, func(text string) string { return text })
+}
+
 func counted(attempts int) string {
 	if attempts == 1 {
 		return "1 attempt"
