@@ -134,8 +134,12 @@ func TestHedges(t *testing.T) {
 			at:     []time.Duration{0, 50 * ms}, status: 200, took: "1.05s", won: 2},
 		{name: "the attempt's timeout covers both",
 			answers: []timedAnswer{{time.Minute, 200, nil}, {time.Minute, 200, nil}, {10 * ms, 200, nil}},
+			change:  func(tr *retryhttp.Transport) { tr.Policy.AttemptTimeout = 110 * ms },
+			at:      []time.Duration{0, 50 * ms, 1110 * ms}, status: 200, took: "1.12s", won: 1, reason: retryhttp.AttemptTimeout},
+		{name: "none begins too near the attempt's timeout",
+			answers: []timedAnswer{{time.Minute, 200, nil}, {10 * ms, 200, nil}},
 			change:  func(tr *retryhttp.Transport) { tr.Policy.AttemptTimeout = 100 * ms },
-			at:      []time.Duration{0, 50 * ms, 1100 * ms}, status: 200, took: "1.11s", won: 1, reason: retryhttp.AttemptTimeout},
+			at:      []time.Duration{0, 1100 * ms}, status: 200, took: "1.11s", won: 1, reason: retryhttp.AttemptTimeout},
 		{name: "a POST has none", answers: []timedAnswer{{time.Second, 200, nil}},
 			request: func(ctx context.Context) *http.Request {
 				return request(ctx, http.MethodPost, strings.NewReader("order"))

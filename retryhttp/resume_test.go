@@ -244,6 +244,7 @@ func TestTheRestIsChecked(t *testing.T) {
 		{"206 with a weak ETag", answers(rest("bytes 10-25/26", "Etag", "W/"+v1)), "", changed},
 		{"206 without an ETag", answers(rest("bytes 10-25/26")), "", changed},
 		{"206 of another length", answers(rest("bytes 10-25/27", "Etag", v1)), "", changed},
+		{"206 of another length, with the wrong length", answers(part(206, "klm", io.EOF, 4, "Content-Range", "bytes 10-25/27", "Etag", v1)), "", changed},
 		{"206 that begins too early", answers(rest("bytes 9-25/26", "Etag", v1)), "", unusable},
 		{"206 that begins too late", answers(rest("bytes 11-25/26", "Etag", v1)), "", unusable},
 		{"206 with the wrong length", answers(part(206, "klm", io.EOF, 4, "Content-Range", "bytes 10-25/26", "Etag", v1)), "", unusable},
