@@ -226,7 +226,7 @@ func TestHedges(t *testing.T) {
 
 func TestTheBudgetOfTheRunPaysForHedges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budget := retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Burst: 10, Initial: 2})
+		budget := retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Burst: 10, Initial: 3})
 		var events []retryhedge.Event
 		tr := &retryhttp.Transport{Policy: retry.Policy{Budget: budget}, Hedge: &retryhttp.Hedge{Policy: hedgeAfter}}
 		tr.Hedge.Policy.Observe = func(_ context.Context, e retryhedge.Event) { events = append(events, e) }
@@ -241,7 +241,7 @@ func TestTheBudgetOfTheRunPaysForHedges(t *testing.T) {
 			made += len(e.Calls) - 1
 		}
 		require.Len(t, events, 4)
-		require.Equal(t, 3, made, "2 tokens, and 0.5 of each of the successes")
+		require.Equal(t, 3, made, "3 tokens and 0.5 of each of the successes, less the one that is left for a retry")
 		require.True(t, events[2].Refused != events[3].Refused)
 		_, ok := retryhttp.HedgeOf(nil)
 		require.False(t, ok)
