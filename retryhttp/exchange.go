@@ -26,6 +26,7 @@ type exchange struct {
 
 	resp   *http.Response
 	err    error
+	below  *below         // nil if it does not matter how a run below ends
 	inside *retry.Outcome // of a run below that ended with resp
 }
 
@@ -51,6 +52,7 @@ func (x *exchange) begin(ctx context.Context) {
 	if !r.request.repeatable {
 		x.ctx, x.trace = traceConn(x.context())
 	}
+	x.listen()
 	if d := r.request.policy.AttemptTimeout; d > 0 && !endsWithin(r, d) {
 		x.limit = newLimit(x.context(), d)
 		x.ctx = x.limit
@@ -94,7 +96,7 @@ func (x *exchange) answered(resp *http.Response, err error) {
 	case err != nil:
 		x.drop() // of a base that returns both
 	default:
-		x.inside = endedRun(resp)
+		x.inside = cmp.Or(endedRun(resp), x.below.endedWith(resp))
 	}
 }
 

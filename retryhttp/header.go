@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,6 +41,12 @@ func (e *edited) setOnly(name, value string) {
 func (x *exchange) header() http.Header {
 	q := &x.run.request
 	header := edited{original: q.req.Header}
+	if q.isHedged() { // a RoundTripper that sets a field in place, as it must not, would meet another one's
+		header.copied = make(http.Header)
+		for name, values := range q.req.Header {
+			header.copied[name] = slices.Clone(values)
+		}
+	}
 	if q.key != "" {
 		header.copy()["Idempotency-Key"] = []string{q.key}
 	}

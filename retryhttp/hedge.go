@@ -11,8 +11,11 @@ import (
 // Hedge says when a request that is slow, and has not failed, is sent a second time beside the first (see retryhedge).
 // The response that comes first is the attempt's, and its context lives until its body is read to the end or closed.
 //
-// Only a request that is safe to repeat (see Transport.Repeat), or has a key by IdempotencyKey, is hedged, and only
-// without a body or with one that can be had again (GetBody, BufferBody). A Gate is not asked for a hedge. All requests
+// Only GET, HEAD, OPTIONS and TRACE are hedged, and requests that send an Idempotency-Key or X-Idempotency-Key, by
+// IdempotencyKey too. That is less than what is repeated. A retry follows a failure, but a hedge runs beside a request that
+// may succeed, and its answer may come first: the hedge of a PUT with If-Match is answered 412 and that of a DELETE 404, by
+// what the first request has just done, and a PUT that hangs can undo a later one of the caller. A body must be one that can
+// be had again (GetBody, BufferBody). A Gate is not asked for a hedge. All requests
 // of an attempt carry the same AttemptHeader, and AttemptTimeout covers them together. Accept, Hint, Repeat and GetBody
 // can be called for two of them at the same time.
 type Hedge struct {
@@ -45,7 +48,10 @@ func (q *request) isHedged() bool {
 	if h == nil || h.Policy.Off() {
 		return false
 	}
-	return q.repeatable && q.body.stream == nil
+	if !isSafe(q.req.Method) && q.key == "" && !sendsKey(q.req.Header) {
+		return false
+	}
+	return q.body.stream == nil
 }
 
 // race makes an attempt of one exchange, and of hedges beside it. ctx is Do's.
@@ -101,6 +107,7 @@ func (x *exchange) hedge(within context.Context) error {
 
 // compete makes an exchange among several. within is the context of the attempt.
 func (x *exchange) compete(within context.Context, body sending) error {
+	x.listen()
 	x.send(x.outgoing(body))
 	switch {
 	case x.err == nil:

@@ -155,8 +155,24 @@ func TestHedges(t *testing.T) {
 			request: func(ctx context.Context) *http.Request { return put(ctx, io.MultiReader(strings.NewReader("order"))) },
 			at:      []time.Duration{0}, status: 200, took: "1s"},
 		{name: "a stream that is buffered has", answers: []timedAnswer{{time.Second, 200, nil}, {10 * ms, 200, nil}},
-			request: func(ctx context.Context) *http.Request { return put(ctx, io.MultiReader(strings.NewReader("order"))) },
+			request: func(ctx context.Context) *http.Request { return withKey(put(ctx, io.MultiReader(strings.NewReader("order")))) },
 			change:  func(tr *retryhttp.Transport) { tr.BufferBody = 100 },
+			at:      []time.Duration{0, 50 * ms}, status: 200, took: "60ms", won: 2},
+		{name: "a PUT has none", answers: []timedAnswer{{time.Second, 200, nil}},
+			request: func(ctx context.Context) *http.Request { return put(ctx, strings.NewReader("order")) },
+			at:      []time.Duration{0}, status: 200, took: "1s"},
+		{name: "a DELETE has none", answers: []timedAnswer{{time.Second, 200, nil}},
+			request: func(ctx context.Context) *http.Request { return request(ctx, http.MethodDelete, nil) },
+			at:      []time.Duration{0}, status: 200, took: "1s"},
+		{name: "a key that is declared and not sent will not do", answers: []timedAnswer{{time.Second, 200, nil}},
+			request: func(ctx context.Context) *http.Request {
+				req := request(ctx, http.MethodPost, nil)
+				req.Header["Idempotency-Key"] = nil
+				return req
+			},
+			at: []time.Duration{0}, status: 200, took: "1s"},
+		{name: "a HEAD has", answers: []timedAnswer{{time.Second, 200, nil}, {10 * ms, 200, nil}},
+			request: func(ctx context.Context) *http.Request { return request(ctx, http.MethodHead, nil) },
 			at:      []time.Duration{0, 50 * ms}, status: 200, took: "60ms", won: 2},
 		{name: "none under OneAttempt", answers: []timedAnswer{{time.Second, 200, nil}},
 			request: func(ctx context.Context) *http.Request { return get(retry.OneAttempt(ctx)) },
@@ -222,6 +238,11 @@ func TestHedges(t *testing.T) {
 			}
 		})
 	}
+}
+
+func withKey(req *http.Request) *http.Request {
+	req.Header.Set("X-Idempotency-Key", "k")
+	return req
 }
 
 func TestTheBudgetOfTheRunPaysForHedges(t *testing.T) {

@@ -249,13 +249,15 @@ var sayings = []saying{
 	{"http: Request.ContentLength=", BodyFailed, false},
 	{"http2: request body larger than specified content length", BodyFailed, false},
 	{"net/http: cannot rewind body ", BodyNotReplayable, false},
-	{"http2: Transport: cannot retry err [", BodyNotReplayable, false}, // "...; define Request.GetBody"
+	{"http2: Transport: cannot retry err [", BodyNotReplayable, true}, // "...; define Request.GetBody": the server has not touched it
 	{"failed to parse Location header ", Redirect, false},
 	{"net/http: TLS handshake timeout", DialTimeout, true},
 	{"malformed ", MalformedResponse, false},
 	{"net/http: server response headers exceeded ", MalformedResponse, false},
 	{"http: message cannot contain multiple Content-Length headers", MalformedResponse, false},
 	{"bad Content-Length ", MalformedResponse, false},
+	{"http: unexpected EOF reading trailer", BodyTruncated, false},
+	{"http: suspiciously long trailer ", MalformedResponse, false},
 	{"invalid empty Content-Length ", MalformedResponse, false},
 	{"unsupported transfer encoding: ", MalformedResponse, false},
 	{"too many transfer encodings: ", MalformedResponse, false},

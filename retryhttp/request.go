@@ -33,7 +33,7 @@ func (q *request) prepare(r *run) *AttemptError {
 	if q.refused != nil {
 		return notSent(InvalidRequest, q.refused)
 	}
-	q.repeatable = idempotentMethod(q.req.Method) || hasKey(q.req.Header)
+	q.repeatable = isRepeatable(q.req)
 	if !q.repeatable && q.transport.IdempotencyKey != nil {
 		q.key = q.transport.IdempotencyKey(q.req)
 		if i := badByte(q.key, &badInValue); i >= 0 {
@@ -119,10 +119,9 @@ func (q *request) isAnswer(failed *AttemptError) bool {
 func (q *request) inDoubt(failed *AttemptError) bool {
 	switch failed.Veto {
 	case NotIdempotent:
-		return true
+		return failed.mayHaveWorked()
 	case DoNotRetry:
-		// A service that does not know whether it has done the work forbids a retry too: see WriteError.
-		return !q.mayRepeat(failed) && !turnedAway(failed.Header) && statusClass(failed.StatusCode) == retry.Retryable
+		return saysDoubt(failed.Header) && !q.mayRepeat(failed)
 	default:
 		return false
 	}

@@ -200,6 +200,7 @@ func (b *resumable) attempt(ctx context.Context, r *run, p []byte) (n int, err e
 	if failed := b.check(x.resp); failed != nil {
 		x.drop()
 		failed.Request = b.run.request.req
+		failed.rest = true
 		return 0, failed.forbidden()
 	}
 	if b.parts.replace(x.resp.Body, b.run.Context) == nil {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"math"
 	"net/http"
 	"time"
@@ -113,10 +112,8 @@ func (r *run) end(err error) (*http.Response, error) {
 	if err == nil && r.request.transport.Resume {
 		x.resume()
 	}
-	if failed != nil && x.resp.Body != nil {
-		if _, writable := x.resp.Body.(io.Writer); !writable {
-			x.resp.Body = &endedBody{x.resp.Body, &failed.Outcome}
-		}
+	if failed != nil {
+		show(r.Context, x.resp, &failed.Outcome)
 	}
 	return x.resp, nil
 }
@@ -191,9 +188,9 @@ func (r *run) fault(err error, trace *connTrace) *AttemptError {
 	}
 	switch {
 	case trace.obtained():
-		// Whatever the error looks like, a connection was there to send on. Only an HTTP/2 server can say that it
-		// has not touched the request.
-		unsent = unsent && reason == StreamReset
+		// Whatever the error looks like, a connection was there to send on. Only an HTTP/2 server can say that it has
+		// not touched the request, which net/http cannot send again by itself without GetBody.
+		unsent = unsent && (reason == StreamReset || reason == BodyNotReplayable)
 	case trace.sought():
 		unsent = true
 	}
@@ -221,6 +218,7 @@ func sentWithin(err error) bool {
 func (r *run) judged(failed *AttemptError, body *handle) error {
 	q := &r.request
 	failed.Request = q.req
+	failed.rest = q.from != nil
 	if failed.Veto != "" {
 		failed.doubt = q.inDoubt(failed)
 		return failed.forbidden()

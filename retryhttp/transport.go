@@ -213,10 +213,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return newRun(t, nil, req).roundTrip()
 	}
 	p := t.policyFor(req) // which may panic: a request that is bare has no body to close
-	if isQuiet(p) && isUnmarked(req.Context()) && refusal(req) == nil {
-		return t.direct(req, p)
+	if !isQuiet(p) || t.listens(p) || !isUnmarked(req.Context()) {
+		return newRun(t, p, req).roundTrip()
 	}
-	return newRun(t, p, req).roundTrip()
+	if refusal(req) != nil {
+		return newRun(t, p, req).roundTrip()
+	}
+	return t.direct(req, p)
 }
 
 // CloseIdleConnections calls the method of Base, if it has one. A Transport does not call it by itself.
