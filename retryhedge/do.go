@@ -89,7 +89,7 @@ func refused(ctx context.Context, p *Policy, noFunc bool) error {
 
 // isSingle reports whether Do makes one call only.
 func (p *Policy) isSingle(ctx context.Context) bool {
-	return p.Off() || retryshell.IsOneAttempt(ctx) || ctx.Value(numberKey{}) != nil
+	return p.Off() || retryshell.IsOneAttempt(ctx) || CallNumber(ctx) > 0
 }
 
 func (p *Policy) fund(ctx context.Context, err error) {
@@ -100,9 +100,13 @@ func (p *Policy) fund(ctx context.Context, err error) {
 
 // IsHedge reports whether ctx is that of a hedge, or derived from it, so that fn can choose another server or connection.
 // To count the calls of fn is not the same, since a hedge can come to count before the first call does.
-func IsHedge(ctx context.Context) bool {
+func IsHedge(ctx context.Context) bool { return CallNumber(ctx) > 1 }
+
+// CallNumber returns the number of the call whose context ctx is, or is derived from: 1 for the first call, 2 and more for
+// hedges. It returns 0 if no call of Do has ctx, and if Do makes only one.
+func CallNumber(ctx context.Context) int {
 	number, _ := ctx.Value(numberKey{}).(int)
-	return number > 1
+	return number
 }
 
 // numberKey is the key of a call's number in its context.

@@ -26,6 +26,7 @@ type exchange struct {
 
 	resp   *http.Response
 	err    error
+	host   string         // that sent resp, as its base says
 	below  *below         // nil if it does not matter how a run below ends
 	inside *retry.Outcome // of a run below that ended with resp
 }
@@ -33,7 +34,15 @@ type exchange struct {
 // origin returns where the response came from.
 func (x *exchange) origin() origin {
 	from := x.run.request.from
-	return origin{isHedge: x.isHedge != (from != nil && from.isHedge)}
+	return origin{isHedge: x.isHedge != (from != nil && from.isHedge), host: x.host}
+}
+
+// hostOf returns the host that resp is from, "" if its base does not say so.
+func hostOf(resp *http.Response) string {
+	if resp.Request == nil || resp.Request.URL == nil {
+		return ""
+	}
+	return resp.Request.URL.Host
 }
 
 func (x *exchange) context() context.Context {
@@ -96,6 +105,7 @@ func (x *exchange) answered(resp *http.Response, err error) {
 	case err != nil:
 		x.drop() // of a base that returns both
 	default:
+		x.host = hostOf(resp)
 		x.inside = cmp.Or(endedRun(resp), x.below.endedWith(resp))
 	}
 }
@@ -103,17 +113,29 @@ func (x *exchange) answered(resp *http.Response, err error) {
 // conclude ends an attempt of one exchange. It returns nil for a success or an answer, otherwise the error that Do decides
 // about.
 func (x *exchange) conclude() error {
-	expired := !x.limit.stop()
-	if x.err == nil && expired {
-		x.drop() // came too late: its context is canceled
-		x.err = retry.ErrAttemptTimeout
-	}
 	if x.err != nil {
+		expired := !x.limit.stop()
 		x.limit.release()
 		return x.failed(expired)
 	}
 	x.keep(x.limit)
+	accepted := x.run.request.accepts(x.resp) // within the timeout, since it may read the body
+	if !x.limit.stop() {
+		return x.late(x.limit)
+	}
+	x.limit.settle()
+	if accepted {
+		return nil
+	}
 	return x.verdict()
+}
+
+// late returns the failure of an attempt whose response came after its timeout l.
+func (x *exchange) late(l *limit) error {
+	l.release()
+	x.drop() // its context is canceled
+	x.err = retry.ErrAttemptTimeout
+	return x.failed(true)
 }
 
 // keep makes the response ready for the caller. Its body frees l once it is read.
@@ -141,12 +163,9 @@ func (x *exchange) finish() {
 	x.drop()
 }
 
-// verdict returns nil if the response is a success or an answer, otherwise its failure.
+// verdict returns nil if the response, which was not accepted, is an answer, otherwise its failure.
 func (x *exchange) verdict() error {
 	q := &x.run.request
-	if q.accepts(x.resp) {
-		return nil
-	}
 	failed := statusError(x.resp, q.hint(x.resp), x.inside)
 	failed.delivery = q.isDelivery()
 	err := x.run.judged(failed, x.body)

@@ -83,12 +83,6 @@ func (q *request) timeLeft() string {
 	return ""
 }
 
-// asksIdentity reports whether q has to ask for content without a coding: net/http would otherwise decode it, and hide
-// the offsets.
-func (q *request) asksIdentity() bool {
-	return q.transport.Resume && isGet(q.req) && q.req.Header["Accept-Encoding"] == nil
-}
-
 // longestChain is the number of redirects that redirectedAway follows back, ten times what an http.Client follows.
 const longestChain = 100
 

@@ -84,12 +84,10 @@ func (r *run) race(ctx context.Context) error {
 		return err
 	}
 	if !l.stop() {
-		l.release()
-		x.drop() // came too late: its context has ended
-		x.err = retry.ErrAttemptTimeout
-		return x.failed(true)
+		return x.late(l)
 	}
 	x.keep(l)
+	l.settle()
 	r.last = x
 	return err
 }
@@ -110,6 +108,8 @@ func (x *exchange) compete(within context.Context, body sending) error {
 	x.listen()
 	x.send(x.outgoing(body))
 	switch {
+	case x.err == nil && x.run.request.accepts(x.resp):
+		return nil
 	case x.err == nil:
 		return x.verdict()
 	case x.ctx.Err() != nil && within.Err() == nil:

@@ -155,9 +155,11 @@ func TestHedges(t *testing.T) {
 			request: func(ctx context.Context) *http.Request { return put(ctx, io.MultiReader(strings.NewReader("order"))) },
 			at:      []time.Duration{0}, status: 200, took: "1s"},
 		{name: "a stream that is buffered has", answers: []timedAnswer{{time.Second, 200, nil}, {10 * ms, 200, nil}},
-			request: func(ctx context.Context) *http.Request { return withKey(put(ctx, io.MultiReader(strings.NewReader("order")))) },
-			change:  func(tr *retryhttp.Transport) { tr.BufferBody = 100 },
-			at:      []time.Duration{0, 50 * ms}, status: 200, took: "60ms", won: 2},
+			request: func(ctx context.Context) *http.Request {
+				return withKey(put(ctx, io.MultiReader(strings.NewReader("order"))))
+			},
+			change: func(tr *retryhttp.Transport) { tr.BufferBody = 100 },
+			at:     []time.Duration{0, 50 * ms}, status: 200, took: "60ms", won: 2},
 		{name: "a PUT has none", answers: []timedAnswer{{time.Second, 200, nil}},
 			request: func(ctx context.Context) *http.Request { return put(ctx, strings.NewReader("order")) },
 			at:      []time.Duration{0}, status: 200, took: "1s"},

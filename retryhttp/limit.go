@@ -14,7 +14,7 @@ import (
 // every context derived from it is context.DeadlineExceeded, and context.Cause retry.ErrAttemptTimeout.
 //
 // The limit of an attempt with hedges also holds the context of the request that has won, and may have no timeout of its
-// own. The methods stop and release of a nil limit do nothing.
+// own. The methods stop, release and settle of a nil limit do nothing.
 type limit struct {
 	context.Context                         // ends with the attempt; its Cause is right, but its Err after the timeout is Canceled
 	cancel          context.CancelCauseFunc // nil without a timeout
@@ -100,7 +100,7 @@ func (l *limit) room() *guardedBody {
 
 // settle is release, unless the body of a response is to do it.
 func (l *limit) settle() {
-	if l.body.body == nil {
+	if l != nil && l.body.body == nil {
 		l.release()
 	}
 }

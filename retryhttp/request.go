@@ -22,7 +22,8 @@ type request struct {
 
 // origin is where a response came from.
 type origin struct {
-	isHedge bool // from the base of hedges
+	isHedge bool   // from the base of hedges
+	host    string // "" if that is not known
 }
 
 // prepare does what is done once, before the first exchange, and returns the failure of a request that cannot be sent.

@@ -47,15 +47,12 @@ func (bodyStalled) Timeout() bool        { return true }
 func (bodyStalled) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // guard puts the body of resp behind what it needs: the context of its attempt, which has to live as long as the body
-// is read, and the stall timeout. Without either the body stays what it is.
+// is read, and the stall timeout. Without either the body stays what it is. If there is no body, limit.settle frees l.
 func guard(resp *http.Response, l *limit, stall time.Duration) {
 	if l == nil && stall == 0 {
 		return
 	}
 	if resp.Body == nil || resp.Body == http.NoBody {
-		if l != nil {
-			l.release()
-		}
 		return
 	}
 	conn, writable := resp.Body.(io.ReadWriteCloser)

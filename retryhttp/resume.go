@@ -20,10 +20,14 @@ type resumable struct {
 	run  *run           // the RoundTrip that returned resp
 	resp *http.Response // the caller's, for its trailers
 	content
-	from  origin // of the part under way
-	parts parts
+	digest *digest       // nil if resp names none
+	from   origin        // of the part under way
+	asked  *http.Request // for which the rest is asked: the run's, or what its redirects lead to by now
+	parts  parts
 
 	next, stop int64          // offsets of the next byte to deliver and behind the last one of the part, which may be unknown
+	passed     int64          // how many bytes of the part were delivered before, and are passed over
+	renewed    bool           // asked was renewed since the last byte came
 	last       *http.Response // the last part; nil before there was another than resp
 	broken     error          // what the part ended with, after the bytes before it were delivered
 	ended      error          // what every further Read returns
@@ -35,8 +39,10 @@ func (x *exchange) resume() {
 	if _, writable := resp.Body.(io.Writer); writable || resp.Body == nil || resp.Body == http.NoBody {
 		return
 	}
-	b := &resumable{run: x.run, resp: resp, content: contentOf(x.run.request.req, resp), from: x.origin()}
+	req := x.run.request.req
+	b := &resumable{run: x.run, resp: resp, content: contentOf(req, resp), digest: digestOf(resp), from: x.origin(), asked: req}
 	b.parts.part = resp.Body
+	b.digest.begin(b.first)
 	b.next = b.first
 	b.stop = b.end
 	resp.Body = b
@@ -56,11 +62,22 @@ func (b *resumable) Read(p []byte) (n int, err error) {
 	if err != nil && err != io.EOF {
 		n, err = b.ask(p, err)
 	}
+	if err == io.EOF {
+		err = b.atEnd()
+	}
 	if err != nil {
 		b.ended = err
 		b.letGo()
 	}
 	return n, err
+}
+
+// atEnd returns what Read returns at the end of the body: io.EOF, unless the digest is another one.
+func (b *resumable) atEnd() error {
+	if err := b.digest.mismatch(); err != nil {
+		return &AttemptError{Reason: DigestMismatch, Request: b.run.request.req, Err: err}
+	}
+	return io.EOF
 }
 
 // read reads from the part under way. It returns io.EOF only at the end of all, and never a byte beyond the part.
@@ -75,6 +92,7 @@ func (b *resumable) read(p []byte) (int, error) {
 		err = io.EOF // more than the server has announced
 	}
 	b.next += int64(n)
+	b.digest.add(p[:n])
 	switch {
 	case err == nil:
 		return n, nil
@@ -91,7 +109,12 @@ func (b *resumable) read(p []byte) (int, error) {
 // ended with; it is returned unchanged if the caller has canceled the request or closed the body.
 func (b *resumable) ask(p []byte, cause error) (n int, err error) {
 	b.broken = cause // if a function of the caller's or Base panics
-	r := b.nextRun()
+	isWhole := b.next == b.stop
+	first := 2 // the number of the first attempt at the rest; a part that broke off is attempt 1
+	if isWhole {
+		first = 1
+	}
+	r := b.nextRun(first)
 	if r == nil {
 		return 0, cause
 	}
@@ -102,10 +125,11 @@ func (b *resumable) ask(p []byte, cause error) (n int, err error) {
 	policy := r.restPolicy()
 	attempt := func(ctx context.Context) error {
 		n, err = b.attempt(ctx, r, p)
+		r.unspent = false
 		return err
 	}
 	lasted := time.Since(epoch) - r.began
-	if b.next == b.stop && r.request.policy.Admit(r.progress(), 0).Status == retry.WaitingRetry {
+	if isWhole && r.request.policy.Admit(r.progress(), 0).Status == retry.WaitingRetry {
 		if policy.TTL > 0 {
 			policy.TTL = max(policy.TTL-lasted, 1)
 		}
@@ -147,6 +171,8 @@ func (b *resumable) explained(r *run, err error) error {
 // restPolicy returns the policy of a run for the rest of a body.
 func (r *run) restPolicy() retry.Policy {
 	p := r.policy()
+	p.Budget = nil
+	p.Pay = payRest
 	p.Name = strings.TrimSpace(p.Name + " body")
 	if own := r.request.policy.Observe; own != nil { // not observe: the record of r's context is that of the RoundTrip
 		p.Observe = func(_ context.Context, e retry.Event) { own(r.Context, e) }
@@ -157,14 +183,23 @@ func (r *run) restPolicy() retry.Policy {
 	return p
 }
 
-// nextRun closes the part under way and returns the run for the rest, nil if the body is closed.
-func (b *resumable) nextRun() *run {
-	first := &b.run.request
+// nextRun closes the part under way and returns the run for the rest, nil if the body is closed. first is the number of its
+// first attempt, which goes where the part came from.
+func (b *resumable) nextRun(first int) *run {
 	ctx := b.parts.replace(http.NoBody, b.run.Context)
 	if ctx == nil {
 		return nil
 	}
-	r := newRun(first.transport, first.policy, b.rest(ctx))
+	if b.from.host != "" {
+		ctx = context.WithValue(ctx, placeKey{}, place{b.from.host, first})
+	}
+	return b.newRun(b.rest(ctx, b.asked))
+}
+
+// newRun returns a run for req, which asks for the rest or for where it is.
+func (b *resumable) newRun(req *http.Request) *run {
+	caller := &b.run.request
+	r := newRun(caller.transport, caller.policy, req)
 	r.began = b.run.began
 	from := b.from // b has another one by the time that a hedge which has lost asks
 	r.request.from = &from
@@ -173,9 +208,9 @@ func (b *resumable) nextRun() *run {
 	return r
 }
 
-// rest returns the request for the rest of the body.
-func (b *resumable) rest(ctx context.Context) *http.Request {
-	req := b.run.request.req.WithContext(ctx)
+// rest returns req as a request for the rest of the body.
+func (b *resumable) rest(ctx context.Context, req *http.Request) *http.Request {
+	req = req.WithContext(ctx)
 	header := edited{original: req.Header}
 	span := fmt.Sprintf("bytes=%d-", b.next)
 	if b.status == http.StatusPartialContent {
@@ -183,6 +218,9 @@ func (b *resumable) rest(ctx context.Context) *http.Request {
 	}
 	header.setOnly("Range", span)
 	header.setOnly("If-Range", b.validator())
+	if b.run.request.asksIdentity() {
+		header.setOnly("Accept-Encoding", "identity")
+	}
 	req.Header = header.copied
 	return req
 }
@@ -194,6 +232,17 @@ func (b *resumable) attempt(ctx context.Context, r *run, p []byte) (n int, err e
 		return 0, err
 	}
 	x := r.handOver()
+	if b.mayRenew(x.resp) {
+		renewed, err := b.renew(ctx, r.Context)
+		if err != nil {
+			x.drop()
+			return 0, err
+		}
+		if renewed != nil {
+			x.drop()
+			x = renewed
+		}
+	}
 	if x.resp.Body == nil {
 		x.resp.Body = http.NoBody
 	}
@@ -208,14 +257,32 @@ func (b *resumable) attempt(ctx context.Context, r *run, p []byte) (n int, err e
 	}
 	b.last = x.resp
 	b.from = x.origin()
+	b.digest.begin(b.next)
+	err = b.passOver()
 	for n == 0 && err == nil {
 		n, err = b.read(p)
 	}
 	if n > 0 || err == io.EOF {
 		b.broken = err
+		b.renewed = false
 		return n, nil
 	}
 	return 0, r.judged(r.fault(err, nil), nil)
+}
+
+// maxPassedOver is how many bytes that were delivered are fetched once more, for each part, from a server that knows no
+// ranges. That takes 5s at 100 Mbit/s, as long as a reader may be kept waiting between two bytes.
+const maxPassedOver = 64 << 20
+
+// passOver passes over the bytes of the part that were delivered before.
+func (b *resumable) passOver() error {
+	n := b.passed
+	b.passed = 0
+	_, err := io.CopyN(io.Discard, b.parts.part, n)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // check returns nil and notes where resp ends if it is the rest of the same content, or a part of that.
@@ -250,11 +317,21 @@ func (b *resumable) checkWhole(resp *http.Response) *AttemptError {
 	if !b.isVersionOf(resp) {
 		return b.mismatch(ContentChanged, resp, b.next)
 	}
-	if b.next > 0 || b.status != http.StatusOK || resp.ContentLength != b.length {
+	isAgain := b.next == 0 && b.status == http.StatusOK && resp.ContentLength == b.length // nothing was delivered yet
+	if !isAgain && !b.mayPassOver(resp) {
 		return b.mismatch(NotResumable, resp, b.next)
 	}
-	b.stop = b.end // nothing was delivered yet
+	b.passed = b.next
+	b.stop = b.end
 	return nil
+}
+
+// mayPassOver reports whether the bytes delivered are also the first of resp, a 200 of the same version, and few enough.
+func (b *resumable) mayPassOver(resp *http.Response) bool {
+	if b.etag == "" || resp.ContentLength >= 0 && differ(resp.ContentLength, b.total) {
+		return false
+	}
+	return b.next <= maxPassedOver
 }
 
 // checkPart is check for a 206.

@@ -231,7 +231,15 @@ func TestTheRestIsChecked(t *testing.T) {
 			part(503, "", io.EOF, 0), rest("bytes 10-25/26", "Etag", v1)), "", "status_503"},
 		{"a fault before it", answers(func(*http.Request) *http.Response { return nil }, rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
 		{"200 of another version", answers(part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)), "", changed},
-		{"200 of the same version", answers(part(200, alphabet, io.EOF, 26, "Etag", v1)), "", unusable},
+		{"200 of the same version, which is passed over", answers(part(200, alphabet, io.EOF, 26, "Etag", v1)), alphabet, ""},
+		{"200 of the same version, of unknown length", answers(part(200, alphabet, io.EOF, -1, "Etag", v1)), alphabet, ""},
+		{"200 of the same version, which breaks off before anything is new", answers(
+			part(200, alphabet[:4], reset, 26, "Etag", v1), part(200, alphabet[:12], reset, 26, "Etag", v1),
+			part(200, alphabet, io.EOF, 26, "Etag", v1)), alphabet, ""},
+		{"200 of the same version, which ends before anything is new", answers(
+			part(200, alphabet[:4], io.EOF, -1, "Etag", v1), rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
+		{"200 of the same version and another length", answers(part(200, alphabet, io.EOF, 27, "Etag", v1)), "", unusable},
+		{"200 of the same version in another coding", answers(part(200, alphabet, io.EOF, 26, "Etag", v1, "Content-Encoding", "br")), "", changed},
 		{"200 of the same version, with a range", answers(part(200, alphabet, io.EOF, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")), "", unusable},
 		{"206 of another version", answers(rest("bytes 10-25/26", "Etag", `"v2"`)), "", changed},
 		{"206 in another coding", answers(rest("bytes 10-25/26", "Etag", v1, "Content-Encoding", "br")), "", changed},

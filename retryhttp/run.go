@@ -22,6 +22,7 @@ type run struct {
 	request request
 	began   time.Duration     // since epoch; may be 0 without a TTL, which alone counts from it
 	hedges  *retryhedge.Event // of the last attempt that could be hedged
+	unspent bool              // a token was taken for a retry of the rest of a body that has not ended
 	last    *exchange         // what is held here; nil as soon as another holds it
 	room    exchange          // for last, unless a hedge can outlive it
 }
@@ -112,6 +113,7 @@ func (r *run) end(err error) (*http.Response, error) {
 	if err == nil && r.request.transport.Resume {
 		x.resume()
 	}
+	r.request.decode(x.resp)
 	if failed != nil {
 		show(r.Context, x.resp, &failed.Outcome)
 	}
@@ -133,6 +135,9 @@ func (r *run) handOver() *exchange {
 // finish lets go of everything that was not handed over, by whatever way the run ends.
 func (r *run) finish() {
 	r.caller.finish()
+	if r.unspent {
+		r.request.policy.Budget.Refund()
+	}
 	if r.last != nil {
 		r.last.finish()
 	}
@@ -194,6 +199,7 @@ func (r *run) fault(err error, trace *connTrace) *AttemptError {
 	case trace.sought():
 		unsent = true
 	}
+	unsent = unsent || saysUnsent(err)
 	failed := &AttemptError{Reason: reason, Unsent: unsent && !sentWithin(err), Err: bounded(err, reason)}
 	failed.Reason = cmp.Or(r.gone(), reason)
 	return failed
@@ -273,6 +279,15 @@ func pay(ctx context.Context, d retry.Decision) bool {
 	}
 	r.giveUp(d.Delay)
 	return true
+}
+
+// payRest is the Pay of a run for the rest of a body, in place of a Budget: the first response has deposited, and no part
+// after it does.
+func payRest(ctx context.Context, d retry.Decision) bool {
+	r := ctx.(*run)
+	d = retry.Policy{Budget: r.request.policy.Budget}.Spend(ctx, d, time.Now())
+	r.unspent = d.Status == retry.WaitingRetry
+	return r.unspent && pay(ctx, d)
 }
 
 // observe is the Observe of every run that is observed or recorded.

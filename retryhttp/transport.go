@@ -127,17 +127,18 @@ type Transport struct {
 // caller may set the transport's fields before its first use.
 func NewBase() *http.Transport { return base.New() }
 
-// NewClient returns a client that repeats requests as p says and does not follow redirects. It is the Client of a
-// Transport that has only a Policy.
-func NewClient(p retry.Policy) *http.Client { return (&Transport{Policy: p}).Client() }
+// NewClient returns a client for an API: it repeats requests as p says, on a transport of NewBase. It is the Client of
+// a Transport with these two alone.
+func NewClient(p retry.Policy) *http.Client { return (&Transport{Base: NewBase(), Policy: p}).Client() }
 
-// Client returns a client of t that does not follow redirects, as deliveries to other people's URLs must not: a 3xx is
-// the answer. For a client that follows them, put t into an http.Client.
+// Client returns a client of t. It follows redirects as any http.Client does, but not with Delivery: what is delivered
+// to other people's URLs must not go elsewhere, so a 3xx is then what the client returns.
 func (t *Transport) Client() *http.Client {
-	return &http.Client{
-		Transport:     t,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	client := &http.Client{Transport: t}
+	if t.Delivery {
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
+	return client
 }
 
 // Validate returns nil or retry.FieldErrors with every bad field: those of Policy and Hedge, a negative BufferBody or
@@ -224,7 +225,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // CloseIdleConnections calls the method of Base, if it has one. A Transport does not call it by itself.
 func (t *Transport) CloseIdleConnections() {
-	if closer, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+	closeIdle(t.base())
+}
+
+func closeIdle(base http.RoundTripper) {
+	if closer, ok := base.(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()
 	}
 }
