@@ -106,7 +106,7 @@ func (c *clients) tracker(client uint32) *retryhedge.Tracker {
 		t, _ := retryhedge.NewTracker(retryhedge.TrackerConfig{Share: c.Hedge.Share}) // validate has accepted it
 		usual := 1 - c.Hedge.Share
 		warm := cmp.Or(c.warm, saturatingAdd(c.Server.Service.At(usual), 2*c.Network.At(usual)))
-		for before := time.Duration(0); before < t.Delay() && t.Delay() <= warm; t.Note(true) {
+		for before := maxDuration; before > t.Delay() && t.Delay() > warm; t.Note(false) { // it begins at its Max
 			before = t.Delay()
 		}
 		c.trackers[client] = t
@@ -149,12 +149,19 @@ func (s *simulation) hedge(a uint32) {
 		pr.Left = time.Duration(attempt.giveUp - s.events.Now)
 	}
 	starts := retryhedge.Policy{}.Decide(pr).Action == retryhedge.Start
-	if !starts || s.spend(r.layer, r.client, retry.Decision{Status: retry.WaitingRetry}).Status != retry.WaitingRetry {
+	if !starts || !s.spare(r) || s.spend(r.layer, r.client, retry.Decision{Status: retry.WaitingRetry}).Status != retry.WaitingRetry {
 		s.attempts.Release(a)
 		return
 	}
 	s.result.Hedges++
 	s.call(attempt.run, a)
+}
+
+// spare reports whether the budget of r has a token for a hedge and one for a retry after it, as retryhedge asks for.
+func (s *simulation) spare(r *simRun) bool {
+	enough := true
+	s.nodes[r.layer].pay(r.client, func(b *retry.Budget) { enough = b.Tokens() >= 2 })
+	return enough
 }
 
 // stale reports whether an attempt is over for its client, and with it this call of it.
