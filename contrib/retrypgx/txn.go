@@ -7,6 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
 )
 
 // txn is the pgx.Tx that fn works in. It does not embed one, so a method that a later pgx adds cannot bypass it.
@@ -108,11 +111,24 @@ func (s *savepoint) Rollback(ctx context.Context) error {
 // transaction is a txn with the methods that only Run may call.
 type transaction struct {
 	*txn
-	pool asker // nil if there is none
+	from *origin
+	held *held // until the transaction has ended
 }
 
-func (t transaction) Commit(ctx context.Context) error   { return t.tx.Commit(ctx) }
-func (t transaction) Rollback(ctx context.Context) error { return t.tx.Rollback(ctx) }
+func (t transaction) Commit(ctx context.Context) error {
+	defer t.held.release()
+	return t.tx.Commit(ctx)
+}
+
+func (t transaction) Rollback(ctx context.Context) error {
+	defer t.held.release()
+	return t.tx.Rollback(ctx)
+}
+
+func (t transaction) Discard(reason retrysql.Reason) bool {
+	t.held.bad = true
+	return t.from.note(reason)
+}
 
 func (t transaction) Failures() (first, retryable error) { return t.log.failures() }
 
@@ -225,8 +241,8 @@ func (t transaction) Ask(ctx context.Context, dest []any, query string, args ...
 }
 
 func (t transaction) AskOutside(ctx context.Context, dest []any, query string, args ...any) error {
-	if t.pool == nil {
-		return errors.New("retrypgx: there is no other connection to ask on")
+	if t.from.asker == nil {
+		return retry.Permanent(errors.New("retrypgx: there is no other connection to ask on"))
 	}
-	return t.pool.QueryRow(ctx, query, args...).Scan(dest...)
+	return t.from.asker.QueryRow(ctx, query, args...).Scan(dest...)
 }

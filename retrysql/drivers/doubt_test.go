@@ -298,7 +298,7 @@ func TestDoAfterARestart(t *testing.T) {
 			doubts := 0
 			for range connections {
 				p, last := observed(4, nil)
-				err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Conn) error {
+				err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Single) error {
 					_, err := c.ExecContext(ctx, insert)
 					return err
 				})
