@@ -49,7 +49,7 @@ func (t *txn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []stri
 
 func (t *txn) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if err := t.log.over(); err != nil {
-		return pgx.FailedBatchResults(b, err)
+		return unsent{err}
 	}
 	return &batchResults{t.tx.SendBatch(ctx, b), t.log}
 }
@@ -76,7 +76,7 @@ func (t *txn) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 // Query returns rows even with an error, as pgx does, since fn may rely on the rows' error.
 func (t *txn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := t.log.over(); err != nil {
-		return pgx.FailedBatchResults(&pgx.Batch{}, err).Query()
+		return unsent{err}.Query()
 	}
 	found, err := t.tx.Query(ctx, sql, args...)
 	return t.log.rows(found, err)
@@ -84,7 +84,7 @@ func (t *txn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 
 func (t *txn) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if err := t.log.over(); err != nil {
-		return pgx.FailedBatchResults(&pgx.Batch{}, err).QueryRow()
+		return unsent{err}.QueryRow()
 	}
 	return &row{t.tx.QueryRow(ctx, sql, args...), t.log}
 }

@@ -49,7 +49,7 @@ func (f *fakeTx) note(what string) error {
 	return nil
 }
 
-func (f *fakeTx) failed() pgx.BatchResults { return pgx.FailedBatchResults(&pgx.Batch{}, f.err) }
+func (f *fakeTx) failed() pgx.BatchResults { return fakeResults{err: f.err} }
 
 func (f *fakeTx) Begin(context.Context) (pgx.Tx, error) {
 	return &fakeTx{f.db, f.err, true}, nil
@@ -76,11 +76,26 @@ func (f *fakeTx) Query(context.Context, string, ...any) (pgx.Rows, error) {
 func (f *fakeTx) QueryRow(context.Context, string, ...any) pgx.Row { return f.failed().QueryRow() }
 func (f *fakeTx) Conn() *pgx.Conn                                  { return nil }
 
-// fakeRows are empty rows.
-type fakeRows struct{ pgx.Rows }
+// fakeResults are those of a batch that failed.
+type fakeResults struct {
+	pgx.BatchResults
+	err error
+}
+
+func (f fakeResults) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, f.err }
+func (f fakeResults) Query() (pgx.Rows, error)         { return fakeRows{err: f.err}, f.err }
+func (f fakeResults) QueryRow() pgx.Row                { return f }
+func (f fakeResults) Scan(...any) error                { return f.err }
+func (f fakeResults) Close() error                     { return f.err }
+
+// fakeRows are empty rows, or those of a query that failed.
+type fakeRows struct {
+	pgx.Rows
+	err error
+}
 
 func (fakeRows) Next() bool                    { return false }
-func (fakeRows) Err() error                    { return nil }
+func (f fakeRows) Err() error                  { return f.err }
 func (fakeRows) Close()                        {}
 func (fakeRows) CommandTag() pgconn.CommandTag { return pgconn.CommandTag{} }
 
