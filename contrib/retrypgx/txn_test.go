@@ -148,7 +148,7 @@ func TestEveryMethodOfATransaction(t *testing.T) {
 		require.NoError(t, retrypgx.Tx(t.Context(), &fakeDB{}, quick(1), nil, func(ctx context.Context, tx pgx.Tx) error {
 			require.Nil(t, tx.Conn())
 			require.Zero(t, tx.LargeObjects())
-			require.Nil(t, tx.SendBatch(ctx, &pgx.Batch{}).Tx())
+			require.Nil(t, tx.SendBatch(ctx, &pgx.Batch{}).(interface{ Tx() pgx.Tx }).Tx()) // of a pgx.BatchResults since pgx 5.12
 			rows, err := tx.Query(ctx, "")
 			require.NoError(t, err)
 			require.NoError(t, rows.Err())
@@ -267,7 +267,7 @@ func TestArguments(t *testing.T) {
 		require.Empty(t, d.log)
 	})
 	t.Run("the options reach pgx", func(t *testing.T) {
-		for _, opts := range []pgx.TxOptions{{}, priority, {IsoLevel: pgx.RepeatableRead, CommitQuery: "commit and chain"}} {
+		for _, opts := range []pgx.TxOptions{{}, priority, {IsoLevel: pgx.RepeatableRead, DeferrableMode: pgx.Deferrable}} {
 			var d fakeDB
 			require.NoError(t, retrypgx.Tx(t.Context(), &d, quick(1), &retrypgx.Options{TxOptions: opts}, fn))
 			require.Equal(t, opts, d.opts)
