@@ -20,9 +20,9 @@ import (
 // DESCRIBE. Any other statement is a write. Use Tx for a SELECT with side effects. If fn returns an error of its own
 // after a write has succeeded, the run also ends with ErrStatementAmbiguous.
 //
-// A restarted server leaves a pool full of dead connections. The drivers pgx and go-sql-driver/mysql replace a dead one
-// before they use it. With lib/pq a write is lost on each, with ErrStatementAmbiguous: let the pool close connections
-// that are not in use, with sql.DB.SetConnMaxIdleTime.
+// A restarted server leaves a pool full of dead connections, and a write on one is in doubt. go-sql-driver/mysql looks at
+// a connection before it uses it, pgx if the connection was idle for more than a second, and lib/pq never. Once an
+// attempt has lost its connection, Do pings each one before it uses it, which costs no attempt.
 //
 // p, nil arguments, answers, the *retry.Error and a call with the context of the fn of a Tx are as for Tx.
 func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Single) error) error {

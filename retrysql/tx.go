@@ -32,6 +32,10 @@ type Beginner interface {
 // another database is one of fn's own, and so is the error of a run in fn. To repeat the transaction after an error of
 // its own, fn wraps it in retry.Transient. A panic in fn rolls back and passes through.
 //
+// If db is a *sql.DB, the retry goes to another connection if the attempt failed because of its own: the server is
+// read-only or shuts down, or the connection was lost. A connection that died in the pool costs no attempt. On a
+// *sql.Conn, or a type that embeds a *sql.DB, a read-only server ends the run.
+//
 // p.Classify is called before the rules of Classify. What p does not set is that of DefaultPolicy. If an argument is nil
 // or Validate refuses the options, Tx returns an error and begins nothing. So does a call of Tx or Do with the context of
 // the fn of a Tx on the same database, which would not roll it back: see TxnFromContext, or pass another context.
