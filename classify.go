@@ -26,9 +26,11 @@ func (c Class) String() string { return name(int(c), "Class", "unknown", "retrya
 // Classifier judges an error that fn returned. It must be safe for concurrent use. It is called once for each failed
 // attempt that no mark (Permanent, Transient, Ambiguous) has judged. Only Retryable and Terminal are opinions.
 //
-// If it has none, context.Canceled, returned while the caller's context lives, is terminal, because the work was
-// abandoned. Everything else is retryable: an attempt's own timeout, and the *Error of a nested run, whatever ended
-// that, unless the classifier is, say, StopIf(IsGivenUp) or StopOn(CallerCanceled, TerminalError).
+// If it has none, two kinds of errors are terminal: context.Canceled, returned while the caller's context lives, because
+// the work was abandoned; and an answer, because the same question gets the same answer. An answer is an error with a
+// method Answer() bool that returns true, such as a NOT_FOUND from contrib/retrygrpc and a 404 from
+// retryhttp.CheckResponse. Everything else is retryable: an attempt's own timeout, and the *Error of a nested run,
+// whatever ended that, unless the classifier is, say, StopIf(IsGivenUp) or StopOn(CallerCanceled, TerminalError).
 type Classifier func(error) Class
 
 // FirstOf returns a classifier that asks each in turn: the first firm answer wins. A nil classifier is skipped.
@@ -175,7 +177,7 @@ func (p *Policy) judge(err error) (Class, time.Duration) {
 	switch {
 	case class.firm():
 		return class, f.hint
-	case f.canceled:
+	case f.canceled || f.answer:
 		return Terminal, f.hint
 	default:
 		return Retryable, f.hint
@@ -189,6 +191,7 @@ type finding struct {
 	below     time.Duration  // the longest inside a nested run
 	ambiguous bool           // a mark that says so is not under Transient
 	canceled  bool           // context.Canceled is among the errors
+	answer    bool           // an error that says so is the answer of a healthy server
 	seen      map[visit]bool // our errors, once an As has been asked for them, so that each is visited once
 	again     int            // how often an As has come to one that was seen
 }
@@ -220,7 +223,7 @@ func (f *finding) walk(err error, in scope) {
 				f.seen[v] = true
 			}
 		case interface{ As(any) bool }, interface{ Is(error) bool },
-			interface{ Unwrap() error }, interface{ Unwrap() []error }:
+			interface{ Unwrap() error }, interface{ Unwrap() []error }, interface{ Answer() bool }:
 		default: // a leaf, as most errors are: BenchmarkRetries
 			f.canceled = f.canceled || err == context.Canceled && !in.nested && !in.timedOut
 			return
@@ -245,6 +248,9 @@ func (f *finding) walk(err error, in scope) {
 			}
 			in.nested, err = true, e.Last
 			continue
+		}
+		if answer, ok := err.(interface{ Answer() bool }); ok && !in.nested {
+			f.answer = f.answer || answer.Answer()
 		}
 		as, ok := err.(interface{ As(any) bool })
 		ours := ok && f.hidden(as, in)

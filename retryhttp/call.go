@@ -453,6 +453,9 @@ func (c *call) judged(failed *AttemptError) error {
 	class, byDefault := retry.Retryable, retry.Retryable
 	if failed.Err == nil { // only a hint is marked
 		class = c.classOf(failed)
+		if failed.Answer() {
+			byDefault = retry.Terminal
+		}
 	} else {
 		class, _ = retry.Policy{Classify: c.classOf}.Judge(failed)
 		byDefault, _ = retry.Policy{}.Judge(failed)
@@ -472,7 +475,7 @@ func (c *call) judged(failed *AttemptError) error {
 		return failed.forbidden()
 	}
 	if byDefault != class {
-		failed.mark = retry.Transient(failed.Err)
+		failed.mark = retry.Transient(cmp.Or(failed.mark, failed.Err, errMarked))
 	}
 	return failed
 }
