@@ -15,7 +15,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
-	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/contrib/retryrpc"
 )
 
 // answers are the codes that are not failures of a run.
