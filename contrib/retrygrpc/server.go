@@ -78,7 +78,8 @@ func answered(err error) (metadata.MD, error) {
 	if _, chosen := err.(withStatus); chosen || !ok {
 		return trailer, err
 	}
-	if inner, ok := errors.AsType[withStatus](err); ok {
+	var inner withStatus
+	if errors.As(err, &inner) {
 		return trailer, &statusError{err, inner.GRPCStatus()}
 	}
 	return trailer, &statusError{err, status.New(codes.Code(code), text)}
