@@ -1,4 +1,4 @@
-package retryotel_test
+package sdks_test
 
 import (
 	"context"
@@ -212,12 +212,15 @@ func TestGRPCsCodesAreErrorTypes(t *testing.T) {
 		{"of a nested run", retry.Policy{}.NewError(t.Context(), retry.Outcome{Reason: retry.AttemptsExhausted}, down), "UNAVAILABLE"},
 		{"the word of its own before that", timeoutOfServer{down}, "server_slow"},
 		{"a code that gRPC does not have", status.Error(17, "no"), "UNKNOWN"},
-		{"the code OK is not an error", hasStatus{}, "github.com/retrygo/retry/contrib/retryotel_test.hasStatus"},
+		{"the code OK is not an error", hasStatus{}, "github.com/retrygo/retry/contrib/retryotel/sdks_test.hasStatus"},
 		{"and does not hide one below", hasStatus{down}, "UNAVAILABLE"},
 		{"a method of that name with a parameter", errors.Join(statusOf{errDown}, down), "UNAVAILABLE"},
 		{"one with two results", errors.Join(statusAnd{errDown}, down), "UNAVAILABLE"},
 		{"one whose result has no number", errors.Join(statusText{errDown}, down), "UNAVAILABLE"},
 		{"one whose result has no code", errors.Join(statusOnly{errDown}, down), "UNAVAILABLE"},
+		{"below a doubt", retry.Ambiguous(down), "UNAVAILABLE"},
+		{"a plain error in doubt", retry.Ambiguous(fmt.Errorf("charge: %w", errDown)), "*errors.errorString"},
+		{"a type that is no pointer", statusText{errDown}, "github.com/retrygo/retry/contrib/retryotel/sdks_test.statusText"},
 		{"errors of several without one", errors.Join(errDown, errDown), "*errors.joinError"},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, errorType(row.err)) })

@@ -1,4 +1,4 @@
-package retryotel_test
+package sdks_test
 
 import (
 	"bytes"

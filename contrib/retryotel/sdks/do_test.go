@@ -1,4 +1,4 @@
-package retryotel_test
+package sdks_test
 
 import (
 	"context"
@@ -292,7 +292,7 @@ func (s *spent) Error() string { return s.text } // a nil one panics
 // An error whose text panics is returned as retry.Do returns it. A panic of another method passes through, as in
 // retry.Do.
 func TestErrorsThatPanic(t *testing.T) {
-	const own = "github.com/retrygo/retry/contrib/retryotel_test.panics"
+	const own = "github.com/retrygo/retry/contrib/retryotel/sdks_test.panics"
 	for _, err := range []error{panics{kind: true}, panics{is: true}} {
 		require.PanicsWithValue(t, "boom", func() {
 			_ = retryotel.Do(t.Context(), retry.Policy{}, newSDK(t).Options, func(context.Context) error { return err })
@@ -303,7 +303,7 @@ func TestErrorsThatPanic(t *testing.T) {
 		text, errorType string
 	}{
 		{panics{text: true}, "%!v(PANIC=Error method: boom)", own},
-		{(*spent)(nil), "<nil>", "*retryotel_test.spent"},
+		{(*spent)(nil), "<nil>", "*sdks_test.spent"},
 	} {
 		t.Run(row.errorType+" "+row.text, func(t *testing.T) {
 			s := newSDK(t)

@@ -1,4 +1,4 @@
-package retryaws_test
+package clients_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package retryotel_test
+package sdks_test
 
 import (
 	"context"
@@ -52,7 +52,7 @@ func TestTheTableOfMetrics(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s %s", m.Name, kind, m.Unit, strings.Join(keys, ", ")))
 		require.False(t, kind == "up-down counter" && strings.HasSuffix(m.Name, "s"), m.Name)
 	}
-	doc, err := os.ReadFile("doc.go")
+	doc, err := os.ReadFile("../doc.go")
 	require.NoError(t, err)
 	var want []string
 	for _, row := range regexp.MustCompile(`(?m)^//\t(retry\.\S+) +(counter|histogram|gauge|up-down counter) +(\S+) +(retry.*)$`).FindAllStringSubmatch(string(doc), -1) {

@@ -1,4 +1,4 @@
-package retryaws_test
+package clients_test
 
 import (
 	"bytes"
@@ -239,7 +239,8 @@ func TestWhatIsRepeated(t *testing.T) {
 		"a reset connection":         {answer: retrytest.Answer{Fault: retrytest.ResetUnread}, made: 2},
 		"a 404 that Classify wants":  {answer: missing, classify: retry.Otherwise(retry.Retryable), made: 2},
 		"a 404, once":                {answer: missing, made: 1},
-		"429 is a failure, once":     {answer: retrytest.Answer{Status: 429}, made: 1, failed: true},
+		"429, with each version":     {answer: retrytest.Answer{Status: 429}, made: 2},
+		"429, if not wanted":         {answer: retrytest.Answer{Status: 429}, classify: retry.Otherwise(retry.Terminal), made: 1, failed: true},
 		"throttling, if not wanted":  {answer: retrytest.Answer{Status: 400, Body: apiError("ThrottlingException")}, classify: retry.Otherwise(retry.Terminal), made: 1, failed: true},
 		"a 503 that is not repeated": {answer: slowDown, classify: retry.Otherwise(retry.Terminal), made: 1, failed: true},
 	} {

@@ -1,4 +1,4 @@
-package retryworkqueue_test
+package queues_test
 
 import (
 	"testing"
