@@ -3,6 +3,7 @@ package retryplan
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -21,8 +22,8 @@ type Advice struct {
 // Advise simulates changes of the fleet of q, of which v is the Verdict, and returns those with which no larger share of
 // the seeds is lost and no more runs of the calm fail than chance explains. They are the changes of the findings, in
 // their order, and if v has lost seeds changes that often help: one budget for all calls, two attempts, full jitter, twice
-// the timeout. A finding whose Change does not matter to the simulation, such as MaxHint, is not simulated and not
-// returned. A chain has no advice.
+// the timeout. A Change that does not matter to a simulation, such as that of MaxHint, is returned with v. A chain has no
+// advice.
 //
 // When ctx ends, Advise returns what it has together with ctx's cause. Its other errors are those of Judge.
 func Advise(ctx context.Context, q Question, v Verdict, findings ...Finding) (kept []Advice, err error) {
@@ -33,9 +34,11 @@ func Advise(ctx context.Context, q Question, v Verdict, findings ...Finding) (ke
 		return nil, err
 	}
 	for _, c := range changesOf(q, v, findings) {
-		changed, err := Judge(ctx, c.question)
-		if err != nil {
-			return kept, err
+		changed := v
+		if c.matters {
+			if changed, err = Judge(ctx, c.question); err != nil {
+				return kept, err
+			}
 		}
 		if !changed.worse(&v) {
 			kept = append(kept, Advice{c.text, changed, c.question})
@@ -48,6 +51,7 @@ func Advise(ctx context.Context, q Question, v Verdict, findings ...Finding) (ke
 type change struct {
 	text     string
 	question Question
+	matters  bool // to the simulation
 }
 
 // changesOf returns the changes to simulate.
@@ -59,19 +63,16 @@ func changesOf(q Question, v Verdict, findings []Finding) (all []change) {
 		}
 	}
 	add := func(text string, do func(q *Question)) {
-		for _, c := range all {
-			if c.text == text {
-				return
-			}
-		}
+		known := slices.ContainsFunc(all, func(c change) bool { return c.text == text })
 		changed := q
 		do(&changed)
-		if changed.validate() == nil {
-			all = append(all, change{text, changed})
+		if !known && changed.validate() == nil {
+			all = append(all, change{text, changed, true})
 		}
 	}
 	for _, f := range findings {
 		if f.changed == nil {
+			all = append(all, change{f.Change, q, false})
 			continue
 		}
 		add(f.Change, func(q *Question) {

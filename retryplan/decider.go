@@ -20,7 +20,7 @@ const (
 	withinTime = 600 * second // after the trigger, in which the fleet has to be well
 	watchTime  = 120 * second // for which a fleet that is well has to stay so
 	// mostWatched bounds the runs for which a fleet is watched, and so the time for which it waits for late retries.
-	mostWatched = 1_000_000
+	mostWatched = 100_000
 	// leastStorm is the shortest time for which a storm feeds itself before the simulation ends.
 	leastStorm = 60 * second
 )

@@ -12,7 +12,7 @@ import (
 //
 // A seed is a calm of 2 minutes, the trigger, and 10 minutes after it within which the fleet has to be well: from then
 // on the successes of every 5 s, for 20 s, are at least 0.9 of those that are due in them, and one success at all. Then
-// it is watched for 2 minutes more, or until the last retry of a run that the trigger hit, for up to a million runs; if
+// it is watched for 2 minutes more, or until the last retry of a run that the trigger hit, for up to 100,000 runs; if
 // it is not well any more, the search begins again. Fleets whose attempts take minutes, or in which few runs begin, have
 // more time for all of it. Due are the runs that begin, at the latest 2 s after they began, or after the time of all but
 // one in a million attempts in a calm if that is longer; times the share that succeeds while no attempt waits in a queue.
