@@ -4,8 +4,6 @@
 //
 //	go vet -vettool=$(which retryvet) ./...   cached by the go command
 //	retryvet [flags] PACKAGE...               runs alone
-//	retryvet -migrate [-diff] [-w] PACKAGE... moves calls of backoff v4, and loops around the waits of other libraries
-//	retryvet -loop -fix [-diff] PACKAGE...    makes hand-written retry loops loops over retry.Attempts
 //	retryvet -loop.more PACKAGE...            with findings of the analyzer loop that can be intended
 //	retryvet help [ANALYZER]                  the findings and the flags
 //	retryvet --version
@@ -13,8 +11,7 @@
 // The comment //retryvet:ignore ANALYZER reason, at the end of a line or above it, silences a finding.
 //
 // The exit status is 0 without findings, 1 with findings, 2 if the command line is wrong, and 3 if packages do not load or
-// type-check; the findings of the others are printed all the same. With -migrate or -fix it is 0 if no call or loop is left,
-// and 1 if one is refused, or if nothing is written.
+// type-check; the findings of the others are printed all the same.
 package main
 
 import (

@@ -68,7 +68,7 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for cur := range in.Root().Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
-		if l := retries.LoopAt(pass.TypesInfo, cur, nil); l != nil {
+		if l := retries.LoopAt(pass.TypesInfo, cur); l != nil {
 			retryLoop{l, pass, pass.TypesInfo, cur}.report()
 		}
 	}
@@ -294,7 +294,7 @@ func (l retryLoop) most(x ast.Expr) (most int64, known bool) {
 		return 0, false
 	}
 	var counter constant.Value
-	eval := retries.Eval{Info: l.info, U: 1, Random: map[ast.Node]bool{}, Known: func(x ast.Expr) constant.Value {
+	eval := retries.Eval{Info: l.info, Most: true, Known: func(x ast.Expr) constant.Value {
 		if l.Counter != nil && calls.Is(l.info, x, l.Counter) {
 			return counter
 		}

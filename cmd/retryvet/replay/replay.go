@@ -75,18 +75,6 @@ func (r replay) check() {
 	}
 }
 
-// Unsafe returns the method of a request that the code in function, a declaration, must not repeat, as this analyzer says;
-// "" if there is none.
-func Unsafe(info *types.Info, function ast.Node, code *retries.Retries) string {
-	r := replay{Retries: code, info: info, function: function}
-	for _, call := range r.Attempts {
-		if m, _, twofold := r.twofold(call); twofold {
-			return m
-		}
-	}
-	return ""
-}
-
 // twofold reports whether call is a POST or PATCH that is repeated after any error, without a key or with the key, if it is
 // not nil, that is new in each attempt.
 func (r replay) twofold(call *ast.CallExpr) (method string, key ast.Expr, yes bool) {

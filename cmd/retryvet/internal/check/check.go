@@ -17,8 +17,6 @@ import (
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
-
-	"github.com/retrygo/retry/cmd/retryvet/internal/migrate"
 )
 
 // A finding is a diagnostic of an analyzer. A diagnostic of a package and of its test variant is one finding.
@@ -41,14 +39,10 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 	flags := flag.NewFlagSet("retryvet", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() {
-		fmt.Fprint(stderr, "usage: retryvet [flags] PACKAGE...\n       retryvet -migrate [-diff] [-w] PACKAGE...\n       retryvet -loop -fix [-diff] PACKAGE...\n       retryvet help [ANALYZER]\n")
+		fmt.Fprint(stderr, "usage: retryvet [flags] PACKAGE...\n       retryvet help [ANALYZER]\n")
 		flags.PrintDefaults()
 	}
 	tests := flags.Bool("test", true, "analyze tests too")
-	migrates := flags.Bool("migrate", false, "say which calls of other retry libraries, and loops around their waits, can be moved to this one, and do nothing else")
-	diff := flags.Bool("diff", false, "with -migrate, print what would change; with -fix, do not change it")
-	write := flags.Bool("w", false, "with -migrate, move the calls")
-	fix := flags.Bool("fix", false, "with -loop, make the loops that can be loops over retry.Attempts, and do nothing else")
 	printVersion := flags.Bool("version", false, "print the version and exit")
 	chosen := map[string]*bool{}
 	for _, a := range analyzers {
@@ -64,22 +58,16 @@ func Run(ctx context.Context, analyzers []*analysis.Analyzer, version string, ar
 		fmt.Fprintln(stdout, "retryvet", version)
 		return clean
 	}
-	wrong, named, left := *write && !*migrates || *diff && !*migrates && !*fix || *fix && !*chosen["loop"], false, map[string]bool{}
+	named, left := false, map[string]bool{}
 	flags.Visit(func(f *flag.Flag) {
-		wrong = wrong || *migrates && !slices.Contains([]string{"migrate", "diff", "w"}, f.Name)
-		wrong = wrong || *fix && !slices.Contains([]string{"loop", "fix", "diff"}, f.Name)
 		if is := chosen[f.Name]; is != nil {
 			named, left[f.Name] = named || *is, !*is
 		}
 	})
 	late := func(arg string) bool { return strings.HasPrefix(arg, "-") } // a flag after a package
-	if flags.NArg() == 0 || wrong || slices.ContainsFunc(flags.Args(), late) {
+	if flags.NArg() == 0 || slices.ContainsFunc(flags.Args(), late) {
 		flags.Usage()
 		return badUsage
-	}
-	if *migrates || *fix {
-		o := migrate.Options{Loops: *fix, Write: *write || *fix && !*diff}
-		return migration(ctx, flags.Args(), *diff, o, stdout, stderr)
 	}
 	analyzers = slices.DeleteFunc(slices.Clone(analyzers), func(a *analysis.Analyzer) bool { // as go vet does
 		return named && !*chosen[a.Name] || left[a.Name]

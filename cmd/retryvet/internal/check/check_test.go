@@ -85,7 +85,7 @@ func TestTheStatusSaysWhatWentWrong(t *testing.T) {
 	require.Equal(t, 3, status)
 	require.Contains(t, errs, "retryvet: ")
 	for _, args := range [][]string{
-		{"-migrate", "-test=false", "./..."}, {"-migrate", "-loop", "./..."}, {"./...", "-loop"}, {"-none", "./..."}, {},
+		{"-migrate", "./..."}, {"-loop", "-fix", "./..."}, {"./...", "-loop"}, {"-none", "./..."}, {},
 	} {
 		status, out, errs = run(t, program, args...)
 		require.Equal(t, 2, status, "%v", args)

@@ -46,9 +46,9 @@ type Loop struct {
 }
 
 // LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is not a
-// retry loop. Calls for which sleeps is true are waits too; nil means none are.
-func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) bool) *Loop {
-	mayWait := sleeps != nil
+// retry loop.
+func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
+	mayWait := false
 	for c := range cur.Preorder((*ast.SelectorExpr)(nil)) { // most loops do not, and their paths need not be followed
 		mayWait = mayWait || slices.Contains([]string{"Sleep", "After", "C"}, c.Node().(*ast.SelectorExpr).Sel.Name)
 	}
@@ -69,7 +69,7 @@ func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) b
 		l.Steps = l.Counter
 	}
 	for _, l.Kind = range []Kind{Errors, False, True} {
-		is := l.walk(info, cur, sleeps)
+		is := l.walk(info, cur)
 		switch {
 		case len(l.Waits) == 0:
 			return nil
@@ -84,7 +84,7 @@ func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) b
 }
 
 // walk follows the paths through two turns of the loop, and reports whether it is a retry loop of l.Kind.
-func (l *Loop) walk(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) bool) bool {
+func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
 	loop := cur.Node().(ast.Stmt)
 	stmts := []ast.Stmt{loop}
 	if label, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
@@ -94,7 +94,7 @@ func (l *Loop) walk(info *types.Info, cur inspector.Cursor, sleeps func(*ast.Cal
 		stmts = append(stmts, next.Node().(ast.Stmt))
 	}
 	w := newWalk(info, loop, stmts)
-	w.kind, w.sleeps = l.Kind, sleeps
+	w.kind = l.Kind
 	s := []State{{}}
 	if w.head != nil {
 		s = w.run(w.head, s...)

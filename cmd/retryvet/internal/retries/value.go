@@ -13,10 +13,9 @@ import (
 
 // An Eval computes the values of numbers and conditions.
 type Eval struct {
-	Info   *types.Info
-	Known  func(x ast.Expr) constant.Value // the value of a variable, a field or a call; nil if it is unknown
-	U      float64                         // what every random number is, from 0 to 1
-	Random map[ast.Node]bool               // the random numbers that were asked for; nil means that they are unknown
+	Info  *types.Info
+	Known func(x ast.Expr) constant.Value // the value of a variable, a field or a call; nil if it is unknown
+	Most  bool                            // a random number counts as the limit of its range; otherwise it is unknown
 }
 
 // Value returns the value of x; nil if it is unknown or overflows its type.
@@ -26,11 +25,11 @@ func (e Eval) Value(x ast.Expr) constant.Value {
 	if v == nil {
 		v = e.computed(x)
 	}
-	return Typed(v, e.Info.TypeOf(x))
+	return typed(v, e.Info.TypeOf(x))
 }
 
-// Typed returns v as a value of type t; nil if it is unknown or overflows.
-func Typed(v constant.Value, t types.Type) constant.Value {
+// typed returns v as a value of type t; nil if it is unknown or overflows.
+func typed(v constant.Value, t types.Type) constant.Value {
 	b, isBasic := t.Underlying().(*types.Basic)
 	switch {
 	case v == nil || v.Kind() == constant.Unknown || !isBasic: // infinite, or not a number
@@ -129,13 +128,11 @@ func (e Eval) call(call *ast.CallExpr) constant.Value {
 	}
 	for _, path := range []string{"math/rand", "math/rand/v2"} {
 		switch {
-		case e.Random == nil:
+		case !e.Most:
 		case calls.IsFunc(e.Info, call, path, "Int63n", "Intn", "Int31n", "IntN", "Int64N", "Int32N", "N", "Rand.Int63n", "Rand.Intn"):
-			e.Random[call] = true
-			return constant.MakeInt64(int64(e.U * number(0)))
+			return constant.MakeInt64(int64(number(0)))
 		case calls.IsFunc(e.Info, call, path, "Float64", "Rand.Float64"):
-			e.Random[call] = true
-			return constant.MakeFloat64(e.U)
+			return constant.MakeFloat64(1)
 		}
 	}
 	return nil

@@ -80,9 +80,9 @@ var (
 		"math.Min(f, 9)":                     "5/2",
 		"math.Max(f, 9)":                     "9",
 		"math.Sqrt(f)":                       "",
-		"rand.Intn(n)":                       "1", // of 0.5
-		"rand.Float64()":                     "1/2",
-		"1 + rand.Int63n(int64(f*4))":        "6",
+		"rand.Intn(n)":                       "3",
+		"rand.Float64()":                     "1",
+		"1 + rand.Int63n(int64(f*4))":        "11",
 		"rand.Int()":                         "",
 		`"text"`:                             `"text"`,
 		`"a" + "b"`:                          `"ab"`,
@@ -92,8 +92,7 @@ var (
 		require.NoError(t, err, text)
 		info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}}
 		require.NoError(t, types.CheckExpr(fset, pkg, file.End()-1, x, info), text)
-		random := map[ast.Node]bool{}
-		got := Eval{Info: info, U: 0.5, Random: random, Known: func(x ast.Expr) constant.Value {
+		got := Eval{Info: info, Most: true, Known: func(x ast.Expr) constant.Value {
 			name, _ := x.(*ast.Ident)
 			if name == nil {
 				return nil

@@ -77,10 +77,9 @@ type Wait struct {
 // A walk follows the paths through the body of a loop or a function, not into function literals. Its methods that take a
 // function next call it with each state that can follow.
 type walk struct {
-	info   *types.Info
-	kind   Kind                     // of the attempts
-	work   bool                     // the body is that of a function: it runs again if it returns an error
-	sleeps func(*ast.CallExpr) bool // a call waits, as time.Sleep does; nil for none
+	info *types.Info
+	kind Kind // of the attempts
+	work bool // the body is that of a function: it runs again if it returns an error
 
 	head, body, done *cfg.Block             // where the loop with a condition, its body, and what is behind it begin, or the function
 	next             *cfg.Block             // where an iteration has ended
@@ -328,8 +327,6 @@ func (w *walk) expr(x ast.Expr, s *State) {
 	case !isCall:
 	case calls.IsFunc(w.info, call, "time", "Sleep"):
 		w.wait(Wait{call, call.Args[0], true}, s)
-	case w.sleeps != nil && w.sleeps(call):
-		w.wait(Wait{Node: call}, s)
 	case !exits(w.info, call) && !calls.Logs(call):
 		w.strange = w.strange || w.kind != Errors
 		s.waited = false
@@ -496,9 +493,7 @@ func (w *walk) refine(cond ast.Expr, s State, truth bool, next func(State)) {
 			return
 		}
 	case *ast.CallExpr:
-		if w.sleeps != nil && w.sleeps(c) {
-			w.expr(c, &s)
-		} else if w.answers(c, nil) {
+		if w.answers(c, nil) {
 			w.attempt(c, nil, s, func(s State) {
 				if s.Succeeded() == (truth == (w.kind == False)) {
 					next(s)
