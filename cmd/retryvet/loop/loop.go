@@ -56,23 +56,29 @@ func init() {
 }
 
 func run(pass *analysis.Pass) (any, error) {
-	for _, imported := range pass.Pkg.Imports() {
-		if imported.Path() == "testing" {
-			return nil, nil
-		}
-	}
-	for _, part := range strings.Split(pass.Pkg.Path(), "/") {
-		if strings.Contains(part, "test") || part == "e2e" {
+	path, _, _ := strings.Cut(pass.Pkg.Path(), " ") // of "p [p.test]", which is p with its tests
+	for part := range strings.SplitSeq(path, "/") {
+		if slices.Contains([]string{"test", "tests", "testing", "testdata", "e2e"}, part) {
 			return nil, nil
 		}
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
-		if l := retries.LoopAt(pass.TypesInfo, cur); l != nil {
-			retryLoop{l, pass, pass.TypesInfo, cur}.report()
+	for file := range in.Root().Children() {
+		if forTests(file.Node().(*ast.File)) {
+			continue
+		}
+		for cur := range file.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
+			if l := retries.LoopAt(pass.TypesInfo, cur); l != nil {
+				retryLoop{l, pass, pass.TypesInfo, cur}.report()
+			}
 		}
 	}
 	return nil, nil
+}
+
+// forTests reports whether file imports testing. The package is not asked, since go vet hands it over with its tests.
+func forTests(file *ast.File) bool {
+	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 }
 
 type retryLoop struct {
