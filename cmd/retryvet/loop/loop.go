@@ -56,8 +56,7 @@ func init() {
 }
 
 func run(pass *analysis.Pass) (any, error) {
-	path, _, _ := strings.Cut(pass.Pkg.Path(), " ") // of "p [p.test]", which is p with its tests
-	for part := range strings.SplitSeq(path, "/") {
+	for part := range strings.SplitSeq(pass.Pkg.Path(), "/") {
 		if slices.Contains([]string{"test", "tests", "testing", "testdata", "e2e"}, part) {
 			return nil, nil
 		}
