@@ -101,7 +101,7 @@ type walk struct {
 func newWalk(info *types.Info, loop ast.Stmt, stmts []ast.Stmt) *walk {
 	w := &walk{info: info, around: map[ast.Node]ast.Stmt{}, judged: map[*ast.CallExpr]bool{}}
 	all := &ast.BlockStmt{List: stmts}
-	blocks := cfg.New(all, func(call *ast.CallExpr) bool { return !exits(info, call) }).Blocks
+	blocks := cfg.New(all, func(call *ast.CallExpr) bool { return !Exits(info, call) }).Blocks
 	own := map[cfg.BlockKind]*cfg.Block{}
 	for _, b := range blocks {
 		if r := b.Return(); r != nil && r.Return == all.End()-1 {
@@ -327,14 +327,14 @@ func (w *walk) expr(x ast.Expr, s *State) {
 	case !isCall:
 	case calls.IsFunc(w.info, call, "time", "Sleep"):
 		w.wait(Wait{call, call.Args[0], true}, s)
-	case !exits(w.info, call) && !calls.Logs(call):
+	case !Exits(w.info, call) && !calls.Logs(call):
 		w.strange = w.strange || w.kind != Errors
 		s.waited = false
 	}
 }
 
-// exits reports whether call does not return.
-func exits(info *types.Info, call *ast.CallExpr) bool {
+// Exits reports whether call does not return.
+func Exits(info *types.Info, call *ast.CallExpr) bool {
 	f := typeutil.Callee(info, call)
 	if f == nil {
 		return false
