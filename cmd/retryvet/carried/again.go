@@ -12,22 +12,13 @@ import (
 	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
-)
-
-// An End is what a function that runs again has returned.
-type End uint8
-
-const (
-	Failed    End = iota + 1 // an error that is not marked as permanent
-	Marked                   // an error that is marked as retryable
-	NotYet                   // false and no error
-	Committed                // anything: a commit follows, which can fail
+	"github.com/retrygo/retry/cmd/retryvet/internal/retries"
 )
 
 // A Param is a parameter that is a function, which runs again after the end After.
 type Param struct {
 	Index int
-	After End
+	After retries.End
 }
 
 // Reruns is the fact that a function runs some of its parameters again. A method without such a parameter has it too, so that
@@ -47,36 +38,36 @@ func (r *Reruns) String() string {
 // known are functions of other modules that run the first function that they get again.
 var known = []struct {
 	name  *regexp.Regexp
-	after End
+	after retries.End
 }{
-	{regexp.MustCompile(`^github\.com/cenkalti/backoff(/v\d+)?\.Retry`), Failed},
-	{regexp.MustCompile(`^github\.com/avast/retry-go(/v\d+)?\.(Do|DoWithData|Retrier\w*\.Do)$`), Failed},
-	{regexp.MustCompile(`^k8s\.io/client-go/util/retry\.(OnError|RetryOnConflict)$`), Failed},
-	{regexp.MustCompile(`^github\.com/sethvargo/go-retry\.(Do|DoValue|Constant|Exponential|Fibonacci)$`), Marked},
-	{regexp.MustCompile(`^github\.com/hashicorp/terraform-plugin-sdk(/v\d+)?/helper/(retry|resource)\.Retry(Context)?$`), Marked},
-	{regexp.MustCompile(`^k8s\.io/apimachinery/pkg/util/wait\.(Poll|ExponentialBackoff)`), NotYet},
-	{regexp.MustCompile(`^github\.com/cockroachdb/cockroach-go/.*\.Execute\w*Tx$`), Committed},
-	{regexp.MustCompile(`^cloud\.google\.com/go/(spanner\.Client\.ReadWriteTransaction|datastore\.Client\.RunInTransaction|firestore\.Client\.RunTransaction)`), Committed},
-	{regexp.MustCompile(`^google\.golang\.org/appengine(/v2)?/datastore\.RunInTransaction$`), Committed},
-	{regexp.MustCompile(`^github\.com/apple/foundationdb/bindings/go/src/fdb\.\w+\.(Read)?Transact$`), Committed},
-	{regexp.MustCompile(`^go\.etcd\.io/etcd/client/v3/concurrency\.NewSTM`), Committed},
-	{regexp.MustCompile(`^go\.mongodb\.org/mongo-driver/.*\.Session\w*\.WithTransaction$`), Committed},
-	{regexp.MustCompile(`^github\.com/lightningnetwork/lnd/kvdb\.(Update|View)$`), Committed},
+	{regexp.MustCompile(`^github\.com/cenkalti/backoff(/v\d+)?\.Retry`), retries.OnError},
+	{regexp.MustCompile(`^github\.com/avast/retry-go(/v\d+)?\.(Do|DoWithData|Retrier\w*\.Do)$`), retries.OnError},
+	{regexp.MustCompile(`^k8s\.io/client-go/util/retry\.(OnError|RetryOnConflict)$`), retries.OnError},
+	{regexp.MustCompile(`^github\.com/sethvargo/go-retry\.(Do|DoValue|Constant|Exponential|Fibonacci)$`), retries.OnMark},
+	{regexp.MustCompile(`^github\.com/hashicorp/terraform-plugin-sdk(/v\d+)?/helper/(retry|resource)\.Retry(Context)?$`), retries.OnMark},
+	{regexp.MustCompile(`^k8s\.io/apimachinery/pkg/util/wait\.(Poll|ExponentialBackoff)`), retries.OnFalse},
+	{regexp.MustCompile(`^github\.com/cockroachdb/cockroach-go/.*\.Execute\w*Tx$`), retries.OnCommit},
+	{regexp.MustCompile(`^cloud\.google\.com/go/(spanner\.Client\.ReadWriteTransaction|datastore\.Client\.RunInTransaction|firestore\.Client\.RunTransaction)`), retries.OnCommit},
+	{regexp.MustCompile(`^google\.golang\.org/appengine(/v2)?/datastore\.RunInTransaction$`), retries.OnCommit},
+	{regexp.MustCompile(`^github\.com/apple/foundationdb/bindings/go/src/fdb\.\w+\.(Read)?Transact$`), retries.OnCommit},
+	{regexp.MustCompile(`^go\.etcd\.io/etcd/client/v3/concurrency\.NewSTM`), retries.OnCommit},
+	{regexp.MustCompile(`^go\.mongodb\.org/mongo-driver/.*\.Session\w*\.WithTransaction$`), retries.OnCommit},
+	{regexp.MustCompile(`^github\.com/lightningnetwork/lnd/kvdb\.(Update|View)$`), retries.OnCommit},
 }
 
 // A rerun is an argument that runs again.
 type rerun struct {
 	work  ast.Expr
-	after End
+	after retries.End
 }
 
 // reruns returns the arguments of call that run again.
 func (f *finder) reruns(call *ast.CallExpr) (all []rerun) {
 	if r, ok := calls.Of(f.TypesInfo, call); ok {
 		if r.Callee.Pkg().Path() == calls.Module+"/retrysql" {
-			return []rerun{{r.Work, Committed}}
+			return []rerun{{r.Work, retries.OnCommit}}
 		}
-		return []rerun{{r.Work, Failed}}
+		return []rerun{{r.Work, retries.OnError}}
 	}
 	callee, isFunc := typeutil.Callee(f.TypesInfo, call).(*types.Func)
 	if !isFunc || callee.Pkg() == nil || calls.Ours(callee.Pkg()) {
@@ -212,7 +203,7 @@ func isBool(t types.Type) bool {
 }
 
 // runsAgain returns the end after which the function v runs again inside of cur; 0 if it does not.
-func (f *finder) runsAgain(cur inspector.Cursor, v types.Object) End {
+func (f *finder) runsAgain(cur inspector.Cursor, v types.Object) retries.End {
 	for c := range cur.Preorder((*ast.CallExpr)(nil)) {
 		call := c.Node().(*ast.CallExpr)
 		if calls.Is(f.TypesInfo, call.Fun, v) {
@@ -234,7 +225,7 @@ func (f *finder) runsAgain(cur inspector.Cursor, v types.Object) End {
 }
 
 // repeated returns the end after which the call c runs again inside of the function around; 0 if it does not.
-func (f *finder) repeated(around, c inspector.Cursor) End {
+func (f *finder) repeated(around, c inspector.Cursor) retries.End {
 	call := c.Node().(*ast.CallExpr)
 	passed := false // the call is inside of a function that another one gets, such as one that begins a transaction
 	for up := c.Parent(); up.Node() != around.Node(); up = up.Parent() {
@@ -245,7 +236,7 @@ func (f *finder) repeated(around, c inspector.Cursor) End {
 			if !f.retries(up, around, call) {
 				return 0
 			}
-			return f.orCommits(Failed, n, passed)
+			return f.orCommits(retries.OnError, n, passed)
 		case *ast.FuncLit:
 			switch p := up.Parent().Node().(type) {
 			case *ast.CallExpr:
@@ -270,17 +261,17 @@ func (f *finder) repeated(around, c inspector.Cursor) End {
 	return 0
 }
 
-// orCommits returns Committed if a commit follows in n, or in the function that passed stands for; otherwise after.
-func (f *finder) orCommits(after End, n ast.Node, passed bool) End {
+// orCommits returns retries.OnCommit if a commit follows in n, or in the function that passed stands for; otherwise after.
+func (f *finder) orCommits(after retries.End, n ast.Node, passed bool) retries.End {
 	for n := range ast.Preorder(n) {
 		if call, isCall := n.(*ast.CallExpr); isCall {
 			if callee := typeutil.Callee(f.TypesInfo, call); callee != nil && commits.MatchString(callee.Name()) {
-				return Committed
+				return retries.OnCommit
 			}
 		}
 	}
 	if passed {
-		return Committed
+		return retries.OnCommit
 	}
 	return after
 }

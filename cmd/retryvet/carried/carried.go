@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
+	"github.com/retrygo/retry/cmd/retryvet/internal/retries"
 )
 
 const doc = `report state that a failed attempt leaves behind
@@ -59,7 +61,7 @@ func run(pass *analysis.Pass) (any, error) {
 		switch n := cur.Node().(type) {
 		case *ast.RangeStmt:
 			if r, ok := calls.Of(pass.TypesInfo, n); ok {
-				region{finder: f, node: n, body: n.Body, call: r.Call, around: cur, after: Failed, err: r.ErrVar(pass.TypesInfo)}.check()
+				region{finder: f, node: n, body: n.Body, call: r.Call, around: cur, after: retries.OnError, err: r.ErrVar(pass.TypesInfo)}.check()
 			}
 		case *ast.CallExpr:
 			for _, r := range f.reruns(n) {
@@ -75,9 +77,9 @@ func (f *finder) check(cur inspector.Cursor, call *ast.CallExpr, again rerun) {
 	r := region{finder: f, call: call, around: cur, after: again.after}
 	switch fn := f.function(cur, again.work).(type) {
 	case *ast.FuncLit:
-		r.node, r.body, r.results = fn, fn.Body, fn.Type.Results
+		r.node, r.body, r.signature = fn, fn.Body, fn.Type
 	case *ast.FuncDecl:
-		r.node, r.body, r.results, r.receiver = fn, fn.Body, fn.Type.Results, fn.Recv
+		r.node, r.body, r.signature, r.receiver = fn, fn.Body, fn.Type, fn.Recv
 	default:
 		return
 	}
@@ -113,14 +115,14 @@ func (f *finder) function(cur inspector.Cursor, x ast.Expr) ast.Node {
 // A region is code that runs again: a function, or the body of a loop over retry.Attempts.
 type region struct {
 	*finder
-	node     ast.Node
-	body     *ast.BlockStmt
-	results  *ast.FieldList // of a function
-	receiver *ast.FieldList // of a method
-	call     *ast.CallExpr  // what runs it again
-	around   inspector.Cursor
-	after    End
-	err      types.Object // the variable that has the error of a turn of a loop
+	node      ast.Node
+	body      *ast.BlockStmt
+	signature *ast.FuncType  // of a function
+	receiver  *ast.FieldList // of a method
+	call      *ast.CallExpr  // what runs it again
+	around    inspector.Cursor
+	after     retries.End
+	err       types.Object // the variable that has the error of a turn of a loop
 }
 
 func (r region) check() {
@@ -150,6 +152,23 @@ func (r region) check() {
 		}
 		return true
 	})
+}
+
+// repeatsAfter reports whether the region can run again after x. What x adds is nothing if it is the result of a call that failed.
+func (r region) repeatsAfter(x change) bool {
+	var code *retries.Retries
+	loop, isLoop := r.node.(*ast.RangeStmt)
+	switch {
+	case r.after == retries.OnCommit:
+		return true
+	case !isLoop:
+		code = retries.Function(r.TypesInfo, r.signature, r.body, r.after, x.cur.Node())
+	case r.err != nil:
+		code = retries.Turns(r.TypesInfo, loop, r.err, x.cur.Node())
+	default:
+		return false
+	}
+	return slices.ContainsFunc(code.Repeats, func(s retries.State) bool { return s.Passed })
 }
 
 func (r region) report(x change, cur, body inspector.Cursor) {

@@ -39,9 +39,9 @@ func run(pass *analysis.Pass) (any, error) {
 		lit, isLit := ast.Unparen(c.Work).(*ast.FuncLit)
 		switch {
 		case c.Loop != nil && c.ErrVar(r.info) != nil:
-			r.Retries = retries.Turns(r.info, c.Loop, c.ErrVar(r.info))
+			r.Retries = retries.Turns(r.info, c.Loop, c.ErrVar(r.info), nil)
 		case isLit && c.Callee.Pkg().Path() == calls.Module: // others, such as retrysql, do not repeat every error
-			r.Retries = retries.Work(r.info, lit)
+			r.Retries = retries.Function(r.info, lit.Type, lit.Body, retries.OnError, nil)
 		default:
 			continue
 		}

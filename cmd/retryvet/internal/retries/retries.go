@@ -187,17 +187,28 @@ func (l *Loop) changing(info *types.Info, loop ast.Node) bool {
 	})
 }
 
-// Work returns a function that is passed to this library, which runs it again if it returns an error without a mark.
-func Work(info *types.Info, f *ast.FuncLit) *Retries {
-	w := newWalk(info, nil, f.Body.List)
-	w.work = true
+// An End is what a function has returned when it is run again.
+type End uint8
+
+const (
+	OnError  End = iota + 1 // an error that is not marked as permanent
+	OnMark                  // an error that is marked as retryable
+	OnFalse                 // false and no error
+	OnCommit                // anything: a commit follows, which can fail
+)
+
+// Function returns a function that runs again after the given end. At is a part of it, if not nil: see State.Passed.
+func Function(info *types.Info, t *ast.FuncType, body *ast.BlockStmt, end End, at ast.Node) *Retries {
+	w := newWalk(info, nil, body.List)
+	w.end, w.at, w.results = end, at, t.Results
 	w.run(w.head, State{})
-	return &Retries{f.Body, w.back, w.left, w.attempts, w.judged}
+	return &Retries{body, w.back, w.left, w.attempts, w.judged}
 }
 
 // Turns returns the body of a loop over retry.Attempts, which is run again if it leaves an error in err.
-func Turns(info *types.Info, loop *ast.RangeStmt, err types.Object) *Retries {
+func Turns(info *types.Info, loop *ast.RangeStmt, err types.Object, at ast.Node) *Retries {
 	w := newWalk(info, loop, []ast.Stmt{loop})
+	w.at = at
 	ends := w.run(w.body, State{})
 	w.back = nil
 	for _, s := range ends {

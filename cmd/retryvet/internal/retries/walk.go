@@ -8,6 +8,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"golang.org/x/tools/go/cfg"
@@ -34,6 +35,8 @@ type State struct {
 
 	Response types.Object // the variable that has the response of an attempt, or its result of type bool
 	Status   int          // one of statuses; 0 if there is no response
+
+	Passed bool // the path has gone through the part that was asked for, which did not just use a result of a call that failed
 
 	before bool // the last attempt was made in the previous iteration
 	waited bool // since the iteration began
@@ -77,9 +80,11 @@ type Wait struct {
 // A walk follows the paths through the body of a loop or a function, not into function literals. Its methods that take a
 // function next call it with each state that can follow.
 type walk struct {
-	info *types.Info
-	kind Kind // of the attempts
-	work bool // the body is that of a function: it runs again if it returns an error
+	info    *types.Info
+	kind    Kind           // of the attempts
+	end     End            // the body is that of a function, which runs again after this end; otherwise 0
+	at      ast.Node       // a part that was asked for; nil for none
+	results *ast.FieldList // of the function
 
 	head, body, done *cfg.Block             // where the loop with a condition, its body, and what is behind it begin, or the function
 	next             *cfg.Block             // where an iteration has ended
@@ -90,18 +95,19 @@ type walk struct {
 	back, left []State // the ends that the next iteration follows, and those that leave
 	attempts   []*ast.CallExpr
 	waits      []Wait
-	judged     map[*ast.CallExpr]bool // attempts whose error a condition passes to a function
-	again      bool                   // an attempt follows one that succeeded in the previous iteration
-	strange    bool                   // the loop has a part that a plain retry loop does not have
-	hurries    bool                   // an iteration ends without a wait, or after one with something else
-	ends       []*ast.ReturnStmt      // the return statements that were reached; nil if the end of the statements was
+	given      map[*ast.CallExpr][]ast.Expr // what the results of an attempt are assigned to
+	judged     map[*ast.CallExpr]bool       // attempts whose error a condition passes to a function
+	again      bool                         // an attempt follows one that succeeded in the previous iteration
+	strange    bool                         // the loop has a part that a plain retry loop does not have
+	hurries    bool                         // an iteration ends without a wait, or after one with something else
+	ends       []*ast.ReturnStmt            // the return statements that were reached; nil if the end of the statements was
 }
 
 // newWalk returns a walk through stmts. The first of them is the loop, or its label, if loop is not nil.
 func newWalk(info *types.Info, loop ast.Stmt, stmts []ast.Stmt) *walk {
-	w := &walk{info: info, around: map[ast.Node]ast.Stmt{}, judged: map[*ast.CallExpr]bool{}}
+	w := &walk{info: info, around: map[ast.Node]ast.Stmt{}, given: map[*ast.CallExpr][]ast.Expr{}, judged: map[*ast.CallExpr]bool{}}
 	all := &ast.BlockStmt{List: stmts}
-	blocks := cfg.New(all, func(call *ast.CallExpr) bool { return !Exits(info, call) }).Blocks
+	blocks := cfg.New(all, func(call *ast.CallExpr) bool { return !exits(info, call) }).Blocks
 	own := map[cfg.BlockKind]*cfg.Block{}
 	for _, b := range blocks {
 		if r := b.Return(); r != nil && r.Return == all.End()-1 {
@@ -148,6 +154,9 @@ func (w *walk) run(b *cfg.Block, from ...State) []State {
 // follow goes on at the ith node of b.
 func (w *walk) follow(b *cfg.Block, i int, s State) {
 	if i < len(b.Nodes) {
+		if n := b.Nodes[i]; w.at != nil && n.Pos() <= w.at.Pos() && w.at.End() <= n.End() {
+			s.Passed = s.Passed || s.Last != Failed || !w.usesResult(s)
+		}
 		next := func(s State) { w.follow(b, i+1, s) }
 		if w.around[b.Nodes[i]] != nil { // what a select does is done where it is chosen
 			next(s)
@@ -229,7 +238,7 @@ func (w *walk) node(n ast.Node, s State, next func(State)) {
 		w.assign(left, n.Values, s, next)
 		return
 	case *ast.ReturnStmt:
-		if w.work {
+		if w.end != 0 {
 			w.returns(n, s)
 			return
 		}
@@ -242,25 +251,56 @@ func (w *walk) node(n ast.Node, s State, next func(State)) {
 	next(s)
 }
 
+// usesResult reports whether the part that was asked for uses a result of the last attempt.
+func (w *walk) usesResult(s State) bool {
+	for n := range ast.Preorder(w.at) {
+		id, isIdent := n.(*ast.Ident)
+		if isIdent && slices.ContainsFunc(w.given[s.Call], func(x ast.Expr) bool { return calls.Is(w.info, x, w.info.Uses[id]) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // returns sorts the paths to the end of a function by whether it is run again.
 func (w *walk) returns(r *ast.ReturnStmt, s State) {
-	if r == nil || len(r.Results) == 0 {
+	if r == nil {
 		return
 	}
-	x := ast.Unparen(r.Results[len(r.Results)-1])
+	results := r.Results
+	if len(results) == 0 && w.results != nil { // named
+		for _, f := range w.results.List {
+			for _, name := range f.Names {
+				results = append(results, name)
+			}
+		}
+	}
+	if len(results) == 0 {
+		return
+	}
+	x := ast.Unparen(results[len(results)-1])
 	call, isCall := x.(*ast.CallExpr)
 	v := calls.Root(w.info, x)
 	switch {
-	case isCall && calls.IsFunc(w.info, call, calls.Module, "Permanent", "Ambiguous"):
+	case w.end == OnFalse && len(results) > 1:
+		done := w.info.Types[results[0]].Value
+		isNil := w.info.Types[x].IsNil() || v != nil && !s.has(v)
+		w.ended(s, isNil && (done == nil || !constant.BoolVal(done)))
+	case isCall && (permanent.MatchString(types.ExprString(call.Fun)) || w.end == OnMark && !retryable.MatchString(types.ExprString(call.Fun))):
 		w.ended(s, false)
 	case isCall && !w.wraps(call):
 		w.attempt(call, nil, s, func(s State) { w.ended(s, s.Last == Failed) })
 	case v != nil && v.Parent() != v.Pkg().Scope():
 		w.ended(s, s.has(v))
 	default: // a new error, or one that a package declares
-		w.ended(s, s.Last != None && !w.info.Types[x].IsNil())
+		w.ended(s, (s.Last != None || w.at != nil) && !w.info.Types[x].IsNil())
 	}
 }
+
+var (
+	permanent = regexp.MustCompile(`(?i)permanent|ambiguous|unrecoverable|non_?retr|terminal|fatal`)
+	retryable = regexp.MustCompile(`(?i)retryable`)
+)
 
 // ended notes that s ends the body, and whether it is run again.
 func (w *walk) ended(s State, again bool) {
@@ -327,14 +367,14 @@ func (w *walk) expr(x ast.Expr, s *State) {
 	case !isCall:
 	case calls.IsFunc(w.info, call, "time", "Sleep"):
 		w.wait(Wait{call, call.Args[0], true}, s)
-	case !Exits(w.info, call) && !calls.Logs(call):
+	case !exits(w.info, call) && !calls.Logs(call):
 		w.strange = w.strange || w.kind != Errors
 		s.waited = false
 	}
 }
 
-// Exits reports whether call does not return.
-func Exits(info *types.Info, call *ast.CallExpr) bool {
+// exits reports whether call does not return.
+func exits(info *types.Info, call *ast.CallExpr) bool {
 	f := typeutil.Callee(info, call)
 	if f == nil {
 		return false
@@ -428,6 +468,7 @@ func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s State, next func(S
 		s = State{chosen: s.chosen}
 	}
 	s.Call, s.Err, s.waited = call, nil, false
+	w.given[call] = left
 	results, answers := []Outcome{OK}, []int(nil)
 	if isBool(w.info.TypeOf(call)) {
 		answers = bools
