@@ -47,5 +47,5 @@ func TestASignalLeavesNoProcessBehind(t *testing.T) {
 		}
 	}
 	require.NoError(t, err, "the go command goes on")
-	require.Equal(t, 3, cmd.ProcessState.ExitCode())
+	require.Equal(t, 1, cmd.ProcessState.ExitCode())
 }

@@ -30,7 +30,13 @@ func New(name, doc string, run func(*analysis.Pass) (any, error), facts ...analy
 					silenced[f.Name()] = nil
 				}
 			}
-			return run(only(pass, func(d analysis.Diagnostic) bool {
+			report := pass.Report
+			named := *pass
+			named.Report = func(d analysis.Diagnostic) {
+				d.Message += " (" + name + ")" // what a comment that ignores it has to say
+				report(d)
+			}
+			return run(only(&named, func(d analysis.Diagnostic) bool {
 				f := pass.Fset.File(d.Pos)
 				lines, known := silenced[f.Name()]
 				return !known || lines != nil && !slices.Contains(lines, f.Line(d.Pos))

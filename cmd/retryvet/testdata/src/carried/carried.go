@@ -39,7 +39,7 @@ func pages(ctx context.Context) (all []string, err error) {
 			if err != nil {
 				return err
 			}
-			all = append(all, items...) // want `^a failed attempt leaves what it appended to all, and the next one appends it again: reset all first, or collect in a variable of the attempt$`
+			all = append(all, items...) // want `^a failed attempt leaves what it appended to all, and the next one appends it again: reset all first, or collect in a variable of the attempt \(\w+\)$`
 			page = next
 		}
 		return nil

@@ -26,7 +26,7 @@ func retryAfter(error) (time.Duration, error) { return 0, nil }
 
 func blind(ctx context.Context) error {
 	var err error
-	for i := 0; i < 3; i++ { // want `^this retry loop sleeps without watching ctx; it also repeats the call even if ctx is done and sleeps after the last attempt$`
+	for i := 0; i < 3; i++ { // want `^this retry loop sleeps without watching ctx; it also repeats the call even if ctx is done and sleeps after the last attempt \(\w+\)$`
 		if err = call(ctx); err == nil {
 			return nil
 		}
@@ -36,7 +36,7 @@ func blind(ctx context.Context) error {
 }
 
 func afterDone(ctx context.Context) {
-	for { // want `sleeps without watching ctx; it also repeats the call even if ctx is done$`
+	for { // want `sleeps without watching ctx; it also repeats the call even if ctx is done \(\w+\)$`
 		if err := call(ctx); err == nil {
 			break
 		}
@@ -85,7 +85,7 @@ func looksAtTheTop(name string) (int, error) {
 
 func waitsFirst(ctx context.Context, name string) error {
 	_, err := get(name)
-	for { // want `^this retry loop sleeps without watching ctx$`
+	for { // want `^this retry loop sleeps without watching ctx \(\w+\)$`
 		if err == nil {
 			return nil
 		}
@@ -95,7 +95,7 @@ func waitsFirst(ctx context.Context, name string) error {
 }
 
 func watchesAnother(ctx context.Context, stop chan struct{}) error {
-	for i := 0; ; i++ { // want `^this retry loop repeats the call even if ctx is done$`
+	for i := 0; ; i++ { // want `^this retry loop repeats the call even if ctx is done \(\w+\)$`
 		err := call(ctx)
 		if err == nil || i == 3 {
 			return err
@@ -109,7 +109,7 @@ func watchesAnother(ctx context.Context, stop chan struct{}) error {
 }
 
 func status(ctx context.Context) (*http.Response, error) {
-	for { // want `^this retry loop sleeps without watching ctx$`
+	for { // want `^this retry loop sleeps without watching ctx \(\w+\)$`
 		resp, err := http.Get("http://x")
 		if err == nil && resp.StatusCode < 300 {
 			return resp, nil
@@ -147,7 +147,7 @@ func bySwitch(name string) (n int, err error) {
 }
 
 func asked(name string) error {
-	for range 5 { // want `^this loop sleeps after the last attempt$`
+	for range 5 { // want `^this loop sleeps after the last attempt \(\w+\)$`
 		if ready(name) {
 			return nil
 		}
@@ -158,7 +158,7 @@ func asked(name string) error {
 
 func assigned(name string) error {
 	var ok bool
-	for i := 0; i < 5; i++ { // want `^this loop sleeps after the last attempt$`
+	for i := 0; i < 5; i++ { // want `^this loop sleeps after the last attempt \(\w+\)$`
 		if ok = ready(name); ok {
 			break
 		}
@@ -171,14 +171,14 @@ func assigned(name string) error {
 }
 
 func negated(ctx context.Context, work func() bool) {
-	for !work() { // want `^this loop sleeps without watching ctx$`
+	for !work() { // want `^this loop sleeps without watching ctx \(\w+\)$`
 		log.Print("again")
 		time.Sleep(5 * time.Second)
 	}
 }
 
 func countsDown(remaining int, run func() (bool, error), err error) error {
-	for remaining >= 0 { // want `^this loop sleeps after the last attempt$`
+	for remaining >= 0 { // want `^this loop sleeps after the last attempt \(\w+\)$`
 		var retry bool
 		retry, err = run()
 		if !retry {
@@ -194,7 +194,7 @@ func countsDown(remaining int, run func() (bool, error), err error) error {
 
 func countsUp(name string) (int, error) {
 	attempts := 0
-	for attempts < 5 { // want `^this retry loop sleeps after the last attempt$`
+	for attempts < 5 { // want `^this retry loop sleeps after the last attempt \(\w+\)$`
 		attempts++
 		n, err := get(name)
 		if err == nil {
@@ -207,7 +207,7 @@ func countsUp(name string) (int, error) {
 }
 
 func compared(ctx context.Context, name string) (int, error) {
-	for range 5 { // want `^this loop sleeps after the last attempt$`
+	for range 5 { // want `^this loop sleeps after the last attempt \(\w+\)$`
 		n, err := get(name)
 		if err != nil {
 			return 0, err
@@ -225,7 +225,7 @@ func compared(ctx context.Context, name string) (int, error) {
 }
 
 func received(ctx context.Context, name string, events chan int) (int, error) {
-	for range 5 { // want `^this loop sleeps after the last attempt$`
+	for range 5 { // want `^this loop sleeps after the last attempt \(\w+\)$`
 		select {
 		case n := <-events:
 			if n == 7 {
@@ -245,7 +245,7 @@ func received(ctx context.Context, name string, events chan int) (int, error) {
 }
 
 func asksForTheDelay(name string) (n int, err error) {
-	for range 5 { // want `^this retry loop sleeps after the last attempt$`
+	for range 5 { // want `^this retry loop sleeps after the last attempt \(\w+\)$`
 		if n, err = get(name); err == nil {
 			return n, nil
 		}
@@ -259,7 +259,7 @@ func asksForTheDelay(name string) (n int, err error) {
 }
 
 func drainsTheTimer(ctx context.Context, name string) (int, error) {
-	for range 5 { // want `^this retry loop sleeps after the last attempt; it also loses the last error$`
+	for range 5 { // want `^this retry loop sleeps after the last attempt; it also loses the last error \(\w+\)$`
 		n, err := get(name)
 		if err == nil {
 			return n, nil
@@ -278,7 +278,7 @@ func drainsTheTimer(ctx context.Context, name string) (int, error) {
 }
 
 func atLeast(ctx context.Context, s *server, action func(*server) error) (err error) {
-	for i := range 5 { // want `^this retry loop sleeps without watching ctx$`
+	for i := range 5 { // want `^this retry loop sleeps without watching ctx \(\w+\)$`
 		if i > 0 {
 			time.Sleep(time.Second + time.Duration(rand.Intn(5e9)))
 		}
@@ -292,7 +292,7 @@ func atLeast(ctx context.Context, s *server, action func(*server) error) (err er
 }
 
 func (s *server) dials() int {
-	for { // want `^this retry loop sleeps without watching s.ctx$`
+	for { // want `^this retry loop sleeps without watching s.ctx \(\w+\)$`
 		select {
 		case <-s.ctx.Done():
 			return 0

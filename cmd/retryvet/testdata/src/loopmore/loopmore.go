@@ -10,7 +10,7 @@ func get(string) (int, error)    { return 0, nil }
 func temporary(error) bool       { return true }
 
 func endless(ctx context.Context) {
-	for { // want `^this retry loop sleeps without watching ctx; it also never ends while the call fails, even if ctx is done$`
+	for { // want `^this retry loop sleeps without watching ctx; it also never ends while the call fails, even if ctx is done \(\w+\)$`
 		if err := call(ctx); err == nil {
 			break
 		}
@@ -19,7 +19,7 @@ func endless(ctx context.Context) {
 }
 
 func halves(ctx context.Context) (err error) {
-	for i := range 3 { // want `^this retry loop sleeps without watching ctx$`
+	for i := range 3 { // want `^this retry loop sleeps without watching ctx \(\w+\)$`
 		if i > 0 {
 			time.Sleep(time.Duration(500*i) * time.Millisecond)
 		}
@@ -49,7 +49,7 @@ func limited() (err error) {
 
 func doubled(ctx context.Context, name string) (int, error) {
 	delay := time.Second
-	for i := 0; ; i++ { // want `^this retry loop sleeps without watching ctx$`
+	for i := 0; ; i++ { // want `^this retry loop sleeps without watching ctx \(\w+\)$`
 		n, err := get(name)
 		if err == nil || i == 5 {
 			return n, err
