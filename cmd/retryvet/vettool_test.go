@@ -70,7 +70,9 @@ func run(t *testing.T, files map[string]string, name string, args ...string) (st
 	return cmd.ProcessState.ExitCode(), b.String()
 }
 
-func places(out string) []string { return regexp.MustCompile(`(?m)^\S.*\.go:\d+`).FindAllString(out, -1) }
+func places(out string) []string {
+	return regexp.MustCompile(`(?m)^\S.*\.go:\d+`).FindAllString(out, -1)
+}
 
 // The go command hands a package over together with its tests, which import testing.
 func TestAPackageWithTestsHasItsFindings(t *testing.T) {

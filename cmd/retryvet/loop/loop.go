@@ -37,23 +37,17 @@ Such a loop is reported, once, if it
    return an error or false;
  - ends with a new error that does not wrap the last one, which is not used elsewhere.
 
-With -loop.more it is also reported if it
+It is also reported if it
 
- - sleeps for more than 100 ms, and more than a second in all or between two checks of the context, without watching any context
-   in scope;
- - never ends while the call fails, even after a context in scope is done.
+ - no longer waits once ctx is done, since the case for that in a select does not leave it;
+ - repeats the call after a success, which nothing asks for.
 
-These can be intended. A context counts if it is a parameter, or derived from one or with a deadline.
+A function that calls itself again after a sleep is a loop too. A context counts if it is a parameter or the field of one, or derived
+from one or with a deadline.
 Test files and packages for tests are skipped.`
 
 // Analyzer is the analyzer loop.
 var Analyzer = ignore.OutsideTests("loop", doc, run)
-
-var more bool
-
-func init() {
-	Analyzer.Flags.BoolVar(&more, "more", false, "also report what can be intended")
-}
 
 func run(pass *analysis.Pass) (any, error) {
 	for part := range strings.SplitSeq(pass.Pkg.Path(), "/") {
@@ -65,6 +59,9 @@ func run(pass *analysis.Pass) (any, error) {
 	for file := range in.Root().Children() {
 		if forTests(file.Node().(*ast.File)) {
 			continue
+		}
+		for cur := range file.Preorder((*ast.CallExpr)(nil)) {
+			callsItself(pass, cur)
 		}
 		for cur := range file.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
 			if l := retries.LoopAt(pass.TypesInfo, cur); l != nil {
@@ -78,6 +75,56 @@ func run(pass *analysis.Pass) (any, error) {
 // forTests reports whether file imports testing. The package is not asked, since go vet hands it over with its tests.
 func forTests(file *ast.File) bool {
 	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+}
+
+// callsItself reports the call at cur if it repeats the function that it is in, with the same arguments, after a failure and a
+// sleep of a second or more that does not watch the context of the function.
+func callsItself(pass *analysis.Pass, cur inspector.Cursor) {
+	info, call := pass.TypesInfo, cur.Node().(*ast.CallExpr)
+	callee, decl := typeutil.StaticCallee(info, call), calls.Declaration(cur)
+	if callee == nil || decl == nil || info.Defs[decl.Name] != callee {
+		return
+	}
+	params, name := callee.Signature().Params(), ""
+	for i, arg := range call.Args {
+		if !calls.Is(info, arg, params.At(min(i, params.Len()-1))) {
+			return
+		}
+		if calls.IsContext(info.TypeOf(arg)) {
+			name = types.ExprString(arg)
+		}
+	}
+	for n := range ast.Preorder(decl.Body) {
+		if s, isSelector := n.(*ast.SelectorExpr); isSelector && (s.Sel.Name == "Done" || s.Sel.Name == "Err") && types.ExprString(s.X) == name {
+			name = ""
+		}
+	}
+	stmt := cur.Parent()
+	before, hasBefore := stmt.PrevSibling()
+	if name == "" || !hasBefore || !afterFailure(info, stmt.Parent()) {
+		return
+	}
+	sleep, isStmt := before.Node().(*ast.ExprStmt)
+	if !isStmt {
+		return
+	}
+	wait, isCall := sleep.X.(*ast.CallExpr)
+	if !isCall || !calls.IsFunc(info, wait, "time", "Sleep") {
+		return
+	}
+	if d, _ := intValue(info, wait.Args[0]); d >= int64(time.Second) {
+		pass.ReportRangef(call, "%s calls itself until it succeeds, and sleeps without watching %s", decl.Name.Name, name)
+	}
+}
+
+// afterFailure reports whether the block at cur is that of if err != nil.
+func afterFailure(info *types.Info, cur inspector.Cursor) bool {
+	stmt, isIf := cur.Parent().Node().(*ast.IfStmt)
+	if !isIf || stmt.Body != cur.Node() {
+		return false
+	}
+	b, isBinary := ast.Unparen(stmt.Cond).(*ast.BinaryExpr)
+	return isBinary && b.Op == token.NEQ && info.Types[b.Y].IsNil() && calls.IsError(info.TypeOf(b.X))
 }
 
 type retryLoop struct {
@@ -96,13 +143,13 @@ func (l retryLoop) report() {
 	}
 	switch {
 	case l.Kind == retries.Other || name == "" || l.brief(name):
-	case (ctx == nil || l.parameter(ctx)) && slices.ContainsFunc(l.Waits, l.long), more && ctx != nil && l.allBlind():
+	case (ctx == nil || l.parameter(ctx)) && slices.ContainsFunc(l.Waits, l.long):
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
 	switch {
 	case l.Kind == retries.Other || ctx == nil: // waiting for an answer without a limit can be intended
-	case more && l.forever():
-		bugs = append(bugs, "never ends while the call fails, even if "+name+" is done")
+	case l.hot():
+		bugs = append(bugs, "no longer waits once "+name+" is done")
 	case l.outlives(ctx):
 		bugs = append(bugs, "repeats the call even if "+name+" is done")
 	}
@@ -111,6 +158,9 @@ func (l retryLoop) report() {
 	}
 	if l.Kind == retries.Errors && l.losesError() {
 		bugs = append(bugs, "loses the last error")
+	}
+	if l.GoesOn {
+		bugs = append(bugs, "repeats the call after a success")
 	}
 	if len(bugs) == 0 {
 		return
@@ -125,22 +175,19 @@ func (l retryLoop) report() {
 	l.pass.Report(analysis.Diagnostic{Pos: l.cur.Node().Pos(), End: l.Body.Lbrace + 1, Message: text})
 }
 
-// allBlind reports whether nothing can interrupt any wait, and not all are short. Otherwise a blind one may be for a context that
-// nothing can end.
-func (l retryLoop) allBlind() bool {
-	return !slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return !w.Blind }) &&
-		slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return !l.short(w) })
-}
-
 // long reports whether nothing can interrupt w, which is known to be a second or more.
 func (l retryLoop) long(w retries.Wait) bool {
 	return w.Blind && w.Delay != nil && l.least(w.Delay) >= int64(time.Second)
 }
 
-// least returns the least value that x can have: that of a constant, and of the constant in a sum; otherwise 0.
+// least returns the least value that x has in the first turn: that of a constant, of a variable that begins with one, and of the
+// constant in a sum; otherwise 0.
 func (l retryLoop) least(x ast.Expr) int64 {
 	if v, known := intValue(l.info, x); known {
 		return v
+	}
+	if v, isVar := calls.Object(l.info, x).(*types.Var); isVar && !v.IsField() && v.Parent() != v.Pkg().Scope() {
+		return l.begins(v, x)
 	}
 	if sum, isBinary := ast.Unparen(x).(*ast.BinaryExpr); isBinary && sum.Op == token.ADD {
 		return max(l.least(sum.X), l.least(sum.Y))
@@ -148,21 +195,52 @@ func (l retryLoop) least(x ast.Expr) int64 {
 	return 0
 }
 
-// field returns the field of the receiver that is a context, such as "s.ctx"; "" if there is none.
+// begins returns the least value that v has at use in the first turn; 0 if it is unknown.
+func (l retryLoop) begins(v *types.Var, use ast.Expr) int64 {
+	function, _, _ := calls.Function(l.cur)
+	values := []int64{}
+	for _, x := range calls.Assigned(l.info, function.Node(), v) {
+		if x.Pos() < use.Pos() {
+			value, _ := intValue(l.info, x)
+			values = append(values, value)
+		}
+	}
+	if len(values) == 0 {
+		return 0
+	}
+	return slices.Min(values)
+}
+
+// field returns the context of a parameter or of the receiver, such as "s.ctx" and "req.Context()"; "" if there is none.
 func (l retryLoop) field() string {
 	decl := calls.Declaration(l.cur)
-	if decl == nil || decl.Recv == nil || len(decl.Recv.List[0].Names) == 0 {
+	if decl == nil {
 		return ""
 	}
-	recv := decl.Recv.List[0]
-	t := l.info.TypeOf(recv.Type)
+	fields := slices.Clone(decl.Type.Params.List)
+	if decl.Recv != nil {
+		fields = append(fields, decl.Recv.List...)
+	}
+	for _, field := range fields {
+		if name := contextOf(l.info.TypeOf(field.Type)); name != "" && len(field.Names) > 0 {
+			return field.Names[0].Name + "." + name
+		}
+	}
+	return ""
+}
+
+// contextOf returns the field or method of t, or of what it points to, that has a context; "" if there is none.
+func contextOf(t types.Type) string {
+	if calls.IsNamed(t, "net/http", "Request") {
+		return "Context()"
+	}
 	if p, isPointer := t.(*types.Pointer); isPointer {
 		t = p.Elem()
 	}
 	if s, isStruct := t.Underlying().(*types.Struct); isStruct {
 		for f := range s.Fields() {
 			if calls.IsContext(f.Type()) && !f.Embedded() {
-				return recv.Names[0].Name + "." + f.Name()
+				return f.Name()
 			}
 		}
 	}
@@ -201,7 +279,10 @@ func (l retryLoop) ends(v *types.Var) bool {
 	made := calls.Assigned(l.info, outermost, v)
 	return (len(made) > 0 || l.parameter(v)) && !slices.ContainsFunc(made, func(x ast.Expr) bool {
 		call, isCall := x.(*ast.CallExpr)
+		_, isField := x.(*ast.SelectorExpr)
 		switch {
+		case isField, isCall && calls.IsFunc(l.info, call, "net/http", "Request.Context"):
+			return false
 		case !isCall:
 		case calls.IsFunc(l.info, call, "context", "WithTimeout", "WithDeadline"), calls.IsFunc(l.info, call, "os/signal", "NotifyContext"):
 			return false
@@ -221,6 +302,17 @@ func (l retryLoop) parameter(v *types.Var) bool {
 		}
 	}
 	return false
+}
+
+// hot reports whether a turn ends at once after ctx is done: a select receives from ctx.Done() without leaving the loop, and
+// nothing asks for the error of ctx or that of the attempt.
+func (l retryLoop) hot() bool {
+	for n := range ast.Preorder(l.cur.Node()) {
+		if asks, isSelector := n.(*ast.SelectorExpr); isSelector && asks.Sel.Name == "Err" && calls.IsContext(l.info.TypeOf(asks.X)) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Hot && s.Last == retries.Failed })
 }
 
 // outlives reports whether an attempt that gets ctx is repeated after ctx is done: nothing else in the loop names ctx,
@@ -320,11 +412,6 @@ func (l retryLoop) most(x ast.Expr) (most int64, known bool) {
 	return most, true
 }
 
-// forever reports whether the loop cannot end while the call fails.
-func (l retryLoop) forever() bool {
-	return l.Cond == nil && l.Count == nil && !slices.ContainsFunc(l.Leaves, retries.State.Failed)
-}
-
 // sleepsLast reports whether a counted loop also waits after its last attempt: no condition in it depends on what counts,
 // and no attempt follows the loop.
 func (l retryLoop) sleepsLast() bool {
@@ -415,24 +502,33 @@ func (l retryLoop) attemptFollows() (yes bool) {
 	return yes
 }
 
-// losesError reports whether the statement after a counted loop returns a new error, and the error of the last attempt
-// is not used.
+// losesError reports whether the statement after the loop returns a new error, or none, after a failed attempt whose error is
+// not used.
 func (l retryLoop) losesError() bool {
 	next, hasNext := l.cur.NextSibling()
-	last := l.Repeats[0].Err
+	failed := l.Broken
+	if l.Counted {
+		failed = append(slices.Clone(failed), l.Repeats...)
+	}
+	if !hasNext || len(failed) == 0 {
+		return false
+	}
+	last := failed[0].Err
 	other := func(s retries.State) bool { return s.Err != last || s.Last == retries.OK }
-	if !l.Counted || !hasNext || last == nil || slices.ContainsFunc(l.Repeats, other) {
+	if last == nil || slices.ContainsFunc(failed, other) {
 		return false
 	}
 	r, isReturn := next.Node().(*ast.ReturnStmt)
 	if !isReturn || len(r.Results) == 0 {
 		return false
 	}
-	made, isCall := r.Results[len(r.Results)-1].(*ast.CallExpr)
-	if !isCall || !calls.IsFunc(l.info, made, "fmt", "Errorf") && !calls.IsFunc(l.info, made, "errors", "New") {
+	result := r.Results[len(r.Results)-1]
+	made, isCall := result.(*ast.CallExpr)
+	isNew := isCall && (calls.IsFunc(l.info, made, "fmt", "Errorf") || calls.IsFunc(l.info, made, "errors", "New"))
+	if !isNew && !(l.info.Types[result].IsNil() && l.returnsError()) {
 		return false
 	}
-	passedOn := slices.ContainsFunc(made.Args, func(x ast.Expr) bool { return types.Implements(l.info.TypeOf(x), errorType) })
+	passedOn := isNew && slices.ContainsFunc(made.Args, func(x ast.Expr) bool { return types.Implements(l.info.TypeOf(x), errorType) })
 	for n := range ast.Preorder(l.Body) {
 		switch n := n.(type) {
 		case *ast.CallExpr: // it may log the error or its text
@@ -441,7 +537,13 @@ func (l retryLoop) losesError() bool {
 			passedOn = passedOn || slices.ContainsFunc(n.Rhs, func(x ast.Expr) bool { return calls.Names(l.info, x, last) })
 		}
 	}
-	return !passedOn && !calls.Names(l.info, made, last)
+	return !passedOn && !calls.Names(l.info, r, last)
+}
+
+// returnsError reports whether the last result of the function around the loop is an error.
+func (l retryLoop) returnsError() bool {
+	_, t, _ := calls.Function(l.cur)
+	return t.Results != nil && calls.IsError(l.info.TypeOf(t.Results.List[len(t.Results.List)-1].Type))
 }
 
 var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)

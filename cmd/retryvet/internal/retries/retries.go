@@ -4,7 +4,9 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/ast/inspector"
 
@@ -42,6 +44,8 @@ type Loop struct {
 	Steps     types.Object // the variable that counts the turns; nil if it has no name
 	Waits     []Wait
 	WaitsLast bool              // each turn ends with a wait, after which nothing leaves it
+	Broken    []State           // the failures that leave it for the statement behind it
+	GoesOn    bool              // only a failure waits, but a success is repeated too, and nothing else is done
 	Ends      []*ast.ReturnStmt // those behind the loop that follow its last turn; nil if other statements can do so
 }
 
@@ -73,7 +77,7 @@ func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
 		switch {
 		case len(l.Waits) == 0:
 			return nil
-		case is && !l.changing(info, cur.Node()):
+		case (is || l.GoesOn && l.Kind == Errors) && !l.changing(info, cur.Node()):
 			return l
 		}
 	}
@@ -108,6 +112,8 @@ func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
 	l.Repeats = slices.DeleteFunc(slices.Clone(s), func(s State) bool { return s.Last != None && !s.Failed() })
 	l.Leaves, l.Attempts, l.Waits, l.Judged, l.WaitsLast = w.left, w.attempts, w.waits, w.judged, !w.hurries
 	idle := func(s State) bool { return s.Last == None }
+	l.Broken = slices.DeleteFunc(w.broken, func(s State) bool { return !s.Failed() })
+	l.GoesOn = l.Counted && w.again && !w.strange && w.idles && !w.rushes && named(cur, l) && onlyTries(l)
 	is := !w.again && !w.strange && len(l.Repeats) > 0 && !slices.ContainsFunc(l.Repeats, idle) && slices.ContainsFunc(l.Leaves, State.Succeeded)
 	if len(l.Repeats) > 0 {
 		s = l.Repeats
@@ -118,6 +124,32 @@ func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
 		l.Ends = nil
 	}
 	return is
+}
+
+// named reports whether the function or the limit of the loop is named for attempts.
+func named(cur inspector.Cursor, l *Loop) bool {
+	text := ""
+	if decl := calls.Declaration(cur); decl != nil {
+		text = decl.Name.Name
+	}
+	for _, x := range []ast.Expr{l.Cond, l.Count} {
+		if x != nil {
+			text += " " + types.ExprString(x)
+		}
+	}
+	return attempts.MatchString(text)
+}
+
+var attempts = regexp.MustCompile(`(?i)retr(y|ies)|attempt|tries`)
+
+// onlyTries reports whether the loop makes one attempt in each turn, waits and logs, and does nothing else.
+func onlyTries(l *Loop) bool {
+	for n := range ast.Preorder(l.Body) {
+		if call, isCall := n.(*ast.CallExpr); isCall && !slices.Contains(l.Attempts, call) && !calls.Logs(call) && !strings.HasPrefix(types.ExprString(call.Fun), "time.") {
+			return false
+		}
+	}
+	return len(l.Attempts) == 1
 }
 
 // counted looks for what counts the turns: the three parts of for i := 0; i < n; i++, or a step to the limit that is the last

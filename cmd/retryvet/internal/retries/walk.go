@@ -38,9 +38,12 @@ type State struct {
 
 	Passed bool // the path has gone through the part that was asked for, which did not just use a result of a call that failed
 
+	Hot bool // a select has received from a context that is done, and the loop goes on
+
 	before bool // the last attempt was made in the previous iteration
 	waited bool // since the iteration began
 	chosen bool // a select has received from something else than a timer
+	done   bool // that was a context that is done
 }
 
 // Succeeded reports whether the last attempt succeeded: its error is nil, and so is the status of its response, if any.
@@ -99,6 +102,9 @@ type walk struct {
 	judged     map[*ast.CallExpr]bool       // attempts whose error a condition passes to a function
 	again      bool                         // an attempt follows one that succeeded in the previous iteration
 	strange    bool                         // the loop has a part that a plain retry loop does not have
+	idles      bool                         // an iteration ends without a wait after a success
+	rushes     bool                         // one does after something else
+	broken     []State                      // those that go on behind the loop
 	hurries    bool                         // an iteration ends without a wait, or after one with something else
 	ends       []*ast.ReturnStmt            // the return statements that were reached; nil if the end of the statements was
 }
@@ -196,7 +202,10 @@ func (w *walk) condition(b *cfg.Block) ast.Expr {
 func (w *walk) enter(b *cfg.Block, s State) {
 	if b == w.next {
 		w.hurries = w.hurries || !s.waited
-		s.waited, s.chosen = false, false
+		w.idles = w.idles || !s.waited && s.Last == OK
+		w.rushes = w.rushes || !s.waited && s.Last != OK
+		s.Hot = s.Hot || s.done
+		s.waited, s.chosen, s.done = false, false, false
 	}
 	switch {
 	case b == w.body:
@@ -204,13 +213,15 @@ func (w *walk) enter(b *cfg.Block, s State) {
 		w.back = add(w.back, s)
 		return
 	case b == w.done:
+		w.broken = add(w.broken, s)
 		w.leave(s)
 		return
 	case b.Kind == cfg.KindSelectCaseBody:
 		w.choose(b.Stmt.(*ast.CommClause), &s)
 	case b.Kind == cfg.KindSelectDone:
-		w.strange = w.strange || s.chosen // it polls, or waits for a wake-up
-		s.chosen = false
+		w.strange = w.strange || s.chosen && !s.done // it polls, or waits for a wake-up
+		s.Hot = s.Hot || s.done
+		s.chosen, s.done = false, false
 	}
 	switch {
 	case slices.Contains(w.seen[b], s):
@@ -328,8 +339,22 @@ func (w *walk) choose(clause *ast.CommClause, s *State) {
 	if delay, isTimer := w.receives(receive.X); isTimer {
 		w.wait(Wait{choice, delay, len(choice.Body.List) == 1}, s)
 	} else {
-		s.chosen = true
+		s.chosen, s.done = true, w.isDone(receive.X)
 	}
+}
+
+// isDone reports whether x receives from a context that is done.
+func (w *walk) isDone(x ast.Expr) bool {
+	receive, isUnary := ast.Unparen(x).(*ast.UnaryExpr)
+	if !isUnary {
+		return false
+	}
+	call, isCall := receive.X.(*ast.CallExpr)
+	if !isCall {
+		return false
+	}
+	done, isSelector := call.Fun.(*ast.SelectorExpr)
+	return isSelector && done.Sel.Name == "Done" && calls.IsContext(w.info.TypeOf(done.X))
 }
 
 // wait notes a wait, once, if it is not one of a loop inside.
