@@ -6,7 +6,6 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -33,8 +32,7 @@ Such a loop is reported, once, if it
  - sleeps for a second or more at a time, and for more than a second between two checks of a context that is a parameter or
    a field of the receiver, so that a shutdown waits for it;
  - repeats a call with its context although that is done: nothing else in the loop checks the context or the error;
- - sleeps after the last attempt, although no attempt follows; so is another counted loop that then does nothing but
-   return an error or false;
+ - sleeps after the last attempt, although no attempt follows;
  - ends with a new error that does not wrap the last one, which is not used elsewhere.
 
 It is also reported if it
@@ -142,12 +140,12 @@ func (l retryLoop) report() {
 		name = ctx.Name()
 	}
 	switch {
-	case l.Kind == retries.Other || name == "" || l.brief(name):
+	case name == "" || l.brief(name):
 	case (ctx == nil || l.parameter(ctx)) && slices.ContainsFunc(l.Waits, l.long):
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
 	switch {
-	case l.Kind == retries.Other || ctx == nil: // waiting for an answer without a limit can be intended
+	case ctx == nil: // waiting for an answer without a limit can be intended
 	case l.hot():
 		bugs = append(bugs, "no longer waits once "+name+" is done")
 	case l.outlives(ctx):
@@ -431,59 +429,9 @@ func (l retryLoop) sleepsLast() bool {
 			return false
 		}
 	}
-	if !l.givesUp() {
-		return false
-	}
-	return len(l.Attempts) == 0 || !l.attemptFollows()
+	fails := func(s retries.State) bool { return s.Last > retries.OK }
+	return l.Kind == retries.Errors && slices.ContainsFunc(l.Repeats, fails) && !l.attemptFollows()
 }
-
-// givesUp reports whether the last turn is a failure of the function: its attempt has an error, or what follows the loop does
-// nothing but return an error or false.
-func (l retryLoop) givesUp() bool {
-	if l.Kind != retries.Other && slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Last > retries.OK }) {
-		return true
-	}
-	for _, r := range l.Ends {
-		if len(r.Results) == 0 || !l.failure(r.Results[len(r.Results)-1]) {
-			return false
-		}
-	}
-	for next, hasNext := l.cur.NextSibling(); hasNext; next, hasNext = next.NextSibling() {
-		for c := range next.Preorder((*ast.CallExpr)(nil)) {
-			call := c.Node().(*ast.CallExpr)
-			t := l.info.Types[call.Fun]
-			inReturn := slices.ContainsFunc(l.Ends, func(r *ast.ReturnStmt) bool { return r.Pos() < call.Pos() && call.End() <= r.End() })
-			if !inReturn && !t.IsType() && !t.IsBuiltin() && !calls.Logs(call) {
-				return false
-			}
-		}
-	}
-	return len(l.Ends) > 0
-}
-
-// failure reports whether x is false, or an error that is not nil.
-func (l retryLoop) failure(x ast.Expr) bool {
-	if v := l.info.Types[x].Value; v != nil {
-		return v.Kind() == constant.Bool && !constant.BoolVal(v)
-	}
-	t := l.info.TypeOf(x)
-	if t == nil || !types.Implements(t, errorType) {
-		return false
-	}
-	switch x := ast.Unparen(x).(type) {
-	case *ast.CallExpr:
-		return makesError.MatchString(types.ExprString(x.Fun))
-	case *ast.CompositeLit, *ast.UnaryExpr:
-		return true
-	case *ast.Ident, *ast.SelectorExpr:
-		v := calls.Root(l.info, x)
-		return v != nil && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()
-	}
-	return false
-}
-
-// makesError matches the functions that make an error, by their names.
-var makesError = regexp.MustCompile(`(?i)err|fail|wrap|status\.`)
 
 // unawaited reports whether the loop is in the function of a goroutine, whose end is seldom waited for.
 func (l retryLoop) unawaited() bool {

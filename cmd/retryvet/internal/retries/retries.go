@@ -29,11 +29,10 @@ const (
 	Errors Kind = iota // attempts that fail, with an error or by the status of their response
 	False              // attempts whose result is false; success is true
 	True               // attempts whose result is true; success is false
-	Other              // something else, but the loop is counted, and each turn ends with a wait
 )
 
 // A Loop is a hand-written retry loop: on every path to its next attempt the last one has failed, the loop waits, and
-// success leaves it. Nothing but the wait is known of one of kind Other.
+// success leaves it.
 type Loop struct {
 	Retries
 	Kind      Kind
@@ -43,10 +42,9 @@ type Loop struct {
 	Counted   bool         // a number of turns ends it: it has a Count, or counts down, or counts in the body
 	Steps     types.Object // the variable that counts the turns; nil if it has no name
 	Waits     []Wait
-	WaitsLast bool              // each turn ends with a wait, after which nothing leaves it
-	Broken    []State           // the failures that leave it for the statement behind it
-	GoesOn    bool              // only a failure waits, but a success is repeated too, and nothing else is done
-	Ends      []*ast.ReturnStmt // those behind the loop that follow its last turn; nil if other statements can do so
+	WaitsLast bool    // each turn ends with a wait, after which nothing leaves it
+	Broken    []State // the failures that leave it for the statement behind it
+	GoesOn    bool    // only a failure waits, but a success is repeated too, and nothing else is done
 }
 
 // LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is not a
@@ -81,23 +79,17 @@ func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
 			return l
 		}
 	}
-	if l.Kind = Other; l.Counted && l.WaitsLast {
-		return l
-	}
 	return nil
 }
 
 // walk follows the paths through two turns of the loop, and reports whether it is a retry loop of l.Kind.
 func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
 	loop := cur.Node().(ast.Stmt)
-	stmts := []ast.Stmt{loop}
+	outer := loop
 	if label, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
-		stmts[0] = label
+		outer = label
 	}
-	for next, hasNext := cur.NextSibling(); hasNext; next, hasNext = next.NextSibling() {
-		stmts = append(stmts, next.Node().(ast.Stmt))
-	}
-	w := newWalk(info, loop, stmts)
+	w := newWalk(info, loop, []ast.Stmt{outer})
 	w.kind = l.Kind
 	s := []State{{}}
 	if w.head != nil {
@@ -114,16 +106,7 @@ func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
 	idle := func(s State) bool { return s.Last == None }
 	l.Broken = slices.DeleteFunc(w.broken, func(s State) bool { return !s.Failed() })
 	l.GoesOn = l.Counted && w.again && !w.strange && w.idles && !w.rushes && named(cur, l) && onlyTries(l)
-	is := !w.again && !w.strange && len(l.Repeats) > 0 && !slices.ContainsFunc(l.Repeats, idle) && slices.ContainsFunc(l.Leaves, State.Succeeded)
-	if len(l.Repeats) > 0 {
-		s = l.Repeats
-	}
-	w.ends = nil
-	w.run(w.done, s...)
-	if l.Ends = w.ends; slices.Contains(w.ends, nil) {
-		l.Ends = nil
-	}
-	return is
+	return !w.again && !w.strange && len(l.Repeats) > 0 && !slices.ContainsFunc(l.Repeats, idle) && slices.ContainsFunc(l.Leaves, State.Succeeded)
 }
 
 // named reports whether the function or the limit of the loop is named for attempts.

@@ -106,7 +106,6 @@ type walk struct {
 	rushes     bool                         // one does after something else
 	broken     []State                      // those that go on behind the loop
 	hurries    bool                         // an iteration ends without a wait, or after one with something else
-	ends       []*ast.ReturnStmt            // the return statements that were reached; nil if the end of the statements was
 }
 
 // newWalk returns a walk through stmts. The first of them is the loop, or its label, if loop is not nil.
@@ -252,9 +251,6 @@ func (w *walk) node(n ast.Node, s State, next func(State)) {
 		if w.end != 0 {
 			w.returns(n, s)
 			return
-		}
-		if !slices.Contains(w.ends, n) {
-			w.ends = append(w.ends, n)
 		}
 	case *ast.GoStmt, *ast.SendStmt:
 		w.strange = w.strange || w.kind != Errors

@@ -147,27 +147,13 @@ func bySwitch(name string) (n int, err error) {
 }
 
 func asked(name string) error {
-	for range 5 { // want `^this loop sleeps after the last attempt \(\w+\)$`
+	for range 5 {
 		if ready(name) {
 			return nil
 		}
 		time.Sleep(time.Second)
 	}
 	return errors.New("it is not ready")
-}
-
-func assigned(name string) error {
-	var ok bool
-	for i := 0; i < 5; i++ { // want `^this loop sleeps after the last attempt \(\w+\)$`
-		if ok = ready(name); ok {
-			break
-		}
-		time.Sleep(time.Second)
-	}
-	if !ok {
-		return errors.New("it is not ready")
-	}
-	return nil
 }
 
 func negated(ctx context.Context, work func() bool) {
@@ -178,7 +164,7 @@ func negated(ctx context.Context, work func() bool) {
 }
 
 func countsDown(remaining int, run func() (bool, error), err error) error {
-	for remaining >= 0 { // want `^this loop sleeps after the last attempt \(\w+\)$`
+	for remaining >= 0 {
 		var retry bool
 		retry, err = run()
 		if !retry {
@@ -204,44 +190,6 @@ func countsUp(name string) (int, error) {
 		time.Sleep(time.Second)
 	}
 	return 0, os.ErrDeadlineExceeded
-}
-
-func compared(ctx context.Context, name string) (int, error) {
-	for range 5 { // want `^this loop sleeps after the last attempt \(\w+\)$`
-		n, err := get(name)
-		if err != nil {
-			return 0, err
-		}
-		if n == 7 {
-			return n, nil
-		}
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-time.After(time.Second):
-		}
-	}
-	return 0, errors.New("none")
-}
-
-func received(ctx context.Context, name string, events chan int) (int, error) {
-	for range 5 { // want `^this loop sleeps after the last attempt \(\w+\)$`
-		select {
-		case n := <-events:
-			if n == 7 {
-				return n, nil
-			}
-			time.Sleep(time.Second)
-			continue
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-	text := "none"
-	if name != "" {
-		text += " of " + name
-	}
-	return 0, errors.New(text)
 }
 
 func asksForTheDelay(name string) (n int, err error) {
@@ -325,60 +273,6 @@ func asksBeforeIt(ctx context.Context) {
 		}
 		return
 	}
-}
-
-func aTimeToEnd(p *os.Process) error {
-	for range 5 {
-		if ready("gone") {
-			return nil
-		}
-		time.Sleep(time.Second)
-	}
-	p.Kill()
-	return errors.New("killed")
-}
-
-func asLongAsItTakes() error {
-	for range 5 {
-		if ready("up") {
-			break
-		}
-		time.Sleep(time.Second)
-	}
-	return nil
-}
-
-func looksOnceMore() error {
-	for range 5 {
-		if ready("up") {
-			break
-		}
-		time.Sleep(time.Second)
-	}
-	if !ready("up") {
-		return errors.New("it is not up")
-	}
-	return nil
-}
-
-func looksBehindTheWait() (n int, err error) {
-	for i := 0; i < 5 && n != 7; i++ {
-		time.Sleep(time.Second)
-		n = count()
-	}
-	return 0, errors.New("none")
-}
-
-func waitsBetween(name string) error {
-	for i := range 5 {
-		if ready(name) {
-			return nil
-		}
-		if i < 4 {
-			time.Sleep(time.Second)
-		}
-	}
-	return errors.New("it is not ready")
 }
 
 func stops(ctx context.Context) {
@@ -851,17 +745,3 @@ func (s server) startSoon() int {
 	}
 }
 
-func paces(names []string) error {
-	for i := 0; i < 5; i++ {
-		n, err := get(names[i])
-		if n == 7 {
-			return nil
-		}
-		if err != nil {
-			log.Print(err)
-		}
-		time.Sleep(time.Second)
-	}
-	log.Print("done")
-	return nil
-}
