@@ -23,8 +23,8 @@ import (
 
 const doc = `report hand-written retry loops that have a bug
 
-A retry loop is a loop that only failure repeats: on every path to its next iteration the last call has failed, by its error, the
-status of its response or a result of type bool, and the loop waits, and success leaves it. Tickers, readers and workers are not
+A retry loop is a loop that only failure repeats: on every path to its next iteration the last call has failed, by its error or the
+status of its response, and the loop waits, and success leaves it. Tickers, readers and workers are not
 retry loops.
 
 Such a loop is reported, once, if it
@@ -154,7 +154,7 @@ func (l retryLoop) report() {
 	if l.sleepsLast() {
 		bugs = append(bugs, "sleeps after the last attempt")
 	}
-	if l.Kind == retries.Errors && l.losesError() {
+	if l.losesError() {
 		bugs = append(bugs, "loses the last error")
 	}
 	if l.GoesOn {
@@ -164,9 +164,6 @@ func (l retryLoop) report() {
 		return
 	}
 	text := "this retry loop " + bugs[0]
-	if l.Kind != retries.Errors { // it may wait for a state
-		text = "this loop " + bugs[0]
-	}
 	if len(bugs) > 1 {
 		text += "; it also " + strings.Join(bugs[1:], " and ")
 	}
@@ -361,23 +358,15 @@ func (l retryLoop) brief(ctx string) bool {
 	return known
 }
 
-// asks reports whether the loop checks if the context ctx is done; a call that gets it may do so if an error ends the loop.
+// asks reports whether the loop checks if the context ctx is done.
 func (l retryLoop) asks(ctx string) bool {
-	if l.Cond != nil && l.Kind == retries.Errors && strings.Contains(types.ExprString(l.Cond), ctx) {
+	if l.Cond != nil && strings.Contains(types.ExprString(l.Cond), ctx) {
 		return true
 	}
 	for n := range ast.Preorder(l.cur.Node()) {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			if (n.Sel.Name == "Err" || n.Sel.Name == "Done") && types.ExprString(n.X) == ctx {
-				return true
-			}
-		case *ast.CallExpr:
-			for _, arg := range n.Args {
-				if l.Kind != retries.Errors && types.ExprString(arg) == ctx {
-					return true
-				}
-			}
+		s, isSelector := n.(*ast.SelectorExpr)
+		if isSelector && (s.Sel.Name == "Err" || s.Sel.Name == "Done") && types.ExprString(s.X) == ctx {
+			return true
 		}
 	}
 	return false
@@ -430,7 +419,7 @@ func (l retryLoop) sleepsLast() bool {
 		}
 	}
 	fails := func(s retries.State) bool { return s.Last > retries.OK }
-	return l.Kind == retries.Errors && slices.ContainsFunc(l.Repeats, fails) && !l.attemptFollows()
+	return slices.ContainsFunc(l.Repeats, fails) && !l.attemptFollows()
 }
 
 // unawaited reports whether the loop is in the function of a goroutine, whose end is seldom waited for.

@@ -22,20 +22,10 @@ type Retries struct {
 	Judged   map[*ast.CallExpr]bool // the attempts whose error a condition inspects
 }
 
-// A Kind is what repeats a loop.
-type Kind uint8
-
-const (
-	Errors Kind = iota // attempts that fail, with an error or by the status of their response
-	False              // attempts whose result is false; success is true
-	True               // attempts whose result is true; success is false
-)
-
 // A Loop is a hand-written retry loop: on every path to its next attempt the last one has failed, the loop waits, and
 // success leaves it.
 type Loop struct {
 	Retries
-	Kind      Kind
 	Cond      ast.Expr
 	Counter   types.Object // of for i := 0; i < n; i++ and range n; nil if it does not count so, or has no name
 	Count     ast.Expr     // nil if it does not count so
@@ -70,19 +60,13 @@ func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
 		l.Counter = calls.Object(info, n.Key)
 		l.Steps = l.Counter
 	}
-	for _, l.Kind = range []Kind{Errors, False, True} {
-		is := l.walk(info, cur)
-		switch {
-		case len(l.Waits) == 0:
-			return nil
-		case (is || l.GoesOn && l.Kind == Errors) && !l.changing(info, cur.Node()):
-			return l
-		}
+	if is := l.walk(info, cur); len(l.Waits) == 0 || !is && !l.GoesOn || l.changing(info, cur.Node()) {
+		return nil
 	}
-	return nil
+	return l
 }
 
-// walk follows the paths through two turns of the loop, and reports whether it is a retry loop of l.Kind.
+// walk follows the paths through two turns of the loop, and reports whether it is a retry loop.
 func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
 	loop := cur.Node().(ast.Stmt)
 	outer := loop
@@ -90,7 +74,6 @@ func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
 		outer = label
 	}
 	w := newWalk(info, loop, []ast.Stmt{outer})
-	w.kind = l.Kind
 	s := []State{{}}
 	if w.head != nil {
 		s = w.run(w.head, s...)

@@ -33,7 +33,7 @@ type State struct {
 	Call *ast.CallExpr // the last attempt
 	Err  types.Object  // the variable that has its error
 
-	Response types.Object // the variable that has the response of an attempt, or its result of type bool
+	Response types.Object // the variable that has the response of an attempt
 	Status   int          // one of statuses; 0 if there is no response
 
 	Passed bool // the path has gone through the part that was asked for, which did not just use a result of a call that failed
@@ -57,11 +57,8 @@ func (s State) has(err types.Object) bool {
 	return s.Err == err && (s.Last == Failed || s.Last == Judged)
 }
 
-// statuses represents all possible statuses of a response; bools are those that stand for a success and a failure by a bool.
-var (
-	statuses = []int{200, 201, 202, 204, 304, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504}
-	bools    = []int{200, 500}
-)
+// statuses represents all possible statuses of a response.
+var statuses = []int{200, 201, 202, 204, 304, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504}
 
 const tooMany = 500 // states of a block; more are not followed
 
@@ -84,7 +81,6 @@ type Wait struct {
 // function next call it with each state that can follow.
 type walk struct {
 	info    *types.Info
-	kind    Kind           // of the attempts
 	end     End            // the body is that of a function, which runs again after this end; otherwise 0
 	at      ast.Node       // a part that was asked for; nil for none
 	results *ast.FieldList // of the function
@@ -252,8 +248,6 @@ func (w *walk) node(n ast.Node, s State, next func(State)) {
 			w.returns(n, s)
 			return
 		}
-	case *ast.GoStmt, *ast.SendStmt:
-		w.strange = w.strange || w.kind != Errors
 	}
 	next(s)
 }
@@ -389,7 +383,6 @@ func (w *walk) expr(x ast.Expr, s *State) {
 	case calls.IsFunc(w.info, call, "time", "Sleep"):
 		w.wait(Wait{call, call.Args[0], true}, s)
 	case !exits(w.info, call) && !calls.Logs(call):
-		w.strange = w.strange || w.kind != Errors
 		s.waited = false
 	}
 }
@@ -425,7 +418,7 @@ func (w *walk) assign(left, right []ast.Expr, s State, next func(State)) {
 		if s.Err = v; s.Last == OK && made { // its result is unusable
 			s.Last = Failed
 		}
-	case isCall && (fails || w.answers(call, left)):
+	case isCall && fails:
 		w.attempt(call, left, s, next)
 		return
 	case fails:
@@ -464,21 +457,6 @@ func (w *walk) variable(x ast.Expr) types.Object {
 	return w.info.ObjectOf(id)
 }
 
-// answers reports whether call, whose results are assigned to left, is an attempt with a result of type bool.
-func (w *walk) answers(call *ast.CallExpr, left []ast.Expr) bool {
-	is := func(x ast.Expr) bool { return isBool(w.info.TypeOf(x)) && w.variable(x) != nil }
-	if w.kind == Errors || !slices.ContainsFunc(left, is) && !isBool(w.info.TypeOf(call)) || w.wraps(call) {
-		return false
-	}
-	f := typeutil.Callee(w.info, call)
-	return f == nil || f.Pkg() == nil || !slices.Contains(pure, f.Pkg().Path())
-}
-
-func isBool(t types.Type) bool {
-	b, isBasic := t.(*types.Basic)
-	return isBasic && b.Info()&types.IsBoolean != 0
-}
-
 // attempt makes an attempt whose results are assigned to left, if they are.
 func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s State, next func(State)) {
 	if !slices.Contains(w.attempts, call) {
@@ -491,9 +469,7 @@ func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s State, next func(S
 	s.Call, s.Err, s.waited = call, nil, false
 	w.given[call] = left
 	results, answers := []Outcome{OK}, []int(nil)
-	if isBool(w.info.TypeOf(call)) {
-		answers = bools
-	} else if left == nil {
+	if left == nil {
 		results = []Outcome{Failed, OK}
 	}
 	response := types.Object(nil)
@@ -504,8 +480,6 @@ func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s State, next func(S
 			s.Err, results = v, []Outcome{Failed, OK}
 		case i == 0 && calls.IsNamed(v.Type(), "net/http", "Response"):
 			response, answers = v, statuses
-		case w.kind != Errors && isBool(v.Type()):
-			response, answers = v, bools
 		}
 	}
 	if answers == nil {
@@ -515,7 +489,7 @@ func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s State, next func(S
 	}
 	for _, s.Last = range results {
 		of := answers
-		if s.Last == Failed && len(answers) == len(statuses) {
+		if s.Last == Failed && response != nil {
 			of = []int{0}
 		}
 		for _, s.Status = range of {
@@ -554,15 +528,6 @@ func (w *walk) refine(cond ast.Expr, s State, truth bool, next func(State)) {
 			w.refine(c.X, s, !decides, func(s State) { w.refine(c.Y, s, truth, next) })
 			return
 		}
-	case *ast.CallExpr:
-		if w.answers(c, nil) {
-			w.attempt(c, nil, s, func(s State) {
-				if s.Succeeded() == (truth == (w.kind == False)) {
-					next(s)
-				}
-			})
-			return
-		}
 	}
 	if w.ask(cond, &s); w.possible(cond, &s, truth) {
 		next(s)
@@ -572,10 +537,6 @@ func (w *walk) refine(cond ast.Expr, s State, truth bool, next func(State)) {
 // possible reports whether cond, which contains no other conditions, can have the given truth value in s.
 func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 	switch c := ast.Unparen(cond).(type) {
-	case *ast.Ident:
-		if calls.Is(w.info, c, s.Response) {
-			return (s.Status == bools[0]) == (truth == (w.kind == False))
-		}
 	case *ast.BinaryExpr:
 		equal := (c.Op == token.EQL) == truth
 		if c.Op == token.EQL || c.Op == token.NEQ {

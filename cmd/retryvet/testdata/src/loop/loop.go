@@ -146,38 +146,6 @@ func bySwitch(name string) (n int, err error) {
 	return 0, err
 }
 
-func asked(name string) error {
-	for range 5 {
-		if ready(name) {
-			return nil
-		}
-		time.Sleep(time.Second)
-	}
-	return errors.New("it is not ready")
-}
-
-func negated(ctx context.Context, work func() bool) {
-	for !work() { // want `^this loop sleeps without watching ctx \(\w+\)$`
-		log.Print("again")
-		time.Sleep(5 * time.Second)
-	}
-}
-
-func countsDown(remaining int, run func() (bool, error), err error) error {
-	for remaining >= 0 {
-		var retry bool
-		retry, err = run()
-		if !retry {
-			return err
-		}
-		delay := backoff(remaining)
-		log.Printf("again in %v, %d attempts remain: %v", delay, remaining, err)
-		time.Sleep(delay)
-		remaining--
-	}
-	return err
-}
-
 func countsUp(name string) (int, error) {
 	attempts := 0
 	for attempts < 5 { // want `^this retry loop sleeps after the last attempt \(\w+\)$`
@@ -273,27 +241,6 @@ func asksBeforeIt(ctx context.Context) {
 		}
 		return
 	}
-}
-
-func stops(ctx context.Context) {
-	for !ready("stop") {
-		handle(1)
-		time.Sleep(time.Minute)
-	}
-}
-
-func polls(ctx context.Context) error {
-	for range 5 {
-		done, err := check(ctx)
-		if err != nil {
-			return err
-		}
-		if done {
-			return nil
-		}
-		time.Sleep(time.Second)
-	}
-	return nil
 }
 
 func bySwitchOfTheCounter(name string) (n int, err error) {
