@@ -92,7 +92,7 @@ func TestAPackageWithTestsHasItsFindings(t *testing.T) {
 		status, out := run(t, files, command[0], command[1:]...)
 		require.Equal(t, 1, status)
 		require.ElementsMatch(t, []string{"r.go:11", "attestation/r.go:11", "contest/r.go:11"}, places(out), "%s", out)
-		require.Contains(t, out, "r.go:11:12: this retry loop sleeps without watching ctx; it also repeats the call even if ctx is done (loop)\n")
+		require.Contains(t, out, "r.go:11:12: this retry loop sleeps without watching ctx; it also repeats the call even if ctx is done (loop, see https://github.com/retrygo/retry/blob/main/docs/migrating/by-hand.md)\n")
 	}
 }
 

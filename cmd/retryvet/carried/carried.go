@@ -89,8 +89,8 @@ func (f *finder) check(cur inspector.Cursor, call *ast.CallExpr, again rerun) {
 // function returns the literal that x is or that is all that is assigned to it, or its declaration; nil if it is unknown.
 func (f *finder) function(cur inspector.Cursor, x ast.Expr) ast.Node {
 	x = ast.Unparen(x)
-	if conversion, isCall := x.(*ast.CallExpr); isCall && f.TypesInfo.Types[conversion.Fun].IsType() {
-		x = ast.Unparen(conversion.Args[0])
+	if call, isCall := x.(*ast.CallExpr); isCall && (f.TypesInfo.Types[call.Fun].IsType() || calls.IsFunc(f.TypesInfo, call, calls.Module, "Checked")) {
+		x = ast.Unparen(call.Args[0]) // a conversion, or a function with a check behind it
 	}
 	if lit, isLit := x.(*ast.FuncLit); isLit {
 		return lit

@@ -262,3 +262,11 @@ func update(ctx context.Context, f func() error, reset func()) error { // want u
 		return f()
 	})
 }
+
+func checked(ctx context.Context) (all []string, err error) {
+	_, err = retry.DoValue(ctx, policy, retry.Checked(func(context.Context) (int, error) {
+		all = append(all, "x") // want `appended to all`
+		return size()
+	}, func(n int) error { return nil }))
+	return all, err
+}

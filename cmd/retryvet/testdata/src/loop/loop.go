@@ -26,7 +26,7 @@ func retryAfter(error) (time.Duration, error) { return 0, nil }
 
 func blind(ctx context.Context) error {
 	var err error
-	for i := 0; i < 3; i++ { // want `^this retry loop sleeps without watching ctx; it also repeats the call even if ctx is done and sleeps after the last attempt \(\w+\)$`
+	for i := 0; i < 3; i++ { // want `^this retry loop sleeps without watching ctx; it also repeats the call even if ctx is done and sleeps after the last attempt \(loop, see .*by-hand.md\)$`
 		if err = call(ctx); err == nil {
 			return nil
 		}
@@ -36,7 +36,7 @@ func blind(ctx context.Context) error {
 }
 
 func afterDone(ctx context.Context) {
-	for { // want `sleeps without watching ctx; it also repeats the call even if ctx is done \(\w+\)$`
+	for { // want `sleeps without watching ctx; it also repeats the call even if ctx is done \(loop, see .*by-hand.md\)$`
 		if err := call(ctx); err == nil {
 			break
 		}
@@ -85,7 +85,7 @@ func looksAtTheTop(name string) (int, error) {
 
 func waitsFirst(ctx context.Context, name string) error {
 	_, err := get(name)
-	for { // want `^this retry loop sleeps without watching ctx \(\w+\)$`
+	for { // want `^this retry loop sleeps without watching ctx \(loop, see .*by-hand.md\)$`
 		if err == nil {
 			return nil
 		}
@@ -95,7 +95,7 @@ func waitsFirst(ctx context.Context, name string) error {
 }
 
 func watchesAnother(ctx context.Context, stop chan struct{}) error {
-	for i := 0; ; i++ { // want `^this retry loop repeats the call even if ctx is done \(\w+\)$`
+	for i := 0; ; i++ { // want `^this retry loop repeats the call even if ctx is done \(loop, see .*by-hand.md\)$`
 		err := call(ctx)
 		if err == nil || i == 3 {
 			return err
@@ -109,7 +109,7 @@ func watchesAnother(ctx context.Context, stop chan struct{}) error {
 }
 
 func status(ctx context.Context) (*http.Response, error) {
-	for { // want `^this retry loop sleeps without watching ctx \(\w+\)$`
+	for { // want `^this retry loop sleeps without watching ctx \(loop, see .*by-hand.md\)$`
 		resp, err := http.Get("http://x")
 		if err == nil && resp.StatusCode < 300 {
 			return resp, nil
@@ -148,7 +148,7 @@ func bySwitch(name string) (n int, err error) {
 
 func countsUp(name string) (int, error) {
 	attempts := 0
-	for attempts < 5 { // want `^this retry loop sleeps after the last attempt \(\w+\)$`
+	for attempts < 5 { // want `^this retry loop sleeps after the last attempt \(loop, see .*by-hand.md\)$`
 		attempts++
 		n, err := get(name)
 		if err == nil {
@@ -161,7 +161,7 @@ func countsUp(name string) (int, error) {
 }
 
 func asksForTheDelay(name string) (n int, err error) {
-	for range 5 { // want `^this retry loop sleeps after the last attempt \(\w+\)$`
+	for range 5 { // want `^this retry loop sleeps after the last attempt \(loop, see .*by-hand.md\)$`
 		if n, err = get(name); err == nil {
 			return n, nil
 		}
@@ -175,7 +175,7 @@ func asksForTheDelay(name string) (n int, err error) {
 }
 
 func drainsTheTimer(ctx context.Context, name string) (int, error) {
-	for range 5 { // want `^this retry loop sleeps after the last attempt; it also loses the last error \(\w+\)$`
+	for range 5 { // want `^this retry loop sleeps after the last attempt; it also loses the last error \(loop, see .*by-hand.md\)$`
 		n, err := get(name)
 		if err == nil {
 			return n, nil
@@ -194,7 +194,7 @@ func drainsTheTimer(ctx context.Context, name string) (int, error) {
 }
 
 func atLeast(ctx context.Context, s *server, action func(*server) error) (err error) {
-	for i := range 5 { // want `^this retry loop sleeps without watching ctx \(\w+\)$`
+	for i := range 5 { // want `^this retry loop sleeps without watching ctx \(loop, see .*by-hand.md\)$`
 		if i > 0 {
 			time.Sleep(time.Second + time.Duration(rand.Intn(5e9)))
 		}
@@ -208,7 +208,7 @@ func atLeast(ctx context.Context, s *server, action func(*server) error) (err er
 }
 
 func (s *server) dials() int {
-	for { // want `^this retry loop sleeps without watching s.ctx \(\w+\)$`
+	for { // want `^this retry loop sleeps without watching s.ctx \(loop, see .*by-hand.md\)$`
 		select {
 		case <-s.ctx.Done():
 			return 0
@@ -691,4 +691,3 @@ func (s server) startSoon() int {
 		time.Sleep(time.Second / 2)
 	}
 }
-

@@ -12,7 +12,7 @@ import (
 
 func variable(ctx context.Context, name string) (int, error) {
 	delay := 2 * time.Second
-	for i := 0; ; i++ { // want `^this retry loop sleeps without watching ctx \(loop\)$`
+	for i := 0; ; i++ { // want `^this retry loop sleeps without watching ctx \(loop, see .*by-hand.md\)$`
 		n, err := get(name)
 		if err == nil || i == 5 {
 			return n, err
@@ -137,7 +137,7 @@ func brokenAndLogged(name string) error {
 }
 
 func hot(ctx context.Context) error {
-	for { // want `^this retry loop no longer waits once ctx is done \(loop\)$`
+	for { // want `^this retry loop no longer waits once ctx is done \(loop, see .*by-hand.md\)$`
 		err := call(ctx)
 		if err == nil {
 			return nil
