@@ -377,26 +377,27 @@ func (l retryLoop) most(x ast.Expr) (most int64, known bool) {
 	if x == nil {
 		return 0, false
 	}
-	var counter constant.Value
-	eval := retries.Eval{Info: l.info, Most: true, Known: func(x ast.Expr) constant.Value {
+	if v, isConst := intValue(l.info, x); isConst {
+		return v, true
+	}
+	switch x := ast.Unparen(x).(type) {
+	case *ast.Ident:
 		if l.Counter != nil && calls.Is(l.info, x, l.Counter) {
-			return counter
+			return l.most(l.Count)
 		}
-		return nil
-	}}
-	last := constant.Value(nil)
-	if l.Count != nil {
-		last = eval.Value(l.Count)
-	}
-	for _, counter = range []constant.Value{constant.MakeInt64(0), last} {
-		v := eval.Value(x)
-		if v == nil {
-			return 0, false
+	case *ast.CallExpr:
+		if l.info.Types[x.Fun].IsType() || calls.IsFunc(l.info, x, "math/rand", "Intn", "Int63n") || calls.IsFunc(l.info, x, "math/rand/v2", "IntN", "Int64N", "N") {
+			return l.most(x.Args[0])
 		}
-		n, _ := constant.Int64Val(v)
-		most = max(most, n)
+	case *ast.BinaryExpr:
+		a, isA := l.most(x.X)
+		b, isB := l.most(x.Y)
+		if x.Op == token.MUL {
+			return a * b, isA && isB
+		}
+		return a + b, isA && isB && x.Op == token.ADD
 	}
-	return most, true
+	return 0, false
 }
 
 // sleepsLast reports whether a counted loop also waits after its last attempt: no condition in it depends on what counts,

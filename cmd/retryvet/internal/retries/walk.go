@@ -556,7 +556,7 @@ func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 		if s.Status == 0 {
 			break
 		}
-		if v := Binary(c.Op, w.value(c.X, s), w.value(c.Y, s)); v != nil && v.Kind() == constant.Bool {
+		if v := w.value(c, s); v != nil && v.Kind() == constant.Bool {
 			return constant.BoolVal(v) == truth
 		}
 	case *ast.CallExpr:
@@ -597,12 +597,23 @@ func (w *walk) judge(s *State) {
 	}
 }
 
-// value returns the value of x if the response has the status of s; nil if it is unknown.
+// value returns the value of x, a comparison or a number, if the response has the status of s; nil if it is unknown.
 func (w *walk) value(x ast.Expr, s *State) constant.Value {
-	return Eval{Info: w.info, Known: func(x ast.Expr) constant.Value {
-		if sel, isSel := x.(*ast.SelectorExpr); isSel && sel.Sel.Name == "StatusCode" && calls.Is(w.info, sel.X, s.Response) {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.SelectorExpr:
+		if x.Sel.Name == "StatusCode" && calls.Is(w.info, x.X, s.Response) {
 			return constant.MakeInt64(int64(s.Status))
 		}
-		return nil
-	}}.Value(x)
+	case *ast.BinaryExpr:
+		a, b := w.value(x.X, s), w.value(x.Y, s)
+		switch {
+		case a == nil || b == nil || a.Kind() != constant.Int || b.Kind() != constant.Int:
+			return nil
+		case x.Op.Precedence() == token.EQL.Precedence():
+			return constant.MakeBool(constant.Compare(a, x.Op, b))
+		case x.Op == token.QUO && constant.Sign(b) != 0:
+			return constant.BinaryOp(a, token.QUO_ASSIGN, b) // of integers
+		}
+	}
+	return w.info.Types[x].Value
 }
