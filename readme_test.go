@@ -12,7 +12,7 @@ import (
 )
 
 // TestPromises holds that the tests and benchmarks that the pages name exist. The code in the pages is run by
-// internal/docs.
+// tools/docs.
 func TestPromises(t *testing.T) {
 	var sources strings.Builder
 	var pages []string
