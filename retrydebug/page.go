@@ -69,10 +69,10 @@ func (p *Page) Observe(ctx context.Context, e retry.Event) {
 	}
 	switch r.ended(ctx, now, &e) {
 	case addFailed:
-		p.runs.addFailed(p.run(ctx, p.began.Add(now), &e))
+		p.runs.addFailed(p.run(ctx, r.name, p.began.Add(now), &e))
 	case addSlow:
 		if ended := p.began.Add(now); p.runs.isSlow(ended, e.Outcome.Elapsed) {
-			p.runs.addSlow(p.run(ctx, ended, &e))
+			p.runs.addSlow(p.run(ctx, r.name, ended, &e))
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 const hidden = "(hidden)"
 
 var (
-	// The names of secrets: parts that tell a name, and words that do only at its beginning.
+	// The names of secrets: parts that tell a name, and words that do only if they are the first of it.
 	telling = []string{"passw", "passphrase", "secret", "token", "api-key", "api_key", "api.key", "apikey", "access-key", "access_key",
 		"access.key", "accesskey", "private-key", "private_key", "private.key", "privatekey", "credential", "signature", "session", "jwt",
 		"bearer", "cvv"}
@@ -29,9 +29,11 @@ var (
 		{[]string{"@"}, regexp.MustCompile(`([^\s"'=(:@/]+:)[^\s"'@/][^\s"'@]*@`), "${1}" + hidden + "@"},
 		// The query or fragment of a URL.
 		{[]string{"="}, regexp.MustCompile(`([?#])[^\s"'?#]*=[^\s"']*`), "${1}" + hidden},
-		{slices.Concat(telling, words), regexp.MustCompile(`(?i)((?:` + strings.Join(telling, "|") + `|\b(?:` + strings.Join(words, "|") +
-			`))[\w.-]*\\*["']?\s*[:=]\s*)(?:\\+["'].*|"(?:[^"\\]|\\.)*"?|'[^']*'?|[\[{].*|\S+)`), "${1}" + hidden},
 		{[]string{"bearer"}, regexp.MustCompile(`(?i)\b(bearer\s+)[\w.~+/=-]+`), "${1}" + hidden},
+		// A name, or several as in "auth: token: x", and a value. One that is a list, an object or escaped ends with the line.
+		{slices.Concat(telling, words), regexp.MustCompile(`(?i)((?:\\*["']?(?:[\w.-]*(?:` + strings.Join(telling, "|") + `)[\w.-]*|\b(?:` +
+			strings.Join(words, "|") + `)(?:[_.-][\w.-]*)?)\\*["']?\s*[:=]\s*)+)` +
+			`(?:\\+["'].*|(?:"(?:[^"\\]|\\.)*"?|'[^']*'?)[^\s,;&)}\]]*|[\[{].*|\S+)`), "${1}" + hidden},
 		// Tokens of a known form: JSON Web Tokens, and those of AWS, GitHub, Google, Slack and Stripe.
 		{[]string{"eyj", "akia", "asia", "gh", "aiza", "xox", "k_"}, regexp.MustCompile(`\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)*|\b(?:AKIA|ASIA)[0-9A-Z]{16}|` +
 			`\bgh[opsur]_\w+|\bgithub_pat_\w+|\bAIza[\w-]{35}|\bxox[a-z]-[\w-]+|\b[prs]k_(?:live|test)_\w+`), hidden},

@@ -112,11 +112,11 @@ func (p *Page) failure(now time.Duration, e *retry.Event) *Failure {
 	return &Failure{At: p.began.Add(now), Attempt: p.attempt(&e.Attempt, 0), Target: target(e.Attempt.Err)}
 }
 
-// run returns the record of a run that has ended now.
-func (p *Page) run(ctx context.Context, ended time.Time, e *retry.Event) *Run {
+// run returns the record of a run that has ended.
+func (p *Page) run(ctx context.Context, policy string, ended time.Time, e *retry.Event) *Run {
 	o := e.Outcome
 	r := &Run{
-		Policy: bounded(e.Policy, maxName), Status: o.Status.String(), Reason: o.Reason.Error(), Ended: ended, Elapsed: max(o.Elapsed, 0),
+		Policy: policy, Status: o.Status.String(), Reason: o.Reason.Error(), Ended: ended, Elapsed: max(o.Elapsed, 0),
 		Attempts: o.Attempts, EndedByGate: o.EndedByGate, InnerGaveUp: o.InnerGaveUp, InDoubt: retry.IsAmbiguous(e.Err), Job: jobKind(ctx),
 	}
 	began := ended.Add(-r.Elapsed)
