@@ -168,8 +168,8 @@ func TestThePageInABrowser(t *testing.T) {
 		width, height int
 		back          string
 	}{
-		{"desktop", "light", 1180, 620, "rgb(246, 247, 249)"},
-		{"desktop-dark", "dark", 1180, 620, "rgb(14, 17, 22)"},
+		{"desktop", "light", 1180, 1300, "rgb(246, 247, 249)"},
+		{"desktop-dark", "dark", 1180, 1300, "rgb(14, 17, 22)"},
 		{"phone", "light", 390, 844, "rgb(246, 247, 249)"},
 		{"phone-dark", "dark", 390, 844, "rgb(14, 17, 22)"},
 		{"watch", "light", 320, 400, "rgb(246, 247, 249)"},
