@@ -19,7 +19,7 @@ func WithAttemptNumber(ctx context.Context, number int) context.Context {
 	if ctx == nil {
 		return nil
 	}
-	return &attempt.Numbered{Context: ctx, Number: max(number, 1)}
+	return attempt.Mark(ctx, max(number, 1), false)
 }
 
 // WithRemoteAttempt is retry.OneAttempt for work that is an attempt of a run in another process, such as a request with

@@ -9,7 +9,11 @@ import (
 
 const unreleased = "## [Unreleased]\n"
 
-// dateChangelog puts the version and the day under the heading of unreleased changes.
+// title returns the heading of a release's section in the changelog: the version of the root module, or the first tag if
+// the root is not released.
+func title(tags []string) string { return tags[0] }
+
+// dateChangelog puts the title and the day under the heading of unreleased changes.
 func dateChangelog(file, version string, now time.Time) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -26,6 +30,14 @@ func dateChangelog(file, version string, now time.Time) error {
 	}
 	link := fmt.Sprintf("[%s]: https://%s/releases/tag/%s\n", number, rootPath, version)
 	return os.WriteFile(file, []byte(before+unreleased+"\n"+heading+after+link), 0o644)
+}
+
+func readNotes(file, version string) (string, error) {
+	changelog, err := os.ReadFile(file)
+	if err != nil {
+		return "", err
+	}
+	return notes(string(changelog), version)
 }
 
 // notes returns the section of a version, or the unreleased one if that version has none yet, without its heading.

@@ -1,12 +1,15 @@
-// Release prepares a release of this repository's modules, whose versions to come are in versions.txt.
+// Release releases this repository's modules, each under its own tag. versions.txt has the version of each: a version
+// whose tag the remote does not have is to come.
 //
-//	go run ./tools/release              sets the versions in every go.mod, dates the changelog, and prints the tags
+//	go run ./tools/release              prints what a release of this commit would do with each module, and why
+//	go run ./tools/release -prepare     dates the changelog
+//	go run ./tools/release -push        makes the tags to come and pushes them together; first it checks all of them
+//	go run ./tools/release -tags        lists the tags to come alone
+//	go run ./tools/release -notes       prints the changelog's section of the release, which is the tags' message
 //	go run ./tools/release -pack DIR    packs every module into DIR, to be served as GOPROXY=file://DIR
 //	go run ./tools/release -api         lists the exported API
-//	go run ./tools/release -tags        lists the tags alone
-//	go run ./tools/release -notes       prints the changelog's section of the release, which is the tags' message
 //
-// It uses no network and no secret, and neither commits nor tags.
+// A release that was interrupted goes on with the same command.
 package main
 
 import (
@@ -15,19 +18,20 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 )
 
 func main() {
 	var o options
-	flag.BoolVar(&o.api, "api", false, "list the exported API")
-	flag.BoolVar(&o.tags, "tags", false, "list the tags")
+	flag.BoolVar(&o.prepare, "prepare", false, "date the changelog")
+	flag.BoolVar(&o.push, "push", false, "make the tags to come and push them")
+	flag.BoolVar(&o.tags, "tags", false, "list the tags to come")
 	flag.BoolVar(&o.notes, "notes", false, "print the changelog's section")
+	flag.BoolVar(&o.api, "api", false, "list the exported API")
 	flag.StringVar(&o.pack, "pack", "", "pack every module into this `folder`")
 	flag.StringVar(&o.root, "root", "", "with -pack: pack the root module alone, at this `version`")
+	flag.StringVar(&o.remote, "remote", "origin", "the `remote` that has the tags")
 	flag.Parse()
 	if err := run(os.Stdout, o); err != nil {
 		fmt.Fprintln(os.Stderr, "release:", err)
@@ -36,72 +40,76 @@ func main() {
 }
 
 type options struct {
-	api, tags, notes bool
-	pack, root       string
+	prepare, push, tags, notes, api bool
+	pack, root, remote              string
 }
 
 func run(out io.Writer, o options) error {
-	root, err := git("rev-parse", "--show-toplevel")
+	here := repository{".", o.remote}
+	root, err := here.git("rev-parse", "--show-toplevel")
 	if err != nil {
 		return err
 	}
+	here.dir = root
 	modules, err := readModules(root)
 	switch {
 	case err != nil:
 		return err
 	case o.api:
 		return writeAPI(out, modules)
+	case o.root != "":
+		return packFolder(modules[0], o.root, o.pack)
+	case o.pack != "":
+		return here.packAll(modules, o.pack)
+	default:
+		return here.release(out, modules, o)
+	}
+}
+
+// release prints the plan, or carries out a part of it.
+func (r repository) release(out io.Writer, modules []*released, o options) error {
+	steps, err := r.plan(modules)
+	if err != nil {
+		return err
+	}
+	tags := toCome(steps)
+	changelog := filepath.Join(r.dir, "CHANGELOG.md")
+	switch {
 	case o.tags:
-		for _, m := range modules {
-			fmt.Fprintln(out, m.tag())
+		for _, tag := range tags {
+			fmt.Fprintln(out, tag)
 		}
-		return nil
+		return check(steps)
+	case len(tags) == 0:
+		writePlan(out, steps)
+		return check(steps)
 	case o.notes:
-		changelog, err := os.ReadFile(filepath.Join(root, "CHANGELOG.md"))
-		if err != nil {
-			return err
-		}
-		section, err := notes(string(changelog), modules[0].version)
+		section, err := readNotes(changelog, title(tags))
 		fmt.Fprint(out, section)
 		return err
-	case o.root != "":
-		return packOne(modules[0], o.root, o.pack)
-	case o.pack != "":
-		return packAll(modules, o.pack)
+	case o.prepare:
+		if err := r.clean(); err != nil {
+			return err
+		}
+		return errors.Join(check(steps), dateChangelog(changelog, title(tags), time.Now()))
+	case o.push:
+		writePlan(out, steps)
+		section, err := readNotes(changelog, title(tags))
+		if err = errors.Join(err, r.clean()); err != nil {
+			return err
+		}
+		return r.push(steps, section)
 	default:
-		return prepare(out, root, modules)
+		writePlan(out, steps)
+		return check(steps)
 	}
 }
 
-// prepare changes the files for a release, and prints the tags.
-func prepare(out io.Writer, root string, modules []*released) error {
-	if dirty, err := git("status", "--porcelain"); err != nil || dirty != "" {
-		return errors.Join(err, fmt.Errorf("the tree is not clean:\n%s", dirty))
+// clean returns an error if the clone has changes that are not committed.
+func (r repository) clean() error {
+	dirty, err := r.git("status", "--porcelain")
+	if dirty != "" {
+		return fmt.Errorf("the tree is not clean:\n%s", dirty)
 	}
-	if err := setVersions(modules); err != nil {
-		return err
-	}
-	if err := dateChangelog(filepath.Join(root, "CHANGELOG.md"), modules[0].version, time.Now()); err != nil {
-		return err
-	}
-	writeCommands(out, modules)
-	return nil
-}
-
-// writeCommands prints what is left to a person. Each tag is pushed after those of the modules that its own requires.
-func writeCommands(out io.Writer, modules []*released) {
-	fmt.Fprintln(out, "Look at git diff, run .ci/run, and then these, on the main branch:")
-	fmt.Fprintf(out, "git commit -a -m 'release: %s' && git push origin main\n", modules[0].version)
-	fmt.Fprintln(out, "go run ./tools/release -notes >/tmp/notes")
-	for _, m := range modules {
-		fmt.Fprintf(out, "git tag -a --cleanup=verbatim -F /tmp/notes %[1]s && git push origin %[1]s\n", m.tag())
-	}
-}
-
-func git(args ...string) (string, error) {
-	out, err := exec.Command("git", args...).Output()
-	if err != nil {
-		return "", fmt.Errorf("git %s: %w", strings.Join(args, " "), err)
-	}
-	return strings.TrimSpace(string(out)), nil
+	return err
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	_ "embed"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,13 +13,13 @@ import (
 
 const rootPath = "github.com/retrygo/retry"
 
-//go:embed versions.txt
-var versions string
+// versionsFile has the version of each module, from the root of the repository.
+const versionsFile = "tools/release/versions.txt"
 
 // released is a module that is released.
 type released struct {
 	folder  string // from the root of the repository; "." is the root
-	version string // to come
+	version string // released, or to come
 	file    string // its go.mod
 	mod     *modfile.File
 }
@@ -35,11 +34,15 @@ func (m *released) tag() string {
 	return m.folder + "/" + m.version
 }
 
-// readModules returns the released modules in the order of versions.txt. It refuses a list that is out of order, and
-// one that lacks a module which a released one requires.
+// readModules returns the released modules in the order of versions.txt. It refuses a list that is out of order, one
+// that lacks a module which a released one requires, and a requirement that is newer than the listed version.
 func readModules(root string) ([]*released, error) {
+	versions, err := os.ReadFile(filepath.Join(root, versionsFile))
+	if err != nil {
+		return nil, err
+	}
 	var list []*released
-	for line := range strings.Lines(versions) {
+	for line := range strings.Lines(string(versions)) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
@@ -59,8 +62,15 @@ func readModules(root string) ([]*released, error) {
 			return nil, fmt.Errorf("%s is of module %s, not %s", m.file, m.mod.Module.Mod.Path, want)
 		}
 		for _, r := range m.mod.Require {
-			if ours(r.Mod.Path) && versionOf(list, r.Mod.Path) == "" {
+			if !ours(r.Mod.Path) {
+				continue
+			}
+			listed := versionOf(list, r.Mod.Path)
+			if listed == "" {
 				return nil, fmt.Errorf("versions.txt: %s requires %s, which is not listed before it", m.folder, r.Mod.Path)
+			}
+			if semver.Compare(r.Mod.Version, listed) > 0 {
+				return nil, fmt.Errorf("versions.txt: %s requires %s %s, which is newer than the listed %s", m.folder, r.Mod.Path, r.Mod.Version, listed)
 			}
 		}
 		list = append(list, m)
@@ -76,32 +86,4 @@ func versionOf(list []*released, path string) string {
 		return ""
 	}
 	return list[i].version
-}
-
-// setVersions makes every released module require the versions to come.
-func setVersions(list []*released) error {
-	for _, m := range list {
-		changed := false
-		for _, r := range slices.Clone(m.mod.Require) {
-			want := versionOf(list, r.Mod.Path)
-			if want == "" || want == r.Mod.Version {
-				continue
-			}
-			if err := m.mod.AddRequire(r.Mod.Path, want); err != nil {
-				return err
-			}
-			changed = true
-		}
-		if !changed {
-			continue
-		}
-		data, err := m.mod.Format()
-		if err == nil {
-			err = os.WriteFile(m.file, data, 0o644)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -51,7 +51,7 @@ func blocks(file, text string) []block {
 // workspace: a program with main, or tests. Blocks of declarations without package clause are one package for each
 // file, and for docs/migrating.md with its pages. What a program prints is compared with the text block that follows it.
 func TestCodeRuns(t *testing.T) {
-	root, err := filepath.Abs("../..")
+	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	known := importPaths(t, root)
 	declared := map[string][]block{}
@@ -153,7 +153,7 @@ func withImports(t *testing.T, source string, known map[string]string) string {
 		if spec.Name != nil {
 			bound[spec.Name.Name] = true
 		} else {
-			bound[strings.TrimSpace(run(t, "../..", "go", "list", "-f", "{{.Name}}", strings.Trim(spec.Path.Value, `"`)))] = true
+			bound[strings.TrimSpace(run(t, "..", "go", "list", "-f", "{{.Name}}", strings.Trim(spec.Path.Value, `"`)))] = true
 		}
 	}
 	var missing []string

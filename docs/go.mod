@@ -1,4 +1,4 @@
-module github.com/retrygo/retry/tools/docs
+module github.com/retrygo/retry/docs
 
 go 1.26.0
 

@@ -16,7 +16,7 @@ import (
 // the counts for 1,000 words with those of the standard library: "where" in net/http 0.7, "nobody" and "somebody" at most
 // 0.05, "told" at most 0.06. A higher count has always meant sentences that are hard to read.
 func TestProse(t *testing.T) {
-	root, err := filepath.Abs("../..")
+	root, err := filepath.Abs("..")
 	require.NoError(t, err)
 	all := prose(t, root)
 	words := float64(len(regexp.MustCompile(`[A-Za-z']+`).FindAllString(all, -1)))
