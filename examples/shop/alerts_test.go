@@ -194,6 +194,10 @@ func (a *audit) alerts(t *testing.T, r *recording) {
 			others = append(others, fires.name)
 		}
 	}
+	if !slices.ContainsFunc(a.storm.faults, func(f fault) bool { return f.outage }) {
+		a.note("alerts, in a storm without an outage", fmt.Sprintf("%d pages; of others: %v", len(a.alarms), others), nil)
+		return
+	}
 	called := slices.Clone(a.alarms)
 	for _, f := range a.storm.faults {
 		if !f.outage {

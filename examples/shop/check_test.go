@@ -55,6 +55,7 @@ func (s *storm) check(t *testing.T, recorded *recording) *audit {
 	a.runs()
 	a.shown(pages)
 	a.budgets()
+	a.ttls(t)
 	a.storms()
 	a.recoveries()
 	a.exports()
@@ -448,6 +449,39 @@ func (a *audit) budgets() {
 		}
 	}
 	a.note("in each window of 10s attempts ≤ runs × (1 + ratio) + burst", fmt.Sprintf("at most %d retries and hedges, of %.1f allowed (%s)", most, allowed, where.layer), broken)
+}
+
+// ttls checks that no attempt starts after the TTL of its policy. A process that was suspended can find its clock moved
+// between its look at the TTL and the start.
+func (a *audit) ttls(t *testing.T) {
+	const slow = 250 * time.Millisecond // of a process that has no core
+	var catalog struct {
+		Policies map[string]struct{ TTL string }
+	}
+	require.NoError(t, json.Unmarshal(goodCatalog, &catalog))
+	suspended := func(l line) bool { // while the run was under way
+		end := l.Time.Sub(a.storm.began)
+		begin := end - time.Duration(l.Took*float64(time.Second))
+		return slices.ContainsFunc(a.storm.faults, func(f fault) bool {
+			return f.kind == suspend && f.target == l.Process && f.begin < end && f.end+time.Second > begin
+		})
+	}
+	var broken []string
+	checked, latest := 0, 0.0
+	for _, l := range a.lines {
+		policy, known := catalog.Policies[l.Layer]
+		if l.What != "run" || !known || suspended(l) {
+			continue
+		}
+		ttl, err := time.ParseDuration(policy.TTL)
+		require.NoError(t, err)
+		checked++
+		latest = max(latest, l.Start/ttl.Seconds())
+		if l.Start > (ttl + slow).Seconds() {
+			broken = append(broken, fmt.Sprintf("an attempt of %s started %.2fs after its run began", l.Layer, l.Start))
+		}
+	}
+	a.note("no attempt starts after its TTL", fmt.Sprintf("%d runs, the latest start after %.2f of its TTL", checked, latest), broken)
 }
 
 // storms compares what arrives at the bottom with what customers asked for.

@@ -30,7 +30,7 @@ import (
 )
 
 // serviceVariable makes the test binary a service.
-const serviceVariable = "SOAK_SERVICE"
+const serviceVariable = "SHOP_SERVICE"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(serviceVariable); name != "" {
@@ -173,7 +173,7 @@ func (h *house) start(name string) *process {
 	p := &process{name: name, command: exec.Command(executable), ready: make(chan struct{}), gone: make(chan struct{})}
 	p.command.Env = append(os.Environ(), serviceVariable+"="+strings.TrimRight(name, "12"))
 	for _, s := range h.settings[name] {
-		p.command.Env = append(p.command.Env, "SOAK_"+s)
+		p.command.Env = append(p.command.Env, "SHOP_"+s)
 	}
 	p.stdin, err = p.command.StdinPipe()
 	require.NoError(h.t, err)

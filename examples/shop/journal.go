@@ -28,7 +28,8 @@ type line struct {
 	Status  string    `json:"status,omitempty"`
 	ID      string    `json:"id,omitempty"` // of the order, in the answer
 	Err     string    `json:"err,omitempty"`
-	Took    float64   `json:"took,omitempty"` // seconds
+	Took    float64   `json:"took,omitempty"`  // seconds
+	Start   float64   `json:"start,omitempty"` // of the last attempt of a run, in seconds since the run began
 }
 
 func openJournal(path, process string) (*journal, error) {
@@ -58,6 +59,9 @@ func (j *journal) observe(_ context.Context, e retry.Event) {
 	l := line{What: "run", Layer: e.Policy, Took: e.Elapsed.Seconds(), Status: e.Decision.Status.String()}
 	switch {
 	case e.Outcome != nil:
+		if n := len(e.Outcome.History); n > 0 {
+			l.Start = (e.Elapsed - time.Since(e.Outcome.History[n-1].Start)).Seconds()
+		}
 		j.add(l, e.Err)
 	case e.Decision.Status == retry.WaitingRetry: // otherwise the end of the run follows
 		l.What = "retry"

@@ -1,7 +1,7 @@
 // Soak is a small shop of five services, each a process of its own, that are wired as the READMEs of this repository
 // say. Its test makes all of them fail at once and then checks what must hold: see README.md.
 //
-//	soak SERVICE
+//	shop SERVICE
 //
 // SERVICE is shop, orders, stock, prices, mail or outbox. The settings are environment variables; see setting.
 package main
@@ -23,17 +23,17 @@ import (
 
 func main() {
 	if len(os.Args) != 2 {
-		log.Fatal("usage: soak SERVICE")
+		log.Fatal("usage: shop SERVICE")
 	}
 	if err := run(os.Args[1]); err != nil {
-		log.Fatalf("soak: %s: %v", os.Args[1], err)
+		log.Fatalf("shop: %s: %v", os.Args[1], err)
 	}
 }
 
-// setting returns the environment variable SOAK_ and name. LISTEN and METRICS are the addresses that a service serves,
+// setting returns the environment variable SHOP_ and name. LISTEN and METRICS are the addresses that a service serves,
 // ORDERS, STOCK, MAIL, PRICES and SPARE, the second replica of prices, those that it calls, all as host:port. CATALOG and
 // JOURNAL are files, DATABASE is a URL or a file, and RELEASE the version of the export.
-func setting(name string) string { return os.Getenv("SOAK_" + name) }
+func setting(name string) string { return os.Getenv("SHOP_" + name) }
 
 // service is what the services have in common.
 type service struct {

@@ -30,7 +30,7 @@ func takeFrom(ctx context.Context, stock *grpc.ClientConn, t take) error {
 	if err != nil {
 		return err
 	}
-	return stock.Invoke(ctx, "/soak.Stock/Take", wrapperspb.Bytes(text), new(emptypb.Empty))
+	return stock.Invoke(ctx, "/shop.Stock/Take", wrapperspb.Bytes(text), new(emptypb.Empty))
 }
 
 // stocks has the items.
@@ -39,7 +39,7 @@ type stocks struct {
 	db *sql.DB
 }
 
-// stockService serves the gRPC method /soak.Stock/Take.
+// stockService serves the gRPC method /shop.Stock/Take.
 func (s *service) stockService(context.Context) (stop func(), err error) {
 	db, err := sql.Open("pgx", setting("DATABASE"))
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *service) stockService(context.Context) (stop func(), err error) {
 	db.SetMaxOpenConns(12)
 	db.SetMaxIdleConns(12)
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(retrygrpc.UnaryServerInterceptor(nil)))
-	server.RegisterService(&grpc.ServiceDesc{ServiceName: "soak.Stock", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{
+	server.RegisterService(&grpc.ServiceDesc{ServiceName: "shop.Stock", HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{
 		MethodName: "Take", Handler: handleTake,
 	}}}, &stocks{s, db})
 	listener, err := net.Listen("tcp", setting("LISTEN"))
@@ -65,7 +65,7 @@ func handleTake(srv any, ctx context.Context, decode func(any) error, intercepto
 	if err := decode(in); err != nil {
 		return nil, err
 	}
-	return interceptor(ctx, in, &grpc.UnaryServerInfo{Server: srv, FullMethod: "/soak.Stock/Take"}, func(ctx context.Context, _ any) (any, error) {
+	return interceptor(ctx, in, &grpc.UnaryServerInfo{Server: srv, FullMethod: "/shop.Stock/Take"}, func(ctx context.Context, _ any) (any, error) {
 		var t take
 		if err := json.Unmarshal(in.GetValue(), &t); err != nil {
 			return nil, status.Error(codes.InvalidArgument, err.Error())
