@@ -37,11 +37,12 @@ type Admin interface {
 	// Groups returns the jobs that f selects in groups, in no order. It ignores f.Limit and f.After.
 	Groups(ctx context.Context, f Filter) ([]Group, error)
 	// Replay makes a job Pending again, due at once, with the same ID, a new FirstDue and no attempts. It
-	// returns ErrNotReplayable unless the job is DeadLettered, Expired or FailedNoRetries. Of two calls at once, one succeeds.
+	// returns ErrNotReplayable unless the job is DeadLettered, Expired or FailedNoRetries, and for an occurrence of a
+	// Recurring if another one has not ended. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
 	// ReplayAll replays the DeadLettered, Expired and FailedNoRetries jobs that f selects, and returns how many. Set Statuses to
-	// replay only those that are DeadLettered; the TTL of Expired and FailedNoRetries jobs begins again. With an error it
-	// returns the number replayed until then.
+	// replay only those that are DeadLettered; the TTL of Expired and FailedNoRetries jobs begins again. It leaves out
+	// occurrences that Replay refuses. With an error it returns the number replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
 	// Cancel makes a job that is not final Canceled: after it has returned nil, no attempt starts, and the job ends as
 	// Canceled even if an attempt under way succeeds. The context of that attempt ends with ErrCanceled as its cause; an
@@ -51,6 +52,13 @@ type Admin interface {
 	// Purge removes the final jobs that f selects, and returns how many. With an error it returns the number removed
 	// until then.
 	Purge(ctx context.Context, f Filter) (int, error)
+	// Schedules returns the schedules of recurring jobs, in no order. ReadSchedules also has what they wait for.
+	Schedules(ctx context.Context) ([]Schedule, error)
+	// ChangeSchedule calls change with the schedule of a name, or with a new one if there is none, and keeps what change
+	// makes of it. If change returns a job, the engine enqueues it in the same transaction. If change or the engine
+	// returns an error, nothing is kept. change may be called again if another process changes the schedule, and must
+	// not call the engine. Use PauseSchedule, ResumeSchedule and RunSchedule; ChangeSchedule is for them and for engines.
+	ChangeSchedule(ctx context.Context, name string, change func(s *Schedule) (*Job, error)) error
 }
 
 // Tally is the jobs of one Status.

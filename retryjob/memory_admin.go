@@ -3,6 +3,7 @@ package retryjob
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -133,6 +134,9 @@ func (e *Engine) replay(j *job) error {
 	if err := rec.Replay(e.clock.time(now)); err != nil {
 		return err
 	}
+	if err := e.claim(j.id); err != nil {
+		return err
+	}
 	j.keep(&rec, e.clock)
 	e.store(j, Pending, now)
 	return nil
@@ -168,8 +172,25 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 }
 
 // ReplayAll implements Admin. f.Limit limits the number of replayed jobs. After Shutdown it returns ErrShutdown.
-func (e *Engine) ReplayAll(ctx context.Context, f Filter) (int, error) {
-	return e.changeAll(ctx, f, []Status{DeadLettered, Expired, FailedNoRetries}, e.replay)
+func (e *Engine) ReplayAll(ctx context.Context, f Filter) (replayed int, err error) {
+	for done, err := range each(ctx, e, f, []Status{DeadLettered, Expired, FailedNoRetries}, e.replayIfFree) {
+		if err != nil {
+			return replayed, err
+		}
+		if done {
+			replayed++
+		}
+	}
+	return replayed, nil
+}
+
+// replayIfFree replays j, or reports false if it is an occurrence that must not be replayed now.
+func (e *Engine) replayIfFree(j *job) (bool, error) {
+	err := e.replay(j)
+	if errors.Is(err, ErrNotReplayable) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Purge implements Admin. f.Limit limits the number of removed jobs.

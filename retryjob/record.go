@@ -168,7 +168,7 @@ func (r *Record) Changed() time.Time {
 // attempts, and adds to Earlier how it had ended. For any other job it returns ErrNotReplayable.
 func (r *Record) Replay(now time.Time) error {
 	if !r.Status.Replayable() {
-		return fmt.Errorf("%w: job %s is %s", ErrNotReplayable, r.JobID, r.Status)
+		return fmt.Errorf("%w: job %s is %s, and only dead-lettered, expired and failed jobs are replayed", ErrNotReplayable, r.JobID, r.Status)
 	}
 	job, replays, last := r.Job(), r.Replays, r.Last()
 	life := Life{r.FirstDue, r.Ended, r.Status, r.Reason, r.Attempts, last.Err, last.Code}

@@ -140,6 +140,9 @@ func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 		if err := i.Replay(time.Now()); err != nil {
 			return err
 		}
+		if err := m.claim(ctx, exec, id); err != nil {
+			return err
+		}
 		n, err := m.replay(ctx, tx, []int64{found.Row})
 		if err == nil && n == 0 {
 			return fmt.Errorf("%w: job %s has changed just now, or is not final", retryjob.ErrNotReplayable, id)
@@ -180,7 +183,11 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 // ReplayAll replays the jobs that f selects and that can be replayed, a few hundred in each transaction. A job that
 // another client has replayed in the meantime does not count.
 func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, error) {
-	return m.batches(ctx, f, retryjob.Status.Replayable, func(_ riverdriver.Executor, tx TTx, chosen []int64) (int, error) {
-		return m.replay(ctx, tx, chosen)
+	return m.batches(ctx, f, retryjob.Status.Replayable, func(exec riverdriver.Executor, tx TTx, jobs []chosen) (int, error) {
+		free, err := m.claimAll(ctx, exec, jobs)
+		if err != nil || len(free) == 0 {
+			return 0, err
+		}
+		return m.replay(ctx, tx, free)
 	})
 }

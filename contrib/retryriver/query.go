@@ -28,6 +28,7 @@ type dialect struct {
 	contains  string // the condition that a text contains another one
 	top       string // joins, for each row g of a query, the rows of retryjob_job that a query about g returns
 	lock      string // locks the rows of a table whose numbers are in a JSON list
+	forUpdate string // locks the rows of a query
 	record    string // the record of a row of river_job, NULL if it does not have its own
 	code      string // the code of the last attempt in a record; before version 3 History was under runs
 	tags      string // the tags of a row of river_job as JSON, cut to a number of characters; '' if it has none
@@ -91,7 +92,8 @@ var (
 			argument: "$%d", object: "json_build_object", array: "coalesce(json_agg(%s), '[]')", json: "%s",
 			each: "SELECT value FROM json_array_elements_text(%s::json)", unhex: "decode(value, 'hex')",
 			contains: "strpos(%s, %s) > 0", top: "CROSS JOIN LATERAL (%.0[1]s%[2]s) AS x", lock: "SELECT id FROM %s WHERE id IN (SELECT value::bigint FROM json_array_elements_text($1::json)) ORDER BY id FOR UPDATE",
-			code: "coalesce(record#>>'{history,-1,code}', record#>>'{runs,-1,code}')", tags: "CASE WHEN tags <> '{}' THEN substr(array_to_json(tags)::text, 1, %d) ELSE '' END",
+			forUpdate: " FOR UPDATE",
+			code:      "coalesce(record#>>'{history,-1,code}', record#>>'{runs,-1,code}')", tags: "CASE WHEN tags <> '{}' THEN substr(array_to_json(tags)::text, 1, %d) ELSE '' END",
 			own:    "unique_key = sha256(convert_to('retryjob:' || (metadata#>>'{" + metadataKey + ",0,job}'), 'UTF8'))",
 			number: "bigint", unmerged: "OFFSET 0", indexedBy: "%.0s", hasTable: postgresHasTable, triggers: postgresTriggers,
 			lockTable: "LOCK TABLE river_job IN SHARE ROW EXCLUSIVE MODE",
