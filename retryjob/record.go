@@ -50,6 +50,8 @@ type Record struct {
 	Ended time.Time `json:"ended,omitzero"`
 	// Attempts is the number of attempts that began since FirstDue, including lost ones.
 	Attempts int `json:"attempts"`
+	// PutOff is the number of times since FirstDue that a handler has put the job off with Snooze.
+	PutOff int `json:"put_off,omitempty"`
 	// Forgiven is retry.Decision.Forgiven of the last decision: the number of attempts that no longer count because of the
 	// policy's ResetAfter.
 	Forgiven int `json:"since,omitempty"`
@@ -235,7 +237,7 @@ func (r *Record) Validate() error {
 	for _, f := range [...]struct {
 		field string
 		value int
-	}{{"Attempts", r.Attempts}, {"Replays", r.Replays}, {"Forgiven", r.Forgiven}} {
+	}{{"Attempts", r.Attempts}, {"Replays", r.Replays}, {"PutOff", r.PutOff}, {"Forgiven", r.Forgiven}} {
 		if f.value < 0 {
 			refuse(f.field, f.value, "is negative")
 		}

@@ -240,7 +240,7 @@ func Facts(i *retryjob.Info) (facts []Fact) {
 	for _, f := range []Fact{
 		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "recurring", Text: recurring(i)}, {Name: "correlation", Text: i.Correlation},
 		{Name: "queue", Text: i.Queue}, {Name: "priority", Text: priority}, {Name: "tags", Text: strings.Join(i.Tags, ", ")},
-		{Name: "reason", Text: i.Reason.Error()}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
+		{Name: "reason", Text: i.Reason.Error()}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "put off", Text: times(i.PutOff)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
 		{Name: "enqueued", At: i.Enqueued}, {Name: "first due", At: i.FirstDue}, {Name: "next due", At: i.Due}, {Name: "ended", At: i.Ended},
 		{Name: "ttl", Text: ttl}, {Name: "budget", Text: i.BudgetKey}, {Name: "spec", Text: strings.TrimPrefix(string(spec), "null")},
 	} {
