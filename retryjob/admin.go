@@ -85,24 +85,24 @@ func (t *Tally) add(at time.Time) {
 	}
 }
 
-// Group is the jobs with the same Status, Kind, Policy, Reason and Code.
+// Group is the jobs with the same Status, Kind, Policy, Reason and Cause.
 type Group struct {
 	Status Status
 	Kind   string
 	Policy string
 	Reason retry.Reason
-	Code   string // Attempt.Code of the last attempt, if the job ended without success
+	Cause  string // Record.Cause
 	Tally
 	// Newest is the job that changed last, without its Payload, as it was or as it is. It is zero if it is gone.
 	Newest Info
 }
 
-// Failures is the jobs of one Status with the same Kind, Reason and Code.
+// Failures is the jobs of one Status with the same Kind, Reason and Cause.
 type Failures struct {
 	Jobs   int          `json:"jobs"`
 	Kind   string       `json:"kind"`
 	Reason retry.Reason `json:"reason,omitzero"`
-	Code   string       `json:"code,omitempty"`
+	Cause  string       `json:"cause,omitempty"`  // Record.Cause
 	Newest string       `json:"newest,omitempty"` // the ID of the job that ended last
 	Ended  time.Time    `json:"ended,omitzero"`   // the time at which it ended
 	Err    string       `json:"err,omitempty"`    // its last error
@@ -116,9 +116,9 @@ func FailuresOf(groups []Group, status Status) []Failures {
 		if g.Status != status {
 			continue
 		}
-		place := slices.IndexFunc(all, func(f Failures) bool { return f.Kind == g.Kind && f.Reason == g.Reason && f.Code == g.Code })
+		place := slices.IndexFunc(all, func(f Failures) bool { return f.Kind == g.Kind && f.Reason == g.Reason && f.Cause == g.Cause })
 		if place < 0 {
-			place, all = len(all), append(all, Failures{Kind: g.Kind, Reason: g.Reason, Code: g.Code})
+			place, all = len(all), append(all, Failures{Kind: g.Kind, Reason: g.Reason, Cause: g.Cause})
 		}
 		f := &all[place]
 		if f.Jobs += g.Jobs; g.Newest.Ended.After(f.Ended) {
@@ -132,24 +132,21 @@ func FailuresOf(groups []Group, status Status) []Failures {
 // GroupsOf returns the groups of the jobs of a list, for an engine whose Admin.Groups has nothing better to read.
 func GroupsOf(list iter.Seq2[Info, error]) ([]Group, error) {
 	type key struct {
-		status             Status
-		kind, policy, code string
-		reason             retry.Reason
+		status              Status
+		kind, policy, cause string
+		reason              retry.Reason
 	}
 	places, groups := map[key]int{}, []Group{}
 	for i, err := range list {
 		if err != nil {
 			return nil, err
 		}
-		k := key{status: i.Status, kind: i.Kind, policy: i.Policy, reason: i.Reason}
-		if i.Status.Final() && i.Status != Succeeded {
-			k.code = i.Last().Code
-		}
+		k := key{status: i.Status, kind: i.Kind, policy: i.Policy, cause: i.Cause(), reason: i.Reason}
 		place, known := places[k]
 		if !known {
 			i.Payload = nil
 			place, places[k] = len(groups), len(groups)
-			groups = append(groups, Group{Status: k.status, Kind: k.kind, Policy: k.policy, Reason: k.reason, Code: k.code, Newest: i})
+			groups = append(groups, Group{Status: k.status, Kind: k.kind, Policy: k.policy, Reason: k.reason, Cause: k.cause, Newest: i})
 		}
 		groups[place].Add(&i)
 	}

@@ -71,17 +71,23 @@ func (e *Engine) spots(f *Filter, statuses []Status) (spots [][]spot, begun uint
 	if j := e.jobs[f.After.ID]; j != nil && j.status != 0 && e.clock.time(j.changedAt()).UnixMicro() == f.After.Changed.UnixMicro() {
 		before = j.changed
 	}
-	since, until := e.clock.instant(f.Since), e.clock.instant(f.Until)
 	return spots, e.changes, func(j *job) bool {
 		if !slices.Contains(statuses, j.status) || e.aged(j, e.clock.now()) {
 			return false
 		}
-		r, changed := j.route.Value(), j.changedAt()
-		return j.changed < before && oneOf(f.Statuses, j.status) && oneOf(f.Reasons, j.reason) && oneOf(f.Policies, r.policy) && oneOf(f.Kinds, r.kind.name) &&
-			(len(f.Tags) == 0 || slices.ContainsFunc(r.tagList(), func(tag string) bool { return slices.Contains(f.Tags, tag) })) &&
-			(f.Since.IsZero() || changed >= since) && (f.Until.IsZero() || changed < until) &&
-			(f.After == Cursor{} || e.clock.time(changed).UnixMicro() <= f.After.Changed.UnixMicro())
+		if j.changed >= before || len(f.Causes) > 0 && !slices.Contains(f.Causes, j.cause(e.clock)) {
+			return false
+		}
+		r := j.route.Value()
+		return f.selectsRoute(r.policy, r.kind.name, r.tagList()) && f.selectsState(j.status, j.reason) && f.selectsTime(e.clock.time(j.changedAt()))
 	}
+}
+
+// cause is Record.Cause.
+func (j *job) cause(c clock) string {
+	var rec Record
+	j.snapshot(&rec, c)
+	return rec.Cause()
 }
 
 // newest removes and returns the spot with the last change, or returns no job if there is none.

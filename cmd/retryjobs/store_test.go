@@ -157,7 +157,7 @@ func life(t *testing.T, db database) {
 		}, counts.ByStatus)
 		require.Len(t, counts.DeadLetters, 1)
 		dead := counts.DeadLetters[0]
-		require.Equal(t, []any{1, "refused", retry.AttemptsExhausted, "503", "given-up"}, []any{dead.Jobs, dead.Kind, dead.Reason, dead.Code, dead.Newest})
+		require.Equal(t, []any{1, "refused", retry.AttemptsExhausted, "503", "given-up"}, []any{dead.Jobs, dead.Kind, dead.Reason, dead.Cause, dead.Newest})
 	})
 	t.Run("list finds them by what the filter says", func(t *testing.T) {
 		for args, want := range map[string][]string{

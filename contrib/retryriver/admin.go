@@ -317,7 +317,7 @@ func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.
 		return nil, err
 	}
 	for n, r := range rows {
-		g := retryjob.Group{Status: r.Status, Kind: r.Kind, Policy: r.Policy, Code: r.Code, Tally: r.tally()}
+		g := retryjob.Group{Status: r.Status, Kind: r.Kind, Policy: r.Policy, Cause: r.Cause, Tally: r.tally()}
 		if row := newest[numbers[n]]; row != nil {
 			g.Newest, _ = m.adapter.info(row)
 			g.Newest.Payload = nil
@@ -334,11 +334,11 @@ func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.
 
 // counted is a number of jobs, and what a query counts them by.
 type counted struct {
-	Status             retryjob.Status
-	Kind, Policy, Code string
-	Reason             string
-	Tally              struct{ Jobs, Oldest int64 }
-	Newest             *int64 // nil for no job
+	Status              retryjob.Status
+	Kind, Policy, Cause string
+	Reason              string
+	Tally               struct{ Jobs, Oldest int64 }
+	Newest              *int64 // nil for no job
 }
 
 func (c *counted) tally() retryjob.Tally {

@@ -26,6 +26,8 @@ type stored struct {
 	Seen int `json:"seen,omitempty"`
 	// ChangedAt is Record.Changed in microseconds since 1970, for sorting in SQL.
 	ChangedAt int64 `json:"changed,omitempty"`
+	// Cause is that of the last attempt, for groups in SQL.
+	Cause string `json:"cause,omitempty"`
 
 	late []retryjob.Attempt // the value of lateKey
 }
@@ -36,6 +38,8 @@ const lateKey = "retryjob_late"
 // array returns the value of metadataKey.
 func (s *stored) array() any {
 	s.ChangedAt = s.Changed().UnixMicro()
+	last := s.Last()
+	s.Cause = last.Cause()
 	return []*stored{s}
 }
 

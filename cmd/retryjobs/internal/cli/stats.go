@@ -42,10 +42,10 @@ func (s *session) stats(st *jobsui.Summary) {
 	t.flush()
 	if len(st.DeadLetters) > 0 {
 		fmt.Fprintln(s.out)
-		t = s.newTable("DEAD LETTERS", "KIND", "REASON", "CODE", "NEWEST", "ENDED", "ERROR")
+		t = s.newTable("DEAD LETTERS", "KIND", "REASON", "CAUSE", "NEWEST", "ENDED", "ERROR")
 		t.shorten = true
 		for _, f := range st.DeadLetters {
-			t.line(strconv.Itoa(f.Jobs), f.Kind, f.Reason.Error(), f.Code, f.Newest, stamp(f.Ended), f.Err)
+			t.line(strconv.Itoa(f.Jobs), f.Kind, f.Reason.Error(), f.Cause, f.Newest, stamp(f.Ended), f.Err)
 		}
 		t.flush()
 	}
