@@ -122,22 +122,25 @@ func (d *Decision) end(r Reason) {
 }
 
 // Decide returns what follows an attempt that ended with err: the one decision that Do and every other shell act on. It
-// is pure and total: the same arguments give the same Decision, and all give one. u is as for Jittered; a shell that draws
-// it only if a wait follows calls Judge, then Decide with a u of 0, and Decide again if that is WaitingRetry.
+// is pure and total: the same arguments give the same Decision, and all give one. u is as for Jittered, and Draw draws it.
 //
 // If several endings apply, Decide returns the first of Succeeded (err is nil), CallerCanceled, DeadlinePassed,
-// RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear; the budget comes last
-// (Spend). A retry that would start exactly at TTL is allowed; a wait that would end exactly at the deadline is not.
+// RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear. The budget comes last
+// (Spend). Wait is called after these, so its Stop is AttemptsExhausted only if no hint is too long and the TTL is not
+// over. A retry that would start exactly at TTL is allowed. A wait that would end exactly at the deadline is not.
 func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	if err == nil {
 		return Decision{Status: Succeeded}
 	}
-	pr.Attempt, pr.Forgiven = max(pr.Attempt, 1), max(pr.Forgiven, 0)
-	p.reset(&pr)
+	pr.Attempt = max(pr.Attempt, 1)
+	pr.Forgiven = max(pr.Forgiven, 0)
+	found := search(err)
 	d := Decision{Class: pr.Class, Hint: pr.Hint}
 	if !d.Class.firm() {
-		d.Class, d.Hint = p.judge(err)
+		d.Class = p.class(&found, err)
+		d.Hint = found.hint
 	}
+	p.reset(&pr, found.progressed)
 	p.decide(&d, &pr, err, u)
 	return d
 }
@@ -147,8 +150,12 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 // considers the endings of Decide that need no error; before the first attempt, neither RetriesDisabled nor
 // AttemptsExhausted. Forgiven and Backoff of a WaitingRetry decision are those of pr.
 func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
-	var d Decision
-	p.admit(&d, &pr, wait)
+	return p.admit(&pr, wait)
+}
+
+func (p *Policy) admit(pr *Progress, wait time.Duration) Decision {
+	d := Decision{Delay: max(wait, 0), Backoff: pr.Prev}
+	p.conclude(&d, pr, d.Delay)
 	return d
 }
 
@@ -157,30 +164,26 @@ func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
 // is. ctx is for Pay. now is the caller's clock; only a Budget with Trickle reads it, and a now that is ahead of the clock
 // delays Trickle until then. A shell calls Budget.Refund for a paid retry that it does not make.
 func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
-	p.spend(ctx, &d, now)
-	return d
-}
-
-func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
 	if d.Status == Succeeded {
 		p.Budget.fund()
-	} else if d.Status == WaitingRetry && !p.Budget.take(now) {
-		d.end(BudgetExhausted)
 	}
-	if d.Status != WaitingRetry || p.Pay == nil {
-		return
+	if d.Status != WaitingRetry {
+		return d
 	}
-	paid := false
-	defer p.Budget.refundUnless(&paid) // also if Pay panics
-	if paid = p.Pay(ctx, *d); !paid {
-		d.end(BudgetExhausted)
+	r := run{decision: d}
+	defer r.payBack(&p) // if Pay panics
+	r.charge(ctx, &p, now)
+	if r.decision.Status == WaitingRetry {
+		r.paid = false // the token is the shell's from here on
 	}
+	return r.decision
 }
 
-// reset makes a failed attempt that lasted ResetAfter count as the first.
-func (p *Policy) reset(pr *Progress) {
-	if p.ResetAfter > 0 && pr.Lasted >= p.ResetAfter {
-		pr.Forgiven, pr.Prev = pr.Attempt-1, 0
+// reset makes a failed attempt count as the first if it progressed or lasted ResetAfter.
+func (p *Policy) reset(pr *Progress, progressed bool) {
+	if progressed || p.ResetAfter > 0 && pr.Lasted >= p.ResetAfter {
+		pr.Forgiven = pr.Attempt - 1
+		pr.Prev = 0
 	}
 }
 
@@ -192,21 +195,21 @@ func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
 	d.Backoff = lo + spread
 	d.Delay = d.Backoff
 	if p.Wait != nil {
-		if p.conclude(d, pr, 0); d.Status != WaitingRetry {
+		p.conclude(d, pr, 0)
+		if d.Status != WaitingRetry {
 			return // Wait need not know about attempts that are not made
 		}
-		d.Delay = min(max(p.Wait(attempt, err, d.Backoff), 0), p.limit())
+		own := p.Wait(attempt, err, d.Backoff)
+		if own < 0 { // Stop
+			d.end(AttemptsExhausted)
+			return
+		}
+		d.Delay = min(own, p.limit())
 	}
 	if d.Hint > 0 {
 		// A floor with the window's width above it: jitter only adds, and MaxHint bounds what the hint adds.
 		d.Delay = max(d.Delay, d.Hint+min(spread, p.maxHint()-d.Hint))
 	}
-	p.conclude(d, pr, d.Delay)
-}
-
-func (p *Policy) admit(d *Decision, pr *Progress, wait time.Duration) {
-	*d = Decision{}
-	d.Delay, d.Backoff = max(wait, 0), pr.Prev
 	p.conclude(d, pr, d.Delay)
 }
 
@@ -226,7 +229,7 @@ func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
 		d.end(RetriesDisabled)
 	case d.Class == Terminal:
 		d.end(TerminalError)
-	case pr.Attempt > 0 && max(pr.Attempt-d.Forgiven, 1) > p.retries():
+	case pr.Attempt > 0 && p.exhausted(pr.Attempt, d.Forgiven):
 		d.end(AttemptsExhausted)
 	case d.Hint > p.maxHint():
 		d.end(HintTooLong)
@@ -237,4 +240,12 @@ func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
 	default:
 		d.Status = WaitingRetry
 	}
+}
+
+// exhausted reports whether MaxAttempts allow none after the given attempt.
+func (p *Policy) exhausted(attempt, forgiven int) bool { return max(attempt-forgiven, 1) > p.retries() }
+
+// lastByCount reports whether no attempt follows the given one by count. It is the answer of LastAttempt.
+func (p *Policy) lastByCount(attempt, forgiven int) bool {
+	return p.Disabled || p.exhausted(attempt, forgiven)
 }

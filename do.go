@@ -1,7 +1,6 @@
 package retry
 
 import (
-	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -9,18 +8,20 @@ import (
 	"time"
 
 	"github.com/retrygo/retry/internal/attempt"
-	"github.com/retrygo/retry/internal/saturate"
 )
 
-// epoch is a fixed instant: time.Since of it reads only the monotonic clock, which is cheaper than time.Now.
+// epoch is a fixed instant. time.Since of it reads only the monotonic clock, which takes half as long as time.Now.
 var epoch = time.Now()
 
-// Do calls fn until it returns nil, p ends the run or ctx is done. It returns nil if and only if fn returned nil;
-// otherwise it returns an *Error with the Outcome, the last error and the cause. Do refuses a policy that does not
+// maxFailed is the number of failed attempts that a run keeps: the first and the newest 63.
+const maxFailed = 64
+
+// Do calls fn until it returns nil, p ends the run or ctx is done. It returns nil if and only if fn returned nil.
+// Otherwise it returns an *Error with the Outcome, the last error and the cause. Do refuses a policy that does not
 // validate, a nil fn and a nil ctx before any attempt, with FieldErrors.
 //
 // fn runs in the caller's goroutine. Its context ends with the attempt if AttemptTimeout is set, and at the latest with
-// ctx; timeouts are cooperative, so Do waits for an fn that ignores its context. A result that comes late is a result.
+// ctx. Timeouts are cooperative, so Do waits for an fn that ignores its context. A result that comes late is a result.
 // A panic and runtime.Goexit in fn pass through.
 //
 // Do waits in the caller's goroutine and starts none. It does not wait if the wait would end at or after ctx's deadline
@@ -33,29 +34,34 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	}
 	began := time.Since(epoch)
 	if p.Gate != nil || ctx.Err() != nil || attempt.Number(ctx) != 0 { // a context of OneAttempt has a number too
-		return loop(ctx, &p, fn, newRun(ctx, &p, began), nil)
+		return newRun(ctx, began).loop(ctx, &p, fn, nil)
 	}
-	// A first attempt needs no state: this makes BenchmarkFirstTry free of allocations.
+	// The first attempt needs no state, so a call that succeeds at once allocates nothing.
+	first := ctx
+	if p.Disabled || p.MaxAttempts == 1 {
+		first = attempt.Mark(ctx, 1, true)
+	}
 	var err error
 	if p.AttemptTimeout == 0 {
-		err = fn(ctx)
+		err = fn(first)
 	} else {
-		err = limited(ctx, p.AttemptTimeout, fn)
+		err = limited(first, p.AttemptTimeout, fn)
 	}
 	if err != nil {
-		return loop(ctx, &p, fn, newRun(ctx, &p, began), err)
+		return newRun(ctx, began).loop(ctx, &p, fn, err)
 	}
 	p.Budget.fund()
 	if p.Observe != nil {
-		observeSuccess(ctx, &p, &Outcome{Attempts: 1, Elapsed: time.Since(epoch) - began})
+		o := Outcome{Policy: p.Name, Status: Succeeded, Attempts: 1, Elapsed: time.Since(epoch) - began}
+		p.Observe(ctx, Event{Policy: p.Name, Elapsed: o.Elapsed, Decision: Decision{Status: Succeeded}, Outcome: &o})
 	}
 	return nil
 }
 
-// Continue is the rest of a run whose first attempt the caller has made: it began the given time ago and has just failed
-// with err. It returns what Do would have returned. It is for shells that make the first attempt without the overhead
-// of a run, such as package retryhttp; neither the Gate nor AttemptTimeout applies to that attempt. It refuses a nil
-// err and everything that Do refuses.
+// Continue is the rest of a run whose first attempt the caller has made. That attempt began the given time ago and has
+// just failed with err. It returns what Do would have returned. It is for shells that make the first attempt without
+// the overhead of a run, such as package retryhttp. Neither the Gate nor AttemptTimeout applies to that attempt. It
+// refuses a nil err and everything that Do refuses.
 func (p Policy) Continue(ctx context.Context, took time.Duration, err error, fn func(context.Context) error) error {
 	if bad := refused(ctx, &p, fn); bad != nil {
 		return bad
@@ -63,73 +69,16 @@ func (p Policy) Continue(ctx context.Context, took time.Duration, err error, fn 
 	if err == nil {
 		return &FieldError{Field: "Continue.err", Value: "<nil>", Rule: "is not an error"}
 	}
-	return loop(ctx, &p, fn, newRun(ctx, &p, time.Since(epoch)-max(took, 0)), err)
+	return newRun(ctx, time.Since(epoch)-max(took, 0)).loop(ctx, &p, fn, err)
 }
 
-// loop runs attempts until one succeeds or a decision ends the run, and returns what Do does. err is what the first
-// attempt ended with; nil means that it is yet to be made. p is the run's own copy.
-//
-// The clock and the context are read again after everything that can take time:
-//
-//	after                          the clock  the context
-//	an attempt                     loop       decide
-//	Classify                       decide     decide
-//	Rand                           decide     decide
-//	Pay                            late       late
-//	Observe of a failed attempt    late       late
-//	a wait                         loop       mayStart
-//	Gate                           late       late
-//	Observe of the end             nothing follows
-//
-// A goroutine that waits here fits in 2 KB of stack (BenchmarkWaiters): what needs more is in functions of its own.
-func loop(ctx context.Context, p *Policy, fn func(context.Context) error, r *run, err error) error {
-	p.Disabled = p.Disabled || attempt.Outer(ctx) > 0
-	var delay time.Duration
-	ended := false
-	if err != nil {
-		r.Lasted = r.tick()
-		delay, ended, err = r.follow(ctx, p, err)
+// Draw returns the u that Decide needs: a number in [0,1) from Rand, or from math/rand/v2 if that is nil. It returns 0
+// without a call if the policy has no jitter.
+func (p Policy) Draw() float64 {
+	if p.jitter() == NoJitter {
+		return 0
 	}
-	var timer *time.Timer // one for all waits
-	for !ended {
-		if delay > 0 {
-			if left := delay - r.tick(); left > 0 { // a wait of nanoseconds is over by now
-				if timer == nil {
-					timer = time.NewTimer(left)
-				} else {
-					timer.Reset(left)
-				}
-				select {
-				case <-ctx.Done():
-				case <-timer.C:
-				}
-				r.tick()
-			}
-		}
-		if delay > 0 || p.Gate != nil || r.Attempt == 0 { // otherwise what was decided still holds: BenchmarkRetries
-			if delay, ended, err = r.admit(ctx, p); ended || delay > 0 {
-				continue
-			}
-		}
-		if err = r.attempt(ctx, p, fn); err != nil {
-			r.Lasted = r.tick()
-		}
-		delay, ended, err = r.follow(ctx, p, err)
-	}
-	return err
-}
-
-// JitteredDelay returns the wait after the given failed attempt, drawn with Rand evenly between its Bounds; it does not
-// ask Wait. attempt counts from 1; anything below counts as 1. The method value p.JitteredDelay is for other libraries'
-// hooks. One that counts from 0 needs attempt+1: otherwise the first wait is repeated and every later one is a step late.
-// A hook gets no error, and so no hint, and cannot end a run: MaxAttempts, TTL, AttemptTimeout and the errors to retry
-// are settings of the library.
-func (p Policy) JitteredDelay(attempt int) time.Duration {
-	lo, hi := p.Bounds(attempt)
-	if lo < hi {
-		lo += saturate.Within(hi-lo, p.draw())
-	}
-	return lo
+	return p.draw()
 }
 
 func (p *Policy) draw() float64 {
@@ -139,7 +88,7 @@ func (p *Policy) draw() float64 {
 	return p.Rand()
 }
 
-// limited calls fn with a context that ends with the attempt, and after timeout at the latest; 0 means no timeout.
+// limited calls fn with a context that ends with the attempt, and after timeout at the latest. 0 means no timeout.
 func limited(ctx context.Context, timeout time.Duration, fn func(context.Context) error) error {
 	if timeout == 0 {
 		return fn(ctx)
@@ -159,207 +108,251 @@ func limited(ctx context.Context, timeout time.Duration, fn func(context.Context
 	return err
 }
 
-// run is the state of a run of more than one attempt. For BenchmarkWaiters it is small and on the heap, and does not
-// hold what loop has anyway: the context, the policy and the timer.
+// run is the state of a run, all but the context and the policy, which do not change.
 type run struct {
-	Progress
-	began   time.Duration // since epoch
-	history history
+	Progress             // as of the last look
+	start    time.Time   // of the run, by the wall clock of newRun, which may have been set since epoch
+	decision Decision    // in force: another attempt, or the end
+	paid     bool        // Budget has paid for a retry that has not returned yet
+	byGate   bool        // the end is due to the gate's deferral
+	failed   []Attempt   // the first and the newest
+	room     [1]Attempt  // for failed, so that a run with one failure needs one allocation (160 B less)
+	timer    *time.Timer // for all waits, nil before the first
 }
 
-func newRun(ctx context.Context, p *Policy, began time.Duration) *run {
-	r := &run{began: began}
+// newRun returns a run that began at the given time since epoch and is about to make its first attempt.
+func newRun(ctx context.Context, began time.Duration) *run {
+	now := time.Now()
+	r := &run{start: now.Add(began - now.Sub(epoch)), decision: Decision{Status: WaitingRetry}}
+	r.failed = r.room[:0]
 	if deadline, ok := ctx.Deadline(); ok {
-		r.Deadline = cmp.Or(saturate.Sum(time.Since(epoch)-began, time.Until(deadline)), -1)
+		r.Deadline = deadline.Sub(r.start)
+		if r.Deadline == 0 { // which is no deadline
+			r.Deadline = -1
+		}
 	}
 	return r
 }
 
-// tick reads the clock and returns how much time has passed since it was last read. It is not inlined for loop's stack.
+// loop makes attempts until one succeeds or a decision ends the run, and returns the result of Do. err is the error of
+// the first attempt, or nil if that is yet to be made. p is the run's own copy.
+//
+// Whatever can take time is followed by a look at clock and context. The wait is in loop itself, and the rest in
+// methods, so that the stack of a goroutine that waits fits in 2 KB (BenchmarkWaiters).
+func (r *run) loop(ctx context.Context, p *Policy, fn func(context.Context) error, err error) error {
+	defer r.payBack(p) // if a function of the caller panics
+	p.Disabled = p.Disabled || attempt.Outer(ctx) > 0
+	if err != nil {
+		r.follow(ctx, p, err)
+	}
+	for r.decision.Status == WaitingRetry {
+		wait := r.decision.Delay
+		if wait > 0 && r.arm(wait) {
+			select {
+			case <-ctx.Done():
+			case <-r.timer.C:
+			}
+		}
+		if wait > 0 || p.Gate != nil || r.Attempt == 0 { // otherwise the decision is of this moment
+			r.admit(ctx, p)
+			if r.decision.Status != WaitingRetry || r.decision.Delay > 0 {
+				continue
+			}
+		}
+		r.follow(ctx, p, r.try(ctx, p, fn))
+	}
+	return r.end(ctx, p)
+}
+
+// look reads the clock and the context, and returns the time since the last look.
 //
 //go:noinline
-func (r *run) tick() time.Duration {
+func (r *run) look(ctx context.Context) time.Duration {
 	last := r.Elapsed
-	r.Elapsed = time.Since(epoch) - r.began
+	r.Elapsed = time.Since(r.start)
+	r.ask(ctx)
 	return r.Elapsed - last
 }
 
-// attempt makes the next attempt. A retry that does not return is paid back.
-func (r *run) attempt(ctx context.Context, p *Policy, fn func(context.Context) error) error {
-	ctx = r.history.context(ctx, next(r.Attempt))
-	if p.Budget == nil && p.AttemptTimeout == 0 { // BenchmarkRetries
-		return fn(ctx)
+// arm sets the timer to the end of a wait that was decided on at the last look. It reports whether that lies ahead.
+func (r *run) arm(wait time.Duration) bool {
+	left := wait - (time.Since(r.start) - r.Elapsed)
+	switch {
+	case left <= 0:
+		return false
+	case r.timer == nil:
+		r.timer = time.NewTimer(left)
+	default:
+		r.timer.Reset(left)
 	}
-	returned := r.Attempt == 0
-	defer p.Budget.refundUnless(&returned)
-	err := limited(ctx, p.AttemptTimeout, fn)
-	returned = true
+	return true
+}
+
+// admit decides whether the next attempt may start now. If the gate defers it, the decision has a Delay.
+func (r *run) admit(ctx context.Context, p *Policy) {
+	r.look(ctx)
+	r.decision = p.admit(&r.Progress, 0)
+	if p.Gate == nil || r.decision.Status != WaitingRetry {
+		return
+	}
+	wait := p.Gate(ctx)
+	r.recheck(ctx, p)
+	if r.decision.Status == WaitingRetry {
+		r.decision = p.admit(&r.Progress, wait)
+		r.byGate = r.decision.Status != WaitingRetry
+	}
+}
+
+// recheck looks again after a function of the caller, and ends the run if it is too late by now for an attempt after
+// the Delay that was decided on.
+func (r *run) recheck(ctx context.Context, p *Policy) {
+	r.look(ctx)
+	now := p.admit(&r.Progress, r.decision.Delay)
+	if now.Status != WaitingRetry {
+		r.decision.end(now.Reason)
+	}
+}
+
+// try makes the next attempt.
+func (r *run) try(ctx context.Context, p *Policy, fn func(context.Context) error) error {
+	number := next(r.Attempt)
+	err := limited(attempt.Mark(ctx, number, p.lastByCount(number, r.Forgiven)), p.AttemptTimeout, fn)
+	r.paid = false // for a retry that has returned
 	return err
 }
 
-// admit returns for how long the gate defers the next attempt, or true and what Do returns if it may not start.
-func (r *run) admit(ctx context.Context, p *Policy) (delay time.Duration, ended bool, err error) {
-	var d Decision
-	gated := r.mayStart(ctx, p, &d)
-	if d.Status == WaitingRetry {
-		return d.Delay, false, nil
-	}
-	return 0, true, r.end(ctx, p, &d, gated)
-}
-
-// mayStart makes d WaitingRetry, with a Delay if the gate defers the attempt, or the ending if no attempt may start: then, and
-// if ctx or Gate panics, a retry is paid back. It reports whether the ending is due to the gate's deferral.
-func (r *run) mayStart(ctx context.Context, p *Policy, d *Decision) (gated bool) {
-	settled := r.Attempt == 0
-	defer p.Budget.refundUnless(&settled)
-	r.ask(ctx)
-	if p.admit(d, &r.Progress, 0); p.Gate != nil && d.Status == WaitingRetry {
-		wait := p.Gate(ctx)
-		if r.late(ctx, p, d); d.Status == WaitingRetry {
-			p.admit(d, &r.Progress, wait)
-			gated = d.Status != WaitingRetry
-		}
-	}
-	settled = settled || d.Status == WaitingRetry
-	return gated
-}
-
-// late makes d the ending if it is too late by now for an attempt after its Delay, since a function of the caller's may
-// have taken long.
-func (r *run) late(ctx context.Context, p *Policy, d *Decision) {
-	r.tick()
-	r.ask(ctx)
-	var now Decision
-	if p.admit(&now, &r.Progress, d.Delay); now.Status != WaitingRetry {
-		d.end(now.Reason)
-	}
-}
-
-// follow notes the attempt that has just ended with err. It returns the wait for the next one, or true and what Do
-// returns.
-func (r *run) follow(ctx context.Context, p *Policy, err error) (time.Duration, bool, error) {
+// follow decides what follows an attempt that ended with err, pays for a retry and calls Observe.
+func (r *run) follow(ctx context.Context, p *Policy, err error) {
 	r.Attempt = next(r.Attempt)
-	var d Decision
 	if err == nil {
-		d.Status = Succeeded
-		p.Budget.fund()
+		r.decision = Decision{Status: Succeeded}
+		return
+	}
+	r.Lasted = r.look(ctx)
+	ended := r.Elapsed
+	r.decide(ctx, p, err)
+	if r.decision.Status == WaitingRetry && (p.Budget != nil || p.Pay != nil) {
+		r.pay(ctx, p)
+	}
+	failed := r.record(err, ended)
+	if p.Observe == nil {
+		return
+	}
+	p.Observe(ctx, Event{Policy: p.Name, Elapsed: ended, Attempt: *failed, Decision: r.decision})
+	if r.decision.Status == WaitingRetry {
+		r.recheck(ctx, p)
 	} else {
-		f := r.history.note(r.Attempt)
-		f.start, f.duration, f.err = r.Elapsed-r.Lasted, r.Lasted, err
-		r.decide(ctx, p, &d, f)
-		if p.Budget != nil || p.Pay != nil || p.Observe != nil { // otherwise BenchmarkRetries pays for the call
-			r.spend(ctx, p, &d, f)
-		}
+		r.look(ctx)
 	}
-	if d.Status == WaitingRetry {
-		return d.Delay, false, nil
-	}
-	return 0, true, r.end(ctx, p, &d, false)
 }
 
-// decide makes d what follows the failed attempt f. It reads the clock again after a function of the caller's.
-func (r *run) decide(ctx context.Context, p *Policy, d *Decision, f *failure) {
-	p.reset(&r.Progress)
-	if d.Class, d.Hint = p.judge(f.err); p.Classify != nil {
-		r.tick()
+// decide makes the decision about an attempt that ended with err, but for the budget.
+func (r *run) decide(ctx context.Context, p *Policy, err error) {
+	found := search(err)
+	d := Decision{Class: p.class(&found, err), Hint: found.hint}
+	if p.Classify != nil {
+		r.look(ctx)
 	}
-	r.ask(ctx)
+	p.reset(&r.Progress, found.progressed)
 	var u float64
 	if p.jitter() != NoJitter {
-		if p.conclude(d, &r.Progress, 0); d.Status != WaitingRetry {
-			return
+		p.conclude(&d, &r.Progress, 0)
+		if d.Status == WaitingRetry { // otherwise Rand need not be called
+			u = p.draw()
 		}
-		if u = p.draw(); p.Rand != nil {
-			r.tick()
-			r.ask(ctx)
+		if p.Rand != nil {
+			r.look(ctx)
 		}
 	}
-	p.decide(d, &r.Progress, f.err, u)
-	r.Prev, r.Forgiven = d.Backoff, d.Forgiven
-	f.delay = d.Delay
+	p.decide(&d, &r.Progress, err, u)
+	r.Prev = d.Backoff
+	r.Forgiven = d.Forgiven
+	r.decision = d
 }
 
-// spend pays for the retry that d decided on after the failure f, and calls Observe. If it is too late for the retry by
-// then, or if ctx or Observe panics, it is paid back.
-func (r *run) spend(ctx context.Context, p *Policy, d *Decision, f *failure) {
-	var now time.Time
-	if p.Budget != nil { // otherwise epoch.Add alone takes a tenth of BenchmarkRetries
-		now = epoch.Add(r.began + r.Elapsed)
+// pay pays for the retry that was decided on.
+func (r *run) pay(ctx context.Context, p *Policy) {
+	r.charge(ctx, p, r.start.Add(r.Elapsed))
+	if p.Pay != nil {
+		r.recheck(ctx, p) // the reason of a caller that has gone comes before that of a refusal
 	}
-	p.spend(ctx, d, now)
-	settled := d.Status != WaitingRetry
-	defer p.Budget.refundUnless(&settled)
-	if p.Pay != nil && (d.Status == WaitingRetry || d.Reason == BudgetExhausted) { // a caller that has gone comes before a refusal
-		r.late(ctx, p, d)
+	if r.decision.Status != WaitingRetry {
+		r.payBack(p)
 	}
-	f.delay = d.Delay
-	if p.Observe != nil {
-		a := f.attempt(r.Attempt, d.Class, r.start())
-		p.Observe(ctx, Event{Policy: p.Name, Elapsed: f.start + f.duration, Attempt: a, Decision: *d})
-		if d.Status == WaitingRetry {
-			r.late(ctx, p, d)
-		} else {
-			r.tick()
-		}
-	}
-	settled = settled || d.Status == WaitingRetry
 }
 
-// end returns what Do returns for the ending d, and calls Observe. It fits in the stack of a goroutine that has waited,
-// which would otherwise grow for each of many that are canceled.
-func (r *run) end(ctx context.Context, p *Policy, d *Decision, gated bool) error {
-	if d.Status == Succeeded {
+// charge takes a token for the retry that was decided on, and asks Pay.
+func (r *run) charge(ctx context.Context, p *Policy, now time.Time) {
+	r.paid = p.Budget.take(now)
+	if !r.paid || p.Pay != nil && !p.Pay(ctx, r.decision) {
+		r.decision.end(BudgetExhausted)
+	}
+}
+
+// payBack returns the token of a retry that was not made or did not return.
+func (r *run) payBack(p *Policy) {
+	if r.paid {
+		r.paid = false
+		p.Budget.Refund()
+	}
+}
+
+// record keeps the attempt that failed with err, at the given time since the start, and returns it.
+func (r *run) record(err error, ended time.Duration) *Attempt {
+	switch len(r.failed) {
+	case 1:
+		r.failed = append(make([]Attempt, 0, 4), r.failed...) // one allocation for the second to the fourth
+	case maxFailed:
+		r.failed = slices.Delete(r.failed, 1, 2)
+	}
+	r.failed = append(r.failed, Attempt{
+		Number: r.Attempt, Start: r.start.Add(ended - r.Lasted), Duration: r.Lasted,
+		Class: r.decision.Class, Err: err, Delay: r.decision.Delay,
+	})
+	return &r.failed[len(r.failed)-1]
+}
+
+// end returns the result of Do, and calls Observe with it.
+func (r *run) end(ctx context.Context, p *Policy) error {
+	r.payBack(p)
+	if r.decision.Status == Succeeded {
+		p.Budget.fund()
 		if p.Observe != nil {
-			r.tick()
-			observeSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: r.failures(r.Attempt - 1)})
+			r.look(ctx)
+			o := r.outcome(p)
+			p.Observe(ctx, Event{Policy: p.Name, Elapsed: r.Elapsed, Decision: r.decision, Outcome: &o})
 		}
 		return nil
 	}
-	e := &Error{Outcome: Outcome{History: r.failures(r.Attempt)}}
-	e.Policy, e.Status, e.Reason, e.EndedByGate = p.Name, d.Status, d.Reason, gated
-	e.Attempts, e.Elapsed = r.Attempt, r.Elapsed
-	if n := len(e.History); n > 0 {
-		last := &e.History[n-1]
-		last.Class, e.Last = cmp.Or(d.Class, last.Class), last.Err // d of a gate or a deadline has no class
+	var last error
+	if n := len(r.failed); n > 0 {
+		last = r.failed[n-1].Err
 	}
-	e.complete(ctx)
+	e := newError(ctx, r.outcome(p), last)
 	if p.Observe != nil {
-		observeEnd(ctx, p, d, e)
+		_ = e.Cause() // a record keeps no context alive
+		copied := *e
+		copied.History = slices.Clone(e.History)
+		p.Observe(ctx, Event{Policy: p.Name, Elapsed: r.Elapsed, Decision: r.decision, Outcome: &copied.Outcome, Err: &copied})
 	}
 	return e
 }
 
-func (r *run) failures(n int) []Attempt {
-	if n == 0 {
-		return nil
+// outcome returns the record of the run, which has ended. It hands over the list of failed attempts.
+func (r *run) outcome(p *Policy) Outcome {
+	o := Outcome{
+		Policy: p.Name, Status: r.decision.Status, Reason: r.decision.Reason, EndedByGate: r.byGate,
+		Attempts: r.Attempt, Elapsed: r.Elapsed,
 	}
-	list := make([]Attempt, min(n, 1+maxNewest))
-	r.history.attempts(list, n, r.start())
-	return list
+	if len(r.failed) > 0 {
+		o.History = r.failed
+	}
+	return o
 }
 
-// observeEnd calls Observe for the end d of the run, after which Do returns e.
-func observeEnd(ctx context.Context, p *Policy, d *Decision, e *Error) {
-	_ = e.Cause() // a record keeps no context alive
-	copied := *e
-	copied.History = slices.Clone(e.History)
-	p.Observe(ctx, Event{Policy: p.Name, Elapsed: e.Elapsed, Decision: *d, Outcome: &copied.Outcome, Err: &copied})
-}
-
-func observeSuccess(ctx context.Context, p *Policy, o *Outcome) {
-	o.Policy, o.Status = p.Name, Succeeded
-	p.Observe(ctx, Event{Policy: p.Name, Elapsed: o.Elapsed, Decision: Decision{Status: Succeeded}, Outcome: o})
-}
-
-// start returns when the run began by today's wall clock, which may have been set since epoch.
-func (r *run) start() time.Time {
-	now := time.Now()
-	return now.Add(r.began - now.Sub(epoch))
-}
-
-// cause is context.Cause of a context, asked for when it is first needed: the question takes the context's lock, and
-// 100,000 waiters that one cancellation wakes would ask at once (BenchmarkWaiterCancel of bench). From then on it keeps
-// no context alive.
+// cause is context.Cause of a context. It is asked for when it is first needed, because the question takes the
+// context's lock, and 100,000 waiters that one cancellation wakes would ask at once (BenchmarkWaiterCancel of bench).
+// From then on it keeps no context alive.
 type cause struct {
 	once sync.Once
 	ctx  context.Context
@@ -367,6 +360,9 @@ type cause struct {
 }
 
 func (c *cause) get() error {
-	c.once.Do(func() { c.err, c.ctx = context.Cause(c.ctx), nil })
+	c.once.Do(func() {
+		c.err = context.Cause(c.ctx)
+		c.ctx = nil
+	})
 	return c.err
 }

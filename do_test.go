@@ -838,6 +838,7 @@ func TestAllocations(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	full := retry.NewBudget(retry.BudgetConfig{Initial: 10})
+	checked := retry.Checked(func(context.Context) (int, error) { return 1, nil }, func(int) error { return nil })
 	calls := 0
 	failThree := func(context.Context) error {
 		if calls++; calls%4 == 0 {
@@ -873,9 +874,20 @@ func TestAllocations(t *testing.T) {
 				err = succeed(ctx)
 			}
 		}},
+		{"first-try success that leaves a loop of Attempts: 0", 0, func() {
+			var err error
+			for range retry.Attempts(ctx, p, &err) {
+				break
+			}
+		}},
+		{"a mark of nil: 0", 0, func() {
+			_ = errors.Join(retry.Permanent(nil), retry.Transient(nil), retry.Progressed(nil), retry.After(1, nil))
+		}},
+		{"first-try success of a checked function: 0", 0, func() { _, _ = retry.DoValue(ctx, p, checked) }},
+		{"an attempt that no other follows: its context", 1, func() { _ = retry.Do(ctx, retry.Policy{MaxAttempts: 1}, succeed) }},
 		{"an attempt timeout: what context.WithDeadline needs", bare, func() { _ = retry.Do(ctx, retry.Policy{AttemptTimeout: hour}, succeed) }},
-		{"three failures then success without waits: one for the run, and one for each retry", 4, func() { _ = retry.Do(ctx, atOnce, failThree) }},
-		{"twenty more failures with a wait each: one for each, and no timer", tenFailures + 20, func() {
+		{"three failures then success without waits: one for the run, one for each retry, and one for the failures", 5, func() { _ = retry.Do(ctx, atOnce, failThree) }},
+		{"twenty more failures with a wait each: one for each, one for a longer list of them, and no timer", tenFailures + 21, func() {
 			_ = retry.Do(ctx, retry.Policy{MaxAttempts: 30, Backoff: brief}, failing)
 		}},
 		{"Delay: 0", 0, func() { _ = p.Delay(7) }},
@@ -1101,4 +1113,37 @@ func FuzzDo(f *testing.F) {
 			require.InDelta(t, min(before-float64(calls-1)+gained, 100), p.Budget.Tokens(), 1e-9, "each retry cost one token")
 		}
 	})
+}
+
+// A context that is kept from a retry, as a stream does, keeps none of the errors of the other attempts.
+func TestAContextOfARetryKeepsNoFailures(t *testing.T) {
+	type large struct {
+		error
+		_ [1 << 16]byte
+	}
+	var kept context.Context
+	collected := make(chan struct{})
+	p := atOnce
+	p.MaxAttempts = 300
+	err := retry.Do(t.Context(), p, func(ctx context.Context) error {
+		failed := &large{error: errFlaky}
+		switch retry.AttemptNumber(ctx) {
+		case 2:
+			kept = ctx
+		case 100:
+			runtime.AddCleanup(failed, func(int) { close(collected) }, 0)
+		}
+		return failed
+	})
+	require.Len(t, must[*retry.Error](t, err).History, 64)
+	for done := false; !done; {
+		runtime.GC()
+		select {
+		case <-collected:
+			done = true
+		default:
+			runtime.Gosched()
+		}
+	}
+	require.Equal(t, 2, retry.AttemptNumber(kept))
 }

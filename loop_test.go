@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -142,35 +143,28 @@ func TestLeavingALoopOfAttempts(t *testing.T) {
 			p := watched(everySecond(3), &ends)
 			p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: 2})
 			require.Equal(t, row.want, row.leave(t.Context(), p))
-			text := ""
-			for i, end := range ends {
-				if i > 0 {
-					text += "; "
-				}
-				text += end
-			}
-			require.Equal(t, row.end, text)
+			require.Equal(t, row.end, strings.Join(ends, "; "))
 			require.Equal(t, row.tokens, p.Budget.Tokens())
 		})
 	}
 }
 
 func TestATurnOfAttempts(t *testing.T) {
-	inBubble(t, "begins without an error and has its number and timeout", func(t *testing.T) {
+	inBubble(t, "begins without the error of the last one and has its number and timeout", func(t *testing.T) {
 		p := everySecond(3)
 		p.AttemptTimeout = time.Minute
 		err := errOutage
 		var turns []string
 		for ctx := range retry.Attempts(t.Context(), p, &err) {
 			deadline, _ := ctx.Deadline()
-			turns = append(turns, fmt.Sprint(retry.AttemptNumber(ctx), " ", time.Until(deadline), " ", err))
+			turns = append(turns, fmt.Sprint(retry.AttemptNumber(ctx), " ", time.Until(deadline), " ", errors.Is(err, errFlaky)))
 			err = errFlaky
 		}
-		require.Equal(t, []string{"1 1m0s <nil>", "2 1m0s <nil>", "3 1m0s <nil>"}, turns)
+		require.Equal(t, []string{"1 1m0s false", "2 1m0s false", "3 1m0s false"}, turns)
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, errFlaky, must[*retry.Error](t, err).Last)
 	})
-	inBubble(t, "that continues with an error is repeated, and one without ends the loop", func(t *testing.T) {
+	inBubble(t, "that continues with an error is repeated, and one with nil ends the loop", func(t *testing.T) {
 		var err error
 		turns := 0
 		for range retry.Attempts(t.Context(), everySecond(5), &err) {
@@ -178,6 +172,7 @@ func TestATurnOfAttempts(t *testing.T) {
 				err = errFlaky
 				continue
 			}
+			err = nil
 		}
 		require.NoError(t, err)
 		require.Equal(t, 3, turns)
@@ -237,6 +232,121 @@ func TestATurnOfAttempts(t *testing.T) {
 		}()
 		<-done
 		require.Equal(t, 2.0, p.Budget.Tokens())
+	})
+}
+
+// A turn that leaves its error unset has lost it: the loop ends, and says so.
+func TestALostErrorOfAttempts(t *testing.T) {
+	const lost = "a turn of Attempts ended without an error or nil in its variable"
+	call := func() (int, error) { return 0, errFlaky }
+	for _, row := range []struct {
+		name string
+		loop func(ctx context.Context, p retry.Policy) error
+		want string // in the error; empty means success
+		end  string
+		left float64 // tokens
+	}{
+		{"by an err that the body declares anew", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				_, err := call()
+				if err != nil {
+					continue
+				}
+			}
+			return err
+		}, lost, "dead_letter (terminal_error) after 1", 2},
+		{"by an err that the body declares anew in a later turn", func(ctx context.Context, p retry.Policy) (err error) {
+			for ctx := range retry.Attempts(ctx, p, &err) {
+				if retry.AttemptNumber(ctx) == 1 {
+					err = errFlaky
+					continue
+				}
+				_, err := call()
+				_ = err
+			}
+			return err
+		}, "gave up after 2 attempts in 1s (terminal_error): retry: " + lost, "dead_letter (terminal_error) after 2", 1},
+		{"by a success that does not say so", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				continue
+			}
+			return err
+		}, lost, "dead_letter (terminal_error) after 1", 2},
+		{"by a body that asks for nil first", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				if err == nil {
+					_, err = call()
+				}
+			}
+			return err
+		}, lost, "dead_letter (terminal_error) after 1", 2},
+		{"by a body that adds to it", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				err = errors.Join(err, errFlaky)
+			}
+			return err
+		}, lost, "dead_letter (terminal_error) after 1", 2},
+		{"by the inner of two loops with an error each", func(ctx context.Context, p retry.Policy) (err error) {
+		outer:
+			for ctx := range retry.Attempts(ctx, p, &err) {
+				var inner error
+				for range retry.Attempts(ctx, p, &inner) {
+					continue outer
+				}
+			}
+			return err
+		}, lost, "succeeded after 1; dead_letter (terminal_error) after 1", 2.5},
+		{"not by leaving the loop", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				break
+			}
+			return err
+		}, "", "succeeded after 1", 2.5},
+		{"not by setting nil", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				err = nil
+			}
+			return err
+		}, "", "succeeded after 1", 2.5},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			var ends []string
+			p := watched(everySecond(3), &ends)
+			p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: 2})
+			err := row.loop(t.Context(), p)
+			require.Equal(t, row.end, strings.Join(ends, "; "))
+			require.Equal(t, row.left, p.Budget.Tokens())
+			if row.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, row.want)
+			require.ErrorIs(t, err, retry.TerminalError)
+		})
+	}
+	inBubble(t, "and a panic leaves nil", func(t *testing.T) {
+		err := errOutage
+		require.Panics(t, func() {
+			for range retry.Attempts(t.Context(), everySecond(3), &err) {
+				panic("turn")
+			}
+		})
+		require.NoError(t, err)
+	})
+	inBubble(t, "and inside of another Attempts ends that one too", func(t *testing.T) {
+		var err error
+		turns := 0
+		for range retry.Attempts(t.Context(), everySecond(3), &err) {
+			turns++
+			err = func() (err error) {
+				for range retry.Attempts(t.Context(), everySecond(3), &err) {
+					continue
+				}
+				return err
+			}()
+		}
+		require.ErrorContains(t, err, lost)
+		require.Equal(t, 1, turns)
 	})
 }
 

@@ -156,17 +156,22 @@ type Error struct {
 // NewError returns the *Error of a run under p that ended with outcome o, last being the error of its last attempt. It
 // is for shells other than Do. ctx is the caller's context.
 func (p Policy) NewError(ctx context.Context, o Outcome, last error) *Error {
-	e := &Error{Outcome: o, Last: last}
-	e.complete(ctx)
-	return e
+	return newError(ctx, o, last)
 }
 
-func (e *Error) complete(ctx context.Context) {
-	if e.Reason == TerminalError {
-		e.InnerGaveUp = IsGivenUp(e.Last)
-	} else if e.Reason == CallerCanceled || e.Reason == DeadlinePassed && ctx != nil && ctx.Err() != nil { // it may lag
+func newError(ctx context.Context, o Outcome, last error) *Error {
+	e := &Error{Outcome: o, Last: last}
+	switch o.Reason {
+	case TerminalError:
+		e.InnerGaveUp = IsGivenUp(last)
+	case CallerCanceled:
 		e.cause = &cause{ctx: ctx}
+	case DeadlinePassed:
+		if ctx != nil && ctx.Err() != nil { // it can end a moment after its deadline
+			e.cause = &cause{ctx: ctx}
+		}
 	}
+	return e
 }
 
 // Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. Until it, the
@@ -187,11 +192,11 @@ func (e *Error) Cause() error {
 // Hint returns how long the last error asked to wait (see After), for a caller that comes back later; 0 means no hint.
 // If the last error itself has no hint, it is that of the nested run in it.
 func (e *Error) Hint() time.Duration {
-	var f finding
-	if e != nil {
-		f.walk(e.Last, scope{})
+	if e == nil {
+		return 0
 	}
-	return cmp.Or(f.hint, f.below)
+	found := search(e.Last)
+	return cmp.Or(found.hint, found.below)
 }
 
 // GivenUp reports whether a caller should not retry at once: the run had retried without success, a budget refused
@@ -271,8 +276,7 @@ func (e *Error) Timeout() bool {
 // shielded returns err, behind a shield if it carries a Reason or a mark.
 func shielded(err error) error {
 	var reason Reason
-	ours := attempt.Probe{Visit: func(error) bool { return true }} // a timeout too, since there can be marks in it
-	if errors.As(err, &reason) || errors.As(err, &ours) {
+	if errors.As(err, &reason) || attempt.Leads(err) { // to a timeout too, since there can be marks in it
 		return shield{err}
 	}
 	return err
@@ -291,8 +295,7 @@ func (s shield) Is(target error) bool {
 }
 
 func (s shield) As(target any) bool {
-	switch target.(type) {
-	case *Reason, *attempt.Probe:
+	if _, ok := target.(*Reason); ok || attempt.IsProbe(target) {
 		return false
 	}
 	return errors.As(s.inside, target)

@@ -16,6 +16,9 @@ import (
 // Unlimited, as MaxAttempts, means that the number of attempts does not end a run.
 const Unlimited = -1
 
+// Stop, as the result of Policy.Wait, means that no attempt follows.
+const Stop time.Duration = -1
+
 const (
 	// With the default Backoff 8 attempts are the published delivery schedule: 7 waits, 10m35s in all.
 	defaultMaxAttempts = 8
@@ -56,8 +59,10 @@ type Policy struct {
 	// Classify judges errors before the default rules do. Nil means the default rules alone.
 	Classify Classifier `json:"-"`
 	// Wait returns a custom delay instead of the computed one, for rules that no formula expresses ("at once after a
-	// reset, otherwise 1s"). attempt counts from 1, and again after ResetAfter. The result is clipped to [0, Cap]; a
-	// hint is still a floor. Wait must be pure. Nil means the computed delay.
+	// reset, otherwise 1s"). attempt counts from 1, and again after ResetAfter and Progressed. The result is at most Cap,
+	// and a hint is still a floor. Stop, as any negative result, ends the run as AttemptsExhausted, so that one kind of
+	// error can have a limit of its own. Wait is called only if an attempt may follow, and must be pure. Nil means the
+	// computed delay.
 	Wait func(attempt int, err error, computed time.Duration) time.Duration `json:"-"`
 	// Budget pays for retries, so that they cannot become a storm. Nil means that they are free.
 	Budget *Budget `json:"-"`
@@ -242,6 +247,19 @@ func (p Policy) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
 			}
 		}
 	}
+}
+
+// JitteredDelay returns the wait after the given failed attempt, drawn with Rand evenly between its Bounds. It does not
+// ask Wait. attempt counts from 1; anything below counts as 1. The method value p.JitteredDelay is for other libraries'
+// hooks. One that counts from 0 needs attempt+1: otherwise the first wait is repeated and every later one is a step late.
+// A hook gets no error, and so no hint, and cannot end a run: MaxAttempts, TTL, AttemptTimeout and the errors to retry
+// are settings of the library.
+func (p Policy) JitteredDelay(attempt int) time.Duration {
+	lo, hi := p.Bounds(attempt)
+	if lo < hi {
+		lo += saturate.Within(hi-lo, p.draw())
+	}
+	return lo
 }
 
 // retries returns how many retries MaxAttempts allows, the largest int if it is Unlimited.

@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPromises holds that the tests and benchmarks that the pages name exist. The code in the pages is run by
-// internal/docs.
+// TestPromises holds that the tests and benchmarks that the pages name exist. The tests in docs run the code of the pages.
 func TestPromises(t *testing.T) {
 	var sources strings.Builder
 	var pages []string

@@ -44,6 +44,8 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/retrygo/retry/contrib v0.1.0 // indirect
+	github.com/retrygo/retry/retryjob v0.1.0 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.47.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
@@ -67,3 +69,7 @@ replace (
 	github.com/retrygo/retry/contrib/retrygrpc => ../contrib/retrygrpc
 	github.com/retrygo/retry/contrib/retryotel => ../contrib/retryotel
 )
+
+replace github.com/retrygo/retry/contrib => ../contrib
+
+replace github.com/retrygo/retry/retryjob => ../retryjob

@@ -23,5 +23,7 @@
 // than one layer of a chain. A hedge helps if its slowness is independent of that of the first call: it needs another
 // connection or server, which fn can choose by IsHedge. See the section about slow calls in docs/guide.md.
 //
-// The package imports the standard library and package retry. It may change until it says otherwise.
+// The package imports the standard library and package retry.
+//
+// This package is of the stable core: its names are meant for v1.
 package retryhedge

@@ -22,7 +22,6 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
 	"github.com/retrygo/retry/retryhttp/hints"
-	"github.com/retrygo/retry/retryjob"
 )
 
 func TestWriteError(t *testing.T) {
@@ -294,26 +293,6 @@ func TestDoubtIsTerminalToEveryRunAround(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAJobInDoubtIsADeadLetter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := &http.Client{Transport: &retryhttp.Transport{Base: traced(true, true, io.EOF), Policy: atOnce}}
-		engine, err := retryjob.New(retryjob.Options{Policies: retryjob.FromMap(map[string]retry.Policy{"charge": atOnce}), Handlers: map[string]retryjob.Handler{
-			"charge": func(ctx context.Context, _ retryjob.Job) error {
-				_, err := client.Do(request(ctx, http.MethodPost, nil))
-				return err
-			},
-		}})
-		require.NoError(t, err)
-		h, err := engine.Enqueue(t.Context(), retryjob.Job{Kind: "charge", Policy: "charge"})
-		require.NoError(t, err)
-		info, err := h.Wait(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, []any{retryjob.DeadLettered, retry.TerminalError, 1}, []any{info.Status, info.Reason, info.Attempts})
-		_, err = engine.Shutdown(t.Context())
-		require.NoError(t, err)
-	})
 }
 
 // layer is a service whose handler calls the next one.

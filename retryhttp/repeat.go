@@ -11,7 +11,7 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 
-	"github.com/retrygo/retry/internal/jobkey"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // idempotentMethod reports whether the method is idempotent by definition (RFC 9110, section 9.2.2); "" stands for GET.
@@ -40,7 +40,7 @@ func WorkKey(req *http.Request) string {
 	ctx := req.Context()
 	work, ok := ctx.Value(workKey{}).(string)
 	if !ok {
-		if job, isJob := ctx.Value(jobkey.Handler{}).(slog.LogValuer); isJob {
+		if job, isJob := ctx.Value(retryshell.HandledJob{}).(slog.LogValuer); isJob {
 			work = job.LogValue().Group()[0].Value.String() // its ID
 		}
 	}

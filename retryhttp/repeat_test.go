@@ -13,13 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
-	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -341,28 +339,7 @@ func TestTheKeyOfAPieceOfWork(t *testing.T) {
 		require.NoError(t, err)
 		return retryhttp.CheckResponse(resp)
 	}
-	t.Run("is the same in each attempt of a job", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			client, keys := keysOf(retryhttp.WorkKey)
-			engine, err := retryjob.New(retryjob.Options{Policies: retryjob.FromMap(map[string]retry.Policy{"charge": atOnce}), Handlers: map[string]retryjob.Handler{
-				"charge": func(ctx context.Context, _ retryjob.Job) error { return post(ctx, client, "http://bank.test/charges") },
-			}})
-			require.NoError(t, err)
-			for _, id := range []string{"order-7", "order-8"} {
-				h, err := engine.Enqueue(t.Context(), retryjob.Job{ID: id, Kind: "charge", Policy: "charge"})
-				require.NoError(t, err)
-				info, err := h.Wait(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, retryjob.DeadLettered, info.Status)
-			}
-			_, err = engine.Shutdown(t.Context())
-			require.NoError(t, err)
-			require.Len(t, *keys, 12, "two jobs of three attempts of two sends")
-			require.Len(t, slices.Compact(slices.Clone(*keys)), 2)
-			require.Regexp(t, `^"[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`, (*keys)[0])
-		})
-	})
-	t.Run("and of a run", func(t *testing.T) {
+	t.Run("is the same in each attempt of a run", func(t *testing.T) {
 		client, keys := keysOf(retryhttp.WorkKey)
 		ctx := retryhttp.WithWork(t.Context(), "order-7")
 		_ = retry.Do(ctx, atOnce, func(ctx context.Context) error { return post(ctx, client, "http://bank.test/charges") })

@@ -5,7 +5,7 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/retrygo/retry/internal/jobkey"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // attempt is one attempt of a job, from the lease until the result is stored. A worker uses the same attempt for all of
@@ -26,7 +26,7 @@ type live struct {
 }
 
 func (l *live) Value(key any) any {
-	if key == (jobkey.Handler{}) {
+	if key == (retryshell.HandledJob{}) {
 		return &l.info
 	}
 	return l.Context.Value(key)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/jobkey"
 	"github.com/retrygo/retry/retryshell"
 )
 
@@ -103,7 +102,7 @@ func (s *Stepper) Step(ctx context.Context, rec *Record, attempt int, fn func(co
 // begin returns the state of a call for an attempt, and ctx with the info of the attempt.
 func (s *Stepper) begin(ctx context.Context, rec *Record, attempt int) (*step, context.Context) {
 	info := infoOf(rec, attempt)
-	return &step{Stepper: s, rec: rec, info: &info}, context.WithValue(ctx, jobkey.Handler{}, &info)
+	return &step{Stepper: s, rec: rec, info: &info}, context.WithValue(ctx, retryshell.HandledJob{}, &info)
 }
 
 // step is Step at now, with a policy and with a context that has the info.
@@ -482,7 +481,7 @@ func (s *step) ending(ctx context.Context, d retry.Decision, now time.Time, last
 
 // reported returns the context of Observe, which has the job for reports.
 func (s *step) reported(ctx context.Context) context.Context {
-	return context.WithValue(ctx, jobkey.Key{}, s.info)
+	return context.WithValue(ctx, retryshell.ReportedJob{}, s.info)
 }
 
 // spread returns the u in [0,1) of the wait after an attempt. It is deterministic, so that a worker that takes over
@@ -529,7 +528,7 @@ func (i *AttemptInfo) LogValue() slog.Value {
 // AttemptFrom returns the attempt of the context of a handler or of a policy's Gate, Pay or Observe. It reports false
 // if ctx does not come from a Stepper.
 func AttemptFrom(ctx context.Context) (AttemptInfo, bool) {
-	info, ok := ctx.Value(jobkey.Handler{}).(*AttemptInfo)
+	info, ok := ctx.Value(retryshell.HandledJob{}).(*AttemptInfo)
 	if !ok {
 		return AttemptInfo{}, false
 	}

@@ -4,7 +4,7 @@
 //
 // Code that only calls retry.Do does not need this package. A context made from a nil one is nil, which retry.Do refuses.
 //
-// This package may change until it says otherwise.
+// This package is of the stable core: its names are meant for v1.
 package retryshell
 
 import (
@@ -19,7 +19,7 @@ func WithAttemptNumber(ctx context.Context, number int) context.Context {
 	if ctx == nil {
 		return nil
 	}
-	return &attempt.Numbered{Context: ctx, Number: max(number, 1)}
+	return attempt.Mark(ctx, max(number, 1), false)
 }
 
 // WithRemoteAttempt is retry.OneAttempt for work that is an attempt of a run in another process, such as a request with
@@ -52,3 +52,12 @@ func IsOneAttempt(ctx context.Context) bool { return attempt.Outer(ctx) > 0 }
 // context.DeadlineExceeded, never context.Canceled, and all other targets of err. Any other err, and nil, is returned
 // unchanged.
 func MarkTimeout(err error) error { return attempt.MarkTimeout(err) }
+
+// ReportedJob is a context key for engines of jobs. In the context that Policy.Observe gets for a job, its value is a
+// slog.LogValuer whose group names the job, and package retryslog adds that group to each record of the job. The
+// context of the job's handler does not have the value, since a run inside the handler is not the job.
+type ReportedJob struct{}
+
+// HandledJob is a context key for engines of jobs. In the context of a job's handler, its value is a slog.LogValuer for
+// a group whose first attribute is the job's ID. Package retryhttp derives idempotency keys from that ID.
+type HandledJob struct{}

@@ -3,13 +3,11 @@ package retryslog_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retryslog"
 )
 
@@ -96,31 +94,4 @@ func ExampleOptions_group() {
 	_ = retry.Do(ctx, policy, func(context.Context) error { return errors.New("card declined") })
 	// Output:
 	// {"level":"ERROR","msg":"retry: gave up","retry":{"policy":"charge","attempt":1,"status":"dead_letter","reason":"attempts_exhausted","error":"card declined"},"tenant":"acme"}
-}
-
-// Jobs have the same records as calls, with the job. The context supplies more attributes.
-func ExampleOptions_jobs() {
-	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: onlyWhatIsTheSame}))
-	policy := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 10 * time.Millisecond}}
-	policy.Observe = retryslog.Observe(logger, retryslog.Options{Attrs: func(ctx context.Context) []slog.Attr {
-		attempt, _ := retryjob.AttemptFrom(ctx)
-		return []slog.Attr{slog.String("trace", attempt.Correlation)}
-	}})
-	engine, err := retryjob.New(retryjob.Options{
-		Policies: retryjob.FromMap(map[string]retry.Policy{"mail": policy}),
-		Handlers: map[string]retryjob.Handler{
-			"welcome": func(context.Context, retryjob.Job) error { return errors.New("mail server is busy") },
-		},
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	ctx := context.Background()
-	job, _ := engine.Enqueue(ctx, retryjob.Job{ID: "welcome-7", Kind: "welcome", Policy: "mail", Correlation: "4bf9"})
-	_, _ = job.Wait(ctx)
-	_, _ = engine.Shutdown(ctx)
-	// Output:
-	// level=WARN msg="retry: attempt failed" policy=mail attempt=1 status=waiting_retry delay=10ms error="mail server is busy" job.id=welcome-7 job.kind=welcome trace=4bf9
-	// level=ERROR msg="retry: gave up" policy=mail attempt=2 status=dead_letter reason=attempts_exhausted error="mail server is busy" job.id=welcome-7 job.kind=welcome trace=4bf9
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/jobkey"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // The keys of the attributes, for a ReplaceAttr and for queries. The package documentation lists which record has
@@ -160,6 +160,6 @@ func (o *Options) bounded(v slog.Value, left *int, without ...string) slog.Value
 
 // jobOf returns the job that ctx belongs to, or nil.
 func jobOf(ctx context.Context) slog.LogValuer {
-	job, _ := ctx.Value(jobkey.Key{}).(slog.LogValuer)
+	job, _ := ctx.Value(retryshell.ReportedJob{}).(slog.LogValuer)
 	return job
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retryslog"
 )
 
@@ -80,8 +79,7 @@ func TestKeysOrderAndKinds(t *testing.T) {
 }
 
 func TestEveryStatusAndReason(t *testing.T) {
-	require.Len(t, retryjob.Reasons(), 9)
-	for _, reason := range retryjob.Reasons() {
+	for reason := retry.TerminalError; reason <= retry.CallerCanceled; reason++ {
 		for _, status := range []retry.Status{retry.DeadLettered, retry.Expired, retry.FailedNoRetries, retry.Canceled} {
 			var b bytes.Buffer
 			retryslog.Observe(textTo(&b), retryslog.Options{})(t.Context(), ended(status, reason, 2))

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/internal/jobkey"
+	"github.com/retrygo/retry/retryshell"
 	"github.com/retrygo/retry/retryslog"
 	"github.com/retrygo/retry/retrytest"
 )
@@ -149,7 +149,7 @@ func TestTheRequestIsThatOfTheLastAttempt(t *testing.T) {
 var job = says{slog.GroupValue(slog.String("id", "order-7"), slog.String("kind", "order"))}
 
 func TestTheJobOfTheContextIsOnEachOfItsLines(t *testing.T) {
-	ctx := context.WithValue(t.Context(), jobkey.Key{}, job)
+	ctx := context.WithValue(t.Context(), retryshell.ReportedJob{}, job)
 	for _, row := range []struct {
 		event retry.Event
 		group string
@@ -172,7 +172,7 @@ func TestTheJobOfTheContextIsOnEachOfItsLines(t *testing.T) {
 	}
 	for _, job := range []any{"order-7", says{slog.StringValue("order-7")}} {
 		var b bytes.Buffer
-		retryslog.Observe(textTo(&b), retryslog.Options{})(context.WithValue(t.Context(), jobkey.Key{}, job), failed)
+		retryslog.Observe(textTo(&b), retryslog.Options{})(context.WithValue(t.Context(), retryshell.ReportedJob{}, job), failed)
 		require.NotContains(t, b.String(), "job")
 	}
 }

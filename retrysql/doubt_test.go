@@ -7,13 +7,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retrysql"
 	"github.com/retrygo/retry/retrytest"
 )
@@ -143,19 +141,6 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 		require.ErrorContains(t, err, "partly_done: ERROR 40001")
 		require.NotContains(t, err.Error(), "may or may not")
 		require.Equal(t, "INSERT", log())
-	})
-	t.Run("a job's attempts", func(t *testing.T) {
-		run, log := tx(t, nil)
-		synctest.Test(t, func(t *testing.T) {
-			jobs := retrytest.NewJobs(t, retryjob.Options{
-				Policies: retryjob.FromMap(map[string]retry.Policy{"any": atOnce}),
-				Handlers: map[string]retryjob.Handler{"pay": func(ctx context.Context, _ retryjob.Job) error { return run(ctx) }},
-			})
-			ended := jobs.Run(retryjob.Job{Kind: "pay", Policy: "any"})
-			require.Equal(t, retryjob.DeadLettered, ended[0].Record.Status)
-			require.Equal(t, 1, ended[0].Record.Attempts)
-		})
-		require.Equal(t, "begin touch commit!", log())
 	})
 	for name, failure := range map[string]error{"a key that exists": duplicate, "no connection": state("57P03"), "an error of fn": errBusiness} {
 		t.Run("although Committed has said no, when the next attempt ends with "+name, func(t *testing.T) {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/internal/show"
-	"github.com/retrygo/retry/retryjob"
 )
 
 // Timeline records runs as text, to compare with the expected text. The zero Timeline is ready to use:
@@ -65,28 +64,6 @@ func (t *Timeline) String() string {
 		}
 	}
 	return format(lines)
-}
-
-// JobTimeline returns the attempts of a job in the form of Timeline.String, with times since the job was first due.
-func JobTimeline(r retryjob.Record) string {
-	var lines []line
-	for _, a := range r.History {
-		l := line{at: a.End.Sub(r.FirstDue), who: attempt(a.Number), what: "ok"}
-		if a.End.IsZero() { // its worker was lost
-			a.End, l.at = a.Start, a.Start.Sub(r.FirstDue)
-		}
-		if a.Err != "" {
-			l.what = clean(a.Err)
-		}
-		l.note = note(a.End.Sub(a.Start), a.Due.Sub(a.End), !a.Due.IsZero())
-		lines = append(lines, l)
-	}
-	end := retry.Outcome{Attempts: r.Attempts}
-	ended := r.Status.String()
-	if r.Reason != 0 {
-		ended += " (" + r.Reason.Error() + ")"
-	}
-	return format(append(lines, line{at: r.Changed().Sub(r.FirstDue), who: ended + after(end)}))
 }
 
 // after returns " after 3 attempts", preceded by the status if o has one.

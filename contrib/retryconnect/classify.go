@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryrpc"
 	"github.com/retrygo/retry/retryhttp/hints"
-	"github.com/retrygo/retry/retryrpc"
 )
 
 // Classify is the classifier of an interceptor with the zero Options: see package retryrpc. It can be used in any other

@@ -9,6 +9,11 @@ require (
 	google.golang.org/protobuf v1.36.11
 )
 
-require go.yaml.in/yaml/v3 v3.0.5 // indirect
+require (
+	github.com/retrygo/retry/contrib v0.1.0
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+)
 
 replace github.com/retrygo/retry => ../..
+
+replace github.com/retrygo/retry/contrib => ..

@@ -7,8 +7,8 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryrpc"
 	"github.com/retrygo/retry/retryhedge"
-	"github.com/retrygo/retry/retryrpc"
 )
 
 // NewHedgeInterceptor returns an interceptor for clients that makes a unary call that is slow a second time beside the

@@ -16,7 +16,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryconnect"
-	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/contrib/retryrpc"
 )
 
 // retryInfo is an error detail google.rpc.RetryInfo with the delay.

@@ -8,7 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/contrib/retryrpc"
 )
 
 // The metadata of package retryrpc in the form of HTTP.

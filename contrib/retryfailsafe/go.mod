@@ -11,7 +11,10 @@ require (
 require (
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/influxdata/tdigest v0.0.1 // indirect
+	github.com/retrygo/retry/contrib v0.1.0
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 )
 
 replace github.com/retrygo/retry => ../..
+
+replace github.com/retrygo/retry/contrib => ..

@@ -42,7 +42,7 @@ import (
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryexport"
+	"github.com/retrygo/retry/contrib/retryexport"
 	"github.com/retrygo/retry/retryshell"
 )
 

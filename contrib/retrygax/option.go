@@ -36,9 +36,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryexport"
+	"github.com/retrygo/retry/contrib/retryexport"
+	"github.com/retrygo/retry/contrib/retryrpc"
 	"github.com/retrygo/retry/retryhttp/hints"
-	"github.com/retrygo/retry/retryrpc"
 )
 
 // unkept is what happens instead of the fields that gax cannot express.

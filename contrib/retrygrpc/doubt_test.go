@@ -18,7 +18,6 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
-	"github.com/retrygo/retry/retryjob"
 )
 
 // cutting is a listener whose connections can be cut.
@@ -173,14 +172,8 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 					require.True(t, retry.IsAmbiguous(err))
 					require.Equal(t, int64(1), service.calls.Load())
 
-					job := retryjob.NewRecord(&retryjob.Job{ID: "1", Kind: "charge", Policy: "job"}, time.Now())
-					stepper := retryjob.Stepper{Policies: retryjob.FromMap(map[string]retry.Policy{"job": outer})}
-					verdict, err := stepper.Step(t.Context(), &job, 1, func(ctx context.Context) error {
-						return ask(ctx, testgrpc.NewTestServiceClient(conn), stream)
-					})
-					require.NoError(t, err)
-					require.Equal(t, retryjob.DeadLettered, verdict.Status)
-					require.Equal(t, retry.TerminalError, job.Reason)
+					verdict := outer.Decide(retry.Progress{Attempt: 1}, ask(t.Context(), testgrpc.NewTestServiceClient(conn), stream), 0)
+					require.Equal(t, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError, Class: retry.Terminal}, verdict)
 				}
 				require.NoError(t, conn.Close())
 			}

@@ -17,7 +17,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
-	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/contrib/retryrpc"
 )
 
 // connect returns a client of an in-memory server that runs the service.

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryrpc"
 	"github.com/retrygo/retry/retryhedge"
-	"github.com/retrygo/retry/retryrpc"
 )
 
 // HedgeUnaryClientInterceptor returns an interceptor that makes a unary call that is slow a second time beside the first,

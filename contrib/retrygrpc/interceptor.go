@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/contrib/retryrpc"
 	"github.com/retrygo/retry/retryshell"
 )
 

@@ -21,7 +21,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
-	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/contrib/retryrpc"
 	"github.com/retrygo/retry/retryshell"
 )
 

@@ -10,7 +10,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryrpc"
+	"github.com/retrygo/retry/contrib/retryrpc"
 )
 
 // The types that do not describe the error: a mark of retry, and the result of fmt.Errorf with one %w.

@@ -25,7 +25,7 @@ require (
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	github.com/retrygo/retry/contrib/retrypgx v0.1.0
-	github.com/retrygo/retry/retryjob/jobtest v0.1.0
+	github.com/retrygo/retry/retryjob v0.1.0
 	github.com/riverqueue/river/rivershared v0.47.0 // indirect
 	github.com/tidwall/gjson v1.19.0 // indirect
 	github.com/tidwall/match v1.2.0 // indirect
@@ -42,6 +42,6 @@ require (
 
 replace github.com/retrygo/retry => ../..
 
-replace github.com/retrygo/retry/retryjob/jobtest => ../../retryjob/jobtest
-
 replace github.com/retrygo/retry/contrib/retrypgx => ../retrypgx
+
+replace github.com/retrygo/retry/retryjob => ../../retryjob

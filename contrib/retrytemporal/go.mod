@@ -17,6 +17,7 @@ require (
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.22.0 // indirect
 	github.com/nexus-rpc/nexus-proto-annotations v0.1.0 // indirect
 	github.com/nexus-rpc/sdk-go v0.7.0 // indirect
+	github.com/retrygo/retry/contrib v0.1.0
 	github.com/robfig/cron v1.2.0 // indirect
 	github.com/stretchr/objx v0.5.3 // indirect
 	go.temporal.io/api v1.63.5 // indirect
@@ -33,3 +34,5 @@ require (
 )
 
 replace github.com/retrygo/retry => ../..
+
+replace github.com/retrygo/retry/contrib => ..

@@ -8,7 +8,7 @@ import (
 	"go.temporal.io/sdk/temporal"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryexport"
+	"github.com/retrygo/retry/contrib/retryexport"
 )
 
 // Policy returns p as a temporal.RetryPolicy, for activities, local activities, child workflows and workflows whose

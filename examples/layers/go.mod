@@ -11,6 +11,7 @@ require (
 )
 
 require (
+	github.com/retrygo/retry/contrib v0.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
@@ -24,3 +25,5 @@ replace (
 	github.com/retrygo/retry/contrib/retrygrpc => ../../contrib/retrygrpc
 	github.com/retrygo/retry/retryplan => ../../retryplan
 )
+
+replace github.com/retrygo/retry/contrib => ../../contrib

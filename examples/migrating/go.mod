@@ -24,6 +24,7 @@ require (
 require (
 	github.com/bits-and-blooms/bitset v1.24.4 // indirect
 	github.com/hashicorp/go-cleanhttp v0.5.2 // indirect
+	github.com/retrygo/retry/contrib v0.1.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/net v0.60.0 // indirect
 	golang.org/x/sys v0.48.0 // indirect
@@ -33,3 +34,5 @@ require (
 replace github.com/retrygo/retry => ../..
 
 replace github.com/retrygo/retry/contrib/retrygrpc => ../../contrib/retrygrpc
+
+replace github.com/retrygo/retry/contrib => ../../contrib

@@ -37,6 +37,8 @@ require (
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/retrygo/retry/contrib v0.1.0 // indirect
+	github.com/retrygo/retry/retryjob v0.1.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
@@ -67,3 +69,7 @@ replace (
 	github.com/retrygo/retry => ../..
 	github.com/retrygo/retry/contrib/retryotel => ../../contrib/retryotel
 )
+
+replace github.com/retrygo/retry/contrib => ../../contrib
+
+replace github.com/retrygo/retry/retryjob => ../../retryjob

@@ -20,6 +20,7 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/retrygo/retry/retryjob v0.1.0
 	github.com/riverqueue/river/riverdriver v0.47.0 // indirect
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.47.0 // indirect
 	github.com/riverqueue/river/rivershared v0.47.0 // indirect
@@ -43,6 +44,6 @@ replace (
 	github.com/retrygo/retry/contrib/retryriver => ../../contrib/retryriver
 )
 
-replace github.com/retrygo/retry/retryjob/jobtest => ../../retryjob/jobtest
-
 replace github.com/retrygo/retry/contrib/retrypgx => ../../contrib/retrypgx
+
+replace github.com/retrygo/retry/retryjob => ../../retryjob

@@ -6,10 +6,11 @@ import (
 	"context"
 )
 
-// Numbered is a context with the number of an attempt.
-type Numbered struct {
+// numbered is the context of an attempt.
+type numbered struct {
 	context.Context
-	Number int
+	number int
+	last   bool // no attempt of its run follows by count
 }
 
 type (
@@ -17,29 +18,42 @@ type (
 	outerKey  struct{}
 )
 
-// Value returns c for the key of Number.
-func (c *Numbered) Value(key any) any {
+func (c *numbered) Value(key any) any {
 	if key == (numberKey{}) {
 		return c
 	}
 	return c.Context.Value(key)
 }
 
+// Mark returns a context of the attempt with the given number, from 1. last says that no attempt follows it by count.
+// An unmarked ctx is that of a first attempt which another can follow, and is returned as it is.
+func Mark(ctx context.Context, number int, last bool) context.Context {
+	if number == 1 && !last && Number(ctx) == 0 {
+		return ctx
+	}
+	return &numbered{ctx, number, last}
+}
+
 // Number returns the number that is nearest to ctx, and 0 if there is none.
-func Number(ctx context.Context) int {
+func Number(ctx context.Context) int { return nearest(ctx).number }
+
+// Last reports whether ctx is of an attempt that none follows by count.
+func Last(ctx context.Context) bool { return nearest(ctx).last }
+
+// nearest returns a zero value if no attempt has marked ctx.
+func nearest(ctx context.Context) (c numbered) {
 	if ctx == nil {
-		return 0
+		return c
 	}
-	c, ok := ctx.Value(numberKey{}).(*Numbered)
-	if !ok {
-		return 0
+	if found, ok := ctx.Value(numberKey{}).(*numbered); ok {
+		c = *found
 	}
-	return c.Number
+	return c
 }
 
 // one is the context of work that other code repeats.
 type one struct {
-	Numbered
+	numbered
 	outer int
 }
 
@@ -47,17 +61,18 @@ func (c *one) Value(key any) any {
 	if key == (outerKey{}) {
 		return c
 	}
-	return c.Numbered.Value(key)
+	return c.numbered.Value(key)
 }
 
 // One returns a context for work that other code repeats. Its number is that of ctx, or 1, and its outer number that of
-// ctx or, if there is none, its number. One, Remote and Of of a nil context are nil, which Do refuses.
+// ctx or, if there is none, its number. It is of a last attempt if ctx is, since a run under it numbers attempts of its
+// own. One, Remote and Of of a nil context are nil, which Do refuses.
 func One(ctx context.Context) context.Context {
 	if ctx == nil {
 		return nil
 	}
-	number := cmp.Or(Number(ctx), 1)
-	return &one{Numbered{ctx, number}, cmp.Or(Outer(ctx), number)}
+	number := max(Number(ctx), 1)
+	return &one{numbered{ctx, number, Last(ctx)}, cmp.Or(Outer(ctx), number)}
 }
 
 // Remote returns a context for work that other code repeats, with the given numbers.
@@ -65,7 +80,7 @@ func Remote(ctx context.Context, number int) context.Context {
 	if ctx == nil {
 		return nil
 	}
-	return &one{Numbered{ctx, number}, number}
+	return &one{numbered{ctx, number, false}, number}
 }
 
 // Outer returns the number of the attempt that other code makes, and 0 if none does.

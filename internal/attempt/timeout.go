@@ -31,8 +31,8 @@ func (e *TimedOut) Error() string { return ErrTimeout.Error() + ": " + e.Err.Err
 func (e *TimedOut) Timeout() bool { return true }
 
 func (e *TimedOut) As(target any) bool {
-	if _, ok := target.(*Probe); ok {
-		return Visited(target, e)
+	if IsProbe(target) {
+		return Found(target, e)
 	}
 	return errors.As(e.Err, target)
 }

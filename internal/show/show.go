@@ -22,16 +22,6 @@ func Duration(d time.Duration) string {
 	return s
 }
 
-// Short prints a d of 0 or more to four digits, or to the second if that is more, like Duration: "1m20s", "1.587s",
-// "2h".
-func Short(d time.Duration) string {
-	unit := time.Duration(1)
-	for d/unit >= 10_000 && unit < time.Second {
-		unit *= 10
-	}
-	return Duration(d.Round(unit))
-}
-
 // Rounded returns d without the digits below a millisecond from 1s on, and below a microsecond from 1ms on.
 func Rounded(d time.Duration) time.Duration {
 	switch {

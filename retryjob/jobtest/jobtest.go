@@ -1,5 +1,5 @@
-// Package jobtest holds what every engine of retryjob must do, as tests: Run plays the same scenarios against any of
-// them.
+// Package jobtest is for tests of jobs. NewJobs is an engine for the tests of handlers, in virtual time, and Timeline
+// shows what became of a job. Run is for the tests of engines: it plays the same scenarios against any of them.
 //
 // This package may change until it says otherwise.
 package jobtest

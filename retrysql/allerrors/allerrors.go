@@ -4,7 +4,7 @@
 // transaction it sends nothing more, and it refuses what a Txn refuses. Outside Tx it only passes calls on. In Tx a
 // sql.ColumnType has no Length, Nullable and DecimalSize.
 //
-// This package may change until it says otherwise.
+// This package is of the stable core: its names are meant for v1.
 package allerrors
 
 import (

@@ -1,0 +1,203 @@
+package retry
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/retrygo/retry/internal/attempt"
+)
+
+// Judge returns the class of err that Decide acts on, Unknown only if err is nil, and the hint in err, 0 if there is
+// none.
+func (p Policy) Judge(err error) (Class, time.Duration) {
+	if err == nil {
+		return Unknown, 0
+	}
+	found := search(err)
+	return p.class(&found, err), found.hint
+}
+
+// class returns Retryable or Terminal for an error and what was found in it. It calls Classify if no mark has judged.
+func (p *Policy) class(found *finding, err error) Class {
+	class := found.class
+	if found.ambiguous {
+		class = Terminal
+	}
+	if class == Unknown && p.Classify != nil {
+		class = p.Classify(err)
+	}
+	switch {
+	case class.firm():
+		return class
+	case found.canceled:
+		return Terminal
+	default:
+		return Retryable
+	}
+}
+
+// IsAmbiguous reports whether err says that the work may have taken effect: whether Judge is Terminal because of
+// Ambiguous. It finds the mark beside and behind other marks, but not under Transient, which undoes it. False does not
+// mean that nothing was done: a lost answer to work that may be done twice, such as a request with a key, has no mark.
+func IsAmbiguous(err error) bool { return search(err).ambiguous }
+
+// IsGivenUp reports whether a layer below has given up on the work: an error in err's tree has a method GivenUp() bool
+// that returns true, and is not inside another one that has the method. *Error has it, and the errors of an attempt in
+// retryhttp and contrib/retrygrpc, whose server can say so. A policy that repeats nothing that was repeated below has
+//
+//	Classify: retry.StopIf(retry.IsGivenUp)
+//
+// This is not the default: a job whose handler makes quick retries can rightly be repeated an hour later.
+func IsGivenUp(err error) bool {
+	if e, ok := err.(interface{ GivenUp() bool }); ok {
+		return e.GivenUp()
+	}
+	if e, ok := err.(interface{ As(any) bool }); ok {
+		var hidden interface{ GivenUp() bool }
+		if e.As(&hidden) && hidden != nil && hidden.GivenUp() {
+			return true
+		}
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return IsGivenUp(e.Unwrap())
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(e.Unwrap(), IsGivenUp)
+	default:
+		return false
+	}
+}
+
+// finding is the result of a search in an error's tree.
+type finding struct {
+	class      Class         // of the outermost mark that has one
+	hint       time.Duration // the longest
+	below      time.Duration // the longest hint in a nested run
+	ambiguous  bool          // a mark says so and is not under Transient
+	progressed bool
+	canceled   bool // context.Canceled is among the errors
+
+	visited map[visit]bool // our errors, once an error has an As, since that can lead to them as well
+}
+
+// visit is a visit of one of our errors. What it adds depends on what it is in.
+type visit struct {
+	err error
+	in  scope
+}
+
+// scope is what surrounds an error in the tree.
+type scope struct {
+	nested    bool // the *Error of a nested run: only Ambiguous counts
+	transient bool // Transient
+	timedOut  bool // an attempt that timed out: context.Canceled is not a cancellation
+}
+
+// search looks at err and all that it wraps, in the order of errors.Is.
+func search(err error) finding {
+	var f finding
+	f.walk(err, scope{})
+	return f
+}
+
+// walk visits err and then what it wraps.
+func (f *finding) walk(err error, in scope) {
+	switch e := err.(type) {
+	case nil:
+	case *mark:
+		if f.first(e, in) {
+			f.note(e, in)
+			in.transient = in.transient || e.class == Retryable
+			f.walk(e.err, in)
+		}
+	case doubt:
+		f.walk(e.mark, in)
+	case *attempt.TimedOut:
+		if f.first(e, in) {
+			in.timedOut = true
+			f.walk(e.Err, in)
+		}
+	case *Error:
+		if e != nil && f.first(e, in) {
+			in.nested = true
+			f.walk(e.Last, in)
+		}
+	default:
+		f.foreign(err, in)
+	}
+}
+
+// foreign visits an error that is not ours.
+func (f *finding) foreign(err error, in scope) {
+	canceled := err == context.Canceled
+	if e, ok := err.(interface{ Is(error) bool }); ok {
+		canceled = e.Is(context.Canceled)
+	}
+	if e, ok := err.(interface{ As(any) bool }); ok && f.behind(e, in) {
+		canceled = err == context.Canceled // for Is also answers for what is in ours, in which scope is unknown
+	}
+	f.canceled = f.canceled || canceled && !in.nested && !in.timedOut
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		f.walk(e.Unwrap(), in)
+	case interface{ Unwrap() []error }:
+		for _, wrapped := range e.Unwrap() {
+			f.walk(wrapped, in)
+		}
+	}
+}
+
+// behind visits our errors to which only e's As leads (hashicorp/go-multierror). It reports whether there is one.
+func (f *finding) behind(e interface{ As(any) bool }, in scope) bool {
+	ours, all := attempt.Behind(e.As)
+	if !all {
+		f.ambiguous = true // there can be doubt among those that were not seen
+	}
+	if f.visited == nil {
+		f.visited = map[visit]bool{}
+	}
+	for left := ours; len(left) > 0; {
+		f.walk(left[0], in)
+		left = left[min(1+inside(left[0]), len(left)):]
+	}
+	return len(ours) > 0
+}
+
+// inside returns the number of our errors that errors.As finds right after err because err wraps them. walk has visited
+// them in their scope.
+func inside(err error) int {
+	m, ok := err.(*mark)
+	if !ok {
+		return 0
+	}
+	ours, _ := attempt.Behind(func(target any) bool { return errors.As(m.err, target) })
+	return len(ours)
+}
+
+// first reports whether one of our errors was not visited in the same scope.
+func (f *finding) first(err error, in scope) bool {
+	v := visit{err, in}
+	if f.visited[v] {
+		return false
+	}
+	if f.visited != nil {
+		f.visited[v] = true
+	}
+	return true
+}
+
+// note takes over what a mark says.
+func (f *finding) note(m *mark, in scope) {
+	f.ambiguous = f.ambiguous || m.ambiguous && !in.transient
+	if in.nested {
+		f.below = max(f.below, m.hint)
+		return
+	}
+	if f.class == Unknown {
+		f.class = m.class
+	}
+	f.hint = max(f.hint, m.hint)
+	f.progressed = f.progressed || m.progressed
+}
