@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,6 +20,9 @@ type Info struct {
 	Priority int             `json:"priority,omitempty"`
 	Tags     []string        `json:"tags,omitempty"`
 	Payload  json.RawMessage `json:"payload,omitempty"`
+	// Worker is the process that makes the attempt under way, in the words of the engine. It is empty for a job that is
+	// not Leased, and in an engine in memory, whose process makes all attempts.
+	Worker string `json:"worker,omitempty"`
 }
 
 // Admin reads and changes the jobs of an engine, in the same way for each engine. If there is no job with the given ID,
@@ -52,6 +56,8 @@ type Admin interface {
 	// Purge removes the final jobs that f selects, and returns how many. With an error it returns the number removed
 	// until then.
 	Purge(ctx context.Context, f Filter) (int, error)
+	// Queues returns what waits and runs in each queue that has such jobs, in no order.
+	Queues(ctx context.Context) ([]QueueDepth, error)
 	// Schedules returns the schedules of recurring jobs, in no order. ReadSchedules also has what they wait for.
 	Schedules(ctx context.Context) ([]Schedule, error)
 	// ChangeSchedule calls change with the schedule of a name, or with a new one if there is none, and keeps what change
@@ -83,6 +89,15 @@ func (t *Tally) add(at time.Time) {
 	if t.Jobs++; t.Jobs == 1 || at.Before(t.Oldest) {
 		t.Oldest = at
 	}
+}
+
+// QueueDepth is the jobs of a queue that have not ended.
+type QueueDepth struct {
+	Queue   string    `json:"queue"`           // "default" for jobs without a Queue
+	Due     int       `json:"due"`             // the jobs that wait for a worker
+	Later   int       `json:"later"`           // the jobs that are not due yet
+	Running int       `json:"running"`         // the attempts under way
+	Oldest  time.Time `json:"oldest,omitzero"` // the earliest due time of Due; zero if there are none
 }
 
 // Group is the jobs with the same Status, Kind, Policy, Reason and Cause.
@@ -151,6 +166,40 @@ func GroupsOf(list iter.Seq2[Info, error]) ([]Group, error) {
 		groups[place].Add(&i)
 	}
 	return groups, nil
+}
+
+// QueuesOf returns the depths of the queues of the jobs of a list at now, for an engine whose Admin.Queues has nothing
+// better to read.
+func QueuesOf(list iter.Seq2[Info, error], now time.Time) ([]QueueDepth, error) {
+	depths := map[string]QueueDepth{}
+	for i, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		if i.Status.Final() {
+			continue
+		}
+		d := depths[cmp.Or(i.Queue, "default")]
+		d.Queue = cmp.Or(i.Queue, "default")
+		d.add(i.Status, i.Due, !i.Due.After(now))
+		depths[d.Queue] = d
+	}
+	return slices.Collect(maps.Values(depths)), nil
+}
+
+// add counts a job that has not ended.
+func (d *QueueDepth) add(s Status, at time.Time, due bool) {
+	switch {
+	case s == Leased:
+		d.Running++
+	case !due:
+		d.Later++
+	default:
+		d.Due++
+		if d.Oldest.IsZero() || at.Before(d.Oldest) {
+			d.Oldest = at
+		}
+	}
 }
 
 // PurgeOne removes the job with the given ID. It returns the error of Get if there is no such job, and an error that

@@ -39,12 +39,19 @@ var varying = regexp.MustCompile(strings.Join([]string{
 	`\b0x[0-9A-Fa-f]+\b`,
 	`\b[A-Fa-f]*\d[0-9A-Fa-f]{7,}\b`, `\b[0-9A-Fa-f]{7,}\d[A-Fa-f]*\b`, // hexadecimal
 	`\d+(?:[.,:]\d+)*`,
+	`=[^\s&;,"'<>]+`, `\b[Bb]earer\s+\S+`, // which can be secrets too
 }, "|"))
 
 // Fingerprint returns the text of an error with "#" in place of the parts that differ between two errors of the same
-// kind: numbers, hexadecimal numbers, quoted parts, URLs and addresses. White space is one space.
+// kind: numbers, hexadecimal numbers, quoted parts, URLs, addresses and the values of parameters. White space is one
+// space.
 func Fingerprint(text string) string {
-	return varying.ReplaceAllLiteralString(strings.Join(strings.Fields(text), " "), "#")
+	return varying.ReplaceAllStringFunc(strings.Join(strings.Fields(text), " "), func(part string) string {
+		if part[0] == '=' {
+			return "=#"
+		}
+		return "#"
+	})
 }
 
 // middleOut returns s, or its beginning and its end if it has more than the given number of characters. Go puts the

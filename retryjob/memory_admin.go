@@ -121,6 +121,25 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 	return counts, err
 }
 
+// Queues implements Admin.
+func (e *Engine) Queues(ctx context.Context) ([]QueueDepth, error) {
+	depths := map[string]*QueueDepth{}
+	now := e.clock.now()
+	_, err := e.changeAll(ctx, Filter{}, []Status{Pending, Leased, WaitingRetry}, func(j *job) error {
+		name := cmp.Or(j.route.Value().queue, "default")
+		if depths[name] == nil {
+			depths[name] = &QueueDepth{Queue: name}
+		}
+		depths[name].add(j.status, e.clock.time(j.at), j.at <= now)
+		return nil
+	})
+	all := make([]QueueDepth, 0, len(depths))
+	for _, d := range depths {
+		all = append(all, *d)
+	}
+	return all, err
+}
+
 // Groups returns the jobs that f selects in groups.
 func (e *Engine) Groups(ctx context.Context, f Filter) ([]Group, error) {
 	f.Limit, f.After = 0, Cursor{}

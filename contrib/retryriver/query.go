@@ -41,6 +41,7 @@ type dialect struct {
 	lockTable string
 	triggers  func(d *dialect, schema string) []string
 	leasedAt  string // when a running job was leased, in microseconds since 1970
+	dueAt     string // when a waiting job is due, in such microseconds
 	mute      bool   // the driver does not notify a process that its running job is canceled
 }
 
@@ -107,6 +108,7 @@ var (
 func newDialect(record string, number, micros func(string) string, d dialect) *dialect {
 	d.record = strings.ReplaceAll(record, "{own}", d.own)
 	d.leasedAt = "coalesce(" + micros("attempted_at") + ", 0)"
+	d.dueAt = "coalesce(" + micros("scheduled_at") + ", 0)"
 	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
 	seen := "coalesce(" + number("record->>'seen'") + ", 0)"
 	none := "coalesce(" + number("record->>'attempts'") + ", 0) = 0"

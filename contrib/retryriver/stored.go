@@ -180,6 +180,9 @@ func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, bool) {
 		i.History = append(i.History, retryjob.Attempt{ID: i.AttemptID(n), Number: n, Start: attemptedAt(row), Status: retryjob.Leased})
 		i.Status, i.Reason, i.Attempts = retryjob.Leased, 0, n
 		i.Due, i.Ended = time.Time{}, time.Time{}
+		if n := len(row.AttemptedBy); n > 0 {
+			i.Worker = row.AttemptedBy[n-1]
+		}
 	default: // available, scheduled, retryable, pending
 		s.lost(&i.Record, row, row.Attempt)
 		i.Status, i.Reason, i.Ended = retryjob.WaitingRetry, 0, time.Time{}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,33 @@ import (
 
 // listing has the claims about List, Count and Groups.
 var listing = []scenario{
+	{claim: "Queues counts what is due, what is due later and what runs in each queue, and what is due for the longest time", play: func(s *stage) {
+		begun, release := make(chan struct{}), make(chan error)
+		s.openWith(retryjob.Options{
+			Policies: retryjob.FromMap(policies{"p": s.held(retry.Policy{})}), Queues: map[string]int{"default": 1, "narrow": 1},
+			Handlers: map[string]retryjob.Handler{kind: wait(begun, release)},
+		})
+		put := func(queue string, due time.Time) {
+			s.put(retryjob.Job{Kind: kind, Policy: "p", Queue: queue, Due: due})
+		}
+		for _, queue := range []string{"", "narrow"} {
+			put(queue, time.Time{})
+			receive(s, begun, "the attempt")
+			put(queue, time.Now().Add(100*s.unit))
+		}
+		before := time.Now()
+		put("", time.Time{})
+		put("", time.Time{})
+		depths, err := s.q.Queues(s.t.Context())
+		require.NoError(s.t, err)
+		slices.SortFunc(depths, func(a, b retryjob.QueueDepth) int { return strings.Compare(a.Queue, b.Queue) })
+		require.Len(s.t, depths, 2)
+		require.WithinDuration(s.t, before, depths[0].Oldest, s.unit)
+		depths[0].Oldest = time.Time{}
+		require.Equal(s.t, []retryjob.QueueDepth{{Queue: "default", Due: 2, Later: 1, Running: 1}, {Queue: "narrow", Later: 1, Running: 1}}, depths)
+		close(release)
+	}},
+
 	{claim: "errors of one kind are one group, whatever their numbers and addresses, and are selected and replayed by it", play: func(s *stage) {
 		var d diary
 		causes := map[string]string{

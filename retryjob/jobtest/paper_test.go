@@ -463,3 +463,7 @@ func (e *clerk) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.
 	filter.Limit, filter.After = 0, retryjob.Cursor{}
 	return retryjob.GroupsOf(e.List(ctx, filter))
 }
+
+func (e *clerk) Queues(ctx context.Context) ([]retryjob.QueueDepth, error) {
+	return retryjob.QueuesOf(e.List(ctx, retryjob.Filter{}), time.Now())
+}

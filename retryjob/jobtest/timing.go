@@ -51,6 +51,22 @@ var timing = []scenario{
 		}
 	}},
 
+	{claim: "an attempt that got something done counts as the first, in the record too", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": fixed(2, short)}, func(ctx context.Context, job retryjob.Job) error {
+			switch n := d.note(ctx, job).Number; {
+			case n <= 5:
+				return retry.Progressed(errFlaky)
+			case n == 6:
+				return errFlaky
+			}
+			return nil
+		})
+		s.enqueue("long", "p")
+		i := s.ends("long", retryjob.DeadLettered, retry.AttemptsExhausted, 6)
+		require.Equal(s.t, 4, i.Forgiven)
+	}},
+
 	{claim: "a job that is put off beyond its TTL is expired at once", play: func(s *stage) {
 		var d diary
 		p := fixed(5, s.unit)
