@@ -69,6 +69,7 @@ type Budget struct {
 	level   atomic.Int64 // millionths of a token, in [0, burst]
 	emptied atomic.Int64 // Trickle only: the period in which a token was last taken that left less than one
 	proven  atomic.Bool  // a call has succeeded
+	refused atomic.Int64
 }
 
 // NewBudget returns a budget with Initial tokens. BudgetConfig says how values out of range are clamped.
@@ -124,7 +125,11 @@ func (b *Budget) take(now time.Time) bool {
 			return true
 		}
 	}
-	return b.trickle > 0 && b.advance(now) // a token for the period that has ended
+	if b.trickle > 0 && b.advance(now) {
+		return true // a token for the period that has ended
+	}
+	b.refused.Add(1)
+	return false
 }
 
 // advance notes that the bucket is empty now, and reports whether that last happened in an earlier period.
@@ -166,4 +171,22 @@ func (b *Budget) Tokens() float64 {
 		return math.Inf(1)
 	}
 	return float64(b.account().level.Load()) / token
+}
+
+// Burst returns the capacity in tokens: BudgetConfig.Burst as it is in force. It is 0 for a nil Budget and for the zero
+// Budget.
+func (b *Budget) Burst() int {
+	if b == nil {
+		return 0
+	}
+	return int(b.account().burst / token)
+}
+
+// Refused returns the number of retries and hedges that b has had no token for since it was created. It is 0 for a nil
+// Budget.
+func (b *Budget) Refused() int {
+	if b == nil {
+		return 0
+	}
+	return int(b.account().refused.Load())
 }

@@ -864,3 +864,33 @@ func TestBudgetConfigEffective(t *testing.T) {
 		require.Equal(t, row.want, row.want.Effective(), row.name)
 	}
 }
+
+// TestABudgetKnowsWhatItRefused: a page or a metric needs the capacity and the refusals, whatever the policies that share
+// the budget are called.
+func TestABudgetKnowsWhatItRefused(t *testing.T) {
+	for _, row := range []struct {
+		name                  string
+		budget                *retry.Budget
+		asked, burst, refused int
+	}{
+		{"the defaults", retry.NewBudget(retry.BudgetConfig{Initial: 1}), 3, 10, 2},
+		{"a burst that is clamped", retry.NewBudget(retry.BudgetConfig{Burst: math.MaxInt, Initial: -1}), 1, 1_000_000_000, 1},
+		{"a token for a period", retry.BudgetConfig{Initial: -1, Trickle: time.Second}.NewAt(anyTime.Add(-time.Minute)), 3, 10, 2},
+		{"the zero Budget", &retry.Budget{}, 2, 0, 2},
+		{"no budget", nil, 2, 0, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			for range row.asked {
+				take(row.budget, anyTime)
+			}
+			require.Equal(t, row.burst, row.budget.Burst())
+			require.Equal(t, row.refused, row.budget.Refused())
+		})
+	}
+	t.Run("a refund takes no refusal back", func(t *testing.T) {
+		b := retry.NewBudget(retry.BudgetConfig{Initial: -1})
+		take(b, anyTime)
+		b.Refund()
+		require.Equal(t, 1, b.Refused())
+	})
+}

@@ -31,7 +31,7 @@ func (p *Policy) class(found *finding, err error) Class {
 	switch {
 	case class.firm():
 		return class
-	case found.canceled:
+	case found.canceled || found.answer:
 		return Terminal
 	default:
 		return Retryable
@@ -78,6 +78,7 @@ type finding struct {
 	ambiguous  bool          // a mark says so and is not under Transient
 	progressed bool
 	canceled   bool // context.Canceled is among the errors
+	answer     bool // an error says that it is the answer of a healthy server
 
 	visited map[visit]bool // our errors, once an error has an As, since that can lead to them as well
 }
@@ -139,6 +140,9 @@ func (f *finding) foreign(err error, in scope) {
 		canceled = err == context.Canceled // for Is also answers for what is in ours, in which scope is unknown
 	}
 	f.canceled = f.canceled || canceled && !in.nested && !in.timedOut
+	if e, ok := err.(interface{ Answer() bool }); ok {
+		f.answer = f.answer || e.Answer() && !in.nested
+	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
 		f.walk(e.Unwrap(), in)

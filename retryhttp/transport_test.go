@@ -242,9 +242,17 @@ func TestRedirects(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, retry.Succeeded, o.Status, "the record is that of the response, not of the redirect")
 	})
-	t.Run("NewClient returns the 3xx", func(t *testing.T) {
+	t.Run("NewClient follows them, on a transport of NewBase", func(t *testing.T) {
 		client := retryhttp.NewClient(atOnce)
-		client.Transport.(*retryhttp.Transport).Base = moves
+		base := client.Transport.(*retryhttp.Transport)
+		require.NotNil(t, base.Base.(*http.Transport).HTTP2, "which pings")
+		base.Base = moves
+		resp, err := client.Do(get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+	})
+	t.Run("the Client of a Delivery returns the 3xx", func(t *testing.T) {
+		client := (&retryhttp.Transport{Base: moves, Policy: atOnce, Delivery: true}).Client()
 		resp, err := client.Do(get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, 302, resp.StatusCode)
