@@ -66,15 +66,11 @@ func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
 // delay is Delay, without a copy of b.
 func (b *Backoff) delay(attempt int) time.Duration {
 	grown := max(attempt, 1) - 1 // how often the first delay has grown
-	mode, base, limit := b.mode(), b.base(), b.Cap
-	if limit <= 0 { // limit, without asking for the mode again: BenchmarkDelay
-		limit = max(defaultCap, base)
-		if mode == List {
-			limit = saturate.Max
-		}
-	}
+	mode := b.mode()
+	base := b.base()
+	limit := b.limit()
 	switch {
-	case mode == Exponential && (b.Factor == 0 || b.Factor == 2): // the commonest, by a shift: BenchmarkDelay
+	case mode == Exponential && (b.Factor == 0 || b.Factor == 2): // the commonest, by a shift in a quarter of the time
 		if base > limit>>uint(grown) {
 			return limit
 		}
@@ -185,14 +181,16 @@ func (b *Backoff) base() time.Duration {
 
 // factor returns the Factor in force of Exponential or Linear. NaN fails every comparison.
 func (b *Backoff) factor() float64 {
-	switch linear := b.Mode == Linear; {
-	case b.Factor <= math.MaxFloat64 && (b.Factor >= 1 || linear && b.Factor > 0):
-		return b.Factor
-	case linear:
-		return defaultSlope
-	default:
-		return defaultFactor
+	least := 1.0
+	unset := float64(defaultFactor)
+	if b.Mode == Linear {
+		least = math.SmallestNonzeroFloat64
+		unset = defaultSlope
 	}
+	if b.Factor >= least && b.Factor <= math.MaxFloat64 {
+		return b.Factor
+	}
+	return unset
 }
 
 // next returns attempt+1, and the largest int after itself: with 32 bits and no delays an unlimited run gets there.

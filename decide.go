@@ -118,7 +118,9 @@ func (d *Decision) end(r Reason) {
 	default:
 		d.Status = Expired
 	}
-	d.Reason, d.Delay, d.Backoff = r, 0, 0
+	d.Reason = r
+	d.Delay = 0
+	d.Backoff = 0
 }
 
 // Decide returns what follows an attempt that ended with err: the one decision that Do and every other shell act on. It

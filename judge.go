@@ -139,7 +139,9 @@ func (f *finding) foreign(err error, in scope) {
 	if e, ok := err.(interface{ As(any) bool }); ok && f.behind(e, in) {
 		canceled = err == context.Canceled // for Is also answers for what is in ours, in which scope is unknown
 	}
-	f.canceled = f.canceled || canceled && !in.nested && !in.timedOut
+	if canceled && !in.nested && !in.timedOut {
+		f.canceled = true
+	}
 	if e, ok := err.(interface{ Answer() bool }); ok {
 		f.answer = f.answer || e.Answer() && !in.nested
 	}

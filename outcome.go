@@ -208,8 +208,17 @@ func (e *Error) Hint() time.Duration {
 // IsGivenUp). A run of one attempt, as under OneAttempt, has not given up: its caller holds the retries. Nor has one that
 // its caller canceled.
 func (e *Error) GivenUp() bool {
-	return e != nil && e.Reason != CallerCanceled &&
-		(e.Attempts > 1 || e.Reason == BudgetExhausted || e.Reason == HintTooLong || IsGivenUp(e.Last))
+	if e == nil {
+		return false
+	}
+	switch e.Reason {
+	case CallerCanceled:
+		return false
+	case BudgetExhausted, HintTooLong:
+		return true
+	default:
+		return e.Attempts > 1 || IsGivenUp(e.Last)
+	}
 }
 
 // Error returns one line: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp ...", with the
@@ -279,15 +288,27 @@ func (e *Error) Unwrap() []error {
 
 // Is reports that CallerCanceled is a context.Canceled and DeadlinePassed a context.DeadlineExceeded, with any cause.
 func (e *Error) Is(target error) bool {
-	return e != nil && (e.Reason == CallerCanceled && target == context.Canceled ||
-		e.Reason == DeadlinePassed && target == context.DeadlineExceeded)
+	if e == nil {
+		return false
+	}
+	switch e.Reason {
+	case CallerCanceled:
+		return target == context.Canceled
+	case DeadlinePassed:
+		return target == context.DeadlineExceeded
+	default:
+		return false
+	}
 }
 
 // Timeout reports whether the run ended because time ran out: the caller's deadline has passed, or the last error is a
 // timeout, as that of a net.Error. So the Timeout of a *url.Error around e is what it would be without retries.
 func (e *Error) Timeout() bool {
+	if e == nil {
+		return false
+	}
 	var last interface{ Timeout() bool }
-	return e != nil && (e.Reason == DeadlinePassed || errors.As(e.Last, &last) && last.Timeout())
+	return e.Reason == DeadlinePassed || errors.As(e.Last, &last) && last.Timeout()
 }
 
 // shielded returns err, behind a shield if it carries a Reason or a mark.

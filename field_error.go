@@ -76,18 +76,26 @@ func (bad FieldErrors) Err() error {
 
 // Error returns one line: "retry: Policy.TTL -1s is negative; Policy.MaxHint -1s is negative". A package is named once.
 func (bad FieldErrors) Error() string {
-	texts, last := make([]string, len(bad)), ""
+	texts := make([]string, len(bad))
+	named := "" // the prefix of the text before
 	for i, err := range bad {
-		pkg := ""
-		if e := new(FieldError); errors.As(err, &e) {
-			pkg = cmp.Or(e.Package, "retry") + ": "
+		prefix := packagePrefix(err)
+		texts[i] = oneLine(err.Error())
+		if prefix == named {
+			texts[i] = strings.TrimPrefix(texts[i], prefix)
 		}
-		if texts[i] = oneLine(err.Error()); pkg == last {
-			texts[i] = strings.TrimPrefix(texts[i], pkg)
-		}
-		last = pkg
+		named = prefix
 	}
 	return strings.Join(texts, "; ")
+}
+
+// packagePrefix returns "retry: " or that of another package for a FieldError, and "" for any other error.
+func packagePrefix(err error) string {
+	var e *FieldError
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return cmp.Or(e.Package, "retry") + ": "
 }
 
 // Unwrap returns each bad field.
