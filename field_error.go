@@ -14,11 +14,11 @@ import (
 // FieldError is one bad field of a value of this module, or of a document. Find it with errors.As. It can be marshaled
 // to JSON as an answer to the field's author.
 type FieldError struct {
-	Package string `json:"-"`               // the package that refuses it; empty means "retry"
-	Field   string `json:"field,omitempty"` // "Policy.Cap", or a document's key; empty means that it is not known
-	Value   string `json:"value,omitempty"` // the value as the user would write it: "1s"; empty means none
+	Package string `json:"-"`               // the package that refuses it. Empty means "retry"
+	Field   string `json:"field,omitempty"` // "Policy.Cap", or a document's key. Empty means that it is not known
+	Value   string `json:"value,omitempty"` // the value as the user would write it: "1s". Empty means none
 	Rule    string `json:"rule"`            // the rule that the value breaks: "is below Base 5s"
-	Line    int    `json:"line,omitzero"`   // of the field in a document, from 1; zero means that it is not known
+	Line    int    `json:"line,omitzero"`   // of the field in a document, from 1. Zero means that it is not known
 }
 
 // Error returns "retry: Policy.Cap 1s is below Base 5s".

@@ -19,7 +19,8 @@ func counted(attempts int) string {
 	return strconv.Itoa(attempts) + " attempts"
 }
 
-// maxText is how many bytes of a text oneLine keeps: enough for an error with its causes, and little for a log line.
+// maxText is the number of bytes of a text that oneLine keeps, enough for an error with its causes, and little for a
+// log line.
 const maxText = 4000
 
 // oneLine returns s as show.OneLine does. The middle of a long text is left out, since the cause is at its end.

@@ -18,12 +18,13 @@ type Attempt struct {
 	Number   int // from 1
 	Start    time.Time
 	Duration time.Duration
-	Class    Class         // the class that was acted on: Retryable or Terminal
+	Class    Class         // the class that was acted on, Retryable or Terminal
 	Err      error         // the error that fn returned
-	Delay    time.Duration // the wait that was decided on, even if it was cut short; 0 if no retry followed
+	Delay    time.Duration // the wait that was decided on, even if it was cut short, or 0 if no retry followed
 }
 
-// String returns one line: "attempt 1 failed after 50ms (retryable): dial tcp ...; wait 100ms", and "" for the zero Attempt.
+// String returns one line: "attempt 1 failed after 50ms (retryable): dial tcp ...; wait 100ms", and "" for the zero
+// Attempt.
 func (a Attempt) String() string {
 	if a == (Attempt{}) {
 		return ""
@@ -74,14 +75,14 @@ func (a *Attempt) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
+// Outcome is the record of a run, with its end and its failed attempts.
 type Outcome struct {
 	Policy      string // Policy.Name
 	Status      Status // any but WaitingRetry
 	Reason      Reason // zero if Status is Succeeded
 	EndedByGate bool   // a deferral of Policy.Gate ended the run
-	InnerGaveUp bool   // the run ended as TerminalError because a layer below had given up: see IsGivenUp
-	Attempts    int    // attempts made, a successful last one included; 0 if there was none
+	InnerGaveUp bool   // the run ended as TerminalError because a layer below had given up (see IsGivenUp)
+	Attempts    int    // attempts made, a successful last one included
 	Elapsed     time.Duration
 	// History holds the failed attempts in order, the first and the newest 63 at most. It is the receiver's own copy.
 	History []Attempt
@@ -93,17 +94,17 @@ func (o Outcome) String() string {
 	return d.String() + " after " + counted(o.Attempts) + " in " + show.Rounded(o.Elapsed).String()
 }
 
-// Event is what Policy.Observe is called with: N failed attempts and the end of their run make N+1 events. An attempt
+// Event is the argument of Policy.Observe. N failed attempts and the end of their run make N+1 events. An attempt
 // that succeeds appears in the final event alone, and the last failure of a run as an attempt and as the end.
 type Event struct {
 	Policy  string        // Policy.Name
-	Elapsed time.Duration // from the start of the run to the end of Attempt; in the final event that of Outcome
-	Attempt Attempt       // the attempt that failed; zero in the final event
-	// Decision is what was decided about the attempt; in the final event it is how the run ended. If it is WaitingRetry,
-	// nothing then known forbade the retry: only the caller, the clock or a gate can still end the run.
+	Elapsed time.Duration // from the start of the run to the end of Attempt, or that of Outcome in the final event
+	Attempt Attempt       // the attempt that failed, or zero in the final event
+	// Decision is the decision about the attempt, or the end of the run in the final event. If it is WaitingRetry,
+	// nothing that was known forbade the retry. Only the caller, the clock or a gate can still end the run.
 	Decision Decision
 	Outcome  *Outcome // the record of the run in the final event, and nil before it
-	Err      error    // in the final event a copy of the result of Do: an *Error, or nil after a success
+	Err      error    // in the final event a copy of the result of Do
 }
 
 // Observers returns an Observe that calls each of the observers, in order. If one panics, the rest are called all the
@@ -144,7 +145,7 @@ func quietly(ctx context.Context, e Event, observe func(context.Context, Event))
 // always matches context.Canceled for CallerCanceled and context.DeadlineExceeded for DeadlinePassed, otherwise as Last
 // and Cause do.
 //
-// encoding/json writes its text. An error of package fmt that wraps it by %w is {} there, as every such error is: log
+// encoding/json writes its text. An error of package fmt that wraps it by %w is {} there, as every such error is. Log
 // its text, or the *Error that errors.As finds.
 type Error struct {
 	Outcome
@@ -178,8 +179,9 @@ func (p *Policy) newError(ctx context.Context, o Outcome, last error) *Error {
 	return e
 }
 
-// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. Until it, the
-// text or the tree of e is first asked for, or Policy.Observe was called with e, e keeps the caller's context alive.
+// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. Until it,
+// the text or the tree of e is first asked for, or Policy.Observe was called with e, e keeps the caller's context
+// alive.
 func (e *Error) Cause() error {
 	switch {
 	case e == nil:
@@ -193,7 +195,7 @@ func (e *Error) Cause() error {
 	}
 }
 
-// Hint returns how long the last error asked to wait (see After), for a caller that comes back later; 0 means no hint.
+// Hint returns the wait that the last error asked for (see After), for a caller that comes back later. 0 means no hint.
 // If the last error itself has no hint, it is that of the nested run in it.
 func (e *Error) Hint() time.Duration {
 	if e == nil {
@@ -203,10 +205,10 @@ func (e *Error) Hint() time.Duration {
 	return cmp.Or(found.hint, found.below)
 }
 
-// GivenUp reports whether a caller should not retry at once: the run had retried without success, a budget refused
-// its retry, the server asked for more time than MaxHint, or the last error is of a layer below that has given up (see
-// IsGivenUp). A run of one attempt, as under OneAttempt, has not given up: its caller holds the retries. Nor has one that
-// its caller canceled.
+// GivenUp reports whether a caller should not retry at once, because the run had retried without success, a budget
+// refused its retry, the server asked for more time than MaxHint, or the last error is of a layer below that has given
+// up (see IsGivenUp). A run of one attempt, as under OneAttempt, has not given up, since its caller holds the retries.
+// Nor has one that its caller canceled.
 func (e *Error) GivenUp() bool {
 	if e == nil {
 		return false
@@ -301,7 +303,7 @@ func (e *Error) Is(target error) bool {
 	}
 }
 
-// Timeout reports whether the run ended because time ran out: the caller's deadline has passed, or the last error is a
+// Timeout reports whether the caller's deadline has passed or the last error is a
 // timeout, as that of a net.Error. So the Timeout of a *url.Error around e is what it would be without retries.
 func (e *Error) Timeout() bool {
 	if e == nil {
