@@ -152,7 +152,7 @@ func TestASlowdownThatAllCallsShare(t *testing.T) {
 		slow, refused := 0, 0
 		p := retryhedge.Policy{
 			Tracker: tracker(t, retryhedge.TrackerConfig{}),
-			Budget:  retry.NewBudget(retry.BudgetConfig{}),
+			Budget:  retry.NewBudget(retry.BudgetConfig{Initial: 1}),
 			Observe: func(_ context.Context, e retryhedge.Event) {
 				if e.Slow {
 					slow++

@@ -53,8 +53,8 @@ type AttemptError struct {
 // because Accept did not accept it. Otherwise it returns an *AttemptError with the response's Retry-After as its hint
 // (see retry.After); a response that forbids a retry is marked retry.Permanent. It is for an fn of retry.Do or the
 // handler of a job that sends a request without a Transport, and for the last response of one. Every policy obeys the
-// hint and this mark, but only one whose Classify is that of this package ends at a 404. For a hint other than
-// Retry-After, put retry.After around the error.
+// hint and this mark, and ends at an answer such as a 404, unless its Classify is Retryable for that. For a hint other
+// than Retry-After, put retry.After around the error.
 //
 // It is also for a response that a Transport returned, whose run it knows: that the run has given up (retry.IsGivenUp
 // reports it; OutcomeOf has the reason and the attempts), that it has not repeated a request that may have taken effect
@@ -230,10 +230,11 @@ func (e *AttemptError) GivenUp() bool {
 	return e != nil && (e.Veto == DoNotRetry || e.ended || retry.IsGivenUp(e.Err))
 }
 
-// Answer reports whether e is an answer and not a failure: a status that is not repeated, such as a 404, without a Veto
-// and not of a Transport with Delivery.
+// Answer reports whether e is an answer and not a failure: a status that is not repeated, such as a 404, without a Veto,
+// and neither of a Transport with Delivery nor of a run that has repeated it. A policy without an opinion of its own
+// does not repeat an answer: see retry.Classifier.
 func (e *AttemptError) Answer() bool {
-	return e != nil && e.Err == nil && e.Veto == "" && !e.delivery && isAnswer(e.StatusCode)
+	return e != nil && e.Err == nil && e.Veto == "" && !e.delivery && !e.ended && isAnswer(e.StatusCode)
 }
 
 // Timeout reports whether the attempt failed because it took too long.

@@ -91,6 +91,9 @@ func (q *request) mayRepeat(failed *AttemptError) bool {
 // judge returns the class of failed and the class that the default rules of package retry would give it.
 func (q *request) judge(failed *AttemptError) (class, byDefault retry.Class) {
 	if failed.Err == nil { // only a hint is marked
+		if failed.Answer() {
+			return q.classOf(failed), retry.Terminal
+		}
 		return q.classOf(failed), retry.Retryable
 	}
 	class, _ = retry.Policy{Classify: q.classOf}.Judge(failed)

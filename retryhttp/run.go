@@ -245,7 +245,7 @@ func (r *run) judged(failed *AttemptError, body *handle) error {
 		return failed.forbidden()
 	}
 	if byDefault != class {
-		failed.mark = retry.Transient(failed.Err)
+		failed.mark = retry.Transient(cmp.Or(failed.mark, failed.Err, errMarked))
 	}
 	return failed
 }
