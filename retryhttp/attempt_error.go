@@ -169,9 +169,9 @@ func isKept(name string) bool {
 }
 
 // Error returns "retryhttp: 503 Service Unavailable" for a status, with " (prices: gave up after 4 attempts)" if it ended a
-// run, and "retryhttp: conn_refused: dial tcp ..." for a fault. The reason is left out if Err's text begins with its words, as in "retryhttp: attempt timeout". A Veto other
-// than Reason follows: "(not repeated: not_idempotent)". Of Err's text it has the first 1 KiB, on one line and without
-// control characters.
+// run of a policy of that name, and "retryhttp: conn_refused: dial tcp ..." for a fault. The reason is left out if Err's
+// text begins with its words, as in "retryhttp: attempt timeout". A Veto other than Reason follows: "(not repeated:
+// not_idempotent)". Of Err's text it has the first 1 KiB, on one line and without control characters.
 func (e *AttemptError) Error() string {
 	if e == nil {
 		return "<nil>"

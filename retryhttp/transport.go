@@ -40,8 +40,8 @@ type Transport struct {
 	//
 	// Classify is asked about each *AttemptError before the classifier of this package. AttemptTimeout covers an
 	// attempt up to the response's headers, and Accept. It never cuts off a body after that; over HTTP/2 it ends the
-	// attempt's stream and not the connection. Observe, Gate and Pay get the request's context. The final event of a run that did not succeed
-	// has an Err, even if RoundTrip returns the last response without an error.
+	// attempt's stream and not the connection. Observe, Gate and Pay get the request's context. The final event of a run
+	// that did not succeed has an Err, even if RoundTrip returns the last response without an error.
 	Policy retry.Policy
 
 	// PolicyFor returns the policy of one RoundTrip, which calls it once: by host or route, from a catalog that is loaded
