@@ -30,11 +30,11 @@ import (
 // that their Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are noted only on a database
 // of package allerrors; on any other, fn must return them.
 type Txn struct {
-	tx   *sql.Tx
-	log  failures
-	from *origin
-	conn *sql.Conn // of tx, until it is returned; nil if from has no pool
-	bad  Reason    // why it must not be used again; empty means that it can
+	tx     *sql.Tx
+	log    failures
+	pooled bool      // the next transaction has another connection
+	conn   *sql.Conn // of tx, until it is returned to the pool
+	bad    Reason    // why it must not be used again; empty means that it can
 
 	within within                  // fn's context
 	begun  begun                   // the context in which the transaction began
