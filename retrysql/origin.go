@@ -24,12 +24,22 @@ type origin struct {
 
 // elsewhere reports whether another connection may do better than one whose attempt failed for the reason.
 func (r Reason) elsewhere() bool {
-	return r.disconnected() || r == ReadOnlyServer || r == CannotConnectNow // the last is a cluster's node that is not ready
+	switch r {
+	case ReadOnlyServer, CannotConnectNow: // the latter is also a cluster's node that is not ready
+		return true
+	default:
+		return r.disconnected()
+	}
 }
 
 // disconnected reports whether the connection is gone.
 func (r Reason) disconnected() bool {
-	return r == ConnectionLost || r == AdminShutdown || r == IdleInTransaction || r == ServerFault
+	switch r {
+	case ConnectionLost, AdminShutdown, IdleInTransaction, ServerFault:
+		return true
+	default:
+		return false
+	}
 }
 
 // note notes why an attempt failed.

@@ -106,7 +106,7 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 // work: use Txn.Savepoint. An effect outside the database belongs in Txn.AfterCommit.
 func TxnFromContext(ctx context.Context, db Beginner) (tx *Txn, ok bool) {
 	for w, ok := ctx.Value(withinKey{}).(*within); ok; w, ok = w.Context.Value(withinKey{}).(*within) {
-		if t := reflect.TypeOf(db); t == reflect.TypeOf(w.db) && t.Comparable() && w.db == db && !w.over.Load() {
+		if w.isOn(db) && !w.over.Load() {
 			return w.txn, true
 		}
 	}
@@ -122,6 +122,12 @@ type within struct {
 }
 
 type withinKey struct{}
+
+// isOn reports whether the transaction is on db, which can be of a type that cannot be compared.
+func (w *within) isOn(db Beginner) bool {
+	t := reflect.TypeOf(db)
+	return t == reflect.TypeOf(w.db) && t.Comparable() && w.db == db
+}
 
 func (w *within) Value(key any) any {
 	if key == (withinKey{}) {

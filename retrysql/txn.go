@@ -172,10 +172,11 @@ func (t *Txn) committed(ctx context.Context, timeout time.Duration) {
 func (t *Txn) run(fn func(context.Context, *Txn) error) error {
 	defer t.within.over.Store(true)
 	err := fn(&t.within, t)
+	hidden := t.unseen.Load() || t.shared.Load()
 	switch {
 	case err == nil:
 		t.log.end(t.server(), nil)
-	case !t.log.watched && (t.unseen.Load() || t.shared.Load()) && conflicts(err):
+	case hidden && !t.log.watched && conflicts(err):
 		t.log.Note(err, t.server())
 	default:
 		t.log.look(t.server())
@@ -224,7 +225,8 @@ func (t *Txn) note(err error) error {
 // statements that neither t nor the connection sees: MySQL would commit them by themselves after a deadlock.
 func (t *Txn) settle() {
 	v := Judge(Statement, t.log.Undone())
-	if t.shared.Load() && !t.log.watched && (v.Code != "" || v.Reason.stops()) {
+	ended := v.Code != "" || v.Reason.stops()
+	if ended && t.shared.Load() && !t.log.watched {
 		_ = t.rollback()
 	}
 }
