@@ -69,7 +69,7 @@ func (o *origin) connect(ctx context.Context, use func(context.Context, *sql.Con
 			idle = o.pool.Stats().Idle
 		}
 		dead++
-		if !reason.disconnected() || dead > idle+1 || ctx.Err() != nil {
+		if !reason.disconnected() || dead > idle+1 {
 			return nil, err
 		}
 	}
