@@ -110,7 +110,7 @@ func (f *finding) walk(err error, in scope) {
 	case *mark:
 		if f.first(e, in) {
 			f.note(e, in)
-			in.transient = in.transient || e.class == Retryable
+			in.transient = in.transient || e.undoes(in)
 			f.walk(e.err, in)
 		}
 	case doubt:
@@ -191,6 +191,9 @@ func (f *finding) first(err error, in scope) bool {
 	}
 	return true
 }
+
+// undoes reports whether doubt inside m counts as undone. That in an item of a batch is hidden from its own run only.
+func (m *mark) undoes(in scope) bool { return m.class == Retryable && !(m.batch && in.nested) }
 
 // note takes over what a mark says.
 func (f *finding) note(m *mark, in scope) {

@@ -378,7 +378,7 @@ func TestTheContextOfAStreamHasTheCallersNumbers(t *testing.T) {
 		return sends(s, nil, "a")
 	}}
 	client := serve(t, service, upTo(2), retrygrpc.Options{})
-	for _, caller := range []context.Context{bounded(t), retryshell.WithAttemptNumber(bounded(t), 5)} {
+	for _, caller := range []context.Context{bounded(t), retryshell.WithAttempt(bounded(t), retry.Policy{}, retry.Progress{Attempt: 4})} {
 		service.calls.Store(0)
 		s, err := client.StreamingOutputCall(caller, &testgrpc.StreamingOutputCallRequest{})
 		require.NoError(t, err)

@@ -179,7 +179,7 @@ func TestACanceledWaitIsRefunded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
 		p := doubling
-		p.Budget = retry.NewBudget(retry.BudgetConfig{})
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		shutdown := errors.New("shutdown")
 		time.AfterFunc(30*time.Millisecond, func() { cancel(shutdown) })
@@ -209,7 +209,7 @@ func TestAnAnswerIsNoFailure(t *testing.T) {
 				server := retrytest.NewPipeServer(t, []retrytest.Answer{answer})
 				var last retry.Event
 				p := doubling
-				p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5})
+				p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: 1})
 				p.Observe = func(_ context.Context, e retry.Event) { last = e }
 				_, err := get(t.Context(), clientOf(config(server, option(p))))
 				require.Error(t, err)

@@ -143,7 +143,7 @@ func TestHandleKeepsTheWholePolicy(t *testing.T) {
 		"a hint":                {errs: []error{retry.After(3*time.Second, errBusy)}, at: []time.Duration{0, 3 * time.Second}},
 		"a long hint":           {change: func(p *retry.Policy) { p.MaxHint = time.Second }, errs: []error{retry.After(3*time.Second, errBusy)}, at: []time.Duration{0}, reason: retry.HintTooLong},
 		"the TTL":               {change: func(p *retry.Policy) { p.TTL = 400 * ms }, errs: []error{errBusy, errBusy, errBusy}, at: []time.Duration{0, 100 * ms, 300 * ms}, reason: retry.TTLElapsed},
-		"a budget":              {change: func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{}) }, errs: []error{errBusy, errBusy}, at: []time.Duration{0, 100 * ms}, reason: retry.BudgetExhausted},
+		"a budget":              {change: func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1}) }, errs: []error{errBusy, errBusy}, at: []time.Duration{0, 100 * ms}, reason: retry.BudgetExhausted},
 		"disabled":              {change: func(p *retry.Policy) { p.Disabled = true }, errs: []error{errBusy}, at: []time.Duration{0}, reason: retry.RetriesDisabled},
 		"pay":                   {change: func(p *retry.Policy) { p.Pay = func(context.Context, retry.Decision) bool { return false } }, errs: []error{errBusy}, at: []time.Duration{0}, reason: retry.BudgetExhausted},
 		"an own wait":           {change: func(p *retry.Policy) { p.Wait = func(int, error, time.Duration) time.Duration { return time.Minute } }, errs: []error{errBusy}, at: []time.Duration{0, time.Minute}},
@@ -286,7 +286,7 @@ func TestTheBudgetIsPaidBackForARetryThatIsNotMade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := doubling
-				p.TTL, p.Budget = time.Minute, retry.NewBudget(retry.BudgetConfig{})
+				p.TTL, p.Budget = time.Minute, retry.NewBudget(retry.BudgetConfig{Initial: 1})
 				l := newLimiter(t, p)
 				d, err := l.Attempt(t.Context(), "item", failing(errBusy))
 				require.Equal(t, errBusy, err)
@@ -303,7 +303,7 @@ func TestTheBudgetIsPaidBackForARetryThatIsNotMade(t *testing.T) {
 
 func TestAPanicIsNoRefund(t *testing.T) {
 	p := doubling
-	p.Budget = retry.NewBudget(retry.BudgetConfig{})
+	p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
 	l := newLimiter(t, p)
 	_, err := l.Attempt(t.Context(), "item", failing(errBusy))
 	require.Equal(t, errBusy, err)
