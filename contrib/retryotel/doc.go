@@ -45,9 +45,10 @@
 // In spans retry.policy and retry.attempt are those of the run, attempt or event; retry.run.policy, retry.status,
 // retry.reason and retry.attempts are those of the span's run, or of the last run that ended below the span.
 //
-// error.type is the result of an ErrorType method in the error's chain, such as the status of an HTTP attempt ("503")
-// or retryhttp's Reason ("conn_refused"); otherwise the code of a gRPC status ("UNAVAILABLE"), "timeout", "canceled",
-// or the Go type below the marks of retry and fmt.Errorf. The error.type of a run is that of its last error.
+// error.type is the result of an ErrorType method in the error's chain, such as the status of an HTTP attempt ("503"),
+// retryhttp's Reason ("conn_refused") or "attempt_timeout" of a gRPC call; otherwise the code of a gRPC status
+// ("UNAVAILABLE"), "timeout", "canceled", or the Go type below the marks of retry and fmt.Errorf. The error.type of a run
+// is that of its last error.
 //
 // # Texts
 //
