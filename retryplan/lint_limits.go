@@ -18,7 +18,7 @@ func (l *linter) reach() (can, usually int, late time.Duration) {
 	if !l.retries() || bound == 0 || l.p.Wait != nil {
 		return math.MaxInt, math.MaxInt, 0
 	}
-	can, _ = l.startable(0, l.cut(l.s.Duration.Min()))
+	can, _ = l.startable(0, l.cut(l.s.Duration.least()))
 	usually, late = l.startable(0.5, l.usual())
 	return can, usually, late
 }

@@ -106,7 +106,7 @@ func (m *Model) validate(p retry.Policy) error {
 
 // attempt returns the shortest and the longest duration of an attempt under p.
 func (m *Model) attempt(p *retry.Policy) (shortest, longest time.Duration) {
-	shortest, longest = m.Duration.Min(), m.Duration.Max()
+	shortest, longest = m.Duration.least(), m.Duration.Max()
 	if p.AttemptTimeout > 0 {
 		shortest, longest = min(shortest, p.AttemptTimeout), min(longest, p.AttemptTimeout)
 	}
