@@ -11,7 +11,7 @@ import (
 
 // The rules about what ends a run: attempts, TTL, deadline, timeouts, hints.
 
-// reach returns how many attempts can start within the bound, with the shortest attempts and waits and with usual ones.
+// reach returns the number of attempts that can start within the bound, with the shortest attempts and waits and with usual ones.
 // After the usual ones the next would start at late. It returns the largest int if nothing limits them.
 func (l *linter) reach() (can, usually int, late time.Duration) {
 	bound, _ := l.bound()
