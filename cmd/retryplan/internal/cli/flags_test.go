@@ -78,9 +78,9 @@ func TestEveryFlagIsRead(t *testing.T) {
 			"failure-rate": "0.2", "inline": "--base 1m", "duration": `"uniform 1s 5s"`,
 		})},
 		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 1 --capacity 100 --seeds 1", join(policy, guard, budget, picture, counted, map[string]string{
-			"jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",
+			"fail-on": "any", "jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",
 			"budget-ratio": "0.5 --failure 0.5", "budget-trickle": "1s", "attempt-timeout": "1500ms", "max-hint": "-1s", "mode": "fixed --ttl 2600ms",
-			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "trust-requests": "", "trigger-at": "1", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
+			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "trust-requests": "", "trigger-at": "3", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
 			"workers": "200", "clients": "7 --budget", "trigger": `"surge 10s 2"`,
 		})},
 		{"compare", "policy.json preset:aggressive --attempt-timeout 1s --rate 70 --capacity 100 --seeds 1", join(policy, setting, guard, measured, picture, budget, hedges, counted, map[string]string{
