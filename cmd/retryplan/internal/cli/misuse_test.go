@@ -54,7 +54,7 @@ func TestAWrongCommandLine(t *testing.T) {
 		{"chain chain.json --attempts 2", `chain.json has its own policies: change them there`},
 		{"chain --rate -1", `--rate -1 is not above 0`},
 		{"simulate --rate 5 --capacity 9 --seeds 10001", `--seeds 10001 is outside [0,10000]`},
-		{"simulate --rate 5 --capacity 9 --trigger none --band", `--trigger: kind 0 is required for a band`},
+		{"simulate --rate 5 --capacity 9 --trigger none --band", `--band is about the length of a --trigger, and there is none`},
 		{"compare policy.json", `give two policies or more, a catalog, or none`},
 		{"compare policies.json --workers 3", `--rate 0 is not above 0; --capacity 0 is not above 0`},
 		{"serve policies.json", `unknown command "policies.json" for "retryplan serve"`},
