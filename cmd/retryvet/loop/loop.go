@@ -97,31 +97,25 @@ func callsItself(pass *analysis.Pass, cur inspector.Cursor) {
 			name = ""
 		}
 	}
-	stmt := cur.Parent()
-	before, hasBefore := stmt.PrevSibling()
-	if name == "" || !hasBefore || !afterFailure(info, stmt.Parent()) {
+	before, hasBefore := cur.Parent().PrevSibling()
+	stmt, isIf := cur.Parent().Parent().Parent().Node().(*ast.IfStmt)
+	if name == "" || !hasBefore || !isIf || !afterFailure(info, stmt.Cond) {
 		return
 	}
-	sleep, isStmt := before.Node().(*ast.ExprStmt)
-	if !isStmt {
-		return
-	}
-	wait, isCall := sleep.X.(*ast.CallExpr)
-	if !isCall || !calls.IsFunc(info, wait, "time", "Sleep") {
-		return
-	}
-	if d, _ := intValue(info, wait.Args[0]); d >= int64(time.Second) {
-		pass.ReportRangef(call, "%s calls itself until it succeeds, and sleeps without watching %s", decl.Name.Name, name)
+	for c := range before.Preorder((*ast.CallExpr)(nil)) {
+		wait := c.Node().(*ast.CallExpr)
+		if !calls.IsFunc(info, wait, "time", "Sleep") {
+			continue
+		}
+		if d, _ := intValue(info, wait.Args[0]); d >= int64(time.Second) {
+			pass.ReportRangef(call, "%s calls itself until it succeeds, and sleeps without watching %s", decl.Name.Name, name)
+		}
 	}
 }
 
-// afterFailure reports whether the block at cur is that of if err != nil.
-func afterFailure(info *types.Info, cur inspector.Cursor) bool {
-	stmt, isIf := cur.Parent().Node().(*ast.IfStmt)
-	if !isIf || stmt.Body != cur.Node() {
-		return false
-	}
-	b, isBinary := ast.Unparen(stmt.Cond).(*ast.BinaryExpr)
+// afterFailure reports whether cond is err != nil.
+func afterFailure(info *types.Info, cond ast.Expr) bool {
+	b, isBinary := ast.Unparen(cond).(*ast.BinaryExpr)
 	return isBinary && b.Op == token.NEQ && info.Types[b.Y].IsNil() && calls.IsError(info.TypeOf(b.X))
 }
 
@@ -344,18 +338,12 @@ func (l retryLoop) short(w retries.Wait) bool {
 	return known && time.Duration(d) <= 100*time.Millisecond
 }
 
-// brief reports whether all iterations that can follow the end of the context ctx are known to wait for at most a second
-// in all.
+// brief reports whether the loop asks each second, or more often, if ctx is done.
 func (l retryLoop) brief(ctx string) bool {
-	turns, known := l.most(l.Count)
-	if l.asks(ctx) {
-		turns, known = 1, true
-	}
-	for _, w := range l.Waits {
-		d, bounded := l.most(w.Delay)
-		known = known && bounded && float64(turns)*float64(d) <= float64(time.Second)
-	}
-	return known
+	return l.asks(ctx) && !slices.ContainsFunc(l.Waits, func(w retries.Wait) bool {
+		d, known := l.most(w.Delay)
+		return !known || d > int64(time.Second)
+	})
 }
 
 // asks reports whether the loop checks if the context ctx is done.

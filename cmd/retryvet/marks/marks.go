@@ -162,19 +162,14 @@ func dropped(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 	if callee == nil || callee.Pkg() == nil || !retries.MatchString(callee.Pkg().Path()+"."+callee.Name()) {
 		return
 	}
-	switch stmt := cur.Parent().Node().(type) {
-	case *ast.ExprStmt:
-	case *ast.AssignStmt:
-		for _, left := range stmt.Lhs {
-			if id, isIdent := left.(*ast.Ident); !isIdent || id.Name != "_" {
-				return
-			}
-		}
-	default:
-		return
-	}
+	named := func(x ast.Expr) bool { return types.ExprString(x) != "_" }
+	stmt, isAssign := cur.Parent().Node().(*ast.AssignStmt)
+	_, isStmt := cur.Parent().Node().(*ast.ExprStmt)
 	_, t, _ := calls.Function(cur)
-	if t == nil || t.Results == nil || !calls.IsError(pass.TypesInfo.TypeOf(t.Results.List[len(t.Results.List)-1].Type)) {
+	switch {
+	case !isStmt && (!isAssign || slices.ContainsFunc(stmt.Lhs, named)), t == nil || t.Results == nil:
+		return
+	case !calls.IsError(pass.TypesInfo.TypeOf(t.Results.List[len(t.Results.List)-1].Type)):
 		return
 	}
 	for _, arg := range call.Args {
@@ -187,14 +182,15 @@ func dropped(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 }
 
 // keeps reports whether lit assigns to a variable from outside.
-func keeps(info *types.Info, lit *ast.FuncLit) (yes bool) {
+func keeps(info *types.Info, lit *ast.FuncLit) bool {
+	outside := func(x ast.Expr) bool {
+		v := calls.Root(info, x)
+		return v != nil && !calls.Within(v, lit)
+	}
 	for n := range ast.Preorder(lit.Body) {
-		if a, isAssign := n.(*ast.AssignStmt); isAssign {
-			yes = yes || slices.ContainsFunc(a.Lhs, func(x ast.Expr) bool {
-				v := calls.Root(info, x)
-				return v != nil && !calls.Within(v, lit)
-			})
+		if a, isAssign := n.(*ast.AssignStmt); isAssign && slices.ContainsFunc(a.Lhs, outside) {
+			return true
 		}
 	}
-	return yes
+	return false
 }
