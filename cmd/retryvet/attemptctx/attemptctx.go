@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/types"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -186,17 +187,15 @@ func sends(info *types.Info, call *ast.CallExpr) bool {
 }
 
 // renewed reports whether the attempt assigns to x or to a field of it.
-func (a attempt) renewed(x ast.Expr) (yes bool) {
+func (a attempt) renewed(x ast.Expr) bool {
 	v := calls.Root(a.pass.TypesInfo, x)
-	ast.Inspect(a.body, func(n ast.Node) bool {
-		if s, ok := n.(*ast.AssignStmt); ok {
-			for _, left := range s.Lhs {
-				yes = yes || calls.Root(a.pass.TypesInfo, left) == v
-			}
+	for n := range ast.Preorder(a.body) {
+		s, isAssign := n.(*ast.AssignStmt)
+		if isAssign && slices.ContainsFunc(s.Lhs, func(left ast.Expr) bool { return calls.Root(a.pass.TypesInfo, left) == v }) {
+			return true
 		}
-		return !yes
-	})
-	return yes
+	}
+	return false
 }
 
 // exempt reports whether call can rightly get the context of the run: it logs, traces or counts, reads a value, comes

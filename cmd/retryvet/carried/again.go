@@ -176,7 +176,7 @@ func (f *finder) summarize() {
 			for i := range params.Len() {
 				s, isFunc := params.At(i).Type().Underlying().(*types.Signature)
 				is := func(p Param) bool { return p.Index == i }
-				if !isFunc || !failable(s) || s.Results().Len() > 1 && isBool(s.Results().At(0).Type()) || slices.ContainsFunc(f.own[callee], is) {
+				if !isFunc || !failable(s) || s.Results().Len() > 1 && types.Identical(s.Results().At(0).Type(), types.Typ[types.Bool]) || slices.ContainsFunc(f.own[callee], is) {
 					continue
 				}
 				if after := f.runsAgain(cur, params.At(i)); after != 0 {
@@ -191,11 +191,6 @@ func (f *finder) summarize() {
 	for callee, params := range f.own {
 		f.ExportObjectFact(callee, &Reruns{params})
 	}
-}
-
-func isBool(t types.Type) bool {
-	b, isBasic := t.Underlying().(*types.Basic)
-	return isBasic && b.Info()&types.IsBoolean != 0
 }
 
 // runsAgain returns the end after which the function v runs again inside of cur; 0 if it does not.

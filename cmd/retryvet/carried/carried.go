@@ -20,13 +20,8 @@ import (
 const doc = `report state that a failed attempt leaves behind
 
 A function that runs again finds what its last attempt has done to variables from outside. Such a variable is reported if the
-function
-
- - appends to a slice that is read afterwards, or is passed on by the same attempt: elements come twice;
- - adds to a sum or text that is read afterwards, or writes to a Builder, Buffer or hash: parts count twice;
- - reads from a reader, or sends a request with a body, made outside: the next attempt gets what is left, often nothing, without
-   an error;
- - cuts a slice before the part is passed on: a failure loses the part.
+function appends to it, adds to it or writes to it, so that data comes twice, reads from it, so that the next attempt gets what is
+left, or cuts it before the part is passed on, so that a failure loses the part.
 
 Functions run again if they are passed to this library, to other retry libraries, to transactions that are repeated, or to a
 function of any module that does so with its parameter. That is found out from its body, also behind an interface.

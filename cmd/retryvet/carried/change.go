@@ -2,7 +2,6 @@ package carried
 
 import (
 	"go/ast"
-	"go/constant"
 	"go/token"
 	"go/types"
 	"slices"
@@ -227,13 +226,4 @@ func has(t types.Type, name string) bool {
 	obj, _, _ := types.LookupFieldOrMethod(t, true, nil, name)
 	_, isMethod := obj.(*types.Func)
 	return isMethod
-}
-
-// zero reports whether x is the constant 0.
-func (f *finder) zero(x ast.Expr) bool {
-	if x == nil {
-		return false
-	}
-	v := f.TypesInfo.Types[x].Value
-	return v != nil && v.Kind() == constant.Int && constant.Sign(v) == 0
 }

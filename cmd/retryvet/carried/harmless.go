@@ -117,7 +117,7 @@ func (r region) reset(x change) bool {
 // emptied reports whether n cuts x to nothing.
 func (r region) emptied(n ast.Node, x change) bool {
 	for n := range ast.Preorder(n) {
-		if cut, isSlice := n.(*ast.SliceExpr); isSlice && r.zero(cut.High) && types.ExprString(cut.X) == x.text {
+		if cut, isSlice := n.(*ast.SliceExpr); isSlice && cut.High != nil && types.ExprString(cut.High) == "0" && types.ExprString(cut.X) == x.text {
 			return true
 		}
 	}
@@ -256,29 +256,24 @@ func condition(c inspector.Cursor) bool {
 // limit reports whether the length at c is compared with a limit that ends or flushes something, such as len(v) >= n.
 func (r region) limit(c inspector.Cursor) bool {
 	b, isBinary := c.Parent().Node().(*ast.BinaryExpr)
-	if !isBinary {
-		return false
-	}
-	if c.ParentEdgeKind() == edge.BinaryExpr_X {
-		return b.Op == token.GEQ || b.Op == token.GTR
-	}
-	return b.Op == token.LEQ || b.Op == token.LSS
+	return isBinary && c.ParentEdgeKind() == edge.BinaryExpr_X && (b.Op == token.GEQ || b.Op == token.GTR)
 }
 
 // local reports whether only uses of its own name can read x: not a result, a field of what a pointer leads to, or a variable of
 // the package.
 func (r region) local(x change) bool {
-	if _, isDecl := r.Node.(*ast.FuncDecl); isDecl || x.root.Parent() == r.Pkg.Scope() {
+	_, isDecl := r.Node.(*ast.FuncDecl)
+	if isDecl || x.root.Parent() == r.Pkg.Scope() {
 		return false
 	}
-	_, pointer := x.root.Type().Underlying().(*types.Pointer)
 	for up, t, body := calls.Function(r.around); t != nil; up, t, body = calls.Function(up.Parent()) {
 		if t.Results != nil && calls.Within(x.root, t.Results) {
 			return false
 		}
 		if !calls.Within(x.root, body) && calls.Within(x.root, up.Node()) { // a parameter or the receiver
+			_, isPointer := x.root.Type().Underlying().(*types.Pointer)
 			_, isMap := x.root.Type().Underlying().(*types.Map)
-			return !pointer && !isMap
+			return !isPointer && !isMap
 		}
 	}
 	return true

@@ -24,25 +24,14 @@ import (
 const doc = `report hand-written retry loops that have a bug
 
 A retry loop is a loop that only failure repeats: on every path to its next iteration the last call has failed, by its error or the
-status of its response, and the loop waits, and success leaves it. Tickers, readers and workers are not
-retry loops.
+status of its response, and the loop waits, and success leaves it. Such a loop is reported, once, if it
 
-Such a loop is reported, once, if it
+ - sleeps for a second or more at a time without watching a context in scope, so that a shutdown waits for it;
+ - repeats a call with its context although that is done, or no longer waits then;
+ - sleeps after the last attempt, repeats the call after a success, or ends with an error that does not wrap the last one.
 
- - sleeps for a second or more at a time, and for more than a second between two checks of a context that is a parameter or
-   a field of the receiver, so that a shutdown waits for it;
- - repeats a call with its context although that is done: nothing else in the loop checks the context or the error;
- - sleeps after the last attempt, although no attempt follows;
- - ends with a new error that does not wrap the last one, which is not used elsewhere.
-
-It is also reported if it
-
- - no longer waits once ctx is done, since the case for that in a select does not leave it;
- - repeats the call after a success, which nothing asks for.
-
-A function that calls itself again after a sleep is a loop too. A context counts if it is a parameter or the field of one, or derived
-from one or with a deadline.
-Test files and packages for tests are skipped.`
+A function that calls itself again after a sleep is a loop too. A context counts if it is a parameter, a field of one, or derived from
+one or with a deadline. Test files, files that import testing and packages for tests are skipped.`
 
 // Analyzer is the analyzer loop.
 var Analyzer = ignore.OutsideTests("loop", doc, run)
@@ -55,7 +44,8 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for file := range in.Root().Children() {
-		if forTests(file.Node().(*ast.File)) {
+		imports := func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` }
+		if slices.ContainsFunc(file.Node().(*ast.File).Imports, imports) { // the package has them through its tests
 			continue
 		}
 		for cur := range file.Preorder((*ast.CallExpr)(nil)) {
@@ -68,11 +58,6 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 	}
 	return nil, nil
-}
-
-// forTests reports whether file imports testing. The package is not asked, since go vet hands it over with its tests.
-func forTests(file *ast.File) bool {
-	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 }
 
 // callsItself reports the call at cur if it repeats the function that it is in, with the same arguments, after a failure and a
@@ -184,20 +169,17 @@ func (l retryLoop) least(x ast.Expr) int64 {
 	return 0
 }
 
-// begins returns the least value that v has at use in the first turn; 0 if it is unknown.
+// begins returns the least value that v has at use in the first turn; 0 or less if it is unknown.
 func (l retryLoop) begins(v *types.Var, use ast.Expr) int64 {
+	least := int64(-1)
 	function, _, _ := calls.Function(l.cur)
-	values := []int64{}
 	for _, x := range calls.Assigned(l.info, function.Node(), v) {
-		if x.Pos() < use.Pos() {
-			value, _ := intValue(l.info, x)
-			values = append(values, value)
+		value, _ := intValue(l.info, x)
+		if x.Pos() < use.Pos() && (least < 0 || value < least) {
+			least = value
 		}
 	}
-	if len(values) == 0 {
-		return 0
-	}
-	return slices.Min(values)
+	return least
 }
 
 // field returns the context of a parameter or of the receiver, such as "s.ctx" and "req.Context()"; "" if there is none.
