@@ -59,10 +59,10 @@ func (r region) harmless(x *change, body inspector.Cursor) bool {
 		x.kind = sends
 		return false
 	}
-	return !read.returned && r.local(*x) && !r.readAfter(*x)
+	return !read.returned && !read.passed && r.local(*x) && !r.readAfter(*x)
 }
 
-// part reports whether x is the changed expression or what it is a part of.
+// whole reports whether x is the changed expression or what it is a part of.
 func (r region) whole(x ast.Expr, c change) bool {
 	text := types.ExprString(x)
 	rest, is := strings.CutPrefix(strings.TrimPrefix(c.text, "*"), text)
@@ -78,7 +78,7 @@ func (r region) once(x change) bool {
 		}
 		for n := range ast.Preorder(stmt.Cond) {
 			id, isIdent := n.(*ast.Ident)
-			if isIdent && r.outside(id) && r.TypesInfo.Uses[id] != x.root && len(calls.Assigned(r.TypesInfo, r.Body, r.TypesInfo.Uses[id])) > 0 {
+			if isIdent && r.outside(id) && r.TypesInfo.Uses[id] != x.root && !calls.IsError(r.TypesInfo.TypeOf(id)) && len(calls.Assigned(r.TypesInfo, r.Body, r.TypesInfo.Uses[id])) > 0 {
 				return true
 			}
 		}
