@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -166,6 +167,30 @@ func GroupsOf(list iter.Seq2[Info, error]) ([]Group, error) {
 		groups[place].Add(&i)
 	}
 	return groups, nil
+}
+
+// GetAttempt returns the attempt with the given ID, and its job. It returns the error of Get if there is no such job, and
+// one that matches ErrUnknownJob if the record of the job does not have the attempt, or no longer.
+func GetAttempt(ctx context.Context, a Admin, attemptID string) (Info, Attempt, error) {
+	i, err := a.Get(ctx, jobOf(attemptID))
+	if err != nil {
+		return Info{}, Attempt{}, err
+	}
+	for _, attempt := range i.History {
+		if attempt.ID == attemptID {
+			return i, attempt, nil
+		}
+	}
+	return Info{}, Attempt{}, fmt.Errorf("%w: the record of job %q does not have the attempt %.300q", ErrUnknownJob, i.JobID, attemptID)
+}
+
+// jobOf returns the job's ID in the ID of an attempt: all but its last three parts.
+func jobOf(attemptID string) string {
+	id := attemptID
+	for range 3 {
+		id = id[:max(strings.LastIndexByte(id, '.'), 0)]
+	}
+	return id
 }
 
 // QueuesOf returns the depths of the queues of the jobs of a list at now, for an engine whose Admin.Queues has nothing

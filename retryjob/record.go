@@ -78,8 +78,8 @@ const keptLives = 8
 
 // Attempt is the record of one attempt.
 type Attempt struct {
-	// ID is unique to this attempt, even if the job's ID is used again for another job: see Record.AttemptID. An Admin
-	// does not find a job by it.
+	// ID is unique to this attempt, even if the job's ID is used again for another job: see Record.AttemptID. GetAttempt
+	// finds an attempt by it.
 	ID     string       `json:"id"`
 	Number int          `json:"number"`          // from 1
 	Start  time.Time    `json:"start,omitzero"`  // zero if the attempt was lost before its start was recorded
