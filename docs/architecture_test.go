@@ -26,7 +26,7 @@ func TestTheTableOfRoomsIsTrue(t *testing.T) {
 		require.FileExists(t, filepath.Join(root, folder(row[1]), row[3]))
 	}
 	imports := map[string]string{}
-	for _, of := range []string{"./...", "./retryjob/...", "./retryplan/...", "./contrib/retryrpc", "./contrib/retryexport"} {
+	for _, of := range []string{"./...", "./retryjob/...", "./retryplan/...", "./retrydebug", "./contrib/retryrpc", "./contrib/retryexport"} {
 		for line := range strings.Lines(run(t, root, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, of)) {
 			paths := strings.Fields(line)
 			if room := roomOf(paths[0]); room != "" && !strings.HasPrefix(room, "examples/") {

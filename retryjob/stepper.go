@@ -341,7 +341,9 @@ func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Next {
 
 // make makes the attempt.
 func (s *step) make(ctx context.Context, start time.Time, fn func(context.Context) error) (next Next) {
-	own, cancel := retryshell.WithAttemptNumber(ctx, s.info.Number), context.CancelFunc(func() {})
+	before := retry.Progress{Attempt: s.info.Number - 1, Forgiven: s.rec.Forgiven}
+	own := retryshell.WithAttempt(ctx, s.policy, before)
+	cancel := func() {}
 	if timeout := s.policy.AttemptTimeout; timeout > 0 {
 		own, cancel = context.WithTimeoutCause(own, timeout, retry.ErrAttemptTimeout)
 	}

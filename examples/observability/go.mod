@@ -10,6 +10,7 @@ require (
 	github.com/prometheus/prometheus v0.315.0
 	github.com/retrygo/retry v0.1.0
 	github.com/retrygo/retry/contrib/retryotel v0.1.0
+	github.com/retrygo/retry/retrydebug v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp v0.71.0
 	go.opentelemetry.io/otel v1.47.0
@@ -68,6 +69,7 @@ require (
 replace (
 	github.com/retrygo/retry => ../..
 	github.com/retrygo/retry/contrib/retryotel => ../../contrib/retryotel
+	github.com/retrygo/retry/retrydebug => ../../retrydebug
 )
 
 replace github.com/retrygo/retry/contrib => ../../contrib

@@ -2,13 +2,15 @@
 // scrapes them, the traces as a tree, and the log. It needs no network: its server is on the loopback interface.
 //
 //	go run ./examples/observability
+//	go run ./examples/observability -page localhost:8080
 //
 // It omits what differs from run to run: histogram buckets, the sums of durations, times and ports. The folder has a
-// dashboard and alerts for these metrics.
+// dashboard and alerts for these metrics. With -page it serves the page of package retrydebug instead, while calls go on.
 package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -16,7 +18,15 @@ import (
 )
 
 func main() {
-	if err := run(context.Background(), os.Stdout); err != nil {
+	page := flag.String("page", "", "serve /debug/retry/ on this `address`")
+	flag.Parse()
+	var err error
+	if *page == "" {
+		err = run(context.Background(), os.Stdout)
+	} else {
+		err = servePage(context.Background(), *page, os.Stdout)
+	}
+	if err != nil {
 		log.Fatal(err)
 	}
 }

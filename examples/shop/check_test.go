@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"slices"
 	"sort"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry/contrib/retryriver"
+	"github.com/retrygo/retry/retrydebug"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -41,6 +43,7 @@ func (s *storm) check(t *testing.T, recorded *recording) *audit {
 	a := &audit{storm: s}
 	a.drained(t)
 	a.leftovers(t)
+	pages := s.pages(t)
 	recorded.stop()
 	s.stop(processes)
 	for _, name := range append(slices.Clone(processes), "customers") {
@@ -50,6 +53,7 @@ func (s *storm) check(t *testing.T, recorded *recording) *audit {
 	a.orders(t)
 	a.mails(t)
 	a.runs()
+	a.shown(pages)
 	a.budgets()
 	a.ttls(t)
 	a.storms()
@@ -351,6 +355,48 @@ func (a *audit) runs() {
 		}
 	}
 	a.note("every run has one outcome", fmt.Sprintf("%d runs, %d attempts, %d retries, %d hedges", totals["runs"], totals["attempts"], totals["retry"], totals["hedge"]), broken)
+}
+
+// pages returns the page of each process, by its ID.
+func (s *storm) pages(t *testing.T) map[int]retrydebug.Snapshot {
+	found := map[int]retrydebug.Snapshot{}
+	for _, name := range processes {
+		resp, err := http.Get("http://" + s.metrics[name] + "/debug/retry/?format=json")
+		require.NoError(t, err)
+		var page retrydebug.Snapshot
+		require.NoError(t, json.NewDecoder(resp.Body).Decode(&page))
+		require.NoError(t, resp.Body.Close())
+		found[s.procs[name].command.Process.Pid] = page
+	}
+	return found
+}
+
+// shown checks that the pages of retrydebug, of processes that had nothing left to do, have counted what is in the journals.
+func (a *audit) shown(pages map[int]retrydebug.Snapshot) {
+	runs, retries := map[part]int{}, map[part]int{}
+	for _, l := range a.lines {
+		switch l.What {
+		case "run":
+			runs[l.part()]++
+		case "retry":
+			retries[l.part()]++
+		}
+	}
+	var broken []string
+	counted := 0
+	for pid, page := range pages {
+		for _, p := range page.Policies {
+			if at := (part{pid, p.Name}); p.Name != "shop.export" && (p.Total.Runs != runs[at] || p.Total.Retries != retries[at] || p.Retrying != 0) {
+				broken = append(broken, fmt.Sprintf("%s of process %d shows %d runs, %d retries, %d under way; the journal has %d and %d",
+					p.Name, pid, p.Total.Runs, p.Total.Retries, p.Retrying, runs[at], retries[at]))
+			}
+			counted += p.Total.Runs
+		}
+		if len(page.Failed) > 100 {
+			broken = append(broken, fmt.Sprintf("process %d shows %d failed runs", pid, len(page.Failed)))
+		}
+	}
+	a.note("the pages have counted every run", fmt.Sprintf("%d runs of the last processes", counted), broken)
 }
 
 const window = 10 * time.Second

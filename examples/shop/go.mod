@@ -14,6 +14,7 @@ require (
 	github.com/retrygo/retry/contrib/retryotel v0.1.0
 	github.com/retrygo/retry/contrib/retrypgx v0.1.0
 	github.com/retrygo/retry/contrib/retryriver v0.1.0
+	github.com/retrygo/retry/retrydebug v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel/exporters/prometheus v0.69.0
 	go.opentelemetry.io/otel/sdk/metric v1.47.0
@@ -102,3 +103,5 @@ replace (
 replace github.com/retrygo/retry/contrib => ../../contrib
 
 replace github.com/retrygo/retry/retryjob => ../../retryjob
+
+replace github.com/retrygo/retry/retrydebug => ../../retrydebug

@@ -18,6 +18,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
+	"github.com/retrygo/retry/retrydebug"
 )
 
 func main() {
@@ -38,6 +39,7 @@ func setting(name string) string { return os.Getenv("SHOP_" + name) }
 type service struct {
 	journal  *journal
 	policies policies
+	live     *retrydebug.Page
 }
 
 // run runs a service until its standard input ends.
@@ -59,7 +61,8 @@ func run(name string) error {
 	if err != nil {
 		return err
 	}
-	for name, b := range s.policies.define(retry.Observers(s.journal.observe, measured.observe)) {
+	s.live = retrydebug.New(retrydebug.Options{Name: name, Catalog: s.policies.catalog.All})
+	for name, b := range s.policies.define(retry.Observers(s.journal.observe, measured.observe, s.live.Observe)) {
 		if _, err := retryotel.ObserveBudget(measured.options, name, b); err != nil {
 			return err
 		}
@@ -74,7 +77,10 @@ func run(name string) error {
 	if err != nil {
 		return err
 	}
-	stopMetrics, err := serve(setting("METRICS"), measured.handler)
+	operators := http.NewServeMux()
+	operators.Handle("/debug/retry/", s.live)
+	operators.Handle("/", measured.handler)
+	stopMetrics, err := serve(setting("METRICS"), operators)
 	if err != nil {
 		return err
 	}

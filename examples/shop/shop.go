@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -37,7 +38,11 @@ func (s *service) shop(ctx context.Context) (stop func(), err error) {
 	first, spare := s.tries("shop.prices", retryhttp.NewBase()), s.tries("shop.prices", retryhttp.NewBase())
 	spare.to = setting("SPARE")
 	hedge := s.policies.prices.Hedge()
-	hedge.Observe = s.journal.observeHedges("shop.prices")
+	journal := s.journal.observeHedges("shop.prices")
+	hedge.Observe = func(ctx context.Context, e retryhedge.Event) {
+		journal(ctx, e)
+		s.live.ObserveHedge(ctx, e)
+	}
 	prices := (&retryhttp.Transport{
 		Base:      first,
 		PolicyFor: of(s.policies.prices),

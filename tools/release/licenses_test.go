@@ -49,6 +49,7 @@ func TestTheLicenses(t *testing.T) {
 	require.Equal(t, map[string]string{
 		".":                      "",
 		"retryplan":              "",
+		"retrydebug":             "",
 		"retryjob":               "Apache-2.0 MIT",
 		"contrib":                "",
 		"contrib/retryaws":       "Apache-2.0",

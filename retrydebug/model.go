@@ -1,0 +1,214 @@
+package retrydebug
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/retrygo/retry"
+)
+
+// Version is the version of the JSON form of a Snapshot. It changes if a field is renamed or removed, or changes its
+// meaning. A new field does not change it.
+const Version = 1
+
+// Snapshot is what a Page knows at one time: the model of its HTML, text and JSON. Durations are in nanoseconds.
+type Snapshot struct {
+	Version  int       `json:"version"`
+	Name     string    `json:"name,omitempty"` // Options.Name
+	Taken    time.Time `json:"taken"`
+	Since    time.Time `json:"since"`    // when the page was made
+	Policies []Policy  `json:"policies"` // by State, the worst first, and then by name
+	Budgets  []Budget  `json:"budgets"`  // by name
+	Failed   []Run     `json:"failed"`   // the newest first
+	Slowest  []Run     `json:"slowest"`  // that succeeded after retries in the last hour, the slowest first
+}
+
+// Policy is what is known of the runs of one policy, or of all beyond the first 100, whose Name is "_OTHER".
+type Policy struct {
+	Name     string        `json:"name"`
+	Schedule string        `json:"schedule,omitempty"` // retry.Policy.String without the name; empty if it is not known
+	TTL      time.Duration `json:"ttl_ns,omitempty"`
+	// State is "failing" if a run gave up in the last minute, "retrying" if there was a retry in it or a run is about to
+	// make one, and otherwise "calm".
+	State string `json:"state"`
+	// Retrying is the number of runs that have failed an attempt, will make another, and have not ended. It has no jobs:
+	// they can end in another process. A run stays in it if its function has panicked.
+	Retrying int           `json:"retrying"`
+	Minute   Figures       `json:"minute"`                 // of the last 60 to 70 s
+	Hour     Figures       `json:"hour"`                   // of the last 60 to 61 minutes
+	Total    Figures       `json:"total"`                  // since the page was made
+	Slowest  time.Duration `json:"slowest_ns"`             // run of the last hour, whatever its end, to the millisecond
+	Retries  []int         `json:"retries_by_minute"`      // of the last 60 minutes, the newest last
+	GaveUp   []int         `json:"gave_up_by_minute"`      // likewise
+	Last     *Failure      `json:"last_failure,omitempty"` // the newest, to the second
+}
+
+// Figures are counts of what happened within a time.
+type Figures struct {
+	Over      time.Duration  `json:"over_ns"`
+	Runs      int            `json:"runs"`      // that ended: the sum of the next five
+	FirstTry  int            `json:"first_try"` // succeeded at the first attempt
+	Recovered int            `json:"recovered"` // succeeded after a retry
+	Answered  int            `json:"answered"`  // ended with an answer that is no failure, such as a 404
+	GaveUp    int            `json:"gave_up"`   // failed
+	Canceled  int            `json:"canceled"`  // were canceled by their caller
+	Reasons   map[string]int `json:"reasons"`   // of GaveUp, by the text of the retry.Reason
+	Retries   int            `json:"retries"`   // that were decided
+	Hedges    *Hedges        `json:"hedges,omitempty"`
+}
+
+// Hedges are counts of calls that could be hedged.
+type Hedges struct {
+	Calls   int `json:"calls"`
+	Hedged  int `json:"hedged"`
+	Won     int `json:"won"`     // a hedge was first
+	Refused int `json:"refused"` // the budget had no token
+}
+
+// Failure is a failed attempt.
+type Failure struct {
+	At      time.Time `json:"at"`
+	Target  string    `json:"target,omitempty"`
+	Attempt Attempt   `json:"attempt"` // with a Start of 0
+}
+
+// Budget is a retry.Budget. Refused counts since it was created.
+type Budget struct {
+	Name    string  `json:"name"` // the one given to Page.Budget, or that of the policy
+	Tokens  float64 `json:"tokens"`
+	Burst   int     `json:"burst"`
+	Refused int     `json:"refused"`
+}
+
+// Run is a run that has ended.
+type Run struct {
+	Policy      string        `json:"policy"`
+	Status      string        `json:"status"`           // retry.Status
+	Reason      string        `json:"reason,omitempty"` // retry.Reason
+	EndedByGate bool          `json:"ended_by_gate,omitempty"`
+	InnerGaveUp bool          `json:"inner_gave_up,omitempty"`
+	InDoubt     bool          `json:"in_doubt,omitempty"` // the work may have been done: retry.IsAmbiguous
+	Target      string        `json:"target,omitempty"`   // method and host of a request, or the method of a gRPC call
+	Job         string        `json:"job,omitempty"`      // the kind of a job
+	Label       string        `json:"label,omitempty"`    // Options.Label
+	Ended       time.Time     `json:"ended"`
+	Elapsed     time.Duration `json:"elapsed_ns"`
+	Deadline    time.Duration `json:"deadline_ns,omitempty"` // of the caller, since the run began; 0 if there is none
+	TTL         time.Duration `json:"ttl_ns,omitempty"`
+	Attempts    int           `json:"attempts"`
+	History     []Attempt     `json:"history"`         // the first and the newest 7 that failed, and the one that succeeded
+	Error       string        `json:"error,omitempty"` // why the caller's context ended, if there was no attempt
+}
+
+// Attempt is an attempt of a run.
+type Attempt struct {
+	Number   int           `json:"number"`
+	Start    time.Duration `json:"start_ns"` // since the run began
+	Duration time.Duration `json:"duration_ns"`
+	Ended    string        `json:"ended"`             // "retryable", "terminal", "timeout" or "succeeded"
+	Wait     time.Duration `json:"wait_ns,omitempty"` // that was decided on
+	Hint     time.Duration `json:"hint_ns,omitempty"` // how long the server asked to wait
+	Error    string        `json:"error,omitempty"`
+}
+
+// Snapshot returns what the page shows now.
+func (p *Page) Snapshot() Snapshot {
+	now := time.Now()
+	s := Snapshot{Version: Version, Name: bounded(p.options.Name, maxName), Taken: now, Since: p.began, Policies: []Policy{}, Budgets: []Budget{}}
+	if p.options.Catalog != nil {
+		for _, entry := range p.options.Catalog() {
+			p.row(entry.Policy.Name).describe(&entry.Policy)
+		}
+	}
+	budgets, names := map[*retry.Budget]bool{}, map[string]*retry.Budget{}
+	p.adding.Lock()
+	for name, b := range p.budgets {
+		names[name], budgets[b] = b, true
+	}
+	p.adding.Unlock()
+
+	ttls := map[string]time.Duration{}
+	rows := *p.rows.Load()
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		shown, budget := rows[name].shown(now.Sub(p.began))
+		s.Policies = append(s.Policies, shown)
+		ttls[name] = shown.TTL
+		if budget != nil && !budgets[budget] && names[name] == nil {
+			names[name], budgets[budget] = budget, true
+		}
+	}
+	slices.SortStableFunc(s.Policies, func(a, b Policy) int { return cmp.Compare(urgency[a.State], urgency[b.State]) })
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		b := names[name]
+		s.Budgets = append(s.Budgets, Budget{name, b.Tokens(), b.Burst(), b.Refused()})
+	}
+	s.Failed, s.Slowest = p.runs.copied(now)
+	for _, list := range [][]Run{s.Failed, s.Slowest} {
+		for i := range list {
+			list[i].TTL = ttls[list[i].Policy]
+		}
+	}
+	return s
+}
+
+const (
+	failing  = "failing"
+	retrying = "retrying"
+	calm     = "calm"
+)
+
+var urgency = map[string]int{failing: 0, retrying: 1, calm: 2}
+
+// shown returns the row as the page shows it, and the policy's budget.
+func (r *row) shown(now time.Duration) (Policy, *retry.Budget) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	long, short := newest(r.long[:], now, longSlot), newest(r.short[:], now, shortSlot)
+	p := Policy{
+		Name: r.name, Schedule: r.schedule, TTL: r.ttl, State: calm, Retrying: r.retrying, Last: r.last,
+		Minute: sum(short, now, shortSlot), Hour: sum(long, now, longSlot), Total: figures(&r.total, now),
+	}
+	for _, s := range long[len(long)-minutes:] {
+		p.Retries = append(p.Retries, int(s.counts[retries]))
+		p.GaveUp = append(p.GaveUp, sum([]slot{s}, now, longSlot).GaveUp)
+		p.Slowest = max(p.Slowest, time.Duration(s.slowest)*time.Millisecond)
+	}
+	if p.Minute.GaveUp > 0 {
+		p.State = failing
+	} else if p.Minute.Retries > 0 || p.Retrying > 0 {
+		p.State = retrying
+	}
+	return p, r.budget
+}
+
+// sum returns the figures of all slots, the last of which is that of now.
+func sum(slots []slot, now, length time.Duration) Figures {
+	var total [kinds]uint64
+	for i := range slots {
+		for k, n := range slots[i].counts {
+			total[k] += uint64(n)
+		}
+	}
+	return figures(&total, min(now, now%length+time.Duration(len(slots)-1)*length))
+}
+
+func figures(n *[kinds]uint64, over time.Duration) Figures {
+	f := Figures{
+		Over: over, FirstTry: int(n[firstTry]), Recovered: int(n[recovered]), Answered: int(n[answered]),
+		Canceled: int(n[canceled]), Retries: int(n[retries]),
+		Reasons: map[string]int{},
+	}
+	for k := gaveUp; k < canceled; k++ {
+		if n[k] > 0 {
+			f.GaveUp += int(n[k])
+			f.Reasons[cmp.Or(retry.Reason(k-gaveUp).Error(), other)] = int(n[k])
+		}
+	}
+	f.Runs = f.FirstTry + f.Recovered + f.Answered + f.GaveUp + f.Canceled
+	if n[calls] > 0 {
+		f.Hedges = &Hedges{int(n[calls]), int(n[hedges]), int(n[won]), int(n[refused])}
+	}
+	return f
+}
