@@ -87,7 +87,8 @@ func (t *Tally) Add(i *Info) {
 }
 
 func (t *Tally) add(at time.Time) {
-	if t.Jobs++; t.Jobs == 1 || at.Before(t.Oldest) {
+	t.Jobs++
+	if t.Jobs == 1 || at.Before(t.Oldest) {
 		t.Oldest = at
 	}
 }
@@ -134,11 +135,15 @@ func FailuresOf(groups []Group, status Status) []Failures {
 		}
 		place := slices.IndexFunc(all, func(f Failures) bool { return f.Kind == g.Kind && f.Reason == g.Reason && f.Cause == g.Cause })
 		if place < 0 {
-			place, all = len(all), append(all, Failures{Kind: g.Kind, Reason: g.Reason, Cause: g.Cause})
+			place = len(all)
+			all = append(all, Failures{Kind: g.Kind, Reason: g.Reason, Cause: g.Cause})
 		}
 		f := &all[place]
-		if f.Jobs += g.Jobs; g.Newest.Ended.After(f.Ended) {
-			f.Newest, f.Ended, f.Err = g.Newest.JobID, g.Newest.Ended.UTC(), g.Newest.LastErr()
+		f.Jobs += g.Jobs
+		if g.Newest.Ended.After(f.Ended) {
+			f.Newest = g.Newest.JobID
+			f.Ended = g.Newest.Ended.UTC()
+			f.Err = g.Newest.LastErr()
 		}
 	}
 	slices.SortFunc(all, func(a, b Failures) int { return cmp.Or(b.Jobs-a.Jobs, b.Ended.Compare(a.Ended)) })

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -66,13 +67,19 @@ const RecurringTag = "recurring"
 // tag returns the tag of the occurrences.
 func (r *Recurring) tag() string { return RecurringTag + "_" + r.Name }
 
+func isScheduleName(name string) bool {
+	return len(name) <= 64 && ofScheduleName.MatchString(name)
+}
+
+var ofScheduleName = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+
 // refuseRecurring adds the bad fields of Options.Recurring.
 func (o *Options) refuseRecurring(bad *retry.FieldErrors) {
 	names := map[string]bool{}
 	for n := range o.Recurring {
 		r := &o.Recurring[n]
 		field := fmt.Sprintf("retryjob.Options.Recurring[%d].", n)
-		if len(r.Name) > 64 || !ofTag.MatchString(r.tag()) || slices.Contains([]byte(r.Name), '-') || r.Name == "" {
+		if !isScheduleName(r.Name) {
 			bad.Refuse(field+"Name", shown(r.Name), "is not 1 to 64 letters, digits and underscores")
 		} else if names[r.Name] {
 			bad.Refuse(field+"Name", shown(r.Name), "is there twice")
