@@ -105,7 +105,9 @@ func (e *Engine) named(ids []string) (spots []spot) {
 
 // selects reports whether the list has the job of a spot. The engine is locked.
 func (l *listing) selects(at spot) bool {
-	j, e, f := at.job, l.engine, l.filter
+	j := at.job
+	e := l.engine
+	f := l.filter
 	if l.seen[j] || at.stale() && j.changed <= l.begun { // a spot that was stale when the list began
 		return false
 	}
