@@ -374,7 +374,9 @@ func TestOfTwoLayersThatHedgeTheOuterOneDoes(t *testing.T) {
 		{"the outer one is off by MaxCalls", retryhedge.Policy{Delay: 100 * ms, MaxCalls: 1}, 2},
 	} {
 		for name, outer := range map[string]func(context.Context, func(context.Context) error) error{
-			"Do": func(ctx context.Context, fn func(context.Context) error) error { return retryhedge.Do(ctx, row.outer, fn) },
+			"Do": func(ctx context.Context, fn func(context.Context) error) error {
+				return retryhedge.Do(ctx, row.outer, fn)
+			},
 			"Open": func(ctx context.Context, fn func(context.Context) error) error {
 				_, release, err := retryhedge.Open(ctx, row.outer, func(ctx context.Context) (int, error) { return 0, fn(ctx) }, nil)
 				release()
