@@ -25,6 +25,7 @@
 //	retry.job.count         up-down counter  {job}      retry.engine, retry.status
 //	retry.job.recurring     up-down counter  {job}      retry.engine, retry.status
 //	retry.job.lag           gauge            s          retry.engine
+//	retry.schedule.overdue  gauge            s          retry.engine, retry.schedule
 //
 // retry.status and retry.reason have the texts of retry.Status and retry.Reason; in metrics a success has no
 // retry.reason, and a run of a policy without a name no retry.policy. A terminal error that ended a run because a layer
