@@ -170,8 +170,9 @@ func TestSchedule(t *testing.T) {
 func TestCheckComparesWithoutColumns(t *testing.T) {
 	var runs retrytest.Timeline
 	p := retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0}}, MaxAttempts: 2, Observe: runs.Observe}
-	fn := retrytest.Script(t, []retrytest.Step{{Err: errDown}, {}})
-	require.NoError(t, retry.Do(t.Context(), p, fn))
+	synctest.Test(t, func(t *testing.T) {
+		require.NoError(t, retry.Do(t.Context(), p, retrytest.Script(t, []retrytest.Step{{Err: errDown}, {}})))
+	})
 	const whole = "\nThe whole:\n0s   attempt 1  down   wait 0s\n0s   attempt 2  ok\n0s   succeeded after 2 attempts\n"
 	for _, row := range []struct {
 		name  string
