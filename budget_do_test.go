@@ -257,7 +257,7 @@ func TestBudgetIsAskedLast(t *testing.T) {
 	}
 	t.Run("a caller canceled in the attempt charges nothing", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		p := retry.Policy{MaxAttempts: 8, Backoff: noWait, Budget: retry.NewBudget(retry.BudgetConfig{})}
+		p := retry.Policy{MaxAttempts: 8, Backoff: noWait, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 1})}
 		s := settle(ctx, p, func(context.Context) error {
 			cancel()
 			return errOutage
@@ -268,13 +268,13 @@ func TestBudgetIsAskedLast(t *testing.T) {
 	t.Run("a caller canceled before the first attempt neither pays nor deposits", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		p := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{})}
+		p := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: 1})}
 		s := settle(ctx, p, failsWith(nil))
 		s.Elapsed = 0
 		require.Equal(t, settled{Reason: retry.CallerCanceled, Tokens: 1}, s)
 	})
 	t.Run("a policy that is refused neither pays nor deposits", func(t *testing.T) {
-		p := retry.Policy{TTL: -1, Budget: retry.NewBudget(retry.BudgetConfig{})}
+		p := retry.Policy{TTL: -1, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 1})}
 		require.Error(t, retry.Do(t.Context(), p, failsWith(nil)))
 		require.Equal(t, 1.0, p.Budget.Tokens())
 	})
@@ -282,7 +282,7 @@ func TestBudgetIsAskedLast(t *testing.T) {
 		p := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}
 		want := waiting(5 * sec)
 		require.Equal(t, want, p.Decide(retry.Progress{Attempt: 1}, errOutage, 0))
-		p.Budget = retry.NewBudget(retry.BudgetConfig{})
+		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
 		require.Equal(t, want, p.Decide(retry.Progress{Attempt: 1}, errOutage, 0))
 		require.Equal(t, 1.0, p.Budget.Tokens())
 	})
@@ -292,7 +292,7 @@ func TestBudgetRefusal(t *testing.T) {
 	t.Run("it ends the run at once as DeadLettered and keeps the last error", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			last := fmt.Errorf("second: %w", errOutage)
-			p := retry.Policy{Backoff: retry.Backoff{Base: time.Minute}, Budget: retry.NewBudget(retry.BudgetConfig{})}
+			p := retry.Policy{Backoff: retry.Backoff{Base: time.Minute}, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 1})}
 			began := time.Now()
 			err := retry.Do(t.Context(), p, failsWith(errOutage, last))
 			want := &retry.Error{
@@ -328,7 +328,7 @@ func TestBudgetRefusal(t *testing.T) {
 		p := retry.Policy{
 			MaxAttempts: 8,
 			Backoff:     noWait,
-			Budget:      retry.NewBudget(retry.BudgetConfig{}),
+			Budget:      retry.NewBudget(retry.BudgetConfig{Initial: 1}),
 			Observe:     func(_ context.Context, e retry.Event) { seen = append(seen, e.Decision) },
 		}
 		require.Error(t, retry.Do(t.Context(), p, failsWith(errOutage)))

@@ -41,10 +41,10 @@ func depositTimes(b *retry.Budget, n int) {
 }
 
 func TestBudgetDefaults(t *testing.T) {
-	t.Run("the zero BudgetConfig allows one retry at once", func(t *testing.T) {
+	t.Run("the zero BudgetConfig allows ten retries at once", func(t *testing.T) {
 		b := retry.NewBudget(retry.BudgetConfig{})
-		require.Equal(t, 1.0, b.Tokens())
-		require.Equal(t, 1, takeAll(b))
+		require.Equal(t, 10.0, b.Tokens())
+		require.Equal(t, 10, takeAll(b))
 		require.Equal(t, 0.0, b.Tokens())
 	})
 	t.Run("ten successes buy one retry", func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestBudgetDefaults(t *testing.T) {
 		require.Equal(t, 0.9, b.Tokens())
 	})
 	t.Run("ten are saved, after exactly ninety successes", func(t *testing.T) {
-		b := retry.NewBudget(retry.BudgetConfig{})
+		b := retry.NewBudget(retry.BudgetConfig{Initial: 1})
 		depositTimes(b, 89)
 		require.Equal(t, 9.9, b.Tokens())
 		depositTimes(b, 1)
@@ -77,7 +77,7 @@ func TestBudgetDefaults(t *testing.T) {
 	t.Run("two budgets share nothing", func(t *testing.T) {
 		a, b := retry.NewBudget(retry.BudgetConfig{}), retry.NewBudget(retry.BudgetConfig{})
 		require.True(t, take(a, anyTime))
-		require.Equal(t, 1.0, b.Tokens())
+		require.Equal(t, 10.0, b.Tokens())
 	})
 }
 
@@ -156,8 +156,10 @@ func TestBudgetInitial(t *testing.T) {
 		initial, burst int
 		want           float64
 	}{
-		{name: "zero means one", initial: 0, want: 1},
+		{name: "zero means Burst, which is ten", initial: 0, want: 10},
 		{name: "zero means one if Burst is one", initial: 0, burst: 1, want: 1},
+		{name: "zero means Burst", initial: 0, burst: 25, want: 25},
+		{name: "one means one", initial: 1, want: 1},
 		{name: "-1 means none", initial: -1, want: 0},
 		{name: "-2 means none", initial: -2, want: 0},
 		{name: "the least int means none", initial: math.MinInt, want: 0},
@@ -527,7 +529,7 @@ func newSlowBudget(millionths int64, burst, initial int, trickle time.Duration) 
 	}
 	switch {
 	case initial == 0:
-		s.tokens = big.NewRat(1, 1)
+		s.tokens = s.burst
 	case initial < 0:
 		s.tokens = new(big.Rat)
 	default:
@@ -844,7 +846,7 @@ func spendOn(b *retry.Budget, d retry.Decision, now time.Time) retry.Decision {
 }
 
 func TestBudgetConfigEffective(t *testing.T) {
-	standard := retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 1}
+	standard := retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 10}
 	for _, row := range []struct {
 		name        string
 		given, want retry.BudgetConfig
@@ -852,8 +854,8 @@ func TestBudgetConfigEffective(t *testing.T) {
 		{"the zero value has the defaults", retry.BudgetConfig{}, standard},
 		{"what is set stays", retry.BudgetConfig{Ratio: 0.25, Burst: 4, Initial: 3, Trickle: time.Second}, retry.BudgetConfig{Ratio: 0.25, Burst: 4, Initial: 3, Trickle: time.Second}},
 		{"no funding and nothing at first", retry.BudgetConfig{Ratio: -3, Initial: -7}, retry.BudgetConfig{Ratio: -1, Burst: 10, Initial: -1}},
-		{"NaN funds nothing", retry.BudgetConfig{Ratio: math.NaN()}, retry.BudgetConfig{Ratio: -1, Burst: 10, Initial: 1}},
-		{"below a millionth is one", retry.BudgetConfig{Ratio: 1e-12}, retry.BudgetConfig{Ratio: 1e-6, Burst: 10, Initial: 1}},
+		{"NaN funds nothing", retry.BudgetConfig{Ratio: math.NaN()}, retry.BudgetConfig{Ratio: -1, Burst: 10, Initial: 10}},
+		{"below a millionth is one", retry.BudgetConfig{Ratio: 1e-12}, retry.BudgetConfig{Ratio: 1e-6, Burst: 10, Initial: 10}},
 		{"above Burst is Burst", retry.BudgetConfig{Ratio: math.Inf(1), Burst: 2, Initial: 9}, retry.BudgetConfig{Ratio: 2, Burst: 2, Initial: 2}},
 		{"Burst is clamped", retry.BudgetConfig{Burst: -5}, retry.BudgetConfig{Ratio: 0.1, Burst: 1, Initial: 1}},
 		{"a negative Trickle is none", retry.BudgetConfig{Trickle: -1}, standard},

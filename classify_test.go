@@ -31,7 +31,14 @@ type isCanceled struct{}
 func (isCanceled) Error() string        { return "operation was canceled" }
 func (isCanceled) Is(target error) bool { return target == context.Canceled }
 
+// answer is an error that says whether it is the answer of a healthy server.
+type answer bool
+
+func (a answer) Error() string { return "not found" }
+func (a answer) Answer() bool  { return bool(a) }
+
 func TestDefaultRules(t *testing.T) {
+	nested := retry.Do(t.Context(), retry.Policy{MaxAttempts: 1}, func(context.Context) error { return answer(true) })
 	for _, row := range []struct {
 		name string
 		err  error
@@ -45,9 +52,16 @@ func TestDefaultRules(t *testing.T) {
 		{"deadline exceeded is retryable", context.DeadlineExceeded, retry.Retryable},
 		{"an attempt timeout is retryable", retry.ErrAttemptTimeout, retry.Retryable},
 		{"a bare Reason is an error like any other", retry.TerminalError, retry.Retryable},
+		{"an answer is terminal", answer(true), retry.Terminal},
+		{"a wrapped answer is terminal", fmt.Errorf("get: %w", answer(true)), retry.Terminal},
+		{"a joined answer is terminal", errors.Join(io.EOF, answer(true)), retry.Terminal},
+		{"what is no answer after all is retryable", answer(false), retry.Retryable},
+		{"the answer that ended a nested run is its own affair", nested, retry.Retryable},
+		{"Transient around an answer goes first", retry.Transient(answer(true)), retry.Retryable},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, classOf(nil, row.err)) })
 	}
+	require.Equal(t, retry.Retryable, classOf(retry.RetryIf(func(error) bool { return true }), answer(true)), "a classifier goes first")
 }
 
 func TestClassifiers(t *testing.T) {

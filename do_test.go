@@ -173,7 +173,7 @@ func TestDoRefuses(t *testing.T) {
 	})
 	t.Run("a context made from a nil one", func(t *testing.T) {
 		for _, ctx := range []context.Context{retry.OneAttempt(noContext), retryshell.WithRemoteAttempt(noContext, 2),
-			retryshell.WithAttemptNumber(noContext, 2), retryshell.WithAttemptOf(noContext, t.Context())} {
+			retryshell.WithAttempt(noContext, retry.Policy{}, retry.Progress{Attempt: 1}), retryshell.WithAttemptOf(noContext, t.Context())} {
 			require.True(t, ctx == nil, "%v", ctx)
 		}
 		refused(t, retry.Do(retry.OneAttempt(noContext), retry.Policy{}, failing), "retry: Do.ctx <nil> is not a context")

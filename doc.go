@@ -5,13 +5,14 @@
 //		return shop.Price(ctx, item)
 //	})
 //
-// [Inline] is for a call that a caller waits for: 4 attempts within a second. The zero [Policy] is for deliveries: 8
-// attempts with waits of 5s, 10s, 20s and so on. [Attempts] is [Do] as a loop; [Wrap] adds retries to a function.
+// [Inline] is for a call that a caller waits for: 4 attempts with waits of at most 350ms in all. The zero [Policy] is for
+// deliveries: 8 attempts with waits of 5s, 10s, 20s and so on. [Attempts] is [Do] as a loop. [DoBatch] repeats what is
+// left of a batch. [Wrap] adds retries to a function.
 //
 // Every error is retried, except context.Canceled while the caller's context lives. To change this, mark an error where
 // it arises ([Permanent], [Transient], [After], [Ambiguous]), or classify errors in Policy.Classify ([RetryOn],
-// [StopOn], [RetryIf], [StopIf], [FirstOf], [Otherwise]). A mark comes before Classify. A value is a result, whatever it
-// says, and a panic passes through.
+// [StopOn], [RetryIf], [StopIf], [FirstOf], [Otherwise]). A mark comes before Classify. A value is a result, unless
+// [Checked] says otherwise, and a panic passes through. [Progressed] marks an attempt that got a part of its work done.
 //
 // Do returns nil if and only if fn returned nil, and otherwise one [*Error], whose [Outcome] says how the run ended.
 // [Policy.Decide] makes the decisions: a pure function of plain data, with time and chance as arguments. Package

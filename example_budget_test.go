@@ -132,15 +132,22 @@ func ExampleBudgets_For() {
 	// 0 2
 }
 
-// With maxKeys 2 further keys share a budget, unless another key has no tokens left. If Overflows grows, maxKeys is too
-// small.
+// With maxKeys 2 further keys share a budget, until a call succeeds and one of the others has no tokens or no success. If
+// Overflows grows, maxKeys is too small.
 func ExampleBudgets_Overflows() {
-	budgets := retry.NewBudgets(retry.BudgetConfig{}, 2)
-	a, b, c, d := budgets.For("a"), budgets.For("b"), budgets.For("c"), budgets.For("d")
-	fmt.Println(budgets.Len(), "keys,", budgets.Overflows(), "overflows; c and d share:", c == d, a == b)
-	retry.Policy{Budget: a}.Spend(context.Background(), retry.Decision{Status: retry.WaitingRetry}, time.Now())
-	fmt.Println("e takes the place of a:", budgets.For("e").Tokens(), "tokens,", budgets.Overflows(), "overflows")
+	ctx := context.Background()
+	budgets := retry.NewBudgets(retry.BudgetConfig{Initial: 2}, 2)
+	call := func(key string, err error) {
+		p := retry.Policy{Budget: budgets.For(key), Backoff: retry.Backoff{Delays: []time.Duration{0}}}
+		_ = retry.Do(ctx, p, func(context.Context) error { return err })
+	}
+	call("a", nil)
+	call("b", errors.New("down")) // one retry
+	call("c", errors.New("down"))
+	fmt.Println(budgets.Len(), "keys,", budgets.Overflows(), "overflow; d has what c left:", budgets.For("d").Tokens())
+	call("d", nil)
+	fmt.Println("then it has the place of b:", budgets.For("d") == budgets.For("d"), budgets.For("a").Tokens())
 	// Output:
-	// 2 keys, 2 overflows; c and d share: true false
-	// e takes the place of a: 0 tokens, 2 overflows
+	// 2 keys, 1 overflow; d has what c left: 1
+	// then it has the place of b: true 2.1
 }

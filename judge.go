@@ -31,7 +31,7 @@ func (p *Policy) class(found *finding, err error) Class {
 	switch {
 	case class.firm():
 		return class
-	case found.canceled:
+	case found.canceled || found.answer:
 		return Terminal
 	default:
 		return Retryable
@@ -78,6 +78,7 @@ type finding struct {
 	ambiguous  bool          // a mark says so and is not under Transient
 	progressed bool
 	canceled   bool // context.Canceled is among the errors
+	answer     bool // an error says that it is the answer of a healthy server
 
 	visited map[visit]bool // our errors, once an error has an As, since that can lead to them as well
 }
@@ -109,7 +110,7 @@ func (f *finding) walk(err error, in scope) {
 	case *mark:
 		if f.first(e, in) {
 			f.note(e, in)
-			in.transient = in.transient || e.class == Retryable
+			in.transient = in.transient || e.undoes(in)
 			f.walk(e.err, in)
 		}
 	case doubt:
@@ -139,6 +140,9 @@ func (f *finding) foreign(err error, in scope) {
 		canceled = err == context.Canceled // for Is also answers for what is in ours, in which scope is unknown
 	}
 	f.canceled = f.canceled || canceled && !in.nested && !in.timedOut
+	if e, ok := err.(interface{ Answer() bool }); ok {
+		f.answer = f.answer || e.Answer() && !in.nested
+	}
 	switch e := err.(type) {
 	case interface{ Unwrap() error }:
 		f.walk(e.Unwrap(), in)
@@ -187,6 +191,9 @@ func (f *finding) first(err error, in scope) bool {
 	}
 	return true
 }
+
+// undoes reports whether doubt inside m counts as undone. That in an item of a batch is hidden from its own run only.
+func (m *mark) undoes(in scope) bool { return m.class == Retryable && !(m.batch && in.nested) }
 
 // note takes over what a mark says.
 func (f *finding) note(m *mark, in scope) {

@@ -56,6 +56,7 @@ type mark struct {
 	hint       time.Duration
 	ambiguous  bool
 	progressed bool
+	batch      bool // the class is that of a DoBatch, in which doubt of an item does not end the run
 }
 
 // marked copies m only for an error, so that a mark of nil needs no memory.

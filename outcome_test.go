@@ -403,7 +403,7 @@ func TestHistory(t *testing.T) {
 		calls := 0
 		p := everySecond(3)
 		p.Gate = func(context.Context) time.Duration { return 0 }
-		for _, ctx := range []context.Context{t.Context(), retryshell.WithAttemptNumber(t.Context(), 7)} {
+		for _, ctx := range []context.Context{t.Context(), retryshell.WithAttempt(t.Context(), retry.Policy{}, retry.Progress{Attempt: 6})} {
 			calls = 0
 			err := retry.Do(ctx, p, func(context.Context) error { calls++; return fmt.Errorf("try %d", calls) })
 			var texts []string

@@ -23,8 +23,10 @@ func shell(ctx context.Context, p retry.Policy, fn func(context.Context) error) 
 		err = fn(ctx)
 		pr.Lasted = time.Since(began) - pr.Elapsed
 		pr.Attempt, pr.Elapsed, pr.Caller = pr.Attempt+1, time.Since(began), ended(ctx)
-		d = p.Spend(ctx, p.Decide(pr, err, p.Rand()), time.Now())
-		p.Observe(ctx, retry.Event{Decision: d})
+		d = p.Spend(ctx, p.Decide(pr, err, p.Draw()), time.Now())
+		if p.Observe != nil {
+			p.Observe(ctx, retry.Event{Decision: d})
+		}
 		if d.Status == retry.WaitingRetry {
 			sleep(ctx, d.Delay)
 			pr.Prev, pr.Forgiven, pr.Elapsed, pr.Caller = d.Backoff, d.Forgiven, time.Since(began), ended(ctx)
@@ -196,6 +198,9 @@ func anyScene(r *rand.Rand) *scene {
 			a.err = retry.After(some(40), a.err)
 		}
 		if one(8) {
+			a.err = retry.Progressed(a.err)
+		}
+		if one(8) {
 			a.err = nil
 		}
 		s.attempts = append(s.attempts, a)
@@ -258,7 +263,17 @@ func TestShell(t *testing.T) {
 		}
 		require.Greater(t, endings[succeeded.String()], 500)
 		require.Greater(t, retries, 5_000)
-		require.Greater(t, resets, 200)
+		require.Greater(t, resets, 500)
+	})
+}
+
+func TestShellUnderAPolicyWithoutFunctions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		d, err := shell(t.Context(), retry.Inline(), failing)
+		require.Equal(t, exhausted, since(0, d))
+		require.Equal(t, errFlaky, err)
+		require.Less(t, time.Since(start), 350*ms, "the sum of its waits")
 	})
 }
 

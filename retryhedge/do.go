@@ -24,13 +24,17 @@ import (
 // returned ends the program, as any goroutine does. Do returns retry.FieldErrors, before any call, for a policy that does
 // not validate, a nil fn and a nil ctx.
 //
-// If p makes no hedges, or under retry.OneAttempt, Do calls fn once with ctx itself. A success deposits in the Budget all
-// the same; Observe is not called.
+// If a retryable error is returned after a call that asked for a longer wait (see retry.After), it carries what is left of
+// that wait.
+//
+// Do calls fn once, with ctx itself, if p makes no hedges, under retry.OneAttempt, and within a call that may be hedged
+// already: of two layers that hedge, the outer one does. A success deposits in the Budget all the same; Observe is not
+// called.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
-	if ctx == nil || fn == nil || p.check() != nil {
-		return refused(ctx, &p, fn == nil)
+	if bad := refused(ctx, &p, fn == nil); bad != nil {
+		return bad
 	}
-	if p.Off() || retryshell.IsOneAttempt(ctx) { // without the function below, which is allocated
+	if p.isSingle(ctx) { // without the function below, which is allocated
 		err := fn(ctx)
 		p.fund(ctx, err)
 		return err
@@ -45,9 +49,12 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 // after DoValue: see Open.
 func DoValue[T any](
 	ctx context.Context, p Policy, fn func(context.Context) (T, error), discard func(T),
-) (T, error) {
-	if ctx != nil && fn != nil && p.check() == nil && (p.Off() || retryshell.IsOneAttempt(ctx)) {
-		value, err := fn(ctx)
+) (value T, err error) {
+	if bad := refused(ctx, &p, fn == nil); bad != nil {
+		return value, bad
+	}
+	if p.isSingle(ctx) {
+		value, err = fn(ctx)
 		p.fund(ctx, err)
 		return value, err
 	}
@@ -62,20 +69,10 @@ func DoValue[T any](
 func Open[T any](
 	ctx context.Context, p Policy, fn func(context.Context) (T, error), discard func(T),
 ) (value T, release func(), err error) {
-	release = func() {}
-	if ctx == nil || fn == nil || p.check() != nil {
-		return value, release, refused(ctx, &p, fn == nil)
+	if bad := refused(ctx, &p, fn == nil); bad != nil {
+		return value, func() {}, bad
 	}
-	if p.Off() || retryshell.IsOneAttempt(ctx) {
-		ctx, release = context.WithCancel(ctx)
-		afterPanic := release
-		defer func() { afterPanic() }()
-		value, err = fn(ctx)
-		afterPanic = func() {}
-		p.fund(ctx, err)
-		return value, release, err
-	}
-	g := &group[T]{ctx: ctx, p: p, fn: fn, discard: discard, began: time.Now(), delay: p.delay()}
+	g := &group[T]{ctx: ctx, p: p, fn: fn, discard: discard}
 	return g.run()
 }
 
@@ -90,22 +87,62 @@ func refused(ctx context.Context, p *Policy, noFunc bool) error {
 	return bad.Err()
 }
 
+// isSingle reports whether Do makes one call only.
+func (p *Policy) isSingle(ctx context.Context) bool {
+	return p.Off() || retryshell.IsOneAttempt(ctx) || CallNumber(ctx) > 0
+}
+
 func (p *Policy) fund(ctx context.Context, err error) {
 	if err == nil && p.Budget != nil && !p.InRun {
 		retry.Policy{Budget: p.Budget}.Spend(ctx, retry.Decision{Status: retry.Succeeded}, time.Now())
 	}
 }
 
-// IsHedge reports whether ctx is what fn was called with for a hedge, so that fn can choose another server or connection.
-// To count the calls of fn is not the same, since a hedge can come to count before the first call does. IsHedge returns
-// false for a context that is derived from a hedge's.
-func IsHedge(ctx context.Context) bool {
-	_, ok := ctx.(hedgeContext)
-	return ok
+// IsHedge reports whether ctx is that of a hedge, or derived from it, so that fn can choose another server or connection.
+// To count the calls of fn is not the same, since a hedge can come to count before the first call does.
+func IsHedge(ctx context.Context) bool { return CallNumber(ctx) > 1 }
+
+// CallNumber returns the number of the call whose context ctx is, or is derived from: 1 for the first call, 2 and more for
+// hedges. It returns 0 if no call of Do has ctx, and if Do makes only one.
+func CallNumber(ctx context.Context) int {
+	number, _ := ctx.Value(numberKey{}).(int)
+	return number
 }
 
-type hedgeContext struct{ context.Context }
+// numberKey is the key of a call's number in its context.
+type numberKey struct{}
 
+// call is one call of fn, and its context.
+type call[T any] struct {
+	context.Context
+	cancel context.CancelFunc
+	number int // from 1; 0 if there is no other
+	phase  phase
+	record Call
+
+	value T
+	err   error
+	class retry.Class   // of err
+	hint  time.Duration // of err
+}
+
+// phase is what a call does. Only its own goroutine reads and writes it.
+type phase uint8
+
+const (
+	calling phase = iota
+	judging       // fn has returned
+	noted         // the group knows
+)
+
+func (c *call[T]) Value(key any) any {
+	if key == (numberKey{}) && c.number > 0 {
+		return c.number
+	}
+	return c.Context.Value(key)
+}
+
+// group is the calls of one Do.
 type group[T any] struct {
 	ctx     context.Context
 	p       Policy
@@ -113,19 +150,18 @@ type group[T any] struct {
 	discard func(T)
 	began   time.Time
 	delay   time.Duration
+	first   call[T]
 
 	mu      sync.Mutex
 	timer   *time.Timer
-	calls   []call
-	room    [2]call // for calls
+	calls   []*call[T]
+	room    [2]*call[T] // for calls
 	running int
 	slow    bool // the first call was under way after the delay
 	refused bool
 	holdOff time.Time // until when a server wants to be left alone
 
-	kept     int // the index of the call whose result is below; -1 if there is none
-	value    T
-	err      error
+	kept     *call[T]      // whose result is that of Do; nil before there is one, and once Do has it
 	over     bool          // the calls that are under way have lost
 	finished chan struct{} // closed when over
 	panicked any           // by a hedge
@@ -133,40 +169,60 @@ type group[T any] struct {
 	left     bool          // run has taken the result: what hedges do from now on, it does not see
 }
 
-type call struct {
-	Call
-	cancel context.CancelFunc
-}
-
 // run makes the first call and returns what Open does.
 func (g *group[T]) run() (T, func(), error) {
-	g.calls, g.kept = g.room[:0], -1
+	defer g.finish()
+	g.began = time.Now()
+	g.calls = g.room[:0]
 	g.mu.Lock()
-	ctx, first := g.begin()
-	g.timer = time.AfterFunc(g.delay, g.look)
+	g.begin(&g.first)
+	single := g.p.isSingle(g.ctx)
+	if single {
+		g.first.number = 0
+	} else {
+		g.delay = g.p.delay()
+		g.timer = time.AfterFunc(g.delay, g.look)
+	}
 	g.mu.Unlock()
-
-	returned := false
-	defer func() {
-		if !returned { // a panic or Goexit, of fn or of a hedge
-			g.abandon()
-		}
-	}()
-	value, err := g.fn(ctx)
-	g.ended(first, value, err)
+	g.call(&g.first)
 	g.settle()
-	switch {
-	case g.panicked != nil:
+	if g.panicked != nil {
 		panic(g.panicked)
-	case g.exited:
+	}
+	if g.exited {
 		runtime.Goexit()
 	}
-	g.p.fund(g.ctx, g.err)
-	if g.p.Observe != nil {
-		g.observe()
+	c := g.kept
+	err := g.hinted(c)
+	g.p.fund(g.ctx, err)
+	if g.p.Observe != nil && !single {
+		g.observe(err)
 	}
-	returned = true
-	return g.value, g.calls[g.kept].cancel, g.err
+	g.kept = nil // the caller has it now
+	return c.value, c.cancel, err
+}
+
+// finish ends all calls, by whatever way run ends, and lets go of what it has not returned.
+func (g *group[T]) finish() {
+	g.mu.Lock()
+	g.end()
+	kept := g.kept
+	g.kept = nil
+	g.mu.Unlock()
+	if kept != nil {
+		kept.cancel()
+		g.drop(kept)
+	}
+	if g.first.phase == judging {
+		g.drop(&g.first)
+	}
+}
+
+// drop discards the value of a call.
+func (g *group[T]) drop(c *call[T]) {
+	if g.discard != nil {
+		g.discard(c.value)
+	}
 }
 
 // settle waits until the group is over. From then on it changes only in the calls of losers, which observe copies under the
@@ -183,47 +239,68 @@ func (g *group[T]) settle() {
 	g.mu.Unlock()
 }
 
-// begin notes a call that is about to be made, and returns its context and index.
-func (g *group[T]) begin() (context.Context, int) {
-	ctx, cancel := context.WithCancel(g.ctx)
-	if len(g.calls) > 0 {
-		ctx = hedgeContext{ctx}
+// hinted returns the error of c, with what is left of the longest wait that a server has asked for if that is more than c's.
+func (g *group[T]) hinted(c *call[T]) error {
+	if c.class != retry.Retryable {
+		return c.err
 	}
-	g.calls = append(g.calls, call{Call{Began: time.Since(g.began), Running: true}, cancel})
+	if left := time.Until(g.holdOff); left > c.hint {
+		return retry.After(left, c.err)
+	}
+	return c.err
+}
+
+// begin notes that c is about to be made.
+func (g *group[T]) begin(c *call[T]) {
+	c.Context, c.cancel = context.WithCancel(g.ctx)
+	g.calls = append(g.calls, c)
 	g.running++
-	return ctx, len(g.calls) - 1
+	c.number = len(g.calls)
+	c.record = Call{Began: time.Since(g.began), Running: true}
 }
 
 // look makes a hedge if one is due. It runs in the goroutine of a timer.
 func (g *group[T]) look() {
-	g.mu.Lock()
-	if g.over {
-		g.mu.Unlock()
-		return
+	if c := g.due(); c != nil {
+		defer g.caught(c)
+		g.call(c)
 	}
-	pr := g.progress()
-	if !g.slow && !pr.Gone && g.p.Tracker != nil {
-		g.p.Tracker.Note(true)
-	}
-	g.slow = true
-	switch d := g.p.decide(pr); {
-	case d.Action == Look:
-		g.timer.Reset(d.Wait)
-	case d.Action == Start && g.pay():
-		ctx, i := g.begin()
-		if len(g.calls) < g.p.maxCalls() {
-			g.timer.Reset(g.delay)
-		}
-		g.mu.Unlock()
-		g.hedge(ctx, i)
-		return
-	}
-	g.mu.Unlock()
 }
 
-// pay takes a token for a hedge, and notes if there is none.
+// due returns the hedge to make now, which the budget has paid for; nil for none.
+func (g *group[T]) due() *call[T] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.over {
+		return nil
+	}
+	pr := g.progress()
+	if !g.slow && !pr.Gone {
+		g.p.note(true)
+	}
+	g.slow = true
+	d := g.p.decide(pr)
+	if d.Action == Look {
+		g.timer.Reset(d.Wait)
+	}
+	if d.Action != Start || !g.pay() {
+		return nil
+	}
+	c := new(call[T])
+	g.begin(c)
+	if len(g.calls) < g.p.maxCalls() {
+		g.timer.Reset(g.delay)
+	}
+	return c
+}
+
+// pay takes a token for a hedge, and notes if there is none to spare: one is left for a retry.
 func (g *group[T]) pay() bool {
-	if g.p.Budget != nil {
+	if g.p.Budget == nil {
+		return true
+	}
+	g.refused = g.p.Budget.Tokens() < 2
+	if !g.refused {
 		d := retry.Policy{Budget: g.p.Budget}.Spend(g.ctx, retry.Decision{Status: retry.WaitingRetry}, time.Now())
 		g.refused = d.Status != retry.WaitingRetry
 	}
@@ -233,7 +310,7 @@ func (g *group[T]) pay() bool {
 // progress returns what Decide has to know when no call has ended.
 func (g *group[T]) progress() *Progress {
 	now := time.Now()
-	newest := &g.calls[len(g.calls)-1]
+	newest := g.calls[len(g.calls)-1].record
 	pr := &Progress{
 		Calls: len(g.calls), Running: g.running, Since: now.Sub(g.began) - newest.Began, Delay: g.delay,
 		Gone: g.ctx.Err() != nil, Refused: g.refused, HoldOff: max(g.holdOff.Sub(now), 0),
@@ -244,79 +321,73 @@ func (g *group[T]) progress() *Progress {
 	return pr
 }
 
-// hedge makes a call that look has begun, and which the budget has paid for.
-func (g *group[T]) hedge(ctx context.Context, i int) {
-	called, returned := false, false
-	defer func() {
-		if returned {
-			return
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		if !called && !g.over {
-			g.p.Budget.Refund() // of a hedge that did not return; one that has lost is not paid back
-		}
-		if !g.left { // otherwise the caller of Do cannot be reached, and a panic goes on
-			if v := recover(); v != nil {
-				g.panicked = v
-			} else {
-				g.exited = true
-			}
-			g.end()
-		}
-	}()
-	value, err := g.fn(ctx)
-	called = true
-	g.ended(i, value, err)
-	returned = true
+// call calls fn and notes the result. It holds no lock while it judges an error, since a classifier and the methods of the
+// error can take long and can panic.
+func (g *group[T]) call(c *call[T]) {
+	c.value, c.err = g.fn(c)
+	c.phase = judging
+	if c.err != nil {
+		c.class, c.hint = retry.Policy{Classify: g.p.Classify}.Judge(c.err)
+	}
+	loser := g.note(c)
+	c.phase = noted
+	if loser != nil {
+		g.drop(loser)
+	}
 }
 
-// ended notes the result of a call. The value of a loser is discarded.
-func (g *group[T]) ended(i int, value T, err error) {
-	class, hint := g.judge(value, err)
+// note notes the result of c. It returns the call whose value is of no use: c if it has lost, or an earlier failure.
+func (g *group[T]) note(c *call[T]) (loser *call[T]) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.running--
-	c := &g.calls[i]
-	c.Running, c.Duration, c.Err = false, time.Since(g.began)-c.Began, err
-	lost := g.over || g.kept >= 0 // its own value, or that of an earlier failure
-	if !g.over {
-		if lost {
-			g.calls[g.kept].cancel()
-		}
-		value, g.value = g.value, value
-		g.kept, g.err = i, err
-		if i == 0 && err == nil && !g.slow && g.p.Tracker != nil {
-			g.p.Tracker.Note(false)
-		}
-		if until := time.Now().Add(hint); hint > 0 && until.After(g.holdOff) {
-			g.holdOff = until
-		}
-		pr := Progress{Calls: len(g.calls), Running: g.running, HasEnded: true, Ended: class}
-		if g.p.decide(&pr).Action == End {
-			g.end()
-		}
+	now := time.Now()
+	c.record.Running = false
+	c.record.Duration = now.Sub(g.began) - c.record.Began
+	c.record.Err = c.err
+	if g.over {
+		return c
 	}
-	g.mu.Unlock()
-	if lost && g.discard != nil {
-		g.discard(value)
+	loser = g.kept
+	if loser != nil {
+		loser.cancel()
 	}
+	g.kept = c
+	if c == &g.first && c.err == nil && !g.slow {
+		g.p.note(false)
+	}
+	if until := now.Add(c.hint); c.hint > 0 && until.After(g.holdOff) {
+		g.holdOff = until
+	}
+	pr := Progress{Calls: len(g.calls), Running: g.running, HasEnded: true, Ended: c.class}
+	if g.p.decide(&pr).Action == End {
+		g.end()
+	}
+	return loser
 }
 
-// judge returns the class of err and its hint. It holds no lock, since a classifier and the methods of err can take long
-// and can panic; then the value is discarded.
-func (g *group[T]) judge(value T, err error) (class retry.Class, hint time.Duration) {
-	if err == nil {
-		return retry.Unknown, 0
+// caught ends the goroutine of the hedge c. If fn has panicked in it or ended it, it has Do do so too, as long as that waits.
+func (g *group[T]) caught(c *call[T]) {
+	if c.phase == noted {
+		return
 	}
-	judged := false
-	defer func() {
-		if !judged && g.discard != nil {
-			g.discard(value)
-		}
-	}()
-	class, hint = retry.Policy{Classify: g.p.Classify}.Judge(err)
-	judged = true
-	return class, hint
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case c.phase == judging:
+		g.drop(c)
+	case !g.over:
+		g.p.Budget.Refund() // of a hedge that did not return; one that has lost is not paid back
+	}
+	if g.left {
+		return // a panic goes on
+	}
+	if v := recover(); v != nil {
+		g.panicked = v
+	} else {
+		g.exited = true
+	}
+	g.end()
 }
 
 // end makes the calls that are under way lose, and ends all contexts but that of the result.
@@ -325,10 +396,12 @@ func (g *group[T]) end() {
 		return
 	}
 	g.over = true
-	g.timer.Stop()
-	for i := range g.calls {
-		if i != g.kept {
-			g.calls[i].cancel()
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	for _, c := range g.calls {
+		if c != g.kept {
+			c.cancel()
 		}
 	}
 	if g.finished != nil {
@@ -336,28 +409,14 @@ func (g *group[T]) end() {
 	}
 }
 
-// abandon ends a group whose result cannot be returned.
-func (g *group[T]) abandon() {
-	g.mu.Lock()
-	g.end()
-	kept, value := g.kept, g.value
-	g.mu.Unlock()
-	if kept >= 0 {
-		g.calls[kept].cancel()
-		if g.discard != nil {
-			g.discard(value)
-		}
-	}
-}
-
-func (g *group[T]) observe() {
+func (g *group[T]) observe(err error) {
 	g.mu.Lock()
 	e := Event{
-		Policy: g.p.Name, Delay: g.delay, Slow: g.slow, Refused: g.refused, Won: g.kept + 1,
-		Elapsed: time.Since(g.began), Err: g.err, Calls: make([]Call, len(g.calls)),
+		Policy: g.p.Name, Delay: g.delay, Slow: g.slow, Refused: g.refused, Won: g.kept.number,
+		Elapsed: time.Since(g.began), Err: err, Calls: make([]Call, len(g.calls)),
 	}
-	for i := range g.calls {
-		e.Calls[i] = g.calls[i].Call
+	for i, c := range g.calls {
+		e.Calls[i] = c.record
 	}
 	g.mu.Unlock()
 	g.p.Observe(g.ctx, e)

@@ -67,6 +67,12 @@ func (s *script) call(ctx context.Context) (int, error) {
 	return n, do.err
 }
 
+// wait makes a call of which only the error matters.
+func (s *script) wait(ctx context.Context) error {
+	_, err := s.call(ctx)
+	return err
+}
+
 func (s *script) discard(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,52 +94,54 @@ func TestDo(t *testing.T) {
 		tokens  float64
 		event   string
 	}{
-		{name: "a fast call has no hedge", steps: []step{{lasts: 10 * ms}}, want: 1, elapsed: 10 * ms, tokens: 1.1,
+		{name: "a fast call has no hedge", steps: []step{{lasts: 10 * ms}}, want: 1, elapsed: 10 * ms, tokens: 2.1,
 			event: "won 1 of 1, slow false, refused false"},
 		{name: "a hedge that is faster wins, and the first call is awaited", steps: []step{{lasts: time.Second}, {lasts: 10 * ms}},
-			want: 2, elapsed: 60 * ms, lost: []int{1}, tokens: 0.1, event: "won 2 of 2, slow true, refused false"},
+			want: 2, elapsed: 60 * ms, lost: []int{1}, tokens: 1.1, event: "won 2 of 2, slow true, refused false"},
 		{name: "a first call that ignores its context is awaited", steps: []step{{lasts: time.Second, ignores: true}, {lasts: 10 * ms}},
-			want: 2, elapsed: time.Second, lost: []int{1}, tokens: 0.1, event: "won 2 of 2, slow true, refused false"},
+			want: 2, elapsed: time.Second, lost: []int{1}, tokens: 1.1, event: "won 2 of 2, slow true, refused false"},
 		{name: "a first call that is faster wins, and the hedge is not awaited", steps: []step{{lasts: 60 * ms}, {lasts: time.Second, ignores: true}},
-			want: 1, elapsed: 60 * ms, lost: []int{2}, tokens: 0.1, event: "won 1 of 2, slow true, refused false"},
+			want: 1, elapsed: 60 * ms, lost: []int{2}, tokens: 1.1, event: "won 1 of 2, slow true, refused false"},
 		{name: "a failure within the delay is returned at once", steps: []step{{lasts: 10 * ms, err: errDown}}, want: 1, err: errDown,
-			elapsed: 10 * ms, tokens: 1, event: "won 1 of 1, slow false, refused false"},
+			elapsed: 10 * ms, tokens: 2, event: "won 1 of 1, slow false, refused false"},
 		{name: "a failure waits for the hedge", steps: []step{{lasts: 60 * ms, err: errDown}, {lasts: 100 * ms}}, want: 2,
-			elapsed: 150 * ms, lost: []int{1}, tokens: 0.1, event: "won 2 of 2, slow true, refused false"},
+			elapsed: 150 * ms, lost: []int{1}, tokens: 1.1, event: "won 2 of 2, slow true, refused false"},
 		{name: "the failure of a hedge waits for the first call", steps: []step{{lasts: 100 * ms}, {lasts: 10 * ms, err: errDown}}, want: 1,
-			elapsed: 100 * ms, lost: []int{2}, tokens: 0.1, event: "won 1 of 2, slow true, refused false"},
+			elapsed: 100 * ms, lost: []int{2}, tokens: 1.1, event: "won 1 of 2, slow true, refused false"},
 		{name: "of two failures the last is returned", steps: []step{{lasts: 100 * ms, err: errDown}, {lasts: 10 * ms, err: errGone}}, want: 1,
-			err: errDown, elapsed: 100 * ms, lost: []int{2}, event: "won 1 of 2, slow true, refused false"},
+			err: errDown, elapsed: 100 * ms, lost: []int{2}, tokens: 1, event: "won 1 of 2, slow true, refused false"},
 		{name: "a terminal error of a hedge ends all", steps: []step{{lasts: time.Second}, {lasts: 10 * ms, err: retry.Permanent(errGone)}},
-			want: 2, err: errGone, elapsed: 60 * ms, lost: []int{1}, event: "won 2 of 2, slow true, refused false"},
+			want: 2, err: errGone, elapsed: 60 * ms, lost: []int{1}, tokens: 1, event: "won 2 of 2, slow true, refused false"},
 		{name: "a terminal error by Classify ends all", p: retryhedge.Policy{Classify: retry.StopOn(errGone)},
 			steps: []step{{lasts: time.Second}, {lasts: 10 * ms, err: errGone}}, want: 2, err: errGone, elapsed: 60 * ms, lost: []int{1},
-			event: "won 2 of 2, slow true, refused false"},
+			tokens: 1, event: "won 2 of 2, slow true, refused false"},
 		{name: "without a token there is no hedge", budget: &none, steps: []step{{lasts: time.Second}}, want: 1, elapsed: time.Second,
 			tokens: 0.1, event: "won 1 of 1, slow true, refused true"},
+		{name: "the last token is left for a retry", budget: &retry.BudgetConfig{Initial: 1}, steps: []step{{lasts: time.Second}}, want: 1,
+			elapsed: time.Second, tokens: 1.1, event: "won 1 of 1, slow true, refused true"},
 		{name: "a run around the call deposits", p: retryhedge.Policy{InRun: true}, steps: []step{{lasts: 10 * ms}}, want: 1, elapsed: 10 * ms,
-			tokens: 1, event: "won 1 of 1, slow false, refused false"},
+			tokens: 2, event: "won 1 of 1, slow false, refused false"},
 		{name: "a third call is started after as long again", p: retryhedge.Policy{MaxCalls: 3},
-			budget: &retry.BudgetConfig{Initial: 2}, steps: []step{{lasts: time.Second}, {lasts: time.Second}, {lasts: 10 * ms}},
-			want: 3, elapsed: 110 * ms, lost: []int{1, 2}, tokens: 0.1, event: "won 3 of 3, slow true, refused false"},
+			budget: &retry.BudgetConfig{Initial: 3}, steps: []step{{lasts: time.Second}, {lasts: time.Second}, {lasts: 10 * ms}},
+			want: 3, elapsed: 110 * ms, lost: []int{1, 2}, tokens: 1.1, event: "won 3 of 3, slow true, refused false"},
 		{name: "a server that asks to be left alone delays the next hedge", p: retryhedge.Policy{MaxCalls: 3},
-			budget: &retry.BudgetConfig{Initial: 2}, steps: []step{{lasts: time.Second}, {lasts: 10 * ms, err: retry.After(200*ms, errDown)}, {}},
-			want: 3, elapsed: 260 * ms, lost: []int{1, 2}, tokens: 0.1, event: "won 3 of 3, slow true, refused false"},
+			budget: &retry.BudgetConfig{Initial: 3}, steps: []step{{lasts: time.Second}, {lasts: 10 * ms, err: retry.After(200*ms, errDown)}, {}},
+			want: 3, elapsed: 260 * ms, lost: []int{1, 2}, tokens: 1.1, event: "won 3 of 3, slow true, refused false"},
 		{name: "the hedge goes on when the caller's deadline is far", ctx: timeout(time.Second), steps: []step{{lasts: time.Minute}, {}},
-			want: 2, elapsed: 50 * ms, lost: []int{1}, tokens: 0.1, event: "won 2 of 2, slow true, refused false"},
+			want: 2, elapsed: 50 * ms, lost: []int{1}, tokens: 1.1, event: "won 2 of 2, slow true, refused false"},
 		{name: "no hedge is started near the caller's deadline", ctx: timeout(100 * ms), steps: []step{{lasts: time.Minute}},
-			want: 1, err: context.DeadlineExceeded, elapsed: 100 * ms, tokens: 1, event: "won 1 of 1, slow true, refused false"},
+			want: 1, err: context.DeadlineExceeded, elapsed: 100 * ms, tokens: 2, event: "won 1 of 1, slow true, refused false"},
 		{name: "a caller that goes ends all calls", ctx: cancelAfter(70 * ms), steps: []step{{lasts: time.Minute}, {lasts: time.Minute}},
-			err: context.Canceled, elapsed: 70 * ms, tokens: 0, event: ""},
+			err: context.Canceled, elapsed: 70 * ms, tokens: 1, event: ""},
 		{name: "a hedge of one call is none", p: retryhedge.Policy{MaxCalls: 1}, steps: []step{{lasts: time.Second}}, want: 1,
-			elapsed: time.Second, tokens: 1.1},
+			elapsed: time.Second, tokens: 2.1},
 		{name: "under OneAttempt there are no hedges", ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return retry.OneAttempt(ctx), func() {}
-		}, steps: []step{{lasts: time.Second}}, want: 1, elapsed: time.Second, tokens: 1.1},
+		}, steps: []step{{lasts: time.Second}}, want: 1, elapsed: time.Second, tokens: 2.1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				config := retry.BudgetConfig{}
+				config := retry.BudgetConfig{Initial: 2}
 				if row.budget != nil {
 					config = *row.budget
 				}
@@ -195,17 +203,17 @@ func TestAPanicReachesTheCaller(t *testing.T) {
 		lost    []int
 		tokens  float64
 	}{
-		{"of the first call", []step{{lasts: 10 * ms, panics: "boom"}}, 10 * ms, nil, 1},
-		{"of the first call beside a hedge", []step{{lasts: 60 * ms, panics: "boom"}, {lasts: time.Second}}, 60 * ms, []int{2}, 0},
-		{"of the first call after a hedge has failed", []step{{lasts: 70 * ms, panics: "boom"}, {lasts: 10 * ms, err: errDown}}, 70 * ms, []int{2}, 0},
-		{"of the first call after a hedge has won", []step{{lasts: 70 * ms, ignores: true, panics: "boom"}, {lasts: 10 * ms}}, 70 * ms, []int{2}, 0},
-		{"of a hedge, which is paid back", []step{{lasts: time.Second}, {lasts: 10 * ms, panics: "boom"}}, 60 * ms, []int{1}, 1},
-		{"of a hedge after the first call has failed", []step{{lasts: 55 * ms, err: errDown}, {lasts: 10 * ms, panics: "boom"}}, 60 * ms, []int{1}, 1},
+		{"of the first call", []step{{lasts: 10 * ms, panics: "boom"}}, 10 * ms, nil, 2},
+		{"of the first call beside a hedge", []step{{lasts: 60 * ms, panics: "boom"}, {lasts: time.Second}}, 60 * ms, []int{2}, 1},
+		{"of the first call after a hedge has failed", []step{{lasts: 70 * ms, panics: "boom"}, {lasts: 10 * ms, err: errDown}}, 70 * ms, []int{2}, 1},
+		{"of the first call after a hedge has won", []step{{lasts: 70 * ms, ignores: true, panics: "boom"}, {lasts: 10 * ms}}, 70 * ms, []int{2}, 1},
+		{"of a hedge, which is paid back", []step{{lasts: time.Second}, {lasts: 10 * ms, panics: "boom"}}, 60 * ms, []int{1}, 2},
+		{"of a hedge after the first call has failed", []step{{lasts: 55 * ms, err: errDown}, {lasts: 10 * ms, panics: "boom"}}, 60 * ms, []int{1}, 2},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{steps: row.steps}
-				p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{})}
+				p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 2})}
 				p.Observe = func(context.Context, retryhedge.Event) { t.Error("an event") }
 				start := time.Now()
 				require.PanicsWithValue(t, "boom", func() { _, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard) })
@@ -231,7 +239,7 @@ func TestWhatHappensWhileACallIsJudgedReachesTheCaller(t *testing.T) {
 					if !first {
 						s.steps = []step{{lasts: time.Second}, {lasts: 10 * ms, err: errDown}}
 					}
-					p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{})}
+					p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 2})}
 					p.Classify = func(error) retry.Class {
 						if exits {
 							runtime.Goexit()
@@ -251,7 +259,7 @@ func TestWhatHappensWhileACallIsJudgedReachesTheCaller(t *testing.T) {
 					require.False(t, returned)
 					require.Equal(t, !exits, value == "boom")
 					require.Len(t, s.discarded, len(s.steps), "no value is lost")
-					require.Equal(t, float64(2-len(s.steps)), p.Budget.Tokens(), "a hedge that has returned is paid for")
+					require.Equal(t, float64(3-len(s.steps)), p.Budget.Tokens(), "a hedge that has returned is paid for")
 					for _, ctx := range s.contexts {
 						require.Error(t, ctx.Err())
 					}
@@ -347,13 +355,76 @@ func TestIsHedge(t *testing.T) {
 		require.NoError(t, err)
 		for i, ctx := range s.contexts {
 			require.Equal(t, i > 0, retryhedge.IsHedge(ctx))
-			require.False(t, retryhedge.IsHedge(context.WithoutCancel(ctx)))
+			require.Equal(t, i > 0, retryhedge.IsHedge(context.WithoutCancel(ctx)), "a derived context is of the same call")
 		}
-		inner := &script{steps: []step{{ignores: true}}}
-		_, err = retryhedge.DoValue(s.contexts[2], retryhedge.Policy{Delay: 50 * ms}, inner.call, nil)
-		require.NoError(t, err)
-		require.False(t, retryhedge.IsHedge(inner.contexts[0]), "the first call of a Do inside a hedge")
+		require.False(t, retryhedge.IsHedge(t.Context()))
 	})
+}
+
+// Two layers of two calls each would make four.
+func TestOfTwoLayersThatHedgeTheOuterOneDoes(t *testing.T) {
+	slow := func(ctx context.Context) error { return (&script{steps: []step{{lasts: time.Second}}}).wait(ctx) }
+	for _, row := range []struct {
+		name  string
+		outer retryhedge.Policy
+		calls int
+	}{
+		{"both hedge", retryhedge.Policy{Delay: 100 * ms}, 2},
+		{"the outer one is off", retryhedge.Policy{}, 2},
+		{"the outer one is off by MaxCalls", retryhedge.Policy{Delay: 100 * ms, MaxCalls: 1}, 2},
+	} {
+		for name, outer := range map[string]func(context.Context, func(context.Context) error) error{
+			"Do": func(ctx context.Context, fn func(context.Context) error) error {
+				return retryhedge.Do(ctx, row.outer, fn)
+			},
+			"Open": func(ctx context.Context, fn func(context.Context) error) error {
+				_, release, err := retryhedge.Open(ctx, row.outer, func(ctx context.Context) (int, error) { return 0, fn(ctx) }, nil)
+				release()
+				return err
+			},
+		} {
+			t.Run(row.name+", by "+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var calls atomic.Int32
+					require.NoError(t, outer(t.Context(), func(ctx context.Context) error {
+						return retryhedge.Do(ctx, retryhedge.Policy{Delay: 50 * ms}, func(ctx context.Context) error {
+							calls.Add(1)
+							return slow(ctx)
+						})
+					}))
+					require.EqualValues(t, row.calls, calls.Load())
+				})
+			})
+		}
+	}
+}
+
+// A retryable error that is returned has what is left of the longest wait that any of the calls was asked for.
+func TestTheLongestHintOfTheCallsCounts(t *testing.T) {
+	for _, row := range []struct {
+		name          string
+		first, second error
+		want          time.Duration
+	}{
+		{"of the call that failed first", retry.After(2*time.Second, errDown), errGone, 1950 * ms},
+		{"unless the last one asks for more", retry.After(time.Second, errDown), retry.After(3*time.Second, errGone), 3 * time.Second},
+		{"unless it is over by then", retry.After(50*ms, errDown), errGone, 0},
+		{"not beside a terminal error", retry.After(2*time.Second, errDown), retry.Permanent(errGone), 0},
+		{"none was asked for", errDown, errGone, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{steps: []step{{lasts: 60 * ms, err: row.first}, {lasts: 60 * ms, err: row.second}}}
+				var told error
+				p := retryhedge.Policy{Delay: 50 * ms, Observe: func(_ context.Context, e retryhedge.Event) { told = e.Err }}
+				_, err := retryhedge.DoValue(t.Context(), p, s.call, nil)
+				require.ErrorIs(t, err, errGone)
+				_, hint := retry.Policy{}.Judge(err)
+				require.Equal(t, row.want, hint)
+				require.Equal(t, err, told)
+			})
+		})
+	}
 }
 
 func TestOpen(t *testing.T) {
@@ -395,7 +466,7 @@ func TestOpen(t *testing.T) {
 
 func TestEachAttemptOfARunIsHedged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budget := retry.NewBudget(retry.BudgetConfig{Initial: 5})
+		budget := retry.NewBudget(retry.BudgetConfig{Initial: 6})
 		hedge := retryhedge.Policy{Delay: 50 * ms, Budget: budget, InRun: true}
 		run := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second}, AttemptTimeout: 300 * ms, Budget: budget}
 		s := &script{steps: []step{
@@ -418,7 +489,7 @@ func TestEachAttemptOfARunIsHedged(t *testing.T) {
 		require.Equal(t, 6, n)
 		require.Equal(t, []int{1, 1, 2, 2, 3, 3}, numbers)
 		require.Equal(t, 110*ms+time.Second+300*ms+2*time.Second+60*ms, time.Since(start))
-		require.InDelta(t, 5-3-2+0.1, budget.Tokens(), 1e-9, "three hedges, two retries, and one deposit")
+		require.InDelta(t, 6-3-2+0.1, budget.Tokens(), 1e-9, "three hedges, two retries, and one deposit")
 	})
 }
 

@@ -30,9 +30,9 @@ type Policy struct {
 	Tracker *Tracker `json:"-"`
 	// MaxCalls is how many calls there can be in all, the first included, from 1 (no hedges) to 8. Zero means 2.
 	MaxCalls int
-	// Budget pays for hedges as it does for retries: a hedge takes a token, and a call that succeeds deposits. Without a
-	// token there is no hedge, and the call goes on. Use the one that pays for the retries of the call. Nil means that
-	// hedges are free; then a slowdown that all calls share doubles the load.
+	// Budget pays for hedges as it does for retries: a hedge takes a token, and a call that succeeds deposits. A hedge
+	// leaves a token for a retry: with fewer than two there is no hedge, and the call goes on. Use the budget that pays for
+	// the retries of the call. Nil means that hedges are free; then a slowdown that all calls share doubles the load.
 	Budget *retry.Budget `json:"-"`
 	// InRun says that a retry.Do with the same Budget is around the call. Its successes deposit, so that those of the
 	// call do not. False means that the call stands alone.
@@ -50,7 +50,7 @@ type Event struct {
 	Policy  string        // Policy.Name
 	Delay   time.Duration // after which a call was slow enough for a hedge
 	Slow    bool          // the first call was still under way after Delay
-	Refused bool          // a hedge was due, and the Budget had no token for it
+	Refused bool          // a hedge was due, and the Budget had no token to spare
 	Won     int           // the number of the call whose result Do returned, from 1; 2 and more are hedges
 	Elapsed time.Duration
 	Err     error  // what Do returns
@@ -103,6 +103,13 @@ func (p *Policy) delay() time.Duration {
 		return p.Tracker.Delay()
 	}
 	return p.Delay
+}
+
+// note tells the Tracker, if there is one.
+func (p *Policy) note(slow bool) {
+	if p.Tracker != nil {
+		p.Tracker.Note(slow)
+	}
 }
 
 func (p *Policy) maxCalls() int { return cmp.Or(p.MaxCalls, defaultMaxCalls) }

@@ -96,7 +96,7 @@ func TestTheShareOfHedgedCallsIsTheOneAskedFor(t *testing.T) {
 							}
 						},
 					}
-					for range 2_000 {
+					for range 8_000 {
 						require.NoError(t, retryhedge.Do(t.Context(), p, b.call))
 					}
 					slow, b.calls = 0, 0
@@ -118,7 +118,7 @@ func TestFanOut(t *testing.T) {
 	median := func(t *testing.T, p retryhedge.Policy) (m time.Duration, calls int) {
 		synctest.Test(t, func(t *testing.T) {
 			b := &backend{r: rand.New(rand.NewPCG(1, 2)), latency: tail}
-			for range 2_000 {
+			for range 4_000 {
 				_ = retryhedge.Do(t.Context(), p, b.call)
 			}
 			b.calls = 0
@@ -152,7 +152,7 @@ func TestASlowdownThatAllCallsShare(t *testing.T) {
 		slow, refused := 0, 0
 		p := retryhedge.Policy{
 			Tracker: tracker(t, retryhedge.TrackerConfig{}),
-			Budget:  retry.NewBudget(retry.BudgetConfig{}),
+			Budget:  retry.NewBudget(retry.BudgetConfig{Initial: 1}),
 			Observe: func(_ context.Context, e retryhedge.Event) {
 				if e.Slow {
 					slow++
@@ -187,22 +187,23 @@ func TestASlowdownThatAllCallsShare(t *testing.T) {
 }
 
 func TestTracker(t *testing.T) {
-	t.Run("begins at Min and ends at Max", func(t *testing.T) {
+	t.Run("begins at Max, and goes to Min and back", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			track := tracker(t, retryhedge.TrackerConfig{Min: 2 * ms, Max: 40 * ms})
-			require.Equal(t, 2*ms, track.Delay())
-			b := &backend{r: rand.New(rand.NewPCG(1, 1)), latency: func(*rand.Rand) time.Duration { return time.Second }}
+			require.Equal(t, 40*ms, track.Delay())
+			b := &backend{r: rand.New(rand.NewPCG(1, 1)), latency: func(*rand.Rand) time.Duration { return 0 }}
 			p := retryhedge.Policy{Tracker: track, Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1, Ratio: -1})}
+			for range 3_000 {
+				require.NoError(t, retryhedge.Do(t.Context(), p, b.call))
+			}
+			require.Equal(t, 2*ms, track.Delay())
+			b.calls = 0
+			b.latency = func(*rand.Rand) time.Duration { return time.Second }
 			for range 100 {
 				require.NoError(t, retryhedge.Do(t.Context(), p, b.call))
 			}
 			require.Equal(t, 40*ms, track.Delay())
 			require.Equal(t, 100, b.calls, "refused hedges are counted as slow calls, and not made")
-			b.latency = func(*rand.Rand) time.Duration { return 0 }
-			for range 3_000 {
-				require.NoError(t, retryhedge.Do(t.Context(), p, b.call))
-			}
-			require.Equal(t, 2*ms, track.Delay())
 		})
 	})
 	t.Run("does not count a failure within the delay", func(t *testing.T) {
@@ -253,4 +254,39 @@ func TestTracker(t *testing.T) {
 		group.Wait()
 		require.GreaterOrEqual(t, track.Delay(), ms)
 	})
+}
+
+// Of 3,000 reads, 2% fail at once and 3% take 60ms. One budget pays for retries and hedges.
+func TestHedgesDoNotStarveRetries(t *testing.T) {
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			r := rand.New(rand.NewPCG(seed, 7))
+			read := func(ctx context.Context) error {
+				mu.Lock()
+				chance := r.Float64()
+				mu.Unlock()
+				switch {
+				case chance < 0.02:
+					return errDown
+				case chance < 0.05:
+					return (&script{steps: []step{{lasts: 60 * ms}}}).wait(ctx)
+				default:
+					return (&script{steps: []step{{lasts: 5 * ms}}}).wait(ctx)
+				}
+			}
+			run := retry.Inline()
+			run.Budget = retry.NewBudget(retry.BudgetConfig{})
+			run.Rand = func() float64 { return 0.5 }
+			hedge := retryhedge.Policy{Tracker: tracker(t, retryhedge.TrackerConfig{}), Budget: run.Budget, InRun: true}
+			failed := 0
+			for range 3_000 {
+				err := retry.Do(t.Context(), run, func(ctx context.Context) error { return retryhedge.Do(ctx, hedge, read) })
+				if err != nil {
+					failed++
+				}
+			}
+			require.Zero(t, failed, "seed %d", seed)
+		})
+	}
 }

@@ -43,6 +43,33 @@ func TestAnAnswerIsNotAFailure(t *testing.T) {
 		require.NoError(t, events[0].Err)
 		require.Equal(t, retry.Succeeded, events[0].Outcome.Status)
 	})
+	t.Run("a run around CheckResponse ends at it, unless its policy or the Transport repeats the status", func(t *testing.T) {
+		again := retryhttp.OnStatus(retry.Retryable, 404)
+		for _, row := range []struct {
+			name     string
+			base     http.RoundTripper
+			classify retry.Classifier
+			calls    int
+		}{
+			{"a 404", always(404), nil, 1},
+			{"a 400", always(400), nil, 1},
+			{"a 404 that its policy repeats", always(404), again, 3},
+			{"a 404 that the Transport has repeated", &retryhttp.Transport{Base: always(404), Policy: retry.Policy{MaxAttempts: 2, Backoff: atOnce.Backoff, Classify: again}}, nil, 3},
+			{"a 503", always(503), nil, 3},
+			{"a 429", always(429), nil, 3},
+		} {
+			calls, p := 0, atOnce
+			p.Classify = row.classify
+			err := retry.Do(t.Context(), p, func(ctx context.Context) error {
+				calls++
+				resp, err := row.base.RoundTrip(get(ctx))
+				require.NoError(t, err)
+				return retryhttp.CheckResponse(resp)
+			})
+			require.Error(t, err, row.name)
+			require.Equal(t, row.calls, calls, row.name)
+		}
+	})
 	t.Run("also after a retry, with one attempt only, and if it is not accepted", func(t *testing.T) {
 		disabled := atOnce
 		disabled.Disabled = true

@@ -33,9 +33,12 @@ type AttemptError struct {
 	// Unsent reports that no server can have acted on the request: no connection was obtained for it, or an HTTP/2
 	// server refused its stream. Such an attempt can be repeated whatever the method is. Zero means that one may have.
 	Unsent   bool
-	ended    bool // the response is the last of a run that has given up
-	delivery bool // of a Transport with Delivery
-	doubt    bool // the response forbids a retry, and the request may have taken effect
+	ended    bool   // the response is the last of a run that has given up
+	delivery bool   // of a Transport with Delivery
+	doubt    bool   // the request was not to be repeated because it may have taken effect
+	rest     bool   // the rest of a body was asked for
+	attempts int    // of the run that has given up
+	policy   string // its Name
 	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent, DoNotRetry,
 	// BodyNotReplayable, or Reason itself if the request was refused. Empty means that it could be.
 	Veto Reason
@@ -50,8 +53,8 @@ type AttemptError struct {
 // because Accept did not accept it. Otherwise it returns an *AttemptError with the response's Retry-After as its hint
 // (see retry.After); a response that forbids a retry is marked retry.Permanent. It is for an fn of retry.Do or the
 // handler of a job that sends a request without a Transport, and for the last response of one. Every policy obeys the
-// hint and this mark, but only one whose Classify is that of this package ends at a 404. For a hint other than
-// Retry-After, put retry.After around the error.
+// hint and this mark, and ends at an answer such as a 404, unless its Classify is Retryable for that. For a hint other
+// than Retry-After, put retry.After around the error.
 //
 // It is also for a response that a Transport returned, whose run it knows: that the run has given up (retry.IsGivenUp
 // reports it; OutcomeOf has the reason and the attempts), that it has not repeated a request that may have taken effect
@@ -69,6 +72,10 @@ func CheckResponse(resp *http.Response) error {
 	}
 	failed := statusError(resp, hints.RetryAfter(resp.Header, time.Now()), &o)
 	failed.Header = kept(resp.Header)
+	if o.Status == 0 && saysDoubt(resp.Header) && !isRepeatable(resp.Request) {
+		failed.doubt = true // a Transport would have found so
+		failed.Veto = cmp.Or(failed.Veto, NotIdempotent)
+	}
 	if failed.Veto != "" {
 		return failed.forbidden()
 	}
@@ -79,11 +86,19 @@ func CheckResponse(resp *http.Response) error {
 // may have taken effect and was not repeated for that reason.
 func (e *AttemptError) forbidden() *AttemptError {
 	mark := retry.Permanent
-	if e.Veto == NotIdempotent || e.doubt {
+	if e.doubt {
 		mark = retry.Ambiguous
 	}
 	e.mark = mark(cmp.Or(e.mark, e.Err, errMarked))
 	return e
+}
+
+// mayHaveWorked reports whether a server may have done the work of a request that failed so.
+func (e *AttemptError) mayHaveWorked() bool {
+	if e.StatusCode == 0 || saysDoubt(e.Header) {
+		return true
+	}
+	return !nothingDone(e.StatusCode) && !turnedAway(e.Header)
 }
 
 // statusError returns the failure that resp stands for, with its whole header. o is how the run ended that returned
@@ -94,10 +109,8 @@ func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *Att
 	}
 	if o != nil && o.Status != retry.Succeeded && len(o.History) > 0 {
 		run := retry.Policy{}.NewError(context.Background(), *o, o.History[len(o.History)-1].Err)
-		hint, failed.ended = max(hint, run.Hint()), run.GivenUp()
-		if last := attemptError(run.Last); last != nil && o.Reason == retry.TerminalError {
-			failed.Veto, failed.delivery, failed.doubt = last.Veto, last.delivery, last.doubt
-		}
+		hint = max(hint, run.Hint())
+		failed.inherit(run)
 	}
 	if hint > 0 {
 		failed.mark = retry.After(hint, errMarked)
@@ -106,6 +119,23 @@ func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *Att
 		failed.Veto = DoNotRetry
 	}
 	return failed
+}
+
+// inherit notes what the run that ended with e's response says beyond it. That it did not repeat its own request does not
+// forbid another one: only doubt does.
+func (e *AttemptError) inherit(run *retry.Error) {
+	e.ended = run.GivenUp()
+	e.attempts = run.Attempts
+	e.policy = run.Policy
+	last := attemptError(run.Last)
+	if last == nil || run.Reason != retry.TerminalError {
+		return
+	}
+	e.delivery = last.delivery
+	e.doubt = last.doubt
+	if last.doubt {
+		e.Veto = last.Veto
+	}
 }
 
 // errMarked is the error that is marked for a response, which has none of its own.
@@ -129,7 +159,7 @@ func kept(h http.Header) http.Header {
 func isKept(name string) bool {
 	switch name {
 	case "Content-Type", "Date", "Finagle-Http-Nonretryable-Nack", "Ratelimit", "Ratelimit-Remaining",
-		"Ratelimit-Reset", "Request-Id", "Retry-After", "Retry-After-Ms", "Stripe-Should-Retry", "X-Envoy-Overloaded",
+		"Ratelimit-Reset", "Request-Id", "Retry-After", "Retry-After-Ms", inDoubtHeader, "Stripe-Should-Retry", "X-Envoy-Overloaded",
 		"X-Ms-Retry-After-Ms", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Request-Id", "X-Should-Retry":
 		return true
 	default:
@@ -137,8 +167,8 @@ func isKept(name string) bool {
 	}
 }
 
-// Error returns "retryhttp: 503 Service Unavailable" for a status and "retryhttp: conn_refused: dial tcp ..." for a
-// fault. The reason is left out if Err's text begins with its words, as in "retryhttp: attempt timeout". A Veto other
+// Error returns "retryhttp: 503 Service Unavailable" for a status, with " (prices: gave up after 4 attempts)" if it ended a
+// run, and "retryhttp: conn_refused: dial tcp ..." for a fault. The reason is left out if Err's text begins with its words, as in "retryhttp: attempt timeout". A Veto other
 // than Reason follows: "(not repeated: not_idempotent)". Of Err's text it has the first 1 KiB, on one line and without
 // control characters.
 func (e *AttemptError) Error() string {
@@ -160,7 +190,24 @@ func (e *AttemptError) Error() string {
 	if e.Veto != "" && e.Veto != e.Reason {
 		text += fmt.Sprintf(" (not repeated: %s)", e.Veto)
 	}
-	return text
+	return text + e.run()
+}
+
+// run returns " (prices: gave up after 4 attempts)" of a response that ended a run, without the policy's Name if it has
+// none.
+func (e *AttemptError) run() string {
+	if !e.ended || e.attempts == 0 {
+		return ""
+	}
+	name := ""
+	if e.policy != "" {
+		name = printable(e.policy, longestValue) + ": "
+	}
+	plural := "s"
+	if e.attempts == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf(" (%sgave up after %d attempt%s)", name, e.attempts, plural)
 }
 
 // Unwrap returns Err with what has been decided about it as a mark, such as retry.Permanent. For a response it returns
@@ -182,10 +229,11 @@ func (e *AttemptError) GivenUp() bool {
 	return e != nil && (e.Veto == DoNotRetry || e.ended || retry.IsGivenUp(e.Err))
 }
 
-// Answer reports whether e is an answer and not a failure: a status that is not repeated, such as a 404, without a Veto
-// and not of a Transport with Delivery.
+// Answer reports whether e is an answer and not a failure: a status that is not repeated, such as a 404, without a Veto,
+// and neither of a Transport with Delivery nor of a run that has repeated it. A policy without an opinion of its own
+// does not repeat an answer: see retry.Classifier.
 func (e *AttemptError) Answer() bool {
-	return e != nil && e.Err == nil && e.Veto == "" && !e.delivery && isAnswer(e.StatusCode)
+	return e != nil && e.Err == nil && e.Veto == "" && !e.delivery && !e.ended && isAnswer(e.StatusCode)
 }
 
 // Timeout reports whether the attempt failed because it took too long.

@@ -219,7 +219,7 @@ func TestChains(t *testing.T) {
 			`http.http2StreamError`, conn, StreamReset, unsent, retryable, retryable,
 		}}},
 		{"h2 GOAWAY above LastStreamID: graceful", h2OneShot(goAway(0, 0)), answers{{
-			`*errors.errorString(http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, BodyNotReplayable, maybeSent, terminal, terminal,
+			`*errors.errorString(http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, BodyNotReplayable, unsent, terminal, terminal,
 		}}}, // a request that net/http can replay goes on forever
 		{"h2 GOAWAY above LastStreamID: with an error", h2(goAway(0, 11), nil), answers{{
 			`*errors.errorString(http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM)`, conn, StreamReset, unsent, retryable, retryable,
@@ -329,7 +329,7 @@ func TestChains(t *testing.T) {
 			`*errors.errorString(net/http: cannot rewind body after connection loss)`, noConn, BodyNotReplayable, maybeSent, terminal, terminal,
 		}}},
 		{"define Request.GetBody", h2OneShot(streamReset(7)), answers{{
-			`*errors.errorString(http2: Transport: cannot retry err [stream error: stream ID 1; REFUSED_STREAM; received from peer] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, BodyNotReplayable, maybeSent, terminal, terminal,
+			`*errors.errorString(http2: Transport: cannot retry err [stream error: stream ID 1; REFUSED_STREAM; received from peer] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, BodyNotReplayable, unsent, terminal, terminal,
 		}}},
 		{"net.Error.Temporary()", func(s *scene) error {
 			err := refused(s)

@@ -10,20 +10,6 @@ import (
 // request may take (the router filter's x-envoy-expected-rq-timeout-ms), for Transport.TimeLeft. Handler obeys it.
 const EnvoyTimeLeft = "x-envoy-expected-rq-timeout-ms"
 
-// setTimeLeft notes in which header the attempt that begins says how much time it has left, and until when.
-func (c *call) setTimeLeft() {
-	c.timeLeft = ""
-	for host, name := range c.transport.TimeLeft {
-		deadline, ok := c.Deadline()
-		if d := c.policy.AttemptTimeout; d > 0 && !endsWithin(c, d) {
-			deadline, ok = time.Now().Add(d), true
-		}
-		if ok && strings.EqualFold(host, c.req.URL.Host) && !redirectedAway(c.req) {
-			c.timeLeft, c.until = name, deadline
-		}
-	}
-}
-
 const longestTimeLeft = 24 * time.Hour // that is obeyed: more is a mistake rather than a limit
 
 // timeLeft returns how much time the client of r says that it has left, 0 if it does not say so in one plain number

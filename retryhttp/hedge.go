@@ -3,7 +3,6 @@ package retryhttp
 import (
 	"context"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhedge"
@@ -12,8 +11,11 @@ import (
 // Hedge says when a request that is slow, and has not failed, is sent a second time beside the first (see retryhedge).
 // The response that comes first is the attempt's, and its context lives until its body is read to the end or closed.
 //
-// Only a request that is safe to repeat (see Transport.Repeat), or has a key by IdempotencyKey, is hedged, and only
-// without a body or with one that can be had again (GetBody, BufferBody). A Gate is not asked for a hedge. All requests
+// Only GET, HEAD, OPTIONS and TRACE are hedged, and requests that send an Idempotency-Key or X-Idempotency-Key, by
+// IdempotencyKey too. That is less than what is repeated. A retry follows a failure, but a hedge runs beside a request that
+// may succeed, and its answer may come first: the hedge of a PUT with If-Match is answered 412 and that of a DELETE 404, by
+// what the first request has just done, and a PUT that hangs can undo a later one of the caller. A body must be one that can
+// be had again (GetBody, BufferBody). A Gate is not asked for a hedge. All requests
 // of an attempt carry the same AttemptHeader, and AttemptTimeout covers them together. Accept, Hint, Repeat and GetBody
 // can be called for two of them at the same time.
 type Hedge struct {
@@ -40,90 +42,100 @@ func HedgeOf(resp *http.Response) (retryhedge.Event, bool) {
 	return retryhedge.Event{}, false
 }
 
-// hedged reports whether an attempt can have a second request.
-func (c *call) hedged() bool {
-	h := c.transport.Hedge
-	return h != nil && !h.Policy.Off() && c.repeatable && c.payload.stream == nil
+// isHedged reports whether an attempt can have a second request.
+func (q *request) isHedged() bool {
+	h := q.transport.Hedge
+	if h == nil || h.Policy.Off() {
+		return false
+	}
+	if !isSafe(q.req.Method) && q.key == "" && !sendsKey(q.req.Header) {
+		return false
+	}
+	return q.body.stream == nil
 }
 
-// hedge makes an attempt with out, and with hedges beside it, within ctx.
-func (c *call) hedge(ctx context.Context, out *http.Request) error {
-	h, p, timed := c.transport.Hedge, c.transport.Hedge.Policy, c.limit != nil
-	if p.Budget == nil || p.Budget == c.policy.Budget {
-		p.Budget, p.InRun = c.policy.Budget, true // the success of the run deposits
+// race makes an attempt of one exchange, and of hedges beside it. ctx is Do's.
+func (r *run) race(ctx context.Context) error {
+	body, err := r.request.body.next(r.request.req)
+	if err != nil {
+		return r.judged(notSent(BodyNotReplayable, err), nil)
 	}
-	if p.Observe != nil || recordsOf(c.Context) != nil {
-		p.Observe = func(_ context.Context, e retryhedge.Event) {
-			c.hedges = &e
-			if h.Policy.Observe != nil {
-				h.Policy.Observe(c.Context, e)
-			}
+	first := &exchange{run: r} // not in r.room: a hedge can begin after the attempt has ended
+	r.last = first
+	first.begin(ctx)
+	within := first.context()
+	l := first.limit
+	x, release, err := retryhedge.Open(within, r.hedgePolicy(), func(own context.Context) (*exchange, error) {
+		if retryhedge.IsHedge(own) {
+			x := &exchange{run: r, isHedge: true, ctx: own}
+			return x, x.hedge(within)
 		}
-	}
-	kept := new(struct { // in one piece, since most calls are fast
-		limit limit
-		call  call                          // c as it is now: a request that has lost can outlive the attempt
-		first atomic.Pointer[http.Response] // what the first request was answered
-	})
-	kept.call = *c
-	resp, release, err := retryhedge.Open(ctx, p, func(own context.Context) (*http.Response, error) {
-		c, first := &kept.call, !retryhedge.IsHedge(own)
-		base, req := c.transport.base(), out.WithContext(own)
-		if !first {
-			if h.Base != nil {
-				base = h.Base
-			}
-			if header := c.header(own); header != nil {
-				req.Header = header // less time is left
-			}
-			if c.payload.getBody != nil {
-				body, err := c.payload.again()
-				if err != nil {
-					return nil, retry.Transient(err) // the request under way has its body
-				}
-				req.Body = body
-			}
-		}
-		resp, err := base.RoundTrip(req)
-		switch {
-		case err == nil && resp != nil:
-			if first {
-				kept.first.Store(resp)
-			}
-			return resp, c.verdict(resp, endedRun(resp))
-		case err == nil:
-			err = errNoResponse
-		case resp != nil:
-			closeBody(resp)
-		}
-		if own.Err() != nil && ctx.Err() == nil {
-			return nil, err // another has won
-		}
-		return nil, c.failed(err, nil, timed && context.Cause(ctx) == retry.ErrAttemptTimeout)
-	}, func(resp *http.Response) {
-		if resp != nil {
-			closeBody(resp) // its context has ended, so that there is nothing to read
-		}
-	})
-	c.byHedge = resp != kept.first.Load()
-	l := c.limit
-	c.limit = nil
+		first.ctx = own
+		err := first.compete(within, body)
+		r.last = nil // it is with Open now
+		return first, err
+	}, (*exchange).drop)
 	if l == nil {
-		l = &kept.limit
-		l.cancel = func(error) { release() }
-	} else {
-		cancel := l.cancel
-		l.cancel = func(cause error) { release(); cancel(cause) }
+		l = new(limit)
 	}
-	switch late := !l.stop(); {
-	case resp != nil && late:
-		closeBody(resp)
-		err = c.failed(retry.ErrAttemptTimeout, nil, true)
-		fallthrough
-	case resp == nil:
+	l.endWinner = release
+	if x.resp == nil {
 		l.release()
-	default:
-		c.keep(resp, l)
+		return err
 	}
+	if !l.stop() {
+		return x.late(l)
+	}
+	x.keep(l)
+	l.settle()
+	r.last = x
 	return err
+}
+
+// hedge makes an exchange beside the first one.
+func (x *exchange) hedge(within context.Context) error {
+	q := &x.run.request
+	body, err := q.body.another(q.req)
+	if err != nil {
+		x.err = err
+		return retry.Transient(err) // the request under way has its body
+	}
+	return x.compete(within, body)
+}
+
+// compete makes an exchange among several. within is the context of the attempt.
+func (x *exchange) compete(within context.Context, body sending) error {
+	x.listen()
+	x.send(x.outgoing(body))
+	switch {
+	case x.err == nil && x.run.request.accepts(x.resp):
+		return nil
+	case x.err == nil:
+		return x.verdict()
+	case x.ctx.Err() != nil && within.Err() == nil:
+		return x.err // another has won
+	default:
+		return x.failed(context.Cause(within) == retry.ErrAttemptTimeout)
+	}
+}
+
+// hedgePolicy returns the policy of one attempt's exchanges.
+func (r *run) hedgePolicy() retryhedge.Policy {
+	own := r.request.policy
+	p := r.request.transport.Hedge.Policy
+	if p.Budget == nil || p.Budget == own.Budget {
+		p.Budget = own.Budget
+		p.InRun = true // the success of the run deposits
+	}
+	observe := p.Observe
+	if observe == nil && recordsOf(r.Context) == nil {
+		return p
+	}
+	p.Observe = func(_ context.Context, e retryhedge.Event) {
+		r.hedges = &e
+		if observe != nil {
+			observe(r.Context, e)
+		}
+	}
+	return p
 }

@@ -134,8 +134,12 @@ func TestHedges(t *testing.T) {
 			at:     []time.Duration{0, 50 * ms}, status: 200, took: "1.05s", won: 2},
 		{name: "the attempt's timeout covers both",
 			answers: []timedAnswer{{time.Minute, 200, nil}, {time.Minute, 200, nil}, {10 * ms, 200, nil}},
+			change:  func(tr *retryhttp.Transport) { tr.Policy.AttemptTimeout = 110 * ms },
+			at:      []time.Duration{0, 50 * ms, 1110 * ms}, status: 200, took: "1.12s", won: 1, reason: retryhttp.AttemptTimeout},
+		{name: "none begins too near the attempt's timeout",
+			answers: []timedAnswer{{time.Minute, 200, nil}, {10 * ms, 200, nil}},
 			change:  func(tr *retryhttp.Transport) { tr.Policy.AttemptTimeout = 100 * ms },
-			at:      []time.Duration{0, 50 * ms, 1100 * ms}, status: 200, took: "1.11s", won: 1, reason: retryhttp.AttemptTimeout},
+			at:      []time.Duration{0, 1100 * ms}, status: 200, took: "1.11s", won: 1, reason: retryhttp.AttemptTimeout},
 		{name: "a POST has none", answers: []timedAnswer{{time.Second, 200, nil}},
 			request: func(ctx context.Context) *http.Request {
 				return request(ctx, http.MethodPost, strings.NewReader("order"))
@@ -151,8 +155,26 @@ func TestHedges(t *testing.T) {
 			request: func(ctx context.Context) *http.Request { return put(ctx, io.MultiReader(strings.NewReader("order"))) },
 			at:      []time.Duration{0}, status: 200, took: "1s"},
 		{name: "a stream that is buffered has", answers: []timedAnswer{{time.Second, 200, nil}, {10 * ms, 200, nil}},
-			request: func(ctx context.Context) *http.Request { return put(ctx, io.MultiReader(strings.NewReader("order"))) },
-			change:  func(tr *retryhttp.Transport) { tr.BufferBody = 100 },
+			request: func(ctx context.Context) *http.Request {
+				return withKey(put(ctx, io.MultiReader(strings.NewReader("order"))))
+			},
+			change: func(tr *retryhttp.Transport) { tr.BufferBody = 100 },
+			at:     []time.Duration{0, 50 * ms}, status: 200, took: "60ms", won: 2},
+		{name: "a PUT has none", answers: []timedAnswer{{time.Second, 200, nil}},
+			request: func(ctx context.Context) *http.Request { return put(ctx, strings.NewReader("order")) },
+			at:      []time.Duration{0}, status: 200, took: "1s"},
+		{name: "a DELETE has none", answers: []timedAnswer{{time.Second, 200, nil}},
+			request: func(ctx context.Context) *http.Request { return request(ctx, http.MethodDelete, nil) },
+			at:      []time.Duration{0}, status: 200, took: "1s"},
+		{name: "a key that is declared and not sent will not do", answers: []timedAnswer{{time.Second, 200, nil}},
+			request: func(ctx context.Context) *http.Request {
+				req := request(ctx, http.MethodPost, nil)
+				req.Header["Idempotency-Key"] = nil
+				return req
+			},
+			at: []time.Duration{0}, status: 200, took: "1s"},
+		{name: "a HEAD has", answers: []timedAnswer{{time.Second, 200, nil}, {10 * ms, 200, nil}},
+			request: func(ctx context.Context) *http.Request { return request(ctx, http.MethodHead, nil) },
 			at:      []time.Duration{0, 50 * ms}, status: 200, took: "60ms", won: 2},
 		{name: "none under OneAttempt", answers: []timedAnswer{{time.Second, 200, nil}},
 			request: func(ctx context.Context) *http.Request { return get(retry.OneAttempt(ctx)) },
@@ -220,9 +242,14 @@ func TestHedges(t *testing.T) {
 	}
 }
 
+func withKey(req *http.Request) *http.Request {
+	req.Header.Set("X-Idempotency-Key", "k")
+	return req
+}
+
 func TestTheBudgetOfTheRunPaysForHedges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budget := retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Burst: 10, Initial: 2})
+		budget := retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Burst: 10, Initial: 3})
 		var events []retryhedge.Event
 		tr := &retryhttp.Transport{Policy: retry.Policy{Budget: budget}, Hedge: &retryhttp.Hedge{Policy: hedgeAfter}}
 		tr.Hedge.Policy.Observe = func(_ context.Context, e retryhedge.Event) { events = append(events, e) }
@@ -237,7 +264,7 @@ func TestTheBudgetOfTheRunPaysForHedges(t *testing.T) {
 			made += len(e.Calls) - 1
 		}
 		require.Len(t, events, 4)
-		require.Equal(t, 3, made, "2 tokens, and 0.5 of each of the successes")
+		require.Equal(t, 3, made, "3 tokens and 0.5 of each of the successes, less the one that is left for a retry")
 		require.True(t, events[2].Refused != events[3].Refused)
 		_, ok := retryhttp.HedgeOf(nil)
 		require.False(t, ok)

@@ -127,9 +127,12 @@ func TestWriteError(t *testing.T) {
 	})
 }
 
-// A service that does not know whether it has done the work answers as one that has given up, so that for the client of a
-// request that is not safe to repeat both are doubts, also through a service in between.
+// A service that does not know whether it has done the work says so beside having given up. For the client of a request
+// that is not safe to repeat that is a doubt, also through a service in between. To have given up alone is none.
 func TestADoubtPassesThroughServices(t *testing.T) {
+	doubtful := func(status int) retryhttp.Transport {
+		return retryhttp.Transport{Base: always(status, "X-Should-Retry", "false", "Retry-In-Doubt", "true")}
+	}
 	yes := func(*retryhttp.AttemptError) bool { return true }
 	for _, row := range []struct {
 		name   string
@@ -137,12 +140,15 @@ func TestADoubtPassesThroughServices(t *testing.T) {
 		method string
 		want   bool
 	}{
-		{"a POST", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false")}, "POST", true},
-		{"a POST that Stripe does not want again", retryhttp.Transport{Base: always(500, "Stripe-Should-Retry", "false")}, "POST", true},
-		{"a POST with a key", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), IdempotencyKey: retryhttp.RandomKey}, "POST", false},
-		{"a POST that may be repeated", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Repeat: yes}, "POST", false},
-		{"a PUT", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false")}, "PUT", false},
-		{"a POST that is refused", retryhttp.Transport{Base: always(409, "X-Should-Retry", "false")}, "POST", false},
+		{"a POST", doubtful(503), "POST", true},
+		{"a POST that Stripe does not want again", retryhttp.Transport{Base: always(500, "Stripe-Should-Retry", "false", "Retry-In-Doubt", " True ")}, "POST", true},
+		{"a POST that is refused in doubt", doubtful(409), "POST", true},
+		{"a POST that is limited in doubt", retryhttp.Transport{Base: always(429, "Retry-In-Doubt", "true")}, "POST", true},
+		{"a POST that is only given up", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false")}, "POST", false},
+		{"a POST that says that it is in no doubt", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false", "Retry-In-Doubt", "false")}, "POST", false},
+		{"a POST with a key", retryhttp.Transport{Base: doubtful(503).Base, IdempotencyKey: retryhttp.RandomKey}, "POST", false},
+		{"a POST that may be repeated", retryhttp.Transport{Base: doubtful(503).Base, Repeat: yes}, "POST", false},
+		{"a PUT", doubtful(503), "PUT", false},
 		{"a POST that a proxy has turned away", retryhttp.Transport{Base: always(503, "X-Envoy-Overloaded", "true")}, "POST", false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -164,7 +170,11 @@ func TestADoubtPassesThroughServices(t *testing.T) {
 			row.tr.Base = between
 			_, resp, err = run(t, &row.tr, request(t.Context(), row.method, nil))
 			require.NoError(t, err)
-			require.Equal(t, row.want || row.name == "a POST that a proxy has turned away", retry.IsAmbiguous(retryhttp.CheckResponse(resp)))
+			require.Equal(t, row.want, retry.IsAmbiguous(retryhttp.CheckResponse(resp)))
+
+			resp, err = between.RoundTrip(request(t.Context(), row.method, nil))
+			require.NoError(t, err)
+			require.Equal(t, row.want, retry.IsAmbiguous(retryhttp.CheckResponse(resp)), "without a Transport")
 		})
 	}
 }

@@ -24,10 +24,8 @@ type payload struct {
 	getBody func() (io.ReadCloser, error) // nil for a stream
 	length  int64                         // of a body that was read into memory, 0 if the request's is right
 	plain   bool                          // in memory, so that reading it cannot fail
-	given   bool                          // it is closed, or will be by the attempt that has it
-
-	last   *handle // what the attempt under way reads, nil if it is plain
-	stream *stream // nil if there is getBody
+	given   bool                          // it is closed, or will be by the exchange that has it
+	stream  *stream                       // nil if there is getBody
 }
 
 // open takes over the body of req and reads one of up to limit bytes into memory, if it has no GetBody. An error comes
@@ -125,78 +123,78 @@ func inMemory(body io.ReadCloser) interface{ Len() int } {
 
 var errConsumed = errors.New("the body is a stream and has been read")
 
-// next returns the body of the next attempt at req and its GetBody, both nil if req has what is right.
-func (p *payload) next(req *http.Request) (io.ReadCloser, func() (io.ReadCloser, error), error) {
-	switch first := !p.given; {
+// sending is the body that an exchange sends. The zero sending is what the request has.
+type sending struct {
+	reader  io.ReadCloser
+	again   func() (io.ReadCloser, error) // GetBody
+	watched *handle                       // reader, if it is one; nil if reading cannot fail
+}
+
+// next returns the body for the next attempt at req.
+func (p *payload) next(req *http.Request) (sending, error) {
+	switch {
 	case p.stream != nil:
 		p.given = true
 		h, err := p.stream.lend()
 		if err != nil {
-			return nil, nil, err
+			return sending{}, err
 		}
-		return p.watch(req, h), nil, nil
+		return sending{reader: h.expect(req), watched: h}, nil
 	case p.getBody == nil:
-		return nil, nil, nil
-	case first && p.plain:
-		p.given = true
-		return nil, nil, nil
-	case first:
-		p.given = true
-		return p.watch(req, &handle{source: req.Body}), p.getBody, nil
+		return sending{}, nil
+	case p.given:
+		return p.another(req)
 	}
-	body, err := p.again()
-	if err != nil {
-		return nil, nil, err
-	}
+	p.given = true
 	if p.plain {
-		return body, p.getBody, nil
+		return sending{}, nil
 	}
-	return p.watch(req, &handle{source: body}), p.getBody, nil
+	return p.watch(req, req.Body), nil
 }
 
-// again returns another copy of the body from getBody.
-func (p *payload) again() (io.ReadCloser, error) {
+// another returns the body for one more exchange, from getBody.
+func (p *payload) another(req *http.Request) (sending, error) {
+	if p.getBody == nil {
+		return sending{}, nil
+	}
 	body, err := p.getBody()
-	if err == nil && body == nil {
-		err = errors.New("GetBody returned no body")
+	switch {
+	case err != nil:
+		return sending{}, err
+	case body == nil:
+		return sending{}, errors.New("GetBody returned no body")
+	case p.plain:
+		return sending{reader: body, again: p.getBody}, nil
+	default:
+		return p.watch(req, body), nil
 	}
-	return body, err
 }
 
-// watch makes h what the attempt under way reads.
-func (p *payload) watch(req *http.Request, h *handle) *handle {
-	h.left = -1
-	if req.ContentLength > 0 {
-		h.left = req.ContentLength
-	}
-	p.last = h
-	return h
+func (p *payload) watch(req *http.Request, body io.ReadCloser) sending {
+	h := &handle{source: body}
+	return sending{reader: h.expect(req), again: p.getBody, watched: h}
 }
 
-// failure returns what was wrong with the body of the last attempt, "" if nothing was: an error that reading it ended
-// with, if it was not the transport that ended it, or a length other than the request's.
-func (p *payload) failure() Reason {
-	if p.last == nil {
+// veto returns why the body cannot be sent again, "" if it can. h is that of the exchange that has failed.
+func (p *payload) veto(ctx context.Context, h *handle) Reason {
+	if p.stream == nil || h == nil {
 		return ""
 	}
-	p.last.mu.Lock()
-	defer p.last.mu.Unlock()
-	return p.last.failed
+	return p.stream.letGo(ctx, h)
 }
 
-// veto returns why the body cannot be sent again, "" if it can.
-func (p *payload) veto(ctx context.Context) Reason {
-	if p.stream == nil || p.last == nil {
-		return ""
+// leave leaves a stream to h, since a response was returned while its exchange may still be sending.
+func (p *payload) leave(h *handle) {
+	if p.stream != nil && h != nil {
+		p.stream.leave(h)
 	}
-	return p.stream.letGo(ctx, p.last)
 }
 
-// finish closes the body, if no attempt does. If no response is returned, none needs it any longer.
-func (p *payload) finish(body io.Closer, returned bool) {
+// finish closes the body, if no exchange does.
+func (p *payload) finish(body io.Closer) {
 	switch {
 	case p.stream != nil:
-		p.stream.finish(p.last, returned)
+		p.stream.finish()
 	case !p.given && body != nil:
 		_ = body.Close()
 	}
@@ -208,8 +206,8 @@ type stream struct {
 	source io.ReadCloser
 
 	mu     sync.Mutex
-	read   bool // a byte was read, or may have been by a Read that has not returned
-	final  bool // no attempt will follow
+	read   bool    // a byte was read, or may have been by a Read that has not returned
+	final  *handle // that closes the stream, since no exchange will follow it; nil before
 	closed bool
 }
 
@@ -247,17 +245,20 @@ func (s *stream) wasRead() bool {
 	return s.read
 }
 
-// finish closes the stream, unless a response was returned while its attempt is still sending: then its borrower does.
-func (s *stream) finish(h *handle, returned bool) {
-	if returned && h != nil && !h.isClosed() {
-		s.mu.Lock()
-		s.final = true
-		s.mu.Unlock()
-		if !h.isClosed() {
-			return
-		}
+func (s *stream) leave(h *handle) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.final = h
+}
+
+// finish closes the stream, unless it was left to a handle that is not closed yet: then that does.
+func (s *stream) finish() {
+	s.mu.Lock()
+	final := s.final
+	s.mu.Unlock()
+	if final == nil || final.isClosed() {
+		_ = s.close()
 	}
-	_ = s.close()
 }
 
 func (s *stream) close() error {
@@ -283,6 +284,26 @@ type handle struct {
 	reading bool
 	left    int64 // of the ContentLength; -1 if that is not known
 	failed  Reason
+}
+
+// expect returns h, which from now on fails if it is not as long as req says.
+func (h *handle) expect(req *http.Request) *handle {
+	h.left = -1
+	if req.ContentLength > 0 {
+		h.left = req.ContentLength
+	}
+	return h
+}
+
+// failure returns what was wrong with the body, "" if nothing was or h is nil: an error that reading it ended with, if it
+// was not the transport that ended it, or a length other than the request's.
+func (h *handle) failure() Reason {
+	if h == nil {
+		return ""
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.failed
 }
 
 func (h *handle) Read(b []byte) (int, error) {
@@ -345,7 +366,7 @@ func (h *handle) Close() error {
 	defer close(h.done)
 	s := h.stream
 	s.mu.Lock()
-	needless := s.read || s.final
+	needless := s.read || s.final != nil
 	s.mu.Unlock()
 	if needless {
 		return s.close()

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"syscall"
@@ -53,6 +54,7 @@ const (
 	MalformedResponse Reason = "malformed_response" // what the server sent is not HTTP
 	BodyTruncated     Reason = "body_truncated"     // the response ended too soon: io.ErrUnexpectedEOF
 	ContentChanged    Reason = "content_changed"    // the rest of a body is of another version: see Transport.Resume
+	DigestMismatch    Reason = "digest_mismatch"    // a body has not the digest that its response names: see Transport.Resume
 	NotResumable      Reason = "not_resumable"      // the rest of a body cannot be asked for, or is not what was asked for
 	TransportError    Reason = "transport_error"    // a fault that has no Reason of its own
 )
@@ -155,6 +157,25 @@ func fault(err error) (reason Reason, unsent bool) {
 	return kindReason(err), false
 }
 
+// saysUnsent reports whether err, of a RoundTripper above the one that sends, says that the request was not sent: by a
+// method Unsent, or as the error of package golang.org/x/oauth2 for a token that it did not get, which is known by its form.
+func saysUnsent(err error) bool {
+	return deepest(err, func(err error) bool {
+		own, ok := err.(interface{ Unsent() bool })
+		return ok && own.Unsent() || isTokenError(err)
+	})
+}
+
+// isTokenError reports whether err is an *oauth2.RetrieveError of any copy of that package.
+func isTokenError(err error) bool {
+	form := reflect.TypeOf(err)
+	if form.Kind() != reflect.Pointer || form.Elem().Kind() != reflect.Struct || form.Elem().Name() != "RetrieveError" {
+		return false
+	}
+	response, ok := form.Elem().FieldByName("Response")
+	return ok && response.Type == reflect.TypeFor[*http.Response]()
+}
+
 // opReason returns the reason of a *net.OpError that stands for a step on the way to the server or for an alert,
 // otherwise "".
 func opReason(op *net.OpError) (reason Reason, unsent bool) {
@@ -249,13 +270,14 @@ var sayings = []saying{
 	{"http: Request.ContentLength=", BodyFailed, false},
 	{"http2: request body larger than specified content length", BodyFailed, false},
 	{"net/http: cannot rewind body ", BodyNotReplayable, false},
-	{"http2: Transport: cannot retry err [", BodyNotReplayable, false}, // "...; define Request.GetBody"
 	{"failed to parse Location header ", Redirect, false},
 	{"net/http: TLS handshake timeout", DialTimeout, true},
 	{"malformed ", MalformedResponse, false},
 	{"net/http: server response headers exceeded ", MalformedResponse, false},
 	{"http: message cannot contain multiple Content-Length headers", MalformedResponse, false},
 	{"bad Content-Length ", MalformedResponse, false},
+	{"http: unexpected EOF reading trailer", BodyTruncated, false},
+	{"http: suspiciously long trailer ", MalformedResponse, false},
 	{"invalid empty Content-Length ", MalformedResponse, false},
 	{"unsupported transfer encoding: ", MalformedResponse, false},
 	{"too many transfer encodings: ", MalformedResponse, false},
@@ -294,6 +316,8 @@ func said(text string) (reason Reason, unsent bool) {
 		return Timeout, false
 	case strings.HasPrefix(text, "stream error: stream ID "): // golang.org/x/net/http2's has no As
 		return StreamReset, strings.Contains(text, "; REFUSED_STREAM")
+	case strings.HasPrefix(text, "http2: Transport: cannot retry err ["): // "...; define Request.GetBody": the server has not touched it
+		return BodyNotReplayable, !strings.Contains(text, "; PROTOCOL_ERROR")
 	case strings.HasPrefix(text, "stopped after ") && strings.HasSuffix(text, " redirects"):
 		return Redirect, false
 	case text == http.StatusText(http.StatusProxyAuthRequired):

@@ -74,6 +74,11 @@ func TestFault(t *testing.T) {
 		{"a route that is lost", read(syscall.EHOSTUNREACH), DialFailed, maybeSent},
 		{"Windows: timed out", dial(windows(10060)), DialTimeout, unsent},
 
+		{"trailers that end too soon", errors.New("http: unexpected EOF reading trailer"), BodyTruncated, maybeSent},
+		{"trailers without an end", errors.New("http: suspiciously long trailer after chunked body"), MalformedResponse, maybeSent},
+		{"HTTP/2 without GetBody after a protocol error", errors.New("http2: Transport: cannot retry err [stream error: stream ID 1; PROTOCOL_ERROR; " +
+			"received from peer] after Request.Body was written; define Request.GetBody to avoid this error"), BodyNotReplayable, maybeSent},
+
 		{"a pipe that was closed is closed", io.ErrClosedPipe, ConnClosed, maybeSent},
 		{"EOF below a broken connection is closed", fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", io.EOF), ConnClosed, maybeSent},
 		{"x/net/http2: refused stream", errors.New("stream error: stream ID 5; REFUSED_STREAM; received from peer"), StreamReset, unsent},

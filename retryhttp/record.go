@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhedge"
@@ -60,12 +61,72 @@ type endedBody struct {
 	outcome *retry.Outcome
 }
 
+// show shows o, the outcome of the run that returns resp, to whoever has resp and to an exchange above.
+func show(ctx context.Context, resp *http.Response, o *retry.Outcome) {
+	tell(ctx, resp, o)
+	if resp.Body == nil {
+		return
+	}
+	if _, writable := resp.Body.(io.Writer); !writable {
+		resp.Body = &endedBody{resp.Body, o}
+	}
+}
+
 // endedRun returns how the run ended that resp's body shows, nil if it shows none.
 func endedRun(resp *http.Response) *retry.Outcome {
 	if body, ok := resp.Body.(*endedBody); ok {
 		return body.outcome
 	}
 	return nil
+}
+
+// below is what an exchange hears of a run below it. The body of a response shows such a run too, but a RoundTripper in
+// between may replace it.
+type below struct {
+	ended atomic.Pointer[belowRun]
+}
+
+// belowRun is a run that has ended without success, and the status of its response.
+type belowRun struct {
+	status  int
+	outcome *retry.Outcome
+}
+
+type belowKey struct{}
+
+// listen lets x hear of runs below it, if that matters and there may be one. It gives x a context that is not the
+// request's own, so that the request is copied.
+func (x *exchange) listen() {
+	r := x.run
+	if r.request.transport.listens(r.request.policy) || recordsOf(r.Context) != nil {
+		x.below = new(below)
+		x.ctx = context.WithValue(x.context(), belowKey{}, x.below)
+	}
+}
+
+// listens reports whether rules of the caller's may ask whether a run below t has given up.
+func (t *Transport) listens(p *retry.Policy) bool {
+	_, isLast := t.base().(*http.Transport)
+	return p.Classify != nil && !isLast
+}
+
+// tell tells an exchange above how the run ended that returns resp.
+func tell(ctx context.Context, resp *http.Response, o *retry.Outcome) {
+	if above, ok := ctx.Value(belowKey{}).(*below); ok {
+		above.ended.Store(&belowRun{resp.StatusCode, o})
+	}
+}
+
+// endedWith returns how the run below ended that returned resp, nil if there was none or b is nil.
+func (b *below) endedWith(resp *http.Response) *retry.Outcome {
+	if b == nil {
+		return nil
+	}
+	last := b.ended.Load()
+	if last == nil || last.status != resp.StatusCode {
+		return nil
+	}
+	return last.outcome
 }
 
 type recordsKey struct{}

@@ -30,6 +30,42 @@ func hasKey(h http.Header) bool {
 	return standard || legacy
 }
 
+// isRepeatable reports whether req, which may be nil, is known to be safe to repeat.
+func isRepeatable(req *http.Request) bool {
+	return req != nil && (idempotentMethod(req.Method) || hasKey(req.Header))
+}
+
+// isSafe reports whether the method asks for no change by definition (RFC 9110, section 9.2.1); "" stands for GET.
+func isSafe(method string) bool {
+	switch method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
+		return true
+	default:
+		return false
+	}
+}
+
+// sendsKey reports whether h has a key that a server sees. An entry without values declares only that the request may
+// be repeated.
+func sendsKey(h http.Header) bool {
+	return h.Get("Idempotency-Key") != "" || h.Get("X-Idempotency-Key") != ""
+}
+
+// nothingDone reports whether a server that answers with the status has not done the work, so that it is not in doubt.
+// Every other status but an answer leaves it in doubt: a server that fails with a 500, 502, 503, 504, 507 or 508 may
+// fail after the work, one that answers with a 2xx or 3xx has done something, and an unknown status says nothing.
+func nothingDone(code int) bool {
+	switch code {
+	case 499: // of a proxy whose client has gone: the server behind it may have done the work
+		return false
+	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates,
+		http.StatusNotExtended, http.StatusNetworkAuthenticationRequired: // the request was not understood, or did not arrive
+		return true
+	default: // a 4xx is a refusal: 408 of half a request, 413, 417, 421, 425, 426 and 429 of a whole one
+		return code >= 400 && code < 500
+	}
+}
+
 // WorkKey returns a key for Transport.IdempotencyKey that is the same in every attempt of the same work: a UUID in
 // quotes, made of the identity of the work, the method and the URL of req. The identity is that of WithWork in the
 // request's context, or else the ID of the retryjob job whose handler makes the request. It returns "" if there is

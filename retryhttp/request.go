@@ -1,175 +1,132 @@
 package retryhttp
 
 import (
-	"fmt"
 	"net/http"
-	"net/url"
-	"runtime"
-	"strconv"
-	"strings"
+
+	"github.com/retrygo/retry"
 )
 
-// requestError is why a request was refused before anything was sent. net/http itself refuses some of these requests
-// once for each attempt, and rewrites and sends one whose Host has a line break in it.
-type requestError string
+// request is what a run sends, as often as it takes. It does not change once it is prepared.
+type request struct {
+	transport *Transport
+	policy    *retry.Policy // the Transport's, or of this request alone
+	req       *http.Request // the caller's, or that for the rest of its response's body
+	refused   error         // nil if req can be sent
+	from      *origin       // where the beginning of the body came from; nil for the caller's request
 
-func (e requestError) Error() string { return string(e) }
-
-// refuse returns `Request.Method "GET\n" has the byte 0x0a at 3`. value is as it was given, up to the bad byte of a name,
-// and empty for what may be secret: a header's value, a query.
-func refuse(field, value, rule string) error {
-	if value != "" {
-		field += " " + strconv.Quote(shortened(value, longestName))
-	}
-	return requestError(field + " " + rule)
+	prepared   bool
+	repeatable bool   // whatever was sent
+	key        string // the Idempotency-Key to add
+	body       payload
 }
 
-// refusal returns what forbids to send req, nil if nothing does. The bytes of its header are many, and net/http looks
-// at them again, so they are left to it (see call.fault) but on js.
-func refusal(req *http.Request) error {
-	switch {
-	case req.Method != "" && !isToken(req.Method):
-		return refuse("Request.Method", req.Method, "is not a token (RFC 9110, section 9.1)")
-	case req.URL == nil:
-		return refuse("Request.URL", "", "is nil")
-	}
-	if bad := refusedURL(req.URL); bad != nil {
-		return bad
-	}
-	if req.Host != req.URL.Host { // http.NewRequest makes them the same
-		if i := badByte(req.Host, &badInHost); i >= 0 {
-			return refuseByte("Request.Host", req.Host, i)
-		}
-	}
-	if len(req.Header) > 0 { // cheaper than to begin with a range over nothing
-		for name := range req.Header {
-			if isFraming(name) {
-				return refuse("Request.Header", name,
-					"is not in the form of http.CanonicalHeaderKey, so that it would be sent beside the real one")
-			}
-		}
-	}
-	if runtime.GOOS == "js" { // net/http's fetch looks at no byte, and panics
-		if bad := refusedFields("Request.Header", req.Header); bad != nil {
-			return bad
-		}
-	}
-	if te := req.TransferEncoding; len(te) > 0 && (len(te) > 1 || te[0] != "chunked") {
-		// net/http sends the body without any framing then, as if it were the next request.
-		return refuse("Request.TransferEncoding", strings.Join(te, ", "), "is not chunked")
-	}
-	if len(req.Trailer) == 0 {
+// origin is where a response came from.
+type origin struct {
+	isHedge bool   // from the base of hedges
+	host    string // "" if that is not known
+}
+
+// prepare does what is done once, before the first exchange, and returns the failure of a request that cannot be sent.
+func (q *request) prepare(r *run) *AttemptError {
+	if q.prepared {
 		return nil
 	}
-	for name := range req.Trailer {
-		switch http.CanonicalHeaderKey(name) {
-		case "Transfer-Encoding", "Trailer", "Content-Length":
-			return refuse("Request.Trailer", name, "is not allowed in a trailer (RFC 9110, section 6.5.1)")
+	if q.refused != nil {
+		return notSent(InvalidRequest, q.refused)
+	}
+	q.repeatable = isRepeatable(q.req)
+	if !q.repeatable && q.transport.IdempotencyKey != nil {
+		q.key = q.transport.IdempotencyKey(q.req)
+		if i := badByte(q.key, &badInValue); i >= 0 {
+			return notSent(InvalidRequest, refuseByte(`Request.Header["Idempotency-Key"]`, q.key, i))
 		}
+		q.repeatable = q.key != ""
 	}
-	return refusedFields("Request.Trailer", req.Trailer)
-}
-
-func refusedURL(u *url.URL) error {
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return refuse("Request.URL.Scheme", u.Scheme, "is neither http nor https")
+	if reason, err := q.body.open(r, q.req, q.transport.BufferBody); err != nil {
+		return notSent(reason, err)
 	}
-	if bad := refusedHost(u); bad != nil {
-		return bad
-	}
-	// The path is escaped when it is written; these two are written as they are, and a space would end them.
-	if i := badByte(u.RawQuery, &badInTarget); i >= 0 {
-		return refuseByte("Request.URL.RawQuery", u.RawQuery, i)
-	}
-	if i := badByte(u.Opaque, &badInTarget); i >= 0 {
-		return refuseByte("Request.URL.Opaque", u.Opaque, i)
-	}
+	q.prepared = true
 	return nil
 }
 
-func refusedHost(u *url.URL) error {
-	if i := badByte(u.Host, &badInHost); i >= 0 {
-		return refuseByte("Request.URL.Host", u.Host, i)
-	}
-	if u.Host != "" && u.Host[0] != '[' && strings.IndexByte(u.Host, ':') < 0 {
-		return nil // a name alone
-	}
-	if u.Hostname() == "" {
-		return refuse("Request.URL.Host", u.Host, "names no host")
-	}
-	if port := u.Port(); port != "" {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return refuse("Request.URL.Host", u.Host, "has a port above 65535")
-		}
-	}
-	return nil
+// notSent returns the failure of an attempt at a request that cannot be sent, or not again.
+func notSent(reason Reason, err error) *AttemptError {
+	return &AttemptError{Reason: reason, Veto: reason, Unsent: true, Err: err}
 }
 
-// refusedFields returns the first fault in the bytes of fields.
-func refusedFields(field string, fields http.Header) error {
-	for name, values := range fields {
-		switch i := badByte(name, &badInToken); {
-		case name == "":
-			return refuse(field, "", "has a field without a name")
-		case i >= 0: // what follows may be a value, and secret
-			rule := fmt.Sprintf("is followed by the byte 0x%02x, which no field name has (RFC 9110, section 5.1)", name[i])
-			return refuse(field, name[:i], rule)
-		}
-		for _, value := range values {
-			if i := badByte(value, &badInValue); i >= 0 {
-				return refuseByte(fmt.Sprintf("%s[%q]", field, shortened(name, longestName)), value, i)
-			}
-		}
+// base returns what sends an exchange. The rest of a body is first asked for where its beginning came from.
+func (q *request) base(isHedge bool) http.RoundTripper {
+	if q.from != nil && q.from.isHedge {
+		isHedge = !isHedge
 	}
-	return nil
+	if h := q.transport.Hedge; isHedge && h != nil && h.Base != nil {
+		return h.Base
+	}
+	return q.transport.base()
 }
 
-// isFraming reports whether name is one of the fields that net/http writes itself, in a form that it does not
-// recognize.
-func isFraming(name string) bool {
-	for _, field := range [...]string{"Host", "Content-Length", "Transfer-Encoding", "Trailer"} {
-		if len(name) == len(field) && name != field && strings.EqualFold(name, field) {
-			return true
+// accepts reports whether resp is a success. What is one for the rest of a body, a resumable checks itself.
+func (q *request) accepts(resp *http.Response) bool {
+	if q.transport.Accept != nil && q.from == nil {
+		return q.transport.Accept(resp)
+	}
+	return succeeded(resp.StatusCode)
+}
+
+func succeeded(status int) bool {
+	return status >= 200 && status <= 299 || status == http.StatusSwitchingProtocols
+}
+
+// isDelivery reports whether only a success ends the run as one.
+func (q *request) isDelivery() bool { return q.transport.Delivery && q.from == nil }
+
+// mayRepeat reports whether to repeat the request does no harm.
+func (q *request) mayRepeat(failed *AttemptError) bool {
+	if failed.Unsent || q.repeatable {
+		return true
+	}
+	return q.transport.Repeat != nil && q.transport.Repeat(failed)
+}
+
+// judge returns the class of failed and the class that the default rules of package retry would give it.
+func (q *request) judge(failed *AttemptError) (class, byDefault retry.Class) {
+	if failed.Err == nil { // only a hint is marked
+		if failed.Answer() {
+			return q.classOf(failed), retry.Terminal
+		}
+		return q.classOf(failed), retry.Retryable
+	}
+	class, _ = retry.Policy{Classify: q.classOf}.Judge(failed)
+	byDefault, _ = retry.Policy{}.Judge(failed)
+	return class, byDefault
+}
+
+// classOf returns what the policy's classifier, or else Classify, says of an AttemptError without a Veto.
+func (q *request) classOf(err error) retry.Class {
+	if own := q.policy.Classify; own != nil {
+		if class := own(err); class == retry.Retryable || class == retry.Terminal {
+			return class
 		}
 	}
-	return false
+	if failed, ok := err.(*AttemptError); ok && failed.Err == nil {
+		return statusClass(failed.StatusCode)
+	}
+	return Classify(err)
 }
 
-// refuseByte refuses the value for its byte at i. It shows that byte and, of a host only, the value, if that has no
-// password in it.
-func refuseByte(field, value string, i int) error {
-	rule := fmt.Sprintf("has the byte 0x%02x at %d", value[i], i)
-	if !strings.HasSuffix(field, "Host") || strings.Contains(value, "@") {
-		value = ""
-	}
-	return refuse(field, value, rule)
+// isAnswer reports whether failed, which is not to be repeated, is the response that the caller has asked for.
+func (q *request) isAnswer(failed *AttemptError) bool {
+	return failed.Err == nil && isAnswer(failed.StatusCode) && !q.isDelivery()
 }
 
-// isToken reports whether s is a token (RFC 9110, section 5.6.2), which method and field names are.
-func isToken(s string) bool { return s != "" && badByte(s, &badInToken) < 0 }
-
-// badByte returns the index of the first byte of s that is in bad, -1 if there is none.
-func badByte(s string, bad *[256]bool) int {
-	for i := range len(s) {
-		if bad[s[i]] {
-			return i
-		}
+// inDoubt reports whether the work of a request that is not repeated may have been done.
+func (q *request) inDoubt(failed *AttemptError) bool {
+	switch failed.Veto {
+	case NotIdempotent:
+		return failed.mayHaveWorked()
+	case DoNotRetry:
+		return saysDoubt(failed.Header) && !q.mayRepeat(failed)
+	default:
+		return false
 	}
-	return -1
-}
-
-// The bytes that a token cannot have, a field value (RFC 9110, section 5.5), a target (RFC 9112, section 3.2), and a
-// host with a port (RFC 3986, section 3.2.2). Bytes beyond ASCII pass in a host: net/http makes Punycode of them.
-var (
-	badInToken  = byteSet("\"(),/:;<=>?@[\\]{}", func(c byte) bool { return c <= ' ' || c >= 0x7f })
-	badInValue  = byteSet("", func(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f })
-	badInTarget = byteSet("", func(c byte) bool { return c <= ' ' || c == 0x7f })
-	badInHost   = byteSet("\"#/<>?@\\^`{|}", func(c byte) bool { return c <= ' ' || c == 0x7f })
-)
-
-func byteSet(listed string, others func(byte) bool) (set [256]bool) {
-	for c := range set {
-		set[c] = others(byte(c)) || strings.IndexByte(listed, byte(c)) >= 0
-	}
-	return set
 }

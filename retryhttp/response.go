@@ -4,11 +4,8 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/retrygo/retry"
 )
 
 const (
@@ -39,68 +36,6 @@ func closeBody(resp *http.Response) {
 	}
 }
 
-// limit is the context of an attempt that has a timeout. It can be stopped, which the deadline of a context cannot, so
-// that the body that follows the headers has all the time it needs. Once the timeout has passed, its Err and that of
-// every context derived from it is context.DeadlineExceeded, and context.Cause retry.ErrAttemptTimeout.
-type limit struct {
-	context.Context // ends with the attempt; its Cause is right, but its Err after the timeout is Canceled
-	cancel          context.CancelCauseFunc
-	timer           *time.Timer // nil for no timeout
-	once            sync.Once
-	done            chan struct{}
-	body            guardedBody // room for it, since most responses have one
-}
-
-// start returns l after it has begun, as a context below ctx.
-func (l *limit) start(ctx context.Context, timeout time.Duration) *limit {
-	ctx, cancel := context.WithCancelCause(ctx)
-	l.Context, l.cancel = ctx, cancel
-	l.timer = time.AfterFunc(timeout, func() { cancel(retry.ErrAttemptTimeout) })
-	return l
-}
-
-// Done returns a channel other than that of l.Context. With the same one, package context would give a context derived
-// from l the Err of l.Context. It is made if asked for.
-func (l *limit) Done() <-chan struct{} {
-	l.once.Do(func() {
-		l.done = make(chan struct{})
-		context.AfterFunc(l.Context, func() { close(l.done) })
-	})
-	return l.done
-}
-
-func (l *limit) Err() error {
-	if context.Cause(l.Context) == retry.ErrAttemptTimeout {
-		return context.DeadlineExceeded
-	}
-	return l.Context.Err()
-}
-
-// AfterFunc is found by package context, which would otherwise start a goroutine for each context derived from l.
-func (l *limit) AfterFunc(f func()) (stop func() bool) { return context.AfterFunc(l.Context, f) }
-
-// roundTrip sends req within l, which it releases if base panics.
-func (l *limit) roundTrip(base http.RoundTripper, req *http.Request) (*http.Response, error) {
-	returned := false
-	defer func() {
-		if !returned {
-			l.release()
-		}
-	}()
-	resp, err := base.RoundTrip(req.WithContext(l))
-	returned = true
-	return resp, err
-}
-
-// stop stops the timeout and reports whether it had not passed.
-func (l *limit) stop() bool { return l.timer == nil || l.timer.Stop() }
-
-// release frees the context. It ends what still runs with it.
-func (l *limit) release() {
-	l.stop()
-	l.cancel(nil)
-}
-
 // ErrBodyStalled is what reading a response's body returns when one Read has taken longer than Transport.StallTimeout.
 // It matches context.DeadlineExceeded and is a timeout.
 var ErrBodyStalled error = bodyStalled{}
@@ -112,25 +47,19 @@ func (bodyStalled) Timeout() bool        { return true }
 func (bodyStalled) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // guard puts the body of resp behind what it needs: the context of its attempt, which has to live as long as the body
-// is read, and the stall timeout. Without either the body stays what it is.
+// is read, and the stall timeout. Without either the body stays what it is. If there is no body, limit.settle frees l.
 func guard(resp *http.Response, l *limit, stall time.Duration) {
 	if l == nil && stall == 0 {
 		return
 	}
 	if resp.Body == nil || resp.Body == http.NoBody {
-		if l != nil {
-			l.release()
-		}
 		return
 	}
 	conn, writable := resp.Body.(io.ReadWriteCloser)
-	var guarded *guardedBody
-	if l != nil {
-		guarded = &l.body
-	} else {
-		guarded = new(guardedBody)
-	}
-	guarded.body, guarded.limit, guarded.stall = resp.Body, l, stall
+	guarded := l.room()
+	guarded.body = resp.Body
+	guarded.limit = l
+	guarded.stall = stall
 	switch {
 	case !writable:
 		resp.Body = guarded
@@ -187,7 +116,7 @@ func (b *guardedBody) cut() {
 // over frees the attempt's context once there is nothing more to read.
 func (b *guardedBody) over(err error) {
 	if err != nil && b.limit != nil {
-		b.limit.cancel(nil) // its timer is stopped
+		b.limit.end()
 	}
 }
 

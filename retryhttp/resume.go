@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -19,124 +17,35 @@ import (
 // whose first attempt is the one that has just ended with the break, and which succeeds once another byte has come. As
 // with other bodies, Close may be called while Read is under way.
 type resumable struct {
-	call     *call          // of the RoundTrip that returned resp
-	resp     *http.Response // the caller's
-	obstacle string         // why it cannot be resumed; empty if it can
-	etag     string         // the validator, or
-	modified string         // the Last-Modified, if there is no ETag
+	run  *run           // the RoundTrip that returned resp
+	resp *http.Response // the caller's, for its trailers
+	content
+	digest *digest       // nil if resp names none
+	from   origin        // of the part under way
+	asked  *http.Request // for which the rest is asked: the run's, or what its redirects lead to by now
+	parts  parts
 
-	// Offsets in the content. next is that of the next byte to deliver, stop is behind the last byte of the part under
-	// way, end behind that of resp, and total is the content's length. All but next may be unknown.
-	next, stop, end, total int64
-
-	last   *http.Response // the last part; nil before there was another than resp
-	broken error          // what the part ended with, after the bytes before it were delivered
-	ended  error          // what every further Read returns
-
-	mu     sync.Mutex
-	part   io.ReadCloser
-	ctx    context.Context    // of the parts after the first; nil before
-	cancel context.CancelFunc // of ctx
-	closed bool
+	next, stop int64          // offsets of the next byte to deliver and behind the last one of the part, which may be unknown
+	passed     int64          // how many bytes of the part were delivered before, and are passed over
+	renewed    bool           // asked was renewed since the last byte came
+	last       *http.Response // the last part; nil before there was another than resp
+	broken     error          // what the part ended with, after the bytes before it were delivered
+	ended      error          // what every further Read returns
 }
 
-const unknown = math.MaxInt64 // an offset that a server has not said
-
-// resumed makes the body of resp, which the call returns, one that can be resumed or says why it cannot.
-func (c *call) resumed(resp *http.Response) {
+// resume makes the body of the response one that can be resumed or says why it cannot.
+func (x *exchange) resume() {
+	resp := x.resp
 	if _, writable := resp.Body.(io.Writer); writable || resp.Body == nil || resp.Body == http.NoBody {
 		return
 	}
-	b := &resumable{call: c, resp: resp, part: resp.Body, end: unknown, total: unknown}
-	if b.obstacle = b.survey(); b.obstacle != "" {
-		b.end = unknown
-	}
+	req := x.run.request.req
+	b := &resumable{run: x.run, resp: resp, content: contentOf(req, resp), digest: digestOf(resp), from: x.origin(), asked: req}
+	b.parts.part = resp.Body
+	b.digest.begin(b.first)
+	b.next = b.first
 	b.stop = b.end
 	resp.Body = b
-}
-
-// survey notes what of resp the rest must agree with. It returns why there is no rest to be had, "" if there is.
-func (b *resumable) survey() string {
-	h, req, length := b.resp.Header, b.call.req, b.resp.ContentLength
-	switch first, last, total, ok := contentRange(h.Values("Content-Range")); {
-	case !isGet(req):
-		return "the method is not GET"
-	case req.Body != nil && req.Body != http.NoBody:
-		return "the request has a body"
-	case b.resp.Uncompressed:
-		return "the transport has decoded it"
-	case b.resp.StatusCode == http.StatusOK:
-		if length >= 0 {
-			b.end, b.total = length, length
-		}
-	case b.resp.StatusCode != http.StatusPartialContent:
-		return "the status is neither 200 nor 206"
-	case isMultipart(h):
-		return "several ranges"
-	case !ok || first < 0 || length >= 0 && length != last-first+1:
-		return "no valid Content-Range"
-	default:
-		b.next, b.end, b.total = first, last+1, total
-	}
-	if strings.EqualFold(h.Get("Accept-Ranges"), "none") {
-		return "Accept-Ranges is none"
-	}
-	if b.etag, b.modified = strongValidator(h); b.etag+b.modified == "" {
-		return "no strong validator"
-	}
-	return ""
-}
-
-func isGet(req *http.Request) bool { return req.Method == "" || req.Method == http.MethodGet }
-
-// clockSkew is how much older than the Date of its response a Last-Modified must be to be strong. RFC 9110, section
-// 8.8.2.2, asks for a second if one clock makes both, RFC 7232, section 2.2.2, for 60 s otherwise.
-const clockSkew = time.Minute
-
-// strongValidator returns the ETag of h if it is strong, or the Last-Modified if that is and there is no ETag at all
-// (RFC 9110, section 13.1.5). All codings of a file have the same Last-Modified.
-func strongValidator(h http.Header) (etag, modified string) {
-	if etag = h.Get("Etag"); etag != "" {
-		if len(etag) < 2 || etag[0] != '"' || etag[len(etag)-1] != '"' {
-			etag = "" // weak, or none
-		}
-		return etag, ""
-	}
-	changed, err := http.ParseTime(h.Get("Last-Modified"))
-	sent, bad := http.ParseTime(h.Get("Date"))
-	if err != nil || bad != nil || sent.Sub(changed) < clockSkew || h.Get("Content-Encoding") != "" {
-		return "", ""
-	}
-	return "", h.Get("Last-Modified")
-}
-
-func isMultipart(h http.Header) bool {
-	return strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "multipart/byteranges")
-}
-
-// contentRange parses the only value of a Content-Range (RFC 9110, section 14.4): "bytes 0-99/1000". total is unknown
-// for "bytes 0-99/*"; first and last are -1 for "bytes */1000", which says that no byte of the range exists.
-func contentRange(values []string) (first, last, total int64, ok bool) {
-	if len(values) != 1 {
-		return 0, 0, 0, false
-	}
-	unit, rest, _ := strings.Cut(values[0], " ")
-	span, length, _ := strings.Cut(rest, "/")
-	from, to, _ := strings.Cut(span, "-")
-	if first, last, total = offset(from), offset(to), offset(length); length == "*" {
-		total = unknown
-	}
-	ok = 0 <= first && first <= last && last < total || span == "*" && total >= 0 && total != unknown
-	return first, last, total, ok && strings.EqualFold(unit, "bytes")
-}
-
-// offset parses a number of digits alone that is less than unknown, and returns -1 for anything else.
-func offset(s string) int64 {
-	n, err := strconv.ParseUint(s, 10, 63) // refuses a sign
-	if err != nil || n == unknown {
-		return -1
-	}
-	return int64(n)
 }
 
 func (b *resumable) Read(p []byte) (n int, err error) {
@@ -147,9 +56,14 @@ func (b *resumable) Read(p []byte) (n int, err error) {
 		n, err = b.read(p)
 	}
 	if n > 0 && err != io.EOF {
-		b.broken, err = err, nil
-	} else if err != nil && err != io.EOF {
-		n, err = b.resume(p, err)
+		b.broken = err
+		return n, nil
+	}
+	if err != nil && err != io.EOF {
+		n, err = b.ask(p, err)
+	}
+	if err == io.EOF {
+		err = b.atEnd()
 	}
 	if err != nil {
 		b.ended = err
@@ -158,198 +72,351 @@ func (b *resumable) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
+// atEnd returns what Read returns at the end of the body: io.EOF, unless the digest is another one.
+func (b *resumable) atEnd() error {
+	if err := b.digest.mismatch(); err != nil {
+		return &AttemptError{Reason: DigestMismatch, Request: b.run.request.req, Err: err}
+	}
+	return io.EOF
+}
+
 // read reads from the part under way. It returns io.EOF only at the end of all, and never a byte beyond the part.
 func (b *resumable) read(p []byte) (int, error) {
 	left := b.stop - b.next
 	if int64(len(p)) > left {
 		p = p[:max(left, 1)] // one more for the part's io.EOF and its trailers
 	}
-	n, err := b.part.Read(p)
+	n, err := b.parts.part.Read(p)
 	if int64(n) > left {
-		n, err = 0, io.EOF // more than the server has announced
+		n = 0
+		err = io.EOF // more than the server has announced
 	}
 	b.next += int64(n)
+	b.digest.add(p[:n])
 	switch {
 	case err == nil:
+		return n, nil
 	case b.next == b.end:
-		err = io.EOF // an HTTP/2 stream can be reset after its last byte
+		return n, io.EOF // an HTTP/2 stream can be reset after its last byte
 	case err == io.EOF && b.stop != unknown:
-		err = io.ErrUnexpectedEOF
+		return n, io.ErrUnexpectedEOF
+	default:
+		return n, err
 	}
-	return n, err
 }
 
-// resume asks for the rest, until the policy ends the run, and reads its beginning into p. cause is what the part under
-// way ended with; it is returned unchanged if the caller has canceled the request or closed the body.
-func (b *resumable) resume(p []byte, cause error) (n int, err error) {
+// ask asks for the rest, until the policy ends the run, and reads its beginning into p. cause is what the part under way
+// ended with; it is returned unchanged if the caller has canceled the request or closed the body.
+func (b *resumable) ask(p []byte, cause error) (n int, err error) {
 	b.broken = cause // if a function of the caller's or Base panics
-	c := b.nextCall()
-	if c == nil {
+	isWhole := b.next == b.stop
+	first := 2 // the number of the first attempt at the rest; a part that broke off is attempt 1
+	if isWhole {
+		first = 1
+	}
+	r := b.nextRun(first)
+	if r == nil {
 		return 0, cause
 	}
-	defer c.finish()
-	if c.gone() != "" {
+	defer r.finish()
+	if r.gone() != "" {
 		return 0, cause
 	}
-	failed := c.fault(cause, nil)
-	if b.obstacle != "" {
-		failed.Veto, failed.Err = NotResumable, fmt.Errorf("%w (%s)", failed.Err, b.obstacle)
-	}
-	policy := c.runPolicy()
-	policy.Name = strings.TrimSpace(policy.Name + " body")
-	if own := c.policy.Observe; own != nil { // not observe: the record of c's context is that of the RoundTrip
-		policy.Observe = func(_ context.Context, e retry.Event) { own(c.Context, e) }
-	}
-	if c.policy.Gate != nil {
-		policy.Gate = gate
-	}
-	ask := func(ctx context.Context) error {
-		n, err = b.ask(ctx, c, p)
+	policy := r.restPolicy()
+	attempt := func(ctx context.Context) error {
+		n, err = b.attempt(ctx, r, p)
+		r.unspent = false
 		return err
 	}
-	lasted := time.Since(epoch) - c.began
-	if b.next == b.stop && c.policy.Admit(c.progress(), 0).Status == retry.WaitingRetry {
+	lasted := time.Since(epoch) - r.began
+	if isWhole && r.request.policy.Admit(r.progress(), 0).Status == retry.WaitingRetry {
 		if policy.TTL > 0 {
 			policy.TTL = max(policy.TTL-lasted, 1)
 		}
-		err = retry.Do(c, policy, ask) // the part is whole, and was less than asked for: not a failure
+		err = retry.Do(r, policy, attempt) // the part is whole, and was less than asked for: not a failure
 	} else {
-		err = policy.Continue(c, lasted, c.judged(failed), ask)
+		err = policy.Continue(r, lasted, b.failure(r, cause), attempt)
 	}
-	switch failed, ok := err.(*retry.Error); {
-	case err == nil && n == 0:
-		err = io.EOF
-	case ok && failed.Reason == retry.CallerCanceled && b.call.Err() == nil:
-		err = http.ErrBodyReadAfterClose // Close has ended c's context
-	case ok && failed.Cause() != nil:
-		err = c.detached(failed)
+	if err == nil && n == 0 {
+		return 0, io.EOF
 	}
-	return n, err
+	return n, b.explained(r, err)
 }
 
-// nextCall closes the part under way and returns the call for the rest, nil if the body is closed.
-func (b *resumable) nextCall() *call {
-	if !b.take(http.NoBody) {
+// failure returns what the part under way has failed with.
+func (b *resumable) failure(r *run, cause error) error {
+	failed := r.fault(cause, nil)
+	if b.obstacle != "" {
+		failed.Veto = NotResumable
+		failed.Err = fmt.Errorf("%w (%s)", failed.Err, b.obstacle)
+	}
+	return r.judged(failed, nil)
+}
+
+// explained returns err, which ended the run r, as Read returns it.
+func (b *resumable) explained(r *run, err error) error {
+	failed, ok := err.(*retry.Error)
+	switch {
+	case !ok:
+		return err
+	case failed.Reason == retry.CallerCanceled && b.run.Err() == nil:
+		return http.ErrBodyReadAfterClose // Close has ended r's context
+	case failed.Cause() != nil:
+		return r.detached(failed)
+	default:
+		return err
+	}
+}
+
+// restPolicy returns the policy of a run for the rest of a body.
+func (r *run) restPolicy() retry.Policy {
+	p := r.policy()
+	p.Budget = nil
+	p.Pay = payRest
+	p.Name = strings.TrimSpace(p.Name + " body")
+	if own := r.request.policy.Observe; own != nil { // not observe: the record of r's context is that of the RoundTrip
+		p.Observe = func(_ context.Context, e retry.Event) { own(r.Context, e) }
+	}
+	if r.request.policy.Gate != nil {
+		p.Gate = gate
+	}
+	return p
+}
+
+// nextRun closes the part under way and returns the run for the rest, nil if the body is closed. first is the number of its
+// first attempt, which goes where the part came from.
+func (b *resumable) nextRun(first int) *run {
+	ctx := b.parts.replace(http.NoBody, b.run.Context)
+	if ctx == nil {
 		return nil
 	}
-	req := b.call.req.WithContext(b.ctx)
-	req.Header = http.Header{}
-	maps.Copy(req.Header, b.call.req.Header)
-	span := fmt.Sprintf("bytes=%d-", b.next)
-	if b.resp.StatusCode == http.StatusPartialContent {
-		span += strconv.FormatInt(b.end-1, 10)
+	if b.from.host != "" {
+		ctx = context.WithValue(ctx, placeKey{}, place{b.from.host, first})
 	}
-	setOnly(req.Header, "Range", span)
-	setOnly(req.Header, "If-Range", b.etag+b.modified)
-	t := *b.call.transport
-	t.Accept, t.Delivery = nil, false          // what is a success here is for check
-	if b.call.byHedge && t.Hedge.Base != nil { // the rest is where the body came from
-		swapped := *t.Hedge
-		t.Base, swapped.Base = t.Hedge.Base, t.base()
-		t.Hedge = &swapped
-	}
-	c := newCall(&t, b.call.policy, req)
-	c.began, c.ready, c.repeatable = b.call.began, true, true // a GET without a body
-	return c
+	return b.newRun(b.rest(ctx, b.asked))
 }
 
-// ask makes an attempt at the rest and reads its beginning into p. It returns nil once a byte has come, and at the end.
-func (b *resumable) ask(ctx context.Context, c *call, p []byte) (n int, err error) {
-	if err := c.attempt(ctx); err != nil {
+// newRun returns a run for req, which asks for the rest or for where it is.
+func (b *resumable) newRun(req *http.Request) *run {
+	caller := &b.run.request
+	r := newRun(caller.transport, caller.policy, req)
+	r.began = b.run.began
+	from := b.from // b has another one by the time that a hedge which has lost asks
+	r.request.from = &from
+	r.request.prepared = true
+	r.request.repeatable = true // a GET without a body
+	return r
+}
+
+// rest returns req as a request for the rest of the body.
+func (b *resumable) rest(ctx context.Context, req *http.Request) *http.Request {
+	req = req.WithContext(ctx)
+	header := edited{original: req.Header}
+	span := fmt.Sprintf("bytes=%d-", b.next)
+	if b.status == http.StatusPartialContent {
+		span += strconv.FormatInt(b.end-1, 10)
+	}
+	header.setOnly("Range", span)
+	header.setOnly("If-Range", b.validator())
+	if b.run.request.asksIdentity() {
+		header.setOnly("Accept-Encoding", "identity")
+	}
+	req.Header = header.copied
+	return req
+}
+
+// attempt makes an attempt at the rest and reads its beginning into p. It returns nil once a byte has come, and at the
+// end.
+func (b *resumable) attempt(ctx context.Context, r *run, p []byte) (n int, err error) {
+	if err = r.attempt(ctx); err != nil {
 		return 0, err
 	}
-	resp := c.resp
-	c.resp = nil
-	if resp.Body == nil {
-		resp.Body = http.NoBody
+	x := r.handOver()
+	if b.mayRenew(x.resp) {
+		renewed, err := b.renew(ctx, r.Context)
+		if err != nil {
+			x.drop()
+			return 0, err
+		}
+		if renewed != nil {
+			x.drop()
+			x = renewed
+		}
 	}
-	if failed := b.check(resp); failed != nil {
-		closeBody(resp)
-		failed.Request = b.call.req
+	if x.resp.Body == nil {
+		x.resp.Body = http.NoBody
+	}
+	if failed := b.check(x.resp); failed != nil {
+		x.drop()
+		failed.Request = b.run.request.req
+		failed.rest = true
 		return 0, failed.forbidden()
 	}
-	if !b.take(resp.Body) {
+	if b.parts.replace(x.resp.Body, b.run.Context) == nil {
 		return 0, context.Canceled
 	}
-	b.last = resp
+	b.last = x.resp
+	b.from = x.origin()
+	b.digest.begin(b.next)
+	err = b.passOver()
 	for n == 0 && err == nil {
 		n, err = b.read(p)
 	}
 	if n > 0 || err == io.EOF {
 		b.broken = err
+		b.renewed = false
 		return n, nil
 	}
-	return 0, c.judged(c.fault(err, nil))
+	return 0, r.judged(r.fault(err, nil), nil)
+}
+
+// maxPassedOver is how many bytes that were delivered are fetched once more, for each part, from a server that knows no
+// ranges. That takes 5s at 100 Mbit/s, as long as a reader may be kept waiting between two bytes.
+const maxPassedOver = 64 << 20
+
+// passOver passes over the bytes of the part that were delivered before.
+func (b *resumable) passOver() error {
+	n := b.passed
+	b.passed = 0
+	_, err := io.CopyN(io.Discard, b.parts.part, n)
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // check returns nil and notes where resp ends if it is the rest of the same content, or a part of that.
 func (b *resumable) check(resp *http.Response) *AttemptError {
-	h, length, reason := resp.Header, resp.ContentLength, NotResumable
-	first, last, total, ok := contentRange(h.Values("Content-Range"))
-	partial := resp.StatusCode == http.StatusPartialContent
-	agrees := func(name string) bool { // a 206 need not repeat what is not the ETag, nor a 416 anything
-		said := h.Get(name)
-		return said == b.resp.Header.Get(name) || said == "" && resp.StatusCode != http.StatusOK
+	switch resp.StatusCode {
+	case http.StatusOK:
+		return b.checkWhole(resp)
+	case http.StatusPartialContent:
+		return b.checkPart(resp)
 	}
-	same := !resp.Uncompressed && h.Get("Etag") == b.etag && agrees("Content-Encoding") && (b.etag != "" || agrees("Last-Modified"))
-	switch {
-	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable && ok && total == b.next && b.end == unknown && agrees("Etag"):
-		b.stop, b.end = b.next, b.next // all was delivered
-		return nil
-	case !partial && resp.StatusCode != http.StatusOK:
-		refused := statusError(resp, 0, nil)
-		refused.Header = kept(h)
-		return refused
-	case !partial && same && b.next == 0 && b.resp.StatusCode == http.StatusOK && length == b.resp.ContentLength:
-		b.stop = b.end // nothing was delivered yet
-		return nil
-	case !same || ok && total != b.total && total != unknown && b.total != unknown:
-		reason = ContentChanged
-	case partial && ok && first == b.next && last < b.end && (length < 0 || length == last-first+1) && !isMultipart(h):
-		b.total = min(b.total, total)
-		b.stop, b.end = last+1, min(b.end, b.total)
+	if b.saysComplete(resp) {
+		b.stop = b.next
+		b.end = b.next
 		return nil
 	}
-	return &AttemptError{Reason: reason, Veto: reason, Err: fmt.Errorf(
-		"%s with ETag %q and Content-Range %q, after %d bytes of %q",
-		statusText(resp.StatusCode), h.Get("Etag"), h.Get("Content-Range"), b.next, b.etag+b.modified)}
+	refused := statusError(resp, 0, nil)
+	refused.Header = kept(resp.Header)
+	return refused
 }
 
-// take closes the part under way and makes part the next one. It reports false, and closes part, if the body is closed.
-func (b *resumable) take(part io.ReadCloser) bool {
-	b.mu.Lock()
-	if !b.closed {
-		b.part, part = part, b.part
-		if b.ctx == nil {
-			b.ctx, b.cancel = context.WithCancel(b.call.req.Context())
-		}
+// saysComplete reports whether resp is a 416 that says that there is nothing behind the bytes that were delivered.
+func (b *resumable) saysComplete(resp *http.Response) bool {
+	if resp.StatusCode != http.StatusRequestedRangeNotSatisfiable || b.end != unknown {
+		return false
 	}
-	closed := b.closed
-	b.mu.Unlock()
-	_ = part.Close()
-	return !closed
+	r, ok := rangeOf(resp.Header)
+	return ok && r.total == b.next && agrees(resp.Header, "Etag", b.etag, false)
 }
+
+// checkWhole is check for a 200.
+func (b *resumable) checkWhole(resp *http.Response) *AttemptError {
+	if !b.isVersionOf(resp) {
+		return b.mismatch(ContentChanged, resp, b.next)
+	}
+	isAgain := b.next == 0 && b.status == http.StatusOK && resp.ContentLength == b.length // nothing was delivered yet
+	if !isAgain && !b.mayPassOver(resp) {
+		return b.mismatch(NotResumable, resp, b.next)
+	}
+	b.passed = b.next
+	b.stop = b.end
+	return nil
+}
+
+// mayPassOver reports whether the bytes delivered are also the first of resp, a 200 of the same version, and few enough.
+func (b *resumable) mayPassOver(resp *http.Response) bool {
+	if b.etag == "" || resp.ContentLength >= 0 && differ(resp.ContentLength, b.total) {
+		return false
+	}
+	return b.next <= maxPassedOver
+}
+
+// checkPart is check for a 206.
+func (b *resumable) checkPart(resp *http.Response) *AttemptError {
+	r, ok := rangeOf(resp.Header)
+	if !b.isVersionOf(resp) || ok && differ(r.total, b.total) {
+		return b.mismatch(ContentChanged, resp, b.next)
+	}
+	if !ok || isMultipart(resp.Header) || !r.hasLength(resp.ContentLength) {
+		return b.mismatch(NotResumable, resp, b.next)
+	}
+	if r.first != b.next || r.last >= b.end {
+		return b.mismatch(NotResumable, resp, b.next)
+	}
+	b.total = min(b.total, r.total)
+	b.stop = r.last + 1
+	b.end = min(b.end, b.total)
+	return nil
+}
+
+// differ reports whether two totals are known and not the same.
+func differ(a, b int64) bool { return a != b && a != unknown && b != unknown }
 
 // letGo frees what the parts after the first have, since Read has ended, and passes their trailers on.
 func (b *resumable) letGo() {
-	if b.ctx != nil {
-		b.take(http.NoBody)
-		b.cancel()
-	}
+	b.parts.end()
 	if b.last != nil && len(b.last.Trailer) > 0 {
 		b.resp.Trailer = b.last.Trailer
 	}
 }
 
 // Close ends a Read that waits or asks for the rest.
-func (b *resumable) Close() error {
-	b.mu.Lock()
-	part, cancel, closed := b.part, b.cancel, b.closed
-	b.closed = true
-	if cancel != nil {
-		cancel() // before a Read finds the body closed, and asks the context why
+func (b *resumable) Close() error { return b.parts.Close() }
+
+// parts is the bodies of which a body is made, one after the other. Close may be called at any time.
+type parts struct {
+	part io.ReadCloser // the one under way
+
+	mu     sync.Mutex
+	ctx    context.Context    // of the parts after the first; nil before
+	cancel context.CancelFunc // of ctx
+	closed bool
+}
+
+// replace closes the part under way and makes part the next one. It returns the context of the parts after the first, a
+// child of caller; nil, and closes part, if all are closed.
+func (p *parts) replace(part io.ReadCloser, caller context.Context) context.Context {
+	old, ctx := p.swap(part, caller)
+	_ = old.Close()
+	return ctx
+}
+
+func (p *parts) swap(part io.ReadCloser, caller context.Context) (old io.ReadCloser, ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return part, nil
 	}
-	b.mu.Unlock()
+	if p.ctx == nil {
+		p.ctx, p.cancel = context.WithCancel(caller)
+	}
+	old = p.part
+	p.part = part
+	return old, p.ctx
+}
+
+// end closes the part under way and ends the context, if there was more than one part.
+func (p *parts) end() {
+	if p.ctx == nil {
+		return
+	}
+	p.replace(http.NoBody, p.ctx)
+	p.cancel()
+}
+
+// Close closes the part under way, once, and ends the context.
+func (p *parts) Close() error {
+	p.mu.Lock()
+	part := p.part
+	closed := p.closed
+	p.closed = true
+	if p.cancel != nil {
+		p.cancel() // before a Read finds the body closed, and asks the context why
+	}
+	p.mu.Unlock()
 	if closed {
 		return nil
 	}

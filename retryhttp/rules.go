@@ -22,7 +22,9 @@ import (
 //   - Unknown: an error that is not an *AttemptError and about which ReasonOf has no word, and context.Canceled, so
 //     that the next classifier or the default rules judge it.
 //
-// It judges the last failure in the error of a nested run, and what was terminal there is terminal here.
+// It judges the last failure in the error of a nested run, and what was terminal there is terminal here, with two
+// exceptions that concern one request only: a body that could not be sent again, and the rest of a response's body that
+// could not be had. Both are Retryable as they are without a Transport.
 func Classify(err error) retry.Class { return find(err).class() }
 
 // ClassifyStrict is Classify, but also treats as terminal what another attempt is known not to change: 501, 505, 506,
@@ -65,6 +67,17 @@ func doNotRetry(h http.Header) bool {
 		turnedAway(h)
 }
 
+// inDoubtHeader is "true" in a response whose server does not know whether the work was done. Packages retrygrpc and
+// retryconnect send the same word as the metadata key retry-in-doubt.
+const inDoubtHeader = "Retry-In-Doubt"
+
+// saysDoubt reports whether the header of a response says that the work may have been done.
+func saysDoubt(h http.Header) bool {
+	return slices.ContainsFunc(h[inDoubtHeader], func(value string) bool {
+		return strings.EqualFold(strings.TrimSpace(value), "true")
+	})
+}
+
 // turnedAway reports whether a proxy says that it has not passed the request on.
 func turnedAway(h http.Header) bool {
 	return h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nonretryable-Nack"] != nil
@@ -80,12 +93,24 @@ type finding struct {
 
 func find(err error) finding {
 	if attempt := attemptError(err); attempt != nil {
-		vetoed := attempt.Veto != "" || doNotRetry(attempt.Header) || errors.Is(err, retry.TerminalError)
-		return finding{attempt.StatusCode, attempt.Reason, true, vetoed}
+		return findAttempt(err, attempt)
 	}
 	reason, _ := fault(err)
 	known := reason != "" && reason != TransportError && !errors.Is(err, context.Canceled)
 	return finding{0, reason, known, errors.Is(err, retry.TerminalError)}
+}
+
+func findAttempt(err error, attempt *AttemptError) finding {
+	var run *retry.Error
+	switch {
+	case !errors.As(err, &run):
+	case attempt.rest && attempt.Reason != Canceled && attempt.Reason != DeadlinePassed:
+		return finding{reason: BodyTruncated, known: true} // whatever came of asking for the rest
+	case attempt.Veto == BodyNotReplayable && attempt.Reason != BodyNotReplayable:
+		return finding{status: attempt.StatusCode, reason: attempt.Reason, known: true} // the next request has its own body
+	}
+	vetoed := attempt.Veto != "" || doNotRetry(attempt.Header) || errors.Is(err, retry.TerminalError)
+	return finding{attempt.StatusCode, attempt.Reason, true, vetoed}
 }
 
 // class returns Classify's answer.

@@ -77,6 +77,10 @@ func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 // retry.TerminalError or err is marked retry.Permanent. A run of one attempt, as under retry.OneAttempt, is none of
 // these: its caller holds the retries. retry.Transient around err does not take back what a run below has said.
 //
+// Retry-In-Doubt: true is set beside it if err is marked retry.Ambiguous: the work may have been done. A Transport, or
+// CheckResponse, that sees it after a request that is not safe to repeat reports doubt as well. X-Should-Retry: false alone
+// says only that this service has given up.
+//
 // The text of err is not sent. WriteError must be called before WriteHeader. If the handler has called a Transport, err
 // is the *url.Error of its client, or that of CheckResponse, which says what it needs; the error of an
 // http.Client.Timeout does not (see OutcomeOf).
@@ -100,6 +104,9 @@ func WriteError(w http.ResponseWriter, err error) {
 	}
 	if once {
 		w.Header().Set("X-Should-Retry", "false")
+	}
+	if retry.IsAmbiguous(err) {
+		w.Header().Set(inDoubtHeader, "true")
 	}
 	http.Error(w, http.StatusText(status), status)
 }

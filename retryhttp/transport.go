@@ -1,10 +1,8 @@
 package retryhttp
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -129,17 +127,18 @@ type Transport struct {
 // caller may set the transport's fields before its first use.
 func NewBase() *http.Transport { return base.New() }
 
-// NewClient returns a client that repeats requests as p says and does not follow redirects. It is the Client of a
-// Transport that has only a Policy.
-func NewClient(p retry.Policy) *http.Client { return (&Transport{Policy: p}).Client() }
+// NewClient returns a client for an API: it repeats requests as p says, on a transport of NewBase. It is the Client of
+// a Transport with these two alone.
+func NewClient(p retry.Policy) *http.Client { return (&Transport{Base: NewBase(), Policy: p}).Client() }
 
-// Client returns a client of t that does not follow redirects, as deliveries to other people's URLs must not: a 3xx is
-// the answer. For a client that follows them, put t into an http.Client.
+// Client returns a client of t. It follows redirects as any http.Client does, but not with Delivery: what is delivered
+// to other people's URLs must not go elsewhere, so a 3xx is then what the client returns.
 func (t *Transport) Client() *http.Client {
-	return &http.Client{
-		Transport:     t,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	client := &http.Client{Transport: t}
+	if t.Delivery {
+		client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	}
+	return client
 }
 
 // Validate returns nil or retry.FieldErrors with every bad field: those of Policy and Hedge, a negative BufferBody or
@@ -184,19 +183,12 @@ func refuseName(bad *retry.FieldErrors, field, name string) {
 var takenNames = []string{"Authorization", "Connection", "Content-Length", "Content-Type", "Expect", "Host",
 	"Idempotency-Key", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key"}
 
-// policyFor returns the policy for one RoundTrip. If PolicyFor panics, it closes the request's body.
+// policyFor returns the policy for one RoundTrip.
 func (t *Transport) policyFor(req *http.Request) *retry.Policy {
 	if t.PolicyFor == nil {
 		return &t.Policy
 	}
-	returned := false
-	defer func() {
-		if !returned && req.Body != nil {
-			_ = req.Body.Close()
-		}
-	}()
 	p := t.PolicyFor(req)
-	returned = true
 	return &p
 }
 
@@ -218,124 +210,26 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req == nil {
 		return nil, errors.New("retryhttp: RoundTrip: Request is nil")
 	}
-	policy := t.policyFor(req)
-	if !t.direct(req, policy) {
-		return newCall(t, policy, req).run()
+	if !t.isBare() || !isBare(req) {
+		return newRun(t, nil, req).roundTrip()
 	}
-	began := time.Since(epoch)
-	var l *limit
-	var resp *http.Response
-	var err error
-	if d := policy.AttemptTimeout; d == 0 || endsWithin(req.Context(), d) {
-		resp, err = t.base().RoundTrip(req)
-	} else {
-		l = new(limit).start(req.Context(), d)
-		resp, err = l.roundTrip(t.base(), req)
+	p := t.policyFor(req) // which may panic: a request that is bare has no body to close
+	if !isQuiet(p) || t.listens(p) || !isUnmarked(req.Context()) {
+		return newRun(t, p, req).roundTrip()
 	}
-	if err == nil && resp != nil && succeeded(resp.StatusCode) && (l == nil || l.stop()) {
-		policy.Spend(req.Context(), retry.Decision{Status: retry.Succeeded}, time.Time{})
-		if resp.Request != req {
-			resp.Request = req
-		}
-		guard(resp, l, 0)
-		return resp, nil
+	if refusal(req) != nil {
+		return newRun(t, p, req).roundTrip()
 	}
-	c := newCall(t, policy, req)
-	c.limit = l
-	return c.resume(began, resp, err)
-}
-
-// direct reports whether the first attempt at req needs no more than Base and the timeout, so that a call is made only
-// if it fails. It looks at all that a call looks at before its first attempt.
-func (t *Transport) direct(req *http.Request, p *retry.Policy) bool {
-	ctx := req.Context()
-	return t.Hedge == nil && !t.Resume && t.TimeLeft == nil && t.Accept == nil && p.Gate == nil && p.Observe == nil &&
-		t.AttemptHeader == "" && t.StallTimeout == 0 && t.BufferBody >= 0 &&
-		idempotentMethod(req.Method) && (req.Body == nil || req.Body == http.NoBody) && cancelChan(req) == nil &&
-		p.Validate() == nil && ctx.Err() == nil && recordsOf(ctx) == nil &&
-		retry.AttemptNumber(ctx) == 1 && refusal(req) == nil
-}
-
-// run makes the attempts of a RoundTrip.
-func (c *call) run() (*http.Response, error) {
-	defer c.finish()
-	t := c.transport
-	if err := t.validate(c.policy); err != nil {
-		return nil, err
-	}
-	p := c.runPolicy()
-	if p.TTL > 0 || t.Resume {
-		c.began = time.Since(epoch)
-	}
-	if c.policy.Observe != nil || recordsOf(c.Context) != nil {
-		p.Observe = observe
-	}
-	if c.refused = refusal(c.req); c.refused == nil && c.policy.Gate != nil {
-		p.Gate = gate
-	}
-	return c.end(retry.Do(c, p, c.attempt))
-}
-
-// resume makes the attempts after the direct one that began at the given time and ended with resp and err.
-func (c *call) resume(began time.Duration, resp *http.Response, err error) (*http.Response, error) {
-	defer c.finish()
-	c.began = began
-	c.ready, c.repeatable = true, true // an idempotent method, no key to add and no body
-	p := c.runPolicy()
-	if err = c.result(resp, err, nil); err != nil {
-		err = p.Continue(c, time.Since(epoch)-began, err, c.attempt)
-	} else {
-		p.Spend(c, retry.Decision{Status: retry.Succeeded}, time.Time{})
-	}
-	return c.end(err)
-}
-
-// runPolicy returns the policy of a run that has neither a gate nor an observer.
-func (c *call) runPolicy() retry.Policy {
-	p := c.policy.OrSchedule(retry.Inline())
-	p.AttemptTimeout = 0 // it covers the headers only, which Do cannot know
-	p.Classify = nil     // which judged calls
-	p.Pay, p.Observe, p.Gate = pay, nil, nil
-	if p.MaxHint == 0 && p.TTL == 0 {
-		p.MaxHint = maxHint(&p)
-	}
-	return p
-}
-
-// end returns what RoundTrip returns after a run that has ended with err.
-func (c *call) end(err error) (*http.Response, error) {
-	if failed, ok := err.(*retry.Error); ok && failed.Cause() != nil {
-		return nil, c.detached(failed) // the caller has gone and reads no response
-	}
-	if err != nil && c.resp == nil {
-		return nil, err
-	}
-	resp := c.resp
-	c.resp, c.returned = nil, true
-	if err == nil && c.transport.Resume {
-		c.resumed(resp)
-	}
-	if failed, ok := err.(*retry.Error); ok && resp.Body != nil {
-		if _, writable := resp.Body.(io.Writer); !writable {
-			resp.Body = &endedBody{resp.Body, &failed.Outcome}
-		}
-	}
-	return resp, nil
-}
-
-// maxHint returns the MaxHint of a policy that limits neither hints nor runs. The default of package retry, an hour, is
-// for work in a queue; a caller of RoundTrip waits for each hint.
-func maxHint(p *retry.Policy) time.Duration {
-	longest := max(time.Minute, p.Base, p.Cap)
-	for _, d := range p.Delays {
-		longest = max(longest, d)
-	}
-	return longest
+	return t.direct(req, p)
 }
 
 // CloseIdleConnections calls the method of Base, if it has one. A Transport does not call it by itself.
 func (t *Transport) CloseIdleConnections() {
-	if closer, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+	closeIdle(t.base())
+}
+
+func closeIdle(base http.RoundTripper) {
+	if closer, ok := base.(interface{ CloseIdleConnections() }); ok {
 		closer.CloseIdleConnections()
 	}
 }
@@ -345,32 +239,4 @@ func (t *Transport) base() http.RoundTripper {
 		return t.Base
 	}
 	return http.DefaultTransport
-}
-
-// pay is the Pay of every run. It gives up the last response, because only a deadline or a gate can prevent the retry
-// now.
-func pay(ctx context.Context, d retry.Decision) bool {
-	c := ctx.(*call)
-	if own := c.policy.Pay; own != nil && !own(c.Context, d) {
-		return false
-	}
-	c.giveUp(d.Delay)
-	return true
-}
-
-// observe is the Observe of every run that is observed or recorded.
-func observe(ctx context.Context, e retry.Event) {
-	c := ctx.(*call)
-	if records := recordsOf(c.Context); records != nil && e.Outcome != nil {
-		records.add(c.req, e.Outcome, c.hedges)
-	}
-	if own := c.policy.Observe; own != nil {
-		own(c.Context, e)
-	}
-}
-
-// gate is the Gate of every run that has one.
-func gate(ctx context.Context) time.Duration {
-	c := ctx.(*call)
-	return c.policy.Gate(c.Context)
 }

@@ -242,9 +242,17 @@ func TestRedirects(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, retry.Succeeded, o.Status, "the record is that of the response, not of the redirect")
 	})
-	t.Run("NewClient returns the 3xx", func(t *testing.T) {
+	t.Run("NewClient follows them, on a transport of NewBase", func(t *testing.T) {
 		client := retryhttp.NewClient(atOnce)
-		client.Transport.(*retryhttp.Transport).Base = moves
+		base := client.Transport.(*retryhttp.Transport)
+		require.NotNil(t, base.Base.(*http.Transport).HTTP2, "which pings")
+		base.Base = moves
+		resp, err := client.Do(get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, 200, resp.StatusCode)
+	})
+	t.Run("the Client of a Delivery returns the 3xx", func(t *testing.T) {
+		client := (&retryhttp.Transport{Base: moves, Policy: atOnce, Delivery: true}).Client()
 		resp, err := client.Do(get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, 302, resp.StatusCode)
@@ -506,9 +514,9 @@ func TestAllocations(t *testing.T) {
 		}
 	})
 	attempt = 0
-	// The call, its run, and for each 503 the AttemptError with its header and the request of the retry.
+	// The call, its run, the list of failures, and for each 503 the AttemptError with its header and the request of the retry.
 	p := retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0}}, MaxAttempts: 3}
-	require.LessOrEqual(t, allocs(&retryhttp.Transport{Base: flaky, Policy: p})-three, 2.0+2*3)
+	require.LessOrEqual(t, allocs(&retryhttp.Transport{Base: flaky, Policy: p})-three, 3.0+2*3)
 }
 
 // TestAFirstAttemptIsPartOfItsRun is about an attempt that is made before there is a run.

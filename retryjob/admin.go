@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,6 +20,9 @@ type Info struct {
 	Priority int             `json:"priority,omitempty"`
 	Tags     []string        `json:"tags,omitempty"`
 	Payload  json.RawMessage `json:"payload,omitempty"`
+	// Worker is the process that makes the attempt under way, in the words of the engine. It is empty for a job that is
+	// not Leased, and in an engine in memory, whose process makes all attempts.
+	Worker string `json:"worker,omitempty"`
 }
 
 // Admin reads and changes the jobs of an engine, in the same way for each engine. If there is no job with the given ID,
@@ -37,11 +41,12 @@ type Admin interface {
 	// Groups returns the jobs that f selects in groups, in no order. It ignores f.Limit and f.After.
 	Groups(ctx context.Context, f Filter) ([]Group, error)
 	// Replay makes a job Pending again, due at once, with the same ID, a new FirstDue and no attempts. It
-	// returns ErrNotReplayable unless the job is DeadLettered, Expired or FailedNoRetries. Of two calls at once, one succeeds.
+	// returns ErrNotReplayable unless the job is DeadLettered, Expired or FailedNoRetries, and for an occurrence of a
+	// Recurring if another one has not ended. Of two calls at once, one succeeds.
 	Replay(ctx context.Context, id string) error
 	// ReplayAll replays the DeadLettered, Expired and FailedNoRetries jobs that f selects, and returns how many. Set Statuses to
-	// replay only those that are DeadLettered; the TTL of Expired and FailedNoRetries jobs begins again. With an error it
-	// returns the number replayed until then.
+	// replay only those that are DeadLettered; the TTL of Expired and FailedNoRetries jobs begins again. It leaves out
+	// occurrences that Replay refuses. With an error it returns the number replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
 	// Cancel makes a job that is not final Canceled: after it has returned nil, no attempt starts, and the job ends as
 	// Canceled even if an attempt under way succeeds. The context of that attempt ends with ErrCanceled as its cause; an
@@ -51,6 +56,15 @@ type Admin interface {
 	// Purge removes the final jobs that f selects, and returns how many. With an error it returns the number removed
 	// until then.
 	Purge(ctx context.Context, f Filter) (int, error)
+	// Queues returns what waits and runs in each queue that has such jobs, in no order.
+	Queues(ctx context.Context) ([]QueueDepth, error)
+	// Schedules returns the schedules of recurring jobs, in no order. ReadSchedules also has what they wait for.
+	Schedules(ctx context.Context) ([]Schedule, error)
+	// ChangeSchedule calls change with the schedule of a name, or with a new one if there is none, and keeps what change
+	// makes of it. If change returns a job, the engine enqueues it in the same transaction. If change or the engine
+	// returns an error, nothing is kept. change may be called again if another process changes the schedule, and must
+	// not call the engine. Use PauseSchedule, ResumeSchedule and RunSchedule; ChangeSchedule is for them and for engines.
+	ChangeSchedule(ctx context.Context, name string, change func(s *Schedule) (*Job, error)) error
 }
 
 // Tally is the jobs of one Status.
@@ -77,24 +91,33 @@ func (t *Tally) add(at time.Time) {
 	}
 }
 
-// Group is the jobs with the same Status, Kind, Policy, Reason and Code.
+// QueueDepth is the jobs of a queue that have not ended.
+type QueueDepth struct {
+	Queue   string    `json:"queue"`           // "default" for jobs without a Queue
+	Due     int       `json:"due"`             // the jobs that wait for a worker
+	Later   int       `json:"later"`           // the jobs that are not due yet
+	Running int       `json:"running"`         // the attempts under way
+	Oldest  time.Time `json:"oldest,omitzero"` // the earliest due time of Due; zero if there are none
+}
+
+// Group is the jobs with the same Status, Kind, Policy, Reason and Cause.
 type Group struct {
 	Status Status
 	Kind   string
 	Policy string
 	Reason retry.Reason
-	Code   string // Attempt.Code of the last attempt, if the job ended without success
+	Cause  string // Record.Cause
 	Tally
 	// Newest is the job that changed last, without its Payload, as it was or as it is. It is zero if it is gone.
 	Newest Info
 }
 
-// Failures is the jobs of one Status with the same Kind, Reason and Code.
+// Failures is the jobs of one Status with the same Kind, Reason and Cause.
 type Failures struct {
 	Jobs   int          `json:"jobs"`
 	Kind   string       `json:"kind"`
 	Reason retry.Reason `json:"reason,omitzero"`
-	Code   string       `json:"code,omitempty"`
+	Cause  string       `json:"cause,omitempty"`  // Record.Cause
 	Newest string       `json:"newest,omitempty"` // the ID of the job that ended last
 	Ended  time.Time    `json:"ended,omitzero"`   // the time at which it ended
 	Err    string       `json:"err,omitempty"`    // its last error
@@ -108,9 +131,9 @@ func FailuresOf(groups []Group, status Status) []Failures {
 		if g.Status != status {
 			continue
 		}
-		place := slices.IndexFunc(all, func(f Failures) bool { return f.Kind == g.Kind && f.Reason == g.Reason && f.Code == g.Code })
+		place := slices.IndexFunc(all, func(f Failures) bool { return f.Kind == g.Kind && f.Reason == g.Reason && f.Cause == g.Cause })
 		if place < 0 {
-			place, all = len(all), append(all, Failures{Kind: g.Kind, Reason: g.Reason, Code: g.Code})
+			place, all = len(all), append(all, Failures{Kind: g.Kind, Reason: g.Reason, Cause: g.Cause})
 		}
 		f := &all[place]
 		if f.Jobs += g.Jobs; g.Newest.Ended.After(f.Ended) {
@@ -124,28 +147,59 @@ func FailuresOf(groups []Group, status Status) []Failures {
 // GroupsOf returns the groups of the jobs of a list, for an engine whose Admin.Groups has nothing better to read.
 func GroupsOf(list iter.Seq2[Info, error]) ([]Group, error) {
 	type key struct {
-		status             Status
-		kind, policy, code string
-		reason             retry.Reason
+		status              Status
+		kind, policy, cause string
+		reason              retry.Reason
 	}
 	places, groups := map[key]int{}, []Group{}
 	for i, err := range list {
 		if err != nil {
 			return nil, err
 		}
-		k := key{status: i.Status, kind: i.Kind, policy: i.Policy, reason: i.Reason}
-		if i.Status.Final() && i.Status != Succeeded {
-			k.code = i.Last().Code
-		}
+		k := key{status: i.Status, kind: i.Kind, policy: i.Policy, cause: i.Cause(), reason: i.Reason}
 		place, known := places[k]
 		if !known {
 			i.Payload = nil
 			place, places[k] = len(groups), len(groups)
-			groups = append(groups, Group{Status: k.status, Kind: k.kind, Policy: k.policy, Reason: k.reason, Code: k.code, Newest: i})
+			groups = append(groups, Group{Status: k.status, Kind: k.kind, Policy: k.policy, Reason: k.reason, Cause: k.cause, Newest: i})
 		}
 		groups[place].Add(&i)
 	}
 	return groups, nil
+}
+
+// QueuesOf returns the depths of the queues of the jobs of a list at now, for an engine whose Admin.Queues has nothing
+// better to read.
+func QueuesOf(list iter.Seq2[Info, error], now time.Time) ([]QueueDepth, error) {
+	depths := map[string]QueueDepth{}
+	for i, err := range list {
+		if err != nil {
+			return nil, err
+		}
+		if i.Status.Final() {
+			continue
+		}
+		d := depths[cmp.Or(i.Queue, "default")]
+		d.Queue = cmp.Or(i.Queue, "default")
+		d.add(i.Status, i.Due, !i.Due.After(now))
+		depths[d.Queue] = d
+	}
+	return slices.Collect(maps.Values(depths)), nil
+}
+
+// add counts a job that has not ended.
+func (d *QueueDepth) add(s Status, at time.Time, due bool) {
+	switch {
+	case s == Leased:
+		d.Running++
+	case !due:
+		d.Later++
+	default:
+		d.Due++
+		if d.Oldest.IsZero() || at.Before(d.Oldest) {
+			d.Oldest = at
+		}
+	}
 }
 
 // PurgeOne removes the job with the given ID. It returns the error of Get if there is no such job, and an error that

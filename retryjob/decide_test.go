@@ -65,7 +65,10 @@ func randomScene(rnd *rand.Rand) scene {
 	}
 	if chance(20) {
 		p.Wait = func(attempt int, err error, computed time.Duration) time.Duration {
-			if errors.Is(err, errFlaky) {
+			switch {
+			case attempt == 4:
+				return retry.Stop
+			case errors.Is(err, errFlaky):
 				return computed / 2
 			}
 			return time.Duration(attempt) * sec
@@ -86,7 +89,8 @@ func randomScene(rnd *rand.Rand) scene {
 		h.err = []error{
 			errFlaky, errFlaky, errFlaky, errFlaky, retry.Transient(context.Canceled), context.Canceled, retry.Permanent(errFlaky), nil,
 			retry.After(upTo(12_000), errFlaky), retry.Ambiguous(errFlaky), retryjob.ErrLost, context.DeadlineExceeded,
-		}[rnd.IntN(12)]
+			retry.Progressed(errFlaky),
+		}[rnd.IntN(13)]
 		if last := len(s.attempts) - 1; h.lost || h.skipped {
 			h.skipped = !h.lost
 			if last >= 0 {

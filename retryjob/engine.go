@@ -56,15 +56,16 @@ type Engine struct {
 	endRecurring func()        // nil if no job is recurring
 
 	// mu guards all that follows, and the jobs.
-	mu       sync.Mutex
-	jobs     map[string]*job
-	logs     [Canceled + 1]log // the jobs by status; the log of 0 is not used
-	changes  uint64            // the number of times that a job changed its status
-	lanes    map[string]*lane  // of the queues in Options.Queues; the lane of "" has all other jobs
-	watches  map[*job]*watch   // of the jobs that callers of Wait wait for
-	timer    *time.Timer
-	armed    instant // when the timer fires; 0 means that it is not set
-	stopping bool    // Shutdown was called
+	mu        sync.Mutex
+	jobs      map[string]*job
+	logs      [Canceled + 1]log // the jobs by status; the log of 0 is not used
+	changes   uint64            // the number of times that a job changed its status
+	lanes     map[string]*lane  // of the queues in Options.Queues; the lane of "" has all other jobs
+	watches   map[*job]*watch   // of the jobs that callers of Wait wait for
+	schedules map[string]Schedule
+	timer     *time.Timer
+	armed     instant // when the timer fires; 0 means that it is not set
+	stopping  bool    // Shutdown was called
 
 	stopped chan struct{} // closed once the last worker has left after that; left and cut do not change any more
 	left    []Info        // of Shutdown

@@ -40,7 +40,7 @@ func TestStepperDecidesWhatDoDecides(t *testing.T) {
 		var script []outcome
 		var took []time.Duration
 		for range 9 {
-			script = append(script, []outcome{fails, fails, fails, fails, asksForSevenSeconds, succeeds, isTerminal, asksForTooLong, givesUp}[rnd.IntN(9)])
+			script = append(script, []outcome{fails, fails, fails, fails, asksForSevenSeconds, succeeds, isTerminal, asksForTooLong, givesUp, progresses}[rnd.IntN(10)])
 			took = append(took, time.Duration(rnd.IntN(3000))*time.Millisecond)
 		}
 		budget := func() *retry.Budget {
@@ -56,8 +56,10 @@ func TestStepperDecidesWhatDoDecides(t *testing.T) {
 			c := &clock{began}
 			p.Name, p.Observe, p.Budget = "p", deferred.observe, budget()
 			s, r := stepper(p, c), record(c)
+			var last, lastOfJob []bool
 			for n := 1; !r.Status.Final(); n++ {
-				step(t, s, &r, c, n, func(context.Context) error {
+				step(t, s, &r, c, n, func(ctx context.Context) error {
+					lastOfJob = append(lastOfJob, retry.LastAttempt(ctx))
 					c.pass(took[n-1])
 					return script[n-1].err()
 				})
@@ -66,12 +68,14 @@ func TestStepperDecidesWhatDoDecides(t *testing.T) {
 			drawn, n := 0, 0
 			p.Observe, p.Budget = inline.observe, budget()
 			p.Rand = func() float64 { drawn = n; return u("j", 0, drawn) }
-			err := retry.Do(t.Context(), p, func(context.Context) error {
+			err := retry.Do(t.Context(), p, func(ctx context.Context) error {
+				last = append(last, retry.LastAttempt(ctx))
 				n++
 				<-time.After(took[n-1])
 				return script[n-1].err()
 			})
 			require.Equal(t, r.Status == retryjob.Succeeded, err == nil)
+			require.Equal(t, last, lastOfJob, "%v, %v", p, script)
 			require.Equal(t, plain(inline, began), plain(deferred, began), "%v, %v", p, script)
 		})
 	}

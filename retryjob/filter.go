@@ -17,6 +17,7 @@ type Filter struct {
 	Reasons  []retry.Reason // one of these; empty means any
 	Policies []string       // one of these; empty means any
 	Kinds    []string       // one of these; empty means any
+	Causes   []string       // Record.Cause is one of these; empty means any
 	Tags     []string       // it has one of these; empty means any
 	Since    time.Time      // Record.Changed is not before it; zero means any
 	Until    time.Time      // Record.Changed is before it; zero means any
@@ -38,11 +39,36 @@ func (i *Info) Cursor() Cursor { return Cursor{i.Changed(), i.JobID} }
 
 // Selects reports whether the filter selects the job. It ignores Limit and After.ID.
 func (f *Filter) Selects(i *Info) bool {
-	changed := i.Changed()
-	return oneOf(f.IDs, i.JobID) && oneOf(f.Statuses, i.Status) && oneOf(f.Reasons, i.Reason) && oneOf(f.Policies, i.Policy) && oneOf(f.Kinds, i.Kind) &&
-		(len(f.Tags) == 0 || slices.ContainsFunc(i.Tags, func(tag string) bool { return slices.Contains(f.Tags, tag) })) &&
-		(f.Since.IsZero() || !changed.Before(f.Since)) && (f.Until.IsZero() || changed.Before(f.Until)) &&
-		(f.After == Cursor{} || changed.UnixMicro() <= f.After.Changed.UnixMicro())
+	if len(f.Causes) > 0 && !slices.Contains(f.Causes, i.Cause()) {
+		return false
+	}
+	if !oneOf(f.IDs, i.JobID) || !f.selectsRoute(i.Policy, i.Kind, i.Tags) {
+		return false
+	}
+	return f.selectsState(i.Status, i.Reason) && f.selectsTime(i.Changed())
+}
+
+// selectsRoute asks what a job had when it was enqueued.
+func (f *Filter) selectsRoute(policy, kind string, tags []string) bool {
+	if !oneOf(f.Policies, policy) || !oneOf(f.Kinds, kind) {
+		return false
+	}
+	return len(f.Tags) == 0 || slices.ContainsFunc(tags, func(tag string) bool { return slices.Contains(f.Tags, tag) })
+}
+
+func (f *Filter) selectsState(status Status, reason retry.Reason) bool {
+	return oneOf(f.Statuses, status) && oneOf(f.Reasons, reason)
+}
+
+// selectsTime asks the time of the last change.
+func (f *Filter) selectsTime(changed time.Time) bool {
+	if !f.Since.IsZero() && changed.Before(f.Since) {
+		return false
+	}
+	if !f.Until.IsZero() && !changed.Before(f.Until) {
+		return false
+	}
+	return f.After == Cursor{} || changed.UnixMicro() <= f.After.Changed.UnixMicro()
 }
 
 func oneOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
@@ -57,10 +83,10 @@ func (f *Filter) Page() int {
 
 // FilterKeys returns the keys of ParseFilter.
 func FilterKeys() []string {
-	return []string{"status", "reason", "policy", "kind", "tag", "since", "until"}
+	return []string{"status", "reason", "cause", "policy", "kind", "tag", "since", "until"}
 }
 
-// ParseFilter returns the filter of texts, such as the query of a URL. Status, reason, policy, kind and tag have any
+// ParseFilter returns the filter of texts, such as the query of a URL. Status, reason, cause, policy, kind and tag have any
 // number of values. Since and until have one: a time in RFC 3339, or how long before now: "90m", "24h", "7d". It
 // returns retry.FieldErrors whose Field is the key of the bad value.
 func ParseFilter(values map[string][]string, now time.Time) (f Filter, err error) {
@@ -68,7 +94,10 @@ func ParseFilter(values map[string][]string, now time.Time) (f Filter, err error
 	refuse := func(key, value, rule string) {
 		bad = append(bad, &retry.FieldError{Package: "retryjob", Field: key, Value: strconv.Quote(value), Rule: rule})
 	}
-	f.Policies, f.Kinds, f.Tags = values["policy"], values["kind"], values["tag"]
+	f.Policies = values["policy"]
+	f.Kinds = values["kind"]
+	f.Causes = values["cause"]
+	f.Tags = values["tag"]
 	f.Statuses = parsed(values["status"], Statuses(), func(text, rule string) { refuse("status", text, rule) })
 	f.Reasons = parsed(values["reason"], Reasons(), func(text, rule string) { refuse("reason", text, rule) })
 	for key, to := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {

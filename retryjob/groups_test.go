@@ -72,7 +72,7 @@ func TestGroups(t *testing.T) {
 			require.NoError(t, err)
 			text := func(groups []retryjob.Group) (all []string) {
 				for _, g := range groups {
-					all = append(all, fmt.Sprint(g.Status, g.Kind, g.Policy, g.Reason, g.Code, g.Jobs, g.Oldest.UTC(), g.Newest.JobID, g.Newest.Payload == nil))
+					all = append(all, fmt.Sprint(g.Status, g.Kind, g.Policy, g.Reason, g.Cause, g.Jobs, g.Oldest.UTC(), g.Newest.JobID, g.Newest.Payload == nil))
 				}
 				slices.Sort(all)
 				return all
@@ -85,9 +85,9 @@ func TestGroups(t *testing.T) {
 		failures := retryjob.FailuresOf(groups, retryjob.DeadLettered)
 		require.Len(t, failures, 2)
 		require.Equal(t, []any{6, "mail", retry.TerminalError, "410", "status 410"},
-			[]any{failures[0].Jobs, failures[0].Kind, failures[0].Reason, failures[0].Code, failures[0].Err})
+			[]any{failures[0].Jobs, failures[0].Kind, failures[0].Reason, failures[0].Cause, failures[0].Err})
 		require.Equal(t, []any{3, "fax", retry.AttemptsExhausted, "503", "status 503"},
-			[]any{failures[1].Jobs, failures[1].Kind, failures[1].Reason, failures[1].Code, failures[1].Err})
+			[]any{failures[1].Jobs, failures[1].Kind, failures[1].Reason, failures[1].Cause, failures[1].Err})
 
 		require.NoError(t, retryjob.PurgeOne(t.Context(), e, "ok-0"))
 		require.ErrorIs(t, retryjob.PurgeOne(t.Context(), e, "ok-0"), retryjob.ErrUnknownJob)
@@ -116,7 +116,7 @@ func TestParseFilter(t *testing.T) {
 		Statuses: []retryjob.Status{retryjob.DeadLettered, retryjob.Expired}, Reasons: []retry.Reason{retry.TTLElapsed},
 		Policies: []string{"p"}, Kinds: []string{"mail"}, Tags: []string{"a"}, Since: epoch.Add(-7 * 24 * time.Hour), Until: epoch,
 	}, ok)
-	require.Len(t, retryjob.FilterKeys(), 7)
+	require.Len(t, retryjob.FilterKeys(), 8)
 
 	f, err := retryjob.ParseFilter(map[string][]string{"since": {"90m"}}, epoch)
 	require.NoError(t, err)

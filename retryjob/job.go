@@ -21,9 +21,9 @@ import (
 // does the work. ID, Policy, BudgetKey and Correlation are up to 255 bytes of printable UTF-8: letters,
 // marks, numbers, punctuation, symbols and the ASCII space.
 type Job struct {
-	// ID stays the same over all attempts and replays. No two jobs of an engine have the same ID. If empty, the engine
-	// generates an ID (recommended); from a generated ID an engine can tell that a job existed even after the job has
-	// aged out.
+	// ID stays the same over all attempts and replays. No two jobs of an engine have the same ID, of whatever kind. If
+	// empty, the engine generates an ID (recommended); from a generated ID an engine can tell that a job existed even
+	// after the job has aged out. IDs that begin with "recurring:" are those of Options.Recurring.
 	ID string `json:"id"`
 	// Kind names the Handler. It has 2 to 255 ASCII letters, digits and characters of _-./:+[]<>, and begins with a
 	// letter, a digit or an underscore. Empty is refused.
@@ -57,7 +57,8 @@ type Job struct {
 	// the latest. Zero, and a time in the past, mean at once.
 	Due time.Time `json:"due,omitzero"`
 
-	enqueued bool // set when Validate asks for the policy
+	enqueued   bool // set when Validate asks for the policy
+	occurrence bool // of a Recurring, with an ID that others must not use
 }
 
 // Handler does the work of jobs of one kind. ctx ends after the policy's AttemptTimeout, when the job is canceled, and
@@ -95,6 +96,8 @@ func (j *Job) Validate(policies Policies) error {
 			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "has characters that are not printable, or is not UTF-8")
 		case f.name == "Job.Kind" && !isKind(f.value):
 			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "is not letters, digits and _-./:+[]<> that begin with a letter, digit or underscore")
+		case f.name == "Job.ID" && strings.HasPrefix(f.value, occurrencePrefix) && !j.occurrence:
+			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "begins as the IDs of recurring jobs do")
 		case f.name == "Job.Policy":
 			if _, err := policies.ask(j, true); err != nil {
 				bad = append(bad, j.refusals(err)...)
@@ -250,8 +253,9 @@ var (
 	ErrNeverKnown = fmt.Errorf("%w: never known here", ErrUnknownJob)
 	// ErrDuplicate means that the engine has a job with that ID already. It is terminal, since repeating does not help.
 	ErrDuplicate = retry.Permanent(errors.New("retryjob: a job with that ID is there already"))
-	// ErrNotReplayable means that the job is not dead-lettered, expired or failed.
-	ErrNotReplayable = errors.New("retryjob: only dead-lettered, expired and failed jobs are replayed")
+	// ErrNotReplayable means that the job is not dead-lettered, expired or failed, or that it is an occurrence of a
+	// Recurring of which another one has not ended.
+	ErrNotReplayable = errors.New("retryjob: not replayable")
 	// ErrShutdown means that the engine is shut down or shutting down.
 	ErrShutdown = errors.New("retryjob: the engine is shut down")
 	// ErrLost is the error of an attempt whose worker died before it could record how the attempt ended.

@@ -3,6 +3,7 @@ package retryjob
 import (
 	"cmp"
 	"context"
+	"errors"
 	"iter"
 	"math"
 	"slices"
@@ -70,17 +71,23 @@ func (e *Engine) spots(f *Filter, statuses []Status) (spots [][]spot, begun uint
 	if j := e.jobs[f.After.ID]; j != nil && j.status != 0 && e.clock.time(j.changedAt()).UnixMicro() == f.After.Changed.UnixMicro() {
 		before = j.changed
 	}
-	since, until := e.clock.instant(f.Since), e.clock.instant(f.Until)
 	return spots, e.changes, func(j *job) bool {
 		if !slices.Contains(statuses, j.status) || e.aged(j, e.clock.now()) {
 			return false
 		}
-		r, changed := j.route.Value(), j.changedAt()
-		return j.changed < before && oneOf(f.Statuses, j.status) && oneOf(f.Reasons, j.reason) && oneOf(f.Policies, r.policy) && oneOf(f.Kinds, r.kind.name) &&
-			(len(f.Tags) == 0 || slices.ContainsFunc(r.tagList(), func(tag string) bool { return slices.Contains(f.Tags, tag) })) &&
-			(f.Since.IsZero() || changed >= since) && (f.Until.IsZero() || changed < until) &&
-			(f.After == Cursor{} || e.clock.time(changed).UnixMicro() <= f.After.Changed.UnixMicro())
+		if j.changed >= before || len(f.Causes) > 0 && !slices.Contains(f.Causes, j.cause(e.clock)) {
+			return false
+		}
+		r := j.route.Value()
+		return f.selectsRoute(r.policy, r.kind.name, r.tagList()) && f.selectsState(j.status, j.reason) && f.selectsTime(e.clock.time(j.changedAt()))
 	}
+}
+
+// cause is Record.Cause.
+func (j *job) cause(c clock) string {
+	var rec Record
+	j.snapshot(&rec, c)
+	return rec.Cause()
 }
 
 // newest removes and returns the spot with the last change, or returns no job if there is none.
@@ -114,6 +121,25 @@ func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) 
 	return counts, err
 }
 
+// Queues implements Admin.
+func (e *Engine) Queues(ctx context.Context) ([]QueueDepth, error) {
+	depths := map[string]*QueueDepth{}
+	now := e.clock.now()
+	_, err := e.changeAll(ctx, Filter{}, []Status{Pending, Leased, WaitingRetry}, func(j *job) error {
+		name := cmp.Or(j.route.Value().queue, "default")
+		if depths[name] == nil {
+			depths[name] = &QueueDepth{Queue: name}
+		}
+		depths[name].add(j.status, e.clock.time(j.at), j.at <= now)
+		return nil
+	})
+	all := make([]QueueDepth, 0, len(depths))
+	for _, d := range depths {
+		all = append(all, *d)
+	}
+	return all, err
+}
+
 // Groups returns the jobs that f selects in groups.
 func (e *Engine) Groups(ctx context.Context, f Filter) ([]Group, error) {
 	f.Limit, f.After = 0, Cursor{}
@@ -131,6 +157,9 @@ func (e *Engine) replay(j *job) error {
 	var rec Record
 	j.snapshot(&rec, e.clock)
 	if err := rec.Replay(e.clock.time(now)); err != nil {
+		return err
+	}
+	if err := e.claim(j.id); err != nil {
 		return err
 	}
 	j.keep(&rec, e.clock)
@@ -168,8 +197,25 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 }
 
 // ReplayAll implements Admin. f.Limit limits the number of replayed jobs. After Shutdown it returns ErrShutdown.
-func (e *Engine) ReplayAll(ctx context.Context, f Filter) (int, error) {
-	return e.changeAll(ctx, f, []Status{DeadLettered, Expired, FailedNoRetries}, e.replay)
+func (e *Engine) ReplayAll(ctx context.Context, f Filter) (replayed int, err error) {
+	for done, err := range each(ctx, e, f, []Status{DeadLettered, Expired, FailedNoRetries}, e.replayIfFree) {
+		if err != nil {
+			return replayed, err
+		}
+		if done {
+			replayed++
+		}
+	}
+	return replayed, nil
+}
+
+// replayIfFree replays j, or reports false if it is an occurrence that must not be replayed now.
+func (e *Engine) replayIfFree(j *job) (bool, error) {
+	err := e.replay(j)
+	if errors.Is(err, ErrNotReplayable) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Purge implements Admin. f.Limit limits the number of removed jobs.

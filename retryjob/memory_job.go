@@ -37,11 +37,13 @@ type job struct {
 	priority    uint8 // 0 to 3; 0 starts first
 }
 
-// earlier has what few jobs have: the attempts before the last one, the lives before the last replay, and Record.Prev.
+// earlier has what few jobs have: the attempts before the last one, the lives before the last replay, Record.Prev and
+// Record.PutOff.
 type earlier struct {
 	attempts []ended
 	lives    []Life
 	prev     time.Duration
+	putOff   int
 }
 
 // route has the fields that many jobs have in common, so that an engine keeps them once.
@@ -131,7 +133,7 @@ func (j *job) record(rec *Record, c clock) {
 		})
 	}
 	if j.earlier != nil {
-		rec.Earlier, rec.Prev = j.earlier.lives, j.earlier.prev
+		rec.Earlier, rec.Prev, rec.PutOff = j.earlier.lives, j.earlier.prev, j.earlier.putOff
 		for i := range j.earlier.attempts {
 			add(&j.earlier.attempts[i])
 		}
@@ -172,11 +174,11 @@ func (j *job) keep(rec *Record, c clock) {
 	if rec.Attempts == 0 {
 		j.attempts, j.last, j.earlier = 0, ended{}, nil
 	}
-	if j.earlier == nil && (len(rec.Earlier) > 0 || rec.Prev != 0) {
+	if j.earlier == nil && (len(rec.Earlier) > 0 || rec.Prev != 0 || rec.PutOff != 0) {
 		j.earlier = new(earlier)
 	}
 	if j.earlier != nil {
-		j.earlier.lives, j.earlier.prev = rec.Earlier, rec.Prev
+		j.earlier.lives, j.earlier.prev, j.earlier.putOff = rec.Earlier, rec.Prev, rec.PutOff
 	}
 	j.note(rec, c)
 	j.at = c.instant(rec.Due)

@@ -79,8 +79,8 @@ func (p Policies) Within(l retryconf.Limits) Policies {
 
 // Of returns the policy of a job: the policy that p returns with the fields that the job's Spec and TTL replace. If the
 // policy has no Name, its Name is Job.Policy; a name in the Spec counts only if both are empty, since a name is a label
-// of metrics and budgets. Functions such as Classify stay those of the policy, except that a
-// schedule in the Spec replaces Wait. The error is that of p, or retry.FieldErrors if the resulting policy is not
+// of metrics and budgets. Functions such as Classify stay those of the policy, except that a schedule in the Spec
+// replaces the delays of Wait. Its Stop still ends the job. The error is that of p, or retry.FieldErrors if the resulting policy is not
 // valid. An AttemptTimeout above the TTL is valid: an attempt that starts in time may end later.
 func (p Policies) Of(j *Job) (found retry.Policy, err error) {
 	if p == nil {
@@ -118,6 +118,16 @@ func (p Policies) ask(j *Job, enqueued bool) (found retry.Policy, err error) {
 
 var jobsAsked = sync.Pool{New: func() any { return new(Job) }}
 
+// onlyStop returns a Wait that keeps the computed delays and the limits of another one.
+func onlyStop(wait func(int, error, time.Duration) time.Duration) func(int, error, time.Duration) time.Duration {
+	return func(attempt int, err error, computed time.Duration) time.Duration {
+		if wait(attempt, err, computed) < 0 {
+			return retry.Stop
+		}
+		return computed
+	}
+}
+
 // over returns p with the fields that s replaces.
 func over(s *retryconf.Spec, p retry.Policy) (retry.Policy, error) {
 	below, err := retryconf.FromPolicy(p)
@@ -129,8 +139,10 @@ func over(s *retryconf.Spec, p retry.Policy) (retry.Policy, error) {
 		return retry.Policy{}, err
 	}
 	whole.Classify, whole.Budget, whole.Pay, whole.Gate, whole.Observe, whole.Rand = p.Classify, p.Budget, p.Pay, p.Gate, p.Observe, p.Rand
-	if s.Extends == "" && s.Mode == 0 && s.Base == 0 && s.Factor == 0 && len(s.Delays) == 0 {
-		whole.Wait = p.Wait
+	whole.Wait = p.Wait
+	scheduled := s.Extends != "" || s.Mode != 0 || s.Base != 0 || s.Factor != 0 || len(s.Delays) > 0
+	if scheduled && p.Wait != nil {
+		whole.Wait = onlyStop(p.Wait)
 	}
 	return whole, nil
 }

@@ -56,23 +56,35 @@ func TestPoliciesOf(t *testing.T) {
 			require.Equal(t, row.want, got)
 		})
 	}
-	t.Run("code stays the policy's, but for Wait if there is another schedule", func(t *testing.T) {
+	t.Run("code stays the policy's, and of Wait the limits if there is another schedule", func(t *testing.T) {
 		coded := retry.Policy{
 			Classify: func(error) retry.Class { return retry.Terminal }, Budget: retry.NewBudget(retry.BudgetConfig{}),
 			Pay: func(context.Context, retry.Decision) bool { return true }, Gate: func(context.Context) time.Duration { return 0 },
 			Observe: func(context.Context, retry.Event) {}, Rand: func() float64 { return 0 },
-			Wait: func(int, error, time.Duration) time.Duration { return sec },
+			Wait: func(attempt int, _ error, _ time.Duration) time.Duration {
+				if attempt == 2 {
+					return retry.Stop
+				}
+				return sec
+			},
 		}
 		of := retryjob.FromMap(map[string]retry.Policy{"coded": coded}).Of
 		for _, row := range []struct {
-			spec  retryconf.Spec
-			waits bool
-		}{{retryconf.Spec{MaxAttempts: 3}, true}, {retryconf.Spec{Base: 1}, false}, {retryconf.Spec{Extends: "standard"}, false}, {retryconf.Spec{Delays: []retryconf.Delay{1}}, false}} {
+			spec retryconf.Spec
+			wait time.Duration // after attempt 1
+		}{
+			{retryconf.Spec{MaxAttempts: 3}, sec}, {retryconf.Spec{Base: 7}, 7}, {retryconf.Spec{Extends: "standard"}, time.Minute},
+			{retryconf.Spec{Delays: []retryconf.Delay{9}}, 9},
+		} {
 			p, err := of(&retryjob.Job{Policy: "coded", Spec: &row.spec})
 			require.NoError(t, err)
-			require.Equal(t, []bool{true, true, true, true, true, true, row.waits}, []bool{
-				p.Classify != nil, p.Budget == coded.Budget, p.Pay != nil, p.Gate != nil, p.Observe != nil, p.Rand != nil, p.Wait != nil,
+			require.Equal(t, []bool{true, true, true, true, true, true}, []bool{
+				p.Classify != nil, p.Budget == coded.Budget, p.Pay != nil, p.Gate != nil, p.Observe != nil, p.Rand != nil,
 			})
+			p.Classify = nil
+			require.Equal(t, row.wait, p.Decide(retry.Progress{}, errFlaky, 0).Delay)
+			p.MaxAttempts = retry.Unlimited
+			require.Equal(t, retry.AttemptsExhausted, p.Decide(retry.Progress{Attempt: 2}, errFlaky, 0).Reason)
 		}
 	})
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
@@ -36,6 +37,15 @@ type Options struct {
 	Recurring []Recurring
 	// Code returns a short code for an error, for Attempt.Code. Nil means the same as in Stepper.Code.
 	Code func(error) string
+	// Logger gets warnings about schedules that do not go on. Nil means slog.Default.
+	Logger *slog.Logger
+}
+
+func (o *Options) logger() *slog.Logger {
+	if o.Logger != nil {
+		return o.Logger
+	}
+	return slog.Default()
 }
 
 // Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. It refuses nil

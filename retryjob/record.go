@@ -50,6 +50,8 @@ type Record struct {
 	Ended time.Time `json:"ended,omitzero"`
 	// Attempts is the number of attempts that began since FirstDue, including lost ones.
 	Attempts int `json:"attempts"`
+	// PutOff is the number of times since FirstDue that a handler has put the job off with Snooze.
+	PutOff int `json:"put_off,omitempty"`
 	// Forgiven is retry.Decision.Forgiven of the last decision: the number of attempts that no longer count because of the
 	// policy's ResetAfter.
 	Forgiven int `json:"since,omitempty"`
@@ -168,7 +170,7 @@ func (r *Record) Changed() time.Time {
 // attempts, and adds to Earlier how it had ended. For any other job it returns ErrNotReplayable.
 func (r *Record) Replay(now time.Time) error {
 	if !r.Status.Replayable() {
-		return fmt.Errorf("%w: job %s is %s", ErrNotReplayable, r.JobID, r.Status)
+		return fmt.Errorf("%w: job %s is %s, and only dead-lettered, expired and failed jobs are replayed", ErrNotReplayable, r.JobID, r.Status)
 	}
 	job, replays, last := r.Job(), r.Replays, r.Last()
 	life := Life{r.FirstDue, r.Ended, r.Status, r.Reason, r.Attempts, last.Err, last.Code}
@@ -235,7 +237,7 @@ func (r *Record) Validate() error {
 	for _, f := range [...]struct {
 		field string
 		value int
-	}{{"Attempts", r.Attempts}, {"Replays", r.Replays}, {"Forgiven", r.Forgiven}} {
+	}{{"Attempts", r.Attempts}, {"Replays", r.Replays}, {"PutOff", r.PutOff}, {"Forgiven", r.Forgiven}} {
 		if f.value < 0 {
 			refuse(f.field, f.value, "is negative")
 		}

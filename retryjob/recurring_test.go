@@ -25,9 +25,12 @@ func TestWhenAnOccurrenceIsDue(t *testing.T) {
 		{"at a rate, the first one", retryjob.AtRate(60 * sec), 0, 0, 60},
 		{"at a rate, for exactly that long", retryjob.AtRate(60 * sec), 0, 60, 60},
 		{"at a rate, after three were missed", retryjob.AtRate(60 * sec), 0, 181, 240},
-		{"at no rate", retryjob.AtRate(-60 * sec), 0, 7, 7},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, at(row.want), row.next(at(row.due), at(row.ended))) })
+	}
+	for _, none := range []time.Duration{0, -60 * sec} {
+		require.Zero(t, retryjob.AtRate(none)(at(0), at(7)), "there is no next one")
+		require.Zero(t, retryjob.AfterEnd(none)(at(0), at(7)), "there is no next one")
 	}
 }
 
@@ -55,7 +58,7 @@ func TestARecurringJobIsCanceledOrFailsAndComesBack(t *testing.T) {
 		})
 		start := time.Now()
 		synctest.Wait()
-		require.NoError(t, e.Cancel(t.Context(), "x"))
+		require.NoError(t, e.Cancel(t.Context(), "recurring:x:work:1"))
 		synctest.Wait()
 		var got []string
 		list := func() {

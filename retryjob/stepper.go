@@ -53,7 +53,8 @@ type Next struct {
 	Status Status       // of the record
 	Reason retry.Reason // zero if Status is not final, and for Succeeded
 	Due    time.Time    // of the next attempt; zero if Status is final
-	// Deferred means that the attempt does not count: a gate deferred it, or the engine is shutting down.
+	// Deferred means that the attempt does not count: a gate deferred it, its handler returned Snooze, or the engine is
+	// shutting down.
 	Deferred bool
 	end      func() // calls Observe with the end
 }
@@ -340,7 +341,9 @@ func (s *step) refuse(ctx context.Context, d retry.Decision, last error) Next {
 
 // make makes the attempt.
 func (s *step) make(ctx context.Context, start time.Time, fn func(context.Context) error) (next Next) {
-	own, cancel := retryshell.WithAttemptNumber(ctx, s.info.Number), context.CancelFunc(func() {})
+	before := retry.Progress{Attempt: s.info.Number - 1, Forgiven: s.rec.Forgiven}
+	own := retryshell.WithAttempt(ctx, s.policy, before)
+	cancel := func() {}
 	if timeout := s.policy.AttemptTimeout; timeout > 0 {
 		own, cancel = context.WithTimeoutCause(own, timeout, retry.ErrAttemptTimeout)
 	}
@@ -374,6 +377,9 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) {
 		return s.postpone(now)
 	}
+	if wait, ok := snoozed(err); ok && caller(ctx) == 0 {
+		return s.snooze(ctx, now, wait)
+	}
 	pr := s.progress(s.info.Number, now)
 	pr.Lasted, pr.Caller = now.Sub(start), caller(ctx)
 	d := s.decide(ctx, pr, now, err)
@@ -404,6 +410,15 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 	}
 	s.tell(ctx, &a, now, d, err)
 	return next
+}
+
+// snooze puts the job off by wait, or ends it if the policy forbids an attempt after that.
+func (s *step) snooze(ctx context.Context, now time.Time, wait time.Duration) Next {
+	if d := s.policy.Admit(s.progress(s.info.Number-1, now), wait); d.Status != retry.WaitingRetry {
+		return s.unmade(ctx, d)
+	}
+	s.rec.PutOff++
+	return s.postpone(now.Add(wait))
 }
 
 // decide asks the policy, and then its budget, what follows an attempt that ended with err.

@@ -29,6 +29,7 @@ const (
 	isCanceled
 	loses // ErrLost: nothing is known of it
 	outcomes
+	progresses // after some work; the model does not know it
 )
 
 // err is the error that the handler returns, or nil.
@@ -36,6 +37,8 @@ func (o outcome) err() error {
 	switch o {
 	case succeeds:
 		return nil
+	case progresses:
+		return retry.Progressed(errFlaky)
 	case isTerminal:
 		return retry.Permanent(errFlaky)
 	case asksForSevenSeconds:

@@ -55,12 +55,13 @@ const (
 	answerFinal // of a node whose own calls have failed, with DoNotRetry
 )
 
-// answerErrors are what the clients get.
+// answerErrors are the errors of the clients' attempts, by answer.
 var answerErrors = [...]error{nil, ErrWorkFailed, ErrRejected, retry.Permanent(ErrWorkFailed)}
 
 // arrived begins a run of a client of the first node.
 func (s *simulation) arrived(client uint32) {
 	s.point.Offered++
+	s.begun++
 	s.recovery.began(s.events.Now)
 	deadline := int64(never)
 	if s.Deadline > 0 {
@@ -71,10 +72,6 @@ func (s *simulation) arrived(client uint32) {
 
 // begin begins a run of a layer, for an attempt at the node above if there is one.
 func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
-	n := &s.nodes[layer]
-	if n.Shared { // so that all clients are one
-		client = 0
-	}
 	i := s.runs.Take()
 	r := s.runs.At(i)
 	*r = simRun{began: s.events.Now, deadline: deadline, parent: parent, client: client, timer: r.timer, number: 1, layer: layer, attempt: r.attempt}
@@ -123,7 +120,7 @@ func (s *simulation) call(i, a uint32) {
 	s.events.Plan(later(s.events.Now, n.network.draw()), attemptArrives, a)
 }
 
-// giveUp returns when the client gives up the attempt that is under way.
+// giveUp returns the time at which the client gives up the attempt that is under way.
 func (s *simulation) giveUp(r *simRun) int64 {
 	if own := s.nodes[r.layer].policy.AttemptTimeout; own > 0 {
 		return min(later(r.started, int64(own)), r.deadline)
@@ -230,9 +227,9 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	}
 }
 
-// clients is what all clients of a node share, and what each has of its own.
+// clients are the clients of a node: what they share, and the budget and tracker of each.
 type clients struct {
-	*Scenario
+	*scenario
 	policy   retry.Policy // the scenario's, without Rand and Observe
 	choice   *rand.Rand   // of clients
 	network  sampler
@@ -242,25 +239,21 @@ type clients struct {
 	tokens   int64                 // millionths in all budgets
 }
 
-func newClients(s *Scenario) clients {
+func newClients(s *scenario) clients {
 	c := clients{
-		Scenario: s,
+		scenario: s,
 		choice:   newStream(s.Seed, clientStream),
 		network:  newSampler(s.Network, newStream(s.Seed, networkStream)),
 		jitter:   newStream(s.Seed, jitterStream),
 		policy:   s.Policy,
 	}
 	c.policy.Rand, c.policy.Observe = nil, nil
-	each := s.Clients
-	if s.Shared {
-		each = 1
-	}
 	if s.Hedge.Share > 0 {
-		c.trackers = make([]*retryhedge.Tracker, each)
+		c.trackers = make([]*retryhedge.Tracker, s.Clients)
 	}
 	if s.Budget != nil {
-		c.budgets = make([]*retry.Budget, each)
-		c.tokens = millionths(s.Budget.NewAt(simulationStart)) * int64(each)
+		c.budgets = make([]*retry.Budget, s.Clients)
+		c.tokens = millionths(s.Budget.NewAt(simulationStart)) * int64(s.Clients)
 	}
 	return c
 }
@@ -287,8 +280,3 @@ func (c *clients) pay(client uint32, do func(b *retry.Budget)) {
 
 // pick returns the client of a run that begins.
 func (c *clients) pick() uint32 { return uint32(c.choice.Uint64N(uint64(c.Clients))) }
-
-// meanTokens returns the mean over all budgets, or 0 if there are none.
-func (c *clients) meanTokens() float64 {
-	return float64(c.tokens) / 1e6 / float64(max(len(c.budgets), 1))
-}

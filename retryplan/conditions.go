@@ -54,8 +54,6 @@ func conditionsOver(triggers []Trigger) []conditions {
 	return list
 }
 
-func (t *Trigger) end() int64 { return later(int64(t.From), int64(t.For)) }
-
 // part returns the part of n that is there, rounded up. What a product of floats is above a whole number by rounding
 // does not count.
 func (c *conditions) part(n int) int {

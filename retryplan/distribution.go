@@ -139,6 +139,23 @@ func (h *histogram) add(d time.Duration, mass float64) {
 	h.buckets[i] += mass
 }
 
+// merge adds the durations of o.
+func (h *histogram) merge(o *histogram) {
+	if o.buckets == nil {
+		return
+	}
+	if h.buckets == nil {
+		h.shortest = o.shortest
+	}
+	h.shortest, h.longest = min(h.shortest, o.shortest), max(h.longest, o.longest)
+	if more := len(o.buckets) - len(h.buckets); more > 0 {
+		h.buckets = append(h.buckets, make([]float64, more)...)
+	}
+	for i, mass := range o.buckets {
+		h.buckets[i] += mass
+	}
+}
+
 // measure returns a grid for each width of buckets.
 func (h *histogram) measure() (out measure) {
 	for from, to, step := 0, 2*page, time.Duration(1); from < len(h.buckets); from, to, step = to, to+page, 2*step {

@@ -10,16 +10,16 @@ import (
 )
 
 // Three layers of four attempts are 64 calls at the bottom for one request of a user.
-func ExampleCertifyChain() {
+func ExampleChain_Loads() {
 	layer := retryplan.Layer{Policy: retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 50 * time.Millisecond}}}
 	c := retryplan.Chain{Layers: []retryplan.Layer{layer, layer, layer}}
 	show := func(what string) {
-		cert, err := retryplan.CertifyChain(c)
+		nodes, _, err := c.Loads()
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("%s: %v\n", what, cert.Nodes[2].Outage)
+		fmt.Printf("%s: %v\n", what, nodes[2].Outage)
 	}
 	show("in an outage")
 	c.DoNotRetry = true
@@ -37,7 +37,7 @@ func ExampleCertifyChain() {
 
 // A backend at 10 % of its capacity does not come back from a stall of 10s under three layers of three attempts, and
 // does if each layer has a budget.
-func ExampleSimulateChain() {
+func ExampleChain() {
 	layer := retryplan.Layer{Policy: retry.Policy{MaxAttempts: 3, AttemptTimeout: time.Second, Backoff: retry.Backoff{Base: 10 * time.Millisecond}}}
 	c := retryplan.Chain{
 		Layers:  []retryplan.Layer{layer, layer, layer},
@@ -49,14 +49,14 @@ func ExampleSimulateChain() {
 		for i := range c.Layers {
 			c.Layers[i].Budget = budget
 		}
-		r, err := retryplan.SimulateChain(context.Background(), c, 1)
+		v, err := retryplan.Judge(context.Background(), retryplan.Question{Chain: c})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println("with budgets:", budget != nil, "- recovered:", r.Recovered)
+		fmt.Printf("with budgets %v: %d of %d come back\n", budget != nil, v.Back, v.Seeds)
 	}
 	// Output:
-	// with budgets: false - recovered: false
-	// with budgets: true - recovered: true
+	// with budgets false: 0 of 10 come back
+	// with budgets true: 20 of 20 come back
 }

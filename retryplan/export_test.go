@@ -16,12 +16,91 @@ func Draws(seed uint64, n int) (u []float64) {
 	return u
 }
 
-// followed is Simulate with a call of note before the first event and after each.
-func followed(ctx context.Context, s Scenario, note func(s *simulation, now time.Duration)) (Result, error) {
-	if err := s.validate(ctx); err != nil {
-		return Result{}, err
-	}
+// Scenario is a node to simulate, of which tests can set more than a Question can.
+type (
+	Scenario = scenario
+	Server   = backend
+)
+
+// Seen is the Result of a scenario, with what follows from it.
+type Seen struct {
+	Result
+	Simulated     time.Duration
+	Events        uint64
+	Amplification float64
+	Failed        float64 // share of the runs, the unfinished included
+	Peak          int
+	PeakAt        time.Duration
+	Recovered     bool // see recovery
+	Judged        bool // there was time to see that, and for the last retry of what the trigger hit
+}
+
+// Run simulates a scenario to its end.
+func Run(ctx context.Context, s Scenario) (Seen, error) {
+	s.Clients = max(s.Clients, 1)
 	sim := newSimulation(&s, s)
+	sim.recovery.share = calmShare(s)
+	err := sim.play(ctx)
+	return seen(sim), err
+}
+
+// Tokens simulates a scenario to its end and returns the tokens that are left in all budgets.
+func Tokens(ctx context.Context, s Scenario) (float64, error) {
+	s.Clients = max(s.Clients, 1)
+	sim := newSimulation(&s, s)
+	err := sim.play(ctx)
+	return float64(sim.nodes[0].tokens) / 1e6, err
+}
+
+// calmShare is the share of runs that succeed if each attempt fails by the server's FailureRate.
+func calmShare(s Scenario) float64 {
+	fails := s.Server.FailureRate
+	return min((1-fails)*calmAttempts(&s.Policy, s.Budget, s.Deadline, s.Server.Service.Mean(), fails, fails, fails), 1)
+}
+
+func seen(s *simulation) Seen {
+	r := s.finish()
+	out := Seen{Result: r, Simulated: s.simulated, Events: s.recorder.events, Recovered: s.recovery.found}
+	for _, p := range r.Series {
+		if p.Attempts > out.Peak {
+			out.Peak, out.PeakAt = p.Attempts, p.Start
+		}
+	}
+	if r.Runs > 0 {
+		out.Amplification = float64(r.Attempts) / float64(r.Runs)
+		out.Failed = float64(r.Runs-r.Endings[0]) / float64(r.Runs)
+	}
+	if out.Recovered {
+		out.Recovery = time.Duration(s.recovery.at * second)
+	}
+	from, until := s.recovery.from, int64(s.simulated)-s.recovery.while*second
+	out.Judged = from != never && until >= from && (!out.Recovered || until-from >= s.recovery.echo)
+	return out
+}
+
+// Question is the changed question of a.
+func (a Advice) Question() Question { return a.question }
+
+// AsDist returns the lognormal distribution with the median and the 99th percentile of d.
+func (d Distribution) AsDist() Dist { return LogNormal(d.Quantile(.5), d.Quantile(.99)) }
+
+// ChangedBy returns the policy that Advise simulates for a finding, and whether it has a budget then.
+func ChangedBy(f Finding) (p *retry.Policy, funded bool) { return f.changed, f.funded }
+
+// Horizon returns the time after which a scenario is always Judged.
+func Horizon(s Scenario) time.Duration {
+	r := newRecovery(&s)
+	if r.from == never {
+		return 0
+	}
+	return time.Duration(later(later(r.from, r.echo), r.while*second))
+}
+
+// followed is Simulate with a call of note before the first event and after each.
+func followed(ctx context.Context, s Scenario, note func(s *simulation, now time.Duration)) (Seen, error) {
+	s.Clients = max(s.Clients, 1)
+	sim := newSimulation(&s, s)
+	sim.recovery.share = calmShare(s)
 	sim.planArrivals()
 	note(sim, 0)
 	for e := (event.Event{}); sim.events.Next(&e) && (e.At < int64(s.Duration) || sim.runs.Len() > 0); note(sim, time.Duration(e.At)) {
@@ -29,11 +108,11 @@ func followed(ctx context.Context, s Scenario, note func(s *simulation, now time
 		sim.happen(&e)
 	}
 	sim.passed = true
-	return sim.finish(), nil
+	return seen(sim), nil
 }
 
 // Traced is Simulate for a herd of one client. It also returns when each attempt was sent and when it ended.
-func Traced(ctx context.Context, s Scenario) (r Result, sent, ended []time.Duration, err error) {
+func Traced(ctx context.Context, s Scenario) (r Seen, sent, ended []time.Duration, err error) {
 	attempt, under := uint32(0), false
 	r, err = followed(ctx, s, func(s *simulation, now time.Duration) {
 		run := s.runs.At(0)
@@ -48,7 +127,7 @@ func Traced(ctx context.Context, s Scenario) (r Result, sent, ended []time.Durat
 }
 
 // Watched is Simulate. It also returns when runs began, when they ended, and whether with success.
-func Watched(ctx context.Context, s Scenario) (r Result, begun, ended []time.Duration, well []bool, err error) {
+func Watched(ctx context.Context, s Scenario) (r Seen, begun, ended []time.Duration, well []bool, err error) {
 	successes := 0
 	r, err = followed(ctx, s, func(s *simulation, now time.Duration) {
 		n := 0
@@ -66,23 +145,5 @@ func Watched(ctx context.Context, s Scenario) (r Result, begun, ended []time.Dur
 	return r, begun, ended, well, err
 }
 
-// StabilityOf is the Stability that Certify finds, without the rest of the certificate, which takes twenty times as long.
-func StabilityOf(p retry.Policy, f Fleet) (Stability, error) {
-	if err := f.validate(p); err != nil {
-		return 0, err
-	}
-	return newCertifier(p, f).find(change{rate: 1, trigger: 1}).stability, nil
-}
-
-// CalmDuration returns how long attempts of a fleet without retries take, in the queue of the backend too, by the law of
-// random arrivals.
-func CalmDuration(f Fleet) Dist {
-	load := f.Rate / f.Capacity
-	quantile := func(late float64) time.Duration {
-		_, wait := bisect(0, 100/(f.Capacity*decay(load)), 40, func(wait float64) bool {
-			return waiting(load, f.Capacity, f.workers(), wait) > late
-		})
-		return f.service() + seconds(wait)
-	}
-	return LogNormal(quantile(.5), quantile(.01))
-}
+// End returns the time at which t ends.
+func End(t Trigger) time.Duration { return time.Duration(t.end()) }

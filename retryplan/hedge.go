@@ -2,7 +2,6 @@ package retryplan
 
 import (
 	"cmp"
-	"math"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -32,8 +31,7 @@ func (h Hedge) calm(b *retry.BudgetConfig, retries float64, slow func() float64)
 		share = slow()
 	}
 	if b != nil {
-		ratio, _, _ := budgetFigures(*b)
-		share = min(share, max(ratio-retries, 0))
+		share = min(share, max(b.Effective().Ratio-retries, 0))
 	}
 	return share
 }
@@ -42,71 +40,13 @@ func (h Hedge) calm(b *retry.BudgetConfig, retries float64, slow func() float64)
 // left than that.
 func inTime(delay, timeout time.Duration) bool { return delay > 0 && timeout-delay > delay }
 
-// warm returns the delay that trackers have after a long calm of f, in which its Share of the attempts is slower, or the
-// fixed one.
-func (f *Fleet) warm(calm float64) time.Duration {
-	if f.Hedge.Share == 0 {
-		return f.Hedge.Delay
-	}
-	load := f.Rate * calm * (1 + f.Hedge.Share) / f.Capacity
-	if load >= 1 {
-		return maxDuration
-	}
-	_, wait := bisect(0, 100/(f.Capacity*decay(load)), 40, func(wait float64) bool {
-		return waiting(load, f.Capacity, f.workers(), wait) > f.Hedge.Share
-	})
-	return f.service() + seconds(wait)
-}
-
-// hedged returns the share of the attempts that are hedged in a calm at a rate, in which random arrivals make some wait.
-func (c *certifier) hedged(rate float64) float64 {
-	f := &c.fleet
-	return f.Hedge.calm(f.Budget, c.calm-1, func() float64 {
-		wait := f.Hedge.Delay.Seconds() - c.service()
-		if wait < 0 {
-			return 1
-		}
-		return waiting(rate*max(c.calm, 1)/f.Capacity, f.Capacity, f.workers(), wait)
-	})
-}
-
-// hedgesTip reports whether a hedge of each attempt is more than the backend can do.
-func (c *certifier) hedgesTip(rate float64) bool {
-	return inTime(c.warm, seconds(c.storm.timeout)) && 2*rate*c.calm >= c.fleet.Capacity
-}
-
-// following returns how many attempts are hedged until the trackers of all clients have followed a storm, in which they
-// double their delay with every 14 or 15 slow calls, ln 2 / (0.05·(1−Share)).
-func (c *certifier) following() float64 {
-	trackers := float64(c.fleet.clients())
-	if c.fleet.Shared {
-		trackers = 1
-	}
-	return trackers * math.Log(c.storm.timeout/c.warm.Seconds()) / (0.05 * (1 - c.fleet.Hedge.Share))
-}
-
-// hedges returns how many of the attempts of a step are hedged, which all take so long.
-func (r *running) hedges(mass, latency float64) float64 {
-	wanted := r.hedge.Share * mass
-	if latency > r.warm.Seconds() && r.follows > 0 && inTime(r.warm, seconds(r.storm.timeout)) {
-		wanted = mass
-		if r.hedge.Share > 0 {
-			r.follows -= mass
-		}
-	}
-	if wanted == 0 {
-		return 0
-	}
-	return r.purse.withdraw(wanted)
-}
-
-// tracker returns that of a client, which begins as after a long calm.
+// tracker returns the tracker of a client. It begins with the delay of a long calm.
 func (c *clients) tracker(client uint32) *retryhedge.Tracker {
 	if c.trackers[client] == nil {
 		t, _ := retryhedge.NewTracker(retryhedge.TrackerConfig{Share: c.Hedge.Share}) // validate has accepted it
 		usual := 1 - c.Hedge.Share
 		warm := cmp.Or(c.warm, saturatingAdd(c.Server.Service.At(usual), 2*c.Network.At(usual)))
-		for before := time.Duration(0); before < t.Delay() && t.Delay() <= warm; t.Note(true) {
+		for before := maxDuration; before > t.Delay() && t.Delay() > warm; t.Note(false) { // it begins at its Max
 			before = t.Delay()
 		}
 		c.trackers[client] = t
@@ -149,12 +89,19 @@ func (s *simulation) hedge(a uint32) {
 		pr.Left = time.Duration(attempt.giveUp - s.events.Now)
 	}
 	starts := retryhedge.Policy{}.Decide(pr).Action == retryhedge.Start
-	if !starts || s.spend(r.layer, r.client, retry.Decision{Status: retry.WaitingRetry}).Status != retry.WaitingRetry {
+	if !starts || !s.spare(r) || s.spend(r.layer, r.client, retry.Decision{Status: retry.WaitingRetry}).Status != retry.WaitingRetry {
 		s.attempts.Release(a)
 		return
 	}
 	s.result.Hedges++
 	s.call(attempt.run, a)
+}
+
+// spare reports whether the budget of r has a token for a hedge and one for a retry after it, as retryhedge asks for.
+func (s *simulation) spare(r *simRun) bool {
+	enough := true
+	s.nodes[r.layer].pay(r.client, func(b *retry.Budget) { enough = b.Tokens() >= 2 })
+	return enough
 }
 
 // stale reports whether an attempt is over for its client, and with it this call of it.
@@ -194,7 +141,7 @@ func (p *chainPlay) hedged(i int, starts, giveUp, ends time.Duration, once, agai
 		return ends
 	}
 	if second := saturatingAdd(starts, delay); second < ends && (delay == 0 || inTime(delay, giveUp-starts)) {
-		p.count(i, second)
+		p.counts[i]++
 		return max(ends, p.answered(i, second, giveUp, again))
 	}
 	return ends

@@ -1,7 +1,6 @@
 package retryplan_test
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -19,9 +18,9 @@ func slowTail(h retryplan.Hedge) retryplan.Scenario {
 	}
 }
 
-func simulate(t *testing.T, s retryplan.Scenario) retryplan.Result {
+func simulate(t *testing.T, s retryplan.Scenario) retryplan.Seen {
 	t.Helper()
-	r, err := retryplan.Simulate(t.Context(), s)
+	r, err := retryplan.Run(t.Context(), s)
 	require.NoError(t, err)
 	return r
 }
@@ -53,7 +52,7 @@ func TestABudgetBoundsHedges(t *testing.T) {
 	free := simulate(t, s)
 	s.Budget = &retry.BudgetConfig{Ratio: 0.1, Burst: 10}
 	paid := simulate(t, s)
-	extra := func(r retryplan.Result) (n int) {
+	extra := func(r retryplan.Seen) (n int) {
 		for _, p := range r.Series[300:360] {
 			n += p.Attempts - p.Offered
 		}
@@ -69,82 +68,40 @@ func TestValidateOfHedges(t *testing.T) {
 		h   retryplan.Hedge
 		err string
 	}{
-		{retryplan.Hedge{Delay: -1}, "retryplan: Scenario.Hedge.Delay -1ns is negative"},
-		{retryplan.Hedge{Delay: 1, Share: 0.1}, "retryplan: Scenario.Hedge.Delay 1ns is set beside Share, which chooses it"},
-		{retryplan.Hedge{Share: 0.6}, "retryplan: Scenario.Hedge.Share 0.6 is outside [0,0.5]"},
+		{retryplan.Hedge{Delay: -1}, "Hedge.Delay -1ns is negative"},
+		{retryplan.Hedge{Delay: 1, Share: 0.1}, "Hedge.Delay 1ns is set beside Share, which chooses it"},
+		{retryplan.Hedge{Share: 0.6}, "Hedge.Share 0.6 is outside [0,0.5]"},
 	} {
-		_, err := retryplan.Simulate(t.Context(), slowTail(row.h))
-		require.EqualError(t, err, row.err)
-		_, err = retryplan.Certify(retry.Policy{}, retryplan.Fleet{Rate: 1, Capacity: 2, Hedge: row.h})
-		require.ErrorContains(t, err, "Fleet.Hedge")
+		_, err := retryplan.Judge(t.Context(), retryplan.Question{Fleet: retryplan.Fleet{Rate: 1, Capacity: 2, Hedge: row.h}})
+		require.EqualError(t, err, "retryplan: Fleet."+row.err)
 		c := layers(1, time.Second)
 		c.Layers[0].Hedge = row.h
-		_, err = retryplan.CertifyChain(c)
-		require.ErrorContains(t, err, "Chain.Layers[0].Hedge")
+		_, _, err = c.Loads()
+		require.EqualError(t, err, "retryplan: Chain.Layers[0]."+row.err)
 	}
 }
 
-// A share is load in the calm and in a storm; a fixed delay doubles a storm, unless a budget has to pay for it.
-func TestCertificatesCountHedges(t *testing.T) {
-	p := waiting(2, time.Second, 0)
-	certified := func(rate float64, h retryplan.Hedge, b *retry.BudgetConfig) retryplan.Certificate {
-		f := at100(rate, retryplan.Stall, 10*time.Second, 0)
-		f.Hedge, f.Budget = h, b
-		return certify(t, p, f)
+// A fixed delay doubles a storm, unless a budget has to pay for it.
+func TestHedgesCanKeepAStormAlive(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		rate   float64
+		h      retryplan.Hedge
+		budget *retry.BudgetConfig
+		p      retry.Policy
+		back   int
+	}{
+		{"a share, once the trackers have followed", 40, retryplan.Hedge{Share: 0.1}, nil, waiting(2, s, 0), 20},
+		{"a delay", 40, retryplan.Hedge{Delay: 300 * time.Millisecond}, nil, waiting(2, s, 0), 0},
+		{"a delay with a budget", 40, retryplan.Hedge{Delay: 300 * time.Millisecond}, &retry.BudgetConfig{}, waiting(2, s, 0), 20},
+		{"a queue as long as the delay, though no client gives up", 60, retryplan.Hedge{Delay: 300 * time.Millisecond}, nil, waiting(2, 0, 0), 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			f := at100(row.rate, retryplan.Stall, 10*time.Second, 0)
+			f.Hedge, f.Budget = row.h, row.budget
+			require.Equal(t, row.back, judge(t, row.p, f).Back)
+		})
 	}
-	share, delay := retryplan.Hedge{Share: 0.1}, retryplan.Hedge{Delay: 300 * time.Millisecond}
-	require.InDelta(t, 2.2, certified(40, share, nil).Attempts, 1e-9, "once the trackers have followed")
-	require.Equal(t, 4.0, certified(40, delay, nil).Attempts)
-	require.Equal(t, 1.0, certified(40, delay, &retry.BudgetConfig{}).Attempts)
-	require.Equal(t, retryplan.Safe, certified(40, share, nil).Stability)
-	require.Equal(t, retryplan.Safe, certified(40, share, &retry.BudgetConfig{}).Stability)
-	require.Equal(t, retryplan.Metastable, certified(40, delay, nil).Stability)
-	require.Equal(t, retryplan.Safe, certified(40, delay, &retry.BudgetConfig{}).Stability)
-	require.Equal(t, retryplan.Overloaded, certified(92, share, nil).Stability)
-	require.NotEqual(t, retryplan.Overloaded, certified(88, share, nil).Stability)
-	require.Equal(t, retryplan.Overloaded, certified(60, retryplan.Hedge{Delay: time.Millisecond}, nil).Stability, "all are hedged")
-	require.Greater(t, certified(40, retryplan.Hedge{Delay: time.Minute}, nil).Attempts, 1.99, "no attempt lasts so long")
-
-	f := at100(60, retryplan.Stall, 10*time.Second, 0)
-	f.Hedge = delay
-	c := certify(t, waiting(2, 0, 0), f)
-	require.Equal(t, retryplan.Metastable, c.Stability, "a queue of 300ms doubles the load for ever, though no client gives up")
-	back, _ := comesBack(t, waiting(2, 0, 0), f, 3)
-	require.Zero(t, back)
-}
-
-// hedgedFleet returns the fleet of a row with hedges.
-func hedgedFleet(row uint64) (retry.Policy, retryplan.Fleet) {
-	p, f := randomFleet(row)
-	rnd := rand.New(rand.NewPCG(row, 41))
-	if rnd.IntN(2) == 0 {
-		f.Hedge.Share = between(rnd, 0.01, 0.2)
-	} else {
-		f.Hedge.Delay = inSeconds(p.AttemptTimeout.Seconds() * between(rnd, 0.2, 1.1))
-	}
-	return p, f
-}
-
-// TestCertificatesOfHedgesAgreeWithSimulations is TestCertificatesAgreeWithSimulations for fleets with hedges.
-func TestCertificatesOfHedgesAgreeWithSimulations(t *testing.T) {
-	rows := uint64(trials(60, 1000))
-	judged, agreed := 0, 0
-	for row := range rows {
-		p, f := hedgedFleet(row)
-		c := certify(t, p, f)
-		if c.Margin < 0.05 {
-			continue
-		}
-		judged++
-		if recovered, _ := comesBack(t, p, f, 1); c.Stability.Survives() == (recovered == 1) {
-			agreed++
-			continue
-		}
-		t.Logf("row %d disagrees\n  %+v\n  %+v %+v\n  %v, timeout %v", row, c, f, f.Budget, p, p.AttemptTimeout)
-	}
-	t.Logf("%d of %d agree", agreed, judged)
-	require.GreaterOrEqual(t, float64(agreed), 0.97*float64(judged))
-	require.GreaterOrEqual(t, judged, int(rows)/3, "most of the fleets are no test")
 }
 
 // Hedges multiply through a chain as retries do: in a hang every layer's attempts double, and in an outage, which is
@@ -154,15 +111,14 @@ func TestHedgesMultiplyInAChain(t *testing.T) {
 	for i := range c.Layers {
 		c.Layers[i].Hedge.Delay = 200 * time.Millisecond
 	}
-	got := certifyChain(t, c)
-	require.Equal(t, 8.0, atBottom(got).Outage)
-	require.Equal(t, 64.0, atBottom(got).Hang)
-	require.Equal(t, 1.0, atBottom(got).Calm)
+	got := atBottom(t, c)
+	require.Equal(t, 8.0, got.Outage)
+	require.Equal(t, 64.0, got.Hang)
+	require.Equal(t, 1.0, got.Calm)
 	c.Layers[2].Budget = &retry.BudgetConfig{}
-	require.Equal(t, 16.0, atBottom(certifyChain(t, c)).Hang, "of the bottom's calls nothing is paid for")
+	require.Equal(t, 16.0, atBottom(t, c).Hang, "of the bottom's calls nothing is paid for")
 
 	c = layers(1, s, s)
 	c.Rate, c.Layers[0].Hedge.Share, c.Layers[1].Hedge.Share = 500, 0.1, 0.2
-	got = certifyChain(t, c)
-	require.InDelta(t, 1.1*1.2, atBottom(got).Calm, 1e-9)
+	require.InDelta(t, 1.1*1.2, atBottom(t, c).Calm, 1e-9)
 }

@@ -29,11 +29,9 @@ type Chain struct {
 	TrustRequests bool
 	// Deadline is the user's, counted from the start of each run. Zero means none.
 	Deadline time.Duration
-	// Rate is how many runs a second the users begin, in an open loop. Zero means not known: there is no verdict, and
-	// nothing to simulate.
+	// Rate is how many runs a second the users begin, in an open loop. Loads does not need it, and a Question does.
 	Rate float64
-	// Trigger is the trouble to survive; its From is not used. Outage and Failing are simulated and not certified. A
-	// Trigger without a Kind is none.
+	// Trigger is the trouble; its From is not used. A Trigger without a Kind is none.
 	Trigger Trigger
 	// TriggerAt is the node that has the trouble, from 1, the user's. Zero means the bottom.
 	TriggerAt int
@@ -43,7 +41,7 @@ type Chain struct {
 type Layer struct {
 	// Policy is that of the calls. Its Budget, Gate and Pay must be nil.
 	Policy retry.Policy
-	// Budget is the retry budget of each process that calls. It has no Trickle. Nil means none.
+	// Budget is the retry budget of each process that calls. Nil means none.
 	Budget *retry.BudgetConfig
 	// Clients is how many processes call. Zero means 1.
 	Clients int
@@ -62,19 +60,19 @@ type Layer struct {
 const (
 	maxLayers        = 16
 	maxChainAttempts = 1_000_000
+	mostCounted      = 1000 // attempts of a run of one layer; also what Model.Horizon allows
 )
 
-// attempts returns the most attempts that a run of the layer makes, of which 1,000 are counted, as in
-// Certificate.Attempts.
+// attempts returns the most attempts that a run of the layer makes, of which 1,000 are counted.
 func (l *Layer) attempts() int {
 	p := l.Policy.Effective()
 	switch {
 	case p.Disabled:
 		return 1
 	case p.MaxAttempts == retry.Unlimited:
-		return maxStormAttempts
+		return mostCounted
 	}
-	return min(p.MaxAttempts, maxStormAttempts)
+	return min(p.MaxAttempts, mostCounted)
 }
 
 // service returns how long the node works on one attempt.
@@ -82,12 +80,7 @@ func (l *Layer) service() time.Duration {
 	if l.Capacity == 0 {
 		return 0
 	}
-	return inNanoseconds(float64(max(l.Workers, 1)) / l.Capacity)
-}
-
-// fleet returns the calls to a node as a Fleet, at the given rate of runs of the layer.
-func (l *Layer) fleet(rate float64, t Trigger) Fleet {
-	return Fleet{Rate: rate, Capacity: l.Capacity, Workers: l.Workers, Clients: l.Clients, Budget: l.Budget, Trigger: t}
+	return serviceTime(l.Workers, l.Capacity)
 }
 
 // bottom returns the last node.
@@ -101,9 +94,8 @@ func (c *Chain) hit() int {
 	return c.TriggerAt - 1
 }
 
-// validate returns every bad field of c.
-func (c *Chain) validate() error {
-	var bad retry.FieldErrors
+// validate adds every bad field of c.
+func (c *Chain) validate(bad *retry.FieldErrors) {
 	if n := len(c.Layers); n == 0 || n > maxLayers {
 		bad.Refuse("retryplan.Chain.Layers", fmt.Sprintf("(%d)", n), fmt.Sprintf("are not 1 to %d", maxLayers))
 	}
@@ -111,18 +103,15 @@ func (c *Chain) validate() error {
 	for i := range c.Layers {
 		l := &c.Layers[i]
 		of := func(field string) string { return indexedField("Chain.Layers", i) + "." + field }
-		validateAt(l.Policy, of, &bad)
-		refuse(&bad, l.Policy.ResetAfter > 0, of("Policy.ResetAfter"), l.Policy.ResetAfter,
+		validateAt(l.Policy, of, bad)
+		refuse(bad, l.Policy.ResetAfter > 0, of("Policy.ResetAfter"), l.Policy.ResetAfter,
 			"is for connections, and a chain has requests")
-		if l.Budget != nil {
-			refuse(&bad, l.Budget.Trickle > 0, of("Budget.Trickle"), l.Budget.Trickle, "is not followed through a chain")
-		}
-		refuse(&bad, l.Clients < 0 || l.Clients > maxClients, of("Clients"), l.Clients,
+		refuse(bad, l.Clients < 0 || l.Clients > maxClients, of("Clients"), l.Clients,
 			fmt.Sprintf("is outside [0,%d]", maxClients))
-		l.Hedge.validate(&bad, of("Hedge"))
-		refuse(&bad, !(l.Failure >= 0 && l.Failure <= 1), of("Failure"), l.Failure, "is outside [0,1]")
-		inRange(&bad, of("Capacity"), cmp.Or(l.Capacity, 1))
-		negative(&bad, of("Workers"), l.Workers)
+		l.Hedge.validate(bad, of("Hedge"))
+		refuse(bad, !(l.Failure >= 0 && l.Failure <= 1), of("Failure"), l.Failure, "is outside [0,1]")
+		inRange(bad, of("Capacity"), cmp.Or(l.Capacity, 1))
+		negative(bad, of("Workers"), l.Workers)
 		if l.Policy.Validate() == nil {
 			product *= float64(l.attempts())
 			if l.Hedge != (Hedge{}) {
@@ -130,21 +119,14 @@ func (c *Chain) validate() error {
 			}
 		}
 	}
-	refuse(&bad, product > maxChainAttempts, "Chain.Layers", fmt.Sprintf("(%.3g attempts)", product),
+	refuse(bad, product > maxChainAttempts, "Chain.Layers", fmt.Sprintf("(%.3g attempts)", product),
 		fmt.Sprintf("multiply to more than %d attempts", maxChainAttempts))
-	negative(&bad, "Chain.Deadline", c.Deadline)
-	inRange(&bad, "Chain.Rate", cmp.Or(c.Rate, 1))
-	c.Trigger.validate("Chain.Trigger", &bad)
+	negative(bad, "Chain.Deadline", c.Deadline)
+	inRange(bad, "Chain.Rate", cmp.Or(c.Rate, 1))
+	c.Trigger.validate("Chain.Trigger", bad)
 	known := c.TriggerAt >= 0 && c.TriggerAt <= len(c.Layers)
-	refuse(&bad, !known, "Chain.TriggerAt", c.TriggerAt, "is no node: they are 1 to "+strconv.Itoa(len(c.Layers)))
+	refuse(bad, !known, "Chain.TriggerAt", c.TriggerAt, "is no node: they are 1 to "+strconv.Itoa(len(c.Layers)))
 	if k := c.Trigger.Kind; (k == Slowdown || k == CapacityCut) && len(c.Layers) > 0 && known {
-		refuse(&bad, c.Layers[c.hit()].Capacity == 0, "Chain.Trigger.Kind", k, "needs a Capacity of the node")
+		refuse(bad, c.Layers[c.hit()].Capacity == 0, "Chain.Trigger.Kind", k, "needs a Capacity of the node")
 	}
-	return bad.Err()
-}
-
-// inRange refuses what is no rate of a Fleet or Chain.
-func inRange(bad *retry.FieldErrors, field string, x float64) {
-	refuse(bad, !(x > 0), field, x, "is not above 0")
-	refuse(bad, x > 0 && !(x >= 1e-9 && x <= 1e9), field, x, "is outside [1e-9, 1e9]")
 }

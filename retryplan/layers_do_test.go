@@ -192,8 +192,13 @@ func TestAChainDoesWhatServicesWithDoDo(t *testing.T) {
 	for row := range rows {
 		t.Run(fmt.Sprint(row), func(t *testing.T) {
 			c := randomChain(row)
-			r, err := SimulateChain(context.Background(), c, row)
-			require.NoError(t, err)
+			q := Question{Chain: c}
+			front, nodes := q.nodes(row)
+			front.Triggers[0].From = 10 * time.Second // both share the array
+			front.Duration = 2 * time.Minute
+			sim := q.simulation(front, nodes)
+			require.NoError(t, sim.play(t.Context()))
+			r := sim.finish()
 			type counts struct {
 				sent           []int
 				succeed, fails int
@@ -201,7 +206,7 @@ func TestAChainDoesWhatServicesWithDoDo(t *testing.T) {
 			got := counts{r.Nodes, r.Endings[0], r.Runs - r.Endings[0] - r.Unfinished}
 			var want counts
 			synctest.Test(t, func(t *testing.T) {
-				sc := c.scenario(row)
+				sc := front
 				s := newSlowChain(c, sc.Triggers)
 				arrivals := openLoop{rng: newStream(row, arrivalStream), rate: c.Rate / 1e9, parts: conditionsOver(sc.Triggers)}
 				var mu sync.Mutex

@@ -1,7 +1,6 @@
 package retryplan_test
 
 import (
-	"context"
 	"math"
 	"testing"
 	"time"
@@ -12,9 +11,9 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// FuzzCertifyChain holds what the doc comments promise of any chain: an answer without a panic, in the ranges that are
+// FuzzLoads holds what the doc comments promise of any chain: an answer without a panic, in the ranges that are
 // named.
-func FuzzCertifyChain(f *testing.F) {
+func FuzzLoads(f *testing.F) {
 	f.Add(3, 4, int64(time.Second), int64(0), 0.5, 10.0, 100.0, int64(10*time.Second), uint8(1), 0.0, true, false, int64(0))
 	f.Add(2, 3, int64(1), int64(math.MaxInt64), 0.0, 1e9, 1e-9, int64(math.MaxInt64), uint8(4), 0.5, false, true, int64(1))
 	f.Add(16, 1, int64(math.MaxInt64), int64(1), 1.0, 1.0, 1.0, int64(0), uint8(3), 2.0, true, true, int64(math.MaxInt64))
@@ -34,24 +33,21 @@ func FuzzCertifyChain(f *testing.F) {
 		if n := len(c.Layers); n > 0 {
 			c.Layers[n-1].Capacity = capacity
 		}
-		cert, err := retryplan.CertifyChain(c)
+		nodes, success, err := c.Loads()
 		if err != nil {
 			var bad *retry.FieldError
 			require.ErrorAs(t, err, &bad)
 			return
 		}
-		require.Len(t, cert.Nodes, len(c.Layers))
-		require.True(t, cert.Success >= 0 && cert.Success <= 1+1e-9, "%v", cert.Success)
-		for _, n := range cert.Nodes {
+		require.Len(t, nodes, len(c.Layers))
+		require.True(t, success >= 0 && success <= 1+1e-9, "%v", success)
+		for _, n := range nodes {
 			require.True(t, n.Calm >= 0 && n.Calm <= 1e6+1 && n.Outage >= 1 && n.Outage <= 1e6 && n.Hang >= 1 && n.Hang <= 1e6 || c.PassOn, "%+v", n)
-			require.False(t, math.IsNaN(n.HiddenCapacity) || n.HiddenCapacity < 0, "%+v", n)
 		}
-		require.LessOrEqual(t, cert.Stability, retryplan.Overloaded)
-		require.Equal(t, cert.Stability != 0 && !cert.Stability.Survives(), cert.Recovery < 0)
 	})
 }
 
-// Chains of a million attempts, waits of an hour and triggers of centuries are certified in seconds.
+// Chains of a million attempts and waits of an hour are counted in seconds.
 func TestChainsOfExtremes(t *testing.T) {
 	if retryplan.RaceDetector {
 		t.Skip("seconds of arithmetic in one goroutine")
@@ -61,11 +57,5 @@ func TestChainsOfExtremes(t *testing.T) {
 		c.Layers[i].Policy.Jitter = retry.FullJitter
 		c.Layers[i].Policy.Delays[0] = time.Hour
 	}
-	c.Rate, c.Trigger = 90, retryplan.Trigger{Kind: retryplan.Stall, For: math.MaxInt64}
-	c.Layers[2].Capacity = 100
-	require.Equal(t, retryplan.Metastable, certifyChain(t, c).Stability)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := retryplan.SimulateChain(ctx, c, 1)
-	require.ErrorIs(t, err, context.Canceled)
+	require.Equal(t, 1e6, atBottom(t, c).Hang)
 }

@@ -26,19 +26,14 @@ func TestAChainOfOneLayerIsAFleet(t *testing.T) {
 				Layers:   []retryplan.Layer{{Policy: policy, Budget: &retry.BudgetConfig{Burst: 7}, Clients: 5, Failure: 0.1, Capacity: 100, Workers: 4}},
 				Deadline: 3 * time.Second, Rate: 60, Trigger: trigger,
 			}
-			chain, err := retryplan.SimulateChain(t.Context(), c, 9)
+			chain, err := retryplan.Simulate(t.Context(), retryplan.Question{Chain: c}, 9)
 			require.NoError(t, err)
-			s := retryplan.Scenario{
-				Policy: policy, Deadline: c.Deadline, Clients: 5, Rate: c.Rate, Seed: 9,
-				Server: retryplan.Server{Workers: 4, Service: retryplan.Constant(40 * time.Millisecond), FailureRate: 0.1},
-				Budget: retryplan.Fleet{Budget: c.Layers[0].Budget, Failure: 0.1}.Scenario(policy, 9).Budget, Duration: chain.Simulated, Step: chain.Step,
+			f := retryplan.Fleet{
+				Rate: c.Rate, Capacity: 100, Workers: 4, Clients: 5, Budget: c.Layers[0].Budget, Failure: 0.1, Deadline: c.Deadline, Trigger: trigger,
 			}
-			if trigger.Kind != 0 {
-				s.Triggers = []retryplan.Trigger{chain.Trigger}
-			}
-			fleet, err := retryplan.Simulate(t.Context(), s)
+			fleet, err := retryplan.Simulate(t.Context(), retryplan.Question{Policy: policy, Fleet: f}, 9)
 			require.NoError(t, err)
-			require.Equal(t, fleet, chain.Result)
+			require.Equal(t, fleet, chain)
 			require.Equal(t, []int{fleet.Attempts}, chain.Nodes)
 		})
 	}
@@ -52,6 +47,6 @@ func TestAChainWhoseTimeStandsStillIsGivenUp(t *testing.T) {
 	for range 2 {
 		c.Layers = append(c.Layers, retryplan.Layer{Policy: retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.List, Delays: []time.Duration{0}}}})
 	}
-	_, err := retryplan.SimulateChain(t.Context(), c, 1)
-	require.ErrorContains(t, err, "events go on without end and take no time")
+	_, err := retryplan.Simulate(t.Context(), retryplan.Question{Chain: c}, 1)
+	require.ErrorContains(t, err, "lets attempts that take no time go on without end at 2m")
 }

@@ -27,15 +27,20 @@ func layers(attempts int, timeouts ...time.Duration) retryplan.Chain {
 	return c
 }
 
-func certifyChain(t *testing.T, c retryplan.Chain) retryplan.ChainCertificate {
+// loads returns the loads of the nodes of c, and the share of runs that succeed in a calm.
+func loads(t *testing.T, c retryplan.Chain) ([]retryplan.NodeLoad, float64) {
 	t.Helper()
-	cert, err := retryplan.CertifyChain(c)
+	nodes, success, err := c.Loads()
 	require.NoError(t, err)
-	return cert
+	return nodes, success
 }
 
 // atBottom returns the load of the last node.
-func atBottom(c retryplan.ChainCertificate) retryplan.NodeLoad { return c.Nodes[len(c.Nodes)-1] }
+func atBottom(t *testing.T, c retryplan.Chain) retryplan.NodeLoad {
+	t.Helper()
+	nodes, _ := loads(t, c)
+	return nodes[len(nodes)-1]
+}
 
 const s = time.Second
 
@@ -68,12 +73,12 @@ func TestLayersMultiplyWhenTheBottomIsOut(t *testing.T) {
 		{"a budget in each layer", funded, []float64{1, 1, 1}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got := certifyChain(t, row.c)
+			got, _ := loads(t, row.c)
 			for i, want := range row.want {
-				require.Equal(t, want, got.Nodes[i].Outage, "node %d", i+1)
+				require.Equal(t, want, got[i].Outage, "node %d", i+1)
 			}
 			row.c.Layers[2].Failure = 1
-			require.Equal(t, row.want[2], atBottom(certifyChain(t, row.c)).Calm, "every attempt fails")
+			require.Equal(t, row.want[2], atBottom(t, row.c).Calm, "every attempt fails")
 		})
 	}
 }
@@ -83,29 +88,29 @@ func TestLayersMultiplyFailures(t *testing.T) {
 		product := (1 - math.Pow(p, 64)) / (1 - p)
 		c := layers(4, 0, 0, 0)
 		c.Layers[2].Failure = p
-		got := certifyChain(t, c)
-		require.InDelta(t, product, atBottom(got).Calm, 1e-9*product)
-		require.InDelta(t, 1-math.Pow(p, 64), got.Success, 1e-12)
+		_, success := loads(t, c)
+		require.InDelta(t, product, atBottom(t, c).Calm, 1e-9*product)
+		require.InDelta(t, 1-math.Pow(p, 64), success, 1e-12)
 
 		c.DoNotRetry = true
-		got = certifyChain(t, c)
-		require.InDelta(t, (1-math.Pow(p, 4))/(1-p), atBottom(got).Calm, 1e-9)
-		require.InDelta(t, 1-math.Pow(p, 4), got.Success, 1e-12)
+		_, success = loads(t, c)
+		require.InDelta(t, (1-math.Pow(p, 4))/(1-p), atBottom(t, c).Calm, 1e-9)
+		require.InDelta(t, 1-math.Pow(p, 4), success, 1e-12)
 
 		for alone := range 3 {
 			c := layers(1, 0, 0, 0)
 			c.Layers[2].Failure = p
 			c.Layers[alone].Policy = waiting(4, 0, 0)
-			got := certifyChain(t, c)
-			require.InDelta(t, (1-math.Pow(p, 4))/(1-p), atBottom(got).Calm, 1e-9)
-			require.InDelta(t, 1-math.Pow(p, 4), got.Success, 1e-12)
+			_, success := loads(t, c)
+			require.InDelta(t, (1-math.Pow(p, 4))/(1-p), atBottom(t, c).Calm, 1e-9)
+			require.InDelta(t, 1-math.Pow(p, 4), success, 1e-12)
 		}
 	}
 	every := layers(3, 0, 0, 0)
 	for i := range every.Layers {
 		every.Layers[i].Failure = 0.3
 	}
-	require.InDelta(t, 1.381, atBottom(certifyChain(t, every)).Calm, 5e-4, "each node fails by itself")
+	require.InDelta(t, 1.381, atBottom(t, every).Calm, 5e-4, "each node fails by itself")
 }
 
 // With trusted requests the load of failures is that of the simulation, with do-not-retry answers and without.
@@ -116,13 +121,13 @@ func TestTrustedRequestsInACalm(t *testing.T) {
 		for i, failure := range []float64{0.1, 0.2, 0.4} {
 			c.Layers[i].Failure = failure
 		}
-		r, err := retryplan.SimulateChain(t.Context(), c, 1)
+		r, err := retryplan.Simulate(t.Context(), retryplan.Question{Chain: c}, 1)
 		require.NoError(t, err)
-		got := certifyChain(t, c)
-		for i, n := range got.Nodes {
+		got, success := loads(t, c)
+		for i, n := range got {
 			require.InEpsilon(t, float64(r.Nodes[i])/float64(r.Runs), n.Calm, 0.01, "node %d, told %t", i+1, told)
 		}
-		require.InEpsilon(t, float64(r.Endings[0])/float64(r.Runs), got.Success, 0.01)
+		require.InEpsilon(t, float64(r.Endings[0])/float64(r.Runs), success, 0.01)
 	}
 }
 
@@ -140,17 +145,23 @@ func TestBudgetsAddWhileAttemptsMultiply(t *testing.T) {
 	for _, row := range []struct{ p, attempts, success float64 }{
 		{0.5, 1.1765, 0.5882}, {0.9, 1.0309, 0.1031}, {0.2, 1.25, 1}, {0.3 / 1.3, 1.3, 1},
 	} {
-		got := certifyChain(t, chain(row.p, true, true, true))
-		require.InDelta(t, row.attempts, atBottom(got).Calm, 1e-4, "%v", row.p)
-		require.InDelta(t, row.success, got.Success, 1e-4, "%v", row.p)
-		require.InDelta(t, got.Success/(1-row.p), atBottom(got).Calm, 1e-9, "every success at the bottom ends a run")
+		c := chain(row.p, true, true, true)
+		_, success := loads(t, c)
+		require.InDelta(t, row.attempts, atBottom(t, c).Calm, 1e-4, "%v", row.p)
+		require.InDelta(t, row.success, success, 1e-4, "%v", row.p)
+		require.InDelta(t, success/(1-row.p), atBottom(t, c).Calm, 1e-9, "every success at the bottom ends a run")
 	}
 	for i := range 3 {
 		alone := make([]bool, 3)
 		alone[i] = true
-		require.InDelta(t, 2, atBottom(certifyChain(t, chain(0.5, alone...))).Calm, 1e-2, "a budget in one layer alone leaves the product of the others")
+		require.InDelta(t, 2, atBottom(t, chain(0.5, alone...)).Calm, 1e-2, "a budget in one layer alone leaves the product of the others")
 	}
-	require.Equal(t, 600., certifyChain(t, chain(0, true, true, true)).Stored)
+	stored := 0.
+	nodes, _ := loads(t, chain(0, true, true, true))
+	for _, n := range nodes {
+		stored += n.Stored
+	}
+	require.Equal(t, 600., stored)
 }
 
 // The bottom hangs: what passing deadlines on changes depends on the timeouts.
@@ -172,12 +183,12 @@ func TestLayersMultiplyWhenTheBottomHangs(t *testing.T) {
 			for i := range c.Layers {
 				c.Layers[i].Policy.Delays[0] = row.wait
 			}
-			require.Equal(t, row.not, atBottom(certifyChain(t, c)).Hang)
+			require.Equal(t, row.not, atBottom(t, c).Hang)
 			c.PassOn = true
-			require.Equal(t, row.passed, atBottom(certifyChain(t, c)).Hang)
+			require.Equal(t, row.passed, atBottom(t, c).Hang)
 			if row.dnr > 0 {
 				c.PassOn, c.DoNotRetry = false, true
-				require.Equal(t, row.dnr, atBottom(certifyChain(t, c)).Hang, "do-not-retry answers arrive before the caller's timeout only")
+				require.Equal(t, row.dnr, atBottom(t, c).Hang, "do-not-retry answers arrive before the caller's timeout only")
 			}
 		})
 	}
@@ -198,7 +209,7 @@ func TestATTLAndADeadlineCutALayer(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			c := retryplan.Chain{Layers: []retryplan.Layer{{Policy: waiting(10, s, 250*time.Millisecond)}}}
 			row.c(&c)
-			require.Equal(t, row.want, certifyChain(t, c).Nodes[0].Hang)
+			require.Equal(t, row.want, atBottom(t, c).Hang)
 		})
 	}
 }
@@ -233,45 +244,38 @@ func TestReferenceStormsInAChain(t *testing.T) {
 		rate     float64
 		late     float64 // goodput at t 200..290
 		bottom   float64 // attempts at the bottom then
-		recovery float64 // predicted, -1 for never
+		back     bool
 	}{
-		{"1 no retries", equal, one(1, 1, 1), 1, 70, 70.0, 69.9, 20},
-		{"2 innermost alone", []time.Duration{10 * s, 10 * s, s}, one(1, 1, 3), 3, 28, 28.3, 28, 41},
-		{"2 innermost alone", []time.Duration{10 * s, 10 * s, s}, one(1, 1, 3), 3, 40, 0, 120, -1},
-		{"2 outermost alone", equal, one(3, 1, 1), 3, 28, 28.3, 28, 41},
-		{"2 outermost alone", equal, one(3, 1, 1), 3, 40, 0, 120, -1},
-		{"3 not passed on", equal, one(), 27, 3, 2.9, 2.9, 25},
-		{"3 not passed on", equal, one(), 27, 4.5, 0, 121, -1},
-		{"3 not passed on", equal, one(), 27, 10, 0, 268, -1},
-		{"4 passed on", equal, passed, 3, 28, 28.3, 28, 41},
-		{"4 passed on", equal, passed, 3, 40, 0, 120, -1},
-		{"5 graded, passed on", graded, passed, 27, 10, 0, 267, -1},
-		{"6 a budget in each layer", equal, budgets(1, 0, 1, 2), 1, 70, 70.0, 70, 21},
-		{"6 a budget in each layer", equal, budgets(1, 0, 1, 2), 1, 85, 85.1, 85, 52},
-		{"6b 20 processes in each", equal, budgets(20, 0, 1, 2), 1, 70, 69.6, 70, 40},
-		{"7 a budget in the outermost layer", equal, budgets(1, 0), 9, 9, 8.9, 9, 34},
-		{"7 a budget in the outermost layer", equal, budgets(1, 0), 9, 14, 0, 124, -1},
-		{"8 do-not-retry answers", graded, told, 3, 28, 28.3, 28, 41},
-		{"8 do-not-retry answers", graded, told, 3, 40, 0, 120, -1},
+		{"1 no retries", equal, one(1, 1, 1), 1, 70, 70.0, 69.9, true},
+		{"2 innermost alone", []time.Duration{10 * s, 10 * s, s}, one(1, 1, 3), 3, 28, 28.3, 28, true},
+		{"2 innermost alone", []time.Duration{10 * s, 10 * s, s}, one(1, 1, 3), 3, 40, 0, 120, false},
+		{"2 outermost alone", equal, one(3, 1, 1), 3, 28, 28.3, 28, true},
+		{"2 outermost alone", equal, one(3, 1, 1), 3, 40, 0, 120, false},
+		{"3 not passed on", equal, one(), 27, 3, 2.9, 2.9, true},
+		{"3 not passed on", equal, one(), 27, 4.5, 0, 121, false},
+		{"3 not passed on", equal, one(), 27, 10, 0, 268, false},
+		{"4 passed on", equal, passed, 3, 28, 28.3, 28, true},
+		{"4 passed on", equal, passed, 3, 40, 0, 120, false},
+		{"5 graded, passed on", graded, passed, 27, 10, 0, 267, false},
+		{"6 a budget in each layer", equal, budgets(1, 0, 1, 2), 1, 70, 70.0, 70, true},
+		{"6 a budget in each layer", equal, budgets(1, 0, 1, 2), 1, 85, 85.1, 85, true},
+		{"6b 20 processes in each", equal, budgets(20, 0, 1, 2), 1, 70, 69.6, 70, true},
+		{"7 a budget in the outermost layer", equal, budgets(1, 0), 9, 9, 8.9, 9, true},
+		{"7 a budget in the outermost layer", equal, budgets(1, 0), 9, 14, 0, 124, false},
+		{"8 do-not-retry answers", graded, told, 3, 28, 28.3, 28, true},
+		{"8 do-not-retry answers", graded, told, 3, 40, 0, 120, false},
 	} {
 		t.Run(fmt.Sprintf("%s at %v", row.name, row.rate), func(t *testing.T) {
 			c := layers(3, row.timeouts...)
 			row.with(&c)
 			c.Rate, c.Trigger = row.rate, retryplan.Trigger{Kind: retryplan.Stall, For: 10 * s}
 			c.Layers[2].Capacity = 100
-			cert := certifyChain(t, c)
-			require.Equal(t, row.a, atBottom(cert).Hang)
-			require.Equal(t, 100/row.a, cert.HiddenCapacity)
-			require.Equal(t, row.recovery >= 0, cert.Stability.Survives(), "%+v", cert)
-			if row.recovery > 0 {
-				require.InDelta(t, row.recovery, cert.Recovery.Seconds(), 1.5)
-			}
+			require.Equal(t, row.a, atBottom(t, c).Hang)
 			var late, bottom float64
 			for seed := range seeds {
-				r, err := retryplan.SimulateChain(context.Background(), c, seed)
+				r, err := retryplan.Simulate(context.Background(), retryplan.Question{Chain: c}, seed)
 				require.NoError(t, err)
-				require.Equal(t, row.recovery >= 0, r.Recovered, "seed %d: %v", seed, r.Recovery)
-				require.True(t, r.Judged)
+				require.Equal(t, row.back, r.Recovery >= 0, "seed %d: %v", seed, r.Recovery)
 				last := r.Series[len(r.Series)-31 : len(r.Series)-1]
 				for _, p := range last {
 					late += float64(p.Goodput) / float64(len(last)) / float64(seeds)
@@ -292,21 +296,23 @@ func TestATriggerAtAnyNode(t *testing.T) {
 	c.Layers[1].Capacity, c.Layers[2].Capacity = 200, 100
 	for at, survives := range map[int]bool{0: true, 1: true, 2: true, 3: true} {
 		c.TriggerAt = at
-		r, err := retryplan.SimulateChain(t.Context(), c, 1)
+		r, err := retryplan.Simulate(t.Context(), retryplan.Question{Chain: c}, 1)
 		require.NoError(t, err)
-		require.Equal(t, survives, r.Recovered)
-		require.Equal(t, survives, certifyChain(t, c).Stability.Survives(), "at %d", at)
+		require.Equal(t, survives, r.Recovery >= 0)
 		busy := 0
-		for _, p := range r.Series[r.Trigger.From/s+1 : r.Trigger.End()/s-1] {
+		for _, p := range r.Series[r.Trigger.From/s+1 : (r.Trigger.From+r.Trigger.For)/s-1] {
 			busy += p.Attempts
 		}
 		require.Equal(t, at == 1 || at == 2, busy == 0, "the bottom has nothing to do")
 	}
 	c.Rate, c.TriggerAt = 60, 2
-	require.Equal(t, retryplan.Metastable, certifyChain(t, c).Stability)
-	c.Layers[2].Capacity = 1000
-	c.Layers[1].Capacity = 1000
-	require.Equal(t, retryplan.Safe, certifyChain(t, c).Stability)
+	v, err := retryplan.Judge(t.Context(), retryplan.Question{Chain: c})
+	require.NoError(t, err)
+	require.Zero(t, v.Back)
+	c.Layers[1].Capacity, c.Layers[2].Capacity = 1000, 1000
+	v, err = retryplan.Judge(t.Context(), retryplan.Question{Chain: c})
+	require.NoError(t, err)
+	require.Equal(t, 20, v.Back)
 }
 
 // What a node with trouble has kept comes to those below it with all the retries of its callers, though those would not
@@ -318,12 +324,9 @@ func TestKeptRequestsComeWithTheirRetries(t *testing.T) {
 			{Policy: waiting(1, time.Second, 0), Capacity: 100},
 		},
 		DoNotRetry: true, Rate: 90, TriggerAt: 1,
-		Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 20 * time.Second},
+		Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 10 * time.Second},
 	}
-	cert := certifyChain(t, c)
-	require.Equal(t, retryplan.Safe, cert.Stability)
-	r, err := retryplan.SimulateChain(t.Context(), c, 1)
+	r, err := retryplan.Simulate(t.Context(), retryplan.Question{Chain: c}, 1)
 	require.NoError(t, err)
-	require.True(t, r.Recovered)
-	require.InEpsilon(t, r.Recovery.Seconds(), cert.Recovery.Seconds(), 0.25)
+	require.Greater(t, r.Recovery, 2*time.Minute, "900 runs have been kept, most of them more than once, and 10/s are to spare")
 }

@@ -38,8 +38,15 @@ type Finding struct {
 	Level Level
 	// Text says what was found, in one sentence with the figures behind it.
 	Text string
-	// Change says what to do about it, in one sentence that begins with "Set", a field of retry.Policy and a value. Making the change removes the finding, though another can take its place.
+	// Change says what to do about it, in one sentence that begins with "Set", a field of retry.Policy and a value. Making
+	// the change removes the finding, though another can take its place. Lint knows the policy alone: whether a fleet fares
+	// better with the change is for Advise.
 	Change string
+
+	// changed is the policy with the first alternative of Change; nil if the change does not matter to a simulation. If
+	// funded is set, the change is a Budget.
+	changed *retry.Policy
+	funded  bool
 }
 
 // graver orders findings by level, the gravest first, and then by code.
@@ -83,7 +90,8 @@ type Setting struct {
 //	no-retry-can-start          note, severe     the second attempt comes too late for TTL or deadline; a note if a short wait allows it
 //	timeout-below-duration      warning, severe  AttemptTimeout cuts off more than 5 %, or 50 %, of healthy attempts
 //	unlimited-without-ttl       warning, severe  a run that keeps failing never ends; severe inline
-//	unreachable-attempts        note, warning    TTL or deadline make attempts impossible; a note if short waits allow all of them
+//	unreachable-attempts        note, warning    TTL or deadline make attempts impossible; a note if short waits allow all of them,
+//	                                             or if they are impossible only while attempts hang until their timeout
 //	zero-delay                  note to severe   waits of a List are 0: a note for the first alone, severe for an endless loop
 func Lint(p retry.Policy, s Setting) []Finding {
 	if err := p.Validate(); err != nil {
@@ -93,9 +101,7 @@ func Lint(p retry.Policy, s Setting) []Finding {
 	var found []Finding
 	for _, rule := range lintRules {
 		if f := rule.find(l); f.Level > 0 {
-			if f.Code = rule.code; rule.loads && l.retries() && p.Budget == nil {
-				f.Change = withBudget(f.Change)
-			}
+			f.Code = rule.code
 			found = append(found, f)
 		}
 	}
@@ -103,39 +109,27 @@ func Lint(p retry.Policy, s Setting) []Finding {
 	return found
 }
 
-// lintRules are the rules of Lint. A Finding of Level zero is none. If loads is set, the change can make a storm of
-// retries likelier, or one possible, and is given together with a budget: without one, the change of no-attempt-timeout
-// makes many a fleet metastable.
+// lintRules are the rules of Lint. A Finding of Level zero is none.
 var lintRules = []struct {
-	code  string
-	find  func(*linter) Finding
-	loads bool
+	code string
+	find func(*linter) Finding
 }{
-	{"inline-wait-too-long", (*linter).inlineWaitTooLong, true},
-	{"list-longer-than-attempts", (*linter).listLonger, false},
-	{"long-hint-inline", (*linter).longHintInline, false},
-	{"missing-unit", (*linter).missingUnit, true},
-	{"no-attempt-timeout", (*linter).noAttemptTimeout, true},
-	{"no-budget", (*linter).noBudget, false},
-	{"no-jitter", (*linter).noJitter, false},
-	{"no-retry-can-start", (*linter).noRetryCanStart, true},
-	{"timeout-below-duration", (*linter).timeoutBelowDuration, false},
-	{"unlimited-without-ttl", (*linter).unlimitedWithoutTTL, false},
-	{"unreachable-attempts", (*linter).unreachableAttempts, false},
-	{"zero-delay", (*linter).zeroDelay, false},
+	{"inline-wait-too-long", (*linter).inlineWaitTooLong},
+	{"list-longer-than-attempts", (*linter).listLonger},
+	{"long-hint-inline", (*linter).longHintInline},
+	{"missing-unit", (*linter).missingUnit},
+	{"no-attempt-timeout", (*linter).noAttemptTimeout},
+	{"no-budget", (*linter).noBudget},
+	{"no-jitter", (*linter).noJitter},
+	{"no-retry-can-start", (*linter).noRetryCanStart},
+	{"timeout-below-duration", (*linter).timeoutBelowDuration},
+	{"unlimited-without-ttl", (*linter).unlimitedWithoutTTL},
+	{"unreachable-attempts", (*linter).unreachableAttempts},
+	{"zero-delay", (*linter).zeroDelay},
 }
 
-// withBudget adds a budget to a change of waits or timeouts.
-func withBudget(change string) string {
-	first, others, several := strings.Cut(strings.TrimSuffix(change, "."), ", or ")
-	if strings.HasPrefix(first, "Set MaxAttempts") { // fewer attempts
-		return change
-	}
-	if first += " and Budget to retry.NewBudget(retry.BudgetConfig{})"; several {
-		first += ", or " + others
-	}
-	return first + "."
-}
+// budgetChange is the change that bounds the retries of a fleet.
+const budgetChange = "Set Budget to retry.NewBudget(retry.BudgetConfig{}), shared by all calls to one backend."
 
 // codeInvalid is the code of what Validate refuses.
 const codeInvalid = "invalid"
@@ -163,7 +157,7 @@ func invalid(err error) (found []Finding) {
 			change = "Set Mode to 0."
 		}
 		text := field + " " + bad.Value + " " + bad.Rule + ", and Do refuses the policy."
-		found = append(found, Finding{codeInvalid, Severe, text, change})
+		found = append(found, Finding{Code: codeInvalid, Level: Severe, Text: text, Change: change})
 	}
 	return found
 }

@@ -29,7 +29,10 @@ func (l *linter) noRetryCanStart() Finding {
 		return Finding{}
 	}
 	bound, name := l.bound()
-	f := Finding{Level: Severe, Text: "No retry can start", Change: l.shorter((bound-l.usual())/8, "Set MaxAttempts to 1")}
+	f := l.shorter((bound-l.usual())/8, Finding{
+		Change: "Set MaxAttempts to 1", changed: l.with(func(p *retry.Policy) { p.MaxAttempts = 1 }),
+	})
+	f.Level, f.Text = Severe, "No retry can start"
 	if can > 1 {
 		f.Level, f.Text = Note, "A retry can start only if its wait is shorter than the mean"
 	}
@@ -42,24 +45,31 @@ func (l *linter) noRetryCanStart() Finding {
 	return f
 }
 
-// shorter returns the change that makes no wait longer than most, and otherwise if that leaves no sensible waits.
-func (l *linter) shorter(most time.Duration, otherwise string) string {
+// shorter returns a finding with the change that makes no wait longer than most, or otherwise if that leaves no sensible
+// waits.
+func (l *linter) shorter(most time.Duration, otherwise Finding) Finding {
 	most = cutOff(most, 2)
 	base := cutOff(most/8, 2) // three doublings up to the cap
 	switch {
 	case base < time.Millisecond:
 		return otherwise
 	case len(l.given.Delays) > 0:
-		return "Set Cap to " + plainly(most)
+		return Finding{Change: "Set Cap to " + plainly(most), changed: l.with(func(p *retry.Policy) { p.Cap = most })}
 	default:
-		return "Set Base to " + plainly(base) + " and Cap to " + plainly(most)
+		return Finding{
+			Change:  "Set Base to " + plainly(base) + " and Cap to " + plainly(most),
+			changed: l.with(func(p *retry.Policy) { p.Base, p.Cap = base, most }),
+		}
 	}
 }
 
 func (l *linter) unreachableAttempts() Finding {
 	can, usually, late := l.reach()
-	if l.attempts == retry.Unlimited || usually >= l.attempts || can == 1 || usually == 1 && can >= l.attempts {
+	if l.attempts == retry.Unlimited || can == 1 || usually == 1 && can >= l.attempts {
 		return Finding{}
+	}
+	if usually >= l.attempts {
+		return l.unreachableInAHang()
 	}
 	bound, name := l.bound()
 	do := "can"
@@ -74,8 +84,38 @@ func (l *linter) unreachableAttempts() Finding {
 		Level: oneMore(Note, can < l.attempts),
 		Text: fmt.Sprintf("Only %d of %d attempts %s start: attempt %d would come %s after the first one began, too late for the %s of %s.",
 			usually, l.attempts, do, usually+1, roughly(late), name, plainly(bound)),
-		Change: fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", left),
+		Change:  fmt.Sprintf("Set MaxAttempts to %d, or make the waits shorter.", left),
+		changed: l.with(func(p *retry.Policy) { p.MaxAttempts = left }),
 	}
+}
+
+// unreachableInAHang finds attempts that cannot start if those before them hang until AttemptTimeout, although all can
+// if attempts are as short as usual.
+func (l *linter) unreachableInAHang() Finding {
+	bound, name := l.bound()
+	timeout := l.p.AttemptTimeout
+	if bound == 0 || timeout == 0 || !l.retries() || l.p.Wait != nil {
+		return Finding{}
+	}
+	can, late := l.startable(0, timeout)
+	if can >= l.attempts {
+		return Finding{}
+	}
+	f := Finding{
+		Level: Note,
+		Text: fmt.Sprintf("If attempts hang until the AttemptTimeout of %s, only %d of %d can start: attempt %d would come %s after the first one began, too late for the %s of %s.",
+			plainly(timeout), can, l.attempts, can+1, roughly(late), name, plainly(bound)),
+	}
+	_, waits := l.startable(0, 0) // of the last attempt, if the others take no time
+	shorter := cutOff((bound-waits)/time.Duration(l.attempts), 2)
+	if shorter < time.Millisecond || l.s.Duration != (Dist{}) && shorter < l.enough() {
+		f.Change = fmt.Sprintf("Set MaxAttempts to %d.", can)
+		f.changed = l.with(func(p *retry.Policy) { p.MaxAttempts = can })
+		return f
+	}
+	f.Change = "Set AttemptTimeout to " + plainly(shorter) + "."
+	f.changed = l.with(func(p *retry.Policy) { p.AttemptTimeout = shorter })
+	return f
 }
 
 // rare is the share of healthy attempts that a timeout may cut off.
@@ -89,9 +129,11 @@ func (l *linter) cutOff(timeout time.Duration) float64 {
 	return 1 - l.s.Duration.CDF(timeout)
 }
 
-// enough returns a timeout that cuts off one healthy attempt of 1,000, and is longer than all if they take equally long.
+// enough returns twice the time within which 999 of 1,000 healthy attempts end, so that attempts that wait in a queue for
+// as long as they are worked on are not cut off.
 func (l *linter) enough() time.Duration {
-	return max(raised(l.s.Duration.At(0.999)+1), time.Microsecond)
+	most := l.s.Duration.At(0.999)
+	return max(raised(saturatingAdd(saturatingAdd(most, most), 1)), time.Microsecond)
 }
 
 func (l *linter) timeoutBelowDuration() Finding {
@@ -104,7 +146,8 @@ func (l *linter) timeoutBelowDuration() Finding {
 		Level: oneMore(Warning, share > 0.5),
 		Text: fmt.Sprintf("An AttemptTimeout of %s cuts off %s %% of the attempts of a healthy backend, whose duration is %v.",
 			plainly(timeout), figure(share*100), l.s.Duration),
-		Change: "Set AttemptTimeout to " + plainly(l.enough()) + ".",
+		Change:  "Set AttemptTimeout to " + plainly(l.enough()) + ".",
+		changed: l.with(func(p *retry.Policy) { p.AttemptTimeout = l.enough() }),
 	}
 }
 
@@ -126,6 +169,7 @@ func (l *linter) noAttemptTimeout() Finding {
 		value = max(min(value, cutOff(bound/4, 2)), time.Microsecond)
 	}
 	f.Change = "Set AttemptTimeout to " + plainly(value) + "."
+	f.changed = l.with(func(p *retry.Policy) { p.AttemptTimeout = value })
 	return f
 }
 
@@ -138,9 +182,10 @@ func (l *linter) unlimitedWithoutTTL() Finding {
 		ttl = patience
 	}
 	return Finding{
-		Level:  oneMore(Warning, l.s.Inline),
-		Text:   "Attempts are unlimited and TTL is not set: a run that keeps failing ends only when its caller cancels it.",
-		Change: "Set TTL to " + plainly(ttl) + ".",
+		Level:   oneMore(Warning, l.s.Inline),
+		Text:    "Attempts are unlimited and TTL is not set: a run that keeps failing ends only when its caller cancels it.",
+		Change:  "Set TTL to " + plainly(ttl) + ".",
+		changed: l.with(func(p *retry.Policy) { p.TTL = ttl }),
 	}
 }
 
@@ -158,11 +203,13 @@ func (l *linter) inlineWaitTooLong() Finding {
 	if wait == maxDuration {
 		much = "without end"
 	}
-	return Finding{
-		Level:  oneMore(Warning, wait > hangUp),
-		Text:   fmt.Sprintf("A caller waits %s between the attempts of one call; users give up after 10s, proxies after 60s.", much),
-		Change: l.shorter(each, "Set TTL to "+plainly(patience)) + ".",
-	}
+	f := l.shorter(each, Finding{
+		Change: "Set TTL to " + plainly(patience), changed: l.with(func(p *retry.Policy) { p.TTL = patience }),
+	})
+	f.Change += "."
+	f.Level = oneMore(Warning, wait > hangUp)
+	f.Text = fmt.Sprintf("A caller waits %s between the attempts of one call; users give up after 10s, proxies after 60s.", much)
+	return f
 }
 
 func (l *linter) longHintInline() Finding {

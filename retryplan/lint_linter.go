@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,14 @@ func newLinter(p retry.Policy, s Setting) *linter {
 		l.attempts = 1
 	}
 	return l
+}
+
+// with returns the policy with a change.
+func (l *linter) with(change func(p *retry.Policy)) *retry.Policy {
+	p := l.given
+	p.Delays = slices.Clone(p.Delays)
+	change(&p)
+	return &p
 }
 
 // retries reports whether a second attempt is allowed.

@@ -2,6 +2,7 @@ package retryplan
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -17,7 +18,7 @@ func (l *linter) noBudget() Finding {
 	if !l.retries() || l.p.Budget != nil {
 		return Finding{}
 	}
-	f := Finding{Level: Note, Change: "Set Budget to retry.NewBudget(retry.BudgetConfig{}), shared by all calls to one backend"}
+	f := Finding{Level: Note, Change: strings.TrimSuffix(budgetChange, "."), changed: &l.given, funded: true}
 	if l.quick() && (l.attempts == retry.Unlimited || l.attempts > retry.Inline().MaxAttempts) {
 		f.Level = Warning
 		f.Change += fmt.Sprintf(", or MaxAttempts to %d, the usual limit without one", perRequest)

@@ -23,11 +23,11 @@ func TestFindingsSay(t *testing.T) {
 		s            retryplan.Setting
 		text, change string // the whole, or the beginning if it ends with ...; "" is not compared
 	}{
-		{code: "no-attempt-timeout", s: retryplan.Setting{Duration: retryplan.LogNormal(20*ms, 200*ms)}, change: "Set AttemptTimeout to 430ms and Budget to retry.NewBudget(retry.BudgetConfig{})."},
-		{code: "timeout-below-duration", p: P{AttemptTimeout: 50 * ms}, s: retryplan.Setting{Duration: retryplan.LogNormal(20*ms, 200*ms)}, change: "Set AttemptTimeout to 430ms."},
+		{code: "no-attempt-timeout", s: retryplan.Setting{Duration: retryplan.LogNormal(20*ms, 200*ms)}, change: "Set AttemptTimeout to 860ms."},
+		{code: "timeout-below-duration", p: P{AttemptTimeout: 50 * ms}, s: retryplan.Setting{Duration: retryplan.LogNormal(20*ms, 200*ms)}, change: "Set AttemptTimeout to 860ms."},
 		{code: "timeout-below-duration", p: P{AttemptTimeout: s}, s: retryplan.Setting{Duration: retryplan.Uniform(time.Minute, 2*time.Minute)},
 			text: "An AttemptTimeout of 1s cuts off 100 % of the attempts of a healthy backend, whose duration is uniform 1m0s 2m0s."},
-		{code: "no-retry-can-start", p: P{MaxAttempts: 2, TTL: 999 * ms, Backoff: retry.Backoff{Base: 1234567891}}, change: "Set Base to 15ms and Cap to 120ms and Budget to retry.NewBudget(retry.BudgetConfig{}), or TTL to 1.3s."},
+		{code: "no-retry-can-start", p: P{MaxAttempts: 2, TTL: 999 * ms, Backoff: retry.Backoff{Base: 1234567891}}, change: "Set Base to 15ms and Cap to 120ms, or TTL to 1.3s."},
 		{code: "invalid", p: P{Backoff: retry.Backoff{Base: time.Hour, Cap: time.Minute}}, text: "Cap 1m is below Base 1h, and Do refuses the policy."},
 		{code: "zero-delay", p: P{Backoff: list(0, s, 0)}, change: "Set Delays[0] to 100ms and Delays[2] to 100ms.",
 			text: "Of 3 listed delays 2 are 0: these retries follow at once, and those of all clients together."},
@@ -42,6 +42,10 @@ func TestFindingsSay(t *testing.T) {
 			text: "No retry can start: it would come 10.1s after the first attempt began, too late for the deadline of 10.001s."},
 		{code: "no-retry-can-start", p: P{TTL: 40 * ms, Backoff: retry.Backoff{Base: 100 * ms, Jitter: retry.FullJitter}},
 			text: "A retry can start only if its wait is shorter than the mean: it would come 50ms after the first attempt began, too late for the TTL of 40ms."},
+		{code: "unreachable-attempts", p: P{MaxAttempts: 4, AttemptTimeout: 10 * s, TTL: 30 * s, Backoff: list(100 * ms)}, change: "Set AttemptTimeout to 7.4s.",
+			text: "If attempts hang until the AttemptTimeout of 10s, only 3 of 4 can start: attempt 4 would come 30.3s after the first one began, too late for the TTL of 30s."},
+		{code: "unreachable-attempts", p: P{MaxAttempts: 4, AttemptTimeout: 10 * s, Backoff: list(100 * ms)}, s: retryplan.Setting{Deadline: 30 * s, Duration: retryplan.Constant(4 * s)},
+			change: "Set MaxAttempts to 3."},
 		{code: "list-longer-than-attempts", p: P{MaxAttempts: 2, Backoff: list(s, 2*s, 3*s)}, change: "Set Delays to Delays[:1], or MaxAttempts to 4, which counts the first attempt too."},
 	} {
 		f, ok := findingOf(retryplan.Lint(row.p, row.s), row.code)

@@ -29,22 +29,20 @@ func (l *linter) noJitter() Finding {
 	if l.s.Clients > 0 {
 		clients = fmt.Sprintf("all %d clients", l.s.Clients)
 	}
-	f := Finding{Level: Warning, Change: "Set Jitter to retry.FullJitter"}
-	why := "."
+	f := Finding{Level: Warning, Change: "Set Jitter to retry.FullJitter."}
+	jitter, ratio := retry.FullJitter, l.given.JitterRatio
 	what, when := "The waits have no jitter", "in the same instant"
 	switch {
 	case narrow:
-		f.Level, f.Change = Note, "Set JitterRatio to 0.5"
+		f.Level, f.Change = Note, "Set JitterRatio to 0.5."
+		jitter, ratio = retry.RatioJitter, wideJitter
 		what = fmt.Sprintf("A JitterRatio of %v spreads the waits little", l.inForce.JitterRatio)
 		when = fmt.Sprintf("within %s of each other", roughly(hi-lo))
 	case l.inForce.Mode == retry.List:
-		f.Change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5"
-		why = ", which keeps the mean of each wait that Cap does not clip."
+		f.Change = "Set Jitter to retry.RatioJitter and JitterRatio to 0.5, which keeps the mean of each wait that Cap does not clip."
+		jitter, ratio = retry.RatioJitter, wideJitter
 	}
-	if !narrow && l.p.Budget == nil { // shorter waits bring retries forward, and let some start that came too late
-		f.Change += " and Budget to retry.NewBudget(retry.BudgetConfig{})"
-	}
-	f.Change += why
+	f.changed = l.with(func(p *retry.Policy) { p.Jitter, p.JitterRatio = jitter, ratio })
 	if f.Level = oneMore(f.Level, l.s.Clients >= herd); l.s.Clients == 0 && !l.s.Inline && hi >= slowWait {
 		f.Level = Note
 	}
@@ -88,10 +86,17 @@ func (l *linter) zeroDelay() Finding {
 	if len(changes) == 0 {
 		return Finding{}
 	}
+	changed := l.with(func(p *retry.Policy) {
+		for i, d := range p.Delays[:used] {
+			if d == 0 {
+				p.Delays[i] = 100 * time.Millisecond
+			}
+		}
+	})
 	f := Finding{
 		Level:  Warning,
 		Text:   fmt.Sprintf("Of %d listed delays %d are 0: these retries follow at once, and those of all clients together.", used, len(changes)),
-		Change: "Set " + strings.Join(changes, " and ") + ".",
+		Change: "Set " + strings.Join(changes, " and ") + ".", changed: changed,
 	}
 	switch {
 	case l.attempts == retry.Unlimited && l.p.Delays[used-1] == 0:
@@ -139,6 +144,6 @@ func (l *linter) missingUnit() Finding {
 	return Finding{
 		Level:  Severe,
 		Text:   strings.Join(names, ", ") + ": a duration below 1µs is a number without its unit, and counts nanoseconds.",
-		Change: "Set " + strings.Join(changes, " and ") + ".",
+		Change: "Set " + strings.Join(changes, " and ") + ".", changed: &p,
 	}
 }

@@ -1,7 +1,6 @@
 package retryplan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -104,8 +103,6 @@ func (m *Model) validate(p retry.Policy) error {
 	refuse(&bad, m.Horizon < 0 || m.Horizon > maxHorizon, "Model.Horizon", m.Horizon, "is outside [0,1000]")
 	return bad.Err()
 }
-
-func indexedField(field string, i int) string { return fmt.Sprintf("%s[%d]", field, i) }
 
 // attempt returns the shortest and the longest duration of an attempt under p.
 func (m *Model) attempt(p *retry.Policy) (shortest, longest time.Duration) {

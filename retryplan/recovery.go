@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/retrygo/retry"
 )
@@ -23,7 +22,7 @@ import (
 type recovery struct {
 	from   int64 // the end of the last trigger; never if there is nothing to look for
 	rate   float64
-	share  float64 // of the runs that succeed in a calm
+	share  float64 // of the runs that succeed in a calm; 1 unless it was measured
 	lag    int64
 	while  int64 // seconds
 	echo   int64 // how long the runs that the trigger hit can go on retrying
@@ -53,16 +52,15 @@ const (
 	second       = 1_000_000_000
 )
 
-func newRecovery(s *Scenario) recovery {
+func newRecovery(s *scenario) recovery {
 	from, ok := lastEnd(s.Triggers)
 	if !ok || s.Rate == 0 {
 		return recovery{from: never}
 	}
-	lag, fails := max(dueAfter*second, s.attemptTime()), s.Server.FailureRate
-	share := (1 - fails) * calmAttempts(&s.Policy, s.Budget, s.Deadline, s.Server.Service.Mean(), fails, fails, fails)
+	lag := max(dueAfter*second, s.attemptTime())
 	seconds := (lag + second - 1) / second
 	return recovery{
-		from: from, rate: s.Rate, share: min(share, 1), lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(),
+		from: from, rate: s.Rate, share: 1, lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(),
 		seconds: make([]wellAndDue, healthyMean+seconds+1), success: -1,
 	}
 }
@@ -71,7 +69,7 @@ func newRecovery(s *Scenario) recovery {
 const longestLag = 3600 * second
 
 // attemptTime returns the time within which all but one in a million attempts end in a calm, at most an hour.
-func (s *Scenario) attemptTime() int64 {
+func (s *scenario) attemptTime() int64 {
 	const most = 1 - 1e-6
 	took := later(int64(s.Server.Service.At(most)), times(int64(s.Network.At(most)), 2))
 	if own := s.Policy.AttemptTimeout; own > 0 {
@@ -80,9 +78,9 @@ func (s *Scenario) attemptTime() int64 {
 	return min(took, longestLag)
 }
 
-// echo returns how long after the end of a trigger the runs that it hit can go on retrying: the longest waits and
-// attempts of one run, as far as TTL and Deadline allow. For a policy without a bound it is twice the longest wait.
-func (s *Scenario) echo() int64 {
+// echo returns the time after the end of a trigger for which the runs that it hit can go on retrying: the longest waits
+// and attempts of one run, as far as TTL and Deadline allow. For a policy without a bound it is twice the longest wait.
+func (s *scenario) echo() int64 {
 	p := s.Policy.Effective()
 	attempt := cmp.Or(int64(p.AttemptTimeout), s.attemptTime())
 	wait := func(n int) int64 {
@@ -116,26 +114,6 @@ func (s *Scenario) echo() int64 {
 }
 
 const mostEchoes = 1000
-
-// Horizon returns the shortest Duration after which Result.Judged is always true. It lasts until the end of the last
-// trigger, the last retry of the runs that the trigger hit, and the time in which a recovery shows. It saturates at the
-// largest Duration, and is 0 without a trigger or an open loop.
-func (s Scenario) Horizon() time.Duration {
-	r := newRecovery(&s)
-	if r.from == never {
-		return 0
-	}
-	return time.Duration(later(later(r.from, r.echo), r.while*second))
-}
-
-// judges reports whether the result until the given time is final: the fleet is ill, or the runs that the trigger hit
-// retry no more.
-func (r *recovery) judges(until int64) bool {
-	if r.from == never || until-r.while*second < r.from {
-		return false
-	}
-	return !r.found || until-r.while*second-r.from >= r.echo
-}
 
 // began counts a run that begins.
 func (r *recovery) began(now int64) {

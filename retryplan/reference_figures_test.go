@@ -52,7 +52,7 @@ var never = math.Inf(1)
 
 // sample simulates s under the seeds 1 to n, on all cores, and returns for each figure that measure takes of a result
 // its value in every run.
-func sample(t *testing.T, n int, s func(seed uint64) retryplan.Scenario, measure func(retryplan.Result) []float64) [][]float64 {
+func sample(t *testing.T, n int, s func(seed uint64) retryplan.Scenario, measure func(retryplan.Seen) []float64) [][]float64 {
 	t.Helper()
 	rows := make([][]float64, n)
 	errs := make([]error, n)
@@ -65,8 +65,8 @@ func sample(t *testing.T, n int, s func(seed uint64) retryplan.Scenario, measure
 			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
 				one := s(uint64(i + 1))
 				one.Seed = uint64(i + 1)
-				var r retryplan.Result
-				if r, errs[i] = retryplan.Simulate(t.Context(), one); errs[i] == nil {
+				var r retryplan.Seen
+				if r, errs[i] = retryplan.Run(t.Context(), one); errs[i] == nil {
 					rows[i] = measure(r)
 				}
 			}

@@ -20,8 +20,8 @@ import (
 func recoveries(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64 {
 	t.Helper()
 	rate := s(0).Rate
-	end := int(math.Ceil(s(0).Triggers[0].End().Seconds()))
-	values := sample(t, n, s, func(r retryplan.Result) []float64 {
+	end := int(math.Ceil(retryplan.End(s(0).Triggers[0]).Seconds()))
+	values := sample(t, n, s, func(r retryplan.Seen) []float64 {
 		published := recovery(r, rate, end)
 		if !r.Recovered {
 			return []float64{never, published, 0}
@@ -49,7 +49,7 @@ func recoveries(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float6
 // was offered then.
 func recovered(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64 {
 	t.Helper()
-	return sample(t, n, s, func(r retryplan.Result) []float64 {
+	return sample(t, n, s, func(r retryplan.Seen) []float64 {
 		goodput := perSecond(r, 200, 235, func(p retryplan.Point) int { return p.Goodput })
 		offered := perSecond(r, 200, 235, func(p retryplan.Point) int { return p.Offered })
 		if goodput >= float64(0.9*offered) {
@@ -108,10 +108,10 @@ func TestReferenceLawRecovery(t *testing.T) {
 	}{
 		{"no retries", 70, 0, 0, 17, 22, 240 * time.Second, func(s *retryplan.Scenario) { s.Policy.MaxAttempts = 1 }},
 		{"100 clients of 10 tokens", 70, 0, 1000, 53, 59, 240 * time.Second, func(s *retryplan.Scenario) {
-			s.Clients, s.Shared, s.Budget = 100, false, &retry.BudgetConfig{Ratio: .1, Burst: 10, Initial: 10}
+			s.Clients, s.Budget = 100, &retry.BudgetConfig{Ratio: .1, Burst: 10, Initial: 10}
 		}},
 		{"100 clients of 5 tokens", 70, 0, 500, 34, 59, 240 * time.Second, func(s *retryplan.Scenario) {
-			s.Clients, s.Shared, s.Budget = 100, false, &retry.BudgetConfig{Ratio: .1, Burst: 5, Initial: 5}
+			s.Clients, s.Budget = 100, &retry.BudgetConfig{Ratio: .1, Burst: 5, Initial: 5}
 		}},
 	} {
 		values := recoveries(t, seeds(8, 60), func(uint64) retryplan.Scenario {

@@ -19,7 +19,6 @@ const (
 func stalledQueue(rate float64, duration time.Duration) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: immediately},
-		Shared:   true,
 		Rate:     rate,
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: stallFrom * time.Second, For: stallFor * time.Second}},
@@ -29,7 +28,7 @@ func stalledQueue(rate float64, duration time.Duration) retryplan.Scenario {
 
 // recovery returns the first second after the trigger from which the goodput of every 5 s is at least 0.9 of the rate
 // for 20 s, counted from the trigger's end at second end.
-func recovery(r retryplan.Result, rate float64, end int) float64 {
+func recovery(r retryplan.Seen, rate float64, end int) float64 {
 	for from := end; from+20 <= len(r.Series); from++ {
 		good := true
 		for i := from; i+5 <= from+20 && good; i++ {
@@ -44,8 +43,8 @@ func recovery(r retryplan.Result, rate float64, end int) float64 {
 
 // queueFigures are goodput in [70,100) and [200,235), attempts a second in the latter, the time to recovery in seconds,
 // and the share of all runs that failed.
-func queueFigures(rate float64) func(retryplan.Result) []float64 {
-	return func(r retryplan.Result) []float64 {
+func queueFigures(rate float64) func(retryplan.Seen) []float64 {
+	return func(r retryplan.Seen) []float64 {
 		goodput := func(p retryplan.Point) int { return p.Goodput }
 		attempts := func(p retryplan.Point) int { return p.Attempts }
 		failed := r.Runs - r.Unfinished - r.Endings[0]
@@ -98,7 +97,7 @@ func TestReferenceStalledQueue(t *testing.T) {
 }
 
 // perSecond is the mean of what f counts in the seconds [from, to) of a series with steps of a second.
-func perSecond(r retryplan.Result, from, to int, f func(retryplan.Point) int) float64 {
+func perSecond(r retryplan.Seen, from, to int, f func(retryplan.Point) int) float64 {
 	n := 0
 	for _, p := range r.Series[from:to] {
 		n += f(p)

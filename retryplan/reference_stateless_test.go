@@ -25,7 +25,7 @@ func stateless(failing, rate float64, clients, attempts int) retryplan.Scenario 
 }
 
 // loadAndSuccess are attempts per run, and the share of the runs that succeed of those that end.
-func loadAndSuccess(r retryplan.Result) []float64 {
+func loadAndSuccess(r retryplan.Seen) []float64 {
 	return []float64{r.Amplification, float64(r.Endings[0]) / float64(r.Runs-r.Unfinished)}
 }
 

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// server is the state of a Server. It is called by the simulation with the attempts' numbers.
+// server is the state of a backend. It is called by the simulation with the attempts' numbers.
 type server struct {
-	*Server
+	*backend
 	conditions []conditions // the first are those of now
 	service    sampler
 	failures   *rand.Rand
@@ -17,8 +17,8 @@ type server struct {
 	busy       int
 }
 
-func newServer(s *Scenario) server {
-	v := server{Server: &s.Server, conditions: conditionsOver(s.Triggers)}
+func newServer(s *scenario) server {
+	v := server{backend: &s.Server, conditions: conditionsOver(s.Triggers)}
 	v.service = newSampler(v.Service, newStream(s.Seed, serviceStream))
 	v.failures = newStream(s.Seed, failureStream)
 	v.mayFail = v.FailureRate > 0 || slices.ContainsFunc(v.conditions, func(c conditions) bool { return c.failing > 0 })
@@ -63,7 +63,7 @@ func times(d int64, n int) int64 {
 	return d * int64(n)
 }
 
-// workEnd returns when work ends that begins now and takes so long, not counting the stalls.
+// workEnd returns the time at which work that begins now ends. takes is its duration without stalls.
 func (v *server) workEnd(now, takes int64) int64 {
 	for i := range v.conditions {
 		c, end := &v.conditions[i], later(now, takes)

@@ -62,7 +62,7 @@ func benchmarkSimulate(b *testing.B, s retryplan.Scenario) {
 	var events uint64
 	var attempts int
 	for b.Loop() {
-		r, err := retryplan.Simulate(b.Context(), s)
+		r, err := retryplan.Run(b.Context(), s)
 		require.NoError(b, err)
 		events += r.Events
 		attempts += r.Attempts
@@ -80,14 +80,14 @@ func BenchmarkMillionClients(b *testing.B) {
 	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	var peak uint64
 	s := hugeHerd(1e6)
-	s.Progress = func(time.Duration, uint64, int) {
+	s.Progress = func(int) {
 		metrics.Read(sample)
 		peak = max(peak, sample[0].Value.Uint64()-sample[1].Value.Uint64())
 	}
 	s.Budget = &retry.BudgetConfig{Burst: 1e6, Initial: 1e6}
 	runtime.GC()
 	for b.Loop() {
-		r, err := retryplan.Simulate(b.Context(), s)
+		r, err := retryplan.Run(b.Context(), s)
 		require.NoError(b, err)
 		require.Equal(b, s.Clients, r.Endings[0])
 		b.ReportMetric(float64(r.Attempts), "attempts")

@@ -45,7 +45,7 @@ func TestSimulateRecoveryOfLongWork(t *testing.T) {
 				Policy: retry.Policy{MaxAttempts: 1}, Rate: 1 + float64(seed%2), Server: retryplan.Server{Service: took},
 				Triggers: []retryplan.Trigger{{Kind: retryplan.Surge, From: 30 * time.Second, For: time.Second, Factor: 1}}, Step: time.Second, Seed: seed,
 			}
-			s.Duration = max(s.Horizon(), 4*time.Minute)
+			s.Duration = max(retryplan.Horizon(s), 4*time.Minute)
 			r := simulated(t, s)
 			require.True(t, r.Judged && r.Recovered, "%v, seed %d", took, seed)
 		}
@@ -62,7 +62,7 @@ func TestSimulateRecoveryHasToLast(t *testing.T) {
 		Rate: 70, Server: retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: time.Minute, For: 10 * time.Second}}, Step: time.Second,
 	}
-	require.Equal(t, 70*time.Second+(3*time.Hour+31*time.Minute+4*time.Second)+20*time.Second, s.Horizon())
+	require.Equal(t, 70*time.Second+(3*time.Hour+31*time.Minute+4*time.Second)+20*time.Second, retryplan.Horizon(s))
 	for _, row := range []struct {
 		lasts             time.Duration
 		judged, recovered bool
@@ -80,7 +80,7 @@ func TestSimulateRecoveryHasToLast(t *testing.T) {
 	}
 }
 
-func endedRuns(r retryplan.Result) (n int) {
+func endedRuns(r retryplan.Seen) (n int) {
 	for _, of := range r.Endings {
 		n += of
 	}
@@ -114,10 +114,10 @@ func TestHorizon(t *testing.T) {
 			Rate:   1, Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, From: second, For: second}},
 		}
 		row.change(&s)
-		require.Equal(t, 2*second+row.want+health, s.Horizon(), row.name)
+		require.Equal(t, 2*second+row.want+health, retryplan.Horizon(s), row.name)
 	}
-	require.Zero(t, retryplan.Scenario{Rate: 1}.Horizon())
-	require.Zero(t, retryplan.Scenario{Triggers: []retryplan.Trigger{{Kind: retryplan.Outage}}}.Horizon())
+	require.Zero(t, retryplan.Horizon(retryplan.Scenario{Rate: 1}))
+	require.Zero(t, retryplan.Horizon(retryplan.Scenario{Triggers: []retryplan.Trigger{{Kind: retryplan.Outage}}}))
 }
 
 // TestSimulateRecoveryIsNotFooled has fleets that are ill, each in a way that a count of ended or begun runs alone
@@ -159,7 +159,6 @@ func TestSimulateRecoveryByAnotherCount(t *testing.T) {
 			Rate:     []float64{3, 12, 30}[seed%3],
 			Server:   retryplan.Server{Workers: 1, Service: retryplan.Exponential(30 * ms)},
 			Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 5 * time.Second, For: 4*time.Second + 300*ms}},
-			Shared:   true,
 			Duration: 100 * time.Second, Step: time.Second, Seed: seed,
 		}
 		r, begun, ended, well, err := retryplan.Watched(t.Context(), s)
@@ -181,7 +180,7 @@ type watch struct {
 }
 
 func (w *watch) recovery(s retryplan.Scenario) (time.Duration, bool) {
-	end := s.Triggers[0].End()
+	end := retryplan.End(s.Triggers[0])
 	for at := time.Duration(0); end+at+20*time.Second <= s.Duration; at += time.Second {
 		successes, ill := 0, false
 		for from := end + at; from+5*time.Second <= end+at+20*time.Second; from += time.Second {

@@ -13,67 +13,48 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-func TestSimulateRefuses(t *testing.T) {
+func TestAQuestionReportsEveryBadField(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
-	trigger := func(tr ...retryplan.Trigger) func(*retryplan.Scenario) {
-		return func(s *retryplan.Scenario) { s.Triggers = tr }
+	trigger := func(tr retryplan.Trigger) func(*retryplan.Question) {
+		return func(q *retryplan.Question) { q.Fleet.Trigger = tr }
 	}
 	for _, row := range []struct {
-		change func(*retryplan.Scenario)
+		change func(*retryplan.Question)
 		want   []string
 	}{
-		{func(s *retryplan.Scenario) { *s = retryplan.Scenario{} }, []string{"Scenario.Duration 0s is required"}},
-		{func(s *retryplan.Scenario) { s.Clients, s.Deadline = -1, -1 }, []string{"Scenario.Deadline -1ns is negative", "Scenario.Clients -1 is negative"}},
-		{func(s *retryplan.Scenario) { s.Rate, s.Clients = 0, 10_000_001 }, []string{"Scenario.Clients 10000001 is above 10000000"}},
-		{func(s *retryplan.Scenario) { s.Rate, s.Clients = 0, 100_000_000 }, []string{"Scenario.Clients 100000000 is above 10000000"}},
-		{func(s *retryplan.Scenario) { s.Policy.Budget = retry.NewBudget(retry.BudgetConfig{}) }, []string{"Scenario.Policy.Budget (set) is state of a running program: use Scenario.Budget"}},
-		{func(s *retryplan.Scenario) { s.Policy.Gate = func(context.Context) time.Duration { return 0 } }, []string{"Scenario.Policy.Gate (set) is state of a running program"}},
-		{func(s *retryplan.Scenario) { s.Policy.Pay = func(context.Context, retry.Decision) bool { return true } }, []string{"Scenario.Policy.Pay (set) is state of a running program"}},
-		{func(s *retryplan.Scenario) { s.Policy.Cap, s.Duration = -1, -1 }, []string{"Policy.Cap -1ns is negative", "Scenario.Duration -1ns is negative"}},
-		{func(s *retryplan.Scenario) { s.Rate = nan }, []string{"Scenario.Rate NaN is not a number of 0 or more"}},
-		{func(s *retryplan.Scenario) { s.Rate = inf }, []string{"Scenario.Rate +Inf is not a number of 0 or more"}},
-		{func(s *retryplan.Scenario) { s.Rate = -1 }, []string{"Scenario.Rate -1 is not a number of 0 or more"}},
-		{func(s *retryplan.Scenario) { s.Rate = 1e8 }, []string{"Scenario.Rate 1e+08 makes 6e+09 runs in Duration 1m, and no more than 1000000000 are simulated"}},
-		{func(s *retryplan.Scenario) { s.Step = -1 }, []string{"Scenario.Step -1ns is negative"}},
-		{func(s *retryplan.Scenario) { s.Step = time.Microsecond }, []string{"Scenario.Step 1µs makes more than 1000000 steps of Duration 1m"}},
-		{
-			func(s *retryplan.Scenario) {
-				s.Server = retryplan.Server{Workers: -1, FailureRate: nan}
-			},
-			[]string{
-				"Scenario.Server.Workers -1 is negative",
-				"Scenario.Server.FailureRate NaN is outside [0,1]",
-			},
-		},
-		{trigger(retryplan.Trigger{}), []string{"Scenario.Triggers[0].Kind 0 is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"}},
-		{trigger(retryplan.Trigger{Kind: retryplan.Stall, From: -1, For: -2}), []string{"Scenario.Triggers[0].From -1ns is negative", "Scenario.Triggers[0].For -2ns is negative"}},
-		{
-			trigger(retryplan.Trigger{Kind: retryplan.Slowdown, Factor: 1}, retryplan.Trigger{Kind: retryplan.Surge}, retryplan.Trigger{Kind: retryplan.Failing, Factor: 1.1}),
-			[]string{
-				"Scenario.Triggers[0].Factor 1 is not above 1, which Slowdown needs", "Scenario.Triggers[1].Factor 0 is not above 0, which Surge needs",
-				"Scenario.Triggers[2].Factor 1.1 is outside (0,1], which Failing needs",
-			},
-		},
-		{trigger(retryplan.Trigger{Kind: retryplan.CapacityCut, Factor: 1}), []string{
-			"Scenario.Triggers[0].Factor 1 is outside [0,1), which CapacityCut needs", "Scenario.Triggers[0].Kind capacity_cut needs Workers",
-		}},
-		{func(s *retryplan.Scenario) {
-			s.Rate = 0
-			s.Triggers = []retryplan.Trigger{{Kind: retryplan.Surge, Factor: 2}}
-		}, []string{"Scenario.Triggers[0].Kind surge needs a Rate"}},
+		{func(q *retryplan.Question) { *q = retryplan.Question{} }, []string{"Fleet.Rate 0 is not above 0", "Fleet.Capacity 0 is not above 0"}},
+		{func(q *retryplan.Question) { q.Fleet.Clients, q.Fleet.Deadline = -1, -1 }, []string{"Fleet.Clients -1 is outside [0,10000000]", "Fleet.Deadline -1ns is negative"}},
+		{func(q *retryplan.Question) { q.Fleet.Clients = 10_000_001 }, []string{"Fleet.Clients 10000001 is outside [0,10000000]"}},
+		{func(q *retryplan.Question) { q.Policy.Budget = retry.NewBudget(retry.BudgetConfig{}) }, []string{"Policy.Budget (set) is state of a running program: use Fleet.Budget"}},
+		{func(q *retryplan.Question) { q.Policy.Gate = func(context.Context) time.Duration { return 0 } }, []string{"Policy.Gate (set) is state of a running program"}},
+		{func(q *retryplan.Question) { q.Policy.Pay = func(context.Context, retry.Decision) bool { return true } }, []string{"Policy.Pay (set) is state of a running program"}},
+		{func(q *retryplan.Question) { q.Policy.Cap, q.Seeds = -1, -1 }, []string{"Policy.Cap -1ns is negative", "Question.Seeds -1 is outside [0,10000]"}},
+		{func(q *retryplan.Question) { q.Fleet.Rate, q.Fleet.Capacity = nan, inf }, []string{"Fleet.Rate NaN is not above 0", "Fleet.Capacity +Inf is outside [1e-9, 1e9]"}},
+		{func(q *retryplan.Question) { q.Fleet.Rate = 1e8 }, []string{"Fleet.Rate 1e+08 makes 9.01e+10 runs in 15m1s, and no more than 1000000000 are simulated"}},
+		{func(q *retryplan.Question) { q.Fleet.Workers, q.Fleet.Failure = -1, nan }, []string{"Fleet.Workers -1 is negative", "Fleet.Failure NaN is outside [0,1]"}},
+		{func(q *retryplan.Question) { q.Fleet.Workers, q.Fleet.Service = 2, retryplan.Constant(time.Second) }, []string{"Fleet.Workers 2 is set beside Service, whose mean and Capacity say how many there are"}},
+		{trigger(retryplan.Trigger{Kind: 7}), []string{"Fleet.Trigger.Kind 7 is not one of Stall, Outage, Slowdown, CapacityCut, Surge and Failing"}},
+		{trigger(retryplan.Trigger{Kind: retryplan.Stall, For: -2}), []string{"Fleet.Trigger.For -2ns is negative"}},
+		{trigger(retryplan.Trigger{Kind: retryplan.Slowdown, Factor: 1}), []string{"Fleet.Trigger.Factor 1 is not above 1, which Slowdown needs"}},
+		{trigger(retryplan.Trigger{Kind: retryplan.Surge}), []string{"Fleet.Trigger.Factor 0 is not above 0, which Surge needs"}},
+		{trigger(retryplan.Trigger{Kind: retryplan.Failing, Factor: 1.1}), []string{"Fleet.Trigger.Factor 1.1 is outside (0,1], which Failing needs"}},
+		{trigger(retryplan.Trigger{Kind: retryplan.CapacityCut, Factor: nan}), []string{"Fleet.Trigger.Factor NaN is not a finite number"}},
 	} {
 		t.Run(row.want[0], func(t *testing.T) {
-			s := retryplan.Scenario{Rate: 1, Duration: time.Minute}
-			row.change(&s)
-			r, err := retryplan.Simulate(t.Context(), s)
-			require.Error(t, err)
-			require.Zero(t, r)
+			q := retryplan.Question{Fleet: retryplan.Fleet{Rate: 1, Capacity: 10, Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: time.Minute}}}
+			row.change(&q)
+			_, err := retryplan.Judge(t.Context(), q)
+			require.Equal(t, row.want, fieldTexts(t, err))
+			_, err = retryplan.Simulate(t.Context(), q, 1)
+			require.Equal(t, row.want, fieldTexts(t, err))
+			_, _, err = retryplan.Band(t.Context(), q)
+			require.Equal(t, row.want, fieldTexts(t, err))
+			_, err = retryplan.Advise(t.Context(), q, retryplan.Verdict{})
 			require.Equal(t, row.want, fieldTexts(t, err))
 		})
 	}
-	var none context.Context
-	_, err := retryplan.Simulate(none, retryplan.Scenario{Rate: 1, Duration: time.Minute})
-	require.EqualError(t, err, "retryplan: Simulate.ctx <nil> is not a context")
+	_, _, err := retryplan.Band(t.Context(), retryplan.Question{Fleet: retryplan.Fleet{Rate: 1, Capacity: 10}})
+	require.EqualError(t, err, "retryplan: Fleet.Trigger.Kind 0 is required for a band")
 }
 
 // fieldTexts returns what each bad field in err says, without its package.
@@ -116,14 +97,13 @@ func FuzzSimulate(f *testing.F) {
 			}
 		}
 		s := retryplan.Scenario{
-			Policy:   retry.Policy{MaxAttempts: size%5 + 1, AttemptTimeout: short(timeout), Backoff: retry.Backoff{Base: 20 * ms, Jitter: retry.JitterMode(seed % 5)}},
-			Clients:  size % 50,
+			Policy:   retry.Policy{MaxAttempts: max(size, 0)%5 + 1, AttemptTimeout: short(timeout).Abs(), Backoff: retry.Backoff{Base: 20 * ms, Jitter: retry.JitterMode(seed % 5)}},
+			Clients:  max(size%50, 1),
 			Network:  dist(hop),
-			Server:   retryplan.Server{Service: dist(service), FailureRate: rate},
+			Server:   retryplan.Server{Service: dist(service), FailureRate: min(max(rate, 0), 1)},
 			Duration: time.Second,
 			Step:     10 * ms,
 			Seed:     seed,
-			Shared:   flag(),
 		}
 		if flag() {
 			s.Rate = 100
@@ -135,7 +115,7 @@ func FuzzSimulate(f *testing.F) {
 			s.Policy.TTL = max(200*ms, s.Policy.AttemptTimeout)
 		}
 		if flag() {
-			s.Server.Workers = size%4 + 1
+			s.Server.Workers = max(size, 0)%4 + 1
 		}
 		if flag() {
 			s.Budget = &retry.BudgetConfig{Trickle: 50 * ms}
@@ -149,13 +129,13 @@ func FuzzSimulate(f *testing.F) {
 				s.Triggers = append(s.Triggers, retryplan.Trigger{Kind: kind, From: short(timeout).Abs(), For: short(service).Abs(), Factor: factor})
 			}
 		}
-		r, err := retryplan.Simulate(t.Context(), s)
+		r, err := retryplan.Run(t.Context(), s)
 		if err != nil {
 			t.Log(err)
 			return
 		}
 		conserved(t, s, r)
-		again, err := retryplan.Simulate(t.Context(), s)
+		again, err := retryplan.Run(t.Context(), s)
 		require.NoError(t, err)
 		require.Equal(t, r, again)
 	})

@@ -12,16 +12,17 @@ import (
 
 var quick = retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Millisecond}}
 
-func ExampleWithAttemptNumber() {
-	ctx := retryshell.WithAttemptNumber(context.Background(), 3) // the third delivery of a message
-	fmt.Println(retry.AttemptNumber(ctx), retryshell.IsOneAttempt(ctx))
-	// Output: 3 false
+func ExampleWithAttempt() {
+	two := retry.Progress{Attempt: 2} // deliveries of a message that have failed
+	ctx := retryshell.WithAttempt(context.Background(), quick, two)
+	fmt.Println(retry.AttemptNumber(ctx), retry.LastAttempt(ctx), retryshell.IsOneAttempt(ctx))
+	// Output: 3 true false
 }
 
 // What a reader of the stream calls under its context is not part of the attempt that opened the stream.
 func ExampleWithAttemptOf() {
 	caller := context.Background()
-	opened := retry.OneAttempt(retryshell.WithAttemptNumber(caller, 2))
+	opened := retry.OneAttempt(retryshell.WithAttempt(caller, quick, retry.Progress{Attempt: 1}))
 	stream := retryshell.WithAttemptOf(opened, caller)
 	fmt.Println(retry.AttemptNumber(opened), retry.AttemptNumber(stream), retryshell.IsOneAttempt(stream))
 	// Output: 2 1 false

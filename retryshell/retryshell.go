@@ -10,16 +10,19 @@ package retryshell
 import (
 	"context"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/internal/attempt"
 )
 
-// WithAttemptNumber returns a context whose retry.AttemptNumber is number; less than 1 counts as 1. It switches no
-// retries off.
-func WithAttemptNumber(ctx context.Context, number int) context.Context {
+// WithAttempt returns the context of an attempt that follows pr under p, for retry.AttemptNumber and retry.LastAttempt.
+// Only Attempt and Forgiven of pr count. It switches no retries off.
+func WithAttempt(ctx context.Context, p retry.Policy, pr retry.Progress) context.Context {
 	if ctx == nil {
 		return nil
 	}
-	return attempt.Mark(ctx, max(number, 1), false)
+	number := max(pr.Attempt, 0) + 1
+	after := p.Admit(retry.Progress{Attempt: number, Forgiven: pr.Forgiven}, 0)
+	return attempt.Mark(ctx, number, after.Status != retry.WaitingRetry)
 }
 
 // WithRemoteAttempt is retry.OneAttempt for work that is an attempt of a run in another process, such as a request with

@@ -29,6 +29,7 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 		own     bool  // of fn only
 		answer  bool
 		attempt int // made; 0 means 1
+		outside int // made outside a transaction, if that is not the same
 	}{
 		{name: "no rows", err: sql.ErrNoRows, answer: true},
 		{name: "no rows, wrapped", err: fmt.Errorf("account 7: %w", sql.ErrNoRows), answer: true},
@@ -49,12 +50,12 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 		{name: "an error that fn marked as transient", err: retry.Transient(errBusiness), own: true, attempt: 3},
 		{name: "a full disk", err: state("53100")},
 		{name: "a server with a bug", err: state("XX000")},
-		{name: "a server that is read-only", err: state("25006")},
+		{name: "a server that is read-only", err: state("25006"), outside: 3},
 		{name: "a statement that takes too long", err: state("57014")},
 		{name: "a context of fn's that has ended", err: context.DeadlineExceeded, own: true},
 		{name: "doubt of a run in fn", err: retry.Ambiguous(retrysql.ErrCommitAmbiguous), own: true},
 	} {
-		check := func(t *testing.T, call func(retry.Policy) error) {
+		check := func(t *testing.T, attempts int, call func(retry.Policy) error) {
 			var outcome retry.Outcome
 			budget := retry.NewBudget(retry.BudgetConfig{Ratio: 1, Initial: 5})
 			p := atOnce
@@ -67,11 +68,11 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 			require.ErrorIs(t, err, row.err)
 			require.Equal(t, row.answer, err == row.err)
 			require.Equal(t, row.answer, outcome.Status == retry.Succeeded)
-			require.Equal(t, max(1, row.attempt), outcome.Attempts)
+			require.Equal(t, max(1, attempts), outcome.Attempts)
 			require.Equal(t, row.answer, budget.Tokens() == 6)
 		}
 		t.Run(row.name+", in a transaction", func(t *testing.T) {
-			check(t, func(p retry.Policy) error {
+			check(t, row.attempt, func(p retry.Policy) error {
 				return retrysql.Run(t.Context(), p, nil, new(db).begin, func(_ context.Context, tx *tx) error {
 					if row.own {
 						return row.err
@@ -85,8 +86,8 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 				t.Skip("it is ambiguous")
 			}
 			db, _ := openDB(t, &base{}, faults{{Query: "SELECT 1", Err: row.err, Times: retrytest.Forever}})
-			check(t, func(p retry.Policy) error {
-				return retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Conn) error {
+			check(t, max(row.attempt, row.outside), func(p retry.Policy) error {
+				return retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Single) error {
 					if row.own {
 						return row.err
 					}
@@ -177,9 +178,9 @@ func TestProbeOfTheServer(t *testing.T) {
 			log: []string{"begin", "exec", "track", "commit!", "rollback", "record", "begin", "exec", "track", "commit"}},
 		{name: "rolled back is certain, so no doubt remains", db: db{commits: []error{io.EOF}}, fn: statements(nil, duplicate),
 			log: []string{"begin", "exec", "track", "commit!", "rollback", "record", "begin", "exec!", "rollback"}, is: []error{duplicate}, isNot: retrysql.ErrCommitAmbiguous},
-		{name: "no answer leaves it unknown", err: errBusiness, db: db{commits: []error{io.EOF}},
+		{name: "no answer leaves it unknown", err: retry.Permanent(errBusiness), db: db{commits: []error{io.EOF}},
 			log: []string{"begin", "exec", "track", "commit!", "rollback", "record"}, is: []error{retrysql.ErrCommitAmbiguous, errBusiness}},
-		{name: "no answer leaves it to Confirm", err: errBusiness, db: db{commits: []error{io.EOF}},
+		{name: "no answer leaves it to Confirm", err: retry.Permanent(errBusiness), db: db{commits: []error{io.EOF}},
 			opts: retrysql.Options{Confirm: func(context.Context) (bool, error) { return true, nil }},
 			log:  []string{"begin", "exec", "track", "commit!", "rollback", "record"}},
 		{name: "a connection that is lost before the commit is no doubt", track: driver.ErrBadConn,

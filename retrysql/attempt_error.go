@@ -76,10 +76,17 @@ func (e *AttemptError) answer(ctx context.Context, classify retry.Classifier, er
 	return e.Err, nil
 }
 
-// elsewhere reports whether the error can come from something else that fn does, with a file or another database.
-func (e *AttemptError) elsewhere() bool {
-	return e.Class == retry.Retryable && e.Reason != AttemptTimeout &&
-		(e.Code != "" || e.Reason == ConnectionLost || e.Reason == CannotConnect)
+// foreign reports whether an error that no statement has noted can come from something else that fn does, with a file or
+// another database. If the rollback fails too, a lost connection is that of the transaction.
+func (e *AttemptError) foreign() bool {
+	switch {
+	case e.Class != retry.Retryable, e.Reason == AttemptTimeout:
+		return false
+	case e.Code != "":
+		return true
+	default:
+		return e.RollbackErr == nil && (e.Reason == ConnectionLost || e.Reason == CannotConnect)
+	}
 }
 
 // blame names the error that undid the transaction, if e says only that one did.

@@ -14,8 +14,8 @@ func seePostgres(err error) finding {
 		return finding{}
 	}
 	state := e.SQLState()
-	if state == "0A000" && strings.Contains(err.Error(), "cached plan must not change result type") {
-		return finding{meaning{CachedPlan, refused}, state} // PostgreSQL has no code for it: plancache.c
+	if f := lookupWords(postgresWords, state, messageOf(e)); f.reason != "" {
+		return f
 	}
 	return lookup(postgresCodes, state, state[:2])
 }
@@ -30,8 +30,8 @@ var postgresCodes = []coded{
 	{meaning{ConstraintViolation, rejected}, "40002 23"},
 	{meaning{CompletionUnknown, uncertain}, "40003 08007"}, // CockroachDB: the result of the commit is ambiguous; "transaction resolution unknown"
 	{meaning{LockTimeout, refused}, "55P03"},               // NOWAIT and lock_timeout
-	{meaning{ObjectInUse, futile}, "55006"},                // DROP DATABASE and the like
-	{meaning{DiskFull, futile}, "53100"},                   // waiting milliseconds for a disk does not help
+	{meaning{ObjectInUse, unable}, "55006"},                // DROP DATABASE and the like
+	{meaning{DiskFull, unable}, "53100"},                   // waiting milliseconds for a disk does not help
 	{meaning{OutOfMemory, refused}, "53200"},
 	{meaning{TooManyConnections, refused}, "53300 53400"}, // 53400: a configured limit, which also applies to a running statement
 	// A backend can end at any time, even after a commit is on disk while it waits for a standby.
@@ -44,7 +44,7 @@ var postgresCodes = []coded{
 	{meaning{CannotConnect, refused}, "08001 08004"},
 	{meaning{InternalError, stopped}, "08P01 XX"}, // protocol violation; CockroachDB's XXA00: committed, but a schema change failed
 	{meaning{TransactionAborted, aborted}, "25P02"},
-	{meaning{ReadOnlyServer, rejected}, "25006"},
+	{meaning{ReadOnlyServer, misplaced}, "25006"},
 	{meaning{UniqueViolation, rejected}, "23505 23P01"}, // section 13.5: sometimes a serialization failure in disguise
 	{meaning{InvalidData, rejected}, "22"},
 	{meaning{AuthFailed, futile}, "28"},
@@ -70,6 +70,9 @@ func seeMySQL(err error) finding {
 		return finding{}
 	}
 	text := strconv.FormatUint(number.Uint(), 10)
+	if f := lookupWords(mysqlWords, text, message.String()); f.reason != "" {
+		return f
+	}
 	class := string([]byte{byte(state.Index(0).Uint()), byte(state.Index(1).Uint())})
 	return lookup(mysqlCodes, text, class)
 }
@@ -81,25 +84,30 @@ var mysqlCodes = []coded{
 	{meaning{Deadlock, undone}, "1213"}, // of the whole transaction; Galera also returns it at the commit
 	// Undoes only the statement, unless innodb_rollback_on_timeout is set, so roll back first. 3572 is that of NOWAIT.
 	{meaning{LockTimeout, refused}, "1205 3572"},
-	{meaning{SerializationFailure, refused}, "1020"},          // MariaDB's innodb_snapshot_isolation: the row has changed
-	{meaning{Overloaded, refused}, "1637"},                    // too many transactions at once
-	{meaning{CannotConnectNow, refused}, "1047"},              // Galera: the node is not ready for queries
-	{meaning{TransactionRollback, undone}, "3101"},            // Group Replication: another member's transaction came first
-	{meaning{SerializationFailure, undone}, "8002 8022 9007"}, // TiDB: a write conflict, found at the commit
-	{meaning{TooManyConnections, refused}, "1040 1203 1226"},  // in total, for this user, and for this user and hour
-	{meaning{AdminShutdown, refused}, "4031"},                 // wait_timeout: sent to an idle client
-	{meaning{AdminShutdown, lost}, "1053 1927"},               // 1927 is MariaDB's: the connection was killed
+	{meaning{SerializationFailure, refused}, "1020"}, // MariaDB's innodb_snapshot_isolation: the row has changed
+	{meaning{Overloaded, refused}, "1637"},           // too many transactions at once
+	{meaning{CannotConnectNow, refused}, "1047"},     // Galera: the node is not ready for queries
+	{meaning{TransactionRollback, undone}, "3101"},   // Group Replication: another member's transaction came first
+	// TiDB: conflicts of rows, and 8028 with a change of the table. Each refuses the commit.
+	{meaning{SerializationFailure, undone}, "8002 8005 8022 9007"},
+	{meaning{SchemaChanged, undone}, "8028"},
+	// TiDB: this server's schema is out of date; PD or TiKV did not answer in time, is busy, has a lock that it could not
+	// resolve, or has no leader. ProxySQL's 9001 is a host group that it could not connect to in time.
+	{meaning{Overloaded, refused}, "8027 9001 9002 9003 9004 9005"},
+	{meaning{TooManyConnections, refused}, "1040 1203 1226"}, // in total, for this user, and for this user and hour
+	{meaning{AdminShutdown, refused}, "4031"},                // wait_timeout: sent to an idle client
+	{meaning{AdminShutdown, lost}, "1053 1927"},              // 1927 is MariaDB's: the connection was killed
 	{meaning{ConnectionLost, lost}, "2006 2013 2055"},
-	{meaning{CompletionUnknown, uncertain}, "1180"},       // an error during a commit, which in a transaction is the implicit one of DDL
-	{meaning{ReadOnlyServer, rejected}, "1290 1792 1836"}, // the server, the transaction
+	{meaning{CompletionUnknown, uncertain}, "1180"},        // an error during a commit, which in a transaction is the implicit one of DDL
+	{meaning{ReadOnlyServer, misplaced}, "1290 1792 1836"}, // the server, the transaction; MySQL and MariaDB also refuse a commit, which they roll back
 	{meaning{UniqueViolation, rejected}, "1062"},
 	{meaning{ConstraintViolation, rejected}, "1451 1452 23"},
 	{meaning{SyntaxOrAccess, rejected}, "1054 1064 42"},
 	{meaning{InvalidData, rejected}, "1406 22"},
 	// KILL QUERY, max_execution_time, and MariaDB's max_statement_time. They undo the statement: its outcome is certain, and
 	// repeating it does not help.
-	{meaning{QueryCanceled, futile}, "1317"},
-	{meaning{StatementTimeout, futile}, "3024 1969"},
+	{meaning{QueryCanceled, unable}, "1317"},
+	{meaning{StatementTimeout, unable}, "3024 1969"},
 	{meaning{AuthFailed, futile}, "1044 1045 1698 28"},
 	{meaning{UnknownDatabase, futile}, "1049"},
 }
@@ -159,11 +167,12 @@ var sqliteCodes = []coded{
 	{meaning{BusySnapshot, undone}, "517"},
 	{meaning{SchemaChanged, undone}, "17"},        // SCHEMA
 	{meaning{TransactionRollback, undone}, "516"}, // ABORT_ROLLBACK: a rollback ended the statement that was pending
-	{meaning{QueryCanceled, futile}, "9"},         // INTERRUPT: the drivers return the context's error in its place
+	{meaning{QueryCanceled, unable}, "9"},         // INTERRUPT: the drivers return the context's error in its place
 	{meaning{StorageFault, stopped}, "10"},        // IOERR: the content of the file is unknown
-	{meaning{StorageFault, futile}, "14 26"},      // CANTOPEN, NOTADB
+	{meaning{StorageFault, unable}, "14"},         // CANTOPEN
+	{meaning{StorageFault, futile}, "26"},         // NOTADB
 	{meaning{DiskFull, rejected}, "13"},           // FULL
-	{meaning{OutOfMemory, futile}, "7"},           // NOMEM
+	{meaning{OutOfMemory, unable}, "7"},           // NOMEM
 	{meaning{InternalError, stopped}, "11"},       // CORRUPT
 	{meaning{ConstraintViolation, rejected}, "19"},
 	{meaning{UniqueViolation, rejected}, "1555 2067"}, // CONSTRAINT_PRIMARYKEY, CONSTRAINT_UNIQUE
@@ -207,6 +216,6 @@ var sqlServerCodes = []coded{
 	{meaning{ConstraintViolation, rejected}, "547 515"},
 	{meaning{InvalidData, rejected}, "2628 8152"},          // too long
 	{meaning{SyntaxOrAccess, rejected}, "102 207 208 229"}, // also no such column, no such object, not permitted
-	{meaning{ReadOnlyServer, rejected}, "3906"},
+	{meaning{ReadOnlyServer, misplaced}, "3906"},
 	{meaning{AuthFailed, futile}, "18456"},
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"reflect"
 	"strings"
 	"syscall"
 
@@ -23,6 +24,9 @@ func seeConnection(err error) finding {
 	}
 	if m := seeNetwork(err); m.reason != "" {
 		return finding{meaning: m}
+	}
+	if reflect.TypeOf(err).String() == "*pgconn.ParseConfigError" {
+		return finding{meaning: meaning{InvalidSource, futile}}
 	}
 	if _, joined := err.(interface{ Unwrap() []error }); joined { // its text is that of each
 		return finding{}
@@ -49,11 +53,11 @@ var sentinels = []struct {
 	{io.ErrClosedPipe, meaning{ConnectionLost, lost}},
 	{net.ErrClosed, meaning{ConnectionLost, lost}},
 	{sql.ErrTxDone, meaning{TransactionDone, over}},
-	{sql.ErrNoRows, meaning{NoRows, futile}},
+	{sql.ErrNoRows, meaning{NoRows, unable}},
 }
 
 // openings are the beginnings of texts whose rest varies.
-var openings = []string{"Invalid TDS stream: ", "tls: failed to verify certificate: "}
+var openings = []string{"Invalid TDS stream: ", "tls: failed to verify certificate: ", "pq: wrong value for "}
 
 // sayings are the texts of errors without a type, from pgx 5, lib/pq 1.12, go-sql-driver/mysql 1.10 and go-mssqldb
 // 1.11. The tests of module drivers check them.
@@ -73,6 +77,10 @@ var sayings = map[string]meaning{
 	"TLS requested but server does not support TLS":            {TLSRefused, futile}, // mysql.ErrNoTLS
 	"tls: failed to verify certificate: ":                      {TLSRefused, futile}, // crypto/tls, which is not linked for this
 	"tls: first record does not look like a TLS handshake":     {TLSRefused, futile},
+
+	"sql: database is closed": {PoolClosed, futile}, // database/sql
+	"closed pool":             {PoolClosed, futile}, // puddle.ErrClosedPool, of pgxpool
+	"pq: wrong value for ":    {InvalidSource, futile},
 }
 
 // seeNetwork recognizes the errors of sockets and resolvers.

@@ -20,12 +20,12 @@ import (
 // DESCRIBE. Any other statement is a write. Use Tx for a SELECT with side effects. If fn returns an error of its own
 // after a write has succeeded, the run also ends with ErrStatementAmbiguous.
 //
-// A restarted server leaves a pool full of dead connections. The drivers pgx and go-sql-driver/mysql replace a dead one
-// before they use it. With lib/pq a write is lost on each, with ErrStatementAmbiguous: let the pool close connections
-// that are not in use, with sql.DB.SetConnMaxIdleTime.
+// A restarted server leaves a pool full of dead connections, and a write on one is in doubt. go-sql-driver/mysql looks at
+// a connection before it uses it, pgx if the connection was idle for more than a second, and lib/pq never. Once an
+// attempt has lost its connection, Do pings each one before it uses it, which costs no attempt.
 //
 // p, nil arguments, answers, the *retry.Error and a call with the context of the fn of a Tx are as for Tx.
-func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Conn) error) error {
+func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context, *Single) error) error {
 	switch {
 	case ctx == nil:
 		return errNoContext
@@ -38,20 +38,24 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 		return errors.New("retrysql: Do is called in the fn of a Tx on the same database: use its Txn")
 	}
 	repeatable := isIdempotent(ctx)
-	return repeat(ctx, p, repeatable, func(ctx context.Context) error { return one(ctx, db, repeatable, fn) })
+	from := &origin{db: db, pool: db}
+	return repeat(ctx, p, repeatable, func(ctx context.Context) error { return one(ctx, from, repeatable, fn) })
 }
 
-func one(ctx context.Context, db *sql.DB, repeatable bool, fn func(context.Context, *Conn) error) error {
-	conn, err := db.Conn(ctx)
+// one is an attempt. Only a ping shows whether a connection died in the pool: a write that fails there is in doubt.
+func one(ctx context.Context, from *origin, repeatable bool, fn func(context.Context, *Single) error) error {
+	conn, err := from.connect(ctx, from.ping)
 	if err != nil {
 		return failure(ctx, Connect, err)
 	}
-	c := &Conn{conn: conn, db: db}
-	defer c.close()
-	if err := fn(ctx, c); err != nil {
-		return c.failure(ctx, err, repeatable)
+	s := &Single{conn: conn, db: from.pool}
+	defer s.close()
+	if err = fn(ctx, s); err == nil {
+		return nil
 	}
-	return nil
+	s.end(err)
+	from.note(ReasonOf(s.err))
+	return s.failure(ctx, err, repeatable)
 }
 
 type idempotentKey struct{}
@@ -64,10 +68,10 @@ func MarkIdempotent(ctx context.Context) context.Context {
 
 func isIdempotent(ctx context.Context) bool { return ctx.Value(idempotentKey{}) == true }
 
-// Conn is the connection of one attempt of Do, and the DBTX of sqlc. The zero Conn is not usable. A second statement is
-// refused, and so is PrepareContext. Rows that fn leaves open are closed when fn returns. A Conn does not see the error
-// of a row's Scan, so fn must return it.
-type Conn struct {
+// Single sends the only statement of an attempt of Do. It is the DBTX of sqlc. The zero Single is not usable. A second
+// statement is refused, and so is PrepareContext. Rows that fn leaves open are closed when fn returns. A Single does not
+// see the error of a row's Scan, so fn must return it.
+type Single struct {
 	conn *sql.Conn
 	db   *sql.DB
 
@@ -79,90 +83,117 @@ type Conn struct {
 }
 
 // ExecContext is sql.Conn.ExecContext.
-func (c *Conn) ExecContext(ctx context.Context, query string, args ...any) (result sql.Result, err error) {
-	if err := c.send(query); err != nil {
+func (s *Single) ExecContext(ctx context.Context, query string, args ...any) (result sql.Result, err error) {
+	if err := s.send(query); err != nil {
 		return nil, err
 	}
-	result, c.err = c.conn.ExecContext(ctx, query, args...)
-	return result, c.err
+	result, s.err = s.conn.ExecContext(ctx, query, args...)
+	return result, s.err
 }
 
 // QueryContext is sql.Conn.QueryContext.
-func (c *Conn) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if err := c.send(query); err != nil {
+func (s *Single) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	if err := s.send(query); err != nil {
 		return nil, err
 	}
-	c.rows, c.err = c.conn.QueryContext(ctx, query, args...)
-	return c.rows, c.err
+	s.rows, s.err = s.conn.QueryContext(ctx, query, args...)
+	return s.rows, s.err
 }
 
 // QueryRowContext is sql.Conn.QueryRowContext.
-func (c *Conn) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
-	if err := c.send(query); err != nil {
-		return c.db.QueryRowContext(refuse(err), query) // unlike a *sql.Conn, it asks the context first
+func (s *Single) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	if err := s.send(query); err != nil {
+		return s.db.QueryRowContext(refuse(err), query) // unlike a *sql.Conn, it asks the context first
 	}
-	ctx, c.cancel = context.WithCancel(ctx)
-	row := c.conn.QueryRowContext(ctx, query, args...)
-	c.err = row.Err()
-	c.row = c.err == nil
+	ctx, s.cancel = context.WithCancel(ctx)
+	row := s.conn.QueryRowContext(ctx, query, args...)
+	s.err = row.Err()
+	s.row = s.err == nil
 	return row
 }
 
-// PrepareContext returns an error. It makes a Conn the DBTX of sqlc.
-func (c *Conn) PrepareContext(context.Context, string) (*sql.Stmt, error) {
+// PrepareContext returns an error. It makes a Single the DBTX of sqlc.
+func (s *Single) PrepareContext(context.Context, string) (*sql.Stmt, error) {
 	return nil, errors.New("retrysql: Do does not prepare statements: use Tx")
 }
 
 // send returns an error for a second statement.
-func (c *Conn) send(query string) error {
-	if c.sent {
+func (s *Single) send(query string) error {
+	if s.sent {
 		return errors.New("retrysql: Do is for one statement: use Tx for several")
 	}
-	c.sent, c.write = true, !isRead(query)
+	s.sent, s.write = true, !isRead(query)
 	return nil
 }
 
+// end closes the rows that fn has left open, and finds out the error of the statement from that of fn.
+func (s *Single) end(err error) {
+	if s.rows != nil {
+		_ = s.rows.Close()
+		s.err = s.rows.Err()
+	}
+	if s.row && !errors.As(err, new(*retry.Error)) {
+		s.err = err
+	}
+}
+
+// outcome is what a statement did, if it is a write.
+type outcome uint8
+
+const (
+	nothing outcome = iota // it is a read, it was not sent, or the server says so
+	perhaps
+	written
+)
+
+// outcome returns what the statement did, by its error at Autocommit.
+func (s *Single) outcome(own Verdict) outcome {
+	switch {
+	case !s.write:
+		return nothing
+	case own.Ambiguous:
+		return perhaps
+	case s.err == nil, s.row && own.Code == "" && own.Reason != NoRows: // Scan failed by itself
+		return written
+	default:
+		return nothing
+	}
+}
+
 // failure returns the error of an attempt whose fn returned err.
-func (c *Conn) failure(ctx context.Context, err error, repeatable bool) error {
-	if c.rows != nil {
-		_ = c.rows.Close()
-		c.err = c.rows.Err()
-	}
-	if c.row && !errors.As(err, new(*retry.Error)) {
-		c.err = err
-	}
-	failed, own := failure(ctx, Statement, err), Judge(Autocommit, c.err)
-	if c.err == nil && failed.elsewhere() {
+func (s *Single) failure(ctx context.Context, err error, repeatable bool) error {
+	own := Judge(Autocommit, s.err)
+	failed := failure(ctx, Statement, err)
+	if s.err == nil && failed.foreign() {
 		failed.Verdict = Verdict{}
 	}
-	if !failed.Ambiguous { // otherwise it is from a run in fn
-		failed.Phase = Autocommit
-	}
-	switch {
-	case !c.write:
-	case own.Ambiguous && repeatable: // this may be the last attempt
-		failed.Phase, failed.Ambiguous = Autocommit, true
-	case repeatable:
-	case own.Ambiguous:
-		failed.Phase, failed.Verdict = Autocommit, own
-		if !errors.Is(err, c.err) {
-			failed.Swallowed = c.err
+	switch did := s.outcome(own); {
+	case did == perhaps && repeatable: // this may be the last attempt
+		failed.Ambiguous = true
+	case did == perhaps:
+		failed.Verdict = own
+		if !errors.Is(err, s.err) {
+			failed.Swallowed = s.err
 		}
-		return retry.Ambiguous(failed)
-	case c.err == nil, c.row && own.Code == "" && own.Reason != NoRows: // the write has succeeded
-		failed.Phase, failed.Verdict = Autocommit, Verdict{retry.Terminal, PartlyDone, failed.Code, true}
+	case did == written && !repeatable:
+		failed.Verdict = Verdict{retry.Terminal, PartlyDone, failed.Code, true}
+	case failed.Ambiguous:
+		return failed // of a run in fn
+	}
+	failed.Phase = Autocommit
+	if failed.Ambiguous && !repeatable {
 		return retry.Ambiguous(failed)
 	}
 	return failed
 }
 
 // close closes what is open on the connection, which its return to the pool would wait for, and returns it.
-func (c *Conn) close() {
-	if c.cancel != nil {
-		c.cancel()
+func (s *Single) close() {
+	if s.cancel != nil {
+		s.cancel()
 	}
-	if c.rows != nil {
-		_ = c.rows.Close()
+	if s.rows != nil {
+		_ = s.rows.Close()
 	}
-	_ = c.conn.Close()
+	giveBack(s.conn, ReasonOf(s.err))
 }

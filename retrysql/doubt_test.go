@@ -110,7 +110,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 	t.Run("of a write of Do", func(t *testing.T) {
 		db, log := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}})
 		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
-			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Conn) error {
+			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Single) error {
 				_, err := c.ExecContext(ctx, "INSERT")
 				return err
 			})
@@ -129,7 +129,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 	t.Run("of a write of Do that has taken effect, after which something failed", func(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
-			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Conn) error {
+			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Single) error {
 				if _, err := c.ExecContext(ctx, "INSERT"); err != nil {
 					return err
 				}

@@ -47,8 +47,8 @@ func ExampleReasonOf() {
 }
 
 func ExampleOnReason() {
-	// After a failover the old primary is read-only, until the pool has a new connection.
-	classify := retry.FirstOf(retrysql.OnReason(retry.Retryable, retrysql.ReadOnlyServer), retrysql.Classify)
-	fmt.Println(retrysql.Classify(refusal{"25006"}), classify(refusal{"25006"}), classify(refusal{"23505"}))
-	// Output: terminal retryable terminal
+	// A role that may never write: another connection does not help.
+	classify := retry.FirstOf(retrysql.OnReason(retry.Terminal, retrysql.ReadOnlyServer), retrysql.Classify)
+	fmt.Println(retrysql.Classify(refusal{"25006"}), classify(refusal{"25006"}), classify(refusal{"40001"}))
+	// Output: retryable terminal retryable
 }

@@ -186,7 +186,7 @@ func ExampleDo() {
 	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "INSERT", Lost: true}}))
 	defer db.Close()
 
-	insert := func(ctx context.Context, c *retrysql.Conn) error {
+	insert := func(ctx context.Context, c *retrysql.Single) error {
 		_, err := c.ExecContext(ctx, "INSERT INTO log VALUES ('started')")
 		return err
 	}
@@ -200,7 +200,7 @@ func ExampleMarkIdempotent() {
 	defer db.Close()
 
 	ctx := retrysql.MarkIdempotent(context.Background()) // twice has the same effect as once
-	fmt.Println(retrysql.Do(ctx, db, retry.Policy{}, func(ctx context.Context, c *retrysql.Conn) error {
+	fmt.Println(retrysql.Do(ctx, db, retry.Policy{}, func(ctx context.Context, c *retrysql.Single) error {
 		_, err := c.ExecContext(ctx, "UPDATE job SET state = 'done' WHERE id = 7")
 		return err
 	}))

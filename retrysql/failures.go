@@ -16,6 +16,7 @@ import (
 // failures are the errors of one transaction's statements. The mutex is for an fn that wrongly uses several goroutines.
 type failures struct {
 	watched bool // the connection is one of package allerrors
+	stays   bool // a new transaction would meet a read-only server again
 
 	mu      sync.Mutex
 	failed  failed
@@ -39,6 +40,9 @@ func (f *failures) Watch() { f.watched = true }
 func (f *failures) Note(err error, server txlog.Server) {
 	v := Judge(Statement, err)
 	undone := v.Class == retry.Retryable || v.Reason.stops()
+	if v.Reason == ReadOnlyServer && f.stays {
+		undone = false
+	}
 	if server != nil && isSQLiteError(err) && !undone && f.Undone() == nil {
 		_, err := server.Ask("BEGIN")
 		undone = Judge(Statement, err).Code != "1"

@@ -49,15 +49,20 @@ type Verdict struct {
 // Server by their form. Of several joined errors the first recognized one counts, in the order of errors.As; of a nested
 // run, its last failure. An error that this package calls ambiguous remains ambiguous.
 //
-//   - At Connect and Statement an error is Retryable if a new transaction may succeed, as after a lost connection.
+//   - At Connect nothing has been sent, so every error is Retryable, even an unknown one or that of a driver's own time
+//     limit. The exceptions are errors that another attempt cannot mend: a refused user or password, an unknown database,
+//     TLS, a closed pool, a wrong data source name, a statement or setting that the server does not accept.
+//   - At Statement an error is Retryable if a new transaction may succeed, as after a lost connection.
 //   - At Commit only a server's code for a rollback counts as a rollback. Every other error is Ambiguous: a lost
 //     connection, driver.ErrBadConn, a driver's "safe to retry", an error of the context. The exception is sql.ErrTxDone,
 //     which is returned before anything is sent: it is Terminal and not Ambiguous.
 //   - At Autocommit an error is Retryable if the server says that it did nothing, or was not reached. A lost connection
 //     is Ambiguous, and so is a code that leaves the outcome open.
 //
-// An error of the context, or the code of a server that was asked to cancel, does not say which context ended. It is
-// Unknown unless it is Ambiguous, and the caller checks its own context. Judge treats any other Phase as Commit.
+// An error of the context, or the code of a server that was asked to cancel, does not say which context ended. After
+// Connect it is Unknown unless it is Ambiguous, and the caller checks its own context.
+//
+// ReadOnlyServer is Retryable on another connection only: see Reason. Judge treats any other Phase as Commit.
 func Judge(phase Phase, err error) Verdict {
 	if err == nil {
 		return Verdict{}
@@ -84,11 +89,13 @@ type effect uint8
 const (
 	unknown     effect = iota // the error is not recognized
 	undone                    // the server has rolled the transaction back, and a new one may succeed
+	misplaced                 // as undone, but only on another connection
 	refused                   // the server was not reached, or has not executed the statement, and may later
 	lost                      // the connection is gone, or the server failed without saying how
 	uncertain                 // the server says that it does not know, even in a transaction
 	rejected                  // the server will never accept the transaction
-	futile                    // the statement failed, and would fail again
+	unable                    // the statement failed, and would fail again; a connection may be made later
+	futile                    // the statement failed, and would fail again; no connection will be made either
 	stopped                   // the statement was ended from outside, or the server is at fault
 	aborted                   // the transaction is undone because of an earlier error
 	interrupted               // a context is done
@@ -103,31 +110,29 @@ var (
 	ambiguous = Verdict{Class: retry.Terminal, Ambiguous: true}
 )
 
-// verdicts are what each effect means at Connect and Statement, at Commit, and at Autocommit.
-var verdicts = [...][3]Verdict{
-	unknown:     {open, ambiguous, never}, // it may be anything, so it does not allow a write to be repeated
-	undone:      {again, again, again},
-	refused:     {again, ambiguous, again},
-	lost:        {again, ambiguous, ambiguous},
-	uncertain:   {ambiguous, ambiguous, ambiguous}, // at Connect, of something before
-	rejected:    {never, never, never},
-	futile:      {never, ambiguous, never},
-	stopped:     {never, ambiguous, ambiguous},
-	aborted:     {open, open, open}, // at Commit, the class is that of the error that undid the transaction
-	interrupted: {open, ambiguous, ambiguous},
-	over:        {never, never, never},
+// verdicts are what each effect means at Connect, Statement, Commit and Autocommit.
+var verdicts = [...][4]Verdict{
+	unknown:     {again, open, ambiguous, never}, // it may be anything, so it does not allow a write to be repeated
+	undone:      {again, again, again, again},
+	misplaced:   {again, again, again, again},
+	refused:     {again, again, ambiguous, again},
+	lost:        {again, again, ambiguous, ambiguous},
+	uncertain:   {ambiguous, ambiguous, ambiguous, ambiguous}, // at Connect, of something before
+	rejected:    {never, never, never, never},
+	unable:      {again, never, ambiguous, never},
+	futile:      {never, never, ambiguous, never},
+	stopped:     {again, never, ambiguous, ambiguous},
+	aborted:     {again, open, open, open}, // at Commit, the class is that of the error that undid the transaction
+	interrupted: {again, open, ambiguous, ambiguous},
+	over:        {never, never, never, never},
 }
 
 // at returns the meaning of an effect in a phase.
 func (e effect) at(phase Phase) Verdict {
-	switch phase {
-	case Connect, Statement:
-		return verdicts[e][0]
-	case Autocommit:
-		return verdicts[e][2]
-	default: // Commit
-		return verdicts[e][1]
+	if phase < Connect || phase > Autocommit {
+		phase = Commit
 	}
+	return verdicts[e][phase-Connect]
 }
 
 // find returns what an error is.
@@ -233,9 +238,9 @@ type coded struct {
 	codes string
 }
 
-// lookup returns the meaning of a code, or else that of its class.
+// lookup returns the meaning of a code, or else that of its class. A code that is in no table is ServerError.
 func lookup(table []coded, code, class string) finding {
-	found := meaning{ServerError, futile}
+	found := meaning{ServerError, unable}
 	for _, row := range table {
 		for listed := range strings.FieldsSeq(row.codes) {
 			switch listed {

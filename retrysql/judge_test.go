@@ -25,9 +25,9 @@ import (
 )
 
 // pgError has the method that pgconn.PgError and pq.Error have.
-type pgError struct{ state, message string }
+type pgError struct{ state, Message string }
 
-func (e *pgError) Error() string    { return e.message + " (SQLSTATE " + e.state + ")" }
+func (e *pgError) Error() string    { return "ERROR: " + e.Message + " (SQLSTATE " + e.state + ")" }
 func (e *pgError) SQLState() string { return e.state }
 
 // mysqlError has the shape of mysql.MySQLError.
@@ -92,10 +92,12 @@ type httpError struct{ code int }
 func (e *httpError) Error() string { return "status " + strconv.Itoa(e.code) }
 func (e *httpError) Code() int     { return e.code }
 
-func pg(state string) error { return &pgError{state, "ERROR: no"} }
+func pg(state string) error { return &pgError{state, "no"} }
 
-func my(number uint16, state string) error {
-	e := &mysqlError{Number: number, Message: "no"}
+func my(number uint16, state string) error { return mySays(number, state, "no") }
+
+func mySays(number uint16, state, text string) error {
+	e := &mysqlError{Number: number, Message: text}
 	copy(e.SQLState[:], state)
 	return e
 }
@@ -113,17 +115,19 @@ var letters = map[byte]retrysql.Verdict{
 // The verdicts at Connect, Statement, Commit and Autocommit, in this order.
 const (
 	ifUndone      = "RRRR"
+	ifMisplaced   = "RRRR"
 	ifRefused     = "RRAR"
 	ifUnreached   = "RRAR"
 	ifLost        = "RRAA"
 	ifUncertain   = "AAAA"
 	ifRejected    = "TTTT"
+	ifUnable      = "RTAT"
 	ifFutile      = "TTAT"
-	ifStopped     = "TTAA"
-	ifAborted     = "----"
-	ifInterrupted = "--AA"
+	ifStopped     = "RTAA"
+	ifAborted     = "R---"
+	ifInterrupted = "R-AA"
 	ifOver        = "TTTT"
-	ifUnknown     = "--AT"
+	ifUnknown     = "R-AT"
 )
 
 // agree compares an error with its row, also wrapped and joined.
@@ -161,11 +165,11 @@ func TestPostgres(t *testing.T) {
 		{"40002", retrysql.ConstraintViolation, ifRejected},
 		{"40003", retrysql.CompletionUnknown, ifUncertain},
 		{"55P03", retrysql.LockTimeout, ifRefused},
-		{"55006", retrysql.ObjectInUse, ifFutile},
+		{"55006", retrysql.ObjectInUse, ifUnable},
 		{"53300", retrysql.TooManyConnections, ifUnreached},
 		{"53400", retrysql.TooManyConnections, ifRefused},
 		{"53200", retrysql.OutOfMemory, ifRefused},
-		{"53100", retrysql.DiskFull, ifFutile},
+		{"53100", retrysql.DiskFull, ifUnable},
 		{"57P01", retrysql.AdminShutdown, ifLost},
 		{"57P02", retrysql.AdminShutdown, ifLost},
 		{"57P05", retrysql.AdminShutdown, ifLost},
@@ -181,7 +185,7 @@ func TestPostgres(t *testing.T) {
 		{"25P02", retrysql.TransactionAborted, ifAborted},
 		{"25P03", retrysql.IdleInTransaction, ifLost},
 		{"25P04", retrysql.TransactionTime, ifStopped},
-		{"25006", retrysql.ReadOnlyServer, ifRejected},
+		{"25006", retrysql.ReadOnlyServer, ifMisplaced},
 		{"23505", retrysql.UniqueViolation, ifRejected},
 		{"23P01", retrysql.UniqueViolation, ifRejected},
 		{"22001", retrysql.InvalidData, ifRejected},
@@ -197,14 +201,14 @@ func TestPostgres(t *testing.T) {
 		{"XX000", retrysql.InternalError, ifStopped},
 		{"XXA00", retrysql.InternalError, ifStopped}, // CockroachDB
 		{"XXUUU", retrysql.InternalError, ifStopped}, // CockroachDB: uncategorized
-		{"0A000", retrysql.ServerError, ifFutile},
-		{"57P04", retrysql.ServerError, ifFutile},
-		{"54000", retrysql.ServerError, ifFutile},
+		{"0A000", retrysql.ServerError, ifUnable},
+		{"57P04", retrysql.ServerError, ifUnable},
+		{"54000", retrysql.ServerError, ifUnable},
 	} {
 		t.Run(row.state, func(t *testing.T) { agree(t, pg(row.state), row.reason, row.state, row.want) })
 	}
 	t.Run("0A000 of a cached plan", func(t *testing.T) {
-		agree(t, &pgError{"0A000", "ERROR: cached plan must not change result type"}, retrysql.CachedPlan, "0A000", ifRefused)
+		agree(t, &pgError{"0A000", "cached plan must not change result type"}, retrysql.CachedPlan, "0A000", ifRefused)
 	})
 	t.Run("a SQLSTATE has five characters", func(t *testing.T) {
 		for _, state := range []string{"", "4000", "400011"} {
@@ -235,6 +239,15 @@ func TestMySQL(t *testing.T) {
 		{9007, "HY000", retrysql.SerializationFailure, ifUndone},
 		{8002, "HY000", retrysql.SerializationFailure, ifUndone},
 		{8022, "HY000", retrysql.SerializationFailure, ifUndone},
+		{8005, "HY000", retrysql.SerializationFailure, ifUndone},
+		{8028, "HY000", retrysql.SchemaChanged, ifUndone},
+		{8027, "HY000", retrysql.Overloaded, ifRefused},
+		{9001, "HY000", retrysql.Overloaded, ifRefused}, // also ProxySQL's
+		{9002, "HY000", retrysql.Overloaded, ifRefused},
+		{9003, "HY000", retrysql.Overloaded, ifRefused},
+		{9004, "HY000", retrysql.Overloaded, ifRefused},
+		{9005, "HY000", retrysql.Overloaded, ifRefused},
+		{9006, "HY000", retrysql.ServerError, ifUnable},
 		{1040, "08004", retrysql.TooManyConnections, ifUnreached},
 		{1203, "42000", retrysql.TooManyConnections, ifUnreached},
 		{1226, "42000", retrysql.TooManyConnections, ifUnreached},
@@ -245,17 +258,17 @@ func TestMySQL(t *testing.T) {
 		{2013, "HY000", retrysql.ConnectionLost, ifLost},
 		{2055, "HY000", retrysql.ConnectionLost, ifLost},
 		{1180, "HY000", retrysql.CompletionUnknown, ifUncertain},
-		{1290, "HY000", retrysql.ReadOnlyServer, ifRejected},
-		{1792, "25006", retrysql.ReadOnlyServer, ifRejected},
-		{1836, "HY000", retrysql.ReadOnlyServer, ifRejected},
+		{1290, "HY000", retrysql.ReadOnlyServer, ifMisplaced},
+		{1792, "25006", retrysql.ReadOnlyServer, ifMisplaced},
+		{1836, "HY000", retrysql.ReadOnlyServer, ifMisplaced},
 		{1062, "23000", retrysql.UniqueViolation, ifRejected},
 		{1451, "23000", retrysql.ConstraintViolation, ifRejected},
 		{1452, "23000", retrysql.ConstraintViolation, ifRejected},
 		{1054, "42S22", retrysql.SyntaxOrAccess, ifRejected},
 		{1064, "42000", retrysql.SyntaxOrAccess, ifRejected},
-		{1317, "70100", retrysql.QueryCanceled, ifFutile},
-		{1969, "70100", retrysql.StatementTimeout, ifFutile},
-		{3024, "HY000", retrysql.StatementTimeout, ifFutile},
+		{1317, "70100", retrysql.QueryCanceled, ifUnable},
+		{1969, "70100", retrysql.StatementTimeout, ifUnable},
+		{3024, "HY000", retrysql.StatementTimeout, ifUnable},
 		{1406, "22001", retrysql.InvalidData, ifRejected},
 		{1044, "42000", retrysql.AuthFailed, ifFutile},
 		{1045, "28000", retrysql.AuthFailed, ifFutile},
@@ -266,8 +279,8 @@ func TestMySQL(t *testing.T) {
 		{1264, "22003", retrysql.InvalidData, ifRejected},
 		{1146, "42S02", retrysql.SyntaxOrAccess, ifRejected},
 		{1275, "28000", retrysql.AuthFailed, ifFutile},
-		{1105, "HY000", retrysql.ServerError, ifFutile},
-		{1105, "", retrysql.ServerError, ifFutile},
+		{1105, "HY000", retrysql.ServerError, ifUnable},
+		{1105, "", retrysql.ServerError, ifUnable},
 	} {
 		number := strconv.Itoa(int(row.number))
 		t.Run(number+" "+row.state, func(t *testing.T) { agree(t, my(row.number, row.state), row.reason, number, row.want) })
@@ -321,12 +334,12 @@ func TestSQLite(t *testing.T) {
 		{516, retrysql.TransactionRollback, ifUndone},
 		{1, retrysql.SyntaxOrAccess, ifFutile},
 		{8, retrysql.SyntaxOrAccess, ifFutile},
-		{9, retrysql.QueryCanceled, ifFutile},
+		{9, retrysql.QueryCanceled, ifUnable},
 		{10, retrysql.StorageFault, ifStopped},
 		{11, retrysql.InternalError, ifStopped},
 		{13, retrysql.DiskFull, ifRejected},
-		{7, retrysql.OutOfMemory, ifFutile},
-		{14, retrysql.StorageFault, ifFutile},
+		{7, retrysql.OutOfMemory, ifUnable},
+		{14, retrysql.StorageFault, ifUnable},
 		{19, retrysql.ConstraintViolation, ifRejected},
 		{787, retrysql.ConstraintViolation, ifRejected}, // CONSTRAINT_FOREIGNKEY, deferred
 		{1555, retrysql.UniqueViolation, ifRejected},
@@ -335,9 +348,9 @@ func TestSQLite(t *testing.T) {
 		{21, retrysql.SyntaxOrAccess, ifFutile},
 		{23, retrysql.SyntaxOrAccess, ifFutile},
 		{26, retrysql.StorageFault, ifFutile},
-		{4, retrysql.ServerError, ifFutile},
-		{0, retrysql.ServerError, ifFutile},
-		{-1, retrysql.ServerError, ifFutile},
+		{4, retrysql.ServerError, ifUnable},
+		{0, retrysql.ServerError, ifUnable},
+		{-1, retrysql.ServerError, ifUnable},
 	} {
 		number := strconv.Itoa(row.number)
 		t.Run("modernc "+number, func(t *testing.T) { agree(t, &sqliteError{row.number}, row.reason, number, row.want) })
@@ -402,9 +415,9 @@ func TestSQLServer(t *testing.T) {
 		{retrysql.ConstraintViolation, ifRejected, []int32{547, 515}},
 		{retrysql.InvalidData, ifRejected, []int32{2628, 8152}},
 		{retrysql.SyntaxOrAccess, ifRejected, []int32{102, 207, 208, 229}},
-		{retrysql.ReadOnlyServer, ifRejected, []int32{3906}},
+		{retrysql.ReadOnlyServer, ifMisplaced, []int32{3906}},
 		{retrysql.AuthFailed, ifFutile, []int32{18456}},
-		{retrysql.ServerError, ifFutile, []int32{0, 50000}},
+		{retrysql.ServerError, ifUnable, []int32{0, 50000}},
 	} {
 		for _, number := range row.numbers {
 			text := strconv.Itoa(int(number))
@@ -471,11 +484,15 @@ func TestWithoutCode(t *testing.T) {
 		{"pq, no TLS", errors.New("pq: SSL is not enabled on the server"), retrysql.TLSRefused, ifFutile},
 		{"mysql, no TLS", errors.New("TLS requested but server does not support TLS"), retrysql.TLSRefused, ifFutile},
 
+		{"database/sql, a closed pool", errors.New("sql: database is closed"), retrysql.PoolClosed, ifFutile},
+		{"puddle.ErrClosedPool", errors.New("closed pool"), retrysql.PoolClosed, ifFutile},
+		{"pq, a source that does not parse", errors.New(`pq: wrong value for "connect_timeout": no`), retrysql.InvalidSource, ifFutile},
+
 		{"pgx.ErrTxCommitRollback", errors.New("commit unexpectedly resulted in rollback"), retrysql.TransactionAborted, ifAborted},
 		{"pq.ErrInFailedTransaction", errors.New("pq: could not complete operation in a failed transaction"), retrysql.TransactionAborted, ifAborted},
 		{"sql.ErrTxDone", sql.ErrTxDone, retrysql.TransactionDone, ifOver},
 		{"pgx.ErrTxClosed", errors.New("tx is closed"), retrysql.TransactionDone, ifOver},
-		{"sql.ErrNoRows", sql.ErrNoRows, retrysql.NoRows, ifFutile},
+		{"sql.ErrNoRows", sql.ErrNoRows, retrysql.NoRows, ifUnable},
 
 		{"context.Canceled", context.Canceled, retrysql.Canceled, ifInterrupted},
 		{"context.DeadlineExceeded", context.DeadlineExceeded, retrysql.Timeout, ifInterrupted},
@@ -741,7 +758,7 @@ func TestReasonWords(t *testing.T) {
 		"completion_unknown", "commit_ambiguous", "statement_ambiguous",
 		"query_canceled", "statement_timeout", "idle_in_transaction", "transaction_timeout", "attempt_timeout", "canceled", "timeout",
 		"unique_violation", "constraint_violation", "invalid_data", "syntax_or_access", "raised_exception", "auth_failed", "unknown_database",
-		"tls_refused", "object_in_use", "read_only_server", "disk_full", "storage_fault", "internal_error", "server_error", "no_rows",
+		"tls_refused", "invalid_source", "pool_closed", "object_in_use", "read_only_server", "disk_full", "storage_fault", "internal_error", "server_error", "no_rows",
 		"transaction_aborted", "transaction_done", "transaction_ended", "partly_done",
 	}, []retrysql.Reason{
 		retrysql.SerializationFailure, retrysql.Deadlock, retrysql.LockTimeout, retrysql.Busy, retrysql.BusySnapshot, retrysql.TransactionRollback, retrysql.CachedPlan, retrysql.SchemaChanged,
@@ -750,7 +767,7 @@ func TestReasonWords(t *testing.T) {
 		retrysql.CompletionUnknown, retrysql.CommitAmbiguous, retrysql.StatementAmbiguous,
 		retrysql.QueryCanceled, retrysql.StatementTimeout, retrysql.IdleInTransaction, retrysql.TransactionTime, retrysql.AttemptTimeout, retrysql.Canceled, retrysql.Timeout,
 		retrysql.UniqueViolation, retrysql.ConstraintViolation, retrysql.InvalidData, retrysql.SyntaxOrAccess, retrysql.RaisedException, retrysql.AuthFailed, retrysql.UnknownDatabase,
-		retrysql.TLSRefused, retrysql.ObjectInUse, retrysql.ReadOnlyServer, retrysql.DiskFull, retrysql.StorageFault, retrysql.InternalError, retrysql.ServerError, retrysql.NoRows,
+		retrysql.TLSRefused, retrysql.InvalidSource, retrysql.PoolClosed, retrysql.ObjectInUse, retrysql.ReadOnlyServer, retrysql.DiskFull, retrysql.StorageFault, retrysql.InternalError, retrysql.ServerError, retrysql.NoRows,
 		retrysql.TransactionAborted, retrysql.TransactionDone, retrysql.TransactionEnded, retrysql.PartlyDone,
 	})
 }

@@ -30,12 +30,13 @@ func track(ctx context.Context, tx Transaction) (*record, error) {
 }
 
 // patience is how to wait for a transaction in progress, or for a server that does not answer: until the context ends.
-// A server takes milliseconds to notice that its client is gone.
+// A server takes milliseconds to notice that its client is gone. A question has no effect, so it is
+// also asked again after an error that is not recognized, or of a driver's own time limit.
 var patience = retry.Policy{
 	Name:        "probe",
 	MaxAttempts: retry.Unlimited,
 	Backoff:     retry.Backoff{Base: 5 * time.Millisecond, Cap: 500 * time.Millisecond, Jitter: retry.FullJitter},
-	Classify:    retry.FirstOf(Classify, retry.Otherwise(retry.Terminal)),
+	Classify:    retry.FirstOf(Classify, retry.Otherwise(retry.Retryable)),
 }
 
 // committed reports whether the record says that the transaction is committed: false is certain, an error means that
@@ -52,9 +53,9 @@ func (r *record) committed(ctx context.Context, tx Transaction) (bool, error) {
 		case err != nil:
 			return false, err
 		case !same:
-			return false, errors.New("retrysql: the server was restarted or replaced and does not know the transaction")
+			return false, retry.Permanent(errors.New("retrysql: the server was restarted or replaced and does not know the transaction"))
 		case status == nil:
-			return false, fmt.Errorf("retrysql: the server no longer knows transaction %s", r.xid)
+			return false, retry.Permanent(fmt.Errorf("retrysql: the server no longer knows transaction %s", r.xid))
 		case *status == "in progress":
 			return false, retry.Transient(fmt.Errorf("retrysql: transaction %s is in progress", r.xid))
 		default:

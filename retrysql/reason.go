@@ -66,8 +66,10 @@ const (
 	AuthFailed          Reason = "auth_failed"          // the user or password was refused
 	UnknownDatabase     Reason = "unknown_database"     // there is no such database
 	TLSRefused          Reason = "tls_refused"          // one side does not speak TLS, or does not trust the other
+	InvalidSource       Reason = "invalid_source"       // the data source name, or a setting in it, is wrong
+	PoolClosed          Reason = "pool_closed"          // the *sql.DB or pool is closed
 	ObjectInUse         Reason = "object_in_use"        // the object is in use
-	ReadOnlyServer      Reason = "read_only_server"     // the server is read-only: a replica, perhaps since a failover
+	ReadOnlyServer      Reason = "read_only_server"     // the server is read-only: a replica, perhaps since a failover; the next attempt has a new connection, if there is a pool
 	DiskFull            Reason = "disk_full"            // the server's disk is full
 	StorageFault        Reason = "storage_fault"        // the server's disk fails, or the file cannot be opened or trusted
 	InternalError       Reason = "internal_error"       // the server has a bug, or corrupt data
@@ -91,13 +93,14 @@ func (r Reason) stops() bool { return r == Canceled || r == Timeout || r == Quer
 func ReasonOf(err error) Reason { return Judge(Statement, err).Reason }
 
 // OnReason returns a classifier that returns class for an error with one of the reasons, and otherwise Unknown. Use it
-// for errors that are Terminal by default because repeating them helps some users and harms others:
+// for errors whose default class helps some users and harms others:
 //
-//	retry.Policy{Classify: retrysql.OnReason(retry.Retryable, retrysql.ReadOnlyServer)}
+//	retry.Policy{Classify: retrysql.OnReason(retry.Retryable, retrysql.UniqueViolation)}
 //
-// ReadOnlyServer: after a failover, if the pool opens a new connection. UniqueViolation: if two transactions look for a
-// row and both insert it. ObjectInUse, DiskFull: if an operator corrects it. The reverse, retry.Terminal, is useful for
-// IdleInTransaction, if fn is always too slow. The empty Reason matches nothing.
+// UniqueViolation: if two transactions look for a row and both insert it. ObjectInUse, DiskFull: if an operator corrects
+// it. The reverse, retry.Terminal, is useful for IdleInTransaction, if fn is always too slow, and for ReadOnlyServer, if
+// the role or the database may never write: otherwise each attempt makes a new connection. The empty Reason matches
+// nothing.
 //
 // Retryable does not allow the repetition of a commit that may have taken effect.
 func OnReason(class retry.Class, reasons ...Reason) retry.Classifier {

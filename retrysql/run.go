@@ -86,14 +86,21 @@ type Transaction interface {
 	// The transaction must refuse every statement after retryable: MySQL would commit them by themselves. If retryable is
 	// nil, a server's error in fn's is taken to be that of another database; a lost connection too, if Rollback succeeds.
 	Failures() (first, retryable error)
+	// Discard says that the attempt failed for a reason that lies in its connection or in the server that the connection
+	// leads to, so Rollback must close the connection rather than return it to a pool. It reports whether the next
+	// transaction begins on another connection; if not, an error of a read-only server ends the run. It is called before
+	// Rollback, and after a Commit that failed.
+	Discard(Reason) (elsewhere bool)
 	// Ask executes a query of Options.Probe in the transaction and scans its only row into dest. It is called before
-	// Commit. AskOutside does so on another connection, after a Commit whose outcome is unknown.
+	// Commit. AskOutside does so on another connection, after a Commit whose outcome is unknown. It is called again after
+	// an error that is not Terminal for Classify, until RollbackTimeout, unless it is marked with retry.Permanent.
 	Ask(ctx context.Context, dest []any, query string, args ...any) error
 	AskOutside(ctx context.Context, dest []any, query string, args ...any) error
 }
 
 // Run is Tx for the transactions of any driver: begin begins one, and fn works in it. Otherwise Run is like Tx, except
-// that Options.Isolation has no effect.
+// that Options.Isolation has no effect. begin marks an error after which another begin is of no use with
+// retry.Permanent, such as the loss of the only connection that it has.
 func Run[T Transaction](ctx context.Context, p retry.Policy, opts *Options, begin func(context.Context) (T, error), fn func(context.Context, T) error) error {
 	r := runner[T]{begin: begin, fn: fn}
 	return r.run(ctx, p, opts)
@@ -185,14 +192,6 @@ func attemptErrorOf(err error) *AttemptError {
 	return failed
 }
 
-type runner[T Transaction] struct {
-	Options
-	begin      func(context.Context) (T, error)
-	fn         func(context.Context, T) error
-	embedded   bool // the database is in this process, so a commit does not wait for a network
-	repeatable bool // the transaction may take effect twice
-}
-
 // carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it; this run
 // may have continued because Confirm returned false.
 func carry(err, doubt error, repeatable bool) error {
@@ -207,203 +206,4 @@ func carry(err, doubt error, repeatable bool) error {
 		run.Last = retry.Ambiguous(run.Last)
 	}
 	return run
-}
-
-// attempt runs fn in a transaction of its own, which has ended when attempt returns.
-func (r *runner[T]) attempt(ctx context.Context) error {
-	tx, err := r.begin(ctx)
-	if err != nil {
-		failed := failure(ctx, Connect, err)
-		if errors.Is(err, sql.ErrConnDone) {
-			failed.Class = retry.Terminal // db is a *sql.Conn, which cannot reconnect
-		}
-		return failed
-	}
-	returned := false
-	defer func() {
-		if !returned { // a panic or runtime.Goexit
-			_ = r.rollback(ctx, tx)
-		}
-	}()
-	err = r.fn(ctx, tx)
-	var noted *record // not a field of r: whatever of it goes to the heap would take r and its functions along
-	if _, conflict := tx.Failures(); err == nil && conflict == nil && ctx.Err() == nil && r.Probe && !r.ReadOnly {
-		noted, err = track(ctx, tx) // a read-only transaction is repeated anyway
-	}
-	returned = true
-	if err == nil {
-		err = ctx.Err() // a commit that has not begun is not ambiguous
-	}
-	first, retryable := tx.Failures()
-	if err == nil && retryable == nil {
-		return r.commit(ctx, tx, noted, first)
-	}
-	failed := failure(ctx, Statement, err)
-	if retryable != nil && !errors.Is(err, retryable) {
-		// The server has undone the transaction, so fn's own error does not matter.
-		failed.Verdict = failure(ctx, Statement, retryable).Verdict
-		if failed.Reason.stops() { // fn's own limit, as far as is known here
-			failed.Class = retry.Retryable
-		}
-		failed.Swallowed = retryable
-	}
-	failed.blame(first)
-	failed.RollbackErr = r.rollback(ctx, tx)
-	switch {
-	case retryable != nil && refuses(failed.RollbackErr):
-		failed.RollbackErr = nil // the server had undone the transaction
-	case wasOver(failed.RollbackErr):
-		failed.RollbackErr = nil
-		if _, bounded := ctx.Deadline(); bounded || ctx.Err() == nil { // otherwise database/sql rolled back
-			return ended(failed)
-		}
-	case refuses(failed.RollbackErr):
-		// The server had nothing to roll back, as after ON CONFLICT ROLLBACK of SQLite, and may have committed later
-		// statements by themselves.
-		return ended(failed)
-	case failed.Ambiguous:
-		return r.unknown(failed) // the server says so, or a run in fn
-	case retryable == nil && (failed.Code != "" || failed.RollbackErr == nil) && failed.elsewhere():
-		failed.Verdict = Verdict{} // no statement has noted it, or the rollback shows that this connection is not lost
-	}
-	return failed
-}
-
-// wasOver reports whether err says that the transaction has already ended, as sql.ErrTxDone does.
-func wasOver(err error) bool { return Judge(Statement, err).Reason == TransactionDone }
-
-// refuses reports whether err is a server's refusal, rather than a lost connection.
-func refuses(err error) bool {
-	v := Judge(Statement, err)
-	return v.Code != "" && v.Class == retry.Terminal
-}
-
-// ended returns the error for a transaction that fn ended itself.
-func ended(failed *AttemptError) error {
-	failed.Verdict = Verdict{Class: retry.Terminal, Reason: TransactionEnded, Ambiguous: true}
-	return retry.Ambiguous(failed)
-}
-
-// commit commits the transaction, or returns what is known about a failed commit.
-func (r *runner[T]) commit(ctx context.Context, tx T, noted *record, first error) error {
-	var err error
-	returned := true
-	if ctx.Done() == nil || r.embedded {
-		err = tx.Commit(ctx)
-	} else {
-		err, returned = r.wait(ctx, tx.Commit)
-	}
-	switch {
-	case !returned:
-		err = fmt.Errorf("retrysql: commit did not return within %v after %w", r.RollbackTimeout, context.Cause(ctx))
-	case err == nil:
-		return nil
-	}
-	failed := failure(ctx, Commit, err)
-	if !returned { // so the transaction must not be touched
-		return r.probe(ctx, tx, noted, failed, true)
-	}
-	if wasOver(err) {
-		if ctx.Err() != nil { // database/sql rolled back
-			return failure(ctx, Statement, context.Cause(ctx))
-		}
-		if _, retryable := tx.Failures(); retryable != nil { // of rows that the commit closed
-			return failure(ctx, Statement, retryable)
-		}
-		return ended(failed)
-	}
-	if err := r.rollback(ctx, tx); !wasOver(err) {
-		failed.RollbackErr = err
-	}
-	if !failed.Ambiguous {
-		failed.blame(first)
-		return failed
-	}
-	return r.probe(ctx, tx, noted, failed, false)
-}
-
-// probe asks the server and then Confirm, as far as the options allow, about a commit whose outcome is unknown. If the
-// commit is in progress, a Confirm that returns false does not count, since the commit may still take effect.
-func (r *runner[T]) probe(ctx context.Context, tx T, noted *record, failed *AttemptError, underWay bool) error {
-	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
-	defer cancel()
-	if noted != nil {
-		switch committed, err := noted.committed(alive, tx); {
-		case err != nil:
-			failed.ProbeErr = err
-		case committed:
-			return nil
-		default:
-			failed.Verdict = Verdict{Class: retry.Retryable, Reason: failed.Reason, Code: failed.Code}
-			return failed
-		}
-	}
-	if r.Confirm == nil {
-		return r.unknown(failed)
-	}
-	committed, err := r.Confirm(alive)
-	switch {
-	case err != nil:
-	case committed:
-		return nil
-	case alive.Err() != nil: // false may mean that it gave up
-		err = alive.Err()
-	case !underWay:
-		if err = waits(alive, tx); err == nil {
-			failed.Class = retry.Retryable
-			return failed
-		}
-	}
-	failed.ProbeErr = cmp.Or(failed.ProbeErr, err)
-	return r.unknown(failed)
-}
-
-// unknown returns the error for a transaction that may have taken effect. The run ends, and every run around it, unless
-// the transaction may take effect twice or fn's error is under retry.Transient. A run in fn has its own transaction, so
-// its mark takes precedence over these options.
-func (r *runner[T]) unknown(failed *AttemptError) error {
-	unmarked := retry.Terminal
-	if r.repeatable {
-		unmarked = retry.Retryable
-	}
-	marks := retry.Policy{Classify: retry.Otherwise(unmarked)}
-	if class, _ := marks.Judge(failed.Err); class == retry.Retryable {
-		failed.Class = retry.Retryable
-		return failed
-	}
-	return retry.Ambiguous(failed)
-}
-
-// rollback undoes the transaction and waits at most RollbackTimeout.
-func (r *runner[T]) rollback(ctx context.Context, tx T) error {
-	ctx, cancel := context.WithCancel(ctx)
-	cancel()
-	err, returned := r.wait(ctx, tx.Rollback)
-	if !returned {
-		return fmt.Errorf("retrysql: rollback did not return within %v", r.RollbackTimeout)
-	}
-	return err
-}
-
-// wait calls Commit or Rollback with a context that ends when wait returns, and reports whether end returned within
-// RollbackTimeout of the end of ctx. The methods of database/sql do not take a context, and a driver may wait for a
-// network that is gone.
-func (r *runner[T]) wait(ctx context.Context, end func(context.Context) error) (err error, returned bool) {
-	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- end(alive) }()
-	select {
-	case err = <-done:
-		return err, true
-	case <-ctx.Done():
-	}
-	timer := time.NewTimer(r.RollbackTimeout)
-	defer timer.Stop()
-	select {
-	case err = <-done:
-		return err, true
-	case <-timer.C:
-		return nil, false
-	}
 }

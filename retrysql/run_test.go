@@ -38,7 +38,9 @@ type db struct {
 	begins, commits []error
 	commit          func() // is called first
 	rollback        func(context.Context) error
+	elsewhere       bool // the next transaction has another connection
 	log             []string
+	discarded       []retrysql.Reason // of connections
 }
 
 func (d *db) begin(context.Context) (*tx, error) {
@@ -94,6 +96,11 @@ func (t *tx) Rollback(ctx context.Context) error {
 	}
 	t.db.note("rollback", err)
 	return err
+}
+
+func (t *tx) Discard(reason retrysql.Reason) bool {
+	t.db.discarded = append(t.db.discarded, reason)
+	return t.db.elsewhere
 }
 
 func (t *tx) Failures() (first, retryable error) { return t.first, t.retryable }
@@ -183,6 +190,8 @@ func TestRun(t *testing.T) {
 			want: retry.TerminalError, is: []error{conflict}},
 		{name: "a lost connection in a statement is repeated", fn: statements(driver.ErrBadConn), log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
 		{name: "a lost connection at begin is repeated", db: db{begins: []error{driver.ErrBadConn}}, fn: statements(), log: []string{"begin!", "begin", "exec", "commit"}},
+		{name: "an unknown error at begin is repeated", db: db{begins: []error{errors.New("Refresh error: 503")}}, fn: statements(), log: []string{"begin!", "begin", "exec", "commit"}},
+		{name: "a driver's own time limit at begin is repeated", db: db{begins: []error{context.DeadlineExceeded}}, fn: statements(), log: []string{"begin!", "begin", "exec", "commit"}},
 		{name: "a refused login is not", db: db{begins: []error{state("28P01")}}, fn: statements(), log: []string{"begin!"}, want: retry.TerminalError},
 		{name: "a conflict that fn passes over is not committed", fn: swallows(conflict),
 			log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
@@ -249,8 +258,8 @@ func TestRun(t *testing.T) {
 			db:   db{begins: []error{nil, state("28P01")}, commits: []error{driver.ErrBadConn}},
 			log:  []string{"begin", "exec", "commit!", "rollback", "begin!"},
 			want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
-		{name: "a connection that is closed is not asked again", db: db{begins: []error{sql.ErrConnDone}}, fn: statements(),
-			log: []string{"begin!"}, want: retry.TerminalError, is: []error{sql.ErrConnDone}},
+		{name: "a begin that is marked permanent is not repeated", db: db{begins: []error{retry.Permanent(sql.ErrConnDone)}}, fn: statements(),
+			log: []string{"begin!"}, want: retry.TerminalError, is: []error{sql.ErrConnDone}, reasons: []string{"connect connection_lost"}},
 		{name: "a rollback that fails is in the error", db: db{rollback: func(context.Context) error { return io.ErrClosedPipe }}, fn: statements(duplicate),
 			log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError, is: []error{duplicate, io.ErrClosedPipe}},
 		{name: "a commit that the server has made a rollback of takes the class of the first error", db: db{commits: []error{errors.New("commit unexpectedly resulted in rollback")}},

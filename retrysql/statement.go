@@ -104,10 +104,13 @@ func controls(query string) (keyword string, mysql bool) {
 // implicit are the statements that commit on MySQL and MariaDB, by their first word: "Statements That Cause an Implicit
 // Commit" in the manuals of both; MariaDB's blocks of statements; and comments that are executed.
 var implicit = []string{
-	"ALTER", "ANALYZE", "BACKUP", "CACHE", "CHANGE", "CHECK", "FLUSH", "GRANT", "INSTALL", "LOCK",
-	"OPTIMIZE", "RENAME", "REPAIR", "RESET", "REVOKE", "START", "STOP", "TRUNCATE", "UNINSTALL", "UNLOCK", "XA",
+	"ALTER", "BACKUP", "CACHE", "CHANGE", "CHECK", "FLUSH", "GRANT", "INSTALL", "LOCK",
+	"OPTIMIZE", "RENAME", "REPAIR", "RESET", "REVOKE", "START", "STOP", "TRUNCATE", "UNINSTALL", "UNLOCK",
 	"CASE", "FOR", "IF", "LOOP", "REPEAT", "WHILE", executed,
 }
+
+// analyzed begin what MariaDB's ANALYZE takes in place of a table.
+var analyzed = []string{"SELECT", "WITH", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "FORMAT"}
 
 // variable is what commits when it is set. A variable of the user begins with one @.
 var variable = regexp.MustCompile(`(?i)^\s*default\b|(?:@@|[^@\w])(?:\w+\.)?(?:autocommit|password)\b`)
@@ -116,6 +119,10 @@ var variable = regexp.MustCompile(`(?i)^\s*default\b|(?:@@|[^@\w])(?:\w+\.)?(?:a
 func commits(first, rest string) bool {
 	second, after := word(rest)
 	switch first {
+	case "ANALYZE": // that of MariaDB explains the statement that follows, or executes it
+		return !slices.Contains(analyzed, second)
+	case "XA": // XA RECOVER lists
+		return second != "RECOVER"
 	case "CREATE":
 		third, _ := word(after)
 		return second != "TEMPORARY" || third == "SEQUENCE"

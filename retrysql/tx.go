@@ -32,6 +32,10 @@ type Beginner interface {
 // another database is one of fn's own, and so is the error of a run in fn. To repeat the transaction after an error of
 // its own, fn wraps it in retry.Transient. A panic in fn rolls back and passes through.
 //
+// If db is a *sql.DB, the retry goes to another connection if the attempt failed because of its own: the server is
+// read-only or shuts down, or the connection was lost. A connection that died in the pool costs no attempt. On a
+// *sql.Conn, or a type that embeds a *sql.DB, a read-only server ends the run.
+//
 // p.Classify is called before the rules of Classify. What p does not set is that of DefaultPolicy. If an argument is nil
 // or Validate refuses the options, Tx returns an error and begins nothing. So does a call of Tx or Do with the context of
 // the fn of a Tx on the same database, which would not roll it back: see TxnFromContext, or pass another context.
@@ -62,16 +66,13 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	if sqlite && o != nil && o.ReadOnly {
 		return errors.New("retrysql: Options.ReadOnly: drivers of SQLite ignore it (use PRAGMA query_only)")
 	}
-	var last *Txn
-	r := runner[txn]{embedded: sqlite, fn: func(_ context.Context, t txn) error { return t.run(fn) }}
-	r.begin = func(ctx context.Context) (txn, error) {
-		last = new(Txn)
-		return txn{last}, last.begin(ctx, db, o)
-	}
+	from := &origin{db: db, opts: o}
+	from.pool, _ = db.(*sql.DB) // a type that embeds one may begin transactions in its own way
+	r := runner[txn]{embedded: sqlite, begin: from.begin, fn: func(_ context.Context, t txn) error { return t.run(fn) }}
 	if err := r.run(ctx, p, opts); err != nil {
 		return err
 	}
-	last.committed(ctx, r.RollbackTimeout)
+	from.last.committed(ctx, r.RollbackTimeout)
 	return nil
 }
 
@@ -104,7 +105,7 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 // If the first debit fails and the caller ignores it, the caller's transaction can be committed with a part of debit's
 // work: use Txn.Savepoint. An effect outside the database belongs in Txn.AfterCommit.
 func TxnFromContext(ctx context.Context, db Beginner) (tx *Txn, ok bool) {
-	for w, ok := ctx.Value(workKey{}).(*work); ok; w, ok = w.Context.Value(workKey{}).(*work) {
+	for w, ok := ctx.Value(withinKey{}).(*within); ok; w, ok = w.Context.Value(withinKey{}).(*within) {
 		if t := reflect.TypeOf(db); t == reflect.TypeOf(w.db) && t.Comparable() && w.db == db && !w.over.Load() {
 			return w.txn, true
 		}
@@ -112,18 +113,18 @@ func TxnFromContext(ctx context.Context, db Beginner) (tx *Txn, ok bool) {
 	return nil, false
 }
 
-// work is fn's context. It carries the transaction until fn returns.
-type work struct {
+// within is fn's context. It carries the transaction until fn returns.
+type within struct {
 	context.Context
 	db   Beginner
 	txn  *Txn
 	over atomic.Bool
 }
 
-type workKey struct{}
+type withinKey struct{}
 
-func (w *work) Value(key any) any {
-	if key == (workKey{}) {
+func (w *within) Value(key any) any {
+	if key == (withinKey{}) {
 		return w
 	}
 	return w.Context.Value(key)
@@ -158,38 +159,61 @@ func (t txn) Ask(ctx context.Context, dest []any, query string, args ...any) err
 }
 
 func (t txn) AskOutside(ctx context.Context, dest []any, query string, args ...any) error {
-	pool, ok := t.work.db.(pool)
+	pool, ok := t.within.db.(pool)
 	if !ok {
-		return errors.New("retrysql: there is no other connection to ask on")
+		return retry.Permanent(errors.New("retrysql: there is no other connection to ask on"))
 	}
 	return pool.QueryRowContext(ctx, query, args...).Scan(dest...)
 }
 
 // begin begins the transaction. If the attempt has a deadline, the transaction gets a context of its own: at the end of
 // the attempt's context database/sql would roll back in a goroutine, and the next attempt could not wait for it.
-func (t *Txn) begin(ctx context.Context, db Beginner, opts *sql.TxOptions) (err error) {
-	t.work.Context, t.work.db, t.work.txn = ctx, db, t
+func (t *Txn) begin(ctx context.Context, from *origin) error {
+	t.from = from
+	t.within.Context, t.within.db, t.within.txn = ctx, from.db, t
 	if _, bounded := ctx.Deadline(); !bounded {
-		t.begun = begun{ctx, &t.log}
-		t.tx, err = db.BeginTx(&t.begun, opts)
-		return err
+		return t.start(ctx, ctx)
 	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	t.begun, t.cancel = begun{own, &t.log}, cancel
+	t.cancel = cancel
 	stop := context.AfterFunc(ctx, cancel)
-	t.tx, err = db.BeginTx(&t.begun, opts)
-	if err != nil {
-		cancel()
-		if !stop() && errors.Is(err, context.Canceled) {
-			err = ctx.Err() // err is that of own
-		}
-		return err
-	}
-	if !stop() {
+	err := t.start(ctx, own)
+	switch stopped := stop(); {
+	case err == nil && stopped:
+		return nil
+	case err == nil: // database/sql rolls back in a goroutine
 		_ = t.tx.Rollback()
+		go t.release("") // which waits for that
 		return ctx.Err()
+	case !stopped && errors.Is(err, context.Canceled):
+		err = ctx.Err() // err is that of own
 	}
-	return nil
+	cancel()
+	return err
+}
+
+// start begins the transaction in own, and waits for a connection until ctx ends.
+func (t *Txn) start(ctx, own context.Context) (err error) {
+	t.begun = begun{own, &t.log}
+	if t.from.pool == nil {
+		t.log.stays = true
+		t.tx, err = t.from.db.BeginTx(&t.begun, t.from.opts)
+		return final(err)
+	}
+	t.log.stays = t.from.opts != nil && t.from.opts.ReadOnly
+	t.conn, err = t.from.connect(ctx, t.beginOn)
+	return err
+}
+
+func (t *Txn) beginOn(_ context.Context, conn *sql.Conn) (err error) {
+	t.tx, err = conn.BeginTx(&t.begun, t.from.opts)
+	return err
+}
+
+// Discard says why the connection must not be used again.
+func (t txn) Discard(reason Reason) bool {
+	t.bad = reason
+	return t.from.note(reason)
 }
 
 // Commit ends with ctx if the driver honors the context in which the transaction began.
@@ -198,14 +222,27 @@ func (t txn) Commit(ctx context.Context) error {
 		defer t.cancel()
 		defer context.AfterFunc(ctx, t.cancel)()
 	}
-	return t.tx.Commit()
+	err := t.tx.Commit()
+	t.release(ReasonOf(err))
+	return err
 }
 
 func (t txn) Rollback(context.Context) error {
 	if t.cancel != nil {
 		defer t.cancel()
 	}
-	return t.rollback()
+	err := t.rollback()
+	t.release(t.bad)
+	return err
+}
+
+// release gives the connection back. A *sql.Conn cannot be closed before its transaction has ended, so this is for the
+// goroutine in which it has.
+func (t *Txn) release(reason Reason) {
+	if t.conn != nil {
+		giveBack(t.conn, reason)
+		t.conn = nil
+	}
 }
 
 func (t txn) Failures() (first, retryable error) {

@@ -337,13 +337,13 @@ func TestTx(t *testing.T) {
 		p.AttemptTimeout = time.Minute
 		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, exec("update")))
 	})
-	t.Run("cancelled while it begins: rolled back", func(t *testing.T) {
+	inBubble(t, "cancelled while it begins: rolled back", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		db, log := openDB(t, &base{begin: cancel}, nil)
 		err := retrysql.Tx(ctx, db, atOnce, nil, func(context.Context, *retrysql.Txn) error { panic("not run") })
 		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.Equal(t, "begin", strings.Fields(log())[0])
-		require.NotContains(t, log(), "commit")
+		synctest.Wait()
+		require.Equal(t, "begin rollback", log())
 	})
 	t.Run("a hundred goroutines share a database and a policy", func(t *testing.T) {
 		var group sync.WaitGroup
@@ -380,8 +380,8 @@ func TestTxValue(t *testing.T) {
 }
 
 func TestDo(t *testing.T) {
-	exec := func(queries ...string) func(context.Context, *retrysql.Conn) error {
-		return func(ctx context.Context, c *retrysql.Conn) error {
+	exec := func(queries ...string) func(context.Context, *retrysql.Single) error {
+		return func(ctx context.Context, c *retrysql.Single) error {
 			for _, query := range queries {
 				if _, err := c.ExecContext(ctx, query); err != nil {
 					return err
@@ -390,8 +390,8 @@ func TestDo(t *testing.T) {
 			return nil
 		}
 	}
-	query := func(query string) func(context.Context, *retrysql.Conn) error {
-		return func(ctx context.Context, c *retrysql.Conn) error {
+	query := func(query string) func(context.Context, *retrysql.Single) error {
+		return func(ctx context.Context, c *retrysql.Single) error {
 			var n int
 			return c.QueryRowContext(ctx, query).Scan(&n)
 		}
@@ -403,7 +403,7 @@ func TestDo(t *testing.T) {
 		faults     faults
 		answers    []answer
 		idempotent bool
-		fn         func(context.Context, *retrysql.Conn) error
+		fn         func(context.Context, *retrysql.Single) error
 		log        string
 		is         []error
 		text       string // of an error of the package's own
@@ -418,35 +418,35 @@ func TestDo(t *testing.T) {
 			log: "INSERT RETURNING!", is: []error{retrysql.ErrStatementAmbiguous}},
 		{name: "nor when these are cut", answers: cut(driver.ErrBadConn), fn: query("INSERT RETURNING"),
 			log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
-		{name: "nor when these are cut while fn reads them", answers: cut(driver.ErrBadConn), fn: func(ctx context.Context, c *retrysql.Conn) error {
+		{name: "nor when these are cut while fn reads them", answers: cut(driver.ErrBadConn), fn: func(ctx context.Context, c *retrysql.Single) error {
 			return drain(c.QueryContext(ctx, "INSERT RETURNING"))
 		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
 		{name: "nor by a timeout", answers: cut(context.DeadlineExceeded), fn: query("INSERT RETURNING"),
 			log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
-		{name: "nor after another connection was lost", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
+		{name: "nor after another connection was lost", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
 			require.NoError(t, query("INSERT RETURNING")(ctx, c))
 			return io.ErrUnexpectedEOF
 		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous, io.ErrUnexpectedEOF}},
-		{name: "nor if fn passes over its row and fails later", answers: append([]answer{{nil, conflict, 0}}, answer{nil, conflict, 0}), fn: func(ctx context.Context, c *retrysql.Conn) error {
+		{name: "nor if fn passes over its row and fails later", answers: append([]answer{{nil, conflict, 0}}, answer{nil, conflict, 0}), fn: func(ctx context.Context, c *retrysql.Single) error {
 			_ = query("INSERT RETURNING")(ctx, c)
 			return query("SELECT 2")(ctx, c)
 		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
-		{name: "nor if fn makes up an error of it", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
+		{name: "nor if fn makes up an error of it", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
 			require.NoError(t, query("INSERT RETURNING")(ctx, c))
 			return errBusiness
 		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous, errBusiness}},
-		{name: "a second statement is refused, after a read", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
+		{name: "a second statement is refused, after a read", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
 			require.NoError(t, query("SELECT 1")(ctx, c))
 			return query("SELECT 2")(ctx, c)
 		}, log: "SELECT 1", text: "one statement"},
-		{name: "as rows", fn: func(ctx context.Context, c *retrysql.Conn) error {
+		{name: "as rows", fn: func(ctx context.Context, c *retrysql.Single) error {
 			require.NoError(t, exec("SELECT 1")(ctx, c))
 			return stmtErr(c.QueryContext(ctx, "SELECT 2"))
 		}, log: "SELECT 1", text: "one statement"},
-		{name: "and a prepared one", fn: func(ctx context.Context, c *retrysql.Conn) error {
+		{name: "and a prepared one", fn: func(ctx context.Context, c *retrysql.Single) error {
 			return stmtErr(c.PrepareContext(ctx, "SELECT 1"))
 		}, text: "does not prepare"},
-		{name: "an error of fn after a read is its own", fn: func(ctx context.Context, c *retrysql.Conn) error {
+		{name: "an error of fn after a read is its own", fn: func(ctx context.Context, c *retrysql.Single) error {
 			require.NoError(t, exec("SELECT 1")(ctx, c))
 			return driver.ErrBadConn
 		}, log: "SELECT 1", is: []error{driver.ErrBadConn}},
@@ -459,17 +459,17 @@ func TestDo(t *testing.T) {
 		{name: "nothing is repeated after a write that succeeded", fn: exec("INSERT", "SELECT 1"),
 			log: "INSERT", is: []error{retrysql.ErrStatementAmbiguous, retry.TerminalError}},
 		{name: "what was ambiguous stays so, whatever fn makes of it", faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}},
-			fn: func(ctx context.Context, c *retrysql.Conn) error {
+			fn: func(ctx context.Context, c *retrysql.Single) error {
 				_, _ = c.ExecContext(ctx, "INSERT")
 				return conflict
 			}, log: "INSERT!", is: []error{retrysql.ErrStatementAmbiguous, driver.ErrBadConn, conflict}},
 		{name: "a connection that cannot be had is asked for again", faults: faults{{On: retrytest.Connect, Err: state("53300"), Times: 2}}, fn: exec("INSERT"),
 			log: "connect! connect! INSERT"},
-		{name: "an error that fn makes up ends the run", fn: func(context.Context, *retrysql.Conn) error { return errBusiness }, is: []error{errBusiness}},
-		{name: "rows that are left open do not hold the connection", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
+		{name: "an error that fn makes up ends the run", fn: func(context.Context, *retrysql.Single) error { return errBusiness }, is: []error{errBusiness}},
+		{name: "rows that are left open do not hold the connection", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
 			return stmtErr(c.QueryContext(ctx, "SELECT 1"))
 		}, log: "SELECT 1"},
-		{name: "and a row neither", answers: one, fn: func(ctx context.Context, c *retrysql.Conn) error {
+		{name: "and a row neither", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
 			c.QueryRowContext(ctx, "SELECT 1")
 			return nil
 		}, log: "SELECT 1"},
@@ -500,7 +500,7 @@ func TestDo(t *testing.T) {
 	t.Run("but not that of a run in fn that is in doubt", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, nil)
 		inner := fakeDB{commits: []error{driver.ErrBadConn}}
-		err := retrysql.Do(t.Context(), db, atOnce, func(ctx context.Context, _ *retrysql.Conn) error {
+		err := retrysql.Do(t.Context(), db, atOnce, func(ctx context.Context, _ *retrysql.Single) error {
 			return retrysql.Run(ctx, atOnce, nil, inner.begin, statements())
 		})
 		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
@@ -600,16 +600,26 @@ func TestATransactionBeginsWithItsOptions(t *testing.T) {
 	}
 }
 
-func TestABeginThatTheDriverCancelsIsNotTheCallers(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	db, log := openDB(t, &base{}, faults{{On: retrytest.Begin, Err: context.Canceled}})
-	err := retrysql.Tx(ctx, db, retry.Policy{MaxAttempts: 3}, nil, func(context.Context, *retrysql.Txn) error { return nil })
-	require.ErrorIs(t, err, context.Canceled)
-	require.Equal(t, "begin!", log())
-	var run *retry.Error
-	require.ErrorAs(t, err, &run)
-	require.Equal(t, "sql", run.Policy, "of a policy without a name")
+// TestABeginIsCanceledByWhoseContext: the error is the same.
+func TestABeginIsCanceledByWhoseContext(t *testing.T) {
+	t.Run("by the driver's, it is repeated", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		db, log := openDB(t, &base{}, faults{{On: retrytest.Begin, Err: context.Canceled}})
+		require.NoError(t, retrysql.Tx(ctx, db, atOnce, nil, func(context.Context, *retrysql.Txn) error { return nil }))
+		require.Equal(t, "begin! begin commit", log())
+	})
+	t.Run("by the caller's, it is not", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		db, log := openDB(t, &base{}, nil)
+		cancel()
+		err := retrysql.Tx(ctx, db, retry.Policy{MaxAttempts: 3}, nil, func(context.Context, *retrysql.Txn) error { return nil })
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.Empty(t, log())
+		var run *retry.Error
+		require.ErrorAs(t, err, &run)
+		require.Equal(t, "sql", run.Policy, "of a policy without a name")
+	})
 }
 
 func TestTheContextOfATransactionEndsWithIt(t *testing.T) {

@@ -30,10 +30,13 @@ import (
 // that their Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are noted only on a database
 // of package allerrors; on any other, fn must return them.
 type Txn struct {
-	tx  *sql.Tx
-	log failures
+	tx   *sql.Tx
+	log  failures
+	from *origin
+	conn *sql.Conn // of tx, until it is returned; nil if from has no pool
+	bad  Reason    // why it must not be used again; empty means that it can
 
-	work   work                    // fn's context
+	within within                  // fn's context
 	begun  begun                   // the context in which the transaction began
 	cancel context.CancelFunc      // of that context; nil if it is that of the attempt
 	saved  int                     // savepoints
@@ -167,8 +170,8 @@ func (t *Txn) committed(ctx context.Context, timeout time.Duration) {
 
 // run calls fn and returns the error of the attempt.
 func (t *Txn) run(fn func(context.Context, *Txn) error) error {
-	defer t.work.over.Store(true)
-	err := fn(&t.work, t)
+	defer t.within.over.Store(true)
+	err := fn(&t.within, t)
 	switch {
 	case err == nil:
 		t.log.end(t.server(), nil)
@@ -197,7 +200,7 @@ func (t *Txn) server() txlog.Server {
 type server struct{ txn *Txn }
 
 func (s server) Ask(query string) (text string, err error) {
-	err = s.txn.tx.QueryRowContext(s.txn.work.Context, query).Scan(&text)
+	err = s.txn.tx.QueryRowContext(s.txn.within.Context, query).Scan(&text)
 	return text, err
 }
 

@@ -29,7 +29,7 @@ type dbtx interface {
 
 var (
 	_ dbtx = (*retrysql.Txn)(nil)
-	_ dbtx = (*retrysql.Conn)(nil)
+	_ dbtx = (*retrysql.Single)(nil)
 )
 
 func drain(rows *sql.Rows, err error) error {
@@ -303,7 +303,7 @@ func TestWhatIsNilIsAnError(t *testing.T) {
 	begin := func(context.Context) (retrysql.Transaction, error) { panic("not begun") }
 	require.EqualError(t, retrysql.Tx(none, db, atOnce, nil, nothing), "retrysql: ctx is nil")
 	require.EqualError(t, retrysql.Run(none, atOnce, nil, begin, func(context.Context, retrysql.Transaction) error { return nil }), "retrysql: ctx is nil")
-	require.EqualError(t, retrysql.Do(none, db, atOnce, func(context.Context, *retrysql.Conn) error { return nil }), "retrysql: ctx is nil")
+	require.EqualError(t, retrysql.Do(none, db, atOnce, func(context.Context, *retrysql.Single) error { return nil }), "retrysql: ctx is nil")
 	require.Empty(t, log())
 	require.EqualError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 		return tx.Savepoint(ctx, nil)
@@ -363,7 +363,7 @@ func TestATxInATx(t *testing.T) {
 	t.Run("Do on the same database is refused, and not on another or with another context", func(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		other, otherLog := openDB(t, &base{}, nil)
-		write := func(ctx context.Context, c *retrysql.Conn) error { return stmtErr(c.ExecContext(ctx, "write")) }
+		write := func(ctx context.Context, c *retrysql.Single) error { return stmtErr(c.ExecContext(ctx, "write")) }
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, _ *retrysql.Txn) error {
 			err := retrysql.Do(ctx, db, atOnce, write)
 			require.EqualError(t, err, "retrysql: Do is called in the fn of a Tx on the same database: use its Txn")

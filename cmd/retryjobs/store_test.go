@@ -157,7 +157,7 @@ func life(t *testing.T, db database) {
 		}, counts.ByStatus)
 		require.Len(t, counts.DeadLetters, 1)
 		dead := counts.DeadLetters[0]
-		require.Equal(t, []any{1, "refused", retry.AttemptsExhausted, "503", "given-up"}, []any{dead.Jobs, dead.Kind, dead.Reason, dead.Code, dead.Newest})
+		require.Equal(t, []any{1, "refused", retry.AttemptsExhausted, "503", "given-up"}, []any{dead.Jobs, dead.Kind, dead.Reason, dead.Cause, dead.Newest})
 	})
 	t.Run("list finds them by what the filter says", func(t *testing.T) {
 		for args, want := range map[string][]string{
@@ -209,7 +209,7 @@ payload:
 	t.Run("replay makes them due again", func(t *testing.T) {
 		got := run(t, db.name, "replay", "given-up", "sent")
 		require.Equal(t, ran{cli.Failed, "replayed given-up\n", got.Err}, got)
-		require.Contains(t, got.Err, "retryjobs: job sent: retryjob: only dead-lettered, expired and failed jobs are replayed")
+		require.Contains(t, got.Err, "retryjobs: job sent: retryjob: not replayable")
 		require.Contains(t, got.Err, "retryjobs: 1 of 2 jobs were not replayed\n")
 		require.Equal(t, ran{Out: "replayed 1 job\n"}, run(t, db.name, "replay", "--policy", "late"))
 		require.Equal(t, ran{Out: `{"replayed":0}` + "\n"}, run(t, db.name, "replay", "--policy", "late", "--json"))

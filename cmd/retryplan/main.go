@@ -1,12 +1,12 @@
 // Command retryplan shows what a retry policy will do before it ships: its schedule and findings, the chance of success
-// and the load on the backend, what an outage does to a fleet, and whether a storm of retries can become permanent. It
-// makes no calls and does not wait.
+// and the load on the backend, and in how many simulations a fleet comes back from an outage. It makes no calls and does
+// not wait.
 //
 //	go install github.com/retrygo/retry/cmd/retryplan@latest
 //
 //	retryplan show --preset standard
 //
-// Its commands are show, certify, chain, compare, lint, serve and page. Run retryplan --help for
+// Its commands are show, simulate, chain, compare, lint, serve and page. Run retryplan --help for
 // their descriptions, the forms of a POLICY, and the meaning of --json and of the exit status.
 package main
 

@@ -97,7 +97,7 @@ func TestThePageIsServedUntilASignal(t *testing.T) {
 // TestASignalEndsASimulation stops one that would take long. Its policy is more than a pipe holds, so that the process is
 // reading, and has taken over the signal, once it is written.
 func TestASignalEndsASimulation(t *testing.T) {
-	cmd := command(patience(t), "certify", "-", "--rate", "100000", "--capacity", "1000000", "--trigger", "stall 1h", "--simulate")
+	cmd := command(patience(t), "simulate", "-", "--rate", "100000", "--capacity", "1000000", "--trigger", "stall 1h")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	stdin, err := cmd.StdinPipe()

@@ -6,7 +6,6 @@ require (
 	github.com/golangci/plugin-module-register v0.1.2
 	github.com/retrygo/retry v0.1.0
 	github.com/retrygo/retry/retryplan v0.1.0
-	github.com/rogpeppe/go-internal v1.16.0
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/tools v0.52.0
 )

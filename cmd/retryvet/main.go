@@ -1,43 +1,48 @@
-// Command retryvet finds bugs of retries in Go source: in calls of this library and in hand-written loops.
+// Command retryvet finds bugs of retries in Go source: in calls of this library and of others, and in hand-written loops.
 //
 //	go install github.com/retrygo/retry/cmd/retryvet@latest
 //
-//	go vet -vettool=$(which retryvet) ./...   cached by the go command
-//	retryvet [flags] PACKAGE...               runs alone
-//	retryvet -migrate [-diff] [-w] PACKAGE... moves calls of backoff v4, and loops around the waits of other libraries
-//	retryvet -loop -fix [-diff] PACKAGE...    makes hand-written retry loops loops over retry.Attempts
-//	retryvet -loop.more PACKAGE...            with findings of the analyzer loop that can be intended
+//	retryvet [-ANALYZER] PACKAGE...           runs go vet with the analyzers
+//	go vet -vettool=$(which retryvet) ./...   the same
 //	retryvet help [ANALYZER]                  the findings and the flags
-//	retryvet --version
+//	retryvet -version
 //
 // The comment //retryvet:ignore ANALYZER reason, at the end of a line or above it, silences a finding.
 //
-// The exit status is 0 without findings, 1 with findings, 2 if the command line is wrong, and 3 if packages do not load or
-// type-check; the findings of the others are printed all the same. With -migrate or -fix it is 0 if no call or loop is left,
-// and 1 if one is refused, or if nothing is written.
+// The exit status is that of go vet: 0 without findings, and 1 with findings or if packages do not load or type-check. It is 2 if
+// the command line is wrong.
 package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
 	"golang.org/x/tools/go/analysis/unitchecker"
 
-	"github.com/retrygo/retry/cmd/retryvet/internal/check"
 	"github.com/retrygo/retry/cmd/retryvet/internal/suite"
 )
 
 func main() {
-	if vettool(os.Args[1:]) {
+	args := os.Args[1:]
+	switch {
+	case vettool(args):
 		unitchecker.Main(suite.Analyzers()...)
+	case len(args) == 1 && (args[0] == "-version" || args[0] == "--version"):
+		fmt.Println("retryvet", version())
+	case !slices.ContainsFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }):
+		fmt.Fprintln(os.Stderr, "usage: retryvet [-ANALYZER] PACKAGE...\n       retryvet help [ANALYZER]")
+		os.Exit(2)
+	default:
+		os.Exit(vet(args))
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(check.Run(ctx, suite.Analyzers(), version(), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // vettool reports whether the go command runs retryvet: with -V=full, -flags or a file that describes a package.
@@ -47,6 +52,28 @@ func vettool(args []string) bool {
 	}
 	last := args[len(args)-1]
 	return strings.HasPrefix(last, "-V=") || last == "-flags" || last == "help" || args[0] == "help" || strings.HasSuffix(last, ".cfg")
+}
+
+// vet runs go vet with this program as its tool, and returns the exit status. A signal ends both.
+func vet(args []string) int {
+	self, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "retryvet:", err)
+		return 1
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cmd := exec.CommandContext(ctx, "go", append([]string{"vet", "-vettool=" + self}, args...)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if runs := cmd.Run(); runs != nil {
+		exit := (*exec.ExitError)(nil)
+		if errors.As(runs, &exit) && exit.ExitCode() > 0 {
+			return exit.ExitCode()
+		}
+		fmt.Fprintln(os.Stderr, "retryvet:", runs)
+		return 1
+	}
+	return 0
 }
 
 // version returns the version of this module, and "(devel)" for a build from a checkout.

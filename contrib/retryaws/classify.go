@@ -15,10 +15,16 @@ import (
 	"github.com/retrygo/retry/retryhttp/hints"
 )
 
-// classifier returns the whole order: own, the attempt's timeout, the SDK's list, stop. The SDK treats an attempt's
-// timeout as a cancellation by the caller.
+// classifier returns the whole order: own, the attempt's timeout, the SDK's list, 429, stop. The SDK treats an attempt's
+// timeout as a cancellation by the caller, and has 429 in its list from v1.48 on.
 func classifier(own retry.Classifier) retry.Classifier {
-	return retry.FirstOf(own, retry.RetryOn(retry.ErrAttemptTimeout), listed, retry.Otherwise(retry.Terminal))
+	return retry.FirstOf(own, retry.RetryOn(retry.ErrAttemptTimeout), listed, retry.RetryIf(tooMany), retry.Otherwise(retry.Terminal))
+}
+
+// tooMany reports whether the response of err is 429 Too Many Requests, which says that nothing was done.
+func tooMany(err error) bool {
+	resp := responseOf(err)
+	return resp != nil && resp.StatusCode == http.StatusTooManyRequests
 }
 
 // listed returns the verdict of the SDK's own list.

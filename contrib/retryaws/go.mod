@@ -1,25 +1,11 @@
 module github.com/retrygo/retry/contrib/retryaws
 
-go 1.26.0
+go 1.25.0
 
 require (
-	github.com/aws/aws-sdk-go-v2 v1.47.7
-	github.com/aws/aws-sdk-go-v2/service/s3 v1.114.8
-	github.com/aws/smithy-go v1.28.8
+	github.com/aws/aws-sdk-go-v2 v1.47.5 // 1.47.1 leaves a response's body open after an AttemptTimeout
+	github.com/aws/smithy-go v1.28.7
 	github.com/retrygo/retry v0.1.0
-	github.com/stretchr/testify v1.12.1
-)
-
-require (
-	github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream v1.7.26 // indirect
-	github.com/aws/aws-sdk-go-v2/internal/configsources v1.5.10 // indirect
-	github.com/aws/aws-sdk-go-v2/internal/endpoints/v2 v2.8.10 // indirect
-	github.com/aws/aws-sdk-go-v2/internal/v4a v1.5.10 // indirect
-	github.com/aws/aws-sdk-go-v2/service/internal/accept-encoding v1.13.24 // indirect
-	github.com/aws/aws-sdk-go-v2/service/internal/checksum v1.11.11 // indirect
-	github.com/aws/aws-sdk-go-v2/service/internal/presigned-url v1.14.10 // indirect
-	github.com/aws/aws-sdk-go-v2/service/internal/s3shared v1.20.10 // indirect
-	go.yaml.in/yaml/v3 v3.0.5 // indirect
 )
 
 replace github.com/retrygo/retry => ../..

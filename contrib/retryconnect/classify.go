@@ -53,13 +53,11 @@ func failureOf(err error) retryrpc.Failure {
 	case ok:
 		f.Code, f.Cut = retryrpc.Code(failed.Code()), cut(failed)
 		f.Told, f.Answer = connect.IsWireError(failed), connect.IsNotModifiedError(failed)
-		f.Pushback, f.Hint = failed.Meta()[pushbackKey], hintOf(failed)
+		f.Pushback, f.InDoubt, f.Hint = failed.Meta()[pushbackKey], failed.Meta()[inDoubtKey], hintOf(failed)
 	case errors.Is(err, context.Canceled): // from an interceptor
 		f.Code = retryrpc.Canceled
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Code = retryrpc.DeadlineExceeded
-	default:
-		f.Told = true
 	}
 	f.Kind = connect.Code(f.Code).String()
 	switch {

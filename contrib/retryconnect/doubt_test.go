@@ -22,6 +22,13 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 	says := func(code connect.Code) func(context.Context) error {
 		return func(context.Context) error { return connect.NewError(code, errors.New("no")) }
 	}
+	with := func(code connect.Code, name, value string) func(context.Context) error {
+		return func(context.Context) error {
+			err := connect.NewError(code, errors.New("no"))
+			err.Meta().Set(name, value)
+			return err
+		}
+	}
 	timeout := retry.Policy{AttemptTimeout: time.Second}
 	for name, row := range map[string]struct {
 		fails      func(ctx context.Context) error // in the handler
@@ -30,12 +37,20 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 		idempotent bool
 		calls      int // of three outer attempts
 	}{
-		"its timeout has passed":                      {fails: hangs, policy: timeout, calls: 1},
-		"it may be repeated":                          {fails: hangs, policy: timeout, idempotent: true, calls: 6},
-		"the server's timeout has passed":             {fails: says(connect.CodeDeadlineExceeded), calls: 1},
-		"a failure of the server is not repeated":     {fails: says(connect.CodeInternal), calls: 3},
-		"the same, not repeated because of the doubt": {fails: says(connect.CodeInternal), options: retryconnect.Options{RetryCodes: []connect.Code{connect.CodeInternal}}, calls: 1},
-		"its attempts are used up":                    {fails: says(connect.CodeUnavailable), calls: 6},
+		"its timeout has passed":                        {fails: hangs, policy: timeout, calls: 1},
+		"it may be repeated":                            {fails: hangs, policy: timeout, idempotent: true, calls: 6},
+		"the server's timeout has passed":               {fails: says(connect.CodeDeadlineExceeded), calls: 1},
+		"INTERNAL of the server":                        {fails: says(connect.CodeInternal), calls: 1},
+		"the same by opt-in, but not if not idempotent": {fails: says(connect.CodeInternal), options: retryconnect.Options{RetryCodes: []connect.Code{connect.CodeInternal}}, calls: 1},
+		"INTERNAL of the server, idempotent":            {fails: says(connect.CodeInternal), idempotent: true, calls: 3},
+		"a handler's plain error, which is UNKNOWN":     {fails: func(context.Context) error { return errors.New("no") }, calls: 1},
+		"DATA_LOSS of the server":                       {fails: says(connect.CodeDataLoss), calls: 1},
+		"CANCELED of the server":                        {fails: says(connect.CodeCanceled), calls: 1},
+		"RESOURCE_EXHAUSTED":                            {fails: says(connect.CodeResourceExhausted), calls: 3},
+		"an answer of a server that is in doubt":        {fails: with(connect.CodeAborted, "retry-in-doubt", "true"), calls: 1},
+		"UNAVAILABLE of a server that is in doubt":      {fails: with(connect.CodeUnavailable, "retry-in-doubt", "true"), calls: 1},
+		"UNAVAILABLE of a server that has given up":     {fails: with(connect.CodeUnavailable, "grpc-retry-pushback-ms", "-1"), calls: 3},
+		"its attempts are used up":                      {fails: says(connect.CodeUnavailable), calls: 6},
 		"the server has begun to answer, and is lost": {fails: func(context.Context) error { panic(http.ErrAbortHandler) }, policy: retry.Policy{
 			Classify: retryconnect.OnCode(retry.Terminal, connect.CodeUnavailable, connect.CodeInternal, connect.CodeUnknown),
 		}, calls: 1},
@@ -93,6 +108,47 @@ func TestAnAnswerThatIsCutIsInDoubt(t *testing.T) {
 			} else {
 				require.Equal(t, 1, calls, "%v", err)
 			}
+		}
+	})
+}
+
+// An interceptor that fails by itself has not sent the message, unless it has asked for that.
+func TestAnErrorOfAnInterceptorBelowIsInDoubtOnlyIfTheMessageMayHaveBeenSent(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		for _, after := range []bool{false, true} {
+			below := connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
+				return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+					if after {
+						_, _ = next(ctx, req)
+					}
+					return nil, errors.New("no token")
+				}
+			})
+			s := new(server)
+			unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, connect.WithInterceptors(below))
+			_, err := ping(t.Context(), unary)
+			require.ErrorContains(t, err, "no token")
+			require.Equal(t, after, retry.IsAmbiguous(err))
+		}
+	})
+}
+
+func TestARunAroundACallDoesNotRepeatAnAnswer(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		for _, row := range []struct {
+			classify retry.Classifier
+			calls    int
+		}{{nil, 1}, {retryconnect.OnCode(retry.Retryable, connect.CodeNotFound), 3}} {
+			s := &server{unary: fails(connect.CodeNotFound)}
+			unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{})
+			p := upTo(3)
+			p.Classify = row.classify
+			err := retry.Do(t.Context(), p, func(ctx context.Context) error {
+				_, err := ping(ctx, unary)
+				return err
+			})
+			require.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
+			require.Equal(t, row.calls, s.requests())
 		}
 	})
 }

@@ -60,14 +60,14 @@ func (l handlerLayer) believed(ctx context.Context, peer connect.Peer, header ht
 	return retryshell.WithRemoteAttempt(ctx, number)
 }
 
-// answered returns the error of a handler as its client gets it, with its pushback in the metadata. It does not modify
+// answered returns the error of a handler as its client gets it, with what retryrpc.MetadataFor says in the metadata. It does not modify
 // err, which may be shared, and does not pass on metadata that another server has sent.
 func answered(err error) error {
-	value := retryrpc.PushbackFor(err)
+	says := retryrpc.MetadataFor(err)
 	code, text, ofRun := retryrpc.ForClient(err)
 	failed, ok := errors.AsType[*connect.Error](err)
 	switch {
-	case value == "" && (ok || !ofRun):
+	case says == nil && (ok || !ofRun):
 		return err
 	case ok:
 	case ofRun:
@@ -75,7 +75,7 @@ func answered(err error) error {
 	default:
 		failed = connect.NewError(connect.Code(failureOf(err).Code), err)
 	}
-	if value == "" {
+	if says == nil {
 		return failed
 	}
 	copied := connect.NewError(failed.Code(), failed.Unwrap())
@@ -87,7 +87,9 @@ func answered(err error) error {
 			copied.Meta()[name] = values
 		}
 	}
-	copied.Meta().Set(pushbackKey, value)
+	for name, value := range says {
+		copied.Meta().Set(name, value)
+	}
 	return copied
 }
 

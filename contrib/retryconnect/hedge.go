@@ -2,9 +2,13 @@ package retryconnect
 
 import (
 	"context"
+	"errors"
+	"net/http"
 	"reflect"
+	"slices"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryrpc"
@@ -18,8 +22,11 @@ import (
 //
 // The codes are judged as in an attempt, h.Classify first: a failure that would be repeated waits for the other call, an
 // answer and any other failure end both. A pushback that forbids a retry ends both, and a hint delays the next hedge. The
-// call returns the response or connect's own error of the call that has won; a connect.CallInfo in the caller's context is
-// that of the first. All calls carry the same grpc-previous-rpc-attempts.
+// call returns the response or connect's own error of the call that has won, so header and message are of one call. All
+// calls carry the same grpc-previous-rpc-attempts.
+//
+// A call whose context has a connect.CallInfo is not hedged: connect writes the header of each call that it sends there,
+// and nothing else can set that of the call that has won.
 //
 // Over HTTP/2 a client sends all calls for a host on one connection, so that a hedge does not help against a slow
 // connection. Of o, only Idempotent and RetryCodes are used. The error names every bad field of h and o.
@@ -34,22 +41,22 @@ func NewHedgeInterceptor(h retryhedge.Policy, o Options) (connect.Interceptor, e
 	var judged retryrpc.Call
 	_ = l.Begin(context.Background(), &judged) // its policy has been validated
 	h.Classify = judged.Policy.Classify        // what the layer has decided about an attempt
+	infoKeys := callInfoKeys()
 	return connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 			spec := req.Spec()
-			if !spec.IsClient || h.Off() || spec.IdempotencyLevel == connect.IdempotencyUnknown && !l.Idempotent(spec.Procedure) {
+			hasInfo := slices.ContainsFunc(infoKeys, func(key any) bool { return ctx.Value(key) != nil })
+			if !spec.IsClient || h.Off() || hasInfo ||
+				spec.IdempotencyLevel == connect.IdempotencyUnknown && !l.Idempotent(spec.Procedure) {
 				return next(ctx, req)
 			}
+			message := unwrapped(req)
 			won, err := retryhedge.DoValue(ctx, h, func(ctx context.Context) (*hedge, error) {
-				own := ctx
-				if retryhedge.IsHedge(ctx) {
-					own = apart{ctx}
-				}
 				var c retryrpc.Call
 				c.Method, c.Idempotent = spec.Procedure, true
 				_ = l.Begin(ctx, &c)
 				one := new(hedge)
-				if one.resp, one.err = next(own, another(req)); one.err == nil {
+				if one.resp, one.err = next(ctx, &attempt{AnyRequest: another(message), header: req.Header().Clone()}); one.err == nil {
 					return one, nil
 				}
 				return one, c.Failed(ctx, failureOf(one.err))
@@ -67,27 +74,48 @@ type hedge struct {
 	err  error // connect's own
 }
 
+// unwrapped returns the request in an attempt of this package, whose message may now be sent.
+func unwrapped(req connect.AnyRequest) connect.AnyRequest {
+	if outer, ok := req.(*attempt); ok {
+		outer.read = true
+		return outer.AnyRequest
+	}
+	return req
+}
+
 // another returns a copy of a request for one of its calls, because connect writes into it. An interceptor's own type
-// around a request is not copied, only its header.
+// around a request is not copied.
 func another(req connect.AnyRequest) connect.AnyRequest {
-	header := req.Header().Clone()
-	if outer, ok := req.(attempt); ok {
-		req = outer.AnyRequest
+	v := reflect.ValueOf(req)
+	if v.Kind() != reflect.Pointer {
+		return req
 	}
-	if v := reflect.ValueOf(req); v.Kind() == reflect.Pointer {
-		copied := reflect.New(v.Type().Elem())
-		copied.Elem().Set(v.Elem())
-		req = copied.Interface().(connect.AnyRequest)
-	}
-	return attempt{req, header}
+	copied := reflect.New(v.Type().Elem())
+	copied.Elem().Set(v.Elem())
+	return copied.Interface().(connect.AnyRequest)
 }
 
-// apart is the context of a hedge without connect's own values: connect writes into the caller's CallInfo.
-type apart struct{ context.Context }
-
-func (a apart) Value(key any) any {
-	if t := reflect.TypeOf(key); t != nil && t.PkgPath() == reflect.TypeFor[connect.Code]().PkgPath() {
-		return nil
-	}
-	return a.Context.Value(key)
+// callInfoKeys returns the keys under which connect looks for a client's CallInfo in a context. They have no exported
+// name, so it lets connect look in a context that notes them.
+func callInfoKeys() []any {
+	noted := &noting{Context: context.Background()}
+	client := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](unreachable{}, "http://retryconnect.invalid/s/m")
+	_, _ = client.CallUnary(noted, connect.NewRequest(&wrapperspb.StringValue{}))
+	return noted.keys
 }
+
+type noting struct {
+	context.Context
+	keys []any
+}
+
+func (n *noting) Value(key any) any {
+	if reflect.TypeOf(key).PkgPath() == reflect.TypeFor[connect.Code]().PkgPath() && !slices.Contains(n.keys, key) {
+		n.keys = append(n.keys, key)
+	}
+	return nil
+}
+
+type unreachable struct{}
+
+func (unreachable) Do(*http.Request) (*http.Response, error) { return nil, errors.New("not sent") }

@@ -10,6 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryconnect"
@@ -85,8 +86,7 @@ func TestHedges(t *testing.T) {
 				}
 				unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, more...)
 				began := time.Now()
-				ctx, _ := connect.NewClientContext(t.Context())
-				answer, err := ping(ctx, unary)
+				answer, err := ping(t.Context(), unary)
 				require.Equal(t, row.took, time.Since(began))
 				require.Equal(t, row.won, answer)
 				require.Equal(t, row.won == "", err != nil)
@@ -102,4 +102,49 @@ func TestHedges(t *testing.T) {
 	var bad retry.FieldErrors
 	require.ErrorAs(t, err, &bad)
 	require.Len(t, bad, 2)
+}
+
+// connect writes into a CallInfo the header of whichever call it sends last, which is not always the one that wins.
+func TestACallWithACallInfoIsNotHedged(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		s := &server{unary: func(ctx context.Context, n int, _ *request) (string, error) {
+			if n == 1 {
+				time.Sleep(time.Second)
+			}
+			info, _ := connect.CallInfoForHandlerContext(ctx)
+			info.ResponseHeader().Set("Call", strconv.Itoa(n))
+			return strconv.Itoa(n), nil
+		}}
+		hedges, err := retryconnect.NewHedgeInterceptor(retryhedge.Policy{Delay: 50 * time.Millisecond}, retryconnect.Options{})
+		require.NoError(t, err)
+		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, idempotent, connect.WithInterceptors(hedges))
+		ctx, info := connect.NewClientContext(t.Context())
+		answer, err := ping(ctx, unary)
+		require.NoError(t, err)
+		require.Equal(t, 1, s.requests())
+		require.Equal(t, answer, info.ResponseHeader().Get("Call"))
+	})
+}
+
+// The response that wins has its own header.
+func TestHeaderAndMessageOfAHedgedCallAreOfOneCall(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		s := &server{unary: func(ctx context.Context, n int, _ *request) (string, error) {
+			select {
+			case <-time.After([]time.Duration{time.Second, 10 * time.Millisecond}[n-1]):
+			case <-ctx.Done():
+			}
+			info, _ := connect.CallInfoForHandlerContext(ctx)
+			info.ResponseHeader().Set("Call", strconv.Itoa(n))
+			return strconv.Itoa(n), nil
+		}}
+		hedges, err := retryconnect.NewHedgeInterceptor(retryhedge.Policy{Delay: 50 * time.Millisecond}, retryconnect.Options{})
+		require.NoError(t, err)
+		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, idempotent, connect.WithInterceptors(hedges))
+		resp, err := unary.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("ping")))
+		require.NoError(t, err)
+		require.Equal(t, "2", resp.Msg.GetValue())
+		require.Equal(t, "2", resp.Header().Get("Call"))
+		require.Equal(t, 2, s.requests())
+	})
 }

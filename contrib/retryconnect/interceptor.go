@@ -15,6 +15,7 @@ import (
 var (
 	attemptsKey = http.CanonicalHeaderKey(retryrpc.AttemptsKey)
 	pushbackKey = http.CanonicalHeaderKey(retryrpc.PushbackKey)
+	inDoubtKey  = http.CanonicalHeaderKey(retryrpc.InDoubtKey)
 )
 
 // Options are the options of an interceptor. The zero Options also repeat DEADLINE_EXCEEDED of procedures with the
@@ -78,11 +79,11 @@ func (l *layer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		}
 		var resp connect.AnyResponse
 		err = retry.Do(ctx, c.Policy, func(ctx context.Context) error {
-			header := req.Header().Clone()
-			c.number(retry.AttemptNumber(ctx), header)
+			a := &attempt{AnyRequest: req, header: req.Header().Clone()}
+			c.number(retry.AttemptNumber(ctx), a.header)
 			var err error
-			resp, err = next(c.repeated(ctx), attempt{req, header})
-			return c.attempted(ctx, err)
+			resp, err = next(c.repeated(ctx), a)
+			return c.attempted(ctx, err, a.read)
 		})
 		return resp, c.Returned(err)
 	}
@@ -93,9 +94,15 @@ func (l *layer) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 type attempt struct {
 	connect.AnyRequest
 	header http.Header
+	read   bool // the message was asked for: it may have been sent
 }
 
-func (a attempt) Header() http.Header { return a.header }
+func (a *attempt) Header() http.Header { return a.header }
+
+func (a *attempt) Any() any {
+	a.read = true
+	return a.AnyRequest.Any()
+}
 
 // number sets the header to the number of attempts before the given one, if any, replacing a value from the caller.
 func (c *call) number(attempt int, header http.Header) {
@@ -110,12 +117,15 @@ func (c *call) repeated(ctx context.Context) context.Context {
 	return context.WithValue(ctx, repeatedKey{}, c.spec.Procedure)
 }
 
-// attempted returns the run's error for an attempt that ended with err: nil for none and for an answer.
-func (c *call) attempted(attempt context.Context, err error) error {
+// attempted returns the run's error for an attempt that ended with err: nil for none and for an answer. sent reports
+// whether the message may have been sent.
+func (c *call) attempted(attempt context.Context, err error, sent bool) error {
 	if err == nil {
 		return nil
 	}
-	return c.Failed(attempt, failureOf(err))
+	f := failureOf(err)
+	f.Unsent = f.Unsent || !sent
+	return c.Failed(attempt, f)
 }
 
 // WrapStreamingHandler returns next.

@@ -156,10 +156,10 @@ func (s *serverStream) Receive(message any) error {
 		}
 		if err == nil || errors.Is(err, io.EOF) { // connect takes it for the end of a stream, whatever its code
 			received, s.begun, s.request = err, true, nil
-			return s.attempted(a.ctx, nil)
+			return s.attempted(a.ctx, nil, true)
 		}
 		a.over = true
-		return s.attempted(a.ctx, err)
+		return s.attempted(a.ctx, err, true)
 	}))
 	if s.begun {
 		return received

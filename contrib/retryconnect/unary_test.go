@@ -118,15 +118,16 @@ func TestAnAnswerIsNoFailure(t *testing.T) {
 			s := &server{unary: fails(code)}
 			unary, _ := s.start(t, protocol, p, retryconnect.Options{})
 			_, err := ping(t.Context(), unary)
-			_, bare := err.(*connect.Error)
+			answered := errors.As(err, new(*retryrpc.AnswerError))
 			switch code {
 			case connect.CodeInvalidArgument, connect.CodeNotFound, connect.CodeAlreadyExists, connect.CodePermissionDenied,
 				connect.CodeUnauthenticated, connect.CodeFailedPrecondition, connect.CodeAborted, connect.CodeOutOfRange:
-				require.True(t, bare, "%v: connect's own error", code)
+				require.True(t, answered, code)
+				require.IsType(t, &connect.Error{}, errors.Unwrap(err), "connect's own error")
 				require.Equal(t, []retry.Status{retry.Succeeded}, ends)
 				require.Equal(t, 1.0, budget.Tokens())
 			default:
-				require.False(t, bare, code)
+				require.False(t, answered, code)
 				require.Equal(t, retry.DeadLettered, ends[len(ends)-1], code)
 				require.Zero(t, budget.Tokens(), code)
 			}
@@ -378,6 +379,6 @@ func TestAGetIsRepeatedAsAGet(t *testing.T) {
 		_, err := ping(t.Context(), unary)
 		require.Equal(t, []string{"GET", "GET", "GET"}, methods)
 		require.True(t, connect.IsNotModifiedError(err))
-		require.IsType(t, &connect.Error{}, err, "304 is an answer, although its code is UNKNOWN")
+		require.IsType(t, &retryrpc.AnswerError{}, err, "304 is an answer, although its code is UNKNOWN")
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/contrib/retryrpc"
 )
 
 // answers are the codes that are not failures of a run.
@@ -31,6 +32,15 @@ func funded(attempts int, events *[]retry.Event) retry.Policy {
 	return p
 }
 
+// requireAnswer requires that the caller gets what gRPC has returned, as an answer.
+func requireAnswer(t *testing.T, said, got error) {
+	t.Helper()
+	require.ErrorAs(t, got, new(*retryrpc.AnswerError))
+	require.Same(t, said, errors.Unwrap(errors.Unwrap(got)))
+	require.EqualError(t, got, said.Error())
+	require.Equal(t, status.Convert(said).Proto(), status.Convert(got).Proto())
+}
+
 func TestAnAnswerIsNoFailureOfTheRun(t *testing.T) {
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		t.Run(code.String(), func(t *testing.T) {
@@ -44,7 +54,7 @@ func TestAnAnswerIsNoFailureOfTheRun(t *testing.T) {
 				require.Len(t, events, 2)
 				return
 			}
-			require.Same(t, said, err, "the caller gets what gRPC has returned")
+			requireAnswer(t, said, err)
 			require.Equal(t, 6.0, p.Budget.Tokens())
 			require.Len(t, events, 1)
 			require.Equal(t, retry.Succeeded, events[0].Outcome.Status)
@@ -88,7 +98,7 @@ func TestAnAnswerIsNoFailureOfTheRun(t *testing.T) {
 			outcome := events[len(events)-1].Outcome
 			require.Equal(t, row.calls, outcome.Attempts)
 			if row.failure == nil {
-				require.Same(t, notFound, err)
+				requireAnswer(t, notFound, err)
 				require.Equal(t, retry.Succeeded, outcome.Status)
 			} else {
 				require.ErrorIs(t, err, row.failure)
@@ -140,7 +150,7 @@ func TestAnAnswerIsNoFailureOfAStream(t *testing.T) {
 			}, grpc.Trailer(&trailer))
 		require.NoError(t, err)
 		require.NoError(t, s.SendMsg("request"))
-		require.Same(t, refused, s.RecvMsg(nil))
+		requireAnswer(t, refused, s.RecvMsg(nil))
 		require.Nil(t, s.Trailer())
 		require.Nil(t, trailer)
 		require.Len(t, events, 1)

@@ -25,6 +25,7 @@ type layer struct{ *retryrpc.Layer }
 func newLayer(p retry.Policy, o Options) (*layer, error) {
 	l, err := retryrpc.NewLayer(p, o, retryrpc.Errors{
 		Attempt: func(e *retryrpc.AttemptError) error { return attemptError{e} },
+		Answer:  func(e *retryrpc.AnswerError) error { return answerError{e} },
 		Call:    func(e *retryrpc.CallError) error { return callError{e} },
 	})
 	return &layer{l}, err
@@ -33,8 +34,9 @@ func newLayer(p retry.Policy, o Options) (*layer, error) {
 type call struct {
 	retryrpc.Call
 	cc       *grpc.ClientConn
-	opts     []grpc.CallOption // for the attempts, without the reports
+	opts     []grpc.CallOption // for the attempts, without the reports and OnFinish
 	reports  []grpc.CallOption // the caller's options that report on the last attempt
+	onFinish []func(error)     // the caller's, for the end of the call
 	attempts int               // begun
 }
 
@@ -44,19 +46,22 @@ func (l *layer) begin(ctx context.Context, method string, cc *grpc.ClientConn, o
 		return nil, nil
 	}
 	c := &call{Call: retryrpc.Call{Method: method, Idempotent: l.isIdempotent(method, opts)}, cc: cc}
+	c.opts = c.split(append(make([]grpc.CallOption, 0, len(opts)+1), repeated{}), opts)
 	if err := l.Begin(ctx, &c.Call); err != nil {
+		c.finish(err)
 		return nil, err
 	}
-	c.opts = c.split(append(make([]grpc.CallOption, 0, len(opts)+1), repeated{}), opts)
 	return c, nil
 }
 
-// split keeps the caller's options that report on the call, and appends the others to rest.
+// split keeps the caller's options that are about the whole call, and appends the others to rest.
 func (c *call) split(rest, opts []grpc.CallOption) []grpc.CallOption {
 	for _, o := range opts {
-		switch o.(type) {
+		switch o := o.(type) {
 		case grpc.HeaderCallOption, grpc.TrailerCallOption, grpc.PeerCallOption:
 			c.reports = append(c.reports, o)
+		case grpc.OnFinishCallOption:
+			c.onFinish = append(c.onFinish, o.OnFinish)
 		default:
 			rest = append(rest, o)
 		}
@@ -111,9 +116,9 @@ func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, f
 	}
 	details := st.Details()
 	f.Err, f.Code = err, retryrpc.Code(st.Code())
-	f.Pushback, f.Hint = trailer.Get(retryrpc.PushbackKey), retryInfo(details)
-	// A status that comes without a header brings the content type; an error without a status is an interceptor's.
-	f.Told = !ok || len(trailer.Get("content-type")) > 0
+	f.Pushback, f.InDoubt = trailer.Get(retryrpc.PushbackKey), trailer.Get(retryrpc.InDoubtKey)
+	f.Hint = retryInfo(details)
+	f.Told = len(trailer.Get("content-type")) > 0 // which a status that comes without a header brings
 	if len(st.Message()) > retryrpc.MaxRecord || len(details) > 0 && proto.Size(st.Proto()) > retryrpc.MaxRecord {
 		f.Cut = status.Error(st.Code(), retryrpc.Bounded(st.Message()))
 	}
@@ -146,11 +151,24 @@ func (c *call) report(header, trailer metadata.MD, from *peer.Peer) {
 	}
 }
 
+// finish calls the caller's OnFinish functions with the result of the call.
+func (c *call) finish(err error) {
+	for _, f := range c.onFinish {
+		f(err)
+	}
+}
+
 // attemptError is a *retryrpc.AttemptError with the unchanged status of its Err, which status.FromError finds.
 type attemptError struct{ *retryrpc.AttemptError }
 
 func (e attemptError) Unwrap() error              { return e.AttemptError }
 func (e attemptError) GRPCStatus() *status.Status { return status.Convert(e.Err) }
+
+// answerError is an answer with its unchanged status.
+type answerError struct{ *retryrpc.AnswerError }
+
+func (e answerError) Unwrap() error              { return e.AnswerError }
+func (e answerError) GRPCStatus() *status.Status { return status.Convert(e.Err) }
 
 type callError struct{ *retryrpc.CallError }
 

@@ -2,6 +2,7 @@ package retrygrpc_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"testing"
 	"testing/synctest"
@@ -87,8 +88,53 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 			options: retrygrpc.Options{RetryCodes: []codes.Code{codes.Internal}},
 			calls:   1, doubt: true,
 		},
-		"a failure of the server that is not repeated": {
+		"INTERNAL of the server": {
 			fails: func(context.Context, func()) error { return status.Error(codes.Internal, "no") },
+			calls: 1, doubt: true,
+		},
+		"a handler's plain error, which is UNKNOWN": {
+			fails: func(context.Context, func()) error { return errors.New("no") },
+			calls: 1, doubt: true,
+		},
+		"DATA_LOSS of the server": {
+			fails: func(context.Context, func()) error { return status.Error(codes.DataLoss, "no") },
+			calls: 1, doubt: true,
+		},
+		"CANCELED of the server": {
+			fails: func(context.Context, func()) error { return status.Error(codes.Canceled, "no") },
+			calls: 1, doubt: true,
+		},
+		"INTERNAL of the server, idempotent": {
+			fails: func(context.Context, func()) error { return status.Error(codes.Internal, "no") },
+			calls: 3, idempotent: true,
+		},
+		"RESOURCE_EXHAUSTED, which says that nothing was done": {
+			fails: func(context.Context, func()) error { return status.Error(codes.ResourceExhausted, "no") },
+			calls: 3,
+		},
+		"an answer, which no run repeats": {
+			fails: func(context.Context, func()) error { return status.Error(codes.NotFound, "no") },
+			calls: 1,
+		},
+		"an answer of a server that is in doubt": {
+			fails: func(ctx context.Context, _ func()) error {
+				_ = grpc.SetTrailer(ctx, metadata.Pairs("retry-in-doubt", "true"))
+				return status.Error(codes.Aborted, "no")
+			},
+			calls: 1, doubt: true,
+		},
+		"UNAVAILABLE of a server that is in doubt": {
+			fails: func(ctx context.Context, _ func()) error {
+				_ = grpc.SetTrailer(ctx, metadata.Pairs("retry-in-doubt", "true"))
+				return status.Error(codes.Unavailable, "no")
+			},
+			calls: 1, doubt: true,
+		},
+		"UNAVAILABLE of a server that has given up": {
+			fails: func(ctx context.Context, _ func()) error {
+				_ = grpc.SetTrailer(ctx, metadata.Pairs("grpc-retry-pushback-ms", "-1"))
+				return status.Error(codes.Unavailable, "no")
+			},
 			calls: 3,
 		},
 		"its attempts are used up": {
@@ -172,7 +218,8 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 					require.True(t, retry.IsAmbiguous(err))
 					require.Equal(t, int64(1), service.calls.Load())
 
-					verdict := outer.Decide(retry.Progress{Attempt: 1}, ask(t.Context(), testgrpc.NewTestServiceClient(conn), stream), 0)
+					// A job around that run, too, is a dead letter.
+					verdict := upTo(3).Decide(retry.Progress{Attempt: 1}, err, 0)
 					require.Equal(t, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError, Class: retry.Terminal}, verdict)
 				}
 				require.NoError(t, conn.Close())

@@ -23,8 +23,7 @@ import (
 // The codes are judged as in an attempt, h.Classify first: a failure that would be repeated waits for the other call, an
 // answer and any other failure end both. A pushback that forbids a retry ends both, one that asks for time delays the
 // next hedge. The reply, the caller's grpc.Header, grpc.Trailer and grpc.Peer options and the error are those of the
-// call that has won; grpc.OnFinish is called for each, perhaps at once. All calls carry the same
-// grpc-previous-rpc-attempts.
+// call that has won; grpc.OnFinish is called once. All calls carry the same grpc-previous-rpc-attempts.
 //
 // One channel sends all calls to the same pick_first server on one connection, so that a hedge does not help against a
 // slow connection: it needs round_robin, or several channels. Of o, only Idempotent and RetryCodes are used. The error
@@ -46,10 +45,11 @@ func HedgeUnaryClientInterceptor(h retryhedge.Policy, o Options) (grpc.UnaryClie
 		}
 		g := hedged{reply: reply}
 		rest := g.split(nil, opts)
+		empty := emptyLike(reply)
 		won, err := retryhedge.DoValue(ctx, h, func(ctx context.Context) (*hedge, error) {
 			one := &hedge{reply: reply}
 			if retryhedge.IsHedge(ctx) {
-				one.reply = another(reply)
+				one.reply = empty()
 			}
 			c := call{Call: retryrpc.Call{Method: method, Idempotent: true}}
 			_ = l.Begin(ctx, &c.Call)
@@ -61,11 +61,12 @@ func HedgeUnaryClientInterceptor(h retryhedge.Policy, o Options) (grpc.UnaryClie
 				Begun: one.header != nil, Unsent: one.header == nil && one.trailer == nil,
 			})
 		}, nil)
-		if won == nil {
-			return err
+		if won != nil {
+			g.deliver(won)
+			err = won.err
 		}
-		g.deliver(won)
-		return won.err
+		g.finish(err)
+		return err
 	}, nil
 }
 
@@ -95,13 +96,15 @@ func (g *hedged) deliver(won *hedge) {
 	g.report(won.header, won.trailer, &won.peer)
 }
 
-// another returns an empty message of the type of one.
-func another(one any) any {
+// emptyLike returns a function that makes empty messages of the type of one. It does not read one, which the first call
+// fills while hedges are made.
+func emptyLike(one any) func() any {
 	if m, ok := one.(proto.Message); ok {
-		return m.ProtoReflect().New().Interface()
+		kind := m.ProtoReflect().Type()
+		return func() any { return kind.New().Interface() }
 	}
 	if t := reflect.TypeOf(one); t != nil && t.Kind() == reflect.Pointer {
-		return reflect.New(t.Elem()).Interface()
+		return func() any { return reflect.New(t.Elem()).Interface() }
 	}
-	return one
+	return func() any { return one }
 }

@@ -2,6 +2,7 @@ package retrygrpc_test
 
 import (
 	"context"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
@@ -196,4 +198,42 @@ func TestOnlyTheFirstCallHasTheCallersReply(t *testing.T) {
 	}
 	callers.Wait()
 	require.Zero(t, wrong.Load())
+}
+
+// Under -race: a hedge that begins while the answer to the first call is written to the caller's reply.
+func TestAHedgeDoesNotReadTheReplyThatTheFirstCallFills(t *testing.T) {
+	const delay = 2 * time.Millisecond
+	var calls atomic.Int64
+	body := &testgrpc.Payload{Body: make([]byte, 16<<10)}
+	server := grpc.NewServer()
+	testgrpc.RegisterTestServiceServer(server, &scripted{unary: func(_ context.Context, call int) (*testgrpc.SimpleResponse, error) {
+		time.Sleep(delay + time.Duration(call%40-20)*20*time.Microsecond) // real time: the race is with a real socket
+		return &testgrpc.SimpleResponse{Payload: body}, nil
+	}})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(server.Stop)
+	hedges, err := retrygrpc.HedgeUnaryClientInterceptor(retryhedge.Policy{
+		Delay: delay, Observe: func(_ context.Context, e retryhedge.Event) { calls.Add(int64(len(e.Calls))) },
+	}, retrygrpc.Options{Idempotent: always})
+	require.NoError(t, err)
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithChainUnaryInterceptor(hedges))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	client := testgrpc.NewTestServiceClient(conn)
+	var callers sync.WaitGroup
+	for range 8 {
+		callers.Go(func() {
+			for range 120 {
+				reply, err := client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
+				if err != nil || len(reply.GetPayload().GetBody()) != len(body.Body) {
+					t.Errorf("%d bytes, %v", len(reply.GetPayload().GetBody()), err)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	require.Greater(t, calls.Load(), int64(0), "no call was hedged")
 }

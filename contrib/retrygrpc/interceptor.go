@@ -20,7 +20,8 @@ import (
 // those of package retryrpc; status.FromError returns the status of the last attempt, unchanged.
 //
 // The reply is cleared before each retry. The caller's grpc.Header, grpc.Trailer and grpc.Peer options are set by the
-// last attempt. grpc.OnFinish and interceptors further down the chain see every attempt.
+// last attempt, and grpc.OnFinish is called once, at the end of the call. Interceptors further down the chain see every
+// attempt.
 func UnaryClientInterceptor(p retry.Policy, o Options) (grpc.UnaryClientInterceptor, error) {
 	l, err := newLayer(p, o)
 	if err != nil {
@@ -75,7 +76,7 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 		return invoker(ctx, method, req, reply, cc, opts...)
 	}
 	c.opts = append(c.opts, c.reports...) // a stream has others: grpc-go writes them when it ends, at any time
-	return c.Returned(retry.Do(ctx, c.Policy, func(ctx context.Context) error {
+	err = c.Returned(retry.Do(ctx, c.Policy, func(ctx context.Context) error {
 		if c.attempts > 0 {
 			reset(reply)
 			c.report(nil, nil, &peer.Peer{}) // this attempt may not set them
@@ -91,6 +92,8 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 			Begun: said.header != nil, Unsent: said.header == nil && said.trailer == nil,
 		})
 	}))
+	c.finish(err)
+	return err
 }
 
 func (l *layer) stream(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, streamer grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {

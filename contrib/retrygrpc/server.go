@@ -71,14 +71,15 @@ func believed(ctx context.Context, trust func(context.Context) bool) context.Con
 // answered returns the trailer for the error of a handler, nil for none, and the error with its client's status.
 func answered(err error) (metadata.MD, error) {
 	var trailer metadata.MD
-	if value := retryrpc.PushbackFor(err); value != "" {
-		trailer = metadata.Pairs(retryrpc.PushbackKey, value)
+	if says := retryrpc.MetadataFor(err); says != nil {
+		trailer = metadata.New(says)
 	}
 	code, text, ok := retryrpc.ForClient(err)
 	if _, chosen := err.(withStatus); chosen || !ok {
 		return trailer, err
 	}
-	if inner, ok := errors.AsType[withStatus](err); ok {
+	var inner withStatus
+	if errors.As(err, &inner) {
 		return trailer, &statusError{err, inner.GRPCStatus()}
 	}
 	return trailer, &statusError{err, status.New(codes.Code(code), text)}

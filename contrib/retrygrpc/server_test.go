@@ -47,27 +47,33 @@ func (s *scripted) StreamingInputCall(stream testgrpc.TestService_StreamingInput
 	return s.input(s.next(), stream)
 }
 
-// serve runs the service in memory and returns a channel to it with the interceptors.
+// serve runs the service in memory and returns a client with the interceptors.
 func serve(t *testing.T, service testgrpc.TestServiceServer, p retry.Policy, o retrygrpc.Options, more ...grpc.DialOption) testgrpc.TestServiceClient {
+	t.Helper()
+	unary, err := retrygrpc.UnaryClientInterceptor(p, o)
+	require.NoError(t, err)
+	stream, err := retrygrpc.StreamClientInterceptor(p, o)
+	require.NoError(t, err)
+	conn := channelTo(t, service, append([]grpc.DialOption{grpc.WithChainUnaryInterceptor(unary), grpc.WithChainStreamInterceptor(stream)}, more...)...)
+	t.Cleanup(func() { require.NoError(t, conn.Close()) })
+	return testgrpc.NewTestServiceClient(conn)
+}
+
+// channelTo runs the service in memory and returns a channel to it.
+func channelTo(t *testing.T, service testgrpc.TestServiceServer, more ...grpc.DialOption) *grpc.ClientConn {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)
 	server := grpc.NewServer()
 	testgrpc.RegisterTestServiceServer(server, service)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	unary, err := retrygrpc.UnaryClientInterceptor(p, o)
-	require.NoError(t, err)
-	stream, err := retrygrpc.StreamClientInterceptor(p, o)
-	require.NoError(t, err)
 	conn, err := grpc.NewClient("passthrough:///"+t.Name(), append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-		grpc.WithChainUnaryInterceptor(unary), grpc.WithChainStreamInterceptor(stream),
 		quickConnect,
 	}, more...)...)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, conn.Close()) })
-	return testgrpc.NewTestServiceClient(conn)
+	return conn
 }
 
 // quickConnect makes a channel try to connect every few milliseconds.

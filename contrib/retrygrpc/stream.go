@@ -26,6 +26,8 @@ type serverStream struct {
 	desc     *grpc.StreamDesc
 	streamer grpc.Streamer
 	timeout  time.Duration // of an attempt
+	finished sync.Once     // the caller's OnFinish functions have been called
+	watching func() bool   // ends the wait for the end of the caller's context; nil without OnFinish functions
 
 	begun atomic.Pointer[streamAttempt] // the attempt that the caller reads; nil before
 
@@ -55,6 +57,9 @@ type streamAttempt struct {
 func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *serverStream {
 	s := &serverStream{call: c, desc: desc, streamer: streamer, timeout: c.Policy.AttemptTimeout}
 	c.Policy.AttemptTimeout = 0 // it covers only the header, which Do cannot know
+	if len(c.onFinish) > 0 {
+		s.watching = context.AfterFunc(c.Context(), func() { s.finishOnce(status.FromContextError(c.Context().Err()).Err()) })
+	}
 	if c.Policy.Gate == nil {
 		s.current = s.open(c.Context())
 	}
@@ -65,6 +70,13 @@ func newServerStream(c *call, desc *grpc.StreamDesc, streamer grpc.Streamer) *se
 func (s *serverStream) open(ctx context.Context) *streamAttempt {
 	a := &streamAttempt{left: s.timeout, began: time.Now()}
 	opts := s.next() // counts the attempt
+	if len(s.onFinish) > 0 {
+		opts = append(opts, grpc.OnFinish(func(err error) {
+			if s.begun.Load() == a { // otherwise the run goes on
+				s.over(err)
+			}
+		}))
+	}
 	a.ctx, a.cancel = context.WithCancelCause(s.numbered(ctx))
 	if s.timeout > 0 {
 		a.timer = time.AfterFunc(s.timeout, func() { a.cancel(retry.ErrAttemptTimeout) })
@@ -219,8 +231,23 @@ func (s *serverStream) run(receive func(a *streamAttempt, number int) error) err
 	}
 	s.ended = err
 	s.reportOn(s.last)
+	s.over(err)
 	return err
 }
+
+// over tells the caller's OnFinish functions that the stream has ended with err.
+func (s *serverStream) over(err error) {
+	if s.watching == nil {
+		return
+	}
+	s.watching()
+	if err == io.EOF {
+		err = nil
+	}
+	s.finishOnce(err)
+}
+
+func (s *serverStream) finishOnce(err error) { s.finished.Do(func() { s.finish(err) }) }
 
 // tellBegun adds the attempt that was begun before the run to the error of a run that ended before its first attempt:
 // the server may have served it.
@@ -310,6 +337,7 @@ func (s *serverStream) received(a *streamAttempt, err error) error {
 	if err != nil {
 		s.reportOn(a)
 		a.cancel(nil)
+		s.over(err)
 	}
 	return err
 }

@@ -6,7 +6,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry"
@@ -71,7 +70,7 @@ func (s *span) fail(attempt context.Context, err error) {
 	if context.Cause(attempt) == retry.ErrAttemptTimeout {
 		kind = "timeout"
 	}
-	s.SetAttributes(semconv.ErrorTypeKey.String(kind))
+	s.SetAttributes(keyErrorType.String(kind))
 	s.SetStatus(codes.Error, text)
 	// The same attributes as RecordError, but short and in UTF-8, since the text may come from a peer.
 	s.AddEvent("exception", trace.WithAttributes(

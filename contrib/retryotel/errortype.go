@@ -7,17 +7,21 @@ import (
 	"reflect"
 	"strings"
 
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryrpc"
 )
 
-// The types that do not describe the error: a mark of retry, and the result of fmt.Errorf with one %w.
-var (
-	markType = reflect.TypeOf(retry.Permanent(errors.ErrUnsupported))
-	wrapType = reflect.TypeOf(fmt.Errorf("%w", errors.ErrUnsupported))
-)
+// keyErrorType is error.type of OpenTelemetry's conventions. Their Go package, semconv, is a new one in each release of
+// the API, which a program would have to raise with it.
+const keyErrorType = attribute.Key("error.type")
+
+// wrapType is the type of the result of fmt.Errorf with one %w. Like the marks of package retry it does not describe an
+// error.
+var wrapType = reflect.TypeOf(fmt.Errorf("%w", errors.ErrUnsupported))
+
+var retryPath = reflect.TypeFor[retry.Policy]().PkgPath()
 
 // errorType returns error.type for the error of an attempt: the result of an ErrorType method in err's chain, as the
 // errors of retryhttp ("503", "conn_refused") and contrib/retrygrpc have; the code of a gRPC status, "UNAVAILABLE";
@@ -27,11 +31,8 @@ func errorType(err error) string {
 	if err == nil {
 		return other
 	}
-	typed, ok := errors.AsType[interface {
-		error
-		ErrorType() string
-	}](err)
-	if ok {
+	var typed interface{ ErrorType() string }
+	if errors.As(err, &typed) {
 		if text := typed.ErrorType(); text != "" {
 			return bounded(text, maxName)
 		}
@@ -45,8 +46,18 @@ func errorType(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	default:
-		return semconv.ErrorType(bare(err)).Value.AsString()
+		return typeName(bare(err))
 	}
+}
+
+// typeName returns the type of err as the conventions write it: "net.OpError" with the whole path of its package, and
+// "*net.OpError" with the package's name for a pointer.
+func typeName(err error) string {
+	t := reflect.TypeOf(err)
+	if t.PkgPath() != "" {
+		return t.PkgPath() + "." + t.Name()
+	}
+	return t.String()
 }
 
 // grpcCode returns the name of the code of the first error in err's tree that has a gRPC status, "UNKNOWN" for a code
@@ -85,12 +96,21 @@ func result(method reflect.Value) (reflect.Value, bool) {
 // bare returns err without marks and the wrapping of fmt.Errorf.
 func bare(err error) error {
 	for {
-		t, inner := reflect.TypeOf(err), errors.Unwrap(err)
-		if inner == nil || t != markType && t != wrapType {
+		inner := errors.Unwrap(err)
+		if inner == nil || !isMark(err) && reflect.TypeOf(err) != wrapType {
 			return err
 		}
 		err = inner
 	}
+}
+
+// isMark reports whether err, which wraps one error, is a mark of package retry.
+func isMark(err error) bool {
+	t := reflect.TypeOf(err)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t.PkgPath() == retryPath
 }
 
 // maxText is the length in bytes beyond which the text of an error is cut, as in retryslog by default. A server can

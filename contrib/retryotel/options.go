@@ -3,11 +3,13 @@ package retryotel
 import (
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 )
 
 const scope = "github.com/retrygo/retry/contrib/retryotel"
+
+// schemaURL names the version of the conventions in which error.type is as it is used here.
+const schemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
 // A policy's runs end in 21 ways (TestTheSeriesAreFewerThanTheSDKsLimit counts them). 80 names, the runs without a name
 // and those beyond the 80 make 1,722 series of retry.runs. The SDK folds what is beyond 2,000 per instrument into one
@@ -28,7 +30,7 @@ func (o *Options) meter() metric.Meter {
 	if provider == nil {
 		provider = otel.GetMeterProvider()
 	}
-	return provider.Meter(scope, metric.WithSchemaURL(semconv.SchemaURL))
+	return provider.Meter(scope, metric.WithSchemaURL(schemaURL))
 }
 
 func (o *Options) tracer() trace.Tracer {
@@ -40,4 +42,4 @@ func (o *Options) tracer() trace.Tracer {
 }
 
 // schema is here so that a tracer, which Do needs for each run, costs less.
-var schema = []trace.TracerOption{trace.WithSchemaURL(semconv.SchemaURL)}
+var schema = []trace.TracerOption{trace.WithSchemaURL(schemaURL)}

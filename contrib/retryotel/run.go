@@ -8,7 +8,6 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/retrygo/retry"
@@ -75,9 +74,9 @@ func (r *run) returned(err error) error {
 	if r.told.Load() || !r.IsRecording() {
 		return err
 	}
-	gaveUp, ok := errors.AsType[*retry.Error](err)
+	var gaveUp *retry.Error
 	switch {
-	case ok:
+	case errors.As(err, &gaveUp):
 		ended(r.Span, &gaveUp.Outcome, err)
 	case err != nil: // such as that of a policy that does not validate
 		failed(r.Span, err)
@@ -96,7 +95,7 @@ type span struct {
 
 func (s *span) end() {
 	if !s.over {
-		s.SetAttributes(semconv.ErrorTypeKey.String(other))
+		s.SetAttributes(keyErrorType.String(other))
 		s.SetStatus(codes.Error, "panic or runtime.Goexit")
 	}
 	s.End()
@@ -118,7 +117,7 @@ func failed(span trace.Span, err error) {
 	if run, ok := err.(*retry.Error); ok && run.Last != nil {
 		last = run.Last
 	}
-	span.SetAttributes(semconv.ErrorTypeKey.String(errorType(last)))
+	span.SetAttributes(keyErrorType.String(errorType(last)))
 	span.SetStatus(codes.Error, textOf(err))
 }
 
@@ -143,7 +142,7 @@ func (w *observer) job(ctx context.Context, info retryjob.AttemptInfo, e *retry.
 
 func tellAttempt(span trace.Span, policy string, a *retry.Attempt, retried bool, at ...trace.EventOption) {
 	list := append(make([]attribute.KeyValue, 0, 5), attemptAttributes(policy, a.Number)...)
-	list = append(list, keyClass.String(a.Class.String()), semconv.ErrorTypeKey.String(errorType(a.Err)))
+	list = append(list, keyClass.String(a.Class.String()), keyErrorType.String(errorType(a.Err)))
 	if retried {
 		list = append(list, keyDelay.Float64(a.Delay.Seconds()))
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// The keys of our attributes. Those of the conventions come from semconv.
+// The keys of our attributes. That of the conventions is keyErrorType.
 const (
 	keyPolicy  = attribute.Key("retry.policy")
 	keyOfRun   = attribute.Key("retry.run.policy")

@@ -90,7 +90,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 			require.Zero(t, db.Stat().AcquiredConns(), "no connection is held")
 			cancel()
 		}}
-		err := retrypgx.Tx(ctx, db, p, nil, func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, increment, conflict) })
+		err := retrypgx.Tx(ctx, db.Pool, p, nil, func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, increment, conflict) })
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.Equal(t, 0, db.total(t))
 	})
@@ -99,7 +99,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 		p := quick(2)
 		p.AttemptTimeout = time.Second
 		attempt := 0
-		err := retrypgx.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx pgx.Tx) error {
+		err := retrypgx.Tx(t.Context(), db.Pool, p, nil, func(ctx context.Context, tx pgx.Tx) error {
 			if attempt++; attempt == 1 {
 				return execute(ctx, tx, increment, sleep)
 			}

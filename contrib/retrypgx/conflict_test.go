@@ -30,7 +30,7 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 			if err := raise(ctx, tx, 1); err != nil || attempt > 1 {
 				return err
 			}
-			return retrypgx.Tx(t.Context(), db, quick(1), serializable, func(ctx context.Context, tx pgx.Tx) error { return raise(ctx, tx, 2) })
+			return retrypgx.Tx(t.Context(), db.Pool, quick(1), serializable, func(ctx context.Context, tx pgx.Tx) error { return raise(ctx, tx, 2) })
 		})
 		require.NoError(t, r.err)
 		require.Equal(t, []string{"commit serialization_failure 40001"}, r.failures)
@@ -81,7 +81,7 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		for worker := range workers {
 			all.Go(func() {
 				for range each {
-					err := retrypgx.Tx(t.Context(), db, p, serializable, func(ctx context.Context, tx pgx.Tx) error {
+					err := retrypgx.Tx(t.Context(), db.Pool, p, serializable, func(ctx context.Context, tx pgx.Tx) error {
 						var sum int
 						if err := tx.QueryRow(ctx, "select sum(n)::int from test").Scan(&sum); err != nil {
 							return err

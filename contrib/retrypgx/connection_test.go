@@ -2,12 +2,14 @@ package retrypgx_test
 
 import (
 	"context"
+	"fmt"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
@@ -28,13 +30,12 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 		}
 	}
 	work := func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, increment) }
-	t.Run("is ambiguous, although pgx says that it is safe to retry", func(t *testing.T) {
+	t.Run("is ambiguous, although pgx before 5.13 says that it is safe to retry", func(t *testing.T) {
 		db := newDatabase(t, server)
 		behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
 		r := behind.attempt(t.Context(), nil, work)
 		returned(t, behind.Pool)
 		require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
-		require.True(t, pgconn.SafeToRetry(r.err))
 		require.Equal(t, []string{"commit connection_lost"}, r.failures)
 		require.Equal(t, 1, db.total(t))
 	})
@@ -131,7 +132,7 @@ func testConnections(t *testing.T, server *pgtest.Server) {
 				server.Up(t)
 			}
 		}
-		err := retrypgx.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, increment) })
+		err := retrypgx.Tx(t.Context(), db.Pool, p, nil, func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, increment) })
 		require.NoError(t, err)
 		require.Equal(t, 1, attempts)
 		require.Equal(t, 1, db.total(t))
@@ -176,7 +177,97 @@ func testConnections(t *testing.T, server *pgtest.Server) {
 		}))
 		require.Equal(t, 2, attempt)
 		require.Equal(t, 1, db.total(t))
+		var run *retry.Error
 		err = retrypgx.Tx(t.Context(), conn, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, cutOff) })
-		require.ErrorIs(t, err, pgconn.ErrConnClosed)
+		require.ErrorContains(t, err, "conn closed")
+		require.ErrorAs(t, err, &run)
+		require.Equal(t, 2, run.Attempts, "the second one cannot begin, and a third one could not either")
+	})
+}
+
+func testElsewhere(t *testing.T, server *pgtest.Server) {
+	const idle = 8
+	wide := func(config *pgxpool.Config) { config.MaxConns = idle }
+	// each uses all connections of a pool at once, twice, since pgx pings a connection before its first reuse.
+	each := func(t *testing.T, db database, use func(*pgxpool.Conn)) {
+		for range 2 {
+			held := make([]*pgxpool.Conn, idle)
+			for i := range held {
+				held[i] = acquire(t, db)
+				use(held[i])
+			}
+			for _, conn := range held {
+				conn.Release()
+			}
+		}
+	}
+	readOnly := func(conn *pgxpool.Conn) {
+		_, err := conn.Exec(t.Context(), "set default_transaction_read_only = on")
+		require.NoError(t, err)
+	}
+	work := func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, increment) }
+	t.Run("a run does not meet all read-only connections of a pool", func(t *testing.T) {
+		direct := newDatabase(t, server)
+		db := openPool(t, server, server.Addr(), wide)
+		each(t, db, readOnly)
+		r := db.attempt(t.Context(), nil, work)
+		returned(t, db.Pool)
+		require.NoError(t, r.err)
+		require.Equal(t, []string{"statement read_only_server 25006"}, r.failures)
+		require.Equal(t, 1, direct.total(t))
+	})
+	t.Run("unless the transaction is to be read-only", func(t *testing.T) {
+		newDatabase(t, server)
+		db := openPool(t, server, server.Addr(), wide)
+		r := db.attempt(t.Context(), &retrypgx.Options{TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}, work)
+		require.ErrorIs(t, r.err, retry.TerminalError)
+		require.Equal(t, 1, r.attempts)
+	})
+	t.Run("or there is one connection alone", func(t *testing.T) {
+		newDatabase(t, server)
+		conn, err := pgx.Connect(t.Context(), server.DSN())
+		require.NoError(t, err)
+		defer conn.Close(context.Background())
+		_, err = conn.Exec(t.Context(), "set default_transaction_read_only = on")
+		require.NoError(t, err)
+		err = retrypgx.Tx(t.Context(), conn, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error { return work(ctx, tx, 1) })
+		var failed *retrysql.AttemptError
+		require.ErrorAs(t, err, &failed)
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.Equal(t, retry.Terminal, failed.Class)
+		require.False(t, conn.IsClosed(), "it is the caller's")
+	})
+	t.Run("connections that died in the pool cost no attempt", func(t *testing.T) {
+		direct := newDatabase(t, server)
+		db := openPool(t, server, server.Addr(), wide)
+		pids := map[uint32]bool{}
+		each(t, db, func(conn *pgxpool.Conn) { pids[conn.Conn().PgConn().PID()] = true })
+		require.Len(t, pids, idle)
+		for pid := range pids {
+			direct.exec(t, fmt.Sprintf("select pg_terminate_backend(%d, 60000)", pid))
+		}
+		r := db.attempt(t.Context(), nil, work)
+		returned(t, db.Pool)
+		require.NoError(t, r.err)
+		require.Equal(t, 1, r.attempts)
+		require.Equal(t, 1, direct.total(t))
+	})
+	t.Run("a server that stays silent is tried again", func(t *testing.T) {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		defer listener.Close()
+		pool, err := pgxpool.New(t.Context(), pgtest.DSN(listener.Addr().String())+"&connect_timeout=1")
+		require.NoError(t, err)
+		defer pool.Close()
+		err = retrypgx.Tx(t.Context(), pool, quick(2), nil, func(context.Context, pgx.Tx) error { return nil })
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+	})
+	t.Run("but not a pool that is closed", func(t *testing.T) {
+		pool, err := pgxpool.New(t.Context(), server.DSN())
+		require.NoError(t, err)
+		pool.Close()
+		err = retrypgx.Tx(t.Context(), pool, quick(3), nil, func(context.Context, pgx.Tx) error { return nil })
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.Equal(t, retrysql.PoolClosed, retrysql.ReasonOf(err))
 	})
 }

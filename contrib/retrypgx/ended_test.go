@@ -161,7 +161,7 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 			db := newDatabase(t, server)
 			attempts := 0
 			err := retry.Do(t.Context(), quick(3), func(ctx context.Context) error {
-				return retrypgx.Tx(ctx, db, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error {
+				return retrypgx.Tx(ctx, db.Pool, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error {
 					attempts++
 					return errors.Join(execute(ctx, tx, increment), row.end(ctx, tx))
 				})
@@ -175,7 +175,7 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 		db := newDatabase(t, server)
 		p := quick(3)
 		p.Classify = retry.Otherwise(retry.Retryable)
-		err := retrypgx.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx pgx.Tx) error {
+		err := retrypgx.Tx(t.Context(), db.Pool, p, nil, func(ctx context.Context, tx pgx.Tx) error {
 			_ = execute(ctx, tx, increment, "commit")
 			return retry.Transient(errBusiness)
 		})

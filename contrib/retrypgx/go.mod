@@ -3,7 +3,8 @@ module github.com/retrygo/retry/contrib/retrypgx
 go 1.25.0
 
 require (
-	github.com/jackc/pgx/v5 v5.12.0
+	// Older versions pass over the error of a batch's statement, or loop, if a function of the batch ignores it.
+	github.com/jackc/pgx/v5 v5.9.0
 	github.com/retrygo/retry v0.1.0
 	github.com/stretchr/testify v1.12.1
 )

@@ -169,7 +169,7 @@ func (j *journal) conclude(err error) error {
 	case err != nil || conn == nil:
 		return err
 	case conn.IsClosed(): // a commit that cannot be sent is not ambiguous
-		return fmt.Errorf("retrypgx: fn returned nil, but the connection is gone: %w", pgconn.ErrConnClosed)
+		return fmt.Errorf("retrypgx: fn returned nil, but the connection is gone: %w", errConnClosed)
 	case conn.PgConn().IsBusy():
 		return errOpen
 	default:

@@ -106,7 +106,7 @@ func (d database) attempt(ctx context.Context, opts *retrypgx.Options, fn func(c
 			r.failures = append(r.failures, describe(e.Attempt.Err))
 		}
 	}
-	r.err = retrypgx.Tx(ctx, d, p, opts, func(ctx context.Context, tx pgx.Tx) error {
+	r.err = retrypgx.Tx(ctx, d.Pool, p, opts, func(ctx context.Context, tx pgx.Tx) error {
 		r.attempts++
 		return fn(ctx, tx, r.attempts)
 	})

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
@@ -119,16 +120,13 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	case isWithin(ctx, db):
 		return errors.New("retrypgx: Tx is called in the fn of a Tx on the same database: use Begin of its pgx.Tx")
 	}
-	pool, err := askerOf(db, o)
-	if err != nil {
+	from := &origin{db: db, opts: o.TxOptions}
+	from.pool, _ = db.(*pgxpool.Pool) // a type that embeds one may begin transactions in its own way
+	var err error
+	if from.asker, err = askerOf(db, o); err != nil {
 		return err
 	}
-	var read copies
-	begin := func(ctx context.Context) (transaction, error) {
-		tx, err := db.BeginTx(ctx, o.TxOptions)
-		return transaction{&txn{tx, &journal{tx: tx, copies: &read}}, pool}, err
-	}
-	return retrysql.Run(ctx, p, o.engine(), begin, func(ctx context.Context, t transaction) error {
+	return retrysql.Run(ctx, p, o.engine(), from.begin, func(ctx context.Context, t transaction) error {
 		defer t.log.done.Store(true)
 		return t.log.conclude(fn(context.WithValue(ctx, within{db}, t.log), t.txn))
 	})

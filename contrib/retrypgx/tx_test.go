@@ -37,6 +37,7 @@ func TestPostgres(t *testing.T) {
 		{"ended by fn", testEnded},
 		{"a commit without an answer", testCommit},
 		{"connections", testConnections},
+		{"elsewhere", testElsewhere},
 		{"the caller", testCaller},
 		{"probe", testProbe},
 		{"copy", testCopy},

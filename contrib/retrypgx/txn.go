@@ -7,6 +7,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retrysql"
 )
 
 // txn is the pgx.Tx that fn works in. It does not embed one, so a method that a later pgx adds cannot bypass it.
@@ -46,7 +49,7 @@ func (t *txn) CopyFrom(ctx context.Context, table pgx.Identifier, columns []stri
 
 func (t *txn) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	if err := t.log.over(); err != nil {
-		return pgx.FailedBatchResults(b, err)
+		return unsent{err}
 	}
 	return &batchResults{t.tx.SendBatch(ctx, b), t.log}
 }
@@ -73,7 +76,7 @@ func (t *txn) Exec(ctx context.Context, sql string, args ...any) (pgconn.Command
 // Query returns rows even with an error, as pgx does, since fn may rely on the rows' error.
 func (t *txn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if err := t.log.over(); err != nil {
-		return pgx.FailedBatchResults(&pgx.Batch{}, err).Query()
+		return unsent{err}.Query()
 	}
 	found, err := t.tx.Query(ctx, sql, args...)
 	return t.log.rows(found, err)
@@ -81,7 +84,7 @@ func (t *txn) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 
 func (t *txn) QueryRow(ctx context.Context, sql string, args ...any) pgx.Row {
 	if err := t.log.over(); err != nil {
-		return pgx.FailedBatchResults(&pgx.Batch{}, err).QueryRow()
+		return unsent{err}.QueryRow()
 	}
 	return &row{t.tx.QueryRow(ctx, sql, args...), t.log}
 }
@@ -108,11 +111,24 @@ func (s *savepoint) Rollback(ctx context.Context) error {
 // transaction is a txn with the methods that only Run may call.
 type transaction struct {
 	*txn
-	pool asker // nil if there is none
+	from *origin
+	held *held // until the transaction has ended
 }
 
-func (t transaction) Commit(ctx context.Context) error   { return t.tx.Commit(ctx) }
-func (t transaction) Rollback(ctx context.Context) error { return t.tx.Rollback(ctx) }
+func (t transaction) Commit(ctx context.Context) error {
+	defer t.held.release()
+	return t.tx.Commit(ctx)
+}
+
+func (t transaction) Rollback(ctx context.Context) error {
+	defer t.held.release()
+	return t.tx.Rollback(ctx)
+}
+
+func (t transaction) Discard(reason retrysql.Reason) bool {
+	t.held.bad = true
+	return t.from.note(reason)
+}
 
 func (t transaction) Failures() (first, retryable error) { return t.log.failures() }
 
@@ -225,8 +241,8 @@ func (t transaction) Ask(ctx context.Context, dest []any, query string, args ...
 }
 
 func (t transaction) AskOutside(ctx context.Context, dest []any, query string, args ...any) error {
-	if t.pool == nil {
-		return errors.New("retrypgx: there is no other connection to ask on")
+	if t.from.asker == nil {
+		return retry.Permanent(errors.New("retrypgx: there is no other connection to ask on"))
 	}
-	return t.pool.QueryRow(ctx, query, args...).Scan(dest...)
+	return t.from.asker.QueryRow(ctx, query, args...).Scan(dest...)
 }

@@ -49,7 +49,7 @@ func (f *fakeTx) note(what string) error {
 	return nil
 }
 
-func (f *fakeTx) failed() pgx.BatchResults { return pgx.FailedBatchResults(&pgx.Batch{}, f.err) }
+func (f *fakeTx) failed() pgx.BatchResults { return fakeResults{err: f.err} }
 
 func (f *fakeTx) Begin(context.Context) (pgx.Tx, error) {
 	return &fakeTx{f.db, f.err, true}, nil
@@ -76,11 +76,26 @@ func (f *fakeTx) Query(context.Context, string, ...any) (pgx.Rows, error) {
 func (f *fakeTx) QueryRow(context.Context, string, ...any) pgx.Row { return f.failed().QueryRow() }
 func (f *fakeTx) Conn() *pgx.Conn                                  { return nil }
 
-// fakeRows are empty rows.
-type fakeRows struct{ pgx.Rows }
+// fakeResults are those of a batch that failed.
+type fakeResults struct {
+	pgx.BatchResults
+	err error
+}
+
+func (f fakeResults) Exec() (pgconn.CommandTag, error) { return pgconn.CommandTag{}, f.err }
+func (f fakeResults) Query() (pgx.Rows, error)         { return fakeRows{err: f.err}, f.err }
+func (f fakeResults) QueryRow() pgx.Row                { return f }
+func (f fakeResults) Scan(...any) error                { return f.err }
+func (f fakeResults) Close() error                     { return f.err }
+
+// fakeRows are empty rows, or those of a query that failed.
+type fakeRows struct {
+	pgx.Rows
+	err error
+}
 
 func (fakeRows) Next() bool                    { return false }
-func (fakeRows) Err() error                    { return nil }
+func (f fakeRows) Err() error                  { return f.err }
 func (fakeRows) Close()                        {}
 func (fakeRows) CommandTag() pgconn.CommandTag { return pgconn.CommandTag{} }
 
@@ -133,7 +148,7 @@ func TestEveryMethodOfATransaction(t *testing.T) {
 		require.NoError(t, retrypgx.Tx(t.Context(), &fakeDB{}, quick(1), nil, func(ctx context.Context, tx pgx.Tx) error {
 			require.Nil(t, tx.Conn())
 			require.Zero(t, tx.LargeObjects())
-			require.Nil(t, tx.SendBatch(ctx, &pgx.Batch{}).Tx())
+			require.Nil(t, tx.SendBatch(ctx, &pgx.Batch{}).(interface{ Tx() pgx.Tx }).Tx()) // of a pgx.BatchResults since pgx 5.12
 			rows, err := tx.Query(ctx, "")
 			require.NoError(t, err)
 			require.NoError(t, rows.Err())
@@ -252,7 +267,7 @@ func TestArguments(t *testing.T) {
 		require.Empty(t, d.log)
 	})
 	t.Run("the options reach pgx", func(t *testing.T) {
-		for _, opts := range []pgx.TxOptions{{}, priority, {IsoLevel: pgx.RepeatableRead, CommitQuery: "commit and chain"}} {
+		for _, opts := range []pgx.TxOptions{{}, priority, {IsoLevel: pgx.RepeatableRead, DeferrableMode: pgx.Deferrable}} {
 			var d fakeDB
 			require.NoError(t, retrypgx.Tx(t.Context(), &d, quick(1), &retrypgx.Options{TxOptions: opts}, fn))
 			require.Equal(t, opts, d.opts)

@@ -317,7 +317,7 @@ func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.
 		return nil, err
 	}
 	for n, r := range rows {
-		g := retryjob.Group{Status: r.Status, Kind: r.Kind, Policy: r.Policy, Code: r.Code, Tally: r.tally()}
+		g := retryjob.Group{Status: r.Status, Kind: r.Kind, Policy: r.Policy, Cause: r.Cause, Tally: r.tally()}
 		if row := newest[numbers[n]]; row != nil {
 			g.Newest, _ = m.adapter.info(row)
 			g.Newest.Payload = nil
@@ -334,11 +334,11 @@ func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.
 
 // counted is a number of jobs, and what a query counts them by.
 type counted struct {
-	Status             retryjob.Status
-	Kind, Policy, Code string
-	Reason             string
-	Tally              struct{ Jobs, Oldest int64 }
-	Newest             *int64 // nil for no job
+	Status              retryjob.Status
+	Kind, Policy, Cause string
+	Reason              string
+	Tally               struct{ Jobs, Oldest int64 }
+	Newest              *int64 // nil for no job
 }
 
 func (c *counted) tally() retryjob.Tally {
@@ -379,10 +379,20 @@ func (m *Admin[TTx]) Cancel(ctx context.Context, id string) error {
 
 // Purge removes the final jobs that f selects, a few hundred in each transaction.
 func (m *Admin[TTx]) Purge(ctx context.Context, f retryjob.Filter) (int, error) {
-	return m.batches(ctx, f, retryjob.Status.Final, func(_ riverdriver.Executor, tx TTx, chosen []int64) (int, error) {
-		gone, err := m.remove(ctx, tx, chosen, rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded)
+	return m.batches(ctx, f, retryjob.Status.Final, func(_ riverdriver.Executor, tx TTx, jobs []chosen) (int, error) {
+		rows := make([]int64, len(jobs))
+		for n, job := range jobs {
+			rows[n] = job.row
+		}
+		gone, err := m.remove(ctx, tx, rows, rivertype.JobStateCancelled, rivertype.JobStateCompleted, rivertype.JobStateDiscarded)
 		return len(gone), err
 	})
+}
+
+// chosen is a job that a filter selects, and its row.
+type chosen struct {
+	row int64
+	id  string
 }
 
 // batch is how many jobs a transaction changes. On SQLite other writers wait for it.
@@ -391,7 +401,7 @@ const batch = 500
 // batches calls change with the jobs that f selects and whose status is in able, in a transaction for each page. change
 // returns the number of jobs that it changed.
 func (m *Admin[TTx]) batches(
-	ctx context.Context, f retryjob.Filter, able func(retryjob.Status) bool, change func(exec riverdriver.Executor, tx TTx, chosen []int64) (int, error),
+	ctx context.Context, f retryjob.Filter, able func(retryjob.Status) bool, change func(exec riverdriver.Executor, tx TTx, jobs []chosen) (int, error),
 ) (done int, err error) {
 	if f.Statuses = only(f.Statuses, able); len(f.Statuses) == 0 {
 		return 0, nil
@@ -404,12 +414,19 @@ func (m *Admin[TTx]) batches(
 	for r.more && (f.Limit <= 0 || done < f.Limit) {
 		changed := 0
 		err := m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
-			chosen, _, err := r.next(ctx, exec)
-			if f.Limit > 0 {
-				chosen = chosen[:min(len(chosen), f.Limit-done)]
+			rows, infos, err := r.next(ctx, exec)
+			if err != nil {
+				return err
 			}
-			if len(chosen) > 0 && err == nil {
-				changed, err = change(exec, tx, chosen)
+			jobs := make([]chosen, len(rows))
+			for n, row := range rows {
+				jobs[n] = chosen{row, infos[n].JobID}
+			}
+			if f.Limit > 0 {
+				jobs = jobs[:min(len(jobs), f.Limit-done)]
+			}
+			if len(jobs) > 0 {
+				changed, err = change(exec, tx, jobs)
 			}
 			return err
 		})

@@ -30,8 +30,10 @@ func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Ha
 	if err != nil {
 		return retryjob.Handle{}, err
 	}
-	result, err := m.client.Insert(ctx, args, opts)
-	return m.enqueued(&job, result, err)
+	if _, err := m.client.Insert(ctx, args, opts); err != nil {
+		return retryjob.Handle{}, insertError(err)
+	}
+	return retryjob.NewHandle(job.ID, m), nil
 }
 
 // InsertTx enqueues a job in the caller's own transaction, for the outbox pattern: the job exists once tx commits, and
@@ -48,8 +50,10 @@ func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx
 	if err != nil {
 		return retryjob.Handle{}, err
 	}
-	result, err := c.InsertTx(ctx, tx, args, opts)
-	return m.enqueued(&job, result, err)
+	if _, err := c.InsertTx(ctx, tx, args, opts); err != nil {
+		return retryjob.Handle{}, insertError(err)
+	}
+	return retryjob.NewHandle(job.ID, m), nil
 }
 
 // EnqueueMany inserts all jobs or, with an error, none, in one transaction, with river.Client.InsertManyTx.
@@ -73,20 +77,18 @@ func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]re
 		}
 		ids[jobs[i].ID], params[i] = true, river.InsertManyParams{Args: args, InsertOpts: opts}
 	}
-	handles := make([]retryjob.Handle, len(jobs))
-	return handles, m.within(ctx, func(_ riverdriver.Executor, tx TTx) error {
-		results, err := m.client.InsertManyTx(ctx, tx, params)
-		if err != nil {
-			_, err := m.enqueued(&jobs[0], nil, err)
-			return err
-		}
-		for i, result := range results {
-			if handles[i], err = m.enqueued(&jobs[i], result, nil); err != nil {
-				return which(i, err)
-			}
-		}
-		return nil
+	err := m.within(ctx, func(_ riverdriver.Executor, tx TTx) error {
+		_, err := m.client.InsertManyTx(ctx, tx, params)
+		return err
 	})
+	if err != nil {
+		return nil, insertError(err)
+	}
+	handles := make([]retryjob.Handle, len(jobs))
+	for i := range jobs {
+		handles[i] = retryjob.NewHandle(jobs[i].ID, m)
+	}
+	return handles, nil
 }
 
 // prepare checks a job, gives it an ID if it does not have one, and returns the River job to insert.
@@ -118,18 +120,13 @@ func (m *Admin[TTx]) installed() error {
 	return nil
 }
 
-// enqueued returns the handle of an inserted job.
-func (m *Admin[TTx]) enqueued(j *retryjob.Job, result *rivertype.JobInsertResult, err error) (retryjob.Handle, error) {
+// insertError returns the error of an insert of jobs as retryjob documents it.
+func insertError(err error) error {
 	var unknown *river.UnknownJobKindError
-	switch {
-	case errors.As(err, &unknown):
-		return retryjob.Handle{}, fmt.Errorf("retryriver: Job.Kind %q: %w", j.Kind, retryjob.ErrUnknownKind)
-	case err != nil:
-		return retryjob.Handle{}, fmt.Errorf("retryriver: job %s: %w", j.ID, err)
-	case result.UniqueSkippedAsDuplicate:
-		return retryjob.Handle{}, fmt.Errorf("retryriver: job %s: %w", j.ID, retryjob.ErrDuplicate)
+	if errors.As(err, &unknown) {
+		return fmt.Errorf("retryriver: Job.Kind %q: %w", unknown.Kind, retryjob.ErrUnknownKind)
 	}
-	return retryjob.NewHandle(j.ID, m), nil
+	return fmt.Errorf("retryriver: %w", err)
 }
 
 // Replay makes a job Pending again, in one transaction: it deletes the job's row and inserts a new one with the same
@@ -141,6 +138,9 @@ func (m *Admin[TTx]) Replay(ctx context.Context, id string) error {
 			return err
 		}
 		if err := i.Replay(time.Now()); err != nil {
+			return err
+		}
+		if err := m.claim(ctx, exec, id); err != nil {
 			return err
 		}
 		n, err := m.replay(ctx, tx, []int64{found.Row})
@@ -174,14 +174,8 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 		fresh[n].InsertOpts = &river.InsertOpts{Queue: gone.Queue, Priority: gone.Priority, Tags: gone.Tags}
 		fresh[n].Args = &jobArgs{gone.Kind, i.Payload, stored{Record: i.Record}, keyOf(i.JobID)}
 	}
-	results, err := m.client.InsertManyTx(ctx, tx, fresh)
-	if err != nil {
-		return 0, err
-	}
-	for i, result := range results {
-		if result.UniqueSkippedAsDuplicate {
-			return 0, fmt.Errorf("retryriver: job %s: %w", fresh[i].Args.(*jobArgs).record.JobID, retryjob.ErrDuplicate)
-		}
+	if _, err := m.client.InsertManyTx(ctx, tx, fresh); err != nil {
+		return 0, fmt.Errorf("retryriver: %w", err)
 	}
 	return len(rows), nil
 }
@@ -189,7 +183,11 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 // ReplayAll replays the jobs that f selects and that can be replayed, a few hundred in each transaction. A job that
 // another client has replayed in the meantime does not count.
 func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, error) {
-	return m.batches(ctx, f, retryjob.Status.Replayable, func(_ riverdriver.Executor, tx TTx, chosen []int64) (int, error) {
-		return m.replay(ctx, tx, chosen)
+	return m.batches(ctx, f, retryjob.Status.Replayable, func(exec riverdriver.Executor, tx TTx, jobs []chosen) (int, error) {
+		free, err := m.claimAll(ctx, exec, jobs)
+		if err != nil || len(free) == 0 {
+			return 0, err
+		}
+		return m.replay(ctx, tx, free)
 	})
 }

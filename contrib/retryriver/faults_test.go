@@ -180,8 +180,8 @@ func TestTheTableIsMadeWholeOrNotAtAll(t *testing.T) {
 		return names
 	}
 	whole := names()
-	require.Len(t, whole, 6, "a table, two indexes and three triggers")
-	_, err := db.ExecContext(t.Context(), "DROP TABLE retryjob_job; DROP TRIGGER retryjob_insert; DROP TRIGGER retryjob_update; DROP TRIGGER retryjob_delete")
+	require.Len(t, whole, 7, "two tables, two indexes and three triggers")
+	_, err := db.ExecContext(t.Context(), "DROP TABLE retryjob_job; DROP TABLE retryjob_schedule; DROP TRIGGER retryjob_insert; DROP TRIGGER retryjob_update; DROP TRIGGER retryjob_delete")
 	require.NoError(t, err)
 	for n := 1; ; n++ {
 		*d = disk{n: n}

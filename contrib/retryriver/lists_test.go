@@ -383,7 +383,7 @@ func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 				tallies[i.Status], policies[i.Policy] = tally, true
 				key := group{i.Status, i.Kind, i.Policy, "", i.Reason}
 				if i.Status.Final() && i.Status != retryjob.Succeeded {
-					key.code = i.Last().Code
+					key.code = i.Cause()
 				}
 				own := byGroup[key]
 				if own.Jobs++; own.Jobs == 1 {
@@ -405,7 +405,7 @@ func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 				groups, err := s.Groups(t.Context(), filter)
 				require.NoError(t, err)
 				for _, g := range groups {
-					key := group{g.Status, g.Kind, g.Policy, g.Code, g.Reason}
+					key := group{g.Status, g.Kind, g.Policy, g.Cause, g.Reason}
 					require.Equal(t, byGroup[key].Jobs, g.Jobs, "%+v", key)
 					require.Equal(t, byGroup[key].Newest.JobID, g.Newest.JobID, "%+v", key)
 				}

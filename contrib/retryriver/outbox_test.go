@@ -1,14 +1,19 @@
 package retryriver_test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
@@ -71,4 +76,65 @@ func TestARepeatedHandlerWritesItsRowAndItsJobOnce(t *testing.T) {
 	var orders int
 	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT count(*) FROM orders").Scan(&orders))
 	require.Equal(t, 1, orders)
+}
+
+// TestACallerWhoCommitsAfterADuplicateHasChangedNoJob: the transaction goes on, and has the caller's own row.
+func TestACallerWhoCommitsAfterADuplicateHasChangedNoJob(t *testing.T) {
+	handlers := map[string]retryjob.Handler{
+		"mail":   func(context.Context, retryjob.Job) error { return nil },
+		"charge": func(context.Context, retryjob.Job) error { return nil },
+	}
+	options := retryjob.Options{Policies: catalog, Handlers: handlers}
+	mail := retryjob.Job{ID: "order-7", Kind: "mail", Policy: "quick", Payload: []byte(`{"to":"ann"}`), Due: time.Now().Add(time.Hour)}
+	charge := retryjob.Job{ID: "order-7", Kind: "charge", Policy: "quick", Payload: []byte(`{"amount":7}`)}
+	unchanged := func(t *testing.T, q *retryriver.Queue) {
+		t.Helper()
+		i, err := q.Get(t.Context(), "order-7")
+		require.NoError(t, err)
+		require.Equal(t, []string{"mail", `{"to":"ann"}`, "pending"}, []string{i.Kind, string(bytes.ReplaceAll(i.Payload, []byte(" "), nil)), i.Status.String()})
+	}
+
+	t.Run("on SQLite", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "jobs.db")
+		q, err := retryriver.NewSQLite(t.Context(), file, options)
+		require.NoError(t, err)
+		defer q.Close()
+		_, err = q.Enqueue(t.Context(), mail)
+		require.NoError(t, err)
+		db, err := retryriver.OpenSQLite(t.Context(), file)
+		require.NoError(t, err)
+		defer db.Close()
+		tx, err := db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		_, err = tx.ExecContext(t.Context(), "CREATE TABLE orders (id text)")
+		require.NoError(t, err)
+		_, err = retryriver.InsertTx(t.Context(), q.Adapter(), retryriver.ClientOf[*sql.Tx](q), tx, charge)
+		require.ErrorIs(t, err, retryjob.ErrDuplicate)
+		_, err = tx.ExecContext(t.Context(), "INSERT INTO orders (id) VALUES ('7')")
+		require.NoError(t, err)
+		require.NoError(t, tx.Commit())
+		unchanged(t, q)
+	})
+
+	t.Run("on PostgreSQL", func(t *testing.T) {
+		pool, err := pgxpool.New(t.Context(), pgtest.Start(t).DSN())
+		require.NoError(t, err)
+		defer pool.Close()
+		require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
+		q, err := retryriver.NewPostgres(t.Context(), pool, options)
+		require.NoError(t, err)
+		defer q.Close()
+		_, err = q.Enqueue(t.Context(), mail)
+		require.NoError(t, err)
+		tx, err := pool.Begin(t.Context())
+		require.NoError(t, err)
+		_, err = tx.Exec(t.Context(), "CREATE TABLE orders (id text)")
+		require.NoError(t, err)
+		_, err = retryriver.InsertTx(t.Context(), q.Adapter(), retryriver.ClientOf[pgx.Tx](q), tx, charge)
+		require.ErrorIs(t, err, retryjob.ErrDuplicate)
+		_, err = tx.Exec(t.Context(), "INSERT INTO orders (id) VALUES ('7')")
+		require.NoError(t, err)
+		require.NoError(t, tx.Commit(t.Context()))
+		unchanged(t, q)
+	})
 }

@@ -28,8 +28,8 @@ type dialect struct {
 	contains  string // the condition that a text contains another one
 	top       string // joins, for each row g of a query, the rows of retryjob_job that a query about g returns
 	lock      string // locks the rows of a table whose numbers are in a JSON list
+	forUpdate string // locks the rows of a query
 	record    string // the record of a row of river_job, NULL if it does not have its own
-	code      string // the code of the last attempt in a record; before version 3 History was under runs
 	tags      string // the tags of a row of river_job as JSON, cut to a number of characters; '' if it has none
 	noted     string // the columns of retryjob_job for a row of river_job with a record: the same values as Adapter.info
 	own       string // the condition that a row may have the unique key of its ID, which only PostgreSQL can compute
@@ -41,6 +41,7 @@ type dialect struct {
 	lockTable string
 	triggers  func(d *dialect, schema string) []string
 	leasedAt  string // when a running job was leased, in microseconds since 1970
+	dueAt     string // when a waiting job is due, in such microseconds
 	mute      bool   // the driver does not notify a process that its running job is canceled
 }
 
@@ -62,7 +63,6 @@ var (
 			argument: "?%d", object: "json_object", array: "json_group_array(%s)", json: "json(%s)",
 			each: "SELECT value FROM json_each(%s)", unhex: "unhex(value)", contains: "instr(%s, %s) > 0",
 			top:    "CROSS JOIN %sretryjob_job AS x ON x.row_id IN (SELECT row_id FROM (%s))",
-			code:   "coalesce(record->>'$.history[#-1].code', record->>'$.runs[#-1].code')",
 			tags:   "CASE WHEN tags NOT IN (jsonb('[]'), '[]') AND json_valid(tags, 5) THEN substr(json(tags), 1, %d) ELSE '' END",
 			number: "integer", own: "unique_key IS NOT NULL", unmerged: "LIMIT -1", indexedBy: " INDEXED BY %s",
 			hasTable: sqliteHasTable, triggers: sqliteTriggers, mute: true,
@@ -91,9 +91,10 @@ var (
 			argument: "$%d", object: "json_build_object", array: "coalesce(json_agg(%s), '[]')", json: "%s",
 			each: "SELECT value FROM json_array_elements_text(%s::json)", unhex: "decode(value, 'hex')",
 			contains: "strpos(%s, %s) > 0", top: "CROSS JOIN LATERAL (%.0[1]s%[2]s) AS x", lock: "SELECT id FROM %s WHERE id IN (SELECT value::bigint FROM json_array_elements_text($1::json)) ORDER BY id FOR UPDATE",
-			code: "coalesce(record#>>'{history,-1,code}', record#>>'{runs,-1,code}')", tags: "CASE WHEN tags <> '{}' THEN substr(array_to_json(tags)::text, 1, %d) ELSE '' END",
-			own:    "unique_key = sha256(convert_to('retryjob:' || (metadata#>>'{" + metadataKey + ",0,job}'), 'UTF8'))",
-			number: "bigint", unmerged: "OFFSET 0", indexedBy: "%.0s", hasTable: postgresHasTable, triggers: postgresTriggers,
+			forUpdate: " FOR UPDATE",
+			tags:      "CASE WHEN tags <> '{}' THEN substr(array_to_json(tags)::text, 1, %d) ELSE '' END",
+			own:       "unique_key = sha256(convert_to('retryjob:' || (metadata#>>'{" + metadataKey + ",0,job}'), 'UTF8'))",
+			number:    "bigint", unmerged: "OFFSET 0", indexedBy: "%.0s", hasTable: postgresHasTable, triggers: postgresTriggers,
 			lockTable: "LOCK TABLE river_job IN SHARE ROW EXCLUSIVE MODE",
 			keyIndex:  "%sriver_job_state_in_bitmask(unique_states, state)",
 		},
@@ -107,6 +108,7 @@ var (
 func newDialect(record string, number, micros func(string) string, d dialect) *dialect {
 	d.record = strings.ReplaceAll(record, "{own}", d.own)
 	d.leasedAt = "coalesce(" + micros("attempted_at") + ", 0)"
+	d.dueAt = "coalesce(" + micros("scheduled_at") + ", 0)"
 	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
 	seen := "coalesce(" + number("record->>'seen'") + ", 0)"
 	none := "coalesce(" + number("record->>'attempts'") + ", 0) = 0"
@@ -119,7 +121,7 @@ func newDialect(record string, number, micros func(string) string, d dialect) *d
 		WHEN ` + none + ` AND attempt <= ` + seen + ` THEN 'pending'
 		ELSE 'waiting_retry' END`, `CASE
 		WHEN state NOT IN ('cancelled', 'discarded') THEN ''
-		WHEN ` + final + ` THEN ` + text("reason", longestCode) + `
+		WHEN ` + final + ` THEN ` + text("reason", longestReason) + `
 		WHEN state = 'cancelled' THEN 'caller_canceled'
 		ELSE 'attempts_exhausted' END`, "coalesce(" + micros(`CASE
 		WHEN finalized_at IS NULL AND attempt > `+seen+` THEN attempted_at
@@ -127,7 +129,12 @@ func newDialect(record string, number, micros func(string) string, d dialect) *d
 		WHEN state = 'completed' AND coalesce(record->>'status', '') <> 'succeeded' OR state <> 'completed' AND NOT `+final+` THEN finalized_at
 		END`) + ", " + number("record->>'changed'") + ", " + micros("created_at") + ", 0)",
 		"CASE WHEN finalized_at IS NULL THEN " + micros("scheduled_at") + " END",
-		fmt.Sprintf("CASE WHEN state IN ('cancelled', 'discarded') AND %s THEN coalesce(substr(%s, 1, %d), '') ELSE '' END", final, d.code, longestCode+1),
+		`CASE
+		WHEN state NOT IN ('cancelled', 'discarded') THEN ''
+		WHEN ` + final + ` THEN CASE WHEN record->>'status' IN (` + texts(only(nil, retryjob.Status.Replayable)) + `) THEN ` + text("cause", longestCause) + ` ELSE '' END
+		WHEN state = 'cancelled' THEN ''
+		WHEN attempt > ` + seen + ` THEN '` + (&retryjob.Attempt{Err: retryjob.ErrLost.Error()}).Cause() + `'
+		ELSE ` + text("cause", longestCause) + ` END`,
 		fmt.Sprintf(d.tags, longestText+1),
 	}, ", ")
 	return &d
@@ -188,7 +195,7 @@ func (q *query) each(values any) string {
 }
 
 // groupedBy are the columns that the index retryjob_job_group begins with. The next one is changed.
-var groupedBy = []string{"status", "kind", "policy", "reason", "code"}
+var groupedBy = []string{"status", "kind", "policy", "reason", "cause"}
 
 // selection is the rows of retryjob_job that a filter selects: those that an index has under each combination g of the
 // columns that it begins with, so that it has them in the order of a list.
@@ -200,7 +207,7 @@ type selection struct {
 
 // selection returns the rows that f selects. They may contain more than f selects.
 func (q *query) selection(f *retryjob.Filter) selection {
-	if len(f.Kinds)+len(f.Policies)+len(f.Reasons) == 0 {
+	if len(f.Kinds)+len(f.Policies)+len(f.Reasons)+len(f.Causes) == 0 {
 		return q.selected(f, "changed", groupedBy[:1])
 	}
 	return q.selected(f, "group", groupedBy)
@@ -209,7 +216,7 @@ func (q *query) selection(f *retryjob.Filter) selection {
 // selected returns the rows that f selects by an index, and that are not running. Of a column that f does not mention, each value is found in the
 // index after the one before it, so that no other row is read.
 func (q *query) selected(f *retryjob.Filter, index string, by []string) selection {
-	given := map[string][]string{"kind": f.Kinds, "policy": f.Policies}
+	given := map[string][]string{"kind": f.Kinds, "policy": f.Policies, "cause": f.Causes}
 	for _, status := range only(f.Statuses, unleased) {
 		given["status"] = append(given["status"], status.String())
 	}

@@ -3,6 +3,7 @@ package retryriver_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"testing"
 	"time"
@@ -40,4 +41,69 @@ func TestAChangedScheduleTakesEffectWithoutASecondCopy(t *testing.T) {
 	run(time.Hour, "pending 1h0m0s")
 	run(2*time.Hour, "canceled 1h0m0s", "pending 2h0m0s")
 	run(2*time.Hour, "canceled 1h0m0s", "pending 2h0m0s")
+}
+
+// TestAScheduleGoesOnWhateverTheClocksSay: the clock of the process that made the newest occurrence was a day ahead, or
+// behind, of the one that starts now.
+func TestAScheduleGoesOnWhateverTheClocksSay(t *testing.T) {
+	for _, off := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
+		t.Run(off.String(), func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "jobs.db")
+			open := func() *retryriver.Queue {
+				q, err := retryriver.NewSQLite(t.Context(), file, retryjob.Options{
+					Policies: catalog, Handlers: map[string]retryjob.Handler{"work": func(context.Context, retryjob.Job) error { return nil }},
+					Recurring: []retryjob.Recurring{{Name: "beat", Job: retryjob.Job{Kind: "work", Policy: "quick"}, Next: retryjob.AfterEnd(300 * time.Millisecond)}},
+				})
+				require.NoError(t, err)
+				return q
+			}
+			number := func(q *retryriver.Queue) int {
+				all, err := q.Schedules(t.Context())
+				require.NoError(t, err)
+				if len(all) == 0 {
+					return 0
+				}
+				return all[0].Number
+			}
+			q := open()
+			require.Eventually(t, func() bool { return number(q) >= 3 }, 10*time.Second, 10*time.Millisecond)
+			require.NoError(t, q.Close())
+			db, err := retryriver.OpenSQLite(t.Context(), file)
+			require.NoError(t, err)
+			for _, column := range []string{"created_at", "attempted_at", "finalized_at"} {
+				_, err = db.ExecContext(t.Context(), fmt.Sprintf("UPDATE river_job SET %[1]s = strftime('%%Y-%%m-%%d %%H:%%M:%%f', %[1]s, '%[2]d seconds') WHERE %[1]s IS NOT NULL", column, int(off.Seconds())))
+				require.NoError(t, err)
+			}
+			require.NoError(t, db.Close())
+			q = open()
+			defer q.Close()
+			before := number(q)
+			require.Eventually(t, func() bool { return number(q) >= before+2 }, 10*time.Second, 10*time.Millisecond)
+		})
+	}
+}
+
+// TestARenamedKindChangesNoEarlierOccurrence: the schedule goes on with jobs of the new kind.
+func TestARenamedKindChangesNoEarlierOccurrence(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "jobs.db")
+	kinds := func(kind string, want map[string]int) {
+		t.Helper()
+		q, err := retryriver.NewSQLite(t.Context(), file, retryjob.Options{
+			Policies: catalog, Handlers: map[string]retryjob.Handler{kind: func(context.Context, retryjob.Job) error { return nil }},
+			Recurring: []retryjob.Recurring{{Name: "beat", Job: retryjob.Job{Kind: kind, Policy: "quick"}, Next: retryjob.AfterEnd(time.Hour)}},
+		})
+		require.NoError(t, err)
+		defer q.Close()
+		require.Eventually(t, func() bool {
+			got := map[string]int{}
+			for i, err := range q.List(t.Context(), retryjob.Filter{Tags: []string{"recurring_beat"}}) {
+				require.NoError(t, err)
+				got[i.Kind+" "+i.Status.String()]++
+			}
+			return maps.Equal(want, got)
+		}, 10*time.Second, 10*time.Millisecond)
+	}
+	kinds("work", map[string]int{"work pending": 1})
+	kinds("task", map[string]int{"work canceled": 1, "task pending": 1})
+	kinds("task", map[string]int{"work canceled": 1, "task pending": 1})
 }

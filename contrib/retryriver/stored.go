@@ -26,6 +26,8 @@ type stored struct {
 	Seen int `json:"seen,omitempty"`
 	// ChangedAt is Record.Changed in microseconds since 1970, for sorting in SQL.
 	ChangedAt int64 `json:"changed,omitempty"`
+	// Cause is that of the last attempt, for groups in SQL.
+	Cause string `json:"cause,omitempty"`
 
 	late []retryjob.Attempt // the value of lateKey
 }
@@ -36,6 +38,8 @@ const lateKey = "retryjob_late"
 // array returns the value of metadataKey.
 func (s *stored) array() any {
 	s.ChangedAt = s.Changed().UnixMicro()
+	last := s.Last()
+	s.Cause = last.Cause()
 	return []*stored{s}
 }
 
@@ -176,6 +180,9 @@ func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, bool) {
 		i.History = append(i.History, retryjob.Attempt{ID: i.AttemptID(n), Number: n, Start: attemptedAt(row), Status: retryjob.Leased})
 		i.Status, i.Reason, i.Attempts = retryjob.Leased, 0, n
 		i.Due, i.Ended = time.Time{}, time.Time{}
+		if n := len(row.AttemptedBy); n > 0 {
+			i.Worker = row.AttemptedBy[n-1]
+		}
 	default: // available, scheduled, retryable, pending
 		s.lost(&i.Record, row, row.Attempt)
 		i.Status, i.Reason, i.Ended = retryjob.WaitingRetry, 0, time.Time{}

@@ -20,29 +20,34 @@ import (
 //	reason   the text of Info.Reason, '' for none
 //	changed  Record.Changed in microseconds since 1970
 //	due      when a job that waits is due, in such microseconds; NULL for others
-//	code     the code of the last attempt of a job that ended without success, '' for others
+//	cause    Record.Cause, '' for none
 //	tags     the tags as JSON, '' for none
+//
+// A second table, retryjob_schedule, has a row for each retryjob.Schedule, as JSON.
 //
 // The version of this schema is in River's table of migrations, under its own line.
 const (
-	tableVersion = 3
+	tableVersion = 4
 	tableLine    = "retryjob"
 	// An entry of a PostgreSQL index has at most 2,700 bytes, so texts are cut to this many characters.
-	longestText = 255 // a policy, all tags
-	longestCode = 63  // a code, a reason
+	longestText   = 255 // a policy, all tags
+	longestCause  = 100 // as retryjob limits it
+	longestReason = 63
 )
 
-var noted = []string{"kind", "policy", "status", "reason", "changed", "due", "code", "tags"}
+var noted = []string{"kind", "policy", "status", "reason", "changed", "due", "cause", "tags"}
 
 const createTable = `CREATE TABLE %[1]sretryjob_job (
 	row_id %[2]s PRIMARY KEY, kind text NOT NULL, policy text NOT NULL, status text NOT NULL, reason text NOT NULL,
-	changed %[2]s NOT NULL, due %[2]s, code text NOT NULL, tags text NOT NULL
+	changed %[2]s NOT NULL, due %[2]s, cause text NOT NULL, tags text NOT NULL
 )`
+
+const createSchedules = `CREATE TABLE IF NOT EXISTS %[1]sretryjob_schedule (name text PRIMARY KEY, state text NOT NULL)`
 
 // createIndexes ends with the columns that queries read besides those by which they find and sort rows.
 const createIndexes = `
 CREATE INDEX retryjob_job_changed ON %[1]sretryjob_job (status, changed, row_id, due, tags);
-CREATE INDEX retryjob_job_group ON %[1]sretryjob_job (status, kind, policy, reason, code, changed, row_id, due, tags)`
+CREATE INDEX retryjob_job_group ON %[1]sretryjob_job (status, kind, policy, reason, cause, changed, row_id, due, tags)`
 
 // note returns the statement that records rows of a table. The record is computed once, since subqueries with a limit
 // are not merged into the outer query.
@@ -63,7 +68,7 @@ func (d *dialect) makeTable(schema string) []string {
 	return append([]string{
 		in("DROP TABLE IF EXISTS %[1]sretryjob_job"), fmt.Sprintf(createTable, schema, d.number),
 		d.note(schema, schema+"river_job", "true"),
-		in(createIndexes),
+		in(createIndexes), in(createSchedules),
 		fmt.Sprintf("DELETE FROM %sriver_migration WHERE line = '%s'", schema, tableLine),
 		fmt.Sprintf("INSERT INTO %sriver_migration (line, version) VALUES ('%s', %d)", schema, tableLine, tableVersion),
 	}, d.triggers(d, schema)...)
@@ -117,6 +122,7 @@ func postgresTriggers(d *dialect, schema string) []string {
 	}
 	return append(statements, fmt.Sprintf(`DO $owner$ BEGIN
 		EXECUTE format('ALTER TABLE %%s OWNER TO %%I', '%[1]sretryjob_job', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '%[1]sriver_job'::regclass));
+		EXECUTE format('ALTER TABLE %%s OWNER TO %%I', '%[1]sretryjob_schedule', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '%[1]sriver_job'::regclass));
 		EXECUTE format('ALTER FUNCTION %%s OWNER TO %%I', '%[1]sretryjob_note()', (SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = '%[1]sriver_job'::regclass));
 	END $owner$`, strings.ReplaceAll(schema, "'", "''")), "ANALYZE "+schema+"retryjob_job")
 }

@@ -173,11 +173,14 @@ type Veto uint8
 const (
 	Pushback    Veto = iota + 1 // the server's grpc-retry-pushback-ms is negative, not a 32-bit number, or present more than once
 	AnswerBegun                 // a unary call that is not idempotent has received a header: the server has worked on it
+	InDoubt                     // the server says that the call may have taken effect, and it is not idempotent
 	Local                       // RESOURCE_EXHAUSTED that did not come from a server, such as for a message that is too large
 )
 
-// String returns "pushback", "answer_begun" or "local", and "" for the zero Veto.
-func (v Veto) String() string { return name(int(v), "Veto", "pushback", "answer_begun", "local") }
+// String returns "pushback", "answer_begun", "in_doubt" or "local", and "" for the zero Veto.
+func (v Veto) String() string {
+	return name(int(v), "Veto", "pushback", "answer_begun", "in_doubt", "local")
+}
 
 // name returns the i-th of the names, counted from 1.
 func name(i int, kind string, names ...string) string {

@@ -2,6 +2,7 @@ package retryrpc
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -63,6 +64,7 @@ type Failure struct {
 	Kind     string        // for AttemptError.ErrorType; empty: the code
 	Cut      error         // Err for the history, if it has more than MaxRecord bytes; nil: Err
 	Pushback []string      // the values of PushbackKey
+	InDoubt  []string      // the values of InDoubtKey
 	Hint     time.Duration // the longest of the other hints
 	Answer   bool          // an answer, whatever its code
 	Local    bool          // nothing was sent, and nothing will be: Veto Local
@@ -100,10 +102,12 @@ func (c *Call) Failed(attempt context.Context, f Failure) error {
 	e.class, hint = c.Policy.Judge(retry.After(e.Hint, err)) // marks inside err count too
 	switch {
 	case e.Veto != 0:
+	case f.saysInDoubt() && !e.Idempotent:
+		e.Veto = InDoubt
 	case e.class == retry.Retryable && f.Begun && !e.Idempotent:
 		e.Veto = AnswerBegun
 	case e.class != retry.Retryable && (f.Answer || e.Code.isAnswer()):
-		c.last, c.answered = f.Err, true
+		c.last, c.answered = c.layer.errors.Answer(&AnswerError{f.Err}), true
 		return nil
 	}
 	inDoubt := c.inDoubt(e, &f)
@@ -133,18 +137,22 @@ func (c *Call) judge(e *AttemptError, err error, answer bool) retry.Class {
 // documentation.
 func (c *Call) inDoubt(e *AttemptError, f *Failure) bool {
 	repeated := e.class == retry.Retryable && e.Veto == 0
-	answered := f.Answer || e.Code.isAnswer() && e.Veto != AnswerBegun
-	if e.Idempotent || repeated || answered || f.Local || f.Unsent {
+	switch {
+	case e.Idempotent || repeated || f.Local || f.Unsent:
 		return false
-	}
-	// A server that does not know whether it has done the work forbids a retry too: see PushbackFor.
-	if e.Code == DeadlineExceeded || e.Origin == Caller || f.Begun || e.Code.losable() && (!f.Told || e.Veto == Pushback) {
+	case f.saysInDoubt():
 		return true
+	case f.Answer || e.Code.isAnswer() && e.Veto != AnswerBegun:
+		return false
+	case f.Begun || e.Origin == Caller:
+		return true
+	default:
+		return e.Code.mayHaveTakenEffect() || e.Code == Unavailable && !f.Told
 	}
-	safe := *e
-	safe.Idempotent = true
-	return !e.repeatable(c.layer.retryCodes) && safe.repeatable(c.layer.retryCodes)
 }
+
+// saysInDoubt reports whether the server says that the work may have been done.
+func (f *Failure) saysInDoubt() bool { return slices.Contains(f.InDoubt, "true") }
 
 func marked(err error, veto Veto, hint time.Duration, inDoubt bool) error {
 	err = retry.After(hint, err)
@@ -180,8 +188,8 @@ func overdue(ctx context.Context) bool {
 	return ok && !time.Now().Before(deadline)
 }
 
-// Returned returns the result of the call for the result of retry.Do: nil, the answer, or a *CallError as Errors.Call
-// has converted it.
+// Returned returns the result of the call for the result of retry.Do: nil, an *AnswerError as Errors.Answer has converted
+// it, or a *CallError as Errors.Call has.
 func (c *Call) Returned(err error) error {
 	switch run, ok := err.(*retry.Error); {
 	case c.answered && err == nil:
@@ -193,6 +201,18 @@ func (c *Call) Returned(err error) error {
 	}
 	return c.layer.errors.Call(newCallError(err))
 }
+
+// AnswerError is the library's error of a call that a healthy server has answered with it. It has the text of Err.
+type AnswerError struct{ Err error }
+
+func (e *AnswerError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *AnswerError) Unwrap() error { return e.Err }
+
+// Answer returns true. A run around the call does not repeat an answer, unless its policy says so: see
+// retry.Classifier.
+func (e *AnswerError) Answer() bool { return true }
 
 // CallError is the error of a call that was made with retries and has failed, or was refused.
 type CallError struct {

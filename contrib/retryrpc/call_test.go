@@ -38,15 +38,15 @@ func TestEveryFailureAgainstTheDocumentation(t *testing.T) {
 		retryrpc.InvalidArgument, retryrpc.NotFound, retryrpc.AlreadyExists, retryrpc.PermissionDenied, retryrpc.Unauthenticated,
 		retryrpc.FailedPrecondition, retryrpc.Aborted, retryrpc.OutOfRange,
 	}
-	byClient := []retryrpc.Code{
-		retryrpc.Canceled, retryrpc.Unknown, retryrpc.Internal, retryrpc.Unavailable, retryrpc.DataLoss, retryrpc.DeadlineExceeded,
+	mayHaveTakenEffect := []retryrpc.Code{
+		retryrpc.Canceled, retryrpc.Unknown, retryrpc.Internal, retryrpc.DataLoss, retryrpc.DeadlineExceeded,
 	}
 	rows := 0
 	for code := retryrpc.Canceled; code <= retryrpc.Unauthenticated; code++ {
-		for bits := range 1 << 7 {
+		for bits := range 1 << 8 {
 			bit := func(i int) bool { return bits>>i&1 == 1 }
-			idempotent, opted, begun, unsent, told, hint, forbidden := bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6)
-			if opted && slices.Contains(never, code) || begun && unsent || told && unsent {
+			idempotent, opted, begun, unsent, told, hint, forbidden, says := bit(0), bit(1), bit(2), bit(3), bit(4), bit(5), bit(6), bit(7)
+			if opted && slices.Contains(never, code) || unsent && (begun || told || says) {
 				continue
 			}
 			rows++
@@ -60,6 +60,9 @@ func TestEveryFailureAgainstTheDocumentation(t *testing.T) {
 			}
 			if forbidden {
 				f.Pushback = []string{"-1"}
+			}
+			if says {
+				f.InDoubt = []string{"true"}
 			}
 
 			may := func(idempotent bool) bool {
@@ -79,16 +82,18 @@ func TestEveryFailureAgainstTheDocumentation(t *testing.T) {
 				}
 			}
 			byCode := may(idempotent)
-			repeated := byCode && !forbidden && (idempotent || !begun)
-			answered := slices.Contains(answers, code) && !byCode && !forbidden
+			repeated := byCode && !forbidden && (idempotent || !begun && !says)
+			answered := slices.Contains(answers, code) && !byCode && !forbidden && (idempotent || !says)
 			failsAfterHeader := begun && (!slices.Contains(answers, code) || byCode && !forbidden)
-			inDoubt := !idempotent && !repeated && !answered && !unsent && (code == retryrpc.DeadlineExceeded ||
-				failsAfterHeader || slices.Contains(byClient, code) && (!told || forbidden) || !forbidden && !byCode && may(true))
+			inDoubt := !idempotent && !repeated && !answered && !unsent && (says || failsAfterHeader ||
+				slices.Contains(mayHaveTakenEffect, code) || code == retryrpc.Unavailable && !told)
 
 			attempts, err := call(t, t.Context(), retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}, o, idempotent, f)
-			name := fmt.Sprintf("%v idempotent=%v opted=%v begun=%v unsent=%v told=%v hint=%v forbidden=%v", code, idempotent, opted, begun, unsent, told, hint, forbidden)
+			name := fmt.Sprintf("%v idempotent=%v opted=%v begun=%v unsent=%v told=%v hint=%v forbidden=%v says=%v",
+				code, idempotent, opted, begun, unsent, told, hint, forbidden, says)
 			require.Equal(t, repeated, attempts == 2, name)
-			require.Equal(t, answered, err == f.Err, name)
+			answer, ok := err.(*retryrpc.AnswerError)
+			require.Equal(t, answered, ok && answer.Err == f.Err, name)
 			require.Equal(t, inDoubt, retry.IsAmbiguous(err), name)
 		}
 	}

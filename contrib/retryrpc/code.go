@@ -53,10 +53,12 @@ func (c Code) isAnswer() bool {
 	}
 }
 
-// losable reports whether a client has the code for a call whose answer was lost.
-func (c Code) losable() bool {
+// mayHaveTakenEffect reports whether a call that ended with the code may have done its work, whoever says so.
+// UNAVAILABLE is not among them: a server that sends it has not done the work, and a client has it for calls that were
+// lost and for calls that were never sent.
+func (c Code) mayHaveTakenEffect() bool {
 	switch c {
-	case Canceled, Unknown, DeadlineExceeded, Internal, Unavailable, DataLoss:
+	case Canceled, Unknown, DeadlineExceeded, Internal, DataLoss:
 		return true
 	default:
 		return false

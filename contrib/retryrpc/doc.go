@@ -27,25 +27,27 @@
 //
 // # Doubt
 //
-// A call that is not idempotent, is not repeated and has timed out or lost its answer may have taken effect. Its error
-// is marked retry.Ambiguous, so that no run or job around it repeats it either, unless it is returned under
-// retry.Transient. That is so if the request may have been sent and
+// A call that is not idempotent, is not repeated and may have taken effect is in doubt. Its error is marked
+// retry.Ambiguous, so that no run or job around it repeats it either, unless it is returned under retry.Transient. That
+// is so if the request may have been sent and
 //
-//   - the code is DEADLINE_EXCEEDED, on either side's clock, or the caller has left in the meantime;
-//   - or the client, not the server, says CANCELED, UNKNOWN, INTERNAL, UNAVAILABLE or DATA_LOSS;
-//   - or the server says one of these with a pushback that forbids a retry, as one does that is in doubt itself;
+//   - the code is DEADLINE_EXCEEDED, CANCELED, INTERNAL, UNKNOWN or DATA_LOSS, whichever side it comes from;
+//   - or the code is UNAVAILABLE, and the client, not the server, says so;
+//   - or the caller has left in the meantime;
 //   - or an answer had begun (AnswerBegun) that ends with a failure;
-//   - or the code would be repeated if the call were idempotent.
+//   - or the server says that it is in doubt itself: the metadata retry-in-doubt is "true".
 //
-// A status that the server has sent, such as NOT_FOUND or a handler's UNKNOWN, is otherwise not in doubt.
+// A server's NOT_FOUND, RESOURCE_EXHAUSTED or UNAVAILABLE is otherwise not in doubt, also with a pushback that forbids a
+// retry: that one says only that the server has given up.
 //
 // # What is a failure
 //
 // A healthy server answers some calls with INVALID_ARGUMENT, NOT_FOUND, ALREADY_EXISTS, PERMISSION_DENIED,
-// UNAUTHENTICATED, FAILED_PRECONDITION, ABORTED or OUT_OF_RANGE. Unless such a code is repeated or comes with a
-// pushback that forbids a retry, it is an answer, not a failure: the call returns the library's own error, and its run
-// is Succeeded, funds Policy.Budget and is a success for Policy.Observe. Any other code is a failure, whether it is
-// repeated or not.
+// UNAUTHENTICATED, FAILED_PRECONDITION, ABORTED or OUT_OF_RANGE. Unless such a code is repeated, or the server forbids a
+// retry or is in doubt, it is an answer, not a failure: the call returns the library's own error in an *AnswerError, and
+// its run is Succeeded, funds Policy.Budget and is a success for Policy.Observe. A run or job around the call does not
+// repeat an answer either, unless the Classify of its policy says so. Any other code is a failure, whether it is repeated
+// or not.
 //
 // # Errors
 //
@@ -71,8 +73,10 @@
 // with retries does three things.
 //
 // First, if a retry of the call would only repeat retries that have already failed below, or could do harm, the client
-// gets the metadata grpc-retry-pushback-ms: -1, which the adapters and gRPC's own retries honor. For any other error with
-// a hint (see retry.After) the metadata is the hint. PushbackFor has the rule.
+// gets the metadata grpc-retry-pushback-ms: -1, which the adapters and gRPC's own retries honor. If the error is in doubt,
+// it gets retry-in-doubt: true as well, the word that retryhttp has for it too, so that doubt passes through a chain of
+// services, whatever their protocols are. For any other error with a hint (see retry.After) the pushback is the hint.
+// MetadataFor has the rules.
 //
 // Second, if the handler returns the error of a run, such as that of retry.Do, the client gets the status of the last
 // attempt, unchanged, and UNAVAILABLE if that has none (DEADLINE_EXCEEDED or CANCELED for an error of a context),

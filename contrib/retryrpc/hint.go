@@ -10,10 +10,11 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// The metadata of gRFC A6, which gRPC and Connect write in their own case.
+// The metadata that gRPC and Connect write in their own case. The first two are of gRFC A6.
 const (
 	PushbackKey = "grpc-retry-pushback-ms"     // in trailers: when to retry, or not to
 	AttemptsKey = "grpc-previous-rpc-attempts" // in the headers of retries: the number of attempts before this one
+	InDoubtKey  = "retry-in-doubt"             // in trailers: "true" if the work may have taken effect; retryhttp has it as a header
 )
 
 // ParsePushback reads the values of PushbackKey. A single value is the number of milliseconds to wait; anything else
@@ -42,29 +43,49 @@ func ParseAttempt(values []string) int {
 	return int(min(previous, math.MaxInt32-1)) + 1
 }
 
-// PushbackFor returns the value of PushbackKey for the error of a handler, or "" for none.
+// MetadataFor returns what a server adds to the trailers of a call whose handler returns err, nil for nothing.
 //
-// It is "-1", which forbids a retry, if a retry would only repeat retries that have already failed below, or could do
-// harm: if retry.IsGivenUp reports true for err, if its run ended as retry.TerminalError, and if it is marked
-// retry.Permanent or retry.Ambiguous. A run of one attempt, as under retry.OneAttempt, does not count: its caller
-// retries. For any other error with a hint (see retry.After) it is the hint in milliseconds.
-func PushbackFor(err error) string {
+// PushbackKey is "-1", which forbids a retry, if a retry would only repeat retries that have already failed below, or
+// could do harm: if retry.IsGivenUp reports true for err and if it is in doubt. The same goes for an error that is marked
+// retry.Permanent or whose run ended as retry.TerminalError, unless it is the answer of a service below. A run of one
+// attempt, as under retry.OneAttempt, does not count: its caller retries. For any other error with a hint (see
+// retry.After) it is the hint in milliseconds.
+//
+// InDoubtKey is "true" if retry.IsAmbiguous reports true for err.
+func MetadataFor(err error) map[string]string {
 	if err == nil {
-		return ""
+		return nil
 	}
-	class, hint := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal only because of a mark
+	inDoubt := retry.IsAmbiguous(err)
+	if inDoubt || givenUp(err) {
+		forbids := map[string]string{PushbackKey: "-1"}
+		if inDoubt {
+			forbids[InDoubtKey] = "true"
+		}
+		return forbids
+	}
+	_, hint := retry.Policy{}.Judge(err)
 	if run := (*retry.Error)(nil); errors.As(err, &run) {
 		hint = max(hint, run.Hint())
 	}
-	switch {
-	case class == retry.Terminal || retry.IsGivenUp(err) || errors.Is(err, retry.TerminalError):
-		return "-1"
-	case hint > 0:
-		ms := min((hint-1)/time.Millisecond+1, math.MaxInt32) // rounded up, so a retry does not come earlier
-		return strconv.FormatInt(int64(ms), 10)
-	default:
-		return ""
+	if hint <= 0 {
+		return nil
 	}
+	ms := min((hint-1)/time.Millisecond+1, math.MaxInt32) // rounded up, so a retry does not come earlier
+	return map[string]string{PushbackKey: strconv.FormatInt(int64(ms), 10)}
+}
+
+// givenUp reports whether a retry of the call is of no use.
+func givenUp(err error) bool {
+	if retry.IsGivenUp(err) {
+		return true
+	}
+	var below interface{ Answer() bool }
+	if errors.As(err, &below) && below.Answer() {
+		return false
+	}
+	class, _ := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal only because of a mark
+	return class == retry.Terminal || errors.Is(err, retry.TerminalError)
 }
 
 // ForClient returns what a server says to its client of a run that has failed: code and text without the name of the

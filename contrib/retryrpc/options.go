@@ -73,7 +73,8 @@ func refusal(code Code) string {
 // Errors are how an adapter converts errors to those of its library. A nil function changes nothing.
 type Errors struct {
 	Attempt func(e *AttemptError) error // of an attempt; the result must unwrap to e
-	Call    func(e *CallError) error    // of a call; the result must unwrap to e
+	Answer  func(e *AnswerError) error  // of a call that was answered; the result must unwrap to e
+	Call    func(e *CallError) error    // of a call that failed; the result must unwrap to e
 }
 
 // Layer makes the calls of a client. It is safe for concurrent use.
@@ -98,6 +99,9 @@ func NewLayer[C ~uint32](p retry.Policy, o Options[C], errors Errors) (*Layer, e
 	}
 	if l.errors.Attempt == nil {
 		l.errors.Attempt = func(e *AttemptError) error { return e }
+	}
+	if l.errors.Answer == nil {
+		l.errors.Answer = func(e *AnswerError) error { return e }
 	}
 	if l.errors.Call == nil {
 		l.errors.Call = func(e *CallError) error { return e }

@@ -159,7 +159,7 @@ func TestErrorRefuses(t *testing.T) {
 }
 
 func TestErrorAsksTheBudget(t *testing.T) {
-	p := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Ratio: 0.5})}
+	p := retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: 1})}
 	inActivity(t, func(ctx context.Context) {
 		nonRetryable := func(err error) bool {
 			var app *temporal.ApplicationError

@@ -79,7 +79,7 @@ func reads(rt http.RoundTripper) (took []time.Duration, err error) {
 // measure writes the picture to w.
 func measure(w io.Writer) error {
 	bare, first, second := &replica{seed: 1}, &replica{seed: 2}, &replica{seed: 3}
-	tracker, err := retryhedge.NewTracker(retryhedge.TrackerConfig{Share: 0.05})
+	tracker, err := retryhedge.NewTracker(retryhedge.TrackerConfig{Share: 0.05, Max: time.Second})
 	if err != nil {
 		return err
 	}

@@ -101,17 +101,20 @@ func planned(r remedy, s scene) (string, error) {
 		}
 		plan.Layers = append(plan.Layers, l)
 	}
-	cert, err := retryplan.CertifyChain(plan)
+	nodes, _, err := plan.Loads()
 	if err != nil {
 		return "", err
 	}
-	bottom := cert.Nodes[len(cert.Nodes)-1]
+	bottom := nodes[len(nodes)-1]
 	calls := bottom.Outage
 	if s.hang {
 		calls = bottom.Hang
 	}
 	if r.budgets {
-		return fmt.Sprintf("≤%v", calls+cert.Stored), nil
+		for _, n := range nodes {
+			calls += n.Stored
+		}
+		return fmt.Sprintf("≤%v", calls), nil
 	}
 	return fmt.Sprint(calls), nil
 }

@@ -103,3 +103,14 @@ func (c client) afterByHand(ctx context.Context) (string, error) {
 		Classify:    retry.StopOn(errNotFound),
 	}, c.fetch)
 }
+
+func (c client) afterByHandLoop(ctx context.Context) (s string, err error) {
+	p := retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Base: 100 * time.Millisecond}}
+	for ctx := range retry.Attempts(ctx, p, &err) {
+		s, err = c.fetch(ctx)
+		if errors.Is(err, errNotFound) {
+			return s, err
+		}
+	}
+	return s, err
+}

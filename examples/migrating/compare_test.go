@@ -25,6 +25,7 @@ var fivePairs = []pair{
 	{"sethvargo", client.sethvargo, client.afterSethvargo},
 	{"failsafe", client.failsafe, client.afterFailsafe},
 	{"by hand", client.byHand, client.afterByHand},
+	{"by hand, with a loop", client.byHand, client.afterByHandLoop},
 }
 
 // constantPairs make 3 attempts with 1s between them.

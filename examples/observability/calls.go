@@ -20,8 +20,8 @@ func makeCalls(ctx context.Context, t *telemetry) error {
 	server := httptest.NewServer(http.HandlerFunc(misbehave))
 	defer server.Close()
 
-	hosts := retry.NewBudgets(retry.BudgetConfig{Initial: 10}, 100)
-	payments := retry.NewBudget(retry.BudgetConfig{}) // one retry, and one more for ten successes
+	hosts := retry.NewBudgets(retry.BudgetConfig{}, 100)
+	payments := retry.NewBudget(retry.BudgetConfig{}) // ten retries, and one more for ten successes
 	if err := observeBudgets(t, hosts, payments); err != nil {
 		return err
 	}

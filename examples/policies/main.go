@@ -3,6 +3,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	_ "embed"
 	"fmt"
 	"io"
@@ -75,12 +76,11 @@ func run(w io.Writer) error {
 		for _, f := range retryplan.Lint(p, e.setting()) {
 			fmt.Fprintf(w, "  lint: %s, a %v\n", f.Code, f.Level)
 		}
-		c, err := e.certify(p)
+		v, err := e.judge(p)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "  certificate: %v (%v) with a margin of %.0f%%; recovery %v\n",
-			c.Stability, c.Law, 100*c.Margin, c.Recovery.Round(100*time.Millisecond))
+		fmt.Fprintf(w, "  fleet: %v\n", v)
 	}
 	return nil
 }
@@ -104,9 +104,9 @@ func (e entry) setting() retryplan.Setting {
 	return retryplan.Setting{Inline: f.Deadline > 0, Deadline: f.Deadline, Clients: f.Clients, Duration: e.attempts}
 }
 
-// certify certifies the fleet under p. A budget is the state of a running program, so the fleet has a new one for each
-// client.
-func (e entry) certify(p retry.Policy) (retryplan.Certificate, error) {
+// judge counts the simulations in which the fleet comes back under p. A budget is the state of a running program, so the
+// fleet has a new one for each client.
+func (e entry) judge(p retry.Policy) (retryplan.Verdict, error) {
 	p.Budget = nil
-	return retryplan.Certify(p, e.fleet)
+	return retryplan.Judge(context.Background(), retryplan.Question{Policy: p, Fleet: e.fleet})
 }

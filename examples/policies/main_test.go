@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,9 +44,8 @@ func TestThePageGivesAReasonForEachKey(t *testing.T) {
 	require.Equal(t, fmt.Sprint(d.Policies), fmt.Sprint(explained))
 }
 
-// TestEachFleetIsSafe requires that no finding is worse than a note, that the certificate is safe, and that simulations
-// agree with it.
-func TestEachFleetIsSafe(t *testing.T) {
+// TestEachFleetComesBack requires that no finding is worse than a note, and that every simulated seed comes back.
+func TestEachFleetComesBack(t *testing.T) {
 	catalog, err := load()
 	require.NoError(t, err)
 	require.Len(t, catalog.All(), len(entries))
@@ -59,17 +57,9 @@ func TestEachFleetIsSafe(t *testing.T) {
 			for _, f := range retryplan.Lint(p, e.setting()) {
 				require.Equal(t, retryplan.Note, f.Level, f.Text)
 			}
-			c, err := e.certify(p)
+			v, err := e.judge(p)
 			require.NoError(t, err)
-			require.Equal(t, retryplan.Safe, c.Stability)
-			p.Budget = nil
-			for seed := range uint64(3) {
-				r, err := retryplan.Simulate(t.Context(), e.fleet.Scenario(p, seed))
-				require.NoError(t, err)
-				require.True(t, r.Recovered)
-				// The arrivals of a Poisson process differ from their mean, the more the slower the recovery.
-				require.LessOrEqual(t, r.Recovery, c.Recovery+c.Recovery/5+p.AttemptTimeout+5*time.Second)
-			}
+			require.Equal(t, v.Seeds, v.Back, "%v", v)
 		})
 	}
 }

@@ -68,7 +68,7 @@ func TestNoEventIsLostWithAWorker(t *testing.T) {
 	groups, err := store.Groups(t.Context(), retryjob.Filter{Reasons: []retry.Reason{retry.TerminalError}})
 	require.NoError(t, err)
 	require.Equal(t, "gone", groups[0].Newest.JobID)
-	require.Equal(t, "status_410", groups[0].Code)
+	require.Equal(t, "status_410", groups[0].Cause)
 	require.ErrorContains(t, run(t.Context(), &b, path), "exists already")
 }
 

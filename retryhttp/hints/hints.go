@@ -24,7 +24,7 @@ import (
 //	X-RateLimit-Reset-After                        decimal seconds, Discord
 //	Retry-After-Ms, X-Ms-Retry-After-Ms            decimal milliseconds, Azure
 //
-// A reset below 1e9 is a number of seconds, from 1e9 on a Unix time in seconds, and from 1e12 on a Unix time in
+// A reset below 9e8 is a number of seconds, from 9e8 on a Unix time in seconds, and from 9e11 on a Unix time in
 // milliseconds, measured against the response's Date. Numbers too large for a Duration give the largest one. Junk,
 // negative numbers and times that are over give no wait.
 //
@@ -239,10 +239,10 @@ func latest(values []string, h http.Header, now time.Time) time.Duration {
 	return wait
 }
 
-// unixTimes is the least value that is read as a Unix time, not as a number of seconds. 1e9 seconds are 31 years,
-// longer than any limit, and the Unix time 1e9 was on 9 September 2001, before any service sent such a header. So is
-// 1e12 in milliseconds, which Rocket.Chat sends (RocketChat/docs-old#1358); as seconds it would be the year 33658.
-const unixTimes = 1e9 * time.Second
+// unixTimes is the least value that is read as a Unix time, not as a number of seconds. 9e8 seconds are 28 years,
+// longer than any limit, and the Unix time 9e8 was in July 1998, before any service sent such a header and before the time
+// of a testing/synctest bubble, which begins in 2000. So is 9e11 in milliseconds, which Rocket.Chat sends (RocketChat/docs-old#1358); as seconds it would be the year 33658.
+const unixTimes = 9e8 * time.Second
 
 // untilReset returns the time until the reset in value, 0 if there is none or it is over. Only a Unix time
 // needs to know when that is counted from: the Date of h, or now.

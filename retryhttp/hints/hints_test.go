@@ -151,12 +151,12 @@ func TestRateLimitReset(t *testing.T) {
 		{name: "seconds do not depend on the server's clock", status: tooMany, header: []string{"X-RateLimit-Reset: 30", "Date: " + hintDate}, want: 30 * time.Second},
 		{name: "a Unix time that is over means no wait", status: tooMany, header: []string{"X-RateLimit-Reset: 1789999999"}},
 		{name: "the current Unix time means no wait", status: tooMany, header: []string{"X-RateLimit-Reset: 1790000000"}},
-		{name: "one below 1e9 is seconds", status: tooMany, header: []string{"X-RateLimit-Reset: 999999999"}, want: 999999999 * time.Second},
-		{name: "1e9 is a time in 2001", status: tooMany, header: []string{"X-RateLimit-Reset: 1000000000"}},
+		{name: "one below 9e8 is seconds", status: tooMany, header: []string{"X-RateLimit-Reset: 899999999"}, want: 899999999 * time.Second},
+		{name: "9e8 is a time in 1998", status: tooMany, header: []string{"X-RateLimit-Reset: 900000000"}},
 		{name: "the last Duration is a time in 2262", status: tooMany, header: []string{"X-RateLimit-Reset: 9223372036"}, want: 7433372036 * time.Second},
 		{name: "beyond the last Duration is too long", status: tooMany, header: []string{"X-RateLimit-Reset: 9223372037"}, want: forever},
-		{name: "one below 1e12 is too long", status: tooMany, header: []string{"X-RateLimit-Reset: 999999999999"}, want: forever},
-		{name: "1e12 is a time in 2001", status: tooMany, header: []string{"X-RateLimit-Reset: 1000000000000"}},
+		{name: "one below 9e11 is too long", status: tooMany, header: []string{"X-RateLimit-Reset: 899999999999"}, want: forever},
+		{name: "9e11 is a time in 1998", status: tooMany, header: []string{"X-RateLimit-Reset: 900000000000"}},
 		{name: "nanoseconds are too long", status: tooMany, header: []string{"X-RateLimit-Reset: 1790000030000000000"}, want: forever},
 		{name: "a thousand digits are too long", status: tooMany, header: []string{"X-RateLimit-Reset: " + strings.Repeat("9", 1000)}, want: forever},
 		{name: "a negative number means no wait", status: tooMany, header: []string{"X-RateLimit-Reset: -30"}},
@@ -319,11 +319,11 @@ func slowReset(value string, now time.Time) time.Duration {
 	seconds, _ := slowDecimal(value, time.Second)
 	millis, _ := slowDecimal(value, time.Millisecond)
 	switch {
-	case seconds < 1e9*time.Second:
+	case seconds < 9e8*time.Second:
 		return seconds
 	case seconds < forever:
 		return slowSub(time.Unix(0, int64(seconds)), now)
-	case millis >= 1e9*time.Second && millis < forever:
+	case millis >= 9e8*time.Second && millis < forever:
 		return slowSub(time.Unix(0, int64(millis)), now)
 	default:
 		return forever
@@ -331,7 +331,7 @@ func slowReset(value string, now time.Time) time.Duration {
 }
 
 func FuzzRateLimitReset(f *testing.F) {
-	for _, reset := range []string{"30", "1790000030", "1790000030.123", "1790000030123", "999999999.9999999999", "1e9", "-1", "9223372036.9"} {
+	for _, reset := range []string{"30", "1790000030", "1790000030.123", "1790000030123", "899999999.9999999999", "1e9", "-1", "9223372036.9"} {
 		f.Add(reset, "0", `"a";r=0;t=30, "b";r=9;t=40`, "1.5", 429)
 		f.Add(reset, "7", "limit=100, remaining=0, reset="+reset, reset, 502)
 	}

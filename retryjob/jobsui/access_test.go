@@ -3,8 +3,10 @@ package jobsui_test
 import (
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -51,11 +53,23 @@ func TestARequestMayDoWhatAccessSays(t *testing.T) {
 
 func TestSecretsInAPayloadAreHidden(t *testing.T) {
 	for name, row := range map[string]struct{ payload, want string }{
-		"nothing secret":      {`{"to":"a","n":1,"list":["x"]}`, `{"to":"a","n":1,"list":["x"]}`},
-		"a password":          {`{"user":"u","password":"hush \"x\", hush"}`, `{"user":"u","password":"(hidden)"}`},
-		"other spellings":     {`{"apiKey":"hush","API_KEY":"hush","x-api-key":"hush","accessToken":"hush"}`, `{"apiKey":"(hidden)","API_KEY":"(hidden)","x-api-key":"(hidden)","accessToken":"(hidden)"}`},
+		"nothing secret":  {`{"to":"a","n":1,"list":["x"]}`, `{"to":"a","n":1,"list":["x"]}`},
+		"a password":      {`{"user":"u","password":"hush \"x\", hush"}`, `{"user":"u","password":"(hidden)"}`},
+		"other spellings": {`{"apiKey":"hush","API_KEY":"hush","x-api-key":"hush","accessToken":"hush"}`, `{"apiKey":"(hidden)","API_KEY":"(hidden)","x-api-key":"(hidden)","accessToken":"(hidden)"}`},
+		"short names": {
+			`{"pwd":"hush","pass":"hush","passphrase":"hush","auth":"hush","bearer":"hush","jwt":"hush","session":"hush","sessionId":"hush","cvv":123,"pin":1234,"private.key":"hush","sig":"hush","otp":"hush"}`,
+			`{"pwd":"(hidden)","pass":"(hidden)","passphrase":"(hidden)","auth":"(hidden)","bearer":"(hidden)","jwt":"(hidden)","session":"(hidden)","sessionId":"(hidden)","cvv":"(hidden)","pin":"(hidden)","private.key":"(hidden)","sig":"(hidden)","otp":"(hidden)"}`,
+		},
+		"words that have them within": {`{"author":"ann","compass":"n","spinner":1,"keyboard":"k","key":"order-7","significant":1}`, `{"author":"ann","compass":"n","spinner":1,"keyboard":"k","key":"order-7","significant":1}`},
+		"a name that is a value": {
+			`[{"name":"Authorization","value":"hush"},{"value":"hush","key":"X-Api-Key"},{"name":"Accept","value":"json"}]`,
+			`[{"name":"Authorization","value":"(hidden)"},{"value":"(hidden)","key":"X-Api-Key"},{"name":"Accept","value":"json"}]`,
+		},
+		"a signed URL":        {`["https://host/f?sig=hush&se=1","https://host/cb#access_token=hush&state=1"]`, `["https://host/f?sig=(hidden)\u0026se=1","https://host/cb#access_token=(hidden)\u0026state=1"]`},
+		"a form":              {`{"body":"user=u&password=hush&n=2"}`, `{"body":"user=u\u0026password=(hidden)\u0026n=2"}`},
+		"a data source":       {`{"db":"root:hush@tcp(127.0.0.1:3306)/x"}`, `{"db":"root:(hidden)@tcp(127.0.0.1:3306)/x"}`},
 		"a header":            {`{"headers":{"Authorization":["Bearer hush"],"Cookie":["a=hush","b"]}}`, `{"headers":{"Authorization":"(hidden)","Cookie":"(hidden)"}}`},
-		"numbers and words":   {`{"token" : 12345, "secret":true,"n":2}`, `{"token" : "(hidden)", "secret":"(hidden)","n":2}`},
+		"numbers and words":   {`{"token" : 12345, "secret":true,"n":2}`, `{"token" : "(hidden)", "secret":true,"n":2}`},
 		"an object":           {`{"credentials":{"id":"hush"},"n":2}`, `{"credentials":"(hidden)","n":2}`},
 		"a URL":               {`{"url":"https://me:hush@host/path"}`, `{"url":"https://me:(hidden)@host/path"}`},
 		"a text that is cut":  {`{"password":"hu`, `{"password":"(hidden)"`},
@@ -93,6 +107,53 @@ func TestSecretsInAPayloadAreHidden(t *testing.T) {
 	own, err := jobsui.New(jobsui.Options{Admin: admin, Access: anyone, Redact: func(json.RawMessage) json.RawMessage { return nil }})
 	require.NoError(t, err)
 	require.NotContains(t, get(t, own, "job?id=a").Body.String(), "o-17")
+}
+
+// TestSecretsInAnErrorAreHidden: on the pages, and from a search.
+func TestSecretsInAnErrorAreHidden(t *testing.T) {
+	for _, row := range []struct{ name, text, want string }{
+		{"nothing secret", "dial tcp 10.0.0.1:443: connect: connection refused", "dial tcp 10.0.0.1:443: connect: connection refused"},
+		{"words about secrets", "auth: invalid token: password authentication failed for user \"u\"", "auth: invalid token: password authentication failed for user \"u\""},
+		{"a bearer token", "401: Authorization: Bearer hush.123 was refused", "401: Authorization: (hidden)"},
+		{"a bearer token alone", "refused bearer hush_123, sorry", "refused bearer (hidden), sorry"},
+		{"a word after bearer", "no bearer authentication here", "no bearer authentication here"},
+		{"a parameter", "connect host=db password=hush user=u: refused", "connect host=db password=(hidden) user=u: refused"},
+		{"a quoted parameter", `bad DSN "user=u pwd='hu sh'"`, `bad DSN "user=u pwd=(hidden)"`},
+		{"a data source", "open root:hush@tcp(db:3306)/x: refused", "open root:(hidden)@tcp(db:3306)/x: refused"},
+		{"a URL", "parse postgres://u:hush@db/x: bad", "parse postgres://u:(hidden)@db/x: bad"},
+		{"JSON in a text", `422: {"n":1,"client_secret":"hush"}`, `422: {"n":1,"client_secret":"(hidden)"}`},
+		{"JSON that is quoted", `unexpected answer "{\"token\":\"hush\"}"`, `unexpected answer "{\"token\":\"(hidden)\"}"`},
+		{"a web token", "bad eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln", "bad (hidden)"},
+		{"a key with a known form", "key sk_live_hush12 is revoked", "key (hidden) is revoked"},
+		{"a private key", "bad -----BEGIN RSA PRIVATE KEY-----\nhush\n-----END RSA PRIVATE KEY----- here", "bad (hidden) here"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, jobsui.RedactText(row.text))
+			require.Equal(t, row.want, jobsui.RedactText(row.want))
+		})
+	}
+	job := dead("a", time.Minute)
+	job.History = []retryjob.Attempt{{Number: 1, Status: retryjob.DeadLettered, Err: "answer 17: token=hush"}}
+	job.Earlier = []retryjob.Life{{Status: retryjob.DeadLettered, Err: "token=hush"}}
+	h := handler(t, newFake(job))
+	for _, page := range []string{"job?id=a", "./"} {
+		body := get(t, h, page).Body.String()
+		require.Contains(t, body, "answer 17: token=(hidden)", page)
+		require.NotContains(t, body, "hush", page)
+	}
+	require.Equal(t, []string{"a"}, rows(get(t, h, "?q=answer").Body.String()))
+	require.Empty(t, rows(get(t, h, "?q=hush").Body.String()))
+}
+
+// FuzzRedactText checks that nothing is left to hide.
+func FuzzRedactText(f *testing.F) {
+	for _, seed := range []string{"token=x&a=b", "Bearer abc.def", `{"password":"x"}`, "u:p@tcp(h)", "https://a:b@c?sig=d", "x-api-key: 7"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		shown := jobsui.RedactText(text)
+		require.Equal(t, shown, jobsui.RedactText(shown))
+	})
 }
 
 // FuzzRedactSecrets checks that JSON stays JSON, and that the value of a telling name is hidden wherever the payload is cut.
@@ -138,17 +199,18 @@ func TestDeadLettersAreGroupedByTheirError(t *testing.T) {
 	jobs[1].History[1].Code = "503"
 	h := handler(t, newFake(append(jobs, waiting("w", time.Minute))...))
 	body := get(t, h, "").Body.String()
-	require.Contains(t, body, `<a href="./?kind=mail&amp;reason=attempts_exhausted&amp;status=dead_letter"><bdi>mail</bdi></a>`)
+	require.Contains(t, body, `<bdi>503</bdi></a></th><td data-label="Kind"><bdi>webhook</bdi></td>`)
+	require.Contains(t, body, `&amp;kind=mail&amp;reason=attempts_exhausted&amp;status=dead_letter"><bdi>`)
 	require.Contains(t, body, `<a href="job?id=dead-0002"><bdi>dead-0002</bdi></a>`, "the newest without a code")
 	require.NotContains(t, body, "most frequent")
-	require.NotContains(t, get(t, handler(t, newFake(waiting("w", time.Minute))), "").Body.String(), "Dead letters by error")
+	require.NotContains(t, get(t, handler(t, newFake(waiting("w", time.Minute))), "").Body.String(), "Dead letters by cause")
 	jobs = many(7)
 	for i := range jobs {
 		jobs[i].Kind = fmt.Sprintf("kind-%d", i)
 	}
 	body = get(t, handler(t, newFake(jobs...)), "").Body.String()
-	require.Contains(t, body, "The most frequent of 7 errors.")
-	require.Len(t, cells(body, `<a href="\./\?kind=(kind-\d)`), 5)
+	require.Contains(t, body, "The most frequent of 7 causes.")
+	require.Len(t, cells(body, `<a href="\./\?cause=.*?kind=(kind-\d)`), 5)
 }
 
 func TestTheFieldsOfAJobAreShown(t *testing.T) {
@@ -174,13 +236,98 @@ func TestAJobShowsWhyItFailedBeforeItWasReplayed(t *testing.T) {
 	require.NotContains(t, get(t, handler(t, newFake(dead("b", time.Minute))), "job?id=b").Body.String(), "Before it was replayed")
 }
 
-func TestRecurringJobsAreShownUntilTheyEnd(t *testing.T) {
-	next, ended := waiting("report.1.2", time.Minute), dead("old.1.2", time.Minute)
-	next.Tags, ended.Tags = []string{"recurring", "recurring_report"}, []string{"recurring", "recurring_old"}
-	h := handler(t, newFake(next, ended, waiting("other", time.Minute)))
+// TestASchedulesLastFailureIsShownWhileTheNextOccurrenceWaits: a nightly job whose card was declined does not look as if
+// all were well.
+func TestASchedulesLastFailureIsShownWhileTheNextOccurrenceWaits(t *testing.T) {
+	next := waiting("recurring:report:send:8", time.Minute)
+	next.Tags, next.History = []string{"recurring", "recurring_report"}, nil
+	f := newFake(next, waiting("other", time.Minute))
+	f.schedules = []retryjob.Schedule{
+		{Name: "report", Kind: "send", Number: 8, Job: next.JobID, Due: next.Due, Last: retryjob.Occurrence{
+			Job: "recurring:report:send:7", Status: retryjob.DeadLettered, Ended: time.Now().Add(-2 * time.Hour), Err: "the card was declined",
+		}},
+		{Name: "late", Kind: "send", Number: 3, Job: "recurring:late:send:3", Failing: time.Now().Add(-5 * time.Minute), Err: "the catalog does not answer"},
+		{Name: "rests", Kind: "send", Number: 1, Paused: true},
+	}
+	h := handler(t, f)
 	body := get(t, h, "").Body.String()
-	require.Equal(t, []string{"report"}, cells(body, `<a href="\./\?tag=recurring_\w+"><bdi>(\w+)</bdi></a>`))
-	require.Contains(t, body, `<td data-label="Due">in 59m</td><td data-label="Attempts">1</td><td data-label="Job"><a href="job?id=report.1.2">`)
-	require.Equal(t, []string{"report.1.2"}, rows(get(t, h, "?tag=recurring_report").Body.String()))
-	require.NotContains(t, get(t, handler(t, newFake(ended)), "").Body.String(), "Recurring jobs")
+	require.Equal(t, []string{"late", "report", "rests"}, cells(body, `<a href="\./\?tag=recurring_\w+"><bdi>(\w+)</bdi></a>`))
+	require.Contains(t, body, `<a href="job?id=recurring%3Areport%3Asend%3A7"><span class="status" data-status="dead_letter">dead_letter</span></a>`)
+	require.Contains(t, body, "the card was declined")
+	require.Contains(t, body, `data-status="overdue">overdue</span> <small>by 5m0s</small>`)
+	require.Contains(t, body, "the catalog does not answer")
+	require.Equal(t, []string{"late run", "late pause", "report pause", "rests run", "rests resume"}, offered(body))
+}
+
+// offered returns the schedules and the actions that a page offers for them.
+func offered(body string) (all []string) {
+	for _, form := range regexp.MustCompile(`name="schedule" value="(\w+)">(.*?)</form>`).FindAllStringSubmatch(body, -1) {
+		for _, do := range cells(form[2], `value="(\w+)"`) {
+			all = append(all, form[1]+" "+do)
+		}
+	}
+	return all
+}
+
+func TestAScheduleIsPausedAndResumedOnThePage(t *testing.T) {
+	f := newFake()
+	f.schedules = []retryjob.Schedule{{Name: "report", Kind: "send", Number: 1}}
+	h := handler(t, f)
+	for _, row := range []struct {
+		do, schedule string
+		status       int
+		paused       bool
+	}{
+		{"pause", "report", http.StatusSeeOther, true},
+		{"resume", "report", http.StatusSeeOther, false},
+		{"run", "report", http.StatusSeeOther, false},
+		{"stop", "report", http.StatusBadRequest, false},
+		{"pause", "nope", http.StatusConflict, false},
+	} {
+		require.Equal(t, row.status, post(t, h, "schedule", url.Values{"do": {row.do}, "schedule": {row.schedule}}).Code, row)
+		require.Equal(t, row.paused, f.schedules[0].Paused)
+	}
+	require.True(t, f.schedules[0].Requested)
+	readOnly, err := jobsui.New(jobsui.Options{Admin: f, Access: func(*http.Request) jobsui.Access { return jobsui.ReadOnly }})
+	require.NoError(t, err)
+	require.Equal(t, http.StatusForbidden, post(t, readOnly, "schedule", url.Values{"do": {"pause"}, "schedule": {"report"}}).Code)
+	require.Empty(t, offered(get(t, readOnly, "").Body.String()))
+}
+
+// TestWhatRunsAndWaitsNowIsShown: the figures that somebody on call looks at first.
+func TestWhatRunsAndWaitsNowIsShown(t *testing.T) {
+	now := time.Now()
+	due, busy := waiting("due", time.Hour), waiting("busy", time.Minute)
+	due.Due, due.Queue = now.Add(-7*time.Minute), "narrow"
+	busy.Status, busy.Due, busy.Worker = retryjob.Leased, time.Time{}, "host-3"
+	busy.History = []retryjob.Attempt{{Number: 1, Start: now.Add(-90 * time.Second), Status: retryjob.Leased}}
+	h := handler(t, newFake(due, busy, dead("a", time.Minute), dead("b", 2*time.Minute)))
+	body := get(t, h, "").Body.String()
+	require.Contains(t, body, "<dd>due 7m ago</dd>")
+	require.Contains(t, body, `<bdi>narrow</bdi></th><td data-label="Due">1</td>`)
+	require.Contains(t, body, `<td data-label="Since">90s ago</td><td data-label="Process"><bdi>host-3</bdi></td>`)
+	require.Contains(t, body, `<b data-status="dead_letter">2</b> failed`)
+	require.Contains(t, body, "<polyline")
+	require.NotContains(t, get(t, handler(t, newFake()), "").Body.String(), "<polyline")
+}
+
+// TestAGroupIsReplayedWithItsNewestFirst: the newest as a probe, and then the rest.
+func TestAGroupIsReplayedWithItsNewestFirst(t *testing.T) {
+	one, other, unlike := dead("one", time.Minute), dead("other", 2*time.Minute), dead("unlike", time.Minute)
+	for i, job := range []*retryjob.Info{&one, &other} {
+		job.History = []retryjob.Attempt{{Number: 1, Status: retryjob.DeadLettered, Err: fmt.Sprint("no answer in ", i+3, " s")}}
+	}
+	f := newFake(one, other, unlike)
+	h := handler(t, f)
+	body := get(t, h, "").Body.String()
+	form := regexp.MustCompile(`(?s)<input type="hidden" name="view" value="([^"]*)"><input type="hidden" name="id" value="one"><button name="do" value="replay">Replay newest</button><button name="do" value="replay" formaction="confirm\?all">Replay all 2</button>`).FindStringSubmatch(body)
+	require.NotNil(t, form, body)
+	fields := url.Values{"view": {html.UnescapeString(form[1])}, "do": {"replay"}, "id": {"one"}}
+	confirmed := post(t, h, "confirm?all", fields).Body.String()
+	require.Contains(t, confirmed, "Replay 2 jobs?")
+	require.Equal(t, http.StatusSeeOther, post(t, h, "act", fields).Code)
+	require.Equal(t, []retryjob.Status{retryjob.Pending, retryjob.DeadLettered, retryjob.DeadLettered}, []retryjob.Status{f.jobs["one"].Status, f.jobs["other"].Status, f.jobs["unlike"].Status})
+	fields.Del("id")
+	require.Equal(t, http.StatusSeeOther, post(t, h, "act?all", fields).Code)
+	require.Equal(t, []retryjob.Status{retryjob.Pending, retryjob.DeadLettered}, []retryjob.Status{f.jobs["other"].Status, f.jobs["unlike"].Status})
 }

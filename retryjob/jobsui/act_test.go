@@ -93,7 +93,7 @@ func TestASelectionNamesEachJobThatWasLeft(t *testing.T) {
 		do   string
 		left map[string]string
 	}{
-		{"replay", map[string]string{"waits": "only dead-lettered, expired and failed jobs are replayed: job waits is waiting_retry", "gone": "unknown job: never known here"}},
+		{"replay", map[string]string{"waits": "not replayable: job waits is waiting_retry, and only dead-lettered, expired and failed jobs are replayed", "gone": "unknown job: never known here"}},
 		{"purge", map[string]string{"waits": "the job is waiting_retry, and only jobs that have ended are purged"}},
 		{"cancel", map[string]string{"gone": "unknown job: never known here"}},
 	} {

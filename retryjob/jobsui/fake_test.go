@@ -26,6 +26,7 @@ import (
 type fake struct {
 	retryjob.Admin // nil
 	jobs           map[string]*retryjob.Info
+	schedules      []retryjob.Schedule
 	broken         error
 	listed         int // jobs that lists have yielded
 	counted        int // calls of Count and Groups
@@ -212,4 +213,27 @@ func after(t testing.TB, h http.Handler, w *httptest.ResponseRecorder) *httptest
 	next := httptest.NewRecorder()
 	h.ServeHTTP(next, r)
 	return next
+}
+
+func (f *fake) Queues(context.Context) ([]retryjob.QueueDepth, error) {
+	var all iter.Seq2[retryjob.Info, error] = func(yield func(retryjob.Info, error) bool) {
+		for _, job := range f.jobs {
+			if !yield(*job, nil) {
+				return
+			}
+		}
+	}
+	return retryjob.QueuesOf(all, time.Now())
+}
+
+func (f *fake) Schedules(context.Context) ([]retryjob.Schedule, error) { return f.schedules, nil }
+
+func (f *fake) ChangeSchedule(_ context.Context, name string, change func(*retryjob.Schedule) (*retryjob.Job, error)) error {
+	at := slices.IndexFunc(f.schedules, func(s retryjob.Schedule) bool { return s.Name == name })
+	if at < 0 {
+		_, err := change(&retryjob.Schedule{Name: name})
+		return err
+	}
+	_, err := change(&f.schedules[at])
+	return err
 }

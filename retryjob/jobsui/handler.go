@@ -91,6 +91,7 @@ func New(o Options) (http.Handler, error) {
 	mux.HandleFunc("GET /job", h.job)
 	mux.HandleFunc("POST /confirm", h.confirm)
 	mux.HandleFunc("POST /act", h.act)
+	mux.HandleFunc("POST /schedule", h.schedule)
 	for name, kind := range map[string]string{
 		"style.css": "text/css; charset=utf-8", "jobs.js": "text/javascript; charset=utf-8", "favicon.svg": "image/svg+xml",
 	} {

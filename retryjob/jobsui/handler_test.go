@@ -306,7 +306,7 @@ func TestCountsByStatus(t *testing.T) {
 	require.Contains(t, body, `>all <b>4</b>`)
 	require.Contains(t, body, `>dead_letter <b>3</b>`)
 	require.Contains(t, body, `>leased <b>0</b>`)
-	require.Equal(t, 2, f.counted, "the totals and the errors, once")
+	require.Equal(t, 2+12, f.counted, "the totals and the errors, and each five minutes of the last hour, once")
 }
 
 func TestCountsAreKeptForAWhile(t *testing.T) {

@@ -21,7 +21,9 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"stamp":  stamp,
 	"number": number,
 	"shown":  Escape,
+	"err":    func(text string) string { return Escape(RedactText(text)) },
 	"job":    jobAddress,
+	"took":   duration,
 }).ParseFS(assets, "assets/*.html"))
 
 // frame is what every page has.
@@ -82,6 +84,9 @@ func flash(w http.ResponseWriter, r *http.Request) string {
 		return ""
 	}
 	http.SetCookie(w, &http.Cookie{Name: flashCookie, MaxAge: -1})
+	if a := scheduleAction(cookie.Value); a != nil {
+		return a.Done + "."
+	}
 	name, count, _ := strings.Cut(cookie.Value, ".")
 	n, err := strconv.Atoi(count)
 	if a := actionOf(name); a != nil && err == nil && n >= 0 {
@@ -102,7 +107,9 @@ type listData struct {
 	Table      table
 	Failures   []failures
 	Kinds      int // of failures, if there are more
-	Recurring  []Occurrence
+	Now        *overview
+	Chart      *chart
+	Schedules  []shownSchedule
 	MoreFields bool // a field other than the search has a value
 	Looked     int
 	Cut        bool
@@ -120,10 +127,12 @@ type table struct {
 	Boxes bool // to select jobs
 }
 
-// failures is jobs with the same error, and the address of those of the same kind and reason.
+// failures is jobs that failed in the same way, and how they are selected.
 type failures struct {
 	retryjob.Failures
 	Address string
+	Query   string // of the address
+	Replay  bool   // the request may replay them
 }
 
 // tab is a link to the jobs of a status, or to all.
@@ -203,13 +212,16 @@ func (h *handler) count(ctx context.Context, d *listData) {
 		d.Alert = "The jobs could not be counted: " + h.text(o.err) + "."
 		return
 	}
-	d.Recurring = o.Recurring
+	d.Now, d.Chart, d.Schedules = &o, chartOf(&o.Summary), d.shownSchedules(o.Schedules)
 	for _, f := range o.DeadLetters[:min(len(o.DeadLetters), shownFailures)] {
 		same := url.Values{"status": {retryjob.DeadLettered.String()}, "kind": {f.Kind}}
 		if f.Reason != 0 {
 			same["reason"] = []string{f.Reason.Error()}
 		}
-		d.Failures = append(d.Failures, failures{f, list(same)})
+		if f.Cause != "" {
+			same["cause"] = []string{f.Cause}
+		}
+		d.Failures = append(d.Failures, failures{f, list(same), same.Encode(), d.Actions != nil})
 	}
 	if len(o.DeadLetters) > shownFailures {
 		d.Kinds = len(o.DeadLetters)
@@ -240,7 +252,7 @@ func Facts(i *retryjob.Info) (facts []Fact) {
 	for _, f := range []Fact{
 		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "recurring", Text: recurring(i)}, {Name: "correlation", Text: i.Correlation},
 		{Name: "queue", Text: i.Queue}, {Name: "priority", Text: priority}, {Name: "tags", Text: strings.Join(i.Tags, ", ")},
-		{Name: "reason", Text: i.Reason.Error()}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
+		{Name: "reason", Text: i.Reason.Error()}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "put off", Text: times(i.PutOff)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
 		{Name: "enqueued", At: i.Enqueued}, {Name: "first due", At: i.FirstDue}, {Name: "next due", At: i.Due}, {Name: "ended", At: i.Ended},
 		{Name: "ttl", Text: ttl}, {Name: "budget", Text: i.BudgetKey}, {Name: "spec", Text: strings.TrimPrefix(string(spec), "null")},
 	} {

@@ -78,3 +78,15 @@ func plural(n int) string {
 	}
 	return number(n) + " jobs"
 }
+
+// times returns "once", "3 times", and "" for 0.
+func times(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "once"
+	default:
+		return number(n) + " times"
+	}
+}

@@ -104,7 +104,7 @@ func (h *handler) matches(v *view, i *retryjob.Info) bool {
 		has(string(i.Payload[:min(len(i.Payload), shownPayload)])) && has(string(h.payload(i))) {
 		return true
 	}
-	return slices.ContainsFunc(i.History, func(a retryjob.Attempt) bool { return has(a.Err) || has(a.Code) })
+	return slices.ContainsFunc(i.History, func(a retryjob.Attempt) bool { return has(a.Code) || has(a.Err) && has(RedactText(a.Err)) })
 }
 
 // cursorText returns the form of a cursor in an address. Engines sort by Record.Changed, some to the microsecond only.

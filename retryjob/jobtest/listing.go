@@ -3,7 +3,9 @@ package jobtest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +16,72 @@ import (
 
 // listing has the claims about List, Count and Groups.
 var listing = []scenario{
+	{claim: "Queues counts what is due, what is due later and what runs in each queue, and what is due for the longest time", play: func(s *stage) {
+		begun, release := make(chan struct{}), make(chan error)
+		s.openWith(retryjob.Options{
+			Policies: retryjob.FromMap(policies{"p": s.held(retry.Policy{})}), Queues: map[string]int{"default": 1, "narrow": 1},
+			Handlers: map[string]retryjob.Handler{kind: wait(begun, release)},
+		})
+		put := func(queue string, due time.Time) {
+			s.put(retryjob.Job{Kind: kind, Policy: "p", Queue: queue, Due: due})
+		}
+		for _, queue := range []string{"", "narrow"} {
+			put(queue, time.Time{})
+			receive(s, begun, "the attempt")
+			put(queue, time.Now().Add(100*s.unit))
+		}
+		before := time.Now()
+		put("", time.Time{})
+		put("", time.Time{})
+		depths, err := s.q.Queues(s.t.Context())
+		require.NoError(s.t, err)
+		slices.SortFunc(depths, func(a, b retryjob.QueueDepth) int { return strings.Compare(a.Queue, b.Queue) })
+		require.Len(s.t, depths, 2)
+		require.WithinDuration(s.t, before, depths[0].Oldest, s.unit)
+		depths[0].Oldest = time.Time{}
+		require.Equal(s.t, []retryjob.QueueDepth{{Queue: "default", Due: 2, Later: 1, Running: 1}, {Queue: "narrow", Later: 1, Running: 1}}, depths)
+		close(release)
+	}},
+
+	{claim: "errors of one kind are one group, whatever their numbers and addresses, and are selected and replayed by it", play: func(s *stage) {
+		var d diary
+		causes := map[string]string{
+			"dial tcp 10.0.0.7:443: connect: connection refused": "dial tcp #: connect: connection refused",
+			"dial tcp [::1]:80: connect: connection refused":     "dial tcp #: connect: connection refused",
+			"no answer in 1500 ms":                               "no answer in # ms",
+		}
+		s.open(policies{"p": fixed(1, short)}, func(ctx context.Context, job retryjob.Job) error {
+			if d.note(ctx, job).Replays > 0 {
+				return nil
+			}
+			return errors.New(job.Correlation)
+		})
+		for text := range causes {
+			s.final(s.put(retryjob.Job{Kind: kind, Policy: "p", Correlation: text}).ID())
+		}
+		ctx := s.t.Context()
+		groups, err := s.q.Groups(ctx, retryjob.Filter{})
+		require.NoError(s.t, err)
+		jobs := map[string]int{}
+		for _, g := range groups {
+			jobs[g.Cause] = g.Jobs
+		}
+		require.Equal(s.t, map[string]int{"dial tcp #: connect: connection refused": 2, "no answer in # ms": 1}, jobs)
+		refused := retryjob.Filter{Causes: []string{"dial tcp #: connect: connection refused"}}
+		for i, err := range s.q.List(ctx, refused) {
+			require.NoError(s.t, err)
+			require.Equal(s.t, refused.Causes[0], i.Cause())
+		}
+		n, err := s.q.ReplayAll(ctx, refused)
+		require.NoError(s.t, err)
+		require.Equal(s.t, 2, n)
+		s.poll("both have succeeded", func() bool {
+			counts, err := s.q.Count(ctx, statuses(retryjob.Succeeded, retryjob.DeadLettered))
+			require.NoError(s.t, err)
+			return counts[retryjob.Succeeded].Jobs == 2 && counts[retryjob.DeadLettered].Jobs == 1
+		})
+	}},
+
 	{claim: "List gives the job that changed last first, each once, whatever the size of a page, up to Limit", play: func(s *stage) {
 		want := s.deadLetters(7)
 		slices.Reverse(want)
@@ -128,7 +196,7 @@ var listing = []scenario{
 		require.Equal(s.t, 2, n)
 	}},
 
-	{claim: "Count counts by status, and Groups by kind, policy, reason and code too, each with the oldest time and the newest job", play: func(s *stage) {
+	{claim: "Count counts by status, and Groups by kind, policy, reason and cause too, each with the oldest time and the newest job", play: func(s *stage) {
 		s.zoo()
 		type key struct {
 			status             retryjob.Status
@@ -141,7 +209,7 @@ var listing = []scenario{
 				require.NoError(s.t, err)
 				k := key{i.Status, i.Kind, i.Policy, "", i.Reason}
 				if i.Status.Final() && i.Status != retryjob.Succeeded {
-					k.code = i.Last().Code
+					k.code = i.Cause()
 				}
 				t := tallies[i.Status]
 				t.Add(&i)
@@ -165,7 +233,7 @@ var listing = []scenario{
 			require.NoError(s.t, err)
 			require.Len(s.t, groups, len(want))
 			for _, g := range groups {
-				w := want[key{g.Status, g.Kind, g.Policy, g.Code, g.Reason}]
+				w := want[key{g.Status, g.Kind, g.Policy, g.Cause, g.Reason}]
 				require.Equal(s.t, w.Jobs, g.Jobs)
 				require.WithinDuration(s.t, w.Oldest, g.Oldest, 10*time.Millisecond)
 				require.Equal(s.t, asJSON(s, w.Newest), asJSON(s, g.Newest))

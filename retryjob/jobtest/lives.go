@@ -181,6 +181,32 @@ var enqueuing = []scenario{
 		require.Equal(s.t, []string{"there"}, ids(s, s.q.List(ctx, retryjob.Filter{})))
 		require.Len(s.t, d.all(), 1)
 	}},
+
+	{claim: "a refused duplicate changes nothing of the job that is there, waiting or ended, whatever its kind", play: func(s *stage) {
+		var d diary
+		s.openWith(retryjob.Options{
+			Policies: retryjob.FromMap(policies{"p": {}, "q": {}}),
+			Handlers: map[string]retryjob.Handler{kind: d.script(), "other": d.script()},
+		})
+		ctx := s.t.Context()
+		s.put(retryjob.Job{ID: "ended", Kind: kind, Policy: "p"})
+		s.final("ended")
+		s.put(retryjob.Job{ID: "waiting", Kind: kind, Policy: "p", Payload: []byte(`{"to":"ann"}`), Due: time.Now().Add(2 * s.unit)})
+		for _, id := range []string{"ended", "waiting"} {
+			before := asJSON(s, s.get(id))
+			other := retryjob.Job{ID: id, Kind: "other", Policy: "q", Priority: 4, Tags: []string{"other"}, Payload: []byte(`{"amount":7}`)}
+			_, err := s.q.Enqueue(ctx, other)
+			require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
+			_, err = s.q.EnqueueMany(ctx, []retryjob.Job{{ID: "first", Kind: "other", Policy: "q"}, other})
+			require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
+			require.Equal(s.t, before, asJSON(s, s.get(id)))
+		}
+		s.final("waiting")
+		for _, a := range d.all() {
+			require.Equal(s.t, kind, a.job.Kind, "the handler of another kind got job %s", a.JobID)
+		}
+		require.Len(s.t, d.all(), 2)
+	}},
 }
 
 // send passes v to the goroutine that waits for it.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -21,7 +21,7 @@ import (
 func TestPaper(t *testing.T) {
 	jobtest.Run(t, jobtest.Harness{
 		New: func(_ *testing.T, c retryjob.Options) retryjob.Queue {
-			return newClerk(c, &paper{sheets: map[string][]byte{}, leased: map[string]string{}})
+			return newClerk(c, &paper{sheets: map[string][]byte{}, leased: map[string]string{}, rota: map[string]retryjob.Schedule{}})
 		},
 		Bubble: synctest.Test,
 		Unit:   time.Hour,
@@ -47,6 +47,7 @@ func TestPaper(t *testing.T) {
 type paper struct {
 	mu     sync.Mutex
 	sheets map[string][]byte // a job as JSON
+	rota   map[string]retryjob.Schedule
 	leased map[string]string // the IDs of attempts by job
 }
 
@@ -356,17 +357,61 @@ func (e *clerk) change(id string, how func(*retryjob.Record, time.Time) error) e
 func (e *clerk) Replay(_ context.Context, id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.change(id, (*retryjob.Record).Replay)
+	return e.replay(id)
+}
+
+func (e *clerk) replay(id string) error {
+	i, err := e.read(id)
+	if err != nil {
+		return err
+	}
+	name, occurrence := retryjob.ScheduleOf(id)
+	s := e.paper.rota[name]
+	open, _ := e.read(s.Job)
+	if occurrence && i.Status.Replayable() {
+		if err := s.Claim(id, &open); err != nil {
+			return err
+		}
+	}
+	if err := e.change(id, (*retryjob.Record).Replay); err != nil {
+		return err
+	}
+	if occurrence {
+		e.paper.rota[name] = s
+	}
+	return nil
+}
+
+func (e *clerk) Schedules(context.Context) ([]retryjob.Schedule, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Collect(maps.Values(e.paper.rota)), nil
+}
+
+func (e *clerk) ChangeSchedule(ctx context.Context, name string, change func(*retryjob.Schedule) (*retryjob.Job, error)) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.paper.rota[name]
+	s.Name = name
+	job, err := change(&s)
+	if err == nil && job != nil {
+		_, err = e.enqueue(ctx, *job)
+	}
+	if err == nil && !e.fired {
+		e.paper.rota[name] = s
+	}
+	return err
 }
 
 func (e *clerk) ReplayAll(_ context.Context, f retryjob.Filter) (n int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, i := range e.selected(f, retryjob.Status.Replayable) {
-		n++
-		err = errors.Join(err, e.change(i.JobID, (*retryjob.Record).Replay))
+		if e.replay(i.JobID) == nil {
+			n++
+		}
 	}
-	return n, err
+	return n, nil
 }
 
 func (e *clerk) Cancel(ctx context.Context, id string) error {
@@ -417,4 +462,8 @@ func (e *clerk) Shutdown(ctx context.Context) ([]retryjob.Info, error) {
 func (e *clerk) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.Group, error) {
 	filter.Limit, filter.After = 0, retryjob.Cursor{}
 	return retryjob.GroupsOf(e.List(ctx, filter))
+}
+
+func (e *clerk) Queues(ctx context.Context) ([]retryjob.QueueDepth, error) {
+	return retryjob.QueuesOf(e.List(ctx, retryjob.Filter{}), time.Now())
 }

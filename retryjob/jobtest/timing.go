@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,70 @@ import (
 
 // timing is when attempts start.
 var timing = []scenario{
+	{claim: "a job that its handler puts off makes the same attempt later, is no failure and takes no token, and its record counts it", play: func(s *stage) {
+		var d diary
+		var observed atomic.Int32
+		budget := retry.NewBudget(retry.BudgetConfig{Burst: 1})
+		before := budget.Tokens()
+		p := fixed(2, s.unit/2)
+		p.Budget = budget
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Outcome == nil {
+				observed.Add(1)
+			}
+		}
+		turns := []error{retryjob.Snooze(s.unit / 2), fmt.Errorf("not ready: %w", retryjob.Snooze(s.unit)), errFlaky, retryjob.Snooze(0), nil}
+		s.open(policies{"p": p}, func(ctx context.Context, job retryjob.Job) error {
+			d.note(ctx, job)
+			return turns[len(d.all())-1]
+		})
+		s.enqueue("later", "p")
+		i := s.until("later", "is put off", func(i retryjob.Info) bool { return i.PutOff == 1 })
+		require.Equal(s.t, []any{retryjob.Pending, 0, ""}, []any{i.Status, i.Attempts, i.LastErr()})
+		require.Equal(s.t, before, budget.Tokens())
+		i = s.ends("later", retryjob.Succeeded, 0, 2)
+		require.Equal(s.t, 3, i.PutOff)
+		require.Len(s.t, i.History, 2)
+		require.EqualValues(s.t, 1, observed.Load(), "the one failure")
+		attempts := d.all()
+		var numbers []int
+		for _, a := range attempts {
+			numbers = append(numbers, a.Number)
+		}
+		require.Equal(s.t, []int{1, 1, 1, 2, 2}, numbers)
+		for n, wait := range []time.Duration{s.unit / 2, s.unit} {
+			require.GreaterOrEqual(s.t, attempts[n+1].at.Sub(attempts[n].at), wait-time.Millisecond)
+		}
+	}},
+
+	{claim: "an attempt that got something done counts as the first, in the record too", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": fixed(2, short)}, func(ctx context.Context, job retryjob.Job) error {
+			switch n := d.note(ctx, job).Number; {
+			case n <= 5:
+				return retry.Progressed(errFlaky)
+			case n == 6:
+				return errFlaky
+			}
+			return nil
+		})
+		s.enqueue("long", "p")
+		i := s.ends("long", retryjob.DeadLettered, retry.AttemptsExhausted, 6)
+		require.Equal(s.t, 4, i.Forgiven)
+	}},
+
+	{claim: "a job that is put off beyond its TTL is expired at once", play: func(s *stage) {
+		var d diary
+		p := fixed(5, s.unit)
+		p.TTL = 9 * s.unit
+		s.open(policies{"p": p}, d.always(retryjob.Snooze(10*s.unit)))
+		s.enqueue("late", "p")
+		i := s.ends("late", retryjob.Expired, retry.TTLElapsed, 0)
+		require.Len(s.t, d.all(), 1)
+		require.Zero(s.t, i.PutOff)
+		require.Less(s.t, i.Ended.Sub(i.FirstDue), 9*s.unit, "no later than it is known")
+	}},
+
 	{claim: "a new job starts at once, the delays of a list are kept to the letter, and no attempt is early", play: func(s *stage) {
 		var d diary
 		delays := []time.Duration{s.unit, 3 * s.unit, 2 * s.unit}

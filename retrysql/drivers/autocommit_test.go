@@ -39,7 +39,7 @@ func TestAnInsertWhoseReplyIsLostIsAmbiguousAndNotRepeated(t *testing.T) {
 	withLostReply(t, insert, func(t *testing.T, _ driver, db, direct *sql.DB) {
 		p, last := observed(4, nil)
 
-		err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Conn) error {
+		err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Single) error {
 			_, err := c.ExecContext(ctx, insert)
 			return err
 		})
@@ -69,7 +69,7 @@ func TestAnInsertThatMayBeRepeatedIs(t *testing.T) {
 	withLostReply(t, insert, func(t *testing.T, _ driver, db, direct *sql.DB) {
 		p, last := observed(4, nil)
 
-		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, p, func(ctx context.Context, c *retrysql.Conn) error {
+		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, p, func(ctx context.Context, c *retrysql.Single) error {
 			_, err := c.ExecContext(ctx, insert)
 			return err
 		})
@@ -86,7 +86,7 @@ func TestAReadWhoseReplyIsLostIsRepeated(t *testing.T) {
 		p, last := observed(4, nil)
 		var n int
 
-		err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Conn) error {
+		err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Single) error {
 			return c.QueryRowContext(ctx, entries).Scan(&n)
 		})
 

@@ -74,7 +74,7 @@ func TestATransactionThatIsCancelledIsRolledBackOrAmbiguous(t *testing.T) {
 func TestAStatementThatIsCancelledIsNotDoneOrAmbiguous(t *testing.T) {
 	withCancel(t, 6, retrysql.ErrStatementAmbiguous, func(ctx context.Context, t *testing.T, b *bank, db *sql.DB, id int) error {
 		p, _ := observed(4, nil)
-		return retrysql.Do(ctx, db, p, func(ctx context.Context, c *retrysql.Conn) error {
+		return retrysql.Do(ctx, db, p, func(ctx context.Context, c *retrysql.Single) error {
 			_, err := c.ExecContext(ctx, b.bind("insert into ledger values (?, 0, 1, 10)"), id)
 			return err
 		})

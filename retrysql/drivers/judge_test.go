@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/puddle/v2"
 	"github.com/lib/pq"
 	"github.com/lib/pq/pqerror"
 	mssql "github.com/microsoft/go-mssqldb"
@@ -43,10 +44,12 @@ var (
 	lost      = effects{again, again, ambiguous, ambiguous}         // the connection
 	uncertain = effects{ambiguous, ambiguous, ambiguous, ambiguous} // the server says so
 	rejected  = effects{never, never, never, never}                 // the work
-	failed    = effects{never, never, ambiguous, never}             // the statement
-	stopped   = effects{never, never, ambiguous, ambiguous}         // the statement, in its middle
-	aborted   = effects{}                                           // because of an earlier error
-	gaveUp    = effects{noOpinion, noOpinion, ambiguous, ambiguous} // a context is done
+	failed    = effects{never, never, ambiguous, never}             // the statement, and any connection
+	unable    = effects{again, never, ambiguous, never}             // the statement
+	misplaced = effects{again, again, again, again}                 // on this server
+	stopped   = effects{again, never, ambiguous, ambiguous}         // the statement, in its middle
+	aborted   = effects{again, noOpinion, noOpinion, noOpinion}     // because of an earlier error
+	gaveUp    = effects{again, noOpinion, ambiguous, ambiguous}     // a context is done
 	over      = effects{never, never, never, never}                 // before it was begun
 )
 
@@ -94,10 +97,10 @@ func TestTheCodesOfPostgreSQLAreReadFromBothDrivers(t *testing.T) {
 		{"40002", retrysql.ConstraintViolation, rejected},
 		{"40003", retrysql.CompletionUnknown, uncertain},
 		{"55P03", retrysql.LockTimeout, refused},
-		{"55006", retrysql.ObjectInUse, failed},
+		{"55006", retrysql.ObjectInUse, unable},
 		{"53300", retrysql.TooManyConnections, unreached},
 		{"53200", retrysql.OutOfMemory, refused},
-		{"53100", retrysql.DiskFull, failed},
+		{"53100", retrysql.DiskFull, unable},
 		{"57P01", retrysql.AdminShutdown, lost},
 		{"57P02", retrysql.AdminShutdown, lost},
 		{"57P05", retrysql.AdminShutdown, lost},
@@ -109,7 +112,7 @@ func TestTheCodesOfPostgreSQLAreReadFromBothDrivers(t *testing.T) {
 		{"57014", retrysql.QueryCanceled, stopped},
 		{"25P02", retrysql.TransactionAborted, aborted},
 		{"25P03", retrysql.IdleInTransaction, lost},
-		{"25006", retrysql.ReadOnlyServer, rejected},
+		{"25006", retrysql.ReadOnlyServer, misplaced},
 		{"23505", retrysql.UniqueViolation, rejected},
 		{"23503", retrysql.ConstraintViolation, rejected},
 		{"22001", retrysql.InvalidData, rejected},
@@ -143,14 +146,14 @@ func TestTheNumbersOfMySQLAreRead(t *testing.T) {
 		{1053, "08S01", retrysql.AdminShutdown, "1053", lost},
 		{1927, "70100", retrysql.AdminShutdown, "1927", lost},
 		{1180, "HY000", retrysql.CompletionUnknown, "1180", uncertain},
-		{1290, "HY000", retrysql.ReadOnlyServer, "1290", rejected},
+		{1290, "HY000", retrysql.ReadOnlyServer, "1290", misplaced},
 		{1062, "23000", retrysql.UniqueViolation, "1062", rejected},
 		{1452, "23000", retrysql.ConstraintViolation, "1452", rejected},
 		{1064, "42000", retrysql.SyntaxOrAccess, "1064", rejected},
 		{1146, "42S02", retrysql.SyntaxOrAccess, "1146", rejected},
 		{1406, "22001", retrysql.InvalidData, "1406", rejected},
-		{1317, "70100", retrysql.QueryCanceled, "1317", failed},
-		{1969, "70100", retrysql.StatementTimeout, "1969", failed},
+		{1317, "70100", retrysql.QueryCanceled, "1317", unable},
+		{1969, "70100", retrysql.StatementTimeout, "1969", unable},
 		{1045, "28000", retrysql.AuthFailed, "1045", failed},
 	} {
 		t.Run(row.code, func(t *testing.T) {
@@ -187,6 +190,10 @@ func TestTheNumbersOfSQLServerAreRead(t *testing.T) {
 // fails if a driver changes the text.
 func TestWhatDriversSayWithoutACodeIsKnown(t *testing.T) {
 	t.Parallel()
+	_, parse := pgconn.ParseConfig("host=a port=b")
+	closed, err := sql.Open("pgx", "")
+	require.NoError(t, err)
+	require.NoError(t, closed.Close())
 	for _, row := range []struct {
 		name   string
 		err    error
@@ -197,8 +204,11 @@ func TestWhatDriversSayWithoutACodeIsKnown(t *testing.T) {
 		{"mysql.ErrNoTLS", mysql.ErrNoTLS, retrysql.TLSRefused, failed},
 		{"pgconn.ErrConnClosed", pgconn.ErrConnClosed, retrysql.ConnectionLost, lost},
 		{"pgx.ErrTxClosed", pgx.ErrTxClosed, retrysql.TransactionDone, over},
+		{"puddle.ErrClosedPool", puddle.ErrClosedPool, retrysql.PoolClosed, failed},
+		{"pgconn.ParseConfigError", parse, retrysql.InvalidSource, failed},
+		{"sql: database is closed", closed.Ping(), retrysql.PoolClosed, failed},
 		{"pgx.ErrTxCommitRollback", pgx.ErrTxCommitRollback, retrysql.TransactionAborted, aborted},
-		{"pgx.ErrNoRows", pgx.ErrNoRows, retrysql.NoRows, failed},
+		{"pgx.ErrNoRows", pgx.ErrNoRows, retrysql.NoRows, unable},
 		{"pq.ErrInFailedTransaction", pq.ErrInFailedTransaction, retrysql.TransactionAborted, aborted},
 		{"pq.ErrSSLNotSupported", pq.ErrSSLNotSupported, retrysql.TLSRefused, failed},
 		{"mssql.ServerError", mssql.ServerError{}, retrysql.ServerFault, lost},
@@ -312,7 +322,7 @@ func TestWhatMariaDBSendsIsJudgedByItsNumber(t *testing.T) {
 		{"a syntax error", "selec 1", retrysql.SyntaxOrAccess, "1064", rejected},
 		{"a value that is too long", "insert into pairs values (3, 99999999999)", retrysql.InvalidData, "1264", rejected},
 		{"a deadlock that is raised", "signal sqlstate '40001' set mysql_errno = 1213", retrysql.Deadlock, "1213", undone},
-		{"a limit of MariaDB", "set statement max_statement_time = 0.01 for select sleep(60)", retrysql.StatementTimeout, "1969", failed},
+		{"a limit of MariaDB", "set statement max_statement_time = 0.01 for select sleep(60)", retrysql.StatementTimeout, "1969", unable},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, err := db.Exec(row.query)
@@ -377,6 +387,6 @@ func TestWhatSQLiteReturnsIsJudgedByItsExtendedCode(t *testing.T) {
 		none, err := sql.Open("sqlite", "file:"+t.TempDir()+"/none/none.db")
 		require.NoError(t, err)
 		defer none.Close()
-		requireJudged(t, none.Ping(), failed, retrysql.StorageFault, "14")
+		requireJudged(t, none.Ping(), unable, retrysql.StorageFault, "14")
 	})
 }

@@ -108,7 +108,7 @@ func ExampleTx_sqlc() {
 func ExampleDo_sqlc() {
 	ledgerOf(func(ctx context.Context, db *sql.DB, meddle func()) error {
 		meddle()
-		return retrysql.Do(ctx, db, retry.Policy{}, func(ctx context.Context, c *retrysql.Conn) error {
+		return retrysql.Do(ctx, db, retry.Policy{}, func(ctx context.Context, c *retrysql.Single) error {
 			return New(c).SetBalance(ctx, 40, "alice")
 		})
 	})

@@ -110,15 +110,7 @@ func TestATransactionOutlivesARestartOfTheServer(t *testing.T) {
 // fill leaves the pool with idle connections.
 func fill(t *testing.T, db *sql.DB, connections int) {
 	t.Helper()
-	held := make([]*sql.Conn, connections)
-	for i := range held {
-		var err error
-		held[i], err = db.Conn(t.Context())
-		require.NoError(t, err)
-	}
-	for _, conn := range held {
-		require.NoError(t, conn.Close())
-	}
+	each(t, db, connections, func(*sql.Conn) {})
 }
 
 // TestATransactionWaitsForAServerThatIsDown: the server comes back after the third failure.

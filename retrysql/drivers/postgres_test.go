@@ -28,8 +28,27 @@ const (
 	kill      = syscall.SIGKILL // of the postmaster only: its children notice
 )
 
-// postgres is the PostgreSQL server.
+// postgres is the PostgreSQL server that tests share.
 var postgres = sync.OnceValues(func() (*server, error) {
+	c, err := newCluster()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.run("initdb", "-D", c.data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"); err != nil {
+		return nil, err
+	}
+	return c.serve("deadlock_timeout=10ms", "max_connections=200")
+})
+
+// cluster is a folder for the data of a PostgreSQL server, and its address.
+type cluster struct {
+	server
+	bin, dir, data string
+	host, port     string
+}
+
+// newCluster returns a cluster without data.
+func newCluster() (*cluster, error) {
 	initdb, err := program("initdb", "/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin")
 	if err != nil {
 		return nil, fmt.Errorf("PostgreSQL: %w", err)
@@ -37,44 +56,52 @@ var postgres = sync.OnceValues(func() (*server, error) {
 	if initdb, err = filepath.EvalSymlinks(initdb); err != nil {
 		return nil, err
 	}
-	s := &server{last: immediate, ready: "database system is ready to accept connections"}
+	c := &cluster{server: server{last: immediate, ready: "database system is ready to accept"}, bin: filepath.Dir(initdb)}
 	if os.Getuid() == 0 { // which PostgreSQL refuses
-		if s.owner, err = accountOf("postgres"); err != nil {
+		if c.owner, err = accountOf("postgres"); err != nil {
 			return nil, fmt.Errorf("PostgreSQL %w: root needs an account to run it as: %w", errMissing, err)
 		}
 	}
-	dir, err := s.folder("postgres")
-	if err != nil {
+	if c.dir, err = c.folder("postgres"); err != nil {
 		return nil, err
 	}
-	data := filepath.Join(dir, "data")
-	run := func(name string, args ...string) *exec.Cmd {
-		cmd := exec.Command(filepath.Join(filepath.Dir(initdb), name), args...)
-		cmd.Dir = dir
-		cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
-		return cmd
+	c.data = filepath.Join(c.dir, "data")
+	c.host, c.port, err = ownAddress()
+	c.address = net.JoinHostPort(c.host, c.port)
+	return c, err
+}
+
+// program returns the command for one of PostgreSQL's programs.
+func (c *cluster) program(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(c.bin, name), args...)
+	cmd.Dir = c.dir
+	cmd.Env = []string{"LC_ALL=C", "PATH=" + os.Getenv("PATH")}
+	return cmd
+}
+
+// run runs one of PostgreSQL's programs to its end.
+func (c *cluster) run(name string, args ...string) error {
+	cmd := c.program(name, args...)
+	belong(cmd, syscall.SIGKILL, c.owner)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", name, err, out)
 	}
-	made := run("initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
-	belong(made, syscall.SIGKILL, s.owner)
-	if out, err := made.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w\n%s", err, out)
+	return nil
+}
+
+// serve starts the server with settings, until all tests have ended.
+func (c *cluster) serve(settings ...string) (*server, error) {
+	args := []string{"-D", c.data, "-h", c.host, "-p", c.port}
+	for _, setting := range append([]string{"unix_socket_directories=", "fsync=off", "full_page_writes=off", "shared_buffers=32MB"}, settings...) {
+		args = append(args, "-c", setting)
 	}
-	host, port, err := ownAddress()
-	if err != nil {
+	c.command = func() *exec.Cmd { return c.program("postgres", args...) }
+	if err := c.start(); err != nil {
 		return nil, err
 	}
-	s.address = net.JoinHostPort(host, port)
-	s.command = func() *exec.Cmd {
-		return run("postgres", "-D", data, "-h", host, "-p", port,
-			"-c", "unix_socket_directories=", "-c", "fsync=off", "-c", "full_page_writes=off",
-			"-c", "deadlock_timeout=10ms", "-c", "max_connections=200", "-c", "shared_buffers=32MB")
-	}
-	if err := s.start(); err != nil {
-		return nil, err
-	}
-	atExit(func() { s.stop(immediate) })
-	return s, nil
-})
+	atExit(func() { c.stop(immediate) })
+	return &c.server, nil
+}
 
 // databases counts the databases that tests have created.
 var databases atomic.Int64

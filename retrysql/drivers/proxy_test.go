@@ -19,12 +19,14 @@ const (
 	loseReply         // the client does not receive the reply: both sides are cut when it comes
 	tearReply         // the client receives half of the reply
 	cutInFlight       // the server receives it, and both sides are cut at once, while the server works on it
+	refuse            // the server does not receive it: the client receives the proxy's refusal, and both sides are cut
 )
 
 // proxy stands in front of a server and passes on what both sides send, byte for byte, until judge finds a fault.
 type proxy struct {
 	address string                     // to connect to
-	server  string                     // the address behind
+	server  atomic.Pointer[string]     // the address behind
+	refusal string                     // is sent for a fault refuse
 	judge   func(request string) fault // is called with what a client sent in one piece, in any goroutine
 	cuts    atomic.Int32               // the number of connections that a fault has ended
 
@@ -39,7 +41,8 @@ func newProxy(t *testing.T, server string, judge func(request string) fault) *pr
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	p := &proxy{address: listener.Addr().String(), server: server, judge: judge, listener: listener, open: map[net.Conn]bool{}}
+	p := &proxy{address: listener.Addr().String(), judge: judge, listener: listener, open: map[net.Conn]bool{}}
+	p.server.Store(&server)
 	p.all.Go(p.accept)
 	t.Cleanup(p.close)
 	return p
@@ -80,7 +83,7 @@ func (p *proxy) keep(conn net.Conn) {
 // serve passes on what client and server send until one of them is gone or judge finds a fault.
 func (p *proxy) serve(client net.Conn) {
 	p.keep(client)
-	server, err := net.Dial("tcp", p.server)
+	server, err := net.Dial("tcp", *p.server.Load())
 	if err != nil {
 		_ = client.Close()
 		return
@@ -117,6 +120,9 @@ func (p *proxy) serve(client net.Conn) {
 		}
 		switch found {
 		case loseRequest:
+			return "", false
+		case refuse:
+			_, _ = client.Write([]byte(p.refusal))
 			return "", false
 		case cutInFlight:
 			return got, false

@@ -16,7 +16,7 @@ import (
 const doc = `report loops over retry.Attempts that never set their error
 
 A turn of for ctx := range retry.Attempts(ctx, p, &err) is repeated if its body leaves an error in err. A body that never
-assigns to err makes one turn and ends as a success, whatever happens in it. The usual cause is a declaration in the body,
+assigns to err makes one turn, and the run ends with an error that says so. The usual cause is a declaration in the body,
 such as resp, err := send(ctx), which makes another variable of the same name.
 
 A loop is not reported if err is not a plain variable, or if other code can set it: its address is taken, or a function
@@ -74,11 +74,11 @@ func report(pass *analysis.Pass, cur inspector.Cursor, v types.Object) {
 		return true
 	})
 	if at != nil {
-		pass.ReportRangef(at, "this %s is another variable than that of retry.Attempts, so the loop makes one turn, as a success", v.Name())
+		pass.ReportRangef(at, "this %s is another variable than that of retry.Attempts, so the loop never makes a second turn", v.Name())
 		return
 	}
 	pass.Report(analysis.Diagnostic{
 		Pos: cur.Node().Pos(), End: cur.Node().(*ast.RangeStmt).Body.Lbrace,
-		Message: fmt.Sprintf("the body never sets %s, so the loop makes one turn, as a success", v.Name()),
+		Message: fmt.Sprintf("the body never sets %s, so the loop never makes a second turn", v.Name()),
 	})
 }

@@ -6,7 +6,6 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +23,8 @@ import (
 
 const doc = `report hand-written retry loops that have a bug
 
-A retry loop is a loop that only failure repeats: on every path to its next iteration the last call has failed, by its error, the
-status of its response or a result of type bool, and the loop waits, and success leaves it. Tickers, readers and workers are not
+A retry loop is a loop that only failure repeats: on every path to its next iteration the last call has failed, by its error or the
+status of its response, and the loop waits, and success leaves it. Tickers, readers and workers are not
 retry loops.
 
 Such a loop is reported, once, if it
@@ -33,46 +32,97 @@ Such a loop is reported, once, if it
  - sleeps for a second or more at a time, and for more than a second between two checks of a context that is a parameter or
    a field of the receiver, so that a shutdown waits for it;
  - repeats a call with its context although that is done: nothing else in the loop checks the context or the error;
- - sleeps after the last attempt, although no attempt follows; so is another counted loop that then does nothing but
-   return an error or false;
+ - sleeps after the last attempt, although no attempt follows;
  - ends with a new error that does not wrap the last one, which is not used elsewhere.
 
-With -loop.more it is also reported if it
+It is also reported if it
 
- - sleeps for more than 100 ms, and more than a second in all or between two checks of the context, without watching any context
-   in scope;
- - never ends while the call fails, even after a context in scope is done.
+ - no longer waits once ctx is done, since the case for that in a select does not leave it;
+ - repeats the call after a success, which nothing asks for.
 
-These can be intended. A context counts if it is a parameter, or derived from one or with a deadline.
+A function that calls itself again after a sleep is a loop too. A context counts if it is a parameter or the field of one, or derived
+from one or with a deadline.
 Test files and packages for tests are skipped.`
 
 // Analyzer is the analyzer loop.
 var Analyzer = ignore.OutsideTests("loop", doc, run)
 
-var more bool
-
-func init() {
-	Analyzer.Flags.BoolVar(&more, "more", false, "also report what can be intended")
-}
-
 func run(pass *analysis.Pass) (any, error) {
-	for _, imported := range pass.Pkg.Imports() {
-		if imported.Path() == "testing" {
-			return nil, nil
-		}
-	}
-	for _, part := range strings.Split(pass.Pkg.Path(), "/") {
-		if strings.Contains(part, "test") || part == "e2e" {
+	for part := range strings.SplitSeq(pass.Pkg.Path(), "/") {
+		if slices.Contains([]string{"test", "tests", "testing", "testdata", "e2e"}, part) {
 			return nil, nil
 		}
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
-		if l := retries.LoopAt(pass.TypesInfo, cur, nil); l != nil {
-			retryLoop{l, pass, pass.TypesInfo, cur}.report()
+	for file := range in.Root().Children() {
+		if forTests(file.Node().(*ast.File)) {
+			continue
+		}
+		for cur := range file.Preorder((*ast.CallExpr)(nil)) {
+			callsItself(pass, cur)
+		}
+		for cur := range file.Preorder((*ast.ForStmt)(nil), (*ast.RangeStmt)(nil)) {
+			if l := retries.LoopAt(pass.TypesInfo, cur); l != nil {
+				retryLoop{l, pass, pass.TypesInfo, cur}.report()
+			}
 		}
 	}
 	return nil, nil
+}
+
+// forTests reports whether file imports testing. The package is not asked, since go vet hands it over with its tests.
+func forTests(file *ast.File) bool {
+	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+}
+
+// callsItself reports the call at cur if it repeats the function that it is in, with the same arguments, after a failure and a
+// sleep of a second or more that does not watch the context of the function.
+func callsItself(pass *analysis.Pass, cur inspector.Cursor) {
+	info, call := pass.TypesInfo, cur.Node().(*ast.CallExpr)
+	callee, decl := typeutil.StaticCallee(info, call), calls.Declaration(cur)
+	if callee == nil || decl == nil || info.Defs[decl.Name] != callee {
+		return
+	}
+	params, name := callee.Signature().Params(), ""
+	for i, arg := range call.Args {
+		if !calls.Is(info, arg, params.At(min(i, params.Len()-1))) {
+			return
+		}
+		if calls.IsContext(info.TypeOf(arg)) {
+			name = types.ExprString(arg)
+		}
+	}
+	for n := range ast.Preorder(decl.Body) {
+		if s, isSelector := n.(*ast.SelectorExpr); isSelector && (s.Sel.Name == "Done" || s.Sel.Name == "Err") && types.ExprString(s.X) == name {
+			name = ""
+		}
+	}
+	stmt := cur.Parent()
+	before, hasBefore := stmt.PrevSibling()
+	if name == "" || !hasBefore || !afterFailure(info, stmt.Parent()) {
+		return
+	}
+	sleep, isStmt := before.Node().(*ast.ExprStmt)
+	if !isStmt {
+		return
+	}
+	wait, isCall := sleep.X.(*ast.CallExpr)
+	if !isCall || !calls.IsFunc(info, wait, "time", "Sleep") {
+		return
+	}
+	if d, _ := intValue(info, wait.Args[0]); d >= int64(time.Second) {
+		pass.ReportRangef(call, "%s calls itself until it succeeds, and sleeps without watching %s", decl.Name.Name, name)
+	}
+}
+
+// afterFailure reports whether the block at cur is that of if err != nil.
+func afterFailure(info *types.Info, cur inspector.Cursor) bool {
+	stmt, isIf := cur.Parent().Node().(*ast.IfStmt)
+	if !isIf || stmt.Body != cur.Node() {
+		return false
+	}
+	b, isBinary := ast.Unparen(stmt.Cond).(*ast.BinaryExpr)
+	return isBinary && b.Op == token.NEQ && info.Types[b.Y].IsNil() && calls.IsError(info.TypeOf(b.X))
 }
 
 type retryLoop struct {
@@ -90,41 +140,34 @@ func (l retryLoop) report() {
 		name = ctx.Name()
 	}
 	switch {
-	case l.Kind == retries.Other || name == "" || l.brief(name):
-	case (ctx == nil || l.parameter(ctx)) && slices.ContainsFunc(l.Waits, l.long), more && ctx != nil && l.allBlind():
+	case name == "" || l.brief(name):
+	case (ctx == nil || l.parameter(ctx)) && slices.ContainsFunc(l.Waits, l.long):
 		bugs = append(bugs, "sleeps without watching "+name)
 	}
 	switch {
-	case l.Kind == retries.Other || ctx == nil: // waiting for an answer without a limit can be intended
-	case more && l.forever():
-		bugs = append(bugs, "never ends while the call fails, even if "+name+" is done")
+	case ctx == nil: // waiting for an answer without a limit can be intended
+	case l.hot():
+		bugs = append(bugs, "no longer waits once "+name+" is done")
 	case l.outlives(ctx):
 		bugs = append(bugs, "repeats the call even if "+name+" is done")
 	}
 	if l.sleepsLast() {
 		bugs = append(bugs, "sleeps after the last attempt")
 	}
-	if l.Kind == retries.Errors && l.losesError() {
+	if l.losesError() {
 		bugs = append(bugs, "loses the last error")
+	}
+	if l.GoesOn {
+		bugs = append(bugs, "repeats the call after a success")
 	}
 	if len(bugs) == 0 {
 		return
 	}
 	text := "this retry loop " + bugs[0]
-	if l.Kind != retries.Errors { // it may wait for a state
-		text = "this loop " + bugs[0]
-	}
 	if len(bugs) > 1 {
 		text += "; it also " + strings.Join(bugs[1:], " and ")
 	}
 	l.pass.Report(analysis.Diagnostic{Pos: l.cur.Node().Pos(), End: l.Body.Lbrace + 1, Message: text})
-}
-
-// allBlind reports whether nothing can interrupt any wait, and not all are short. Otherwise a blind one may be for a context that
-// nothing can end.
-func (l retryLoop) allBlind() bool {
-	return !slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return !w.Blind }) &&
-		slices.ContainsFunc(l.Waits, func(w retries.Wait) bool { return !l.short(w) })
 }
 
 // long reports whether nothing can interrupt w, which is known to be a second or more.
@@ -132,10 +175,14 @@ func (l retryLoop) long(w retries.Wait) bool {
 	return w.Blind && w.Delay != nil && l.least(w.Delay) >= int64(time.Second)
 }
 
-// least returns the least value that x can have: that of a constant, and of the constant in a sum; otherwise 0.
+// least returns the least value that x has in the first turn: that of a constant, of a variable that begins with one, and of the
+// constant in a sum; otherwise 0.
 func (l retryLoop) least(x ast.Expr) int64 {
 	if v, known := intValue(l.info, x); known {
 		return v
+	}
+	if v, isVar := calls.Object(l.info, x).(*types.Var); isVar && !v.IsField() && v.Parent() != v.Pkg().Scope() {
+		return l.begins(v, x)
 	}
 	if sum, isBinary := ast.Unparen(x).(*ast.BinaryExpr); isBinary && sum.Op == token.ADD {
 		return max(l.least(sum.X), l.least(sum.Y))
@@ -143,21 +190,52 @@ func (l retryLoop) least(x ast.Expr) int64 {
 	return 0
 }
 
-// field returns the field of the receiver that is a context, such as "s.ctx"; "" if there is none.
+// begins returns the least value that v has at use in the first turn; 0 if it is unknown.
+func (l retryLoop) begins(v *types.Var, use ast.Expr) int64 {
+	function, _, _ := calls.Function(l.cur)
+	values := []int64{}
+	for _, x := range calls.Assigned(l.info, function.Node(), v) {
+		if x.Pos() < use.Pos() {
+			value, _ := intValue(l.info, x)
+			values = append(values, value)
+		}
+	}
+	if len(values) == 0 {
+		return 0
+	}
+	return slices.Min(values)
+}
+
+// field returns the context of a parameter or of the receiver, such as "s.ctx" and "req.Context()"; "" if there is none.
 func (l retryLoop) field() string {
 	decl := calls.Declaration(l.cur)
-	if decl == nil || decl.Recv == nil || len(decl.Recv.List[0].Names) == 0 {
+	if decl == nil {
 		return ""
 	}
-	recv := decl.Recv.List[0]
-	t := l.info.TypeOf(recv.Type)
+	fields := slices.Clone(decl.Type.Params.List)
+	if decl.Recv != nil {
+		fields = append(fields, decl.Recv.List...)
+	}
+	for _, field := range fields {
+		if name := contextOf(l.info.TypeOf(field.Type)); name != "" && len(field.Names) > 0 {
+			return field.Names[0].Name + "." + name
+		}
+	}
+	return ""
+}
+
+// contextOf returns the field or method of t, or of what it points to, that has a context; "" if there is none.
+func contextOf(t types.Type) string {
+	if calls.IsNamed(t, "net/http", "Request") {
+		return "Context()"
+	}
 	if p, isPointer := t.(*types.Pointer); isPointer {
 		t = p.Elem()
 	}
 	if s, isStruct := t.Underlying().(*types.Struct); isStruct {
 		for f := range s.Fields() {
 			if calls.IsContext(f.Type()) && !f.Embedded() {
-				return recv.Names[0].Name + "." + f.Name()
+				return f.Name()
 			}
 		}
 	}
@@ -196,7 +274,10 @@ func (l retryLoop) ends(v *types.Var) bool {
 	made := calls.Assigned(l.info, outermost, v)
 	return (len(made) > 0 || l.parameter(v)) && !slices.ContainsFunc(made, func(x ast.Expr) bool {
 		call, isCall := x.(*ast.CallExpr)
+		_, isField := x.(*ast.SelectorExpr)
 		switch {
+		case isField, isCall && calls.IsFunc(l.info, call, "net/http", "Request.Context"):
+			return false
 		case !isCall:
 		case calls.IsFunc(l.info, call, "context", "WithTimeout", "WithDeadline"), calls.IsFunc(l.info, call, "os/signal", "NotifyContext"):
 			return false
@@ -216,6 +297,17 @@ func (l retryLoop) parameter(v *types.Var) bool {
 		}
 	}
 	return false
+}
+
+// hot reports whether a turn ends at once after ctx is done: a select receives from ctx.Done() without leaving the loop, and
+// nothing asks for the error of ctx or that of the attempt.
+func (l retryLoop) hot() bool {
+	for n := range ast.Preorder(l.cur.Node()) {
+		if asks, isSelector := n.(*ast.SelectorExpr); isSelector && asks.Sel.Name == "Err" && calls.IsContext(l.info.TypeOf(asks.X)) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Hot && s.Last == retries.Failed })
 }
 
 // outlives reports whether an attempt that gets ctx is repeated after ctx is done: nothing else in the loop names ctx,
@@ -266,23 +358,15 @@ func (l retryLoop) brief(ctx string) bool {
 	return known
 }
 
-// asks reports whether the loop checks if the context ctx is done; a call that gets it may do so if an error ends the loop.
+// asks reports whether the loop checks if the context ctx is done.
 func (l retryLoop) asks(ctx string) bool {
-	if l.Cond != nil && l.Kind == retries.Errors && strings.Contains(types.ExprString(l.Cond), ctx) {
+	if l.Cond != nil && strings.Contains(types.ExprString(l.Cond), ctx) {
 		return true
 	}
 	for n := range ast.Preorder(l.cur.Node()) {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			if (n.Sel.Name == "Err" || n.Sel.Name == "Done") && types.ExprString(n.X) == ctx {
-				return true
-			}
-		case *ast.CallExpr:
-			for _, arg := range n.Args {
-				if l.Kind != retries.Errors && types.ExprString(arg) == ctx {
-					return true
-				}
-			}
+		s, isSelector := n.(*ast.SelectorExpr)
+		if isSelector && (s.Sel.Name == "Err" || s.Sel.Name == "Done") && types.ExprString(s.X) == ctx {
+			return true
 		}
 	}
 	return false
@@ -293,31 +377,27 @@ func (l retryLoop) most(x ast.Expr) (most int64, known bool) {
 	if x == nil {
 		return 0, false
 	}
-	var counter constant.Value
-	eval := retries.Eval{Info: l.info, U: 1, Random: map[ast.Node]bool{}, Known: func(x ast.Expr) constant.Value {
+	if v, isConst := intValue(l.info, x); isConst {
+		return v, true
+	}
+	switch x := ast.Unparen(x).(type) {
+	case *ast.Ident:
 		if l.Counter != nil && calls.Is(l.info, x, l.Counter) {
-			return counter
+			return l.most(l.Count)
 		}
-		return nil
-	}}
-	last := constant.Value(nil)
-	if l.Count != nil {
-		last = eval.Value(l.Count)
-	}
-	for _, counter = range []constant.Value{constant.MakeInt64(0), last} {
-		v := eval.Value(x)
-		if v == nil {
-			return 0, false
+	case *ast.CallExpr:
+		if l.info.Types[x.Fun].IsType() || calls.IsFunc(l.info, x, "math/rand", "Intn", "Int63n") || calls.IsFunc(l.info, x, "math/rand/v2", "IntN", "Int64N", "N") {
+			return l.most(x.Args[0])
 		}
-		n, _ := constant.Int64Val(v)
-		most = max(most, n)
+	case *ast.BinaryExpr:
+		a, isA := l.most(x.X)
+		b, isB := l.most(x.Y)
+		if x.Op == token.MUL {
+			return a * b, isA && isB
+		}
+		return a + b, isA && isB && x.Op == token.ADD
 	}
-	return most, true
-}
-
-// forever reports whether the loop cannot end while the call fails.
-func (l retryLoop) forever() bool {
-	return l.Cond == nil && l.Count == nil && !slices.ContainsFunc(l.Leaves, retries.State.Failed)
+	return 0, false
 }
 
 // sleepsLast reports whether a counted loop also waits after its last attempt: no condition in it depends on what counts,
@@ -339,59 +419,9 @@ func (l retryLoop) sleepsLast() bool {
 			return false
 		}
 	}
-	if !l.givesUp() {
-		return false
-	}
-	return len(l.Attempts) == 0 || !l.attemptFollows()
+	fails := func(s retries.State) bool { return s.Last > retries.OK }
+	return slices.ContainsFunc(l.Repeats, fails) && !l.attemptFollows()
 }
-
-// givesUp reports whether the last turn is a failure of the function: its attempt has an error, or what follows the loop does
-// nothing but return an error or false.
-func (l retryLoop) givesUp() bool {
-	if l.Kind != retries.Other && slices.ContainsFunc(l.Repeats, func(s retries.State) bool { return s.Last > retries.OK }) {
-		return true
-	}
-	for _, r := range l.Ends {
-		if len(r.Results) == 0 || !l.failure(r.Results[len(r.Results)-1]) {
-			return false
-		}
-	}
-	for next, hasNext := l.cur.NextSibling(); hasNext; next, hasNext = next.NextSibling() {
-		for c := range next.Preorder((*ast.CallExpr)(nil)) {
-			call := c.Node().(*ast.CallExpr)
-			t := l.info.Types[call.Fun]
-			inReturn := slices.ContainsFunc(l.Ends, func(r *ast.ReturnStmt) bool { return r.Pos() < call.Pos() && call.End() <= r.End() })
-			if !inReturn && !t.IsType() && !t.IsBuiltin() && !calls.Logs(call) {
-				return false
-			}
-		}
-	}
-	return len(l.Ends) > 0
-}
-
-// failure reports whether x is false, or an error that is not nil.
-func (l retryLoop) failure(x ast.Expr) bool {
-	if v := l.info.Types[x].Value; v != nil {
-		return v.Kind() == constant.Bool && !constant.BoolVal(v)
-	}
-	t := l.info.TypeOf(x)
-	if t == nil || !types.Implements(t, errorType) {
-		return false
-	}
-	switch x := ast.Unparen(x).(type) {
-	case *ast.CallExpr:
-		return makesError.MatchString(types.ExprString(x.Fun))
-	case *ast.CompositeLit, *ast.UnaryExpr:
-		return true
-	case *ast.Ident, *ast.SelectorExpr:
-		v := calls.Root(l.info, x)
-		return v != nil && v.Pkg() != nil && v.Parent() == v.Pkg().Scope()
-	}
-	return false
-}
-
-// makesError matches the functions that make an error, by their names.
-var makesError = regexp.MustCompile(`(?i)err|fail|wrap|status\.`)
 
 // unawaited reports whether the loop is in the function of a goroutine, whose end is seldom waited for.
 func (l retryLoop) unawaited() bool {
@@ -410,24 +440,33 @@ func (l retryLoop) attemptFollows() (yes bool) {
 	return yes
 }
 
-// losesError reports whether the statement after a counted loop returns a new error, and the error of the last attempt
-// is not used.
+// losesError reports whether the statement after the loop returns a new error, or none, after a failed attempt whose error is
+// not used.
 func (l retryLoop) losesError() bool {
 	next, hasNext := l.cur.NextSibling()
-	last := l.Repeats[0].Err
+	failed := l.Broken
+	if l.Counted {
+		failed = append(slices.Clone(failed), l.Repeats...)
+	}
+	if !hasNext || len(failed) == 0 {
+		return false
+	}
+	last := failed[0].Err
 	other := func(s retries.State) bool { return s.Err != last || s.Last == retries.OK }
-	if !l.Counted || !hasNext || last == nil || slices.ContainsFunc(l.Repeats, other) {
+	if last == nil || slices.ContainsFunc(failed, other) {
 		return false
 	}
 	r, isReturn := next.Node().(*ast.ReturnStmt)
 	if !isReturn || len(r.Results) == 0 {
 		return false
 	}
-	made, isCall := r.Results[len(r.Results)-1].(*ast.CallExpr)
-	if !isCall || !calls.IsFunc(l.info, made, "fmt", "Errorf") && !calls.IsFunc(l.info, made, "errors", "New") {
+	result := r.Results[len(r.Results)-1]
+	made, isCall := result.(*ast.CallExpr)
+	isNew := isCall && (calls.IsFunc(l.info, made, "fmt", "Errorf") || calls.IsFunc(l.info, made, "errors", "New"))
+	if !isNew && !(l.info.Types[result].IsNil() && l.returnsError()) {
 		return false
 	}
-	passedOn := slices.ContainsFunc(made.Args, func(x ast.Expr) bool { return types.Implements(l.info.TypeOf(x), errorType) })
+	passedOn := isNew && slices.ContainsFunc(made.Args, func(x ast.Expr) bool { return types.Implements(l.info.TypeOf(x), errorType) })
 	for n := range ast.Preorder(l.Body) {
 		switch n := n.(type) {
 		case *ast.CallExpr: // it may log the error or its text
@@ -436,7 +475,13 @@ func (l retryLoop) losesError() bool {
 			passedOn = passedOn || slices.ContainsFunc(n.Rhs, func(x ast.Expr) bool { return calls.Names(l.info, x, last) })
 		}
 	}
-	return !passedOn && !calls.Names(l.info, made, last)
+	return !passedOn && !calls.Names(l.info, r, last)
+}
+
+// returnsError reports whether the last result of the function around the loop is an error.
+func (l retryLoop) returnsError() bool {
+	_, t, _ := calls.Function(l.cur)
+	return t.Results != nil && calls.IsError(l.info.TypeOf(t.Results.List[len(t.Results.List)-1].Type))
 }
 
 var errorType = types.Universe.Lookup("error").Type().Underlying().(*types.Interface)

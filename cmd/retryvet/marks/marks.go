@@ -5,11 +5,13 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/passes/inspect"
 	"golang.org/x/tools/go/ast/inspector"
+	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
@@ -20,7 +22,9 @@ const doc = `report errors of retries that are compared or marked without effect
  - The error of retry.Do and DoValue is nil or wraps the last error, so a comparison by == with that error is always false,
    and a type assertion never succeeds. Use errors.Is and errors.As.
  - retry.Permanent(nil) is nil, and an attempt that returns it has succeeded: after "if err != nil { return err }" err
-   is nil.`
+   is nil.
+ - A function that returns an error drops that of a retry, here or of backoff and of k8s.io/apimachinery's
+   wait.ExponentialBackoff, so that giving up looks like a success. It is not reported if the work keeps its error.`
 
 // Analyzer is the analyzer marks.
 var Analyzer = ignore.New("marks", doc, run)
@@ -35,6 +39,7 @@ func run(pass *analysis.Pass) (any, error) {
 			asserted(pass, cur, n)
 		case *ast.CallExpr:
 			markedNil(pass, cur, n)
+			dropped(pass, cur, n)
 		}
 	}
 	return nil, nil
@@ -146,5 +151,50 @@ func assigned(info *types.Info, n ast.Node, err types.Object, from, to token.Pos
 		yes = yes || isLit || calls.Sets(info, n, err)
 		return true
 	})
+	return yes
+}
+
+var retries = regexp.MustCompile(`^(github\.com/retrygo/retry\.Do(Value)?|github\.com/cenkalti/backoff(/v\d+)?\.Retry\w*|k8s\.io/apimachinery/pkg/util/wait\.ExponentialBackoff\w*)$`)
+
+// dropped reports a retry whose error is dropped by a function that returns an error.
+func dropped(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
+	callee := typeutil.StaticCallee(pass.TypesInfo, call)
+	if callee == nil || callee.Pkg() == nil || !retries.MatchString(callee.Pkg().Path()+"."+callee.Name()) {
+		return
+	}
+	switch stmt := cur.Parent().Node().(type) {
+	case *ast.ExprStmt:
+	case *ast.AssignStmt:
+		for _, left := range stmt.Lhs {
+			if id, isIdent := left.(*ast.Ident); !isIdent || id.Name != "_" {
+				return
+			}
+		}
+	default:
+		return
+	}
+	_, t, _ := calls.Function(cur)
+	if t == nil || t.Results == nil || !calls.IsError(pass.TypesInfo.TypeOf(t.Results.List[len(t.Results.List)-1].Type)) {
+		return
+	}
+	for _, arg := range call.Args {
+		lit, isLit := ast.Unparen(arg).(*ast.FuncLit)
+		if _, isFunc := pass.TypesInfo.TypeOf(arg).Underlying().(*types.Signature); isFunc && (!isLit || keeps(pass.TypesInfo, lit)) {
+			return
+		}
+	}
+	pass.ReportRangef(call, "the error of %s is dropped, so that giving up looks like a success", types.ExprString(call.Fun))
+}
+
+// keeps reports whether lit assigns to a variable from outside.
+func keeps(info *types.Info, lit *ast.FuncLit) (yes bool) {
+	for n := range ast.Preorder(lit.Body) {
+		if a, isAssign := n.(*ast.AssignStmt); isAssign {
+			yes = yes || slices.ContainsFunc(a.Lhs, func(x ast.Expr) bool {
+				v := calls.Root(info, x)
+				return v != nil && !calls.Within(v, lit)
+			})
+		}
+	}
 	return yes
 }

@@ -2,32 +2,21 @@
 package plugin
 
 import (
-	"strconv"
-
 	"github.com/golangci/plugin-module-register/register"
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/suite"
-	"github.com/retrygo/retry/cmd/retryvet/loop"
 )
 
 func init() { register.Plugin("retryvet", New) }
 
-// New returns the linter. Its one setting is more: true, which is the flag -loop.more. Others are refused.
+// New returns the linter. It has no settings, and refuses any.
 func New(settings any) (register.LinterPlugin, error) {
-	l, err := register.DecodeSettings[linter](settings)
-	if err != nil {
-		return nil, err
-	}
-	return l, nil
+	return register.DecodeSettings[linter](settings)
 }
 
-type linter struct {
-	More bool `json:"more"`
-}
+type linter struct{}
 
-func (l linter) BuildAnalyzers() ([]*analysis.Analyzer, error) {
-	return suite.Analyzers(), loop.Analyzer.Flags.Set("more", strconv.FormatBool(l.More))
-}
+func (linter) BuildAnalyzers() ([]*analysis.Analyzer, error) { return suite.Analyzers(), nil }
 
 func (linter) GetLoadMode() string { return register.LoadModeTypesInfo }

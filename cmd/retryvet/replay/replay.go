@@ -22,7 +22,8 @@ const doc = `report effects that must not be repeated, in code that runs again i
 
 In a function literal that is passed to retry.Do, DoValue or Wrap, and in a loop over retry.Attempts, this reports a POST or
 PATCH without an Idempotency-Key, or with one that is new in each attempt, that is repeated after any error: if only the answer
-was lost, it takes effect twice. It is not reported if a condition inspects the error, if the function names something like
+was lost, it takes effect twice. An INSERT outside of a transaction is reported if a step after it can fail, and its text names no
+key: the row is there twice. It is not reported if a condition inspects the error, if the function names something like
 "idempotency" or "request_id", or if another function gets the request.
 
 Method, key and repetition must be in one function. Test files are skipped.`
@@ -31,17 +32,14 @@ Method, key and repetition must be in one function. Test files are skipped.`
 var Analyzer = ignore.OutsideTests("replay", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
-	if !slices.ContainsFunc(pass.Pkg.Imports(), func(p *types.Package) bool { return p.Path() == "net/http" }) {
-		return nil, nil
-	}
 	for cur, c := range calls.All(pass) {
 		r := replay{pass: pass, info: pass.TypesInfo}
 		lit, isLit := ast.Unparen(c.Work).(*ast.FuncLit)
 		switch {
 		case c.Loop != nil && c.ErrVar(r.info) != nil:
-			r.Retries = retries.Turns(r.info, c.Loop, c.ErrVar(r.info))
+			r.Retries = retries.Turns(r.info, c.Loop, c.ErrVar(r.info), nil)
 		case isLit && c.Callee.Pkg().Path() == calls.Module: // others, such as retrysql, do not repeat every error
-			r.Retries = retries.Work(r.info, lit)
+			r.Retries = retries.Function(r.info, lit.Type, lit.Body, retries.OnError, nil)
 		default:
 			continue
 		}
@@ -71,20 +69,10 @@ func (r replay) check() {
 			r.pass.ReportRangef(key, "this key is new in each attempt, and the %s %s", m, twice)
 		case twofold:
 			r.pass.ReportRangef(call, "this %s without an Idempotency-Key %s", m, twice)
+		case r.inserts(call) && slices.ContainsFunc(r.Repeats, func(s retries.State) bool { return s.Last != retries.None && s.Call.Pos() > call.Pos() }):
+			r.pass.ReportRangef(call, "this INSERT runs again if a later step fails, and its row is there twice: use retrysql.Tx, or a key")
 		}
 	}
-}
-
-// Unsafe returns the method of a request that the code in function, a declaration, must not repeat, as this analyzer says;
-// "" if there is none.
-func Unsafe(info *types.Info, function ast.Node, code *retries.Retries) string {
-	r := replay{Retries: code, info: info, function: function}
-	for _, call := range r.Attempts {
-		if m, _, twofold := r.twofold(call); twofold {
-			return m
-		}
-	}
-	return ""
 }
 
 // twofold reports whether call is a POST or PATCH that is repeated after any error, without a key or with the key, if it is
@@ -98,6 +86,23 @@ func (r replay) twofold(call *ast.CallExpr) (method string, key ast.Expr, yes bo
 	}
 	key = r.renewed(call)
 	return method, key, key != nil || !r.keyed(call)
+}
+
+var (
+	insert = regexp.MustCompile(`(?is)^\s*INSERT\s+INTO\b`)
+	once   = regexp.MustCompile(`(?i)conflict|duplicate|exists|\b(id|uuid|key)\b`)
+)
+
+// inserts reports whether call inserts a row outside of a transaction, and nothing makes a second one fail.
+func (r replay) inserts(call *ast.CallExpr) bool {
+	if !calls.IsFunc(r.info, call, "database/sql", "DB.Exec", "DB.ExecContext", "Conn.ExecContext") &&
+		!calls.IsFunc(r.info, call, "github.com/jackc/pgx/v5", "Conn.Exec") && !calls.IsFunc(r.info, call, "github.com/jackc/pgx/v5/pgxpool", "Pool.Exec") {
+		return false
+	}
+	return slices.ContainsFunc(call.Args, func(x ast.Expr) bool {
+		text := r.text(x)
+		return insert.MatchString(text) && !once.MatchString(text) && !key.MatchString(text)
+	})
 }
 
 // sends reports whether call sends a request of net/http.

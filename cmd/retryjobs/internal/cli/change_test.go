@@ -36,7 +36,7 @@ func TestReplayTakesIDs(t *testing.T) {
 }
 
 func TestReplayNamesEachJobThatFailed(t *testing.T) {
-	refused := "retryjob: only dead-lettered, expired and failed jobs are replayed: job pending-1 is pending"
+	refused := "retryjob: not replayable: job pending-1 is pending, and only dead-lettered, expired and failed jobs are replayed"
 	f := newFake(jobs()...)
 	require.Equal(t, ran{
 		cli.Failed,

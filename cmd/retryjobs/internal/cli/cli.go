@@ -97,7 +97,7 @@ func (a *app) root() *cobra.Command {
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.database, "database", "", "SQLite `file` or postgres:// URL (default $"+databaseVariable+")")
 	flags.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.listCommand(), a.showCommand(), a.statsCommand(), a.serveCommand(), a.migrateCommand())
+	root.AddCommand(a.listCommand(), a.showCommand(), a.statsCommand(), a.schedulesCommand(), a.serveCommand(), a.migrateCommand())
 	for _, action := range jobsui.Actions() {
 		root.AddCommand(a.changeCommand(action))
 	}

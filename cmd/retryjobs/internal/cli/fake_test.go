@@ -27,6 +27,7 @@ func at(before time.Duration) time.Time { return now.Add(-before) }
 type fake struct {
 	retryjob.Admin // nil for methods that the commands must not call
 	jobs           map[string]*retryjob.Info
+	schedules      []retryjob.Schedule
 	broken         error // the error of List after its first job, and of all others at once
 	closed         int
 	closing        error
@@ -223,4 +224,27 @@ func jobs() []retryjob.Info {
 
 func (f *fake) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.Group, error) {
 	return retryjob.GroupsOf(f.List(ctx, filter))
+}
+
+func (f *fake) Queues(context.Context) ([]retryjob.QueueDepth, error) {
+	var all iter.Seq2[retryjob.Info, error] = func(yield func(retryjob.Info, error) bool) {
+		for _, job := range f.jobs {
+			if !yield(*job, nil) {
+				return
+			}
+		}
+	}
+	return retryjob.QueuesOf(all, now)
+}
+
+func (f *fake) Schedules(context.Context) ([]retryjob.Schedule, error) { return f.schedules, nil }
+
+func (f *fake) ChangeSchedule(_ context.Context, name string, change func(*retryjob.Schedule) (*retryjob.Job, error)) error {
+	at := slices.IndexFunc(f.schedules, func(s retryjob.Schedule) bool { return s.Name == name })
+	if at < 0 {
+		_, err := change(&retryjob.Schedule{Name: name})
+		return err
+	}
+	_, err := change(&f.schedules[at])
+	return err
 }

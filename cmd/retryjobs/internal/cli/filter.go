@@ -25,6 +25,7 @@ func (s *selection) add(cmd *cobra.Command, limit int) {
 	for key, usage := range map[string]string{
 		"status": "only jobs of this `status`: " + listed(s.able),
 		"reason": "only jobs that ended for this `reason`: " + listed(retryjob.Reasons()),
+		"cause":  "only jobs that failed with this `cause`: a code, or an error as stats shows it",
 		"policy": "only jobs of the policy with this `name`",
 		"kind":   "only jobs of this `kind`",
 		"tag":    "only jobs with this `tag`",

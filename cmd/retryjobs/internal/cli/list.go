@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry/retryjob"
+	"github.com/retrygo/retry/retryjob/jobsui"
 )
 
 // listLimit is the number of jobs that list shows by default: a screen or two.
@@ -58,7 +59,7 @@ func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 			at = info.Ended
 		}
 		t.line(info.JobID, info.Kind, info.Policy, info.Status.String(), info.Reason.Error(),
-			strconv.Itoa(info.Attempts), strings.Join(info.Tags, ","), stamp(at), info.LastErr())
+			strconv.Itoa(info.Attempts), strings.Join(info.Tags, ","), stamp(at), jobsui.RedactText(info.LastErr()))
 	}
 	if shown > 0 && !s.json {
 		t.flush()

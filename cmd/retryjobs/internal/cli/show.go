@@ -47,7 +47,7 @@ func (s *session) show(info *retryjob.Info) {
 		fmt.Fprintln(s.out)
 		t = s.newTable("ATTEMPT", "START", "DURATION", "STATUS", "WAIT", "CODE", "ERROR")
 		for _, a := range attempts {
-			t.line(a.Number, stamp(a.Start), a.Took, a.Status.String(), a.Wait, a.Code, a.Err)
+			t.line(a.Number, stamp(a.Start), a.Took, a.Status.String(), a.Wait, a.Code, jobsui.RedactText(a.Err))
 		}
 		t.flush()
 	}
@@ -55,7 +55,7 @@ func (s *session) show(info *retryjob.Info) {
 		fmt.Fprintln(s.out)
 		t = s.newTable("BEFORE A REPLAY", "ENDED", "STATUS", "REASON", "ATTEMPTS", "CODE", "ERROR")
 		for _, l := range info.Earlier {
-			t.line(stamp(l.FirstDue), stamp(l.Ended), l.Status.String(), l.Reason.Error(), strconv.Itoa(l.Attempts), l.Code, l.Err)
+			t.line(stamp(l.FirstDue), stamp(l.Ended), l.Status.String(), l.Reason.Error(), strconv.Itoa(l.Attempts), l.Code, jobsui.RedactText(l.Err))
 		}
 		t.flush()
 	}

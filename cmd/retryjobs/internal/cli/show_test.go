@@ -110,7 +110,7 @@ func TestAPayloadDoesATerminalNoHarm(t *testing.T) {
 
 func TestAPayloadIsShownWithoutSecrets(t *testing.T) {
 	job := jobs()[0]
-	job.Payload = json.RawMessage(`{"to":"a","auth":{"token":{"value":"hush"}}}`)
+	job.Payload = json.RawMessage(`{"to":"a","login":{"token":{"value":"hush"}}}`)
 	got := run(t, newFake(job), "show", "pending-1")
 	require.Contains(t, got.Out, `"token": "(hidden)"`)
 	require.NotContains(t, got.Out, "hush")

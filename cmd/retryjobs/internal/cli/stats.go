@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -15,11 +14,11 @@ import (
 func (a *app) statsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "stats",
-		Short: "Count jobs by status, and dead letters by error; show what recurs",
+		Short: "Count jobs by status and queue, and dead letters by cause; show what runs and what recurs",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.work(cmd, a.Now(), func(ctx context.Context, s *session) error {
-				st, err := jobsui.Summarize(ctx, s.store)
+				st, err := jobsui.Summarize(ctx, s.store, s.now)
 				switch {
 				case err != nil:
 					return err
@@ -40,23 +39,62 @@ func (s *session) stats(st *jobsui.Summary) {
 	}
 	t.line("total", strconv.Itoa(st.Jobs))
 	t.flush()
+	s.queues(st)
 	if len(st.DeadLetters) > 0 {
 		fmt.Fprintln(s.out)
-		t = s.newTable("DEAD LETTERS", "KIND", "REASON", "CODE", "NEWEST", "ENDED", "ERROR")
+		t = s.newTable("DEAD LETTERS", "KIND", "REASON", "CAUSE", "NEWEST", "ENDED", "ERROR")
 		t.shorten = true
 		for _, f := range st.DeadLetters {
-			t.line(strconv.Itoa(f.Jobs), f.Kind, f.Reason.Error(), f.Code, f.Newest, stamp(f.Ended), f.Err)
+			t.line(strconv.Itoa(f.Jobs), f.Kind, f.Reason.Error(), jobsui.RedactText(f.Cause), f.Newest, stamp(f.Ended), jobsui.RedactText(f.Err))
 		}
 		t.flush()
 	}
-	if len(st.Recurring) > 0 {
+	if len(st.Schedules) > 0 {
 		fmt.Fprintln(s.out)
-		t = s.newTable("RECURRING", "KIND", "STATUS", "DUE", "ATTEMPTS", "JOB", "ERROR")
-		t.shorten = true
-		for _, r := range st.Recurring {
-			t.line(r.Name, r.Kind, r.Status.String(), stamp(r.Due), strconv.Itoa(r.Attempts), r.Job, r.Err)
+		s.schedules(st.Schedules)
+	}
+	fmt.Fprintln(s.out)
+	t = s.newTable()
+	t.line("next due", s.relative(st.NextDue))
+	t.line("oldest due", s.relative(st.OldestDue))
+	t.line("last hour", lastHour(st))
+	t.flush()
+}
+
+// queues prints what waits in each queue, and what runs.
+func (s *session) queues(st *jobsui.Summary) {
+	if len(st.Queues) > 0 {
+		fmt.Fprintln(s.out)
+		t := s.newTable("QUEUE", "DUE", "OLDEST", "LATER", "RUNNING")
+		for _, q := range st.Queues {
+			t.line(q.Queue, strconv.Itoa(q.Due), s.relative(q.Oldest), strconv.Itoa(q.Later), strconv.Itoa(q.Running))
 		}
 		t.flush()
 	}
-	fmt.Fprintf(s.out, "\nnext due  %s\n", cmp.Or(s.relative(st.NextDue), "-"))
+	if len(st.Running) > 0 {
+		fmt.Fprintln(s.out)
+		t := s.newTable("RUNNING", "KIND", "SINCE", "PROCESS")
+		for _, r := range st.Running {
+			t.line(r.Job, r.Kind, s.relative(r.Since), r.Worker)
+		}
+		t.flush()
+	}
+}
+
+// lastHour returns the numbers of jobs that ended, and bars for each five minutes.
+func lastHour(st *jobsui.Summary) string {
+	if len(st.Rate) == 0 {
+		return ""
+	}
+	highest := 0
+	for _, r := range st.Rate {
+		highest = max(highest, r.Succeeded+r.Failed)
+	}
+	bars := []rune("▁▂▃▄▅▆▇█")
+	line := make([]rune, len(st.Rate))
+	for i, r := range st.Rate {
+		line[i] = bars[(r.Succeeded+r.Failed)*(len(bars)-1)/highest]
+	}
+	succeeded, failed := st.Ended()
+	return fmt.Sprintf("%s %d succeeded, %d failed", string(line), succeeded, failed)
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
 	"strconv"
@@ -26,7 +25,6 @@ type chainFlags struct {
 	chain    retryplan.Chain
 	layers   int
 	timeouts []time.Duration
-	simulate bool
 }
 
 func (a *app) chainCommand() *cobra.Command {
@@ -35,62 +33,27 @@ func (a *app) chainCommand() *cobra.Command {
 		Use:   "chain [POLICY]... | chain CHAIN.json",
 		Short: "Multiply layers of retries: what one run of a user costs the service at the bottom",
 		Long: `chain follows the runs of users through services that call each other, each with a policy of its own, the user's
-first. It prints how many attempts reach each node for one run: in a calm in which --failure of the attempts at the
-bottom fail, while the bottom refuses everything at once, and while it hangs. With --rate and --capacity it predicts
-whether a storm of retries can become permanent. A table shows what would change that: a budget in each layer, answers
-that say "do not retry", requests that say "this is a retry", deadlines that are passed on, and retries in one layer only.
+first. It counts how many attempts reach each node for one run: in a calm in which --failure of the attempts at the
+bottom fail, while the bottom refuses everything at once, and while it hangs. With --rate it also counts the simulations
+in which the chain comes back from --trigger, as simulate does. A table shows what would change either: a budget in each
+layer, answers that say "do not retry", requests that say "this is a retry", deadlines that are passed on, and retries in
+one layer only.
 
 One POLICY is repeated in --layers layers. A document with the key "layers" describes a whole chain, and flags replace
 what it says. Its keys are layers (a list of policy, budget, clients, hedge, failure, capacity and workers), pass_on,
 do_not_retry, trust_requests, rate, deadline, trigger and trigger_at.
 
-For --fail-on, metastable and overloaded are severe and vulnerable is a note. --plot simulates the chain and draws it.`,
+For --fail-on, a verdict of which half of the seeds or more are lost is severe, and of which any is a warning. --plot draws
+a seed of the chain as it is, and of each change.`,
 		Example: `  retryplan chain --layers 3 --attempts 4 --base 50ms
-  retryplan chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100 --simulate
+  retryplan chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100
   retryplan chain chain.json --pass-on`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, err := a.chain(&given, args)
 			if err = cmp.Or(err, a.fits(1)); err != nil {
 				return err
 			}
-			var out shown
-			g := newGrid("-", "outage", "hang", "calm", "success", "serves", "-verdict", "-recovery")
-			for i, change := range append([]change{{"as it is", c}}, changes(c)...) {
-				cert, err := retryplan.CertifyChain(change.chain)
-				if err != nil {
-					return err
-				}
-				one, seen := shown{Change: change.name, Certificate: cert}, ""
-				if given.simulate || i == 0 && a.plot != "" {
-					r, err := retryplan.SimulateChain(a.ctx, change.chain, a.seed)
-					if err != nil {
-						return err
-					}
-					seen, one.Simulation = say.Recovery(&r.Result), r.Result
-					a.runs = append(a.runs, plots.Run{Name: change.name, Result: r.Result, Triggers: []retryplan.Trigger{r.Trigger}})
-					if i == 0 {
-						a.contradict("chain", cert.Stability, &r.Result)
-					}
-				}
-				if i > 0 {
-					out.Changes = append(out.Changes, one)
-				} else {
-					out.Certificate, out.Simulation = one.Certificate, one.Simulation
-					a.note(gravity[cert.Stability], fmt.Sprintf("chain is %v", cert.Stability))
-					if !a.json {
-						a.chainCertificate(&c, &cert)
-					}
-				}
-				bottom := cert.Nodes[len(cert.Nodes)-1]
-				g.row(change.name, say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm),
-					say.Percent(cert.Success), serves(cert.HiddenCapacity), cert.Stability.String(), seen)
-			}
-			if a.json {
-				return cmp.Or(a.printJSON(out), a.draw(), a.guard(), a.disagree)
-			}
-			a.line("\nattempts at the bottom for one run of a user")
-			a.print(g)
-			return cmp.Or(a.draw(), a.guard(), a.disagree)
+			return a.showChain(c)
 		},
 	}
 	flags := cmd.Flags()
@@ -101,14 +64,69 @@ For --fail-on, metastable and overloaded are severe and vulnerable is a note. --
 	flags.BoolVar(&given.chain.DoNotRetry, "do-not-retry", false, "a service that gives up answers that the request must not be repeated")
 	flags.BoolVar(&given.chain.TrustRequests, "trust-requests", false, "a request says that it is a retry, and a service makes one attempt of its calls for it")
 	flags.IntVar(&given.chain.TriggerAt, "trigger-at", 0, "`node` that has the trouble, from 1 (default the bottom)")
-	flags.BoolVar(&given.simulate, "simulate", false, "simulate the chain and each change of it")
 	flags.Float64Var(&a.fleet.Failure, "failure", 0, "probability that an attempt fails at the bottom")
 	a.backendFlags(flags)
 	a.callerFlags(flags)
-	a.seedFlag(flags)
+	a.seedFlags(flags)
 	a.failOnFlag(flags)
 	a.plotFlag(flags)
 	return cmd
+}
+
+// showChain shows a chain and its changes.
+func (a *app) showChain(c retryplan.Chain) error {
+	var out shown
+	g := newGrid("-", "outage", "hang", "calm", "success", "back", "median", "worst")
+	for i, change := range append([]change{{"as it is", c}}, changes(c)...) {
+		nodes, success, err := change.chain.Loads()
+		if err != nil {
+			return err
+		}
+		one, bottom := shown{Change: change.name, Nodes: nodes}, nodes[len(nodes)-1]
+		cells := []string{change.name, say.Number(bottom.Outage), say.Number(bottom.Hang), say.Number(bottom.Calm), say.Percent(success), "", "", ""}
+		if i == 0 && !a.json {
+			a.chainNodes(&c, nodes)
+		}
+		if c.Rate != 0 {
+			v, r, err := a.judgeChain(change)
+			if err != nil {
+				return err
+			}
+			one.Verdict, one.Simulation = v, r
+			cells[5], cells[6], cells[7] = say.Count(&v), say.Median(&v), say.Worst(&v)
+			if i == 0 {
+				a.report(named{name: "chain"}, lost(&v))
+				if !a.json {
+					a.line("")
+					a.facts(say.Verdict(&v))
+				}
+			}
+		}
+		if i > 0 {
+			out.Changes = append(out.Changes, one)
+		} else {
+			out.Nodes, out.Verdict, out.Simulation = one.Nodes, one.Verdict, one.Simulation
+		}
+		g.row(cells...)
+	}
+	if a.json {
+		return cmp.Or(a.printJSON(out), a.draw(), a.guard())
+	}
+	a.line("\nattempts at the bottom for one run of a user")
+	a.print(g)
+	return cmp.Or(a.draw(), a.guard())
+}
+
+// judgeChain returns the verdict about a chain, and the seed to draw.
+func (a *app) judgeChain(c change) (retryplan.Verdict, retryplan.Result, error) {
+	q := retryplan.Question{Chain: c.chain, Seeds: a.seeds, Seed: a.seed}
+	v, err := a.judge(c.name, q)
+	if err != nil {
+		return v, retryplan.Result{}, err
+	}
+	r, err := retryplan.Simulate(a.ctx, q, v.Drawn)
+	a.runs = append(a.runs, plots.Run{Name: c.name, Result: r})
+	return v, r, err
 }
 
 // chain returns the chain that the arguments and the flags describe.
@@ -216,29 +234,21 @@ func changes(c retryplan.Chain) (all []change) {
 	return all
 }
 
-// chainCertificate prints the nodes and the verdict, which is that of the weakest node as the backend of a fleet.
-func (a *app) chainCertificate(c *retryplan.Chain, cert *retryplan.ChainCertificate) {
-	g := newGrid("node", "attempts", "timeout", "budgets", "outage", "hang", "calm", "serves")
-	for i, n := range cert.Nodes {
+// chainNodes prints the nodes.
+func (a *app) chainNodes(c *retryplan.Chain, nodes []retryplan.NodeLoad) {
+	g, stored := newGrid("node", "attempts", "timeout", "budgets", "outage", "hang", "calm"), 0.0
+	for i, n := range nodes {
 		l := &c.Layers[i]
 		timeout, budgets := "", ""
 		set(l.Policy.AttemptTimeout > 0, &timeout, say.Span(l.Policy.AttemptTimeout))
 		set(l.Budget != nil, &budgets, strconv.Itoa(max(l.Clients, 1)))
-		g.row(strconv.Itoa(i+1), attempts(l.Policy), timeout, budgets,
-			say.Number(n.Outage), say.Number(n.Hang), say.Number(n.Calm), serves(n.HiddenCapacity))
+		g.row(strconv.Itoa(i+1), attempts(l.Policy), timeout, budgets, say.Number(n.Outage), say.Number(n.Hang), say.Number(n.Calm))
+		stored += n.Stored
 	}
 	a.print(g)
-	if cert.Stability == 0 {
-		return
+	if stored > 0 {
+		a.line("%s tokens are stored in all budgets", say.Number(stored))
 	}
-	capacity := c.Layers[cert.Weakest].Capacity
-	f := say.Certificate(cert.Certificate, retryplan.Fleet{Rate: c.Rate, Capacity: capacity, Trigger: c.Trigger})
-	f.Add("backend", fmt.Sprintf("node %d, the weakest", cert.Weakest+1), "")
-	if cert.Stored > 0 {
-		f.Add("stored", say.Number(math.Floor(cert.Stored))+" tokens in all budgets", "")
-	}
-	a.line("")
-	a.facts(f)
 }
 
 // attempts returns how many attempts a policy has.
@@ -247,12 +257,4 @@ func attempts(p retry.Policy) string {
 		return "1"
 	}
 	return retryconf.Attempts(p.Effective().MaxAttempts).String()
-}
-
-// serves returns a hidden capacity, or nothing for none.
-func serves(x float64) string {
-	if x == 0 {
-		return ""
-	}
-	return say.Number(x) + "/s"
 }

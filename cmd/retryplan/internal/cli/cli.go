@@ -73,15 +73,14 @@ func misusef(format string, args ...any) error { return &misuse{fmt.Errorf(forma
 type app struct {
 	Options
 	inputs
-	ctx      context.Context
-	flags    *pflag.FlagSet // of the command; nil until cobra has accepted the command line
-	out      *bufio.Writer
-	err      io.Writer
-	all      []shown // what --json prints
-	plans    []plots.Plan
-	runs     []plots.Run // what --plot draws, or the plans if there are none
-	caught   []string    // what --fail-on asks for
-	disagree error       // what a certificate and a simulation disagree on
+	ctx    context.Context
+	flags  *pflag.FlagSet // of the command; nil until cobra has accepted the command line
+	out    *bufio.Writer
+	err    io.Writer
+	all    []shown // what --json prints
+	plans  []plots.Plan
+	runs   []plots.Run // what --plot draws, or the plans if there are none
+	caught []string    // what --fail-on asks for
 }
 
 func (a *app) root() *cobra.Command {
@@ -100,7 +99,7 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		a.showCommand(), a.certifyCommand(), a.chainCommand(),
+		a.showCommand(), a.simulateCommand(), a.chainCommand(),
 		a.compareCommand(), a.lintCommand(), a.serveCommand(), a.pageCommand(),
 	)
 	for _, cmd := range root.Commands() {
@@ -137,7 +136,7 @@ func (a *app) remark(format string, args ...any) {
 }
 
 const overview = `retryplan shows what a retry policy will do before it ships: the schedule with its spread, the chance of success, the
-load on the backend, and whether a storm of retries can become permanent. It makes no calls and does not wait.
+load on the backend, and in how many simulations a fleet comes back from a stall. It makes no calls and does not wait.
 
 A POLICY is one of the following. Flags change it. Without one, it is the default policy.
   policy.json          a document of retryconf, JSON or YAML: one policy, or a catalog, which is all its policies

@@ -77,7 +77,7 @@ func split(line string) []string {
 func TestOutput(t *testing.T) {
 	for _, row := range []struct{ name, line string }{
 		{"help", ""},
-		{"help_certify", "certify --help"},
+		{"help_simulate", "simulate --help"},
 		{"show_preset", "show --preset standard"},
 		{"show_default", "show"},
 		{"show_jitter", "show policy.json --inline --deadline 5s --duration 20ms --clients 1000"},
@@ -88,33 +88,34 @@ func TestOutput(t *testing.T) {
 		{"show_guard", "show policies.json --fail-on severe --deadline 1s"},
 		{"show_run", `show policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s`},
 		{"show_run_json", "show email@policies.json --failure 0.2 --json"},
-		{"certify_metastable", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100"},
-		{"certify_storm", `certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 5s" --simulate`},
-		{"certify_back", `certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 5s" --budget --simulate`},
-		{"certify_hedges", `certify preset:inline --attempt-timeout 2s --rate 70 --capacity 200 --trigger none --budget --duration "lognormal 10ms 300ms" --hedge-share 0.05 --simulate`},
-		{"certify_simulation_json", `certify policy.json --attempt-timeout 1s --rate 5 --capacity 100 --trigger "stall 1s" --simulate --json`},
-		{"certify_budget", "certify policy.json --attempt-timeout 1s --rate 70 --capacity 100 --budget --clients 20"},
-		{"certify_overloaded", "certify policy.json --attempt-timeout 1s --rate 170 --capacity 100 --fail-on severe"},
-		{"certify_json", `certify policy.json --attempt-timeout 1s --rate 20 --capacity 100 --trigger "surge 10s 3" --json`},
-		{"certify_outage", `certify --attempts 4 --base 2s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "outage 5m"`},
-		{"certify_csv", "certify policy.json --attempt-timeout 1s --from rate.csv --capacity 100"},
-		{"certify_metric", `certify policy.json --attempt-timeout 1s --from metrics.txt --over 30s --took retry_attempt_duration_seconds --capacity 100`},
-		{"certify_idle", `certify preset:inline --attempt-timeout 1s --rate 70 --capacity 100 --trigger "outage 5m"`},
-		{"certify_failing", `certify --attempts 4 --delays 10ms --attempt-timeout 1s --rate 65 --capacity 100 --failure-rate 0.01 --trigger "failing 5m 0.5"`},
+		{"simulate_lost", "simulate policy.json --attempt-timeout 1s --rate 70 --capacity 100"},
+		{"simulate_back", `simulate policy.json --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 5s" --budget`},
+		{"simulate_mixed", `simulate policy.json --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 1100ms" --seeds 10`},
+		{"simulate_band", "simulate policy.json --attempt-timeout 1s --rate 20 --capacity 25 --seeds 4 --band"},
+		{"simulate_hedges", `simulate preset:inline --attempt-timeout 2s --rate 70 --capacity 200 --trigger none --budget --duration "lognormal 10ms 300ms" --hedge-share 0.05 --seeds 3`},
+		{"simulate_json", `simulate policy.json --attempt-timeout 1s --rate 5 --capacity 100 --trigger "stall 1s" --seeds 3 --json`},
+		{"simulate_budget", "simulate policy.json --attempt-timeout 1s --rate 70 --capacity 100 --budget --clients 20 --seeds 5"},
+		{"simulate_overloaded", "simulate policy.json --attempt-timeout 1s --rate 170 --capacity 100 --fail-on severe"},
+		{"simulate_outage", `simulate --attempts 4 --base 2s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "outage 5m" --seeds 4`},
+		{"simulate_csv", "simulate policy.json --attempt-timeout 1s --from rate.csv --capacity 100 --seeds 4"},
+		{"simulate_metric", `simulate policy.json --attempt-timeout 1s --from metrics.txt --over 30s --took retry_attempt_duration_seconds --capacity 100 --seeds 4`},
+		{"simulate_drains", `simulate preset:inline --attempt-timeout 1s --rate 20 --capacity 100 --trigger "stall 10m" --seeds 3`},
+		{"simulate_failing", `simulate --attempts 4 --delays 10ms --attempt-timeout 1s --rate 65 --capacity 100 --failure-rate 0.01 --trigger "failing 1m 0.5" --seeds 4`},
 		{"chain", "chain --layers 3 --attempts 4 --base 50ms --failure 0.5"},
-		{"chain_storm", "chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100 --simulate"},
-		{"chain_document", "chain chain.json --trigger none"},
-		{"chain_guard", "chain chain.json --rate 40 --do-not-retry=false --fail-on severe"},
-		{"chain_json", "chain chain.json --json"},
+		{"chain_storm", "chain --layers 3 --attempts 3 --base 10ms --timeouts 10s,3.2s,1s --rate 10 --capacity 100 --seeds 4"},
+		{"chain_document", "chain chain.json --trigger none --seeds 2"},
+		{"chain_guard", "chain chain.json --rate 40 --do-not-retry=false --fail-on severe --seeds 2"},
+		{"chain_json", "chain chain.json --json --seeds 2"},
 		{"compare", "compare policy.json preset:aggressive email@policies.json --failure 0.3"},
-		{"compare_fleet", `compare policies.json --attempt-timeout 1s --rate 40 --capacity 100 --trigger "stall 10s"`},
-		{"compare_schedules", `compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100`},
+		{"compare_fleet", `compare policies.json --attempt-timeout 1s --rate 40 --capacity 100 --trigger "stall 10s" --seeds 4`},
+		{"compare_schedules", `compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100 --seeds 2`},
 		{"compare_json", "compare policy.json preset:aggressive --json"},
 		{"lint", "lint policies.json"},
 		{"lint_yaml", "lint policies.yaml"},
 		{"lint_github", "lint policies.yaml --format github"},
-		{"certify_from", "certify preset:inline --from price@metrics.txt --over 30s --capacity 100 --budget"},
+		{"simulate_from", "simulate preset:inline --from price@metrics.txt --over 30s --capacity 100 --budget --seeds 4"},
 		{"show_from", "show policy.json --from price@metrics.txt --over 30s"},
+		{"lint_fleet", "lint policies.yaml --attempt-timeout 1s --rate 70 --capacity 100 --seeds 4"},
 		{"lint_json", "lint policies.json --json --fail-on none"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -178,7 +179,7 @@ func TestExamplesInHelp(t *testing.T) {
 	require.GreaterOrEqual(t, n, len(commands))
 }
 
-var commands = []string{"show", "certify", "chain", "compare", "lint", "serve"}
+var commands = []string{"show", "simulate", "chain", "compare", "lint", "serve"}
 
 // TestREADMEShowsWhatIsPrinted runs the commands in README.md. It may break lines elsewhere, and leave out lines at the
 // end.

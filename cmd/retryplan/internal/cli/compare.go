@@ -26,12 +26,13 @@ attempts, and the presets, as a start for a policy of your own. Flags that chang
 
 With the flags of a fleet (--rate and --capacity), it adds
 
-  verdict    that of certify
-  serves     the hidden capacity: how many runs a second the backend can serve in a storm
-  recovery   how long the fleet takes to come back in a simulation, in which all policies meet the same arrivals
-  failed     the share of the runs that fail there
+  back       the number of seeds in which the fleet comes back from --trigger, as simulate counts them; all policies
+             meet the same arrivals
+  median     the median time that it takes to come back
+  worst      the longest of these seeds
+  failed     the share of the runs of one seed that fail
 
-It fails if a verdict and a simulation disagree. --plot draws the simulations, or without a fleet the schedules.`,
+--plot draws that seed, or without a fleet the schedules.`,
 		Example: `  retryplan compare policy.json preset:standard
   retryplan compare email@policies.json search@policies.json --failure 0.3
   retryplan compare --failure 0.1 --attempt-timeout 1s --rate 70 --capacity 100
@@ -46,7 +47,7 @@ It fails if a verdict and a simulation disagree. --plot draws the simulations, o
 			}
 			set(!a.given("failure"), &a.model.Failure, []float64{0.1})
 			a.model.Duration, a.model.Deadline = a.setting.Duration, a.setting.Deadline
-			table := newGrid("-policy", "success", "load", "at most", "-verdict", "serves", "recovery", "failed")
+			table := newGrid("-policy", "success", "load", "at most", "back", "median", "worst", "failed")
 			for _, n := range found {
 				p, err := retryplan.New(n.policy, a.model)
 				if err != nil {
@@ -57,17 +58,20 @@ It fails if a verdict and a simulation disagree. --plot draws the simulations, o
 				data := shown{Name: n.name, Policy: n.policy, Plan: p, Findings: findings}
 				cells := []string{n.name, say.Percent(p.Success), say.Number(p.Load), say.Span(p.WorstCase), "", "", "", ""}
 				if a.hasFleet() {
-					c, err := a.certify(n)
+					q := a.question(n)
+					v, err := a.judge(n.name, q)
 					if err != nil {
 						return err
 					}
-					s, r, err := a.simulate(n, c.Stability)
+					r, err := retryplan.Simulate(a.ctx, q, v.Drawn)
 					if err != nil {
 						return err
 					}
-					data.Certificate, data.Simulation = c, r
-					cells[4], cells[5], cells[7] = c.Stability.String(), say.Number(c.HiddenCapacity)+"/s", say.Percent(r.Failed)
-					set(len(s.Triggers) > 0, &cells[6], say.Recovery(r))
+					a.report(n, lost(&v))
+					a.runs = append(a.runs, plots.Run{Name: n.name, Result: r})
+					data.Verdict, data.Simulation = v, r
+					cells[4], cells[5], cells[6] = say.Count(&v), say.Median(&v), say.Worst(&v)
+					cells[7] = say.Percent(float64(r.Runs-r.Endings[0]) / float64(max(r.Runs, 1)))
 				}
 				table.row(cells...)
 				a.all = append(a.all, data)
@@ -89,7 +93,7 @@ It fails if a verdict and a simulation disagree. --plot draws the simulations, o
 	a.failureFlag(cmd.Flags(), "0.1")
 	a.settingFlags(cmd.Flags())
 	a.fleetFlags(cmd.Flags())
-	a.seedFlag(cmd.Flags())
+	a.seedFlags(cmd.Flags())
 	a.failOnFlag(cmd.Flags())
 	a.plotFlag(cmd.Flags())
 	return cmd

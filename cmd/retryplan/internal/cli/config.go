@@ -17,7 +17,7 @@ import (
 // configFile is the name of the configuration.
 const configFile = ".retryplan.yaml"
 
-// config is what a repository configures for lint and certify.
+// config is what a repository configures for lint and simulate.
 type config struct {
 	Documents []string          `yaml:"documents"` // relative to the file; used if the command line names no policy
 	Ignore    map[string]string `yaml:"ignore"`    // the reason for each CODE or POLICY:CODE
@@ -58,7 +58,7 @@ func (a *app) configure(cmd *cobra.Command) error {
 		})
 		// Who checks a repository out did not write it: it does not say where to read or write.
 		if !known || slices.Contains([]string{"config", "plot", "from"}, name) {
-			return fmt.Errorf("%s: %s is neither documents, ignore, nor a flag of lint or certify", file, name)
+			return fmt.Errorf("%s: %s is neither documents, ignore, nor a flag of lint or simulate", file, name)
 		}
 		if cmd.Flags().Lookup(name) == nil || cmd.Flags().Changed(name) {
 			continue

@@ -91,7 +91,7 @@ func child(n *yaml.Node, name string) (key, value *yaml.Node) {
 // checkIgnored refuses a CODE or POLICY:CODE that no finding has, and one without a reason.
 func checkIgnored(which, reason string) error {
 	code := which[strings.LastIndex(which, ":")+1:]
-	if !slices.Contains(append(retryplan.Codes(), verdicts...), code) {
+	if !slices.Contains(append(retryplan.Codes(), lostCode), code) {
 		return fmt.Errorf("there is no finding %q", code)
 	}
 	if reason == "" {

@@ -32,7 +32,7 @@ func (a *app) findings(n named) []finding {
 func (a *app) report(n named, all ...retryplan.Finding) []finding {
 	reported := []finding{}
 	for _, f := range all {
-		if a.ignored[f.Code] == "" && a.ignored[n.name+":"+f.Code] == "" {
+		if f.Level != 0 && a.ignored[f.Code] == "" && a.ignored[n.name+":"+f.Code] == "" {
 			a.note(f.Level, n.name+" "+f.Code)
 			reported = append(reported, finding{f, n.place, n.name})
 		}
@@ -40,13 +40,8 @@ func (a *app) report(n named, all ...retryplan.Finding) []finding {
 	return reported
 }
 
-// gravity has the levels of the verdicts that are findings.
-var gravity = map[retryplan.Stability]retryplan.Level{
-	retryplan.Vulnerable: retryplan.Note, retryplan.Metastable: retryplan.Severe, retryplan.Overloaded: retryplan.Severe,
-}
-
-// verdicts are their codes.
-var verdicts = []string{retryplan.Vulnerable.String(), retryplan.Metastable.String(), retryplan.Overloaded.String()}
+// lostCode is the code of a verdict that is a finding: seeds of the fleet are lost.
+const lostCode = "fleet-lost"
 
 // note notes a finding for --fail-on.
 func (a *app) note(level retryplan.Level, what string) {
@@ -67,8 +62,8 @@ func (a *app) guard() error {
 	return fmt.Errorf("findings at or above %v: %s", a.failOn, named)
 }
 
-// showFindings prints an empty line and findings, each with its change.
-func (a *app) showFindings(findings []finding) {
+// showFindings prints an empty line and findings, with their changes or without.
+func (a *app) showFindings(findings []finding, changes bool) {
 	if len(findings) == 0 {
 		a.line("\nno findings")
 		return
@@ -76,7 +71,7 @@ func (a *app) showFindings(findings []finding) {
 	a.line("\nfindings")
 	for _, f := range findings {
 		a.wrapped(fmt.Sprintf("  %-7v  ", f.Level), f.Code+": "+f.Text, 11)
-		if f.Change != "" {
+		if changes && f.Change != "" {
 			a.wrapped("           ", "do: "+f.Change, 11)
 		}
 	}

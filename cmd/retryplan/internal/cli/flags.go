@@ -34,6 +34,9 @@ type inputs struct {
 	query   fit.Query
 	over    time.Duration
 	seed    uint64
+	seeds   int
+	limit   time.Duration // of a verdict; zero means none
+	shared  bool
 	config  string
 	failOn  retryplan.Level // zero means that no finding fails
 	plot    string
@@ -82,7 +85,7 @@ func (a *app) budgetFlags(flags *pflag.FlagSet) {
 	flags.Bool("budget", false, "give each client a retry budget; implied by the following flags")
 	flags.Float64Var(&a.budget.Ratio, "budget-ratio", 0, "tokens that a success adds (default 0.1)")
 	flags.IntVar(&a.budget.Burst, "budget-burst", 0, "largest number of tokens (default 10)")
-	flags.IntVar(&a.budget.Initial, "budget-initial", 0, "tokens at first, -1 for none (default 1)")
+	flags.IntVar(&a.budget.Initial, "budget-initial", 0, "tokens at first if successes do not fund it, -1 for none; otherwise it is full")
 	flags.DurationVar(&a.budget.Trickle, "budget-trickle", 0, "period after which an empty budget is granted a token")
 }
 
@@ -101,8 +104,12 @@ func (a *app) failOnFlag(flags *pflag.FlagSet) {
 	}}, "fail-on", "exit with status 1 for findings of this level or above: none, note, warning or severe")
 }
 
-func (a *app) seedFlag(flags *pflag.FlagSet) {
-	flags.Uint64Var(&a.seed, "seed", 1, "seed of the simulation's random numbers")
+// seedFlags adds the flags of verdicts.
+func (a *app) seedFlags(flags *pflag.FlagSet) {
+	flags.IntVar(&a.seeds, "seeds", 20, "number of seeds to simulate")
+	flags.Uint64Var(&a.seed, "seed", 1, "the first of them")
+	flags.DurationVar(&a.limit, "limit", 0, "time after which a verdict is that of the seeds that are done (default none)")
+	flags.Lookup("limit").DefValue = "0"
 }
 
 // settle makes of the flags what the command asks about.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"math"
 	"strings"
 	"time"
 
@@ -32,7 +31,7 @@ func (a *app) backendFlags(flags *pflag.FlagSet) {
 func (a *app) fleetFlags(flags *pflag.FlagSet) {
 	a.backendFlags(flags)
 	a.measuredFlags(flags)
-	flags.BoolVar(&a.fleet.Shared, "shared", false, "let all clients share one budget")
+	flags.BoolVar(&a.shared, "shared", false, "let all clients share one budget")
 	flags.Float64Var(&a.fleet.Failure, "failure-rate", 0, "probability that an attempt fails after the backend has worked on it")
 	a.hedgeFlags(flags)
 }
@@ -92,8 +91,5 @@ func (a *app) measure() error {
 	set(!a.given("rate"), &a.fleet.Rate, traffic.Rate())
 	set(!a.given("failure-rate"), &a.fleet.Failure, traffic.Failure())
 	a.setting.Duration = cmp.Or(a.setting.Duration, traffic.Duration)
-	// As many workers as complete --capacity attempts a second if each takes the measured mean.
-	workers := int(math.Round(a.fleet.Capacity * traffic.Mean.Seconds()))
-	set(a.given("capacity") && !a.given("workers"), &a.fleet.Workers, max(1, workers))
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -15,10 +14,11 @@ func (a *app) lintCommand() *cobra.Command {
 		Use:   "lint [POLICY]...",
 		Short: "Print findings for CI, and fail on warnings",
 		Long: `lint prints the findings of show, one on a line with the place in the document. With the flags of a fleet (--rate and
---capacity) the verdict of certify is a finding too, unless it is safe. lint exits with status 1 if a finding is a
-warning or severe, or as --fail-on says. --format github prints annotations for a pull request.
+--capacity) the count of simulate is a finding too if seeds are lost, and a change is printed only if it was simulated and
+is not worse. lint exits with status 1 if a finding is a warning or severe, or as --fail-on says. --format github prints
+annotations for a pull request.
 
-lint and certify read .retryplan.yaml in the working directory, or else beside .git. It has flags of both and two more
+lint and simulate read .retryplan.yaml in the working directory, or else beside .git. It has flags of both and two more
 keys: documents, relative to the file, and ignore, with the reason for each CODE or POLICY:CODE.`,
 		Example: `  retryplan lint policies.yaml
   retryplan lint policies.json --fail-on severe --inline --deadline 5s
@@ -34,17 +34,9 @@ keys: documents, relative to the file, and ignore, with the reason for each CODE
 			}
 			var all []finding
 			for _, n := range found {
-				findings := a.findings(n)
-				if a.hasFleet() && n.policy.Validate() == nil {
-					c, err := retryplan.Certify(n.policy, a.fleet)
-					if err != nil {
-						return err
-					}
-					if c.Stability != retryplan.Safe {
-						what, why := say.Stability(&c, a.fleet)
-						verdict := retryplan.Finding{Code: c.Stability.String(), Level: gravity[c.Stability], Text: what + " " + why}
-						findings = append(findings, a.report(n, verdict)...)
-					}
+				findings, err := a.linted(n)
+				if err != nil {
+					return err
 				}
 				all = append(all, findings...)
 				a.all = append(a.all, shown{Name: n.name, Policy: n.policy, Findings: findings})
@@ -70,5 +62,20 @@ keys: documents, relative to the file, and ignore, with the reason for each CODE
 	a.policyFlags(cmd.Flags())
 	a.settingFlags(cmd.Flags())
 	a.fleetFlags(cmd.Flags())
+	a.seedFlags(cmd.Flags())
 	return cmd
+}
+
+// linted returns the findings about a policy, and if there is a fleet its verdict.
+func (a *app) linted(n named) ([]finding, error) {
+	if !a.hasFleet() || n.policy.Validate() != nil {
+		return a.findings(n), nil
+	}
+	q := a.question(n)
+	v, err := a.judge(n.name, q)
+	if err != nil {
+		return nil, err
+	}
+	findings, _, err := a.advised(n, q, v)
+	return append(findings, a.report(n, lost(&v))...), err
 }

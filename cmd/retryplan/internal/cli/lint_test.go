@@ -62,7 +62,7 @@ func TestYAMLMeansWhatJSONMeans(t *testing.T) {
 // TestTheConfigurationIsThatOfTheRepository is looked up from a directory beneath it.
 func TestTheConfigurationIsThatOfTheRepository(t *testing.T) {
 	files(t, map[string]string{
-		".retryplan.yaml":     "documents: [config/p.json]\nignore:\n  mail:no-jitter: one client\nfail-on: severe\nrate: 70\ncapacity: 100\nbudget: true\ntrigger: stall 10s\n",
+		".retryplan.yaml":     "documents: [config/p.json]\nignore:\n  mail:no-jitter: one client\nfail-on: severe\nrate: 70\ncapacity: 100\nbudget: true\ntrigger: stall 10s\nseeds: 3\n",
 		"config/p.json":       `{"policies": {"mail": {"base": "1s"}, "search": {"base": "1s", "attempt_timeout": "1s", "max_attempts": 4}}}`,
 		"sub/deep/.keep":      "",
 		".git/HEAD":           "",
@@ -75,17 +75,17 @@ func TestTheConfigurationIsThatOfTheRepository(t *testing.T) {
 	require.Equal(t, cli.Done, got.Exit, "warnings do not fail: %s", got.Err)
 	require.Contains(t, got.Out, "../../config/p.json:1: search: warning no-jitter: ")
 	require.NotContains(t, got.Out, "mail: warning no-jitter")
-	require.NotContains(t, got.Out, "metastable", "the program has a budget")
+	require.NotContains(t, got.Out, "fleet-lost", "the program has a budget")
 	got = run(t, "lint --budget=false")
 	require.Equal(t, cli.Failed, got.Exit, "the command line wins")
-	require.Contains(t, got.Out, "search: severe metastable: The fleet does not come back from this trigger: 70 runs/s become 280 attempts/s")
-	require.Contains(t, got.Err, "search metastable")
-	require.Contains(t, run(t, "certify").Out, "search: 4 attempts", "certify reads it, too")
+	require.Contains(t, got.Out, "search: severe fleet-lost: The fleet came back in 0 of 3 simulations of a stall of 10s")
+	require.Contains(t, got.Err, "search fleet-lost")
+	require.Contains(t, run(t, "simulate").Out, "search: 4 attempts", "simulate reads it, too")
 	require.NotContains(t, run(t, "lint preset:inline").Out, "p.json", "a policy that is named is meant alone")
 	require.NotContains(t, run(t, "lint --config none --preset inline --rate 5 --capacity 9").Out, "p.json")
 	require.Contains(t, run(t, "lint --config none").Out, "default policy")
 	require.Contains(t, run(t, "lint --config missing.yaml").Err, "missing.yaml: no such file")
-	require.Equal(t, "retryplan: ../../bad/.retryplan.yaml: rates is neither documents, ignore, nor a flag of lint or certify\n", run(t, "lint --config ../../bad/.retryplan.yaml").Err)
+	require.Equal(t, "retryplan: ../../bad/.retryplan.yaml: rates is neither documents, ignore, nor a flag of lint or simulate\n", run(t, "lint --config ../../bad/.retryplan.yaml").Err)
 	require.Contains(t, run(t, "lint --config ../../why/.retryplan.yaml").Err, "ignore: no-jitter has no reason")
 	require.Contains(t, run(t, "lint --config ../../odd/.retryplan.yaml").Err, `rate: invalid argument "fast"`)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryplan"
 )
 
 // style has no borders, so that columns survive cut and awk, and no colors.
@@ -88,12 +89,15 @@ func (a *app) wrapped(label, sentence string, indent int) {
 
 // shown is what --json prints of one policy or chain: the fields that the command has.
 type shown struct {
-	Name                    string // as in the text
-	Change                  string // of a chain
-	Policy, Fleet, Plan     any
-	Certificate, Simulation any
-	Changes                 []shown
-	Findings                []finding
+	Name                string // as in the text
+	Change              string // of a chain
+	Policy, Fleet, Plan any
+	Nodes               any // of a chain
+	Verdict, Simulation any
+	Band                any
+	Changes             []shown
+	Findings            []finding
+	Advice              []retryplan.Advice
 }
 
 // show prints a policy and then, by text, what there is to say about it, or keeps data for --json.
@@ -121,12 +125,14 @@ func (a *app) title(n named) {
 
 // finish ends a command about policies: it prints the JSON, draws the picture, and returns the first error, of which the
 // last is that of --fail-on.
-func (a *app) finish() error {
-	var printed error
-	if a.json {
-		printed = a.printJSON(map[string]any{"policies": a.all})
+func (a *app) finish() error { return cmp.Or(a.printed(), a.draw(), a.guard()) }
+
+// printed prints the policies so far if --json is given.
+func (a *app) printed() error {
+	if !a.json {
+		return nil
 	}
-	return cmp.Or(printed, a.draw(), a.disagree, a.guard())
+	return a.printJSON(map[string]any{"policies": a.all})
 }
 
 // printJSON prints v as one line of JSON. It escapes what a terminal would obey, which encoding/json leaves alone beyond

@@ -63,7 +63,7 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 						a.line("")
 						a.facts(f)
 					}
-					a.showFindings(findings)
+					a.showFindings(findings, true)
 				})
 			}
 			return a.finish()

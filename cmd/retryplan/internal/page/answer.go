@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -12,16 +11,21 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// answer is what the page shows of a state.
+// answer is what the page shows of a state. A part of it may come before the rest.
 type answer struct {
 	Policy     any    // in the forms of package wire
 	Budget     string // an expression of Go
-	Findings   []retryplan.Finding
+	Findings   []finding
 	Plan       say.Facts
 	Schedule   any // a chart
+	Story      any
 	Verdict    any
 	Simulation any
+	Advice     []advice
 }
+
+// finding is a finding without its change, which has to be simulated before it is shown.
+type finding struct{ Code, Level, Text string }
 
 // chart is a picture and its text alternative.
 type chart struct {
@@ -49,11 +53,12 @@ func (z Size) bounded() Size {
 type Question struct {
 	State State
 	Size
-	// Part is "verdict" for all but the simulation, "storm" for the simulation alone, or empty for both: the verdict is
-	// there at once, and the simulation takes up to a second.
+	// Part is "plan" for all but the simulations, "storm" for these alone, or empty for both: the plan is there at once.
 	Part string
-	// Limit is the time after which the simulation is ended and shown in part.
+	// Limit is the time after which the count, and once more the advice, is ended and shown as far as it is.
 	Limit time.Duration
+	// Tell is called with the answer so far, while the count grows. Nil means no call.
+	Tell func(body []byte)
 	// Pause is called from time to time while simulating, so that a program with one thread can do other work. Nil means
 	// no call.
 	Pause func()
@@ -80,9 +85,9 @@ func Ask(ctx context.Context, ask Question) (body []byte, ok bool) {
 	a, z := &answer{}, ask.bounded()
 	var err error
 	if ask.Part != "storm" {
-		err = q.verdict(a, z)
+		err = q.plan(a, z)
 	}
-	if ask.Part != "verdict" && err == nil {
+	if ask.Part != "plan" && err == nil {
 		err = q.storm(ctx, a, z, &ask)
 	}
 	if err == nil {
@@ -100,60 +105,35 @@ func Refuse(faults ...Fault) []byte {
 	return body
 }
 
-// verdict computes all but the simulation. The error is what the packages refuse of q; faultsOf says it in terms of the
+// plan computes all but the simulations. The error is what the packages refuse of q; faultsOf says it in terms of the
 // page.
-func (q question) verdict(a *answer, z Size) error {
+func (q *question) plan(a *answer, z Size) error {
 	plan, err := retryplan.New(q.policy, q.model)
 	if err != nil {
 		return err
 	}
 	a.Policy, a.Plan = q.policy, say.Plan(plan, q.model.Deadline)
 	a.Schedule = chart{z.part(plots.Plans(plots.Plan{Plan: plan}), 0), "Wait before each attempt: " + say.Schedule(q.policy)}
-	certificate, err := retryplan.Certify(q.policy, q.fleet)
-	if err != nil {
-		return err
-	}
-	a.Verdict = newVerdict(certificate, q.fleet)
+	a.Story = q.story()
 	if q.fleet.Budget != nil {
-		a.Budget, q.policy.Budget = "retry.NewBudget("+wire.Go(*q.fleet.Budget)+")", retry.NewBudget(*q.fleet.Budget)
+		a.Budget = "retry.NewBudget(" + wire.Go(*q.fleet.Budget) + ")"
 	}
-	a.Findings = append([]retryplan.Finding{}, retryplan.Lint(q.policy, retryplan.Setting{
-		Inline: q.inline, Deadline: q.model.Deadline, Clients: q.fleet.Clients, Duration: q.model.Duration,
-	})...)
+	a.Findings = []finding{}
+	for _, f := range q.lint() {
+		a.Findings = append(a.Findings, finding{f.Code, f.Level.String(), f.Text})
+	}
 	return nil
 }
 
-// storm simulates the fleet, until the limit.
-func (q question) storm(ctx context.Context, a *answer, z Size, ask *Question) error {
-	limited, cancel := context.WithTimeoutCause(ctx, ask.Limit, errLimit)
-	defer cancel()
-	scenario := q.fleet.Scenario(q.policy, 1)
-	scenario.Server.FailureRate = q.model.Failure[0]
-	found, err := simulated(limited, scenario, z, ask.Pause)
-	a.Simulation = found
-	return err
-}
-
-// verdict is the certificate in words.
-type verdict struct {
-	Kind  string // safe, vulnerable, metastable, overloaded
-	Title string // one sentence
-	Text  string // why
-	Facts say.Facts
-	// Disagree is what to say if the simulation has the Outcome that the certificate does not expect.
-	Disagree map[string]string
-}
-
-func newVerdict(c retryplan.Certificate, f retryplan.Fleet) verdict {
-	what, why := say.Stability(&c, f)
-	kind := c.Stability.String()
-	return verdict{
-		Kind:     kind,
-		Title:    strings.ToUpper(kind[:1]) + kind[1:] + ": " + strings.ToLower(what[:1]) + strings.TrimRight(what[1:], ":.") + ".",
-		Text:     strings.ToUpper(why[:1]) + why[1:],
-		Facts:    append(say.Certificate(c, f)[1:], say.Storm(c)...), // the title has the verdict
-		Disagree: map[string]string{outcomes[!c.Stability.Survives()]: say.Contradiction(c.Stability)},
+// lint returns the findings about the policy, with the budget of the fleet.
+func (q *question) lint() []retryplan.Finding {
+	p := q.policy
+	if q.fleet.Budget != nil {
+		p.Budget = retry.NewBudget(*q.fleet.Budget)
 	}
+	return retryplan.Lint(p, retryplan.Setting{
+		Inline: q.inline, Deadline: q.model.Deadline, Clients: q.clients, Duration: q.model.Duration,
+	})
 }
 
 // faultsOf returns the faults that err names in terms of the page's fields.
@@ -174,7 +154,7 @@ func faultsOf(err error) (bad []Fault) {
 
 // keyOf has the page's field for each field of a package that can be wrong though its text was accepted.
 var keyOf = map[string]string{
-	"Policy.ResetAfter": "reset_after", "Fleet.Rate": "rate", "Fleet.Deadline": "deadline", "Fleet.Workers": "capacity",
+	"Policy.ResetAfter": "reset_after", "Policy.MaxAttempts": "max_attempts", "Fleet.Rate": "rate", "Fleet.Deadline": "deadline",
+	"Fleet.Workers": "capacity", "Fleet.Clients": "clients", "Fleet.Failure": "failure",
 	"Fleet.Trigger.Kind": "trigger", "Fleet.Trigger.For": "trigger_length", "Fleet.Trigger.Factor": "trigger_factor",
-	"Scenario.Duration": "trigger_length", "Scenario.Clients": "clients",
 }

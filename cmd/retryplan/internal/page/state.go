@@ -51,10 +51,11 @@ var factors = map[retryplan.TriggerKind]float64{
 
 // question is a state that was understood.
 type question struct {
-	policy retry.Policy
-	model  retryplan.Model
-	fleet  retryplan.Fleet
-	inline bool
+	policy  retry.Policy
+	model   retryplan.Model
+	fleet   retryplan.Fleet
+	inline  bool
+	clients int // also if they share one budget, and the fleet counts as one client
 }
 
 // question returns the question that s asks, or everything that is wrong with s. It ignores fields that a choice leaves
@@ -77,14 +78,18 @@ func (s State) question() (question, []Fault) {
 			Rate:     f.number("rate", 10, 0.01, 10_000),
 			Capacity: f.number("capacity", 100, 0.01, 10_000),
 			Deadline: deadline,
-			Failure:  min(failure, 0.999), // a fleet that never succeeds has no certificate
+			Failure:  failure,
 			Trigger:  f.trigger(),
 		},
 	}
 	// The backend has as many workers as do Capacity attempts a second if each takes the given time.
 	q.fleet.Workers = max(1, int(math.Round(q.fleet.Capacity*duration.Seconds())))
-	if budget := f.choice("budget", "none", "client", "shared"); budget != "none" {
-		q.fleet.Shared = budget == "shared"
+	q.clients = q.fleet.Clients
+	budget := f.choice("budget", "none", "client", "shared")
+	if budget == "shared" {
+		q.fleet.Clients = 1
+	}
+	if budget != "none" {
 		q.fleet.Budget = &retry.BudgetConfig{Ratio: f.number("budget_ratio", 0.1, 0.001, 1), Burst: f.count("budget_burst", 10, 1_000_000)}
 	}
 	return q, f.bad

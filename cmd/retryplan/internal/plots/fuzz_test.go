@@ -48,10 +48,8 @@ func FuzzSimulation(f *testing.F) {
 				Start: time.Duration(i) * r.Step, Offered: offered, Attempts: attempts * i, Goodput: offered - i, Queue: queue,
 			})
 		}
-		triggers := []retryplan.Trigger{{
-			Kind: retryplan.TriggerKind(kind), From: time.Duration(from), For: time.Duration(lasts), Factor: factor,
-		}}
-		run := Run{Result: r, Triggers: triggers}
+		r.Trigger = retryplan.Trigger{Kind: retryplan.TriggerKind(kind), From: time.Duration(from), For: time.Duration(lasts), Factor: factor}
+		run := Run{Result: r}
 		wellFormed(t, Simulation(run))
 		wellFormed(t, Simulation(run, run))
 	})

@@ -54,19 +54,15 @@ func TestPicturesOfREADMEAreUpToDate(t *testing.T) {
 // storm is a server with a queue that stalls for 10s, at 70 % of its capacity, whose clients time out after 1s.
 func storm(t *testing.T, name string, budget *retry.BudgetConfig) plots.Run {
 	t.Helper()
-	s := retryplan.Scenario{
+	q := retryplan.Question{
 		Policy: retry.Policy{
 			MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Delays: []time.Duration{0}},
 		},
-		Rate:     70,
-		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
-		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: time.Minute, For: 10 * time.Second}},
-		Budget:   budget, Shared: true,
-		Duration: 4 * time.Minute, Seed: 1,
+		Fleet: retryplan.Fleet{Rate: 70, Capacity: 100, Budget: budget, Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 10 * time.Second}},
 	}
-	r, err := retryplan.Simulate(context.Background(), s)
+	r, err := retryplan.Simulate(context.Background(), q, 1)
 	require.NoError(t, err)
-	return plots.Run{Name: name, Result: r, Triggers: s.Triggers}
+	return plots.Run{Name: name, Result: r}
 }
 
 // chain is three layers of three attempts above a server that stalls for 10s, at 10 % of its capacity.
@@ -77,9 +73,9 @@ func chain(t *testing.T, name string, budget *retry.BudgetConfig) plots.Run {
 	}
 	c := retryplan.Chain{Layers: []retryplan.Layer{layer, layer, layer}, Rate: 100, Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: 10 * time.Second}}
 	c.Layers[2].Capacity = 1000
-	r, err := retryplan.SimulateChain(context.Background(), c, 1)
+	r, err := retryplan.Simulate(context.Background(), retryplan.Question{Chain: c}, 1)
 	require.NoError(t, err)
-	return plots.Run{Name: name, Result: r.Result, Triggers: []retryplan.Trigger{r.Trigger}}
+	return plots.Run{Name: name, Result: r}
 }
 
 func plan(t *testing.T, name string, p retry.Policy) plots.Plan {

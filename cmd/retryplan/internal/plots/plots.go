@@ -24,9 +24,8 @@ type Plan struct {
 
 // Run is a simulation with the name that the picture gives it.
 type Run struct {
-	Name     string
-	Result   retryplan.Result
-	Triggers []retryplan.Trigger // those of the Scenario, which are shaded
+	Name   string
+	Result retryplan.Result // whose trigger is shaded
 }
 
 // Picture is charts, one below the other.

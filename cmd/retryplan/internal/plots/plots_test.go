@@ -46,7 +46,7 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 		}, []string{"queue, attempts", "0", "1", "40"}},
 		{"a simulation", func() plots.Picture { return plots.Simulation(run) },
 			[]string{"Simulation: storm", "load, per second", "goodput: runs that succeeded", "queue, attempts", "time since the start",
-				"trigger: stall 10s", "runs offered", "attempts sent", "1m20s", "4m", "200"}},
+				"trigger: stall 10s", "runs offered", "attempts sent", "2m", "3m", "200"}},
 		{"simulations", func() plots.Picture { return plots.Simulation(run, storm(t, "budget", &retry.BudgetConfig{})) },
 			[]string{"goodput, per second", "attempts sent, per second", "storm", "budget", "trigger: stall 10s", "time since the start"}},
 		{"a simulation of nothing", func() plots.Picture { return plots.Simulation(plots.Run{}) },
@@ -69,17 +69,18 @@ func TestNoTextRunsIntoAnother(t *testing.T) {
 	wide.Jitter = retry.FullJitter
 	spread := plan(t, "spread", wide)
 	endless := plan(t, "endless", retry.Policy{MaxAttempts: retry.Unlimited})
-	run := storm(t, "storm", nil)
-	for i := range 12 {
-		trigger := retryplan.Trigger{Kind: retryplan.CapacityCut, From: time.Duration(60+3*i) * time.Second, For: 10 * time.Second, Factor: 0.5}
-		run.Triggers = append(run.Triggers, trigger)
+	var runs []plots.Run
+	for i := range plots.Most {
+		run := storm(t, "storm", nil)
+		run.Result.Trigger = retryplan.Trigger{Kind: retryplan.CapacityCut, From: time.Duration(60+3*i) * time.Second, For: 10 * time.Second, Factor: 0.5}
+		runs = append(runs, run)
 	}
 	for name, draw := range map[string]func() plots.Picture{
 		"tight":    func() plots.Picture { return plots.Plans(tight) },
 		"long":     func() plots.Picture { return plots.Plans(long) },
 		"spread":   func() plots.Picture { return plots.Plans(spread) },
 		"several":  func() plots.Picture { return plots.Plans(long, spread, tight, endless, long) },
-		"triggers": func() plots.Picture { return plots.Simulation(run) },
+		"triggers": func() plots.Picture { return plots.Simulation(runs...) },
 	} {
 		p := draw()
 		noneRunsIntoAnother(t, name, p.SVG(), 720)
@@ -194,12 +195,14 @@ func TestOddSimulationsAreDrawn(t *testing.T) {
 	point := []retryplan.Point{{Offered: 3, Goodput: math.MaxInt, Queue: -5}}
 	for _, r := range []retryplan.Result{
 		{}, {Step: 1, Series: long}, {Step: time.Second, Series: point}, {Step: forever, Series: point}, {Step: 1, Series: point},
-		{Step: time.Second, Series: make([]retryplan.Point, 2)}, {Step: time.Second, Series: long[:50], Simulated: forever},
+		{Step: time.Second, Series: make([]retryplan.Point, 2)}, {Step: time.Second, Series: long[:50]},
 	} {
-		run := plots.Run{Result: r, Triggers: triggers}
-		drawAll(t, func() plots.Picture { return plots.Simulation(run) })
-		p := plots.Simulation(run, plots.Run{Name: "other"})
-		textsOf(t, p.SVG())
+		for _, r.Trigger = range triggers {
+			run := plots.Run{Result: r}
+			drawAll(t, func() plots.Picture { return plots.Simulation(run) })
+			p := plots.Simulation(run, plots.Run{Name: "other"})
+			textsOf(t, p.SVG())
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package plots
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
@@ -20,12 +21,11 @@ func simulation(runs []Run) Picture {
 	parts := decades(1, -12, 30)
 	top := chart{title: "Simulation", height: 194, y: axis{name: "goodput, per second", steps: parts}}
 	below := chart{height: 139, y: axis{name: "attempts sent, per second", steps: parts}}
-	end := time.Second
+	begin, end := beforeTriggers(runs), time.Second
 	for i, r := range runs {
 		l := looks[i]
 		top.series = append(top.series, series{name: short(r.Name), class: l.class, dash: l.dash, points: rates(r.Result, goodput)})
 		below.series = append(below.series, series{class: l.class, dash: l.dash, points: rates(r.Result, attempts)})
-		end = max(end, r.Result.Simulated)
 		if n := len(r.Result.Series); n > 0 {
 			end = max(end, r.Result.Series[n-1].Start+r.Result.Step)
 		}
@@ -41,11 +41,17 @@ func simulation(runs []Run) Picture {
 		below.y = axis{name: "queue, attempts", steps: decades(1, 0, 30)} // whole numbers
 		below.series = []series{{class: "green", points: points(r, queue, 1), area: true}}
 	}
+	if begin > end-time.Second {
+		begin = 0
+	}
 	shade := triggers(runs)
 	for _, c := range []*chart{&top, &below} {
 		c.empty = "no data: nothing was simulated"
 		c.x, c.y.text = durationAxis("time since the start", end), say.Number
-		for _, s := range c.series {
+		c.x.min = begin.Seconds()
+		for i := range c.series {
+			s := &c.series[i]
+			s.points = slices.DeleteFunc(s.points, func(p point) bool { return p.x < c.x.min })
 			for _, q := range s.points {
 				c.y.max = max(c.y.max, q.y*1.05)
 			}
@@ -57,16 +63,32 @@ func simulation(runs []Run) Picture {
 	return Picture{top, below}
 }
 
+// beforeTriggers returns the time from which on runs are drawn: half a minute before the first trigger, or 0 without one.
+func beforeTriggers(runs []Run) time.Duration {
+	first := time.Duration(math.MaxInt64)
+	for _, r := range runs {
+		if len(r.Result.Series) > 0 {
+			first = min(first, r.Result.Trigger.From)
+		}
+	}
+	if first == math.MaxInt64 {
+		return 0
+	}
+	return max(first-30*time.Second, 0)
+}
+
 // triggers shades the triggers of the runs. The last one names them all: they differ in when they begin.
 func triggers(runs []Run) (shade series) {
 	for _, r := range runs {
-		for _, t := range r.Triggers {
-			if b := upright(t.From.Seconds(), t.End().Seconds()); !slices.Contains(shade.boxes, b) {
-				shade.boxes = append(shade.boxes, b)
-			}
-			t.From = 0
-			shade.name, shade.class = "trigger: "+say.Trigger(t), "orange"
+		t := r.Result.Trigger
+		if t == (retryplan.Trigger{}) {
+			continue
 		}
+		if b := upright(t.From.Seconds(), t.From.Seconds()+t.For.Seconds()); !slices.Contains(shade.boxes, b) {
+			shade.boxes = append(shade.boxes, b)
+		}
+		t.From = 0
+		shade.name, shade.class = "trigger: "+say.Trigger(t), "orange"
 	}
 	return shade
 }

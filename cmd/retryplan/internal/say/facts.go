@@ -68,67 +68,30 @@ func endings(of map[retry.Reason]float64) string {
 	return strings.Join(texts, ", ")
 }
 
-// Certificate returns what the certificates of fleets and of chains say, the verdict first.
-func Certificate(c retryplan.Certificate, f retryplan.Fleet) (v Facts) {
-	what, why := Stability(&c, f)
-	v.Add("verdict", c.Stability.String(), ": "+what+" "+why)
-	v.Add("trigger", Trigger(f.Trigger), "")
-	v = append(v, Fact{"hidden capacity", Number(c.HiddenCapacity) + " runs/s", "; " + Number(f.Rate) + " begin",
-		"what the backend can serve in a storm, while every attempt is too late and is retried"})
-	if c.Recovery < 0 {
-		v.Add("recovery by law", "never", " by itself")
-	} else {
-		v.Add("recovery by law", Span(c.Recovery), " after the trigger's end")
-	}
-	v.Add("law", c.Law, ": "+Law(c.Law))
-	v.Add("margin", Percent(c.Margin), " from the boundary of another verdict")
-	return v
-}
-
-// Storm returns what the certificate of a fleet says beside that.
-func Storm(c retryplan.Certificate) (f Facts) {
-	f.Add("attempts in a storm", Number(c.Attempts), " per run")
-	tipping := Fact{"tipping point", Span(c.Tipping), " of this trigger", "the shortest trigger that makes the storm permanent"}
-	if c.Tipping == 0 {
-		tipping.More = ": random arrivals are enough, without a trigger"
-	} else if c.Tipping < 0 {
-		tipping.Figure, tipping.More = "none", ": no length of this trigger changes the verdict"
-	}
-	return append(f, tipping)
-}
-
-// Simulation returns what a simulation came to.
-func Simulation(r *retryplan.Result, s *retryplan.Scenario) (f Facts) {
-	f.Add("simulated", Span(r.Simulated), fmt.Sprintf(", seed %d", s.Seed))
-	end := time.Duration(0)
-	for _, t := range s.Triggers {
-		f.Add("trigger", Trigger(t), "")
-		end = max(end, t.End())
-	}
-	if len(s.Triggers) > 0 {
-		more := ""
-		switch {
-		case r.Judged && r.Recovered:
-			more = " after the trigger's end"
-		case r.Judged:
-			more = " in the " + Span(r.Simulated-end) + " after the trigger's end"
-		default:
-			more = ": the last retries of what the trigger hit come later"
-		}
-		f.Add("recovery", Recovery(r), more)
+// Simulation returns the figures of one seed.
+func Simulation(r *retryplan.Result) (f Facts) {
+	switch {
+	case r.Trigger.Kind == 0:
+	case r.Recovery < 0:
+		f.Add("recovery", "none", "")
+	default:
+		f.Add("recovery", Span(r.Recovery), " after the trigger's end")
 	}
 	share := func(name string, n, of int, more string) {
 		if n > 0 {
 			f.Add(name, Percent(ratio(n, of)), more)
 		}
 	}
-	f.Add("attempts per run", Number(r.Amplification), fmt.Sprintf(", %d in all", r.Attempts))
+	f.Add("attempts per run", Number(ratio(r.Attempts, r.Runs)), fmt.Sprintf(", %d in all", r.Attempts))
 	share("hedges", r.Hedges, r.Attempts-r.Hedges, " of the attempts got a second call")
-	f.Add("failed", Percent(r.Failed), fmt.Sprintf(" of %d runs", r.Runs))
+	f.Add("failed", Percent(ratio(r.Runs-r.Endings[0], r.Runs)), fmt.Sprintf(" of %d runs", r.Runs))
 	share("rejected", r.Rejected, r.Attempts, " of the attempts")
 	share("wasted", r.Wasted, r.Attempts, " of the attempts: no client waited for the result")
 	share("unfinished", r.Unfinished, r.Runs, fmt.Sprintf(" of the runs, %d", r.Unfinished))
-	f.Add("peak", strconv.Itoa(r.Peak), fmt.Sprintf(" attempts in the %s from %s on", Span(r.Step), Span(r.PeakAt)))
+	if len(r.Series) > 0 {
+		peak := slices.MaxFunc(r.Series, func(a, b retryplan.Point) int { return cmp.Compare(a.Attempts, b.Attempts) })
+		f.Add("peak", strconv.Itoa(peak.Attempts), fmt.Sprintf(" attempts in the %s from %s on", Span(r.Step), Span(peak.Start)))
+	}
 	if r.Endings[0] > 0 {
 		f.Distribution("success takes", r.Latency)
 	}
@@ -140,17 +103,6 @@ func Simulation(r *retryplan.Result, s *retryplan.Scenario) (f Facts) {
 		f.Add("runs ended as", "", endings(shares))
 	}
 	return f
-}
-
-// Recovery returns after how long a fleet came back from its trigger, which may not be known.
-func Recovery(r *retryplan.Result) string {
-	switch {
-	case !r.Judged:
-		return "not known"
-	case r.Recovered:
-		return Span(r.Recovery)
-	}
-	return "never"
 }
 
 func ratio(n, of int) float64 { return float64(n) / float64(max(of, 1)) }

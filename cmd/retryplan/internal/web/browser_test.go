@@ -431,13 +431,36 @@ func TestPresetsAndStorm(t *testing.T) {
 	p.next(press("Cautious"))
 	require.Contains(t, p.text("#line"), "6 attempts, list: 1m 10m 1h 4h 12h (17h11m in all)")
 	p.next(press("See a storm"))
-	require.Contains(t, p.text("#verdict"), "Metastable")
-	require.Equal(t, "metastable", eval[string](p, `document.getElementById("verdict").dataset.kind`))
-	require.Contains(t, p.text("#simulation-facts"), "never")
+	require.Contains(t, p.text("#verdict"), "Came back in 0 of 10 simulations")
+	require.Equal(t, "lost", eval[string](p, `document.getElementById("verdict").dataset.kind`))
+	require.Contains(t, p.text("#simulation-facts"), "none")
+	require.Contains(t, p.text("#simulation-title"), "one of the 10 that do not come back")
 	p.save("storm")
 	p.next(choose("budget", "shared"))
-	require.NotContains(t, p.text("#simulation-facts"), "never", "a budget that successes fund brings the fleet back")
+	require.NotContains(t, p.text("#simulation-facts"), "none", "a budget that successes fund brings the fleet back")
 	require.True(t, eval[bool](p, `document.getElementById("no-budget").checkVisibility()`))
+}
+
+// While the page counts, the old charts are pale and the verdict is that of the seeds so far.
+func TestThePageCounts(t *testing.T) {
+	p := open(t, "")
+	for _, look := range []struct {
+		name, scheme  string
+		width, height int64
+	}{{"wide-light", "light", 1280, 900}, {"wide-dark", "dark", 1280, 900}, {"phone-light", "light", 390, 844}, {"phone-dark", "dark", 390, 844}} {
+		p.prefers("prefers-color-scheme", look.scheme)
+		p.run(chromedp.EmulateViewport(look.width, look.height))
+		p.next(choose("rate", "69"), choose("trigger_length", "10s"))
+		p.save("counted-" + look.name)
+		p.run(choose("trigger_length", "4m"), choose("rate", "60"))
+		p.until(`document.body.classList.contains("pale")`)
+		p.save("pale-" + look.name)
+		p.until(`document.getElementById("verdict").dataset.kind === "counting" && document.getElementById("count").value > 0`)
+		require.True(t, eval[bool](p, `document.getElementById("count").checkVisibility()`))
+		p.save("counting-" + look.name)
+		require.LessOrEqual(t, eval[int](p, `document.documentElement.scrollWidth`), int(look.width))
+		p.until(`!document.body.hasAttribute("aria-busy")`)
+	}
 }
 
 func TestDarkModeChangesTheCharts(t *testing.T) {
@@ -518,7 +541,7 @@ func TestStaticForm(t *testing.T) {
 	for _, q := range []*page{p, served} {
 		q.next(choose("rate", "40"), choose("budget", "client"))
 	}
-	for _, selector := range []string{"#verdict", "#line", "#why", "#certificate-facts", "#plan-facts", "#findings", "#simulation-facts"} {
+	for _, selector := range []string{"#verdict", "#line", "#why", "#verdict-facts", "#advice", "#plan-facts", "#findings", "#simulation-facts"} {
 		require.Equal(t, served.text(selector), p.text(selector))
 	}
 	require.Equal(t, served.picture("load"), p.picture("load"))
@@ -534,7 +557,7 @@ func TestStaticForm(t *testing.T) {
 		p.run(choose("rate", rate))
 	}
 	p.next(choose("rate", "12"))
-	require.Contains(t, p.text("#certificate-facts"), "100 runs/s")
+	require.Contains(t, p.text("#why"), "12 runs/s")
 	p.save("static")
 	if os.Getenv("RETRYPLAN_TIMINGS") == "" {
 		return
@@ -543,12 +566,12 @@ func TestStaticForm(t *testing.T) {
 		for _, preset := range []string{"A stall", "Inline HTTP", "See a storm"} {
 			q.next(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`[...document.querySelectorAll("#presets button")].find((b) => b.textContent === %q).click()`, preset)))
 			took := eval[[]float64](q, `(async () => {
-				const d = document.body.dataset, judged = d.judged, drawn = d.drawn, began = performance.now();
+				const d = document.body.dataset, drawn = d.drawn, began = performance.now();
 				const s = document.getElementById("slider-rate"); s.value = s.valueAsNumber + 1; s.dispatchEvent(new Event("input", {bubbles: true}));
 				const until = async (done) => { while (!done()) await new Promise(requestAnimationFrame); return performance.now() - began; };
-				return [await until(() => d.judged !== judged), await until(() => d.drawn !== drawn)];
+				return [await until(() => !document.body.classList.contains("pale")), await until(() => d.drawn !== drawn)];
 			})()`)
-			t.Logf("%s, %s: verdict after %.0f ms, chart after %.0f ms", name, preset, took[0], took[1])
+			t.Logf("%s, %s: first chart after %.0f ms, advice after %.0f ms", name, preset, took[0], took[1])
 		}
 	}
 }

@@ -22,8 +22,8 @@ var assets embed.FS
 const (
 	// maxBody is the size of the longest state. Those of the page take less than 1 kB, except for long lists of delays.
 	maxBody = 64 << 10
-	// evaluationLimit is the time after which an evaluation ends its simulation and shows the part that it has. A user
-	// who moves a slider should not wait longer for a picture.
+	// evaluationLimit is the time after which an evaluation ends its count and shows the seeds that it has, and once more
+	// its advice. A user who moves a slider should not wait longer.
 	evaluationLimit = 3 * time.Second
 	// evaluations is the number of evaluations at the same time, since each may take over 100 MiB. A page needs one.
 	evaluations = 2
@@ -95,7 +95,8 @@ func local(host string) bool {
 	return err == nil && ip.IsLoopback()
 }
 
-// evaluate answers a state with 200 and an answer, or with 422 and the fields that are wrong.
+// evaluate answers a state with 200 and lines of JSON, each of which is the answer as far as it is known by then, or with
+// 422 and the fields that are wrong.
 func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	var s page.State
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&s); err != nil {
@@ -111,15 +112,26 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	width, _ := strconv.ParseFloat(query.Get("width"), 64)
 	most, _ := strconv.ParseFloat(query.Get("most"), 64)
+	told := false
+	tell := func(line []byte) {
+		if !told {
+			w.Header().Set("Content-Type", "application/x-ndjson; charset=utf-8")
+			told = true
+		}
+		w.Write(line)
+		if f, ok := w.(http.Flusher); ok {
+			f.Flush()
+		}
+	}
 	answer, ok := page.Ask(r.Context(), page.Question{
-		State: s, Part: query.Get("part"), Limit: h.limit, Size: page.Size{Width: width, Most: most},
+		State: s, Part: query.Get("part"), Limit: h.limit, Size: page.Size{Width: width, Most: most}, Tell: tell,
 	})
 	switch {
 	case r.Context().Err() != nil: // the page does not wait for this answer any more
-	case !ok:
-		reply(w, http.StatusUnprocessableEntity, answer)
+	case ok || told: // what is wrong is found before anything is told, but for time that stands still
+		tell(answer)
 	default:
-		reply(w, http.StatusOK, answer)
+		reply(w, http.StatusUnprocessableEntity, answer)
 	}
 }
 

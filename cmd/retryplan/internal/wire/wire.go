@@ -2,7 +2,7 @@
 //
 // Documents have text, as those of retryconf do: durations such as "1m30s". The output has numbers: durations are
 // float64 seconds under keys that end in _seconds, probabilities and shares are in [0,1]. A time that never comes and one
-// without a bound are null. A reason, a level or a stability is its name; success, which has no reason, is "succeeded".
+// without a bound are null. A reason or a level is its name; success, which has no reason, is "succeeded".
 // A trigger and a distribution are the text that flags take, such as "exponential 10ms".
 package wire
 
@@ -58,6 +58,11 @@ func encode(v reflect.Value) any {
 		return say.Reason(x)
 	case retryplan.Trigger:
 		return say.Trigger(x)
+	case retryplan.Verdict:
+		o := members(v)
+		o["text"] = x.String()
+		o["lost_at_least"], o["lost_at_most"] = x.Lost()
+		return o
 	case stdjson.Marshaler, encoding.TextMarshaler:
 		return x
 	case retryplan.Distribution:
@@ -106,27 +111,11 @@ func members(v reflect.Value) map[string]any {
 			}
 		}
 		key := Snake(field.Name)
-		if value.Type() == reflect.TypeFor[time.Duration]() {
+		switch value.Type() {
+		case reflect.TypeFor[time.Duration](), reflect.TypeFor[[]time.Duration]():
 			key += "_seconds"
 		}
 		o[key] = encode(value)
-		if field.Name == "HiddenCapacity" && value.IsZero() {
-			o[key] = nil // no capacity is known
-		}
-	}
-	switch x := v.Interface().(type) {
-	case retryplan.ChainCertificate:
-		delete(o, "tipping_seconds")
-		if o["weakest"] = x.Weakest + 1; x.Stability == 0 {
-			o["weakest"], o["recovery_seconds"], o["margin"] = nil, nil, nil
-		}
-	case retryplan.Result:
-		if !x.Judged {
-			o["recovered"] = nil
-		}
-		if !x.Judged || !x.Recovered {
-			o["recovery_seconds"] = nil
-		}
 	}
 	return o
 }

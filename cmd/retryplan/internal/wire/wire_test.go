@@ -23,19 +23,28 @@ func jsonOf(t *testing.T, v any) string {
 }
 
 func TestWhatStandsForNoneIsLeftOut(t *testing.T) {
-	require.JSONEq(t, `{"deadline_seconds":1.5,"clients":0,"rate":2,
-		"policy":{"text":"retries disabled, exponential 5s ×2, cap 1h","go":"retry.Policy{Disabled: true}","document":{"retries_enabled":false}},
-		"server":{"workers":0,"service":"exponential 6ms","failure_rate":0},
-		"triggers":["surge 1h 3 at 1m"],
-		"budget":{"ratio":0.25,"burst":11,"initial":0,"trickle_seconds":0},
-		"shared":false,"duration_seconds":60,"step_seconds":0,"seed":0}`,
-		jsonOf(t, retryplan.Scenario{
-			Policy: retry.Policy{Disabled: true}, Deadline: 1500 * time.Millisecond, Rate: 2,
-			Server:   retryplan.Server{Service: retryplan.Exponential(6 * time.Millisecond)},
-			Triggers: []retryplan.Trigger{{Kind: retryplan.Surge, From: time.Minute, For: time.Hour, Factor: 3}},
-			Budget:   &retry.BudgetConfig{Ratio: .25, Burst: 11},
-			Duration: time.Minute,
+	require.JSONEq(t, `{"deadline_seconds":1.5,"clients":0,"rate":2,"capacity":100,"workers":0,"failure":0,
+		"service":"exponential 6ms","trigger":"surge 1h 3 at 1m",
+		"budget":{"ratio":0.25,"burst":11,"initial":0,"trickle_seconds":0}}`,
+		jsonOf(t, retryplan.Fleet{
+			Deadline: 1500 * time.Millisecond, Rate: 2, Capacity: 100,
+			Service: retryplan.Exponential(6 * time.Millisecond),
+			Trigger: retryplan.Trigger{Kind: retryplan.Surge, From: time.Minute, For: time.Hour, Factor: 3},
+			Budget:  &retry.BudgetConfig{Ratio: .25, Burst: 11},
 		}))
+	require.JSONEq(t, `{"text":"retries disabled, exponential 5s ×2, cap 1h","go":"retry.Policy{Disabled: true}","document":{"retries_enabled":false}}`,
+		jsonOf(t, retry.Policy{Disabled: true}))
+}
+
+// A verdict is its count, its sentence and its bounds.
+func TestAVerdictSaysWhatItIs(t *testing.T) {
+	v := retryplan.Verdict{
+		Trigger: retryplan.Trigger{Kind: retryplan.Stall, For: time.Second}, Seeds: 20, Back: 20,
+		Recoveries: []time.Duration{time.Second, 2 * time.Second}, Watch: time.Minute, Drawn: 4,
+	}
+	require.JSONEq(t, `{"trigger":"stall 1s","seeds":20,"back":20,"drains":0,"calm_lost":0,"calm_failed":0,"recoveries_seconds":[1,2],"watch_seconds":60,"drawn":4,
+		"text":"came back in 20 of 20 simulations of a stall of 1s, median 1s, worst of 2 2s; at most 14 % of others do not",
+		"lost_at_least":0,"lost_at_most":`+fmt.Sprint(1-math.Pow(.05, .05))+`}`, jsonOf(t, v))
 }
 
 func TestReadTakesEveryFieldOfAChain(t *testing.T) {
@@ -97,8 +106,7 @@ func TestFieldsFindsEachField(t *testing.T) {
 
 // TestWhatIsNotFinite holds that a figure that JSON cannot express does not lose all the others.
 func TestWhatIsNotFinite(t *testing.T) {
-	require.JSONEq(t, `{"stability":"safe","attempts":null,"hidden_capacity":null,"recovery_seconds":null,"tipping_seconds":1,"margin":null}`,
-		jsonOf(t, retryplan.Certificate{Stability: retryplan.Safe, Attempts: math.Inf(1), Margin: math.NaN(), Recovery: -1, Tipping: time.Second}))
+	require.JSONEq(t, `{"calm":null,"outage":null,"hang":1,"stored":0}`, jsonOf(t, retryplan.NodeLoad{Calm: math.Inf(1), Outage: math.NaN(), Hang: 1}))
 	require.JSONEq(t, `[{"code":"x","level":"note"}]`, jsonOf(t, []retryplan.Finding{{Code: "x", Level: retryplan.Note}}))
 	require.JSONEq(t, `[]`, jsonOf(t, []retryplan.Finding{}))
 }
@@ -130,32 +138,20 @@ func TestWhatHasNoBound(t *testing.T) {
 // TestResultSaysWhatTheResultIs holds that every field of a point has its name.
 func TestResultSaysWhatTheResultIs(t *testing.T) {
 	point := retryplan.Point{
-		Start: 2 * time.Second, Offered: 1, Attempts: 2, Rejected: 4, TimedOut: 5, Goodput: 6, Failed: 7, Queue: 8, Tokens: 11.5,
+		Start: 2 * time.Second, Offered: 1, Attempts: 2, Rejected: 4, TimedOut: 5, Goodput: 6, Queue: 8,
 	}
 	r := retryplan.Result{
-		Simulated: 3 * time.Second, Events: 4, Step: 500 * time.Millisecond, Series: []retryplan.Point{{}, point}, Runs: 5, Attempts: 6, Rejected: 7, Wasted: 8,
-		Endings: map[retry.Reason]int{0: 3, retry.AttemptsExhausted: 2}, Unfinished: 9, Amplification: 1.2, Failed: .4, Peak: 10, PeakAt: time.Second,
-		Recovered: true, Recovery: 2 * time.Second, Judged: true,
+		Step: 500 * time.Millisecond, Series: []retryplan.Point{{}, point}, Runs: 5, Attempts: 6, Rejected: 7, Wasted: 8, Nodes: []int{6},
+		Endings: map[retry.Reason]int{0: 3, retry.AttemptsExhausted: 2}, Unfinished: 9, Recovery: 2 * time.Second,
+		Trigger: retryplan.Trigger{Kind: retryplan.Outage, From: time.Minute, For: time.Second},
 	}
-	require.JSONEq(t, `{"simulated_seconds":3,"events":4,"runs":5,"attempts":6,"hedges":0,"rejected":7,"wasted":8,"endings":{"attempts_exhausted":2,"succeeded":3},
-		"unfinished":9,"amplification":1.2,"failed":0.4,"peak":10,"peak_at_seconds":1,"judged":true,"recovered":true,"recovery_seconds":2,"step_seconds":0.5,
-		"series":[{"start_seconds":0,"offered":0,"attempts":0,"rejected":0,"timed_out":0,"goodput":0,"failed":0,"queue":0,"tokens":0},
-			{"start_seconds":2,"offered":1,"attempts":2,"rejected":4,"timed_out":5,"goodput":6,"failed":7,"queue":8,"tokens":11.5}]}`,
+	require.JSONEq(t, `{"runs":5,"attempts":6,"hedges":0,"rejected":7,"wasted":8,"nodes":[6],"endings":{"attempts_exhausted":2,"succeeded":3},
+		"unfinished":9,"trigger":"outage 1s at 1m","recovery_seconds":2,"step_seconds":0.5,
+		"series":[{"start_seconds":0,"offered":0,"attempts":0,"rejected":0,"timed_out":0,"goodput":0,"queue":0},
+			{"start_seconds":2,"offered":1,"attempts":2,"rejected":4,"timed_out":5,"goodput":6,"queue":8}]}`,
 		jsonOf(t, &r))
-	r.Recovered = false
-	require.Contains(t, jsonOf(t, &r), `"recovered":false,"recovery_seconds":null`)
-	r.Recovered, r.Judged = true, false
-	require.Contains(t, jsonOf(t, &r), `"recovered":null,"recovery_seconds":null`)
-}
-
-func TestAChainWithoutARateHasNoVerdict(t *testing.T) {
-	c := retryplan.ChainCertificate{Nodes: []retryplan.NodeLoad{{Calm: 1, Outage: 2, Hang: 3}}, Success: .5, Certificate: retryplan.Certificate{Recovery: time.Second}}
-	require.JSONEq(t, `{"nodes":[{"calm":1,"outage":2,"hang":3,"hidden_capacity":null}],"success":0.5,"stored":0,"weakest":null,
-		"attempts":0,"hidden_capacity":null,"recovery_seconds":null,"margin":null}`, jsonOf(t, c))
-	c.Stability, c.Law, c.HiddenCapacity = retryplan.Safe, "no-timeout", 4
-	require.JSONEq(t, `{"nodes":[{"calm":1,"outage":2,"hang":3,"hidden_capacity":null}],"success":0.5,"stored":0,"stability":"safe","law":"no-timeout",
-		"weakest":1,"attempts":0,"hidden_capacity":4,"recovery_seconds":1,"margin":0}`,
-		jsonOf(t, c))
+	r.Recovery = -1
+	require.Contains(t, jsonOf(t, &r), `"recovery_seconds":null`)
 }
 
 func TestKeys(t *testing.T) {

@@ -15,6 +15,9 @@ import (
 	"golang.org/x/tools/go/analysis/passes/inspect"
 )
 
+// pages show, for an analyzer, what to write instead.
+var pages = map[string]string{"loop": ", see https://github.com/retrygo/retry/blob/main/docs/migrating/by-hand.md"}
+
 const prefix = "//retryvet:ignore"
 
 // New returns the analyzer that runs run on what package inspect has found, without the findings that a comment silences
@@ -30,7 +33,13 @@ func New(name, doc string, run func(*analysis.Pass) (any, error), facts ...analy
 					silenced[f.Name()] = nil
 				}
 			}
-			return run(only(pass, func(d analysis.Diagnostic) bool {
+			report := pass.Report
+			named := *pass
+			named.Report = func(d analysis.Diagnostic) {
+				d.Message += " (" + name + pages[name] + ")" // the name is what a comment that ignores it has to say
+				report(d)
+			}
+			return run(only(&named, func(d analysis.Diagnostic) bool {
 				f := pass.Fset.File(d.Pos)
 				lines, known := silenced[f.Name()]
 				return !known || lines != nil && !slices.Contains(lines, f.Line(d.Pos))

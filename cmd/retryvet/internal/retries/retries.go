@@ -4,7 +4,9 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/ast/inspector"
 
@@ -20,35 +22,25 @@ type Retries struct {
 	Judged   map[*ast.CallExpr]bool // the attempts whose error a condition inspects
 }
 
-// A Kind is what repeats a loop.
-type Kind uint8
-
-const (
-	Errors Kind = iota // attempts that fail, with an error or by the status of their response
-	False              // attempts whose result is false; success is true
-	True               // attempts whose result is true; success is false
-	Other              // something else, but the loop is counted, and each turn ends with a wait
-)
-
 // A Loop is a hand-written retry loop: on every path to its next attempt the last one has failed, the loop waits, and
-// success leaves it. Nothing but the wait is known of one of kind Other.
+// success leaves it.
 type Loop struct {
 	Retries
-	Kind      Kind
 	Cond      ast.Expr
 	Counter   types.Object // of for i := 0; i < n; i++ and range n; nil if it does not count so, or has no name
 	Count     ast.Expr     // nil if it does not count so
 	Counted   bool         // a number of turns ends it: it has a Count, or counts down, or counts in the body
 	Steps     types.Object // the variable that counts the turns; nil if it has no name
 	Waits     []Wait
-	WaitsLast bool              // each turn ends with a wait, after which nothing leaves it
-	Ends      []*ast.ReturnStmt // those behind the loop that follow its last turn; nil if other statements can do so
+	WaitsLast bool    // each turn ends with a wait, after which nothing leaves it
+	Broken    []State // the failures that leave it for the statement behind it
+	GoesOn    bool    // only a failure waits, but a success is repeated too, and nothing else is done
 }
 
 // LoopAt returns the retry loop at cur, which is a *ast.ForStmt or a *ast.RangeStmt; nil if the statement is not a
-// retry loop. Calls for which sleeps is true are waits too; nil means none are.
-func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) bool) *Loop {
-	mayWait := sleeps != nil
+// retry loop.
+func LoopAt(info *types.Info, cur inspector.Cursor) *Loop {
+	mayWait := false
 	for c := range cur.Preorder((*ast.SelectorExpr)(nil)) { // most loops do not, and their paths need not be followed
 		mayWait = mayWait || slices.Contains([]string{"Sleep", "After", "C"}, c.Node().(*ast.SelectorExpr).Sel.Name)
 	}
@@ -68,33 +60,20 @@ func LoopAt(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) b
 		l.Counter = calls.Object(info, n.Key)
 		l.Steps = l.Counter
 	}
-	for _, l.Kind = range []Kind{Errors, False, True} {
-		is := l.walk(info, cur, sleeps)
-		switch {
-		case len(l.Waits) == 0:
-			return nil
-		case is && !l.changing(info, cur.Node()):
-			return l
-		}
+	if is := l.walk(info, cur); len(l.Waits) == 0 || !is && !l.GoesOn || l.changing(info, cur.Node()) {
+		return nil
 	}
-	if l.Kind = Other; l.Counted && l.WaitsLast {
-		return l
-	}
-	return nil
+	return l
 }
 
-// walk follows the paths through two turns of the loop, and reports whether it is a retry loop of l.Kind.
-func (l *Loop) walk(info *types.Info, cur inspector.Cursor, sleeps func(*ast.CallExpr) bool) bool {
+// walk follows the paths through two turns of the loop, and reports whether it is a retry loop.
+func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
 	loop := cur.Node().(ast.Stmt)
-	stmts := []ast.Stmt{loop}
+	outer := loop
 	if label, isLabeled := cur.Parent().Node().(*ast.LabeledStmt); isLabeled {
-		stmts[0] = label
+		outer = label
 	}
-	for next, hasNext := cur.NextSibling(); hasNext; next, hasNext = next.NextSibling() {
-		stmts = append(stmts, next.Node().(ast.Stmt))
-	}
-	w := newWalk(info, loop, stmts)
-	w.kind, w.sleeps = l.Kind, sleeps
+	w := newWalk(info, loop, []ast.Stmt{outer})
 	s := []State{{}}
 	if w.head != nil {
 		s = w.run(w.head, s...)
@@ -108,16 +87,35 @@ func (l *Loop) walk(info *types.Info, cur inspector.Cursor, sleeps func(*ast.Cal
 	l.Repeats = slices.DeleteFunc(slices.Clone(s), func(s State) bool { return s.Last != None && !s.Failed() })
 	l.Leaves, l.Attempts, l.Waits, l.Judged, l.WaitsLast = w.left, w.attempts, w.waits, w.judged, !w.hurries
 	idle := func(s State) bool { return s.Last == None }
-	is := !w.again && !w.strange && len(l.Repeats) > 0 && !slices.ContainsFunc(l.Repeats, idle) && slices.ContainsFunc(l.Leaves, State.Succeeded)
-	if len(l.Repeats) > 0 {
-		s = l.Repeats
+	l.Broken = slices.DeleteFunc(w.broken, func(s State) bool { return !s.Failed() })
+	l.GoesOn = l.Counted && w.again && !w.strange && w.idles && !w.rushes && named(cur, l) && onlyTries(l)
+	return !w.again && !w.strange && len(l.Repeats) > 0 && !slices.ContainsFunc(l.Repeats, idle) && slices.ContainsFunc(l.Leaves, State.Succeeded)
+}
+
+// named reports whether the function or the limit of the loop is named for attempts.
+func named(cur inspector.Cursor, l *Loop) bool {
+	text := ""
+	if decl := calls.Declaration(cur); decl != nil {
+		text = decl.Name.Name
 	}
-	w.ends = nil
-	w.run(w.done, s...)
-	if l.Ends = w.ends; slices.Contains(w.ends, nil) {
-		l.Ends = nil
+	for _, x := range []ast.Expr{l.Cond, l.Count} {
+		if x != nil {
+			text += " " + types.ExprString(x)
+		}
 	}
-	return is
+	return attempts.MatchString(text)
+}
+
+var attempts = regexp.MustCompile(`(?i)retr(y|ies)|attempt|tries`)
+
+// onlyTries reports whether the loop makes one attempt in each turn, waits and logs, and does nothing else.
+func onlyTries(l *Loop) bool {
+	for n := range ast.Preorder(l.Body) {
+		if call, isCall := n.(*ast.CallExpr); isCall && !slices.Contains(l.Attempts, call) && !calls.Logs(call) && !strings.HasPrefix(types.ExprString(call.Fun), "time.") {
+			return false
+		}
+	}
+	return len(l.Attempts) == 1
 }
 
 // counted looks for what counts the turns: the three parts of for i := 0; i < n; i++, or a step to the limit that is the last
@@ -187,17 +185,28 @@ func (l *Loop) changing(info *types.Info, loop ast.Node) bool {
 	})
 }
 
-// Work returns a function that is passed to this library, which runs it again if it returns an error without a mark.
-func Work(info *types.Info, f *ast.FuncLit) *Retries {
-	w := newWalk(info, nil, f.Body.List)
-	w.work = true
+// An End is what a function has returned when it is run again.
+type End uint8
+
+const (
+	OnError  End = iota + 1 // an error that is not marked as permanent
+	OnMark                  // an error that is marked as retryable
+	OnFalse                 // false and no error
+	OnCommit                // anything: a commit follows, which can fail
+)
+
+// Function returns a function that runs again after the given end. At is a part of it, if not nil: see State.Passed.
+func Function(info *types.Info, t *ast.FuncType, body *ast.BlockStmt, end End, at ast.Node) *Retries {
+	w := newWalk(info, nil, body.List)
+	w.end, w.at, w.results = end, at, t.Results
 	w.run(w.head, State{})
-	return &Retries{f.Body, w.back, w.left, w.attempts, w.judged}
+	return &Retries{body, w.back, w.left, w.attempts, w.judged}
 }
 
 // Turns returns the body of a loop over retry.Attempts, which is run again if it leaves an error in err.
-func Turns(info *types.Info, loop *ast.RangeStmt, err types.Object) *Retries {
+func Turns(info *types.Info, loop *ast.RangeStmt, err types.Object, at ast.Node) *Retries {
 	w := newWalk(info, loop, []ast.Stmt{loop})
+	w.at = at
 	ends := w.run(w.body, State{})
 	w.back = nil
 	for _, s := range ends {

@@ -8,6 +8,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"golang.org/x/tools/go/cfg"
@@ -32,12 +33,17 @@ type State struct {
 	Call *ast.CallExpr // the last attempt
 	Err  types.Object  // the variable that has its error
 
-	Response types.Object // the variable that has the response of an attempt, or its result of type bool
+	Response types.Object // the variable that has the response of an attempt
 	Status   int          // one of statuses; 0 if there is no response
+
+	Passed bool // the path has gone through the part that was asked for, which did not just use a result of a call that failed
+
+	Hot bool // a select has received from a context that is done, and the loop goes on
 
 	before bool // the last attempt was made in the previous iteration
 	waited bool // since the iteration began
 	chosen bool // a select has received from something else than a timer
+	done   bool // that was a context that is done
 }
 
 // Succeeded reports whether the last attempt succeeded: its error is nil, and so is the status of its response, if any.
@@ -51,11 +57,8 @@ func (s State) has(err types.Object) bool {
 	return s.Err == err && (s.Last == Failed || s.Last == Judged)
 }
 
-// statuses represents all possible statuses of a response; bools are those that stand for a success and a failure by a bool.
-var (
-	statuses = []int{200, 201, 202, 204, 304, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504}
-	bools    = []int{200, 500}
-)
+// statuses represents all possible statuses of a response.
+var statuses = []int{200, 201, 202, 204, 304, 400, 401, 403, 404, 408, 409, 429, 500, 502, 503, 504}
 
 const tooMany = 500 // states of a block; more are not followed
 
@@ -77,10 +80,10 @@ type Wait struct {
 // A walk follows the paths through the body of a loop or a function, not into function literals. Its methods that take a
 // function next call it with each state that can follow.
 type walk struct {
-	info   *types.Info
-	kind   Kind                     // of the attempts
-	work   bool                     // the body is that of a function: it runs again if it returns an error
-	sleeps func(*ast.CallExpr) bool // a call waits, as time.Sleep does; nil for none
+	info    *types.Info
+	end     End            // the body is that of a function, which runs again after this end; otherwise 0
+	at      ast.Node       // a part that was asked for; nil for none
+	results *ast.FieldList // of the function
 
 	head, body, done *cfg.Block             // where the loop with a condition, its body, and what is behind it begin, or the function
 	next             *cfg.Block             // where an iteration has ended
@@ -91,16 +94,19 @@ type walk struct {
 	back, left []State // the ends that the next iteration follows, and those that leave
 	attempts   []*ast.CallExpr
 	waits      []Wait
-	judged     map[*ast.CallExpr]bool // attempts whose error a condition passes to a function
-	again      bool                   // an attempt follows one that succeeded in the previous iteration
-	strange    bool                   // the loop has a part that a plain retry loop does not have
-	hurries    bool                   // an iteration ends without a wait, or after one with something else
-	ends       []*ast.ReturnStmt      // the return statements that were reached; nil if the end of the statements was
+	given      map[*ast.CallExpr][]ast.Expr // what the results of an attempt are assigned to
+	judged     map[*ast.CallExpr]bool       // attempts whose error a condition passes to a function
+	again      bool                         // an attempt follows one that succeeded in the previous iteration
+	strange    bool                         // the loop has a part that a plain retry loop does not have
+	idles      bool                         // an iteration ends without a wait after a success
+	rushes     bool                         // one does after something else
+	broken     []State                      // those that go on behind the loop
+	hurries    bool                         // an iteration ends without a wait, or after one with something else
 }
 
 // newWalk returns a walk through stmts. The first of them is the loop, or its label, if loop is not nil.
 func newWalk(info *types.Info, loop ast.Stmt, stmts []ast.Stmt) *walk {
-	w := &walk{info: info, around: map[ast.Node]ast.Stmt{}, judged: map[*ast.CallExpr]bool{}}
+	w := &walk{info: info, around: map[ast.Node]ast.Stmt{}, given: map[*ast.CallExpr][]ast.Expr{}, judged: map[*ast.CallExpr]bool{}}
 	all := &ast.BlockStmt{List: stmts}
 	blocks := cfg.New(all, func(call *ast.CallExpr) bool { return !exits(info, call) }).Blocks
 	own := map[cfg.BlockKind]*cfg.Block{}
@@ -149,6 +155,9 @@ func (w *walk) run(b *cfg.Block, from ...State) []State {
 // follow goes on at the ith node of b.
 func (w *walk) follow(b *cfg.Block, i int, s State) {
 	if i < len(b.Nodes) {
+		if n := b.Nodes[i]; w.at != nil && n.Pos() <= w.at.Pos() && w.at.End() <= n.End() {
+			s.Passed = s.Passed || s.Last != Failed || !w.usesResult(s)
+		}
 		next := func(s State) { w.follow(b, i+1, s) }
 		if w.around[b.Nodes[i]] != nil { // what a select does is done where it is chosen
 			next(s)
@@ -188,7 +197,10 @@ func (w *walk) condition(b *cfg.Block) ast.Expr {
 func (w *walk) enter(b *cfg.Block, s State) {
 	if b == w.next {
 		w.hurries = w.hurries || !s.waited
-		s.waited, s.chosen = false, false
+		w.idles = w.idles || !s.waited && s.Last == OK
+		w.rushes = w.rushes || !s.waited && s.Last != OK
+		s.Hot = s.Hot || s.done
+		s.waited, s.chosen, s.done = false, false, false
 	}
 	switch {
 	case b == w.body:
@@ -196,13 +208,15 @@ func (w *walk) enter(b *cfg.Block, s State) {
 		w.back = add(w.back, s)
 		return
 	case b == w.done:
+		w.broken = add(w.broken, s)
 		w.leave(s)
 		return
 	case b.Kind == cfg.KindSelectCaseBody:
 		w.choose(b.Stmt.(*ast.CommClause), &s)
 	case b.Kind == cfg.KindSelectDone:
-		w.strange = w.strange || s.chosen // it polls, or waits for a wake-up
-		s.chosen = false
+		w.strange = w.strange || s.chosen && !s.done // it polls, or waits for a wake-up
+		s.Hot = s.Hot || s.done
+		s.chosen, s.done = false, false
 	}
 	switch {
 	case slices.Contains(w.seen[b], s):
@@ -230,38 +244,64 @@ func (w *walk) node(n ast.Node, s State, next func(State)) {
 		w.assign(left, n.Values, s, next)
 		return
 	case *ast.ReturnStmt:
-		if w.work {
+		if w.end != 0 {
 			w.returns(n, s)
 			return
 		}
-		if !slices.Contains(w.ends, n) {
-			w.ends = append(w.ends, n)
-		}
-	case *ast.GoStmt, *ast.SendStmt:
-		w.strange = w.strange || w.kind != Errors
 	}
 	next(s)
 }
 
+// usesResult reports whether the part that was asked for uses a result of the last attempt.
+func (w *walk) usesResult(s State) bool {
+	for n := range ast.Preorder(w.at) {
+		id, isIdent := n.(*ast.Ident)
+		if isIdent && slices.ContainsFunc(w.given[s.Call], func(x ast.Expr) bool { return calls.Is(w.info, x, w.info.Uses[id]) }) {
+			return true
+		}
+	}
+	return false
+}
+
 // returns sorts the paths to the end of a function by whether it is run again.
 func (w *walk) returns(r *ast.ReturnStmt, s State) {
-	if r == nil || len(r.Results) == 0 {
+	if r == nil {
 		return
 	}
-	x := ast.Unparen(r.Results[len(r.Results)-1])
+	results := r.Results
+	if len(results) == 0 && w.results != nil { // named
+		for _, f := range w.results.List {
+			for _, name := range f.Names {
+				results = append(results, name)
+			}
+		}
+	}
+	if len(results) == 0 {
+		return
+	}
+	x := ast.Unparen(results[len(results)-1])
 	call, isCall := x.(*ast.CallExpr)
 	v := calls.Root(w.info, x)
 	switch {
-	case isCall && calls.IsFunc(w.info, call, calls.Module, "Permanent", "Ambiguous"):
+	case w.end == OnFalse && len(results) > 1:
+		done := w.info.Types[results[0]].Value
+		isNil := w.info.Types[x].IsNil() || v != nil && !s.has(v)
+		w.ended(s, isNil && (done == nil || !constant.BoolVal(done)))
+	case isCall && (permanent.MatchString(types.ExprString(call.Fun)) || w.end == OnMark && !retryable.MatchString(types.ExprString(call.Fun))):
 		w.ended(s, false)
 	case isCall && !w.wraps(call):
 		w.attempt(call, nil, s, func(s State) { w.ended(s, s.Last == Failed) })
 	case v != nil && v.Parent() != v.Pkg().Scope():
 		w.ended(s, s.has(v))
 	default: // a new error, or one that a package declares
-		w.ended(s, s.Last != None && !w.info.Types[x].IsNil())
+		w.ended(s, (s.Last != None || w.at != nil) && !w.info.Types[x].IsNil())
 	}
 }
+
+var (
+	permanent = regexp.MustCompile(`(?i)permanent|ambiguous|unrecoverable|non_?retr|terminal|fatal`)
+	retryable = regexp.MustCompile(`(?i)retryable`)
+)
 
 // ended notes that s ends the body, and whether it is run again.
 func (w *walk) ended(s State, again bool) {
@@ -289,8 +329,22 @@ func (w *walk) choose(clause *ast.CommClause, s *State) {
 	if delay, isTimer := w.receives(receive.X); isTimer {
 		w.wait(Wait{choice, delay, len(choice.Body.List) == 1}, s)
 	} else {
-		s.chosen = true
+		s.chosen, s.done = true, w.isDone(receive.X)
 	}
+}
+
+// isDone reports whether x receives from a context that is done.
+func (w *walk) isDone(x ast.Expr) bool {
+	receive, isUnary := ast.Unparen(x).(*ast.UnaryExpr)
+	if !isUnary {
+		return false
+	}
+	call, isCall := receive.X.(*ast.CallExpr)
+	if !isCall {
+		return false
+	}
+	done, isSelector := call.Fun.(*ast.SelectorExpr)
+	return isSelector && done.Sel.Name == "Done" && calls.IsContext(w.info.TypeOf(done.X))
 }
 
 // wait notes a wait, once, if it is not one of a loop inside.
@@ -328,10 +382,7 @@ func (w *walk) expr(x ast.Expr, s *State) {
 	case !isCall:
 	case calls.IsFunc(w.info, call, "time", "Sleep"):
 		w.wait(Wait{call, call.Args[0], true}, s)
-	case w.sleeps != nil && w.sleeps(call):
-		w.wait(Wait{Node: call}, s)
 	case !exits(w.info, call) && !calls.Logs(call):
-		w.strange = w.strange || w.kind != Errors
 		s.waited = false
 	}
 }
@@ -367,7 +418,7 @@ func (w *walk) assign(left, right []ast.Expr, s State, next func(State)) {
 		if s.Err = v; s.Last == OK && made { // its result is unusable
 			s.Last = Failed
 		}
-	case isCall && (fails || w.answers(call, left)):
+	case isCall && fails:
 		w.attempt(call, left, s, next)
 		return
 	case fails:
@@ -406,21 +457,6 @@ func (w *walk) variable(x ast.Expr) types.Object {
 	return w.info.ObjectOf(id)
 }
 
-// answers reports whether call, whose results are assigned to left, is an attempt with a result of type bool.
-func (w *walk) answers(call *ast.CallExpr, left []ast.Expr) bool {
-	is := func(x ast.Expr) bool { return isBool(w.info.TypeOf(x)) && w.variable(x) != nil }
-	if w.kind == Errors || !slices.ContainsFunc(left, is) && !isBool(w.info.TypeOf(call)) || w.wraps(call) {
-		return false
-	}
-	f := typeutil.Callee(w.info, call)
-	return f == nil || f.Pkg() == nil || !slices.Contains(pure, f.Pkg().Path())
-}
-
-func isBool(t types.Type) bool {
-	b, isBasic := t.(*types.Basic)
-	return isBasic && b.Info()&types.IsBoolean != 0
-}
-
 // attempt makes an attempt whose results are assigned to left, if they are.
 func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s State, next func(State)) {
 	if !slices.Contains(w.attempts, call) {
@@ -431,10 +467,9 @@ func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s State, next func(S
 		s = State{chosen: s.chosen}
 	}
 	s.Call, s.Err, s.waited = call, nil, false
+	w.given[call] = left
 	results, answers := []Outcome{OK}, []int(nil)
-	if isBool(w.info.TypeOf(call)) {
-		answers = bools
-	} else if left == nil {
+	if left == nil {
 		results = []Outcome{Failed, OK}
 	}
 	response := types.Object(nil)
@@ -445,8 +480,6 @@ func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s State, next func(S
 			s.Err, results = v, []Outcome{Failed, OK}
 		case i == 0 && calls.IsNamed(v.Type(), "net/http", "Response"):
 			response, answers = v, statuses
-		case w.kind != Errors && isBool(v.Type()):
-			response, answers = v, bools
 		}
 	}
 	if answers == nil {
@@ -456,7 +489,7 @@ func (w *walk) attempt(call *ast.CallExpr, left []ast.Expr, s State, next func(S
 	}
 	for _, s.Last = range results {
 		of := answers
-		if s.Last == Failed && len(answers) == len(statuses) {
+		if s.Last == Failed && response != nil {
 			of = []int{0}
 		}
 		for _, s.Status = range of {
@@ -495,17 +528,6 @@ func (w *walk) refine(cond ast.Expr, s State, truth bool, next func(State)) {
 			w.refine(c.X, s, !decides, func(s State) { w.refine(c.Y, s, truth, next) })
 			return
 		}
-	case *ast.CallExpr:
-		if w.sleeps != nil && w.sleeps(c) {
-			w.expr(c, &s)
-		} else if w.answers(c, nil) {
-			w.attempt(c, nil, s, func(s State) {
-				if s.Succeeded() == (truth == (w.kind == False)) {
-					next(s)
-				}
-			})
-			return
-		}
 	}
 	if w.ask(cond, &s); w.possible(cond, &s, truth) {
 		next(s)
@@ -515,10 +537,6 @@ func (w *walk) refine(cond ast.Expr, s State, truth bool, next func(State)) {
 // possible reports whether cond, which contains no other conditions, can have the given truth value in s.
 func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 	switch c := ast.Unparen(cond).(type) {
-	case *ast.Ident:
-		if calls.Is(w.info, c, s.Response) {
-			return (s.Status == bools[0]) == (truth == (w.kind == False))
-		}
 	case *ast.BinaryExpr:
 		equal := (c.Op == token.EQL) == truth
 		if c.Op == token.EQL || c.Op == token.NEQ {
@@ -538,7 +556,7 @@ func (w *walk) possible(cond ast.Expr, s *State, truth bool) bool {
 		if s.Status == 0 {
 			break
 		}
-		if v := Binary(c.Op, w.value(c.X, s), w.value(c.Y, s)); v != nil && v.Kind() == constant.Bool {
+		if v := w.value(c, s); v != nil && v.Kind() == constant.Bool {
 			return constant.BoolVal(v) == truth
 		}
 	case *ast.CallExpr:
@@ -579,12 +597,23 @@ func (w *walk) judge(s *State) {
 	}
 }
 
-// value returns the value of x if the response has the status of s; nil if it is unknown.
+// value returns the value of x, a comparison or a number, if the response has the status of s; nil if it is unknown.
 func (w *walk) value(x ast.Expr, s *State) constant.Value {
-	return Eval{Info: w.info, Known: func(x ast.Expr) constant.Value {
-		if sel, isSel := x.(*ast.SelectorExpr); isSel && sel.Sel.Name == "StatusCode" && calls.Is(w.info, sel.X, s.Response) {
+	switch x := ast.Unparen(x).(type) {
+	case *ast.SelectorExpr:
+		if x.Sel.Name == "StatusCode" && calls.Is(w.info, x.X, s.Response) {
 			return constant.MakeInt64(int64(s.Status))
 		}
-		return nil
-	}}.Value(x)
+	case *ast.BinaryExpr:
+		a, b := w.value(x.X, s), w.value(x.Y, s)
+		switch {
+		case a == nil || b == nil || a.Kind() != constant.Int || b.Kind() != constant.Int:
+			return nil
+		case x.Op.Precedence() == token.EQL.Precedence():
+			return constant.MakeBool(constant.Compare(a, x.Op, b))
+		case x.Op == token.QUO && constant.Sign(b) != 0:
+			return constant.BinaryOp(a, token.QUO_ASSIGN, b) // of integers
+		}
+	}
+	return w.info.Types[x].Value
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/retrygo/retry/cmd/retryvet/attemptctx"
 	"github.com/retrygo/retry/cmd/retryvet/attempts"
+	"github.com/retrygo/retry/cmd/retryvet/carried"
 	"github.com/retrygo/retry/cmd/retryvet/loop"
 	"github.com/retrygo/retry/cmd/retryvet/marks"
 	"github.com/retrygo/retry/cmd/retryvet/nested"
@@ -15,5 +16,5 @@ import (
 
 // Analyzers returns all of them.
 func Analyzers() []*analysis.Analyzer {
-	return []*analysis.Analyzer{attemptctx.Analyzer, attempts.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, replay.Analyzer}
+	return []*analysis.Analyzer{attemptctx.Analyzer, attempts.Analyzer, carried.Analyzer, loop.Analyzer, marks.Analyzer, nested.Analyzer, policy.Analyzer, replay.Analyzer}
 }

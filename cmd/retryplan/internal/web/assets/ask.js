@@ -1,9 +1,20 @@
 // Asks the server of retryplan serve. In the static form of the page another ask.js is in the place of this one.
 
-/** ask asks for a part of the answer about a state, "verdict" or "storm", and returns {ok, body}. */
-export async function ask(state, part, room, signal) {
+/** ask asks for a part of the answer about a state, "plan" or "storm", calls told as it grows, and returns {ok, body}. */
+export async function ask(state, part, room, signal, told) {
   const response = await fetch(`api/evaluate?${new URLSearchParams({ part, ...room })}`, {
     method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(state),
   });
-  return { ok: response.ok, body: await response.json() };
+  if (!response.ok) return { ok: false, body: await response.json() };
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "", body;
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return { ok: !body.errors, body };
+    const lines = (text + value).split("\n");
+    text = lines.pop();
+    if (lines.length === 0) continue;
+    body = JSON.parse(lines.at(-1)); // each line has all that is known by then
+    if (!body.errors) told(body);
+  }
 }

@@ -37,18 +37,21 @@ function changed() {
 }
 
 /**
- * evaluate asks about the state and shows the answer: first all but the simulation, which takes longer. A question that is
- * overtaken is aborted, and its answer not shown.
+ * evaluate asks about the state and shows the answer: first the plan, then the count of simulations while it grows. A
+ * question that is overtaken is aborted, and its answer not shown. Charts of the state before are pale until then.
  */
 async function evaluate() {
   asked?.abort();
   const mine = (asked = new AbortController());
   document.body.setAttribute("aria-busy", "true");
-  let answer = {}, faults = [];
-  for (const part of ["verdict", "storm"]) {
+  document.body.classList.add("pale");
+  for (const part of ["plan", "storm"]) {
+    const told = part === "plan" ? show : showStorm;
+    let faults = [];
     try {
-      const { ok, body } = await ask(state, part, room($("schedule")), mine.signal);
-      if (ok) answer = { ...answer, ...body, verdict: answer.verdict ?? body.verdict, policy: answer.policy ?? body.policy };
+      const { ok, body } = await ask(state, part, room($("schedule")), mine.signal, (body) => mine.signal.aborted || told(body));
+      if (mine.signal.aborted) return;
+      if (ok) told(body, true);
       else faults = body.errors;
     } catch {
       faults = [{ text: "retryplan does not answer. Is it still running?" }];
@@ -56,8 +59,6 @@ async function evaluate() {
     if (mine.signal.aborted) return;
     tell(faults);
     if (faults.length > 0) break;
-    if (part === "verdict") show(answer);
-    else showStorm(answer);
   }
   document.body.removeAttribute("aria-busy");
 }
@@ -72,35 +73,48 @@ function tell(faults) {
 }
 
 function show(answer) {
-  $("verdict").dataset.kind = answer.verdict.kind;
-  setText($("verdict"), answer.verdict.title);
   setText($("line"), answer.policy.text);
-  setText($("why"), answer.verdict.text);
+  setText($("story-title"), answer.story.title);
+  setText($("story-text"), answer.story.text);
   facts($("plan-facts"), answer.plan);
-  facts($("certificate-facts"), answer.verdict.facts);
   findings(answer.findings);
   copyable($("go"), `policy := ${answer.policy.go}` + (answer.budget ? `\npolicy.Budget = ${answer.budget}` : ""));
   copyable($("json"), JSON.stringify(answer.policy.document, null, 2));
   $("no-budget").hidden = state.budget === "none";
   charts.schedule.show(answer.schedule);
-  document.body.dataset.judged = Number(document.body.dataset.judged ?? 0) + 1;
+  $("verdict").dataset.kind = "counting";
+  setText($("verdict"), "Counting simulations.");
   for (const [id, budget] of [["without", "none"], ["with", "client"]]) {
     const told = { ...defaults, budget };
     $(id).setAttribute("aria-pressed", String(fields.every(({ key }) => state[key] === told[key])));
   }
 }
 
-function showStorm({ verdict, simulation }) {
-  setText($("note"), simulation.note ?? "");
-  $("note").hidden = !simulation.note;
-  for (const node of document.querySelectorAll("[data-disagree]")) { // beside the certificate, and beside the simulation
-    setText(node, verdict.disagree[simulation.outcome] ?? "");
-    node.hidden = node.textContent === "";
+/** showStorm shows the count so far, or at last with the advice. Only the last title is read out. */
+function showStorm({ verdict, simulation, advice }, last) {
+  $("verdict").dataset.kind = verdict.kind;
+  $("count").hidden = verdict.kind !== "counting";
+  $("count").max = verdict.of;
+  $("count").value = verdict.counted;
+  $("verdict").setAttribute("aria-live", verdict.kind === "counting" ? "off" : "polite");
+  setText($("verdict"), verdict.title);
+  setText($("why"), verdict.text);
+  setText($("note"), verdict.note ?? "");
+  $("note").hidden = !verdict.note;
+  facts($("verdict-facts"), verdict.facts);
+  if (simulation) {
+    setText($("simulation-title"), simulation.title);
+    facts($("simulation-facts"), simulation.facts);
+    charts.load.show(simulation.load);
+    charts.queue.show(simulation.queue);
+    document.body.classList.remove("pale");
   }
-  facts($("simulation-facts"), simulation.facts);
-  charts.load.show(simulation.load);
-  charts.queue.show(simulation.queue);
-  document.body.dataset.drawn = Number(document.body.dataset.drawn ?? 0) + 1;
+  $("advice-part").hidden = !advice;
+  if (advice) {
+    const items = advice.map(({ count, change, effect }) => element("li", {}, element("strong", {}, count), ` ${change} `, element("small", {}, effect ?? "")));
+    $("advice").replaceChildren(...(items.length ? items : [element("li", {}, last ? "No change that was simulated does better." : "Simulating changes.")]));
+  }
+  if (last) document.body.dataset.drawn = Number(document.body.dataset.drawn ?? 0) + 1; // for tests
 }
 
 /** facts lists figures. What the terminal adds to a figure begins with punctuation. */
@@ -120,8 +134,7 @@ function copyable(field, text) {
 }
 
 function findings(all) {
-  const items = all.map(({ level, text, change }) =>
-    element("li", { "data-level": level }, element("strong", {}, level + ":"), ` ${text} `, element("small", {}, change ?? "")));
+  const items = all.map(({ level, text }) => element("li", { "data-level": level }, element("strong", {}, level + ":"), ` ${text}`));
   $("findings").replaceChildren(...(items.length ? items : [element("li", {}, "Nothing to say against this policy.")]));
 }
 

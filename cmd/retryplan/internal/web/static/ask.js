@@ -3,7 +3,11 @@ const worker = new Worker("worker.js");
 let current, next; // the question under way, and the newest one that waits for its end
 
 worker.onmessage = ({ data }) => {
-  const { resolve } = current;
+  const { resolve, told, signal } = current;
+  if (!data.last) {
+    if (!signal.aborted) told(JSON.parse(data.body));
+    return;
+  }
   current = undefined;
   resolve({ ok: data.ok, body: JSON.parse(data.body) });
   if (next) send(next);
@@ -15,10 +19,10 @@ function send(question) {
   worker.postMessage(question.text);
 }
 
-/** ask asks for a part of the answer about a state, "verdict" or "storm", and returns {ok, body}. */
-export function ask(state, part, room, signal) {
+/** ask asks for a part of the answer about a state, "plan" or "storm", calls told as it grows, and returns {ok, body}. */
+export function ask(state, part, room, signal, told) {
   return new Promise((resolve, reject) => {
-    const question = { text: JSON.stringify({ state, part, ...room }), resolve, reject };
+    const question = { text: JSON.stringify({ state, part, ...room }), resolve, reject, told, signal };
     signal.addEventListener("abort", () => {
       reject(signal.reason);
       if (next === question) next = undefined;

@@ -8,5 +8,5 @@ let stop = () => {};
 onmessage = async ({ data }) => {
   await ready;
   if (data === "") stop();
-  else stop = retryplan(data, (ok, body) => postMessage({ ok, body }));
+  else stop = retryplan(data, (body, ok, last) => postMessage({ body, ok, last }));
 };

@@ -19,7 +19,7 @@ func hidden(ctx context.Context) (*page, error) {
 	var resp *page
 	var err error
 	for ctx := range retry.Attempts(ctx, retry.Inline(), &err) {
-		resp, err := send(ctx) // want `this err is another variable than that of retry.Attempts, so the loop makes one turn, as a success`
+		resp, err := send(ctx) // want `this err is another variable than that of retry.Attempts, so the loop never makes a second turn`
 		_, _ = resp, err
 	}
 	return resp, err
@@ -70,7 +70,7 @@ func inTheInit(ctx context.Context) (err error) {
 }
 
 func never(ctx context.Context) (err error) {
-	for ctx := range retry.Attempts(ctx, retry.Inline(), &err) { // want `the body never sets err, so the loop makes one turn, as a success`
+	for ctx := range retry.Attempts(ctx, retry.Inline(), &err) { // want `the body never sets err, so the loop never makes a second turn`
 		_ = ping(ctx)
 	}
 	return err

@@ -26,7 +26,7 @@ func retryAfter(error) (time.Duration, error) { return 0, nil }
 
 func blind(ctx context.Context) error {
 	var err error
-	for i := 0; i < 3; i++ { // want `^this retry loop sleeps without watching ctx; it also repeats the call even if ctx is done and sleeps after the last attempt$`
+	for i := 0; i < 3; i++ { // want `^this retry loop sleeps without watching ctx; it also repeats the call even if ctx is done and sleeps after the last attempt \(loop, see .*by-hand.md\)$`
 		if err = call(ctx); err == nil {
 			return nil
 		}
@@ -36,7 +36,7 @@ func blind(ctx context.Context) error {
 }
 
 func afterDone(ctx context.Context) {
-	for { // want `sleeps without watching ctx; it also repeats the call even if ctx is done$`
+	for { // want `sleeps without watching ctx; it also repeats the call even if ctx is done \(loop, see .*by-hand.md\)$`
 		if err := call(ctx); err == nil {
 			break
 		}
@@ -85,7 +85,7 @@ func looksAtTheTop(name string) (int, error) {
 
 func waitsFirst(ctx context.Context, name string) error {
 	_, err := get(name)
-	for { // want `^this retry loop sleeps without watching ctx$`
+	for { // want `^this retry loop sleeps without watching ctx \(loop, see .*by-hand.md\)$`
 		if err == nil {
 			return nil
 		}
@@ -95,7 +95,7 @@ func waitsFirst(ctx context.Context, name string) error {
 }
 
 func watchesAnother(ctx context.Context, stop chan struct{}) error {
-	for i := 0; ; i++ { // want `^this retry loop repeats the call even if ctx is done$`
+	for i := 0; ; i++ { // want `^this retry loop repeats the call even if ctx is done \(loop, see .*by-hand.md\)$`
 		err := call(ctx)
 		if err == nil || i == 3 {
 			return err
@@ -109,7 +109,7 @@ func watchesAnother(ctx context.Context, stop chan struct{}) error {
 }
 
 func status(ctx context.Context) (*http.Response, error) {
-	for { // want `^this retry loop sleeps without watching ctx$`
+	for { // want `^this retry loop sleeps without watching ctx \(loop, see .*by-hand.md\)$`
 		resp, err := http.Get("http://x")
 		if err == nil && resp.StatusCode < 300 {
 			return resp, nil
@@ -146,55 +146,9 @@ func bySwitch(name string) (n int, err error) {
 	return 0, err
 }
 
-func asked(name string) error {
-	for range 5 { // want `^this loop sleeps after the last attempt$`
-		if ready(name) {
-			return nil
-		}
-		time.Sleep(time.Second)
-	}
-	return errors.New("it is not ready")
-}
-
-func assigned(name string) error {
-	var ok bool
-	for i := 0; i < 5; i++ { // want `^this loop sleeps after the last attempt$`
-		if ok = ready(name); ok {
-			break
-		}
-		time.Sleep(time.Second)
-	}
-	if !ok {
-		return errors.New("it is not ready")
-	}
-	return nil
-}
-
-func negated(ctx context.Context, work func() bool) {
-	for !work() { // want `^this loop sleeps without watching ctx$`
-		log.Print("again")
-		time.Sleep(5 * time.Second)
-	}
-}
-
-func countsDown(remaining int, run func() (bool, error), err error) error {
-	for remaining >= 0 { // want `^this loop sleeps after the last attempt$`
-		var retry bool
-		retry, err = run()
-		if !retry {
-			return err
-		}
-		delay := backoff(remaining)
-		log.Printf("again in %v, %d attempts remain: %v", delay, remaining, err)
-		time.Sleep(delay)
-		remaining--
-	}
-	return err
-}
-
 func countsUp(name string) (int, error) {
 	attempts := 0
-	for attempts < 5 { // want `^this retry loop sleeps after the last attempt$`
+	for attempts < 5 { // want `^this retry loop sleeps after the last attempt \(loop, see .*by-hand.md\)$`
 		attempts++
 		n, err := get(name)
 		if err == nil {
@@ -206,46 +160,8 @@ func countsUp(name string) (int, error) {
 	return 0, os.ErrDeadlineExceeded
 }
 
-func compared(ctx context.Context, name string) (int, error) {
-	for range 5 { // want `^this loop sleeps after the last attempt$`
-		n, err := get(name)
-		if err != nil {
-			return 0, err
-		}
-		if n == 7 {
-			return n, nil
-		}
-		select {
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		case <-time.After(time.Second):
-		}
-	}
-	return 0, errors.New("none")
-}
-
-func received(ctx context.Context, name string, events chan int) (int, error) {
-	for range 5 { // want `^this loop sleeps after the last attempt$`
-		select {
-		case n := <-events:
-			if n == 7 {
-				return n, nil
-			}
-			time.Sleep(time.Second)
-			continue
-		case <-ctx.Done():
-			return 0, ctx.Err()
-		}
-	}
-	text := "none"
-	if name != "" {
-		text += " of " + name
-	}
-	return 0, errors.New(text)
-}
-
 func asksForTheDelay(name string) (n int, err error) {
-	for range 5 { // want `^this retry loop sleeps after the last attempt$`
+	for range 5 { // want `^this retry loop sleeps after the last attempt \(loop, see .*by-hand.md\)$`
 		if n, err = get(name); err == nil {
 			return n, nil
 		}
@@ -259,7 +175,7 @@ func asksForTheDelay(name string) (n int, err error) {
 }
 
 func drainsTheTimer(ctx context.Context, name string) (int, error) {
-	for range 5 { // want `^this retry loop sleeps after the last attempt; it also loses the last error$`
+	for range 5 { // want `^this retry loop sleeps after the last attempt; it also loses the last error \(loop, see .*by-hand.md\)$`
 		n, err := get(name)
 		if err == nil {
 			return n, nil
@@ -278,7 +194,7 @@ func drainsTheTimer(ctx context.Context, name string) (int, error) {
 }
 
 func atLeast(ctx context.Context, s *server, action func(*server) error) (err error) {
-	for i := range 5 { // want `^this retry loop sleeps without watching ctx$`
+	for i := range 5 { // want `^this retry loop sleeps without watching ctx \(loop, see .*by-hand.md\)$`
 		if i > 0 {
 			time.Sleep(time.Second + time.Duration(rand.Intn(5e9)))
 		}
@@ -292,7 +208,7 @@ func atLeast(ctx context.Context, s *server, action func(*server) error) (err er
 }
 
 func (s *server) dials() int {
-	for { // want `^this retry loop sleeps without watching s.ctx$`
+	for { // want `^this retry loop sleeps without watching s.ctx \(loop, see .*by-hand.md\)$`
 		select {
 		case <-s.ctx.Done():
 			return 0
@@ -325,81 +241,6 @@ func asksBeforeIt(ctx context.Context) {
 		}
 		return
 	}
-}
-
-func aTimeToEnd(p *os.Process) error {
-	for range 5 {
-		if ready("gone") {
-			return nil
-		}
-		time.Sleep(time.Second)
-	}
-	p.Kill()
-	return errors.New("killed")
-}
-
-func asLongAsItTakes() error {
-	for range 5 {
-		if ready("up") {
-			break
-		}
-		time.Sleep(time.Second)
-	}
-	return nil
-}
-
-func looksOnceMore() error {
-	for range 5 {
-		if ready("up") {
-			break
-		}
-		time.Sleep(time.Second)
-	}
-	if !ready("up") {
-		return errors.New("it is not up")
-	}
-	return nil
-}
-
-func looksBehindTheWait() (n int, err error) {
-	for i := 0; i < 5 && n != 7; i++ {
-		time.Sleep(time.Second)
-		n = count()
-	}
-	return 0, errors.New("none")
-}
-
-func waitsBetween(name string) error {
-	for i := range 5 {
-		if ready(name) {
-			return nil
-		}
-		if i < 4 {
-			time.Sleep(time.Second)
-		}
-	}
-	return errors.New("it is not ready")
-}
-
-func stops(ctx context.Context) {
-	for !ready("stop") {
-		handle(1)
-		time.Sleep(time.Minute)
-	}
-}
-
-func polls(ctx context.Context) error {
-	for range 5 {
-		done, err := check(ctx)
-		if err != nil {
-			return err
-		}
-		if done {
-			return nil
-		}
-		time.Sleep(time.Second)
-	}
-	return nil
 }
 
 func bySwitchOfTheCounter(name string) (n int, err error) {
@@ -849,19 +690,4 @@ func (s server) startSoon() int {
 		}
 		time.Sleep(time.Second / 2)
 	}
-}
-
-func paces(names []string) error {
-	for i := 0; i < 5; i++ {
-		n, err := get(names[i])
-		if n == 7 {
-			return nil
-		}
-		if err != nil {
-			log.Print(err)
-		}
-		time.Sleep(time.Second)
-	}
-	log.Print("done")
-	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"net"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"github.com/retrygo/retry"
 )
 
@@ -89,3 +91,21 @@ func marksSomething() error {
 	}
 	return nil
 }
+
+func drops(ctx context.Context, b wait.Backoff) (err error) {
+	retry.Do(ctx, retry.Inline(), func(context.Context) error { return use() }) // want `the error of retry.Do is dropped, so that giving up looks like a success`
+	_ = wait.ExponentialBackoff(b, func() (bool, error) {                       // want `the error of wait.ExponentialBackoff is dropped`
+		return use() == nil, nil
+	})
+	_ = wait.ExponentialBackoff(b, func() (bool, error) {
+		err = use()
+		return err == nil, nil
+	})
+	return err
+}
+
+func bestEffort(ctx context.Context) {
+	_ = retry.Do(ctx, retry.Inline(), func(context.Context) error { return use() })
+}
+
+func use() error { return nil }

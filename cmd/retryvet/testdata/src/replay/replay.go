@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -209,5 +210,33 @@ func ignored(ctx context.Context, c *http.Client) error {
 			return err
 		}
 		return resp.Body.Close()
+	})
+}
+
+func insert(ctx context.Context, db *sql.DB) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		if _, err := db.ExecContext(ctx, "INSERT INTO orders (name, total) VALUES ($1, $2)", "x", 1); err != nil { // want `this INSERT runs again if a later step fails, and its row is there twice: use retrysql.Tx, or a key`
+			return err
+		}
+		return publish(ctx)
+	})
+}
+
+func insertOnce(ctx context.Context, db *sql.DB, tx *sql.Tx) error {
+	return retry.Do(ctx, retry.Inline(), func(ctx context.Context) error {
+		if _, err := db.ExecContext(ctx, "INSERT INTO orders (id, total) VALUES ($1, $2)", "x", 1); err != nil {
+			return err
+		}
+		if _, err := db.ExecContext(ctx, "INSERT INTO orders (name) VALUES ($1) ON CONFLICT DO NOTHING", "x"); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "INSERT INTO orders (name) VALUES ($1)", "x"); err != nil {
+			return err
+		}
+		if err := publish(ctx); err != nil {
+			return err
+		}
+		_, err := db.ExecContext(ctx, "INSERT INTO orders (name) VALUES ($1)", "last")
+		return err
 	})
 }

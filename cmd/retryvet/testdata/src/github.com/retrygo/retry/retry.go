@@ -64,6 +64,10 @@ func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, 
 	return value, nil
 }
 
+func Checked[T any](fn func(context.Context) (T, error), check func(T) error) func(context.Context) (T, error) {
+	return fn
+}
+
 func Attempts(ctx context.Context, p Policy, err *error) iter.Seq[context.Context] { return nil }
 
 func Wrap[Req, Resp any](p Policy, h func(context.Context, Req) (Resp, error)) func(context.Context, Req) (Resp, error) {

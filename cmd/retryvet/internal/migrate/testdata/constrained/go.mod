@@ -1,5 +1,0 @@
-module example.com/constrained
-
-go 1.26.0
-
-require github.com/cenkalti/backoff/v4 v4.3.0

@@ -1,5 +1,0 @@
-//go:build !other
-
-package constrained
-
-func mark(err error) error { return err }

@@ -1,3 +1,0 @@
-package forms
-
-var tables = []map[string]Form{backoff4}

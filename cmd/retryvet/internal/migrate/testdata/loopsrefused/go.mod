@@ -1,3 +1,0 @@
-module example.com/refused
-
-go 1.26.0

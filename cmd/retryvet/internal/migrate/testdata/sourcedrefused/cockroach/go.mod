@@ -1,3 +1,0 @@
-module github.com/cockroachdb/cockroach
-
-go 1.26.0

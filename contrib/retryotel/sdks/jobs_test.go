@@ -1,0 +1,60 @@
+package sdks_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retryotel"
+	"github.com/retrygo/retry/retryjob"
+)
+
+func TestJobsAreCountedUntilUnregistered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSDK(t)
+		release := make(chan struct{})
+		engine, err := retryjob.New(retryjob.Options{
+			Policies: retryjob.FromMap(map[string]retry.Policy{"": {MaxAttempts: 1}}), Concurrency: 1,
+			Handlers: map[string]retryjob.Handler{"mail": func(context.Context, retryjob.Job) error {
+				<-release
+				return errDown
+			}},
+		})
+		require.NoError(t, err)
+		registration, err := retryotel.ObserveJobs(s.Options, "mails", engine.Count)
+		require.NoError(t, err)
+		require.Equal(t, map[string]float64{"retry.engine=mails": 0}, s.gauge("retry.job.lag"))
+		for range 3 { // one is leased, and two wait for it
+			_, err := engine.Enqueue(t.Context(), retryjob.Job{Kind: "mail"})
+			require.NoError(t, err)
+		}
+		_, err = engine.Enqueue(t.Context(), retryjob.Job{Kind: "mail", Due: time.Now().Add(time.Hour)})
+		require.NoError(t, err)
+		_, err = engine.Enqueue(t.Context(), retryjob.Job{Kind: "mail", Due: time.Now().Add(time.Hour), Tags: []string{retryjob.RecurringTag}})
+		require.NoError(t, err)
+		synctest.Wait()
+		<-time.After(time.Minute)
+		require.Equal(t, map[string]float64{"retry.engine=mails": 60}, s.gauge("retry.job.lag"))
+		jobs := s.sums("retry.job.count")
+		require.Len(t, jobs, 8)
+		require.Equal(t, int64(4), jobs["retry.engine=mails,retry.status=pending"], jobs)
+		recurring := s.sums("retry.job.recurring")
+		require.Equal(t, int64(1), recurring["retry.engine=mails,retry.status=pending"])
+		require.Equal(t, int64(0), recurring["retry.engine=mails,retry.status=leased"])
+		require.Equal(t, int64(1), jobs["retry.engine=mails,retry.status=leased"])
+		close(release)
+		synctest.Wait()
+		require.Equal(t, int64(3), s.sums("retry.job.count")["retry.engine=mails,retry.status=dead_letter"])
+		require.Equal(t, map[string]float64{"retry.engine=mails": 0}, s.gauge("retry.job.lag"))
+		require.NoError(t, registration.Unregister())
+		require.Empty(t, s.sums("retry.job.count"))
+		_, err = engine.Shutdown(t.Context())
+		require.NoError(t, err)
+		_, err = retryotel.ObserveJobs(s.Options, "mails", nil)
+		require.EqualError(t, err, "retryotel: count <nil> must be set")
+	})
+}

@@ -1,0 +1,56 @@
+package retryhttp
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// asksIdentity reports whether q has to ask for content without a coding: net/http would otherwise ask for gzip, decode
+// it, and hide the offsets.
+func (q *request) asksIdentity() bool {
+	t := q.transport
+	if !t.Resume || !isGet(q.req) {
+		return false
+	}
+	if base, ok := t.Base.(*http.Transport); ok && base.DisableCompression {
+		return false
+	}
+	return q.req.Header.Get("Accept-Encoding") == "" && q.req.Header.Get("Range") == ""
+}
+
+// decode decodes the body of a response in gzip that was not asked for, as net/http would have done: some servers send
+// what is stored in gzip whatever a request accepts. The encoded bytes are what is resumed.
+func (q *request) decode(resp *http.Response) {
+	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") || !q.asksIdentity() {
+		return
+	}
+	if resp.Body == nil || resp.Body == http.NoBody {
+		return
+	}
+	resp.Header.Del("Content-Encoding")
+	resp.Header.Del("Content-Length")
+	resp.ContentLength = -1
+	resp.Uncompressed = true
+	resp.Body = &gunzipped{body: resp.Body}
+}
+
+// gunzipped is a body in gzip, decoded from the first Read on.
+type gunzipped struct {
+	body    io.ReadCloser
+	decoder *gzip.Reader
+	failed  error // of the decoder's header
+}
+
+func (g *gunzipped) Read(p []byte) (int, error) {
+	if g.decoder == nil && g.failed == nil {
+		g.decoder, g.failed = gzip.NewReader(g.body)
+	}
+	if g.failed != nil {
+		return 0, g.failed
+	}
+	return g.decoder.Read(p)
+}
+
+func (g *gunzipped) Close() error { return g.body.Close() }

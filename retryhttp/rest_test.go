@@ -1,0 +1,441 @@
+package retryhttp_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
+)
+
+func zipped(t *testing.T, content []byte) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, err := w.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return b.Bytes()
+}
+
+// Servers of files that are stored in gzip send them so whatever a request accepts. With Resume the caller gets what it
+// gets without.
+func TestWhatIsStoredInGzipArrivesAsWithoutResume(t *testing.T) {
+	content := bytes.Repeat([]byte("0123456789"), 20_000)
+	content = append(content, noise(200_000)...)
+	stored := zipped(t, content)
+	for _, row := range []struct {
+		name    string
+		request func(*http.Request)
+		base    func(*http.Transport)
+		decoded bool
+	}{
+		{"a plain GET", func(*http.Request) {}, nil, true},
+		{"one that accepts gzip itself", func(req *http.Request) { req.Header.Set("Accept-Encoding", "gzip") }, nil, false},
+		{"one on a base that does not decode", func(*http.Request) {}, func(b *http.Transport) { b.DisableCompression = true }, false},
+		{"one of a range", func(req *http.Request) { req.Header.Set("Range", "bytes=0-") }, nil, false},
+	} {
+		for _, status := range []int{200, 404} {
+			t.Run(fmt.Sprintf("%s, %d", row.name, status), func(t *testing.T) {
+				asked := 0
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					asked++
+					w.Header().Set("Content-Encoding", "gzip")
+					w.Header().Set("Etag", `"v1"`)
+					if status == 404 {
+						w.WriteHeader(404)
+						_, _ = w.Write(stored)
+						return
+					}
+					http.ServeContent(&cutWriter{w, 50_000}, r, "", longAgo, bytes.NewReader(stored))
+				}))
+				defer server.Close()
+				base := retryhttp.NewBase()
+				if row.base != nil {
+					row.base(base)
+				}
+				defer base.CloseIdleConnections()
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL, nil)
+				require.NoError(t, err)
+				row.request(req)
+				body, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, req)
+				require.NoError(t, err)
+				if status == 200 {
+					require.Equal(t, len(stored)/50_000+1, asked)
+				}
+				require.Equal(t, row.decoded, resp.Uncompressed)
+				if row.decoded {
+					require.True(t, bytes.Equal(content, body), "%d bytes", len(body))
+					require.Empty(t, resp.Header.Get("Content-Encoding")+resp.Header.Get("Content-Length"))
+					require.EqualValues(t, -1, resp.ContentLength)
+				} else {
+					require.True(t, bytes.Equal(stored, body), "%d bytes", len(body))
+					require.Equal(t, "gzip", resp.Header.Get("Content-Encoding"))
+				}
+			})
+		}
+	}
+	t.Run("what calls itself gzip and is not, is an error", func(t *testing.T) {
+		base := &parts{answers: []func(*http.Request) *http.Response{part(200, alphabet, io.EOF, 26, "Content-Encoding", "GZIP", "Etag", v1)}}
+		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(t.Context()))
+		require.ErrorIs(t, err, gzip.ErrHeader)
+		require.Empty(t, body)
+		require.Zero(t, base.open.Load())
+	})
+}
+
+// To whoever is outside, a resumption that fails is a body that broke off: another GET may bring it.
+func TestAResumptionThatFailsIsRetryableOutside(t *testing.T) {
+	weak := part(200, alphabet[:10], io.ErrUnexpectedEOF, 26)
+	for _, row := range []struct {
+		name   string
+		method string
+		parts  []func(*http.Request) *http.Response
+		reason retryhttp.Reason
+	}{
+		{"no validator", "GET", []func(*http.Request) *http.Response{weak}, retryhttp.BodyTruncated},
+		{"a POST", "POST", []func(*http.Request) *http.Response{weak}, retryhttp.BodyTruncated},
+		{"another version", "GET", []func(*http.Request) *http.Response{half, part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)}, retryhttp.ContentChanged},
+		{"a wrong range", "GET", []func(*http.Request) *http.Response{half, rest("bytes 9-25/26", "Etag", v1)}, retryhttp.NotResumable},
+		{"a URL that has expired", "GET", []func(*http.Request) *http.Response{half, part(403, "", io.EOF, 0)}, "status_403"},
+		{"all attempts", "GET", []func(*http.Request) *http.Response{half, part(503, "", io.EOF, 0)}, "status_503"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, _, err := fetched(t, &retryhttp.Transport{Base: &parts{answers: row.parts}, Policy: atOnce, Resume: true}, request(t.Context(), row.method, nil))
+			require.Equal(t, row.reason, retryhttp.ReasonOf(err))
+			outside := retry.Policy{Classify: retryhttp.Classify}
+			class, _ := outside.Judge(err)
+			require.Equal(t, retry.Retryable, class)
+			class, _ = retry.Policy{}.Judge(err)
+			require.Equal(t, retry.Retryable, class)
+			require.False(t, retry.IsAmbiguous(err))
+
+			outside.Backoff, outside.MaxAttempts = atOnce.Backoff, 2
+			n := 0
+			require.NoError(t, retry.Do(t.Context(), outside, func(ctx context.Context) error {
+				if n++; n == 1 {
+					return err
+				}
+				return nil
+			}))
+		})
+	}
+	t.Run("unless its caller has gone", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		base := &parts{answers: []func(*http.Request) *http.Response{half, func(*http.Request) *http.Response { cancel(); return nil }}}
+		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(ctx))
+		require.Equal(t, retry.Terminal, retryhttp.Classify(err))
+	})
+}
+
+// Whoever decodes a body deletes what says how it was coded.
+func TestTheRestIsComparedWithTheResponseAsItArrived(t *testing.T) {
+	above := func(change func(*http.Response)) roundTripper {
+		base := &parts{answers: []func(*http.Request) *http.Response{
+			part(206, alphabet[5:10], reset, 21, "Content-Range", "bytes 5-25/26", "Etag", v1, "Content-Encoding", "x"),
+			part(206, alphabet[10:], io.EOF, 16, "Content-Range", "bytes 10-25/26", "Etag", v1, "Content-Encoding", "x")}}
+		tr := &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}
+		return func(req *http.Request) (*http.Response, error) {
+			resp, err := tr.RoundTrip(req)
+			if err == nil {
+				change(resp)
+			}
+			return resp, err
+		}
+	}
+	for name, change := range map[string]func(*http.Response){
+		"a decoder":   func(resp *http.Response) { resp.Header.Del("Content-Encoding"); resp.ContentLength = -1 },
+		"a 200 of it": func(resp *http.Response) { resp.StatusCode = 200; resp.Header.Del("Content-Range") },
+		"all of it":   func(resp *http.Response) { resp.Header = http.Header{}; resp.Uncompressed = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := get(t.Context())
+			req.Header.Set("Range", "bytes=5-")
+			body, _, err := fetched(t, above(change), req)
+			require.NoError(t, err)
+			require.Equal(t, alphabet[5:], string(body))
+		})
+	}
+}
+
+func TestAPartOfABodyDepositsNothing(t *testing.T) {
+	content := alphabet + alphabet + alphabet
+	byOne := func(err error) *parts {
+		base := &parts{}
+		for i := range content {
+			last := err
+			if i == len(content)-1 {
+				last = io.EOF
+			}
+			if i == 0 {
+				base.answers = append(base.answers, part(200, content[:1], last, int64(len(content)), "Etag", v1))
+				continue
+			}
+			end := i
+			if last == reset {
+				end = len(content) - 1
+			}
+			base.answers = append(base.answers, part(206, content[i:i+1], last, int64(end-i+1),
+				"Content-Range", fmt.Sprintf("bytes %d-%d/%d", i, end, len(content)), "Etag", v1))
+		}
+		return base
+	}
+	for _, row := range []struct {
+		name  string
+		base  *parts
+		start int
+		want  float64
+	}{
+		{"short parts are free", byOne(io.EOF), 1, 1.1 - 1}, // but for the first, which breaks off
+		{"breaks are paid for", byOne(reset), 90, 90.1 - 77},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			policy := atOnce
+			policy.Budget = retry.NewBudget(retry.BudgetConfig{Initial: row.start, Burst: 100})
+			body, _, err := fetched(t, &retryhttp.Transport{Base: row.base, Policy: policy, Resume: true}, get(t.Context()))
+			require.NoError(t, err)
+			require.Equal(t, content, string(body))
+			require.InDelta(t, row.want, policy.Budget.Tokens(), 1e-9)
+		})
+	}
+	t.Run("without a token there is no rest", func(t *testing.T) {
+		policy := atOnce
+		policy.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1})
+		_, _, err := fetched(t, &retryhttp.Transport{Base: byOne(reset), Policy: policy, Resume: true}, get(t.Context()))
+		require.ErrorIs(t, err, retry.BudgetExhausted)
+		require.InDelta(t, 0.1, policy.Budget.Tokens(), 1e-9)
+	})
+	t.Run("a retry that is not made is paid back", func(t *testing.T) {
+		policy := atOnce
+		policy.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		policy.Observe = func(_ context.Context, e retry.Event) {
+			if e.Policy == "body" && e.Decision.Status == retry.WaitingRetry {
+				cancel()
+			}
+		}
+		_, _, err := fetched(t, &retryhttp.Transport{Base: byOne(reset), Policy: policy, Resume: true}, get(ctx))
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.InDelta(t, 1.1, policy.Budget.Tokens(), 1e-9)
+	})
+	t.Run("the policy's own Pay is asked", func(t *testing.T) {
+		policy := atOnce
+		policy.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
+		policy.Pay = func(context.Context, retry.Decision) bool { return false }
+		_, _, err := fetched(t, &retryhttp.Transport{Base: byOne(reset), Policy: policy, Resume: true}, get(t.Context()))
+		require.ErrorIs(t, err, retry.BudgetExhausted)
+		require.InDelta(t, 1.1, policy.Budget.Tokens(), 1e-9)
+	})
+}
+
+func sha(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return ":" + base64.StdEncoding.EncodeToString(sum[:]) + ":"
+}
+
+func TestTheDigestOfABody(t *testing.T) {
+	good, bad := "sha-256="+sha(alphabet), "sha-256="+sha("x")
+	first := func(status int, header ...string) func(*http.Request) *http.Response {
+		return part(status, alphabet[:10], reset, 26, append([]string{"Etag", v1}, header...)...)
+	}
+	second := rest("bytes 10-25/26", "Etag", v1)
+	for _, row := range []struct {
+		name  string
+		parts []func(*http.Request) *http.Response
+		fails bool
+	}{
+		{"of two parts", []func(*http.Request) *http.Response{first(200, "Content-Digest", good), second}, false},
+		{"of two parts that do not match", []func(*http.Request) *http.Response{first(200, "Content-Digest", bad), second}, true},
+		{"of what the server has", []func(*http.Request) *http.Response{first(200, "Repr-Digest", good), second}, false},
+		{"of what the server has, which does not match", []func(*http.Request) *http.Response{first(200, "Repr-Digest", bad), second}, true},
+		{"of the content comes first", []func(*http.Request) *http.Response{first(200, "Content-Digest", good, "Repr-Digest", bad), second}, false},
+		{"among others", []func(*http.Request) *http.Response{first(200, "Content-Digest", "sha-512=:AA==:, "+bad+";x=1 , md5=:AA==:"), second}, true},
+		{"in a second field", []func(*http.Request) *http.Response{first(200, "Content-Digest", "md5=:AA==:", "Content-Digest", bad), second}, true},
+		{"the last of two counts", []func(*http.Request) *http.Response{first(200, "Content-Digest", bad+","+good), second}, false},
+		{"of another kind is not known", []func(*http.Request) *http.Response{first(200, "Content-Digest", "sha-512="+sha("x")), second}, false},
+		{"in capitals is another", []func(*http.Request) *http.Response{first(200, "Content-Digest", "SHA-256="+sha("x")), second}, false},
+		{"without colons is none", []func(*http.Request) *http.Response{first(200, "Content-Digest", strings.ReplaceAll(bad, ":", "")), second}, false},
+		{"without the last colon is none", []func(*http.Request) *http.Response{first(200, "Content-Digest", bad[:len(bad)-1]), second}, false},
+		{"of another length is none", []func(*http.Request) *http.Response{first(200, "Content-Digest", "sha-256=:AAAA:"), second}, false},
+		{"of a body in one part", []func(*http.Request) *http.Response{part(200, alphabet, io.EOF, 26, "Content-Digest", bad)}, true},
+		{"of a body of unknown length", []func(*http.Request) *http.Response{part(200, alphabet, io.EOF, -1, "Content-Digest", bad)}, true},
+		{"of a part, by its own", []func(*http.Request) *http.Response{
+			part(206, alphabet[:10], io.EOF, 10, "Content-Range", "bytes 0-9/26", "Content-Digest", bad)}, true},
+		{"of the whole is not that of a part", []func(*http.Request) *http.Response{
+			part(206, alphabet[:10], io.EOF, 10, "Content-Range", "bytes 0-9/26", "Repr-Digest", bad)}, false},
+		{"is not of what was decoded", []func(*http.Request) *http.Response{func(req *http.Request) *http.Response {
+			resp := part(200, alphabet, io.EOF, -1, "Content-Digest", bad)(req)
+			resp.Uncompressed = true
+			return resp
+		}}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			req := get(t.Context())
+			body, resp, err := fetched(t, &retryhttp.Transport{Base: &parts{answers: row.parts}, Policy: atOnce, Resume: true}, req)
+			if !row.fails {
+				require.NoError(t, err)
+				return
+			}
+			require.Equal(t, retryhttp.DigestMismatch, retryhttp.ReasonOf(err))
+			require.Equal(t, retry.Retryable, retryhttp.Classify(err))
+			require.NotEmpty(t, body)
+			_, again := resp.Body.Read(make([]byte, 1))
+			require.Equal(t, err, again)
+			var failed *retryhttp.AttemptError
+			require.ErrorAs(t, err, &failed)
+			require.Same(t, req, failed.Request)
+		})
+	}
+	t.Run("is not looked at without Resume", func(t *testing.T) {
+		base := &parts{answers: []func(*http.Request) *http.Response{part(200, alphabet, io.EOF, 26, "Content-Digest", bad)}}
+		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce}, get(t.Context()))
+		require.NoError(t, err)
+	})
+	t.Run("names the first eight parts", func(t *testing.T) {
+		base := &parts{answers: []func(*http.Request) *http.Response{first(200, "Content-Digest", bad)}}
+		for i := 10; i < 26; i++ {
+			span := fmt.Sprintf("bytes %d-%d/26", i, i)
+			base.answers = append(base.answers, part(206, alphabet[i:i+1], io.EOF, 1, "Content-Range", span, "Etag", v1))
+		}
+		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(t.Context()))
+		require.ErrorContains(t, err, "its parts began at byte 0, 10, 11, 12, 13, 14, 15, 16, ...")
+	})
+	t.Run("names the parts", func(t *testing.T) {
+		base := &parts{answers: []func(*http.Request) *http.Response{first(200, "Content-Digest", bad), second}}
+		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(t.Context()))
+		require.EqualError(t, err, fmt.Sprintf("retryhttp: digest_mismatch: the body has the SHA-256 %s, not %s as by Content-Digest; "+
+			"its parts began at byte 0, 10", strings.Trim(sha(alphabet), ":"), strings.Trim(sha("x"), ":")))
+	})
+}
+
+// The URL of a file store is signed for a time, and a client was redirected there.
+func TestAnExpiredURLIsAskedForAgain(t *testing.T) {
+	content := noise(100_000)
+	type server struct {
+		signed int // the newest signature
+		log    []string
+	}
+	for _, row := range []struct {
+		name    string
+		refusal int
+		first   func(w http.ResponseWriter, r *http.Request, s *server)
+		want    []string
+		fails   retryhttp.Reason
+	}{
+		{name: "and leads to a new one", refusal: 403, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
+		{name: "after a 401", refusal: 401, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
+		{name: "after a 404", refusal: 404, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
+		{name: "after a 410", refusal: 410, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
+		{name: "but not after a 400", refusal: 400, want: []string{"/file", "/signed/1", "/signed/1"}, fails: "status_400"},
+		{name: "which answers itself", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, _ *server) {
+			serveFile(w, r, content, `"v1"`)
+		}, want: []string{"/file", "/signed/1", "/signed/1", "/file"}},
+		{name: "once, if it refuses too", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, _ *server) {
+			w.WriteHeader(404)
+		}, want: []string{"/file", "/signed/1", "/signed/1", "/file"}, fails: "status_404"},
+		{name: "once, if it leads elsewhere", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, _ *server) {
+			http.Redirect(w, r, "http://elsewhere.invalid/", http.StatusFound)
+		}, want: []string{"/file", "/signed/1", "/signed/1", "/file"}, fails: "status_403"},
+		{name: "and has another version by now", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, _ *server) {
+			serveFile(w, r, content, `"v2"`)
+		}, want: []string{"/file", "/signed/1", "/signed/1", "/file"}, fails: retryhttp.ContentChanged},
+		{name: "again, if it fails at first", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, s *server) {
+			if s.signed++; s.signed == 2 {
+				w.WriteHeader(503)
+				return
+			}
+			serveFile(w, r, content, `"v1"`)
+		}, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/1", "/file"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := new(server)
+			uses := map[string]int{}
+			peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				s.log = append(s.log, r.URL.Path)
+				if r.URL.Path == "/file" {
+					if s.signed > 0 && row.first != nil {
+						row.first(w, r, s)
+						return
+					}
+					s.signed++
+					http.Redirect(w, r, "/signed/"+strconv.Itoa(s.signed), http.StatusFound)
+					return
+				}
+				if uses[r.URL.Path]++; uses[r.URL.Path] > 1 {
+					w.WriteHeader(row.refusal)
+					return
+				}
+				serveFile(&cutWriter{w, 40_000}, r, content, `"v1"`)
+			}))
+			defer peer.Close()
+			base := retryhttp.NewBase()
+			defer base.CloseIdleConnections()
+			client := (&retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}).Client()
+			resp, err := client.Get(peer.URL + "/file")
+			require.NoError(t, err)
+			body, err := io.ReadAll(resp.Body)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, row.want, s.log)
+			if row.fails != "" {
+				require.Equal(t, row.fails, retryhttp.ReasonOf(err))
+				return
+			}
+			require.NoError(t, err)
+			require.True(t, bytes.Equal(content, body))
+		})
+	}
+}
+
+// A part of up to 64 MiB is passed over.
+func TestHowMuchIsPassedOver(t *testing.T) {
+	const limit = 64 << 20
+	for _, row := range []struct {
+		delivered int
+		fails     bool
+	}{{limit, false}, {limit + 1, true}} {
+		size := limit + 10
+		asked := 0
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			asked++
+			resp := answer(req, 200, "Etag", v1)
+			resp.ContentLength = int64(size)
+			resp.Body = io.NopCloser(io.LimitReader(zeros{}, int64(size)))
+			if asked == 1 {
+				resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(zeros{}, int64(row.delivered)), failsWith{reset}))
+			}
+			return resp, nil
+		})
+		resp, err := (&retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}).RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		n, err := io.Copy(io.Discard, resp.Body)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, row.fails, err != nil)
+		if row.fails {
+			require.Equal(t, retryhttp.NotResumable, retryhttp.ReasonOf(err))
+		} else {
+			require.EqualValues(t, size, n)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+type failsWith struct{ err error }
+
+func (f failsWith) Read([]byte) (int, error) { return 0, f.err }
