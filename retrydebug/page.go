@@ -24,7 +24,8 @@ type Options struct {
 	// is called for each request. Nil means none. Page.Watch shows those of a single policy.
 	Catalog func() []retryconf.Entry
 	// Redact returns the text of an error without its secrets. It gets at most 4 KiB of the text, which end at a space
-	// if the text is longer. It is called by several goroutines at once. Nil means RedactSecrets.
+	// if the text is longer. It is called by several goroutines at once. RedactText of package jobsui fits too. Nil means
+	// RedactSecrets.
 	Redact func(string) string
 	// HideErrors leaves out the texts of errors. False means that they are shown, as Redact returns them.
 	HideErrors bool
