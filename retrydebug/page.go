@@ -53,7 +53,7 @@ func New(o Options) *Page {
 	if o.Redact == nil {
 		o.Redact = RedactSecrets
 	}
-	p := &Page{options: o, began: time.Now(), budgets: map[string]*retry.Budget{}}
+	p := &Page{options: o, began: time.Now().UTC(), budgets: map[string]*retry.Budget{}}
 	p.rows.Store(&map[string]*row{})
 	return p
 }
@@ -93,8 +93,12 @@ func (p *Page) Watch(policy retry.Policy) retry.Policy {
 	return policy
 }
 
-// Budget shows b under a name, in place of that of a policy that has it. The page has 100 such names at most.
+// Budget shows b under a name, in place of that of a policy that has it. A later b with the name replaces it. The page has
+// 100 such names at most; it ignores others, and a nil b.
 func (p *Page) Budget(name string, b *retry.Budget) {
+	if b == nil {
+		return
+	}
 	p.adding.Lock()
 	defer p.adding.Unlock()
 	if name = bounded(name, maxName); len(p.budgets) < maxRows || p.budgets[name] != nil {

@@ -284,7 +284,7 @@ func TestTheMemoryIsBounded(t *testing.T) {
 					live.Observe(t.Context(), e)
 				}
 			}
-			live.Budget(fmt.Sprintf("%0128d", i), nil)
+			live.Budget(fmt.Sprintf("%0128d", i), retry.NewBudget(retry.BudgetConfig{}))
 			live.ObserveHedge(t.Context(), retryhedge.Event{Policy: fmt.Sprintf("%0128d", i), Calls: make([]retryhedge.Call, 2)})
 			time.Sleep(time.Second)
 		}
