@@ -80,7 +80,7 @@ func TestWhatCannotBeDone(t *testing.T) {
 		{"show .", "", `read .: is a directory`},
 		{"show -", "", `standard input: the document is empty`},
 		{"show - -", `{"base": "1s"}`, `standard input: the document is empty`},
-		{"show -", `{"base": "1s"`, `standard input: retryconf: the document is not valid JSON: unexpected end`},
+		{"show -", `{"base": "1s"`, `standard input: retryconf: document is not valid JSON: unexpected end`},
 		{"show -", `{"base": "5", "bose": 1}`, ``},
 		{"show -", `{"policies": {"a": {"extends": "b"}}}`, ``},
 		{"show -", `{"policies": {}}`, `standard input: the catalog has no policies`},
