@@ -107,6 +107,9 @@ type Event struct {
 	Err      error    // in the final event a copy of the result of Do
 }
 
+// Final reports whether e is the final event of its run, so that Outcome is set.
+func (e Event) Final() bool { return e.Outcome != nil }
+
 // Observers returns an Observe that calls each of the observers, in order. If one panics, the rest are called all the
 // same, and then the first panic propagates. A nil observer is skipped.
 func Observers(observers ...func(context.Context, Event)) func(context.Context, Event) {

@@ -634,3 +634,28 @@ func canceledBy(cause error) context.Context {
 	cancel(cause)
 	return ctx
 }
+
+// TestTheLastEventOfARunIsFinal: a run of each kind, and which of its events say that they are the last.
+func TestTheLastEventOfARunIsFinal(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		errs []error
+		want []bool
+	}{
+		{"a success at once", []error{nil}, []bool{true}},
+		{"a success after a retry", []error{errOutage, nil}, []bool{false, true}},
+		{"a dead letter", []error{errOutage, errOutage}, []bool{false, false, true}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var final []bool
+			n := 0
+			_ = retry.Do(t.Context(), retry.Policy{MaxAttempts: 2, Backoff: noWait, Observe: func(_ context.Context, e retry.Event) {
+				final = append(final, e.Final())
+			}}, func(context.Context) error {
+				n++
+				return row.errs[n-1]
+			})
+			require.Equal(t, row.want, final)
+		})
+	}
+}

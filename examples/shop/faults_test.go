@@ -41,6 +41,7 @@ type fault struct {
 	delay      time.Duration
 	hint       int
 	outage     bool // the shop or its mails stop
+	steps      int  // of spread: how many it lasts; 0 means 1
 }
 
 func (f fault) String() string {
@@ -81,7 +82,7 @@ var each = []fault{
 	{kind: commitAfter, target: "orders-db"},
 	{kind: commitAfter, target: "stock-db"},
 	{kind: commitBefore, target: "orders-db"},
-	{kind: slow, target: "shop-orders", delay: 400 * time.Millisecond}, // long enough for a hedge, which a write must not have
+	{kind: slow, target: "shop-orders", delay: 700 * time.Millisecond}, // long enough for a hedge, which a write must not have
 	{kind: cutDuring, target: "shop-prices1", after: 1 << 16},          // in the middle of a download
 	{kind: blackHole, target: "orders-stock"},                          // in doubt over gRPC
 	{kind: cutAfter, target: "orders-stock"},
@@ -93,7 +94,8 @@ var each = []fault{
 	{kind: cutBefore, target: "shop-prices1"},
 	{kind: kill, target: "orders"},
 	{kind: commitSilence, target: "stock-db"},
-	{kind: blackHole, target: "orders-db"}, // longer than the TTL of a transaction
+	{kind: commitSilence, target: "orders-db"},       // in doubt over HTTP
+	{kind: blackHole, target: "orders-db", steps: 2}, // longer than the TTL of a transaction
 	{kind: vanish, target: "shop-orders"},
 	{kind: restart, target: "postgres"},
 }
@@ -101,10 +103,17 @@ var each = []fault{
 // spread returns the faults of each, one after the other in a storm that lasts so long.
 func spread(long time.Duration) []fault {
 	faults := slices.Clone(each)
-	step := (long - 8*time.Second) / time.Duration(len(faults))
+	steps := 0
 	for i := range faults {
-		faults[i].begin = time.Second + time.Duration(i)*step
-		faults[i].end = faults[i].begin + step*2/3
+		faults[i].steps = max(faults[i].steps, 1)
+		steps += faults[i].steps
+	}
+	step, at := (long-8*time.Second)/time.Duration(steps), time.Second
+	for i := range faults {
+		f := &faults[i]
+		f.begin = at
+		at += time.Duration(f.steps) * step
+		f.end = at - step/3
 	}
 	return faults
 }

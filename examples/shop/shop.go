@@ -29,9 +29,12 @@ func (s *service) shop(ctx context.Context) (stop func(), err error) {
 	overHTTP2.Protocols = new(http.Protocols)
 	overHTTP2.Protocols.SetUnencryptedHTTP2(true)
 	overHTTP2.HTTP2.SendPingTimeout, overHTTP2.HTTP2.PingTimeout = time.Second, time.Second // far below the policy's timeouts
+	twice := s.policies.orders.Hedge()                                                      // only orders with a key are hedged
+	twice.Observe = s.journal.observeHedges("shop.orders")
 	orders := (&retryhttp.Transport{
 		Base:           s.tries("shop.orders", overHTTP2),
 		PolicyFor:      of(s.policies.orders),
+		Hedge:          &retryhttp.Hedge{Policy: twice},
 		IdempotencyKey: retryhttp.WorkKey,
 		TimeLeft:       map[string]string{setting("ORDERS"): retryhttp.EnvoyTimeLeft},
 	}).Client()
