@@ -48,7 +48,8 @@ func (r *runner[T]) work(ctx context.Context, tx T) (w work) {
 	}()
 	w.err = r.fn(ctx, tx)
 	w.first, w.undone = tx.Failures()
-	if w.succeeded() && ctx.Err() == nil && r.Probe && !r.ReadOnly { // a read-only transaction is repeated anyway
+	asks := r.Probe && !r.ReadOnly // a read-only transaction is repeated anyway
+	if asks && w.succeeded() && ctx.Err() == nil {
 		w.record, w.err = track(ctx, tx)
 		w.first, w.undone = tx.Failures()
 	}

@@ -67,7 +67,8 @@ func (e *AttemptError) answer(ctx context.Context, classify retry.Classifier, er
 	default:
 		return nil, err
 	}
-	if e.Phase == Connect || e.Ambiguous || e.Class == retry.Retryable || e.Swallowed != nil || e.RollbackErr != nil {
+	switch {
+	case e.Phase == Connect, e.Ambiguous, e.Class == retry.Retryable, e.Swallowed != nil, e.RollbackErr != nil:
 		return nil, err
 	}
 	if class, _ := (retry.Policy{Classify: classify}).Judge(err); class == retry.Retryable {

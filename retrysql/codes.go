@@ -65,8 +65,10 @@ func seeMySQL(err error) finding {
 		return finding{}
 	}
 	number, state, message := v.FieldByName("Number"), v.FieldByName("SQLState"), v.FieldByName("Message")
-	if number.Kind() != reflect.Uint16 || message.Kind() != reflect.String ||
-		!state.IsValid() || state.Type() != reflect.TypeFor[[5]byte]() {
+	switch {
+	case number.Kind() != reflect.Uint16, message.Kind() != reflect.String:
+		return finding{}
+	case !state.IsValid() || state.Type() != reflect.TypeFor[[5]byte]():
 		return finding{}
 	}
 	text := strconv.FormatUint(number.Uint(), 10)
@@ -132,7 +134,7 @@ func seeSQLite(err error) finding {
 	}
 	primary, extended := v.FieldByName("Code"), v.FieldByName("ExtendedCode")
 	switch {
-	case !primary.IsValid() || !primary.CanInt() || !extended.IsValid() || !extended.CanInt():
+	case !primary.IsValid() || !primary.CanInt(), !extended.IsValid() || !extended.CanInt():
 		return finding{}
 	case extended.Int() != 0:
 		return sqliteCode(extended.Int())

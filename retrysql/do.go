@@ -38,8 +38,8 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 		return errors.New("retrysql: Do is called in the fn of a Tx on the same database: use its Txn")
 	}
 	repeatable := isIdempotent(ctx)
-	from := &origin{db: db, pool: db}
-	return repeat(ctx, p, repeatable, func(ctx context.Context) error { return one(ctx, from, repeatable, fn) })
+	from := origin{db: db, pool: db}
+	return repeat(ctx, p, repeatable, func(ctx context.Context) error { return one(ctx, &from, repeatable, fn) })
 }
 
 // one is an attempt. Only a ping shows whether a connection died in the pool: a write that fails there is in doubt.

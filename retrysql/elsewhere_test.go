@@ -127,6 +127,8 @@ func TestTheRetryGoesElsewhere(t *testing.T) {
 		{"lib/pq, a standby, which refuses its BEGIN", on(1, "begin", standby), "1:begin! 2:begin 2:exec 2:commit"},
 		{"Galera, a node that is not ready", on(1, "exec", my(1047, "08S01")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
 		{"a server that shuts down", on(1, "exec", pg("57P01")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
+		{"a session that was idle for too long", on(1, "exec", pg("25P03")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
+		{"Azure SQL, a failover", on(1, "exec", mssqlError{Number: 40197}), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
 		{"a connection that is lost, of which the driver says nothing more", on(1, "exec", errors.New("conn closed")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
 		{"a connection that is dead before the begin, in the same attempt", on(1, "begin", driver.ErrBadConn), "1:begin! 2:begin 2:exec 2:commit"},
 	} {
@@ -215,6 +217,17 @@ func TestAReadOnlyServerIsFinalIfThereIsNoOther(t *testing.T) {
 			return nil
 		}))
 		require.Equal(t, "1:begin 1:exec! 1:commit", strings.Join(c.log, " "))
+	})
+	t.Run("and so is the loss of the caller's connection", func(t *testing.T) {
+		c := &cluster{fails: on(9, "begin", driver.ErrBadConn)}
+		conn, err := c.pool(t, 0).Conn(t.Context())
+		require.NoError(t, err)
+		err = retrysql.Tx(t.Context(), conn, atOnce, nil, exec)
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.ErrorIs(t, err, sql.ErrConnDone)
+		var run *retry.Error
+		require.ErrorAs(t, err, &run)
+		require.Equal(t, 2, run.Attempts, "the second one finds it closed")
 	})
 	t.Run("of any driver", func(t *testing.T) {
 		for _, elsewhere := range []bool{false, true} {

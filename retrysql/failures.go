@@ -43,7 +43,7 @@ func (f *failures) Note(err error, server txlog.Server) {
 	if v.Reason == ReadOnlyServer && f.stays {
 		undone = false
 	}
-	if server != nil && isSQLiteError(err) && !undone && f.Undone() == nil {
+	if asks := server != nil && isSQLiteError(err); asks && !undone && f.Undone() == nil {
 		_, err := server.Ask("BEGIN")
 		undone = Judge(Statement, err).Code != "1"
 	}

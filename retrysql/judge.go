@@ -260,7 +260,8 @@ func as[T any](err error) (T, bool) {
 		return e, true
 	}
 	var found T
-	e, ok := err.(interface{ As(any) bool })
-	ok = ok && e.As(&found) && any(found) != nil && !isNil(found)
-	return found, ok
+	if e, ok := err.(interface{ As(any) bool }); !ok || !e.As(&found) {
+		return found, false
+	}
+	return found, any(found) != nil && !isNil(found)
 }

@@ -15,7 +15,7 @@ type origin struct {
 	db   Beginner
 	pool *sql.DB // db, or nil if it is one connection or of a type with its own BeginTx
 	opts *sql.TxOptions
-	last *Txn // the newest transaction
+	last *Txn // the newest transaction. A Txn has no pointer to origin, which therefore stays on the stack.
 
 	lost     bool // an attempt has lost its connection
 	readOnly bool // an attempt has met a read-only server
@@ -24,19 +24,28 @@ type origin struct {
 
 // elsewhere reports whether another connection may do better than one whose attempt failed for the reason.
 func (r Reason) elsewhere() bool {
-	return r.disconnected() || r == ReadOnlyServer || r == CannotConnectNow // the last is a cluster's node that is not ready
+	switch r {
+	case ReadOnlyServer, CannotConnectNow: // the latter is also a cluster's node that is not ready
+		return true
+	default:
+		return r.disconnected()
+	}
 }
 
 // disconnected reports whether the connection is gone.
 func (r Reason) disconnected() bool {
-	return r == ConnectionLost || r == AdminShutdown || r == IdleInTransaction || r == ServerFault
+	switch r {
+	case ConnectionLost, AdminShutdown, IdleInTransaction, ServerFault:
+		return true
+	default:
+		return false
+	}
 }
 
-// note notes why an attempt failed, and reports whether the next one has another connection.
-func (o *origin) note(reason Reason) bool {
+// note notes why an attempt failed.
+func (o *origin) note(reason Reason) {
 	o.lost = o.lost || reason.disconnected()
 	o.readOnly = o.readOnly || reason == ReadOnlyServer
-	return o.pool != nil
 }
 
 // connect takes a connection from the pool and calls use, which begins a transaction on it or pings. Connections that
@@ -60,7 +69,7 @@ func (o *origin) connect(ctx context.Context, use func(context.Context, *sql.Con
 			idle = o.pool.Stats().Idle
 		}
 		dead++
-		if !reason.disconnected() || dead > idle+1 || ctx.Err() != nil {
+		if !reason.disconnected() || dead > idle+1 {
 			return nil, err
 		}
 	}
@@ -103,7 +112,10 @@ func giveBack(conn *sql.Conn, reason Reason) {
 
 // begin begins the transaction of an attempt.
 func (o *origin) begin(ctx context.Context) (txn, error) {
-	o.last = new(Txn)
+	if o.last != nil {
+		o.note(o.last.bad)
+	}
+	o.last = &Txn{pooled: o.pool != nil}
 	return txn{o.last}, o.last.begin(ctx, o)
 }
 

@@ -146,7 +146,7 @@ func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(c
 			return nil
 		}
 		failed := attemptErrorOf(err)
-		if doubt == nil && failed.Ambiguous && (failed.Phase == Commit || failed.Phase == Autocommit) {
+		if doubt == nil && failed.Ambiguous && failed.Phase >= Commit { // not that of a run in fn
 			doubt = failed
 		}
 		if doubt == nil {

@@ -62,7 +62,8 @@ func next(query string, plain bool) (rest string, stillPlain bool) {
 		}
 		inside, _, closed := strings.Cut(query[i+opening:], closing)
 		i += opening + len(inside) + len(closing)
-		plain = (closed || closing == "\n") && (closing != "*/" || !strings.Contains(inside, "/*"))
+		nested := closing == "*/" && strings.Contains(inside, "/*")
+		plain = (closed || closing == "\n") && !nested
 	}
 	if plain {
 		return "", true
@@ -181,7 +182,7 @@ func word(query string) (first, rest string) {
 			skipped = len(query) - len(after)
 		case strings.HasPrefix(query, "\ufeff"): // a byte order mark
 			skipped = len("\ufeff")
-		case letter(c) && (c < '0' || c > '9') && c != '$':
+		case letter(c) && !strings.Contains("0123456789$", query[:1]):
 			n := 1
 			for n < len(query) && letter(query[n]) {
 				n++
@@ -195,5 +196,10 @@ func word(query string) (first, rest string) {
 
 // letter reports whether c can be in a name or keyword.
 func letter(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '_' || c == '$' || c >= 0x80
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return true
+	default:
+		return c == '_' || c == '$' || c >= 0x80
+	}
 }

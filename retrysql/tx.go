@@ -66,7 +66,7 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	if sqlite && o != nil && o.ReadOnly {
 		return errors.New("retrysql: Options.ReadOnly: drivers of SQLite ignore it (use PRAGMA query_only)")
 	}
-	from := &origin{db: db, opts: o}
+	from := origin{db: db, opts: o}
 	from.pool, _ = db.(*sql.DB) // a type that embeds one may begin transactions in its own way
 	r := runner[txn]{embedded: sqlite, begin: from.begin, fn: func(_ context.Context, t txn) error { return t.run(fn) }}
 	if err := r.run(ctx, p, opts); err != nil {
@@ -106,7 +106,7 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 // work: use Txn.Savepoint. An effect outside the database belongs in Txn.AfterCommit.
 func TxnFromContext(ctx context.Context, db Beginner) (tx *Txn, ok bool) {
 	for w, ok := ctx.Value(withinKey{}).(*within); ok; w, ok = w.Context.Value(withinKey{}).(*within) {
-		if t := reflect.TypeOf(db); t == reflect.TypeOf(w.db) && t.Comparable() && w.db == db && !w.over.Load() {
+		if w.isOn(db) && !w.over.Load() {
 			return w.txn, true
 		}
 	}
@@ -122,6 +122,12 @@ type within struct {
 }
 
 type withinKey struct{}
+
+// isOn reports whether the transaction is on db, which can be of a type that cannot be compared.
+func (w *within) isOn(db Beginner) bool {
+	t := reflect.TypeOf(db)
+	return t == reflect.TypeOf(w.db) && t.Comparable() && w.db == db
+}
 
 func (w *within) Value(key any) any {
 	if key == (withinKey{}) {
@@ -169,15 +175,14 @@ func (t txn) AskOutside(ctx context.Context, dest []any, query string, args ...a
 // begin begins the transaction. If the attempt has a deadline, the transaction gets a context of its own: at the end of
 // the attempt's context database/sql would roll back in a goroutine, and the next attempt could not wait for it.
 func (t *Txn) begin(ctx context.Context, from *origin) error {
-	t.from = from
 	t.within.Context, t.within.db, t.within.txn = ctx, from.db, t
 	if _, bounded := ctx.Deadline(); !bounded {
-		return t.start(ctx, ctx)
+		return t.start(ctx, ctx, from)
 	}
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t.cancel = cancel
 	stop := context.AfterFunc(ctx, cancel)
-	err := t.start(ctx, own)
+	err := t.start(ctx, own, from)
 	switch stopped := stop(); {
 	case err == nil && stopped:
 		return nil
@@ -193,27 +198,24 @@ func (t *Txn) begin(ctx context.Context, from *origin) error {
 }
 
 // start begins the transaction in own, and waits for a connection until ctx ends.
-func (t *Txn) start(ctx, own context.Context) (err error) {
+func (t *Txn) start(ctx, own context.Context, from *origin) (err error) {
 	t.begun = begun{own, &t.log}
-	if t.from.pool == nil {
-		t.log.stays = true
-		t.tx, err = t.from.db.BeginTx(&t.begun, t.from.opts)
+	t.log.stays = !t.pooled || from.opts != nil && from.opts.ReadOnly
+	if !t.pooled {
+		t.tx, err = from.db.BeginTx(&t.begun, from.opts)
 		return final(err)
 	}
-	t.log.stays = t.from.opts != nil && t.from.opts.ReadOnly
-	t.conn, err = t.from.connect(ctx, t.beginOn)
-	return err
-}
-
-func (t *Txn) beginOn(_ context.Context, conn *sql.Conn) (err error) {
-	t.tx, err = conn.BeginTx(&t.begun, t.from.opts)
+	t.conn, err = from.connect(ctx, func(_ context.Context, conn *sql.Conn) (err error) {
+		t.tx, err = conn.BeginTx(&t.begun, from.opts)
+		return err
+	})
 	return err
 }
 
 // Discard says why the connection must not be used again.
 func (t txn) Discard(reason Reason) bool {
 	t.bad = reason
-	return t.from.note(reason)
+	return t.pooled
 }
 
 // Commit ends with ctx if the driver honors the context in which the transaction began.

@@ -30,11 +30,11 @@ import (
 // that their Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are noted only on a database
 // of package allerrors; on any other, fn must return them.
 type Txn struct {
-	tx   *sql.Tx
-	log  failures
-	from *origin
-	conn *sql.Conn // of tx, until it is returned; nil if from has no pool
-	bad  Reason    // why it must not be used again; empty means that it can
+	tx     *sql.Tx
+	log    failures
+	pooled bool      // the next transaction has another connection
+	conn   *sql.Conn // of tx, until it is returned to the pool
+	bad    Reason    // why it must not be used again; empty means that it can
 
 	within within                  // fn's context
 	begun  begun                   // the context in which the transaction began
@@ -172,10 +172,11 @@ func (t *Txn) committed(ctx context.Context, timeout time.Duration) {
 func (t *Txn) run(fn func(context.Context, *Txn) error) error {
 	defer t.within.over.Store(true)
 	err := fn(&t.within, t)
+	hidden := t.unseen.Load() || t.shared.Load()
 	switch {
 	case err == nil:
 		t.log.end(t.server(), nil)
-	case !t.log.watched && (t.unseen.Load() || t.shared.Load()) && conflicts(err):
+	case hidden && !t.log.watched && conflicts(err):
 		t.log.Note(err, t.server())
 	default:
 		t.log.look(t.server())
@@ -224,7 +225,8 @@ func (t *Txn) note(err error) error {
 // statements that neither t nor the connection sees: MySQL would commit them by themselves after a deadlock.
 func (t *Txn) settle() {
 	v := Judge(Statement, t.log.Undone())
-	if t.shared.Load() && !t.log.watched && (v.Code != "" || v.Reason.stops()) {
+	ended := v.Code != "" || v.Reason.stops()
+	if ended && t.shared.Load() && !t.log.watched {
 		_ = t.rollback()
 	}
 }

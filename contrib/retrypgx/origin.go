@@ -49,7 +49,7 @@ func (o *origin) begin(ctx context.Context) (transaction, error) {
 			idle = int(o.pool.Stat().IdleConns())
 		}
 		dead++
-		if !disconnected(reason) || dead > idle+1 || ctx.Err() != nil {
+		if !disconnected(reason) || dead > idle+1 {
 			return transaction{}, err
 		}
 	}
