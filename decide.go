@@ -168,19 +168,26 @@ func (p *Policy) admit(pr *Progress, wait time.Duration) Decision {
 // it is. ctx is for Pay. now is the caller's clock. Only a Budget with Trickle reads it, and a now that is ahead of the
 // clock delays Trickle until then. A shell calls Budget.Refund for a paid retry that it does not make.
 func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
-	if d.Status == Succeeded {
+	return p.spend(ctx, d, now)
+}
+
+func (p *Policy) spend(ctx context.Context, d Decision, now time.Time) Decision {
+	switch {
+	case d.Status == Succeeded:
 		p.Budget.fund()
+	case d.Status != WaitingRetry:
+	case !p.Budget.take(now):
+		d.end(BudgetExhausted)
+	case p.Pay != nil:
+		owed := p.Budget // nil owes nothing
+		defer func() { owed.Refund() }()
+		if p.Pay(ctx, d) {
+			owed = nil
+		} else {
+			d.end(BudgetExhausted)
+		}
 	}
-	if d.Status != WaitingRetry {
-		return d
-	}
-	r := run{decision: d}
-	defer r.payBack(&p) // if Pay panics
-	r.charge(ctx, &p, now)
-	if r.decision.Status == WaitingRetry {
-		r.paid = false // the token is the shell's from here on
-	}
-	return r.decision
+	return d
 }
 
 // reset makes a failed attempt count as the first if it progressed or lasted ResetAfter.

@@ -272,20 +272,13 @@ func (r *run) decide(ctx context.Context, p *Policy, err error) {
 
 // pay pays for the retry that was decided on.
 func (r *run) pay(ctx context.Context, p *Policy) {
-	r.charge(ctx, p, r.start.Add(r.Elapsed))
+	r.decision = p.spend(ctx, r.decision, r.start.Add(r.Elapsed))
+	r.paid = r.decision.Status == WaitingRetry
 	if p.Pay != nil {
 		r.recheck(ctx, p) // the reason of a caller that has gone comes before that of a refusal
 	}
 	if r.decision.Status != WaitingRetry {
 		r.payBack(p)
-	}
-}
-
-// charge takes a token for the retry that was decided on, and asks Pay.
-func (r *run) charge(ctx context.Context, p *Policy, now time.Time) {
-	r.paid = p.Budget.take(now)
-	if !r.paid || p.Pay != nil && !p.Pay(ctx, r.decision) {
-		r.decision.end(BudgetExhausted)
 	}
 }
 
