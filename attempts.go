@@ -19,9 +19,9 @@ import (
 //	}
 //	return err
 //
-// Each turn is an attempt and gets its context. The body sets err in each turn, and what it leaves there is the attempt's
-// error: nil ends the loop with success. After the loop err is the result of Do: nil, an *Error, or FieldErrors after no
-// turn for arguments that Do refuses.
+// Each turn is an attempt and gets its context. The body sets err in each turn, and what it leaves there is the
+// attempt's error: nil ends the loop with success. After the loop err is the result of Do: nil, an *Error, or
+// FieldErrors after no turn for arguments that Do refuses.
 //
 // When a turn begins, err is a placeholder. If the turn ends and err still holds it, the loop ends with an *Error that
 // says so, because the error of the attempt is lost. The usual cause is an err that the body declares anew:

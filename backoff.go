@@ -8,12 +8,12 @@ import (
 	"github.com/retrygo/retry/internal/saturate"
 )
 
-// Defaults of a Backoff. 5s ×2 up to 1h is the delivery schedule that Policy{} publishes: 10m35s over 8 attempts.
+// Defaults of a Backoff. 5s ×2 up to 1h is the delivery schedule that Policy{} publishes, 10m35s over 8 attempts.
 const (
 	defaultBase   = 5 * time.Second
 	defaultCap    = time.Hour
-	defaultFactor = 2 // of Exponential: the doubling of Ethernet's backoff (IEEE 802.3, 4.2.3.2.5)
-	defaultSlope  = 1 // of Linear: Base, 2·Base, 3·Base, ...
+	defaultFactor = 2 // of Exponential, the doubling of Ethernet's backoff (IEEE 802.3, 4.2.3.2.5)
+	defaultSlope  = 1 // of Linear, for Base, 2·Base, 3·Base, ...
 )
 
 // Mode is the formula of a Backoff. The zero Mode is List if Delays is set, otherwise Exponential.
@@ -24,7 +24,7 @@ const (
 	Exponential Mode = iota + 1 // Base·Factor^(n−1)
 	Linear                      // Base·(1+Factor·(n−1))
 	Fixed                       // Base
-	List                        // Delays[n−1]; the last one repeats
+	List                        // Delays[n−1], and the last one repeats
 )
 
 // String returns "exponential", "linear", "fixed" or "list", and "" for the zero Mode.
@@ -32,24 +32,25 @@ func (m Mode) String() string {
 	return name(int(m), "Mode", "", "exponential", "linear", "fixed", "list")
 }
 
-// Backoff computes how long to wait after a failed attempt. It is plain data: its methods are pure, allocate nothing
-// and give the same delay for the same arguments on every platform. The zero Backoff is exponential: 5s ×2, at most 1h.
+// Backoff computes how long to wait after a failed attempt. It is plain data. Its methods are pure, do not allocate and
+// return the same delay for the same arguments on every platform. The zero Backoff is exponential, 5s ×2, at most 1h.
 //
-// A default gives way to a value that was set: a set Base above the default Cap raises that Cap to itself, a set Cap
-// below the default Base lowers that Base. Every method accepts every Backoff: a value that Validate refuses by itself
-// counts as unset, a negative entry of Delays as 0; Cap bounds Base; a Mode other than List comes before Delays.
+// A default gives way to a value that was set. A set Base above the default Cap raises that Cap to itself, and a set
+// Cap below the default Base lowers that Base. Every method accepts every Backoff. A value that Validate refuses by
+// itself counts as unset, and a negative entry of Delays as 0. Cap bounds Base. A Mode other than List comes before
+// Delays.
 type Backoff struct {
 	// Mode is the formula. Zero means List if Delays is set, otherwise Exponential.
 	Mode Mode
 	// Base is the first delay and the unit of the others. List does not use it. Zero means 5s.
 	Base time.Duration
-	// Factor is the growth per attempt: at least 1 for Exponential, above 0 for Linear. Fixed and List do not use it.
-	// Zero means 2 for Exponential and 1 for Linear.
+	// Factor is the growth per attempt, at least 1 for Exponential and above 0 for Linear. Fixed and List do not use
+	// it. Zero means 2 for Exponential and 1 for Linear.
 	Factor float64
-	// Cap bounds every delay that is computed, jitter included; a hint (see After) can ask for more. Reaching it never
+	// Cap bounds every delay that is computed, jitter included. A hint (see After) can ask for more. Reaching it never
 	// ends a run. Zero means 1h, and no cap for List.
 	Cap time.Duration
-	// Delays are the waits after attempt 1, 2, ... of a List; the last one repeats. Nil means no list.
+	// Delays are the waits after attempt 1, 2, ... of a List. The last one repeats. Nil means no list.
 	Delays []time.Duration
 	// Jitter says how a delay is spread at random. Zero means none.
 	Jitter JitterMode
@@ -57,8 +58,8 @@ type Backoff struct {
 	JitterRatio float64
 }
 
-// Delay returns the wait after the given failed attempt, without jitter: min(formula, Cap), in [0, Cap]. attempt counts
-// from 1; anything below counts as 1. If the formula overflows, the delay is Cap.
+// Delay returns the wait after the given failed attempt, without jitter. It is min(formula, Cap), in [0, Cap]. attempt
+// counts from 1, and anything below counts as 1. If the formula overflows, the delay is Cap.
 //
 // Whole-number factors are computed in integers, others in float64 steps, each rounded once and truncated at the end.
 func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
@@ -66,15 +67,11 @@ func (b Backoff) Delay(attempt int) time.Duration { return b.delay(attempt) }
 // delay is Delay, without a copy of b.
 func (b *Backoff) delay(attempt int) time.Duration {
 	grown := max(attempt, 1) - 1 // how often the first delay has grown
-	mode, base, limit := b.mode(), b.base(), b.Cap
-	if limit <= 0 { // limit, without asking for the mode again: BenchmarkDelay
-		limit = max(defaultCap, base)
-		if mode == List {
-			limit = saturate.Max
-		}
-	}
+	mode := b.mode()
+	base := b.base()
+	limit := b.limit()
 	switch {
-	case mode == Exponential && (b.Factor == 0 || b.Factor == 2): // the commonest, by a shift: BenchmarkDelay
+	case mode == Exponential && (b.Factor == 0 || b.Factor == 2): // the commonest, by a shift in a quarter of the time
 		if base > limit>>uint(grown) {
 			return limit
 		}
@@ -91,17 +88,17 @@ func (b *Backoff) delay(attempt int) time.Duration {
 }
 
 // Jittered returns the wait after the given failed attempt, spread by Jitter, in [0, Cap]. u in [0,1) chooses the point
-// of the window; a u below 0 or NaN counts as 0, one of 1 or more as the largest float64 below 1. prev is the delay
-// that Jittered gave for the attempt before, 0 for the first; only DecorrelatedJitter uses it.
+// of the window. A u below 0 or NaN counts as 0, and one of 1 or more as the largest float64 below 1. prev is the delay
+// that Jittered gave for the attempt before, 0 for the first. Only DecorrelatedJitter uses it.
 //
-// The order is formula, cap, jitter, cap: the window is clipped to [0, Cap] before the point is chosen, so that delays
+// The order is formula, cap, jitter, cap. The window is clipped to [0, Cap] before the point is chosen, so that delays
 // that have reached the cap still spread.
 func (b Backoff) Jittered(attempt int, prev time.Duration, u float64) time.Duration {
 	lo, hi := b.window(attempt, prev)
 	return lo + saturate.Within(hi-lo, u)
 }
 
-// Bounds returns the smallest delay that Jittered can give after the given attempt and the supremum of them: hi itself
+// Bounds returns the smallest delay that Jittered can give after the given attempt and the supremum of them. hi itself
 // is reached only if lo == hi. For DecorrelatedJitter it covers all histories that start with the first attempt.
 func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 	var prev time.Duration
@@ -185,15 +182,17 @@ func (b *Backoff) base() time.Duration {
 
 // factor returns the Factor in force of Exponential or Linear. NaN fails every comparison.
 func (b *Backoff) factor() float64 {
-	switch linear := b.Mode == Linear; {
-	case b.Factor <= math.MaxFloat64 && (b.Factor >= 1 || linear && b.Factor > 0):
-		return b.Factor
-	case linear:
-		return defaultSlope
-	default:
-		return defaultFactor
+	least := 1.0
+	unset := float64(defaultFactor)
+	if b.Mode == Linear {
+		least = math.SmallestNonzeroFloat64
+		unset = defaultSlope
 	}
+	if b.Factor >= least && b.Factor <= math.MaxFloat64 {
+		return b.Factor
+	}
+	return unset
 }
 
-// next returns attempt+1, and the largest int after itself: with 32 bits and no delays an unlimited run gets there.
+// next returns attempt+1, and the largest int after itself. With 32 bits and no delays an unlimited run gets there.
 func next(attempt int) int { return attempt + min(1, math.MaxInt-attempt) }

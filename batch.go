@@ -31,8 +31,8 @@ func ItemErrors[T any](items []T, err error) []ItemError[T] {
 }
 
 // DoBatch is Do for a call that can fail for some of its items. fn is given all items at first, and then those that are
-// left. It returns the items that were not done. DoBatch returns nil and nil if all items were done. Otherwise it returns
-// the items that were not, each with its last error, and the error of the run.
+// left. It returns the items that were not done. DoBatch returns nil and nil if all items were done. Otherwise it
+// returns the items that were not, each with its last error, and the error of the run.
 //
 // The policy judges the error of each item as it does that of an attempt. An item whose error is terminal is not given
 // again. When only such items are left, the run ends as TerminalError. The longest hint of an item is the hint of the
@@ -41,9 +41,9 @@ func ItemErrors[T any](items []T, err error) []ItemError[T] {
 // An attempt that did at least one item has Progressed, so attempts and delays begin anew. Set TTL, or Budget, which
 // every repeat pays, if n times MaxAttempts attempts for n items are too many.
 //
-// If fn returns an error and no items, none of the items that it was given were done. If it returns an error with items,
-// these were not done, and a terminal error ends the run. An item without an Err has the error of the call. It is a
-// terminal error of the run if fn returns more items than it was given. fn may change the slice that it is given.
+// If fn returns an error and no items, none of the items that it was given were done. If it returns an error with
+// items, these were not done, and a terminal error ends the run. An item without an Err has the error of the call. It
+// is a terminal error of the run if fn returns more items than it was given. fn may change the slice that it is given.
 //
 // For a service that accepts a limited number of items call DoBatch with each chunk of slices.Chunk. Without items
 // DoBatch checks its arguments and returns.

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// A tenth of a token a success: at most 10% of calls are retries in the long run, the client-wide bound of Google's
-	// "Site Reliability Engineering", chapter 21, "Deciding to Retry".
+	// With a tenth of a token a success at most 10% of calls are retries in the long run, the client-wide bound of
+	// Google's "Site Reliability Engineering", chapter 21, "Deciding to Retry".
 	defaultRatio = 0.1
 	defaultBurst = 10
 
@@ -19,20 +19,20 @@ const (
 
 // BudgetConfig says how a Budget is funded. Its zero value allows ten retries at once, and one more for ten successes.
 //
-// A budget that successes fund is for a peer that is mostly up. Deliveries to an endpoint that can be down for hours need
-// no budget, or one with Trickle.
+// A budget that successes fund is for a peer that is mostly up. Deliveries to an endpoint that can be down for hours
+// need no budget, or one with Trickle.
 type BudgetConfig struct {
-	// Ratio is how much of a token each successful run adds, kept to a millionth; a smaller positive one counts as a
-	// millionth, a negative one or NaN as no funding. Zero means 0.1.
+	// Ratio is how much of a token each successful run adds, kept to a millionth. Smaller positive values count as a
+	// millionth. Negative values and NaN mean no funding. Zero means 0.1.
 	Ratio float64
-	// Burst is the capacity in tokens, from 1 to 10⁹; anything beyond is clamped. Zero means 10.
+	// Burst is the capacity in tokens, from 1 to 10⁹. Other values are clamped. Zero means 10.
 	Burst int
-	// Initial is the number of tokens at first, at most Burst. A client that starts during an outage has these retries for
-	// nothing, so a fleet of more than some 1,000 processes, or of processes that live for seconds, sets it to 1. -1 (and
-	// below) means none. Zero means Burst, as after a calm.
+	// Initial is the number of tokens at first, at most Burst. A client that starts during an outage has these retries
+	// for nothing, so a fleet of more than some 1,000 processes, or of processes that live for seconds, sets it to 1.
+	// -1 (and below) means none. Zero means Burst, as after a calm.
 	Initial int
 	// Trickle is a period, counted from the creation on. At its end a budget with less than one token is granted one
-	// without any success, so that a lone client can still retry. The next retry uses it; it is dropped if successes
+	// without any success, so that a lone client can still retry. The next retry uses it. It is dropped if successes
 	// fund a token first. Zero (and below) means never.
 	Trickle time.Duration
 }
@@ -51,13 +51,13 @@ func (c BudgetConfig) Effective() BudgetConfig {
 	return c
 }
 
-// Budget bounds the retries of all runs that share it: a token bucket that successes fund and each retry takes one
-// token from. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted):
+// Budget bounds the retries of all runs that share it. It is a token bucket that successes fund. Each retry takes one
+// token. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted):
 // callers that wait for a token make no successes to fund one. Requests do not fund it, since a storm consists of them.
 //
-// A Budget is safe for concurrent use and lock-free; while it is full and calls succeed it is only read. It lives in
+// A Budget is safe for concurrent use and lock-free. While it is full and calls succeed it is only read. It lives in
 // one process, so Initial and Burst count per client. The methods of a nil Budget do nothing and allow everything. The
-// zero Budget has no capacity and refuses every retry: use NewBudget.
+// zero Budget has no capacity and refuses every retry, so use NewBudget.
 type Budget struct {
 	burst   int64
 	gain    int64 // per success
@@ -75,7 +75,7 @@ type Budget struct {
 // NewBudget returns a budget with Initial tokens. BudgetConfig says how values out of range are clamped.
 func NewBudget(c BudgetConfig) *Budget { return c.NewAt(time.Now()) }
 
-// NewAt is NewBudget for a clock of your own: Trickle counts from created, and Policy.Spend takes times of that clock.
+// NewAt is NewBudget for a clock of your own. Trickle counts from created, and Policy.Spend takes times of that clock.
 func (c BudgetConfig) NewAt(created time.Time) *Budget {
 	c = c.Effective()
 	b := &Budget{burst: int64(c.Burst) * token, trickle: c.Trickle, created: created}
@@ -145,8 +145,8 @@ func (b *Budget) advance(now time.Time) bool {
 	}
 }
 
-// period returns how many periods have ended since the creation. After 292 years there are no more of them: the longest
-// Duration is over.
+// period returns the number of periods that have ended since the creation. It stops growing after 292 years, the
+// longest Duration.
 func (b *Budget) period(now time.Time) int64 { return int64(now.Sub(b.created) / b.trickle) }
 
 // Refund gives back the token of a retry that did not start or did not return.
@@ -165,7 +165,7 @@ func (b *Budget) add(amount int64) {
 	}
 }
 
-// Tokens returns how many tokens there are, in [0, Burst], not counting Trickle, and +Inf for a nil Budget.
+// Tokens returns the number of tokens, in [0, Burst], not counting Trickle, and +Inf for a nil Budget.
 func (b *Budget) Tokens() float64 {
 	if b == nil {
 		return math.Inf(1)

@@ -10,8 +10,8 @@ import (
 // Budgets keeps one Budget per key, for example per tenant and endpoint, so that one failing peer does not use up the
 // retries of the others. It holds a bounded number of keys and is safe for concurrent use.
 //
-// The tokens of maxKeys budgets, and of one that the keys beyond them share, are all there are. A key beyond maxKeys gets
-// a place of its own by a success. So a peer that makes up keys of calls that fail only gets a share of the shared
+// The tokens of maxKeys budgets, and of one that the keys beyond them share, are all there are. A key beyond maxKeys
+// gets a place of its own by a success. So a peer that makes up keys of calls that fail only gets a share of the shared
 // budget, whether it comes first or not.
 type Budgets struct {
 	config  BudgetConfig
@@ -27,8 +27,8 @@ type Budgets struct {
 }
 
 const (
-	// A key that was not asked for in this time gives its place to another. It is long beside the pause between two calls
-	// of a quiet tenant.
+	// A key that was not asked for in this time gives its place to another. It is long beside the pause between two
+	// calls of a quiet tenant.
 	idleAfter = time.Hour
 	// The use of a key is noted to this precision, so that For mostly writes nothing.
 	usePrecision = time.Minute
@@ -49,9 +49,9 @@ func NewBudgets(c BudgetConfig, maxKeys int) *Budgets {
 }
 
 // For returns the budget of key, and creates it if there is room. Otherwise it returns a budget whose tokens all keys
-// without a place share, until a call with it succeeds. Then the key takes the place of one that has no tokens, has never
-// had a success or was not asked for in an hour, with at most the tokens that are left there. A run keeps the budget
-// that it has, but a replaced one has no tokens.
+// without a place share, until a call with it succeeds. Then the key takes the place of one that has no tokens, has
+// never had a success or was not asked for in an hour, with at most the tokens that are left there. A run keeps the
+// budget that it has, but a replaced one has no tokens.
 //
 // A known key costs a map look-up and a reading of the clock.
 func (s *Budgets) For(key string) *Budget {
@@ -67,7 +67,7 @@ func (s *Budgets) For(key string) *Budget {
 	return k.budget
 }
 
-// Len returns how many keys have a budget of their own.
+// Len returns the number of keys that have a budget of their own.
 func (s *Budgets) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +135,8 @@ func (k *keyed) replaceable(now time.Duration) bool {
 	return k.budget.level.Load() == 0 || !k.budget.proven.Load() || now-time.Duration(k.used.Load()) > idleAfter
 }
 
-// inherit returns a budget with the tokens of b, up to Initial. b has none from then on but those that its runs pay back
-// and deposit.
+// inherit returns a budget with the tokens of b, up to Initial. b has none from then on but those that its runs pay
+// back and deposit.
 func (c BudgetConfig) inherit(b *Budget) *Budget {
 	heir := c.NewAt(b.created)
 	heir.level.Store(min(b.level.Swap(0), heir.level.Load()))

@@ -10,7 +10,7 @@ type Class uint8
 
 // The classes.
 const (
-	Unknown   Class = iota // no opinion: the next classifier decides, and finally the default rules
+	Unknown   Class = iota // no opinion, so the next classifier decides, and finally the default rules
 	Retryable              // another attempt may succeed
 	Terminal               // no attempt can succeed
 )
@@ -21,14 +21,14 @@ func (c Class) String() string { return name(int(c), "Class", "unknown", "retrya
 // Classifier judges an error that fn returned. It must be safe for concurrent use. It is called once for each failed
 // attempt that no mark (Permanent, Transient, Ambiguous) has judged. Only Retryable and Terminal are opinions.
 //
-// If it has none, two kinds of errors are terminal: context.Canceled, returned while the caller's context lives, because
-// the work was abandoned; and an answer, because the same question gets the same answer. An answer is an error with a
-// method Answer() bool that returns true, such as a NOT_FOUND from contrib/retrygrpc and a 404 from
-// retryhttp.CheckResponse. Everything else is retryable: an attempt's own timeout, and the *Error of a nested run,
-// whatever ended that, unless the classifier is, say, StopIf(IsGivenUp) or StopOn(CallerCanceled, TerminalError).
+// If it has none, two kinds of errors are terminal. One is context.Canceled, returned while the caller's context lives,
+// because the work was abandoned. The other is an answer, because the same question gets the same answer. An answer is
+// an error with a method Answer() bool that returns true, such as a NOT_FOUND from contrib/retrygrpc and a 404 from
+// retryhttp.CheckResponse. Everything else is retryable, such as an attempt's own timeout and the *Error of a nested
+// run, whatever ended that, unless the classifier is, say, StopIf(IsGivenUp) or StopOn(CallerCanceled, TerminalError).
 type Classifier func(error) Class
 
-// FirstOf returns a classifier that asks each in turn: the first firm answer wins. A nil classifier is skipped.
+// FirstOf returns a classifier that asks each in turn. The first firm answer wins. A nil classifier is skipped.
 func FirstOf(classifiers ...Classifier) Classifier {
 	return func(err error) Class {
 		for _, classify := range classifiers {
@@ -42,16 +42,19 @@ func FirstOf(classifiers ...Classifier) Classifier {
 	}
 }
 
-// RetryOn returns a classifier: Retryable for an error that errors.Is one of the targets, otherwise Unknown.
+// RetryOn returns a classifier that returns Retryable for an error that errors.Is one of the targets, otherwise
+// Unknown.
 func RetryOn(targets ...error) Classifier { return RetryIf(isAny(targets)) }
 
-// StopOn returns a classifier: Terminal for an error that errors.Is one of the targets, otherwise Unknown.
+// StopOn returns a classifier that returns Terminal for an error that errors.Is one of the targets, otherwise Unknown.
 func StopOn(targets ...error) Classifier { return StopIf(isAny(targets)) }
 
-// RetryIf returns a classifier: Retryable if match returns true, otherwise Unknown. A nil match returns false.
+// RetryIf returns a classifier that returns Retryable if match returns true, otherwise Unknown. A nil match returns
+// false.
 func RetryIf(match func(error) bool) Classifier { return classIf(Retryable, match) }
 
-// StopIf returns a classifier: Terminal if match returns true, otherwise Unknown. A nil match returns false.
+// StopIf returns a classifier that returns Terminal if match returns true, otherwise Unknown. A nil match returns
+// false.
 func StopIf(match func(error) bool) Classifier { return classIf(Terminal, match) }
 
 // Otherwise returns a classifier that returns class for every error. Last in FirstOf, it is the default.

@@ -9,11 +9,11 @@ import (
 	"github.com/retrygo/retry/internal/show"
 )
 
-// Status is the state of a run: WaitingRetry, or how it ended. The zero Status is not valid.
+// Status is the state of a run, WaitingRetry or its end. The zero Status is not valid.
 type Status uint8
 
-// The statuses. Another attempt follows WaitingRetry only. The texts are published and stay, so two statuses have two words:
-// WaitingRetry is "waiting_retry", and FailedNoRetries is "failed_no_retries".
+// The statuses. Another attempt follows WaitingRetry only. The texts are published and stay, so two statuses have two
+// words: WaitingRetry is "waiting_retry", and FailedNoRetries is "failed_no_retries".
 const (
 	Succeeded       Status = iota + 1 // fn returned nil
 	WaitingRetry                      // another attempt is due after Decision.Delay
@@ -23,14 +23,16 @@ const (
 	Canceled                          // the caller gave up: CallerCanceled
 )
 
-// String returns "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries" or "canceled"; "" for 0.
+// String returns "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries" or "canceled", and "" for
+// 0.
 func (s Status) String() string {
 	return name(int(s), "Status",
 		"", "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries", "canceled")
 }
 
 // Reason says why a run ended without success. It is an error, so that errors.Is(err, retry.AttemptsExhausted) reports
-// whether the run behind err ended that way, and Error returns its word. The zero Reason goes with Succeeded and WaitingRetry.
+// whether the run behind err ended that way, and Error returns its word. The zero Reason goes with Succeeded and
+// WaitingRetry.
 type Reason uint8
 
 // The reasons, grouped by the Status that they go with. If several apply, the first is the reason in the order
@@ -60,16 +62,16 @@ func (r Reason) Error() string {
 // Progress describes a run to Decide and Admit. Its times count from the start of the run. The zero Progress is that of
 // a run that has just begun, without a deadline.
 type Progress struct {
-	Attempt  int           // the attempt that just ended, from 1; 0 before the first, which Decide takes as 1
-	Forgiven int           // Decision.Forgiven of the last decision: the attempts that ResetAfter has written off
-	Elapsed  time.Duration // now; negative counts as 0
-	Lasted   time.Duration // how long the attempt took; only ResetAfter reads it
-	Prev     time.Duration // Decision.Backoff of the last decision; only DecorrelatedJitter reads it
-	Deadline time.Duration // the caller's; 0 means none, negative means passed, so pass -1 for a computed 0
+	Attempt  int           // the attempt that just ended, from 1, or 0 before the first, which Decide takes as 1
+	Forgiven int           // Decision.Forgiven of the last decision, the attempts that do not count any more
+	Elapsed  time.Duration // now, and negative counts as 0
+	Lasted   time.Duration // the duration of the attempt, which only ResetAfter reads
+	Prev     time.Duration // Decision.Backoff of the last decision, which only DecorrelatedJitter reads
+	Deadline time.Duration // the caller's. 0 means none. Negative means passed, so pass -1 for a computed 0
 	Hint     time.Duration // what Judge returned, with Class
-	Caller   Reason        // CallerCanceled or DeadlinePassed if the caller's context has ended; 0 while it lives
-	Class    Class         // what Judge returned for the error; Unknown means that Decide judges it
-	// Waited means that the wait after the attempt is over already, as it is for an attempt whose worker was lost: TTL
+	Caller   Reason        // CallerCanceled or DeadlinePassed if the caller's context has ended, and 0 while it lives
+	Class    Class         // the result of Judge for the error. Unknown means that Decide judges it
+	// Waited means that the wait after the attempt is over already, as it is for an attempt whose worker was lost. TTL
 	// and Deadline are compared with Elapsed alone.
 	Waited bool
 }
@@ -89,11 +91,11 @@ func (pr *Progress) ask(ctx context.Context) {
 type Decision struct {
 	Status   Status
 	Reason   Reason        // zero for Succeeded and WaitingRetry
-	Class    Class         // of the attempt's error, as acted on; Unknown if there was none
-	Forgiven int           // attempts that ResetAfter has written off: the next Progress.Forgiven
-	Delay    time.Duration // from now to the next attempt; 0 unless WaitingRetry
-	Backoff  time.Duration // the backoff's own delay and the next Progress.Prev; 0 unless WaitingRetry
-	Hint     time.Duration // what the error asked for with After; 0 means nothing
+	Class    Class         // of the attempt's error, as acted on, or Unknown if there was none
+	Forgiven int           // attempts that do not count any more, after ResetAfter or Progressed. The next Progress.Forgiven
+	Delay    time.Duration // from now to the next attempt, 0 unless WaitingRetry
+	Backoff  time.Duration // the backoff's own delay and the next Progress.Prev, 0 unless WaitingRetry
+	Hint     time.Duration // the wait that the error asked for with After, or 0
 }
 
 // String returns the status with its reason or delay: "dead_letter (attempts_exhausted)", "waiting_retry 5s".
@@ -118,11 +120,13 @@ func (d *Decision) end(r Reason) {
 	default:
 		d.Status = Expired
 	}
-	d.Reason, d.Delay, d.Backoff = r, 0, 0
+	d.Reason = r
+	d.Delay = 0
+	d.Backoff = 0
 }
 
-// Decide returns what follows an attempt that ended with err: the one decision that Do and every other shell act on. It
-// is pure and total: the same arguments give the same Decision, and all give one. u is as for Jittered, and Draw draws it.
+// Decide returns the decision that follows an attempt which ended with err. Do and every other shell act on it. It is
+// pure and total. The same arguments give the same Decision, and all give one. u is as for Jittered, and Draw draws it.
 //
 // If several endings apply, Decide returns the first of Succeeded (err is nil), CallerCanceled, DeadlinePassed,
 // RetriesDisabled, TerminalError, AttemptsExhausted, HintTooLong, TTLElapsed and DeadlineTooNear. The budget comes last
@@ -147,7 +151,7 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 
 // Admit returns WaitingRetry if an attempt may start wait from now, and otherwise how the run ended. Call it before an
 // attempt, with a wait of 0, and before a wait that does not come from the backoff, such as that of a gate. It
-// considers the endings of Decide that need no error; before the first attempt, neither RetriesDisabled nor
+// considers the endings of Decide that need no error. Before the first attempt it never returns RetriesDisabled or
 // AttemptsExhausted. Forgiven and Backoff of a WaitingRetry decision are those of pr.
 func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
 	return p.admit(&pr, wait)
@@ -159,24 +163,31 @@ func (p *Policy) admit(pr *Progress, wait time.Duration) Decision {
 	return d
 }
 
-// Spend pays for the retry that d decided on: it takes a token of Budget and then asks Pay. If either refuses, it
-// returns the ending BudgetExhausted and takes no token. A Succeeded d funds the budget; any other d is returned as it
-// is. ctx is for Pay. now is the caller's clock; only a Budget with Trickle reads it, and a now that is ahead of the clock
-// delays Trickle until then. A shell calls Budget.Refund for a paid retry that it does not make.
+// Spend pays for the retry that d decided on. It takes a token of Budget and then asks Pay. If either refuses, it
+// returns the ending BudgetExhausted and takes no token. A Succeeded d funds the budget, and any other d is returned as
+// it is. ctx is for Pay. now is the caller's clock. Only a Budget with Trickle reads it, and a now that is ahead of the
+// clock delays Trickle until then. A shell calls Budget.Refund for a paid retry that it does not make.
 func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
-	if d.Status == Succeeded {
+	return p.spend(ctx, d, now)
+}
+
+func (p *Policy) spend(ctx context.Context, d Decision, now time.Time) Decision {
+	switch {
+	case d.Status == Succeeded:
 		p.Budget.fund()
+	case d.Status != WaitingRetry:
+	case !p.Budget.take(now):
+		d.end(BudgetExhausted)
+	case p.Pay != nil:
+		owed := p.Budget // nil owes nothing
+		defer func() { owed.Refund() }()
+		if p.Pay(ctx, d) {
+			owed = nil
+		} else {
+			d.end(BudgetExhausted)
+		}
 	}
-	if d.Status != WaitingRetry {
-		return d
-	}
-	r := run{decision: d}
-	defer r.payBack(&p) // if Pay panics
-	r.charge(ctx, &p, now)
-	if r.decision.Status == WaitingRetry {
-		r.paid = false // the token is the shell's from here on
-	}
-	return r.decision
+	return d
 }
 
 // reset makes a failed attempt count as the first if it progressed or lasted ResetAfter.
@@ -207,7 +218,7 @@ func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
 		d.Delay = min(own, p.limit())
 	}
 	if d.Hint > 0 {
-		// A floor with the window's width above it: jitter only adds, and MaxHint bounds what the hint adds.
+		// A floor with the window's width above it. Jitter only adds, and MaxHint bounds what the hint adds.
 		d.Delay = max(d.Delay, d.Hint+min(spread, p.maxHint()-d.Hint))
 	}
 	p.conclude(d, pr, d.Delay)

@@ -13,7 +13,7 @@ import (
 // epoch is a fixed instant. time.Since of it reads only the monotonic clock, which takes half as long as time.Now.
 var epoch = time.Now()
 
-// maxFailed is the number of failed attempts that a run keeps: the first and the newest 63.
+// maxFailed is the number of failed attempts that a run keeps, the first and the newest 63.
 const maxFailed = 64
 
 // Do calls fn until it returns nil, p ends the run or ctx is done. It returns nil if and only if fn returned nil.
@@ -59,7 +59,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 }
 
 // Continue is the rest of a run whose first attempt the caller has made. That attempt began the given time ago and has
-// just failed with err. It returns what Do would have returned. It is for shells that make the first attempt without
+// just failed with err. It returns the result of Do. It is for shells that make the first attempt without
 // the overhead of a run, such as package retryhttp. Neither the Gate nor AttemptTimeout applies to that attempt. It
 // refuses a nil err and everything that Do refuses.
 func (p Policy) Continue(ctx context.Context, took time.Duration, err error, fn func(context.Context) error) error {
@@ -72,7 +72,7 @@ func (p Policy) Continue(ctx context.Context, took time.Duration, err error, fn 
 	return newRun(ctx, time.Since(epoch)-max(took, 0)).loop(ctx, &p, fn, err)
 }
 
-// Draw returns the u that Decide needs: a number in [0,1) from Rand, or from math/rand/v2 if that is nil. It returns 0
+// Draw returns the u that Decide needs, a number in [0,1) from Rand, or from math/rand/v2 if that is nil. It returns 0
 // without a call if the policy has no jitter.
 func (p Policy) Draw() float64 {
 	if p.jitter() == NoJitter {
@@ -112,7 +112,7 @@ func limited(ctx context.Context, timeout time.Duration, fn func(context.Context
 type run struct {
 	Progress             // as of the last look
 	start    time.Time   // of the run, by the wall clock of newRun, which may have been set since epoch
-	decision Decision    // in force: another attempt, or the end
+	decision Decision    // in force, another attempt or the end
 	paid     bool        // Budget has paid for a retry that has not returned yet
 	byGate   bool        // the end is due to the gate's deferral
 	failed   []Attempt   // the first and the newest
@@ -272,20 +272,13 @@ func (r *run) decide(ctx context.Context, p *Policy, err error) {
 
 // pay pays for the retry that was decided on.
 func (r *run) pay(ctx context.Context, p *Policy) {
-	r.charge(ctx, p, r.start.Add(r.Elapsed))
+	r.decision = p.spend(ctx, r.decision, r.start.Add(r.Elapsed))
+	r.paid = r.decision.Status == WaitingRetry
 	if p.Pay != nil {
 		r.recheck(ctx, p) // the reason of a caller that has gone comes before that of a refusal
 	}
 	if r.decision.Status != WaitingRetry {
 		r.payBack(p)
-	}
-}
-
-// charge takes a token for the retry that was decided on, and asks Pay.
-func (r *run) charge(ctx context.Context, p *Policy, now time.Time) {
-	r.paid = p.Budget.take(now)
-	if !r.paid || p.Pay != nil && !p.Pay(ctx, r.decision) {
-		r.decision.end(BudgetExhausted)
 	}
 }
 
@@ -328,7 +321,7 @@ func (r *run) end(ctx context.Context, p *Policy) error {
 	if n := len(r.failed); n > 0 {
 		last = r.failed[n-1].Err
 	}
-	e := newError(ctx, r.outcome(p), last)
+	e := p.newError(ctx, r.outcome(p), last)
 	if p.Observe != nil {
 		_ = e.Cause() // a record keeps no context alive
 		copied := *e

@@ -15,9 +15,9 @@
 // [Checked] says otherwise, and a panic passes through. [Progressed] marks an attempt that got a part of its work done.
 //
 // Do returns nil if and only if fn returned nil, and otherwise one [*Error], whose [Outcome] says how the run ended.
-// [Policy.Decide] makes the decisions: a pure function of plain data, with time and chance as arguments. Package
+// [Policy.Decide] makes the decisions. It is a pure function of plain data, with time and chance as arguments. Package
 // retryshell has what only other loops than Do need. This package starts no goroutine, logs nothing and has no state but
 // in a [Budget].
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package retry

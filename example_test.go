@@ -300,7 +300,7 @@ func ExamplePolicy_NewError() {
 	fmt.Println(err)
 	fmt.Println("come back in", err.Hint())
 	// Output:
-	// retry: orders: gave up after 2 attempts in 1s (hint_too_long: 2h is above MaxHint): 503
+	// retry: orders: gave up after 2 attempts in 1s (hint_too_long: 2h is above MaxHint 1h): 503
 	// come back in 2h0m0s
 }
 

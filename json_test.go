@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"strings"
 	"testing"
@@ -141,6 +142,8 @@ func TestARecordComesBackFromJSON(t *testing.T) {
 	require.Equal(t, 7, a.Number)
 	require.NoError(t, json.Unmarshal([]byte(`{"Delay": 5, "Other": {"Number": 3}, "Class": "terminal", "Err": null}`), &a))
 	require.Equal(t, retry.Attempt{Number: 7, Class: retry.Terminal, Delay: 5}, a, "in any order, with what a later version adds")
+	require.NoError(t, json.Unmarshal([]byte(`{"Number": null, "Duration": null}`), &a))
+	require.Equal(t, 7, a.Number, "null changes nothing, as in every struct")
 	for _, bad := range []string{`"attempt 1"`, `{"Number":"1"}`, `{"Class":"odd"}`, `{"Start":"now"}`, `{"Delay":1.5}`, `{"Duration":"1s"}`} {
 		require.Error(t, json.Unmarshal([]byte(bad), &a), bad)
 	}
@@ -148,6 +151,17 @@ func TestARecordComesBackFromJSON(t *testing.T) {
 	require.Error(t, err)
 	_, err = json.Marshal(retry.Attempt{Start: time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC)})
 	require.Error(t, err)
+}
+
+// A typed nil is an error whose Error method panics, as everywhere in Go. A record of it does not.
+func TestARecordOfATypedNil(t *testing.T) {
+	a := retry.Attempt{Number: 1, Class: retry.Retryable, Err: (*fs.PathError)(nil)}
+	data, err := json.Marshal(a)
+	require.NoError(t, err)
+	require.Contains(t, string(data), `"Err":"\u003cnil\u003e"`)
+	require.Equal(t, "attempt 1 failed after 0s (retryable): <nil>", a.String())
+	failed := &retry.Error{Outcome: retry.Outcome{Attempts: 2, Reason: retry.AttemptsExhausted}, Last: a.Err}
+	require.EqualError(t, failed, "retry: gave up after 2 attempts in 0s (attempts_exhausted): <nil>")
 }
 
 func TestTextsAreBoundedAndSafe(t *testing.T) {

@@ -38,18 +38,19 @@ func (p *Policy) class(found *finding, err error) Class {
 	}
 }
 
-// IsAmbiguous reports whether err says that the work may have taken effect: whether Judge is Terminal because of
+// IsAmbiguous reports whether err says that the work may have taken effect, so that Judge is Terminal because of
 // Ambiguous. It finds the mark beside and behind other marks, but not under Transient, which undoes it. False does not
-// mean that nothing was done: a lost answer to work that may be done twice, such as a request with a key, has no mark.
+// mean that nothing was done. A lost answer to work that may be done twice, such as a request with a key, has no mark.
 func IsAmbiguous(err error) bool { return search(err).ambiguous }
 
-// IsGivenUp reports whether a layer below has given up on the work: an error in err's tree has a method GivenUp() bool
-// that returns true, and is not inside another one that has the method. *Error has it, and the errors of an attempt in
-// retryhttp and contrib/retrygrpc, whose server can say so. A policy that repeats nothing that was repeated below has
+// IsGivenUp reports whether a layer below has given up on the work. Then an error in err's tree has a method GivenUp()
+// bool that returns true. What is inside an error with that method does not count. *Error has it, and the errors of an
+// attempt in retryhttp and contrib/retrygrpc, whose server can say so. A policy that repeats nothing that was repeated
+// below has
 //
 //	Classify: retry.StopIf(retry.IsGivenUp)
 //
-// This is not the default: a job whose handler makes quick retries can rightly be repeated an hour later.
+// This is not the default, since a job whose handler makes quick retries can rightly be repeated an hour later.
 func IsGivenUp(err error) bool {
 	if e, ok := err.(interface{ GivenUp() bool }); ok {
 		return e.GivenUp()
@@ -139,7 +140,9 @@ func (f *finding) foreign(err error, in scope) {
 	if e, ok := err.(interface{ As(any) bool }); ok && f.behind(e, in) {
 		canceled = err == context.Canceled // for Is also answers for what is in ours, in which scope is unknown
 	}
-	f.canceled = f.canceled || canceled && !in.nested && !in.timedOut
+	if canceled && !in.nested && !in.timedOut {
+		f.canceled = true
+	}
 	if e, ok := err.(interface{ Answer() bool }); ok {
 		f.answer = f.answer || e.Answer() && !in.nested
 	}

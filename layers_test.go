@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -65,6 +66,29 @@ func TestGivenUp(t *testing.T) {
 	})
 	var none *retry.Error
 	require.False(t, retry.IsGivenUp(none))
+}
+
+func TestEveryBranchOfAnErrorCanHaveGivenUp(t *testing.T) {
+	gaveUp, once := runOf(errFlaky), &retry.Error{Outcome: retry.Outcome{Attempts: 1, Reason: retry.AttemptsExhausted}, Last: errFlaky}
+	for _, row := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"first in a join", errors.Join(gaveUp, once), true},
+		{"second in a join", errors.Join(once, gaveUp), true},
+		{"second in %w and %w", fmt.Errorf("%w %w", once, gaveUp), true},
+		{"in a join in a join", errors.Join(io.EOF, errors.Join(once, gaveUp)), true},
+		{"first in a list", multi{gaveUp, once}, true},
+		{"second in a list", multi{once, gaveUp}, true},
+		{"behind an As that sets nothing", multi{yes{}, gaveUp}, true},
+		{"under marks and a timeout", retry.Permanent(retry.After(sec, retryshell.MarkTimeout(retry.Progressed(errors.Join(context.Canceled, gaveUp))))), true},
+		{"under a run of one attempt", &retry.Error{Outcome: once.Outcome, Last: gaveUp}, true},
+		{"nowhere", errors.Join(once, io.EOF, multi{once, yes{}}), false},
+		{"under a run that its caller canceled", errors.Join(&retry.Error{Outcome: retry.Outcome{Attempts: 2, Reason: retry.CallerCanceled}, Last: gaveUp}), false},
+	} {
+		require.Equal(t, row.want, retry.IsGivenUp(row.err), row.name)
+	}
 }
 
 func TestANestedRunIsRepeatedUnlessThePolicyStopsAtWhatIsGivenUp(t *testing.T) {

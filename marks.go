@@ -6,18 +6,18 @@ import (
 	"github.com/retrygo/retry/internal/attempt"
 )
 
-// Permanent marks err as terminal: no classifier is called and no attempt follows. It keeps err's text and all that
+// Permanent marks err as terminal. No classifier is called and no attempt follows. It keeps err's text and all that
 // errors.Is and errors.As find. Permanent(nil) is nil.
 //
-// A mark is found through %w and errors.Join, and behind the As method of an error that wraps others without Unwrap. The
-// class found first, the outermost, wins. A mark inside the *Error of a nested run is not found.
+// A mark is found through %w and errors.Join, and behind the As method of an error that wraps others without Unwrap.
+// The class found first, the outermost, wins. A mark inside the *Error of a nested run is not found.
 func Permanent(err error) error { return marked(err, mark{class: Terminal}) }
 
 // Transient marks err as retryable, before any classifier and rule. It is found as Permanent is. Transient(nil) is nil.
 func Transient(err error) error { return marked(err, mark{class: Retryable}) }
 
 // Ambiguous marks err as one after which the work may have taken effect, such as a lost answer to COMMIT. It is
-// terminal, like Permanent, but to every run around it as well: it is found inside the *Error of a nested run, before
+// terminal, like Permanent, but to every run around it as well. It is found inside the *Error of a nested run, before
 // any classifier. Only Transient around err, for work that may be done twice, undoes it. Ambiguous(nil) is nil.
 //
 // IsAmbiguous finds it. A package that does not import this one can look for it by errors.As with a target of type
@@ -29,7 +29,7 @@ func Ambiguous(err error) error {
 	return doubt{&mark{err: err, class: Terminal, ambiguous: true}}
 }
 
-// After marks err with a hint: the next attempt may start no earlier than d after this one has returned, as a server's
+// After marks err with a hint. The next attempt may start no earlier than d after this one has returned, as a server's
 // Retry-After asks. It does not classify. The longest hint wins. If d ≤ 0 or err is nil, After returns err.
 //
 // The wait is then the longer of the backoff's delay and d. With jitter some time is added to d, up to MaxHint, so that
@@ -45,8 +45,8 @@ func After(d time.Duration, err error) error {
 // before it broke. The attempt counts as the first, so MaxAttempts and the delays begin anew, as after ResetAfter. It
 // does not classify. It is found as After is. Progressed(nil) is nil.
 //
-// TTL, the caller's deadline, Gate and Budget bound the run as before. Set one of them, because a run whose every attempt
-// makes progress is not ended by MaxAttempts. A connection that was accepted is no progress.
+// TTL, the caller's deadline, Gate and Budget bound the run as before. Set one of them, because a run whose every
+// attempt makes progress is not ended by MaxAttempts. A connection that was accepted is no progress.
 func Progressed(err error) error { return marked(err, mark{progressed: true}) }
 
 // mark is an error with one of the marks.

@@ -3,13 +3,13 @@ package retry
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/retrygo/retry/internal/attempt"
-	"github.com/retrygo/retry/internal/plainjson"
 	"github.com/retrygo/retry/internal/show"
 )
 
@@ -18,19 +18,20 @@ type Attempt struct {
 	Number   int // from 1
 	Start    time.Time
 	Duration time.Duration
-	Class    Class         // the class that was acted on: Retryable or Terminal
+	Class    Class         // the class that was acted on, Retryable or Terminal
 	Err      error         // the error that fn returned
-	Delay    time.Duration // the wait that was decided on, even if it was cut short; 0 if no retry followed
+	Delay    time.Duration // the wait that was decided on, even if it was cut short, or 0 if no retry followed
 }
 
-// String returns one line: "attempt 1 failed after 50ms (retryable): dial tcp ...; wait 100ms", and "" for the zero Attempt.
+// String returns one line: "attempt 1 failed after 50ms (retryable): dial tcp ...; wait 100ms", and "" for the zero
+// Attempt.
 func (a Attempt) String() string {
 	if a == (Attempt{}) {
 		return ""
 	}
 	s := fmt.Sprintf("attempt %d failed after %s (%s)", a.Number, show.Rounded(a.Duration), a.Class)
 	if a.Err != nil {
-		s += ": " + a.Err.Error()
+		s += ": " + errorText(a.Err)
 	}
 	if a.Delay > 0 {
 		s += "; wait " + show.Duration(a.Delay)
@@ -38,59 +39,50 @@ func (a Attempt) String() string {
 	return oneLine(s)
 }
 
+// attemptJSON is an Attempt in JSON.
+type attemptJSON struct {
+	Number   int
+	Start    time.Time
+	Duration time.Duration
+	Class    Class
+	Err      *string
+	Delay    time.Duration
+}
+
 // MarshalJSON returns an object with the fields of a, and with the text of Err or null. The zero Attempt is null.
 func (a Attempt) MarshalJSON() ([]byte, error) {
 	if a == (Attempt{}) {
 		return []byte("null"), nil
 	}
-	start, bad := a.Start.MarshalText()
-	class, worse := a.Class.MarshalText()
-	if err := cmp.Or(bad, worse); err != nil {
-		return nil, err
-	}
-	text := []byte("null")
+	out := attemptJSON{Number: a.Number, Start: a.Start, Duration: a.Duration, Class: a.Class, Delay: a.Delay}
 	if a.Err != nil {
-		text = plainjson.AppendString(nil, a.Err.Error())
+		text := errorText(a.Err)
+		out.Err = &text
 	}
-	return fmt.Appendf(nil, `{"Number":%d,"Start":"%s","Duration":%d,"Class":"%s","Err":%s,"Delay":%d}`,
-		a.Number, start, a.Duration, class, text, a.Delay), nil
+	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes. Err has the text only.
+// UnmarshalJSON reads an object that MarshalJSON wrote. Err has the text only.
 func (a *Attempt) UnmarshalJSON(data []byte) error {
-	if string(data) == "null" {
-		return nil
+	in := attemptJSON{Number: a.Number, Start: a.Start, Duration: a.Duration, Class: a.Class, Delay: a.Delay}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
 	}
-	return plainjson.Object(data, func(name string, value []byte) error {
-		text, isText := plainjson.String(value)
-		switch name {
-		case "Number":
-			return plainjson.Number(&a.Number, value)
-		case "Start":
-			return a.Start.UnmarshalText([]byte(text))
-		case "Duration":
-			return plainjson.Number(&a.Duration, value)
-		case "Class":
-			return a.Class.UnmarshalText([]byte(text))
-		case "Delay":
-			return plainjson.Number(&a.Delay, value)
-		case "Err":
-			if a.Err = nil; isText {
-				a.Err = errors.New(text)
-			}
-		}
-		return nil
-	})
+	*a = Attempt{Number: in.Number, Start: in.Start, Duration: in.Duration, Class: in.Class, Delay: in.Delay}
+	if in.Err != nil {
+		a.Err = errors.New(*in.Err)
+	}
+	return nil
 }
 
-// Outcome is the record of a run: how it ended, after how many attempts, and which of them failed.
+// Outcome is the record of a run, with its end and its failed attempts.
 type Outcome struct {
 	Policy      string // Policy.Name
 	Status      Status // any but WaitingRetry
 	Reason      Reason // zero if Status is Succeeded
 	EndedByGate bool   // a deferral of Policy.Gate ended the run
-	InnerGaveUp bool   // the run ended as TerminalError because a layer below had given up: see IsGivenUp
-	Attempts    int    // attempts made, a successful last one included; 0 if there was none
+	InnerGaveUp bool   // the run ended as TerminalError because a layer below had given up (see IsGivenUp)
+	Attempts    int    // attempts made, a successful last one included
 	Elapsed     time.Duration
 	// History holds the failed attempts in order, the first and the newest 63 at most. It is the receiver's own copy.
 	History []Attempt
@@ -102,18 +94,21 @@ func (o Outcome) String() string {
 	return d.String() + " after " + counted(o.Attempts) + " in " + show.Rounded(o.Elapsed).String()
 }
 
-// Event is what Policy.Observe is called with: N failed attempts and the end of their run make N+1 events. An attempt
+// Event is the argument of Policy.Observe. N failed attempts and the end of their run make N+1 events. An attempt
 // that succeeds appears in the final event alone, and the last failure of a run as an attempt and as the end.
 type Event struct {
 	Policy  string        // Policy.Name
-	Elapsed time.Duration // from the start of the run to the end of Attempt; in the final event that of Outcome
-	Attempt Attempt       // the attempt that failed; zero in the final event
-	// Decision is what was decided about the attempt; in the final event it is how the run ended. If it is WaitingRetry,
-	// nothing then known forbade the retry: only the caller, the clock or a gate can still end the run.
+	Elapsed time.Duration // from the start of the run to the end of Attempt, or that of Outcome in the final event
+	Attempt Attempt       // the attempt that failed, or zero in the final event
+	// Decision is the decision about the attempt, or the end of the run in the final event. If it is WaitingRetry,
+	// nothing that was known forbade the retry. Only the caller, the clock or a gate can still end the run.
 	Decision Decision
 	Outcome  *Outcome // the record of the run in the final event, and nil before it
-	Err      error    // in the final event a copy of the result of Do: an *Error, or nil after a success
+	Err      error    // in the final event a copy of the result of Do
 }
+
+// Final reports whether e is the final event of its run, so that Outcome is set.
+func (e Event) Final() bool { return e.Outcome != nil }
 
 // Observers returns an Observe that calls each of the observers, in order. If one panics, the rest are called all the
 // same, and then the first panic propagates. A nil observer is skipped.
@@ -123,18 +118,28 @@ func Observers(observers ...func(context.Context, Event)) func(context.Context, 
 }
 
 func observeAll(ctx context.Context, e Event, observers []func(context.Context, Event)) {
-	for i, observe := range observers {
-		if observe != nil {
-			returned := false
-			defer func() {
-				if !returned {
-					defer func() { _ = recover() }() // of a later panic: only one can propagate
-					observeAll(ctx, e, observers[i+1:])
-				}
-			}()
-			observe(ctx, e)
-			returned = true
+	next := 0
+	defer func() {
+		if next < len(observers) { // the one before next has panicked
+			rest := observers[next:]
+			for _, observe := range rest {
+				quietly(ctx, e, observe)
+			}
 		}
+	}()
+	for _, observe := range observers {
+		next++
+		if observe != nil {
+			observe(ctx, e)
+		}
+	}
+}
+
+// quietly calls observe and drops a panic, since another one propagates already.
+func quietly(ctx context.Context, e Event, observe func(context.Context, Event)) {
+	defer func() { _ = recover() }()
+	if observe != nil {
+		observe(ctx, e)
 	}
 }
 
@@ -143,29 +148,32 @@ func observeAll(ctx context.Context, e Event, observers []func(context.Context, 
 // always matches context.Canceled for CallerCanceled and context.DeadlineExceeded for DeadlinePassed, otherwise as Last
 // and Cause do.
 //
-// encoding/json writes its text. An error of package fmt that wraps it by %w is {} there, as every such error is: log
+// encoding/json writes its text. An error of package fmt that wraps it by %w is {} there, as every such error is. Log
 // its text, or the *Error that errors.As finds.
 type Error struct {
 	Outcome
 	// Last is the last error of fn, marks and wrapping included. Nil means that no attempt was made.
 	Last error
 
-	cause *cause // of the caller's context; nil if that has not ended
+	cause   *cause        // of the caller's context, nil if that has not ended
+	maxHint time.Duration // of the policy, for HintTooLong
 }
 
 // NewError returns the *Error of a run under p that ended with outcome o, last being the error of its last attempt. It
 // is for shells other than Do. ctx is the caller's context.
 func (p Policy) NewError(ctx context.Context, o Outcome, last error) *Error {
-	return newError(ctx, o, last)
+	return p.newError(ctx, o, last)
 }
 
-func newError(ctx context.Context, o Outcome, last error) *Error {
+func (p *Policy) newError(ctx context.Context, o Outcome, last error) *Error {
 	e := &Error{Outcome: o, Last: last}
 	switch o.Reason {
 	case TerminalError:
 		e.InnerGaveUp = IsGivenUp(last)
 	case CallerCanceled:
 		e.cause = &cause{ctx: ctx}
+	case HintTooLong:
+		e.maxHint = p.maxHint()
 	case DeadlinePassed:
 		if ctx != nil && ctx.Err() != nil { // it can end a moment after its deadline
 			e.cause = &cause{ctx: ctx}
@@ -174,8 +182,9 @@ func newError(ctx context.Context, o Outcome, last error) *Error {
 	return e
 }
 
-// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. Until it, the
-// text or the tree of e is first asked for, or Policy.Observe was called with e, e keeps the caller's context alive.
+// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. Until it,
+// the text or the tree of e is first asked for, or Policy.Observe was called with e, e keeps the caller's context
+// alive.
 func (e *Error) Cause() error {
 	switch {
 	case e == nil:
@@ -189,7 +198,7 @@ func (e *Error) Cause() error {
 	}
 }
 
-// Hint returns how long the last error asked to wait (see After), for a caller that comes back later; 0 means no hint.
+// Hint returns the wait that the last error asked for (see After), for a caller that comes back later. 0 means no hint.
 // If the last error itself has no hint, it is that of the nested run in it.
 func (e *Error) Hint() time.Duration {
 	if e == nil {
@@ -199,13 +208,22 @@ func (e *Error) Hint() time.Duration {
 	return cmp.Or(found.hint, found.below)
 }
 
-// GivenUp reports whether a caller should not retry at once: the run had retried without success, a budget refused
-// its retry, the server asked for more time than MaxHint, or the last error is of a layer below that has given up (see
-// IsGivenUp). A run of one attempt, as under OneAttempt, has not given up: its caller holds the retries. Nor has one that
-// its caller canceled.
+// GivenUp reports whether a caller should not retry at once, because the run had retried without success, a budget
+// refused its retry, the server asked for more time than MaxHint, or the last error is of a layer below that has given
+// up (see IsGivenUp). A run of one attempt, as under OneAttempt, has not given up, since its caller holds the retries.
+// Nor has one that its caller canceled.
 func (e *Error) GivenUp() bool {
-	return e != nil && e.Reason != CallerCanceled &&
-		(e.Attempts > 1 || e.Reason == BudgetExhausted || e.Reason == HintTooLong || IsGivenUp(e.Last))
+	if e == nil {
+		return false
+	}
+	switch e.Reason {
+	case CallerCanceled:
+		return false
+	case BudgetExhausted, HintTooLong:
+		return true
+	default:
+		return e.Attempts > 1 || IsGivenUp(e.Last)
+	}
 }
 
 // Error returns one line: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp ...", with the
@@ -216,15 +234,15 @@ func (e *Error) Error() string {
 	}
 	last := cmp.Or(e.Last, e.Cause())
 	if e.Reason == TerminalError && e.Attempts == 1 && last != nil {
-		return oneLine(last.Error())
+		return oneLine(errorText(last))
 	}
 	s := "retry: "
 	if e.Policy != "" {
 		s += e.Policy + ": "
 	}
 	s += "gave up after " + counted(e.Attempts) + " in " + show.Rounded(e.Elapsed).String() + " (" + e.Reason.Error()
-	if hint := e.Hint(); e.Reason == HintTooLong && hint > 0 {
-		s += ": " + show.Duration(hint) + " is above MaxHint"
+	if e.Reason == HintTooLong {
+		s += e.aboveMaxHint()
 	}
 	if e.EndedByGate {
 		s += ", deferred by Gate"
@@ -234,9 +252,22 @@ func (e *Error) Error() string {
 	}
 	s += ")"
 	if last != nil {
-		s += ": " + last.Error()
+		s += ": " + errorText(last)
 	}
 	return oneLine(s)
+}
+
+// aboveMaxHint returns ": 2h is above MaxHint 1h", as far as it is known.
+func (e *Error) aboveMaxHint() string {
+	hint := e.Hint()
+	if hint == 0 {
+		return ""
+	}
+	s := ": " + show.Duration(hint) + " is above MaxHint"
+	if e.maxHint > 0 {
+		s += " " + show.Duration(e.maxHint)
+	}
+	return s
 }
 
 // MarshalText returns the text of Error.
@@ -262,15 +293,27 @@ func (e *Error) Unwrap() []error {
 
 // Is reports that CallerCanceled is a context.Canceled and DeadlinePassed a context.DeadlineExceeded, with any cause.
 func (e *Error) Is(target error) bool {
-	return e != nil && (e.Reason == CallerCanceled && target == context.Canceled ||
-		e.Reason == DeadlinePassed && target == context.DeadlineExceeded)
+	if e == nil {
+		return false
+	}
+	switch e.Reason {
+	case CallerCanceled:
+		return target == context.Canceled
+	case DeadlinePassed:
+		return target == context.DeadlineExceeded
+	default:
+		return false
+	}
 }
 
-// Timeout reports whether the run ended because time ran out: the caller's deadline has passed, or the last error is a
+// Timeout reports whether the caller's deadline has passed or the last error is a
 // timeout, as that of a net.Error. So the Timeout of a *url.Error around e is what it would be without retries.
 func (e *Error) Timeout() bool {
+	if e == nil {
+		return false
+	}
 	var last interface{ Timeout() bool }
-	return e != nil && (e.Reason == DeadlinePassed || errors.As(e.Last, &last) && last.Timeout())
+	return e.Reason == DeadlinePassed || errors.As(e.Last, &last) && last.Timeout()
 }
 
 // shielded returns err, behind a shield if it carries a Reason or a mark.

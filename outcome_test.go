@@ -125,11 +125,11 @@ func TestErrorText(t *testing.T) {
 		{retry.Error{Outcome: outcome(2, sec, retry.TerminalError), Last: io.EOF}, "retry: gave up after 2 attempts in 1s (terminal_error): EOF"},
 		{retry.Error{Outcome: retry.Outcome{Policy: "orders", Attempts: 1, Reason: retry.TerminalError}, Last: io.EOF}, "EOF"},
 		{*retry.Policy{}.NewError(context.Background(), outcome(1, 0, retry.HintTooLong), retry.After(2*hour, io.EOF)),
-			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint): EOF"},
+			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint 1h): EOF"},
 		{*retry.Policy{MaxHint: 90 * sec}.NewError(context.Background(), outcome(2, sec, retry.HintTooLong), fmt.Errorf("x: %w", retry.After(minute+hour, io.EOF))),
-			"retry: gave up after 2 attempts in 1s (hint_too_long: 1h1m is above MaxHint): x: EOF"},
+			"retry: gave up after 2 attempts in 1s (hint_too_long: 1h1m is above MaxHint 1m30s): x: EOF"},
 		{*retry.Policy{}.NewError(canceledBy(io.EOF), outcome(1, 0, retry.HintTooLong), retry.After(2*hour, io.EOF)),
-			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint): EOF"},
+			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint 1h): EOF"},
 		{retry.Error{Outcome: outcome(1, 0, retry.HintTooLong), Last: io.EOF}, "retry: gave up after 1 attempt in 0s (hint_too_long): EOF"},
 		{*retry.Policy{}.NewError(context.Background(), outcome(2, sec, retry.TTLElapsed), retry.After(2*hour, io.EOF)),
 			"retry: gave up after 2 attempts in 1s (ttl_elapsed): EOF"},
@@ -177,7 +177,7 @@ func TestHintOfAnEnding(t *testing.T) {
 		err := retry.Do(t.Context(), p, func(context.Context) error { return fmt.Errorf("busy: %w", retry.After(2*hour, io.EOF)) })
 		failed := requireEnd(t, err, tooLong, 1)
 		require.Equal(t, 2*hour, failed.Hint())
-		require.EqualError(t, err, "retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint): busy: EOF")
+		require.EqualError(t, err, "retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint 1m): busy: EOF")
 	})
 	inBubble(t, "any ending lets a caller read the hint", func(t *testing.T) {
 		err := retry.Do(t.Context(), everySecond(1), failsWith(retry.After(7*sec, io.EOF)))
@@ -633,4 +633,29 @@ func canceledBy(cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(cause)
 	return ctx
+}
+
+// TestTheLastEventOfARunIsFinal: a run of each kind, and which of its events say that they are the last.
+func TestTheLastEventOfARunIsFinal(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		errs []error
+		want []bool
+	}{
+		{"a success at once", []error{nil}, []bool{true}},
+		{"a success after a retry", []error{errOutage, nil}, []bool{false, true}},
+		{"a dead letter", []error{errOutage, errOutage}, []bool{false, false, true}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var final []bool
+			n := 0
+			_ = retry.Do(t.Context(), retry.Policy{MaxAttempts: 2, Backoff: noWait, Observe: func(_ context.Context, e retry.Event) {
+				final = append(final, e.Final())
+			}}, func(context.Context) error {
+				n++
+				return row.errs[n-1]
+			})
+			require.Equal(t, row.want, final)
+		})
+	}
 }

@@ -2,9 +2,10 @@ package retry
 
 import "context"
 
-// DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, which may have failed,
-// and the zero value if no attempt was made. With AttemptTimeout the attempt's context is done when DoValue returns, so
-// a value bound to it, such as a response body or sql.Rows, cannot be read: use package retryhttp or retrysql.
+// DoValue is Do for an fn that returns a value as well. It returns the value of the last attempt, which may have
+// failed, and the zero value if no attempt was made. With AttemptTimeout the attempt's context is done when DoValue
+// returns, so a value bound to it, such as a response body or sql.Rows, cannot be read. Use package retryhttp or
+// retrysql.
 func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, error)) (T, error) {
 	var value T
 	if fn == nil {
@@ -17,8 +18,8 @@ func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, 
 	return value, err
 }
 
-// Wrap returns h with retries: each call of the result is one DoValue of its own. A nil h is refused at each call. For a
-// policy that may change, such as that of a retryconf.Ref, call DoValue with the policy of the moment.
+// Wrap returns h with retries. Each call of the result is one DoValue of its own. A nil h is refused at each call. For
+// a policy that may change, such as that of a retryconf.Ref, call DoValue with the policy of the moment.
 func Wrap[Req, Resp any](
 	p Policy, h func(context.Context, Req) (Resp, error),
 ) func(context.Context, Req) (Resp, error) {
@@ -39,9 +40,9 @@ func Wrap[Req, Resp any](
 //		return nil
 //	}))
 //
-// check is called only if fn returned nil. Its error, marks included, becomes that of the attempt, and the value is kept,
-// so that DoValue returns the last one also if the run fails. With a nil check Checked returns fn. A nil fn stays nil,
-// which DoValue refuses.
+// check is called only if fn returned nil. Its error, marks included, becomes that of the attempt, and the value is
+// kept, so that DoValue returns the last one also if the run fails. With a nil check Checked returns fn. A nil fn stays
+// nil, which DoValue refuses.
 func Checked[T any](fn func(context.Context) (T, error), check func(T) error) func(context.Context) (T, error) {
 	if fn == nil || check == nil {
 		return fn

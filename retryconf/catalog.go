@@ -18,6 +18,8 @@ type Catalog struct {
 	mu   sync.Mutex // guards the fields below; Ref.Policy does not lock it
 	refs map[string]*Ref
 	bad  retry.FieldErrors // mistakes in definitions
+
+	refused map[string]bool // the names of definitions with a mistake, which refs does not have
 }
 
 // Ref is a reference to one policy of a Catalog. Catalog.Define makes it; the zero Ref has no name and the zero policy.
@@ -79,12 +81,14 @@ func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 		add(&c.bad, "policies", quoted(name), "is empty or not valid UTF-8")
 	case isPreset:
 		add(&c.bad, path, "", "is the name of a preset")
+		c.refuse(name)
 	case c.refs[name] != nil:
 		add(&c.bad, path, "", "is defined twice")
 	case errors.As(err, &bad):
 		for _, err := range bad {
 			c.bad.Append(at(under(path, pathOf(err)), err))
 		}
+		c.refuse(name)
 	default:
 		if c.refs == nil {
 			c.refs = map[string]*Ref{}
@@ -92,6 +96,14 @@ func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 		c.refs[name] = r
 	}
 	return r
+}
+
+// refuse notes that name is defined, though with a mistake. c.mu is locked.
+func (c *Catalog) refuse(name string) {
+	if c.refused == nil {
+		c.refused = map[string]bool{}
+	}
+	c.refused[name] = true
 }
 
 // Err returns nil or an error that names every mistake in the definitions.

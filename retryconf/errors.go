@@ -1,6 +1,7 @@
 package retryconf
 
 import (
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +34,22 @@ func sorted(bad retry.FieldErrors) retry.FieldErrors {
 	bad = slices.CompactFunc(bad, func(a, b error) bool { return *a.(*retry.FieldError) == *b.(*retry.FieldError) })
 	if len(bad) > maxFaults {
 		bad = append(bad[:maxFaults:maxFaults], fault("", "", moreFaults))
+	}
+	return bad
+}
+
+// ofDocument returns the faults of a whole document, for the body of an answer: each value as the document has it, with a
+// text in quotes, and "document" as the field of what is not in one field.
+func ofDocument(bad retry.FieldErrors) retry.FieldErrors {
+	for i, err := range bad {
+		e := *err.(*retry.FieldError)
+		if e.Value != "" && e.Value[0] != '"' && !json.Valid([]byte(e.Value)) {
+			e.Value = quoted(e.Value)
+		}
+		if e.Field == "" {
+			e.Field, e.Rule = "document", strings.TrimPrefix(e.Rule, theDocument)
+		}
+		bad[i] = &e
 	}
 	return bad
 }

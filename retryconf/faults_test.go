@@ -46,7 +46,7 @@ func ExampleParse_base() {
 	//   },
 	//   {
 	//     "field": "cap",
-	//     "value": "10s",
+	//     "value": "\"10s\"",
 	//     "rule": "is below base 30s"
 	//   },
 	//   {
@@ -130,9 +130,9 @@ func TestAPresetOverADefinitionIsWrittenBack(t *testing.T) {
 func TestAHintIsLimitedToo(t *testing.T) {
 	limits := retryconf.Limits{MaxHint: minute}
 	_, err := retryconf.Parse([]byte(`{"max_hint": "2000000h"}`), retryconf.Spec{}, limits)
-	require.EqualError(t, err, "retryconf: max_hint 2000000h is above 1m")
+	require.EqualError(t, err, `retryconf: max_hint "2000000h" is above 1m`)
 	_, err = retryconf.Parse([]byte(`{}`), retryconf.Spec{}, limits)
-	require.EqualError(t, err, "retryconf: max_hint 1h (the default) is above 1m")
+	require.EqualError(t, err, `retryconf: max_hint "1h" (the default) is above 1m`)
 	_, err = retryconf.Parse([]byte(`{"max_hint": "1m"}`), retryconf.Spec{}, limits)
 	require.NoError(t, err)
 }
@@ -147,11 +147,11 @@ func TestADocumentIsJudgedTogetherWithItsBase(t *testing.T) {
 	}{
 		{"the base has what limits require", `{"max_attempts": 3}`, base, ""},
 		{"nothing given is the base", `{}`, base, ""},
-		{"a cap below the base's base", `{"cap": "1s"}`, base, "retryconf: cap 1s is below base 30s"},
-		{"a preset replaces the base's schedule", `{"extends": "cautious"}`, base, "retryconf: delays 12h is the longest wait, above the 1h allowed"},
-		{"a fault of the base is one too", `{"max_attempts": 3}`, retryconf.Spec{TTL: base.TTL}, "retryconf: attempt_timeout unlimited (the default) is above 1m"},
+		{"a cap below the base's base", `{"cap": "1s"}`, base, `retryconf: cap "1s" is below base 30s`},
+		{"a preset replaces the base's schedule", `{"extends": "cautious"}`, base, `retryconf: delays "12h" is the longest wait, above the 1h allowed`},
+		{"a fault of the base is one too", `{"max_attempts": 3}`, retryconf.Spec{TTL: base.TTL}, `retryconf: attempt_timeout "unlimited" (the default) is above 1m`},
 		{"what cannot be read is reported once, beside the limits", `{"ttl": 5, "attempt_timeout": "2m"}`, base,
-			`retryconf: ttl 5 is a number (write it as a string with its unit, such as "30s"); attempt_timeout 2m is above 1m`},
+			`retryconf: ttl 5 is a number (write it as a string with its unit, such as "30s"); attempt_timeout "2m" is above 1m`},
 		{"the base does not stand in for what cannot be read", `{"base": "3", "cap": "2s"}`, base,
 			`retryconf: base "3" has no unit (write it as a string such as "3s")`},
 		{"nor for a preset", `{"extends": 7}`, retryconf.Spec{MaxAttempts: 99, TTL: base.TTL, AttemptTimeout: base.AttemptTimeout},

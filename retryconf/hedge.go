@@ -84,7 +84,7 @@ func (l Limits) checkHedge(h Hedge) (bad retry.FieldErrors) {
 		return nil
 	}
 	if calls := cmp.Or(h.MaxCalls, 2); l.MaxCalls > 0 && int(calls) > l.MaxCalls {
-		add(&bad, "hedge.max_calls", given(fmt.Sprint(calls), h.MaxCalls != 0), fmt.Sprint("is above ", l.MaxCalls))
+		add(&bad, "hedge.max_calls", fmt.Sprint(calls), byDefault(fmt.Sprint("is above ", l.MaxCalls), h.MaxCalls != 0))
 	}
 	key, delay, isGiven := "hedge.delay", time.Duration(h.Delay), true
 	if h.tracked() {
@@ -92,7 +92,7 @@ func (l Limits) checkHedge(h Hedge) (bad retry.FieldErrors) {
 		key, delay, isGiven = "hedge.min_delay", c.Min, h.MinDelay != 0
 	}
 	if delay < l.MinHedgeDelay {
-		add(&bad, key, given(show.Duration(delay), isGiven), "is below "+show.Duration(l.MinHedgeDelay))
+		add(&bad, key, show.Duration(delay), byDefault("is below "+show.Duration(l.MinHedgeDelay), isGiven))
 	}
 	return bad
 }

@@ -49,10 +49,10 @@ func TestHedges(t *testing.T) {
 		`{"max_calls": 9, "delay": "1s"}`:      "hedge.max_calls 9 is outside 1 to 8",
 		`{"max_calls": "unlimited"}`:           "hedge.max_calls -1 is outside 1 to 8",
 		`{"max_calls": 3}`:                     "hedge.max_calls 3 is given without a delay or a share",
-		`{"delay": "1s", "share": 0.1}`:        "hedge.delay 1s is given together with a share or its bounds, which choose it",
-		`{"min_delay": "1m"}`:                  "hedge.min_delay 1m is above max_delay 10s",
+		`{"delay": "1s", "share": 0.1}`:        `hedge.delay "1s" is given together with a share or its bounds, which choose it`,
+		`{"min_delay": "1m"}`:                  `hedge.min_delay "1m" is above max_delay 10s`,
 		`{"delay": "0s", "shard": 1}`:          `hedge.delay "0s" is not above 0 (leave it out for the default); hedge.shard is not a known key (did you mean "share"?)`,
-		`{"delay": "1s", "max_calls": 2, "share": 0.9}`: "hedge.delay 1s is given together with a share or its bounds, which choose it; " +
+		`{"delay": "1s", "max_calls": 2, "share": 0.9}`: `hedge.delay "1s" is given together with a share or its bounds, which choose it; ` +
 			"hedge.share 0.9 is outside (0, 0.5]",
 		`[]`: "hedge [] is not a JSON object",
 	} {
@@ -97,10 +97,10 @@ func TestHedgesOfTenants(t *testing.T) {
 		{`{"delay": "1s"}`, retryconf.ServiceLimits(), "hedge.max_calls 2 (the default) is above 1"},
 		{`{"delay": "1s", "max_calls": 1}`, retryconf.ServiceLimits(), ""},
 		{`{"share": 0.1, "max_calls": 3}`, limits{MaxCalls: 2}, "hedge.max_calls 3 is above 2"},
-		{`{"delay": "9ms"}`, limits{MinHedgeDelay: 10 * time.Millisecond}, "hedge.delay 9ms is below 10ms"},
+		{`{"delay": "9ms"}`, limits{MinHedgeDelay: 10 * time.Millisecond}, `hedge.delay "9ms" is below 10ms`},
 		{`{"delay": "10ms"}`, limits{MinHedgeDelay: 10 * time.Millisecond}, ""},
-		{`{"share": 0.1}`, limits{MinHedgeDelay: 10 * time.Millisecond}, "hedge.min_delay 1ms (the default) is below 10ms"},
-		{`{"min_delay": "2ms"}`, limits{MinHedgeDelay: 10 * time.Millisecond}, "hedge.min_delay 2ms is below 10ms"},
+		{`{"share": 0.1}`, limits{MinHedgeDelay: 10 * time.Millisecond}, `hedge.min_delay "1ms" (the default) is below 10ms`},
+		{`{"min_delay": "2ms"}`, limits{MinHedgeDelay: 10 * time.Millisecond}, `hedge.min_delay "2ms" is below 10ms`},
 		{`{"max_calls": 9, "delay": 5}`, limits{}, `hedge.delay 5 is a number (write it as a string with its unit, such as "30s")`},
 	} {
 		s, err := retryconf.Parse([]byte(`{"hedge": `+row.document+`}`), base, row.limits)

@@ -66,7 +66,7 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 		rules = append(rules, made+", above the "+show.Duration(l.MaxTotalWait)+" allowed")
 	}
 	if rules != nil {
-		add(&bad, "max_attempts", given(attempts, p.MaxAttempts != 0), strings.Join(rules, " and "))
+		add(&bad, "max_attempts", attempts, byDefault(strings.Join(rules, " and "), p.MaxAttempts != 0))
 	}
 	if e.Mode == retry.Exponential || e.Mode == retry.Linear {
 		most := l.MaxFactor
@@ -74,7 +74,7 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 			most = math.Inf(1)
 		}
 		if e.Factor < l.MinFactor || e.Factor > most {
-			add(&bad, "factor", given(fmt.Sprint(e.Factor), p.Factor != 0), fmt.Sprintf("is outside %v to %v", l.MinFactor, most))
+			add(&bad, "factor", fmt.Sprint(e.Factor), byDefault(fmt.Sprintf("is outside %v to %v", l.MinFactor, most), p.Factor != 0))
 		}
 	}
 	if longest := longestWait(p, waits); l.MaxDelay > 0 && longest > l.MaxDelay {
@@ -84,7 +84,7 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 		add(&bad, "reset_after", show.Duration(p.ResetAfter), "allows any number of attempts, and attempts are limited")
 	}
 	if l.MaxHint > 0 && e.MaxHint > l.MaxHint {
-		add(&bad, "max_hint", given(show.Duration(e.MaxHint), p.MaxHint != 0), "is above "+show.Duration(l.MaxHint))
+		add(&bad, "max_hint", show.Duration(e.MaxHint), byDefault("is above "+show.Duration(l.MaxHint), p.MaxHint != 0))
 	}
 	bounded(&bad, "ttl", p.TTL, l.MaxTTL)
 	bounded(&bad, "attempt_timeout", p.AttemptTimeout, l.MaxAttemptTimeout)
@@ -95,10 +95,10 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 func bounded(bad *retry.FieldErrors, key string, d, most time.Duration) {
 	text := show.Duration(d)
 	if d == 0 {
-		text = given(unlimited, false)
+		text = unlimited
 	}
 	if most > 0 && (d == 0 || d > most) {
-		add(bad, key, text, "is above "+show.Duration(most))
+		add(bad, key, text, byDefault("is above "+show.Duration(most), d != 0))
 	}
 }
 
@@ -127,10 +127,10 @@ func longestKey(p, e retry.Policy) string {
 	}
 }
 
-// given returns the text of a value, marked as a default if it was not set.
-func given(value string, set bool) string {
+// byDefault returns the rule that a value breaks, which is said to be the default if it was not set.
+func byDefault(rule string, set bool) string {
 	if set {
-		return value
+		return rule
 	}
-	return value + " (the default)"
+	return "(the default) " + rule
 }

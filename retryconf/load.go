@@ -55,7 +55,7 @@ func (c *Catalog) Load(r io.Reader) error {
 	loading := loading{catalog: c, doc: doc, layers: map[string]layer{}}
 	loading.bad = append(slices.Clone(c.bad), bad...)
 	for _, name := range slices.Sorted(maps.Keys(doc.policies)) {
-		if len(loading.bad) <= maxFaults && c.refs[name] == nil {
+		if len(loading.bad) <= maxFaults && c.refs[name] == nil && !c.refused[name] {
 			add(&loading.bad, under("policies", name), "", "is not defined in the code"+c.meant(name))
 		}
 	}
@@ -64,7 +64,7 @@ func (c *Catalog) Load(r io.Reader) error {
 		loaded[c.refs[name]] = loading.effective(name)
 	}
 	if loading.bad != nil {
-		return sorted(loading.bad)
+		return ofDocument(sorted(loading.bad))
 	}
 	for ref, e := range loaded {
 		ref.current.Store(e)

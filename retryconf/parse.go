@@ -21,7 +21,9 @@ const (
 	maxDocumentBytes = 1 << 20
 	// A hundred faults are enough to correct at once.
 	maxFaults  = 100
-	moreFaults = "the document has more faults than are listed"
+	moreFaults = theDocument + "has more faults than are listed"
+
+	theDocument = "the document " // begins the rule of what is not in one field
 )
 
 // Parse reads a policy from an untrusted JSON object that is laid over base, and refuses it unless s.Or(base) is valid
@@ -50,7 +52,7 @@ func Parse(data []byte, base Spec, limits Limits) (Spec, error) {
 		}
 	}
 	if bad != nil {
-		return Spec{}, bad
+		return Spec{}, ofDocument(bad)
 	}
 	return s, nil
 }
@@ -73,7 +75,7 @@ func hasPath(bad retry.FieldErrors, path string) bool {
 }
 
 func tooLarge(most int) error {
-	return retry.FieldErrors{fault("", "", fmt.Sprintf("the document is larger than %d bytes", most))}
+	return retry.FieldErrors{fault("document", "", fmt.Sprintf("is larger than %d bytes", most))}
 }
 
 // UnmarshalJSON reads a JSON object strictly: see Spec.
@@ -133,11 +135,11 @@ func readSchemaKey(value json.RawMessage) (bad retry.FieldErrors) {
 // after the object. It stops at a syntax error.
 func readObject(data []byte, path string, read func(key string, value json.RawMessage) retry.FieldErrors) (bad retry.FieldErrors) {
 	if !utf8.Valid(data) {
-		add(&bad, path, "", "the document is not valid UTF-8")
+		add(&bad, path, "", theDocument+"is not valid UTF-8")
 		return bad
 	}
 	if bytes.HasPrefix(data, []byte("\ufeff")) {
-		add(&bad, path, "", "the document begins with a byte order mark; save it as UTF-8 without one")
+		add(&bad, path, "", theDocument+"begins with a byte order mark; save it as UTF-8 without one")
 		return bad
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
@@ -173,11 +175,11 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 	}
 	if err == nil {
 		if _, end := decoder.Token(); end != io.EOF {
-			add(&bad, path, "", "the document has data after its closing brace")
+			add(&bad, path, "", theDocument+"has data after its closing brace")
 		}
 	}
 	if err != nil {
-		add(&bad, path, "", "the document is not valid JSON: "+syntax(err))
+		add(&bad, path, "", theDocument+"is not valid JSON: "+syntax(err))
 	}
 	return bad
 }

@@ -283,20 +283,20 @@ func TestPolicyNamesEveryBadField(t *testing.T) {
 		spec retryconf.Spec
 		want string
 	}{
-		{retryconf.Spec{Base: seconds(5), Cap: seconds(1), MaxAttempts: -2}, "cap 1s is below base 5s; max_attempts -2 is below -1, which is unlimited"},
-		{retryconf.Spec{Cap: seconds(2), Max: seconds(1)}, "max 1s is given together with cap, which means the same"},
+		{retryconf.Spec{Base: seconds(5), Cap: seconds(1), MaxAttempts: -2}, `cap 1s is below base 5s; max_attempts -2 is below -1, which is unlimited`},
+		{retryconf.Spec{Cap: seconds(2), Max: seconds(1)}, `max 1s is given together with cap, which means the same`},
 		{retryconf.Spec{Extends: "standart"}, `extends "standart" is not a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"`},
 		{retryconf.Spec{Mode: 9}, "mode 9 is not one of exponential, linear, fixed and list"},
 		{retryconf.Spec{Jitter: 9}, "jitter 9 is not one of none, full, equal, ratio and decorrelated"},
 		{retryconf.Spec{RetriesEnabled: 9}, "retries_enabled 9 is neither true nor false"},
 		{retryconf.Spec{Mode: 4}, "delays [] is empty, and mode list needs one delay at least"},
-		{retryconf.Spec{Delays: []retryconf.Delay{1, -1}, Mode: 3}, "mode fixed is set together with delays, which need mode list or none; delays[1] -1ns is negative"},
+		{retryconf.Spec{Delays: []retryconf.Delay{1, -1}, Mode: 3}, `mode fixed is set together with delays, which need mode list or none; delays[1] -1ns is negative`},
 		{retryconf.Spec{Factor: 0.5}, "factor 0.5 is below 1, which exponential needs"},
-		{retryconf.Spec{Factor: retryconf.Number(math.NaN())}, "factor NaN is not a finite number"},
+		{retryconf.Spec{Factor: retryconf.Number(math.NaN())}, `factor NaN is not a finite number`},
 		{retryconf.Spec{JitterRatio: 0.5}, "jitter_ratio 0.5 is set without ratio jitter"},
 		{retryconf.Spec{Jitter: 4, JitterRatio: 2}, "jitter_ratio 2 is outside (0,1]"},
-		{retryconf.Spec{Jitter: 5, Mode: 2}, "jitter decorrelated goes with exponential only, not with linear"},
-		{retryconf.Spec{ResetAfter: -1}, "reset_after -1ns is negative"},
+		{retryconf.Spec{Jitter: 5, Mode: 2}, `jitter decorrelated goes with exponential only, not with linear`},
+		{retryconf.Spec{ResetAfter: -1}, `reset_after -1ns is negative`},
 	} {
 		t.Run("it says "+row.want, func(t *testing.T) {
 			p, err := row.spec.Policy()

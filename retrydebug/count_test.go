@@ -282,3 +282,27 @@ func TestManyGoroutines(t *testing.T) {
 	require.Equal(t, retrydebug.Figures{Runs: 3 * n, FirstTry: n, Recovered: n, GaveUp: n, Retries: n}, sum)
 	require.Equal(t, n, policyOf(t, s, "p").Total.Hedges.Calls)
 }
+
+// TestNoBudgetIsNotShown: a nil Budget has endless tokens, which JSON cannot say.
+func TestNoBudgetIsNotShown(t *testing.T) {
+	live := retrydebug.New(retrydebug.Options{})
+	live.Budget("none", nil)
+	live.Watch(retry.Policy{Name: "without"})
+	require.Empty(t, live.Snapshot().Budgets)
+	for _, accept := range []string{"text/html", "text/plain", "application/json"} {
+		require.Equal(t, 200, get(live, "", accept).Code)
+	}
+}
+
+// TestTheRowOfAllOthersHasNoSchedule: it is that of no policy.
+func TestTheRowOfAllOthersHasNoSchedule(t *testing.T) {
+	live := retrydebug.New(retrydebug.Options{})
+	for i := range 120 {
+		live.Watch(retry.Policy{Name: fmt.Sprint("customer-", i), TTL: time.Hour, Budget: retry.NewBudget(retry.BudgetConfig{})})
+	}
+	s := live.Snapshot()
+	require.Len(t, s.Budgets, 100)
+	others := policyOf(t, s, "_OTHER")
+	require.Empty(t, others.Schedule)
+	require.Zero(t, others.TTL)
+}

@@ -25,21 +25,23 @@ var (
 		"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 	functions = map[string]any{
-		"style":   func() template.HTML { return template.HTML("<style>" + style + "</style>") },
-		"columns": func() []column { return columns },
-		"summary": summary,
-		"named":   func(policy string) string { return cmp.Or(policy, "(no name)") },
-		"details": details,
-		"short":   short,
-		"minutes": minutesSVG,
-		"lists":   lists,
-		"first":   func(list []Run) []Run { return list[:min(len(list), 10)] }, // a terminal has few lines
-		"ending":  ending,
-		"facts":   facts,
-		"bar":     barSVG,
-		"history": historyHTML,
-		"attempt": attemptText,
-		"upper":   strings.ToUpper,
+		"style":    func() template.HTML { return template.HTML("<style>" + style + "</style>") },
+		"heads":    func() []cell { return cells(&Policy{}) },
+		"policies": func(s Snapshot) []*Policy { return pointers(s.Policies) },
+		"cells":    cells,
+		"summary":  summary,
+		"named":    func(policy string) string { return cmp.Or(policy, "(no name)") },
+		"details":  details,
+		"short":    short,
+		"minutes":  minutesSVG,
+		"lists":    lists,
+		"first":    func(list []*Run) []*Run { return list[:min(len(list), 10)] }, // a terminal has few lines
+		"ending":   ending,
+		"facts":    facts,
+		"bar":      barSVG,
+		"history":  historyHTML,
+		"attempt":  attemptText,
+		"upper":    strings.ToUpper,
 	}
 	asHTML = template.Must(template.New("page.html").Funcs(functions).ParseFS(pages, "page.html"))
 	asText = texttemplate.Must(texttemplate.New("page.txt").Funcs(functions).ParseFS(pages, "page.txt"))
@@ -66,7 +68,7 @@ func writeText(w io.Writer, s Snapshot) error {
 }
 
 // minutesSVG draws the last hour of a policy as a line for each minute: retries, and over them the runs that gave up.
-func minutesSVG(p Policy) template.HTML {
+func minutesSVG(p *Policy) template.HTML {
 	const height = 20
 	most := 1
 	for i := range p.Retries {
@@ -91,7 +93,7 @@ func minutesSVG(p Policy) template.HTML {
 
 // barSVG draws a run in time: attempts by how they ended, waits between them, the end of what a server asked to wait, and
 // deadline and TTL if they are near the end of the run.
-func barSVG(r Run) template.HTML {
+func barSVG(r *Run) template.HTML {
 	scale := max(r.Elapsed, 1)
 	limits := []time.Duration{r.Deadline, r.TTL}
 	for _, limit := range limits {
@@ -129,7 +131,7 @@ func barSVG(r Run) template.HTML {
 }
 
 // historyHTML lists the attempts of a run. The template would take four times as long for a thousand of them.
-func historyHTML(r Run) template.HTML {
+func historyHTML(r *Run) template.HTML {
 	var b strings.Builder
 	b.WriteString("<ol>")
 	for _, a := range r.History {

@@ -115,7 +115,7 @@ type Attempt struct {
 
 // Snapshot returns what the page shows now.
 func (p *Page) Snapshot() Snapshot {
-	now := time.Now()
+	now := time.Now().UTC()
 	s := Snapshot{Version: Version, Name: bounded(p.options.Name, maxName), Taken: now, Since: p.began, Policies: []Policy{}, Budgets: []Budget{}}
 	if p.options.Catalog != nil {
 		for _, entry := range p.options.Catalog() {

@@ -24,7 +24,8 @@ type Options struct {
 	// is called for each request. Nil means none. Page.Watch shows those of a single policy.
 	Catalog func() []retryconf.Entry
 	// Redact returns the text of an error without its secrets. It gets at most 4 KiB of the text, which end at a space
-	// if the text is longer. It is called by several goroutines at once. Nil means RedactSecrets.
+	// if the text is longer. It is called by several goroutines at once. RedactText of package jobsui fits too. Nil means
+	// RedactSecrets.
 	Redact func(string) string
 	// HideErrors leaves out the texts of errors. False means that they are shown, as Redact returns them.
 	HideErrors bool
@@ -52,7 +53,7 @@ func New(o Options) *Page {
 	if o.Redact == nil {
 		o.Redact = RedactSecrets
 	}
-	p := &Page{options: o, began: time.Now(), budgets: map[string]*retry.Budget{}}
+	p := &Page{options: o, began: time.Now().UTC(), budgets: map[string]*retry.Budget{}}
 	p.rows.Store(&map[string]*row{})
 	return p
 }
@@ -92,8 +93,12 @@ func (p *Page) Watch(policy retry.Policy) retry.Policy {
 	return policy
 }
 
-// Budget shows b under a name, in place of that of a policy that has it. The page has 100 such names at most.
+// Budget shows b under a name, in place of that of a policy that has it. A later b with the name replaces it. The page has
+// 100 such names at most; it ignores others, and a nil b.
 func (p *Page) Budget(name string, b *retry.Budget) {
+	if b == nil {
+		return
+	}
 	p.adding.Lock()
 	defer p.adding.Unlock()
 	if name = bounded(name, maxName); len(p.budgets) < maxRows || p.budgets[name] != nil {

@@ -13,7 +13,7 @@ var (
 	telling = []string{"passw", "passphrase", "secret", "token", "api-key", "api_key", "api.key", "apikey", "access-key", "access_key",
 		"access.key", "accesskey", "private-key", "private_key", "private.key", "privatekey", "credential", "signature", "session", "jwt",
 		"bearer", "cvv"}
-	words = []string{"pass", "pwd", "pin", "sig", "auth", "dsn"}
+	words = []string{"pass", "pwd", "pw", "creds", "pin", "otp", "totp", "sig", "sid", "auth", "csrf", "xsrf", "cvc", "ssn", "dsn"}
 
 	// redactions are made in this order, each on a text that has one of its parts: an expression takes microseconds.
 	redactions = []struct {

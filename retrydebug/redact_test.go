@@ -46,6 +46,7 @@ func TestRedactSecrets(t *testing.T) {
 		{"short names", "pwd=hush pin: hush sig=hush auth=hush pass=hush", "pwd=(hidden) pin: (hidden) sig=(hidden) auth=(hidden) pass=(hidden)"},
 		{"a chain of errors", "login: auth: token: hush: EOF", "login: auth: token: (hidden) EOF"},
 		{"parts of words", "bypass=yes spin: 3 author=bob", "bypass=yes spin: 3 author=bob"},
+		{"names of two words", "db_password=hush x-api-key: hush private.key=hush sessionId=hush auth_header=hush", "db_password=(hidden) x-api-key: (hidden) private.key=(hidden) sessionId=(hidden) auth_header=(hidden)"},
 		{"a JSON Web Token", "bad eyJhbGciOi.eyJzdWIi.hush", "bad (hidden)"},
 		{"keys of known forms", "AKIAIOSFODNN7EXAMPLE ghp_hush sk_live_hush xoxb-1-hush", "(hidden) (hidden) (hidden) (hidden)"},
 		{"a private key", "bad -----BEGIN RSA PRIVATE KEY-----\nhush\n-----END", "bad (hidden)"},

@@ -15,17 +15,21 @@ import (
 type kind int
 
 const (
-	firstTry  kind                                  = iota // runs that succeeded at their first attempt
-	recovered                                              // runs that succeeded after a retry
-	answered                                               // runs that ended with an answer, such as a 404
-	gaveUp                                                 // runs that failed, by reason: gaveUp + the retry.Reason, 0 for one that is not known
-	canceled  = gaveUp + kind(retry.CallerCanceled)        // the last reason
-	retries   = canceled + 1
-	calls     = retries + 1 // that could be hedged
-	hedges    = calls + 1   // calls that were hedged
-	won       = calls + 2   // calls whose hedge was first
-	refused   = calls + 3   // calls whose hedge the budget refused
-	kinds     = calls + 4
+	firstTry  kind = iota // runs that succeeded at their first attempt
+	recovered             // runs that succeeded after a retry
+	answered              // runs that ended with an answer, such as a 404
+	gaveUp                // runs that failed for a reason that is not known; a kind for each retry.Reason follows
+
+	canceled = gaveUp + kind(retry.CallerCanceled) // the last of them
+)
+
+const (
+	retries kind = canceled + 1 + iota
+	calls        // that could be hedged
+	hedges       // calls that were hedged
+	won          // calls whose hedge was first
+	refused      // calls whose hedge the budget refused
+	kinds
 )
 
 // The last minute is counted in slots of 10 s, the last hour in slots of a minute. Each has one more slot than that, for
@@ -94,6 +98,7 @@ type allowance struct {
 
 const mostAtOnce = 16
 
+// take reports whether a run may be kept now.
 func (a *allowance) take(now time.Duration) bool {
 	second := int64(now/time.Second) + mostAtOnce // the zero allowance is full
 	a.left = min(a.left+int(min(second-a.second, mostAtOnce)), mostAtOnce)
@@ -207,10 +212,15 @@ func (r *row) setLast(f *Failure) {
 
 // describe notes what the page shows of a policy itself.
 func (r *row) describe(p *retry.Policy) {
+	if r.name == other {
+		return
+	}
 	unnamed := *p
 	unnamed.Name = ""
 	schedule := unnamed.String()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.schedule, r.ttl, r.budget = bounded(schedule, maxText), p.TTL, p.Budget
+	r.schedule = bounded(schedule, maxText)
+	r.ttl = p.TTL
+	r.budget = p.Budget
 }

@@ -22,7 +22,7 @@ const (
 	slowFor     = time.Hour
 	maxAttempts = 8       // of a run: the first and the newest
 	maxRead     = 4 << 10 // bytes of an error that Redact gets
-	maxText     = 200     // bytes of an error or a schedule that are kept
+	maxText     = 180     // bytes of an error or a schedule that are kept
 )
 
 // runs are the runs that are kept. A Run in it does not change.

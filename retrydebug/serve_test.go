@@ -1,6 +1,7 @@
 package retrydebug_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -10,13 +11,16 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrydebug"
 )
 
@@ -221,4 +225,42 @@ func TestTheJSONIsTheSnapshot(t *testing.T) {
 	})
 	empty := get(retrydebug.New(retrydebug.Options{}), "?format=json", "").Body.String()
 	require.NotContains(t, empty, "null", "a list is never null")
+}
+
+// TestTheBarsAreInTime draws runs of 1 s and compares the places and widths, in thousandths of the bar.
+func TestTheBarsAreInTime(t *testing.T) {
+	const ms = time.Millisecond
+	for _, row := range []struct {
+		name     string
+		deadline time.Duration
+		policy   retry.Policy
+		err      error
+		want     []string // class, place, width
+	}{
+		{"attempts and a wait", time.Hour, retry.Policy{Backoff: retry.Backoff{Base: 500 * ms}}, errRefused,
+			[]string{"wait 250.0 500.0", "bar retryable 0.0 250.0", "bar retryable 750.0 250.0"}},
+		{"a deadline that is near", 1250 * ms, retry.Policy{Backoff: retry.Backoff{Base: 500 * ms}}, errRefused,
+			[]string{"wait 200.0 400.0", "bar retryable 0.0 200.0", "bar retryable 600.0 200.0", "limit 996.0 4.0"}},
+		{"a TTL within", time.Hour, retry.Policy{Backoff: retry.Backoff{Base: 500 * ms}, TTL: 800 * ms}, errRefused,
+			[]string{"wait 250.0 500.0", "bar retryable 0.0 250.0", "bar retryable 750.0 250.0", "limit 800.0 4.0"}},
+		{"a hint that was obeyed", time.Hour, retry.Policy{Backoff: retry.Backoff{Base: ms}}, retry.After(500*ms, errRefused),
+			[]string{"wait 250.0 500.0", "hint 750.0 4.0", "bar retryable 0.0 250.0", "bar retryable 750.0 250.0"}},
+		{"timeouts", time.Hour, retry.Policy{Backoff: retry.Backoff{Base: 600 * ms}, AttemptTimeout: 200 * ms}, errRefused,
+			[]string{"wait 200.0 600.0", "bar timeout 0.0 200.0", "bar timeout 800.0 200.0"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				live := retrydebug.New(retrydebug.Options{})
+				ctx, cancel := context.WithTimeout(t.Context(), row.deadline)
+				defer cancel()
+				row.policy.MaxAttempts = 2
+				_ = retry.Do(ctx, live.Watch(row.policy), takes(250*ms, row.err))
+				var got []string
+				for _, rect := range regexp.MustCompile(`<rect class="([a-z ]+)" x="([\d.]+)" y="\d+" width="([\d.]+)"`).FindAllStringSubmatch(get(live, "", "text/html").Body.String(), -1) {
+					got = append(got, strings.Join(rect[1:], " "))
+				}
+				require.Equal(t, row.want, got)
+			})
+		})
+	}
 }

@@ -81,9 +81,9 @@ func shop(t *testing.T) *retrydebug.Page {
 		return live.Watch(p)
 	}
 	inline := retry.Inline()
-	inline.Name, inline.Budget, inline.TTL = "inventory", retry.NewBudget(retry.BudgetConfig{}), 2*time.Second
+	inline.Name, inline.Budget, inline.TTL = "inventory", retry.NewBudget(retry.BudgetConfig{Initial: 2}), 2*time.Second
 	inventory := watch(inline)
-	inline.Name, inline.AttemptTimeout, inline.Budget = "prices", 200*time.Millisecond, retry.NewBudget(retry.BudgetConfig{})
+	inline.Name, inline.AttemptTimeout, inline.Budget = "prices", 200*time.Millisecond, retry.NewBudget(retry.BudgetConfig{Initial: 2})
 	prices := watch(inline)
 	database := watch(retry.Policy{Name: "orders.db", MaxAttempts: 4, Backoff: retry.Backoff{Base: 20 * time.Millisecond, Cap: time.Second}})
 	payments := watch(retry.Policy{Name: "payments", MaxAttempts: 3, Backoff: retry.Backoff{Base: 100 * time.Millisecond}, MaxHint: 5 * time.Second})

@@ -9,28 +9,40 @@ import (
 	"time"
 )
 
-// column is a figure of a policy that is shown for three times.
-type column struct {
-	Head string
-	Of   func(Figures) string
-}
+// cell is a figure of a policy of the last minute, of the last hour, and of all time.
+type cell struct{ Head, Minute, Hour, Total string }
 
-var columns = []column{
-	{"runs a minute", func(f Figures) string {
-		return fmt.Sprintf("%.1f", float64(f.Runs)*float64(time.Minute)/float64(max(f.Over, time.Second)))
-	}},
-	{"first try", func(f Figures) string { return percent(f.FirstTry, f.Runs) }},
-	{"retries per run", func(f Figures) string { return percent(f.Retries, f.Runs) }},
-	{"gave up", func(f Figures) string { return fmt.Sprint(f.GaveUp) }},
+// cells returns the figures of a policy. Those of the zero Policy have the heads of their columns.
+func cells(p *Policy) []cell {
+	of := func(head string, text func(*Figures) string) cell {
+		return cell{head, text(&p.Minute), text(&p.Hour), text(&p.Total)}
+	}
+	return []cell{
+		of("runs a minute", func(f *Figures) string {
+			return fmt.Sprintf("%.1f", float64(f.Runs)*float64(time.Minute)/float64(max(f.Over, time.Second)))
+		}),
+		of("first try", func(f *Figures) string { return percent(f.FirstTry, f.Runs) }),
+		of("retries per run", func(f *Figures) string { return percent(f.Retries, f.Runs) }),
+		of("gave up", func(f *Figures) string { return fmt.Sprint(f.GaveUp) }),
+	}
 }
 
 type list struct {
 	Title string
-	Runs  []Run
+	Runs  []*Run
 }
 
 func lists(s Snapshot) []list {
-	return []list{{"Runs that did not succeed", s.Failed}, {"The slowest that succeeded after retries", s.Slowest}}
+	return []list{{"Runs that did not succeed", pointers(s.Failed)}, {"The slowest that succeeded after retries", pointers(s.Slowest)}}
+}
+
+// pointers returns pointers to the elements of list. The templates copy all else that they pass on.
+func pointers[T any](list []T) []*T {
+	all := make([]*T, len(list))
+	for i := range list {
+		all[i] = &list[i]
+	}
+	return all
 }
 
 // summary returns one line: "1 of 3 policies failing, 1 retrying; 2026-11-28 23:10:00 UTC, counting for 3h20m0s".
@@ -44,7 +56,7 @@ func summary(s Snapshot) string {
 }
 
 // details returns what else is known of a policy, one thing a line.
-func details(now time.Time, p Policy) (lines []string) {
+func details(now time.Time, p *Policy) (lines []string) {
 	if p.Schedule != "" {
 		lines = append(lines, p.Schedule)
 	}
@@ -57,7 +69,7 @@ func details(now time.Time, p Policy) (lines []string) {
 	}
 	if p.Total.GaveUp > 0 {
 		lines = append(lines, fmt.Sprintf("gave up in a minute: %s; in an hour: %s; in all: %s",
-			reasonsText(p.Minute), reasonsText(p.Hour), reasonsText(p.Total)))
+			reasonsText(&p.Minute), reasonsText(&p.Hour), reasonsText(&p.Total)))
 	}
 	if h := p.Hour.Hedges; h != nil {
 		lines = append(lines, fmt.Sprintf("hedged in an hour: %s of %d calls, %d won, %d refused", percent(h.Hedged, h.Calls), h.Calls, h.Won, h.Refused))
@@ -66,7 +78,7 @@ func details(now time.Time, p Policy) (lines []string) {
 }
 
 // reasonsText returns why runs gave up: "attempts_exhausted 2, ttl_elapsed 1".
-func reasonsText(f Figures) string {
+func reasonsText(f *Figures) string {
 	if f.GaveUp == 0 {
 		return "none"
 	}
@@ -114,7 +126,7 @@ func attemptText(a Attempt) string {
 }
 
 // ending returns "dead_letter (attempts_exhausted) after 3 attempts in 1.2s".
-func ending(r Run) string {
+func ending(r *Run) string {
 	reason, attempts := "", "attempts"
 	if r.Reason != "" {
 		reason = " (" + r.Reason + ")"
@@ -126,7 +138,7 @@ func ending(r Run) string {
 }
 
 // facts returns what else is known of a run, divided by commas.
-func facts(now time.Time, r Run) string {
+func facts(now time.Time, r *Run) string {
 	text := ago(now, r.Ended)
 	add := func(known bool, fact string) {
 		if known {

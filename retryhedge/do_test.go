@@ -356,8 +356,10 @@ func TestIsHedge(t *testing.T) {
 		for i, ctx := range s.contexts {
 			require.Equal(t, i > 0, retryhedge.IsHedge(ctx))
 			require.Equal(t, i > 0, retryhedge.IsHedge(context.WithoutCancel(ctx)), "a derived context is of the same call")
+			require.Equal(t, i+1, retryhedge.CallNumber(ctx))
 		}
 		require.False(t, retryhedge.IsHedge(t.Context()))
+		require.Zero(t, retryhedge.CallNumber(t.Context()))
 	})
 }
 
@@ -662,6 +664,20 @@ func ExampleIsHedge() {
 		return read(ctx, replicas[0])
 	}, nil))
 	// Output: from b <nil>
+}
+
+func ExampleCallNumber() {
+	replicas := []string{"a", "b", "c"}
+	p := retryhedge.Policy{Delay: time.Millisecond, MaxCalls: len(replicas)}
+	fmt.Println(retryhedge.DoValue(context.Background(), p, func(ctx context.Context) (string, error) {
+		replica := replicas[retryhedge.CallNumber(ctx)-1]
+		if replica != "c" {
+			<-ctx.Done() // it hangs
+			return "", ctx.Err()
+		}
+		return "from " + replica, nil
+	}, nil))
+	// Output: from c <nil>
 }
 
 func ExampleDoValue() {

@@ -40,7 +40,7 @@ type AttemptError struct {
 	attempts int    // of the run that has given up
 	policy   string // its Name
 	// Veto says why the request was not to be repeated, whatever the rules say of Reason: NotIdempotent, DoNotRetry,
-	// BodyNotReplayable, or Reason itself if the request was refused. Empty means that it could be.
+	// BodyNotReplayable, NotResumable, or Reason itself if the request was refused. Empty means that it could be.
 	Veto Reason
 	// Err is the error that the transport returned. Nil means that there was a response. An error that is no more than a
 	// text from a server or a proxy is cut to its first 1 KiB.
@@ -58,7 +58,8 @@ type AttemptError struct {
 //
 // It is also for a response that a Transport returned, whose run it knows: that the run has given up (retry.IsGivenUp
 // reports it; OutcomeOf has the reason and the attempts), that it has not repeated a request that may have taken effect
-// (see retry.Ambiguous), and its Transport.Hint. The response's body shows the run, unless an http.Client.Timeout or a
+// (see retry.Ambiguous), and its Transport.Hint. A request that was not repeated and is in no doubt, such as a POST that was
+// answered 429, may be repeated by the run around it. The response's body shows the run, unless an http.Client.Timeout or a
 // RoundTripper in between has replaced it; a context from RecordOutcome, such as that of Handler, shows it in any case.
 //
 // A nil resp is an error. CheckResponse does not close the body.
@@ -168,9 +169,9 @@ func isKept(name string) bool {
 }
 
 // Error returns "retryhttp: 503 Service Unavailable" for a status, with " (prices: gave up after 4 attempts)" if it ended a
-// run, and "retryhttp: conn_refused: dial tcp ..." for a fault. The reason is left out if Err's text begins with its words, as in "retryhttp: attempt timeout". A Veto other
-// than Reason follows: "(not repeated: not_idempotent)". Of Err's text it has the first 1 KiB, on one line and without
-// control characters.
+// run of a policy of that name, and "retryhttp: conn_refused: dial tcp ..." for a fault. The reason is left out if Err's
+// text begins with its words, as in "retryhttp: attempt timeout". A Veto other than Reason follows: "(not repeated:
+// not_idempotent)". Of Err's text it has the first 1 KiB, on one line and without control characters.
 func (e *AttemptError) Error() string {
 	if e == nil {
 		return "<nil>"
@@ -196,7 +197,7 @@ func (e *AttemptError) Error() string {
 // run returns " (prices: gave up after 4 attempts)" of a response that ended a run, without the policy's Name if it has
 // none.
 func (e *AttemptError) run() string {
-	if !e.ended || e.attempts == 0 {
+	if !e.ended || e.attempts == 0 || e.Veto != "" {
 		return ""
 	}
 	name := ""

@@ -3,7 +3,7 @@
 // is safe, lets a body be read for as long as it takes, obeys Retry-After, and gives the caller the last response or
 // error instead of one of its own.
 //
-//	client := &http.Client{Transport: &retryhttp.Transport{Base: retryhttp.NewBase(), Policy: retry.Inline()}}
+//	client := retryhttp.NewClient(retry.Inline())
 //	resp, err := client.Get("https://prices.example.com/EUR")
 //
 // # What ends a run
@@ -25,7 +25,8 @@
 // # Layers
 //
 // Services that all retry multiply their attempts: three layers of four are 64 calls at the bottom. Two things stop
-// that. An answer: a handler that gives up answers by WriteError, and a Transport obeys X-Should-Retry: false. A
+// that. An answer: a handler that gives up answers by WriteError, and a Transport obeys X-Should-Retry: false. If the
+// work may have been done all the same, Retry-In-Doubt: true says so beside it. A
 // request: a Transport with an AttemptHeader says which attempt it makes, and Handler turns the retries of a client
 // that it trusts into a context in which the work is done once. Headers lower the number of attempts; none raises it
 // but by an option, such as a classifier, and never beyond MaxAttempts, TTL, Budget and MaxHint.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 )
 
 // longestEvent is how much of a stream FirstEvent reads: more than the first events of model services have, which are
@@ -48,67 +49,104 @@ type peeked struct {
 // peekEvent returns the first event of the body of resp, and puts back what it has read. An error is that of the body.
 func peekEvent(resp *http.Response) ([]byte, error) {
 	body := resp.Body
-	var begun []byte
+	var begun beginning
 	var err error
-	event, complete := []byte(nil), false
-	for !complete && err == nil && len(begun) < longestEvent {
-		n := 0
-		begun = append(begun, make([]byte, 2<<10)...)
-		room := begun[len(begun)-2<<10:]
-		n, err = body.Read(room)
-		begun = begun[:len(begun)-len(room)+n]
-		event, complete = firstEvent(begun)
+	complete := false
+	for !complete && err == nil && len(begun.stream) < longestEvent {
+		err = begun.read(body)
+		complete = begun.scan()
 	}
 	rest := io.Reader(body)
 	if err != nil {
 		rest = failing{err}
 	}
-	resp.Body = &peeked{io.MultiReader(bytes.NewReader(begun), rest), body}
+	resp.Body = &peeked{io.MultiReader(bytes.NewReader(begun.stream), rest), body}
 	if err == io.EOF || complete {
 		err = nil
 	}
-	return event, err
+	return begun.event(), err
 }
 
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// firstEvent returns the first event in the beginning of a stream, and whether it is complete. The lines of a stream end
-// with LF, CR LF or CR (HTML, section 9.2.5).
-func firstEvent(stream []byte) (event []byte, complete bool) {
-	stream = bytes.TrimPrefix(stream, []byte("\ufeff"))
-	rest := stream
-	start := 0 // of the block
-	hasField := false
+// beginning is the beginning of a stream, in which the first event is looked for. The lines of a stream end with LF, CR LF
+// or CR (HTML, section 9.2.5). Each byte is looked at once, however few come at a time.
+type beginning struct {
+	stream   []byte
+	block    int  // where the block of lines under way begins
+	line     int  // where the line under way begins
+	looked   int  // no line ends between line and this
+	end      int  // of the block, if it is a complete event; otherwise 0
+	hasField bool // the block has a line that is not a comment
+}
+
+// read reads a part of body.
+func (b *beginning) read(body io.Reader) error {
+	const part = 2 << 10
+	b.stream = slices.Grow(b.stream, part)
+	n, err := body.Read(b.stream[len(b.stream) : len(b.stream)+part])
+	b.stream = b.stream[:len(b.stream)+n]
+	return err
+}
+
+// scan looks at the lines that have come, and reports whether the first event is complete.
+func (b *beginning) scan() (complete bool) {
 	for {
-		line, after, ok := cutLine(rest)
-		if !ok {
-			return stream[start:], false
+		end, next := b.endOfLine()
+		if next == 0 {
+			return false
 		}
-		end := len(stream) - len(rest)
-		rest = after
-		switch {
-		case len(line) > 0:
-			hasField = hasField || line[0] != ':'
-		case hasField:
-			return bytes.TrimRight(stream[start:end], "\r\n"), true
-		default:
-			start = len(stream) - len(rest)
+		line := b.unmarked(b.line, end)
+		if len(line) == 0 && b.hasField {
+			b.end = b.line
+			return true
+		}
+		b.line = next
+		b.looked = next
+		if len(line) == 0 {
+			b.block = next
+		} else if line[0] != ':' {
+			b.hasField = true
 		}
 	}
 }
 
-// cutLine cuts the first line off, with what ends it. It reports false if the line may go on: a CR at the end of what has
-// come may be followed by LF.
-func cutLine(b []byte) (line, rest []byte, ok bool) {
-	i := bytes.IndexAny(b, "\r\n")
-	switch {
-	case i < 0 || b[i] == '\r' && i+1 == len(b):
-		return nil, b, false
-	case b[i] == '\r' && b[i+1] == '\n':
-		return b[:i], b[i+2:], true
-	default:
-		return b[:i], b[i+1:], true
+// endOfLine returns where the line under way ends and where the next one begins, or 0 if the line may go on: a CR at the
+// end of what has come may be followed by LF.
+func (b *beginning) endOfLine() (end, next int) {
+	i := bytes.IndexAny(b.stream[b.looked:], "\r\n")
+	if i < 0 {
+		b.looked = len(b.stream)
+		return 0, 0
 	}
+	b.looked += i
+	end = b.looked
+	if b.stream[end] == '\n' {
+		return end, end + 1
+	}
+	if end+1 == len(b.stream) {
+		return 0, 0
+	}
+	if b.stream[end+1] == '\n' {
+		return end, end + 2
+	}
+	return end, end + 1
+}
+
+// unmarked returns the bytes of the stream from start to end, without the byte order mark that a stream may begin with.
+func (b *beginning) unmarked(start, end int) []byte {
+	if start > 0 {
+		return b.stream[start:end]
+	}
+	return bytes.TrimPrefix(b.stream[:end], []byte("\ufeff"))
+}
+
+// event returns the lines of the first event, as far as they have come.
+func (b *beginning) event() []byte {
+	if b.end == 0 {
+		return b.unmarked(b.block, len(b.stream))
+	}
+	return bytes.TrimRight(b.unmarked(b.block, b.end), "\r\n")
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"strings"
 	"sync"
@@ -298,4 +299,82 @@ func ExampleNewBase() {
 	base := client.Transport.(*retryhttp.Transport).Base.(*http.Transport)
 	fmt.Println(base.HTTP2.SendPingTimeout, base.HTTP2.PingTimeout, base.MaxResponseHeaderBytes>>10, "KiB")
 	// Output: 5s 5s 256 KiB
+}
+
+// sender sends each attempt by a client of its own, so that a cookie of a failed answer is in the retry.
+type sender struct{ *http.Client }
+
+func (s sender) RoundTrip(req *http.Request) (*http.Response, error) {
+	return s.Do(req.Clone(req.Context()))
+}
+
+func ExampleTransport_cookies() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if cookies := r.Cookies(); len(cookies) > 0 {
+			fmt.Fprint(w, cookies)
+			return
+		}
+		http.SetCookie(w, &http.Cookie{Name: "seat", Value: "7"})
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer server.Close()
+
+	jar, _ := cookiejar.New(nil) // never fails
+	inner := &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: &retryhttp.Transport{Base: sender{inner}, Policy: quickly}}
+	resp, err := client.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	fmt.Printf("%s %v\n", body, err)
+	// Output: [seat=7] <nil>
+}
+
+// Each attempt goes to another host of the service.
+func ExampleReplicas() {
+	serve := func(status int) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		return server.Listener.Addr().String()
+	}
+	down, up := serve(http.StatusBadGateway), serve(http.StatusOK)
+
+	client := (&retryhttp.Transport{Policy: quickly, Base: &retryhttp.Replicas{Hosts: []string{down, up}}}).Client()
+	resp, err := client.Get("http://" + down + "/search")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	fmt.Println(resp.Status)
+	// Output: 200 OK
+}
+
+// A stream that begins with an error is asked for again.
+func ExampleFirstEvent() {
+	calls := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		if calls++; calls == 1 {
+			fmt.Fprint(w, "event: error\ndata: overloaded\n\n")
+			return
+		}
+		fmt.Fprint(w, "data: Hello\n\n")
+	}))
+	defer server.Close()
+
+	client := (&retryhttp.Transport{Policy: quickly, Accept: retryhttp.FirstEvent(func(event []byte) bool {
+		return !strings.HasPrefix(string(event), "event: error")
+	})}).Client()
+	resp, err := client.Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	stream, err := io.ReadAll(resp.Body)
+	fmt.Printf("%q %v\n", stream, err)
+	// Output: "data: Hello\n\n" <nil>
 }

@@ -84,7 +84,9 @@ func WorkKey(req *http.Request) string {
 		return ""
 	}
 	url := *req.URL
-	url.User, url.Fragment, url.RawFragment = nil, "", ""
+	url.User = nil
+	url.Fragment = ""
+	url.RawFragment = ""
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", work, cmp.Or(req.Method, http.MethodGet), url.String()))
 	return quotedUUID([16]byte(sum[:16]), 8)
 }

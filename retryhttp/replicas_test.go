@@ -92,6 +92,8 @@ func TestEachAttemptGoesToAnotherReplica(t *testing.T) {
 	})
 }
 
+type spanKey struct{}
+
 func TestAHedgeGoesToAnotherReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &hosts{answer: func(req *http.Request) (*http.Response, error) {
@@ -104,7 +106,7 @@ func TestAHedgeGoesToAnotherReplica(t *testing.T) {
 		}}
 		derived := roundTripper(func(req *http.Request) (*http.Response, error) { // as a tracer does
 			return (&retryhttp.Replicas{Base: base, Hosts: []string{"a", "b", "c"}}).RoundTrip(
-				req.WithContext(context.WithValue(req.Context(), "trace", 1))) //nolint:staticcheck // a key of a test
+				req.WithContext(context.WithValue(req.Context(), spanKey{}, 1)))
 		})
 		tr := &retryhttp.Transport{Base: derived, Policy: three, Hedge: &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: 50 * time.Millisecond, MaxCalls: 3}}}
 		_, _, err := run(t, tr, toHost(t.Context(), "a"))

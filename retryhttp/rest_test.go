@@ -171,6 +171,18 @@ func TestTheRestIsComparedWithTheResponseAsItArrived(t *testing.T) {
 	}
 }
 
+// A caller that reads a body to its end need not close it for that.
+func TestTheContextOfTheRestEndsWithTheBody(t *testing.T) {
+	base := &parts{answers: []func(*http.Request) *http.Response{half, rest("bytes 10-25/26", "Etag", v1)}}
+	resp, err := (&retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}).RoundTrip(get(t.Context()))
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, alphabet, string(body))
+	require.ErrorIs(t, base.got[1].Context().Err(), context.Canceled)
+	require.Zero(t, base.open.Load())
+}
+
 func TestAPartOfABodyDepositsNothing(t *testing.T) {
 	content := alphabet + alphabet + alphabet
 	byOne := func(err error) *parts {

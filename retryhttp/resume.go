@@ -228,23 +228,9 @@ func (b *resumable) rest(ctx context.Context, req *http.Request) *http.Request {
 // attempt makes an attempt at the rest and reads its beginning into p. It returns nil once a byte has come, and at the
 // end.
 func (b *resumable) attempt(ctx context.Context, r *run, p []byte) (n int, err error) {
-	if err = r.attempt(ctx); err != nil {
+	x, err := b.answer(ctx, r)
+	if err != nil {
 		return 0, err
-	}
-	x := r.handOver()
-	if b.mayRenew(x.resp) {
-		renewed, err := b.renew(ctx, r.Context)
-		if err != nil {
-			x.drop()
-			return 0, err
-		}
-		if renewed != nil {
-			x.drop()
-			x = renewed
-		}
-	}
-	if x.resp.Body == nil {
-		x.resp.Body = http.NoBody
 	}
 	if failed := b.check(x.resp); failed != nil {
 		x.drop()
@@ -252,12 +238,9 @@ func (b *resumable) attempt(ctx context.Context, r *run, p []byte) (n int, err e
 		failed.rest = true
 		return 0, failed.forbidden()
 	}
-	if b.parts.replace(x.resp.Body, b.run.Context) == nil {
+	if !b.take(x) {
 		return 0, context.Canceled
 	}
-	b.last = x.resp
-	b.from = x.origin()
-	b.digest.begin(b.next)
 	err = b.passOver()
 	for n == 0 && err == nil {
 		n, err = b.read(p)
@@ -268,6 +251,35 @@ func (b *resumable) attempt(ctx context.Context, r *run, p []byte) (n int, err e
 		return n, nil
 	}
 	return 0, r.judged(r.fault(err, nil), nil)
+}
+
+// answer makes the exchange of an attempt, and if its URL may have expired, the one to which the first URL leads by now.
+func (b *resumable) answer(ctx context.Context, r *run) (*exchange, error) {
+	if err := r.attempt(ctx); err != nil {
+		return nil, err
+	}
+	x := r.handOver()
+	if !b.mayRenew(x.resp) {
+		return x, nil
+	}
+	renewed, err := b.renew(ctx, r.Context)
+	if renewed == nil && err == nil {
+		return x, nil
+	}
+	x.drop()
+	return renewed, err
+}
+
+// take makes the response of x the part under way. It reports false, and drops x, if the body is closed.
+func (b *resumable) take(x *exchange) bool {
+	part := x.resp.Body
+	if part == nil {
+		part = http.NoBody
+	}
+	b.last = x.resp
+	b.from = x.origin()
+	b.digest.begin(b.next)
+	return b.parts.replace(part, b.run.Context) != nil
 }
 
 // maxPassedOver is how many bytes that were delivered are fetched once more, for each part, from a server that knows no

@@ -25,7 +25,9 @@ type Transport struct {
 	// Each call of Base must return a response of its own, whose body's Close ends a Read that waits. Base must refuse a
 	// header with a control character, as net/http does: a Transport looks for these itself only on js, where net/http does
 	// not. Base must call the hooks of the context's httptrace.ClientTrace, or return net/http's errors unchanged: they tell
-	// that nothing was sent. A stream that Base has not closed within a second of a failure is not sent again.
+	// that nothing was sent. An error with a method Unsent() bool that returns true says so too, as does an
+	// *oauth2.RetrieveError of a Base that fetches a token first. A stream that Base has not closed within a second of a
+	// failure is not sent again. To send each attempt to another host, use Replicas.
 	//
 	// An http.Transport sends some requests again within one attempt: a GET, or any request with an Idempotency-Key, if a
 	// connection that was used before dies, and any request whose HTTP/2 stream the server refuses, for up to 63s.
@@ -37,9 +39,9 @@ type Transport struct {
 	// more.
 	//
 	// Classify is asked about each *AttemptError before the classifier of this package. AttemptTimeout covers an
-	// attempt up to the response's headers and never cuts off a body; over HTTP/2 it ends the attempt's stream and not
-	// the connection. Observe, Gate and Pay get the request's context. The final event of a run that did not succeed
-	// has an Err, even if RoundTrip returns the last response without an error.
+	// attempt up to the response's headers, and Accept. It never cuts off a body after that; over HTTP/2 it ends the
+	// attempt's stream and not the connection. Observe, Gate and Pay get the request's context. The final event of a run
+	// that did not succeed has an Err, even if RoundTrip returns the last response without an error.
 	Policy retry.Policy
 
 	// PolicyFor returns the policy of one RoundTrip, which calls it once: by host or route, from a catalog that is loaded
@@ -48,7 +50,8 @@ type Transport struct {
 	PolicyFor func(*http.Request) retry.Policy
 
 	// Accept reports whether a response is a success whatever its status and the rules are. A response that it does not
-	// accept is judged by the rules, even a 200. Nil means 2xx and 101.
+	// accept is judged by the rules, even a 200. It may read the body if it puts back what it has read, as that of FirstEvent
+	// does for streams of events. Nil means 2xx and 101.
 	Accept func(*http.Response) bool
 
 	// Delivery declares that only a response that Accept accepts is a success, as for a webhook. Any other that is not
@@ -106,12 +109,21 @@ type Transport struct {
 	// Each break begins a run of the Policy, with " body" behind its Name, for Observe and for the *retry.Error that
 	// Read returns if the run fails. The attempt that broke off is its first one, so MaxAttempts counts between two
 	// breaks; TTL counts from the RoundTrip. A part that the server makes shorter than what was asked for is not a
-	// break: its rest is asked for at once. Accept and Delivery do not apply. A body that cannot be resumed fails as
-	// without Resume, with the Veto NotResumable and why in the text; if the content is another one by now, the Reason
-	// is ContentChanged.
+	// break: its rest is asked for at once. A part deposits nothing in the Budget. Accept and Delivery do not apply.
+	//
+	// A server that knows no ranges answers with the whole body. If it has the same strong ETag, the bytes that were
+	// delivered are passed over, up to 64 MiB for each part. If a client was redirected to the URL, and a request for the
+	// rest is answered 401, 403, 404 or 410 there, as if its signature had expired, the first URL is asked once more, and its
+	// redirects are followed to the same hosts. If the first response has a Content-Digest or Repr-Digest of sha-256
+	// (RFC 9530), the end of the body is an error with the Reason DigestMismatch if the bytes have another one.
+	//
+	// A body that cannot be resumed fails as without Resume, with the Veto NotResumable and why in the text; if the content
+	// is another one by now, the Reason is ContentChanged. To a run around it the failure is Retryable, as that of any body
+	// that breaks off.
 	//
 	// It costs compression: a request without an Accept-Encoding asks for identity, since a server knows no offsets in
-	// what net/http decodes. Zero means that a body ends where it breaks off.
+	// what net/http decodes. What is sent in gzip all the same is decoded as net/http does it, and resumed by its encoded
+	// bytes. Zero means that a body ends where it breaks off.
 	Resume bool
 
 	// TimeLeft names, for each host that is to know, the header with the milliseconds that an attempt has left, until

@@ -514,7 +514,8 @@ func TestAllocations(t *testing.T) {
 		}
 	})
 	attempt = 0
-	// The call, its run, the list of failures, and for each 503 the AttemptError with its header and the request of the retry.
+	// The run here and that of Do, the mark of the last attempt, and for each 503 the AttemptError and the request of the
+	// retry.
 	p := retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0}}, MaxAttempts: 3}
 	require.LessOrEqual(t, allocs(&retryhttp.Transport{Base: flaky, Policy: p})-three, 3.0+2*3)
 }

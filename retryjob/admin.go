@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -86,7 +87,8 @@ func (t *Tally) Add(i *Info) {
 }
 
 func (t *Tally) add(at time.Time) {
-	if t.Jobs++; t.Jobs == 1 || at.Before(t.Oldest) {
+	t.Jobs++
+	if t.Jobs == 1 || at.Before(t.Oldest) {
 		t.Oldest = at
 	}
 }
@@ -133,11 +135,15 @@ func FailuresOf(groups []Group, status Status) []Failures {
 		}
 		place := slices.IndexFunc(all, func(f Failures) bool { return f.Kind == g.Kind && f.Reason == g.Reason && f.Cause == g.Cause })
 		if place < 0 {
-			place, all = len(all), append(all, Failures{Kind: g.Kind, Reason: g.Reason, Cause: g.Cause})
+			place = len(all)
+			all = append(all, Failures{Kind: g.Kind, Reason: g.Reason, Cause: g.Cause})
 		}
 		f := &all[place]
-		if f.Jobs += g.Jobs; g.Newest.Ended.After(f.Ended) {
-			f.Newest, f.Ended, f.Err = g.Newest.JobID, g.Newest.Ended.UTC(), g.Newest.LastErr()
+		f.Jobs += g.Jobs
+		if g.Newest.Ended.After(f.Ended) {
+			f.Newest = g.Newest.JobID
+			f.Ended = g.Newest.Ended.UTC()
+			f.Err = g.Newest.LastErr()
 		}
 	}
 	slices.SortFunc(all, func(a, b Failures) int { return cmp.Or(b.Jobs-a.Jobs, b.Ended.Compare(a.Ended)) })
@@ -166,6 +172,30 @@ func GroupsOf(list iter.Seq2[Info, error]) ([]Group, error) {
 		groups[place].Add(&i)
 	}
 	return groups, nil
+}
+
+// GetAttempt returns the attempt with the given ID, and its job. It returns the error of Get if there is no such job, and
+// one that matches ErrUnknownJob if the record of the job does not have the attempt, or no longer.
+func GetAttempt(ctx context.Context, a Admin, attemptID string) (Info, Attempt, error) {
+	i, err := a.Get(ctx, jobOf(attemptID))
+	if err != nil {
+		return Info{}, Attempt{}, err
+	}
+	for _, attempt := range i.History {
+		if attempt.ID == attemptID {
+			return i, attempt, nil
+		}
+	}
+	return Info{}, Attempt{}, fmt.Errorf("%w: the record of job %q does not have the attempt %.300q", ErrUnknownJob, i.JobID, attemptID)
+}
+
+// jobOf returns the job's ID in the ID of an attempt: all but its last three parts.
+func jobOf(attemptID string) string {
+	id := attemptID
+	for range 3 {
+		id = id[:max(strings.LastIndexByte(id, '.'), 0)]
+	}
+	return id
 }
 
 // QueuesOf returns the depths of the queues of the jobs of a list at now, for an engine whose Admin.Queues has nothing

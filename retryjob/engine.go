@@ -228,7 +228,8 @@ func (e *Engine) Wait(ctx context.Context, id string) (i Info, err error) {
 	var w *watch
 	err = e.with(context.Background(), id, func(found *job) error {
 		j = found
-		if j.info(&i, e.clock); j.status.Final() {
+		j.info(&i, e.clock)
+		if j.status.Final() {
 			return nil
 		}
 		if e.stopping && j.status != Leased {

@@ -83,27 +83,47 @@ const (
 // outside 0 to 4; a Payload that is not JSON, too long or too deep; and a Due that JSON cannot hold. Every engine validates a job before it takes it.
 func (j *Job) Validate(policies Policies) error {
 	var bad retry.FieldErrors
+	j.refuseNames(&bad)
+	if _, err := policies.ask(j, true); err != nil && len(j.Policy) <= longestName && isText(j.Policy) {
+		bad = append(bad, j.refusals(err)...)
+	}
+	j.refuseSettings(&bad)
+	j.refuseTags(&bad)
+	j.refusePayload(&bad)
+	return bad.Err()
+}
+
+// refuseNames adds the names that are too short, too long or not printable, or that have a character that the field does
+// not allow.
+func (j *Job) refuseNames(bad *retry.FieldErrors) {
 	for _, f := range [...]struct {
 		name, value string
 		least       int
-	}{{"Job.ID", j.ID, 0}, {"Job.Kind", j.Kind, 2}, {"Job.Policy", j.Policy, 0}, {"Job.BudgetKey", j.BudgetKey, 0}, {"Job.Correlation", j.Correlation, 0}} {
+	}{
+		{"Job.ID", j.ID, 0},
+		{"Job.Kind", j.Kind, 2},
+		{"Job.Policy", j.Policy, 0},
+		{"Job.BudgetKey", j.BudgetKey, 0},
+		{"Job.Correlation", j.Correlation, 0},
+	} {
+		field := "retryjob." + f.name
 		switch {
 		case len(f.value) < f.least:
-			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), fmt.Sprintf("is shorter than %d bytes", f.least))
+			bad.Refuse(field, strconv.Quote(f.value), fmt.Sprintf("is shorter than %d bytes", f.least))
 		case len(f.value) > longestName:
-			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value[:40])+"...", fmt.Sprintf("is longer than %d bytes", longestName))
+			bad.Refuse(field, strconv.Quote(f.value[:40])+"...", fmt.Sprintf("is longer than %d bytes", longestName))
 		case !isText(f.value):
-			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "has characters that are not printable, or is not UTF-8")
+			bad.Refuse(field, strconv.Quote(f.value), "has characters that are not printable, or is not UTF-8")
 		case f.name == "Job.Kind" && !isKind(f.value):
-			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "is not letters, digits and _-./:+[]<> that begin with a letter, digit or underscore")
+			bad.Refuse(field, strconv.Quote(f.value), "is not letters, digits and _-./:+[]<> that begin with a letter, digit or underscore")
 		case f.name == "Job.ID" && strings.HasPrefix(f.value, occurrencePrefix) && !j.occurrence:
-			bad.Refuse("retryjob."+f.name, strconv.Quote(f.value), "begins as the IDs of recurring jobs do")
-		case f.name == "Job.Policy":
-			if _, err := policies.ask(j, true); err != nil {
-				bad = append(bad, j.refusals(err)...)
-			}
+			bad.Refuse(field, strconv.Quote(f.value), "begins as the IDs of recurring jobs do")
 		}
 	}
+}
+
+// refuseSettings adds what is wrong with TTL, Queue, Priority, Spec and Due.
+func (j *Job) refuseSettings(bad *retry.FieldErrors) {
 	if j.TTL < 0 {
 		bad.Refuse("retryjob.Job.TTL", j.TTL, "is negative")
 	}
@@ -119,6 +139,12 @@ func (j *Job) Validate(policies Policies) error {
 	if j.Spec != nil && j.Spec.Hedge != (retryconf.Hedge{}) {
 		bad.Refuse("retryjob.Job.Spec.hedge", "of a job", "is for calls that somebody waits for")
 	}
+	if !j.Due.IsZero() && j.Due.UTC().Year() > 9998 {
+		bad.Refuse("retryjob.Job.Due", j.Due, "is after the year 9998")
+	}
+}
+
+func (j *Job) refuseTags(bad *retry.FieldErrors) {
 	if len(j.Tags) > mostTags {
 		bad.Refuse("retryjob.Job.Tags", fmt.Sprintf("of %d tags", len(j.Tags)), "has more than", mostTags)
 	}
@@ -127,9 +153,9 @@ func (j *Job) Validate(policies Policies) error {
 			bad.Refuse(fmt.Sprintf("retryjob.Job.Tags[%d]", i), shown(tag), "is not 3 to 255 letters, digits, underscores and inner hyphens")
 		}
 	}
-	if !j.Due.IsZero() && j.Due.UTC().Year() > 9998 {
-		bad.Refuse("retryjob.Job.Due", j.Due, "is after the year 9998")
-	}
+}
+
+func (j *Job) refusePayload(bad *retry.FieldErrors) {
 	refuse := func(rule string, than ...any) {
 		bad.Refuse("retryjob.Job.Payload", fmt.Sprintf("of %d bytes", len(j.Payload)), rule, than...)
 	}
@@ -141,7 +167,6 @@ func (j *Job) Validate(policies Policies) error {
 	case depth(j.Payload) > deepestPayload:
 		refuse("has more levels than", deepestPayload)
 	}
-	return bad.Err()
 }
 
 // depth returns how deeply arrays and objects are nested in valid JSON.
@@ -199,7 +224,9 @@ func (j *Job) refusals(err error) (bad retry.FieldErrors) {
 		errors.As(fault, &e)
 		field := "Job." + e.Field
 		if e.Package == "retryconf" { // whose fields are the keys of a Spec
-			if field = "Job.Spec." + e.Field; j.Spec == nil || e.Field == "ttl" && j.TTL > 0 {
+			field = "Job.Spec." + e.Field
+			ofTTL := e.Field == "ttl" && j.TTL > 0
+			if j.Spec == nil || ofTTL {
 				field = "Job.TTL"
 			}
 		}

@@ -26,61 +26,99 @@ func each[T any](ctx context.Context, e *Engine, f Filter, statuses []Status, do
 			yield(*new(T), err)
 			return
 		}
-		spots, begun, selects := e.spots(&f, statuses)
-		done, seen := 0, map[*job]bool{}
-		for at := newest(spots); at.job != nil && (f.Limit <= 0 || done < f.Limit); at = newest(spots) {
-			var result T
-			err := ctx.Err()
-			e.mu.Lock()
-			j := at.job // a spot was stale when the list began, unless the job has changed since
-			wanted := !seen[j] && (!at.stale() || j.changed > begun) && selects(j)
-			if wanted && err == nil {
-				seen[j] = true
-				result, err = do(j)
+		l := e.listing(&f, statuses)
+		for done := 0; f.Limit <= 0 || done < f.Limit; {
+			at := newest(l.spots)
+			if at.job == nil {
+				return
 			}
-			e.mu.Unlock()
-			if !wanted && err == nil {
+			result, selected, err := visit(ctx, l, at, do)
+			if !selected && err == nil {
 				continue
 			}
-			if done++; !yield(result, err) || err != nil {
+			done++
+			if !yield(result, err) || err != nil {
 				return
 			}
 		}
 	}
 }
 
-// spots returns the spots of the jobs that f may select, in lists with the newest spot last, the number of changes until
-// now, and a function that reports whether f selects a job with one of the statuses.
-func (e *Engine) spots(f *Filter, statuses []Status) (spots [][]spot, begun uint64, selects func(*job) bool) {
+// visit calls do for the job of a spot while the engine is locked. It reports false if the list does not select the job.
+func visit[T any](ctx context.Context, l *listing, at spot, do func(*job) (T, error)) (result T, selected bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return result, false, err
+	}
+	l.engine.mu.Lock()
+	defer l.engine.mu.Unlock()
+	if !l.selects(at) {
+		return result, false, nil
+	}
+	l.seen[at.job] = true
+	result, err = do(at.job)
+	return result, true, err
+}
+
+// listing is a list that is being read.
+type listing struct {
+	engine   *Engine
+	filter   *Filter
+	statuses []Status
+	spots    [][]spot // of the jobs that the filter may select, each list with the newest spot last
+	begun    uint64   // the number of changes until the list began
+	before   uint64   // the number of changes until Filter.After
+	seen     map[*job]bool
+}
+
+// listing returns the list of the jobs with one of the statuses that f selects.
+func (e *Engine) listing(f *Filter, statuses []Status) *listing {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var named []spot
-	for _, id := range f.IDs {
+	l := &listing{engine: e, filter: f, statuses: statuses, begun: e.changes, before: math.MaxUint64, seen: map[*job]bool{}}
+	if len(f.IDs) > 0 {
+		l.spots = [][]spot{e.named(f.IDs)}
+	} else {
+		for _, status := range statuses {
+			if oneOf(f.Statuses, status) {
+				l.spots = append(l.spots, e.logs[status].spots)
+			}
+		}
+	}
+	if j := e.jobs[f.After.ID]; j != nil && j.status != 0 {
+		if e.clock.time(j.changedAt()).UnixMicro() == f.After.Changed.UnixMicro() {
+			l.before = j.changed
+		}
+	}
+	return l
+}
+
+// named returns the spots of the jobs with these IDs, the newest one last.
+func (e *Engine) named(ids []string) (spots []spot) {
+	for _, id := range ids {
 		if j := e.jobs[id]; j != nil {
-			named = append(named, spot{j.changed, j})
+			spots = append(spots, spot{j.changed, j})
 		}
 	}
-	slices.SortFunc(named, func(a, b spot) int { return cmp.Compare(a.changed, b.changed) })
-	spots = [][]spot{named}
-	for _, status := range statuses {
-		if len(f.IDs) == 0 && oneOf(f.Statuses, status) {
-			spots = append(spots, e.logs[status].spots)
-		}
+	slices.SortFunc(spots, func(a, b spot) int { return cmp.Compare(a.changed, b.changed) })
+	return spots
+}
+
+// selects reports whether the list has the job of a spot. The engine is locked.
+func (l *listing) selects(at spot) bool {
+	j := at.job
+	e := l.engine
+	f := l.filter
+	if l.seen[j] || at.stale() && j.changed <= l.begun { // a spot that was stale when the list began
+		return false
 	}
-	before := uint64(math.MaxUint64)
-	if j := e.jobs[f.After.ID]; j != nil && j.status != 0 && e.clock.time(j.changedAt()).UnixMicro() == f.After.Changed.UnixMicro() {
-		before = j.changed
+	if !slices.Contains(l.statuses, j.status) || e.aged(j, e.clock.now()) || j.changed >= l.before {
+		return false
 	}
-	return spots, e.changes, func(j *job) bool {
-		if !slices.Contains(statuses, j.status) || e.aged(j, e.clock.now()) {
-			return false
-		}
-		if j.changed >= before || len(f.Causes) > 0 && !slices.Contains(f.Causes, j.cause(e.clock)) {
-			return false
-		}
-		r := j.route.Value()
-		return f.selectsRoute(r.policy, r.kind.name, r.tagList()) && f.selectsState(j.status, j.reason) && f.selectsTime(e.clock.time(j.changedAt()))
+	if len(f.Causes) > 0 && !slices.Contains(f.Causes, j.cause(e.clock)) {
+		return false
 	}
+	r := j.route.Value()
+	return f.selectsRoute(r.policy, r.kind.name, r.tagList()) && f.selectsState(j.status, j.reason) && f.selectsTime(e.clock.time(j.changedAt()))
 }
 
 // cause is Record.Cause.

@@ -117,11 +117,21 @@ func (j *job) waits() bool { return j.status == Pending || j.status == WaitingRe
 // appends to rec.History.
 func (j *job) record(rec *Record, c clock) {
 	r := j.route.Value()
-	*rec = Record{History: rec.History}
-	rec.Version, rec.JobID, rec.Kind, rec.Policy, rec.Correlation = RecordVersion, j.id, r.kind.name, r.policy, j.correlation
-	rec.Spec, rec.TTL, rec.BudgetKey = r.spec, r.ttl, r.budget
-	rec.FirstDue, rec.Replays, rec.Attempts = c.time(j.first), int(j.replays), int(j.attempts)
-	rec.Forgiven = int(j.since)
+	*rec = Record{
+		Version:     RecordVersion,
+		JobID:       j.id,
+		Kind:        r.kind.name,
+		Policy:      r.policy,
+		Correlation: j.correlation,
+		Spec:        r.spec,
+		TTL:         r.ttl,
+		BudgetKey:   r.budget,
+		FirstDue:    c.time(j.first),
+		Replays:     int(j.replays),
+		Attempts:    int(j.attempts),
+		Forgiven:    int(j.since),
+		History:     rec.History,
+	}
 	if j.enqueued != j.first {
 		rec.Enqueued = c.time(j.enqueued)
 	}
@@ -133,7 +143,9 @@ func (j *job) record(rec *Record, c clock) {
 		})
 	}
 	if j.earlier != nil {
-		rec.Earlier, rec.Prev, rec.PutOff = j.earlier.lives, j.earlier.prev, j.earlier.putOff
+		rec.Earlier = j.earlier.lives
+		rec.Prev = j.earlier.prev
+		rec.PutOff = j.earlier.putOff
 		for i := range j.earlier.attempts {
 			add(&j.earlier.attempts[i])
 		}
@@ -162,7 +174,10 @@ func (j *job) snapshot(rec *Record, c clock) {
 func (j *job) info(i *Info, c clock) {
 	r := j.route.Value()
 	j.snapshot(&i.Record, c)
-	i.Queue, i.Priority, i.Tags, i.Payload = r.queue, r.priority, r.tagList(), append(json.RawMessage(nil), j.payload...)
+	i.Queue = r.queue
+	i.Priority = r.priority
+	i.Tags = r.tagList()
+	i.Payload = append(json.RawMessage(nil), j.payload...)
 }
 
 // keep sets the fields of j from rec, except for the status.
@@ -170,15 +185,23 @@ func (j *job) keep(rec *Record, c clock) {
 	if int32(rec.Replays) != j.replays {
 		j.enqueued = c.instant(rec.FirstDue)
 	}
-	j.first, j.replays, j.since, j.reason = c.instant(rec.FirstDue), int32(rec.Replays), uint32(rec.Forgiven), rec.Reason
+	j.first = c.instant(rec.FirstDue)
+	j.replays = int32(rec.Replays)
+	j.since = uint32(rec.Forgiven)
+	j.reason = rec.Reason
 	if rec.Attempts == 0 {
-		j.attempts, j.last, j.earlier = 0, ended{}, nil
+		j.attempts = 0
+		j.last = ended{}
+		j.earlier = nil
 	}
-	if j.earlier == nil && (len(rec.Earlier) > 0 || rec.Prev != 0 || rec.PutOff != 0) {
+	rare := len(rec.Earlier) > 0 || rec.Prev != 0 || rec.PutOff != 0
+	if j.earlier == nil && rare {
 		j.earlier = new(earlier)
 	}
 	if j.earlier != nil {
-		j.earlier.lives, j.earlier.prev, j.earlier.putOff = rec.Earlier, rec.Prev, rec.PutOff
+		j.earlier.lives = rec.Earlier
+		j.earlier.prev = rec.Prev
+		j.earlier.putOff = rec.PutOff
 	}
 	j.note(rec, c)
 	j.at = c.instant(rec.Due)

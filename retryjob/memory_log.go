@@ -77,12 +77,15 @@ func (e *Engine) store(j *job, s Status, now instant) {
 func (e *Engine) become(j *job, status Status) {
 	old := j.status
 	e.changes++
-	j.status, j.changed = status, e.changes
+	j.status = status
+	j.changed = e.changes
 	if old != 0 {
 		e.logs[old].leave()
 	}
 	l := &e.logs[status]
-	if l.push(j); l.jobs > keptDone && (status == Succeeded || status == Canceled) {
+	l.push(j)
+	bounded := status == Succeeded || status == Canceled
+	if bounded && l.jobs > keptDone {
 		e.remove(l.oldest())
 	}
 }
@@ -90,11 +93,13 @@ func (e *Engine) become(j *job, status Status) {
 // remove removes j, which is final. Its ID can be used again once a canceled attempt that still runs has ended.
 func (e *Engine) remove(j *job) {
 	old := j.status
-	j.status, j.changed = 0, 0
+	j.status = 0
+	j.changed = 0
 	e.logs[old].leave()
 	if j.attempt == nil {
 		delete(e.jobs, j.id)
-		j.payload, j.earlier = "", nil // a log, or the lane of a canceled job, may still have it
+		j.payload = "" // a log, or the lane of a canceled job, may still have the job
+		j.earlier = nil
 	}
 }
 
@@ -123,7 +128,8 @@ func (e *Engine) arm(at instant) {
 		return
 	}
 	e.armed = at
-	if d := time.Duration(at - e.clock.now()); e.timer == nil {
+	d := time.Duration(at - e.clock.now())
+	if e.timer == nil {
 		e.timer = time.AfterFunc(d, e.fire)
 	} else {
 		e.timer.Reset(d)

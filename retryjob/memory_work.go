@@ -147,7 +147,9 @@ func (e *Engine) make(a *attempt) {
 // call calls the handler.
 func (a *attempt) call(ctx context.Context) error {
 	r, job := a.job.route.Value(), a.rec.Job()
-	job.Queue, job.Priority, job.Tags = r.queue, r.priority, r.tagList()
+	job.Queue = r.queue
+	job.Priority = r.priority
+	job.Tags = r.tagList()
 	job.Payload = append(json.RawMessage(nil), a.job.payload...)
 	return r.kind.handler(ctx, job)
 }

@@ -138,11 +138,23 @@ func over(s *retryconf.Spec, p retry.Policy) (retry.Policy, error) {
 	if err != nil {
 		return retry.Policy{}, err
 	}
-	whole.Classify, whole.Budget, whole.Pay, whole.Gate, whole.Observe, whole.Rand = p.Classify, p.Budget, p.Pay, p.Gate, p.Observe, p.Rand
+	whole.Classify = p.Classify
+	whole.Budget = p.Budget
+	whole.Pay = p.Pay
+	whole.Gate = p.Gate
+	whole.Observe = p.Observe
+	whole.Rand = p.Rand
 	whole.Wait = p.Wait
-	scheduled := s.Extends != "" || s.Mode != 0 || s.Base != 0 || s.Factor != 0 || len(s.Delays) > 0
-	if scheduled && p.Wait != nil {
+	if p.Wait != nil && hasSchedule(s) {
 		whole.Wait = onlyStop(p.Wait)
 	}
 	return whole, nil
+}
+
+// hasSchedule reports whether s replaces the delays of a policy.
+func hasSchedule(s *retryconf.Spec) bool {
+	if s.Extends != "" || len(s.Delays) > 0 {
+		return true
+	}
+	return s.Mode != 0 || s.Base != 0 || s.Factor != 0
 }

@@ -78,8 +78,8 @@ const keptLives = 8
 
 // Attempt is the record of one attempt.
 type Attempt struct {
-	// ID is unique to this attempt, even if the job's ID is used again for another job: see Record.AttemptID. An Admin
-	// does not find a job by it.
+	// ID is unique to this attempt, even if the job's ID is used again for another job: see Record.AttemptID. GetAttempt
+	// finds an attempt by it.
 	ID     string       `json:"id"`
 	Number int          `json:"number"`          // from 1
 	Start  time.Time    `json:"start,omitzero"`  // zero if the attempt was lost before its start was recorded
@@ -107,7 +107,9 @@ func NewRecord(j *Job, now time.Time) Record {
 		Spec: j.Spec, TTL: j.TTL, BudgetKey: j.BudgetKey, FirstDue: now, Status: Pending, Due: now,
 	}
 	if j.Due.After(now) {
-		r.FirstDue, r.Due, r.Enqueued = j.Due, j.Due, now
+		r.FirstDue = j.Due
+		r.Due = j.Due
+		r.Enqueued = now
 	}
 	return r
 }
@@ -172,7 +174,9 @@ func (r *Record) Replay(now time.Time) error {
 	if !r.Status.Replayable() {
 		return fmt.Errorf("%w: job %s is %s, and only dead-lettered, expired and failed jobs are replayed", ErrNotReplayable, r.JobID, r.Status)
 	}
-	job, replays, last := r.Job(), r.Replays, r.Last()
+	job := r.Job()
+	replays := r.Replays
+	last := r.Last()
 	life := Life{r.FirstDue, r.Ended, r.Status, r.Reason, r.Attempts, last.Err, last.Code}
 	lives := append(slices.Clip(r.Earlier[max(len(r.Earlier)-keptLives+1, 0):]), life)
 	job.Due = time.Time{}
@@ -190,7 +194,11 @@ func (r *Record) AddLate(a Attempt) bool {
 		return false
 	}
 	own := &r.History[i]
-	own.Start, own.End, own.Err, own.Code, own.Late = a.Start, a.End, a.Err, a.Code, true
+	own.Start = a.Start
+	own.End = a.End
+	own.Err = a.Err
+	own.Code = a.Code
+	own.Late = true
 	return true
 }
 
@@ -265,7 +273,10 @@ func (r *Record) Validate() error {
 
 // end makes the status final.
 func (r *Record) end(s Status, reason retry.Reason, now time.Time) {
-	r.Status, r.Reason, r.Due, r.Ended = s, reason, time.Time{}, now
+	r.Status = s
+	r.Reason = reason
+	r.Due = time.Time{}
+	r.Ended = now
 }
 
 // wait makes the job wait for its next attempt.

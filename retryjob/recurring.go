@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -66,13 +67,19 @@ const RecurringTag = "recurring"
 // tag returns the tag of the occurrences.
 func (r *Recurring) tag() string { return RecurringTag + "_" + r.Name }
 
+func isScheduleName(name string) bool {
+	return len(name) <= 64 && ofScheduleName.MatchString(name)
+}
+
+var ofScheduleName = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
+
 // refuseRecurring adds the bad fields of Options.Recurring.
 func (o *Options) refuseRecurring(bad *retry.FieldErrors) {
 	names := map[string]bool{}
 	for n := range o.Recurring {
 		r := &o.Recurring[n]
 		field := fmt.Sprintf("retryjob.Options.Recurring[%d].", n)
-		if len(r.Name) > 64 || !ofTag.MatchString(r.tag()) || slices.Contains([]byte(r.Name), '-') || r.Name == "" {
+		if !isScheduleName(r.Name) {
 			bad.Refuse(field+"Name", shown(r.Name), "is not 1 to 64 letters, digits and underscores")
 		} else if names[r.Name] {
 			bad.Refuse(field+"Name", shown(r.Name), "is there twice")
@@ -178,7 +185,7 @@ func endSchedule(ctx context.Context, q Scheduler, s *Schedule) error {
 	}
 	return q.ChangeSchedule(ctx, s.Name, func(now *Schedule) (*Job, error) {
 		if now.Number == s.Number {
-			now.Over, now.Err, now.Failing = true, "", time.Time{}
+			now.end()
 		}
 		return nil, nil
 	})
@@ -319,30 +326,52 @@ func (r *recurrence) advance(ctx context.Context, seen *Schedule, job *Info) (id
 // schedule is over.
 func (r *recurrence) following(s *Schedule, job *Info, idle *time.Duration) (*Job, error) {
 	now := time.Now().UTC()
-	afterDue, afterEnd, due := time.Time{}, time.Time{}, now
-	if !s.Requested {
-		var err error
-		afterDue, afterEnd = s.after(job, now)
-		due, err = r.next(afterDue, afterEnd)
-		switch {
-		case err != nil:
-			return nil, err
-		case due.IsZero():
-			s.Over, s.Err, s.Failing = true, "", time.Time{}
-			*idle = lookAgain
-			return nil, nil
-		case !due.After(afterDue):
-			return nil, fmt.Errorf("retryjob: Recurring.Next returned %v, which is not after the due time of the occurrence before, %v", due, afterDue)
-		}
+	if s.Requested {
+		return r.occurrence(s, time.Time{}, time.Time{}, now), nil
 	}
-	s.Number += 1 + r.taken
-	s.Kind, s.Due, s.AfterDue, s.AfterEnd = r.Job.Kind, due.UTC(), afterDue, afterEnd
+	afterDue, afterEnd := s.after(job, now)
+	due, err := r.next(afterDue, afterEnd)
+	switch {
+	case err != nil:
+		return nil, err
+	case due.IsZero():
+		s.end()
+		*idle = lookAgain
+		return nil, nil
+	case !due.After(afterDue):
+		return nil, fmt.Errorf("retryjob: Recurring.Next returned %v, which is not after the due time of the occurrence before, %v", due, afterDue)
+	}
+	return r.occurrence(s, afterDue, afterEnd, due), nil
+}
+
+// occurrence returns the job of an occurrence that is due at the given time, and makes it the newest one of s. afterDue
+// and afterEnd are what Next was asked, zero if it was not.
+func (r *recurrence) occurrence(s *Schedule, afterDue, afterEnd, due time.Time) *Job {
+	last := *s
+	*s = Schedule{
+		Name:     r.Name,
+		Number:   last.Number + 1 + r.taken,
+		Kind:     r.Job.Kind,
+		Due:      due.UTC(),
+		AfterDue: afterDue,
+		AfterEnd: afterEnd,
+		Last:     last.Last,
+		Paused:   last.Paused,
+	}
 	s.Job = s.occurrenceID()
-	s.Requested, s.Over, s.Err, s.Failing = false, false, "", time.Time{}
 	next := r.Job
-	next.ID, next.Due, next.occurrence = s.Job, due, true
+	next.ID = s.Job
+	next.Due = due
+	next.occurrence = true
 	next.Tags = append(slices.Clone(next.Tags), RecurringTag, r.tag())
-	return &next, nil
+	return &next
+}
+
+// end makes the schedule over.
+func (s *Schedule) end() {
+	s.Over = true
+	s.Err = ""
+	s.Failing = time.Time{}
 }
 
 // after returns the arguments of Next for the occurrence after the given job. The clocks of two processes differ, and a

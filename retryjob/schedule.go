@@ -164,8 +164,11 @@ func PauseSchedule(ctx context.Context, a Admin, name string) error {
 		return err
 	}
 	err = changeKnown(ctx, a, name, func(s *Schedule) { s.Paused, s.Requested = true, false })
-	if err != nil || waiting == nil || waiting.Status != Pending || aboutToStart(waiting) {
+	if err != nil || waiting == nil {
 		return err
+	}
+	if waiting.Status != Pending || aboutToStart(waiting) {
+		return nil
 	}
 	return a.Cancel(ctx, waiting.JobID)
 }

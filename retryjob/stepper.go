@@ -361,7 +361,8 @@ func (s *step) make(ctx context.Context, start time.Time, fn func(context.Contex
 			err = retryshell.MarkTimeout(err)
 		}
 		cancel()
-		if next = s.finish(ctx, start, err, timedOut); !returned {
+		next = s.finish(ctx, start, err, timedOut)
+		if !returned {
 			next.Tell() // Step does not return it
 		}
 	}()
@@ -388,7 +389,9 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 		a.ID = s.rec.AttemptID(a.Number)
 	}
 	if err != nil {
-		a.Err, a.Code, a.Ambiguous = text(err), s.codeOf(err), retry.IsAmbiguous(err)
+		a.Err = text(err)
+		a.Code = s.codeOf(err)
+		a.Ambiguous = retry.IsAmbiguous(err)
 		if timedOut && !errors.Is(err, retry.ErrAttemptTimeout) { // another error, which the timeout may have caused
 			a.Err = clean(retry.ErrAttemptTimeout.Error() + ": " + a.Err)
 		}

@@ -35,7 +35,7 @@ func Band(ctx context.Context, q Question) (none, half Verdict, err error) {
 		none = b.judge(longest, 0.8, noneLost)
 	}
 	if b.err == nil {
-		if longest, found = b.longest(max(longest, shortestBand), lessThanHalfLost); longest < longestBand {
+		if longest, _ = b.longest(longest, lessThanHalfLost); longest < longestBand {
 			half = b.judge(raised(longest), 1.25, func(v *Verdict) bool { return !lessThanHalfLost(v) })
 		}
 	}
@@ -68,7 +68,7 @@ func (b *bandSearch) verdict(lasts time.Duration, seeds int, seed uint64) (v Ver
 	return v
 }
 
-// longest searches the longest length from shortest on whose search seeds are as wanted. It reports whether there is one.
+// longest searches the longest length from shortest on whose search seeds are as wanted, or returns shortest and false.
 func (b *bandSearch) longest(shortest time.Duration, wanted func(*Verdict) bool) (time.Duration, bool) {
 	is := func(lasts time.Duration) bool {
 		v := b.verdict(lasts, enoughLost, b.question.Seed)

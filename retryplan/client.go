@@ -78,7 +78,7 @@ func (s *simulation) begin(layer uint8, client, parent uint32, deadline int64) {
 	s.start(i)
 }
 
-// progress returns what is known of a run after its attempt.
+// progress returns the progress of a run after its attempt.
 func (s *simulation) progress(r *simRun) retry.Progress {
 	p := retry.Progress{
 		Attempt:  int(r.number),

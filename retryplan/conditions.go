@@ -89,7 +89,7 @@ func (o *openLoop) next() int64 {
 	return nanoseconds(o.at)
 }
 
-// expectedRuns returns how many runs an open loop begins on average in d.
+// expectedRuns returns the average number of runs that an open loop begins in d.
 func expectedRuns(rate float64, triggers []Trigger, d time.Duration) float64 {
 	sum, from := 0.0, 0.0
 	for _, c := range conditionsOver(triggers) {
@@ -103,7 +103,7 @@ func expectedRuns(rate float64, triggers []Trigger, d time.Duration) float64 {
 	return sum
 }
 
-// lastEnd returns when the last trigger ends, and false if there is none.
+// lastEnd returns the time at which the last trigger ends, and false if there is none.
 func lastEnd(triggers []Trigger) (last int64, ok bool) {
 	for _, t := range triggers {
 		last = max(last, t.end())

@@ -84,11 +84,11 @@ func (d Dist) CDF(x time.Duration) float64 {
 		return 1
 	}
 	// Samples are cut to whole nanoseconds, so that x stands for all below x+1ns.
-	return d.below(float64(x-d.Min()) + 1)
+	return d.below(float64(x-d.least()) + 1)
 }
 
-// below returns the probability that a duration, before it is cut to whole nanoseconds, is less than Min + x, for a d
-// that is not fixed and an x above 0. It counts from Min since a float64 does not hold more than 2^53 nanoseconds
+// below returns the probability that a duration, before it is cut to whole nanoseconds, is less than least + x, for a d
+// that is not fixed and an x above 0. It counts from least since a float64 does not hold more than 2^53 nanoseconds
 // exactly.
 func (d Dist) below(x float64) float64 {
 	a := float64(d.a)
@@ -108,20 +108,20 @@ func (d Dist) before(limit time.Duration) measure {
 		return exactly(d.a, 1).before(limit)
 	}
 	// All times are counted from the shortest. A tail without end is cut off.
-	most := float64(d.Max() - d.Min())
+	most := float64(d.Max() - d.least())
 	if d.Max() == maxDuration {
-		most = min(most, float64(d.At(1-1e-6)-d.Min())+1)
+		most = min(most, float64(d.At(1-1e-6)-d.least())+1)
 	}
 	chance := 1.
 	if limit < maxDuration {
-		within := float64(limit - d.Min())
+		within := float64(limit - d.least())
 		most, chance = min(most, within), min(d.below(max(within, 0)), 1)
 	}
 	if most <= 0 || chance <= 0 {
 		return nil
 	}
 	step := stepFor(most, mostCells, 1)
-	g := grid{d.Min() + step/2, step, make([]float64, int(math.Ceil(most/float64(step))))}
+	g := grid{d.least() + step/2, step, make([]float64, int(math.Ceil(most/float64(step))))}
 	var last float64
 	for i := range g.cells {
 		below := d.below(min(float64(i+1)*float64(step), most))
@@ -155,8 +155,8 @@ func (d Dist) Max() time.Duration {
 	}
 }
 
-// Min returns the infimum of the samples.
-func (d Dist) Min() time.Duration {
+// least returns the infimum of the samples.
+func (d Dist) least() time.Duration {
 	if d.fixed() || d.shape == uniform {
 		return d.a
 	}

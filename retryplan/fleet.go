@@ -10,14 +10,14 @@ import (
 // Fleet is clients with one policy against one backend that works in the order of arrival, with an unbounded queue, and
 // does not notice clients that have gone. It is the commonest backend, and the worst for storms.
 type Fleet struct {
-	// Rate is how many runs a second the fleet begins, in an open loop. Above 0.
+	// Rate is the number of runs that the fleet begins in a second, in an open loop. Above 0.
 	Rate float64
-	// Capacity is how many attempts a second the backend completes. Above 0.
+	// Capacity is the number of attempts that the backend completes in a second. Above 0.
 	Capacity float64
-	// Workers is how many of them it works on at the same time, so that one takes Workers/Capacity. Zero means 1, or with
-	// a Service as many as have this Capacity.
+	// Workers is the number of them that it works on at the same time, so that one takes Workers/Capacity. Zero means 1,
+	// or with a Service as many as have this Capacity.
 	Workers int
-	// Service is how long the backend works on one attempt. Zero means always Workers/Capacity.
+	// Service is the time for which the backend works on one attempt. Zero means always Workers/Capacity.
 	Service Dist
 	// Clients is the number of clients, each with its own budget. Zero means 1: all calls share one budget.
 	Clients int
@@ -34,11 +34,11 @@ type Fleet struct {
 	Trigger Trigger
 }
 
-// Storm returns how many attempts a second reach the backend if every attempt of every run fails, and whether that is
-// less than its Capacity. It is arithmetic, which holds for every trigger: the rate of runs, multiplied by the attempts
-// that attempts, TTL and Deadline of p allow if attempts take no time and each wait is as short as it can be. A hedge
-// doubles them. With a Budget it is what remains once all tokens are spent: the first attempts, and the retries that
-// Trickle grants. It is +Inf if nothing limits the attempts. p is valid.
+// Storm returns the number of attempts a second that reach the backend if every attempt of every run fails, and whether
+// that is less than its Capacity. It is arithmetic, which holds for every trigger: the rate of runs, multiplied by the
+// attempts that attempts, TTL and Deadline of p allow if attempts take no time and each wait is as short as it can be. A
+// hedge doubles them. With a Budget it is what remains once all tokens are spent: the first attempts, and the retries
+// that Trickle grants. It is +Inf if nothing limits the attempts. p is valid.
 func (f Fleet) Storm(p retry.Policy) (attempts float64, fits bool) {
 	attempts = f.Rate * mostAttempts(p, f.Deadline)
 	if f.Hedge != (Hedge{}) {
@@ -96,7 +96,7 @@ func filled(c *retry.BudgetConfig) *retry.BudgetConfig {
 	return &full
 }
 
-// serviceTime returns how long one attempt takes a backend with so many workers, of which 0 means 1.
+// serviceTime returns the time that one attempt takes a backend with so many workers, of which 0 means 1.
 func serviceTime(workers int, capacity float64) time.Duration {
 	return whole(math.Round(float64(max(workers, 1)) / capacity * float64(time.Second)))
 }

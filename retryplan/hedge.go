@@ -11,7 +11,7 @@ import (
 // Hedge says when an attempt that is slow gets a second call beside it, as with package retryhedge. A hedge takes a token
 // of the budget that pays for retries, and is free without one. The zero Hedge makes none.
 type Hedge struct {
-	// Delay is how long an attempt is under way before the second call. Zero means that Share chooses.
+	// Delay is the time for which an attempt is under way before the second call. Zero means that Share chooses.
 	Delay time.Duration
 	// Share is the share of the attempts that get one, in (0,0.5]: each client tracks the delay for it. Zero means Delay.
 	Share float64

@@ -29,7 +29,8 @@ type Chain struct {
 	TrustRequests bool
 	// Deadline is the user's, counted from the start of each run. Zero means none.
 	Deadline time.Duration
-	// Rate is how many runs a second the users begin, in an open loop. Loads does not need it, and a Question does.
+	// Rate is the number of runs that the users begin in a second, in an open loop. Loads does not need it, and a
+	// Question does.
 	Rate float64
 	// Trigger is the trouble; its From is not used. A Trigger without a Kind is none.
 	Trigger Trigger
@@ -43,16 +44,16 @@ type Layer struct {
 	Policy retry.Policy
 	// Budget is the retry budget of each process that calls. Nil means none.
 	Budget *retry.BudgetConfig
-	// Clients is how many processes call. Zero means 1.
+	// Clients is the number of processes that call. Zero means 1.
 	Clients int
 	// Hedge starts second calls beside slow attempts. Zero means none.
 	Hedge Hedge
 	// Failure is the probability, in [0,1], that an attempt fails at the node itself, before the node calls another.
 	Failure float64
-	// Capacity is how many attempts a second the node completes, as the backend of a Fleet does. Its own work comes
-	// before its calls, and a worker does not wait for these. Zero means any number, each in no time.
+	// Capacity is the number of attempts that the node completes in a second, as the backend of a Fleet does. Its own
+	// work comes before its calls, and a worker does not wait for these. Zero means any number, each in no time.
 	Capacity float64
-	// Workers is how many of them it works on at the same time. Zero means 1.
+	// Workers is the number of them that it works on at the same time. Zero means 1.
 	Workers int
 }
 
@@ -75,7 +76,7 @@ func (l *Layer) attempts() int {
 	return min(p.MaxAttempts, mostCounted)
 }
 
-// service returns how long the node works on one attempt.
+// service returns the time for which the node works on one attempt.
 func (l *Layer) service() time.Duration {
 	if l.Capacity == 0 {
 		return 0

@@ -8,7 +8,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// NodeLoad is how many attempts reach a node for one run of the user.
+// NodeLoad is the number of attempts that reach a node for one run of the user.
 type NodeLoad struct {
 	// Calm is the number in a calm, with the Failure of the layers, in which no attempt waits for another's work.
 	Calm float64
@@ -21,8 +21,8 @@ type NodeLoad struct {
 	Stored float64
 }
 
-// Loads returns how many attempts reach each node, the bottom last, and the share of runs that succeed in a calm. It
-// counts; only waits with jitter are sampled, from a fixed seed.
+// Loads returns the number of attempts that reach each node, the bottom last, and the share of runs that succeed in a
+// calm. It counts; only waits with jitter are sampled, from a fixed seed.
 //
 // Errors are retry.FieldErrors: each field that is out of its range, including those of Policy.Validate.
 func (c Chain) Loads() (nodes []NodeLoad, success float64, err error) {
@@ -193,10 +193,10 @@ func (p *chainPlay) answered(i int, starts, giveUp time.Duration, again bool) ti
 	}
 }
 
-// stormRuns is how many runs are played through if their waits are random.
+// stormRuns is the number of runs to play through if their waits are random.
 const stormRuns = 2048
 
-// calmAttempts returns how many attempts a run makes if each takes the given time, the first is repeated with one
+// calmAttempts returns the number of attempts of a run if each takes the given time, the first is repeated with one
 // probability and the others with another; fails is the probability that one fails. A budget of ratio r pays for
 // r·(1−fails) retries an attempt; if more are asked for, these are 1/(1 − r·(1−fails)) attempts, whatever the policy
 // allows.

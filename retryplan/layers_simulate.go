@@ -28,7 +28,7 @@ func (c *Chain) nodes(seed uint64) []scenario {
 	return nodes
 }
 
-// work returns how long a node and those below it work on an attempt.
+// work returns the time for which a node and those below it work on an attempt.
 func (c *Chain) work(node int) (sum time.Duration) {
 	for i := range c.Layers[node:] {
 		sum = saturatingAdd(sum, c.Layers[node+i].service())

@@ -64,7 +64,7 @@ type Setting struct {
 	Deadline time.Duration
 	// Clients is the number of clients that use the policy against one backend. Zero means not known.
 	Clients int
-	// Duration is how long an attempt takes in a calm, the time in a queue included. Zero means not known.
+	// Duration is the time that an attempt takes in a calm, the time in a queue included. Zero means not known.
 	Duration Dist
 }
 

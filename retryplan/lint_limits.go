@@ -11,14 +11,14 @@ import (
 
 // The rules about what ends a run: attempts, TTL, deadline, timeouts, hints.
 
-// reach returns how many attempts can start within the bound, with the shortest attempts and waits and with usual ones.
+// reach returns the number of attempts that can start within the bound, with the shortest attempts and waits and with usual ones.
 // After the usual ones the next would start at late. It returns the largest int if nothing limits them.
 func (l *linter) reach() (can, usually int, late time.Duration) {
 	bound, _ := l.bound()
 	if !l.retries() || bound == 0 || l.p.Wait != nil {
 		return math.MaxInt, math.MaxInt, 0
 	}
-	can, _ = l.startable(0, l.cut(l.s.Duration.Min()))
+	can, _ = l.startable(0, l.cut(l.s.Duration.least()))
 	usually, late = l.startable(0.5, l.usual())
 	return can, usually, late
 }

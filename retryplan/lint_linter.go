@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// lintHorizon is how many attempts are looked at one by one, which takes 0.2 ms.
+	// lintHorizon is the number of attempts to look at one by one, which takes 0.2 ms.
 	lintHorizon = 1_000
 
 	// patience is the limit of a user's attention to one dialogue: Nielsen, "Usability Engineering" (1993), section 5.5.
@@ -85,7 +85,7 @@ func (l *linter) bound() (time.Duration, string) {
 	return l.p.TTL, "TTL"
 }
 
-// startable returns how many attempts can start if each takes spent and each wait is at the point u of its window.
+// startable returns the number of attempts that can start if each takes spent and each wait is at the point u of its window.
 // Without limits the next one would start at late.
 func (l *linter) startable(u float64, spent time.Duration) (n int, late time.Duration) {
 	free := retry.Policy{MaxAttempts: l.attempts, Backoff: l.p.Backoff}

@@ -251,7 +251,7 @@ func TestLintCallsNothingOfThePolicy(t *testing.T) {
 	p.Pay = func(context.Context, retry.Decision) bool { panic("Pay") }
 	p.Wait = func(int, error, time.Duration) time.Duration { panic("Wait") }
 	require.Nil(t, retryplan.Lint(p, retryplan.Setting{}))
-	require.Equal(t, 1., p.Budget.Tokens(), "the one token that a new budget has")
+	require.Equal(t, 10., p.Budget.Tokens(), "as full as a new budget is")
 }
 
 func TestWaitsOfOnesOwnAreTakenForAnyUpToCap(t *testing.T) {

@@ -11,7 +11,7 @@ type Model struct {
 	// Failure is the probability, in [0,1], that attempt 1, 2, ... fails; the last value repeats. Failures are
 	// independent. Nil means 1: every attempt fails, which shows the whole schedule.
 	Failure []float64
-	// Duration is how long an attempt takes, whether it fails or not. An attempt that would take longer than
+	// Duration is the time that an attempt takes, whether it fails or not. An attempt that would take longer than
 	// Policy.AttemptTimeout fails at that time, as an fn that honors its context does. Zero means no time.
 	Duration Dist
 	// Deadline is the caller's deadline, counted from the start of the run. Zero means none.
@@ -106,7 +106,7 @@ func (m *Model) validate(p retry.Policy) error {
 
 // attempt returns the shortest and the longest duration of an attempt under p.
 func (m *Model) attempt(p *retry.Policy) (shortest, longest time.Duration) {
-	shortest, longest = m.Duration.Min(), m.Duration.Max()
+	shortest, longest = m.Duration.least(), m.Duration.Max()
 	if p.AttemptTimeout > 0 {
 		shortest, longest = min(shortest, p.AttemptTimeout), min(longest, p.AttemptTimeout)
 	}

@@ -191,7 +191,7 @@ func (pl *planner) split(start measure, going float64, n int, failed measure) me
 	return start
 }
 
-// ending returns why a run ends whose attempt n failed at a time and whose next attempt would start a wait later.
+// ending returns the reason for which a run ends if attempt n failed at a time and the next would start a wait later.
 func (pl *planner) ending(n int, at, wait time.Duration) retry.Reason {
 	return pl.policy.Admit(retry.Progress{Attempt: n, Elapsed: at, Deadline: pl.model.Deadline}, wait).Reason
 }

@@ -16,93 +16,123 @@ const (
 	sampledWaits = 1 << 20
 )
 
-// sample is totalWait and run by playing runs through. Each goes on after every attempt with the mass of those that fail,
-// so that only its times are random, from a fixed seed.
+// runSampler plays runs through in place of totalWait and run. Each run goes on after every attempt with the mass of those
+// that fail, so that only its times are random, from a fixed seed.
+type runSampler struct {
+	*planner
+	rnd     *rand.Rand
+	runs    int
+	first   time.Duration // the least time of an end; histograms count from it, since their buckets widen with the time
+	elapsed histogram
+	exact   map[time.Duration]float64 // ends of many runs at once
+	waits   []histogram               // before attempt i+2, from its shortest wait on
+	total   histogram                 // of all waits, from the shortest total on
+}
+
+// sampledRun is a run that is played through.
+type sampledRun struct {
+	number int
+	at     time.Duration // the start or the end of an attempt
+	prev   time.Duration // the last wait
+	waited time.Duration // all waits
+	mass   float64       // of the runs that make the next attempt
+}
+
+// sample is totalWait and run by playing runs through.
 func (pl *planner) sample() {
-	var (
-		out, deadline  = &pl.out, pl.model.Deadline
-		rnd            = rand.New(rand.NewPCG(1, 2))
-		runs           = min(sampledRuns, 1<<(bits.Len(uint(sampledWaits/len(pl.lo)))-1)) // a power of two, so that shares add up
-		waits          = make([]histogram, len(pl.lo))
-		total, elapsed histogram
-		exact          = map[time.Duration]float64{}
-	)
-	// Histograms count from the least time, since their buckets are the wider the later they are.
-	first := pl.endsFirst(pl.mayEnd())
+	s := &runSampler{planner: pl, rnd: rand.New(rand.NewPCG(1, 2)), exact: map[time.Duration]float64{}, waits: make([]histogram, len(pl.lo))}
+	s.runs = min(sampledRuns, 1<<(bits.Len(uint(sampledWaits/len(pl.lo)))-1)) // a power of two, so that shares add up
+	s.first = pl.endsFirst(pl.mayEnd())
 	least, most := pl.policy.TotalWait()
-	for k := range runs {
-		var at, prev, waited time.Duration
-		mass := 1 / float64(runs) // of the runs that make the next attempt
-		end := func(n int, at time.Duration, mass float64) {
-			if at == deadline || n == 1 && (pl.model.Duration.fixed() || at == pl.policy.AttemptTimeout) {
-				exact[at] += mass // many runs at once
-			} else {
-				elapsed.add(at-first, mass)
-			}
-			if pl.firstEnd == 0 || n < pl.firstEnd {
-				pl.firstEnd = n
-			}
+	for k := range s.runs {
+		r := sampledRun{number: k, mass: 1 / float64(s.runs)}
+		for n := 1; n <= len(pl.lo); n++ {
+			s.attempt(&r, n)
+			s.wait(&r, n)
 		}
-		for n := 1; ; n++ {
-			if mass > 0 {
-				a := &out.Attempts[n-1]
-				a.Starts += mass
-				out.Load += mass
-				took, succeeds := pl.model.Duration.At(rnd.Float64()), mass*(1-pl.model.failure(n))
-				if own := pl.policy.AttemptTimeout; own > 0 && took > own {
-					took, succeeds = own, 0
-				}
-				at = saturatingAdd(at, took)
-				if deadline > 0 && at > deadline {
-					at, succeeds = deadline, 0
-				}
-				if succeeds > 0 {
-					a.Succeeds += succeeds
-					out.Success += succeeds
-					out.Endings[0] += succeeds
-					end(n, at, succeeds)
-				}
-				mass -= succeeds
-			}
-			if n > len(pl.lo) {
-				if mass > 0 {
-					out.Endings[pl.ending(n, at, 0)] += mass
-					end(n, at, mass)
-				}
-				break
-			}
-			u := rnd.Float64()
-			switch n { // the first two are evenly spread over the square, which is more exact
-			case 1:
-				u = (float64(k) + u) / float64(runs)
-			case 2:
-				_, u = math.Modf(float64(k) * math.Phi)
-			}
-			prev = pl.policy.Jittered(n, prev, u)
-			waited = saturatingAdd(waited, prev)
-			waits[n-1].add(prev-pl.lo[n-1], 1)
-			next := saturatingAdd(at, prev)
-			if mass > 0 && (pl.startBy < maxDuration && next >= pl.startBy || deadline > 0 && at >= deadline) {
-				pl.late[pl.ending(n, at, prev)] += mass
-				end(n, at, mass)
-				mass = 0
-			}
-			at = next
-		}
-		total.add(waited-least, 1)
+		s.last(&r, len(pl.lo)+1)
+		s.total.add(r.waited-least, 1)
 	}
-	for i := range waits {
+	for i := range s.waits {
 		var d Distribution
-		d.add(waits[i].measure().shifted(pl.lo[i]))
+		d.add(s.waits[i].measure().shifted(pl.lo[i]))
 		d.finish(pl.lo[i], pl.hi[i])
-		out.Attempts[i+1].Wait = d
+		pl.out.Attempts[i+1].Wait = d
 	}
-	out.TotalWait.add(total.measure().shifted(least))
-	out.Elapsed.add(elapsed.measure().shifted(first))
-	for _, at := range slices.Sorted(maps.Keys(exact)) {
-		out.Elapsed.add(exactly(at, exact[at]))
+	pl.out.TotalWait.add(s.total.measure().shifted(least))
+	pl.out.TotalWait.finish(least, most)
+	pl.out.Elapsed.add(s.elapsed.measure().shifted(s.first))
+	for _, at := range slices.Sorted(maps.Keys(s.exact)) {
+		pl.out.Elapsed.add(exactly(at, s.exact[at]))
 	}
-	out.TotalWait.finish(least, most)
+}
+
+// attempt plays attempt n, after which the mass of r is that of the runs that fail.
+func (s *runSampler) attempt(r *sampledRun, n int) {
+	if r.mass == 0 {
+		return
+	}
+	a := &s.out.Attempts[n-1]
+	a.Starts += r.mass
+	s.out.Load += r.mass
+	took, succeeds := s.model.Duration.At(s.rnd.Float64()), r.mass*(1-s.model.failure(n))
+	if own := s.policy.AttemptTimeout; own > 0 && took > own {
+		took, succeeds = own, 0
+	}
+	r.at = saturatingAdd(r.at, took)
+	if deadline := s.model.Deadline; deadline > 0 && r.at > deadline {
+		r.at, succeeds = deadline, 0
+	}
+	if succeeds > 0 {
+		a.Succeeds += succeeds
+		s.out.Success += succeeds
+		s.out.Endings[0] += succeeds
+		s.ended(n, r.at, succeeds)
+	}
+	r.mass -= succeeds
+}
+
+// wait plays the wait after attempt n. It ends the runs for which the next attempt would be too late.
+func (s *runSampler) wait(r *sampledRun, n int) {
+	u := s.rnd.Float64()
+	switch n { // the first two are evenly spread over the square, which is more exact
+	case 1:
+		u = (float64(r.number) + u) / float64(s.runs)
+	case 2:
+		_, u = math.Modf(float64(r.number) * math.Phi)
+	}
+	r.prev = s.policy.Jittered(n, r.prev, u)
+	r.waited = saturatingAdd(r.waited, r.prev)
+	s.waits[n-1].add(r.prev-s.lo[n-1], 1)
+	next, deadline := saturatingAdd(r.at, r.prev), s.model.Deadline
+	late := s.startBy < maxDuration && next >= s.startBy || deadline > 0 && r.at >= deadline
+	if late && r.mass > 0 {
+		s.late[s.ending(n, r.at, r.prev)] += r.mass
+		s.ended(n, r.at, r.mass)
+		r.mass = 0
+	}
+	r.at = next
+}
+
+// last plays attempt n, which no wait follows.
+func (s *runSampler) last(r *sampledRun, n int) {
+	s.attempt(r, n)
+	if r.mass > 0 {
+		s.out.Endings[s.ending(n, r.at, 0)] += r.mass
+		s.ended(n, r.at, r.mass)
+	}
+}
+
+// ended counts runs that end at a time, after attempt n.
+func (s *runSampler) ended(n int, at time.Duration, mass float64) {
+	if at == s.model.Deadline || n == 1 && (s.model.Duration.fixed() || at == s.policy.AttemptTimeout) {
+		s.exact[at] += mass
+	} else {
+		s.elapsed.add(at-s.first, mass)
+	}
+	if s.firstEnd == 0 || n < s.firstEnd {
+		s.firstEnd = n
+	}
 }
 
 // mayEnd returns the first attempt after which a run can end.

@@ -20,7 +20,7 @@ type Question struct {
 	// Chain is services that call each other. A Chain without layers is none.
 	Chain Chain
 
-	// Seeds is how many seeds to simulate, up to 10,000. Zero means 20.
+	// Seeds is the number of seeds to simulate, up to 10,000. Zero means 20.
 	Seeds int
 	// Seed is the first of them; the others follow it. The same seeds bring the same arrivals, whatever the policy.
 	Seed uint64
@@ -33,7 +33,7 @@ type Question struct {
 const (
 	defaultSeeds = 20
 	mostSeeds    = 10_000
-	// enoughLost is how many seeds are simulated if none of them comes back. Measured: each of 34 such fleets lost more
+	// enoughLost is the number of seeds to simulate if none of them comes back. Measured: each of 34 such fleets lost more
 	// than half of 100 fresh seeds. The reverse does not hold.
 	enoughLost = 10
 )
@@ -114,7 +114,7 @@ type calm struct {
 	warm  time.Duration // the delay that trackers find; 0 if it is not known
 }
 
-// calmRuns is how many runs are simulated to know a calm, which takes some milliseconds.
+// calmRuns is the number of runs to simulate to know a calm, which takes some milliseconds.
 const calmRuns = 10_000
 
 // calm measures what a fleet can do at best: the share of runs that succeed while no attempt waits in a queue and

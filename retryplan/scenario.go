@@ -54,7 +54,7 @@ const (
 	maxRuns    = 1_000_000_000 // some hours
 	lookUp     = 1 << 16       // events between two looks at the context
 
-	// maxInstant is how many events may happen at one time, beside 10,000 for each client, before a simulation is given
+	// maxInstant is the number of events that may happen at one time, beside 10,000 for each client, before a simulation is given
 	// up: more than any herd of clients with a bounded number of attempts makes, or one run of a Chain, and few enough to
 	// be over in seconds for a fleet of moderate size.
 	maxInstant = 1_000_000 + 10*maxChainAttempts

@@ -134,7 +134,7 @@ func TestSimulateIsDeterministic(t *testing.T) {
 		Network:  retryplan.LogNormal(5*ms, 50*ms),
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Uniform(2*ms, 14*ms), FailureRate: 0.1},
 		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: 5 * time.Second, For: 2 * time.Second}},
-		Budget:   &retry.BudgetConfig{},
+		Budget:   &retry.BudgetConfig{Initial: 1},
 		Duration: 20 * time.Second,
 		Step:     time.Second,
 		Seed:     7,

@@ -14,7 +14,7 @@ type Trigger struct {
 	// From is when the trigger begins, counted from the start of the simulation. A Question does not use it: its calm
 	// comes first.
 	From time.Duration
-	// For is how long the trigger lasts.
+	// For is the length of the trigger.
 	For time.Duration
 	// Factor is how much: see the kinds. Stall and Outage do not use it.
 	Factor float64

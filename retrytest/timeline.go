@@ -66,6 +66,44 @@ func (t *Timeline) String() string {
 	return format(lines)
 }
 
+// Check fails the test unless the lines of String are the given ones. Blanks count as one, however many there are, and
+// empty lines do not count, so that the expected text needs no columns:
+//
+//	runs.Check(t,
+//		"0s attempt 1 503 Service Unavailable wait 50ms",
+//		"50ms attempt 2 ok",
+//		"50ms succeeded after 2 attempts")
+//
+// An argument can have several lines.
+func (t *Timeline) Check(tb testing.TB, lines ...string) {
+	tb.Helper()
+	text := t.String()
+	want, got := bareLines(strings.Join(lines, "\n")), bareLines(text)
+	for i := range max(len(want), len(got)) {
+		wanted, had := "nothing", "nothing"
+		if i < len(want) {
+			wanted = want[i]
+		}
+		if i < len(got) {
+			had = got[i]
+		}
+		if wanted != had {
+			tb.Errorf("retrytest: line %d of the timeline differs:\n  want %s\n  got  %s\nThe whole:\n%s", i+1, wanted, had, text)
+			return
+		}
+	}
+}
+
+// bareLines returns the lines of text that are not empty, with one blank where there are several.
+func bareLines(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			lines = append(lines, strings.Join(fields, " "))
+		}
+	}
+	return lines
+}
+
 // after returns " after 3 attempts", preceded by the status if o has one.
 func after(o retry.Outcome) string {
 	s := o.String()

@@ -165,3 +165,37 @@ func TestSchedule(t *testing.T) {
 		require.Equal(t, []string{"retrytest: no schedule: " + refused.Validate().Error()}, r.messages)
 	}
 }
+
+// TestCheckComparesWithoutColumns: each row is a text that is expected, and what the check says of it.
+func TestCheckComparesWithoutColumns(t *testing.T) {
+	var runs retrytest.Timeline
+	p := retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0}}, MaxAttempts: 2, Observe: runs.Observe}
+	synctest.Test(t, func(t *testing.T) {
+		require.NoError(t, retry.Do(t.Context(), p, retrytest.Script(t, []retrytest.Step{{Err: errDown}, {}})))
+	})
+	const whole = "\nThe whole:\n0s   attempt 1  down   wait 0s\n0s   attempt 2  ok\n0s   succeeded after 2 attempts\n"
+	for _, row := range []struct {
+		name  string
+		lines []string
+		want  []string
+	}{
+		{"lines", []string{"0s attempt 1 down wait 0s", "0s attempt 2 ok", "0s succeeded after 2 attempts"}, nil},
+		{"one text, with other columns", []string{"\n\t0s  attempt 1  down  wait 0s\n\t0s  attempt 2    ok\n\n\t0s succeeded after 2 attempts\n"}, nil},
+		{"the text itself", []string{runs.String()}, nil},
+		{"another line", []string{"0s attempt 1 down wait 0s", "0s attempt 2 down", "0s succeeded after 2 attempts"},
+			[]string{"retrytest: line 2 of the timeline differs:\n  want 0s attempt 2 down\n  got  0s attempt 2 ok" + whole}},
+		{"a line too few", []string{"0s attempt 1 down wait 0s", "0s attempt 2 ok"},
+			[]string{"retrytest: line 3 of the timeline differs:\n  want nothing\n  got  0s succeeded after 2 attempts" + whole}},
+		{"a line too many", []string{runs.String(), "1s attempt 1 ok"},
+			[]string{"retrytest: line 4 of the timeline differs:\n  want 1s attempt 1 ok\n  got  nothing" + whole}},
+		{"blanks that are missing", []string{"0s attempt1 down wait 0s", "0s attempt 2 ok", "0s succeeded after 2 attempts"},
+			[]string{"retrytest: line 1 of the timeline differs:\n  want 0s attempt1 down wait 0s\n  got  0s attempt 1 down wait 0s" + whole}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var r recorder
+			runs.Check(&r, row.lines...)
+			require.Equal(t, row.want, r.messages)
+		})
+	}
+	(&retrytest.Timeline{}).Check(t)
+}

@@ -2,6 +2,7 @@
 // have failed and why, and which to repeat. It does not run jobs, and does not create a database.
 //
 //	retryjobs stats
+//	retryjobs schedules [run|pause|resume NAME...]
 //	retryjobs list   --status dead_letter --since 24h
 //	retryjobs show   ID
 //	retryjobs replay ID... | filter | --all

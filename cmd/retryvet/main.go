@@ -4,13 +4,11 @@
 //
 //	retryvet [-ANALYZER] PACKAGE...           runs go vet with the analyzers
 //	go vet -vettool=$(which retryvet) ./...   the same
-//	retryvet help [ANALYZER]                  the findings and the flags
-//	retryvet -version
+//	retryvet help [ANALYZER]                  the findings and the flags; -version prints the version
 //
 // The comment //retryvet:ignore ANALYZER reason, at the end of a line or above it, silences a finding.
 //
-// The exit status is that of go vet: 0 without findings, and 1 with findings or if packages do not load or type-check. It is 2 if
-// the command line is wrong.
+// The exit status is that of go vet: 0 without findings, and 1 with findings or if packages do not load. 2 is a wrong command line.
 package main
 
 import (

@@ -148,3 +148,22 @@ func TestHeaderAndMessageOfAHedgedCallAreOfOneCall(t *testing.T) {
 		require.Equal(t, 2, s.requests())
 	})
 }
+
+// Of two interceptors of hedges in one client the inner one makes none: there are two calls, not four.
+func TestOneLayerHedges(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		s := &server{unary: func(ctx context.Context, _ int, _ *request) (string, error) {
+			select {
+			case <-time.After(time.Minute):
+			case <-ctx.Done():
+			}
+			return "pong", nil
+		}}
+		hedges, err := retryconnect.NewHedgeInterceptor(retryhedge.Policy{Delay: time.Second}, retryconnect.Options{})
+		require.NoError(t, err)
+		unary, _ := s.start(t, protocol, upTo(1), retryconnect.Options{}, idempotent, connect.WithInterceptors(hedges, hedges))
+		_, err = ping(t.Context(), unary)
+		require.NoError(t, err)
+		require.Equal(t, 2, s.requests())
+	})
+}

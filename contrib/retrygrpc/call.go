@@ -119,6 +119,8 @@ func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, f
 	f.Pushback, f.InDoubt = trailer.Get(retryrpc.PushbackKey), trailer.Get(retryrpc.InDoubtKey)
 	f.Hint = retryInfo(details)
 	f.Told = len(trailer.Get("content-type")) > 0 // which a status that comes without a header brings
+	fromServer := f.Begun || f.Told || len(f.Pushback) > 0 || f.Hint > 0
+	f.Local = f.Code == retryrpc.ResourceExhausted && trailer != nil && !fromServer // grpc-go's: the message is too large
 	if len(st.Message()) > retryrpc.MaxRecord || len(details) > 0 && proto.Size(st.Proto()) > retryrpc.MaxRecord {
 		f.Cut = status.Error(st.Code(), retryrpc.Bounded(st.Message()))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -249,4 +250,66 @@ func Example_attemptError_LogValue() {
 func ExampleDeclaredIdempotent() {
 	fmt.Println(retrygrpc.DeclaredIdempotent("/grpc.testing.TestService/UnaryCall"))
 	// Output: false
+}
+
+// throttle is that of gRPC's service config (gRFC A6): a failure that may be repeated takes a token, a success gives
+// back a part of one, and no retry is made while half of the tokens or more are gone. It is shared by the calls of a
+// channel.
+type throttle struct {
+	mu                 sync.Mutex
+	max, ratio, tokens float64
+}
+
+func (t *throttle) add(tokens float64) float64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tokens = min(max(t.tokens+tokens, 0), t.max)
+	return t.tokens
+}
+
+func (t *throttle) pay(context.Context, retry.Decision) bool { return t.add(-1) > t.max/2 }
+
+func (t *throttle) observe(_ context.Context, e retry.Event) {
+	var failed *retryrpc.AttemptError
+	switch {
+	case e.Outcome == nil:
+	case e.Outcome.Status == retry.Succeeded:
+		t.add(t.ratio)
+	case e.Outcome.Reason == retry.AttemptsExhausted, errors.As(e.Err, &failed) && failed.Veto == retryrpc.Pushback:
+		t.add(-1)
+	}
+}
+
+// A retry.Budget is the library's own throttle. This is gRPC's, for a service that has been tuned for it.
+func Example_throttle() {
+	t := &throttle{max: 4, ratio: 0.5, tokens: 4}
+	unary, err := retrygrpc.UnaryClientInterceptor(retry.Policy{
+		MaxAttempts: 4, Backoff: retry.Backoff{Base: time.Millisecond}, Pay: t.pay, Observe: t.observe,
+	}, retrygrpc.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	call := func(answer error) {
+		attempts := 0
+		_ = unary(context.Background(), "/shop.Orders/Get", nil, nil, nil,
+			func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+				attempts++
+				return answer
+			})
+		fmt.Println(status.Code(answer), "attempts:", attempts, "tokens:", t.add(0))
+	}
+	busy := status.Error(codes.Unavailable, "busy")
+	for _, answer := range []error{busy, busy, nil, nil, nil, nil, nil, busy} {
+		call(answer)
+	}
+	// Output:
+	// Unavailable attempts: 2 tokens: 2
+	// Unavailable attempts: 1 tokens: 1
+	// OK attempts: 1 tokens: 1.5
+	// OK attempts: 1 tokens: 2
+	// OK attempts: 1 tokens: 2.5
+	// OK attempts: 1 tokens: 3
+	// OK attempts: 1 tokens: 3.5
+	// Unavailable attempts: 2 tokens: 1.5
 }

@@ -200,6 +200,25 @@ func TestOnlyTheFirstCallHasTheCallersReply(t *testing.T) {
 	require.Zero(t, wrong.Load())
 }
 
+// Of two interceptors of hedges in one channel the inner one makes none: there are two calls, not four.
+func TestOneLayerHedges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		service := serverOf(func(ctx context.Context) error {
+			select {
+			case <-time.After(time.Minute):
+			case <-ctx.Done():
+			}
+			return nil
+		})
+		hedges, err := retrygrpc.HedgeUnaryClientInterceptor(retryhedge.Policy{Delay: time.Second}, retrygrpc.Options{Idempotent: always})
+		require.NoError(t, err)
+		client := serve(t, service, upTo(1), retrygrpc.Options{}, grpc.WithChainUnaryInterceptor(hedges, hedges))
+		_, err = client.UnaryCall(t.Context(), &testgrpc.SimpleRequest{}, grpc.WaitForReady(true))
+		require.NoError(t, err)
+		require.EqualValues(t, 2, service.calls.Load())
+	})
+}
+
 // Under -race: a hedge that begins while the answer to the first call is written to the caller's reply.
 func TestAHedgeDoesNotReadTheReplyThatTheFirstCallFills(t *testing.T) {
 	const delay = 2 * time.Millisecond

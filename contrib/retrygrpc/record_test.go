@@ -50,7 +50,7 @@ func TestAnAttemptTimeoutIsNoCancellation(t *testing.T) {
 				require.NotErrorIs(t, err, context.Canceled)
 				var typed interface{ ErrorType() string }
 				require.ErrorAs(t, err, &typed)
-				require.Equal(t, "DEADLINE_EXCEEDED", typed.ErrorType())
+				require.Equal(t, "attempt_timeout", typed.ErrorType())
 			}
 		})
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/contrib/retryrpc"
 	"github.com/retrygo/retry/retryshell"
 )
 
@@ -329,4 +330,45 @@ func ExampleUnaryServerInterceptor() {
 	// query
 	// query
 	// rpc error: code = Unavailable desc = the service is unavailable (not repeated: pushback) true
+}
+
+// A message that is larger than the client allows does not become smaller.
+func TestAMessageThatIsTooLargeIsNotRepeated(t *testing.T) {
+	service := serverOf(func(context.Context) error { return status.Error(codes.ResourceExhausted, "quota") })
+	for _, stream := range []bool{false, true} {
+		o := retrygrpc.Options{RetryCodes: []codes.Code{codes.ResourceExhausted}}
+		var attempts int
+		p := upTo(3)
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Outcome != nil {
+				attempts = e.Outcome.Attempts
+			}
+		}
+		client := serve(t, service, p, o)
+		large := &testgrpc.Payload{Body: make([]byte, 100)}
+		limit := []grpc.CallOption{grpc.MaxCallSendMsgSize(50), grpc.WaitForReady(true)}
+		var err error
+		if stream {
+			var s testgrpc.TestService_StreamingOutputCallClient
+			s, err = client.StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{Payload: large}, limit...)
+			if err == nil {
+				_, err = s.Recv()
+			}
+		} else {
+			_, err = client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{Payload: large}, limit...)
+		}
+		require.Equal(t, codes.ResourceExhausted, status.Code(err))
+		require.False(t, retry.IsAmbiguous(err))
+		if !stream {
+			require.Equal(t, 1, attempts)
+			var failed *retryrpc.AttemptError
+			require.ErrorAs(t, err, &failed)
+			require.Equal(t, retryrpc.Local, failed.Veto)
+		}
+		require.Zero(t, service.calls.Load(), "of a stream: %t", stream)
+
+		require.Equal(t, codes.ResourceExhausted, status.Code(ask(bounded(t), client, stream)))
+		require.EqualValues(t, 3, service.calls.Load(), "what the server refuses is repeated")
+		service.calls.Store(0)
+	}
 }

@@ -25,6 +25,7 @@
 //	retry.job.count         up-down counter  {job}      retry.engine, retry.status
 //	retry.job.recurring     up-down counter  {job}      retry.engine, retry.status
 //	retry.job.lag           gauge            s          retry.engine
+//	retry.schedule.overdue  gauge            s          retry.engine, retry.schedule
 //
 // retry.status and retry.reason have the texts of retry.Status and retry.Reason; in metrics a success has no
 // retry.reason, and a run of a policy without a name no retry.policy. A terminal error that ended a run because a layer
@@ -45,9 +46,10 @@
 // In spans retry.policy and retry.attempt are those of the run, attempt or event; retry.run.policy, retry.status,
 // retry.reason and retry.attempts are those of the span's run, or of the last run that ended below the span.
 //
-// error.type is the result of an ErrorType method in the error's chain, such as the status of an HTTP attempt ("503")
-// or retryhttp's Reason ("conn_refused"); otherwise the code of a gRPC status ("UNAVAILABLE"), "timeout", "canceled",
-// or the Go type below the marks of retry and fmt.Errorf. The error.type of a run is that of its last error.
+// error.type is the result of an ErrorType method in the error's chain, such as the status of an HTTP attempt ("503"),
+// retryhttp's Reason ("conn_refused") or "attempt_timeout" of a gRPC call; otherwise the code of a gRPC status
+// ("UNAVAILABLE"), "timeout", "canceled", or the Go type below the marks of retry and fmt.Errorf. The error.type of a run
+// is that of its last error.
 //
 // # Texts
 //

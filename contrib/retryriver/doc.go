@@ -34,7 +34,7 @@
 //   - Each process counts its budgets separately.
 //   - River and its drivers must have the same version; this module is built and tested with v0.47.0. A program must
 //     not upgrade only one of them.
-//   - A handler's river.JobSnooze and river.JobCancel are ordinary errors. Use retry.After and retry.Permanent.
+//   - A handler's river.JobSnooze and river.JobCancel are ordinary errors. Use retryjob.Snooze and retry.Permanent.
 //   - river.Client.JobRetry does not replay: it would give a job one more attempt after its TTL, and repeat a completed
 //     job. A job that had already ended is returned to its final state. Use Admin.Replay.
 //   - River calls its ErrorHandler only for failures that are retried. A policy's Observe is called for all. The final
@@ -45,15 +45,18 @@
 //
 // # What is in the database
 //
-// Besides River's tables there is one of this package, retryjob_job, with which lists and counts find jobs by status,
-// reason, policy, kind and time; running jobs are found by River's own index. OpenSQLite, NewSQLite and MigratePostgres
-// create it, and fill it if there are already jobs; meanwhile writers of jobs wait, a few seconds for a hundred thousand
+// Besides River's tables there are two of this package. retryjob_schedule has a row for each schedule of recurring jobs.
+// With retryjob_job, lists and counts find jobs by status, reason, cause, policy, kind and time; running jobs are found by
+// River's own index. OpenSQLite, NewSQLite and MigratePostgres create it, and fill it if there are already jobs; meanwhile
+// writers of jobs wait, a few seconds for a hundred thousand
 // jobs. Triggers on river_job keep it up to date, no matter which program writes there. All its data is also in River's
 // tables.
 //
 // On PostgreSQL the table and the function of the triggers belong to the owner of river_job, with whose rights the
 // triggers run. MigratePostgres needs a role that may act as that owner. A program that enqueues or works on jobs needs
-// the rights on River's tables and sequences; Admin, Store and cmd/retryjobs also need SELECT on retryjob_job.
+// the rights on River's tables and sequences; Admin, Store and cmd/retryjobs also need SELECT on retryjob_job. A program
+// that works on jobs needs SELECT on retryjob_schedule too, and INSERT and UPDATE if it has Options.Recurring or replays
+// occurrences.
 //
 // A job takes 2.1 times the CPU time that River needs for one of its own, on both databases; with the triggers, one of
 // River's own takes 1.05 times as much (BenchmarkOverhead). A third of the difference each is this process, what the record
@@ -64,7 +67,8 @@
 //
 // The retryjob.Record is the only element of an array under the key "retryjob" of a job's metadata; attempts that ended
 // late are in another array under the key "retryjob_late". A record counts only in a row with the unique key of its ID,
-// so the metadata of another program decides nothing; only counts on SQLite include a forged record with any unique key.
+// so the metadata of another program decides nothing. A job whose ID is taken is inserted and undone, in a savepoint if
+// the transaction is the caller's, since River's insert would change the kind of the job that is there. Only counts on SQLite include a forged record with any unique key.
 // A success is not written there, since the row has its start and end, to the millisecond on SQLite. In River's tables a job that ended as DeadLettered, Expired, FailedNoRetries or
 // Canceled is canceled. River's max_attempts is set so high that it never applies, since the policy at the end of each
 // attempt decides. From its hundredth attempt on River snoozes a job rather than failing it, since each failure makes

@@ -2,6 +2,7 @@ package retryriver_test
 
 import (
 	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -106,4 +107,29 @@ func TestTheTriggersBelongToTheOwnerOfRiversTable(t *testing.T) {
 	var jobs int
 	require.NoError(t, pool.QueryRow(t.Context(), "SELECT count(*) FROM retryjob_job").Scan(&jobs))
 	require.Equal(t, 1, jobs, "a role with rights on River's tables alone cannot enqueue")
+}
+
+// TestMigratePostgresTakesARightBackThatEveryoneHasAgain: a dump that is restored without its rights gives PUBLIC the
+// right to call the function of the triggers.
+func TestMigratePostgresTakesARightBackThatEveryoneHasAgain(t *testing.T) {
+	pool, err := pgxpool.New(t.Context(), pgtest.Start(t).DSN())
+	require.NoError(t, err)
+	defer pool.Close()
+	require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
+	public := func() (may bool) {
+		require.NoError(t, pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) AS acl
+			WHERE proname = 'retryjob_note' AND acl.grantee = 0)`).Scan(&may))
+		return may
+	}
+	require.False(t, public())
+	_, err = pool.Exec(t.Context(), "GRANT EXECUTE ON FUNCTION retryjob_note() TO PUBLIC")
+	require.NoError(t, err)
+	require.True(t, public())
+	require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
+	require.False(t, public())
+}
+
+func TestAnEngineWithoutHandlersIsRefusedInItsOwnWords(t *testing.T) {
+	_, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), retryjob.Options{Policies: catalog})
+	require.EqualError(t, err, "retryriver: Options.Handlers <empty> has no handler to run (a program that only enqueues uses NewClient and NewAdmin)")
 }

@@ -118,6 +118,9 @@ func NewPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Options) (*
 func start[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], o retryjob.Options, p pace, release func() error) (*Queue, error) {
 	var bad retry.FieldErrors
 	bad.Append(o.Validate())
+	if len(o.Handlers) == 0 {
+		bad.Refuse("retryriver.Options.Handlers", "<empty>", "has no handler to run (a program that only enqueues uses NewClient and NewAdmin)")
+	}
 	if o.Concurrency > mostWorkers {
 		bad.Refuse("retryriver.Options.Concurrency", o.Concurrency, "is above", mostWorkers)
 	}

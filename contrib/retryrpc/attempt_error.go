@@ -79,11 +79,22 @@ func (e *AttemptError) GivenUp() bool {
 func (e *AttemptError) Timeout() bool { return e != nil && e.Code == DeadlineExceeded }
 
 // ErrorType returns the code as the library spells it, "UNAVAILABLE" in gRPC and "unavailable" in Connect, for
-// OpenTelemetry's error.type. It is "UNKNOWN" for a number that is not a code.
+// OpenTelemetry's error.type. It is "UNKNOWN" for a number that is not a code, and "attempt_timeout" if
+// Policy.AttemptTimeout ended the attempt, as in retryhttp: the code is then the same as for a deadline of the server.
 func (e *AttemptError) ErrorType() string {
 	switch {
 	case e == nil:
 		return ""
+	case e.Origin == AttemptTimeout:
+		return AttemptTimeout.String()
+	default:
+		return e.spelled()
+	}
+}
+
+// spelled returns the code as the library spells it.
+func (e *AttemptError) spelled() string {
+	switch {
 	case e.kind != "":
 		return e.kind
 	case e.Code > Unauthenticated: // as clients treat it
@@ -98,7 +109,7 @@ func (e *AttemptError) LogValue() slog.Value {
 	if e == nil {
 		return slog.GroupValue()
 	}
-	return slog.GroupValue(slog.String("method", Bounded(e.Method)), slog.String("code", e.ErrorType()))
+	return slog.GroupValue(slog.String("method", Bounded(e.Method)), slog.String("code", e.spelled()))
 }
 
 // Classify returns Retryable or Terminal for an error with an *AttemptError, by the table of the package documentation

@@ -78,10 +78,10 @@
 // services, whatever their protocols are. For any other error with a hint (see retry.After) the pushback is the hint.
 // MetadataFor has the rules.
 //
-// Second, if the handler returns the error of a run, such as that of retry.Do, the client gets the status of the last
-// attempt, unchanged, and UNAVAILABLE if that has none (DEADLINE_EXCEEDED or CANCELED for an error of a context),
-// without the text of the run: the name of the policy, the number of attempts and an inner error's text stay in the
-// server.
+// Second, if the handler returns the error of a run, such as that of retry.Do, or one that says that a service below has
+// given up, such as that of retryhttp.CheckResponse, the client gets the status of the last attempt, unchanged, and
+// UNAVAILABLE if that has none (DEADLINE_EXCEEDED or CANCELED for an error of a context), without the text of the run:
+// the name of the policy, the number of attempts and an inner error's text stay in the server.
 //
 // Third, if a trusted client repeats a call, the handler's own calls make one attempt: its context is that of
 // retryshell.WithRemoteAttempt. Options.PassAttempt passes that client's attempt number on. A trusted client can disable

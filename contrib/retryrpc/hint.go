@@ -90,11 +90,12 @@ func givenUp(err error) bool {
 
 // ForClient returns what a server says to its client of a run that has failed: code and text without the name of the
 // policy, the number of attempts and the text of the error inside. The code is DeadlineExceeded or Canceled if err
-// matches that error of package context, and otherwise Unavailable. ok is false if there is no *retry.Error in err,
-// which is then for the server itself to convert. An adapter prefers a status of its library inside err.
+// matches that error of package context, and otherwise Unavailable. ok is false if there is no *retry.Error in err and
+// no layer below has given up (see retry.IsGivenUp): err is then for the server itself to convert. An adapter prefers a
+// status of its library inside err.
 func ForClient(err error) (code Code, text string, ok bool) {
 	switch {
-	case !errors.As(err, new(*retry.Error)):
+	case !errors.As(err, new(*retry.Error)) && !retry.IsGivenUp(err):
 		return 0, "", false
 	case errors.Is(err, context.DeadlineExceeded):
 		return DeadlineExceeded, context.DeadlineExceeded.Error(), true

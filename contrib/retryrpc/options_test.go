@@ -76,6 +76,10 @@ func TestTheTypeOfAnError(t *testing.T) {
 	require.Empty(t, none.ErrorType())
 	require.Equal(t, "UNKNOWN", (&retryrpc.AttemptError{Code: 99}).ErrorType())
 	require.Equal(t, "UNAVAILABLE", (&retryrpc.AttemptError{Code: retryrpc.Unavailable}).ErrorType())
+	timedOut := &retryrpc.AttemptError{Code: retryrpc.DeadlineExceeded, Origin: retryrpc.AttemptTimeout}
+	require.Equal(t, "attempt_timeout", timedOut.ErrorType())
+	require.Equal(t, "DEADLINE_EXCEEDED", timedOut.LogValue().Group()[1].Value.String())
+	require.Equal(t, "DEADLINE_EXCEEDED", (&retryrpc.AttemptError{Code: retryrpc.DeadlineExceeded, Origin: retryrpc.Remote}).ErrorType())
 }
 
 func TestAClassifierGoesBeforeTheTable(t *testing.T) {

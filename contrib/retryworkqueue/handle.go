@@ -57,8 +57,12 @@ func (r *Reconciler[T, R]) Reconcile(ctx context.Context, item T) (R, error) {
 		}
 		return err
 	})
-	if d.Status != retry.WaitingRetry && err != nil && !terminal(err) {
+	if err == nil {
+		return result, nil
+	}
+	if d.Status != retry.WaitingRetry && !terminal(err) {
 		err = r.Terminal(err)
 	}
-	return result, err
+	var none R // the controller warns of a result with an error, and ignores it
+	return none, err
 }

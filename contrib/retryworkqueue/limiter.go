@@ -3,6 +3,7 @@ package retryworkqueue
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -11,9 +12,11 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// maxItems is the maximum number of runs in a Limiter, about 60 MB, which it keeps for the next time that so many items
-// fail. A queue with more failing items has another problem.
+// maxItems is the maximum number of runs in a Limiter, about 60 MB. A queue with more failing items has another problem.
 const maxItems = 1 << 18
+
+// small is a number of runs whose memory is not worth giving back.
+const small = 1 << 10
 
 // Limiter keeps the runs of a queue's items, a few numbers for each. It is safe for concurrent use. A run is dropped
 // when it ends, and by Forget. Beyond 262,144 runs, each new run replaces another one. New makes a Limiter; the zero
@@ -23,6 +26,7 @@ type Limiter[T comparable] struct {
 
 	mu   sync.Mutex
 	runs map[T]run
+	most int // of runs since the map was made: a map does not shrink
 }
 
 type run struct {
@@ -99,6 +103,7 @@ func (l *Limiter[T]) keep(item T, r run) {
 		}
 	}
 	l.runs[item] = r
+	l.most = max(l.most, len(l.runs))
 }
 
 // drop drops a run and refunds the retry that is not made.
@@ -107,6 +112,10 @@ func (l *Limiter[T]) drop(item T) {
 		l.policy.Budget.Refund()
 	}
 	delete(l.runs, item)
+	if l.most > small && len(l.runs) <= l.most/4 {
+		l.runs = maps.Collect(maps.All(l.runs)) // which is as large as its runs need
+		l.most = len(l.runs)
+	}
 }
 
 var errDeferred = errors.New("retryworkqueue: the gate defers the attempt")

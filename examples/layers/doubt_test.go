@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 
@@ -143,6 +144,7 @@ func TestDoubtPassesThroughAChainOfProtocols(t *testing.T) {
 		doubt bool
 	}{
 		{"the answer to a COMMIT is lost", broken{lost: io.ErrUnexpectedEOF}, true},
+		{"the database refuses connections", broken{refused: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, false},
 	} {
 		for _, order := range orders {
 			t.Run(row.name+", under "+strings.Join(order, " > "), func(t *testing.T) {

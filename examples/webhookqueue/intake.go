@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"github.com/retrygo/retry"
@@ -29,14 +30,14 @@ func parse(body []byte) (job retryjob.Job, faults []retry.FieldError) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&req); err != nil {
-		return job, []retry.FieldError{{Rule: err.Error()}}
+		return job, []retry.FieldError{{Field: "body", Rule: err.Error()}}
 	}
 	note := func(err error, key func(field string) string) {
 		var bad retry.FieldErrors
 		errors.As(err, &bad)
 		for _, err := range bad {
 			if e := new(retry.FieldError); errors.As(err, &e) {
-				faults = append(faults, retry.FieldError{Field: key(e.Field), Value: e.Value, Rule: e.Rule})
+				faults = append(faults, retry.FieldError{Field: key(e.Field), Value: asJSON(e.Value), Rule: e.Rule})
 			}
 		}
 	}
@@ -44,7 +45,7 @@ func parse(body []byte) (job retryjob.Job, faults []retry.FieldError) {
 	job.Payload, _ = json.Marshal(delivery{URL: req.URL, Event: req.Event}) // two texts
 	to, err := url.Parse(req.URL)
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" || to.Host == "" {
-		faults = append(faults, retry.FieldError{Field: "url", Value: req.URL, Rule: "is not the URL of a web server"})
+		faults = append(faults, retry.FieldError{Field: "url", Value: strconv.Quote(req.URL), Rule: "is not the URL of a web server"})
 	} else {
 		job.BudgetKey = req.Tenant + " " + to.Host // an endpoint that is down does not use up the retries of others
 	}
@@ -57,6 +58,14 @@ func parse(body []byte) (job retryjob.Job, faults []retry.FieldError) {
 	}
 	note(job.Validate(policies), keys.Replace) // the errors of Enqueue, under the request's keys
 	return job, faults
+}
+
+// asJSON returns a value as the request has it: a text in quotes.
+func asJSON(value string) string {
+	if value == "" || strings.HasPrefix(value, `"`) || json.Valid([]byte(value)) {
+		return value
+	}
+	return strconv.Quote(value)
 }
 
 // keys has the key of a request for each field of a job that comes from one.

@@ -83,7 +83,8 @@ func TestARequestIsJudgedAsAWhole(t *testing.T) {
 			[]string{"url", "id", "policy"}},
 		{"settings beyond the limits", `{"url": "https://a.example", "retry_policy": {"max_attempts": 51, "factor": 101}}`, []string{"retry_policy.max_attempts", "retry_policy.factor"}},
 		{"a policy that is not an object", `{"url": "https://a.example", "retry_policy": 7}`, []string{"retry_policy"}},
-		{"an unknown key", `{"url": "https://a.example", "retries": 7}`, []string{""}},
+		{"an unknown key", `{"url": "https://a.example", "retries": 7}`, []string{"body"}},
+		{"no JSON", `{"url": }`, []string{"body"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			job, faults := parse([]byte(row.body))

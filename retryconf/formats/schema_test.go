@@ -158,7 +158,7 @@ func TestYAMLIsAsStrictAsJSON(t *testing.T) {
 
 func TestAByteOrderMarkIsNamed(t *testing.T) {
 	_, err := retryconf.Parse([]byte("\ufeff{}"), retryconf.Spec{}, retryconf.Limits{})
-	require.EqualError(t, err, "retryconf: the document begins with a byte order mark; save it as UTF-8 without one")
+	require.EqualError(t, err, `retryconf: document begins with a byte order mark; save it as UTF-8 without one`)
 }
 
 func TestAWholeNumberWithAPointIsRefusedWithTheOneToWrite(t *testing.T) {

@@ -1,6 +1,7 @@
 package jobsui_test
 
 import (
+	"fmt"
 	"html"
 	"io/fs"
 	"net/http"
@@ -435,4 +436,21 @@ func FuzzAddress(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestAScheduleOfSecondsDoesNotFillThePage: its newest success is shown, and the others only on request.
+func TestAScheduleOfSecondsDoesNotFillThePage(t *testing.T) {
+	var jobs []retryjob.Info
+	for n := range 60 {
+		job := dead(fmt.Sprint("recurring:tick:beat:", n), time.Duration(60-n)*time.Second)
+		job.Status, job.Reason, job.Tags = retryjob.Succeeded, 0, []string{"recurring", "recurring_tick"}
+		jobs = append(jobs, job)
+	}
+	h := handler(t, newFake(append(jobs, dead("recurring:other:beat:1", time.Hour), dead("a", 2*time.Hour))...))
+	body := get(t, h, "").Body.String()
+	require.Equal(t, []string{"recurring:tick:beat:59", "recurring:other:beat:1", "a"}, rows(body))
+	require.Contains(t, body, `59 earlier successes of recurring jobs are left out. <a href="./?routine=1">`)
+	for _, address := range []string{"?routine=1", "?status=succeeded", "?tag=recurring_tick"} {
+		require.Len(t, rows(get(t, h, address).Body.String()), 50, address)
+	}
 }

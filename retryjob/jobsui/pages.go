@@ -110,6 +110,9 @@ type listData struct {
 	Now        *overview
 	Chart      *chart
 	Schedules  []shownSchedule
+	Overdue    int // of Schedules
+	Folded     int // jobs that are left out, and the address of the list with them
+	Unfold     string
 	MoreFields bool // a field other than the search has a value
 	Looked     int
 	Cut        bool
@@ -180,6 +183,7 @@ func (h *handler) list(w http.ResponseWriter, r *http.Request) {
 		status, d.Failed = http.StatusServiceUnavailable, "The jobs could not be listed: "+h.text(err)+"."
 	}
 	d.Table, d.Looked, d.Cut = table{d.frame, p.jobs, len(d.Actions) > 0}, p.looked, p.cut
+	d.Folded, d.Unfold = p.folded, v.with("routine", "1")
 	if p.next != nil {
 		d.Older = v.with("at", cursorText(*p.next))
 	}
@@ -213,6 +217,11 @@ func (h *handler) count(ctx context.Context, d *listData) {
 		return
 	}
 	d.Now, d.Chart, d.Schedules = &o, chartOf(&o.Summary), d.shownSchedules(o.Schedules)
+	for _, s := range o.Schedules {
+		if s.Overdue > 0 {
+			d.Overdue++
+		}
+	}
 	for _, f := range o.DeadLetters[:min(len(o.DeadLetters), shownFailures)] {
 		same := url.Values{"status": {retryjob.DeadLettered.String()}, "kind": {f.Kind}}
 		if f.Reason != 0 {

@@ -11,6 +11,7 @@ import (
 const (
 	pageRows    = 50          // jobs on a page
 	readRows    = 5_000       // jobs that a page may look at
+	foldRows    = 1_000       // jobs that a page may look at if it leaves some out
 	searchTime  = time.Second // for a page of a search
 	searchBatch = 200         // jobs that a search reads at once
 )
@@ -19,6 +20,7 @@ const (
 type page struct {
 	jobs   []retryjob.Info
 	looked int
+	folded int              // successes of schedules that are left out
 	next   *retryjob.Cursor // where the next page begins; nil at the end of the list
 	cut    bool             // by readRows or searchTime: there may be more matches at next
 }
@@ -35,6 +37,10 @@ func (h *handler) read(ctx context.Context, v *view) (page, error) {
 	}
 	var p page
 	var last retryjob.Cursor
+	most, routine := readRows, map[string]bool{}
+	if v.folds() {
+		most = foldRows
+	}
 	for i, err := range h.Admin.List(ctx, f) {
 		switch {
 		case err != nil && p.looked > 0 && errors.Is(err, context.DeadlineExceeded):
@@ -44,6 +50,13 @@ func (h *handler) read(ctx context.Context, v *view) (page, error) {
 			return page{}, err
 		}
 		match := h.matches(v, &i)
+		if name, ok := retryjob.ScheduleOf(i.JobID); ok && i.Status == retryjob.Succeeded && v.folds() {
+			if routine[name] {
+				match = false
+				p.folded++
+			}
+			routine[name] = true
+		}
 		if match && len(p.jobs) == pageRows {
 			next := p.jobs[pageRows-1].Cursor()
 			p.next = &next
@@ -53,7 +66,7 @@ func (h *handler) read(ctx context.Context, v *view) (page, error) {
 		if last = i.Cursor(); match {
 			p.jobs = append(p.jobs, i)
 		}
-		if p.looked++; p.looked >= readRows || v.search != "" && ctx.Err() != nil {
+		if p.looked++; p.looked >= most || v.search != "" && ctx.Err() != nil {
 			p.next, p.cut = &last, true
 			return p, nil
 		}

@@ -22,7 +22,7 @@ const (
 // fields are the keys of the fields of the form, in its order; keys are those of a list's address.
 var (
 	fields = append([]string{"q"}, retryjob.FilterKeys()...)
-	keys   = append(slices.Clone(fields), "text", "at", "live")
+	keys   = append(slices.Clone(fields), "text", "at", "live", "routine")
 )
 
 // view is what the address of a list says.
@@ -65,6 +65,12 @@ func parseView(values url.Values, now time.Time) *view {
 		}
 	}
 	return v
+}
+
+// folds reports whether the list leaves out the successes of each schedule but the newest: a schedule of seconds would
+// fill the page with them. A list that is about successes, or about a schedule, has them all.
+func (v *view) folds() bool {
+	return v.search == "" && !v.values.Has("routine") && len(v.filter.Statuses)+len(v.filter.Tags)+len(v.filter.Kinds)+len(v.filter.IDs) == 0
 }
 
 // Query returns the view as the query of an address.

@@ -28,6 +28,24 @@ func (r *refusal) Unwrap() error   { return retry.After(r.hint, errFlaky) }
 
 // attempts has the claims about attempts and what they leave in the record.
 var attempts = []scenario{
+	{claim: "an attempt is found by its ID, whatever the job's ID, and one that the record does not have is unknown", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": fixed(2, short)}, d.script(errFlaky))
+		ctx := s.t.Context()
+		for _, id := range []string{"plain", "with.dots.in.it"} {
+			s.enqueue(id, "p")
+			for _, a := range s.ends(id, retryjob.Succeeded, 0, 2).History {
+				i, found, err := retryjob.GetAttempt(ctx, s.q, a.ID)
+				require.NoError(s.t, err)
+				require.Equal(s.t, []any{id, a.Number, a.ID}, []any{i.JobID, found.Number, found.ID})
+			}
+		}
+		for _, id := range []string{"", "plain", "plain.0.1", "plain.0.3.x", "nope.0.1.x"} {
+			_, _, err := retryjob.GetAttempt(ctx, s.q, id)
+			require.ErrorIs(s.t, err, retryjob.ErrUnknownJob, id)
+		}
+	}},
+
 	{claim: "a panic is the failure of its attempt", play: func(s *stage) {
 		var d diary
 		s.open(policies{"p": fixed(3, short)}, func(ctx context.Context, job retryjob.Job) error {

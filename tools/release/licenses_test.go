@@ -60,7 +60,7 @@ func TestTheLicenses(t *testing.T) {
 		"contrib/retryotel":      "Apache-2.0 BSD-3-Clause MIT",
 		"contrib/retrypgx":       "BSD-3-Clause MIT",
 		"contrib/retryriver":     "BSD-3-Clause MIT MPL-2.0",
-		"contrib/retrytemporal":  "Apache-2.0 BSD-3-Clause MIT none",
+		"contrib/retrytemporal":  "Apache-2.0 BSD-3-Clause MIT",
 		"contrib/retryworkqueue": "",
 		"cmd/retryjobs":          "Apache-2.0 BSD-3-Clause MIT MPL-2.0",
 		"cmd/retryplan":          "Apache-2.0 BSD-3-Clause MIT",

@@ -6,11 +6,10 @@ import (
 	"go/ast"
 	"go/types"
 	"regexp"
+	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
-	"golang.org/x/tools/go/analysis/passes/inspect"
-	"golang.org/x/tools/go/ast/inspector"
 	"golang.org/x/tools/go/types/typeutil"
 
 	"github.com/retrygo/retry/cmd/retryvet/internal/calls"
@@ -23,7 +22,7 @@ The function that is passed to retry.Do, Wrap, retrysql.Tx and the like, and the
 retry.Attempts get a context that ends with the attempt. A call in it that uses the context from outside ignores AttemptTimeout: an
 attempt that hangs does not end. The same is true of a request built outside. A transaction begun outside can be over after the
 first failure, and in the function of retrysql.Tx a statement on the *sql.DB is not part of the transaction. The function may be a
-literal, or a function or method of the package, also if a function of the package passes it on.
+literal, also in a variable, or a function or method of the package.
 
 A context from outside is reported only if the policy can have an AttemptTimeout, or if the function is wrapped, so that the two
 contexts always differ. Logging, tracing, go and defer statements, and context.WithoutCancel are not
@@ -33,77 +32,23 @@ reported.`
 var Analyzer = ignore.New("attemptctx", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
-	f := finder{pass, map[types.Object]*ast.FuncDecl{}, map[types.Object]parameter{}, map[ast.Node]bool{}}
-	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.FuncDecl)(nil)) {
-		if d := cur.Node().(*ast.FuncDecl); d.Body != nil {
-			f.decls[pass.TypesInfo.Defs[d.Name]] = d
-		}
-	}
+	decls, checked := calls.Declarations(pass), map[ast.Node]bool{}
 	for cur, r := range calls.All(pass) {
 		_, _, body := calls.Function(cur)
-		own := r.Context == nil || timeoutPossible(pass.TypesInfo, body, r.Policy)
+		a := attempt{pass: pass, own: r.Context == nil || timeoutPossible(pass.TypesInfo, body, r.Policy)}
 		if r.Loop != nil {
-			attempt{pass: pass, node: r.Loop, body: r.Loop.Body, own: own}.check()
-		} else {
-			f.check(r.Work, own)
-			f.passesOn(cur, r.Work, own)
+			a.node, a.body = r.Loop, r.Loop.Body
+		} else if f := calls.FuncOf(pass.TypesInfo, decls, cur, r.Work); f != nil {
+			a.node, a.body, a.receiver = f.Node, f.Body, f.Recv
+			fields := f.Type.Params.List
+			a.inTxn = len(fields) == 2 && calls.IsNamed(pass.TypesInfo.TypeOf(fields[1].Type), calls.Module+"/retrysql", "Txn")
 		}
-	}
-	for cur := range in.Root().Preorder((*ast.CallExpr)(nil)) {
-		call := cur.Node().(*ast.CallExpr)
-		if callee := typeutil.StaticCallee(pass.TypesInfo, call); callee != nil {
-			if p, ok := f.passed[callee.Origin()]; ok && p.index < len(call.Args) {
-				f.check(call.Args[p.index], p.own)
-			}
+		if a.node != nil && !checked[a.node] {
+			checked[a.node] = true
+			a.check()
 		}
 	}
 	return nil, nil
-}
-
-// A parameter is that of a function of the package that passes it on to this library.
-type parameter struct {
-	index int
-	own   bool // see attempt
-}
-
-type finder struct {
-	*analysis.Pass
-	decls   map[types.Object]*ast.FuncDecl
-	passed  map[types.Object]parameter // by function
-	checked map[ast.Node]bool
-}
-
-// passesOn notes the function around cur if work is a parameter of it.
-func (f finder) passesOn(cur inspector.Cursor, work ast.Expr, own bool) {
-	decl := calls.Declaration(cur)
-	if decl == nil {
-		return
-	}
-	callee := f.TypesInfo.Defs[decl.Name].(*types.Func)
-	params := callee.Signature().Params()
-	for i := range params.Len() {
-		if calls.Is(f.TypesInfo, work, params.At(i)) {
-			f.passed[callee] = parameter{i, own}
-		}
-	}
-}
-
-// check checks x, the function of an attempt, if it is a literal, or is declared in the package.
-func (f finder) check(x ast.Expr, own bool) {
-	a := attempt{pass: f.Pass, own: own}
-	var t *ast.FuncType
-	if lit, isLit := ast.Unparen(x).(*ast.FuncLit); isLit {
-		a.node, a.body, t = lit, lit.Body, lit.Type
-	} else if decl := f.decls[calls.Object(f.TypesInfo, x)]; decl != nil {
-		a.node, a.body, a.receiver, t = decl, decl.Body, decl.Recv, decl.Type
-	}
-	if a.node != nil && !f.checked[a.node] {
-		f.checked[a.node] = true
-		fields := t.Params.List
-		a.inTxn = len(fields) == 2 && calls.IsNamed(f.TypesInfo.TypeOf(fields[1].Type), calls.Module+"/retrysql", "Txn")
-		a.check()
-	}
 }
 
 // timeoutPossible reports whether policy can have an AttemptTimeout. It cannot if it is a preset, a literal without the
@@ -242,17 +187,15 @@ func sends(info *types.Info, call *ast.CallExpr) bool {
 }
 
 // renewed reports whether the attempt assigns to x or to a field of it.
-func (a attempt) renewed(x ast.Expr) (yes bool) {
+func (a attempt) renewed(x ast.Expr) bool {
 	v := calls.Root(a.pass.TypesInfo, x)
-	ast.Inspect(a.body, func(n ast.Node) bool {
-		if s, ok := n.(*ast.AssignStmt); ok {
-			for _, left := range s.Lhs {
-				yes = yes || calls.Root(a.pass.TypesInfo, left) == v
-			}
+	for n := range ast.Preorder(a.body) {
+		s, isAssign := n.(*ast.AssignStmt)
+		if isAssign && slices.ContainsFunc(s.Lhs, func(left ast.Expr) bool { return calls.Root(a.pass.TypesInfo, left) == v }) {
+			return true
 		}
-		return !yes
-	})
-	return yes
+	}
+	return false
 }
 
 // exempt reports whether call can rightly get the context of the run: it logs, traces or counts, reads a value, comes

@@ -59,23 +59,12 @@ func set(info *types.Info, cur inspector.Cursor, r calls.Retry, v types.Object) 
 
 // report reports the loop at the first declaration in its body that hides v, and otherwise at its first line.
 func report(pass *analysis.Pass, cur inspector.Cursor, v types.Object) {
-	var at *ast.Ident
-	cur.Inspect([]ast.Node{(*ast.FuncLit)(nil), (*ast.AssignStmt)(nil)}, func(c inspector.Cursor) bool {
-		a, ok := c.Node().(*ast.AssignStmt)
-		if !ok || at != nil {
-			return false
+	for n := range ast.Preorder(cur.Node().(*ast.RangeStmt).Body) {
+		id, isIdent := n.(*ast.Ident)
+		if isIdent && id.Name == v.Name() && pass.TypesInfo.Defs[id] != nil && calls.IsError(pass.TypesInfo.TypeOf(id)) {
+			pass.ReportRangef(id, "this %s is another variable than that of retry.Attempts, so the loop never makes a second turn", v.Name())
+			return
 		}
-		for _, left := range a.Lhs {
-			id, ok := left.(*ast.Ident)
-			if ok && id.Name == v.Name() && pass.TypesInfo.Defs[id] != nil && calls.IsError(pass.TypesInfo.TypeOf(id)) {
-				at = id
-			}
-		}
-		return true
-	})
-	if at != nil {
-		pass.ReportRangef(at, "this %s is another variable than that of retry.Attempts, so the loop never makes a second turn", v.Name())
-		return
 	}
 	pass.Report(analysis.Diagnostic{
 		Pos: cur.Node().Pos(), End: cur.Node().(*ast.RangeStmt).Body.Lbrace,

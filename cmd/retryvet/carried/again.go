@@ -78,7 +78,7 @@ func (f *finder) reruns(call *ast.CallExpr) (all []rerun) {
 	for _, k := range known {
 		if k.name.MatchString(name) {
 			for _, arg := range call.Args {
-				if f.canFail(arg) {
+				if s, isFunc := f.TypesInfo.TypeOf(arg).Underlying().(*types.Signature); isFunc && failable(s) {
 					return []rerun{{arg, k.after}}
 				}
 			}
@@ -92,12 +92,7 @@ func (f *finder) reruns(call *ast.CallExpr) (all []rerun) {
 	return all
 }
 
-// canFail reports whether x is a function that returns an error and does not get one.
-func (f *finder) canFail(x ast.Expr) bool {
-	s, isFunc := f.TypesInfo.TypeOf(x).Underlying().(*types.Signature)
-	return isFunc && failable(s)
-}
-
+// failable reports whether a function returns an error and does not get one.
 func failable(s *types.Signature) bool {
 	for v := range s.Params().Variables() {
 		if calls.IsError(v.Type()) {
@@ -175,12 +170,13 @@ func alike(a, b *types.Signature) bool {
 func (f *finder) summarize() {
 	for added := true; added; {
 		added = false
-		for callee, cur := range f.decls {
+		for _, obj := range calls.InOrder(f.decls) {
+			callee, cur := obj.(*types.Func), f.decls[obj]
 			params := callee.Signature().Params()
 			for i := range params.Len() {
 				s, isFunc := params.At(i).Type().Underlying().(*types.Signature)
 				is := func(p Param) bool { return p.Index == i }
-				if !isFunc || !failable(s) || s.Results().Len() > 1 && isBool(s.Results().At(0).Type()) || slices.ContainsFunc(f.own[callee], is) {
+				if !isFunc || !failable(s) || s.Results().Len() > 1 && types.Identical(s.Results().At(0).Type(), types.Typ[types.Bool]) || slices.ContainsFunc(f.own[callee], is) {
 					continue
 				}
 				if after := f.runsAgain(cur, params.At(i)); after != 0 {
@@ -195,11 +191,6 @@ func (f *finder) summarize() {
 	for callee, params := range f.own {
 		f.ExportObjectFact(callee, &Reruns{params})
 	}
-}
-
-func isBool(t types.Type) bool {
-	b, isBasic := t.Underlying().(*types.Basic)
-	return isBasic && b.Info()&types.IsBoolean != 0
 }
 
 // runsAgain returns the end after which the function v runs again inside of cur; 0 if it does not.
@@ -279,7 +270,7 @@ func (f *finder) orCommits(after retries.End, n ast.Node, passed bool) retries.E
 var (
 	commits = regexp.MustCompile(`^(?i)commit`)
 	waits   = regexp.MustCompile(`(?i)sleep|wait|backoff|timer|retr(y|ie)|attempt|tries|^After$`)
-	next    = regexp.MustCompile(`^(Next|Recv|Receive|Read|Scan|Pop)`)
+	next    = regexp.MustCompile(`\.(Next|Recv|Receive|Read|Scan|Pop)\w*$`)
 )
 
 // retries reports whether the loop at cur repeats call until it succeeds: it has an exit that depends on an error, it waits or
@@ -320,28 +311,18 @@ func (f *finder) iterates(cur inspector.Cursor, x ast.Expr) bool {
 		if !isIdent {
 			continue
 		}
-		if v, isVar := f.TypesInfo.Uses[id].(*types.Var); isVar && calls.Within(v, cur.Node()) && !calls.IsContext(v.Type()) && f.iterator(cur, v) {
+		v, isVar := f.TypesInfo.Uses[id].(*types.Var)
+		if !isVar || !calls.Within(v, cur.Node()) || calls.IsContext(v.Type()) {
+			continue
+		}
+		if body, _ := cur.LastChild(); v.Pos() < body.Node().Pos() {
 			return true
+		}
+		for _, x := range calls.Assigned(f.TypesInfo, cur.Node(), v) {
+			if call, isCall := x.(*ast.CallExpr); isCall && next.MatchString(types.ExprString(call.Fun)) {
+				return true
+			}
 		}
 	}
 	return false
-}
-
-func (f *finder) iterator(cur inspector.Cursor, v *types.Var) bool {
-	var body *ast.BlockStmt
-	switch n := cur.Node().(type) {
-	case *ast.ForStmt:
-		body = n.Body
-	case *ast.RangeStmt:
-		body = n.Body
-	}
-	return v.Pos() < body.Pos() || slices.ContainsFunc(calls.Assigned(f.TypesInfo, body, v), func(made ast.Expr) bool {
-		call, isCall := made.(*ast.CallExpr)
-		if isCall {
-			callee := typeutil.Callee(f.TypesInfo, call)
-			return callee != nil && next.MatchString(callee.Name())
-		}
-		receive, isUnary := made.(*ast.UnaryExpr)
-		return isUnary && receive.Op == token.ARROW
-	})
 }

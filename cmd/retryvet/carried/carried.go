@@ -20,13 +20,8 @@ import (
 const doc = `report state that a failed attempt leaves behind
 
 A function that runs again finds what its last attempt has done to variables from outside. Such a variable is reported if the
-function
-
- - appends to a slice that is read afterwards, or is passed on by the same attempt: elements come twice;
- - adds to a sum or text that is read afterwards, or writes to a Builder, Buffer or hash: parts count twice;
- - reads from a reader, or sends a request with a body, made outside: the next attempt gets what is left, often nothing, without
-   an error;
- - cuts a slice before the part is passed on: a failure loses the part.
+function appends to it, adds to it or writes to it, so that data comes twice, reads from it, so that the next attempt gets what is
+left, or cuts it before the part is passed on, so that a failure loses the part.
 
 Functions run again if they are passed to this library, to other retry libraries, to transactions that are repeated, or to a
 function of any module that does so with its parameter. That is found out from its body, also behind an interface.
@@ -39,90 +34,44 @@ var Analyzer = ignore.OutsideTests("carried", doc, run, new(Reruns))
 
 type finder struct {
 	*analysis.Pass
-	decls   map[*types.Func]inspector.Cursor
+	decls   map[types.Object]inspector.Cursor
 	own     map[*types.Func][]Param
 	methods map[string][]analysis.ObjectFact // by name, of other packages
 	found   map[token.Pos]bool
 }
 
 func run(pass *analysis.Pass) (any, error) {
-	f := &finder{Pass: pass, decls: map[*types.Func]inspector.Cursor{}, own: map[*types.Func][]Param{}, found: map[token.Pos]bool{}}
-	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.FuncDecl)(nil)) {
-		if d := cur.Node().(*ast.FuncDecl); d.Body != nil {
-			f.decls[pass.TypesInfo.Defs[d.Name].(*types.Func)] = cur
-		}
-	}
+	f := &finder{Pass: pass, decls: calls.Declarations(pass), own: map[*types.Func][]Param{}, found: map[token.Pos]bool{}}
 	if calls.Ours(pass.Pkg) { // this library's own functions are known by their signatures
 		return nil, nil
 	}
 	f.summarize()
+	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for cur := range in.Root().Preorder((*ast.CallExpr)(nil), (*ast.RangeStmt)(nil)) {
 		switch n := cur.Node().(type) {
 		case *ast.RangeStmt:
 			if r, ok := calls.Of(pass.TypesInfo, n); ok {
-				region{finder: f, node: n, body: n.Body, call: r.Call, around: cur, after: retries.OnError, err: r.ErrVar(pass.TypesInfo)}.check()
+				region{finder: f, Func: calls.Func{Node: n, Body: n.Body}, call: r.Call, around: cur, after: retries.OnError, err: r.ErrVar(pass.TypesInfo)}.check()
 			}
 		case *ast.CallExpr:
 			for _, r := range f.reruns(n) {
-				f.check(cur, n, r)
+				if fn := calls.FuncOf(pass.TypesInfo, f.decls, cur, r.work); fn != nil {
+					region{finder: f, Func: *fn, call: n, around: cur, after: r.after}.check()
+				}
 			}
 		}
 	}
 	return nil, nil
 }
 
-// check checks what call runs again: a literal, one in a variable, or a function of the package.
-func (f *finder) check(cur inspector.Cursor, call *ast.CallExpr, again rerun) {
-	r := region{finder: f, call: call, around: cur, after: again.after}
-	switch fn := f.function(cur, again.work).(type) {
-	case *ast.FuncLit:
-		r.node, r.body, r.signature = fn, fn.Body, fn.Type
-	case *ast.FuncDecl:
-		r.node, r.body, r.signature, r.receiver = fn, fn.Body, fn.Type, fn.Recv
-	default:
-		return
-	}
-	r.check()
-}
-
-// function returns the literal that x is or that is all that is assigned to it, or its declaration; nil if it is unknown.
-func (f *finder) function(cur inspector.Cursor, x ast.Expr) ast.Node {
-	x = ast.Unparen(x)
-	if call, isCall := x.(*ast.CallExpr); isCall && (f.TypesInfo.Types[call.Fun].IsType() || calls.IsFunc(f.TypesInfo, call, calls.Module, "Checked")) {
-		x = ast.Unparen(call.Args[0]) // a conversion, or a function with a check behind it
-	}
-	if lit, isLit := x.(*ast.FuncLit); isLit {
-		return lit
-	}
-	switch obj := calls.Object(f.TypesInfo, x).(type) {
-	case *types.Func:
-		if decl, known := f.decls[obj.Origin()]; known {
-			return decl.Node()
-		}
-	case *types.Var:
-		if decl := calls.Declaration(cur); decl != nil && !obj.IsField() {
-			if all := calls.Assigned(f.TypesInfo, decl, obj); len(all) == 1 {
-				if lit, isLit := all[0].(*ast.FuncLit); isLit {
-					return lit
-				}
-			}
-		}
-	}
-	return nil
-}
-
 // A region is code that runs again: a function, or the body of a loop over retry.Attempts.
 type region struct {
 	*finder
-	node      ast.Node
-	body      *ast.BlockStmt
-	signature *ast.FuncType  // of a function
-	receiver  *ast.FieldList // of a method
-	call      *ast.CallExpr  // what runs it again
-	around    inspector.Cursor
-	after     retries.End
-	err       types.Object // the variable that has the error of a turn of a loop
+	calls.Func               // the Node is the loop, which has no Type
+	call       *ast.CallExpr // what runs it again
+	around     inspector.Cursor
+	after      retries.End
+	err        types.Object // the variable that has the error of a turn of a loop
 }
 
 func (r region) check() {
@@ -130,7 +79,7 @@ func (r region) check() {
 		return
 	}
 	in := r.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	body, ok := in.Root().FindNode(r.body)
+	body, ok := in.Root().FindNode(r.Body)
 	if !ok {
 		return
 	}
@@ -157,12 +106,12 @@ func (r region) check() {
 // repeatsAfter reports whether the region can run again after x. What x adds is nothing if it is the result of a call that failed.
 func (r region) repeatsAfter(x change) bool {
 	var code *retries.Retries
-	loop, isLoop := r.node.(*ast.RangeStmt)
+	loop, isLoop := r.Node.(*ast.RangeStmt)
 	switch {
 	case r.after == retries.OnCommit:
 		return true
 	case !isLoop:
-		code = retries.Function(r.TypesInfo, r.signature, r.body, r.after, x.cur.Node())
+		code = retries.Function(r.TypesInfo, r.Type, r.Body, r.after, x.cur.Node())
 	case r.err != nil:
 		code = retries.Turns(r.TypesInfo, loop, r.err, x.cur.Node())
 	default:

@@ -2,7 +2,6 @@ package carried
 
 import (
 	"go/ast"
-	"go/constant"
 	"go/token"
 	"go/types"
 	"slices"
@@ -44,7 +43,7 @@ func (r region) outside(x ast.Expr) bool {
 	if v == nil || v.IsField() || v.Pkg() != r.Pkg {
 		return false
 	}
-	return !calls.Within(v, r.node) || r.receiver != nil && calls.Within(v, r.receiver)
+	return !calls.Within(v, r.Node) || r.Recv != nil && calls.Within(v, r.Recv)
 }
 
 // assigned returns what a changes.
@@ -90,7 +89,7 @@ func (f *finder) builtin(call *ast.CallExpr, name string) bool {
 // partPassedOn reports whether a variable with a part of slice, taken before cut, is passed to a call after it.
 func (r region) partPassedOn(cut *ast.AssignStmt, slice ast.Expr) (yes bool) {
 	parts := map[types.Object]bool{}
-	for n := range ast.Preorder(r.body) {
+	for n := range ast.Preorder(r.Body) {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			for i, right := range n.Rhs {
@@ -175,25 +174,17 @@ func writers(f *types.Func) bool {
 	return false
 }
 
-// withBody returns the call that makes the request x, with a body, and that is all that is assigned to it; nil otherwise.
+// withBody returns the call that makes the request x, which has a body; nil if it has none or is made elsewhere.
 func (r region) withBody(x ast.Expr) ast.Node {
-	decl := calls.Declaration(r.around)
-	if decl == nil {
-		return nil
+	if decl := calls.Declaration(r.around); decl != nil {
+		if made := calls.Request(r.TypesInfo, decl, x); made != nil {
+			body := made.Args[len(made.Args)-1]
+			if !r.TypesInfo.Types[body].IsNil() && types.ExprString(body) != "http.NoBody" {
+				return made
+			}
+		}
 	}
-	all := calls.Assigned(r.TypesInfo, decl, calls.Object(r.TypesInfo, x))
-	if len(all) != 1 {
-		return nil
-	}
-	made, isCall := all[0].(*ast.CallExpr)
-	if !isCall || !calls.IsFunc(r.TypesInfo, made, "net/http", "NewRequest", "NewRequestWithContext") {
-		return nil
-	}
-	body := made.Args[len(made.Args)-1]
-	if r.TypesInfo.Types[body].IsNil() || types.ExprString(body) == "http.NoBody" {
-		return nil
-	}
-	return made
+	return nil
 }
 
 // usesUp reports whether f reads from a parameter of type t and can fail, or makes a reader of it.
@@ -235,13 +226,4 @@ func has(t types.Type, name string) bool {
 	obj, _, _ := types.LookupFieldOrMethod(t, true, nil, name)
 	_, isMethod := obj.(*types.Func)
 	return isMethod
-}
-
-// zero reports whether x is the constant 0.
-func (f *finder) zero(x ast.Expr) bool {
-	if x == nil {
-		return false
-	}
-	v := f.TypesInfo.Types[x].Value
-	return v != nil && v.Kind() == constant.Int && constant.Sign(v) == 0
 }

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"golang.org/x/tools/go/ast/edge"
 	"golang.org/x/tools/go/ast/inspector"
@@ -16,10 +15,12 @@ import (
 )
 
 var (
-	endless = regexp.MustCompile(`(?i)rand|entropy|seed|os\.Stdin|http\.NoBody|io\.Discard`)
-	rewinds = regexp.MustCompile(`(?i)^(reset|truncate|seek|rewind)`)
+	endless   = regexp.MustCompile(`(?i)rand|entropy|seed|os\.Stdin|http\.NoBody|io\.Discard`)
+	makesAnew = regexp.MustCompile(`(?i)^(reset|truncate|seek|rewind|GetBody$|Clone$|ReadSeeker$)`)
+	rewinds   = regexp.MustCompile(`(?i)^(reset|truncate|seek|rewind)`)
 	// A list with such a name has all attempts on purpose.
-	history = regexp.MustCompile(`(?i)^(errs?|errors?|fail(s|ed|ures?)?|hist(ory)?|attempts?|try|tries|tried|retr(y|ies|ied)|logs?|msgs?|warn(s|ings?)?)$`)
+	history = regexp.MustCompile(`(?i)(^|_)(errs?|errors?|fail(s|ed|ures?)?|hist(ory)?|attempts?|try|tries|tried|retr(y|ies|ied)|logs?|msgs?|warn(s|ings?)?)(_|$)`)
+	words   = regexp.MustCompile(`[A-Z]`)
 	without = regexp.MustCompile(`(?i)(no|disabled?|without|skip)_?\w{0,8}retr|OneAttempt`)
 )
 
@@ -58,10 +59,10 @@ func (r region) harmless(x *change, body inspector.Cursor) bool {
 		x.kind = sends
 		return false
 	}
-	return !read.returned && r.local(*x) && !r.readAfter(*x)
+	return !read.returned && !read.passed && r.local(*x) && !r.readAfter(*x)
 }
 
-// part reports whether x is the changed expression or what it is a part of.
+// whole reports whether x is the changed expression or what it is a part of.
 func (r region) whole(x ast.Expr, c change) bool {
 	text := types.ExprString(x)
 	rest, is := strings.CutPrefix(strings.TrimPrefix(c.text, "*"), text)
@@ -70,14 +71,14 @@ func (r region) whole(x ast.Expr, c change) bool {
 
 // once reports whether x is in a branch whose condition asks a variable from outside that the region sets.
 func (r region) once(x change) bool {
-	for up := x.cur; up.Node() != r.node; up = up.Parent() {
+	for up := x.cur; up.Node() != r.Node; up = up.Parent() {
 		stmt, isIf := up.Node().(*ast.IfStmt)
 		if !isIf {
 			continue
 		}
 		for n := range ast.Preorder(stmt.Cond) {
 			id, isIdent := n.(*ast.Ident)
-			if isIdent && r.outside(id) && r.TypesInfo.Uses[id] != x.root && len(calls.Assigned(r.TypesInfo, r.body, r.TypesInfo.Uses[id])) > 0 {
+			if isIdent && r.outside(id) && r.TypesInfo.Uses[id] != x.root && !calls.IsError(r.TypesInfo.TypeOf(id)) && len(calls.Assigned(r.TypesInfo, r.Body, r.TypesInfo.Uses[id])) > 0 {
 				return true
 			}
 		}
@@ -87,7 +88,7 @@ func (r region) once(x change) bool {
 
 // reset reports whether the region begins x anew: it assigns to x, or a call that gets it, or what it is part of, may do so.
 func (r region) reset(x change) bool {
-	for n := range ast.Preorder(r.body) {
+	for n := range ast.Preorder(r.Body) {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			for i, left := range n.Lhs {
@@ -116,7 +117,7 @@ func (r region) reset(x change) bool {
 // emptied reports whether n cuts x to nothing.
 func (r region) emptied(n ast.Node, x change) bool {
 	for n := range ast.Preorder(n) {
-		if cut, isSlice := n.(*ast.SliceExpr); isSlice && r.zero(cut.High) && types.ExprString(cut.X) == x.text {
+		if cut, isSlice := n.(*ast.SliceExpr); isSlice && cut.High != nil && types.ExprString(cut.High) == "0" && types.ExprString(cut.X) == x.text {
 			return true
 		}
 	}
@@ -147,12 +148,9 @@ func (r region) mayReset(call *ast.CallExpr, arg ast.Expr, x change) bool {
 
 // rewound reports whether the region, or the function around it, makes a reader anew.
 func (r region) rewound() bool {
-	for n := range ast.Preorder(r.body) {
-		switch n := n.(type) {
-		case *ast.Ident:
-			if n.Name == "GetBody" || n.Name == "Clone" || n.Name == "Seeker" || n.Name == "ReadSeeker" || rewinds.MatchString(n.Name) {
-				return true
-			}
+	for n := range ast.Preorder(r.Body) {
+		if id, isIdent := n.(*ast.Ident); isIdent && makesAnew.MatchString(id.Name) {
+			return true
 		}
 	}
 	return false
@@ -161,11 +159,11 @@ func (r region) rewound() bool {
 // resetElsewhere reports whether another function that the call gets assigns to x.
 func (r region) resetElsewhere(x change) bool {
 	return slices.ContainsFunc(r.call.Args, func(arg ast.Expr) bool {
-		lit, isLit := r.function(r.around, arg).(*ast.FuncLit)
-		if !isLit || lit == r.node {
+		other := calls.FuncOf(r.TypesInfo, nil, r.around, arg)
+		if other == nil || other.Node == r.Node {
 			return false
 		}
-		for n := range ast.Preorder(lit) {
+		for n := range ast.Preorder(other.Body) {
 			switch n := n.(type) {
 			case *ast.AssignStmt:
 				if slices.ContainsFunc(n.Lhs, func(left ast.Expr) bool { return r.whole(left, x) }) {
@@ -186,15 +184,7 @@ func (r region) onPurpose(x change) bool {
 	if s, isSlice := r.TypesInfo.TypeOf(x.expr).Underlying().(*types.Slice); isSlice && calls.IsError(s.Elem()) {
 		return true
 	}
-	name := x.text[strings.LastIndexByte(x.text, '.')+1:]
-	var words []string
-	begin := 0
-	for i, c := range name {
-		if unicode.IsUpper(c) && i > begin {
-			words, begin = append(words, name[begin:i]), i
-		}
-	}
-	return slices.ContainsFunc(append(words, name[begin:]), history.MatchString)
+	return history.MatchString(words.ReplaceAllString(x.text[strings.LastIndexByte(x.text, '.')+1:], "_$0"))
 }
 
 // A use says how a region reads what it changes.
@@ -214,7 +204,7 @@ func (r region) readsOf(x change, body inspector.Cursor) (u use) {
 
 // classify notes how the expression at c, which is x, is used.
 func (r region) classify(c inspector.Cursor, x change, u *use) {
-	for child, up := c, c.Parent(); up.Node() != r.body; child, up = up, up.Parent() {
+	for child, up := c, c.Parent(); up.Node() != r.Body; child, up = up, up.Parent() {
 		switch p := up.Node().(type) {
 		case *ast.CallExpr:
 			switch {
@@ -266,29 +256,24 @@ func condition(c inspector.Cursor) bool {
 // limit reports whether the length at c is compared with a limit that ends or flushes something, such as len(v) >= n.
 func (r region) limit(c inspector.Cursor) bool {
 	b, isBinary := c.Parent().Node().(*ast.BinaryExpr)
-	if !isBinary {
-		return false
-	}
-	if c.ParentEdgeKind() == edge.BinaryExpr_X {
-		return b.Op == token.GEQ || b.Op == token.GTR
-	}
-	return b.Op == token.LEQ || b.Op == token.LSS
+	return isBinary && c.ParentEdgeKind() == edge.BinaryExpr_X && (b.Op == token.GEQ || b.Op == token.GTR)
 }
 
 // local reports whether only uses of its own name can read x: not a result, a field of what a pointer leads to, or a variable of
 // the package.
 func (r region) local(x change) bool {
-	if _, isDecl := r.node.(*ast.FuncDecl); isDecl || x.root.Parent() == r.Pkg.Scope() {
+	_, isDecl := r.Node.(*ast.FuncDecl)
+	if isDecl || x.root.Parent() == r.Pkg.Scope() {
 		return false
 	}
-	_, pointer := x.root.Type().Underlying().(*types.Pointer)
 	for up, t, body := calls.Function(r.around); t != nil; up, t, body = calls.Function(up.Parent()) {
 		if t.Results != nil && calls.Within(x.root, t.Results) {
 			return false
 		}
 		if !calls.Within(x.root, body) && calls.Within(x.root, up.Node()) { // a parameter or the receiver
+			_, isPointer := x.root.Type().Underlying().(*types.Pointer)
 			_, isMap := x.root.Type().Underlying().(*types.Map)
-			return !pointer && !isMap
+			return !isPointer && !isMap
 		}
 	}
 	return true
@@ -306,7 +291,7 @@ func (r region) readAfter(x change) bool {
 			loop = up.Node().Pos()
 		}
 	}
-	inside := func(n ast.Node) bool { return r.node.Pos() <= n.Pos() && n.End() <= r.node.End() }
+	inside := func(n ast.Node) bool { return r.Node.Pos() <= n.Pos() && n.End() <= r.Node.End() }
 	for c := range decl.Preorder((*ast.Ident)(nil)) {
 		id := c.Node().(*ast.Ident)
 		if r.TypesInfo.Uses[id] != x.root || inside(id) || id.Pos() < r.around.Node().End() && (loop == token.NoPos || id.Pos() < loop) {

@@ -24,25 +24,14 @@ import (
 const doc = `report hand-written retry loops that have a bug
 
 A retry loop is a loop that only failure repeats: on every path to its next iteration the last call has failed, by its error or the
-status of its response, and the loop waits, and success leaves it. Tickers, readers and workers are not
-retry loops.
+status of its response, and the loop waits, and success leaves it. Such a loop is reported, once, if it
 
-Such a loop is reported, once, if it
+ - sleeps for a second or more at a time without watching a context in scope, so that a shutdown waits for it;
+ - repeats a call with its context although that is done, or no longer waits then;
+ - sleeps after the last attempt, repeats the call after a success, or ends with an error that does not wrap the last one.
 
- - sleeps for a second or more at a time, and for more than a second between two checks of a context that is a parameter or
-   a field of the receiver, so that a shutdown waits for it;
- - repeats a call with its context although that is done: nothing else in the loop checks the context or the error;
- - sleeps after the last attempt, although no attempt follows;
- - ends with a new error that does not wrap the last one, which is not used elsewhere.
-
-It is also reported if it
-
- - no longer waits once ctx is done, since the case for that in a select does not leave it;
- - repeats the call after a success, which nothing asks for.
-
-A function that calls itself again after a sleep is a loop too. A context counts if it is a parameter or the field of one, or derived
-from one or with a deadline.
-Test files and packages for tests are skipped.`
+A function that calls itself again after a sleep is a loop too. A context counts if it is a parameter, a field of one, or derived from
+one or with a deadline. Test files, files that import testing and packages for tests are skipped.`
 
 // Analyzer is the analyzer loop.
 var Analyzer = ignore.OutsideTests("loop", doc, run)
@@ -55,7 +44,8 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
 	for file := range in.Root().Children() {
-		if forTests(file.Node().(*ast.File)) {
+		imports := func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` }
+		if slices.ContainsFunc(file.Node().(*ast.File).Imports, imports) { // the package has them through its tests
 			continue
 		}
 		for cur := range file.Preorder((*ast.CallExpr)(nil)) {
@@ -68,11 +58,6 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 	}
 	return nil, nil
-}
-
-// forTests reports whether file imports testing. The package is not asked, since go vet hands it over with its tests.
-func forTests(file *ast.File) bool {
-	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 }
 
 // callsItself reports the call at cur if it repeats the function that it is in, with the same arguments, after a failure and a
@@ -97,31 +82,25 @@ func callsItself(pass *analysis.Pass, cur inspector.Cursor) {
 			name = ""
 		}
 	}
-	stmt := cur.Parent()
-	before, hasBefore := stmt.PrevSibling()
-	if name == "" || !hasBefore || !afterFailure(info, stmt.Parent()) {
+	before, hasBefore := cur.Parent().PrevSibling()
+	stmt, isIf := cur.Parent().Parent().Parent().Node().(*ast.IfStmt)
+	if name == "" || !hasBefore || !isIf || !afterFailure(info, stmt.Cond) {
 		return
 	}
-	sleep, isStmt := before.Node().(*ast.ExprStmt)
-	if !isStmt {
-		return
-	}
-	wait, isCall := sleep.X.(*ast.CallExpr)
-	if !isCall || !calls.IsFunc(info, wait, "time", "Sleep") {
-		return
-	}
-	if d, _ := intValue(info, wait.Args[0]); d >= int64(time.Second) {
-		pass.ReportRangef(call, "%s calls itself until it succeeds, and sleeps without watching %s", decl.Name.Name, name)
+	for c := range before.Preorder((*ast.CallExpr)(nil)) {
+		wait := c.Node().(*ast.CallExpr)
+		if !calls.IsFunc(info, wait, "time", "Sleep") {
+			continue
+		}
+		if d, _ := intValue(info, wait.Args[0]); d >= int64(time.Second) {
+			pass.ReportRangef(call, "%s calls itself until it succeeds, and sleeps without watching %s", decl.Name.Name, name)
+		}
 	}
 }
 
-// afterFailure reports whether the block at cur is that of if err != nil.
-func afterFailure(info *types.Info, cur inspector.Cursor) bool {
-	stmt, isIf := cur.Parent().Node().(*ast.IfStmt)
-	if !isIf || stmt.Body != cur.Node() {
-		return false
-	}
-	b, isBinary := ast.Unparen(stmt.Cond).(*ast.BinaryExpr)
+// afterFailure reports whether cond is err != nil.
+func afterFailure(info *types.Info, cond ast.Expr) bool {
+	b, isBinary := ast.Unparen(cond).(*ast.BinaryExpr)
 	return isBinary && b.Op == token.NEQ && info.Types[b.Y].IsNil() && calls.IsError(info.TypeOf(b.X))
 }
 
@@ -190,20 +169,17 @@ func (l retryLoop) least(x ast.Expr) int64 {
 	return 0
 }
 
-// begins returns the least value that v has at use in the first turn; 0 if it is unknown.
+// begins returns the least value that v has at use in the first turn; 0 or less if it is unknown.
 func (l retryLoop) begins(v *types.Var, use ast.Expr) int64 {
+	least := int64(-1)
 	function, _, _ := calls.Function(l.cur)
-	values := []int64{}
 	for _, x := range calls.Assigned(l.info, function.Node(), v) {
-		if x.Pos() < use.Pos() {
-			value, _ := intValue(l.info, x)
-			values = append(values, value)
+		value, _ := intValue(l.info, x)
+		if x.Pos() < use.Pos() && (least < 0 || value < least) {
+			least = value
 		}
 	}
-	if len(values) == 0 {
-		return 0
-	}
-	return slices.Min(values)
+	return least
 }
 
 // field returns the context of a parameter or of the receiver, such as "s.ctx" and "req.Context()"; "" if there is none.
@@ -344,18 +320,12 @@ func (l retryLoop) short(w retries.Wait) bool {
 	return known && time.Duration(d) <= 100*time.Millisecond
 }
 
-// brief reports whether all iterations that can follow the end of the context ctx are known to wait for at most a second
-// in all.
+// brief reports whether the loop asks each second, or more often, if ctx is done.
 func (l retryLoop) brief(ctx string) bool {
-	turns, known := l.most(l.Count)
-	if l.asks(ctx) {
-		turns, known = 1, true
-	}
-	for _, w := range l.Waits {
-		d, bounded := l.most(w.Delay)
-		known = known && bounded && float64(turns)*float64(d) <= float64(time.Second)
-	}
-	return known
+	return l.asks(ctx) && !slices.ContainsFunc(l.Waits, func(w retries.Wait) bool {
+		d, known := l.most(w.Delay)
+		return !known || d > int64(time.Second)
+	})
 }
 
 // asks reports whether the loop checks if the context ctx is done.

@@ -1,4 +1,4 @@
-// Package marks defines an analyzer for errors of retries that are compared or marked without effect.
+// Package marks defines an analyzer for errors of retries that are marked without effect, or dropped.
 package marks
 
 import (
@@ -17,10 +17,8 @@ import (
 	"github.com/retrygo/retry/cmd/retryvet/internal/ignore"
 )
 
-const doc = `report errors of retries that are compared or marked without effect
+const doc = `report errors of retries that are marked without effect, or dropped
 
- - The error of retry.Do and DoValue is nil or wraps the last error, so a comparison by == with that error is always false,
-   and a type assertion never succeeds. Use errors.Is and errors.As.
  - retry.Permanent(nil) is nil, and an attempt that returns it has succeeded: after "if err != nil { return err }" err
    is nil.
  - A function that returns an error drops that of a retry, here or of backoff and of k8s.io/apimachinery's
@@ -31,79 +29,12 @@ var Analyzer = ignore.New("marks", doc, run)
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	for cur := range in.Root().Preorder((*ast.BinaryExpr)(nil), (*ast.TypeAssertExpr)(nil), (*ast.CallExpr)(nil)) {
-		switch n := cur.Node().(type) {
-		case *ast.BinaryExpr:
-			compared(pass, cur, n)
-		case *ast.TypeAssertExpr:
-			asserted(pass, cur, n)
-		case *ast.CallExpr:
-			markedNil(pass, cur, n)
-			dropped(pass, cur, n)
-		}
+	for cur := range in.Root().Preorder((*ast.CallExpr)(nil)) {
+		call := cur.Node().(*ast.CallExpr)
+		markedNil(pass, cur, call)
+		dropped(pass, cur, call)
 	}
 	return nil, nil
-}
-
-func compared(pass *analysis.Pass, cur inspector.Cursor, b *ast.BinaryExpr) {
-	if b.Op != token.EQL && b.Op != token.NEQ {
-		return
-	}
-	err, target := b.X, b.Y
-	do := doBefore(pass.TypesInfo, cur, err)
-	if do == "" {
-		err, target = b.Y, b.X
-		do = doBefore(pass.TypesInfo, cur, err)
-	}
-	if do == "" || pass.TypesInfo.Types[target].IsNil() || !calls.IsError(pass.TypesInfo.TypeOf(target)) || doBefore(pass.TypesInfo, cur, target) != "" {
-		return
-	}
-	always, not := "false", ""
-	if b.Op == token.NEQ {
-		always, not = "true", "!"
-	}
-	pass.ReportRangef(b, "%s is always %s, since %s wraps the last error: use %serrors.Is(%s, %s)",
-		types.ExprString(b), always, do, not, types.ExprString(err), types.ExprString(target))
-}
-
-func asserted(pass *analysis.Pass, cur inspector.Cursor, a *ast.TypeAssertExpr) {
-	do := doBefore(pass.TypesInfo, cur, a.X)
-	if do == "" || a.Type == nil {
-		return
-	}
-	t := pass.TypesInfo.TypeOf(a.Type)
-	ours := func(name string) bool { return calls.IsNamed(t, calls.Module, name) }
-	if types.IsInterface(t) || slices.ContainsFunc([]string{"Error", "FieldError", "FieldErrors"}, ours) {
-		return // *retry.Error may have the methods of an interface
-	}
-	pass.ReportRangef(a, "%s never succeeds, since %s wraps the last error: use errors.As", types.ExprString(a), do)
-}
-
-// doBefore returns the call of Do or DoValue that set x, a variable, when control reaches cur, and "" if there is none
-// or if that depends on the path.
-func doBefore(info *types.Info, cur inspector.Cursor, x ast.Expr) (do string) {
-	v, isVar := calls.Object(info, x).(*types.Var)
-	if !isVar || !calls.IsError(v.Type()) {
-		return ""
-	}
-	function, _, body := calls.Function(cur)
-	if body == nil {
-		return ""
-	}
-	for c := range function.Preorder((*ast.AssignStmt)(nil)) {
-		s := c.Node().(*ast.AssignStmt)
-		if s.End() > cur.Node().Pos() || !calls.Sets(info, s, v) {
-			continue
-		}
-		do = ""
-		call, isCall := s.Rhs[0].(*ast.CallExpr)
-		block := c.Parent().Node()
-		if isCall && len(s.Rhs) == 1 && calls.IsFunc(info, call, calls.Module, "Do", "DoValue") &&
-			block.Pos() <= cur.Node().Pos() && cur.Node().End() <= block.End() {
-			do = types.ExprString(call.Fun)
-		}
-	}
-	return do
 }
 
 // markedNil reports a mark of an error that is nil on every path to it, in its own branch.
@@ -162,19 +93,14 @@ func dropped(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 	if callee == nil || callee.Pkg() == nil || !retries.MatchString(callee.Pkg().Path()+"."+callee.Name()) {
 		return
 	}
-	switch stmt := cur.Parent().Node().(type) {
-	case *ast.ExprStmt:
-	case *ast.AssignStmt:
-		for _, left := range stmt.Lhs {
-			if id, isIdent := left.(*ast.Ident); !isIdent || id.Name != "_" {
-				return
-			}
-		}
-	default:
-		return
-	}
+	named := func(x ast.Expr) bool { return types.ExprString(x) != "_" }
+	stmt, isAssign := cur.Parent().Node().(*ast.AssignStmt)
+	_, isStmt := cur.Parent().Node().(*ast.ExprStmt)
 	_, t, _ := calls.Function(cur)
-	if t == nil || t.Results == nil || !calls.IsError(pass.TypesInfo.TypeOf(t.Results.List[len(t.Results.List)-1].Type)) {
+	switch {
+	case !isStmt && (!isAssign || slices.ContainsFunc(stmt.Lhs, named)), t == nil || t.Results == nil:
+		return
+	case !calls.IsError(pass.TypesInfo.TypeOf(t.Results.List[len(t.Results.List)-1].Type)):
 		return
 	}
 	for _, arg := range call.Args {
@@ -187,14 +113,15 @@ func dropped(pass *analysis.Pass, cur inspector.Cursor, call *ast.CallExpr) {
 }
 
 // keeps reports whether lit assigns to a variable from outside.
-func keeps(info *types.Info, lit *ast.FuncLit) (yes bool) {
+func keeps(info *types.Info, lit *ast.FuncLit) bool {
+	outside := func(x ast.Expr) bool {
+		v := calls.Root(info, x)
+		return v != nil && !calls.Within(v, lit)
+	}
 	for n := range ast.Preorder(lit.Body) {
-		if a, isAssign := n.(*ast.AssignStmt); isAssign {
-			yes = yes || slices.ContainsFunc(a.Lhs, func(x ast.Expr) bool {
-				v := calls.Root(info, x)
-				return v != nil && !calls.Within(v, lit)
-			})
+		if a, isAssign := n.(*ast.AssignStmt); isAssign && slices.ContainsFunc(a.Lhs, outside) {
+			return true
 		}
 	}
-	return yes
+	return false
 }

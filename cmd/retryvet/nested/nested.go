@@ -39,14 +39,14 @@ func (*Retries) String() string { return "retries" }
 
 type finder struct {
 	*analysis.Pass
-	once   map[types.Object]bool // the variables that hold a context of OneAttempt
-	bodies map[*types.Func]*ast.BlockStmt
-	found  map[*types.Func]bool // whether a function of this package retries
+	once  map[types.Object]bool // the variables that hold a context of OneAttempt
+	decls map[types.Object]inspector.Cursor
+	found map[*types.Func]bool // whether a function of this package retries
 }
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	f := finder{pass, map[types.Object]bool{}, map[*types.Func]*ast.BlockStmt{}, map[*types.Func]bool{}}
+	f := finder{pass, map[types.Object]bool{}, nil, map[*types.Func]bool{}}
 	for cur := range in.Root().Preorder((*ast.AssignStmt)(nil)) {
 		a := cur.Node().(*ast.AssignStmt)
 		if id, isIdent := a.Lhs[0].(*ast.Ident); isIdent && f.oneAttempt(a.Rhs[0]) {
@@ -54,14 +54,9 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 	}
 	if !calls.Ours(pass.Pkg) { // this library's own functions are known by their signatures
-		var order []*types.Func
-		for cur := range in.Root().Preorder((*ast.FuncDecl)(nil)) {
-			d := cur.Node().(*ast.FuncDecl)
-			callee := f.TypesInfo.Defs[d.Name].(*types.Func)
-			f.bodies[callee], order = d.Body, append(order, callee)
-		}
-		for _, callee := range order {
-			if f.function(callee) {
+		f.decls = calls.Declarations(pass)
+		for _, callee := range calls.InOrder(f.decls) {
+			if f.function(callee.(*types.Func)) {
 				f.ExportObjectFact(callee, &Retries{})
 			}
 		}
@@ -151,9 +146,9 @@ func (f *finder) function(callee *types.Func) bool {
 		return f.ImportObjectFact(callee, new(Retries))
 	}
 	retries, known := f.found[callee]
-	if body := f.bodies[callee]; !known && body != nil {
+	if cur, has := f.decls[callee]; !known && has {
 		f.found[callee] = false // for a function that calls itself
-		retries = f.first(body) != nil
+		retries = f.first(cur.Node().(*ast.FuncDecl).Body) != nil
 		f.found[callee] = retries
 	}
 	return retries

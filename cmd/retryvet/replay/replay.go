@@ -117,24 +117,11 @@ func (r replay) method(call *ast.CallExpr) string {
 	case calls.IsFunc(r.info, call, "net/http", "Post", "PostForm", "Client.Post", "Client.PostForm"):
 		return "POST"
 	case r.sends(call):
-		if made := r.made(call); made != nil {
+		if made := calls.Request(r.info, r.function, call.Args[0]); made != nil {
 			return r.text(made.Args[len(made.Args)-3])
 		}
 	}
 	return ""
-}
-
-// made returns the call of http.NewRequest that makes the request that call sends; nil if there is another assignment in the function.
-func (r replay) made(call *ast.CallExpr) *ast.CallExpr {
-	all := calls.Assigned(r.info, r.function, calls.Object(r.info, call.Args[0]))
-	if len(all) != 1 {
-		return nil
-	}
-	made, isCall := all[0].(*ast.CallExpr)
-	if !isCall || !calls.IsFunc(r.info, made, "net/http", "NewRequest", "NewRequestWithContext") {
-		return nil
-	}
-	return made
 }
 
 func (r replay) text(x ast.Expr) string {
@@ -150,7 +137,7 @@ var key = regexp.MustCompile(`(?i)idempoten|(request|transaction|message|event)[
 // the request.
 func (r replay) keyed(call *ast.CallExpr) bool {
 	var request types.Object
-	if r.made(call) != nil {
+	if calls.Request(r.info, r.function, call.Args[0]) != nil {
 		request = calls.Object(r.info, call.Args[0])
 	}
 	ours := func(x ast.Expr) bool { // the request or its header

@@ -110,8 +110,9 @@ func TestRunWithoutAnSDKIsItsFunction(t *testing.T) {
 	o := retryotel.Options{TracerProvider: tracenoop.NewTracerProvider()}
 	outer := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}}))
 	for _, ctx := range []context.Context{t.Context(), outer} {
-		same := func(inner context.Context) error { require.Equal(t, ctx, inner); return errDown }
-		require.Equal(t, errDown, retryotel.Run(ctx, o, same))
-		require.ErrorIs(t, retryotel.Do(ctx, retry.Policy{Disabled: true}, o, same), errDown)
+		down := retry.Permanent(errDown)
+		same := func(inner context.Context) error { require.Equal(t, ctx, inner); return down }
+		require.Equal(t, down, retryotel.Run(ctx, o, same))
+		require.ErrorIs(t, retryotel.Do(ctx, retry.Policy{}, o, same), errDown)
 	}
 }

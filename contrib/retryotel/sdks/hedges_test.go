@@ -18,7 +18,7 @@ func TestHedgesAreCounted(t *testing.T) {
 		s := newSDK(t)
 		observe, err := retryotel.ObserveHedges(s.Options)
 		require.NoError(t, err)
-		p := retryhedge.Policy{Name: "prices", Delay: 50 * time.Millisecond, Observe: observe, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 2})}
+		p := retryhedge.Policy{Name: "prices", Delay: 50 * time.Millisecond, Observe: observe, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 3})}
 		takes := func(each ...time.Duration) func(context.Context) error {
 			calls := make(chan time.Duration, len(each))
 			for _, d := range each {
@@ -38,7 +38,7 @@ func TestHedgesAreCounted(t *testing.T) {
 		require.NoError(t, retryhedge.Do(ctx, p, takes(fast)))
 		require.NoError(t, retryhedge.Do(ctx, p, takes(slow, fast)))
 		require.NoError(t, retryhedge.Do(ctx, p, takes(100*time.Millisecond, slow)))
-		require.NoError(t, retryhedge.Do(ctx, p, takes(slow)), "no token is left")
+		require.NoError(t, retryhedge.Do(ctx, p, takes(slow)), "the last token is for a retry")
 		near, cancel := context.WithTimeout(ctx, 90*time.Millisecond)
 		defer cancel()
 		p.Name = ""

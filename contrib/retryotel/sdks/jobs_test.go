@@ -2,6 +2,8 @@ package sdks_test
 
 import (
 	"context"
+	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,5 +58,39 @@ func TestJobsAreCountedUntilUnregistered(t *testing.T) {
 		require.NoError(t, err)
 		_, err = retryotel.ObserveJobs(s.Options, "mails", nil)
 		require.EqualError(t, err, "retryotel: count <nil> must be set")
+	})
+}
+
+// TestAScheduleThatDoesNotGoOnIsOverdue: its policy is away, so that no attempt can fail.
+func TestAScheduleThatDoesNotGoOnIsOverdue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSDK(t)
+		var away atomic.Bool
+		engine, err := retryjob.New(retryjob.Options{
+			Policies: func(*retryjob.Job) (retry.Policy, error) {
+				if away.Load() {
+					return retry.Policy{}, errDown
+				}
+				return retry.Policy{}, nil
+			},
+			Handlers:  map[string]retryjob.Handler{"report": func(context.Context, retryjob.Job) error { return nil }},
+			Recurring: []retryjob.Recurring{{Name: "hourly", Job: retryjob.Job{Kind: "report"}, Next: retryjob.AtRate(time.Hour)}},
+			Logger:    slog.New(slog.DiscardHandler),
+		})
+		require.NoError(t, err)
+		registration, err := retryotel.ObserveSchedules(s.Options, "reports", engine)
+		require.NoError(t, err)
+		synctest.Wait()
+		require.Equal(t, map[string]float64{"retry.engine=reports,retry.schedule=hourly": 0}, s.gauge("retry.schedule.overdue"))
+		away.Store(true)
+		require.NoError(t, engine.Cancel(t.Context(), "recurring:hourly:report:1"))
+		synctest.Wait()
+		<-time.After(10 * time.Minute)
+		require.Equal(t, map[string]float64{"retry.engine=reports,retry.schedule=hourly": 600}, s.gauge("retry.schedule.overdue"))
+		require.NoError(t, registration.Unregister())
+		_, err = engine.Shutdown(t.Context())
+		require.NoError(t, err)
+		_, err = retryotel.ObserveSchedules(s.Options, "reports", nil)
+		require.EqualError(t, err, "retryotel: a <nil> must be set")
 	})
 }

@@ -43,6 +43,8 @@ func TestTheTableOfMetrics(t *testing.T) {
 	require.NoError(t, err)
 	_, err = retryotel.ObserveJobs(s.Options, "d", jobs{retryjob.Pending: {Jobs: 1}}.Count)
 	require.NoError(t, err)
+	_, err = retryotel.ObserveSchedules(s.Options, "d", scheduled{})
+	require.NoError(t, err)
 
 	var all metricdata.ResourceMetrics
 	require.NoError(t, s.reader.Collect(t.Context(), &all))
@@ -98,4 +100,11 @@ func describe(t *testing.T, m metricdata.Metrics) (kind string, keys []string) {
 	}
 	slices.Sort(keys)
 	return kind, slices.Compact(keys)
+}
+
+// scheduled is an engine with one schedule.
+type scheduled struct{ retryjob.Admin }
+
+func (scheduled) Schedules(context.Context) ([]retryjob.Schedule, error) {
+	return []retryjob.Schedule{{Name: "hourly"}}, nil
 }

@@ -22,8 +22,14 @@ type audit struct {
 
 func newAudit(infos []retryjob.Info, effects []effect) *audit {
 	a := &audit{infos, map[string][]effect{}, map[string]bool{}}
+	lives := map[string]int{}
+	for i := range infos {
+		lives[infos[i].JobID] = infos[i].Replays
+	}
 	for _, e := range effects {
-		a.effects[e.ID] = append(a.effects[e.ID], e)
+		if e.Life == lives[e.Job] { // the record has the attempts since the last replay
+			a.effects[e.ID] = append(a.effects[e.ID], e)
+		}
 	}
 	return a
 }

@@ -17,8 +17,10 @@ import (
 // behavior is what the handler of one kind does, and how its jobs may end.
 type behavior struct {
 	policy   retry.Policy
-	failures int  // attempts that fail before one succeeds
-	terminal bool // the failures are terminal
+	failures int           // attempts that fail before one succeeds
+	terminal bool          // the failures are terminal
+	replayed bool          // it is refused until it is replayed
+	putOff   time.Duration // since it was first due; until then its handler puts it off
 	// status and reason are the end of a job without lost attempts.
 	status retryjob.Status
 	reason retry.Reason
@@ -40,6 +42,8 @@ var behaviors = map[string]behavior{
 	"exhausts":      {policy: retry.Policy{MaxAttempts: 3, Backoff: waits}, failures: always, status: retryjob.DeadLettered, reason: retry.AttemptsExhausted},
 	"runs_late":     {policy: retry.Policy{MaxAttempts: retry.Unlimited, Backoff: waits, TTL: 3 * time.Second}, failures: always, status: retryjob.Expired, reason: retry.TTLElapsed},
 	"never_retries": {policy: retry.Policy{Disabled: true}, failures: always, status: retryjob.FailedNoRetries, reason: retry.RetriesDisabled},
+	"is_replayed":   {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, replayed: true, status: retryjob.Succeeded},
+	"is_put_off":    {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, putOff: 1200 * time.Millisecond, status: retryjob.Succeeded},
 	// Jobs with a worker of River's own.
 	"plain_succeeds":   {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, status: retryjob.Succeeded},
 	"plain_fails_once": {policy: retry.Policy{MaxAttempts: 8, Backoff: waits}, failures: 1, status: retryjob.Succeeded},
@@ -48,6 +52,7 @@ var behaviors = map[string]behavior{
 // kinds are in the order in which jobs take turns.
 var kinds = []string{
 	"succeeds", "fails_once", "fails_twice", "has_one_shot", "is_terminal", "exhausts", "runs_late", "never_retries",
+	"is_replayed", "is_put_off",
 	"plain_succeeds", "plain_fails_once",
 }
 
@@ -82,6 +87,7 @@ type effect struct {
 	Job    string `json:"job"`
 	ID     string `json:"id"` // of the attempt
 	Number int    `json:"number"`
+	Life   int    `json:"life"` // the replays before it
 	Did    deed   `json:"did"`
 }
 
@@ -107,10 +113,15 @@ func (b behavior) attempt(ctx context.Context, took times, effects *os.File) err
 	if took.IgnoreContext {
 		ctx = context.WithoutCancel(ctx)
 	}
-	e := effect{Job: attempt.JobID, ID: attempt.AttemptID, Number: attempt.Number, Did: done}
+	if time.Since(attempt.FirstDue) < b.putOff {
+		return retryjob.Snooze(300 * time.Millisecond)
+	}
+	e := effect{Job: attempt.JobID, ID: attempt.AttemptID, Number: attempt.Number, Life: attempt.Replays, Did: done}
 	switch {
 	case !pause(ctx, took.Work):
 		e.Did = cut
+	case b.replayed && attempt.Replays == 0:
+		e.Did = refused
 	case attempt.Number <= b.failures && b.terminal:
 		e.Did = refused
 	case attempt.Number <= b.failures:

@@ -102,6 +102,7 @@ func (s *scene) play(t *testing.T) {
 	var stopped []*process
 	for kill := range *killCount {
 		s.enqueue(t, e, (kill+1)**jobCount / *killCount)
+		replay(t, e)
 		pause(t.Context(), upTo(s.rnd, 1500*time.Millisecond))
 		victim := s.rnd.IntN(len(workers))
 		if len(stopped) < *stopCount && kill%2 == 0 {
@@ -202,14 +203,22 @@ func awaitEnd(t *testing.T, e *engine) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for {
+		replayed := replay(t, e)
 		counts, err := unfinished(ctx, e)
-		if err == nil && len(counts) == 0 {
+		if err == nil && replayed == 0 && len(counts) == 0 {
 			return
 		}
 		require.NoErrorf(t, ctx.Err(), "jobs that do not end: %v, %v", counts, err)
 		require.NoError(t, err)
 		pause(ctx, time.Second)
 	}
+}
+
+// replay replays the jobs that wait for it, and returns how many.
+func replay(t *testing.T, e *engine) int {
+	n, err := e.ReplayAll(t.Context(), retryjob.Filter{Kinds: []string{"is_replayed"}})
+	require.NoError(t, err)
+	return n
 }
 
 // unfinished counts the jobs that are not final.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,19 +41,22 @@ func (s *scene) awaitBeats(t *testing.T) {
 	}
 }
 
-// checkChain checks that each occurrence follows from the end of the one before it, which its ID names: none is missing
-// or there twice, none began before the one before it had ended, and only the last one may wait.
+// checkChain checks that each occurrence follows from the end of the one before it: none is missing or there twice, none
+// began before the one before it had ended, and only the last one may wait.
 func checkChain(t *testing.T, beats []retryjob.Info) {
-	slices.SortFunc(beats, func(a, b retryjob.Info) int { return a.FirstDue.Compare(b.FirstDue) })
+	number := func(i *retryjob.Info) int {
+		n, err := strconv.Atoi(strings.TrimPrefix(i.JobID, "recurring:beat:succeeds:"))
+		require.NoError(t, err)
+		return n
+	}
+	slices.SortFunc(beats, func(a, b retryjob.Info) int { return number(&a) - number(&b) })
 	require.GreaterOrEqual(t, len(beats), fewestBeats)
-	require.Equal(t, "beat", beats[0].JobID)
+	require.Equal(t, 1, number(&beats[0]))
 	for n, next := range beats[1:] {
 		last := &beats[n]
 		require.Truef(t, last.Status.Final(), "%+v is not the last one", last.Record)
-		due := min(last.FirstDue.UnixMilli(), last.Ended.UnixMilli())
-		id := "beat." + strconv.FormatInt(due, 36) + "." + strconv.FormatInt(last.Ended.UnixMilli(), 36)
-		require.Equalf(t, id, next.JobID, "after %+v", last.Record)
-		late := time.Millisecond
+		require.Equalf(t, n+2, number(&next), "after %+v", last.Record)
+		late := 2 * time.Millisecond
 		if next.Enqueued.IsZero() { // it was due before a worker could enqueue it
 			late = patience
 		}

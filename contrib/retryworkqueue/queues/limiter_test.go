@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -398,4 +399,29 @@ func TestATokenIsPaidBackOnce(t *testing.T) {
 	require.Panics(t, func() { _, _ = l.Attempt(t.Context(), "b", fail) })
 	l.Forget("b")
 	require.Equal(t, 5.0, b.Tokens(), "as after a panic in retry.Do")
+}
+
+func TestALimiterGivesBackTheMemoryOfRunsThatHaveEnded(t *testing.T) {
+	const items, left = 100_000, 10
+	l, err := retryworkqueue.New[int](doubling)
+	require.NoError(t, err)
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	for i := range items {
+		l.When(i)
+	}
+	full := heap() - before
+	for i := range items - left {
+		l.Forget(i)
+	}
+	require.Less(t, heap()-before, full/20, "of %d bytes", full)
+	for i := items - left; i < items; i++ {
+		require.Equal(t, 1, l.NumRequeues(i))
+	}
+	runtime.KeepAlive(l)
 }

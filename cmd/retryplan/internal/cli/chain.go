@@ -251,7 +251,7 @@ func (a *app) chainNodes(c *retryplan.Chain, nodes []retryplan.NodeLoad) {
 	}
 }
 
-// attempts returns how many attempts a policy has.
+// attempts returns the number of attempts of a policy.
 func attempts(p retry.Policy) string {
 	if p.Disabled {
 		return "1"

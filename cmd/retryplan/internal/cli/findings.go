@@ -77,7 +77,7 @@ func (a *app) showFindings(findings []finding, changes bool) {
 	}
 }
 
-// sentences returns what was found and what to do about it.
+// sentences returns the text of a finding and its change.
 func (f finding) sentences() string {
 	if f.Change == "" {
 		return f.Text

@@ -67,20 +67,20 @@ func TestEveryFlagIsRead(t *testing.T) {
 	}{
 		{"show", "", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3"})},
 		{"show", "--failure 0.5", join(policy, setting, guard, picture, measured, map[string]string{"failure": "0.3"})},
-		{"lint", "policy.json --fail-on none --delays 1ms --attempts 4 --attempt-timeout 1s --rate 25.5 --capacity 100 --seeds 6", join(policy, setting, measured, budget, hedges, counted, map[string]string{
+		{"lint", "policy.json --fail-on none --attempt-timeout 1s --rate 20 --capacity 100 --seeds 2", join(policy, setting, measured, budget, hedges, counted, map[string]string{
 			"fail-on": "note", "jitter": "none", "clients": "5000 --jitter none", "mode": "fixed --ttl 200ms", "base": "3m", "factor": "30 --ttl 200ms",
 			"cap": "50ms --ttl 200ms", "max-hint": "2m --inline",
 			"reset-after": "1ns", "attempt-timeout": "5ms --duration 10ms", "format": "github", "config": "missing.yaml",
-			"rate": "60", "capacity": "30", "workers": "200", "failure-rate": "0.8", "trigger": `"failing 10s 0.001"`,
+			"rate": "60", "capacity": "30", "workers": "200", "failure-rate": "0.8", "trigger": `"stall 10m"`, "hedge-share": "0.9", "seeds": "-1", "seed": "-1",
 		})},
 		{"simulate", "--attempt-timeout 1s --rate 70 --capacity 100 --base 100ms --seeds 2", join(policy, guard, measured, budget, picture, hedges, counted, map[string]string{
 			"band": "", "config": "missing.yaml", "rate": "60", "capacity": "90", "workers": "200", "clients": "10000 --budget", "deadline": "500ms", "trigger": `"surge 10s 2"`,
 			"failure-rate": "0.2", "inline": "--base 1m", "duration": `"uniform 1s 5s"`,
 		})},
-		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 20 --capacity 100 --seeds 1", join(policy, guard, budget, picture, counted, map[string]string{
-			"jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",
+		{"chain", "--attempt-timeout 1s --base 100ms --layers 2 --rate 1 --capacity 100 --seeds 1", join(policy, guard, budget, picture, counted, map[string]string{
+			"fail-on": "any", "jitter-ratio": "2", "reset-after": "1m", "factor": "3 --ttl 2s --pass-on", "cap": "50ms --ttl 2600ms", "jitter": "full --ttl 2600ms", "base": "1s --ttl 2s",
 			"budget-ratio": "0.5 --failure 0.5", "budget-trickle": "1s", "attempt-timeout": "1500ms", "max-hint": "-1s", "mode": "fixed --ttl 2600ms",
-			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "trust-requests": "", "trigger-at": "1", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
+			"layers": "3", "timeouts": "3s,1s", "pass-on": "", "do-not-retry": "", "trust-requests": "", "trigger-at": "3", "deadline": "1500ms", "failure": "0.3", "rate": "30", "capacity": "90",
 			"workers": "200", "clients": "7 --budget", "trigger": `"surge 10s 2"`,
 		})},
 		{"compare", "policy.json preset:aggressive --attempt-timeout 1s --rate 70 --capacity 100 --seeds 1", join(policy, setting, guard, measured, picture, budget, hedges, counted, map[string]string{

@@ -11,7 +11,7 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a page that shows all of this with sliders, on this machine only",
-		Long: `serve shows schedule, distribution, simulation, findings and certificate on a local page with sliders for the policy
+		Long: `serve shows schedule, distribution, simulations, findings and advice on a local page with sliders for the policy
 and the fleet, and shows the policy as Go and as JSON to copy. It listens on a loopback address only, until it is
 interrupted.`,
 		Example: `  retryplan serve

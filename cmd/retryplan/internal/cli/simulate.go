@@ -51,6 +51,9 @@ a seed with the commoner outcome; --json has its time series.`,
   retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
   retryplan simulate policy.json --rate 70 --capacity 100 --budget --clients 20 --seeds 60 --fail-on severe`,
 		RunE: func(_ *cobra.Command, args []string) error {
+			if band && a.fleet.Trigger.Kind == 0 {
+				return misusef("--band is about the length of a --trigger, and there is none")
+			}
 			found, err := a.policies(args)
 			if err != nil {
 				return err

@@ -24,7 +24,7 @@ type Traffic struct {
 	Over     time.Duration
 	Runs     float64
 	Attempts float64
-	// Failed is how many attempts failed so that another can follow: those of class terminal are answers.
+	// Failed is the number of attempts that failed so that another can follow: those of class terminal are answers.
 	Failed float64
 	// Mean is that of the attempts that succeeded; Duration is the log-normal with their median and 99th percentile.
 	Mean     time.Duration

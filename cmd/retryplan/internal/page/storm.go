@@ -61,7 +61,7 @@ func (q *question) storm(ctx context.Context, a *answer, z Size, ask *Question) 
 	return s.advise(ctx, v)
 }
 
-// seeds is how many seeds the page asks for.
+// seeds is the number of seeds that the page asks for.
 const seeds = 20
 
 // storm is the simulations of a question under way.

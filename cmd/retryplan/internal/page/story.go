@@ -61,7 +61,7 @@ func (q *question) clientsDo() string {
 	return fmt.Sprintf("Each client waits for %s, gives up and %s. The backend works on what was given up all the same: if more attempts arrive than it can serve, each is answered too late and repeated, a metastable failure.", say.Duration(patience), again)
 }
 
-// budgetDoes says what pays for retries.
+// budgetDoes says which budget pays for retries.
 func (q *question) budgetDoes() string {
 	switch {
 	case q.fleet.Budget == nil:

@@ -7,7 +7,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 )
 
-// mostShown is how many attempts are drawn. The waits of a policy with more have reached their cap.
+// mostShown is the number of attempts that are drawn. The waits of a policy with more have reached their cap.
 const mostShown = 20
 
 // schedule draws the wait before each attempt: a bar from the shortest to the longest, and a line through the means. If

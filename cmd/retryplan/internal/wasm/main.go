@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/cmd/retryplan/internal/page"
 )
 
-// limit is how long a count may take: longer than in the server, since WebAssembly is slower.
+// limit is the time that a count may take: longer than in the server, since WebAssembly is slower.
 const limit = 6 * time.Second
 
 // main defines the function retryplan(question, tell), which calls tell(answer, ok, last) one or more times later, and

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"go/types"
 	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -105,6 +106,55 @@ func Function(cur inspector.Cursor) (up inspector.Cursor, t *ast.FuncType, body 
 		}
 	}
 	return up, nil, nil
+}
+
+// A Func is the body of a function that is passed to another.
+type Func struct {
+	Node ast.Node // a *ast.FuncLit or a *ast.FuncDecl
+	Type *ast.FuncType
+	Body *ast.BlockStmt
+	Recv *ast.FieldList // of a method
+}
+
+// Declarations returns the functions and methods of the package that have a body.
+func Declarations(pass *analysis.Pass) map[types.Object]inspector.Cursor {
+	all := map[types.Object]inspector.Cursor{}
+	for cur := range pass.ResultOf[inspect.Analyzer].(*inspector.Inspector).Root().Preorder((*ast.FuncDecl)(nil)) {
+		if d := cur.Node().(*ast.FuncDecl); d.Body != nil {
+			all[pass.TypesInfo.Defs[d.Name]] = cur
+		}
+	}
+	return all
+}
+
+// InOrder returns the functions in the order of the source.
+func InOrder(decls map[types.Object]inspector.Cursor) []types.Object {
+	return slices.SortedFunc(maps.Keys(decls), func(a, b types.Object) int { return int(a.Pos() - b.Pos()) })
+}
+
+// FuncOf returns the literal that x is, or that is all that is assigned to it in the function around cur, or the function of decls
+// that it names; nil if it is unknown. It looks into a conversion, and into retry.Checked.
+func FuncOf(info *types.Info, decls map[types.Object]inspector.Cursor, cur inspector.Cursor, x ast.Expr) *Func {
+	x = ast.Unparen(x)
+	if call, isCall := x.(*ast.CallExpr); isCall && (info.Types[call.Fun].IsType() || IsFunc(info, call, Module, "Checked")) {
+		x = ast.Unparen(call.Args[0])
+	}
+	obj := Object(info, x)
+	if f, isFunc := obj.(*types.Func); isFunc {
+		if cur, known := decls[f.Origin()]; known {
+			d := cur.Node().(*ast.FuncDecl)
+			return &Func{d, d.Type, d.Body, d.Recv}
+		}
+	}
+	if decl := Declaration(cur); obj != nil && decl != nil {
+		if all := Assigned(info, decl, obj); len(all) == 1 {
+			x = all[0]
+		}
+	}
+	if lit, isLit := x.(*ast.FuncLit); isLit {
+		return &Func{lit, lit.Type, lit.Body, nil}
+	}
+	return nil
 }
 
 // Object returns the variable, field or function that x names; nil if x is something else.
@@ -240,6 +290,19 @@ func Assigned(info *types.Info, n ast.Node, v types.Object) (all []ast.Expr) {
 		}
 	}
 	return all
+}
+
+// Request returns the call of http.NewRequest that makes the request x; nil if function has another assignment to it.
+func Request(info *types.Info, function ast.Node, x ast.Expr) *ast.CallExpr {
+	all := Assigned(info, function, Object(info, x))
+	if len(all) != 1 {
+		return nil
+	}
+	made, isCall := all[0].(*ast.CallExpr)
+	if !isCall || !IsFunc(info, made, "net/http", "NewRequest", "NewRequestWithContext") {
+		return nil
+	}
+	return made
 }
 
 // Leaves reports whether body ends with a statement that leaves it and what is around it.

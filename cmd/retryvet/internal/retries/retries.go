@@ -88,34 +88,25 @@ func (l *Loop) walk(info *types.Info, cur inspector.Cursor) bool {
 	l.Leaves, l.Attempts, l.Waits, l.Judged, l.WaitsLast = w.left, w.attempts, w.waits, w.judged, !w.hurries
 	idle := func(s State) bool { return s.Last == None }
 	l.Broken = slices.DeleteFunc(w.broken, func(s State) bool { return !s.Failed() })
-	l.GoesOn = l.Counted && w.again && !w.strange && w.idles && !w.rushes && named(cur, l) && onlyTries(l)
+	l.GoesOn = l.Counted && w.again && !w.strange && w.idles && !w.rushes && l.onlyTries(cur)
 	return !w.again && !w.strange && len(l.Repeats) > 0 && !slices.ContainsFunc(l.Repeats, idle) && slices.ContainsFunc(l.Leaves, State.Succeeded)
-}
-
-// named reports whether the function or the limit of the loop is named for attempts.
-func named(cur inspector.Cursor, l *Loop) bool {
-	text := ""
-	if decl := calls.Declaration(cur); decl != nil {
-		text = decl.Name.Name
-	}
-	for _, x := range []ast.Expr{l.Cond, l.Count} {
-		if x != nil {
-			text += " " + types.ExprString(x)
-		}
-	}
-	return attempts.MatchString(text)
 }
 
 var attempts = regexp.MustCompile(`(?i)retr(y|ies)|attempt|tries`)
 
-// onlyTries reports whether the loop makes one attempt in each turn, waits and logs, and does nothing else.
-func onlyTries(l *Loop) bool {
+// onlyTries reports whether the loop is named for attempts, makes one in each turn, waits and logs, and does nothing else.
+func (l *Loop) onlyTries(cur inspector.Cursor) bool {
 	for n := range ast.Preorder(l.Body) {
 		if call, isCall := n.(*ast.CallExpr); isCall && !slices.Contains(l.Attempts, call) && !calls.Logs(call) && !strings.HasPrefix(types.ExprString(call.Fun), "time.") {
 			return false
 		}
 	}
-	return len(l.Attempts) == 1
+	decl := calls.Declaration(cur)
+	named := decl != nil && attempts.MatchString(decl.Name.Name)
+	for _, x := range []ast.Expr{l.Cond, l.Count} {
+		named = named || x != nil && attempts.MatchString(types.ExprString(x))
+	}
+	return named && len(l.Attempts) == 1
 }
 
 // counted looks for what counts the turns: the three parts of for i := 0; i < n; i++, or a step to the limit that is the last

@@ -335,16 +335,12 @@ func (w *walk) choose(clause *ast.CommClause, s *State) {
 
 // isDone reports whether x receives from a context that is done.
 func (w *walk) isDone(x ast.Expr) bool {
-	receive, isUnary := ast.Unparen(x).(*ast.UnaryExpr)
-	if !isUnary {
-		return false
+	for n := range ast.Preorder(x) {
+		if done, isSelector := n.(*ast.SelectorExpr); isSelector {
+			return done.Sel.Name == "Done" && calls.IsContext(w.info.TypeOf(done.X))
+		}
 	}
-	call, isCall := receive.X.(*ast.CallExpr)
-	if !isCall {
-		return false
-	}
-	done, isSelector := call.Fun.(*ast.SelectorExpr)
-	return isSelector && done.Sel.Name == "Done" && calls.IsContext(w.info.TypeOf(done.X))
+	return false
 }
 
 // wait notes a wait, once, if it is not one of a loop inside.
@@ -426,27 +422,10 @@ func (w *walk) assign(left, right []ast.Expr, s State, next func(State)) {
 			s.Last = OK
 		}
 	default:
-		w.look(right[0], &s)
 		w.ask(right[0], &s)
 	}
 	next(s)
 }
-
-// look notes that x, which follows an attempt, may find out something.
-func (w *walk) look(x ast.Expr, s *State) {
-	for n := range ast.Preorder(x) {
-		call, isCall := n.(*ast.CallExpr)
-		if !isCall || w.info.Types[call.Fun].IsType() || w.info.Types[call.Fun].IsBuiltin() {
-			continue
-		}
-		if f := typeutil.Callee(w.info, call); f == nil || f.Pkg() == nil || !slices.Contains(pure, f.Pkg().Path()) {
-			s.waited = false
-		}
-	}
-}
-
-// pure are packages whose functions say nothing about an attempt but by its error.
-var pure = []string{"time", "context", "errors", "strings", "bytes", "os", "fmt", "math", "math/rand", "math/rand/v2"}
 
 // variable returns the variable x, nil if x is something else.
 func (w *walk) variable(x ast.Expr) types.Object {

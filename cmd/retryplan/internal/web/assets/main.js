@@ -178,9 +178,9 @@ addEventListener("hashchange", () => {
   controls.show();
   changed();
 });
-let shown = JSON.stringify(room($("schedule")));
-addEventListener("resize", () => {
-  const now = JSON.stringify(room($("schedule")));
+let shown = room($("schedule")).width;
+addEventListener("resize", () => { // a phone's own bars change the height as one scrolls, which is no reason to count again
+  const now = room($("schedule")).width;
   if (now !== shown) changed();
   shown = now;
 });

@@ -179,17 +179,14 @@ func loops(ctx context.Context, p retry.Policy, load func(context.Context) error
 	return err
 }
 
-func retried[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {
-	return retry.DoValue(ctx, timed, work)
-}
-
-func passedOn(ctx context.Context, c *client) (int, error) {
-	if _, err := retried(ctx, c.load); err != nil {
+func named(ctx context.Context, c *client) (int, error) {
+	work := func(attempt context.Context) (int, error) {
+		return 1, call(ctx) // want `uses ctx from outside`
+	}
+	if _, err := retry.DoValue(ctx, timed, work); err != nil {
 		return 0, err
 	}
-	return retried(ctx, func(attempt context.Context) (int, error) {
-		return 1, call(ctx) // want `uses ctx from outside`
-	})
+	return retry.DoValue(ctx, timed, c.load)
 }
 
 func (c *client) load(ctx context.Context) (int, error) {

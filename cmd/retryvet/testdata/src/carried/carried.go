@@ -270,3 +270,23 @@ func checked(ctx context.Context) (all []string, err error) {
 	}, func(n int) error { return nil }))
 	return all, err
 }
+
+func ifNil(ctx context.Context) (all []string, err error) {
+	for range retry.Attempts(ctx, policy, &err) {
+		var items []string
+		items, _, err = list(1)
+		if err == nil {
+			all = append(all, items...) // want `appended to all`
+			err = send(items...)
+		}
+	}
+	return all, err
+}
+
+func sentText(ctx context.Context) error {
+	var b strings.Builder
+	return retry.Do(ctx, policy, func(context.Context) error {
+		b.WriteString("x") // want `wrote to b`
+		return send(b.String())
+	})
+}

@@ -23,7 +23,10 @@ func variable(ctx context.Context, name string) (int, error) {
 }
 
 func shortVariable(ctx context.Context, name string, fast bool) (int, error) {
-	delay := 2 * time.Second
+	delay := backoff(1)
+	if !fast {
+		delay = time.Minute
+	}
 	if fast {
 		delay = time.Millisecond
 	}

@@ -2,9 +2,6 @@ package marks
 
 import (
 	"context"
-	"errors"
-	"io"
-	"net"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -14,45 +11,6 @@ import (
 
 func call(context.Context) error   { return nil }
 func fetch() (status int, _ error) { return 0, nil }
-
-func compares(ctx context.Context, p retry.Policy) error {
-	err := retry.Do(ctx, p, call)
-	if err == io.EOF { // want `err == io.EOF is always false, since retry.Do wraps the last error: use errors.Is\(err, io.EOF\)`
-		return nil
-	}
-	if context.Canceled != err { // want `context.Canceled != err is always true, since retry.Do wraps the last error: use !errors.Is\(err, context.Canceled\)`
-		return errors.New("x")
-	}
-	if _, ok := err.(*net.OpError); ok { // want `err.\(\*net.OpError\) never succeeds, since retry.Do wraps the last error: use errors.As`
-		return nil
-	}
-	if _, ok := err.(*retry.Error); ok || err == nil || errors.Is(err, io.EOF) {
-		return nil
-	}
-	err = call(ctx)
-	if err == io.EOF {
-		return nil
-	}
-	if ctx.Err() == nil {
-		err = retry.Do(ctx, p, call)
-	}
-	if err == io.EOF {
-		return nil
-	}
-	return err
-}
-
-func inside(ctx context.Context, p retry.Policy) error {
-	var err error
-	err = retry.Do(ctx, p, func(ctx context.Context) error {
-		err := call(ctx)
-		if err == io.EOF {
-			return nil
-		}
-		return err
-	})
-	return err
-}
 
 func marksNil() error {
 	status, err := fetch()

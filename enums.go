@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/retrygo/retry/internal/show"
 )
 
 // name returns the text of the value i of an enumeration whose texts start at 0, or "Type(9)" beyond them.
@@ -49,22 +47,4 @@ func parse[T ~uint8](v *T, b []byte, last T, text func(T) string) error {
 	}
 	_, typ, _ := strings.Cut(fmt.Sprintf("%T", *v), ".")
 	return &FieldError{Field: typ, Value: strconv.Quote(string(b)), Rule: "is not the text of one"}
-}
-
-func counted(attempts int) string {
-	if attempts == 1 {
-		return "1 attempt"
-	}
-	return strconv.Itoa(attempts) + " attempts"
-}
-
-// maxText is how many bytes of a text oneLine keeps: enough for an error with its causes, and little for a log line.
-const maxText = 4000
-
-// oneLine returns s as show.OneLine does. The middle of a long text is left out, since the cause is at its end.
-func oneLine(s string) string {
-	if cut := len(s) - maxText; cut > 0 {
-		s = s[:maxText/2] + fmt.Sprintf(" ... (%d bytes) ... ", cut) + s[len(s)-maxText/2:]
-	}
-	return show.OneLine(s)
 }

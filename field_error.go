@@ -14,11 +14,11 @@ import (
 // FieldError is one bad field of a value of this module, or of a document. Find it with errors.As. It can be marshaled
 // to JSON as an answer to the field's author.
 type FieldError struct {
-	Package string `json:"-"`               // the package that refuses it; empty means "retry"
-	Field   string `json:"field,omitempty"` // "Policy.Cap", or a document's key; empty means that it is not known
-	Value   string `json:"value,omitempty"` // the value as the user would write it: "1s"; empty means none
+	Package string `json:"-"`               // the package that refuses it. Empty means "retry"
+	Field   string `json:"field,omitempty"` // "Policy.Cap", or a document's key. Empty means that it is not known
+	Value   string `json:"value,omitempty"` // the value as the user would write it: "1s". Empty means none
 	Rule    string `json:"rule"`            // the rule that the value breaks: "is below Base 5s"
-	Line    int    `json:"line,omitzero"`   // of the field in a document, from 1; zero means that it is not known
+	Line    int    `json:"line,omitzero"`   // of the field in a document, from 1. Zero means that it is not known
 }
 
 // Error returns "retry: Policy.Cap 1s is below Base 5s".
@@ -76,18 +76,26 @@ func (bad FieldErrors) Err() error {
 
 // Error returns one line: "retry: Policy.TTL -1s is negative; Policy.MaxHint -1s is negative". A package is named once.
 func (bad FieldErrors) Error() string {
-	texts, last := make([]string, len(bad)), ""
+	texts := make([]string, len(bad))
+	named := "" // the prefix of the text before
 	for i, err := range bad {
-		pkg := ""
-		if e := new(FieldError); errors.As(err, &e) {
-			pkg = cmp.Or(e.Package, "retry") + ": "
+		prefix := packagePrefix(err)
+		texts[i] = oneLine(err.Error())
+		if prefix == named {
+			texts[i] = strings.TrimPrefix(texts[i], prefix)
 		}
-		if texts[i] = oneLine(err.Error()); pkg == last {
-			texts[i] = strings.TrimPrefix(texts[i], pkg)
-		}
-		last = pkg
+		named = prefix
 	}
 	return strings.Join(texts, "; ")
+}
+
+// packagePrefix returns "retry: " or that of another package for a FieldError, and "" for any other error.
+func packagePrefix(err error) string {
+	var e *FieldError
+	if !errors.As(err, &e) {
+		return ""
+	}
+	return cmp.Or(e.Package, "retry") + ": "
 }
 
 // Unwrap returns each bad field.
