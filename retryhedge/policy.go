@@ -105,7 +105,7 @@ func (p *Policy) delay() time.Duration {
 	return p.Delay
 }
 
-// note tells the Tracker, if there is one.
+// note passes the event to the Tracker, if there is one.
 func (p *Policy) note(slow bool) {
 	if p.Tracker != nil {
 		p.Tracker.Note(slow)
