@@ -169,26 +169,31 @@ func (p *Policy) admit(pr *Progress, wait time.Duration) Decision {
 // it is. ctx is for Pay. now is the caller's clock. Only a Budget with Trickle reads it, and a now that is ahead of the
 // clock delays Trickle until then. A shell calls Budget.Refund for a paid retry that it does not make.
 func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
-	return p.spend(ctx, d, now)
+	p.spend(ctx, &d, now)
+	return d
 }
 
-func (p *Policy) spend(ctx context.Context, d Decision, now time.Time) Decision {
+func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
 	switch {
 	case d.Status == Succeeded:
 		p.Budget.fund()
 	case d.Status != WaitingRetry:
 	case !p.Budget.take(now):
 		d.end(BudgetExhausted)
-	case p.Pay != nil:
-		owed := p.Budget // nil owes nothing
-		defer func() { owed.Refund() }()
-		if p.Pay(ctx, d) {
-			owed = nil
-		} else {
-			d.end(BudgetExhausted)
-		}
+	case p.Pay != nil && !p.granted(ctx, *d):
+		d.end(BudgetExhausted)
 	}
-	return d
+}
+
+// granted asks Pay about a retry for which a token was taken. If Pay refuses or panics, the token is returned.
+func (p *Policy) granted(ctx context.Context, d Decision) bool {
+	owed := p.Budget // nil owes nothing
+	defer func() { owed.Refund() }()
+	if !p.Pay(ctx, d) {
+		return false
+	}
+	owed = nil
+	return true
 }
 
 // reset makes a failed attempt count as the first if it progressed or lasted ResetAfter.

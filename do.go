@@ -277,7 +277,7 @@ func (r *run) decide(ctx context.Context, p *Policy, err error) {
 
 // pay pays for the retry that was decided on.
 func (r *run) pay(ctx context.Context, p *Policy) {
-	r.decision = p.spend(ctx, r.decision, r.start.Add(r.Elapsed))
+	p.spend(ctx, &r.decision, r.start.Add(r.Elapsed))
 	r.paid = r.decision.Status == WaitingRetry
 	if p.Pay != nil {
 		r.recheck(ctx, p) // the reason of a caller that has gone comes before that of a refusal
