@@ -138,7 +138,8 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	}
 	pr.Attempt = max(pr.Attempt, 1)
 	pr.Forgiven = max(pr.Forgiven, 0)
-	found := search(err)
+	var found finding
+	found.search(err)
 	d := Decision{Class: pr.Class, Hint: pr.Hint}
 	if !d.Class.firm() {
 		d.Class = p.class(&found, err)

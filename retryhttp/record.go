@@ -97,8 +97,7 @@ type belowKey struct{}
 // listen lets x hear of runs below it, if that matters and there may be one. It gives x a context that is not the
 // request's own, so that the request is copied.
 func (x *exchange) listen() {
-	r := x.run
-	if r.request.transport.listens(r.request.policy) || recordsOf(r.Context) != nil {
+	if x.run.listens {
 		x.below = new(below)
 		x.ctx = context.WithValue(x.context(), belowKey{}, x.below)
 	}
