@@ -3,6 +3,7 @@ package retryhttp_test
 import (
 	"context"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -55,7 +56,7 @@ func TestEachAttemptGoesToAnotherReplica(t *testing.T) {
 		{"whichever host is named", 0, "C.Example.com", "a b c a"},
 		{"a First beyond the list wraps around", 3*1_000_000 + 2, names[0], "c a b c"},
 		{"so does a negative one", -1, names[0], "c a b c"},
-		{"and the most negative one", -1 << 63, names[0], "b c a b"},
+		{"and the most negative one", math.MinInt, names[0], "b c a b"},
 		{"a host that is not in the list is asked itself", 0, "elsewhere.example.com", "elsewhere elsewhere elsewhere elsewhere"},
 		{"nor is the same name with another port", 0, "b.example.com", "b b b b"},
 	} {
@@ -92,6 +93,8 @@ func TestEachAttemptGoesToAnotherReplica(t *testing.T) {
 	})
 }
 
+type spanKey struct{}
+
 func TestAHedgeGoesToAnotherReplica(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		base := &hosts{answer: func(req *http.Request) (*http.Response, error) {
@@ -104,7 +107,7 @@ func TestAHedgeGoesToAnotherReplica(t *testing.T) {
 		}}
 		derived := roundTripper(func(req *http.Request) (*http.Response, error) { // as a tracer does
 			return (&retryhttp.Replicas{Base: base, Hosts: []string{"a", "b", "c"}}).RoundTrip(
-				req.WithContext(context.WithValue(req.Context(), "trace", 1))) //nolint:staticcheck // a key of a test
+				req.WithContext(context.WithValue(req.Context(), spanKey{}, 1)))
 		})
 		tr := &retryhttp.Transport{Base: derived, Policy: three, Hedge: &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: 50 * time.Millisecond, MaxCalls: 3}}}
 		_, _, err := run(t, tr, toHost(t.Context(), "a"))

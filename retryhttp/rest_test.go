@@ -96,7 +96,7 @@ func TestWhatIsStoredInGzipArrivesAsWithoutResume(t *testing.T) {
 	})
 }
 
-// To whoever is outside, a resumption that fails is a body that broke off: another GET may bring it.
+// To code outside, a resumption that fails is a body that broke off: another GET may bring it.
 func TestAResumptionThatFailsIsRetryableOutside(t *testing.T) {
 	weak := part(200, alphabet[:10], io.ErrUnexpectedEOF, 26)
 	for _, row := range []struct {
@@ -141,7 +141,7 @@ func TestAResumptionThatFailsIsRetryableOutside(t *testing.T) {
 	})
 }
 
-// Whoever decodes a body deletes what says how it was coded.
+// Code that decodes a body deletes what says how it was coded.
 func TestTheRestIsComparedWithTheResponseAsItArrived(t *testing.T) {
 	above := func(change func(*http.Response)) roundTripper {
 		base := &parts{answers: []func(*http.Request) *http.Response{
@@ -169,6 +169,18 @@ func TestTheRestIsComparedWithTheResponseAsItArrived(t *testing.T) {
 			require.Equal(t, alphabet[5:], string(body))
 		})
 	}
+}
+
+// A caller that reads a body to its end need not close it for that.
+func TestTheContextOfTheRestEndsWithTheBody(t *testing.T) {
+	base := &parts{answers: []func(*http.Request) *http.Response{half, rest("bytes 10-25/26", "Etag", v1)}}
+	resp, err := (&retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}).RoundTrip(get(t.Context()))
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, alphabet, string(body))
+	require.ErrorIs(t, base.got[1].Context().Err(), context.Canceled)
+	require.Zero(t, base.open.Load())
 }
 
 func TestAPartOfABodyDepositsNothing(t *testing.T) {

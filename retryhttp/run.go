@@ -22,6 +22,7 @@ type run struct {
 	request request
 	began   time.Duration     // since epoch; may be 0 without a TTL, which alone counts from it
 	hedges  *retryhedge.Event // of the last attempt that could be hedged
+	listens bool              // it matters how a run below ends, and there may be one
 	unspent bool              // a token was taken for a retry of the rest of a body that has not ended
 	last    *exchange         // what is held here; nil as soon as another holds it
 	room    exchange          // for last, unless a hedge can outlive it
@@ -45,9 +46,11 @@ func (r *run) roundTrip() (*http.Response, error) {
 	if p.TTL > 0 || q.transport.Resume {
 		r.began = time.Since(epoch)
 	}
-	if q.policy.Observe != nil || recordsOf(r.Context) != nil {
+	isRecorded := recordsOf(r.Context) != nil
+	if q.policy.Observe != nil || isRecorded {
 		p.Observe = observe
 	}
+	r.listens = isRecorded || q.transport.listens(q.policy)
 	q.refused = refusal(q.req)
 	if q.refused == nil && q.policy.Gate != nil {
 		p.Gate = gate

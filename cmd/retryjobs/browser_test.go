@@ -262,6 +262,12 @@ func (s *shop) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.Group,
 	return retryjob.GroupsOf(s.List(ctx, f))
 }
 
+func (s *shop) Queues(ctx context.Context) ([]retryjob.QueueDepth, error) {
+	return retryjob.QueuesOf(s.List(ctx, retryjob.Filter{}), time.Now())
+}
+
+func (s *shop) Schedules(context.Context) ([]retryjob.Schedule, error) { return nil, nil }
+
 func (s *shop) Replay(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
