@@ -19,5 +19,5 @@
 // retryshell has what only other loops than Do need. This package starts no goroutine, logs nothing and has no state but
 // in a [Budget].
 //
-// This package is of the stable core. Its names are meant for v1.
+// This package is of the stable core: its names are meant for v1.
 package retry

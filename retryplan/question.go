@@ -2,6 +2,7 @@ package retryplan
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -114,8 +115,14 @@ type calm struct {
 	warm  time.Duration // the delay that trackers find; 0 if it is not known
 }
 
-// calmRuns is the number of runs to simulate to know a calm, which takes some milliseconds.
-const calmRuns = 10_000
+// A calm is known after calmRuns runs, which takes some milliseconds, or after calmLooks looks at the clock, if their
+// attempts do not end: four million events.
+const (
+	calmRuns  = 10_000
+	calmLooks = 1 << 22 / lookUp
+)
+
+var errCalmKnown = errors.New("the calm is known")
 
 // calm measures what a fleet can do at best: the share of runs that succeed while no attempt waits in a queue and
 // budgets pay for no more than successes fund. It also measures the delay that trackers find, if a fleet has some.
@@ -129,10 +136,22 @@ func (q *Question) calm(ctx context.Context) (c calm, err error) {
 			n.Triggers, n.Hedge = nil, Hedge{}
 			change(n)
 		}
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		looks := 0
 		front := front
 		front.Triggers, front.Duration, front.Step = nil, lasts, lasts
+		front.Progress = func(int) {
+			looks++
+			if looks == calmLooks {
+				cancel(errCalmKnown)
+			}
+		}
 		s := q.simulation(front, changed)
 		err := s.play(ctx)
+		if errors.Is(err, errCalmKnown) {
+			err = nil
+		}
 		return s.finish(), err
 	}
 	r, err := measure(func(n *scenario) {

@@ -161,7 +161,7 @@ func TestRetryGoThrottleAndBudget(t *testing.T) {
 
 	budget := retry.NewBudget(retry.BudgetConfig{})
 	r = watch(t, with(retry.Policy{MaxAttempts: 50, Budget: budget}), always(errBusy))
-	require.Len(t, r.at, 2) // 1 token at first, 1 for each retry
+	require.Len(t, r.at, 11) // 10 tokens at first, 1 for each retry
 	require.ErrorIs(t, r.err, retry.BudgetExhausted)
 	require.ErrorIs(t, r.err, errBusy)
 

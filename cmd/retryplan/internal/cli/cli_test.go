@@ -208,14 +208,14 @@ func TestREADMEShowsWhatIsPrinted(t *testing.T) {
 // A shell offers the values of flags.
 func TestFlagsAreCompleted(t *testing.T) {
 	require.Contains(t, run(t, "__complete lint --preset s").Out, "standard\n")
-	require.Contains(t, run(t, "__complete certify --trigger st").Out, "stall 10s\n")
+	require.Contains(t, run(t, "__complete simulate --trigger st").Out, "stall 10s\n")
 	require.Contains(t, run(t, "__complete show --jitter ''").Out, "decorrelated\n")
 }
 
-// certify and chain simulate what they draw, and compare draws its fleets.
+// simulate and chain draw what they count, and compare draws its fleets.
 func TestFleetsAreDrawn(t *testing.T) {
 	for _, line := range []string{
-		"certify --attempts 4 --base 100ms --attempt-timeout 1s --rate 20 --capacity 100",
+		"simulate --attempts 4 --base 100ms --attempt-timeout 1s --rate 20 --capacity 100",
 		"chain --layers 2 --attempts 2 --base 100ms --attempt-timeout 1s --rate 10 --capacity 100",
 		"compare policy.json preset:inline --attempt-timeout 1s --rate 20 --capacity 100",
 	} {

@@ -1,9 +1,11 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -201,6 +203,7 @@ func (s *storm) advise(ctx context.Context, v retryplan.Verdict) error {
 		}
 		return err
 	})
+	slices.SortStableFunc(s.answer.Advice, func(x, y advice) int { return cmp.Compare(len(x.Effect), len(y.Effect)) }) // what helps comes first
 	return err
 }
 
