@@ -138,7 +138,8 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 	}
 	pr.Attempt = max(pr.Attempt, 1)
 	pr.Forgiven = max(pr.Forgiven, 0)
-	found := search(err)
+	var found finding
+	found.search(err)
 	d := Decision{Class: pr.Class, Hint: pr.Hint}
 	if !d.Class.firm() {
 		d.Class = p.class(&found, err)
@@ -168,19 +169,31 @@ func (p *Policy) admit(pr *Progress, wait time.Duration) Decision {
 // it is. ctx is for Pay. now is the caller's clock. Only a Budget with Trickle reads it, and a now that is ahead of the
 // clock delays Trickle until then. A shell calls Budget.Refund for a paid retry that it does not make.
 func (p Policy) Spend(ctx context.Context, d Decision, now time.Time) Decision {
-	if d.Status == Succeeded {
+	p.spend(ctx, &d, now)
+	return d
+}
+
+func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
+	switch {
+	case d.Status == Succeeded:
 		p.Budget.fund()
+	case d.Status != WaitingRetry:
+	case !p.Budget.take(now):
+		d.end(BudgetExhausted)
+	case p.Pay != nil && !p.granted(ctx, *d):
+		d.end(BudgetExhausted)
 	}
-	if d.Status != WaitingRetry {
-		return d
+}
+
+// granted asks Pay about a retry for which a token was taken. If Pay refuses or panics, the token is returned.
+func (p *Policy) granted(ctx context.Context, d Decision) bool {
+	owed := p.Budget // nil owes nothing
+	defer func() { owed.Refund() }()
+	if !p.Pay(ctx, d) {
+		return false
 	}
-	r := run{decision: d}
-	defer r.payBack(&p) // if Pay panics
-	r.charge(ctx, &p, now)
-	if r.decision.Status == WaitingRetry {
-		r.paid = false // the token is the shell's from here on
-	}
-	return r.decision
+	owed = nil
+	return true
 }
 
 // reset makes a failed attempt count as the first if it progressed or lasted ResetAfter.

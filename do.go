@@ -52,8 +52,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	}
 	p.Budget.fund()
 	if p.Observe != nil {
-		o := Outcome{Policy: p.Name, Status: Succeeded, Attempts: 1, Elapsed: time.Since(epoch) - began}
-		p.Observe(ctx, Event{Policy: p.Name, Elapsed: o.Elapsed, Decision: Decision{Status: Succeeded}, Outcome: &o})
+		observeSuccess(ctx, &p, &Outcome{Attempts: 1, Elapsed: time.Since(epoch) - began})
 	}
 	return nil
 }
@@ -234,11 +233,16 @@ func (r *run) follow(ctx context.Context, p *Policy, err error) {
 	if r.decision.Status == WaitingRetry && (p.Budget != nil || p.Pay != nil) {
 		r.pay(ctx, p)
 	}
-	failed := r.record(err, ended)
-	if p.Observe == nil {
-		return
+	r.record(err, ended)
+	if p.Observe != nil {
+		r.observe(ctx, p, ended)
 	}
-	p.Observe(ctx, Event{Policy: p.Name, Elapsed: ended, Attempt: *failed, Decision: r.decision})
+}
+
+// observe calls Observe with the last attempt, which ended at the given time since the start.
+func (r *run) observe(ctx context.Context, p *Policy, ended time.Duration) {
+	last := r.failed[len(r.failed)-1]
+	p.Observe(ctx, Event{Policy: p.Name, Elapsed: ended, Attempt: last, Decision: r.decision})
 	if r.decision.Status == WaitingRetry {
 		r.recheck(ctx, p)
 	} else {
@@ -248,7 +252,8 @@ func (r *run) follow(ctx context.Context, p *Policy, err error) {
 
 // decide makes the decision about an attempt that ended with err, but for the budget.
 func (r *run) decide(ctx context.Context, p *Policy, err error) {
-	found := search(err)
+	var found finding
+	found.search(err)
 	d := Decision{Class: p.class(&found, err), Hint: found.hint}
 	if p.Classify != nil {
 		r.look(ctx)
@@ -272,20 +277,13 @@ func (r *run) decide(ctx context.Context, p *Policy, err error) {
 
 // pay pays for the retry that was decided on.
 func (r *run) pay(ctx context.Context, p *Policy) {
-	r.charge(ctx, p, r.start.Add(r.Elapsed))
+	p.spend(ctx, &r.decision, r.start.Add(r.Elapsed))
+	r.paid = r.decision.Status == WaitingRetry
 	if p.Pay != nil {
 		r.recheck(ctx, p) // the reason of a caller that has gone comes before that of a refusal
 	}
 	if r.decision.Status != WaitingRetry {
 		r.payBack(p)
-	}
-}
-
-// charge takes a token for the retry that was decided on, and asks Pay.
-func (r *run) charge(ctx context.Context, p *Policy, now time.Time) {
-	r.paid = p.Budget.take(now)
-	if !r.paid || p.Pay != nil && !p.Pay(ctx, r.decision) {
-		r.decision.end(BudgetExhausted)
 	}
 }
 
@@ -297,8 +295,8 @@ func (r *run) payBack(p *Policy) {
 	}
 }
 
-// record keeps the attempt that failed with err, at the given time since the start, and returns it.
-func (r *run) record(err error, ended time.Duration) *Attempt {
+// record keeps the attempt that failed with err, at the given time since the start.
+func (r *run) record(err error, ended time.Duration) {
 	switch len(r.failed) {
 	case 1:
 		r.failed = append(make([]Attempt, 0, 4), r.failed...) // one allocation for the second to the fourth
@@ -309,7 +307,6 @@ func (r *run) record(err error, ended time.Duration) *Attempt {
 		Number: r.Attempt, Start: r.start.Add(ended - r.Lasted), Duration: r.Lasted,
 		Class: r.decision.Class, Err: err, Delay: r.decision.Delay,
 	})
-	return &r.failed[len(r.failed)-1]
 }
 
 // end returns the result of Do, and calls Observe with it.
@@ -319,35 +316,47 @@ func (r *run) end(ctx context.Context, p *Policy) error {
 		p.Budget.fund()
 		if p.Observe != nil {
 			r.look(ctx)
-			o := r.outcome(p)
-			p.Observe(ctx, Event{Policy: p.Name, Elapsed: r.Elapsed, Decision: r.decision, Outcome: &o})
+			observeSuccess(ctx, p, &Outcome{Attempts: r.Attempt, Elapsed: r.Elapsed, History: r.history()})
 		}
 		return nil
 	}
-	var last error
+	e := &Error{Outcome: Outcome{History: r.history()}} // field by field, in a small frame
+	e.Policy = p.Name
+	e.Status = r.decision.Status
+	e.Reason = r.decision.Reason
+	e.EndedByGate = r.byGate
+	e.Attempts = r.Attempt
+	e.Elapsed = r.Elapsed
 	if n := len(r.failed); n > 0 {
-		last = r.failed[n-1].Err
+		e.Last = r.failed[n-1].Err
 	}
-	e := p.newError(ctx, r.outcome(p), last)
+	e.complete(ctx, p)
 	if p.Observe != nil {
-		_ = e.Cause() // a record keeps no context alive
-		copied := *e
-		copied.History = slices.Clone(e.History)
-		p.Observe(ctx, Event{Policy: p.Name, Elapsed: r.Elapsed, Decision: r.decision, Outcome: &copied.Outcome, Err: &copied})
+		observeFailure(ctx, p, r.decision, e)
 	}
 	return e
 }
 
-// outcome returns the record of the run, which has ended. It hands over the list of failed attempts.
-func (r *run) outcome(p *Policy) Outcome {
-	o := Outcome{
-		Policy: p.Name, Status: r.decision.Status, Reason: r.decision.Reason, EndedByGate: r.byGate,
-		Attempts: r.Attempt, Elapsed: r.Elapsed,
+// history returns the failed attempts of a run that has ended, which are its receiver's from then on.
+func (r *run) history() []Attempt {
+	if len(r.failed) == 0 {
+		return nil
 	}
-	if len(r.failed) > 0 {
-		o.History = r.failed
-	}
-	return o
+	return r.failed
+}
+
+func observeSuccess(ctx context.Context, p *Policy, o *Outcome) {
+	o.Policy = p.Name
+	o.Status = Succeeded
+	p.Observe(ctx, Event{Policy: p.Name, Elapsed: o.Elapsed, Decision: Decision{Status: Succeeded}, Outcome: o})
+}
+
+// observeFailure calls Observe for a run that d has ended and whose result is e.
+func observeFailure(ctx context.Context, p *Policy, d Decision, e *Error) {
+	_ = e.Cause() // a record keeps no context alive
+	copied := *e
+	copied.History = slices.Clone(e.History)
+	p.Observe(ctx, Event{Policy: p.Name, Elapsed: e.Elapsed, Decision: d, Outcome: &copied.Outcome, Err: &copied})
 }
 
 // cause is context.Cause of a context. It is asked for when it is first needed, because the question takes the

@@ -146,8 +146,8 @@ func ExampleBudgets_Overflows() {
 	call("c", errors.New("down"))
 	fmt.Println(budgets.Len(), "keys,", budgets.Overflows(), "overflow; d has what c left:", budgets.For("d").Tokens())
 	call("d", nil)
-	fmt.Println("then it has the place of b:", budgets.For("d") == budgets.For("d"), budgets.For("a").Tokens())
+	fmt.Println("then it has the place of b:", budgets.For("d").Tokens(), "with", budgets.Overflows(), "overflows")
 	// Output:
 	// 2 keys, 1 overflow; d has what c left: 1
-	// then it has the place of b: true 2.1
+	// then it has the place of b: 1.1 with 3 overflows
 }

@@ -15,7 +15,8 @@ func (p Policy) Judge(err error) (Class, time.Duration) {
 	if err == nil {
 		return Unknown, 0
 	}
-	found := search(err)
+	var found finding
+	found.search(err)
 	return p.class(&found, err), found.hint
 }
 
@@ -41,7 +42,11 @@ func (p *Policy) class(found *finding, err error) Class {
 // IsAmbiguous reports whether err says that the work may have taken effect, so that Judge is Terminal because of
 // Ambiguous. It finds the mark beside and behind other marks, but not under Transient, which undoes it. False does not
 // mean that nothing was done. A lost answer to work that may be done twice, such as a request with a key, has no mark.
-func IsAmbiguous(err error) bool { return search(err).ambiguous }
+func IsAmbiguous(err error) bool {
+	var found finding
+	found.search(err)
+	return found.ambiguous
+}
 
 // IsGivenUp reports whether a layer below has given up on the work. Then an error in err's tree has a method GivenUp()
 // bool that returns true. What is inside an error with that method does not count. *Error has it, and the errors of an
@@ -98,11 +103,7 @@ type scope struct {
 }
 
 // search looks at err and all that it wraps, in the order of errors.Is.
-func search(err error) finding {
-	var f finding
-	f.walk(err, scope{})
-	return f
-}
+func (f *finding) search(err error) { f.walk(err, scope{}) }
 
 // walk visits err and then what it wraps.
 func (f *finding) walk(err error, in scope) {

@@ -162,14 +162,16 @@ type Error struct {
 // NewError returns the *Error of a run under p that ended with outcome o, last being the error of its last attempt. It
 // is for shells other than Do. ctx is the caller's context.
 func (p Policy) NewError(ctx context.Context, o Outcome, last error) *Error {
-	return p.newError(ctx, o, last)
+	e := &Error{Outcome: o, Last: last}
+	e.complete(ctx, &p)
+	return e
 }
 
-func (p *Policy) newError(ctx context.Context, o Outcome, last error) *Error {
-	e := &Error{Outcome: o, Last: last}
-	switch o.Reason {
+// complete sets the fields that follow from the others, for a run under p.
+func (e *Error) complete(ctx context.Context, p *Policy) {
+	switch e.Reason {
 	case TerminalError:
-		e.InnerGaveUp = IsGivenUp(last)
+		e.InnerGaveUp = IsGivenUp(e.Last)
 	case CallerCanceled:
 		e.cause = &cause{ctx: ctx}
 	case HintTooLong:
@@ -179,7 +181,6 @@ func (p *Policy) newError(ctx context.Context, o Outcome, last error) *Error {
 			e.cause = &cause{ctx: ctx}
 		}
 	}
-	return e
 }
 
 // Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. Until it,
@@ -204,7 +205,8 @@ func (e *Error) Hint() time.Duration {
 	if e == nil {
 		return 0
 	}
-	found := search(e.Last)
+	var found finding
+	found.search(e.Last)
 	return cmp.Or(found.hint, found.below)
 }
 

@@ -594,3 +594,20 @@ func FuzzPolicy(f *testing.F) {
 		require.Equal(t, p.Or(retry.Policy{}).String(), p.String())
 	})
 }
+
+// Do looks at a policy at a glance first, which must not overlook what Validate finds.
+func TestDoRefusesTheLeastFault(t *testing.T) {
+	for field, p := range map[string]retry.Policy{
+		"MaxAttempts": {MaxAttempts: -2}, "AttemptTimeout": {AttemptTimeout: -1}, "TTL": {TTL: -1}, "MaxHint": {MaxHint: -1},
+		"ResetAfter": {ResetAfter: -1}, "Base": {Backoff: retry.Backoff{Base: -1}}, "Cap": {Backoff: retry.Backoff{Base: 2, Cap: 1}},
+		"Mode": {Backoff: retry.Backoff{Mode: retry.List + 1}}, "Delays": {Backoff: retry.Backoff{Mode: retry.List}},
+		"Jitter":      {Backoff: retry.Backoff{Jitter: retry.DecorrelatedJitter + 1}},
+		"JitterRatio": {Backoff: retry.Backoff{JitterRatio: 0.1}}, "Factor": {Backoff: retry.Backoff{Factor: 0.5}},
+	} {
+		require.Error(t, p.Validate(), field)
+		err := retry.Do(t.Context(), p, succeed)
+		require.ErrorContains(t, err, "Policy."+field)
+		require.NotErrorIs(t, err, retry.TerminalError)
+	}
+	require.ErrorContains(t, retry.Policy{Backoff: retry.Backoff{Cap: -1}}.Validate(), "Policy.Cap -1ns is negative")
+}

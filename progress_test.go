@@ -121,7 +121,8 @@ func TestLastAttempt(t *testing.T) {
 	})
 	inBubble(t, "it is false outside of a run and without an end by count", func(t *testing.T) {
 		require.False(t, retry.LastAttempt(t.Context()))
-		require.False(t, retry.LastAttempt(nil))
+		var none context.Context
+		require.False(t, retry.LastAttempt(none))
 		unlimited := everySecond(retry.Unlimited)
 		unlimited.TTL = sec
 		require.Equal(t, []bool{false, false}, last(t.Context(), unlimited))

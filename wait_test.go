@@ -96,12 +96,13 @@ func TestWait(t *testing.T) {
 		require.Same(t, marked, got.err, "with its marks")
 	})
 	t.Run("it is not asked if no wait follows", func(t *testing.T) {
-		p := retry.Policy{MaxAttempts: 2, Wait: func(int, error, time.Duration) time.Duration { t.Error("asked"); return 0 }}
+		p := retry.Policy{MaxAttempts: 2, TTL: hour, Wait: func(int, error, time.Duration) time.Duration { t.Error("asked"); return 0 }}
 		for _, d := range []retry.Decision{
 			p.Decide(retry.Progress{}, nil, 0),
 			p.Decide(retry.Progress{}, retry.Permanent(errFlaky), 0),
 			p.Decide(retry.Progress{Attempt: 2}, errFlaky, 0),
 			p.Decide(retry.Progress{}, retry.After(9*hour, errFlaky), 0),
+			p.Decide(retry.Progress{Elapsed: hour + 1}, errFlaky, 0),
 			p.Decide(retry.Progress{Caller: retry.CallerCanceled}, errFlaky, 0),
 		} {
 			require.NotEqual(t, retry.WaitingRetry, d.Status)

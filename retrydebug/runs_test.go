@@ -314,6 +314,7 @@ func TestARunWithoutAnAttempt(t *testing.T) {
 // TestAnEventOfAnotherShell: a reason that this package does not know is counted, and shown as another.
 func TestAnEventOfAnotherShell(t *testing.T) {
 	live := retrydebug.New(retrydebug.Options{})
+	//lint:ignore SA1012 the nil is the point
 	live.Observe(nil, retry.Event{Outcome: &retry.Outcome{Status: 77, Reason: 99}}) //nolint:staticcheck // a nil context is what is tested
 	p := policyOf(t, live.Snapshot(), "")
 	require.Equal(t, map[string]int{"_OTHER": 1}, p.Total.Reasons)

@@ -105,7 +105,7 @@ func (p *Policy) delay() time.Duration {
 	return p.Delay
 }
 
-// note tells the Tracker, if there is one.
+// note records in the Tracker, if there is one, whether the call was slow.
 func (p *Policy) note(slow bool) {
 	if p.Tracker != nil {
 		p.Tracker.Note(slow)

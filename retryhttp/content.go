@@ -10,7 +10,7 @@ import (
 )
 
 // content is what the rest of a body has to agree with: the version and the place of the part that came first. It is noted
-// when the response arrives, since whoever decodes the body changes the response.
+// when the response arrives, since code that decodes the body changes the response.
 type content struct {
 	obstacle string // why there is no rest to be had; empty if there is
 	status   int

@@ -72,7 +72,7 @@ func isBare(req *http.Request) bool {
 	}
 }
 
-// isQuiet reports whether p is valid and asks and tells nothing at a first attempt that succeeds.
+// isQuiet reports whether p is valid and calls no function of the caller at a first attempt that succeeds.
 func isQuiet(p *retry.Policy) bool { return p.Gate == nil && p.Observe == nil && p.Validate() == nil }
 
 // isUnmarked reports whether ctx is not done, records no runs and is of no other run's retry.

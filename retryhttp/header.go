@@ -73,7 +73,7 @@ func (x *exchange) number() string {
 	return strconv.Itoa(max(retry.AttemptNumber(ctx), retryshell.OuterAttemptNumber(ctx)))
 }
 
-// timeLeft returns the name of the header that tells the host of q how much time an attempt has left, "" for none.
+// timeLeft returns the name of the header by which the host of q learns how much time an attempt has left, "" for none.
 func (q *request) timeLeft() string {
 	for host, name := range q.transport.TimeLeft {
 		if strings.EqualFold(host, q.req.URL.Host) && !redirectedAway(q.req) {

@@ -61,7 +61,7 @@ type endedBody struct {
 	outcome *retry.Outcome
 }
 
-// show shows o, the outcome of the run that returns resp, to whoever has resp and to an exchange above.
+// show shows o, the outcome of the run that returns resp, to the code that has resp and to an exchange above.
 func show(ctx context.Context, resp *http.Response, o *retry.Outcome) {
 	tell(ctx, resp, o)
 	if resp.Body == nil {
@@ -109,7 +109,7 @@ func (t *Transport) listens(p *retry.Policy) bool {
 	return p.Classify != nil && !isLast
 }
 
-// tell tells an exchange above how the run ended that returns resp.
+// tell passes the outcome of the run that returns resp to an exchange above.
 func tell(ctx context.Context, resp *http.Response, o *retry.Outcome) {
 	if above, ok := ctx.Value(belowKey{}).(*below); ok {
 		above.ended.Store(&belowRun{resp.StatusCode, o})

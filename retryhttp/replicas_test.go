@@ -3,6 +3,7 @@ package retryhttp_test
 import (
 	"context"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -55,7 +56,7 @@ func TestEachAttemptGoesToAnotherReplica(t *testing.T) {
 		{"whichever host is named", 0, "C.Example.com", "a b c a"},
 		{"a First beyond the list wraps around", 3*1_000_000 + 2, names[0], "c a b c"},
 		{"so does a negative one", -1, names[0], "c a b c"},
-		{"and the most negative one", -1 << 63, names[0], "b c a b"},
+		{"and the most negative one", math.MinInt, names[0], "b c a b"},
 		{"a host that is not in the list is asked itself", 0, "elsewhere.example.com", "elsewhere elsewhere elsewhere elsewhere"},
 		{"nor is the same name with another port", 0, "b.example.com", "b b b b"},
 	} {

@@ -96,7 +96,7 @@ func TestWhatIsStoredInGzipArrivesAsWithoutResume(t *testing.T) {
 	})
 }
 
-// To whoever is outside, a resumption that fails is a body that broke off: another GET may bring it.
+// To code outside, a resumption that fails is a body that broke off: another GET may bring it.
 func TestAResumptionThatFailsIsRetryableOutside(t *testing.T) {
 	weak := part(200, alphabet[:10], io.ErrUnexpectedEOF, 26)
 	for _, row := range []struct {
@@ -141,7 +141,7 @@ func TestAResumptionThatFailsIsRetryableOutside(t *testing.T) {
 	})
 }
 
-// Whoever decodes a body deletes what says how it was coded.
+// Code that decodes a body deletes what says how it was coded.
 func TestTheRestIsComparedWithTheResponseAsItArrived(t *testing.T) {
 	above := func(change func(*http.Response)) roundTripper {
 		base := &parts{answers: []func(*http.Request) *http.Response{

@@ -241,6 +241,20 @@ func TestProbeOfTheServer(t *testing.T) {
 			require.ErrorContains(t, err, row.text)
 		})
 	}
+	for name, failure := range map[string]error{
+		"a driver's own time limit":    context.DeadlineExceeded,
+		"an error of a dialer":         errors.New("Refresh error: 503"),
+		"a server that is not yet up":  state("57P03"),
+		"a connection that died there": driver.ErrBadConn,
+	} {
+		inBubble(t, "of PostgreSQL: asked again after "+name, func(t *testing.T) {
+			db, log := openDB(t, &base{statuses: [][]driver.Value{{true, "committed"}}},
+				faults{{On: retrytest.Commit, Lost: true}, {Query: "pg_xact_status", Err: failure}})
+			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil }))
+			require.Equal(t, 2, strings.Count(log(), "pg_xact_status"))
+			require.Equal(t, 1, strings.Count(log(), "begin"))
+		})
+	}
 	inBubble(t, "of PostgreSQL: in progress until the time is over", func(t *testing.T) {
 		db, _ := openDB(t, &base{statuses: [][]driver.Value{{true, "in progress"}}}, faults{{On: retrytest.Commit, Lost: true}})
 		start := time.Now()

@@ -163,9 +163,11 @@ func TestTheRetryGoesElsewhere(t *testing.T) {
 	t.Run("not after an error of another database, which is fn's own", func(t *testing.T) {
 		c := &cluster{}
 		readOnly := pg("25006")
-		err := retrysql.Tx(t.Context(), c.pool(t, 0), atOnce, nil, func(context.Context, *retrysql.Txn) error { return readOnly })
+		db := c.pool(t, 0)
+		err := retrysql.Tx(t.Context(), db, atOnce, nil, func(context.Context, *retrysql.Txn) error { return readOnly })
 		require.ErrorIs(t, err, readOnly)
 		require.Equal(t, "1:begin 1:rollback", strings.Join(c.log, " "))
+		require.Equal(t, 1, db.Stats().OpenConnections)
 	})
 }
 

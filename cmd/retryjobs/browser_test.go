@@ -262,6 +262,17 @@ func (s *shop) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.Group,
 	return retryjob.GroupsOf(s.List(ctx, f))
 }
 
+func (s *shop) Queues(ctx context.Context) ([]retryjob.QueueDepth, error) {
+	return retryjob.QueuesOf(s.List(ctx, retryjob.Filter{}), time.Now())
+}
+
+func (s *shop) Schedules(context.Context) ([]retryjob.Schedule, error) {
+	ended := time.Now().Add(-9 * time.Hour)
+	return []retryjob.Schedule{{Name: "nightly", Kind: "report", Number: 12, Paused: true, Last: retryjob.Occurrence{
+		Job: "recurring:nightly:report:12", Status: retryjob.DeadLettered, Ended: ended, Err: "the card was declined",
+	}}}, nil
+}
+
 func (s *shop) Replay(_ context.Context, id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -682,7 +693,7 @@ func TestAPhoneHasNoHorizontalScroll(t *testing.T) {
 		require.LessOrEqual(t, eval[int](p, `document.documentElement.scrollWidth`), 360, address)
 		switch address {
 		case "":
-			require.Equal(t, 2, eval[int](p, `document.querySelectorAll("details.fold:not(.more)").length`), "with all that is above the list")
+			require.Equal(t, 3, eval[int](p, `document.querySelectorAll("details.fold:not(.more)").length`), "with all that is above the list")
 			p.save("phone")
 			require.Less(t, eval[float64](p, `document.querySelector("#rows tbody tr").getBoundingClientRect().bottom`), 740., "the first job is on the first screen")
 		case "?q=order":

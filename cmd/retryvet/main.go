@@ -4,8 +4,7 @@
 //
 //	retryvet [-ANALYZER] PACKAGE...           runs go vet with the analyzers
 //	go vet -vettool=$(which retryvet) ./...   the same
-//	retryvet help [ANALYZER]                  the findings and the flags
-//	retryvet -version
+//	retryvet help [ANALYZER]                  the findings and the flags; -version prints the version
 //
 // The comment //retryvet:ignore ANALYZER reason, at the end of a line or above it, silences a finding.
 //

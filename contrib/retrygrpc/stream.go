@@ -235,7 +235,7 @@ func (s *serverStream) run(receive func(a *streamAttempt, number int) error) err
 	return err
 }
 
-// over tells the caller's OnFinish functions that the stream has ended with err.
+// over calls the caller's OnFinish functions with err, since the stream has ended.
 func (s *serverStream) over(err error) {
 	if s.watching == nil {
 		return

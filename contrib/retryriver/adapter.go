@@ -69,7 +69,9 @@ func New(o Options) (*Adapter, error) {
 	a.stepper = retryjob.Stepper{Policies: o.Policies, Now: now, Code: o.Code}
 	a.judge = retryjob.Stepper{Now: now, Policies: func(j *retryjob.Job) (retry.Policy, error) {
 		p, err := o.Policies(j)
-		p.Budget, p.Pay, p.Observe = nil, nil, nil
+		p.Budget = nil
+		p.Pay = nil
+		p.Observe = nil
 		return p, err
 	}}
 	return a, nil

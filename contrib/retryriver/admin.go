@@ -163,18 +163,25 @@ func (r *reader[TTx]) next(ctx context.Context, exec riverdriver.Executor) (numb
 	if err != nil {
 		return nil, nil, err
 	}
-	if r.more = r.pages.next(len(places), rows); len(places) > 0 {
+	r.more = r.pages.next(len(places), rows)
+	if len(places) > 0 {
 		r.at = &places[len(places)-1]
 	}
 	numbers = numbers[:0]
 	for _, p := range places {
 		if row := rows[p.Row]; row != nil {
-			if i, ok := r.adapter.info(row); ok && (r.ids == nil || r.ids[i.JobID]) && r.filter.Selects(&i) {
-				numbers, infos = append(numbers, row.ID), append(infos, i)
+			if i, ok := r.adapter.info(row); ok && r.selects(&i) {
+				numbers = append(numbers, row.ID)
+				infos = append(infos, i)
 			}
 		}
 	}
 	return numbers, infos, nil
+}
+
+func (r *reader[TTx]) selects(i *retryjob.Info) bool {
+	asked := r.ids == nil || r.ids[i.JobID]
+	return asked && r.filter.Selects(i)
 }
 
 // pages is the page length of a list: the number of jobs in the filter, less if they are large.
@@ -274,7 +281,8 @@ func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob
 	counts := map[retryjob.Status]retryjob.Tally{}
 	for _, g := range append(groups, others...) {
 		if own := counts[g.Status]; own.Jobs > 0 {
-			if g.Tally.Jobs += own.Jobs; own.Oldest.Before(g.Tally.Oldest) {
+			g.Tally.Jobs += own.Jobs
+			if own.Oldest.Before(g.Tally.Oldest) {
 				g.Tally.Oldest = own.Oldest
 			}
 		}
@@ -294,7 +302,8 @@ func (m *Admin[TTx]) leased(ctx context.Context, f retryjob.Filter) ([]retryjob.
 
 // Groups returns the jobs that f selects in groups, like Count.
 func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.Group, error) {
-	if f.Limit, f.After = 0, (retryjob.Cursor{}); len(f.IDs) > 0 {
+	f.Limit, f.After = 0, retryjob.Cursor{}
+	if len(f.IDs) > 0 {
 		return retryjob.GroupsOf(m.List(ctx, f))
 	}
 	groups, err := m.leased(ctx, f)

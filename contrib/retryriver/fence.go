@@ -132,13 +132,18 @@ func (m *lease) is(row *rivertype.JobRow, a *Adapter) bool {
 		return false
 	}
 	s, err := a.load(row)
-	return err != nil && m.line.ID == "" || err == nil && s.AttemptID(s.attempt(row)) == m.line.ID
+	if err != nil {
+		return m.line.ID == "" // its worker could not read the record either
+	}
+	return s.AttemptID(s.attempt(row)) == m.line.ID
 }
 
 // setState writes the results of current attempts, and the others to their own lines.
 func (f *fence) setState(ctx context.Context, exec riverdriver.Executor, p *riverdriver.JobSetStateIfRunningManyParams) (rows []*rivertype.JobRow, err error) {
 	own := *p
-	own.MetadataUpdates, own.MetadataDoMerge, own.State = slices.Clone(p.MetadataUpdates), slices.Clone(p.MetadataDoMerge), slices.Clone(p.State)
+	own.MetadataUpdates = slices.Clone(p.MetadataUpdates)
+	own.MetadataDoMerge = slices.Clone(p.MetadataDoMerge)
+	own.State = slices.Clone(p.State)
 	leases := make([]*lease, len(p.ID))
 	for i := range p.ID {
 		if leases[i], own.MetadataUpdates[i], err = f.cut(p.ID[i], p.MetadataUpdates[i]); err != nil {
@@ -153,7 +158,14 @@ func (f *fence) setState(ctx context.Context, exec riverdriver.Executor, p *rive
 		}
 		found := byNumber(rows)
 		for i, m := range leases {
-			if row := found[own.ID[i]]; m != nil && (!m.asAsked(&own, i, row) || row.State == rivertype.JobStateCompleted && toCancel(row)) {
+			if m == nil {
+				continue
+			}
+			row := found[own.ID[i]]
+			if !m.asAsked(&own, i, row) {
+				return errOvertaken
+			}
+			if row.State == rivertype.JobStateCompleted && toCancel(row) {
 				return errOvertaken
 			}
 		}
@@ -192,8 +204,10 @@ func (m *lease) asAsked(p *riverdriver.JobSetStateIfRunningManyParams, i int, ro
 	if p.Attempt[i] != nil {
 		attempt = *p.Attempt[i]
 	}
-	return row != nil && row.State == p.State[i] && row.Attempt == attempt && keyOfLease(row) == m.leaseKey &&
-		near(row.FinalizedAt, p.FinalizedAt[i]) && near(&row.ScheduledAt, p.ScheduledAt[i])
+	if row == nil || row.State != p.State[i] || row.Attempt != attempt {
+		return false
+	}
+	return keyOfLease(row) == m.leaseKey && near(row.FinalizedAt, p.FinalizedAt[i]) && near(&row.ScheduledAt, p.ScheduledAt[i])
 }
 
 // toCancel reports whether River was asked to cancel the job while it was running.
@@ -249,7 +263,9 @@ func (f *fence) cancel(p *riverdriver.JobSetStateIfRunningManyParams, i int, row
 		return err
 	}
 	s.lost(&s.Record, row, row.Attempt-1)
-	s.Attempts, s.History, s.Seen = m.line.Number, append(s.History, m.line), row.Attempt
+	s.Attempts = m.line.Number
+	s.History = append(s.History, m.line)
+	s.Seen = row.Attempt
 	if err := s.Cancel(m.line.End.UTC()); err != nil {
 		return err
 	}

@@ -160,7 +160,10 @@ func payloadOf(args []byte) json.RawMessage {
 
 // unwrap returns the value under wrapperKey if the object has no other key.
 func unwrap(args []byte) (json.RawMessage, bool) {
-	if len(args) == 0 || args[0] != '{' || !bytes.Contains(args, []byte(wrapperKey)) && !bytes.Contains(args, []byte(`\u`)) {
+	if len(args) == 0 || args[0] != '{' {
+		return nil, false
+	}
+	if !bytes.Contains(args, []byte(wrapperKey)) && !bytes.Contains(args, []byte(`\u`)) {
 		return nil, false
 	}
 	var fields map[string]json.RawMessage

@@ -39,7 +39,7 @@ type fencedTx struct {
 }
 
 // JobInsertFastMany inserts the jobs, or returns retryjob.ErrDuplicate if one of retryjob's is there already. After the
-// error a transaction of the caller's is as it was before; whoever began any other transaction undoes it.
+// error a transaction of the caller is as it was before. Any other transaction is undone by the code that began it.
 func (t fencedTx) JobInsertFastMany(ctx context.Context, p *riverdriver.JobInsertFastManyParams) (results []*riverdriver.JobInsertFastResult, err error) {
 	insert := func(tx riverdriver.ExecutorTx) (err error) {
 		results, err = tx.JobInsertFastMany(ctx, p)

@@ -48,7 +48,9 @@ func (s *stored) array() any {
 func (s *stored) inserted() (value any, created time.Time) {
 	f := fresh{s.Version, s.JobID, s.Policy, s.Correlation, s.Spec, s.TTL, s.BudgetKey, s.FirstDue, s.Enqueued, s.Replays, s.Earlier, s.Changed().UnixMicro()}
 	if created = s.Enqueued; created.IsZero() {
-		created, f.FirstDue, f.ChangedAt = s.FirstDue.Truncate(time.Millisecond), time.Time{}, 0 // the precision of SQLite
+		created = s.FirstDue.Truncate(time.Millisecond) // the precision of SQLite
+		f.FirstDue = time.Time{}
+		f.ChangedAt = 0
 	}
 	return []fresh{f}, created
 }
@@ -178,14 +180,19 @@ func (a *Adapter) info(row *rivertype.JobRow) (retryjob.Info, bool) {
 		s.lost(&i.Record, row, row.Attempt-1)
 		n := s.attempt(row)
 		i.History = append(i.History, retryjob.Attempt{ID: i.AttemptID(n), Number: n, Start: attemptedAt(row), Status: retryjob.Leased})
-		i.Status, i.Reason, i.Attempts = retryjob.Leased, 0, n
-		i.Due, i.Ended = time.Time{}, time.Time{}
+		i.Status = retryjob.Leased
+		i.Reason = 0
+		i.Attempts = n
+		i.Due = time.Time{}
+		i.Ended = time.Time{}
 		if n := len(row.AttemptedBy); n > 0 {
 			i.Worker = row.AttemptedBy[n-1]
 		}
 	default: // available, scheduled, retryable, pending
 		s.lost(&i.Record, row, row.Attempt)
-		i.Status, i.Reason, i.Ended = retryjob.WaitingRetry, 0, time.Time{}
+		i.Status = retryjob.WaitingRetry
+		i.Reason = 0
+		i.Ended = time.Time{}
 		if i.Attempts == 0 {
 			i.Status = retryjob.Pending
 		}
@@ -204,7 +211,10 @@ const rounding = 10 * time.Millisecond
 
 // finalize ends the record as the row shows.
 func finalize(r *retryjob.Record, status retryjob.Status, reason retry.Reason, row *rivertype.JobRow) {
-	r.Status, r.Reason, r.Due, r.Ended = status, reason, time.Time{}, r.FirstDue
+	r.Status = status
+	r.Reason = reason
+	r.Due = time.Time{}
+	r.Ended = r.FirstDue
 	if row.FinalizedAt != nil {
 		r.Ended = row.FinalizedAt.UTC()
 	}

@@ -99,7 +99,8 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	inside, leave, end := insideOf(ctx)
 	told := false // Observe is called later with the same context
 	defer func() {
-		if leave(); !told {
+		leave()
+		if !told {
 			end(nil)
 		}
 	}()
@@ -118,7 +119,9 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 		m.due = next.Due
 	}
 	if next.Status.Final() {
-		m.next, m.free, told = next, end, true
+		m.next = next
+		m.free = end
+		told = true
 	}
 	if next.Status == retryjob.Succeeded && lost == 0 {
 		return nil // the row has all of it

@@ -38,11 +38,6 @@ func TestMetadataThatASideSends(t *testing.T) {
 	}
 }
 
-// gaveUp is the error of a layer below that does not return a *retry.Error, such as that of retryhttp.CheckResponse.
-type gaveUp struct{ error }
-
-func (gaveUp) GivenUp() bool { return true }
-
 func TestWhatAServerSaysOfItsError(t *testing.T) {
 	plain := errors.New("password hunter2")
 	run := func(attempts int, err error) error {

@@ -156,7 +156,7 @@ func (a *audit) leftovers(t *testing.T) {
 // row is an order in the database.
 type row struct{ id, ref, item, reservation string }
 
-// orders compares the database with what the customers were told.
+// orders compares the database with the answers that the customers got.
 func (a *audit) orders(t *testing.T) {
 	ctx := context.Background()
 	rows, err := a.storm.pool.Query(ctx, "SELECT id, ref, item, reservation FROM orders")

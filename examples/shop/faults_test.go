@@ -26,7 +26,7 @@ const (
 	commitSilence kind = "no answer from a commit on"
 	slow          kind = "slow"
 	blackHole     kind = "no answer"
-	vanish        kind = "no packets" // connections that are there die for ever, and neither side is told
+	vanish        kind = "no packets" // connections that are there die for ever, and neither side learns of it
 	answer503     kind = "503"
 	answer429     kind = "429"
 	badCatalog    kind = "bad catalog" // the file with the policies is broken, and later a changed one

@@ -39,8 +39,9 @@ var named = retryjob.FromMap(map[string]retry.Policy{
 	"once": {MaxAttempts: 1, AttemptTimeout: 5 * time.Second, Classify: retryhttp.Classify},
 })
 
-// budgets bound the retries by tenant and endpoint, in each worker.
-var budgets = retry.NewBudgets(retry.BudgetConfig{Initial: 10}, 10_000)
+// budgets bound the retries by tenant and endpoint, in each worker. An endpoint that is down for hours makes no success,
+// so without Trickle its later deliveries would be refused at their first failure.
+var budgets = retry.NewBudgets(retry.BudgetConfig{Trickle: time.Minute}, 10_000)
 
 // policies are those of the deliveries, whose own settings are within limits of the service.
 var policies = retryjob.Policies(func(j *retryjob.Job) (retry.Policy, error) {

@@ -56,17 +56,20 @@ var needs = []scenario{
 		var d diary
 		var down atomic.Bool
 		known := retryjob.FromMap(policies{"p": fixed(3, s.unit)})
-		s.openWith(retryjob.Options{Handlers: map[string]retryjob.Handler{kind: d.always(errFlaky)}, Policies: func(j *retryjob.Job) (retry.Policy, error) {
+		fails := func(ctx context.Context, job retryjob.Job) error {
+			d.note(ctx, job)
+			down.Store(true) // here, since the next attempt may begin before the test looks
+			return errFlaky
+		}
+		failed := time.Now()
+		s.openWith(retryjob.Options{Handlers: map[string]retryjob.Handler{kind: fails}, Policies: func(j *retryjob.Job) (retry.Policy, error) {
 			if down.Load() {
 				return retry.Policy{}, errors.New("the catalog does not answer")
 			}
 			return known(j)
 		}})
 		s.enqueue("patient", "p")
-		s.reaches("patient", retryjob.WaitingRetry)
-		down.Store(true)
-		failed := time.Now()
-		i := s.until("patient", "is put off", func(i retryjob.Info) bool { return i.Due.After(i.Last().Due.Add(time.Second)) })
+		i := s.until("patient", "is put off", func(i retryjob.Info) bool { return i.Attempts > 0 && i.Due.After(i.Last().Due.Add(time.Second)) })
 		require.Equal(s.t, []any{retryjob.WaitingRetry, 1}, []any{i.Status, i.Attempts})
 		require.WithinRange(s.t, i.Due, failed.Add(retryjob.PutOff), time.Now().Add(retryjob.PutOff+time.Second))
 	}},

@@ -46,7 +46,7 @@ type finder struct {
 
 func run(pass *analysis.Pass) (any, error) {
 	in := pass.ResultOf[inspect.Analyzer].(*inspector.Inspector)
-	f := finder{pass, map[types.Object]bool{}, calls.Declarations(pass), map[*types.Func]bool{}}
+	f := finder{pass, map[types.Object]bool{}, nil, map[*types.Func]bool{}}
 	for cur := range in.Root().Preorder((*ast.AssignStmt)(nil)) {
 		a := cur.Node().(*ast.AssignStmt)
 		if id, isIdent := a.Lhs[0].(*ast.Ident); isIdent && f.oneAttempt(a.Rhs[0]) {
@@ -54,6 +54,7 @@ func run(pass *analysis.Pass) (any, error) {
 		}
 	}
 	if !calls.Ours(pass.Pkg) { // this library's own functions are known by their signatures
+		f.decls = calls.Declarations(pass)
 		for _, callee := range calls.InOrder(f.decls) {
 			if f.function(callee.(*types.Func)) {
 				f.ExportObjectFact(callee, &Retries{})

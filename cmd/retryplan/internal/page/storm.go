@@ -50,7 +50,7 @@ var (
 	errLarge = errors.New("is too large for this page")
 )
 
-// storm counts the seeds of the fleet, draws one of them, and simulates advice. It tells how far it is.
+// storm counts the seeds of the fleet, draws one of them, and simulates advice. It reports its progress.
 func (q *question) storm(ctx context.Context, a *answer, z Size, ask *Question) error {
 	s := &storm{question: q, answer: a, size: z, ask: ask, asked: retryplan.Question{Policy: q.policy, Fleet: q.fleet, Seeds: seeds, Seed: 1}}
 	v, err := s.count(ctx)

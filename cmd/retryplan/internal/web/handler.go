@@ -128,7 +128,7 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 	})
 	switch {
 	case r.Context().Err() != nil: // the page does not wait for this answer any more
-	case ok || told: // what is wrong is found before anything is told, but for time that stands still
+	case ok || told: // what is wrong is found before anything is sent, but for time that stands still
 		tell(answer)
 	default:
 		reply(w, http.StatusUnprocessableEntity, answer)
