@@ -39,7 +39,8 @@ func (r *run) follow(began time.Duration, l *limit, resp *http.Response, err err
 	r.request.prepared = true
 	x := &r.room
 	r.last = x
-	*x = exchange{run: r, limit: l}
+	x.run = r
+	x.limit = l
 	x.answered(resp, err)
 	p := r.policy()
 	if err = x.conclude(); err != nil {

@@ -312,4 +312,9 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 			require.EqualError(t, retryhttp.CheckResponse(resp), row.want)
 		})
 	}
+	t.Run("but not one that a veto has ended", func(t *testing.T) {
+		resp, err := (&retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}).RoundTrip(get(t.Context()))
+		require.NoError(t, err)
+		require.EqualError(t, retryhttp.CheckResponse(resp), "retryhttp: 503 Service Unavailable (not repeated: do_not_retry)")
+	})
 }

@@ -23,7 +23,7 @@ func (q *request) asksIdentity() bool {
 // decode decodes the body of a response in gzip that was not asked for, as net/http would have done: some servers send
 // what is stored in gzip whatever a request accepts. The encoded bytes are what is resumed.
 func (q *request) decode(resp *http.Response) {
-	if !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") || !q.asksIdentity() {
+	if !q.asksIdentity() || !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		return
 	}
 	if resp.Body == nil || resp.Body == http.NoBody {

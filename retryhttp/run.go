@@ -262,7 +262,8 @@ func (r *run) giveUp(delay time.Duration) {
 		return
 	}
 	resp := x.resp
-	*x = exchange{} // the history of Do holds r, and so x if it is in its room
+	x.resp = nil // the history of Do holds r, and so x if it is in its room
+	x.inside = nil
 	if resp.Body == nil || resp.Body == http.NoBody {
 		return
 	}
