@@ -196,7 +196,7 @@ func ExampleDoBatch_elasticsearch() {
 }
 
 // One kind of error has a limit of its own.
-func ExampleStop() {
+func ExamplePolicy_stop() {
 	errSlow := errors.New("slow")
 	p := quick
 	p.MaxAttempts = 8
