@@ -185,8 +185,8 @@ func (b *Budget) Burst() int {
 	return int(b.account().burst / token)
 }
 
-// Refused returns the number of retries and hedges that b has had no token for since it was created. It is 0 for a nil
-// Budget.
+// Refused returns the number of retries that b has had no token for since it was created. It is 0 for a nil Budget. A
+// hedge that had none is not counted, since no call fails by it: see retryhedge.Event.
 func (b *Budget) Refused() int {
 	if b == nil {
 		return 0
