@@ -30,7 +30,7 @@ const (
 	// A key that was not asked for in this time gives its place to another. It is long beside the pause between two
 	// calls of a quiet tenant.
 	idleAfter = time.Hour
-	// The use of a key is noted to this precision, so that For mostly writes nothing.
+	// The use of a key is noted to this precision, so that For mostly does not write.
 	usePrecision = time.Minute
 	// A key that needs a place looks at this many, so that it takes about as long with many keys as with few.
 	looks = 8
@@ -135,7 +135,7 @@ func (k *keyed) replaceable(now time.Duration) bool {
 	return k.budget.level.Load() == 0 || !k.budget.proven.Load() || now-time.Duration(k.used.Load()) > idleAfter
 }
 
-// inherit returns a budget with the tokens of b, up to Initial. b has none from then on but those that its runs pay
+// inherit returns a budget with the tokens of b, up to Initial. From then on b has only the tokens that its runs pay
 // back and deposit.
 func (c BudgetConfig) inherit(b *Budget) *Budget {
 	heir := c.NewAt(b.created)

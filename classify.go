@@ -21,11 +21,12 @@ func (c Class) String() string { return name(int(c), "Class", "unknown", "retrya
 // Classifier judges an error that fn returned. It must be safe for concurrent use. It is called once for each failed
 // attempt that no mark (Permanent, Transient, Ambiguous) has judged. Only Retryable and Terminal are opinions.
 //
-// If it has none, two kinds of errors are terminal. One is context.Canceled, returned while the caller's context lives,
-// because the work was abandoned. The other is an answer, because the same question gets the same answer. An answer is
-// an error with a method Answer() bool that returns true, such as a NOT_FOUND from contrib/retrygrpc and a 404 from
-// retryhttp.CheckResponse. Everything else is retryable, such as an attempt's own timeout and the *Error of a nested
-// run, whatever ended that, unless the classifier is, say, StopIf(IsGivenUp) or StopOn(CallerCanceled, TerminalError).
+// Without an opinion of it, two kinds of errors are terminal. One is context.Canceled, returned while the caller's
+// context lives, because the work was abandoned. The other is an answer, because the same question gets the same
+// answer. An answer is an error with a method Answer() bool that returns true, such as a NOT_FOUND from
+// contrib/retrygrpc and a 404 from retryhttp.CheckResponse. Everything else is retryable, such as an attempt's own
+// timeout and the *Error of a nested run, whatever ended that. StopIf(IsGivenUp) and StopOn(CallerCanceled,
+// TerminalError) change that for a nested run.
 type Classifier func(error) Class
 
 // FirstOf returns a classifier that asks each in turn. The first firm answer wins. A nil classifier is skipped.

@@ -36,7 +36,7 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	if p.Gate != nil || ctx.Err() != nil || attempt.Number(ctx) != 0 { // a context of OneAttempt has a number too
 		return newRun(ctx, began).loop(ctx, &p, fn, nil)
 	}
-	// The first attempt needs no state, so a call that succeeds at once allocates nothing.
+	// The first attempt needs no state, so a call that succeeds at once does not allocate.
 	first := ctx
 	if p.Disabled || p.MaxAttempts == 1 {
 		first = attempt.Mark(ctx, 1, true)
@@ -280,7 +280,7 @@ func (r *run) pay(ctx context.Context, p *Policy) {
 	p.spend(ctx, &r.decision, r.start.Add(r.Elapsed))
 	r.paid = r.decision.Status == WaitingRetry
 	if p.Pay != nil {
-		r.recheck(ctx, p) // the reason of a caller that has gone comes before that of a refusal
+		r.recheck(ctx, p) // the reason of a caller that has gone comes before a refusal
 	}
 	if r.decision.Status != WaitingRetry {
 		r.payBack(p)

@@ -14,7 +14,8 @@ func name(i int, typ string, texts ...string) string {
 	return fmt.Sprintf("%s(%d)", typ, i)
 }
 
-// MarshalText and UnmarshalText of the enumerations use the texts of String and Error. What has no text is an error.
+// MarshalText and UnmarshalText of the enumerations use the texts of String and Error. A value without a text is an
+// error.
 
 func (s Status) MarshalText() ([]byte, error)  { return format(s, Canceled, Status.String) }
 func (s *Status) UnmarshalText(b []byte) error { return parse(s, b, Canceled, Status.String) }
