@@ -55,7 +55,7 @@ type Backoff struct {
 	Cap time.Duration
 	// Delays are the waits after attempt 1, 2, ... of a List. The last one repeats. Nil means no list.
 	Delays []time.Duration
-	// Jitter says how a delay is spread at random. Zero means none.
+	// Jitter is the way in which a delay is spread at random. Zero means that it is not.
 	Jitter JitterMode
 	// JitterRatio is the half-width of RatioJitter's window as a share of the delay, in (0,1]. Zero means 0.2.
 	JitterRatio float64
@@ -106,7 +106,7 @@ func (b Backoff) Jittered(attempt int, prev time.Duration, u float64) time.Durat
 func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 	var prev time.Duration
 	if b.jitter() == DecorrelatedJitter {
-		// Each delay is below three times the one before: prev < Base·3^(n−1).
+		// Each delay is below three times the one before, so prev < Base·3^(n−1).
 		prev = saturate.Power(b.base(), 3, max(attempt, 1)-1, b.limit())
 	}
 	return b.window(attempt, prev)

@@ -34,7 +34,7 @@ func ItemErrors[T any](items []T, err error) []ItemError[T] {
 // left. It returns the items that were not done. DoBatch returns nil and nil if all items were done. Otherwise it
 // returns the items that were not, each with its last error, and the error of the run.
 //
-// The policy judges the error of each item as it does that of an attempt. An item whose error is terminal is not given
+// The policy judges the error of each item like the error of an attempt. An item whose error is terminal is not given
 // again. When only such items are left, the run ends as TerminalError. The longest hint of an item is the hint of the
 // attempt. Ambiguous in an item does not end the run for the others, and IsAmbiguous finds it in the error of the run.
 //
@@ -130,7 +130,7 @@ func (b *batch[T]) note(ctx context.Context, item ItemError[T], err error) {
 	}
 }
 
-// error returns the error of an attempt after which items are left or refused. err is that of the call, or nil.
+// error returns the error of an attempt after which items are left or refused. err is the error of the call, or nil.
 func (b *batch[T]) error(err error) error {
 	e := &batchError{total: b.total, failed: len(b.refused) + len(b.left)}
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	maxBurst = 1_000_000_000
 )
 
-// BudgetConfig says how a Budget is funded. Its zero value allows ten retries at once, and one more for ten successes.
+// BudgetConfig sets the funding of a Budget. Its zero value allows ten retries at once, and one more for ten successes.
 //
 // A budget that successes fund is for a peer that is mostly up. Deliveries to an endpoint that can be down for hours
 // need no budget, or one with Trickle.
@@ -29,8 +29,7 @@ type BudgetConfig struct {
 	Burst int
 	// Initial is the number of tokens at first, at most Burst. A client that starts during an outage can make these
 	// retries before any success, so a fleet of more than some 1,000 processes, or of processes that live for seconds,
-	// sets it to 1.
-	// -1 (and below) means none. Zero means Burst, as after a calm.
+	// sets it to 1. -1 (and below) means no tokens. Zero means Burst, as after a calm.
 	Initial int
 	// Trickle is a period, counted from the creation on. At its end a budget with less than one token is granted one
 	// without any success, so that a lone client can still retry. The next retry uses it. It is dropped if successes
@@ -38,8 +37,8 @@ type BudgetConfig struct {
 	Trickle time.Duration
 }
 
-// Effective returns c with every default written out and every value out of range clamped: -1 is a Ratio without
-// funding and an Initial of none. Effective of it is itself.
+// Effective returns c with every default written out and every value out of range clamped. In the result -1 means a
+// Ratio without funding and an Initial without tokens. Effective of it is itself.
 func (c BudgetConfig) Effective() BudgetConfig {
 	c.Burst = min(max(cmp.Or(c.Burst, defaultBurst), 1), maxBurst)
 	c.Initial = min(max(cmp.Or(c.Initial, c.Burst), -1), c.Burst)
@@ -53,7 +52,7 @@ func (c BudgetConfig) Effective() BudgetConfig {
 }
 
 // Budget bounds the retries of all runs that share it. It is a token bucket that successes fund. Each retry takes one
-// token. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted):
+// token. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted), because
 // callers that wait for a token make no successes to fund one. Requests do not fund it, since a storm consists of them.
 //
 // A Budget is safe for concurrent use and lock-free. While it is full and calls succeed it is only read. It lives in
@@ -66,14 +65,14 @@ type Budget struct {
 	created time.Time             // Trickle only
 	guest   atomic.Pointer[guest] // not nil if the tokens are elsewhere, for a key that had no place in a Budgets
 
-	_       [64]byte     // so that what is written is on another line of the cache than what is read
+	_       [64]byte     // so that reads and writes are on different lines of the cache
 	level   atomic.Int64 // millionths of a token, in [0, burst]
 	emptied atomic.Int64 // Trickle only: the last period in which the level fell below one token
 	proven  atomic.Bool  // a call has succeeded
 	refused atomic.Int64
 }
 
-// NewBudget returns a budget with Initial tokens. BudgetConfig says how values out of range are clamped.
+// NewBudget returns a budget with Initial tokens. Values out of range are clamped (see BudgetConfig).
 func NewBudget(c BudgetConfig) *Budget { return c.NewAt(time.Now()) }
 
 // NewAt is NewBudget for a clock of your own. Trickle counts from created, and Policy.Spend takes times of that clock.

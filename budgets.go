@@ -32,7 +32,7 @@ const (
 	// A key that was not asked for in this time gives its place to another. It is long beside the pause between two
 	// calls of a quiet tenant.
 	idleAfter = time.Hour
-	// The use of a key is noted to this precision, so that For mostly writes nothing.
+	// The use of a key is noted to this precision, so that For mostly does not write.
 	usePrecision = time.Minute
 	// A key that needs a place looks at this many, so that it takes about as long with many keys as with few.
 	looks = 8

@@ -281,7 +281,7 @@ func (r *run) pay(ctx context.Context, p *Policy) {
 	p.spend(ctx, &r.decision, r.start.Add(r.Elapsed))
 	r.paid = r.decision.Status == WaitingRetry
 	if p.Pay != nil {
-		r.recheck(ctx, p) // the reason of a caller that has gone comes before that of a refusal
+		r.recheck(ctx, p) // the reason of a caller that has gone comes before a refusal
 	}
 	if r.decision.Status != WaitingRetry {
 		r.refund(p)

@@ -41,9 +41,9 @@ func After(d time.Duration, err error) error {
 	return marked(err, mark{hint: d})
 }
 
-// Progressed marks err as that of an attempt that got a part of its work done, such as a stream that delivered messages
-// before it broke. The attempt counts as the first, so MaxAttempts and the delays begin anew, as after ResetAfter. It
-// does not classify. It is found as After is. Progressed(nil) is nil.
+// Progressed marks err as the error of an attempt that got a part of its work done, such as a stream that delivered
+// messages before it broke. The attempt counts as the first, so MaxAttempts and the delays begin anew, as after
+// ResetAfter. It does not classify. It is found as After is. Progressed(nil) is nil.
 //
 // TTL, the caller's deadline, Gate and Budget bound the run as before. Set one of them, because a run whose every
 // attempt makes progress is not ended by MaxAttempts. A connection that was accepted is no progress.
