@@ -243,7 +243,8 @@ type saying struct {
 }
 
 // sayings are the errors of net/http that have no type, from Go 1.25 and 1.26: transport.go, transfer.go, request.go,
-// client.go, response.go, h2_bundle.go and internal/httpcommon. TestChains fails if another Go says it otherwise.
+// client.go, response.go, h2_bundle.go and internal/httpcommon. TestChains, which is
+// in tests/retryhttp, fails if another Go says it otherwise.
 var sayings = []saying{
 	{"unsupported protocol scheme ", InvalidRequest, true},
 	{"http2: unsupported scheme", InvalidRequest, true},

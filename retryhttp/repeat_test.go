@@ -239,6 +239,18 @@ func TestContextOfAttempts(t *testing.T) {
 			require.ErrorIs(t, got.Err(), context.Canceled)
 		}
 	})
+	t.Run("beside a Request.Cancel a retry has its number too", func(t *testing.T) {
+		req := get(ctx)
+		//lint:ignore SA1019 http.Client still uses it
+		req.Cancel = make(chan struct{})
+		seen = nil
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, req)
+		require.NoError(t, err)
+		for i, got := range seen {
+			require.Equal(t, i+1, retry.AttemptNumber(got))
+			require.Equal(t, "value", got.Value(key{}))
+		}
+	})
 	t.Run("inside a run of the caller's the attempts have numbers of their own", func(t *testing.T) {
 		outer := 0
 		_ = retry.Do(ctx, atOnce, func(ctx context.Context) error {
