@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -383,4 +384,46 @@ func TestTheKeyOfAPieceOfWork(t *testing.T) {
 		require.Len(t, *keys, 6)
 		require.Len(t, slices.Compact(slices.Clone(*keys)), 3)
 	})
+}
+
+func TestARedirectToAnotherHostDropsTheNumber(t *testing.T) {
+	sent := map[string][]string{}
+	tr := &retryhttp.Transport{Policy: atOnce, AttemptHeader: retryhttp.AttemptHeader}
+	to := map[string]string{"http://a/1": "http://a/2", "http://a/2": "http://b/3", "http://b/3": "http://b/4", "http://b/4": "http://a/5"}
+	tr.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
+		at := req.URL.String()
+		sent[at] = append(sent[at], req.Header.Get(retryhttp.AttemptHeader))
+		if len(sent[at]) == 1 {
+			return answer(req, 503), nil
+		}
+		if to[at] == "" {
+			return answer(req, 200), nil
+		}
+		return answer(req, 302, "Location", to[at]), nil
+	})
+	req := get(t.Context())
+	req.URL, _ = url.Parse("http://a/1")
+	req.Host = ""
+	req.Header.Set(retryhttp.AttemptHeader, "7") // a client copies it to the redirected request
+	resp, err := (&http.Client{Transport: tr}).Do(req)
+	require.NoError(t, err)
+	require.Equal(t, 200, resp.StatusCode)
+	require.Equal(t, map[string][]string{"http://a/1": {"1", "2"}, "http://a/2": {"1", "2"}, "http://b/3": {"", ""}, "http://b/4": {"", ""},
+		"http://a/5": {"1", "2"}}, sent)
+}
+
+// A redirect that is followed by hand with the same request leads from the request back to itself.
+func TestARedirectWithTheSameRequestEnds(t *testing.T) {
+	sent := []string{}
+	tr := &retryhttp.Transport{Policy: atOnce, AttemptHeader: retryhttp.AttemptHeader, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+		sent = append(sent, req.Header.Get(retryhttp.AttemptHeader))
+		return answer(req, 302, "Location", "http://b/"), nil
+	})}
+	req := get(t.Context())
+	resp, err := tr.RoundTrip(req)
+	require.NoError(t, err)
+	req.URL.Host, req.Host, req.Response = "b", "b", resp
+	_, err = tr.RoundTrip(req)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", ""}, sent, "it may be another host")
 }

@@ -5,8 +5,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -150,34 +148,6 @@ func TestWhatAReplicaIsSent(t *testing.T) {
 	require.Equal(t, []string{"b:2", "b:2", "Bearer secret"}, []string{got.URL.Host, got.Host, got.Header.Get("Authorization")})
 	got = seen(1, func(req *http.Request) { req.Host = "virtual.example.com" })
 	require.Equal(t, []string{"b:2", "virtual.example.com"}, []string{got.URL.Host, got.Host}, "a Host of the caller's own stays")
-}
-
-func TestReplicasOverTLSHaveTheirOwnNames(t *testing.T) {
-	names := make(chan string, 2)
-	serve := func() *httptest.Server {
-		return httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			names <- r.Host + " " + r.TLS.ServerName
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}))
-	}
-	one, two := serve(), serve()
-	defer one.Close()
-	defer two.Close()
-	base := one.Client().Transport.(*http.Transport)
-	base.TLSClientConfig.InsecureSkipVerify = true
-	host := func(s *httptest.Server) string {
-		u, err := url.Parse(s.URL)
-		require.NoError(t, err)
-		return "localhost:" + u.Port()
-	}
-	twice := atOnce
-	twice.MaxAttempts = 2
-	tr := &retryhttp.Transport{Policy: twice, Base: &retryhttp.Replicas{Base: base, Hosts: []string{host(one), host(two)}}}
-	req := toHost(t.Context(), host(one))
-	req.URL.Scheme = "https"
-	_, _, err := run(t, tr, req)
-	require.NoError(t, err)
-	require.Equal(t, []string{host(one) + " localhost", host(two) + " localhost"}, []string{<-names, <-names})
 }
 
 func TestWhatReplicasRefuse(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,10 +108,6 @@ func fetched(t *testing.T, rt http.RoundTripper, req *http.Request) ([]byte, *ht
 	return body, resp, err
 }
 
-func failed(reason retryhttp.Reason) error {
-	return &retryhttp.AttemptError{Reason: reason, Err: errors.New("dial tcp: no")}
-}
-
 // roundTripper makes a RoundTripper of a function.
 type roundTripper func(*http.Request) (*http.Response, error)
 
@@ -196,19 +192,47 @@ func reasons(o retry.Outcome) []string {
 	return list
 }
 
-// closes is a body that counts how often it is closed.
-type closes struct {
-	io.Reader
-	n atomic.Int32
-}
-
-func (c *closes) Close() error {
-	c.n.Add(1)
-	return nil
-}
-
 // gated returns p with the gate.
 func gated(p retry.Policy, gate func(context.Context) time.Duration) retry.Policy {
 	p.Gate = gate
 	return p
+}
+
+// put returns a PUT whose body is a stream: it has no GetBody.
+func put(ctx context.Context, body io.Reader) *http.Request {
+	req := request(ctx, http.MethodPut, nil)
+	req.Body = io.NopCloser(body)
+	if closer, ok := body.(io.ReadCloser); ok {
+		req.Body = closer
+	}
+	return req
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func anyone(*http.Request) bool { return true }
+
+// always returns a RoundTripper whose every answer is this one.
+func always(status int, header ...string) roundTripper {
+	return func(req *http.Request) (*http.Response, error) { return answer(req, status, header...), nil }
+}
+
+// traced fails as a transport does that has looked for a connection, and has or has not obtained one.
+func traced(sought, obtained bool, err error) roundTripper {
+	return func(req *http.Request) (*http.Response, error) {
+		if trace := httptrace.ContextClientTrace(req.Context()); trace != nil {
+			if sought {
+				trace.GetConn("example.com:80")
+			}
+			if obtained {
+				trace.GotConn(httptrace.GotConnInfo{})
+			}
+		}
+		return nil, err
+	}
 }
