@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -304,4 +305,19 @@ func TestAHedgeThatCannotBeMade(t *testing.T) {
 		_, err := tr.RoundTrip(get(t.Context()))
 		require.EqualError(t, err, "retryhedge: Policy.Delay -1ns is negative")
 	})
+}
+
+func TestACallerThatGoesEndsTheHedges(t *testing.T) {
+	for cut := range 12 { // from before the hedge to after its answer
+		inBubble(t, strconv.Itoa(cut), func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Duration(cut)*10*time.Millisecond, cancel)
+			base := &answerer{answers: []timedAnswer{{90 * time.Millisecond, 503, nil}, {30 * time.Millisecond, 503, nil}, {time.Second, 200, nil}}}
+			tr := &retryhttp.Transport{Base: base, Policy: three, Hedge: &retryhttp.Hedge{Policy: hedgeAfter}}
+			_, err := tr.RoundTrip(get(ctx))
+			require.ErrorIs(t, err, retry.CallerCanceled)
+			synctest.Wait()
+			require.Zero(t, base.open.Load())
+		})
+	}
 }

@@ -2,7 +2,6 @@ package retryhttp_test
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -13,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -25,72 +23,6 @@ import (
 
 // hedgeAfter is a policy that hedges after 50ms.
 var hedgeAfter = retryhedge.Policy{Delay: 50 * time.Millisecond}
-
-// answerer is a base whose n-th request, from 1, is answered after a time, unless its context ends.
-type answerer struct {
-	mu       sync.Mutex
-	answers  []timedAnswer
-	requests []*http.Request
-	bodies   []string
-	at       []time.Duration // of each request, since began
-	open     atomic.Int32    // bodies
-	began    time.Time
-}
-
-type timedAnswer struct {
-	after  time.Duration
-	status int // 0 for errFault
-	header []string
-}
-
-func (a *answerer) RoundTrip(req *http.Request) (*http.Response, error) {
-	a.mu.Lock()
-	if len(a.at) == 0 {
-		a.began = time.Now()
-	}
-	next := a.answers[len(a.at)]
-	a.at = append(a.at, time.Since(a.began))
-	a.requests = append(a.requests, req)
-	a.mu.Unlock()
-	if req.Body != nil {
-		sent, err := io.ReadAll(req.Body)
-		if err != nil {
-			return nil, err
-		}
-		_ = req.Body.Close()
-		a.mu.Lock()
-		a.bodies = append(a.bodies, string(sent))
-		a.mu.Unlock()
-	}
-	select {
-	case <-time.After(next.after):
-	case <-req.Context().Done():
-		return nil, req.Context().Err()
-	}
-	if next.status == 0 {
-		return nil, errFault
-	}
-	a.open.Add(1)
-	resp := answer(req, next.status, next.header...)
-	resp.Body = &boundBody{ctx: req.Context(), Reader: strings.NewReader("whole"), open: &a.open}
-	return resp, nil
-}
-
-// boundBody is a body that cannot be read once its request's context has ended.
-type boundBody struct {
-	io.Reader
-	ctx  context.Context
-	open *atomic.Int32
-}
-
-func (b *boundBody) Read(p []byte) (int, error) {
-	if err := b.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return b.Reader.Read(p)
-}
-
-func (b *boundBody) Close() error { b.open.Add(-1); return nil }
 
 // A hedge that has lost can still be under way in the next attempt. Only the race detector sees what is wrong then.
 func TestALoserThatOutlivesItsAttempt(t *testing.T) {
@@ -120,21 +52,6 @@ func TestALoserThatOutlivesItsAttempt(t *testing.T) {
 		time.Sleep(time.Second)
 		require.EqualValues(t, 3, made.Load())
 	})
-}
-
-func TestACallerThatGoesEndsTheHedges(t *testing.T) {
-	for cut := range 12 { // from before the hedge to after its answer
-		inBubble(t, strconv.Itoa(cut), func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Duration(cut)*10*time.Millisecond, cancel)
-			base := &answerer{answers: []timedAnswer{{90 * time.Millisecond, 503, nil}, {30 * time.Millisecond, 503, nil}, {time.Second, 200, nil}}}
-			tr := &retryhttp.Transport{Base: base, Policy: three, Hedge: &retryhttp.Hedge{Policy: hedgeAfter}}
-			_, err := tr.RoundTrip(get(ctx))
-			require.ErrorIs(t, err, retry.CallerCanceled)
-			synctest.Wait()
-			require.Zero(t, base.open.Load())
-		})
-	}
 }
 
 // The loser is canceled before the winner's body is read, slowly, over real connections.
