@@ -331,3 +331,17 @@ func TestBudgetsInAHundredGoroutines(t *testing.T) {
 		require.LessOrEqual(t, taken.Load(), int64(11*100))
 	})
 }
+
+// crowd calls f in 100 goroutines that start together, with 0 to 99, and waits for all.
+func crowd(f func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range 100 {
+		wg.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}
