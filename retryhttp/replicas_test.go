@@ -2,7 +2,6 @@ package retryhttp_test
 
 import (
 	"context"
-	"io"
 	"math"
 	"net/http"
 	"strings"
@@ -91,44 +90,6 @@ func TestEachAttemptGoesToAnotherReplica(t *testing.T) {
 	})
 }
 
-type spanKey struct{}
-
-func TestAHedgeGoesToAnotherReplica(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		base := &hosts{answer: func(req *http.Request) (*http.Response, error) {
-			select {
-			case <-time.After(time.Second):
-				return answer(req, 503), nil
-			case <-req.Context().Done():
-				return nil, req.Context().Err()
-			}
-		}}
-		derived := roundTripper(func(req *http.Request) (*http.Response, error) { // as a tracer does
-			return (&retryhttp.Replicas{Base: base, Hosts: []string{"a", "b", "c"}}).RoundTrip(
-				req.WithContext(context.WithValue(req.Context(), spanKey{}, 1)))
-		})
-		tr := &retryhttp.Transport{Base: derived, Policy: three, Hedge: &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: 50 * time.Millisecond, MaxCalls: 3}}}
-		_, _, err := run(t, tr, toHost(t.Context(), "a"))
-		require.NoError(t, err)
-		require.Equal(t, []string{"a", "b", "c", "b", "c", "a", "c", "a", "b"}, base.asked)
-	})
-}
-
-func TestTheRestOfABodyComesFromTheReplicaOfItsBeginning(t *testing.T) {
-	bodies := []func(*http.Request) *http.Response{
-		part(503, "", io.EOF, 0), half, part(503, "", io.EOF, 0), part(206, alphabet[10:20], reset, -1, "Content-Range", "bytes 10-25/26", "Etag", v1),
-		part(206, alphabet[20:22], io.EOF, 2, "Content-Range", "bytes 20-21/26", "Etag", v1),
-		part(206, alphabet[22:], io.EOF, 4, "Content-Range", "bytes 22-25/26", "Etag", v1),
-	}
-	inner := &parts{answers: bodies}
-	base := &hosts{answer: inner.RoundTrip}
-	tr := &retryhttp.Transport{Policy: atOnce, Resume: true, Base: &retryhttp.Replicas{Base: base, Hosts: []string{"a", "b", "c"}}}
-	body, _, err := fetched(t, tr, toHost(t.Context(), "a"))
-	require.NoError(t, err)
-	require.Equal(t, alphabet, string(body))
-	require.Equal(t, []string{"a", "b", "b", "c", "c", "c"}, base.asked, "a failure moves on, a break and a short part do not")
-}
-
 func TestWhatAReplicaIsSent(t *testing.T) {
 	seen := func(first int, change func(*http.Request)) *http.Request {
 		var got *http.Request
@@ -178,4 +139,27 @@ func TestReplicasCloseTheIdleConnectionsOfTheirBase(t *testing.T) {
 	(&retryhttp.Replicas{Base: idle, Hosts: []string{"a"}}).CloseIdleConnections()
 	require.Equal(t, 1, idle.n)
 	new(retryhttp.Replicas).CloseIdleConnections()
+}
+
+type spanKey struct{}
+
+func TestAHedgeGoesToAnotherReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		base := &hosts{answer: func(req *http.Request) (*http.Response, error) {
+			select {
+			case <-time.After(time.Second):
+				return answer(req, 503), nil
+			case <-req.Context().Done():
+				return nil, req.Context().Err()
+			}
+		}}
+		derived := roundTripper(func(req *http.Request) (*http.Response, error) { // as a tracer does
+			return (&retryhttp.Replicas{Base: base, Hosts: []string{"a", "b", "c"}}).RoundTrip(
+				req.WithContext(context.WithValue(req.Context(), spanKey{}, 1)))
+		})
+		tr := &retryhttp.Transport{Base: derived, Policy: three, Hedge: &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: 50 * time.Millisecond, MaxCalls: 3}}}
+		_, _, err := run(t, tr, toHost(t.Context(), "a"))
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "b", "c", "b", "c", "a", "c", "a", "b"}, base.asked)
+	})
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/retryhedge"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -668,75 +667,6 @@ func TestAStallBecomesAResumption(t *testing.T) {
 		require.Equal(t, alphabet, string(body))
 		require.Equal(t, time.Minute+time.Second, time.Since(began))
 	})
-}
-
-func TestTheBodyOfAHedgeIsResumed(t *testing.T) {
-	inBubble(t, "once, and its rest is hedged too", func(t *testing.T) {
-		hangs := func(req *http.Request) *http.Response {
-			<-req.Context().Done()
-			return nil
-		}
-		end := rest("bytes 10-25/26", "Etag", v1)
-		base := &parts{answers: []func(*http.Request) *http.Response{hangs, half, hangs, end}}
-		tr := &retryhttp.Transport{Base: base, Policy: three, Resume: true, Hedge: &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Second}}}
-		body, _, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
-		require.NoError(t, err)
-		require.Equal(t, alphabet, string(body))
-		require.Equal(t, []string{" ", "bytes=10- " + v1, "bytes=10- " + v1}, base.ranges())
-		require.Zero(t, base.open.Load())
-	})
-}
-
-// Replicas can have ETags of their own, so the rest is asked for where the body came from.
-func TestTheRestComesFromTheReplicaThatAnswered(t *testing.T) {
-	inBubble(t, "by a hedge", func(t *testing.T) {
-		down := func(*http.Request) *http.Response { return nil }
-		hangs := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
-		first := &parts{answers: []func(*http.Request) *http.Response{hangs, rest("bytes 10-25/26", "Etag", `"of the first"`)}}
-		replica := &parts{answers: []func(*http.Request) *http.Response{half, down, rest("bytes 10-25/26", "Etag", v1)}}
-		hedge := &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Second}, Base: replica}
-		tr := &retryhttp.Transport{Base: first, Policy: three, Resume: true, Hedge: hedge}
-		body, _, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
-		require.NoError(t, err)
-		require.Equal(t, alphabet, string(body))
-		require.Len(t, first.got, 1)
-		require.Same(t, replica, hedge.Base, "the caller's")
-	})
-	inBubble(t, "or not, and its hedges go to the other", func(t *testing.T) {
-		hangs := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
-		first := &parts{answers: []func(*http.Request) *http.Response{half, hangs}}
-		replica := &parts{answers: []func(*http.Request) *http.Response{rest("bytes 10-25/26", "Etag", v1)}}
-		tr := &retryhttp.Transport{Base: first, Policy: three, Resume: true,
-			Hedge: &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Second}, Base: replica}}
-		body, _, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
-		require.NoError(t, err)
-		require.Equal(t, alphabet, string(body))
-		require.Len(t, first.got, 2)
-	})
-}
-
-// A client removes credentials at a redirect to another host, and the rest is asked for without them.
-func TestCredentialsDoNotFollowAResumption(t *testing.T) {
-	moved := part(302, "", io.EOF, 0, "Location", "http://mirror.example/file")
-	base := &parts{answers: []func(*http.Request) *http.Response{moved, half, rest("bytes 10-25/26", "Etag", v1)}}
-	tr := &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true, AttemptHeader: retryhttp.AttemptHeader,
-		TimeLeft: map[string]string{"example.com": retryhttp.EnvoyTimeLeft, "mirror.example": retryhttp.EnvoyTimeLeft}}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	defer cancel()
-	req := request(ctx, http.MethodGet, nil)
-	req.Header.Set("Authorization", "secret")
-	req.Header.Set("Cookie", "session=secret")
-	resp, err := (&http.Client{Transport: tr}).Do(req)
-	require.NoError(t, err)
-	body, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
-	require.Equal(t, alphabet, string(body))
-	require.Equal(t, "secret", base.got[0].Header.Get("Authorization"))
-	require.Len(t, base.got, 3)
-	require.Equal(t, "mirror.example", base.got[2].URL.Host)
-	require.Equal(t, http.Header{"Accept-Encoding": {"identity"}, "Range": {"bytes=10-"}, "If-Range": {v1}, "Referer": {"http://example.com/"}},
-		base.got[2].Header)
 }
 
 // A Read may return the last bytes with what ends them, and need not return that twice.
