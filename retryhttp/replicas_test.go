@@ -2,6 +2,7 @@ package retryhttp_test
 
 import (
 	"context"
+	"io"
 	"math"
 	"net/http"
 	"strings"
@@ -162,4 +163,19 @@ func TestAHedgeGoesToAnotherReplica(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b", "c", "b", "c", "a", "c", "a", "b"}, base.asked)
 	})
+}
+
+func TestTheRestOfABodyComesFromTheReplicaOfItsBeginning(t *testing.T) {
+	bodies := []func(*http.Request) *http.Response{
+		part(503, "", io.EOF, 0), half, part(503, "", io.EOF, 0), part(206, alphabet[10:20], reset, -1, "Content-Range", "bytes 10-25/26", "Etag", v1),
+		part(206, alphabet[20:22], io.EOF, 2, "Content-Range", "bytes 20-21/26", "Etag", v1),
+		part(206, alphabet[22:], io.EOF, 4, "Content-Range", "bytes 22-25/26", "Etag", v1),
+	}
+	inner := &parts{answers: bodies}
+	base := &hosts{answer: inner.RoundTrip}
+	tr := &retryhttp.Transport{Policy: atOnce, Resume: true, Base: &retryhttp.Replicas{Base: base, Hosts: []string{"a", "b", "c"}}}
+	body, _, err := fetched(t, tr, toHost(t.Context(), "a"))
+	require.NoError(t, err)
+	require.Equal(t, alphabet, string(body))
+	require.Equal(t, []string{"a", "b", "b", "c", "c", "c"}, base.asked, "a failure moves on, a break and a short part do not")
 }

@@ -194,20 +194,6 @@ func (b *boundBody) Read(p []byte) (int, error) {
 
 func (b *boundBody) Close() error { b.open.Add(-1); return nil }
 
-// hosts notes to which host each request goes, and answers it.
-type hosts struct {
-	mu     sync.Mutex
-	asked  []string
-	answer func(*http.Request) (*http.Response, error)
-}
-
-func (h *hosts) RoundTrip(req *http.Request) (*http.Response, error) {
-	h.mu.Lock()
-	h.asked = append(h.asked, req.URL.Host)
-	h.mu.Unlock()
-	return h.answer(req)
-}
-
 // parts is a RoundTripper that answers each request with the next function, and records the requests.
 type parts struct {
 	answers []func(*http.Request) *http.Response
@@ -272,21 +258,6 @@ var half = part(200, alphabet[:10], reset, 26, "Etag", v1)
 // rest answers with a part of the alphabet, from 10.
 func rest(contentRange string, header ...string) func(*http.Request) *http.Response {
 	return part(206, alphabet[10:], io.EOF, -1, append([]string{"Content-Range", contentRange}, header...)...)
-}
-
-func TestTheRestOfABodyComesFromTheReplicaOfItsBeginning(t *testing.T) {
-	bodies := []func(*http.Request) *http.Response{
-		part(503, "", io.EOF, 0), half, part(503, "", io.EOF, 0), part(206, alphabet[10:20], reset, -1, "Content-Range", "bytes 10-25/26", "Etag", v1),
-		part(206, alphabet[20:22], io.EOF, 2, "Content-Range", "bytes 20-21/26", "Etag", v1),
-		part(206, alphabet[22:], io.EOF, 4, "Content-Range", "bytes 22-25/26", "Etag", v1),
-	}
-	inner := &parts{answers: bodies}
-	base := &hosts{answer: inner.RoundTrip}
-	tr := &retryhttp.Transport{Policy: atOnce, Resume: true, Base: &retryhttp.Replicas{Base: base, Hosts: []string{"a", "b", "c"}}}
-	body, _, err := fetched(t, tr, toHost(t.Context(), "a"))
-	require.NoError(t, err)
-	require.Equal(t, alphabet, string(body))
-	require.Equal(t, []string{"a", "b", "b", "c", "c", "c"}, base.asked, "a failure moves on, a break and a short part do not")
 }
 
 // Code that decodes a body deletes what says how it was coded.
