@@ -2,10 +2,8 @@ package retry_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -206,96 +204,6 @@ func TestBudgetsEviction(t *testing.T) {
 		takeAll(s.For("a"))
 		require.Equal(t, 2.0, s.For("b").Tokens())
 	})
-}
-
-// TestBudgetsBeyondMaxKeys shows what many keys can get, and what they cannot take from others.
-func TestBudgetsBeyondMaxKeys(t *testing.T) {
-	t.Run("1,000 tenants that fail at once over 10 keys", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			const tenants, keys = 1000, 10
-			s := retry.NewBudgets(retry.BudgetConfig{}, keys)
-			var attempts atomic.Int64
-			var all sync.WaitGroup
-			for i := range tenants {
-				p := retry.Policy{MaxAttempts: 2, Backoff: noWait, Budget: s.For(fmt.Sprint("tenant ", i))}
-				all.Go(func() {
-					_ = retry.Do(t.Context(), p, func(context.Context) error {
-						if attempts.Add(1) <= tenants {
-							<-time.After(time.Second) // all first attempts are under way before one fails
-						}
-						return errOutage
-					})
-				})
-			}
-			all.Wait()
-			require.Equal(t, int64(tenants+keys+10), attempts.Load(), "one for each key with a place, and as many as the shared one has")
-		})
-	})
-	t.Run("failing tenants are granted no retries by coming back", func(t *testing.T) {
-		const tenants, keys, calls = 20, 10, 100_000
-		for name, next := range map[string]func(n int) int{
-			"in turn": func(n int) int { return n % tenants },
-			"at random": func() func(int) int {
-				r := rand.New(rand.NewPCG(1, 2))
-				return func(int) int { return r.IntN(tenants) }
-			}(),
-		} {
-			s := retry.NewBudgets(retry.BudgetConfig{}, keys)
-			granted := 0
-			for n := range calls {
-				p := retry.Policy{MaxAttempts: 2, Backoff: noWait, Budget: s.For(fmt.Sprint("tenant ", next(n)))}
-				if errors.Is(retry.Do(t.Context(), p, failing), retry.AttemptsExhausted) {
-					granted++
-				}
-			}
-			t.Logf("%s: %d of %d retries granted (%.3f%%)", name, granted, calls, 100*float64(granted)/calls)
-			require.LessOrEqual(t, granted, 10*(keys+1), "each place grants its Initial once, and so does the shared one")
-			require.Equal(t, keys, s.Len())
-		}
-	})
-	// A peer that makes up names makes 25 failing calls for each call of 50 quiet tenants, of which one in 20 fails and is
-	// retried. When newcomers took places of others, or names kept the places that they had taken first, most of the retries
-	// were refused.
-	for _, keys := range []int{60, 1000} {
-		for name, row := range map[string]struct {
-			names int // that the peer uses, over and over
-			ahead int // calls of the peer before the first of a tenant
-		}{
-			"the peer comes later":                                    {1000, 0},
-			"the peer is there first":                                 {1000, 5000},
-			"the peer is there first and uses each name once":         {math.MaxInt, 5000},
-			"the peer comes later and uses each name once":            {math.MaxInt, 0},
-			"the peer is there first and has as many names as places": {keys, 5000},
-		} {
-			t.Run(fmt.Sprintf("quiet tenants beside a peer that makes up keys, with room for %d: %s", keys, name), func(t *testing.T) {
-				const quiet, each, every, due = 50, 25, 20, 1000
-				s := retry.NewBudgets(retry.BudgetConfig{}, keys)
-				r := rand.New(rand.NewPCG(uint64(keys), 7))
-				hostile := func(n int) {
-					for range n {
-						take(s.For(fmt.Sprint("made up ", r.IntN(row.names))), anyTime)
-					}
-				}
-				hostile(row.ahead)
-				if row.ahead == 0 {
-					for i := range quiet {
-						s.For(fmt.Sprint("quiet ", i))
-					}
-				}
-				refused := 0
-				for call := range due * every {
-					b := s.For(fmt.Sprint("quiet ", r.IntN(quiet)))
-					hostile(each)
-					if call%every == every-1 && !take(b, anyTime) {
-						refused++
-					}
-					fund(b)
-				}
-				t.Logf("%d of %d due retries refused", refused, due)
-				require.LessOrEqual(t, refused, due/20)
-			})
-		}
-	}
 }
 
 func TestBudgetsInAHundredGoroutines(t *testing.T) {

@@ -3,8 +3,10 @@ package retry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -428,4 +430,178 @@ func TestBudgetTrickleUnderContention(t *testing.T) {
 			require.False(t, take(b, at[1]), "nothing is left of that period")
 		}
 	})
+}
+
+// TestBudgetTrickleFarFromCreation is about ages beyond any Duration, which is 292 years.
+func TestBudgetTrickleFarFromCreation(t *testing.T) {
+	today := time.Date(2026, time.February, 3, 4, 5, 0, 0, time.UTC)
+	for _, row := range []struct {
+		name    string
+		created time.Time
+		trickle time.Duration
+		want    []bool // today, a nanosecond later, and a year later
+	}{
+		{"290 years ago", today.AddDate(-290, 0, 0), minute, []bool{true, false, true}},
+		{"since the zero time: the periods that have ended grant one token, the last", time.Time{}, minute, []bool{true, false, false}},
+		{"since the zero time, with the longest period", time.Time{}, longest, []bool{true, false, false}},
+		{"after every clock", today.Add(longest).Add(longest), minute, []bool{false, false, false}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			b := retry.BudgetConfig{Initial: -1, Trickle: row.trickle}.NewAt(row.created)
+			require.Equal(t, row.want, []bool{take(b, today), take(b, today.Add(1)), take(b, today.AddDate(1, 0, 0))})
+		})
+	}
+}
+
+func TestBudgetTrickleBesideSuccesses(t *testing.T) {
+	const T = time.Minute
+	for _, row := range []struct {
+		name string
+		run  func(t *testing.T, created time.Time, b *retry.Budget)
+	}{
+		{name: "a part of a token stays beside a grant", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			depositTimes(b, 9)
+			require.False(t, take(b, created.Add(T-1)))
+			require.True(t, take(b, created.Add(T)))
+			require.Equal(t, 0.9, b.Tokens())
+			require.False(t, take(b, created.Add(T)))
+			fund(b)
+			require.True(t, take(b, created.Add(T)))
+			require.Equal(t, 0.0, b.Tokens())
+		}},
+		{name: "a grant that was not taken is not counted in Tokens", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			require.False(t, take(b, created.Add(T-1)))
+			depositTimes(b, 5)
+			require.Equal(t, 0.5, b.Tokens())
+			require.True(t, take(b, created.Add(7*T)))
+			require.Equal(t, 0.5, b.Tokens())
+		}},
+		{name: "a grant that was not taken lapses when successes have made a whole token", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			depositTimes(b, 10)
+			require.True(t, take(b, created.Add(T+1)))
+			require.False(t, take(b, created.Add(T+2)))
+			require.False(t, take(b, created.Add(2*T-1)))
+			require.True(t, take(b, created.Add(2*T)))
+		}},
+		{name: "a token taken out of one and a half leaves less than one, and the next period grants", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			depositTimes(b, 15)
+			require.True(t, take(b, created.Add(T+1)))
+			require.Equal(t, 0.5, b.Tokens())
+			require.False(t, take(b, created.Add(T+2)))
+			require.False(t, take(b, created.Add(2*T-1)))
+			require.True(t, take(b, created.Add(2*T)))
+			require.Equal(t, 0.5, b.Tokens())
+		}},
+		{name: "a granted token can be paid back and taken again in the same period", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			require.True(t, take(b, created.Add(T)))
+			b.Refund()
+			require.Equal(t, 1.0, b.Tokens())
+			require.True(t, take(b, created.Add(T)))
+			require.False(t, take(b, created.Add(2*T-1)))
+			require.True(t, take(b, created.Add(2*T)))
+		}},
+		{name: "a granted token that is paid back late is not a second grant", run: func(t *testing.T, created time.Time, b *retry.Budget) {
+			require.True(t, take(b, created.Add(T)))
+			b.Refund()
+			require.True(t, take(b, created.Add(5*T)))
+			require.False(t, take(b, created.Add(5*T)))
+		}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				created := time.Now()
+				row.run(t, created, retry.NewBudget(retry.BudgetConfig{Initial: -1, Trickle: T}))
+			})
+		})
+	}
+}
+
+// TestBudgetsBeyondMaxKeys shows what many keys can get, and what they cannot take from others.
+func TestBudgetsBeyondMaxKeys(t *testing.T) {
+	t.Run("1,000 tenants that fail at once over 10 keys", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			const tenants, keys = 1000, 10
+			s := retry.NewBudgets(retry.BudgetConfig{}, keys)
+			var attempts atomic.Int64
+			var all sync.WaitGroup
+			for i := range tenants {
+				p := retry.Policy{MaxAttempts: 2, Backoff: noWait, Budget: s.For(fmt.Sprint("tenant ", i))}
+				all.Go(func() {
+					_ = retry.Do(t.Context(), p, func(context.Context) error {
+						if attempts.Add(1) <= tenants {
+							<-time.After(time.Second) // all first attempts are under way before one fails
+						}
+						return errOutage
+					})
+				})
+			}
+			all.Wait()
+			require.Equal(t, int64(tenants+keys+10), attempts.Load(), "one for each key with a place, and as many as the shared one has")
+		})
+	})
+	t.Run("failing tenants are granted no retries by coming back", func(t *testing.T) {
+		const tenants, keys, calls = 20, 10, 100_000
+		for name, next := range map[string]func(n int) int{
+			"in turn": func(n int) int { return n % tenants },
+			"at random": func() func(int) int {
+				r := rand.New(rand.NewPCG(1, 2))
+				return func(int) int { return r.IntN(tenants) }
+			}(),
+		} {
+			s := retry.NewBudgets(retry.BudgetConfig{}, keys)
+			granted := 0
+			for n := range calls {
+				p := retry.Policy{MaxAttempts: 2, Backoff: noWait, Budget: s.For(fmt.Sprint("tenant ", next(n)))}
+				if errors.Is(retry.Do(t.Context(), p, failing), retry.AttemptsExhausted) {
+					granted++
+				}
+			}
+			t.Logf("%s: %d of %d retries granted (%.3f%%)", name, granted, calls, 100*float64(granted)/calls)
+			require.LessOrEqual(t, granted, 10*(keys+1), "each place grants its Initial once, and so does the shared one")
+			require.Equal(t, keys, s.Len())
+		}
+	})
+	// A peer that makes up names makes 25 failing calls for each call of 50 quiet tenants, of which one in 20 fails and is
+	// retried. When newcomers took places of others, or names kept the places that they had taken first, most of the retries
+	// were refused.
+	for _, keys := range []int{60, 1000} {
+		for name, row := range map[string]struct {
+			names int // that the peer uses, over and over
+			ahead int // calls of the peer before the first of a tenant
+		}{
+			"the peer comes later":                                    {1000, 0},
+			"the peer is there first":                                 {1000, 5000},
+			"the peer is there first and uses each name once":         {math.MaxInt, 5000},
+			"the peer comes later and uses each name once":            {math.MaxInt, 0},
+			"the peer is there first and has as many names as places": {keys, 5000},
+		} {
+			t.Run(fmt.Sprintf("quiet tenants beside a peer that makes up keys, with room for %d: %s", keys, name), func(t *testing.T) {
+				const quiet, each, every, due = 50, 25, 20, 1000
+				s := retry.NewBudgets(retry.BudgetConfig{}, keys)
+				r := rand.New(rand.NewPCG(uint64(keys), 7))
+				hostile := func(n int) {
+					for range n {
+						take(s.For(fmt.Sprint("made up ", r.IntN(row.names))), anyTime)
+					}
+				}
+				hostile(row.ahead)
+				if row.ahead == 0 {
+					for i := range quiet {
+						s.For(fmt.Sprint("quiet ", i))
+					}
+				}
+				refused := 0
+				for call := range due * every {
+					b := s.For(fmt.Sprint("quiet ", r.IntN(quiet)))
+					hostile(each)
+					if call%every == every-1 && !take(b, anyTime) {
+						refused++
+					}
+					fund(b)
+				}
+				t.Logf("%d of %d due retries refused", refused, due)
+				require.LessOrEqual(t, refused, due/20)
+			})
+		}
+	}
 }

@@ -123,3 +123,9 @@ func since(n int, d retry.Decision) retry.Decision { d.Forgiven = n; return d }
 //
 //go:noinline
 func succeed(context.Context) error { return nil }
+
+func depositTimes(b *retry.Budget, n int) {
+	for range n {
+		fund(b)
+	}
+}
