@@ -988,45 +988,6 @@ func TestAContextWhoseErrPanicsCostsNoToken(t *testing.T) {
 	}
 }
 
-// An error that was looked at or observed keeps nothing of the caller's context.
-func TestAnErrorKeepsNoContext(t *testing.T) {
-	for name, look := range map[string]func(p *retry.Policy) func(error){
-		"after its text was read": func(*retry.Policy) func(error) { return func(err error) { _ = err.Error() } },
-		"after errors.Is":         func(*retry.Policy) func(error) { return func(err error) { _ = errors.Is(err, io.EOF) } },
-		"that was observed": func(p *retry.Policy) func(error) {
-			p.Observe = func(context.Context, retry.Event) {}
-			return func(error) {}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			type big [1 << 20]byte
-			type key struct{}
-			collected := make(chan struct{})
-			failed := func() error {
-				value := new(big)
-				runtime.AddCleanup(value, func(int) { close(collected) }, 0)
-				ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, value))
-				cancel(io.ErrUnexpectedEOF)
-				p := atOnce
-				look := look(&p)
-				err := retry.Do(ctx, p, failing)
-				look(err)
-				return err
-			}()
-			for done := false; !done; {
-				runtime.GC()
-				select {
-				case <-collected:
-					done = true
-				default:
-					runtime.Gosched()
-				}
-			}
-			require.ErrorIs(t, failed, io.ErrUnexpectedEOF, "but it has the cause")
-		})
-	}
-}
-
 func TestContinueRefusesWhatDoRefuses(t *testing.T) {
 	require.EqualError(t, retry.Policy{}.Continue(t.Context(), 0, nil, failing), "retry: Continue.err <nil> is not an error")
 	require.Error(t, retry.Policy{MaxAttempts: -5}.Continue(t.Context(), 0, errFlaky, failing))
@@ -1042,37 +1003,4 @@ func ExamplePolicy_Continue() {
 	err = retry.Policy{Backoff: retry.Backoff{Base: time.Nanosecond}}.Continue(context.Background(), time.Since(began), err, call)
 	fmt.Println(err)
 	// Output: <nil>
-}
-
-// A context that is kept from a retry, as a stream does, keeps none of the errors of the other attempts.
-func TestAContextOfARetryKeepsNoFailures(t *testing.T) {
-	type large struct {
-		error
-		_ [1 << 16]byte
-	}
-	var kept context.Context
-	collected := make(chan struct{})
-	p := atOnce
-	p.MaxAttempts = 300
-	err := retry.Do(t.Context(), p, func(ctx context.Context) error {
-		failed := &large{error: errFlaky}
-		switch retry.AttemptNumber(ctx) {
-		case 2:
-			kept = ctx
-		case 100:
-			runtime.AddCleanup(failed, func(int) { close(collected) }, 0)
-		}
-		return failed
-	})
-	require.Len(t, must[*retry.Error](t, err).History, 64)
-	for done := false; !done; {
-		runtime.GC()
-		select {
-		case <-collected:
-			done = true
-		default:
-			runtime.Gosched()
-		}
-	}
-	require.Equal(t, 2, retry.AttemptNumber(kept))
 }

@@ -240,59 +240,6 @@ func TestHiddenMarks(t *testing.T) {
 	})
 }
 
-// countingLeaf counts how often it is asked.
-type countingLeaf struct{ asked *int }
-
-func (countingLeaf) Error() string   { return "leaf" }
-func (l countingLeaf) As(any) bool   { *l.asked++; return false }
-func (l countingLeaf) Is(error) bool { *l.asked++; return false }
-func (l countingLeaf) Unwrap() error { *l.asked++; return nil }
-func (l countingLeaf) Timeout() bool { *l.asked++; return false }
-
-// TestJudgeTakesNoLongerThanATreeIsBig holds that the time of Judge, of errors.Is and of Error does not double with each
-// level of a deep tree.
-func TestJudgeTakesNoLongerThanATreeIsBig(t *testing.T) {
-	kinds := map[string]func(error) error{
-		"mark":   retry.Permanent,
-		"hint":   func(err error) error { return retry.After(sec, err) },
-		"run":    runOf,
-		"list":   func(err error) error { return multi{err, io.EOF} },
-		"last":   func(err error) error { return multi{io.EOF, err} },
-		"opaque": func(err error) error { return opaque{err} },
-		"join":   func(err error) error { return errors.Join(io.EOF, err) },
-		"late":   retryshell.MarkTimeout,
-		"both":   func(err error) error { return both{err} },
-		"wrap":   func(err error) error { return fmt.Errorf("x: %w", err) },
-	}
-	const levels = 60
-	for _, row := range []string{
-		"mark", "run", "list", "last", "opaque", "late",
-		"list mark", "list run", "opaque mark", "opaque run", "run mark", "list opaque run mark", "last list mark run",
-		"both mark", "both run", "both run mark", "opaque late run", "join list run mark hint", "wrap list join opaque run late mark hint last",
-	} {
-		t.Run(row, func(t *testing.T) {
-			asked := 0
-			var err error = countingLeaf{&asked}
-			names := strings.Fields(row)
-			for i := range levels {
-				err = kinds[names[(levels-1-i)%len(names)]](err)
-			}
-			asked = 0
-			retry.Policy{}.Judge(err)
-			require.Less(t, asked, 100*levels*levels, "Judge")
-			if strings.Contains(row, "both") {
-				return // errors.As itself doubles its way with each level
-			}
-			asked = 0
-			_ = errors.Is(runOf(err), io.ErrNoProgress)
-			require.Less(t, asked, 100*levels*levels, "errors.Is")
-			asked = 0
-			_ = runOf(err).Error()
-			require.Less(t, asked, 100*levels*levels, "Error")
-		})
-	}
-}
-
 func TestAmbiguous(t *testing.T) {
 	doubt := retry.Ambiguous(errFlaky)
 	for _, row := range []struct {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -19,7 +18,6 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
-	"github.com/retrygo/retry/retryslog"
 )
 
 // attrs returns the attributes of a group as text.
@@ -201,51 +199,6 @@ func TestTheErrorKeepsWhatSaysWhetherAndWhenToComeBack(t *testing.T) {
 	var failed *retryhttp.AttemptError
 	require.ErrorAs(t, retryhttp.CheckResponse(resp), &failed)
 	require.Equal(t, want, failed.Header)
-}
-
-func TestTheLogOfAFirstFailure(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		tr     retryhttp.Transport
-		method string
-		check  bool // by CheckResponse in a run of its own
-		want   string
-	}{
-		{name: "a POST whose 503 is not repeated", tr: retryhttp.Transport{Base: always(503)}, method: "POST",
-			want: `level=WARN msg="retry: not retried" attempt=1 status=dead_letter reason=terminal_error error="retryhttp: 503 Service Unavailable (not repeated: not_idempotent)" request.method=POST request.host=example.com request.path=/ request.status=503`},
-		{name: "a POST whose answer is lost", tr: retryhttp.Transport{Base: traced(true, true, io.EOF)}, method: "POST",
-			want: `level=WARN msg="retry: not retried" attempt=1 status=dead_letter reason=terminal_error error="retryhttp: conn_closed: EOF (not repeated: not_idempotent)" request.method=POST request.host=example.com request.path=/ request.reason=conn_closed`},
-		{name: "a delivery that is refused", tr: retryhttp.Transport{Base: always(404), Delivery: true}, method: "POST",
-			want: `level=WARN msg="retry: not retried" attempt=1 status=dead_letter reason=terminal_error error="retryhttp: 404 Not Found" request.method=POST request.host=example.com request.path=/ request.status=404`},
-		{name: "a 404 is silent", tr: retryhttp.Transport{Base: always(404)}, method: "POST"},
-		{name: "a 404 that a function returns as an error is silent", tr: retryhttp.Transport{Base: always(404)}, method: "GET", check: true},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			var log strings.Builder
-			p := atOnce
-			p.Observe = retryslog.Observe(slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
-				if a.Key == slog.TimeKey || a.Key == retryslog.KeyElapsed {
-					return slog.Attr{}
-				}
-				return a
-			}})), retryslog.Options{})
-			call := func(ctx context.Context) error {
-				resp, err := row.tr.RoundTrip(request(ctx, row.method, nil))
-				if err == nil {
-					err = retryhttp.CheckResponse(resp)
-				}
-				return err
-			}
-			if row.check {
-				p.Classify = retryhttp.Classify
-				require.ErrorIs(t, retry.Do(t.Context(), p, call), retry.TerminalError)
-			} else {
-				row.tr.Policy = p
-				_ = call(t.Context())
-			}
-			require.Equal(t, row.want, strings.TrimSpace(log.String()))
-		})
-	}
 }
 
 func TestAResponseThatSaysNothingHasNoMark(t *testing.T) {

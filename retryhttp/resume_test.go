@@ -730,3 +730,26 @@ func TestABodyThatIsWrittenToIsLeftAlone(t *testing.T) {
 	require.NoError(t, err)
 	require.Same(t, rw, resp.Body)
 }
+
+// A Read is one Read of what net/http has returned, into the caller's buffer, so that its speed is that of the bare body.
+func TestAReadOfAResumableBodyAllocatesAndCopiesNothing(t *testing.T) {
+	var got []byte
+	reads := 0
+	resp, err := (&retryhttp.Transport{Resume: true, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp := answer(req, 200)
+		resp.Header, resp.ContentLength = http.Header{"Etag": {`"v1"`}}, 1<<30
+		resp.Body = io.NopCloser(readFunc(func(p []byte) (int, error) { got = p; reads++; return len(p), nil }))
+		return resp, nil
+	})}).RoundTrip(get(t.Context()))
+	require.NoError(t, err)
+	buf := make([]byte, 64<<10)
+	require.Zero(t, testing.AllocsPerRun(100, func() {
+		if n, err := resp.Body.Read(buf); n != len(buf) || err != nil {
+			panic(err)
+		}
+	}))
+	require.Equal(t, 101, reads)
+	require.Same(t, &buf[0], &got[0])
+	require.Len(t, got, len(buf))
+	require.NoError(t, resp.Body.Close())
+}

@@ -754,27 +754,6 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-func BenchmarkJudge(b *testing.B) {
-	for _, row := range []struct {
-		name string
-		err  error
-	}{
-		{"postgres", fmt.Errorf("insert: %w", pg("40001"))},
-		{"mysql", my(1213, "40001")},
-		{"sqlite", &sqliteError{517}},
-		{"sqlserver", mssqlError{Number: 1205}},
-		{"badconn", driver.ErrBadConn},
-		{"unknown", fmt.Errorf("transfer: %w", errors.New("insufficient funds"))},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				retrysql.Judge(retrysql.Statement, row.err)
-			}
-		})
-	}
-}
-
 // TestReasonWords: the words are in users' logs, metrics and rules, so they must not change.
 func TestReasonWords(t *testing.T) {
 	require.Equal(t, []retrysql.Reason{

@@ -129,3 +129,6 @@ func depositTimes(b *retry.Budget, n int) {
 		fund(b)
 	}
 }
+
+// atOnce retries without waiting, five attempts in all.
+var atOnce = retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Delays: []time.Duration{0}}}

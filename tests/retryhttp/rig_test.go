@@ -236,3 +236,6 @@ func traced(sought, obtained bool, err error) roundTripper {
 		return nil, err
 	}
 }
+
+// A policy that makes one attempt ends its run as RetriesDisabled, which says nothing of the failure.
+var once = retry.Policy{Disabled: true}

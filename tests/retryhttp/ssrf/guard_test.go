@@ -265,3 +265,35 @@ func writeDNS(w io.Writer, id, question []byte, addrs []string) error {
 	_, err := w.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(message))), message...))
 	return err
 }
+
+func TestGuardTransportReachesWhatIsAllowed(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "reached")
+	}))
+	defer server.Close()
+	if !netip.MustParseAddrPort(server.Listener.Addr().String()).Addr().Is4() {
+		t.Skip("no IPv4")
+	}
+	allow := append([]netip.Prefix(nil), allowLoopback...)
+	transport := ssrf.Guard{Allow: allow}.Transport()
+	allow[0] = netip.Prefix{} // the transport has its own list
+
+	resp, err := guardedClient(t, transport).Get(server.URL)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "reached", string(body))
+}
+
+func BenchmarkGuardCheck(b *testing.B) {
+	for _, text := range []string{"8.8.8.8", "2606:4700:4700::1111", "64:ff9b::8.8.8.8"} {
+		b.Run(text, func(b *testing.B) {
+			b.ReportAllocs()
+			addr := netip.MustParseAddr(text)
+			for b.Loop() {
+				_ = ssrf.Guard{}.Check(addr)
+			}
+		})
+	}
+}
