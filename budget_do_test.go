@@ -235,8 +235,8 @@ func TestBudgetIsAskedLast(t *testing.T) {
 			initial int
 			tokens  float64
 		}{
-			{name: "with tokens", initial: 3, tokens: 3},
-			{name: "and goes before an empty budget", initial: -1, tokens: 0},
+			{name: "with a full budget", initial: 3, tokens: 3},
+			{name: "with an empty budget, which it goes before", initial: -1, tokens: 0},
 		} {
 			t.Run(row.name+" "+funds.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {

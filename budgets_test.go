@@ -110,18 +110,18 @@ func TestBudgetsEviction(t *testing.T) {
 	}{
 		{name: "a key with a success keeps its place", maxKeys: 2, steps: "A B +A +B C +C", kept: "A B", overflows: 1},
 		{name: "a key without one gives it away to one with a success", maxKeys: 2, steps: "A B +A C +C", kept: "A C", overflows: 1},
-		{name: "but not to one without", maxKeys: 2, steps: "A B +A C -C D", kept: "A B", overflows: 2},
+		{name: "a key without a success gets no place from one without", maxKeys: 2, steps: "A B +A C -C D", kept: "A B", overflows: 2},
 		{name: "one without tokens gives it away", maxKeys: 2, steps: "A B +A +B -A C +C", kept: "B C", overflows: 1},
 		{name: "the hand goes on from where it was", maxKeys: 3, steps: "A B C +A +B +C -A -B D +D E +E", kept: "C D E", overflows: 2},
-		{name: "and round", maxKeys: 2, steps: "A B +A +B -A C +C C -B D +D D -C c +c", kept: "D c", overflows: 3},
+		{name: "the hand goes round", maxKeys: 2, steps: "A B +A +B -A C +C C -B D +D D -C c +c", kept: "D c", overflows: 3},
 		{name: "one that has earned a token again keeps it", maxKeys: 2, steps: "A B +A +B -A +A C +C", kept: "A B", overflows: 1},
 		{name: "a newcomer has earned its place", maxKeys: 1, steps: "A +A -A B +B C +C", kept: "B", overflows: 2},
 		{name: "two runs of a newcomer take one place", maxKeys: 2, steps: "A B C +C +C", kept: "B C", overflows: 1},
 		{name: "eight places are looked at, and then the next eight", maxKeys: 10,
 			steps: "A B C D E F G H I J +A +B +C +D +E +F +G +H +I +J -I -J K +K +K L +L", kept: "A H L K", overflows: 2},
 		{name: "an hour without use is not enough", maxKeys: 2, steps: "A B +A +B h C +C", kept: "A B", overflows: 1},
-		{name: "more is", maxKeys: 2, steps: "A B +A +B h m C +C", kept: "C B", overflows: 1},
-		{name: "but one that was asked for in it stays", maxKeys: 2, steps: "A B +A +B h A m C +C", kept: "A C", overflows: 1},
+		{name: "more than an hour without use is", maxKeys: 2, steps: "A B +A +B h m C +C", kept: "C B", overflows: 1},
+		{name: "a key that was asked for within the hour stays", maxKeys: 2, steps: "A B +A +B h A m C +C", kept: "A C", overflows: 1},
 		{name: "keys of yesterday go at once, however many come", maxKeys: 3, steps: "A B C +A +B +C d D +D E +E F +F", kept: "D E F", overflows: 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -308,9 +308,9 @@ func TestAdmit(t *testing.T) {
 
 		{name: "canceled goes before all", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
 			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 1, Caller: retry.CallerCanceled}, wait: 3, want: ending(canceled)},
-		{name: "then a deadline that has passed", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
+		{name: "a deadline that has passed goes before all but that", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
 			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 1}, wait: 3, want: ending(passed)},
-		{name: "also one that only the caller's context knows of", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
+		{name: "a passed deadline that only the caller's context knows of goes before them too", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
 			progress: retry.Progress{Attempt: 1, Elapsed: 2, Caller: retry.DeadlinePassed}, wait: 3, want: ending(passed)},
 		{name: "then disabled", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
 			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 3}, wait: 3, want: ending(disabled)},

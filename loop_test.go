@@ -290,7 +290,7 @@ func TestALostErrorOfAttempts(t *testing.T) {
 			require.ErrorIs(t, err, retry.TerminalError)
 		})
 	}
-	inBubble(t, "and a panic leaves nil", func(t *testing.T) {
+	inBubble(t, "a panic leaves nil", func(t *testing.T) {
 		err := errOutage
 		require.Panics(t, func() {
 			for range retry.Attempts(t.Context(), everySecond(3), &err) {
@@ -299,7 +299,7 @@ func TestALostErrorOfAttempts(t *testing.T) {
 		})
 		require.NoError(t, err)
 	})
-	inBubble(t, "and inside of another Attempts ends that one too", func(t *testing.T) {
+	inBubble(t, "a lost error inside of another Attempts ends that one too", func(t *testing.T) {
 		var err error
 		turns := 0
 		for range retry.Attempts(t.Context(), everySecond(3), &err) {

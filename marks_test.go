@@ -341,7 +341,7 @@ func TestTimedOut(t *testing.T) {
 		wrapped := fmt.Errorf("read: %w", retry.ErrAttemptTimeout)
 		require.Same(t, wrapped, retryshell.MarkTimeout(wrapped))
 	})
-	t.Run("but not with a cancellation beside it", func(t *testing.T) {
+	t.Run("a cancellation beside it is hidden", func(t *testing.T) {
 		got := retryshell.MarkTimeout(errors.Join(retry.ErrAttemptTimeout, context.Canceled))
 		require.NotErrorIs(t, got, context.Canceled)
 		require.ErrorIs(t, got, retry.ErrAttemptTimeout)

@@ -220,7 +220,7 @@ func TestOr(t *testing.T) {
 		p := backoff(retry.Backoff{Base: hour}).Or(backoff(retry.Backoff{Cap: minute}))
 		require.EqualError(t, p.Validate(), "retry: Policy.Cap 1m is below Base 1h")
 	})
-	t.Run("neither is changed", func(t *testing.T) {
+	t.Run("neither policy is changed", func(t *testing.T) {
 		p, d := retry.Policy{}, full
 		p.Or(d)
 		require.Equal(t, retry.Policy{}, p)

@@ -52,7 +52,7 @@ func TestAttemptErrorSaysWhichRequestFailed(t *testing.T) {
 		require.Equal(t, "method=POST host=api.example.com:8443 path=/v1/orders/7 reason=transport_error", attrs(failures[0]))
 		require.Equal(t, "method=POST host=api.example.com:8443 path=/v1/orders/7 status=503", attrs(failures[1]))
 	})
-	t.Run("and in no text with a secret", func(t *testing.T) {
+	t.Run("no text has a secret", func(t *testing.T) {
 		var b bytes.Buffer
 		slog.New(slog.NewJSONHandler(&b, nil)).Error("x", "err", failures[1], "outcome", o, "wrapped", retry.Permanent(failures[1]))
 		slog.New(slog.NewTextHandler(&b, nil)).Error("x", "err", failures[1], "outcome", o)

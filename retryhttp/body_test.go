@@ -111,7 +111,7 @@ func TestReplay(t *testing.T) {
 		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), BufferBody: 100}, put(ctx, read))
 		require.ErrorIs(t, err, retry.DeadlinePassed)
 	})
-	inBubble(t, "also one that calls itself complete then", func(t *testing.T) {
+	inBubble(t, "one that calls itself complete then ends with the caller too", func(t *testing.T) {
 		read, _ := io.Pipe()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -575,16 +575,6 @@ func TestAttemptTimeout(t *testing.T) {
 		require.Equal(t, http.NoBody, resp.Body)
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
 	})
-	inBubble(t, "is released when the Base panics", func(t *testing.T) {
-		var ctx context.Context
-		require.Panics(t, func() {
-			_, _ = (&retryhttp.Transport{Policy: limited, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
-				ctx = req.Context()
-				panic("boom")
-			})}).RoundTrip(get(t.Context()))
-		})
-		require.ErrorIs(t, ctx.Err(), context.Canceled)
-	})
 	t.Run("without one the body is the transport's", func(t *testing.T) {
 		body := &closes{Reader: strings.NewReader("")}
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -764,7 +754,7 @@ func TestUpgradedBodyClosesOneHalf(t *testing.T) {
 		require.NoError(t, body.Close())
 		require.True(t, c.closed)
 	})
-	inBubble(t, "and does not claim to if it cannot", func(t *testing.T) {
+	inBubble(t, "without the method if it cannot", func(t *testing.T) {
 		body := upgraded(t, &conn{Reader: strings.NewReader("")})
 		require.NotImplements(t, (*interface{ CloseWrite() error })(nil), body)
 		require.NoError(t, body.Close())

@@ -184,7 +184,7 @@ func TestARunBelowIsHeardThroughAReplacedBody(t *testing.T) {
 			require.Equal(t, row.want, sent)
 		})
 	}
-	t.Run("but not one that ended with another status", func(t *testing.T) {
+	t.Run("a run that ended with another status is not that of the response", func(t *testing.T) {
 		sent := 0
 		inner := &retryhttp.Transport{Policy: four, Base: always(500)}
 		between := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -312,7 +312,7 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 			require.EqualError(t, retryhttp.CheckResponse(resp), row.want)
 		})
 	}
-	t.Run("but not one that a veto has ended", func(t *testing.T) {
+	t.Run("a run that a veto has ended is not named", func(t *testing.T) {
 		resp, err := (&retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}).RoundTrip(get(t.Context()))
 		require.NoError(t, err)
 		require.EqualError(t, retryhttp.CheckResponse(resp), "retryhttp: 503 Service Unavailable (not repeated: do_not_retry)")

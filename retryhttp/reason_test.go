@@ -60,7 +60,7 @@ func TestFault(t *testing.T) {
 		{"an errno without a word is a transport error", read(syscall.EINVAL), TransportError, maybeSent},
 		{"a local alert is our failure", &net.OpError{Op: "local error", Err: errors.New("tls: bad record MAC")}, TLSFailed, maybeSent},
 		{"a bare x509 error is a certificate's", x509.HostnameError{Certificate: &x509.Certificate{}}, TLSCertificate, unsent},
-		{"so is the lack of roots", x509.SystemRootsError{}, TLSCertificate, unsent},
+		{"the lack of roots is a certificate's", x509.SystemRootsError{}, TLSCertificate, unsent},
 		{"a URL that does not parse", &url.Error{Op: "parse", URL: "http://[", Err: errors.New("missing ']' in host")}, InvalidRequest, unsent},
 		{"a proxy for SOCKS that does not connect", &net.OpError{Op: "socks connect", Err: errors.New("general failure")}, ProxyConnect, unsent},
 		{"an alert of the server may follow a write", &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, TLSAlert, maybeSent},
@@ -130,7 +130,7 @@ func TestReasonOf(t *testing.T) {
 		want Reason
 	}{
 		{"an attempt's error says it", attempt, "status_503"},
-		{"also below others", &url.Error{Op: "Get", Err: fmt.Errorf("a: %w", attempt)}, "status_503"},
+		{"an attempt's error below others says it", &url.Error{Op: "Get", Err: fmt.Errorf("a: %w", attempt)}, "status_503"},
 		{"a run's last error says it", &retry.Error{Outcome: retry.Outcome{Reason: retry.AttemptsExhausted}, Last: attempt}, "status_503"},
 		{"the outermost says it", &AttemptError{Reason: Timeout, Err: attempt}, Timeout},
 		{"the last of a run inside a run says it", &retry.Error{Last: &retry.Error{Outcome: retry.Outcome{Reason: retry.TerminalError}, Last: attempt}}, "status_503"},

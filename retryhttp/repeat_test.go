@@ -289,11 +289,11 @@ func TestRecord(t *testing.T) {
 		want string
 	}{
 		{"an error from elsewhere has none", nil, io.EOF, "the error is not of a run: EOF"},
-		{"also beside a response, as of a client that does not follow a redirect", answer(recorded, 302), io.EOF, "the error is not of a run: EOF"},
-		{"nor has nothing at all", nil, nil, "neither a response to a request nor an error"},
-		{"nor a response to no request", new(http.Response), nil, "neither a response to a request nor an error"},
-		{"nor one to a request that was not to be recorded", answer(get(t.Context()), 200), nil, "the request's context is not from RecordOutcome"},
-		{"nor one from elsewhere", answer(recorded, 200), nil, "the response is not from one of the newest 64 runs of its request's context"},
+		{"an error from elsewhere has none beside a response, as of a client that does not follow a redirect", answer(recorded, 302), io.EOF, "the error is not of a run: EOF"},
+		{"neither an error nor a response has none", nil, nil, "neither a response to a request nor an error"},
+		{"a response to no request has none", new(http.Response), nil, "neither a response to a request nor an error"},
+		{"a response to a request that was not to be recorded has none", answer(get(t.Context()), 200), nil, "the request's context is not from RecordOutcome"},
+		{"a response from elsewhere has none", answer(recorded, 200), nil, "the response is not from one of the newest 64 runs of its request's context"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			o, err := retryhttp.OutcomeOf(row.resp, row.err)
@@ -358,7 +358,7 @@ func TestTheKeyOfAPieceOfWork(t *testing.T) {
 		_ = retry.Do(ctx, atOnce, func(ctx context.Context) error { return post(ctx, client, "http://bank.test/charges") })
 		require.Equal(t, slices.Repeat((*keys)[:1], 6), *keys)
 	})
-	t.Run("but not that of other work, another method or another URL", func(t *testing.T) {
+	t.Run("other work, another method and another URL have other keys", func(t *testing.T) {
 		key := func(work, method, url string) string {
 			req, err := http.NewRequestWithContext(retryhttp.WithWork(t.Context(), work), method, url, nil)
 			require.NoError(t, err)

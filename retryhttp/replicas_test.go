@@ -53,10 +53,10 @@ func TestEachAttemptGoesToAnotherReplica(t *testing.T) {
 		{"from First on", 1, names[0], "b c a b"},
 		{"whichever host is named", 0, "C.Example.com", "a b c a"},
 		{"a First beyond the list wraps around", 3*1_000_000 + 2, names[0], "c a b c"},
-		{"so does a negative one", -1, names[0], "c a b c"},
-		{"and the most negative one", math.MinInt, names[0], "b c a b"},
+		{"a negative First wraps around", -1, names[0], "c a b c"},
+		{"the most negative First wraps around", math.MinInt, names[0], "b c a b"},
 		{"a host that is not in the list is asked itself", 0, "elsewhere.example.com", "elsewhere elsewhere elsewhere elsewhere"},
-		{"nor is the same name with another port", 0, "b.example.com", "b b b b"},
+		{"the same name with another port is asked itself", 0, "b.example.com", "b b b b"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			base := &hosts{answer: always(503)}

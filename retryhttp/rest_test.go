@@ -247,11 +247,11 @@ func TestAnExpiredURLIsAskedForAgain(t *testing.T) {
 		want    []string
 		fails   retryhttp.Reason
 	}{
-		{name: "and leads to a new one", refusal: 403, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
+		{name: "after a 403", refusal: 403, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
 		{name: "after a 401", refusal: 401, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
 		{name: "after a 404", refusal: 404, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
 		{name: "after a 410", refusal: 410, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
-		{name: "but not after a 400", refusal: 400, want: []string{"/file", "/signed/1", "/signed/1"}, fails: "status_400"},
+		{name: "not after a 400", refusal: 400, want: []string{"/file", "/signed/1", "/signed/1"}, fails: "status_400"},
 		{name: "which answers itself", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, _ *server) {
 			serveFile(w, r, content, `"v1"`)
 		}, want: []string{"/file", "/signed/1", "/signed/1", "/file"}},
@@ -261,7 +261,7 @@ func TestAnExpiredURLIsAskedForAgain(t *testing.T) {
 		{name: "once, if it leads elsewhere", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, _ *server) {
 			http.Redirect(w, r, "http://elsewhere.invalid/", http.StatusFound)
 		}, want: []string{"/file", "/signed/1", "/signed/1", "/file"}, fails: "status_403"},
-		{name: "and has another version by now", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, _ *server) {
+		{name: "once, if it has another version by now", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, _ *server) {
 			serveFile(w, r, content, `"v2"`)
 		}, want: []string{"/file", "/signed/1", "/signed/1", "/file"}, fails: retryhttp.ContentChanged},
 		{name: "again, if it fails at first", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, s *server) {

@@ -491,7 +491,7 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 		require.Len(t, base.got, 1+1+3)
 		require.Less(t, p.Budget.Tokens(), 1.0)
 	})
-	inBubble(t, "nor do they outlive the TTL", func(t *testing.T) {
+	inBubble(t, "short parts do not outlive the TTL", func(t *testing.T) {
 		p := three
 		p.TTL = 2 * time.Second
 		slow := func(req *http.Request) *http.Response {

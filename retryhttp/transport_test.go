@@ -402,14 +402,14 @@ func TestRunsInside(t *testing.T) {
 			require.ErrorIs(t, err, errFault)
 		}
 	})
-	t.Run("nor does an outer Transport, where the inner one found it terminal", func(t *testing.T) {
+	t.Run("an outer Transport does not repeat what the inner one found terminal", func(t *testing.T) {
 		p := atOnce
 		p.Classify = retry.Otherwise(retry.Terminal)
 		inner := &retryhttp.Transport{Base: faults(nil, 1), Policy: p}
 		_, _, err := run(t, &retryhttp.Transport{Base: inner, Policy: atOnce}, get(t.Context()))
 		require.Error(t, err)
 	})
-	t.Run("and one attempt inside that was sent is enough not to repeat a POST", func(t *testing.T) {
+	t.Run("one attempt inside that was sent is enough not to repeat a POST", func(t *testing.T) {
 		n := 0
 		inner := &retryhttp.Transport{Repeat: anyFailure, Policy: atOnce, Base: roundTripper(func(*http.Request) (*http.Response, error) {
 			if n++; n == 1 {

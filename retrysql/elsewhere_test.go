@@ -151,7 +151,7 @@ func TestAReadOnlyServerIsFinalIfThereIsNoOther(t *testing.T) {
 			require.Equal(t, retry.Terminal, failed.Class)
 		})
 	}
-	t.Run("and fn may go on after it", func(t *testing.T) {
+	t.Run("fn may go on after a read-only transaction", func(t *testing.T) {
 		c := &cluster{fails: on(1, "exec", my(1792, "25006"))}
 		opts := &retrysql.Options{ReadOnly: true}
 		require.NoError(t, retrysql.Tx(t.Context(), c.pool(t, 0), atOnce, opts, func(ctx context.Context, tx *retrysql.Txn) error {
@@ -160,7 +160,7 @@ func TestAReadOnlyServerIsFinalIfThereIsNoOther(t *testing.T) {
 		}))
 		require.Equal(t, "1:begin 1:exec! 1:commit", strings.Join(c.log, " "))
 	})
-	t.Run("and so is the loss of the caller's connection", func(t *testing.T) {
+	t.Run("the loss of the caller's connection is final", func(t *testing.T) {
 		c := &cluster{fails: on(9, "begin", driver.ErrBadConn)}
 		conn, err := c.pool(t, 0).Conn(t.Context())
 		require.NoError(t, err)
@@ -185,7 +185,7 @@ func TestAReadOnlyServerIsFinalIfThereIsNoOther(t *testing.T) {
 
 func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 	const idle = 16
-	t.Run("so that a run needs one more attempt", func(t *testing.T) {
+	t.Run("a run needs one more attempt", func(t *testing.T) {
 		c := &cluster{fails: on(idle, "exec", pg("25006"))}
 		db := c.pool(t, idle)
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, exec))
@@ -193,12 +193,12 @@ func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 		require.Equal(t, idle+1, c.made)
 		require.Equal(t, 1, db.Stats().OpenConnections)
 	})
-	t.Run("also if the begin meets it", func(t *testing.T) {
+	t.Run("a run needs one more attempt if the begin meets it", func(t *testing.T) {
 		c := &cluster{fails: on(idle, "begin", &pgError{"0A000", "cannot set transaction read-write mode during recovery"})}
 		require.NoError(t, retrysql.Tx(t.Context(), c.pool(t, idle), atOnce, nil, exec))
 		require.Len(t, c.log, 4)
 	})
-	t.Run("also by Do", func(t *testing.T) {
+	t.Run("Do closes them too", func(t *testing.T) {
 		c := &cluster{fails: on(idle, "exec", pg("25006"))}
 		require.NoError(t, retrysql.Do(t.Context(), c.pool(t, idle), atOnce, func(ctx context.Context, s *retrysql.Single) error {
 			_, err := s.ExecContext(ctx, "UPDATE")
@@ -206,7 +206,7 @@ func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 		}))
 		require.Len(t, c.log, 2)
 	})
-	t.Run("but not those that another run has made since", func(t *testing.T) {
+	t.Run("those that another run has made since stay", func(t *testing.T) {
 		c := &cluster{fails: on(1000, "exec", pg("25006"))}
 		db := c.pool(t, 1)
 		attempts := 0
@@ -221,7 +221,7 @@ func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 		require.Equal(t, 3, attempts)
 		require.Equal(t, 5, c.made, "the third attempt has the connection that the second one has left in the pool")
 	})
-	t.Run("and not after a lost connection", func(t *testing.T) {
+	t.Run("all stay after a lost connection", func(t *testing.T) {
 		lost := true
 		c := &cluster{fails: func(_ int, what string) error {
 			if what != "exec" || !lost {

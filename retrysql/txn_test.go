@@ -396,7 +396,7 @@ func TestATxInATx(t *testing.T) {
 		require.Equal(t, "begin commit begin later commit", log())
 	})
 	for name, end := range map[string]func() error{"an error": func() error { return conflict }, "a panic": func() error { panic("a bug") }} {
-		t.Run("neither after "+name, func(t *testing.T) {
+		t.Run("after "+name+" its context belongs to no transaction", func(t *testing.T) {
 			db, _ := openDB(t, &base{}, nil)
 			var old context.Context
 			_ = func() (err error) {
@@ -458,7 +458,7 @@ func TestSavepoint(t *testing.T) {
 		{name: "one that cannot be undone does", fn: exec("update"),
 			faults: faults{{Query: "update", Err: deadlock}, {Query: "ROLLBACK TO", Err: errNoSavepoint}},
 			first:  sp + " update! " + back + "!", again: true, is: deadlock},
-		{name: "also if it was not noticed, but only returned", fn: func(context.Context, *retrysql.Txn) error { return deadlock },
+		{name: "one that was not noticed, but only returned, does", fn: func(context.Context, *retrysql.Txn) error { return deadlock },
 			faults: faults{{Query: "ROLLBACK TO", Err: errNoSavepoint}},
 			first:  sp + " " + back + "!", again: true, is: deadlock},
 		{name: "a conflict that fn passes over is not released", fn: func(ctx context.Context, tx *retrysql.Txn) error {

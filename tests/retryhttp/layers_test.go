@@ -92,7 +92,7 @@ func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 	})
 	require.True(t, given(&retryhttp.Transport{Base: forbids}, t.Context()), "the server says so")
 
-	t.Run("and Outcome.InnerGaveUp that a server has", func(t *testing.T) {
+	t.Run("Outcome.InnerGaveUp says that a server has", func(t *testing.T) {
 		o, _, err := run(t, &retryhttp.Transport{Base: forbids, Policy: atOnce}, get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, []any{retry.TerminalError, true}, []any{o.Reason, o.InnerGaveUp})
@@ -100,7 +100,7 @@ func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []any{retry.TerminalError, false}, []any{o.Reason, o.InnerGaveUp})
 	})
-	t.Run("and an attempt that a Transport inside has made", func(t *testing.T) {
+	t.Run("an attempt says that a Transport inside has", func(t *testing.T) {
 		inner := &retryhttp.Transport{Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, errFault }), Policy: atOnce}
 		o, _, err := run(t, &retryhttp.Transport{Base: inner, Policy: retry.Policy{Disabled: true}}, get(t.Context()))
 		require.Error(t, err)
@@ -137,7 +137,7 @@ func TestTransportsInEachOtherDoNotMultiply(t *testing.T) {
 			}
 		})
 	}
-	t.Run("and what an outer one accepts is its success", func(t *testing.T) {
+	t.Run("what an outer one accepts is its success", func(t *testing.T) {
 		inner := &retryhttp.Transport{Base: always(503), Policy: again}
 		o, _, err := run(t, &retryhttp.Transport{Base: inner, Accept: func(*http.Response) bool { return true }}, get(t.Context()))
 		require.NoError(t, err)
@@ -428,7 +428,7 @@ func TestATransportSeesWhyTheOneBelowHasFailed(t *testing.T) {
 			require.Equal(t, 1, sent)
 		})
 	}
-	t.Run("which is not due to a mark of the policy's", func(t *testing.T) {
+	t.Run("the reason is not due to a mark of the policy's", func(t *testing.T) {
 		base := roundTripper(func(*http.Request) (*http.Response, error) {
 			return nil, errors.New("net/http: TLS handshake timeout")
 		})
@@ -439,7 +439,7 @@ func TestATransportSeesWhyTheOneBelowHasFailed(t *testing.T) {
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, slices.Repeat([]string{string(retryhttp.DialTimeout)}, 3), reasons(o))
 	})
-	t.Run("and what its own context was canceled for", func(t *testing.T) {
+	t.Run("the reason is that for which its own context was canceled", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errors.New("http: ContentLength=1 with Body length 0"))
 		failed := once.NewError(ctx, retry.Outcome{Status: retry.Expired, Reason: retry.DeadlinePassed}, nil)

@@ -433,7 +433,7 @@ func TestTheRestComesFromTheReplicaThatAnswered(t *testing.T) {
 		require.Len(t, first.got, 1)
 		require.Same(t, replica, hedge.Base, "the caller's")
 	})
-	inBubble(t, "or not, and its hedges go to the other", func(t *testing.T) {
+	inBubble(t, "by the first, and its hedges go to the other", func(t *testing.T) {
 		hangs := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
 		first := &parts{answers: []func(*http.Request) *http.Response{half, hangs}}
 		replica := &parts{answers: []func(*http.Request) *http.Response{rest("bytes 10-25/26", "Etag", v1)}}

@@ -150,7 +150,7 @@ func TestTheRetryGoesElsewhere(t *testing.T) {
 		{"a stale plan, which the driver forgets", &pgError{"0A000", "cached plan must not change result type"}},
 		{"a lock that was not free", my(1205, "HY000")},
 	} {
-		t.Run("not after "+row.name, func(t *testing.T) {
+		t.Run("the same connection after "+row.name, func(t *testing.T) {
 			first := true
 			c := &cluster{fails: func(_ int, what string) error {
 				if what != "exec" || !first {
@@ -163,7 +163,7 @@ func TestTheRetryGoesElsewhere(t *testing.T) {
 			require.Equal(t, "1:begin 1:exec! 1:rollback 1:begin 1:exec 1:commit", strings.Join(c.log, " "))
 		})
 	}
-	t.Run("not after an error of another database, which is fn's own", func(t *testing.T) {
+	t.Run("the same connection after an error of another database, which is fn's own", func(t *testing.T) {
 		c := &cluster{}
 		readOnly := pg("25006")
 		db := c.pool(t, 0)
@@ -210,19 +210,19 @@ func TestConnectionsThatDiedInThePoolCostNoAttempt(t *testing.T) {
 		}))
 		require.Equal(t, []string{"1:exec"}, c.log)
 	})
-	t.Run("but a server that ends each new one does", func(t *testing.T) {
+	t.Run("a server that ends each new connection costs an attempt", func(t *testing.T) {
 		c := &cluster{fails: on(1000, "begin", pg("57P01"))}
 		err := retrysql.Tx(t.Context(), c.pool(t, idle), once, nil, exec)
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Len(t, c.log, idle+1)
 	})
-	t.Run("and an error of another kind does", func(t *testing.T) {
+	t.Run("an error of another kind costs an attempt", func(t *testing.T) {
 		c := &cluster{fails: on(1000, "begin", pg("53300"))}
 		err := retrysql.Tx(t.Context(), c.pool(t, idle), once, nil, exec)
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Len(t, c.log, 1)
 	})
-	t.Run("and no other is taken after the caller's end", func(t *testing.T) {
+	t.Run("no other connection is taken after the caller's end", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := &cluster{fails: func(int, string) error { cancel(); return driver.ErrBadConn }}
 		err := retrysql.Tx(ctx, c.pool(t, idle), atOnce, nil, exec)

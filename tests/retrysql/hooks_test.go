@@ -27,11 +27,11 @@ func TestHooksRunOnceAfterACertainCommit(t *testing.T) {
 	}{
 		{name: "after a commit", ran: []string{"1a", "1b"}},
 		{name: "of the attempt that was committed alone", faults: faults{{On: retrytest.Commit, Err: conflict}}, ran: []string{"2a", "2b"}},
-		{name: "not for a commit whose outcome is not known", faults: lost},
-		{name: "nor if the probe does not know", faults: lost, opts: committed(false, errBusiness)},
+		{name: "none for a commit whose outcome is not known", faults: lost},
+		{name: "none if the probe does not know", faults: lost, opts: committed(false, errBusiness)},
 		{name: "for one that the probe has found", faults: lost, opts: committed(true, nil), ran: []string{"1a", "1b"}},
 		{name: "for the one after it, of an idempotent transaction", faults: lost, mark: true, ran: []string{"2a", "2b"}},
-		{name: "not after an error of fn", fnErr: errBusiness},
+		{name: "none after an error of fn", fnErr: errBusiness},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			db, log := openDB(t, row.faults)
