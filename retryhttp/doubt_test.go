@@ -264,7 +264,7 @@ func TestARunBelowIsHeardThroughAReplacedBody(t *testing.T) {
 			require.Equal(t, row.want, sent)
 		})
 	}
-	t.Run("but not one that ended with another status", func(t *testing.T) {
+	t.Run("a run that ended with another status is not that of the response", func(t *testing.T) {
 		sent := 0
 		inner := &retryhttp.Transport{Policy: four, Base: always(500)}
 		between := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -392,7 +392,7 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 			require.EqualError(t, retryhttp.CheckResponse(resp), row.want)
 		})
 	}
-	t.Run("and has its Reason and its outcome", func(t *testing.T) {
+	t.Run("the error has the Reason and the outcome of the run", func(t *testing.T) {
 		for _, header := range []string{"X-None", "Retry-After"} {
 			p := retry.Policy{Name: "prices", MaxAttempts: 2, Backoff: atOnce.Backoff}
 			resp, err := (&retryhttp.Transport{Base: always(503, header, "0.1"), Policy: p}).RoundTrip(get(t.Context()))
@@ -409,7 +409,7 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 			require.NotErrorIs(t, outer, retry.AttemptsExhausted, "a Reason is that of the outermost run")
 		}
 	})
-	t.Run("but not one that a veto has ended", func(t *testing.T) {
+	t.Run("a run that a veto has ended is not named", func(t *testing.T) {
 		resp, err := (&retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}).RoundTrip(get(t.Context()))
 		require.NoError(t, err)
 		require.EqualError(t, retryhttp.CheckResponse(resp), "retryhttp: 503 Service Unavailable (not repeated: do_not_retry)")
