@@ -41,7 +41,7 @@ func Attempts(ctx context.Context, p Policy, err *error) iter.Seq[context.Contex
 	return func(yield func(context.Context) bool) {
 		defer clearUnset(err) // after a panic, or if the body has left the loop
 		left := false
-		ended := Do(ctx, p, func(ctx context.Context) error {
+		result := Do(ctx, p, func(ctx context.Context) error {
 			*err = unset{}
 			left = !yield(ctx)
 			switch {
@@ -54,7 +54,7 @@ func Attempts(ctx context.Context, p Policy, err *error) iter.Seq[context.Contex
 			}
 		})
 		if !left {
-			*err = ended
+			*err = result
 		}
 	}
 }

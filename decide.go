@@ -12,8 +12,8 @@ import (
 // Status is the state of a run, WaitingRetry or its end. The zero Status is not valid.
 type Status uint8
 
-// The statuses. Another attempt follows WaitingRetry only. The texts are published and stay, so two statuses have two
-// words. The text of WaitingRetry is "waiting_retry", and the text of FailedNoRetries is "failed_no_retries".
+// The statuses. Another attempt follows WaitingRetry only. The texts are stable. That of DeadLettered is "dead_letter",
+// and each other one is its name in snake case.
 const (
 	Succeeded       Status = iota + 1 // fn returned nil
 	WaitingRetry                      // another attempt is due after Decision.Delay
@@ -92,7 +92,7 @@ func (pr *Progress) ask(ctx context.Context) {
 type Decision struct {
 	Status   Status
 	Reason   Reason        // zero for Succeeded and WaitingRetry
-	Class    Class         // of the attempt's error, as acted on, or Unknown without an error
+	Class    Class         // of the attempt's error, as acted on. Unknown if there was none or if a wait was over
 	Forgiven int           // attempts that do not count any more, after ResetAfter or Progressed. The next Progress.Forgiven
 	Delay    time.Duration // from now to the next attempt, 0 unless WaitingRetry
 	Backoff  time.Duration // the backoff's own delay and the next Progress.Prev, 0 unless WaitingRetry
@@ -181,14 +181,14 @@ func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
 	case d.Status != WaitingRetry:
 	case !p.Budget.take(now):
 		d.end(BudgetExhausted)
-	case p.Pay != nil && !p.granted(ctx, *d):
+	case p.Pay != nil && !p.payAgrees(ctx, *d):
 		d.end(BudgetExhausted)
 	}
 }
 
-// granted asks Pay about a retry for which a token was taken. If Pay refuses or panics, the token is returned.
-func (p *Policy) granted(ctx context.Context, d Decision) bool {
-	owed := p.Budget // nil owes no token
+// payAgrees asks Pay about a retry for which a token was taken. If Pay refuses or panics, the token is returned.
+func (p *Policy) payAgrees(ctx context.Context, d Decision) bool {
+	owed := p.Budget // nil owes nothing
 	defer func() { owed.Refund() }()
 	if !p.Pay(ctx, d) {
 		return false
@@ -232,6 +232,12 @@ func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
 	p.conclude(d, pr, d.Delay)
 }
 
+// mayFollow reports whether an attempt may follow at all, whatever the wait before it.
+func (p *Policy) mayFollow(d Decision, pr *Progress) bool {
+	p.conclude(&d, pr, 0)
+	return d.Status == WaitingRetry
+}
+
 // conclude makes d the first ending that applies if the next attempt starts wait from now, and otherwise WaitingRetry.
 func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
 	d.Forgiven = max(pr.Forgiven, 0)
@@ -239,8 +245,9 @@ func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
 	if pr.Waited {
 		wait = 0
 	}
+	canceled := pr.Caller != 0 && pr.Caller != DeadlinePassed
 	switch {
-	case pr.Caller != 0 && pr.Caller != DeadlinePassed:
+	case canceled:
 		d.end(CallerCanceled)
 	case pr.Caller == DeadlinePassed || pr.Deadline != 0 && pr.Deadline <= elapsed:
 		d.end(DeadlinePassed)

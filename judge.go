@@ -50,9 +50,8 @@ func IsAmbiguous(err error) bool {
 }
 
 // IsGivenUp reports whether a layer below has given up on the work. Then an error in err's tree has a method GivenUp()
-// bool that returns true. The errors inside an error with that method do not count. *Error has the method, and so have
-// the errors of an attempt in retryhttp and contrib/retrygrpc, whose server can report it. A policy that does not
-// repeat work that was repeated below has
+// bool that returns true. What is inside an error with that method does not count. *Error has it, and the errors of an
+// attempt in retryhttp and contrib/retrygrpc, whose server can say so. To repeat nothing that a layer below has repeated:
 //
 //	Classify: retry.StopIf(retry.IsGivenUp)
 //
@@ -85,7 +84,7 @@ type finding struct {
 	ambiguous  bool          // a mark Ambiguous is not under Transient
 	progressed bool
 	canceled   bool // context.Canceled is among the errors
-	answer     bool // an error is the answer of a healthy server
+	answer     bool // an error is the answer of a healthy server, or of a Validate
 
 	visited map[visit]bool // our errors, once an error has an As, since that can lead to them as well
 }
@@ -128,6 +127,8 @@ func (f *finding) walk(err error, in scope) {
 			in.nested = true
 			f.walk(e.Last, in)
 		}
+	case *FieldError:
+		f.answer = f.answer || !in.nested
 	default:
 		f.foreign(err, in)
 	}
@@ -140,7 +141,7 @@ func (f *finding) foreign(err error, in scope) {
 		canceled = e.Is(context.Canceled)
 	}
 	if e, ok := err.(interface{ As(any) bool }); ok && f.behind(e, in) {
-		canceled = err == context.Canceled // for Is also answers for the errors in ours, in which scope is unknown
+		canceled = err == context.Canceled // e.Is also answers for our errors inside e, which behind has judged in their scope
 	}
 	if canceled && !in.nested && !in.timedOut {
 		f.canceled = true
@@ -167,11 +168,14 @@ func (f *finding) behind(e interface{ As(any) bool }, in scope) bool {
 	if f.visited == nil {
 		f.visited = map[visit]bool{}
 	}
-	for left := ours; len(left) > 0; {
-		f.walk(left[0], in)
-		left = left[min(1+inside(left[0]), len(left)):]
+	found := len(ours) > 0
+	for len(ours) > 0 {
+		first := ours[0]
+		f.walk(first, in)
+		visited := min(1+inside(first), len(ours))
+		ours = ours[visited:]
 	}
-	return len(ours) > 0
+	return found
 }
 
 // inside returns the number of our errors that errors.As finds right after err because err wraps them. walk has visited
@@ -197,7 +201,7 @@ func (f *finding) first(err error, in scope) bool {
 	return true
 }
 
-// undoes reports whether doubt inside m counts as undone. That in an item of a batch is hidden from its own run only.
+// undoes reports whether m, a Transient, cancels doubt inside it. The mark of a DoBatch does so for its own run only.
 func (m *mark) undoes(in scope) bool { return m.class == Retryable && !(m.batch && in.nested) }
 
 // note takes over the judgment of a mark.

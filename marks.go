@@ -56,7 +56,7 @@ type mark struct {
 	hint       time.Duration
 	ambiguous  bool
 	progressed bool
-	batch      bool // the class is from a DoBatch, in which doubt of an item does not end the run
+	batch      bool // set by DoBatch, since doubt about one item does not end the batch's own run
 }
 
 // marked copies m only for an error, so that a mark of nil needs no memory.
@@ -75,10 +75,10 @@ func (m *mark) Unwrap() error { return m.err }
 // As lets a run around this one look behind errors that have As and no Unwrap. It finds no target of a caller.
 func (m *mark) As(target any) bool { return attempt.Found(target, m) }
 
-// As finds marks, like the As of a mark.
+// As lets a run around this one find e behind errors that have As and no Unwrap. It finds no target of a caller.
 func (e *Error) As(target any) bool { return attempt.Found(target, e) }
 
-// doubt is the mark of Ambiguous. It has a type of its own so that errors.As finds it beside and behind other marks.
+// doubt is the mark of Ambiguous. It has a type of its own so that errors.As finds it inside and outside other marks.
 type doubt struct{ *mark }
 
 func (doubt) Ambiguous() bool { return true }

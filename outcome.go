@@ -119,17 +119,16 @@ func Observers(observers ...func(context.Context, Event)) func(context.Context, 
 }
 
 func observeAll(ctx context.Context, e Event, observers []func(context.Context, Event)) {
-	next := 0
+	called := 0
 	defer func() {
-		if next < len(observers) { // the one before next has panicked
-			rest := observers[next:]
-			for _, observe := range rest {
+		if called < len(observers) { // the last one that was called has panicked
+			for _, observe := range observers[called:] {
 				quietly(ctx, e, observe)
 			}
 		}
 	}()
 	for _, observe := range observers {
-		next++
+		called++
 		if observe != nil {
 			observe(ctx, e)
 		}
@@ -173,20 +172,17 @@ func (e *Error) complete(ctx context.Context, p *Policy) {
 	switch e.Reason {
 	case TerminalError:
 		e.InnerGaveUp = IsGivenUp(e.Last)
-	case CallerCanceled:
-		e.cause = &cause{ctx: ctx}
 	case HintTooLong:
 		e.maxHint = p.maxHint()
-	case DeadlinePassed:
+	case CallerCanceled, DeadlinePassed:
 		if ctx != nil && ctx.Err() != nil { // it can end a moment after its deadline
 			e.cause = &cause{ctx: ctx}
 		}
 	}
 }
 
-// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. Until it,
-// the text or the tree of e is first asked for, or Policy.Observe was called with e, e keeps the caller's context
-// alive.
+// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. e keeps that
+// context alive until Cause, Error or Unwrap is first called, or until Policy.Observe got e.
 func (e *Error) Cause() error {
 	switch {
 	case e == nil:
@@ -310,8 +306,8 @@ func (e *Error) Is(target error) bool {
 	}
 }
 
-// Timeout reports whether the caller's deadline has passed or the last error is a timeout, as a net.Error reports it.
-// So the Timeout of a *url.Error around e has the same result as without retries.
+// Timeout reports whether the caller's deadline has passed or the last error is a timeout, like that of a net.Error. So
+// the Timeout of a *url.Error around e is what it would be without retries.
 func (e *Error) Timeout() bool {
 	if e == nil {
 		return false

@@ -45,8 +45,8 @@ type Policy struct {
 	// is not interrupted. The context also ends with the attempt, so values bound to it must not outlive fn. A response
 	// body or sql.Rows that fn returns cannot be read (see packages retryhttp and retrysql). Zero means no timeout.
 	AttemptTimeout time.Duration
-	// TTL is how long after the call of Do an attempt may start. A first one that no Gate defers always does, and one
-	// under way continues. Zero means no limit.
+	// TTL is how long after the call of Do an attempt may start. The first attempt always starts unless Gate defers it
+	// past TTL. TTL does not interrupt an attempt. Zero means no limit.
 	TTL time.Duration
 	// MaxHint is the longest hint (see After) that is obeyed. A longer one ends the run. Zero means 1h.
 	MaxHint time.Duration
@@ -111,11 +111,13 @@ func listed(name string, delays ...time.Duration) Policy {
 // Validate returns nil, or FieldErrors with every bad field, its value and the rule it breaks. Do refuses such a
 // policy. Validate refuses
 //
+// It refuses
 //   - a negative duration, and MaxAttempts below -1,
 //   - a Factor that is negative, not finite or, for Exponential, below 1,
 //   - an unknown Mode or Jitter, and Base above Cap,
 //   - Delays with Base, Factor or a Mode other than List, and List without Delays,
-//   - a JitterRatio outside (0,1] or without RatioJitter, and DecorrelatedJitter without Exponential.
+//   - a JitterRatio outside (0,1] or without RatioJitter, and DecorrelatedJitter without Exponential,
+//   - the zero Budget.
 func (p Policy) Validate() error {
 	if p.plain() {
 		return nil
@@ -123,9 +125,10 @@ func (p Policy) Validate() error {
 	return p.check().Err()
 }
 
-// plain reports whether p is valid at a glance, as most policies are. Without it a first try took 104 ns for 84.
+// plain reports whether p is valid at a glance, as most policies are. With it a first try takes 84 ns, without it 104.
 func (p *Policy) plain() bool {
-	return min(p.AttemptTimeout, p.TTL, p.MaxHint, p.ResetAfter) >= 0 && p.MaxAttempts >= Unlimited && p.Backoff.plain()
+	positive := min(p.AttemptTimeout, p.TTL, p.MaxHint, p.ResetAfter) >= 0
+	return positive && p.MaxAttempts >= Unlimited && !p.Budget.zero() && p.Backoff.plain()
 }
 
 func (b *Backoff) plain() bool {
@@ -142,6 +145,7 @@ func (p *Policy) check() FieldErrors {
 	refuse(&bad, p.TTL < 0, "Policy.TTL", p.TTL, "is negative")
 	refuse(&bad, p.MaxHint < 0, "Policy.MaxHint", p.MaxHint, "is negative")
 	refuse(&bad, p.ResetAfter < 0, "Policy.ResetAfter", p.ResetAfter, "is negative")
+	refuse(&bad, p.Budget.zero(), "Policy.Budget", "", "is not from NewBudget, NewAt or Budgets.For")
 	return bad
 }
 
@@ -199,13 +203,13 @@ func fill[T comparable](field *T, value T) {
 
 func (b Backoff) or(defaults Backoff) Backoff {
 	switch {
-	case len(b.Delays) > 0:
-	case !b.formula() && (b.Mode == 0 || defaults.mode() == List):
+	case len(b.Delays) > 0: // a list stands alone
+	case !b.formula() && (b.Mode == 0 || defaults.mode() == List): // no schedule, so that of defaults as a whole
 		b.Mode = defaults.Mode
 		b.Base = defaults.Base
 		b.Factor = defaults.Factor
 		b.Delays = defaults.Delays
-	case defaults.mode() != List && b.Mode != List:
+	case defaults.mode() != List && b.Mode != List: // one formula over another
 		fill(&b.Mode, defaults.Mode)
 		fill(&b.Base, defaults.Base)
 		if b.mode() == defaults.mode() {
@@ -225,15 +229,14 @@ func (b *Backoff) formula() bool {
 	return b.Base != 0 || b.Factor != 0 || b.Mode != 0 && b.Mode != List
 }
 
-// OrSchedule returns p with the schedule of defaults if p has no schedule of its own. The Backoff is taken as a whole
-// if Mode, Base, Factor, Cap, Delays and Jitter are all unset, and MaxHint with it if that is unset, since taken one by
-// one these fields would mix two schedules. MaxAttempts is taken by itself, unless p has Delays, whose number
-// determines it. It is for shells that have a better default than the zero Policy.
+// OrSchedule returns p with the schedule of defaults if p has none of its own. The Backoff is taken as a whole if Mode,
+// Base, Factor, Cap, Delays and Jitter are all unset, and MaxHint with it if that is unset. MaxAttempts is taken by
+// itself, unless p has Delays, whose number gives it. It is for shells that have a better default than the zero Policy.
 func (p Policy) OrSchedule(defaults Policy) Policy {
 	if len(p.Delays) == 0 {
 		fill(&p.MaxAttempts, defaults.MaxAttempts)
 	}
-	scheduled := p.formula() || p.Mode == List || p.Delays != nil
+	scheduled := p.formula() || p.Mode == List || len(p.Delays) > 0
 	if !scheduled && p.Cap == 0 && p.Jitter == 0 {
 		p.Backoff = defaults.Backoff
 		fill(&p.MaxHint, defaults.MaxHint)
@@ -387,8 +390,8 @@ func (p Policy) String() string {
 	waits := p.waits()
 	listed := waits > 0 && p.Wait == nil && jitter != DecorrelatedJitter
 	say(listed, ":")
-	for attempt := 1; listed && attempt <= min(waits, shownWaits); attempt++ {
-		say(true, " %s", show.Duration(p.Delay(attempt)))
+	for attempt := 1; attempt <= min(waits, shownWaits); attempt++ {
+		say(listed, " %s", show.Duration(p.Delay(attempt)))
 	}
 	say(listed && waits > shownWaits, " ...")
 	if waits > 0 && !unlimited {

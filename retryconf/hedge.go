@@ -49,6 +49,10 @@ func (h Hedge) Policy() (retryhedge.Policy, error) {
 func (h Hedge) policy(path string) (retryhedge.Policy, retry.FieldErrors) {
 	var bad retry.FieldErrors
 	p := retryhedge.Policy{Delay: time.Duration(h.Delay), MaxCalls: int(h.MaxCalls)}
+	if h.MaxCalls == retry.Unlimited {
+		add(&bad, under(path, "max_calls"), unlimited, "is not a number of 1 to 8")
+		p.MaxCalls = 0
+	}
 	var err error
 	if h.tracked() {
 		p.Tracker, err = retryhedge.NewTracker(retryhedge.TrackerConfig{
@@ -65,8 +69,10 @@ func (h Hedge) policy(path string) (retryhedge.Policy, retry.FieldErrors) {
 		var fields retry.FieldErrors
 		errors.As(err, &fields)
 		for _, err := range fields {
-			e := err.(*retry.FieldError)
-			add(&bad, under(path, words.Replace(e.Field)), e.Value, words.Replace(e.Rule))
+			var e *retry.FieldError
+			if errors.As(err, &e) {
+				add(&bad, under(path, words.Replace(e.Field)), e.Value, words.Replace(e.Rule))
+			}
 		}
 	}
 	if bad == nil && h.MaxCalls > 1 && h.off() {
@@ -82,8 +88,8 @@ func (l Limits) checkHedge(h Hedge) (bad retry.FieldErrors) {
 	if h.off() {
 		return nil
 	}
-	if calls := cmp.Or(h.MaxCalls, 2); l.MaxCalls > 0 && int(calls) > l.MaxCalls {
-		add(&bad, "hedge.max_calls", fmt.Sprint(calls), byDefault(fmt.Sprint("is above ", l.MaxCalls), h.MaxCalls != 0))
+	if calls := cmp.Or(h.MaxCalls, 2); l.MaxHedgeCalls > 0 && int(calls) > l.MaxHedgeCalls {
+		add(&bad, "hedge.max_calls", fmt.Sprint(calls), byDefault(fmt.Sprint("is above ", l.MaxHedgeCalls), h.MaxCalls != 0))
 	}
 	if h.tracked() {
 		least := retryhedge.TrackerConfig{Min: time.Duration(h.MinDelay)}.Effective().Min

@@ -12,7 +12,8 @@ import (
 )
 
 // Limits bound policies that other people supply. They apply to the effect of a policy, whether a value was given or is
-// a default. A field of zero or below means no limit, except MaxName.
+// a default. A field of zero or below means no limit, except MaxName. So the zero Limits accept unlimited attempts one
+// nanosecond apart. ServiceLimits are a start.
 type Limits struct {
 	MaxName           int           // of a name, in bytes, with 128 for zero and no limit if negative
 	MaxAttempts       int           // total number of attempts, which unlimited and any reset_after exceed
@@ -23,7 +24,7 @@ type Limits struct {
 	MaxHint           time.Duration // the longest hint that is honored, which is 1h for a policy without one
 	MaxTTL            time.Duration // a policy without a TTL exceeds any limit
 	MaxAttemptTimeout time.Duration // a policy without one exceeds any limit
-	MaxCalls          int           // of a hedge, the first included, so that 1 allows no hedges
+	MaxHedgeCalls     int           // of a hedged call, the first included, so that 1 allows no hedges
 	MinHedgeDelay     time.Duration // the delay of a hedge, or the least that a share can choose
 }
 
@@ -36,12 +37,12 @@ const defaultMaxName = 128
 // MaxHint and MaxAttemptTimeout as well. MaxHint, MaxTTL and MaxAttemptTimeout also apply to a policy that omits the
 // field.
 func ServiceLimits() Limits {
-	return Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxCalls: 1}
+	return Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxHedgeCalls: 1}
 }
 
-// Validate returns nil or retry.FieldErrors with each limit that p exceeds, the key, the value and the allowed range.
+// Check returns nil or retry.FieldErrors with each limit that p exceeds, the key, the value and the allowed range.
 // It does not call p.Validate. A retry.Policy has no hedge. Parse limits the hedge of a Spec.
-func (l Limits) Validate(p retry.Policy) error { return l.check(p).Err() }
+func (l Limits) Check(p retry.Policy) error { return l.check(p).Err() }
 
 func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 	e := p.Effective()

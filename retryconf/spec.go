@@ -174,6 +174,7 @@ func (s Spec) oneCap() Spec {
 
 // over returns p with all its data replaced by the data of s. Extends and Max are not used.
 func (s Spec) over(p retry.Policy) retry.Policy {
+	jitter, _ := s.Jitter.mode() // policy refuses what is none
 	p.Name = s.Name
 	p.MaxAttempts = int(s.MaxAttempts)
 	p.Backoff = retry.Backoff{
@@ -181,7 +182,7 @@ func (s Spec) over(p retry.Policy) retry.Policy {
 		Base:        time.Duration(s.Base),
 		Factor:      float64(s.Factor),
 		Cap:         time.Duration(s.Cap),
-		Jitter:      s.Jitter.mode(),
+		Jitter:      jitter,
 		JitterRatio: float64(s.JitterRatio),
 	}
 	for _, d := range s.Delays {
@@ -218,9 +219,9 @@ func (s Spec) policy(path string, code retry.Policy) (retry.Policy, retry.FieldE
 		add(&bad, under(path, "max"), s.Max.String(), maxBesideCap)
 	}
 	checkName(&bad, path, s.Name)
-	if s.Jitter > jitterOf(retry.DecorrelatedJitter) {
-		add(&bad, under(path, "jitter"), fmt.Sprint(uint8(s.Jitter)), "is not one of none, full, equal, ratio and decorrelated")
-		s.Jitter = 0
+	if _, err := s.Jitter.mode(); err != nil {
+		add(&bad, under(path, "jitter"), quoted(string(s.Jitter)), "is not one of none, full, equal, ratio and decorrelated")
+		s.Jitter = ""
 	}
 	if s.RetriesEnabled > Off {
 		add(&bad, under(path, "retries_enabled"), fmt.Sprint(uint8(s.RetriesEnabled)), "is neither true nor false")

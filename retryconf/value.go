@@ -240,26 +240,33 @@ func (m *Mode) UnmarshalJSON(data []byte) error { return fromJSON(data, m.Unmars
 // String returns the mode's name, "" for zero.
 func (m Mode) String() string { return textOf(m) }
 
-// Jitter is a kind of jitter, "none", "full", "equal", "ratio" or "decorrelated". Zero means not given. That is not the
-// same as "none", because a given "none" replaces the jitter that a policy would otherwise have.
-type Jitter uint8
+// Jitter is the name of a kind of jitter. The empty Jitter means not given. That is not the same as NoJitter, because a
+// given NoJitter replaces the jitter that a policy would otherwise have.
+type Jitter string
 
-func jitterOf(j retry.JitterMode) Jitter { return Jitter(j) + 1 }
+// The kinds of jitter, each for the retry.JitterMode of the same name.
+const (
+	NoJitter           Jitter = "none"
+	FullJitter         Jitter = "full"
+	EqualJitter        Jitter = "equal"
+	RatioJitter        Jitter = "ratio"
+	DecorrelatedJitter Jitter = "decorrelated"
+)
 
-// mode returns the jitter mode, which is NoJitter if j is not given.
-func (j Jitter) mode() retry.JitterMode {
-	if j == 0 {
-		return retry.NoJitter
+func jitterOf(mode retry.JitterMode) Jitter { return Jitter(mode.String()) }
+
+// mode returns the jitter mode, which is NoJitter if j is not given, and an error if j is none of the kinds.
+func (j Jitter) mode() (mode retry.JitterMode, err error) {
+	if j != "" {
+		err = mode.UnmarshalText([]byte(j))
 	}
-	return retry.JitterMode(j - 1)
+	return mode, err
 }
 
-// MarshalText returns the jitter's name, and an empty text for zero.
+// MarshalText returns the jitter's name, an empty text if it is not given, and an error if it is none of the kinds.
 func (j Jitter) MarshalText() ([]byte, error) {
-	if j == 0 {
-		return nil, nil
-	}
-	return j.mode().MarshalText()
+	_, err := j.mode()
+	return []byte(j), err
 }
 
 // UnmarshalText reads a jitter's name.
@@ -268,15 +275,15 @@ func (j *Jitter) UnmarshalText(text []byte) error {
 	if err := mode.UnmarshalText(text); err != nil {
 		return valueError(string(text), `is not one of "none", "full", "equal", "ratio" and "decorrelated"`)
 	}
-	*j = jitterOf(mode)
+	*j = Jitter(text)
 	return nil
 }
 
 // UnmarshalJSON reads a JSON string as UnmarshalText does.
 func (j *Jitter) UnmarshalJSON(data []byte) error { return fromJSON(data, j.UnmarshalText) }
 
-// String returns the jitter's name, "" for zero.
-func (j Jitter) String() string { return textOf(j) }
+// String returns the jitter's name, "" if it is not given.
+func (j Jitter) String() string { return string(j) }
 
 // Switch is true, false or not given, which is zero.
 type Switch uint8

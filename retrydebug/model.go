@@ -75,7 +75,8 @@ type Failure struct {
 	Attempt Attempt   `json:"attempt"` // with a Start of 0
 }
 
-// Budget is a retry.Budget. Refused counts since it was created.
+// Budget is a retry.Budget. Refused counts the retries that it had no token for since it was created. Hedges are counted
+// in Hedges.
 type Budget struct {
 	Name    string  `json:"name"` // the one given to Page.Budget, or the policy's
 	Tokens  float64 `json:"tokens"`
@@ -97,7 +98,7 @@ type Run struct {
 	Ended       time.Time     `json:"ended"`
 	Elapsed     time.Duration `json:"elapsed_ns"`
 	Deadline    time.Duration `json:"deadline_ns,omitempty"` // of the caller, since the run began, or 0 without a deadline
-	TTL         time.Duration `json:"ttl_ns,omitempty"`
+	TTL         time.Duration `json:"ttl_ns,omitempty"`      // of the policy, or 0 for a job, which can have its own
 	Attempts    int           `json:"attempts"`
 	History     []Attempt     `json:"history"`         // the first and the newest 7 that failed, and the one that succeeded
 	Error       string        `json:"error,omitempty"` // why the caller's context ended, if there was no attempt
@@ -148,7 +149,9 @@ func (p *Page) Snapshot() Snapshot {
 	s.Failed, s.Slowest = p.runs.copied(now)
 	for _, list := range [][]Run{s.Failed, s.Slowest} {
 		for i := range list {
-			list[i].TTL = ttls[list[i].Policy]
+			if list[i].Job == "" {
+				list[i].TTL = ttls[list[i].Policy]
+			}
 		}
 	}
 	return s

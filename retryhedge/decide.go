@@ -12,7 +12,7 @@ type Action uint8
 // The actions.
 const (
 	Start Action = iota + 1 // start another call now
-	Look                    // decide again after Decision.Wait, or when a call ends
+	Look                    // decide again after Decision.Delay, or when a call ends
 	Await                   // start no further call, and decide again when a call ends
 	End                     // end with the result of the call that ended last, and cancel the others
 )
@@ -35,7 +35,7 @@ type Progress struct {
 	// is read only if HasEnded.
 	Ended    retry.Class
 	HasEnded bool          // a call has just ended
-	HoldOff  time.Duration // how long from now a server wants to be left alone, 0 for not at all
+	Hint     time.Duration // how long from now a server wants to be left alone, 0 for not at all
 	Left     time.Duration // until the caller's deadline, 0 without one, negative if it has passed
 	Gone     bool          // the caller has gone
 	Refused  bool          // the budget has refused a hedge
@@ -44,7 +44,7 @@ type Progress struct {
 // Decision is what Decide returns. Decisions are comparable with ==.
 type Decision struct {
 	Action Action
-	Wait   time.Duration // above 0 for Look, otherwise 0
+	Delay  time.Duration // above 0 for Look, otherwise 0
 }
 
 // Decide returns the next action, when a call has ended or when it is time to look at calls that are under way. It is
@@ -63,12 +63,12 @@ func (p *Policy) decide(pr *Progress) Decision {
 	case pr.Calls >= p.maxCalls(), pr.Gone, pr.Refused:
 		return Decision{Action: Await}
 	}
-	wait := max(pr.Delay-pr.Since, pr.HoldOff, 0)
+	wait := max(pr.Delay-pr.Since, pr.Hint, 0)
 	switch {
 	case pr.Left != 0 && pr.Left-wait <= pr.Delay: // most calls take up to the delay
 		return Decision{Action: Await}
 	case wait > 0:
-		return Decision{Action: Look, Wait: wait}
+		return Decision{Action: Look, Delay: wait}
 	default:
 		return Decision{Action: Start}
 	}

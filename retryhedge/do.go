@@ -28,8 +28,8 @@ import (
 // that wait.
 //
 // Do calls fn once, with ctx itself, if p makes no hedges, under retry.OneAttempt, and within a call that may be hedged
-// already. So of two layers that hedge, the outer one does. A success deposits in the Budget all the same, and Observe
-// is not called.
+// already. So of two layers that hedge, the outer one does. A success funds the Budget all the same, and Observe is
+// not called.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	if bad := refused(ctx, &p, fn == nil); bad != nil {
 		return bad
@@ -282,7 +282,7 @@ func (g *group[T]) due() *call[T] {
 	g.slow = true
 	d := g.p.decide(pr)
 	if d.Action == Look {
-		g.timer.Reset(d.Wait)
+		g.timer.Reset(d.Delay)
 	}
 	if d.Action != Start || !g.pay() {
 		return nil
@@ -314,7 +314,7 @@ func (g *group[T]) progress() *Progress {
 	newest := g.calls[len(g.calls)-1].record
 	pr := &Progress{
 		Calls: len(g.calls), Running: g.running, Since: now.Sub(g.began) - newest.Began, Delay: g.delay,
-		Gone: g.ctx.Err() != nil, Refused: g.refused, HoldOff: max(g.holdOff.Sub(now), 0),
+		Gone: g.ctx.Err() != nil, Refused: g.refused, Hint: max(g.holdOff.Sub(now), 0),
 	}
 	if deadline, ok := g.ctx.Deadline(); ok {
 		pr.Left = cmp.Or(deadline.Sub(now), -1)

@@ -9,7 +9,8 @@
 //	price, err := retryhedge.DoValue(ctx, p, readPrice, nil)
 //
 // No call has failed when a hedge starts, so it is neither a retry nor an attempt. retry.AttemptNumber is the same for
-// all calls of an attempt. Inside a retry.Do each attempt is hedged, and its AttemptTimeout covers all of its calls.
+// all calls of an attempt. Inside a retry.Do each attempt is hedged, and its AttemptTimeout covers all of its calls. If
+// both have the same Budget, set Policy.InRun.
 //
 // # Costs
 //

@@ -31,13 +31,13 @@ type Policy struct {
 	Tracker *Tracker `json:"-"`
 	// MaxCalls is how many calls there can be in all, the first included, from 1 (no hedges) to 8. Zero means 2.
 	MaxCalls int
-	// Budget pays for hedges as it does for retries. A hedge takes a token, and a call that succeeds deposits. A hedge
+	// Budget pays for hedges as it does for retries. A hedge takes a token, and a call that succeeds funds it. A hedge
 	// leaves a token for a retry, so with fewer than two there is no hedge, and the call goes on. Use the budget that
 	// pays for the retries of the call. Nil means that hedges are free. Then a slowdown that all calls share doubles
 	// the load.
 	Budget *retry.Budget `json:"-"`
-	// InRun declares that a retry.Do with the same Budget is around the call. Its successes deposit, so the successes
-	// of the call do not. False means that the call stands alone.
+	// InRun declares that a retry.Do with the same Budget is around the call. Then only the success of the run funds
+	// the Budget, which the success of the call would do a second time. False means that the call stands alone.
 	InRun bool
 	// Classify judges the errors of calls, like the Classify of a retry.Policy. A terminal error ends all calls. Nil
 	// means the marks and default rules of package retry alone.

@@ -35,12 +35,11 @@ type AttemptError struct {
 	// server refused its stream. Such an attempt can be repeated whatever the method is. False means that a server may
 	// have acted on it.
 	Unsent   bool
-	ended    bool   // the response is the last of a run that has given up
-	delivery bool   // of a Transport with Delivery
-	doubt    bool   // the request was not to be repeated because it may have taken effect
-	rest     bool   // the rest of a body was asked for
-	attempts int    // of the run that has given up
-	policy   string // its Name
+	ended    bool           // the response is the last of a run that has given up
+	delivery bool           // of a Transport with Delivery
+	doubt    bool           // the request was not to be repeated because it may have taken effect
+	rest     bool           // the rest of a body was asked for
+	outcome  *retry.Outcome // of the run that failed with this response, or nil
 	// Veto is the reason for which the request was not to be repeated, whatever the rules make of Reason. It is
 	// NotIdempotent, DoNotRetry, BodyNotReplayable or NotResumable, or Reason itself if the request was refused. Empty
 	// means that the request could be repeated.
@@ -49,7 +48,7 @@ type AttemptError struct {
 	// text from a server or a proxy is cut to its first 1 KiB.
 	Err error
 
-	// mark is Err, or errMarked for a response, with a hint and the decision not to retry. It is nil without both.
+	// mark is Err, or what base returns, with a hint and the decision not to retry. It is nil without both.
 	mark error
 }
 
@@ -60,12 +59,16 @@ type AttemptError struct {
 // hint and this mark, and ends at an answer such as a 404, unless its Classify is Retryable for that. For a hint other
 // than Retry-After, put retry.After around the error.
 //
-// It is also for a response that a Transport returned, because it knows the run of the Transport. The error of a run
-// that has given up names its policy and attempts, and retry.IsGivenUp reports true for it. If the run did not repeat a
-// request that may have taken effect, retry.IsAmbiguous reports true. The hint of Transport.Hint counts too. A request
-// that was not repeated and is in no doubt, such as a POST that was answered 429, may be repeated by the run around it.
-// CheckResponse knows the run by the response's body, unless an http.Client.Timeout or a RoundTripper in between has
-// replaced the body, and in any case by a context from RecordOutcome, such as Handler's.
+// Without a Transport nothing looks at the method. A retry.Do around http.Post repeats a POST that was answered 503,
+// although the server may have done its work. A Transport does not.
+//
+// CheckResponse knows the run of a Transport that returned resp. The error of a run that has given up names its policy
+// and attempts, and matches its Reason, such as retry.AttemptsExhausted. It is not a *retry.Error, but
+// OutcomeOf(nil, err) returns the run's outcome, and retry.IsGivenUp reports true. If the run did not repeat a request
+// that may have taken effect, retry.IsAmbiguous reports true. The hint of Transport.Hint counts too. A request that was
+// not repeated and is in no doubt, such as a POST that was answered 429, may be repeated by the run around it. The run
+// is known by the response's body, unless an http.Client.Timeout or a RoundTripper in between has replaced the body, and
+// in any case by a context from RecordOutcome, such as Handler's.
 //
 // A nil resp is an error. CheckResponse does not close the body.
 func CheckResponse(resp *http.Response) error {
@@ -95,7 +98,7 @@ func (e *AttemptError) forbidden() *AttemptError {
 	if e.doubt {
 		mark = retry.Ambiguous
 	}
-	e.mark = mark(cmp.Or(e.mark, e.Err, errMarked))
+	e.mark = mark(cmp.Or(e.mark, e.Err, e.base()))
 	return e
 }
 
@@ -119,7 +122,10 @@ func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *Att
 		failed.inherit(run)
 	}
 	if hint > 0 {
-		failed.mark = retry.After(hint, errMarked)
+		failed.mark = retry.After(hint, failed.base())
+	}
+	if succeeded(resp.StatusCode) {
+		failed.Reason = NotAccepted
 	}
 	if doNotRetry(resp.Header) {
 		failed.Veto = DoNotRetry
@@ -131,8 +137,7 @@ func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *Att
 // forbid another one: only doubt does.
 func (e *AttemptError) inherit(run *retry.Error) {
 	e.ended = run.GivenUp()
-	e.attempts = run.Attempts
-	e.policy = run.Policy
+	e.outcome = &run.Outcome
 	last := attemptError(run.Last)
 	if last == nil || run.Reason != retry.TerminalError {
 		return
@@ -144,7 +149,15 @@ func (e *AttemptError) inherit(run *retry.Error) {
 	}
 }
 
-// errMarked is the error that is marked for a response, since a response has no error of its own.
+// base returns the error that is marked for a response, which has no error of its own. It is the Reason of the run that
+// has given up with the response, if there was one.
+func (e *AttemptError) base() error {
+	if e.ended {
+		return e.outcome.Reason
+	}
+	return errMarked
+}
+
 var errMarked = errors.New("the response says whether and when to retry")
 
 // kept returns the fields of h that an AttemptError keeps, or nil if h has no such field. It shares no memory with h.
@@ -173,7 +186,8 @@ func isKept(name string) bool {
 	}
 }
 
-// Error returns "retryhttp: 503 Service Unavailable" for a status, with " (prices: gave up after 4 attempts)" if it ended a
+// Error returns "retryhttp: 503 Service Unavailable" for a status, "retryhttp: 200 OK, not accepted" for one that Accept
+// has refused, with " (prices: gave up after 4 attempts)" if it ended a
 // run of a policy of that name, and "retryhttp: conn_refused: dial tcp ..." for a fault. The reason is left out if Err's
 // text begins with its words, as in "retryhttp: attempt timeout". A Veto other than Reason follows: "(not repeated:
 // not_idempotent)". Of Err's text it has the first 1 KiB, on one line and without control characters.
@@ -191,6 +205,9 @@ func (e *AttemptError) Error() string {
 		text = cause
 	case e.StatusCode != 0:
 		text = statusText(e.StatusCode)
+		if e.Reason == NotAccepted {
+			text += ", not accepted"
+		}
 	}
 	text = "retryhttp: " + text
 	if e.Veto != "" && e.Veto != e.Reason {
@@ -202,28 +219,31 @@ func (e *AttemptError) Error() string {
 // run returns " (prices: gave up after 4 attempts)" for a response that ended a run, and otherwise "". The policy's
 // Name is left out if it is empty.
 func (e *AttemptError) run() string {
-	if !e.ended || e.attempts == 0 || e.Veto != "" {
+	if !e.ended || e.Veto != "" {
 		return ""
 	}
 	name := ""
-	if e.policy != "" {
-		name = printable(e.policy, longestValue) + ": "
+	if e.outcome.Policy != "" {
+		name = printable(e.outcome.Policy, longestValue) + ": "
 	}
 	plural := "s"
-	if e.attempts == 1 {
+	if e.outcome.Attempts == 1 {
 		plural = ""
 	}
-	return fmt.Sprintf(" (%sgave up after %d attempt%s)", name, e.attempts, plural)
+	return fmt.Sprintf(" (%sgave up after %d attempt%s)", name, e.outcome.Attempts, plural)
 }
 
 // Unwrap returns Err with the decision about it as a mark, such as retry.Permanent. For a response it returns an error
-// that carries the response's hint (see retry.After) and the mark. It returns nil for a response with neither.
+// that carries the response's hint (see retry.After) and the mark. For the last response of a run that has given up,
+// it leads to the Reason of the run. It returns nil for a response with none of these.
 func (e *AttemptError) Unwrap() error {
 	switch {
 	case e == nil:
 		return nil
 	case e.mark != nil:
 		return e.mark
+	case e.ended:
+		return e.base()
 	default:
 		return e.Err
 	}

@@ -19,9 +19,9 @@ const longestEvent = 64 << 10
 // have a key or be allowed by Repeat, since the service may have done work. Any other response is judged by its status.
 //
 // ok gets the lines of the event as they came, without the empty line that ends it. Blocks of comments alone, such as
-// pings, are passed over. If the stream ends, or 64 KiB have come, before an event is complete, ok gets the lines so
-// far. If the stream breaks off before that, the response is not accepted. AttemptTimeout covers the wait for the
-// event, and StallTimeout each Read.
+// pings, are passed over. If 64 KiB have come before an event is complete, ok gets the lines so far. If the stream ends
+// or breaks off before an event is complete, the response is not accepted. AttemptTimeout covers the wait for the event,
+// and StallTimeout each Read.
 func FirstEvent(ok func(event []byte) bool) func(*http.Response) bool {
 	return func(resp *http.Response) bool {
 		if !succeeded(resp.StatusCode) || !isEventStream(resp) {
@@ -46,8 +46,8 @@ type peeked struct {
 	io.Closer
 }
 
-// peekEvent returns the first event of the body of resp, and puts the bytes that it has read back. An error is one that
-// the body returned.
+// peekEvent returns the first event of the body of resp, and puts the bytes that it has read back. The error is that of
+// a body which ended, with io.EOF too, before an event was complete.
 func peekEvent(resp *http.Response) ([]byte, error) {
 	body := resp.Body
 	var begun beginning
@@ -62,8 +62,8 @@ func peekEvent(resp *http.Response) ([]byte, error) {
 		rest = failing{err}
 	}
 	resp.Body = &peeked{io.MultiReader(bytes.NewReader(begun.stream), rest), body}
-	if err == io.EOF || complete {
-		err = nil
+	if complete {
+		return begun.event(), nil
 	}
 	return begun.event(), err
 }

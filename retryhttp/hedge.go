@@ -126,7 +126,7 @@ func (r *run) hedgePolicy() retryhedge.Policy {
 	p := r.request.transport.Hedge.Policy
 	if p.Budget == nil || p.Budget == own.Budget {
 		p.Budget = own.Budget
-		p.InRun = true // the success of the run deposits
+		p.InRun = true // the success of the run funds the budget
 	}
 	observe := p.Observe
 	if observe == nil && recordsOf(r.Context) == nil {

@@ -54,6 +54,7 @@ const (
 	MalformedResponse Reason = "malformed_response" // the server's answer is not HTTP
 	BodyTruncated     Reason = "body_truncated"     // the response ended too soon (io.ErrUnexpectedEOF)
 	ContentChanged    Reason = "content_changed"    // the rest of a body is of another version (see Transport.Resume)
+	NotAccepted       Reason = "not_accepted"       // a 2xx that Transport.Accept refused, or that is no rest of a body
 	DigestMismatch    Reason = "digest_mismatch"    // a body has not the digest of its response's header (see Transport.Resume)
 	NotResumable      Reason = "not_resumable"      // the rest of a body cannot be asked for, or the answer is another part
 	TransportError    Reason = "transport_error"    // a fault that has no Reason of its own

@@ -25,9 +25,9 @@ func RecordOutcome(ctx context.Context) context.Context {
 }
 
 // OutcomeOf returns the outcome of the run that ended with resp and err, which a RoundTrip or an http.Client has
-// returned. The outcome has the reason for the end of the run, the number of attempts, and each attempt that failed,
-// with its wait and an *AttemptError. If the run did not fail, the context of resp's request must come from
-// RecordOutcome.
+// returned. An err of CheckResponse has the outcome too. The outcome has the reason for the end of the run, the number
+// of attempts, and each attempt that failed, with its wait and an *AttemptError. If the run did not fail, the context of
+// resp's request must come from RecordOutcome.
 //
 // If there is no outcome, OutcomeOf returns an error that gives the reason and wraps err. That can happen if an
 // http.Client.Timeout has ended an attempt, because the client then often returns only the text of the *retry.Error.
@@ -36,6 +36,9 @@ func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 	var failed *retry.Error
 	if errors.As(err, &failed) {
 		return failed.Outcome, nil
+	}
+	if ended := attemptError(err); ended != nil && ended.outcome != nil { // of CheckResponse
+		return *ended.outcome, nil
 	}
 	switch {
 	case err != nil: // also beside a response, as of a client that does not follow a redirect

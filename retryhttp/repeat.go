@@ -80,9 +80,7 @@ func WorkKey(req *http.Request) string {
 	ctx := req.Context()
 	work, ok := ctx.Value(workKey{}).(string)
 	if !ok {
-		if job, isJob := ctx.Value(retryshell.HandledJob{}).(slog.LogValuer); isJob {
-			work = job.LogValue().Group()[0].Value.String() // its ID
-		}
+		work = handledJob(ctx)
 	}
 	if work == "" || req.URL == nil {
 		return ""
@@ -93,6 +91,24 @@ func WorkKey(req *http.Request) string {
 	url.RawFragment = ""
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q", work, cmp.Or(req.Method, http.MethodGet), url.String()))
 	return quotedUUID([16]byte(sum[:16]), 8)
+}
+
+// handledJob returns the ID of the job in whose handler's context ctx is, or "" if there is none.
+func handledJob(ctx context.Context) string {
+	job, ok := ctx.Value(retryshell.HandledJob{}).(slog.LogValuer)
+	if !ok {
+		return ""
+	}
+	group := slog.AnyValue(job).Resolve()
+	if group.Kind() != slog.KindGroup {
+		return ""
+	}
+	for _, attr := range group.Group() {
+		if attr.Key == "id" {
+			return attr.Value.Resolve().String()
+		}
+	}
+	return ""
 }
 
 // WithWork returns a context whose requests are part of the work with the given identity, such as an order's number,

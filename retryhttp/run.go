@@ -286,7 +286,7 @@ func pay(ctx context.Context, d retry.Decision) bool {
 }
 
 // payRest is the Pay of a run for the rest of a body. It takes the place of a Budget, because the first response has
-// deposited, and no part after it does.
+// funded it, and no part after it does.
 func payRest(ctx context.Context, d retry.Decision) bool {
 	r := ctx.(*run)
 	d = retry.Policy{Budget: r.request.policy.Budget}.Spend(ctx, d, time.Now())

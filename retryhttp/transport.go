@@ -112,7 +112,7 @@ type Transport struct {
 	// Each break begins a run of the Policy, with " body" behind its Name, for Observe and for the *retry.Error that
 	// Read returns if the run fails. The attempt that broke off is its first one, so MaxAttempts counts between two
 	// breaks. TTL counts from the RoundTrip. A part that the server makes shorter than the range that was asked for is
-	// not a break, and its rest is asked for at once. A part deposits nothing in the Budget. Accept and Delivery do not
+	// not a break, and its rest is asked for at once. A part does not fund the Budget. Accept and Delivery do not
 	// apply.
 	//
 	// A server that knows no ranges answers with the whole body. If it has the same strong ETag, the bytes that were

@@ -62,5 +62,5 @@ func MarkTimeout(err error) error { return attempt.MarkTimeout(err) }
 type ReportedJob struct{}
 
 // HandledJob is a context key for engines of jobs. In the context of a job's handler, its value is a slog.LogValuer for
-// a group whose first attribute is the job's ID. Package retryhttp derives idempotency keys from that ID.
+// a group with the attribute "id", the job's ID. Package retryhttp derives idempotency keys from that ID.
 type HandledJob struct{}
