@@ -48,7 +48,7 @@ type AttemptError struct {
 	// text from a server or a proxy is cut to its first 1 KiB.
 	Err error
 
-	// mark is Err, or what base returns, with a hint and the decision not to retry. It is nil without both.
+	// mark is Err, or the error that base returns, with a hint and the decision not to retry. It is nil without both.
 	mark error
 }
 
@@ -59,8 +59,8 @@ type AttemptError struct {
 // hint and this mark, and ends at an answer such as a 404, unless its Classify is Retryable for that. For a hint other
 // than Retry-After, put retry.After around the error.
 //
-// Without a Transport nothing looks at the method. A retry.Do around http.Post repeats a POST that was answered 503,
-// although the server may have done its work. A Transport does not.
+// Only a Transport looks at the method. A retry.Do around http.Post repeats a POST that was answered 503, although the
+// server may have done its work.
 //
 // CheckResponse knows the run of a Transport that returned resp. The error of a run that has given up names its policy
 // and attempts, and matches its Reason, such as retry.AttemptsExhausted. It is not a *retry.Error, but
@@ -133,8 +133,8 @@ func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *Att
 	return failed
 }
 
-// inherit notes what the run that ended with e's response says beyond it. That it did not repeat its own request does not
-// forbid another one: only doubt does.
+// inherit notes the verdict of the run that ended with e's response. That the run did not repeat its own request does
+// not forbid another one. Only doubt does.
 func (e *AttemptError) inherit(run *retry.Error) {
 	e.ended = run.GivenUp()
 	e.outcome = &run.Outcome
@@ -234,8 +234,8 @@ func (e *AttemptError) run() string {
 }
 
 // Unwrap returns Err with the decision about it as a mark, such as retry.Permanent. For a response it returns an error
-// that carries the response's hint (see retry.After) and the mark. For the last response of a run that has given up,
-// it leads to the Reason of the run. It returns nil for a response with none of these.
+// that carries the response's hint (see retry.After) and the mark. For the last response of a run that has given up, it
+// leads to the Reason of the run. It returns nil for any other response.
 func (e *AttemptError) Unwrap() error {
 	switch {
 	case e == nil:
