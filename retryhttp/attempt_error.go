@@ -48,7 +48,7 @@ type AttemptError struct {
 	// text from a server or a proxy is cut to its first 1 KiB.
 	Err error
 
-	// mark is Err, or what base returns, with a hint and the decision not to retry. It is nil without both.
+	// mark is Err, or the error that base returns, with a hint and the decision not to retry. It is nil without both.
 	mark error
 }
 
@@ -144,8 +144,8 @@ func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *Att
 	return failed
 }
 
-// inherit notes what the run that ended with e's response says beyond it. That it did not repeat its own request does not
-// forbid another one: only doubt does.
+// inherit notes the verdict of the run that ended with e's response. That the run did not repeat its own request does
+// not forbid another one. Only doubt does.
 func (e *AttemptError) inherit(run *retry.Error) {
 	e.ended = run.GivenUp()
 	e.outcome = &run.Outcome
@@ -245,8 +245,8 @@ func (e *AttemptError) run() string {
 }
 
 // Unwrap returns Err with the decision about it as a mark, such as retry.Permanent. For a response it returns an error
-// that carries the response's hint (see retry.After) and the mark. For the last response of a run that has given up,
-// it leads to the Reason of the run. It returns nil for a response with none of these.
+// that carries the response's hint (see retry.After) and the mark. For the last response of a run that has given up, it
+// leads to the Reason of the run. It returns nil for any other response.
 func (e *AttemptError) Unwrap() error {
 	switch {
 	case e == nil:

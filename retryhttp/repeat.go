@@ -94,7 +94,7 @@ func WorkKey(req *http.Request) string {
 	return quotedUUID([16]byte(sum[:16]), 8)
 }
 
-// handledJob returns the ID of the job in whose handler's context ctx is, or "" if there is none.
+// handledJob returns the ID of the job in whose handler's context ctx is, or "" if ctx is not a handler's.
 func handledJob(ctx context.Context) string {
 	job, ok := ctx.Value(retryshell.HandledJob{}).(slog.LogValuer)
 	if !ok {
