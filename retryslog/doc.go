@@ -11,7 +11,10 @@
 //	what happened                   message                  level
 //	a retry is due after delay      retry: attempt failed    Options.Retry, Warn by default
 //	a run failed                    retry: gave up           Options.Failure, Error by default
+//	a layer below had given up      retry: gave up           Options.Below, Warn by default
+//	the same at first try           retry: not retried       Options.Below
 //	a terminal error at first try   retry: not retried       Options.Terminal, Warn; an answer has no record
+//	the same in doubt               retry: gave up           Options.Failure, if Options.Terminal is nil
 //	a run canceled after that       retry: canceled          Options.Canceled, that of retries by default
 //	a run canceled before a retry   retry: canceled          Options.Canceled, no record by default
 //	success after retries           retry: succeeded         Options.Recovery, Debug by default
@@ -25,7 +28,8 @@
 //	status     string     everywhere          retry.Status: waiting_retry, or how the run ended
 //	reason     string     every failed run    retry.Reason
 //	gated      bool       gave up             true if a deferral of Policy.Gate ended the run; otherwise absent
-//	below      bool       gave up             true if the run ended because a layer below had given up; otherwise absent
+//	below      bool       every failed run    true if the run ended because a layer below had given up; otherwise absent
+//	doubt      bool       every failed run    true if the work may have been done (retry.IsAmbiguous); otherwise absent
 //	delay      duration   attempt failed      the wait until the next attempt
 //	duration   duration   attempt failed      how long the attempt took
 //	elapsed    duration   everywhere          how long the run has taken, waits included, up to the end of the attempt
@@ -33,6 +37,19 @@
 //	cause      error      gave up, canceled   context.Cause of the caller's context, if that says more than reason
 //	request    group      everywhere          the request that failed, if the error has it, see Requests
 //	job        group      everywhere          id and kind of the job, if the run is one of package retryjob
+//
+// # Chains of services
+//
+// If services call each other and each of them retries and logs, one failure has one Error: in the service whose run
+// ended for a reason of its own. Its clients learn by X-Should-Retry: false or a pushback that it has given up, and log
+// a Warn with below=true. So alert on Error. Doubt is an Error where it arises, and a Warn with doubt=true above.
+//
+// To find a failing service that does not log, start at the topmost Warn with below=true. Its request has the host or
+// the method that was called. Go on in the log of that service. The last such Warn leads to the service that failed. For
+// a client of a service that does not log, or whose log is not yours, set Options.Below to slog.LevelError.
+//
+// Two runs in one process, one of them in the other, have a record each. A run that repeats what was given up below, as
+// retry.Do does by default, and uses up its attempts fails for a reason of its own.
 //
 // # Errors
 //

@@ -160,6 +160,7 @@ func TestTheJobOfTheContextIsOnEachOfItsLines(t *testing.T) {
 		{canceled, "", "WARN"},
 		{failed, "retry", "ERROR"},
 		{terminal, "", "ERROR"}, // without a caller, the log and the dead letter are the only reports
+		{givenUpBelow(1, errDown), "", "ERROR"},
 	} {
 		var b bytes.Buffer
 		retryslog.Observe(textTo(&b), retryslog.Options{Group: row.group})(ctx, row.event)
