@@ -96,7 +96,7 @@ func (c *call) numbered(ctx context.Context) context.Context {
 	md, ok := metadata.FromOutgoingContext(ctx) // a copy
 	switch {
 	case previous > 0 && !ok:
-		md = metadata.Pairs(retryrpc.AttemptsKey, strconv.Itoa(previous))
+		return metadata.AppendToOutgoingContext(ctx, retryrpc.AttemptsKey, strconv.Itoa(previous))
 	case previous > 0:
 		md.Set(retryrpc.AttemptsKey, strconv.Itoa(previous))
 	case len(md.Get(retryrpc.AttemptsKey)) > 0:
