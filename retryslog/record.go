@@ -125,7 +125,7 @@ func (o *Options) withRequest(attrs []slog.Attr, err error, without ...string) [
 }
 
 // withGroup appends v's value under key, without the given keys. If the value is not a group, as after a panic of v's
-// method, nothing is appended.
+// method, attrs is returned unchanged.
 func (o *Options) withGroup(attrs []slog.Attr, key string, v slog.LogValuer, without ...string) []slog.Attr {
 	value := slog.AnyValue(v).Resolve()
 	if value.Kind() != slog.KindGroup {
