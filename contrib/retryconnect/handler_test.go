@@ -95,6 +95,26 @@ func TestAHandlerSaysWhatItHasGivenUp(t *testing.T) {
 	})
 }
 
+// The metadata of a service below is for the handler alone, as in connect itself.
+func TestAHandlerDoesNotPassOnTheMetadataOfAnotherServer(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		below := &server{unary: func(context.Context, int, *request) (string, error) {
+			err := connect.NewError(connect.CodeUnavailable, errors.New("no"))
+			err.Meta().Set("X-Below", "secret")
+			return "", err
+		}}
+		call, _ := below.start(t, protocol, upTo(2), retryconnect.Options{})
+		s := &server{layer: retryconnect.NewHandlerInterceptor(nil)}
+		s.unary = func(ctx context.Context, _ int, _ *request) (string, error) { return ping(ctx, call) }
+		unary, _ := s.start(t, protocol, retry.Policy{Disabled: true}, retryconnect.Options{})
+		_, err := ping(t.Context(), unary)
+		failed, ok := errors.AsType[*connect.Error](err)
+		require.True(t, ok)
+		require.Equal(t, []string{"-1"}, failed.Meta().Values("Grpc-Retry-Pushback-Ms"))
+		require.Empty(t, failed.Meta().Values("X-Below"))
+	})
+}
+
 // What a handler knows of its own retries stays in the server.
 func TestAClientGetsNothingOfARun(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {

@@ -104,6 +104,20 @@ func TestHedges(t *testing.T) {
 	require.Len(t, bad, 2)
 }
 
+// The interceptor of retries does not know that the procedure is idempotent, which only the hedges declare.
+func TestAHedgedCallThatWasSentIsInDoubt(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		s := &server{unary: fails(connect.CodeInternal)}
+		hedges, err := retryconnect.NewHedgeInterceptor(retryhedge.Policy{Delay: time.Second},
+			retryconnect.Options{Idempotent: func(string) bool { return true }})
+		require.NoError(t, err)
+		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, connect.WithInterceptors(hedges))
+		_, err = ping(t.Context(), unary)
+		require.Equal(t, connect.CodeInternal, connect.CodeOf(err))
+		require.True(t, retry.IsAmbiguous(err))
+	})
+}
+
 // connect writes into a CallInfo the header of whichever call it sends last, which is not always the one that wins.
 func TestACallWithACallInfoIsNotHedged(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
