@@ -71,9 +71,9 @@ level=WARN msg="retry: not retried" policy=p attempt=1 status=dead_letter reason
 		{"a terminal error after a retry", fixed, alive, steps{try(errDown), try(retry.Permanent(errDown))}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
 level=ERROR msg="retry: gave up" policy=p attempt=2 status=dead_letter reason=terminal_error elapsed=1.2s error=503`},
-		{"no budget", with(func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), alive, steps{try(errDown)}, `
+		{"a budget without a token", with(func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=budget_exhausted elapsed=100ms error=503`},
-		{"the TTL", with(func(p *retry.Policy) { p.TTL = time.Second }), alive, steps{try(errDown)}, `
+		{"a TTL that has passed", with(func(p *retry.Policy) { p.TTL = time.Second }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=ttl_elapsed elapsed=100ms error=503`},
 		{"a gate that stays shut", with(func(p *retry.Policy) {
 			p.TTL, p.Gate = time.Second, func(context.Context) time.Duration { return time.Minute }
@@ -195,8 +195,8 @@ func TestLevels(t *testing.T) {
 		{"doubt at the level of terminal errors", retryslog.Options{Terminal: debug}, endedWith(retry.Ambiguous(errDown)), "DEBUG"},
 		{"given up below at the first attempt is a warning", retryslog.Options{}, givenUpBelow(1, errDown), "WARN"},
 		{"given up below after a retry is a warning", retryslog.Options{}, givenUpBelow(2, errDown), "WARN"},
-		{"in doubt below is a warning", retryslog.Options{}, givenUpBelow(1, retry.Ambiguous(errDown)), "WARN"},
-		{"in doubt below after a retry is a warning", retryslog.Options{}, givenUpBelow(2, retry.Ambiguous(errDown)), "WARN"},
+		{"doubt below is a warning", retryslog.Options{}, givenUpBelow(1, retry.Ambiguous(errDown)), "WARN"},
+		{"doubt below after a retry is a warning", retryslog.Options{}, givenUpBelow(2, retry.Ambiguous(errDown)), "WARN"},
 		{"given up below at a level of its own", retryslog.Options{Below: slog.LevelInfo, Terminal: debug}, givenUpBelow(1, errDown), "INFO"},
 		{"given up below, after a retry, at a level of its own", retryslog.Options{Below: slog.LevelInfo}, givenUpBelow(2, errDown), "INFO"},
 		{"given up below at the level of terminal errors", retryslog.Options{Terminal: debug}, givenUpBelow(1, errDown), "DEBUG"},

@@ -74,11 +74,11 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		once bool
 		want int64
 	}{
-		{name: "alone", want: 3},
-		{name: "under OneAttempt", once: true, want: 1},
-		{name: "with grpc-go's own retries", more: []grpc.DialOption{serviceConfig(5, `"UNAVAILABLE"`)}, want: 3},
-		{name: "with a single retry of grpc-go's own", more: []grpc.DialOption{serviceConfig(2, `"UNAVAILABLE"`)}, want: 3},
-		{name: "with grpc-go's own retries disabled", more: []grpc.DialOption{serviceConfig(5, `"UNAVAILABLE"`), grpc.WithDisableRetry()}, want: 3},
+		{name: "the interceptor alone makes its attempts", want: 3},
+		{name: "OneAttempt makes one attempt", once: true, want: 1},
+		{name: "grpc-go's own retries do not multiply", more: []grpc.DialOption{serviceConfig(5, `"UNAVAILABLE"`)}, want: 3},
+		{name: "a single retry of grpc-go's own does not multiply", more: []grpc.DialOption{serviceConfig(2, `"UNAVAILABLE"`)}, want: 3},
+		{name: "grpc-go's own retries can be disabled", more: []grpc.DialOption{serviceConfig(5, `"UNAVAILABLE"`), grpc.WithDisableRetry()}, want: 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			service := fails()
@@ -134,7 +134,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 			once         bool
 			want, duplex int64
 		}{
-			{name: "under OneAttempt", once: true, want: 1, duplex: 1},
+			{name: "OneAttempt makes one attempt", once: true, want: 1, duplex: 1},
 			{name: "a bidirectional stream is grpc-go's", want: 3, duplex: 5},
 		} {
 			service := fails()

@@ -190,7 +190,7 @@ func TestARecordIsBoundedWhateverAServerSends(t *testing.T) {
 		require.ErrorIs(t, err, short)
 		require.Equal(t, "short", status.Convert(err).Message())
 	})
-	t.Run("of a stream", func(t *testing.T) {
+	t.Run("the record of a stream is cut too", func(t *testing.T) {
 		service := &scripted{output: func(int, testgrpc.TestService_StreamingOutputCallServer) error {
 			return withDetails(strings.Repeat("m", 10_000), 10_000)
 		}}
