@@ -21,7 +21,7 @@ func TestDecide(t *testing.T) {
 		end   = retryhedge.Decision{Action: retryhedge.End}
 	)
 	look := func(d time.Duration) retryhedge.Decision {
-		return retryhedge.Decision{Action: retryhedge.Look, Wait: d}
+		return retryhedge.Decision{Action: retryhedge.Look, Delay: d}
 	}
 	one := retryhedge.Progress{Calls: 1, Running: 1, Delay: 50 * ms}
 	with := func(change func(*retryhedge.Progress)) retryhedge.Progress {
@@ -48,8 +48,8 @@ func TestDecide(t *testing.T) {
 		{"too little would be left after the wait", 0, with(func(pr *retryhedge.Progress) { pr.Left = 100 * ms }), await},
 		{"enough would be left after the wait", 0, with(func(pr *retryhedge.Progress) { pr.Left = 100*ms + 1 }), look(50 * ms)},
 		{"the deadline has passed", 0, with(func(pr *retryhedge.Progress) { pr.Since, pr.Left = 60*ms, -1 }), await},
-		{"a server asks for more than the delay", 0, with(func(pr *retryhedge.Progress) { pr.Since, pr.HoldOff = 50*ms, 200*ms }), look(200 * ms)},
-		{"a server asks for less", 0, with(func(pr *retryhedge.Progress) { pr.HoldOff = 20 * ms }), look(50 * ms)},
+		{"a server asks for more than the delay", 0, with(func(pr *retryhedge.Progress) { pr.Since, pr.Hint = 50*ms, 200*ms }), look(200 * ms)},
+		{"a server asks for less", 0, with(func(pr *retryhedge.Progress) { pr.Hint = 20 * ms }), look(50 * ms)},
 		{"a call succeeded", 0, with(func(pr *retryhedge.Progress) { pr.HasEnded = true }), end},
 		{"a call has a terminal error", 0, with(func(pr *retryhedge.Progress) { pr.HasEnded, pr.Ended = true, retry.Terminal }), end},
 		{"a call has failed, and one is under way", 2, with(func(pr *retryhedge.Progress) {
@@ -76,7 +76,7 @@ func slowly(p retryhedge.Policy, pr retryhedge.Progress) retryhedge.Decision {
 		most = 2
 	}
 	due := pr.Delay // since the newest call began, for the next one
-	if by := pr.Since + pr.HoldOff; by > due {
+	if by := pr.Since + pr.Hint; by > due {
 		due = by
 	}
 	var left time.Duration // of the caller's time when the next call would begin
@@ -96,7 +96,7 @@ func slowly(p retryhedge.Policy, pr retryhedge.Progress) retryhedge.Decision {
 		{pr.Gone, retryhedge.Decision{Action: retryhedge.Await}},
 		{pr.Refused, retryhedge.Decision{Action: retryhedge.Await}},
 		{pr.Left != 0 && left <= pr.Delay, retryhedge.Decision{Action: retryhedge.Await}},
-		{pr.Since < due, retryhedge.Decision{Action: retryhedge.Look, Wait: due - pr.Since}},
+		{pr.Since < due, retryhedge.Decision{Action: retryhedge.Look, Delay: due - pr.Since}},
 	} {
 		if rule.applies {
 			return rule.d
@@ -118,7 +118,7 @@ func TestDecideAgreesWithASlowModel(t *testing.T) {
 		}
 		pr.Running = r.IntN(pr.Calls + 1)
 		if one(3) {
-			pr.HoldOff = some(12)
+			pr.Hint = some(12)
 		}
 		if one(2) {
 			pr.Left = some(20) - 20*ms
@@ -140,11 +140,11 @@ func FuzzDecide(f *testing.F) {
 		p := retryhedge.Policy{MaxCalls: most}
 		pr := retryhedge.Progress{
 			Calls: calls, Running: running, Since: time.Duration(since), Delay: time.Duration(delay), HasEnded: ended,
-			Ended: retry.Class(class), HoldOff: time.Duration(hold), Left: time.Duration(left), Gone: gone, Refused: refused,
+			Ended: retry.Class(class), Hint: time.Duration(hold), Left: time.Duration(left), Gone: gone, Refused: refused,
 		}
 		d := p.Decide(pr)
 		require.Equal(t, d, p.Decide(pr))
-		require.Equal(t, d.Action == retryhedge.Look, d.Wait > 0)
+		require.Equal(t, d.Action == retryhedge.Look, d.Delay > 0)
 		require.False(t, d.Action == retryhedge.Start && (gone || refused || running <= 0))
 	})
 }
@@ -153,7 +153,7 @@ func ExamplePolicy_Decide() {
 	p := retryhedge.Policy{Delay: 50 * time.Millisecond}
 	pr := retryhedge.Progress{Calls: 1, Running: 1, Since: 20 * time.Millisecond, Delay: p.Delay}
 	d := p.Decide(pr)
-	fmt.Println(d.Action, d.Wait)
+	fmt.Println(d.Action, d.Delay)
 	pr.Since = 50 * time.Millisecond
 	fmt.Println(p.Decide(pr).Action)
 	// Output:

@@ -312,6 +312,23 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 			require.EqualError(t, retryhttp.CheckResponse(resp), row.want)
 		})
 	}
+	t.Run("and has its Reason and its outcome", func(t *testing.T) {
+		for _, header := range []string{"X-None", "Retry-After"} {
+			p := retry.Policy{Name: "prices", MaxAttempts: 2, Backoff: atOnce.Backoff}
+			resp, err := (&retryhttp.Transport{Base: always(503, header, "0.1"), Policy: p}).RoundTrip(get(t.Context()))
+			require.NoError(t, err)
+			failed := retryhttp.CheckResponse(resp)
+			require.ErrorIs(t, failed, retry.AttemptsExhausted)
+			o, err := retryhttp.OutcomeOf(nil, fmt.Errorf("charge: %w", failed))
+			require.NoError(t, err)
+			require.Equal(t, []any{"prices", 2, retry.AttemptsExhausted}, []any{o.Policy, o.Attempts, o.Reason})
+
+			outer := retry.Do(t.Context(), retry.Policy{MaxAttempts: 1}, func(context.Context) error { return failed })
+			require.ErrorIs(t, outer, retry.AttemptsExhausted)
+			outer = retry.Do(t.Context(), retry.Policy{Disabled: true}, func(context.Context) error { return failed })
+			require.NotErrorIs(t, outer, retry.AttemptsExhausted, "a Reason is that of the outermost run")
+		}
+	})
 	t.Run("but not one that a veto has ended", func(t *testing.T) {
 		resp, err := (&retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}).RoundTrip(get(t.Context()))
 		require.NoError(t, err)
