@@ -68,6 +68,8 @@ func TestKeysOrderAndKinds(t *testing.T) {
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String expired", "reason String ttl_elapsed", "gated Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(gated))
 
+	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String dead_letter", "reason String terminal_error", "below Bool true",
+		"elapsed Duration 1s", "error Any 503"}, shown(givenUpBelow(2, errDown)))
 	below := givenUpBelow(2, retry.Ambiguous(errDown))
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String dead_letter", "reason String terminal_error", "below Bool true", "doubt Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(below))

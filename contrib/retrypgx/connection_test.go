@@ -249,6 +249,7 @@ func testElsewhere(t *testing.T, server *pgtest.Server) {
 		r := db.attempt(t.Context(), nil, work)
 		returned(t, db.Pool)
 		require.NoError(t, r.err)
+		require.Empty(t, r.failures, "an attempt that cannot begin is a failure, too")
 		require.Equal(t, 1, r.attempts)
 		require.Equal(t, 1, direct.total(t))
 	})

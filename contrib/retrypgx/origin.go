@@ -59,9 +59,9 @@ func (o *origin) transaction(tx pgx.Tx, conn *pgxpool.Conn) transaction {
 	return transaction{&txn{tx, &journal{tx: tx, copies: &o.copies}}, o, &held{conn: conn}}
 }
 
-// disconnected reports whether the connection is gone.
+// disconnected reports whether a begin failed because the connection is gone.
 func disconnected(reason retrysql.Reason) bool {
-	return reason == retrysql.ConnectionLost || reason == retrysql.AdminShutdown || reason == retrysql.IdleInTransaction
+	return reason == retrysql.ConnectionLost || reason == retrysql.AdminShutdown
 }
 
 // note notes why an attempt failed, and reports whether the next one has another connection.
