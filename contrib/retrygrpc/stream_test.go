@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -232,63 +233,67 @@ func (e *echo) StreamingOutputCall(request *testgrpc.StreamingOutputCallRequest,
 func TestAttemptTimeoutOfAStream(t *testing.T) {
 	type stream = testgrpc.TestService_StreamingOutputCallServer
 	p := upTo(2)
-	p.AttemptTimeout = 150 * time.Millisecond
+	p.AttemptTimeout = time.Second
 	t.Run("the timeout ends an attempt without a header", func(t *testing.T) {
 		for _, idempotent := range []bool{false, true} {
-			ended := make(chan struct{}, 2)
-			service := &scripted{output: func(call int, s stream) error {
-				if call == 1 {
-					<-s.Context().Done()
-					ended <- struct{}{}
-					return s.Context().Err()
-				}
-				return sends(s, nil, "a")
-			}}
-			s, err := serve(t, service, p, retrygrpc.Options{Idempotent: func(string) bool { return idempotent }}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
-			require.NoError(t, err)
-			read, err := readAll(s)
-			<-ended
-			if idempotent {
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan struct{}, 2)
+				service := &scripted{output: func(call int, s stream) error {
+					if call == 1 {
+						<-s.Context().Done()
+						ended <- struct{}{}
+						return s.Context().Err()
+					}
+					return sends(s, nil, "a")
+				}}
+				s, err := serve(t, service, p, retrygrpc.Options{Idempotent: func(string) bool { return idempotent }}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
 				require.NoError(t, err)
-				require.Equal(t, "a", read)
-				continue
-			}
-			require.Equal(t, codes.DeadlineExceeded, status.Code(err))
-			var failed *retryrpc.AttemptError
-			require.ErrorAs(t, err, &failed)
-			require.Equal(t, retryrpc.AttemptTimeout, failed.Origin)
+				read, err := readAll(s)
+				<-ended
+				if idempotent {
+					require.NoError(t, err)
+					require.Equal(t, "a", read)
+					return
+				}
+				require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+				var failed *retryrpc.AttemptError
+				require.ErrorAs(t, err, &failed)
+				require.Equal(t, retryrpc.AttemptTimeout, failed.Origin)
+			})
 		}
 	})
 	t.Run("the timeout does not cut a stream that has begun, or one that is not read yet", func(t *testing.T) {
 		for _, first := range []string{"read", "header", "unread"} {
-			proceed := make(chan struct{})
-			service := &scripted{output: func(call int, s stream) error {
-				if call == 1 && first != "unread" {
-					return status.Error(codes.Unavailable, "no")
-				}
-				if err := s.SendHeader(nil); err != nil {
-					return err
-				}
-				select {
-				case <-proceed:
-				case <-s.Context().Done():
-					return s.Context().Err()
-				}
-				return sends(s, nil, "a")
-			}}
-			s, err := serve(t, service, p, retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
-			require.NoError(t, err)
-			if first == "header" {
-				_, err = s.Header()
+			synctest.Test(t, func(t *testing.T) {
+				proceed := make(chan struct{})
+				service := &scripted{output: func(call int, s stream) error {
+					if call == 1 && first != "unread" {
+						return status.Error(codes.Unavailable, "no")
+					}
+					if err := s.SendHeader(nil); err != nil {
+						return err
+					}
+					select {
+					case <-proceed:
+					case <-s.Context().Done():
+						return s.Context().Err()
+					}
+					return sends(s, nil, "a")
+				}}
+				s, err := serve(t, service, p, retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
 				require.NoError(t, err)
-			}
-			time.AfterFunc(3*p.AttemptTimeout, func() { close(proceed) })
-			if first == "unread" {
-				<-proceed
-			}
-			read, err := readAll(s)
-			require.NoError(t, err, first)
-			require.Equal(t, "a", read)
+				if first == "header" {
+					_, err = s.Header()
+					require.NoError(t, err)
+				}
+				time.AfterFunc(3*p.AttemptTimeout, func() { close(proceed) })
+				if first == "unread" {
+					<-proceed
+				}
+				read, err := readAll(s)
+				require.NoError(t, err, first)
+				require.Equal(t, "a", read)
+			})
 		}
 	})
 }
