@@ -126,21 +126,24 @@ func TestUnaryCall(t *testing.T) {
 		}
 	})
 	t.Run("an attempt that runs out of time is canceled on the server, and repeated if it is idempotent", func(t *testing.T) {
-		var cut atomic.Int64
-		service := &scripted{unary: func(ctx context.Context, call int) (*testgrpc.SimpleResponse, error) {
-			if call == 1 {
-				<-ctx.Done()
-				cut.Add(1)
-				return nil, ctx.Err()
-			}
-			return &testgrpc.SimpleResponse{}, nil
-		}}
-		p := upTo(2)
-		p.AttemptTimeout = 200 * time.Millisecond
-		_, err := serve(t, service, p, retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, retrygrpc.Idempotent())
-		require.NoError(t, err)
-		require.Equal(t, int64(2), service.calls.Load())
-		require.Eventually(t, func() bool { return cut.Load() == 1 }, 10*time.Second, time.Millisecond)
+		synctest.Test(t, func(t *testing.T) {
+			var cut atomic.Int64
+			service := &scripted{unary: func(ctx context.Context, call int) (*testgrpc.SimpleResponse, error) {
+				if call == 1 {
+					<-ctx.Done()
+					cut.Add(1)
+					return nil, ctx.Err()
+				}
+				return &testgrpc.SimpleResponse{}, nil
+			}}
+			p := upTo(2)
+			p.AttemptTimeout = time.Second
+			_, err := serve(t, service, p, retrygrpc.Options{}).UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, retrygrpc.Idempotent())
+			require.NoError(t, err)
+			require.Equal(t, int64(2), service.calls.Load())
+			synctest.Wait()
+			require.Equal(t, int64(1), cut.Load())
+		})
 	})
 	t.Run("a call gives the caller's options the results of the last attempt, and ends once", func(t *testing.T) {
 		service := &scripted{unary: func(ctx context.Context, call int) (*testgrpc.SimpleResponse, error) {
