@@ -80,7 +80,7 @@ func TestBudgetsFor(t *testing.T) {
 		}
 		require.Equal(t, 993, s.Overflows())
 	})
-	t.Run("a run whose budget is replaced has no tokens left", func(t *testing.T) {
+	t.Run("a run whose key loses its place has the tokens that all keys without one share", func(t *testing.T) {
 		s := retry.NewBudgets(retry.BudgetConfig{Initial: 1}, 1)
 		a := s.For("a")
 		got := settle(t.Context(), retry.Policy{MaxAttempts: 8, Backoff: noWait, Budget: a}, func(ctx context.Context) error {
@@ -91,10 +91,35 @@ func TestBudgetsFor(t *testing.T) {
 			return errOutage
 		})
 		got.Elapsed = 0
-		require.Equal(t, settled{Reason: retry.BudgetExhausted, Attempts: 2, Tokens: 0}, got)
+		require.Equal(t, settled{Reason: retry.BudgetExhausted, Attempts: 3, Tokens: 0}, got)
 		fund(a)
 		require.Equal(t, 0.1, a.Tokens())
 		require.Equal(t, 0.1, s.For("b").Tokens())
+	})
+	t.Run("budgets that their callers keep have no more tokens than the places", func(t *testing.T) {
+		s := retry.NewBudgets(retry.BudgetConfig{Ratio: 1}, 1)
+		var held []*retry.Budget
+		for key := range 20 {
+			fund(s.For(fmt.Sprint(key)))
+			b := s.For(fmt.Sprint(key))
+			takeAll(b)
+			held = append(held, b)
+		}
+		granted := 0
+		for _, b := range held {
+			depositTimes(b, 50)
+		}
+		for _, b := range held {
+			for take(b, anyTime) {
+				granted++
+			}
+		}
+		require.Equal(t, 20, granted, "one place and the shared one with 10 tokens each")
+	})
+	t.Run("a nil Budgets has nil for every key, which allows every retry", func(t *testing.T) {
+		var s *retry.Budgets
+		require.Nil(t, s.For("a"))
+		require.Equal(t, []int{0, 0}, []int{s.Len(), s.Overflows()})
 	})
 }
 
@@ -174,11 +199,13 @@ func TestBudgetsEviction(t *testing.T) {
 				<-time.After(2 * time.Hour)
 				fund(s.For("newcomer"))
 				require.Equal(t, row.want, s.For("newcomer").Tokens())
-				require.Zero(t, victim.Tokens(), "the victim has nothing left: no token is lent twice")
+				require.Same(t, s.For("newcomer"), s.For("newcomer"))
+				takeAll(s.For("another"))
+				require.Zero(t, victim.Tokens(), "the victim has the tokens that keys without a place share: no token is lent twice")
 			})
 		})
 	}
-	t.Run("the periods of Trickle go with the place, and the victim has none", func(t *testing.T) {
+	t.Run("the periods of Trickle go with the place", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := retry.NewBudgets(retry.BudgetConfig{Ratio: -1, Initial: 1, Trickle: time.Minute}, 1)
 			a := s.For("a")
@@ -186,6 +213,7 @@ func TestBudgetsEviction(t *testing.T) {
 			<-time.After(time.Minute / 2)
 			fund(s.For("b"))
 			b := s.For("b")
+			takeAll(a) // which all keys without a place share from now on
 			<-time.After(time.Minute / 2)
 			require.Equal(t, []bool{false, true, false}, []bool{take(a, time.Now()), take(b, time.Now()), take(b, time.Now())})
 		})

@@ -298,9 +298,14 @@ func TestNewError(t *testing.T) {
 		require.True(t, e.Timeout())
 	})
 	t.Run("without the caller's context a cancellation has no cause, and is one all the same", func(t *testing.T) {
-		e := &retry.Error{Outcome: ended(retry.Canceled, retry.CallerCanceled)}
-		require.NoError(t, e.Cause())
-		require.ErrorIs(t, e, context.Canceled)
+		for _, e := range []*retry.Error{
+			{Outcome: ended(retry.Canceled, retry.CallerCanceled)},
+			retry.Policy{}.NewError(noContext, ended(retry.Canceled, retry.CallerCanceled), nil),
+		} {
+			require.NoError(t, e.Cause())
+			require.ErrorIs(t, e, context.Canceled)
+			require.Equal(t, "retry: gave up after 2 attempts in 1s (caller_canceled)", e.Error())
+		}
 	})
 	t.Run("the cause of a nil *Error is nil", func(t *testing.T) { require.NoError(t, (*retry.Error)(nil).Cause()) })
 }

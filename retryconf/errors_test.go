@@ -30,7 +30,7 @@ func TestAFaultIsABadFieldLikeThoseOfOtherPackages(t *testing.T) {
 		"of a document":  {parsed, retry.FieldError{Package: "retryconf", Field: "ttl", Value: "5", Rule: `is a number (write it as a string with its unit, such as "30s")`}},
 		"of a variable":  {read, retry.FieldError{Package: "retryconf", Field: "R_TTL", Value: `"5"`, Rule: `has no unit (write it as a string such as "5s")`}},
 		"of a text":      {d.UnmarshalText([]byte("-1s")), retry.FieldError{Package: "retryconf", Value: `"-1s"`, Rule: "is negative"}},
-		"of a policy":    {retryconf.ServiceLimits().Validate(retry.Policy{MaxAttempts: 51}), retry.FieldError{Package: "retryconf", Field: "max_attempts", Value: "51", Rule: "is outside 1 to 50"}},
+		"of a policy":    {retryconf.ServiceLimits().Check(retry.Policy{MaxAttempts: 51}), retry.FieldError{Package: "retryconf", Field: "max_attempts", Value: "51", Rule: "is outside 1 to 50"}},
 		"of a catalog":   {load(defined(), `{"a":1}`), retry.FieldError{Package: "retryconf", Field: "a", Rule: "is not a known key"}},
 		"of a list item": {new(retryconf.Spec).SetDelays("1s,2"), retry.FieldError{Package: "retryconf", Field: "delays[1]", Value: `"2"`, Rule: `has no unit (write it as a string such as "2s")`}},
 	} {

@@ -206,9 +206,9 @@ func TestADefinitionIsTheCatalogsOwn(t *testing.T) {
 }
 
 func TestWhatIsNoValueIsRefused(t *testing.T) {
-	_, err := retryconf.Spec{Name: "\xff", Jitter: 9, RetriesEnabled: 9}.Policy()
+	_, err := retryconf.Spec{Name: "\xff", Jitter: "Full", RetriesEnabled: 9}.Policy()
 	require.EqualError(t, err, `retryconf: name "\xff" has characters that are not printable, or is not UTF-8; `+
-		`jitter 9 is not one of none, full, equal, ratio and decorrelated; retries_enabled 9 is neither true nor false`)
+		`jitter "Full" is not one of none, full, equal, ratio and decorrelated; retries_enabled 9 is neither true nor false`)
 	text, err := json.Marshal(retryconf.Switch(9))
 	require.NoError(t, err)
 	require.Equal(t, "null", string(text))

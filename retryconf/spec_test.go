@@ -116,7 +116,7 @@ func TestEveryFieldOfAPolicyIsDataOrCode(t *testing.T) {
 			case reflect.Func:
 				to.Set(reflect.MakeFunc(field.Type, nil))
 			case reflect.Pointer:
-				to.Set(reflect.New(field.Type.Elem()))
+				to.Set(reflect.ValueOf(retry.NewBudget(retry.BudgetConfig{})))
 			default:
 				to.Set(reflect.ValueOf(values[field.Type.Kind()]))
 				requireRoundTrip(t, p)
@@ -135,7 +135,7 @@ func TestFromPolicyRefusesWhatDoesNotValidate(t *testing.T) {
 }
 
 func TestOrTakesWhatIsNotGiven(t *testing.T) {
-	full, none := retryconf.Jitter(2), retryconf.Jitter(1)
+	full, none := retryconf.FullJitter, retryconf.NoJitter
 	for _, row := range []struct {
 		name              string
 		s, defaults, want retryconf.Spec
@@ -149,8 +149,8 @@ func TestOrTakesWhatIsNotGiven(t *testing.T) {
 		{"a whole formula is taken", retryconf.Spec{TTL: 1}, retryconf.Spec{Base: 1, Factor: 2, Mode: 1}, retryconf.Spec{TTL: 1, Base: 1, Factor: 2, Mode: 1}},
 		{"jitter none stands", retryconf.Spec{Jitter: none}, retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: none}},
 		{"on stands", retryconf.Spec{RetriesEnabled: retryconf.On}, retryconf.Spec{RetriesEnabled: retryconf.Off}, retryconf.Spec{RetriesEnabled: retryconf.On}},
-		{"a ratio comes along to ratio jitter", retryconf.Spec{}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}},
-		{"a ratio does not come along to full jitter", retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}, retryconf.Spec{Jitter: full}},
+		{"a ratio comes along to ratio jitter", retryconf.Spec{}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}},
+		{"a ratio does not come along to full jitter", retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}, retryconf.Spec{Jitter: full}},
 		{"max stands against cap", retryconf.Spec{Max: 1}, retryconf.Spec{Cap: 2}, retryconf.Spec{Cap: 1}},
 		{"the defaults' max is their cap", retryconf.Spec{}, retryconf.Spec{Max: 2}, retryconf.Spec{Cap: 2}},
 		{"a preset comes before the defaults, as a whole", retryconf.Spec{Extends: "aggressive"},
@@ -196,15 +196,15 @@ func TestPolicyNamesEveryBadField(t *testing.T) {
 		{retryconf.Spec{Cap: seconds(2), Max: seconds(1)}, `max 1s is given together with cap, which means the same`},
 		{retryconf.Spec{Extends: "standart"}, `extends "standart" is not a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"`},
 		{retryconf.Spec{Mode: 9}, "mode 9 is not one of exponential, linear, fixed and list"},
-		{retryconf.Spec{Jitter: 9}, "jitter 9 is not one of none, full, equal, ratio and decorrelated"},
+		{retryconf.Spec{Jitter: "Full"}, `jitter "Full" is not one of none, full, equal, ratio and decorrelated`},
 		{retryconf.Spec{RetriesEnabled: 9}, "retries_enabled 9 is neither true nor false"},
 		{retryconf.Spec{Mode: 4}, "delays [] is empty, and mode list needs one delay at least"},
 		{retryconf.Spec{Delays: []retryconf.Delay{1, -1}, Mode: 3}, `mode fixed is set together with delays, which need mode list or none; delays[1] -1ns is negative`},
 		{retryconf.Spec{Factor: 0.5}, "factor 0.5 is below 1, which exponential needs"},
 		{retryconf.Spec{Factor: retryconf.Number(math.NaN())}, `factor NaN is not a finite number`},
 		{retryconf.Spec{JitterRatio: 0.5}, "jitter_ratio 0.5 is set without ratio jitter"},
-		{retryconf.Spec{Jitter: 4, JitterRatio: 2}, "jitter_ratio 2 is outside (0,1]"},
-		{retryconf.Spec{Jitter: 5, Mode: 2}, `jitter decorrelated goes with exponential only, not with linear`},
+		{retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 2}, "jitter_ratio 2 is outside (0,1]"},
+		{retryconf.Spec{Jitter: retryconf.DecorrelatedJitter, Mode: 2}, `jitter decorrelated goes with exponential only, not with linear`},
 		{retryconf.Spec{ResetAfter: -1}, `reset_after -1ns is negative`},
 	} {
 		t.Run("it says "+row.want, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestEachTextFieldIsAFlag(t *testing.T) {
 	flags.Func("delays", "", s.SetDelays)
 	require.NoError(t, flags.Parse(strings.Fields(
 		"-attempts unlimited -mode list -base 1s -factor 2 -cap 3s -max 4s -jitter ratio -ratio 0.5 -timeout 6s -ttl 7s -hint 8s -reset 9s -enabled false -delays 1m,0s")))
-	require.Equal(t, retryconf.Spec{MaxAttempts: retry.Unlimited, Mode: 4, Base: seconds(1), Factor: 2, Cap: seconds(3), Max: seconds(4), Jitter: 4,
+	require.Equal(t, retryconf.Spec{MaxAttempts: retry.Unlimited, Mode: 4, Base: seconds(1), Factor: 2, Cap: seconds(3), Max: seconds(4), Jitter: retryconf.RatioJitter,
 		JitterRatio: 0.5, AttemptTimeout: seconds(6), TTL: seconds(7), MaxHint: seconds(8), ResetAfter: seconds(9), RetriesEnabled: retryconf.Off,
 		Delays: []retryconf.Delay{retryconf.Delay(minute), 0}}, s)
 	require.ErrorContains(t, flags.Parse([]string{"-base", "30"}), `has no unit (write it as a string such as "30s")`)

@@ -20,7 +20,7 @@ func TestDecide(t *testing.T) {
 		end   = retryhedge.Decision{Action: retryhedge.End}
 	)
 	look := func(d time.Duration) retryhedge.Decision {
-		return retryhedge.Decision{Action: retryhedge.Look, Wait: d}
+		return retryhedge.Decision{Action: retryhedge.Look, Delay: d}
 	}
 	one := retryhedge.Progress{Calls: 1, Running: 1, Delay: 50 * ms}
 	with := func(change func(*retryhedge.Progress)) retryhedge.Progress {
@@ -47,8 +47,8 @@ func TestDecide(t *testing.T) {
 		{"too little would be left after the wait", 0, with(func(pr *retryhedge.Progress) { pr.Left = 100 * ms }), await},
 		{"enough would be left after the wait", 0, with(func(pr *retryhedge.Progress) { pr.Left = 100*ms + 1 }), look(50 * ms)},
 		{"the deadline has passed", 0, with(func(pr *retryhedge.Progress) { pr.Since, pr.Left = 60*ms, -1 }), await},
-		{"a server asks for more than the delay", 0, with(func(pr *retryhedge.Progress) { pr.Since, pr.HoldOff = 50*ms, 200*ms }), look(200 * ms)},
-		{"a server asks for less", 0, with(func(pr *retryhedge.Progress) { pr.HoldOff = 20 * ms }), look(50 * ms)},
+		{"a server asks for more than the delay", 0, with(func(pr *retryhedge.Progress) { pr.Since, pr.Hint = 50*ms, 200*ms }), look(200 * ms)},
+		{"a server asks for less", 0, with(func(pr *retryhedge.Progress) { pr.Hint = 20 * ms }), look(50 * ms)},
 		{"a call succeeded", 0, with(func(pr *retryhedge.Progress) { pr.HasEnded = true }), end},
 		{"a call has a terminal error", 0, with(func(pr *retryhedge.Progress) { pr.HasEnded, pr.Ended = true, retry.Terminal }), end},
 		{"a call has failed, and one is under way", 2, with(func(pr *retryhedge.Progress) {
@@ -72,7 +72,7 @@ func ExamplePolicy_Decide() {
 	p := retryhedge.Policy{Delay: 50 * time.Millisecond}
 	pr := retryhedge.Progress{Calls: 1, Running: 1, Since: 20 * time.Millisecond, Delay: p.Delay}
 	d := p.Decide(pr)
-	fmt.Println(d.Action, d.Wait)
+	fmt.Println(d.Action, d.Delay)
 	pr.Since = 50 * time.Millisecond
 	fmt.Println(p.Decide(pr).Action)
 	// Output:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryshell"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -378,6 +380,17 @@ func TestTheKeyOfAPieceOfWork(t *testing.T) {
 		require.Equal(t, []string{"", ""}, *keys)
 		require.Empty(t, retryhttp.WorkKey(&http.Request{}))
 	})
+	t.Run("that is a job's is its ID, wherever the job's value has it", func(t *testing.T) {
+		key := func(job any) string {
+			return retryhttp.WorkKey(get(context.WithValue(t.Context(), retryshell.HandledJob{}, job)))
+		}
+		want := retryhttp.WorkKey(get(retryhttp.WithWork(t.Context(), "7")))
+		require.Equal(t, want, key(logged(slog.GroupValue(slog.String("id", "7")))))
+		require.Equal(t, want, key(logged(slog.GroupValue(slog.String("kind", "mail"), slog.Int("id", 7)))))
+		for _, other := range []any{logged(slog.StringValue("7")), logged(slog.GroupValue()), logged(slog.GroupValue(slog.String("kind", "mail"))), "7"} {
+			require.Empty(t, key(other))
+		}
+	})
 	t.Run("a random one is another in each attempt of a run around", func(t *testing.T) {
 		client, keys := keysOf(retryhttp.RandomKey)
 		_ = retry.Do(t.Context(), atOnce, func(ctx context.Context) error { return post(ctx, client, "http://bank.test/charges") })
@@ -386,6 +399,10 @@ func TestTheKeyOfAPieceOfWork(t *testing.T) {
 	})
 }
 
+// logged is a job as an engine shows it to its handler.
+type logged slog.Value
+
+func (l logged) LogValue() slog.Value { return slog.Value(l) }
 func TestARedirectToAnotherHostDropsTheNumber(t *testing.T) {
 	sent := map[string][]string{}
 	tr := &retryhttp.Transport{Policy: atOnce, AttemptHeader: retryhttp.AttemptHeader}

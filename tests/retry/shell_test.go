@@ -49,19 +49,26 @@ func TestALoopOfAttemptsIsDo(t *testing.T) {
 // shell is a shell that sleeps, as Do is, without AttemptTimeout and Gate. It returns how the run ended and the last
 // error.
 func shell(ctx context.Context, p retry.Policy, fn func(context.Context) error) (d retry.Decision, err error) {
-	began, pr := time.Now(), retry.Progress{Deadline: untilDeadline(ctx), Caller: ended(ctx)}
+	began := time.Now()
+	pr := retry.Progress{Deadline: untilDeadline(ctx), Caller: ended(ctx)}
 	for d = p.Admit(pr, 0); d.Status == retry.WaitingRetry; {
 		err = fn(ctx)
+		pr.Attempt++
 		pr.Lasted = time.Since(began) - pr.Elapsed
-		pr.Attempt, pr.Elapsed, pr.Caller = pr.Attempt+1, time.Since(began), ended(ctx)
+		pr.Elapsed = time.Since(began)
+		pr.Caller = ended(ctx)
 		d = p.Spend(ctx, p.Decide(pr, err, p.Draw()), time.Now())
 		if p.Observe != nil {
 			p.Observe(ctx, retry.Event{Decision: d})
 		}
 		if d.Status == retry.WaitingRetry {
 			sleep(ctx, d.Delay)
-			pr.Prev, pr.Forgiven, pr.Elapsed, pr.Caller = d.Backoff, d.Forgiven, time.Since(began), ended(ctx)
-			if d = p.Admit(pr, 0); d.Status != retry.WaitingRetry {
+			pr.Prev = d.Backoff
+			pr.Forgiven = d.Forgiven
+			pr.Elapsed = time.Since(began)
+			pr.Caller = ended(ctx)
+			d = p.Admit(pr, 0)
+			if d.Status != retry.WaitingRetry {
 				p.Budget.Refund() // of a retry that was paid for and is not made
 			}
 		}
@@ -78,7 +85,7 @@ func untilDeadline(ctx context.Context) time.Duration {
 	return cmp.Or(time.Until(deadline), -1)
 }
 
-// ended returns Progress.Caller.
+// ended returns the Progress.Caller of a run under ctx.
 func ended(ctx context.Context) retry.Reason {
 	switch ctx.Err() {
 	case nil:
@@ -90,7 +97,7 @@ func ended(ctx context.Context) retry.Reason {
 	}
 }
 
-// sleep returns after d, or when ctx is done.
+// sleep waits for d, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):

@@ -59,7 +59,7 @@ func FuzzParse(f *testing.F) {
 		p, err := s.Policy()
 		require.NoError(t, err)
 		require.NoError(t, p.Validate())
-		require.NoError(t, limits.Validate(p))
+		require.NoError(t, limits.Check(p))
 		text, err := json.Marshal(s)
 		require.NoError(t, err)
 		if len(text) > 64<<10 {

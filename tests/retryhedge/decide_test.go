@@ -18,7 +18,7 @@ func slowly(p retryhedge.Policy, pr retryhedge.Progress) retryhedge.Decision {
 		most = 2
 	}
 	due := pr.Delay // since the newest call began, for the next one
-	if by := pr.Since + pr.HoldOff; by > due {
+	if by := pr.Since + pr.Hint; by > due {
 		due = by
 	}
 	var left time.Duration // of the caller's time when the next call would begin
@@ -38,7 +38,7 @@ func slowly(p retryhedge.Policy, pr retryhedge.Progress) retryhedge.Decision {
 		{pr.Gone, retryhedge.Decision{Action: retryhedge.Await}},
 		{pr.Refused, retryhedge.Decision{Action: retryhedge.Await}},
 		{pr.Left != 0 && left <= pr.Delay, retryhedge.Decision{Action: retryhedge.Await}},
-		{pr.Since < due, retryhedge.Decision{Action: retryhedge.Look, Wait: due - pr.Since}},
+		{pr.Since < due, retryhedge.Decision{Action: retryhedge.Look, Delay: due - pr.Since}},
 	} {
 		if rule.applies {
 			return rule.d
@@ -60,7 +60,7 @@ func TestDecideAgreesWithASlowModel(t *testing.T) {
 		}
 		pr.Running = r.IntN(pr.Calls + 1)
 		if one(3) {
-			pr.HoldOff = some(12)
+			pr.Hint = some(12)
 		}
 		if one(2) {
 			pr.Left = some(20) - 20*ms
@@ -82,11 +82,11 @@ func FuzzDecide(f *testing.F) {
 		p := retryhedge.Policy{MaxCalls: most}
 		pr := retryhedge.Progress{
 			Calls: calls, Running: running, Since: time.Duration(since), Delay: time.Duration(delay), HasEnded: ended,
-			Ended: retry.Class(class), HoldOff: time.Duration(hold), Left: time.Duration(left), Gone: gone, Refused: refused,
+			Ended: retry.Class(class), Hint: time.Duration(hold), Left: time.Duration(left), Gone: gone, Refused: refused,
 		}
 		d := p.Decide(pr)
 		require.Equal(t, d, p.Decide(pr))
-		require.Equal(t, d.Action == retryhedge.Look, d.Wait > 0)
+		require.Equal(t, d.Action == retryhedge.Look, d.Delay > 0)
 		require.False(t, d.Action == retryhedge.Start && (gone || refused || running <= 0))
 	})
 }
