@@ -59,8 +59,10 @@ type AttemptError struct {
 // hint and this mark, and ends at an answer such as a 404, unless its Classify is Retryable for that. For a hint other
 // than Retry-After, put retry.After around the error.
 //
-// Only a Transport looks at the method. A retry.Do around http.Post repeats a POST that was answered 503, although the
-// server may have done its work.
+// If a run is not known, CheckResponse judges the request itself. The 503 of a POST without a key is retry.Ambiguous,
+// since the server may have done its work, and no run repeats it. Put retry.Transient around the error of work that may
+// be done twice, or send a key. An error of the http.Client itself, such as a lost connection, has no such mark without
+// a Transport.
 //
 // CheckResponse knows the run of a Transport that returned resp. The error of a run that has given up names its policy
 // and attempts, and matches its Reason, such as retry.AttemptsExhausted. It is not a *retry.Error, but
@@ -81,14 +83,23 @@ func CheckResponse(resp *http.Response) error {
 	}
 	failed := statusError(resp, hints.RetryAfter(resp.Header, time.Now()), &o)
 	failed.Header = kept(resp.Header)
-	if o.Status == 0 && saysDoubt(resp.Header) && !isRepeatable(resp.Request) {
-		failed.doubt = true // a Transport would have found so
+	if o.Status == 0 && failed.inDoubtByItself() {
+		failed.doubt = true
 		failed.Veto = cmp.Or(failed.Veto, NotIdempotent)
 	}
 	if failed.Veto != "" {
 		return failed.forbidden()
 	}
 	return failed
+}
+
+// inDoubtByItself reports what a Transport would have found out about a response that is not known to be from one.
+func (e *AttemptError) inDoubtByItself() bool {
+	if isRepeatable(e.Request) {
+		return false
+	}
+	gaveUp := e.Veto == DoNotRetry || isAnswer(e.StatusCode)
+	return saysDoubt(e.Header) || e.Request != nil && !gaveUp && e.mayHaveWorked()
 }
 
 // forbidden returns e marked as one that no attempt is to follow, not even one of a run around this one if the request

@@ -31,7 +31,7 @@ func FirstEvent(ok func(event []byte) bool) func(*http.Response) bool {
 		if err != nil {
 			return false
 		}
-		return ok == nil || ok(event)
+		return ok == nil || ok(bytes.Clone(event)) // the caller reads the same bytes
 	}
 }
 
