@@ -93,7 +93,8 @@ func CheckResponse(resp *http.Response) error {
 	return failed
 }
 
-// inDoubtByItself reports what a Transport would have found out about a response that is not known to be from one.
+// inDoubtByItself reports whether a Transport would have found the work in doubt. It is for a response that is not
+// known to be from one.
 func (e *AttemptError) inDoubtByItself() bool {
 	if isRepeatable(e.Request) {
 		return false
