@@ -206,10 +206,13 @@ func TestSinceWhenRunsGiveUp(t *testing.T) {
 	}
 }
 
-// TestCanceledRunsDoNotHideAnOutage: callers that leave an outage early are not among the runs that went well.
+// TestCanceledRunsDoNotHideAnOutage: callers that leave an outage early are not among the runs that went well, and they
+// make none.
 func TestCanceledRunsDoNotHideAnOutage(t *testing.T) {
 	live := retrydebug.New(retrydebug.Options{})
 	left := eventOf(retry.Canceled, retry.CallerCanceled)
+	live.Observe(t.Context(), left)
+	require.Nil(t, policyOf(t, live.Snapshot(), "p").Trouble)
 	for range 3 {
 		live.Observe(t.Context(), left)
 		live.Observe(t.Context(), left)
