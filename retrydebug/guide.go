@@ -24,7 +24,7 @@ const (
 
 var guide = []word{
 	{failing, "At least half of the runs of the last minute gave up. Runs that their callers canceled do not count.", "see the reason",
-		"Read the newest error, and the row of the reason below.", "It is failed once runs succeed again and none has given up for 10 s."},
+		"Read the newest error, and the row of the reason below.", "when runs succeed again; it is failed 10 s after the last that gave up"},
 	{failed, "There was an outage within the last minute. Since then runs succeed, and none has given up for 10 s.", "see the reason",
 		"Find out what is in doubt. Then repeat what gave up.", "after a minute without a run that gives up"},
 	{someFail, "Fewer than half of the runs of the last minute gave up.", "see the reason",

@@ -194,12 +194,13 @@ func TestAPageOnCall(t *testing.T) {
 		live.Observe(t.Context(), ok)
 		for form, wants := range map[string][]string{
 			"text/plain": {
-				"2 policies, 0 failing, 1 failed, 1 retrying; runs waiting: 1 (jobs: see their page)",
+				"0 of 2 policies failing, 1 failed, 1 retrying; runs waiting: 1 (jobs: see their page)",
 				"payments  failed 00:00:50 (15s ago), 200 in doubt in an hour\n",
 				"mail      retrying 1 waiting\n",
 				"  what to do: in doubt: Ask the receiver, or look at its data, before you repeat the work.\n",
 				"  in doubt in a minute: 200; in an hour: 200; in all: 200\n",
 				"RUNS THAT DID NOT SUCCEED: newest 10 of 16 kept, 200 in all\n",
+				"RUNS THAT SUCCEEDED AFTER RETRIES: none\n",
 				"payments: dead_letter (terminal_error), in doubt, after 1 attempt in 0s",
 				"  gave up, 1h ago ..........................................................█. now, top 200/min\n",
 				"  jobs that wait are on the page of jobs, not here\n",

@@ -47,10 +47,14 @@ func lists(s Snapshot) []list {
 // shownOf returns how many of the runs are shown, such as "newest 10 of 100 kept, 4289 in all".
 func shownOf(l list, shown int) string {
 	kept := len(l.Runs)
-	if shown < kept {
+	switch {
+	case l.Of == 0:
+		return "none"
+	case shown < kept:
 		return fmt.Sprintf("%s %d of %d kept, %d %s", l.First, shown, kept, l.Of, l.Over)
+	default:
+		return fmt.Sprintf("%d kept, %s first, %d %s", kept, l.First, l.Of, l.Over)
 	}
-	return fmt.Sprintf("%d kept, %s first, %d %s", kept, l.First, l.Of, l.Over)
 }
 
 // pointers returns pointers to the elements of list. The templates copy all else that they pass on.
@@ -62,7 +66,7 @@ func pointers[T any](list []T) []*T {
 	return all
 }
 
-// summary returns one line, such as "3 policies, 1 failing, 2 calm; runs waiting: 3; 2026-11-28 23:10:00 UTC, counting
+// summary returns one line, such as "1 of 3 policies failing, 2 calm; runs waiting: 3; 2026-11-28 23:10:00 UTC, counting
 // for 3h20m0s".
 func summary(s Snapshot) string {
 	count, runs, jobs := map[string]int{}, 0, ""
@@ -73,13 +77,13 @@ func summary(s Snapshot) string {
 			jobs = " (jobs: see their page)"
 		}
 	}
-	states := []string{fmt.Sprintf("%d %s", count[failing], failing)}
+	text := fmt.Sprintf("%d of %d policies %s", count[failing], len(s.Policies), failing)
 	for _, state := range []string{failed, someFail, retrying, calm} {
 		if count[state] > 0 {
-			states = append(states, fmt.Sprintf("%d %s", count[state], state))
+			text += fmt.Sprintf(", %d %s", count[state], state)
 		}
 	}
-	return fmt.Sprintf("%d policies, %s; runs %s: %d%s; %s UTC, counting for %s", len(s.Policies), strings.Join(states, ", "), waiting, runs, jobs,
+	return fmt.Sprintf("%s; runs %s: %d%s; %s UTC, counting for %s", text, waiting, runs, jobs,
 		s.Taken.UTC().Format(time.DateTime), s.Taken.Sub(s.Since).Round(time.Second))
 }
 
