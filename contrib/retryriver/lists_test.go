@@ -414,7 +414,7 @@ func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 		}
 		check()
 
-		t.Run("also if it is made later", func(t *testing.T) {
+		t.Run("the lists agree if the table is made later", func(t *testing.T) {
 			c.exec("DROP TABLE retryjob_job")
 			for _, trigger := range []string{"insert", "update", "delete"} {
 				c.exec("DROP TRIGGER retryjob_" + trigger + c.on)
