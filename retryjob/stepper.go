@@ -67,6 +67,9 @@ func (n Next) Tell() {
 	}
 }
 
+// Tells reports whether Tell calls Observe.
+func (n Next) Tells() bool { return n.end != nil }
+
 // mostLost is the maximum number of attempts that may be missing in a record. If more are missing, the number of the
 // attempt is wrong.
 const mostLost = 10_000
@@ -107,19 +110,16 @@ func (s *Stepper) begin(ctx context.Context, rec *Record, attempt int) (*step, c
 
 // step is Step at now, with a policy and with a context that has the info.
 func (s *step) step(ctx context.Context, now time.Time, fn func(context.Context) error) (next Next) {
-	returned := false
 	defer func() {
 		value := recover()
 		switch {
 		case value != nil:
 			next = s.abandon(panicked(s.rec.Policy, value), true)
-		case !returned && !errors.Is(context.Cause(ctx), ErrShutdown): // which undoes the attempt
+		case next.Status == 0 && !errors.Is(context.Cause(ctx), ErrShutdown): // steps did not return; a shutdown undoes the attempt
 			s.abandon(fmt.Errorf("retryjob: a function of policy %q ended its goroutine", s.rec.Policy), false)
 		}
 	}()
-	next = s.steps(ctx, now, fn)
-	returned = true
-	return next
+	return s.steps(ctx, now, fn)
 }
 
 // abandon records an attempt that a panic of a function of the policy, or the end of its goroutine, has left as it is.
@@ -347,34 +347,40 @@ func (s *step) make(ctx context.Context, start time.Time, fn func(context.Contex
 	if timeout := s.policy.AttemptTimeout; timeout > 0 {
 		own, cancel = context.WithTimeoutCause(own, timeout, retry.ErrAttemptTimeout)
 	}
-	var err error
-	returned := false
+	err := errGoexit // until fn returns or panics
 	defer func() {
-		switch value := recover(); {
-		case value != nil:
-			err, returned = &PanicError{Value: value, Stack: debug.Stack()}, true
-		case !returned:
-			err = &PanicError{Stack: debug.Stack()}
-		}
 		timedOut := err != nil && context.Cause(own) == retry.ErrAttemptTimeout && context.Cause(ctx) != retry.ErrAttemptTimeout
-		if timedOut {
-			err = retryshell.MarkTimeout(err)
-		}
 		cancel()
+		if err == errGoexit {
+			s.finish(ctx, start, &PanicError{Stack: debug.Stack()}, timedOut).Tell() // Step does not return it
+			return
+		}
 		next = s.finish(ctx, start, err, timedOut)
-		if !returned {
-			next.Tell() // Step does not return it
+	}()
+	err = call(own, fn)
+	return next
+}
+
+// errGoexit takes the place of the error of a function that ended its goroutine.
+var errGoexit = errors.New("retryjob: runtime.Goexit")
+
+// call calls fn. A panic is a *PanicError.
+func call(ctx context.Context, fn func(context.Context) error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
-	err = fn(own)
-	returned = true
-	return
+	return fn(ctx)
 }
 
 // finish decides about an attempt that ended with err, and records it. timedOut reports whether its AttemptTimeout was
 // over.
 func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut bool) Next {
 	now := s.now()
+	if timedOut {
+		err = retryshell.MarkTimeout(err)
+	}
 	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) {
 		return s.postpone(now)
 	}
