@@ -124,6 +124,10 @@ func (a *Adapter) tell(m *lease) {
 	if !m.next.Status.Final() {
 		return
 	}
+	if !m.next.Tells() {
+		m.free(nil)
+		return
+	}
 	a.telling.Go(func() {
 		defer m.free(nil)
 		defer func() {

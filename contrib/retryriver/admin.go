@@ -82,19 +82,21 @@ func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id str
 		if err != nil {
 			return position{}, retryjob.Info{}, err
 		}
-		unknown := fmt.Errorf("retryriver: job %q: %w", id, retryjob.ErrUnknownJob)
-		if len(places) == 0 {
-			return position{}, retryjob.Info{}, unknown
+		numbers := make([]int64, len(places))
+		for n, place := range places {
+			numbers[n] = place.Row
 		}
-		rows, err := q.read(ctx, exec, []int64{places[0].Row})
+		rows, err := q.read(ctx, exec, numbers)
 		if err != nil {
 			return position{}, retryjob.Info{}, err
 		}
-		if row := rows[places[0].Row]; row != nil {
+		for _, row := range rows {
 			if i, ok := m.adapter.info(row); ok && i.JobID == id {
 				return position{i.Changed().UnixMicro(), row.ID}, i, nil
 			}
-			return position{}, retryjob.Info{}, unknown
+		}
+		if len(rows) == len(places) {
+			return position{}, retryjob.Info{}, fmt.Errorf("retryriver: job %q: %w", id, retryjob.ErrUnknownJob)
 		}
 	}
 }

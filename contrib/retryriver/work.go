@@ -50,7 +50,8 @@ func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParam
 	if params.State == rivertype.JobStateScheduled && params.ScheduledAt != nil && time.Until(*params.ScheduledAt) < soon {
 		params.State = rivertype.JobStateAvailable
 	}
-	params.UniqueKey, params.UniqueStates = args.uniqueKey, everyState
+	params.UniqueKey = args.uniqueKey
+	params.UniqueStates = args.uniqueStates()
 	record, created := args.record.inserted()
 	params.CreatedAt = &created
 	if params.Metadata, err = withKey(params.Metadata, metadataKey, record); err != nil {
@@ -97,10 +98,9 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	}
 	lost := attempt - s.Attempts - 1
 	inside, leave, end := insideOf(ctx)
-	told := false // Observe is called later with the same context
 	defer func() {
 		leave()
-		if !told {
+		if m.free == nil { // otherwise Observe is called later with the same context
 			end(nil)
 		}
 	}()
@@ -121,7 +121,6 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	if next.Status.Final() {
 		m.next = next
 		m.free = end
-		told = true
 	}
 	if next.Status == retryjob.Succeeded && lost == 0 {
 		return nil // the row has all of it
