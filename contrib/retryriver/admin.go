@@ -73,7 +73,7 @@ func (m *Admin[TTx]) Wait(ctx context.Context, id string) (retryjob.Info, error)
 	}
 }
 
-// find returns the job with the given ID and its place. A replay that is faster gives the job another row: then it asks
+// find returns the job with the given ID and its place. A replay that is faster gives the job another row. Then it asks
 // for that one.
 func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id string) (position, retryjob.Info, error) {
 	for {
@@ -261,7 +261,7 @@ func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, e
 }
 
 // Count returns the number of jobs that f selects, by Status, and the oldest time of each. Without
-// f.IDs it reads no jobs: a row whose record cannot be read counts by its columns, and times have microsecond precision.
+// f.IDs it reads no jobs. A row whose record cannot be read counts by its columns, and times have microsecond precision.
 func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
 	var groups []retryjob.Group
 	more := m.leased

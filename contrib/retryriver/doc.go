@@ -14,9 +14,9 @@
 // handlers must be idempotent; use AttemptInfo.JobID of retryjob.AttemptFrom to deduplicate. An attempt whose process
 // died counts as failed with retryjob.ErrLost. If it was the last one, the job is DeadLettered with AttemptsExhausted.
 //
-// A due time is a lower bound; attempts start late by up to the poll interval: 100 ms with NewSQLite and NewPostgres.
+// A due time is a lower bound. Attempts start late by up to the poll interval, which is 100 ms with NewSQLite and NewPostgres.
 // With River's own settings (1 s) half of them are 0.5 s late, the slowest 1.1 s, on both databases. Delays below about
-// 300 ms are not precise, since River writes results in batches: use retry.Do for those.
+// 300 ms are not precise, since River writes results in batches. Use retry.Do for those.
 //
 // After a process has died, its jobs run again when their AttemptTimeout and ten more seconds have passed and River's
 // leader has looked for lost jobs, which it does every 30 s. If the leader died, another one takes over within 20 s.

@@ -45,7 +45,7 @@ func (a *Adapter) addHandler(workers *river.Workers, kind string, h retryjob.Han
 	return nil
 }
 
-// anyArgs is the args of the jobs of a handler: any JSON.
+// anyArgs is the args of the jobs of a handler, any JSON.
 type anyArgs struct{ kind string }
 
 func (a anyArgs) Kind() string { return a.kind }
@@ -103,7 +103,7 @@ func columns(row *rivertype.JobRow) (queue string, priority int, tags []string) 
 // recordKey is the context key of an attempt's record.
 type recordKey struct{}
 
-// jobArgs is the args with which a job is inserted: its payload. The other fields are for InsertBegin.
+// jobArgs is the args with which a job is inserted. They are its payload. The other fields are for InsertBegin.
 type jobArgs struct {
 	kind      string
 	payload   json.RawMessage
@@ -157,7 +157,7 @@ func (a *jobArgs) MarshalJSON() ([]byte, error) {
 // wrapperKey is the only key of the object that wraps a payload.
 const wrapperKey = "retryjob"
 
-// payloadOf returns the payload in args: nil if it is null.
+// payloadOf returns the payload in args, nil if it is null.
 func payloadOf(args []byte) json.RawMessage {
 	if payload, ok := unwrap(args); ok {
 		args = payload

@@ -26,7 +26,7 @@ func keyOf(id string) []byte {
 }
 
 // A job that is enqueued without an ID gets its ID from the number of its row and from a random key. River's index of
-// unique keys does not have that key, as the row has no unique states: an entry for each state of a job would cost more
+// unique keys does not have that key, as the row has no unique states. An entry for each state of a job would cost more
 // than anything else that a job has beyond one of River's own. The first replay, which gives the job another row, makes
 // the ID one that was chosen.
 

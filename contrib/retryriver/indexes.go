@@ -12,7 +12,7 @@ import (
 // The indexes have only jobs of retryjob, so River's own cost the database a comparison. An index is correct no matter
 // which program writes the table, and needs no rights of its own.
 //
-// The indexes do not have running jobs: there are few, which River's index of states finds, and so an attempt that
+// The indexes do not have running jobs. There are few, which River's index of states finds, and so an attempt that
 // succeeds adds one entry to each. An entry costs the server 2 to 5 µs on PostgreSQL, so an expression looks at the state
 // and the attempt before it reads the record.
 //
@@ -91,7 +91,7 @@ func hasSchema(ctx context.Context, exec riverdriver.Executor, d *dialect) (has 
 }
 
 // ensureSchema creates the indexes and the table of schedules if the database does not have them. Meanwhile writers of
-// jobs wait: a second or two for a hundred thousand jobs.
+// jobs wait, a second or two for a hundred thousand jobs.
 func ensureSchema[TTx any](ctx context.Context, driver riverdriver.Driver[TTx], d *dialect) error {
 	if has, err := hasSchema(ctx, driver.GetExecutor(), d); has || err != nil {
 		return err

@@ -102,7 +102,7 @@ func sqliteName(path, mode string) string {
 }
 
 // migrateSQLite brings River's tables and ours up to date. If several processes do so at once, each performs some of
-// the steps, and fails at those of another one: there are fewer steps than tries.
+// the steps, and fails at those of another one. There are fewer steps than tries.
 func migrateSQLite(ctx context.Context, db *sql.DB) error {
 	m, err := rivermigrate.New(riversqlite.New(db), &rivermigrate.Config{Logger: quiet()})
 	if err != nil {

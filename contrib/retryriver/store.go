@@ -34,7 +34,7 @@ var errNoSchema = fmt.Errorf("%w: the indexes of retryriver are missing or are o
 // likePassword matches the part of a path that an error must not show.
 var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/]`)
 
-// Store reads and changes the jobs of a database, but does not run them: it has the methods of retryjob.Admin. It is
+// Store reads and changes the jobs of a database, but does not run them. It has the methods of retryjob.Admin. It is
 // for tools, and does not need policies.
 type Store struct {
 	retryjob.Admin

@@ -225,9 +225,9 @@ func ceil(t time.Time) time.Time {
 	return t
 }
 
-// NextRetry returns when the attempt after the one that has just failed is due: the time that Work has decided on or,
+// NextRetry returns the due time of the attempt after the one that has just failed. It is the time of Work's decision or,
 // if it could not decide, the time for a lost attempt. It is never in the past, since River would then choose its own
-// time. A job that must end is due at once: Work ends it without an attempt.
+// time. A job that must end is due at once, and Work ends it without an attempt.
 func (p *plugin) NextRetry(row *rivertype.JobRow) time.Time {
 	var due time.Time
 	if m := p.adapter.leaseOf(row); m != nil && !m.due.IsZero() {
@@ -244,7 +244,7 @@ func (p *plugin) NextRetry(row *rivertype.JobRow) time.Time {
 	return due
 }
 
-// afterLoss returns when the next attempt is due after one that was lost; the zero time is at once.
+// afterLoss returns the due time of the attempt after one that was lost. The zero time means at once.
 func (a *Adapter) afterLoss(row *rivertype.JobRow, s *stored) time.Time {
 	next, err := a.judge.Lost(context.Background(), &s.Record, s.attempt(row))
 	if err != nil {

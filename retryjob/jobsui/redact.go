@@ -71,7 +71,7 @@ func wordsOf(name string) []string {
 	return strings.Fields(b.String())
 }
 
-// cut is a part of a payload and what replaces it.
+// cut is a part of a payload and its replacement.
 type cut struct {
 	from, to int
 	by       string
@@ -79,7 +79,7 @@ type cut struct {
 
 // RedactSecrets returns the payload with "(hidden)" in place of the members whose names look like those of secrets, such
 // as "password", "api_key", "accessToken" and "pin", also if the name is the value of a member called name, as in
-// {"name": "Authorization", "value": "..."}. In its texts it hides what RedactText does, also in JSON within a text. It is
+// {"name": "Authorization", "value": "..."}. In its texts it hides the same as RedactText, also in JSON within a text. It is
 // the default because payloads end up on shared screens and in screenshots, and a user who needs the value can read it in
 // the database. It recognizes names and forms alone: if payloads have other secrets, set Options.Redact. If the payload
 // is cut, the text that the cut is in is hidden if it could have a secret.
@@ -210,7 +210,7 @@ func valueEnd(payload []byte, from int) int {
 	return from + int(d.InputOffset())
 }
 
-// isPlain reports whether a JSON value is true, false or null, which hide nothing.
+// isPlain reports whether a JSON value is true, false or null, which cannot be a secret.
 func isPlain(value []byte) bool {
 	text := string(bytes.TrimSpace(value))
 	return text == "true" || text == "false" || text == "null"
@@ -239,7 +239,7 @@ var names = regexp.MustCompile(`[\w.-]+`)
 type rule struct {
 	marks   []string // of which a text with such a secret has one: looking for them is cheap
 	pattern *regexp.Regexp
-	by      func(parts []string) string // what replaces a match
+	by      func(parts []string) string // returns the replacement of a match
 }
 
 var rules = []rule{
@@ -277,14 +277,14 @@ var rules = []rule{
 		[]string{"="}, regexp.MustCompile(`([\w.\[\]-]+)(=)("[^"]*"|'[^']*'|[^\s&;,"'()<>#]+)`),
 		func(parts []string) string { return ifSecret(parts[1], parts[0], parts[1]+parts[2]) },
 	},
-	{ // what shows by its form that it is a secret: JSON web tokens, and keys of Stripe, GitHub, Slack and AWS
+	{ // a secret that is known by its form: JSON web tokens, and keys of Stripe, GitHub, Slack and AWS
 		[]string{"eyJ", "k_live_", "k_test_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "xox", "AKIA", "ASIA"},
 		regexp.MustCompile(`\beyJ[\w-]{6,}\.[\w-]+\.?[\w-]*|\b[spr]k_(?:live|test)_\w+|\bgh[oprsu]_\w{20,}|\bgithub_pat_\w+|\bxox[abposr]-[\w-]+|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`),
 		func([]string) string { return hidden },
 	},
 }
 
-// ifSecret returns whole unless the name is that of a secret, and otherwise what is before the secret and "(hidden)".
+// ifSecret returns whole unless the name is that of a secret. Then it returns the text before the secret and "(hidden)".
 func ifSecret(name, whole, before string) string {
 	if !isSecret(name) {
 		return whole
@@ -292,7 +292,7 @@ func ifSecret(name, whole, before string) string {
 	return before + hidden
 }
 
-// RedactText returns a text, such as that of an error, with "(hidden)" in place of what looks like a secret: passwords of
+// RedactText returns a text, such as that of an error, with "(hidden)" in place of text that looks like a secret, such as passwords of
 // URLs and data sources, parameters and headers with the name of one, bearer tokens and private keys.
 func RedactText(text string) string {
 	trimmed := strings.TrimSpace(text)

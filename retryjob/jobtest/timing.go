@@ -213,8 +213,8 @@ var timing = []scenario{
 	}},
 }
 
-// wait returns a handler that says that it has begun, and ends with what release says, nil once it is closed, or with
-// its context.
+// wait returns a handler that sends to begun when it starts, and ends with the next error from release, with nil once that
+// is closed, or with its context.
 func wait(begun chan<- struct{}, release <-chan error) retryjob.Handler {
 	return func(ctx context.Context, _ retryjob.Job) error {
 		select {
