@@ -52,7 +52,7 @@ var sharing = []scenario{
 	{claim: "a job that waits holds no worker", play: func(s *stage) {
 		var d diary
 		s.openWith(retryjob.Options{
-			Policies:    retryjob.FromMap(policies{"p": fixed(2, 3*s.unit)}),
+			Policies:    retryjob.FromMap(policies{"p": fixed(2, 10*s.unit)}), // long enough for all first attempts on a slow machine
 			Handlers:    map[string]retryjob.Handler{kind: d.script(errFlaky), "other": d.script()},
 			Concurrency: 1,
 		})
