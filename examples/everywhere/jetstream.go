@@ -30,7 +30,7 @@ func jetStream(ctx context.Context, delay func(attempt int) time.Duration, note 
 	}
 
 	conn, err := nats.Connect("", nats.InProcessServer(s),
-		nats.CustomReconnectDelay(policy.JitteredDelay)) // from 1, after a pass over all servers
+		nats.CustomReconnectDelay(policy.DrawDelay)) // from 1, after a pass over all servers
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func jetStream(ctx context.Context, delay func(attempt int) time.Duration, note 
 	}
 	consumer, err := js.CreateConsumer(ctx, "work", jetstream.ConsumerConfig{
 		AckPolicy:  jetstream.AckExplicitPolicy,
-		MaxDeliver: policy.MaxAttempts, // and no BackOff: it would be added to NakWithDelay
+		MaxDeliver: policy.MaxAttempts, // and no BackOff, which would be added to NakWithDelay
 	})
 	if err != nil {
 		return err

@@ -17,11 +17,11 @@ var policy = retry.Policy{
 	Name:        "everywhere",
 	MaxAttempts: 3,
 	Backoff:     retry.Backoff{Base: 40 * time.Millisecond, Cap: time.Second, Jitter: retry.EqualJitter},
-	Rand:        func() float64 { return 0.5 }, // so that every run is alike; nil means math/rand/v2
+	Rand:        func() float64 { return 0.5 }, // so that every run is alike, while nil means math/rand/v2
 }
 
 // A library makes attempts that fail until it gives up, records each, and calls delay for the waits. In your own
-// program delay is policy.JitteredDelay.
+// program delay is policy.DrawDelay.
 type library struct {
 	name string
 	run  func(ctx context.Context, delay func(attempt int) time.Duration, note func() (last bool)) error
@@ -65,7 +65,7 @@ type record struct {
 }
 
 func (r *record) delay(attempt int) time.Duration {
-	d := policy.JitteredDelay(attempt)
+	d := policy.DrawDelay(attempt)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.said = append(r.said, d)

@@ -27,7 +27,7 @@ func (s *service) priceService(context.Context) (stop func(), err error) {
 		w.Header().Set("ETag", tag)
 		http.ServeContent(&slowly{w}, r, "export.bin", time.Time{}, bytes.NewReader(file))
 	})
-	return serve(setting("LISTEN"), retryhttp.Handler(mux, trusted))
+	return serve(setting("LISTEN"), retryhttp.Handler(mux, retryhttp.HandlerOptions{Trust: trusted}))
 }
 
 // slowly writes about a megabyte a second, so that faults find the middle of a body.
@@ -43,7 +43,7 @@ func (w *slowly) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// export returns the file of a release: random bytes, always the same.
+// export returns the file of a release, which is random bytes, always the same.
 func export(release string) []byte {
 	seed := sha256.Sum256([]byte(release))
 	file := make([]byte, 1<<20)

@@ -870,7 +870,7 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 					if g%2 == 0 {
 						body = newOneShot(method)
 					}
-					req, err := http.NewRequestWithContext(retryhttp.RecordOutcome(context.Background()), method, url, body)
+					req, err := http.NewRequestWithContext(retryhttp.WithOutcome(context.Background()), method, url, body)
 					if err != nil {
 						panic(err)
 					}
@@ -929,5 +929,25 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 			crowd(t, base, "http://service.example")
 			synctest.Wait()
 		})
+	}
+}
+
+func TestAControlIsRefusedAnywhereInAValueOrAQuery(t *testing.T) {
+	tr := &retryhttp.Transport{Base: undialed, Policy: retry.Policy{Disabled: true}}
+	sent := func(req *http.Request) bool {
+		_, err := tr.RoundTrip(req)
+		return errors.Is(err, errDialed)
+	}
+	for c := range 256 {
+		for at := range 19 {
+			value := []byte("\tab\x80\xff0123456789 ~\tz")
+			value[at] = byte(c)
+			req := get(t.Context())
+			req.Header.Set("X-Name", string(value))
+			require.Equal(t, c >= ' ' && c != 0x7f || c == '\t', sent(req), "%q", value)
+			req = get(t.Context())
+			req.URL.RawQuery = strings.NewReplacer("\t", "t", " ", "s").Replace(string(value[:at])) + string(value[at]) + "0123456789"
+			require.Equal(t, c > ' ' && c != 0x7f, sent(req), "%q", req.URL.RawQuery)
+		}
 	}
 }
