@@ -33,7 +33,7 @@ func KeyIndex(onSQLite bool) string {
 }
 
 // hasty is for tests: a job is found lost as soon as River's rescuer looks.
-var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 2 * time.Second, rescue: time.Second, hasty: true}
+var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 5 * time.Second, rescue: time.Second, hasty: true}
 
 // NewMortalSQLite is NewSQLite for tests. cut takes the database away from it; hold, if not nil, is called before each
 // use.
@@ -208,9 +208,18 @@ func StoreOn(db *sql.DB, release func() error) (*Store, error) {
 	return openStore[*sql.Tx](riversqlite.New(db), release)
 }
 
-// EnsureTable creates the table for lists if a SQLite database does not have it.
-func EnsureTable(ctx context.Context, db *sql.DB) error {
-	return ensureTable(ctx, riversqlite.New(db), sqlite)
+// JobsQuery returns the query of these columns of the jobs that are not running, as lists read them.
+func JobsQuery(onSQLite bool, columns ...string) string {
+	d := postgres
+	if onSQLite {
+		d = sqlite
+	}
+	return d.jobs("river_job", columns...)
+}
+
+// EnsureSchema creates the indexes and the table of schedules if a SQLite database does not have them.
+func EnsureSchema(ctx context.Context, db *sql.DB) error {
+	return ensureSchema(ctx, riversqlite.New(db), sqlite)
 }
 
 // ReplayRow replays the job in a row, which was found to be replayable earlier.
@@ -239,4 +248,7 @@ func init() {
 }
 
 // Shortest reports whether metadata is read without parsing it.
-func Shortest(metadata []byte) bool { return shortest(metadata) != nil }
+func Shortest(metadata []byte) bool {
+	_, ok := shortest(metadata)
+	return ok
+}
