@@ -103,7 +103,7 @@ type Queue interface {
 	Admin
 	// Shutdown takes no more jobs, starts no more attempts and waits for those under way. When ctx ends, the contexts
 	// of these attempts end with ErrShutdown as the cause; Shutdown still waits for them, and they count as not made
-	// unless they succeed. It returns the jobs that are lost when the process ends: all jobs of an engine in memory
+	// unless they succeed or end in doubt. It returns the jobs that are lost when the process ends: all jobs of an engine in memory
 	// that are not final, and none of a durable engine. The error is that of ctx if it ended attempts.
 	// A second call returns what the first one did.
 	//
