@@ -216,7 +216,7 @@ func (q *query) selection(f *retryjob.Filter) selection {
 // selected returns the rows that f selects by an index, and that are not running. Of a column that f does not mention, each value is found in the
 // index after the one before it, so that no other row is read.
 func (q *query) selected(f *retryjob.Filter, index string, by []string) selection {
-	given := map[string][]string{"kind": f.Kinds, "policy": f.Policies, "cause": f.Causes}
+	given := map[string][]string{"kind": f.Kinds, "policy": f.Policies, "cause": causes(f)}
 	for _, status := range only(f.Statuses, unleased) {
 		given["status"] = append(given["status"], status.String())
 	}
@@ -248,6 +248,14 @@ func (q *query) selected(f *retryjob.Filter, index string, by []string) selectio
 	if !f.Until.IsZero() {
 		table += " AND x.changed < " + q.arg(f.Until.Add(999).UnixMicro()) // rounded up
 	}
+	if len(f.Causes) == 0 {
+		switch mark := "substr(x.cause, 1, 1)"; f.InDoubt {
+		case retryjob.OnlyInDoubt:
+			table += " AND " + mark + " = " + q.arg(doubtMark)
+		case retryjob.NotInDoubt:
+			table += " AND " + mark + " <> " + q.arg(doubtMark)
+		}
+	}
 	tags := []string{}
 	for _, tag := range distinct(f.Tags) {
 		quoted, _ := json.Marshal(tag)
@@ -258,6 +266,19 @@ func (q *query) selected(f *retryjob.Filter, index string, by []string) selectio
 	}
 	table += " AND x.row_id NOT IN (SELECT id FROM " + q.schema + "river_job WHERE state = 'running')"
 	return selection{with, table, by}
+}
+
+// causes returns the causes that f selects as stored has them.
+func causes(f *retryjob.Filter) (all []string) {
+	for _, cause := range f.Causes {
+		if f.InDoubt != retryjob.OnlyInDoubt {
+			all = append(all, cause)
+		}
+		if f.InDoubt != retryjob.NotInDoubt {
+			all = append(all, doubtMark+cause)
+		}
+	}
+	return all
 }
 
 // isFound returns the condition that a column is not NULL, as it is after the last value. PostgreSQL expects few rows
