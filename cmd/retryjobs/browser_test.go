@@ -313,6 +313,9 @@ func day(n int) *shop {
 		switch {
 		case i%9 == 0 || hours > 5 && hours < 8 && i%3 > 0:
 			rec.Status, rec.Reason, rec.Attempts = retryjob.DeadLettered, retry.AttemptsExhausted, 4
+			if rec.Kind == "mail" {
+				rec.Reason = retry.TerminalError
+			}
 		case i%17 == 0:
 			rec.Status, rec.Reason = retryjob.Expired, retry.TTLElapsed
 		case i%13 == 0 && hours < 3:
@@ -341,6 +344,9 @@ func day(n int) *shop {
 			}
 			if a.Status == retryjob.WaitingRetry && k == rec.Attempts {
 				a.Due = rec.Due
+			}
+			if a.Reason == retry.TerminalError {
+				a.Err, a.Code, a.Ambiguous = fmt.Sprintf("mail.example.com: 421 Service not available (session %d)", i), "", i%4 > 0
 			}
 			if i == 0 && k == 1 { // a worker that was suspended
 				a.End, a.Late, a.Err, a.Code = a.Due.Add(10*time.Minute), true, texts[2], codes[2]
