@@ -30,13 +30,13 @@ type Info struct {
 // Replay and Cancel return the error of Get. The methods are safe for concurrent use. A list contains a job at most once,
 // as it was or as it is. A durable engine reads page by page, and may leave out a job that changes meanwhile.
 type Admin interface {
-	// Get returns the job with the given ID, or ErrUnknownJob; an engine that can distinguish them returns ErrAgedOut
+	// Get returns the job with the given ID, or ErrUnknownJob. An engine that can distinguish them returns ErrAgedOut
 	// or ErrNeverKnown, which match it.
 	Get(ctx context.Context, id string) (Info, error)
 	// List returns the jobs that f selects, most recently changed first. The sequence reads page by page. An error ends
 	// it.
 	List(ctx context.Context, f Filter) iter.Seq2[Info, error]
-	// Count returns how many jobs f selects, by Status, and the time of the oldest of each. It ignores f.Limit and
+	// Count returns the number of jobs that f selects, by Status, and the time of the oldest of each. It ignores f.Limit and
 	// f.After.
 	Count(ctx context.Context, f Filter) (map[Status]Tally, error)
 	// Groups returns the jobs that f selects in groups, in no order. It ignores f.Limit and f.After.
@@ -46,27 +46,27 @@ type Admin interface {
 	// Recurring if another one has not ended. Of two calls at once, one succeeds. It replays a job in doubt too: ask
 	// Record.InDoubt before.
 	Replay(ctx context.Context, id string) error
-	// ReplayAll replays the DeadLettered, Expired and FailedNoRetries jobs that f selects, and returns how many. Set Statuses to
-	// replay only those that are DeadLettered; the TTL of Expired and FailedNoRetries jobs begins again. It leaves out
-	// jobs in doubt, unless f.InDoubt is OnlyInDoubt or InDoubtToo, and occurrences that Replay refuses. With an error it
-	// returns the number replayed until then.
+	// ReplayAll replays the DeadLettered, Expired and FailedNoRetries jobs that f selects, and returns their number. Set
+	// Statuses to replay only those that are DeadLettered. The TTL of Expired and FailedNoRetries jobs begins again. It
+	// leaves out jobs in doubt, unless f.InDoubt is OnlyInDoubt or InDoubtToo, and occurrences that Replay refuses. With an
+	// error it returns the number replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
 	// Cancel makes a job that is not final Canceled: after it has returned nil, no attempt starts, and the job ends as
 	// Canceled even if an attempt under way succeeds. The context of that attempt ends with ErrCanceled as its cause; an
 	// attempt that does not look at its context does all of its work. A durable engine may make the job Canceled only
 	// when that attempt has ended. Cancel returns an error for a final job.
 	Cancel(ctx context.Context, id string) error
-	// Purge removes the final jobs that f selects, and returns how many. With an error it returns the number removed
+	// Purge removes the final jobs that f selects, and returns their number. With an error it returns the number removed
 	// until then.
 	Purge(ctx context.Context, f Filter) (int, error)
-	// Queues returns what waits and runs in each queue that has such jobs, in no order.
+	// Queues returns the waiting and running jobs of each queue that has some, in no order.
 	Queues(ctx context.Context) ([]QueueDepth, error)
-	// Schedules returns the schedules of recurring jobs, in no order. ReadSchedules also has what they wait for.
+	// Schedules returns the schedules of recurring jobs, in no order. ReadSchedules also has the jobs that they wait for.
 	Schedules(ctx context.Context) ([]Schedule, error)
 	// ChangeSchedule calls change with the schedule of a name, or with a new one if there is none, and keeps what change
 	// makes of it. If change returns a job, the engine enqueues it in the same transaction. If change or the engine
-	// returns an error, nothing is kept. change may be called again if another process changes the schedule, and must
-	// not call the engine. Use PauseSchedule, ResumeSchedule and RunSchedule; ChangeSchedule is for them and for engines.
+	// returns an error, no change is kept. change may be called again if another process changes the schedule, and must
+	// not call the engine. Use PauseSchedule, ResumeSchedule and RunSchedule. ChangeSchedule is for them and for engines.
 	ChangeSchedule(ctx context.Context, name string, change func(s *Schedule) (*Job, error)) error
 }
 
@@ -75,7 +75,7 @@ type Tally struct {
 	// Jobs is the number of jobs.
 	Jobs int
 	// Oldest is the earliest Due of jobs that are Pending or WaitingRetry, and the earliest Changed of others. So
-	// time.Since(Oldest) is how late the waiting jobs are; it is negative if none is due.
+	// time.Since(Oldest) is the lateness of the waiting jobs. It is negative if no job is due.
 	Oldest time.Time
 }
 
@@ -101,7 +101,7 @@ type QueueDepth struct {
 	Due     int       `json:"due"`             // the jobs that wait for a worker
 	Later   int       `json:"later"`           // the jobs that are not due yet
 	Running int       `json:"running"`         // the attempts under way
-	Oldest  time.Time `json:"oldest,omitzero"` // the earliest due time of Due; zero if there are none
+	Oldest  time.Time `json:"oldest,omitzero"` // the earliest due time of Due; zero without due jobs
 }
 
 // Group is the jobs with the same Status, Kind, Policy, Reason, Cause and InDoubt.
@@ -161,7 +161,7 @@ func FailuresOf(groups []Group, status Status) []Failures {
 	return all
 }
 
-// GroupsOf returns the groups of the jobs of a list, for an engine whose Admin.Groups has nothing better to read.
+// GroupsOf returns the groups of the jobs of a list, for an engine whose Admin.Groups reads all jobs.
 func GroupsOf(list iter.Seq2[Info, error]) ([]Group, error) {
 	type key struct {
 		status              Status

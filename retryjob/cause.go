@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Cause returns what the attempt has in common with others that failed in the same way: its Code or, if it has none, the
+// Cause returns a text that the attempt shares with others that failed in the same way. It is its Code or, without one, the
 // Fingerprint of its Err, up to 100 characters. It is empty for an attempt without an error.
 func (a *Attempt) Cause() string {
 	if a.Code != "" {

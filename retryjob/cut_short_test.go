@@ -16,7 +16,7 @@ import (
 )
 
 func TestStepOfAnAttemptThatDoesNotReturn(t *testing.T) {
-	t.Run("a panic is its failure", func(t *testing.T) {
+	t.Run("a panic is the failure of the attempt", func(t *testing.T) {
 		c := &clock{epoch}
 		var seen error
 		s := stepper(retry.Policy{Classify: func(err error) retry.Class { seen = err; return retry.Unknown }}, c)
@@ -37,7 +37,7 @@ func TestStepOfAnAttemptThatDoesNotReturn(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, retry.TerminalError, v.Reason)
 	})
-	t.Run("a panic with nil is one", func(t *testing.T) {
+	t.Run("a panic with nil is a failure", func(t *testing.T) {
 		c := &clock{epoch}
 		r := record(c)
 		v, err := stepper(retry.Policy{}, c).Step(t.Context(), &r, 1, func(context.Context) error { panic(nil) })
@@ -45,14 +45,14 @@ func TestStepOfAnAttemptThatDoesNotReturn(t *testing.T) {
 		require.Equal(t, retryjob.WaitingRetry, v.Status)
 		require.Contains(t, r.History[0].Err, "retryjob: the handler panicked: panic called with nil")
 	})
-	t.Run("no handler at all is one", func(t *testing.T) {
+	t.Run("the absence of a handler is a failure", func(t *testing.T) {
 		c := &clock{epoch}
 		r := record(c)
 		v, err := stepper(retry.Policy{}, c).Step(t.Context(), &r, 1, nil)
 		require.NoError(t, err)
 		require.Equal(t, retryjob.WaitingRetry, v.Status)
 	})
-	t.Run("Goexit is its failure, and the record is up to date when deferred functions run", func(t *testing.T) {
+	t.Run("Goexit is the failure of the attempt, and the record is up to date when deferred functions run", func(t *testing.T) {
 		c := &clock{epoch}
 		s := stepper(retry.Policy{}, c)
 		r := record(c)
@@ -81,8 +81,8 @@ func TestStepWhoseContextEnds(t *testing.T) {
 		{"doubt is kept in a shutdown", retryjob.ErrShutdown, retry.Ambiguous(context.Canceled), retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.TerminalError}, 1},
 		{"a success is one, also in a shutdown", retryjob.ErrShutdown, nil, retryjob.Next{Status: retryjob.Succeeded}, 1},
 		{"ErrCanceled cancels the job", retryjob.ErrCanceled, context.Canceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
-		{"so does any other cause", errors.New("fed up"), errFlaky, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
-		{"and none", nil, context.Canceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
+		{"any other cause cancels", errors.New("fed up"), errFlaky, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
+		{"no cause cancels", nil, context.Canceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
 		{"a success does not undo ErrCanceled", retryjob.ErrCanceled, nil, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestStepWhoseContextEnds(t *testing.T) {
 			require.Equal(t, "context canceled", r.History[0].Err)
 		})
 	})
-	t.Run("its context is over when the attempt is", func(t *testing.T) {
+	t.Run("the context is over when the attempt is", func(t *testing.T) {
 		c := &clock{epoch}
 		r := record(c)
 		var kept context.Context
@@ -226,7 +226,7 @@ func TestStepUnderAContextThatHasEnded(t *testing.T) {
 	}{
 		"a shutdown defers the attempt": {retryjob.ErrShutdown, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}},
 		"a cancel cancels the job":      {retryjob.ErrCanceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
-		"and so does any other cause":   {errFlaky, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
+		"any other cause cancels":       {errFlaky, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())

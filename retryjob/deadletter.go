@@ -14,8 +14,8 @@ const handOver = 10 * time.Second
 
 // DeadLetterTo returns an Observe for a retry.Policy that is used inline, with retry.Do. If a run fails, its work
 // continues in q: on the final event of the run, the Observe calls job and enqueues the job that it returns, once. It
-// ignores all other events. job reports false if there is nothing to enqueue, for example if the caller canceled the
-// run; e.Outcome says how the run ended. ctx has the values of the run's context.
+// ignores all other events. job reports false if no job is to be enqueued, for example if the caller canceled the
+// run, and e.Outcome is the end of the run. ctx has the values of the run's context.
 //
 // The context of job and Enqueue ends after 10 s. It does not end with the caller's context, because a run often fails
 // because the caller gave up. Do returns after Enqueue does.

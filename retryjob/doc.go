@@ -10,7 +10,7 @@
 //
 // # Engines
 //
-// [New] returns an [Engine] that keeps its jobs in memory: it needs nothing, and its jobs end with its process. Module
+// [New] returns an [Engine] that keeps its jobs in memory. Its jobs end with its process. Module
 // contrib/retryriver keeps them in SQLite or PostgreSQL. All engines call retry.Policy.Decide, as retry.Do does,
 // through the same [Stepper]. All of them implement [Admin], which counts, lists, replays, cancels and purges jobs.
 //
@@ -18,7 +18,7 @@
 //
 // Every engine runs a job at least once: an attempt whose worker dies is recorded with [ErrLost], counts as a failure,
 // and is made again. Handlers must therefore be idempotent. The JobID in [AttemptFrom] is the same for all attempts and
-// replays of a job; use it as an idempotency key. A policy whose Classify returns Terminal for ErrLost runs a job at
+// replays of a job. Use it as an idempotency key. A policy whose Classify returns Terminal for ErrLost runs a job at
 // most once.
 //
 // # Records

@@ -19,7 +19,7 @@ import (
 // farthest is how far ahead a Job.Due may be, so that the sum of it and any age of an engine is a time.Duration.
 const farthest = 200 * 365 * 24 * time.Hour
 
-// Engine keeps jobs in memory and runs them in its process: there is nothing to install, configure or clean up. Its
+// Engine keeps jobs in memory and runs them in its process. It needs no installation, configuration or cleanup. Its
 // jobs are lost when the process ends, so use a durable engine for jobs that must survive a restart.
 //
 // A waiting job takes a few hundred bytes beyond its Payload and no goroutine. Due jobs start in the order of their
@@ -39,7 +39,7 @@ const farthest = 200 * 365 * 24 * time.Hour
 // since no other process could run their jobs. Among the due jobs of one group of workers, those with the lowest
 // Priority number start first.
 //
-// An attempt whose handler panics or ends its goroutine has failed; the engine continues. If Classify, Gate or
+// An attempt whose handler panics or ends its goroutine has failed, and the engine continues. If Classify, Gate or
 // Options.Code panics before the attempt is decided about, the job is DeadLettered with TerminalError, and its last
 // Attempt has the error. A panic of Observe comes after the decision and is added to the text of that Attempt. If
 // Policies returns an error or panics, the job is put off for PutOff, which does not count as an attempt.
@@ -156,7 +156,7 @@ func (e *Engine) EnqueueMany(ctx context.Context, jobs []Job) ([]Handle, error) 
 	return handles, nil
 }
 
-// prepare checks a job and generates its ID if it has none.
+// prepare checks a job and generates its ID if it is empty.
 func (e *Engine) prepare(ctx context.Context, j *Job) (*job, error) {
 	if err := contextErr(ctx); err != nil {
 		return nil, err
@@ -335,7 +335,7 @@ func (e *Engine) number(id string) uint64 {
 type clock struct{ epoch time.Time }
 
 // instant is a time in nanoseconds since the epoch of an engine, which is a second before the engine was made, so that
-// 0 can mean none. It is a third of the size of a time.Time, and changes of the wall clock do not affect it.
+// 0 can mean no time. It is a third of the size of a time.Time, and changes of the wall clock do not affect it.
 type instant int64
 
 func (c clock) now() instant { return instant(time.Since(c.epoch)) }

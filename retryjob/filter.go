@@ -12,19 +12,19 @@ import (
 
 // Filter selects the jobs that match all fields that are set. The zero Filter selects all.
 type Filter struct {
-	IDs      []string       // one of these; empty means any
-	Statuses []Status       // one of these; empty means any
-	Reasons  []retry.Reason // one of these; empty means any
-	Policies []string       // one of these; empty means any
-	Kinds    []string       // one of these; empty means any
-	Causes   []string       // Record.Cause is one of these; empty means any
-	Tags     []string       // it has one of these; empty means any
-	InDoubt  Doubt          // what Record.InDoubt reports; zero means any, but NotInDoubt for ReplayAll
-	Since    time.Time      // Record.Changed is not before it; zero means any
-	Until    time.Time      // Record.Changed is before it; zero means any
-	After    Cursor         // the jobs after it in the list; zero means from the beginning
-	Limit    int            // the maximum number of jobs; 0 and below means no limit
-	PageSize int            // the number of jobs that an engine reads at once; 0 and below means 100
+	IDs      []string       // one of these. Empty means any.
+	Statuses []Status       // one of these. Empty means any.
+	Reasons  []retry.Reason // one of these. Empty means any.
+	Policies []string       // one of these. Empty means any.
+	Kinds    []string       // one of these. Empty means any.
+	Causes   []string       // Record.Cause is one of these. Empty means any.
+	Tags     []string       // it has one of these. Empty means any.
+	InDoubt  Doubt          // the result of Record.InDoubt. Zero means any, but NotInDoubt for ReplayAll.
+	Since    time.Time      // Record.Changed is not before it. Zero means any.
+	Until    time.Time      // Record.Changed is before it. Zero means any.
+	After    Cursor         // the jobs after it in the list. Zero means from the beginning.
+	Limit    int            // the maximum number of jobs. 0 and below means no limit.
+	PageSize int            // the number of jobs that an engine reads at once. 0 and below means 100.
 }
 
 // Doubt is a choice between jobs in doubt and others: see Record.InDoubt.
@@ -82,7 +82,7 @@ func (f *Filter) Selects(i *Info) bool {
 	return f.selectsState(i.Status, i.Reason) && f.selectsTime(i.Changed())
 }
 
-// selectsRoute asks what a job had when it was enqueued.
+// selectsRoute looks at the fields that a job had when it was enqueued.
 func (f *Filter) selectsRoute(policy, kind string, tags []string) bool {
 	if !oneOf(f.Policies, policy) || !oneOf(f.Kinds, kind) {
 		return false

@@ -99,11 +99,15 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-func TestAListThatFailsHasNoCounts(t *testing.T) {
+func TestAListThatFailsHasNoGroups(t *testing.T) {
 	errDown := errors.New("down")
-	var list iter.Seq2[retryjob.Info, error] = func(yield func(retryjob.Info, error) bool) { yield(retryjob.Info{}, errDown) }
-	_, err := retryjob.GroupsOf(list)
+	var list iter.Seq2[retryjob.Info, error] = func(yield func(retryjob.Info, error) bool) {
+		read := retryjob.Info{Record: retryjob.Record{JobID: "read", Status: retryjob.Succeeded}}
+		_ = yield(read, nil) && yield(retryjob.Info{}, errDown)
+	}
+	groups, err := retryjob.GroupsOf(list)
 	require.ErrorIs(t, err, errDown)
+	require.Empty(t, groups)
 }
 
 func TestParseFilter(t *testing.T) {

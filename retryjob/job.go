@@ -22,7 +22,7 @@ import (
 // marks, numbers, punctuation, symbols and the ASCII space.
 type Job struct {
 	// ID stays the same over all attempts and replays. No two jobs of an engine have the same ID, of whatever kind. If
-	// empty, the engine generates an ID (recommended); from a generated ID an engine can tell that a job existed even
+	// empty, the engine generates an ID (recommended). From a generated ID an engine can tell that a job existed even
 	// after the job has aged out. IDs that begin with "recurring:" are those of Options.Recurring.
 	ID string `json:"id"`
 	// Kind names the Handler. It has 2 to 255 ASCII letters, digits and characters of _-./:+[]<>, and begins with a
@@ -32,7 +32,7 @@ type Job struct {
 	// changed. Empty means the policy that Policies returns for jobs without a name.
 	Policy string `json:"policy,omitempty"`
 	// Spec has the job's own settings: each field that is set replaces that of the policy, except the name of a named
-	// policy. It has up to 256 delays. Nil means none.
+	// policy. It has up to 256 delays. Nil means no Spec.
 	Spec *retryconf.Spec `json:"spec,omitempty"`
 	// TTL replaces that of the policy and of the Spec. Zero means the Spec's TTL if it has one, and otherwise the
 	// policy's. Negative is refused.
@@ -72,7 +72,7 @@ const (
 	mostDelays  = 256     // of a Spec, since each Record has it
 	longestText = 1 << 10 // bytes of an error's text in a Record
 
-	// SQLite does not read JSON of more than 1,000 levels, and counts what an engine adds to a payload.
+	// SQLite does not read JSON of more than 1,000 levels, including the levels that an engine adds to a payload.
 	largestPayload, deepestPayload = 16 << 20, 500
 )
 
@@ -122,7 +122,7 @@ func (j *Job) refuseNames(bad *retry.FieldErrors) {
 	}
 }
 
-// refuseSettings adds what is wrong with TTL, Queue, Priority, Spec and Due.
+// refuseSettings adds the errors of TTL, Queue, Priority, Spec and Due.
 func (j *Job) refuseSettings(bad *retry.FieldErrors) {
 	if j.TTL < 0 {
 		bad.Refuse("retryjob.Job.TTL", j.TTL, "is negative")
@@ -169,7 +169,7 @@ func (j *Job) refusePayload(bad *retry.FieldErrors) {
 	}
 }
 
-// depth returns how deeply arrays and objects are nested in valid JSON.
+// depth returns the depth to which arrays and objects are nested in valid JSON.
 func depth(text []byte) (deepest int) {
 	level, quoted := 0, false
 	for i := 0; i < len(text); i++ {

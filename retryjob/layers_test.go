@@ -82,7 +82,7 @@ func (u *uncertain) Close() error                                 { return nil }
 
 // A job whose work may have been done is not attempted again.
 func TestAJobInDoubtIsADeadLetter(t *testing.T) {
-	t.Run("after a POST without a key whose answer was lost", func(t *testing.T) {
+	t.Run("a POST without a key whose answer was lost is not repeated", func(t *testing.T) {
 		sent := 0
 		cut := roundTripper(func(*http.Request) (*http.Response, error) { sent++; return nil, io.ErrUnexpectedEOF })
 		job := ended(t, func(ctx context.Context) error {
@@ -96,7 +96,7 @@ func TestAJobInDoubtIsADeadLetter(t *testing.T) {
 		}, "order-7")[0]
 		require.Equal(t, []any{retryjob.DeadLettered, retry.TerminalError, 1, 1}, []any{job.Status, job.Reason, job.Attempts, sent})
 	})
-	t.Run("after a COMMIT whose answer was lost", func(t *testing.T) {
+	t.Run("a COMMIT whose answer was lost is not repeated", func(t *testing.T) {
 		var bank uncertain
 		job := ended(t, func(ctx context.Context) error {
 			db := sql.OpenDB(&bank)

@@ -18,7 +18,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		r.History = []retryjob.Attempt{{ID: r.AttemptID(1), Number: 1, Start: c.now, Status: retryjob.Leased}}
 		return r
 	}
-	t.Run("makes the attempt that it is leased for", func(t *testing.T) {
+	t.Run("Step makes the attempt that it is leased for", func(t *testing.T) {
 		c := &clock{epoch}
 		r := leased(c)
 		v, err := stepper(evenly(3, sec), c).Step(t.Context(), &r, 1, ending(errFlaky))
@@ -28,7 +28,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		require.Len(t, r.History, 1)
 		require.Equal(t, "flaky", r.History[0].Err)
 	})
-	t.Run("loses none if the lease was not counted", func(t *testing.T) {
+	t.Run("Step records no lost attempt if the lease was not counted", func(t *testing.T) {
 		c := &clock{epoch}
 		r := leased(c)
 		r.Attempts, r.History = 0, nil
@@ -37,7 +37,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		require.Equal(t, 1, r.Attempts)
 		require.Len(t, r.History, 1)
 	})
-	t.Run("records the attempt that it is leased for as lost before the next", func(t *testing.T) {
+	t.Run("Step records a lost attempt before it makes the next", func(t *testing.T) {
 		c := &clock{epoch}
 		r := leased(c)
 		c.pass(sec)
@@ -51,7 +51,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		require.True(t, lost.End.IsZero())
 		require.Equal(t, retryjob.WaitingRetry, lost.Status)
 	})
-	t.Run("Lost records that attempt", func(t *testing.T) {
+	t.Run("Lost records the leased attempt", func(t *testing.T) {
 		c := &clock{epoch}
 		r := leased(c)
 		v, err := stepper(evenly(3, sec), c).Lost(t.Context(), &r, 1)
@@ -82,7 +82,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, retryjob.Succeeded, v.Status)
 	})
-	t.Run("so does a shutdown", func(t *testing.T) {
+	t.Run("a shutdown takes the lease back", func(t *testing.T) {
 		c := &clock{epoch}
 		s := stepper(evenly(1, sec), c)
 		r := leased(c)
@@ -93,7 +93,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 		_, err = s.Step(t.Context(), &r, 1, ending(nil))
 		require.NoError(t, err)
 	})
-	t.Run("one that expires unattempted has made none", func(t *testing.T) {
+	t.Run("a leased job that expires unattempted has made no attempt", func(t *testing.T) {
 		c := &clock{epoch}
 		r := leased(c)
 		c.pass(2 * sec)
@@ -106,7 +106,7 @@ func TestStepOfALeasedRecord(t *testing.T) {
 }
 
 func TestLostAttempts(t *testing.T) {
-	t.Run("are recorded and decided about before the next is made", func(t *testing.T) {
+	t.Run("lost attempts are recorded and decided about before the next is made", func(t *testing.T) {
 		c := &clock{epoch}
 		r := record(c)
 		v, err := stepper(evenly(4, sec), c).Step(t.Context(), &r, 3, func(ctx context.Context) error {
@@ -128,7 +128,7 @@ func TestLostAttempts(t *testing.T) {
 			require.False(t, a.Due.IsZero(), "another attempt followed")
 		}
 	})
-	t.Run("the last one is a dead letter", func(t *testing.T) {
+	t.Run("the last attempt, lost, makes a dead letter", func(t *testing.T) {
 		for name, step := range map[string]func(*retryjob.Stepper, *retryjob.Record) (retryjob.Next, error){
 			"Step": func(s *retryjob.Stepper, r *retryjob.Record) (retryjob.Next, error) {
 				return s.Step(t.Context(), r, 4, never(t))
@@ -151,7 +151,7 @@ func TestLostAttempts(t *testing.T) {
 			require.NoError(t, r.Validate(), name)
 		}
 	})
-	t.Run("no more are recorded than the policy allows", func(t *testing.T) {
+	t.Run("no more lost attempts are recorded than the policy allows", func(t *testing.T) {
 		c := &clock{epoch}
 		r := record(c)
 		v, err := stepper(evenly(3, sec), c).Step(t.Context(), &r, 100, never(t))
@@ -159,7 +159,7 @@ func TestLostAttempts(t *testing.T) {
 		require.Equal(t, retry.AttemptsExhausted, v.Reason)
 		require.Equal(t, 3, r.Attempts)
 	})
-	t.Run("a classifier may call them terminal", func(t *testing.T) {
+	t.Run("a classifier may call lost attempts terminal", func(t *testing.T) {
 		c := &clock{epoch}
 		p := retry.Policy{Classify: retry.StopOn(retryjob.ErrLost)}
 		r := record(c)
@@ -225,7 +225,7 @@ func TestLostAttempts(t *testing.T) {
 		require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
 		require.InDelta(t, 0.1, p.Budget.Tokens(), 1e-9, "nothing is charged for what the TTL forbids")
 	})
-	t.Run("a budget without tokens makes a dead letter of them", func(t *testing.T) {
+	t.Run("a budget without tokens makes a dead letter of a lost attempt", func(t *testing.T) {
 		c := &clock{epoch}
 		p := evenly(9, sec)
 		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 2})
@@ -235,7 +235,7 @@ func TestLostAttempts(t *testing.T) {
 		require.Equal(t, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.BudgetExhausted}, v)
 		require.Equal(t, 3, r.Attempts)
 	})
-	t.Run("a lost attempt and a shut gate: it is recorded once", func(t *testing.T) {
+	t.Run("an attempt lost before a shut gate is recorded once", func(t *testing.T) {
 		c := &clock{epoch}
 		p := evenly(3, sec)
 		wait := 9 * sec

@@ -131,7 +131,7 @@ func (j *job) cause(c clock) string {
 	return rec.Cause()
 }
 
-// newest removes and returns the spot with the last change, or returns no job if there is none.
+// newest removes and returns the spot with the last change. It returns no job if the list is empty.
 func newest(spots [][]spot) (last spot) {
 	from := 0
 	for i, s := range spots {
@@ -145,7 +145,7 @@ func newest(spots [][]spot) (last spot) {
 	return last
 }
 
-// Count returns how many jobs f selects, by Status, and the time of the oldest of each.
+// Count returns the number of jobs that f selects, by Status, and the time of the oldest of each.
 func (e *Engine) Count(ctx context.Context, f Filter) (map[Status]Tally, error) {
 	f.Limit, f.After = 0, Cursor{}
 	counts := map[Status]Tally{}

@@ -23,12 +23,12 @@ type job struct {
 	correlation string
 	next        *job    // in the line of its lane
 	changed     uint64  // the number of its last change among the changes of all jobs; 0 once it is removed
-	attempt     *live   // the context of the attempt under way; nil if none is
+	attempt     *live   // the context of the attempt under way; nil between attempts
 	enqueued    instant // or replayed
 	first       instant
 	at          instant  // when it is due, was leased or ended, depending on its status
-	last        ended    // the last attempt; its number is 0 if there is none
-	earlier     *earlier // what came before it; nil if nothing did
+	last        ended    // the last attempt; its number is 0 without one
+	earlier     *earlier // the attempts and lives before it; nil without them
 	attempts    uint32   // the number that have ended
 	since       uint32
 	replays     int32
@@ -37,7 +37,7 @@ type job struct {
 	priority    uint8 // 0 to 3; 0 starts first
 }
 
-// earlier has what few jobs have: the attempts before the last one, the lives before the last replay, Record.Prev and
+// earlier has the fields that few jobs need: the attempts before the last one, the lives before the last replay, Record.Prev and
 // Record.PutOff.
 type earlier struct {
 	attempts []ended

@@ -57,7 +57,7 @@ func (l *log) oldest() *job {
 // moment late, and few beside the jobs that wait.
 const keptDone = 10_240
 
-// store changes the status of j at now, and does what follows from it. No other function does, except lease and remove.
+// store changes the status of j at now, and updates the counts, lists and timers that depend on it. No other function does, except lease and remove.
 func (e *Engine) store(j *job, s Status, now instant) {
 	e.become(j, s)
 	if s.Final() {

@@ -71,7 +71,7 @@ func (e *Engine) keepSchedule(before, after Schedule, j *job) (kept bool, err er
 	return true, nil
 }
 
-// claim makes an occurrence that is replayed the one that its schedule waits for. It does nothing for another job. The
+// claim makes an occurrence that is replayed the one that its schedule waits for. It ignores other jobs. The
 // engine is locked.
 func (e *Engine) claim(id string) error {
 	name, ok := ScheduleOf(id)

@@ -14,7 +14,7 @@ type attempt struct {
 	job  *job
 	live *live
 	rec  Record // a copy; conclude stores it in the job
-	next Next   // what Step returned
+	next Next   // the result of Step
 }
 
 // live is the context of an attempt. Each attempt has its own, since a handler may keep it.
@@ -155,7 +155,7 @@ func (a *attempt) call(ctx context.Context) error {
 }
 
 // Shutdown implements Queue. It returns the jobs of a queue in the order in which they were to start, for the caller to
-// persist or discard; Wait returns ErrShutdown for each of them. A second Shutdown waits for the first, ends attempts
+// persist or discard. Wait returns ErrShutdown for each of them. A second Shutdown waits for the first, ends attempts
 // when its own ctx ends, and returns the same slice. Only calls of the other methods remove jobs from then on.
 func (e *Engine) Shutdown(ctx context.Context) (left []Info, err error) {
 	if ctx == nil {

@@ -53,7 +53,7 @@ func unnamed(j *Job) (retry.Policy, error) {
 }
 
 // Within returns p with limits for the settings of jobs: Job.Validate refuses a job with a Spec if the resulting policy
-// exceeds l, and a job with a TTL above l.MaxTTL. The limits apply when a job is enqueued; later changes of the limits
+// exceeds l, and a job with a TTL above l.MaxTTL. The limits apply when a job is enqueued. Later changes of the limits
 // or of the named policy do not affect it. Within of nil Policies is nil, which engines refuse.
 func (p Policies) Within(l retryconf.Limits) Policies {
 	if p == nil {
@@ -78,7 +78,7 @@ func (p Policies) Within(l retryconf.Limits) Policies {
 }
 
 // Of returns the policy of a job: the policy that p returns with the fields that the job's Spec and TTL replace. If the
-// policy has no Name, its Name is Job.Policy; a name in the Spec counts only if both are empty, since a name is a label
+// policy has no Name, its Name is Job.Policy. A name in the Spec counts only if both are empty, since a name is a label
 // of metrics and budgets. Functions such as Classify stay those of the policy, except that a schedule in the Spec
 // replaces the delays of Wait. Its Stop still ends the job. The error is that of p, or retry.FieldErrors if the resulting policy is not
 // valid. An AttemptTimeout above the TTL is valid: an attempt that starts in time may end later.

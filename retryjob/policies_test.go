@@ -56,7 +56,7 @@ func TestPoliciesOf(t *testing.T) {
 			require.Equal(t, row.want, got)
 		})
 	}
-	t.Run("code stays the policy's, and of Wait the limits if there is another schedule", func(t *testing.T) {
+	t.Run("code stays the policy's, as do the limits of Wait under another schedule", func(t *testing.T) {
 		coded := retry.Policy{
 			Classify: func(error) retry.Class { return retry.Terminal }, Budget: retry.NewBudget(retry.BudgetConfig{}),
 			Pay: func(context.Context, retry.Decision) bool { return true }, Gate: func(context.Context) time.Duration { return 0 },

@@ -15,17 +15,17 @@ import (
 
 // Options configure an engine. Only Policies is required.
 type Options struct {
-	// Policies returns the policies of jobs, for example FromCatalog or FromMap; use Policies.Within if the Specs of
+	// Policies returns the policies of jobs, for example FromCatalog or FromMap. Use Policies.Within if the Specs of
 	// jobs come from outside. It must be set.
 	Policies Policies
-	// Handlers has the handlers by Job.Kind. Jobs of any other kind are refused; nil refuses all jobs.
+	// Handlers has the handlers by Job.Kind. Jobs of any other kind are refused. Nil refuses all jobs.
 	Handlers map[string]Handler
 	// Concurrency is the maximum number of attempts that run at the same time. Waiting jobs do not count. Zero means 16
 	// times GOMAXPROCS. Negative is refused.
 	Concurrency int
 	// Queues is the maximum number of attempts that run at the same time, by Job.Queue, 1 or more for each. If it does
 	// not contain "default", that queue has Concurrency. In an engine in memory, jobs of any other queue share the
-	// workers of "default"; in a durable engine they wait for a process that has workers for their queue.
+	// workers of "default". In a durable engine they wait for a process that has workers for their queue.
 	Queues map[string]int
 	// Retention is how long DeadLettered, Expired, FailedNoRetries and Canceled jobs are kept after they ended. Zero means 14
 	// days. Negative is refused.
@@ -33,7 +33,7 @@ type Options struct {
 	// KeepSucceeded is how long Succeeded jobs are kept after they ended. Zero means 24 hours, or Retention if that is
 	// shorter. Negative is refused.
 	KeepSucceeded time.Duration
-	// Recurring has the jobs that come back. Nil means none.
+	// Recurring has the jobs that come back. Nil means no recurring jobs.
 	Recurring []Recurring
 	// Code returns a short code for an error, for Attempt.Code. Nil means the same as in Stepper.Code.
 	Code func(error) string
@@ -86,8 +86,8 @@ func (o Options) Validate() error {
 	return bad.Err()
 }
 
-// Kept returns how long a final job with the given status is kept: Retention or KeepSucceeded, or their defaults. It is
-// for engines.
+// Kept returns the time for which a final job with the given status is kept, which is Retention or KeepSucceeded or the
+// default of one of them. It is for engines.
 func (o *Options) Kept(s Status) time.Duration {
 	long := cmp.Or(o.Retention, 14*24*time.Hour)
 	if s == Succeeded {
@@ -102,13 +102,13 @@ type Queue interface {
 	Enqueuer
 	Admin
 	// Shutdown takes no more jobs, starts no more attempts and waits for those under way. When ctx ends, the contexts
-	// of these attempts end with ErrShutdown as the cause; Shutdown still waits for them, and they count as not made
-	// unless they succeed or end in doubt. It returns the jobs that are lost when the process ends: all jobs of an engine in memory
-	// that are not final, and none of a durable engine. The error is that of ctx if it ended attempts.
-	// A second call returns what the first one did.
+	// of these attempts end with ErrShutdown as the cause. Shutdown still waits for them, and they count as not made
+	// unless they succeed or end in doubt. It returns the jobs that are lost when the process ends: all jobs of an engine
+	// in memory that are not final, and none of a durable engine. The error is that of ctx if it ended attempts.
+	// A second call returns the same as the first one.
 	//
 	// Enqueue and EnqueueMany return ErrShutdown from then on. The other methods still work, but an engine in memory
-	// does not replay jobs, which nothing would run: there Replay and ReplayAll return ErrShutdown.
+	// does not replay jobs, which would not run there, so Replay and ReplayAll return ErrShutdown.
 	Shutdown(ctx context.Context) (left []Info, err error)
 }
 
@@ -127,10 +127,10 @@ type Handle struct {
 	queue waiter
 }
 
-// waiter is what a Handle needs of its engine.
+// waiter is the part of an engine that a Handle needs.
 type waiter interface {
 	Get(ctx context.Context, id string) (Info, error)
-	// Wait returns the job once its Status is final. If ctx ends first, it returns the current job and ctx's error; if
+	// Wait returns the job once its Status is final. If ctx ends first, it returns the current job and ctx's error. If
 	// the engine is shut down and will not run the job, ErrShutdown.
 	Wait(ctx context.Context, id string) (Info, error)
 }
@@ -141,7 +141,7 @@ func NewHandle(id string, engine waiter) Handle { return Handle{id, engine} }
 // ID returns the job's ID.
 func (h Handle) ID() string { return h.id }
 
-// Inspect returns the job as it is now; the Due of a waiting job is that of its next attempt. The error is that of
+// Inspect returns the job as it is now. The Due of a waiting job is that of its next attempt. The error is that of
 // Admin.Get.
 func (h Handle) Inspect(ctx context.Context) (Info, error) {
 	if h.queue == nil {
@@ -150,7 +150,7 @@ func (h Handle) Inspect(ctx context.Context) (Info, error) {
 	return h.queue.Get(ctx, h.id)
 }
 
-// Wait returns the job once its Status is final. If ctx ends first, it returns ctx's error; if an engine in memory is
+// Wait returns the job once its Status is final. If ctx ends first, it returns ctx's error. If an engine in memory is
 // shut down before that, ErrShutdown. If there is no such job, it returns the error of Admin.Get.
 func (h Handle) Wait(ctx context.Context) (Info, error) {
 	if h.queue == nil {

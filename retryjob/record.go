@@ -55,7 +55,7 @@ type Record struct {
 	// Forgiven is retry.Decision.Forgiven of the last decision: the number of attempts that no longer count because of the
 	// policy's ResetAfter.
 	Forgiven int `json:"since,omitempty"`
-	// Prev is retry.Decision.Backoff of the last decision. Only DecorrelatedJitter uses it; otherwise it is zero.
+	// Prev is retry.Decision.Backoff of the last decision. Only DecorrelatedJitter uses it. Otherwise it is zero.
 	Prev time.Duration `json:"prev_ns,omitempty"`
 	// History has the attempts since FirstDue: the first one and the newest 63.
 	History []Attempt `json:"history,omitempty"`
@@ -63,7 +63,7 @@ type Record struct {
 	Earlier []Life `json:"earlier,omitempty"`
 }
 
-// Life is what a record keeps of a job from before a replay.
+// Life is the part of a job from before a replay that a record keeps.
 type Life struct {
 	FirstDue time.Time    `json:"first_due"`
 	Ended    time.Time    `json:"ended"`
@@ -86,7 +86,7 @@ type Attempt struct {
 	Number int          `json:"number"`          // from 1
 	Start  time.Time    `json:"start,omitzero"`  // zero if the attempt was lost before its start was recorded
 	End    time.Time    `json:"end,omitzero"`    // zero if the attempt is under way or was lost with its worker
-	Due    time.Time    `json:"due,omitzero"`    // the time of the next attempt; zero if none follows
+	Due    time.Time    `json:"due,omitzero"`    // the time of the next attempt; zero for the last attempt
 	Status Status       `json:"status"`          // the status of the job after the attempt
 	Reason retry.Reason `json:"reason,omitzero"` // the reason, if Status is final and not Succeeded
 	// Err is the text of the error, up to 1 KiB, without the user names, passwords and queries of URLs. It can contain
@@ -98,7 +98,7 @@ type Attempt struct {
 	// for that reason. Find out before you replay the job.
 	Ambiguous bool `json:"ambiguous,omitempty"`
 	// Late means that the attempt ended after it was recorded as lost. Start, End, Err, Code and Ambiguous are those of
-	// its result, which is a success if Err is empty. The result changed nothing else.
+	// its result, which is a success if Err is empty. The result changed only this line.
 	Late bool `json:"late,omitempty"`
 }
 
@@ -211,7 +211,7 @@ func (r *Record) AddLate(a Attempt) bool {
 	return true
 }
 
-// Cancel makes a job that is not final Canceled; for a final job it returns an error. The Stepper of an attempt under
+// Cancel makes a job that is not final Canceled. For a final job it returns an error. The Stepper of an attempt under
 // way records that attempt. If no attempt is under way, the engine calls Stepper.Canceled next.
 func (r *Record) Cancel(now time.Time) error {
 	if r.Status.Final() {

@@ -271,7 +271,7 @@ func TestHistoryIsTheFirstAndTheNewest63(t *testing.T) {
 		require.Equal(t, attempt, r.Attempts)
 		c.now = r.Due
 	}
-	t.Run("lost ones too", func(t *testing.T) {
+	t.Run("lost attempts are bounded too", func(t *testing.T) {
 		_, err := s.Step(t.Context(), &r, 301, ending(nil))
 		require.NoError(t, err)
 		require.Len(t, r.History, 64)
@@ -308,7 +308,7 @@ func TestErrorTextsAreKeptAsText(t *testing.T) {
 			var back retryjob.Record
 			require.NoError(t, json.Unmarshal(text, &back))
 			require.Equal(t, r.History[0].Err, back.History[0].Err)
-			t.Run("and so is a code", func(t *testing.T) {
+			t.Run("a code is cut in the same way", func(t *testing.T) {
 				code := r.History[0].Code
 				require.LessOrEqual(t, len(code), 1024)
 				require.True(t, utf8.ValidString(code))

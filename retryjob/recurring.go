@@ -107,7 +107,7 @@ func (o *Options) refuseRecurring(bad *retry.FieldErrors) {
 	}
 }
 
-// Scheduler is what Options.Recur needs of an engine.
+// Scheduler is the part of an engine that Options.Recur needs.
 type Scheduler interface {
 	Admin
 	// Wait returns the job once its Status is final, or the error of ctx.
@@ -345,7 +345,7 @@ func (r *recurrence) following(s *Schedule, job *Info, idle *time.Duration) (*Jo
 }
 
 // occurrence returns the job of an occurrence that is due at the given time, and makes it the newest one of s. afterDue
-// and afterEnd are what Next was asked, zero if it was not.
+// and afterEnd are the arguments of Next, zero if it was not called.
 func (r *recurrence) occurrence(s *Schedule, afterDue, afterEnd, due time.Time) *Job {
 	last := *s
 	*s = Schedule{

@@ -16,7 +16,7 @@ import (
 type Schedule struct {
 	// Name is Recurring.Name.
 	Name string `json:"name"`
-	// Number is that of the newest occurrence, from 1. Zero means that there is none yet.
+	// Number is that of the newest occurrence, from 1. Zero means that no occurrence was enqueued yet.
 	Number int `json:"number"`
 	// Kind is the kind of the newest occurrence.
 	Kind string `json:"kind,omitempty"`
@@ -39,7 +39,7 @@ type Schedule struct {
 	// without the name.
 	Over bool `json:"over,omitempty"`
 	// Err is the reason why the next occurrence cannot be enqueued, and Failing the time since when. An engine tries
-	// again each second. Err is empty if nothing has failed.
+	// again each second. Err is empty after a success.
 	Err     string    `json:"err,omitempty"`
 	Failing time.Time `json:"failing,omitzero"`
 }
@@ -177,7 +177,7 @@ func PauseSchedule(ctx context.Context, a Admin, name string) error {
 // attempt.
 func aboutToStart(i *Info) bool { return time.Until(i.Due) < time.Second }
 
-// ResumeSchedule undoes PauseSchedule. The next occurrence is the first one after now; those that were left out are not
+// ResumeSchedule undoes PauseSchedule. The next occurrence is the first one after now. Those that were left out are not
 // made up for. It returns ErrUnknownSchedule if there is no such schedule.
 func ResumeSchedule(ctx context.Context, a Admin, name string) error {
 	return changeKnown(ctx, a, name, func(s *Schedule) {

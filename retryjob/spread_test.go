@@ -73,7 +73,7 @@ func TestDecorrelatedJitterSurvivesJSON(t *testing.T) {
 		c.now = v.Due
 	}
 	require.Equal(t, kept, stored)
-	t.Run("only that jitter keeps it", func(t *testing.T) {
+	t.Run("a record keeps the last delay for decorrelated jitter only", func(t *testing.T) {
 		r := record(c)
 		_, err := stepper(retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}}, c).Step(t.Context(), &r, 1, ending(errFlaky))
 		require.NoError(t, err)

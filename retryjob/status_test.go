@@ -88,12 +88,12 @@ func TestReasons(t *testing.T) {
 	for reason := retry.TerminalError; reason <= retry.CallerCanceled; reason++ {
 		all = append(all, reason)
 	}
-	t.Run("are all, in their order, and the caller's own", func(t *testing.T) {
+	t.Run("Reasons are all, in their order, and the caller's own", func(t *testing.T) {
 		require.Equal(t, all, retryjob.Reasons())
 		clear(retryjob.Reasons())
 		require.Equal(t, all, retryjob.Reasons())
 	})
-	t.Run("retry has no other", func(t *testing.T) {
+	t.Run("retry has no other reason", func(t *testing.T) {
 		require.Equal(t, "Reason(10)", (retry.CallerCanceled + 1).Error())
 	})
 	t.Run("a record keeps their texts, and none for none", func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// Stepper is the part that all engines share: it makes one attempt of a job, asks the policy what follows and records
+// Stepper is the part that all engines share: it makes one attempt of a job, asks the policy for the decision and records
 // it. The engine sleeps and stores. Only Policies is required. A Stepper is safe for concurrent use if its functions
 // are.
 //
@@ -48,7 +48,7 @@ func (s *Stepper) codeOf(err error) string {
 	return ""
 }
 
-// Next says what an engine does next with a job.
+// Next is the next step of an engine with a job.
 type Next struct {
 	Status Status       // of the record
 	Reason retry.Reason // zero if Status is not final, and for Succeeded
@@ -67,6 +67,9 @@ func (n Next) Tell() {
 	}
 }
 
+// Tells reports whether Tell calls Observe.
+func (n Next) Tells() bool { return n.end != nil }
+
 // mostLost is the maximum number of attempts that may be missing in a record. If more are missing, the number of the
 // attempt is wrong.
 const mostLost = 10_000
@@ -74,13 +77,13 @@ const mostLost = 10_000
 // ErrCanceled is the cause with which an engine ends the context of an attempt whose job is canceled.
 var ErrCanceled = errors.New("retryjob: the job was canceled")
 
-// Step makes the given attempt of the job of rec: it calls fn under the policy's AttemptTimeout, decides what follows
+// Step makes the given attempt of the job of rec: it calls fn under the policy's AttemptTimeout, decides whether a retry follows
 // and changes rec accordingly. attempt counts from 1. Step first records each earlier attempt that is missing in rec as
-// lost, with ErrLost, and decides what follows. It does not call fn if the policy forbids another attempt, if the TTL
+// lost, with ErrLost, and decides about it. It does not call fn if the policy forbids another attempt, if the TTL
 // is over, if a gate defers the attempt, or if ctx has ended, which defers the attempt or cancels the job as described
 // below.
 //
-// A panic in fn is a failure with a *PanicError. So is runtime.Goexit; rec is then up to date, and Next.Tell was
+// A panic in fn is a failure with a *PanicError. So is runtime.Goexit. Then rec is up to date, and Next.Tell was
 // called, when the deferred functions of the goroutine run. If ctx ends while fn runs and fn fails, the cause of ctx
 // decides. If it is ErrShutdown, the attempt does not count and is due again at once, unless retry.IsAmbiguous reports
 // true for the error of fn: the job then ends in doubt. After any other cancellation the job is Canceled. A deadline is
@@ -88,7 +91,7 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 // job as Canceled.
 //
 // Step recovers a panic of a function of the policy. If it came after the decision, as one of Observe does, its text is
-// added to Attempt.Err, and the decision holds; otherwise the job is DeadLettered with TerminalError.
+// added to Attempt.Err, and the decision holds. Otherwise the job is DeadLettered with TerminalError.
 //
 // If Step returns an error, it did nothing and rec is unchanged: Policies returned an error or panicked, Record.Validate refused
 // rec, the job is final, or attempt is below 1, in rec already, or more than 10,000 after the last attempt in rec.
@@ -108,23 +111,20 @@ func (s *Stepper) begin(ctx context.Context, rec *Record, attempt int) (*step, c
 
 // step is Step at now, with a policy and with a context that has the info.
 func (s *step) step(ctx context.Context, now time.Time, fn func(context.Context) error) (next Next) {
-	returned := false
 	defer func() {
 		value := recover()
 		switch {
 		case value != nil:
 			next = s.abandon(panicked(s.rec.Policy, value), true)
-		case !returned && !errors.Is(context.Cause(ctx), ErrShutdown): // which undoes the attempt
+		case next.Status == 0 && !errors.Is(context.Cause(ctx), ErrShutdown): // steps did not return; a shutdown undoes the attempt
 			s.abandon(fmt.Errorf("retryjob: a function of policy %q ended its goroutine", s.rec.Policy), false)
 		}
 	}()
-	next = s.steps(ctx, now, fn)
-	returned = true
-	return next
+	return s.steps(ctx, now, fn)
 }
 
 // abandon records an attempt that a panic of a function of the policy, or the end of its goroutine, has left as it is.
-// If nothing was decided, the job is DeadLettered, since another attempt would end in the same way.
+// Without a decision, the job is DeadLettered, since another attempt would end in the same way.
 func (s *step) abandon(err error, afterPanic bool) Next {
 	r, n := s.rec, len(s.rec.History)
 	switch {
@@ -170,7 +170,7 @@ func (s *step) steps(ctx context.Context, now time.Time, fn func(context.Context
 	}
 }
 
-// Lost records the given attempt, whose worker has died, as a failure with ErrLost and decides what follows. A
+// Lost records the given attempt, whose worker has died, as a failure with ErrLost and decides about the job. A
 // Classifier may return Terminal for ErrLost, so that no work is done twice. Lost is for engines that notice the death
 // of a worker before the next attempt begins. The errors are those of Step.
 func (s *Stepper) Lost(ctx context.Context, rec *Record, attempt int) (Next, error) {
@@ -247,7 +247,7 @@ type step struct {
 	gated  bool // the wait that the gate asked for ended the job
 }
 
-// progress returns the progress of the job at now, after the given attempt; 0 means before the first one.
+// progress returns the progress of the job at now, after the given attempt. 0 means before the first one.
 func (s *step) progress(attempt int, now time.Time) retry.Progress {
 	return retry.Progress{Attempt: attempt, Forgiven: s.rec.Forgiven, Prev: s.rec.Prev, Elapsed: now.Sub(s.rec.FirstDue)}
 }
@@ -348,34 +348,40 @@ func (s *step) make(ctx context.Context, start time.Time, fn func(context.Contex
 	if timeout := s.policy.AttemptTimeout; timeout > 0 {
 		own, cancel = context.WithTimeoutCause(own, timeout, retry.ErrAttemptTimeout)
 	}
-	var err error
-	returned := false
+	err := errGoexit // until fn returns or panics
 	defer func() {
-		switch value := recover(); {
-		case value != nil:
-			err, returned = &PanicError{Value: value, Stack: debug.Stack()}, true
-		case !returned:
-			err = &PanicError{Stack: debug.Stack()}
-		}
 		timedOut := err != nil && context.Cause(own) == retry.ErrAttemptTimeout && context.Cause(ctx) != retry.ErrAttemptTimeout
-		if timedOut {
-			err = retryshell.MarkTimeout(err)
-		}
 		cancel()
+		if err == errGoexit {
+			s.finish(ctx, start, &PanicError{Stack: debug.Stack()}, timedOut).Tell() // Step does not return it
+			return
+		}
 		next = s.finish(ctx, start, err, timedOut)
-		if !returned {
-			next.Tell() // Step does not return it
+	}()
+	err = call(own, fn)
+	return next
+}
+
+// errGoexit takes the place of the error of a function that ended its goroutine.
+var errGoexit = errors.New("retryjob: runtime.Goexit")
+
+// call calls fn. A panic is a *PanicError.
+func call(ctx context.Context, fn func(context.Context) error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &PanicError{Value: value, Stack: debug.Stack()}
 		}
 	}()
-	err = fn(own)
-	returned = true
-	return
+	return fn(ctx)
 }
 
 // finish decides about an attempt that ended with err, and records it. timedOut reports whether its AttemptTimeout was
 // over.
 func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut bool) Next {
 	now := s.now()
+	if timedOut {
+		err = retryshell.MarkTimeout(err)
+	}
 	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) && !retry.IsAmbiguous(err) {
 		return s.postpone(now)
 	}
@@ -425,7 +431,7 @@ func (s *step) snooze(ctx context.Context, now time.Time, wait time.Duration) Ne
 	return s.postpone(now.Add(wait))
 }
 
-// decide asks the policy, and then its budget, what follows an attempt that ended with err.
+// decide asks the policy, and then its budget, for the decision about an attempt that ended with err.
 func (s *step) decide(ctx context.Context, pr retry.Progress, now time.Time, err error) retry.Decision {
 	u := 0.0
 	if err != nil {
@@ -512,7 +518,7 @@ type AttemptInfo struct {
 	JobID       string    // the same for all attempts and replays: use it as an idempotency key
 	Kind        string    // of the job
 	AttemptID   string    // unique to this attempt
-	Correlation string    // of the job; empty means none
+	Correlation string    // of the job; empty means no correlation
 	Number      int       // of the attempt, from 1; it begins again after a replay
 	Replays     int       // Record.Replays
 	FirstDue    time.Time // Record.FirstDue

@@ -362,7 +362,7 @@ func TestStepperAgreesWithTheModel(t *testing.T) {
 		}
 		walk(t, n, script)
 	}
-	t.Run("also over more attempts than a record keeps", func(t *testing.T) {
+	t.Run("the model agrees over more attempts than a record keeps", func(t *testing.T) {
 		for policy := range modelPolicies {
 			walk(t, policy, slices.Repeat([]byte{0, byte(fails) << 2, 7, 255, 5, 0}, 150))
 		}

@@ -167,7 +167,7 @@ func TestStepRefuses(t *testing.T) {
 			}
 		})
 	}
-	t.Run("no policies at all", func(t *testing.T) {
+	t.Run("without policies nothing is attempted", func(t *testing.T) {
 		r := record(&clock{epoch})
 		_, err := (&retryjob.Stepper{}).Step(t.Context(), &r, 1, never(t))
 		require.ErrorIs(t, err, retryjob.ErrUnknownPolicy)
@@ -175,7 +175,7 @@ func TestStepRefuses(t *testing.T) {
 }
 
 func TestStepDoesNotMakeAnAttempt(t *testing.T) {
-	t.Run("beyond the TTL", func(t *testing.T) {
+	t.Run("no attempt starts beyond the TTL", func(t *testing.T) {
 		c := &clock{epoch}
 		s := stepper(retry.Policy{TTL: 5 * sec}, c)
 		r := record(c)
@@ -190,7 +190,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		require.Empty(t, r.History)
 		require.NoError(t, r.Validate())
 	})
-	t.Run("but exactly at the TTL it does", func(t *testing.T) {
+	t.Run("an attempt starts exactly at the TTL", func(t *testing.T) {
 		c := &clock{epoch}
 		s := stepper(retry.Policy{TTL: 5 * sec}, c)
 		r := record(c)
@@ -199,7 +199,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, retryjob.Next{Status: retryjob.Succeeded}, v)
 	})
-	t.Run("where the policy has come to forbid it", func(t *testing.T) {
+	t.Run("no attempt starts that the policy has come to forbid", func(t *testing.T) {
 		for name, row := range map[string]struct {
 			now  retry.Policy
 			want retryjob.Next
@@ -225,7 +225,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 			})
 		}
 	})
-	t.Run("while a gate is shut", func(t *testing.T) {
+	t.Run("no attempt starts while a gate is shut", func(t *testing.T) {
 		c := &clock{epoch}
 		wait, asked := 3*sec, 0
 		p := evenly(1, sec)
@@ -247,7 +247,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		require.Equal(t, retryjob.Succeeded, v.Status)
 		require.Equal(t, 2, asked)
 	})
-	t.Run("where a gate is shut for longer than the TTL, and the outcome says so", func(t *testing.T) {
+	t.Run("a gate shut for longer than the TTL ends the job, and the outcome says so", func(t *testing.T) {
 		c := &clock{epoch}
 		var events told
 		s := stepper(retry.Policy{TTL: 3 * sec, Gate: func(context.Context) time.Duration { return 3*sec + 1 }, Observe: events.observe}, c)
@@ -259,7 +259,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		require.True(t, events[0].Outcome.EndedByGate)
 		require.EqualError(t, events[0].Err, "retry: p: gave up after 0 attempts in 0s (ttl_elapsed, deferred by Gate)")
 	})
-	t.Run("a layer below has given up, and the outcome says so", func(t *testing.T) {
+	t.Run("the outcome says that a layer below has given up", func(t *testing.T) {
 		c := &clock{epoch}
 		var events told
 		s := stepper(retry.Policy{Classify: retry.StopIf(retry.IsGivenUp), Observe: events.observe}, c)
@@ -281,7 +281,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		v.Tell()
 		require.False(t, events[0].Outcome.EndedByGate)
 	})
-	t.Run("nor is one that is open to blame for a failure", func(t *testing.T) {
+	t.Run("a gate that is open is not to blame for a failure", func(t *testing.T) {
 		c := &clock{epoch}
 		var events told
 		s := stepper(retry.Policy{MaxAttempts: 1, Gate: func(context.Context) time.Duration { return 0 }, Observe: events.observe}, c)
@@ -291,7 +291,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		v.Tell()
 		require.False(t, events[len(events)-1].Outcome.EndedByGate)
 	})
-	t.Run("and a gate is not asked once the TTL is over", func(t *testing.T) {
+	t.Run("a gate is not asked once the TTL is over", func(t *testing.T) {
 		c := &clock{epoch}
 		s := stepper(retry.Policy{TTL: sec, Gate: func(context.Context) time.Duration { panic("asked") }}, c)
 		r := record(c)
@@ -313,7 +313,7 @@ func TestStepDoesNotMakeAnAttempt(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, v.Deferred)
 	})
-	t.Run("a deferred second attempt waits and is the second still", func(t *testing.T) {
+	t.Run("a deferred second attempt waits and is still the second", func(t *testing.T) {
 		c := &clock{epoch}
 		shut := false
 		p := evenly(2, sec)

@@ -13,17 +13,17 @@
 //
 // "retryjobs help COMMAND" has the flags of each. The flag --database or the environment variable RETRYJOBS_DATABASE
 // names the database: a SQLite file, as path or sqlite:path, or a URL postgres://user:password@host/database. Put a
-// password into the variable: the arguments of a process are not secret. An error never shows the password.
+// password into the variable, since the arguments of a process are not secret. An error never shows the password.
 //
-// All flags of a filter must apply; one that is given twice, or with commas, matches any of its values. purge, and the
-// others with --all and no filter, ask for confirmation; a script passes --yes.
+// All flags of a filter must apply. One that is given twice, or with commas, matches any of its values. purge, and the
+// others with --all and no filter, ask for confirmation. A script passes --yes.
 //
 // A job is in doubt if its last attempt failed in a way that may have done the work. replay leaves such a job as it is
 // without --doubt. Find out what happened before: a replay does the work again.
 //
 // Times are UTC, but in JSON as the engine wrote them. With --json, list prints a line for each job and the others print
-// one; show and list use the field names of retryjob.Info. Characters that are not printable are escaped, so a text of a
-// job cannot affect a terminal. show hides what looks like a secret in a payload, as the page does; --json has all of it.
+// one. show and list use the field names of retryjob.Info. Characters that are not printable are escaped, so a text of a
+// job cannot affect a terminal. show hides text that looks like a secret in a payload, as the page does. --json has all of it.
 //
 // The exit status is 0 if all was done, 1 if something failed, and 2 if the command line is wrong.
 package main

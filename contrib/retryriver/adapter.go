@@ -17,7 +17,7 @@ import (
 
 // Options are the policies and settings of an Adapter. Only Policies must be set.
 type Options struct {
-	// Policies returns the policies of jobs: use retryjob.FromCatalog or retryjob.FromMap. It must be set.
+	// Policies returns the policies of jobs. Use retryjob.FromCatalog or retryjob.FromMap. It must be set.
 	Policies retryjob.Policies
 	// Retention is how long Admin keeps jobs that ended without success. Zero means 14 days.
 	Retention time.Duration
@@ -33,7 +33,7 @@ const (
 	grace            = 10 * time.Second
 )
 
-// Adapter makes River follow the policies. New makes one: the zero Adapter is not usable. It is safe for concurrent
+// Adapter makes River follow the policies. New makes one. The zero Adapter is not usable. It is safe for concurrent
 // use, and serves one river.Client, that of NewClient.
 type Adapter struct {
 	options Options
@@ -122,6 +122,10 @@ func (a *Adapter) configure(set river.Config) (river.Config, error) {
 // other jobs whose results the same goroutine writes.
 func (a *Adapter) tell(m *lease) {
 	if !m.next.Status.Final() {
+		return
+	}
+	if !m.next.Tells() {
+		m.free(nil)
 		return
 	}
 	a.telling.Go(func() {

@@ -74,7 +74,7 @@ func (m *Admin[TTx]) Wait(ctx context.Context, id string) (retryjob.Info, error)
 	}
 }
 
-// find returns the job with the given ID and its place. A replay that is faster gives the job another row: then it asks
+// find returns the job with the given ID and its place. A replay that is faster gives the job another row. Then it asks
 // for that one.
 func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id string) (position, retryjob.Info, error) {
 	for {
@@ -83,19 +83,21 @@ func (m *Admin[TTx]) find(ctx context.Context, exec riverdriver.Executor, id str
 		if err != nil {
 			return position{}, retryjob.Info{}, err
 		}
-		unknown := fmt.Errorf("retryriver: job %q: %w", id, retryjob.ErrUnknownJob)
-		if len(places) == 0 {
-			return position{}, retryjob.Info{}, unknown
+		numbers := make([]int64, len(places))
+		for n, place := range places {
+			numbers[n] = place.Row
 		}
-		rows, err := q.read(ctx, exec, []int64{places[0].Row})
+		rows, err := q.read(ctx, exec, numbers)
 		if err != nil {
 			return position{}, retryjob.Info{}, err
 		}
-		if row := rows[places[0].Row]; row != nil {
+		for _, row := range rows {
 			if i, ok := m.adapter.info(row); ok && i.JobID == id {
 				return position{i.Changed().UnixMicro(), row.ID}, i, nil
 			}
-			return position{}, retryjob.Info{}, unknown
+		}
+		if len(rows) == len(places) {
+			return position{}, retryjob.Info{}, fmt.Errorf("retryriver: job %q: %w", id, retryjob.ErrUnknownJob)
 		}
 	}
 }
@@ -260,7 +262,7 @@ func (m *Admin[TTx]) place(ctx context.Context, c retryjob.Cursor) (*position, e
 }
 
 // Count returns the number of jobs that f selects, by Status, and the oldest time of each. Without
-// f.IDs it reads no jobs: a row whose record cannot be read counts by its columns, and times have microsecond precision.
+// f.IDs it reads no jobs. A row whose record cannot be read counts by its columns, and times have microsecond precision.
 func (m *Admin[TTx]) Count(ctx context.Context, f retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error) {
 	var groups []retryjob.Group
 	more := m.leased

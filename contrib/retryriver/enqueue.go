@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -30,16 +29,17 @@ func (m *Admin[TTx]) Enqueue(ctx context.Context, job retryjob.Job) (retryjob.Ha
 	if err != nil {
 		return retryjob.Handle{}, err
 	}
-	if _, err := m.client.Insert(ctx, args, opts); err != nil {
+	inserted, err := m.client.Insert(ctx, args, opts)
+	if err != nil {
 		return retryjob.Handle{}, insertError(err)
 	}
-	return retryjob.NewHandle(job.ID, m), nil
+	return retryjob.NewHandle(args.id(inserted), m), nil
 }
 
 // InsertTx enqueues a job in the caller's own transaction, for the outbox pattern: the job exists once tx commits, and
 // never if it does not. c must be the client that NewClient returned for a. The errors are those of Admin.Enqueue;
 // after an error that is not one of retryjob's, PostgreSQL refuses further statements in this transaction. The handle
-// finds the job once tx has committed.
+// finds the job once tx has committed; before that, its ID must not be chosen for another job.
 func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx TTx, job retryjob.Job) (retryjob.Handle, error) {
 	var none TTx
 	if a == nil || c == nil || any(tx) == any(none) {
@@ -50,10 +50,11 @@ func InsertTx[TTx any](ctx context.Context, a *Adapter, c *river.Client[TTx], tx
 	if err != nil {
 		return retryjob.Handle{}, err
 	}
-	if _, err := c.InsertTx(ctx, tx, args, opts); err != nil {
+	inserted, err := c.InsertTx(ctx, tx, args, opts)
+	if err != nil {
 		return retryjob.Handle{}, insertError(err)
 	}
-	return retryjob.NewHandle(job.ID, m), nil
+	return retryjob.NewHandle(args.id(inserted), m), nil
 }
 
 // EnqueueMany inserts all jobs or, with an error, none, in one transaction, with river.Client.InsertManyTx.
@@ -64,21 +65,26 @@ func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]re
 	if len(jobs) == 0 {
 		return nil, ctx.Err()
 	}
-	jobs = slices.Clone(jobs) // the jobs get IDs
-	params, ids := make([]river.InsertManyParams, len(jobs)), make(map[string]bool, len(jobs))
+	args, params := make([]*jobArgs, len(jobs)), make([]river.InsertManyParams, len(jobs))
+	ids := make(map[string]bool, len(jobs)) // those that the caller has chosen
 	which := func(i int, err error) error { return fmt.Errorf("retryriver: job %d of %d: %w", i+1, len(jobs), err) }
 	for i := range jobs {
-		args, opts, err := m.prepare(ctx, &jobs[i])
+		job, opts, err := m.prepare(ctx, &jobs[i])
+		id := jobs[i].ID
 		switch {
 		case err != nil:
 			return nil, which(i, err)
-		case ids[jobs[i].ID]: // PostgreSQL would refuse the statement
-			return nil, which(i, fmt.Errorf("retryriver: job %s: %w", jobs[i].ID, retryjob.ErrDuplicate))
+		case ids[id]: // PostgreSQL would refuse the statement
+			return nil, which(i, fmt.Errorf("retryriver: job %s: %w", id, retryjob.ErrDuplicate))
+		case id != "":
+			ids[id] = true
 		}
-		ids[jobs[i].ID], params[i] = true, river.InsertManyParams{Args: args, InsertOpts: opts}
+		args[i] = job
+		params[i] = river.InsertManyParams{Args: job, InsertOpts: opts}
 	}
-	err := m.within(ctx, func(_ riverdriver.Executor, tx TTx) error {
-		_, err := m.client.InsertManyTx(ctx, tx, params)
+	var inserted []*rivertype.JobInsertResult
+	err := m.within(ctx, func(_ riverdriver.Executor, tx TTx) (err error) {
+		inserted, err = m.client.InsertManyTx(ctx, tx, params)
 		return err
 	})
 	if err != nil {
@@ -86,12 +92,12 @@ func (m *Admin[TTx]) EnqueueMany(ctx context.Context, jobs []retryjob.Job) ([]re
 	}
 	handles := make([]retryjob.Handle, len(jobs))
 	for i := range jobs {
-		handles[i] = retryjob.NewHandle(jobs[i].ID, m)
+		handles[i] = retryjob.NewHandle(args[i].id(inserted[i]), m)
 	}
 	return handles, nil
 }
 
-// prepare checks a job, gives it an ID if it does not have one, and returns the River job to insert.
+// prepare checks a job and returns the River job to insert.
 func (m *Admin[TTx]) prepare(ctx context.Context, j *retryjob.Job) (*jobArgs, *river.InsertOpts, error) {
 	if ctx == nil {
 		return nil, nil, errNoContext
@@ -101,9 +107,6 @@ func (m *Admin[TTx]) prepare(ctx context.Context, j *retryjob.Job) (*jobArgs, *r
 	}
 	if len(j.Kind) > longestKind {
 		return nil, nil, fmt.Errorf("retryriver: Job.Kind %.40q... is longer than %d bytes", j.Kind, longestKind)
-	}
-	if j.ID == "" {
-		j.ID = retryjob.NewID()
 	}
 	args, opts := newArgs(j), &river.InsertOpts{Queue: j.Queue, Priority: j.Priority, Tags: j.Tags}
 	if first := args.record.FirstDue; first.After(time.Now()) {
@@ -172,7 +175,7 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 			return 0, err
 		}
 		fresh[n].InsertOpts = &river.InsertOpts{Queue: gone.Queue, Priority: gone.Priority, Tags: gone.Tags}
-		fresh[n].Args = &jobArgs{gone.Kind, i.Payload, stored{Record: i.Record}, keyOf(i.JobID)}
+		fresh[n].Args = &jobArgs{kind: gone.Kind, payload: i.Payload, record: stored{Record: i.Record}, uniqueKey: keyOf(i.JobID)}
 	}
 	if _, err := m.client.InsertManyTx(ctx, tx, fresh); err != nil {
 		return 0, fmt.Errorf("retryriver: %w", err)

@@ -208,9 +208,18 @@ func StoreOn(db *sql.DB, release func() error) (*Store, error) {
 	return openStore[*sql.Tx](riversqlite.New(db), release)
 }
 
-// EnsureTable creates the table for lists if a SQLite database does not have it.
-func EnsureTable(ctx context.Context, db *sql.DB) error {
-	return ensureTable(ctx, riversqlite.New(db), sqlite)
+// JobsQuery returns the query of these columns of the jobs that are not running, as lists read them.
+func JobsQuery(onSQLite bool, columns ...string) string {
+	d := postgres
+	if onSQLite {
+		d = sqlite
+	}
+	return d.jobs("river_job", columns...)
+}
+
+// EnsureSchema creates the indexes and the table of schedules if a SQLite database does not have them.
+func EnsureSchema(ctx context.Context, db *sql.DB) error {
+	return ensureSchema(ctx, riversqlite.New(db), sqlite)
 }
 
 // ReplayRow replays the job in a row, which was found to be replayable earlier.
@@ -239,4 +248,7 @@ func init() {
 }
 
 // Shortest reports whether metadata is read without parsing it.
-func Shortest(metadata []byte) bool { return shortest(metadata) != nil }
+func Shortest(metadata []byte) bool {
+	_, ok := shortest(metadata)
+	return ok
+}

@@ -37,7 +37,7 @@ func (d *disk) fault(statement string) error {
 	return nil
 }
 
-// onDisk returns a new database with the table, and its disk.
+// onDisk returns a new database with the schema, and its disk.
 func onDisk(t *testing.T) (*sql.DB, *disk) {
 	file := filepath.Join(t.TempDir(), "jobs.db")
 	db, err := retryriver.OpenSQLite(t.Context(), file)
@@ -164,8 +164,8 @@ func TestAnOperationThatFailsHalfwayHasDoneNothing(t *testing.T) {
 	}
 }
 
-// TestTheTableIsMadeWholeOrNotAtAll: each statement that makes it, in turn, fails.
-func TestTheTableIsMadeWholeOrNotAtAll(t *testing.T) {
+// TestTheSchemaIsMadeWholeOrNotAtAll: each statement that makes it, in turn, fails.
+func TestTheSchemaIsMadeWholeOrNotAtAll(t *testing.T) {
 	db, d := onDisk(t)
 	names := func() (names []string) {
 		rows, err := db.QueryContext(t.Context(), "SELECT name FROM sqlite_master WHERE name LIKE 'retryjob_%' ORDER BY name")
@@ -180,18 +180,18 @@ func TestTheTableIsMadeWholeOrNotAtAll(t *testing.T) {
 		return names
 	}
 	whole := names()
-	require.Len(t, whole, 7, "two tables, two indexes and three triggers")
-	_, err := db.ExecContext(t.Context(), "DROP TABLE retryjob_job; DROP TABLE retryjob_schedule; DROP TRIGGER retryjob_insert; DROP TRIGGER retryjob_update; DROP TRIGGER retryjob_delete")
+	require.Equal(t, []string{"retryjob_changed", "retryjob_group", "retryjob_schedule"}, whole)
+	_, err := db.ExecContext(t.Context(), "DROP TABLE retryjob_schedule; DROP INDEX retryjob_changed; DROP INDEX retryjob_group")
 	require.NoError(t, err)
 	for n := 1; ; n++ {
 		*d = disk{n: n}
-		err := retryriver.EnsureTable(t.Context(), db)
+		err := retryriver.EnsureSchema(t.Context(), db)
 		failed := d.used >= d.n
 		*d = disk{}
 		if !failed {
 			require.NoError(t, err)
 			require.Equal(t, whole, names())
-			require.NoError(t, retryriver.EnsureTable(t.Context(), db), "it is there")
+			require.NoError(t, retryriver.EnsureSchema(t.Context(), db), "it is there")
 			return
 		}
 		require.ErrorIs(t, err, errDisk)

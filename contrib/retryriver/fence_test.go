@@ -168,7 +168,7 @@ func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
 			}
 		})
 	}
-	t.Run("again, if only the answer was lost", func(t *testing.T) {
+	t.Run("a result whose answer was lost is written again", func(t *testing.T) {
 		o := newOffice(t, "quick", nil)
 		for range 2 {
 			o.send(retryjob.Job{})
@@ -196,7 +196,7 @@ func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
 			require.Equal(t, late, strings.Contains(string(job.Metadata), "retryjob_late"), row)
 		}
 	})
-	t.Run("one of a job that is gone is dropped", func(t *testing.T) {
+	t.Run("the result of a job that is gone is dropped", func(t *testing.T) {
 		o := newOffice(t, "quick", nil)
 		_, err := o.client.Driver().GetExecutor().JobSetStateIfRunningMany(t.Context(), &riverdriver.JobSetStateIfRunningManyParams{
 			ID: []int64{7}, Attempt: []*int{nil}, ErrData: [][]byte{nil}, FinalizedAt: []*time.Time{&ended}, MetadataDoMerge: []bool{true},
@@ -205,7 +205,7 @@ func TestAResultIsWrittenIfItIsOfTheCurrentAttempt(t *testing.T) {
 		})
 		require.NoError(t, err)
 	})
-	t.Run("one that cannot be read is an error", func(t *testing.T) {
+	t.Run("a mark that cannot be read is an error", func(t *testing.T) {
 		o := newOffice(t, "quick", nil)
 		row, id := o.send(retryjob.Job{})
 		o.exec("UPDATE river_job SET state = 'running', attempt = 1, attempted_at = datetime('now', 'subsec')")

@@ -3,7 +3,6 @@ package retryriver
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,7 +45,7 @@ func (a *Adapter) addHandler(workers *river.Workers, kind string, h retryjob.Han
 	return nil
 }
 
-// anyArgs is the args of the jobs of a handler: any JSON.
+// anyArgs is the args of the jobs of a handler, any JSON.
 type anyArgs struct{ kind string }
 
 func (a anyArgs) Kind() string { return a.kind }
@@ -104,11 +103,11 @@ func columns(row *rivertype.JobRow) (queue string, priority int, tags []string) 
 // recordKey is the context key of an attempt's record.
 type recordKey struct{}
 
-// jobArgs is the args with which a job is inserted: its payload. The other fields are for InsertBegin.
+// jobArgs is the args with which a job is inserted. They are its payload. The other fields are for InsertBegin.
 type jobArgs struct {
 	kind      string
 	payload   json.RawMessage
-	record    stored
+	record    stored // without a JobID if the caller has not chosen one
 	uniqueKey []byte
 }
 
@@ -117,16 +116,27 @@ const everyState = 0xff
 
 // newArgs returns the args to insert for a job.
 func newArgs(j *retryjob.Job) *jobArgs {
-	return &jobArgs{
-		kind: j.Kind, payload: j.Payload, record: stored{Record: retryjob.NewRecord(j, time.Now().UTC())},
-		uniqueKey: keyOf(j.ID),
+	key := randomKey()
+	if j.ID != "" {
+		key = keyOf(j.ID)
 	}
+	return &jobArgs{kind: j.Kind, payload: j.Payload, record: stored{Record: retryjob.NewRecord(j, time.Now().UTC())}, uniqueKey: key}
 }
 
-// keyOf returns River's unique key of a job. It keeps IDs unique, and its index finds jobs by ID.
-func keyOf(id string) []byte {
-	sum := sha256.Sum256([]byte("retryjob:" + id))
-	return sum[:]
+// uniqueStates returns the states of a job in which River's index has its key.
+func (a *jobArgs) uniqueStates() byte {
+	if isRandom(a.uniqueKey) {
+		return 0
+	}
+	return everyState
+}
+
+// id returns the ID of the job that was inserted.
+func (a *jobArgs) id(inserted *rivertype.JobInsertResult) string {
+	if a.record.JobID == "" {
+		return generatedID(inserted.Job.ID, a.uniqueKey)
+	}
+	return a.record.JobID
 }
 
 func (a *jobArgs) Kind() string { return a.kind }
@@ -147,7 +157,7 @@ func (a *jobArgs) MarshalJSON() ([]byte, error) {
 // wrapperKey is the only key of the object that wraps a payload.
 const wrapperKey = "retryjob"
 
-// payloadOf returns the payload in args: nil if it is null.
+// payloadOf returns the payload in args, nil if it is null.
 func payloadOf(args []byte) json.RawMessage {
 	if payload, ok := unwrap(args); ok {
 		args = payload

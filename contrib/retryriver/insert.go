@@ -42,6 +42,9 @@ type fencedTx struct {
 // error a transaction of the caller is as it was before. Any other transaction is undone by the code that began it.
 func (t fencedTx) JobInsertFastMany(ctx context.Context, p *riverdriver.JobInsertFastManyParams) (results []*riverdriver.JobInsertFastResult, err error) {
 	insert := func(tx riverdriver.ExecutorTx) (err error) {
+		if err := refuseGenerated(ctx, tx, p); err != nil {
+			return err
+		}
 		results, err = tx.JobInsertFastMany(ctx, p)
 		if err != nil {
 			return err
@@ -54,7 +57,7 @@ func (t fencedTx) JobInsertFastMany(ctx context.Context, p *riverdriver.JobInser
 		}
 		return nil
 	}
-	if t.lasting && anyOurs(p) {
+	if t.lasting && anyChosen(p) {
 		err = within(ctx, t.ExecutorTx, insert)
 	} else {
 		err = insert(t.ExecutorTx)
@@ -62,9 +65,10 @@ func (t fencedTx) JobInsertFastMany(ctx context.Context, p *riverdriver.JobInser
 	return results, err
 }
 
-func anyOurs(p *riverdriver.JobInsertFastManyParams) bool {
+// anyChosen reports whether the caller has chosen the ID of a job. The others cannot be duplicates.
+func anyChosen(p *riverdriver.JobInsertFastManyParams) bool {
 	for _, job := range p.Jobs {
-		if _, ours := job.Args.(*jobArgs); ours {
+		if args, ours := job.Args.(*jobArgs); ours && args.record.JobID != "" {
 			return true
 		}
 	}

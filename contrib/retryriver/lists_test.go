@@ -29,7 +29,6 @@ type crowd struct {
 	query    func(query string, args ...any) [][]any
 	explain  func(query string, args ...any) []string
 	migrate  func()
-	on       string // the part after the name of a trigger
 	copies   string // the statement that copies the existing jobs, a second apart
 }
 
@@ -79,7 +78,7 @@ func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func
 			again, err := retryriver.OpenSQLite(tb.Context(), file)
 			require.NoError(tb, err)
 			require.NoError(tb, again.Close())
-		}, "", `WITH RECURSIVE copy(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM copy WHERE n < ?1)
+		}, `WITH RECURSIVE copy(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM copy WHERE n < ?1)
 			INSERT INTO river_job (args, attempt, attempted_at, attempted_by, created_at, errors, finalized_at, kind, metadata,
 				priority, queue, state, scheduled_at, tags, unique_key, unique_states, max_attempts)
 			SELECT args, attempt, attempted_at, attempted_by, created_at, errors, finalized_at,
@@ -127,7 +126,7 @@ func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func
 				return err
 			}))
 			return plan
-		}, func() { require.NoError(tb, retryriver.MigratePostgres(tb.Context(), pool)) }, " ON river_job", `INSERT INTO river_job (args, attempt, attempted_at, attempted_by, created_at, errors, finalized_at, kind, metadata,
+		}, func() { require.NoError(tb, retryriver.MigratePostgres(tb.Context(), pool)) }, `INSERT INTO river_job (args, attempt, attempted_at, attempted_by, created_at, errors, finalized_at, kind, metadata,
 				priority, queue, state, scheduled_at, tags, unique_key, unique_states, max_attempts)
 			SELECT args, attempt, attempted_at, attempted_by, created_at, errors, finalized_at,
 				CASE WHEN n % 10000 = 0 THEN 'rare' ELSE 'kind' || (n % 5) END,
@@ -141,7 +140,7 @@ func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func
 					ELSE jsonb_build_object('history', jsonb_build_array((metadata#>'{retryjob,0,history,0}') || jsonb_build_object(
 						'end', ended - n * interval '1 second'))) END)),
 				priority, queue, state, scheduled_at + interval '1 hour', CASE WHEN n % 10007 = 0 THEN '{a,rare_tag}' ELSE tags END,
-				sha256(convert_to('retryjob:' || (metadata#>>'{retryjob,0,job}') || '-' || n, 'UTF8')), unique_states, max_attempts
+				'retryjob'::bytea || sha256(convert_to((metadata#>>'{retryjob,0,job}') || '-' || n, 'UTF8')), unique_states, max_attempts
 			FROM generate_series(1, $1::int) AS n, (SELECT *, date_trunc('second', coalesce(
 				metadata#>>'{retryjob,0,ended}', metadata#>>'{retryjob,0,history,0,end}')::timestamptz) AS ended FROM river_job) AS made`})
 	})
@@ -256,7 +255,7 @@ func BenchmarkLists(b *testing.B) {
 				page(b, s.List(b.Context(), retryjob.Filter{Until: time.Now().Add(-50_000 * time.Second)}), 100)
 			}
 		})
-		b.Run("Count, bare", func(b *testing.B) { bare(b, 8, "SELECT status, count(*) FROM retryjob_job GROUP BY status") })
+		b.Run("Count, bare", func(b *testing.B) { bare(b, 8, "SELECT state, count(*) FROM river_job GROUP BY state") })
 		b.Run("Count", func(b *testing.B) {
 			for b.Loop() {
 				counts, err := s.Count(b.Context(), retryjob.Filter{})
@@ -306,7 +305,7 @@ func TestListsReadAnIndex(t *testing.T) {
 		for _, row := range lists {
 			sorted := 1
 			if len(row.filter.Statuses) == 0 {
-				sorted = 3 // the running jobs too, and with the others
+				sorted = 3 // the running jobs, the others, and both
 			}
 			for _, ask := range []func(bool, retryjob.Filter) (string, []any){retryriver.PageQuery, retryriver.CountQuery} {
 				text, args := ask(c.onSQLite(), row.filter)
@@ -315,10 +314,10 @@ func TestListsReadAnIndex(t *testing.T) {
 					for _, line := range c.query("EXPLAIN QUERY PLAN "+text, args...) {
 						plan += fmt.Sprintln(line[3])
 					}
-					require.NotContains(t, plan, "SCAN x USING", text)
-					require.LessOrEqual(t, strings.Count(plan, "SCAN x\n"), sorted/2, "%s\n%s", text, plan) // the merged parts
-					require.Contains(t, plan, "SEARCH x USING COVERING INDEX retryjob_job_", text)
-					require.LessOrEqual(t, strings.Count(plan, "USE TEMP B-TREE"), sorted, "%s\n%s", text, plan) // only the merged parts are sorted
+					require.NotContains(t, plan, "SCAN river_job", text)
+					require.NotContains(t, plan, "SCAN x", text)
+					require.Contains(t, plan, "SEARCH river_job USING INDEX retryjob_", plan)
+					require.LessOrEqual(t, strings.Count(plan, "USE TEMP B-TREE"), max(1, 2*(sorted-1)), "%s\n%s", text, plan) // each part, and again to merge it
 					continue
 				}
 				plan := ""
@@ -326,7 +325,7 @@ func TestListsReadAnIndex(t *testing.T) {
 					plan += line + "\n"
 				}
 				require.NotContains(t, plan, "Seq Scan", text)
-				require.Contains(t, plan, " using retryjob_job_", text)
+				require.Contains(t, plan, " using retryjob_", text)
 				require.LessOrEqual(t, strings.Count(plan, "Sort Key"), sorted, "%s\n%s", text, plan)
 				var cost float64
 				_, err := fmt.Sscanf(plan[strings.Index(plan, "..")+2:], "%f", &cost)
@@ -337,9 +336,9 @@ func TestListsReadAnIndex(t *testing.T) {
 	})
 }
 
-// TestTheTableSaysWhatTheJobsSay: lists are filtered and sorted by the values they show, no matter which program wrote
+// TestTheIndexesHaveWhatTheJobsSay: lists are filtered and sorted by the values they show, no matter which program wrote
 // River's rows.
-func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
+func TestTheIndexesHaveWhatTheJobsSay(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		c.exec(c.copies, 14)
 		for _, change := range []string{
@@ -357,7 +356,7 @@ func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 		defer s.Close()
 		check := func() {
 			known := map[string][]any{}
-			for _, line := range c.query("SELECT metadata->'retryjob'->0->>'job', r.kind, policy, status, reason, changed FROM retryjob_job AS r JOIN river_job ON id = row_id") {
+			for _, line := range c.query("SELECT metadata->'retryjob'->0->>'job', x.kind, policy, status, reason, changed FROM " + retryriver.JobsQuery(c.onSQLite(), "row_id", "kind", "policy", "status", "reason", "changed") + " AS x JOIN river_job ON id = row_id") {
 				known[line[0].(string)] = line[1:]
 			}
 			type group struct {
@@ -373,7 +372,7 @@ func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 				if i.Reason != 0 {
 					reason = i.Reason.Error()
 				}
-				if i.Status != retryjob.Leased { // the table has what it was before
+				if i.Status != retryjob.Leased {
 					require.Equal(t, []any{i.Kind, i.Policy, i.Status.String(), reason, i.Changed().UnixMicro()}, known[i.JobID], i.JobID)
 				}
 				require.False(t, i.Changed().After(last))
@@ -414,19 +413,18 @@ func TestTheTableSaysWhatTheJobsSay(t *testing.T) {
 		}
 		check()
 
-		t.Run("also if it is made later", func(t *testing.T) {
-			c.exec("DROP TABLE retryjob_job")
-			for _, trigger := range []string{"insert", "update", "delete"} {
-				c.exec("DROP TRIGGER retryjob_" + trigger + c.on)
-			}
+		t.Run("the lists are the same if the indexes are made later", func(t *testing.T) {
+			c.exec("DROP INDEX retryjob_changed")
+			c.exec("DROP INDEX retryjob_group")
 			_, err := retryriver.OpenStore(t.Context(), c.database)
 			require.ErrorIs(t, err, retryriver.ErrNotMigrated)
 			_, err = s.Get(t.Context(), "dead")
-			require.ErrorIs(t, err, retryriver.ErrNotMigrated)
+			require.ErrorIs(t, err, retryjob.ErrUnknownJob, "it was deleted")
 			_, err = s.Count(t.Context(), retryjob.Filter{})
-			require.ErrorIs(t, err, retryriver.ErrNotMigrated)
-			for _, err := range s.List(t.Context(), retryjob.Filter{}) {
+			if c.onSQLite() { // PostgreSQL reads the whole table
 				require.ErrorIs(t, err, retryriver.ErrNotMigrated)
+			} else {
+				require.NoError(t, err)
 			}
 			c.migrate()
 			check()

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
@@ -43,30 +42,11 @@ func TestManyIDs(t *testing.T) {
 		text, args := retryriver.IDsQuery(c.onSQLite(), ids[:2])
 		if c.onSQLite() {
 			for _, line := range c.query("EXPLAIN QUERY PLAN "+text, args...) {
-				require.NotRegexp(t, `SCAN (j|retryjob_job|river_job)\b`, line[3])
+				require.NotRegexp(t, `SCAN river_job\b`, line[3])
 			}
 			return
 		}
 		require.NotContains(t, strings.Join(c.explain(text, args...), "\n"), "Seq Scan")
-	})
-}
-
-// TestAVersion1JobSortsByWhenItWasEnqueued: its record has no such time, and it is due in the future.
-func TestAVersion1JobSortsByWhenItWasEnqueued(t *testing.T) {
-	crowds(t, t.Run, func(t *testing.T, c *crowd) {
-		record := `{"retryjob":[{"v":1,"job":"old","policy":"slow","first":"2099-01-01T00:00:00Z","changed":4070908800000000}]}`
-		object, states := "jsonb('"+record+"')", "255)"
-		if !c.onSQLite() {
-			object, states = "'"+record+"'", "B'11111111')"
-		}
-		c.exec("INSERT INTO river_job (kind, max_attempts, args, state, created_at, scheduled_at, unique_key, metadata, unique_states) VALUES " +
-			"('mail', 1, '{}', 'scheduled', '2026-01-01 00:00:00', '2099-01-01 00:00:00', " + c.key("old") + ", " + object + ", " + states)
-		s, err := retryriver.OpenStore(t.Context(), c.database)
-		require.NoError(t, err)
-		defer s.Close()
-		require.Equal(t, "old", page(t, s.List(t.Context(), retryjob.Filter{}), 9)[2], "the oldest is the last")
-		old := page(t, s.List(t.Context(), retryjob.Filter{Until: time.Date(2026, 1, 1, 0, 0, 1, 0, time.UTC)}), 9)
-		require.Equal(t, []string{"old"}, old)
 	})
 }
 
@@ -101,8 +81,7 @@ func TestMigrateBringsAnExistingDatabaseUpToDate(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "it was made")
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		require.NoError(t, retryriver.Migrate(t.Context(), c.database), "it is up to date")
-		c.exec("UPDATE river_migration SET version = 1 WHERE line = 'retryjob'")
-		c.exec("ALTER TABLE retryjob_job RENAME COLUMN tags TO labels")
+		c.exec("DROP INDEX retryjob_changed")
 		_, err := retryriver.OpenStore(t.Context(), c.database)
 		require.ErrorIs(t, err, retryriver.ErrNotMigrated)
 		require.NoError(t, retryriver.Migrate(t.Context(), c.database))

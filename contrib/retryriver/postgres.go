@@ -42,23 +42,8 @@ func MigratePostgres(ctx context.Context, pool *pgxpool.Pool) error {
 	if _, err := m.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 		return fmt.Errorf("retryriver: %w", err)
 	}
-	if err := ensureTable(ctx, riverpgxv5.New(pool), postgres); err != nil {
-		return err
-	}
-	if _, err := pool.Exec(ctx, revokeFromPublic); err != nil {
-		return fmt.Errorf("retryriver: %w", err)
-	}
-	return nil
+	return ensureSchema(ctx, riverpgxv5.New(pool), postgres)
 }
-
-// revokeFromPublic takes the right to call the function of the triggers from everyone, if they have it. A dump that is
-// restored without its rights gives it to them again.
-const revokeFromPublic = `DO $revoke$ BEGIN
-	IF EXISTS (SELECT FROM pg_proc, aclexplode(coalesce(proacl, acldefault('f', proowner))) AS acl
-		WHERE pg_proc.oid = to_regprocedure('retryjob_note()') AND acl.grantee = 0) THEN
-		REVOKE ALL ON FUNCTION retryjob_note() FROM PUBLIC;
-	END IF;
-END $revoke$`
 
 // checkPostgres returns nil if the server answers and has River's tables.
 func checkPostgres(ctx context.Context, pool *pgxpool.Pool) error {

@@ -19,30 +19,27 @@ import (
 
 // dialect holds the differences between the databases.
 type dialect struct {
-	argument  string // the placeholder of a numbered argument
-	object    string // the function that builds a JSON object
-	array     string // the aggregate that builds a JSON array
-	json      string // a JSON column as such
-	each      string // the query of the elements of a JSON list
-	unhex     string // and as bytes
-	contains  string // the condition that a text contains another one
-	top       string // joins, for each row g of a query, the rows of retryjob_job that a query about g returns
-	lock      string // locks the rows of a table whose numbers are in a JSON list
-	forUpdate string // locks the rows of a query
-	record    string // the record of a row of river_job, NULL if it does not have its own
-	tags      string // the tags of a row of river_job as JSON, cut to a number of characters; '' if it has none
-	noted     string // the columns of retryjob_job for a row of river_job with a record: the same values as Adapter.info
-	own       string // the condition that a row may have the unique key of its ID, which only PostgreSQL can compute
-	unmerged  string // the limit of subqueries
-	keyIndex  string // the condition needed to use River's index of unique keys
-	number    string // the type of the number of a row
-	indexedBy string // makes a query use an index if the planner does not know the number of rows
-	hasTable  string
-	lockTable string
-	triggers  func(d *dialect, schema string) []string
-	leasedAt  string // when a running job was leased, in microseconds since 1970
-	dueAt     string // when a waiting job is due, in such microseconds
-	mute      bool   // the driver does not notify a process that its running job is canceled
+	argument     string            // the placeholder of a numbered argument
+	object       string            // the function that builds a JSON object
+	array        string            // the aggregate that builds a JSON array
+	json         string            // a JSON column as such
+	each         string            // the query of the elements of a JSON list
+	unhex        string            // and as bytes
+	contains     string            // the condition that a text contains another one
+	top          string            // joins, for each row g of a query, the jobs x that a query about g returns
+	lock         string            // locks the rows of a table whose numbers are in a JSON list
+	forUpdate    string            // locks the rows of a query
+	columns      map[string]string // the columns of a job as expressions over those of river_job: the same values as Adapter.info
+	listed       string            // the condition that a row of river_job is a job of retryjob that is not running
+	keyIndex     string            // the condition needed to use River's index of unique keys
+	number       string            // the type of the number of a row
+	indexedBy    string            // makes a query use an index, whatever the planner expects
+	hasSchema    string
+	lockTable    string
+	ownSchedules string
+	leasedAt     string // when a running job was leased, in microseconds since 1970
+	dueAt        string // when a waiting job is due, in such microseconds
+	mute         bool   // the driver does not notify a process that its running job is canceled
 }
 
 func dialectOf(database string) *dialect {
@@ -54,18 +51,21 @@ func dialectOf(database string) *dialect {
 
 var (
 	sqlite = newDialect(
-		"CASE WHEN {own} AND json_type(metadata, '$."+metadataKey+"[0]') = 'object' THEN jsonb_extract(metadata, '$."+metadataKey+"[0]') END",
-		func(text string) string { return "cast(" + text + " as integer)" }, // of anything
-		func(column string) string {
-			return "cast(round(unixepoch(" + column + ", 'subsec') * 1000) as integer) * 1000"
+		expressions{
+			field:  func(name string) string { return "metadata->>'$." + metadataKey + "[0]." + name + "'" },
+			number: func(name string) string { return "cast(metadata->>'$." + metadataKey + "[0]." + name + "' AS integer)" }, // of anything
+			micros: func(column string) string {
+				return "cast(round(unixepoch(" + column + ", 'subsec') * 1000) AS integer) * 1000"
+			},
+			value: "metadata->>'$." + metadataKey + "'",
+			bytes: "x'%x'",
+			tags:  "CASE WHEN json_valid(tags, 5) THEN json(tags) ELSE '' END",
 		},
 		dialect{
 			argument: "?%d", object: "json_object", array: "json_group_array(%s)", json: "json(%s)",
 			each: "SELECT value FROM json_each(%s)", unhex: "unhex(value)", contains: "instr(%s, %s) > 0",
-			top:    "CROSS JOIN %sretryjob_job AS x ON x.row_id IN (SELECT row_id FROM (%s))",
-			tags:   "CASE WHEN tags NOT IN (jsonb('[]'), '[]') AND json_valid(tags, 5) THEN substr(json(tags), 1, %d) ELSE '' END",
-			number: "integer", own: "unique_key IS NOT NULL", unmerged: "LIMIT -1", indexedBy: " INDEXED BY %s",
-			hasTable: sqliteHasTable, triggers: sqliteTriggers, mute: true,
+			top:    "CROSS JOIN %s AS x ON x.row_id IN (SELECT row_id FROM (%s))",
+			number: "integer", indexedBy: " INDEXED BY %s", hasSchema: sqliteHasSchema, mute: true,
 			keyIndex: `%.0sCASE state
 			WHEN 'available' THEN unique_states & (1 << 0)
 			WHEN 'cancelled' THEN unique_states & (1 << 1)
@@ -80,64 +80,87 @@ var (
 		},
 	)
 	postgres = newDialect(
-		"CASE WHEN {own} THEN metadata#>'{"+metadataKey+",0}' END",
-		func(text string) string {
-			return "CASE WHEN jsonb_typeof(" + strings.Replace(text, "->>", "->", 1) + ") = 'number' THEN least(greatest((" + text + ")::numeric, -9e15), 9e15)::bigint END"
-		},
-		func(column string) string {
-			return "(extract(epoch from CASE WHEN isfinite(" + column + ") THEN " + column + " END) * 1000000)::bigint"
+		expressions{
+			field:  func(name string) string { return "metadata#>>'{" + metadataKey + ",0," + name + "}'" },
+			number: func(name string) string { return "(metadata#>>'{" + metadataKey + ",0," + name + "}')::bigint" },
+			micros: func(column string) string { // an index cannot have the epoch of a time with a time zone
+				return "(extract(epoch from (" + column + ") AT TIME ZONE 'UTC') * 1000000)::bigint"
+			},
+			value: "metadata->>'" + metadataKey + "'",
+			bytes: `'\x%x'::bytea`,
+			tags:  "array_to_json(tags)::text",
 		},
 		dialect{
 			argument: "$%d", object: "json_build_object", array: "coalesce(json_agg(%s), '[]')", json: "%s",
 			each: "SELECT value FROM json_array_elements_text(%s::json)", unhex: "decode(value, 'hex')",
 			contains: "strpos(%s, %s) > 0", top: "CROSS JOIN LATERAL (%.0[1]s%[2]s) AS x", lock: "SELECT id FROM %s WHERE id IN (SELECT value::bigint FROM json_array_elements_text($1::json)) ORDER BY id FOR UPDATE",
-			forUpdate: " FOR UPDATE",
-			tags:      "CASE WHEN tags <> '{}' THEN substr(array_to_json(tags)::text, 1, %d) ELSE '' END",
-			own:       "unique_key = sha256(convert_to('retryjob:' || (metadata#>>'{" + metadataKey + ",0,job}'), 'UTF8'))",
-			number:    "bigint", unmerged: "OFFSET 0", indexedBy: "%.0s", hasTable: postgresHasTable, triggers: postgresTriggers,
-			lockTable: "LOCK TABLE river_job IN SHARE ROW EXCLUSIVE MODE",
-			keyIndex:  "%sriver_job_state_in_bitmask(unique_states, state)",
+			forUpdate: " FOR UPDATE", number: "bigint", indexedBy: "%.0s", hasSchema: postgresHasSchema,
+			lockTable: "LOCK TABLE river_job IN SHARE ROW EXCLUSIVE MODE", ownSchedules: ownSchedules,
+			keyIndex: "%sriver_job_state_in_bitmask(unique_states, state)",
 		},
 	)
 )
 
-// newDialect completes a dialect. Its arguments are SQL for the record of a row, if it is the row's own, for a text as a number, and for the microseconds of a time.
-//
-// A record may come from any program, so no record makes the query fail. SQLite compiles noted with each statement that
-// writes a job, so it is as short as possible.
-func newDialect(record string, number, micros func(string) string, d dialect) *dialect {
-	d.record = strings.ReplaceAll(record, "{own}", d.own)
-	d.leasedAt = "coalesce(" + micros("attempted_at") + ", 0)"
-	d.dueAt = "coalesce(" + micros("scheduled_at") + ", 0)"
-	final := "coalesce(record->>'status', '') IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
-	seen := "coalesce(" + number("record->>'seen'") + ", 0)"
-	none := "coalesce(" + number("record->>'attempts'") + ", 0) = 0"
+// expressions are SQL for a field of the record in the metadata of a row as a text and as a number, for the microseconds
+// of a column, for the value in the metadata, which is the policy if it is a string, for a constant of bytes, and for the
+// tags of a row as JSON.
+type expressions struct {
+	field, number, micros func(name string) string
+	value, bytes, tags    string
+}
+
+// newDialect completes a dialect. The expressions are evaluated for the rows of retryjob only, whose records this package
+// has written. PostgreSQL refuses to write a row for which one fails.
+func newDialect(e expressions, d dialect) *dialect {
+	after := []byte(keyPrefix)
+	after[len(after)-1]++
+	d.listed = "unique_key >= " + fmt.Sprintf(e.bytes, keyPrefix) + " AND unique_key < " + fmt.Sprintf(e.bytes, after) + " AND state <> 'running'"
+	d.leasedAt = "coalesce(" + e.micros("attempted_at") + ", 0)"
+	d.dueAt = "coalesce(" + e.micros("scheduled_at") + ", 0)"
+	status := "coalesce(" + e.field("status") + ", '')"
+	final := status + " IN (" + texts(only(nil, retryjob.Status.Final)) + ")"
+	replayable := e.field("status") + " IN (" + texts(only(nil, retryjob.Status.Replayable)) + ")"
+	seen := "coalesce(" + e.number("seen") + ", 0)"
 	text := func(field string, most int) string {
-		return fmt.Sprintf("coalesce(substr(record->>'%s', 1, %d), '')", field, most+1)
+		return fmt.Sprintf("coalesce(substr(%s, 1, %d), '')", e.field(field), most+1)
 	}
-	d.noted = strings.Join([]string{"id", "kind", text("policy", longestText), `CASE
-		WHEN state = 'completed' THEN 'succeeded'
-		WHEN state IN ('cancelled', 'discarded') THEN CASE WHEN ` + final + ` THEN record->>'status' WHEN state = 'cancelled' THEN 'canceled' ELSE 'dead_letter' END
-		WHEN ` + none + ` AND attempt <= ` + seen + ` THEN 'pending'
-		ELSE 'waiting_retry' END`, `CASE
-		WHEN state NOT IN ('cancelled', 'discarded') THEN ''
-		WHEN ` + final + ` THEN ` + text("reason", longestReason) + `
-		WHEN state = 'cancelled' THEN 'caller_canceled'
-		ELSE 'attempts_exhausted' END`, "coalesce(" + micros(`CASE
-		WHEN finalized_at IS NULL AND attempt > `+seen+` THEN attempted_at
-		WHEN finalized_at IS NULL AND `+number("record->>'v'")+` = 1 AND `+none+` THEN created_at
-		WHEN state = 'completed' AND coalesce(record->>'status', '') <> 'succeeded' OR state <> 'completed' AND NOT `+final+` THEN finalized_at
-		END`) + ", " + number("record->>'changed'") + ", " + micros("created_at") + ", 0)",
-		"CASE WHEN finalized_at IS NULL THEN " + micros("scheduled_at") + " END",
-		`CASE
-		WHEN state NOT IN ('cancelled', 'discarded') THEN ''
-		WHEN ` + final + ` THEN CASE WHEN record->>'status' IN (` + texts(only(nil, retryjob.Status.Replayable)) + `) THEN ` + text("cause", longestCause) + ` ELSE '' END
-		WHEN state = 'cancelled' THEN ''
-		WHEN attempt > ` + seen + ` THEN '` + (&retryjob.Attempt{Err: retryjob.ErrLost.Error()}).Cause() + `'
-		ELSE ` + text("cause", longestCause) + ` END`,
-		fmt.Sprintf(d.tags, longestText+1),
-	}, ", ")
+	d.columns = map[string]string{
+		"row_id": "id",
+		"kind":   "kind",
+		"policy": fmt.Sprintf("coalesce(substr(coalesce(%s, %s), 1, %d), '')", e.field("policy"), e.value, longestText+1),
+		"status": `CASE
+			WHEN state = 'completed' THEN 'succeeded'
+			WHEN state IN ('cancelled', 'discarded') THEN CASE WHEN ` + final + ` THEN ` + e.field("status") + ` WHEN state = 'cancelled' THEN 'canceled' ELSE 'dead_letter' END
+			WHEN attempt = 0 OR coalesce(` + e.number("attempts") + `, 0) = 0 AND attempt <= ` + seen + ` THEN 'pending'
+			ELSE 'waiting_retry' END`,
+		"reason": `CASE
+			WHEN state NOT IN ('cancelled', 'discarded') THEN ''
+			WHEN ` + final + ` THEN ` + text("reason", longestReason) + `
+			WHEN state = 'cancelled' THEN 'caller_canceled'
+			ELSE 'attempts_exhausted' END`,
+		"cause": `CASE
+			WHEN state NOT IN ('cancelled', 'discarded') THEN ''
+			WHEN ` + final + ` THEN CASE WHEN ` + replayable + ` THEN ` + text("cause", longestCause) + ` ELSE '' END
+			WHEN state = 'cancelled' THEN ''
+			WHEN attempt > ` + seen + ` THEN '` + (&retryjob.Attempt{Err: retryjob.ErrLost.Error()}).Cause() + `'
+			ELSE ` + text("cause", longestCause) + ` END`,
+		"changed": "coalesce(" + e.micros(`CASE
+			WHEN finalized_at IS NULL AND attempt > 0 AND attempt > `+seen+` THEN attempted_at
+			WHEN state = 'completed' AND `+status+` <> 'succeeded' OR state <> 'completed' AND NOT `+final+` THEN finalized_at
+			END`) + ", " + e.number("changed") + ", " + e.micros("created_at") + ", 0)",
+		"due":  "CASE WHEN finalized_at IS NULL THEN " + e.micros("scheduled_at") + " END",
+		"tags": e.tags,
+	}
 	return &d
+}
+
+// jobs returns a query of these columns of the jobs in a table of River's that are not running.
+func (d *dialect) jobs(table string, columns ...string) string {
+	list := make([]string, len(columns))
+	for i, column := range columns {
+		list[i] = d.columns[column] + " AS " + column
+	}
+	return "(SELECT " + strings.Join(list, ", ") + " FROM " + table + " WHERE " + d.listed + ")"
 }
 
 // fields returns the beginning of the expression that builds a JSON object with these columns.
@@ -194,28 +217,26 @@ func (q *query) each(values any) string {
 	return fmt.Sprintf(q.sql.each, q.arg(string(list)))
 }
 
-// groupedBy are the columns that the index retryjob_job_group begins with. The next one is changed.
-var groupedBy = []string{"status", "kind", "policy", "reason", "cause"}
-
-// selection is the rows of retryjob_job that a filter selects: those that an index has under each combination g of the
-// columns that it begins with, so that it has them in the order of a list.
+// selection is the jobs that a filter selects, by an index: those that it has under each combination g of the columns that
+// it begins with, so that it has them in the order of a list.
 type selection struct {
 	with string // the common table expressions that end with g
 	rows string // the FROM clause of the rows x of a combination
 	by   []string
 }
 
-// selection returns the rows that f selects. They may contain more than f selects.
+// selection returns the jobs that f selects and that are not running. They may contain more than f selects.
 func (q *query) selection(f *retryjob.Filter) selection {
 	if len(f.Kinds)+len(f.Policies)+len(f.Reasons)+len(f.Causes) == 0 {
-		return q.selected(f, "changed", groupedBy[:1])
+		return q.selected(f, byTime, 1)
 	}
-	return q.selected(f, "group", groupedBy)
+	return q.selected(f, byGroup, groupedBy)
 }
 
-// selected returns the rows that f selects by an index, and that are not running. Of a column that f does not mention, each value is found in the
-// index after the one before it, so that no other row is read.
-func (q *query) selected(f *retryjob.Filter, index string, by []string) selection {
+// selected returns the jobs that f selects, by the first n columns of an index. Of a column that f does not mention, each
+// value is found in the index after the one before it, so that no other row is read.
+func (q *query) selected(f *retryjob.Filter, of *index, n int) selection {
+	by := of.columns[:n]
 	given := map[string][]string{"kind": f.Kinds, "policy": f.Policies, "cause": causes(f)}
 	for _, status := range only(f.Statuses, unleased) {
 		given["status"] = append(given["status"], status.String())
@@ -223,7 +244,8 @@ func (q *query) selected(f *retryjob.Filter, index string, by []string) selectio
 	for _, reason := range f.Reasons {
 		given["reason"] = append(given["reason"], reason.Error())
 	}
-	table := q.schema + "retryjob_job AS x" + fmt.Sprintf(q.sql.indexedBy, "retryjob_job_"+index) + " WHERE true"
+	jobs := q.sql.jobs(q.schema+"river_job"+fmt.Sprintf(q.sql.indexedBy, of.name), "row_id", "kind", "policy", "status", "reason", "cause", "changed", "due", "tags")
+	table := jobs + " AS x WHERE true"
 	with, from := "WITH RECURSIVE ", ""
 	for i, column := range by {
 		before := strings.Join(append(slices.Clone(by[:i]), ""), ", ")
@@ -264,7 +286,6 @@ func (q *query) selected(f *retryjob.Filter, index string, by []string) selectio
 	if len(tags) > 0 {
 		table += " AND (" + strings.Join(tags, " OR ") + ")"
 	}
-	table += " AND x.row_id NOT IN (SELECT id FROM " + q.schema + "river_job WHERE state = 'running')"
 	return selection{with, table, by}
 }
 
@@ -294,19 +315,23 @@ func unleased(s retryjob.Status) bool { return s != retryjob.Leased }
 func (q *query) page(f *retryjob.Filter, after *position, limit int) string {
 	end, older := newestFirst+fmt.Sprintf(" LIMIT %d", limit), ""
 	if after != nil {
-		older = " AND (x.changed, x.row_id) < (" + q.arg(after.Changed) + ", " + q.arg(after.Row) + ")"
+		changed := q.arg(after.Changed)
+		older = " AND x.changed <= " + changed + " AND (x.changed, x.row_id) < (" + changed + ", " + q.arg(after.Row) + ")"
 	}
 	leased := "SELECT * FROM (SELECT id AS row_id, " + q.sql.leasedAt + " AS changed FROM " + q.schema + "river_job WHERE state = 'running') AS x WHERE true" + older + end
-	if len(only(f.Statuses, unleased)) == 0 {
-		return leased
+	var parts []string
+	if len(f.Statuses) == 0 || slices.Contains(f.Statuses, retryjob.Leased) {
+		parts = append(parts, leased)
 	}
-	s := q.selection(f)
-	top := "SELECT x.row_id, x.changed FROM " + s.rows + older + end
-	others := s.with + "SELECT x.row_id, x.changed FROM g " + fmt.Sprintf(q.sql.top, q.schema, top) + end
-	if len(f.Statuses) > 0 && !slices.Contains(f.Statuses, retryjob.Leased) {
-		return others
+	if len(only(f.Statuses, unleased)) > 0 {
+		s := q.selection(f)
+		top := "SELECT x.row_id, x.changed FROM " + s.rows + older + end
+		parts = append(parts, s.with+"SELECT x.row_id, x.changed FROM g "+fmt.Sprintf(q.sql.top, q.sql.jobs(q.schema+"river_job", "row_id", "changed"), top)+end)
 	}
-	return "SELECT * FROM (SELECT * FROM (" + others + ") AS o UNION ALL SELECT * FROM (" + leased + ") AS l) AS x" + end
+	if len(parts) == 1 {
+		return parts[0]
+	}
+	return "SELECT * FROM (SELECT * FROM (" + strings.Join(parts, ") AS part UNION ALL SELECT * FROM (") + ") AS part) AS x" + end
 }
 
 // counts returns the query of the number and the oldest time of the jobs that f selects and that are not leased, for
@@ -320,7 +345,7 @@ func (q *query) counts(f retryjob.Filter) string {
 // as JSON.
 func (q *query) groups(f retryjob.Filter) string {
 	f.Until = f.Until.Truncate(time.Microsecond)
-	return q.tallied(q.selected(&f, "group", groupedBy), true)
+	return q.tallied(q.selected(&f, byGroup, groupedBy), true)
 }
 
 func (q *query) tallied(s selection, newest bool) string {
@@ -328,18 +353,31 @@ func (q *query) tallied(s selection, newest bool) string {
 	if newest {
 		more = ", 'newest', (SELECT x.row_id FROM " + s.rows + newestFirst + " LIMIT 1)"
 	}
-	return s.with + "SELECT " + fmt.Sprintf(q.sql.array, q.sql.fields(s.by...)+", 'tally', "+
-		fmt.Sprintf(q.sql.json, "(SELECT "+q.sql.object+"('jobs', count(*), 'oldest', min(coalesce(x.due, x.changed))) FROM "+s.rows+")")+more+")") + " FROM g"
+	// All jobs of a combination wait, or none does, so changed is read once: it is the first of an index.
+	tally := "(SELECT " + q.sql.object + "('jobs', count(*), 'oldest', coalesce(min(x.due), (SELECT min(x.changed) FROM " + s.rows + "))) FROM " + s.rows + ")"
+	return s.with + "SELECT " + fmt.Sprintf(q.sql.array, q.sql.fields(s.by...)+", 'tally', "+fmt.Sprintf(q.sql.json, tally)+more+")") + " FROM g"
 }
 
-// ids returns the query of the numbers and places of the rows that have the unique keys of these IDs.
+// ids returns the query of the numbers and places of the rows that may have these IDs: those with their unique keys, and
+// those that generated IDs name.
 func (q *query) ids(ids []string) string {
 	keys := make([]string, len(ids))
+	var numbers []int64
 	for i, id := range ids {
 		keys[i] = hex.EncodeToString(keyOf(id))
+		if row, ok := rowOf(id); ok {
+			numbers = append(numbers, row)
+		}
 	}
-	return "SELECT j.id AS row_id, CASE WHEN state = 'running' THEN " + q.sql.leasedAt + " ELSE coalesce(changed, 0) END AS changed FROM (" +
-		q.each(keys) + ") AS v CROSS JOIN " + q.schema + "river_job AS j LEFT JOIN " + q.schema + "retryjob_job ON row_id = j.id WHERE unique_key = " + q.sql.unhex + " AND unique_key IS NOT NULL AND unique_states IS NOT NULL AND " + fmt.Sprintf(q.sql.keyIndex, q.schema)
+	places := func(list string) string {
+		return "SELECT id AS row_id, CASE WHEN state = 'running' THEN " + q.sql.leasedAt + " ELSE " + q.sql.columns["changed"] + " END AS changed FROM (" +
+			list + ") AS v CROSS JOIN " + q.schema + "river_job WHERE "
+	}
+	text := places(q.each(keys)) + "unique_key = " + q.sql.unhex + " AND unique_key IS NOT NULL AND unique_states IS NOT NULL AND " + fmt.Sprintf(q.sql.keyIndex, q.schema)
+	if len(numbers) > 0 {
+		text += " UNION " + places(q.each(numbers)) + "id = cast(value AS " + q.sql.number + ")"
+	}
+	return text
 }
 
 // distinct returns the values sorted, each once.
@@ -387,8 +425,8 @@ func (q *query) into(ctx context.Context, exec riverdriver.Executor, value any, 
 	if err == nil {
 		return nil
 	}
-	if has, hasErr := hasTable(ctx, exec, q.sql); hasErr == nil && !has {
-		return fmt.Errorf("%w: %w", errNoTable, err)
+	if has, hasErr := hasSchema(ctx, exec, q.sql); hasErr == nil && !has {
+		return fmt.Errorf("%w: %w", errNoSchema, err)
 	}
 	return fmt.Errorf("retryriver: %w", err)
 }

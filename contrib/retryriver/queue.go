@@ -26,7 +26,7 @@ import (
 
 // Queue is a complete engine: a retryjob.Queue that stores its jobs in a database, where other processes with the same
 // Options can also work on them. It has the methods of Admin, and Wait. After Shutdown only Enqueue and EnqueueMany
-// return retryjob.ErrShutdown. The other methods still work until the database is closed, since it has the jobs: a
+// return retryjob.ErrShutdown. The other methods still work until the database is closed, since it has the jobs. A
 // process that works on them runs what Replay makes Pending, and Wait waits for such a process.
 //
 // It works on the jobs of the default queue and of those in Options.Queues. Jobs of another Job.Queue wait for a
@@ -106,7 +106,7 @@ func NewSQLite(ctx context.Context, path string, o retryjob.Options) (*Queue, er
 
 // NewPostgres returns an engine on a PostgreSQL database that MigratePostgres has migrated; otherwise it returns
 // ErrNotMigrated or ErrUnreachable. The engine holds one connection of the pool, on which it listens for new jobs, and
-// does not close the pool: the caller does, after Shutdown. Otherwise it is like NewSQLite.
+// does not close the pool. The caller does, after Shutdown. Otherwise it is like NewSQLite.
 func NewPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Options) (*Queue, error) {
 	if err := checkPostgres(ctx, pool); err != nil {
 		return nil, err

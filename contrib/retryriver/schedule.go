@@ -30,7 +30,7 @@ func (m *Admin[TTx]) Schedules(ctx context.Context) ([]retryjob.Schedule, error)
 	return schedules, nil
 }
 
-// ChangeSchedule implements retryjob.Admin: it locks the row of the schedule for the transaction.
+// ChangeSchedule implements retryjob.Admin. It locks the row of the schedule for the transaction.
 func (m *Admin[TTx]) ChangeSchedule(ctx context.Context, name string, change func(s *retryjob.Schedule) (*retryjob.Job, error)) error {
 	return m.within(ctx, func(exec riverdriver.Executor, tx TTx) error {
 		before, s, err := m.lockSchedule(ctx, exec, name)

@@ -27,8 +27,8 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// BenchmarkOverhead compares River alone, without an adapter and the triggers of its table, with River and the triggers,
-// and with retryjob.Jobs of a handler, on the same database and with the same settings. Each iteration is one round of
+// BenchmarkOverhead compares River alone, without an adapter and the indexes for lists, with River and the indexes, and
+// with retryjob.Jobs of a handler, on the same database and with the same settings. Each iteration is one round of
 // all three, in rotating order. The metrics are medians over the rounds: jobs worked per
 // second, and the CPU time of a job, of this process and of the server, relative to River alone in the same round. On
 // a busy machine only the CPU time says something:
@@ -40,7 +40,7 @@ func BenchmarkOverhead(b *testing.B) {
 		require.NoError(b, err)
 		defer db.Close()
 		var on []string
-		rows, err := db.QueryContext(b.Context(), "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'river_job'")
+		rows, err := db.QueryContext(b.Context(), "SELECT sql FROM sqlite_master WHERE type = 'index' AND name LIKE 'retryjob%'")
 		require.NoError(b, err)
 		for rows.Next() {
 			var text string
@@ -48,8 +48,7 @@ func BenchmarkOverhead(b *testing.B) {
 			on = append(on, text)
 		}
 		require.NoError(b, rows.Err())
-		off := []string{"DROP TRIGGER retryjob_insert", "DROP TRIGGER retryjob_update", "DROP TRIGGER retryjob_delete"}
-		compareSpeed(b, &speedTrack[*sql.Tx]{driver: riversqlite.New(db), jobs: 1000, on: on, off: off, exec: func(ctx context.Context, text string) error {
+		compareSpeed(b, &speedTrack[*sql.Tx]{driver: riversqlite.New(db), jobs: 1000, on: on, empty: "DELETE FROM river_job", exec: func(ctx context.Context, text string) error {
 			_, err := db.ExecContext(ctx, text)
 			return err
 		}})
@@ -61,8 +60,11 @@ func BenchmarkOverhead(b *testing.B) {
 		require.NoError(b, retryriver.MigratePostgres(b.Context(), pool))
 		var backend int
 		require.NoError(b, pool.QueryRow(b.Context(), "SELECT pg_backend_pid()").Scan(&backend))
-		compareSpeed(b, &speedTrack[pgx.Tx]{driver: riverpgxv5.New(pool), jobs: 4000, server: parent(backend),
-			on: []string{"ALTER TABLE river_job ENABLE TRIGGER USER"}, off: []string{"ALTER TABLE river_job DISABLE TRIGGER USER"},
+		rows, err := pool.Query(b.Context(), "SELECT indexdef FROM pg_indexes WHERE indexname LIKE 'retryjob%' AND tablename = 'river_job'")
+		require.NoError(b, err)
+		on, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		require.NoError(b, err)
+		compareSpeed(b, &speedTrack[pgx.Tx]{driver: riverpgxv5.New(pool), jobs: 4000, server: parent(backend), on: on, empty: "TRUNCATE river_job",
 			exec: func(ctx context.Context, text string) error {
 				_, err := pool.Exec(ctx, text)
 				return err
@@ -75,8 +77,8 @@ type speedTrack[TTx any] struct {
 	driver riverdriver.Driver[TTx]
 	jobs   int      // of a round, so many that it takes about half a second
 	server int      // the process whose children are the server's, or 0
-	on     []string // make the triggers, which are there at first
-	off    []string
+	on     []string // make the indexes
+	empty  string   // removes all jobs
 	exec   func(ctx context.Context, text string) error
 }
 
@@ -117,13 +119,14 @@ type contender int
 
 const (
 	riverAlone contender = iota
-	triggers
+	indexes
 	handlerJobs
 	contenders
 )
 
 func compareSpeed[TTx any](b *testing.B, track *speedTrack[TTx]) {
 	for which := range contenders { // warms up
+		track.prepare(b, which)
 		track.round(b, which)
 	}
 	var worked, cpu [contenders][]float64
@@ -131,7 +134,7 @@ func compareSpeed[TTx any](b *testing.B, track *speedTrack[TTx]) {
 		var spent [contenders]float64
 		for turn := range contenders {
 			which := (turn + contender(round)) % contenders
-			require.NoError(b, track.exec(b.Context(), "DELETE FROM river_job")) // not measured
+			track.prepare(b, which) // not measured
 			before := track.cpu()
 			worked[which] = append(worked[which], track.round(b, which))
 			spent[which] = track.cpu() - before
@@ -141,7 +144,7 @@ func compareSpeed[TTx any](b *testing.B, track *speedTrack[TTx]) {
 		}
 	}
 	b.ReportMetric(0, "ns/op") // of a whole round
-	for which, name := range []string{"river", "triggers", "handler"} {
+	for which, name := range []string{"river", "indexes", "handler"} {
 		b.ReportMetric(middle(worked[which]), name+"-jobs/s")
 		b.ReportMetric(middle(cpu[which]), name+"-cpu")
 	}
@@ -153,19 +156,22 @@ func middle(values []float64) float64 {
 	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
 }
 
+// prepare removes all jobs, and makes or removes the indexes.
+func (track *speedTrack[TTx]) prepare(b *testing.B, which contender) {
+	for _, text := range []string{track.empty, "DROP INDEX IF EXISTS retryjob_changed", "DROP INDEX IF EXISTS retryjob_group"} {
+		require.NoError(b, track.exec(b.Context(), text))
+	}
+	if which == riverAlone {
+		return
+	}
+	for _, text := range track.on {
+		require.NoError(b, track.exec(b.Context(), text))
+	}
+}
+
 // round inserts the jobs of one round and then works them, and returns how many per second were worked.
 func (track *speedTrack[TTx]) round(b *testing.B, which contender) (worked float64) {
 	ctx := b.Context()
-	if which == riverAlone {
-		for _, text := range track.off {
-			require.NoError(b, track.exec(ctx, text))
-		}
-		defer func() {
-			for _, text := range track.on {
-				require.NoError(b, track.exec(ctx, text))
-			}
-		}()
-	}
 	worker := &idleWorker{}
 	client, adapter := track.client(b, worker, which)
 	if which == handlerJobs {

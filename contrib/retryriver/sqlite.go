@@ -102,7 +102,7 @@ func sqliteName(path, mode string) string {
 }
 
 // migrateSQLite brings River's tables and ours up to date. If several processes do so at once, each performs some of
-// the steps, and fails at those of another one: there are fewer steps than tries.
+// the steps, and fails at those of another one. There are fewer steps than tries.
 func migrateSQLite(ctx context.Context, db *sql.DB) error {
 	m, err := rivermigrate.New(riversqlite.New(db), &rivermigrate.Config{Logger: quiet()})
 	if err != nil {
@@ -116,7 +116,7 @@ func migrateSQLite(ctx context.Context, db *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	return ensureTable(ctx, riversqlite.New(db), sqlite)
+	return ensureSchema(ctx, riversqlite.New(db), sqlite)
 }
 
 // sqliteHeader is the beginning of a SQLite database.
@@ -180,8 +180,8 @@ func checkMigrated[TTx any](ctx context.Context, driver riverdriver.Driver[TTx])
 	case !result.OK:
 		return fmt.Errorf("%w: %s", ErrNotMigrated, strings.Join(result.Messages, "; "))
 	}
-	if has, err := hasTable(ctx, driver.GetExecutor(), dialectOf(driver.DatabaseName())); has || err != nil {
+	if has, err := hasSchema(ctx, driver.GetExecutor(), dialectOf(driver.DatabaseName())); has || err != nil {
 		return err
 	}
-	return errNoTable
+	return errNoSchema
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // connector opens connections that keep their compiled statements. The driver compiles a statement each time it is
-// executed, and with it the program of each trigger: that took most of the time of a statement that writes a job.
+// executed, and with it the expressions of each index, which took most of the time of a statement that writes a job.
 type connector struct{ driver.Connector }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {

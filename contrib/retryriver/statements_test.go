@@ -47,18 +47,18 @@ func TestASQLiteStatementIsCompiledOnce(t *testing.T) {
 	}
 	require.Equal(t, before+1, kept())
 
-	t.Run("after a failure", func(t *testing.T) {
+	t.Run("a failure leaves the statement usable", func(t *testing.T) {
 		require.ErrorContains(t, exec(insert, "a"), "UNIQUE")
 		require.ErrorContains(t, exec(insert), "missing argument")
 		require.ErrorContains(t, exec("INSERT INTO nowhere VALUES (1)"), "no such table")
 		require.NoError(t, exec(insert, "d"))
 	})
-	t.Run("with other arguments", func(t *testing.T) {
+	t.Run("a statement takes other arguments", func(t *testing.T) {
 		require.Equal(t, []string{"b", "c", "d"}, values(list, "b"))
 		require.Empty(t, values(list, "e"))
 		require.Equal(t, []string{"d"}, values(list, "d"))
 	})
-	t.Run("while its rows are read", func(t *testing.T) {
+	t.Run("a statement whose rows are being read is compiled again", func(t *testing.T) {
 		outer, err := conn.QueryContext(t.Context(), list, "c")
 		require.NoError(t, err)
 		defer outer.Close()
@@ -73,14 +73,14 @@ func TestASQLiteStatementIsCompiledOnce(t *testing.T) {
 		require.Equal(t, "d", name)
 		require.False(t, outer.Next())
 	})
-	t.Run("after rows that were not read to their end", func(t *testing.T) {
+	t.Run("rows that were not read to their end leave the statement usable", func(t *testing.T) {
 		var name string
 		require.NoError(t, conn.QueryRowContext(t.Context(), list, "b").Scan(&name))
 		require.Equal(t, "b", name)
 		require.ErrorIs(t, conn.QueryRowContext(t.Context(), list, "e").Scan(&name), sql.ErrNoRows)
 		require.Equal(t, []string{"c", "d"}, values(list, "c"))
 	})
-	t.Run("after a trigger and a column were added", func(t *testing.T) {
+	t.Run("a changed schema compiles the statement again", func(t *testing.T) {
 		require.Equal(t, []string{"d"}, values("SELECT * FROM things WHERE name = 'd'"))
 		require.NoError(t, exec("CREATE TRIGGER twice AFTER INSERT ON things WHEN length(new.name) = 1 BEGIN INSERT INTO things VALUES (new.name || new.name); END"))
 		require.NoError(t, exec(insert, "e"))
@@ -90,7 +90,7 @@ func TestASQLiteStatementIsCompiledOnce(t *testing.T) {
 		_, err := conn.QueryContext(t.Context(), list, "e")
 		require.ErrorContains(t, err, "no such column")
 	})
-	t.Run("and no more than some of them", func(t *testing.T) {
+	t.Run("a connection keeps 128 statements at most", func(t *testing.T) {
 		open, err := conn.QueryContext(t.Context(), "SELECT title FROM things ORDER BY title")
 		require.NoError(t, err)
 		defer open.Close()

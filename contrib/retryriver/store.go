@@ -28,13 +28,13 @@ var (
 	ErrNotMigrated = errors.New("retryriver: the database is not migrated")
 )
 
-// errNoTable is the ErrNotMigrated of a database that has River's tables but not ours.
-var errNoTable = fmt.Errorf("%w: table retryjob_job is missing or is of an older version (OpenSQLite, NewSQLite and MigratePostgres create it)", ErrNotMigrated)
+// errNoSchema is the ErrNotMigrated of a database that has River's tables but not ours.
+var errNoSchema = fmt.Errorf("%w: the indexes of retryriver are missing or are of an older version (OpenSQLite, NewSQLite and MigratePostgres create it)", ErrNotMigrated)
 
 // likePassword matches the part of a path that an error must not show.
 var likePassword = regexp.MustCompile(`(?i):.*@|password|^[^/.]*postgres(ql)?[:/]`)
 
-// Store reads and changes the jobs of a database, but does not run them: it has the methods of retryjob.Admin. It is
+// Store reads and changes the jobs of a database, but does not run them. It has the methods of retryjob.Admin. It is
 // for tools, and does not need policies.
 type Store struct {
 	retryjob.Admin

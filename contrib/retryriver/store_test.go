@@ -52,7 +52,7 @@ func TestOpenStoreSaysWhatIsWrongWithAFile(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist, "it was made")
 }
 
-// TestAProgramsOwnTablesCanBeChanged: SQLite reads all triggers again if any column is renamed.
+// TestAProgramsOwnTablesCanBeChanged: SQLite reads its whole schema again if any column is renamed.
 func TestAProgramsOwnTablesCanBeChanged(t *testing.T) {
 	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
 	require.NoError(t, err)

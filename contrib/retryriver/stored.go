@@ -2,6 +2,7 @@ package retryriver
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,8 @@ import (
 )
 
 // metadataKey is the key of a job's record in its metadata. The value is an array of one element: River's SQLite driver
-// would merge an object into the old one, and keep fields that the new record no longer has.
+// would merge an object into the old one, and keep fields that the new record no longer has. A new job that has only a
+// policy has the policy's name instead, a string: PostgreSQL's index of the metadata has an entry for each key and value.
 const metadataKey = "retryjob"
 
 // stored is the data about a job that is not in River's columns.
@@ -50,22 +52,26 @@ func (s *stored) array() any {
 // record, so a code that begins with the mark affects counts alone.
 const doubtMark = "\x01"
 
-// inserted returns the value of metadataKey for a new job, and when its row is created. Each field costs an entry of a
-// PostgreSQL index, so the value has neither what a job gets when it starts nor the time if that is the row's.
+// inserted returns the value of metadataKey for a new job, and when its row is created. The value has neither what a job
+// gets when it starts nor the time if that is the row's.
 func (s *stored) inserted() (value any, created time.Time) {
-	f := fresh{s.Version, s.JobID, s.Policy, s.Correlation, s.Spec, s.TTL, s.BudgetKey, s.FirstDue, s.Enqueued, s.Replays, s.Earlier, s.Changed().UnixMicro()}
-	if created = s.Enqueued; created.IsZero() {
-		created = s.FirstDue.Truncate(time.Millisecond) // the precision of SQLite
-		f.FirstDue = time.Time{}
-		f.ChangedAt = 0
+	f := fresh{s.JobID, s.Policy, s.Correlation, s.Spec, s.TTL, s.BudgetKey, s.FirstDue, s.Enqueued, s.Replays, s.Earlier, s.Changed().UnixMicro()}
+	if !s.Enqueued.IsZero() {
+		return []fresh{f}, s.Enqueued
+	}
+	created = s.FirstDue.Truncate(time.Millisecond) // the precision of SQLite
+	f.FirstDue = time.Time{}
+	f.ChangedAt = 0
+	if f.plain() {
+		return f.Policy, created
 	}
 	return []fresh{f}, created
 }
 
-// fresh is stored without the fields that a job gets when it starts.
+// fresh is stored without the fields that a job gets when it starts, without a version, which means unversioned, and
+// without an ID if that follows from the row.
 type fresh struct {
-	Version     int             `json:"v"`
-	JobID       string          `json:"job"`
+	JobID       string          `json:"job,omitempty"`
 	Policy      string          `json:"policy"`
 	Correlation string          `json:"correlation,omitempty"`
 	Spec        *retryconf.Spec `json:"spec,omitempty"`
@@ -78,6 +84,14 @@ type fresh struct {
 	ChangedAt   int64           `json:"changed,omitempty"`
 }
 
+// plain reports whether f has nothing but a policy. A job that was replayed has a JobID too.
+func (f *fresh) plain() bool {
+	return f.JobID == "" && f.Correlation == "" && f.Spec == nil && f.TTL == 0 && f.BudgetKey == ""
+}
+
+// unversioned is the version of a record without one.
+const unversioned = 3
+
 // errForeign means that a row is not a retryjob.Job.
 var errForeign = errors.New("retryriver: River's job has no record of its own")
 
@@ -85,71 +99,90 @@ var errForeign = errors.New("retryriver: River's job has no record of its own")
 // without the unique key of its ID is not a job's own: load returns errForeign. If the job's own record cannot be read,
 // load returns an error and a record built from the row.
 func (a *Adapter) load(row *rivertype.JobRow) (s stored, err error) {
-	var metadata map[string]json.RawMessage // unlike those of a struct, its keys are case-sensitive
-	records := shortest(row.Metadata)
-	if len(row.UniqueKey) == 0 || records == nil && json.Unmarshal(row.Metadata, &metadata) != nil {
+	if !bytes.HasPrefix(row.UniqueKey, []byte(keyPrefix)) {
 		return s, errForeign
 	}
-	if records == nil {
-		err = json.Unmarshal(metadata[metadataKey], &records)
-	}
-	if err == nil && len(records) > 0 && records[0].Version < 3 {
-		records = nil
-		err = json.Unmarshal([]byte(keysBefore.Replace(string(metadata[metadataKey]))), &records)
-	}
-	if err != nil {
-		var heads []struct {
-			JobID string `json:"job"`
-		}
-		_ = json.Unmarshal(metadata[metadataKey], &heads) // at least this
-		records = nil
-		for _, head := range heads {
-			j := retryjob.Job{ID: head.JobID, Kind: row.Kind, Due: row.CreatedAt.UTC()}
-			records = append(records, stored{Record: retryjob.NewRecord(&j, row.CreatedAt.UTC())})
+	s, short := shortest(row.Metadata)
+	if !short {
+		if s, err = parse(row); errors.Is(err, errForeign) {
+			return s, err
 		}
 	}
-	if len(records) == 0 || !bytes.Equal(row.UniqueKey, keyOf(records[0].JobID)) {
+	if isRandom(row.UniqueKey) {
+		s.JobID = generatedID(row.ID, row.UniqueKey)
+	} else if !bytes.Equal(row.UniqueKey, keyOf(s.JobID)) {
 		return s, errForeign
 	}
-	s = records[0]
+	s.Version = cmp.Or(s.Version, unversioned)
 	s.Kind = row.Kind
 	if s.FirstDue.IsZero() {
 		s.FirstDue = row.CreatedAt.UTC()
-	}
-	if late := metadata[lateKey]; late != nil && json.Unmarshal([]byte(keysBefore.Replace(string(late))), &s.late) != nil {
-		s.late = nil
 	}
 	if err != nil {
 		return s, fmt.Errorf("retryriver: metadata of River's job %d: %w", row.ID, err)
 	}
 	if s.Status == 0 {
-		s.Status, s.Due = retryjob.Pending, s.FirstDue
-	}
-	if s.Version == 1 && s.Attempts == 0 && s.Enqueued.IsZero() {
-		s.Enqueued = row.CreatedAt.UTC() // First can be in the future
+		s.Status = retryjob.Pending
+		s.Due = s.FirstDue
 	}
 	return s, nil
 }
 
-// shortest reads the metadata that most first attempts find on PostgreSQL, in a fraction of the time that parsing takes:
-// a record of inserted without optional fields. For any other form it returns nil.
-func shortest(metadata []byte) []stored {
-	id, found := strings.CutPrefix(string(metadata), shortBegin)
-	id, policy, cut := strings.Cut(id, `", "policy": "`)
-	policy, ended := strings.CutSuffix(policy, `"}]}`)
-	if !found || !cut || !ended || strings.ContainsFunc(id+policy, unlikeASCII) {
-		return nil
+// parse returns the record in the metadata of a row, with an error if it is not complete, or errForeign.
+func parse(row *rivertype.JobRow) (s stored, err error) {
+	var metadata map[string]json.RawMessage // unlike those of a struct, its keys are case-sensitive
+	if json.Unmarshal(row.Metadata, &metadata) != nil {
+		return s, errForeign
 	}
-	return []stored{{Record: retryjob.Record{Version: retryjob.RecordVersion, JobID: id, Policy: policy}}}
+	value := metadata[metadataKey]
+	if bytes.HasPrefix(value, []byte(`"`)) {
+		err = json.Unmarshal(value, &s.Policy)
+	} else {
+		s, err = parseArray(row, value)
+	}
+	if late := metadata[lateKey]; late != nil && json.Unmarshal(late, &s.late) != nil {
+		s.late = nil
+	}
+	return s, err
 }
 
-var shortBegin = fmt.Sprintf(`{"%s": [{"v": %d, "job": "`, metadataKey, retryjob.RecordVersion)
+// parseArray returns the record in an array.
+func parseArray(row *rivertype.JobRow, array []byte) (s stored, err error) {
+	var records []stored
+	if err = json.Unmarshal(array, &records); err == nil && len(records) > 0 {
+		return records[0], nil
+	}
+	var heads []struct {
+		JobID string `json:"job"`
+	}
+	_ = json.Unmarshal(array, &heads) // at least this
+	if err == nil || len(heads) == 0 {
+		return s, errForeign
+	}
+	j := retryjob.Job{ID: heads[0].JobID, Kind: row.Kind, Due: row.CreatedAt.UTC()}
+	return stored{Record: retryjob.NewRecord(&j, row.CreatedAt.UTC())}, err
+}
+
+// shortest reads the metadata that most first attempts find on PostgreSQL, in a fraction of the time that parsing takes:
+// a policy, or a record of inserted with an ID and a policy. It returns false for any other form.
+func shortest(metadata []byte) (s stored, ok bool) {
+	text, found := strings.CutPrefix(string(metadata), `{"`+metadataKey+`": `)
+	end := `"}`
+	if record, chosen := strings.CutPrefix(text, `[{"job": "`); chosen {
+		s.JobID, text, _ = strings.Cut(record, `", "policy": `)
+		end = `"}]}`
+	}
+	text, begun := strings.CutPrefix(text, `"`)
+	policy, ended := strings.CutSuffix(text, end)
+	if !found || !begun || !ended || strings.ContainsFunc(s.JobID+policy, unlikeASCII) {
+		return stored{}, false
+	}
+	s.Policy = policy
+	return s, true
+}
 
 // unlikeASCII reports whether JSON has a character in another form than its own, or might have.
 func unlikeASCII(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
-
-// keysBefore replaces the keys of records of version 1 and 2. In a text, the quotes would be escaped.
-var keysBefore = strings.NewReplacer(`"first":`, `"first_due":`, `"budget":`, `"budget_key":`, `"runs":`, `"history":`, `"attempt":`, `"number":`)
 
 // attempt returns the number of the job's attempt that a leased row is for: attempts that River has counted since the
 // record was written are added to those of the record.

@@ -50,7 +50,8 @@ func (p *plugin) InsertBegin(_ context.Context, params *rivertype.JobInsertParam
 	if params.State == rivertype.JobStateScheduled && params.ScheduledAt != nil && time.Until(*params.ScheduledAt) < soon {
 		params.State = rivertype.JobStateAvailable
 	}
-	params.UniqueKey, params.UniqueStates = args.uniqueKey, everyState
+	params.UniqueKey = args.uniqueKey
+	params.UniqueStates = args.uniqueStates()
 	record, created := args.record.inserted()
 	params.CreatedAt = &created
 	if params.Metadata, err = withKey(params.Metadata, metadataKey, record); err != nil {
@@ -97,10 +98,9 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	}
 	lost := attempt - s.Attempts - 1
 	inside, leave, end := insideOf(ctx)
-	told := false // Observe is called later with the same context
 	defer func() {
 		leave()
-		if !told {
+		if m.free == nil { // otherwise Observe is called later with the same context
 			end(nil)
 		}
 	}()
@@ -121,7 +121,6 @@ func (p *plugin) Work(ctx context.Context, row *rivertype.JobRow, inner func(con
 	if next.Status.Final() {
 		m.next = next
 		m.free = end
-		told = true
 	}
 	if next.Status == retryjob.Succeeded && lost == 0 {
 		return nil // the row has all of it
@@ -226,9 +225,9 @@ func ceil(t time.Time) time.Time {
 	return t
 }
 
-// NextRetry returns when the attempt after the one that has just failed is due: the time that Work has decided on or,
+// NextRetry returns the due time of the attempt after the one that has just failed. It is the time of Work's decision or,
 // if it could not decide, the time for a lost attempt. It is never in the past, since River would then choose its own
-// time. A job that must end is due at once: Work ends it without an attempt.
+// time. A job that must end is due at once, and Work ends it without an attempt.
 func (p *plugin) NextRetry(row *rivertype.JobRow) time.Time {
 	var due time.Time
 	if m := p.adapter.leaseOf(row); m != nil && !m.due.IsZero() {
@@ -245,7 +244,7 @@ func (p *plugin) NextRetry(row *rivertype.JobRow) time.Time {
 	return due
 }
 
-// afterLoss returns when the next attempt is due after one that was lost; the zero time is at once.
+// afterLoss returns the due time of the attempt after one that was lost. The zero time means at once.
 func (a *Adapter) afterLoss(row *rivertype.JobRow, s *stored) time.Time {
 	next, err := a.judge.Lost(context.Background(), &s.Record, s.attempt(row))
 	if err != nil {

@@ -25,13 +25,14 @@ const (
 type Action struct {
 	Name    string // "replay"
 	Done    string // "Replayed"
-	Short   string // what it does, in a line
-	Warning string // what a person should know before
+	Short   string // the description of its effect, in a line
+	Warning string // read by a person before the action
 	// Takes reports whether it accepts jobs with a status.
 	Takes func(retryjob.Status) bool
 	// One changes the job with an ID. That of replay returns retryjob.ErrInDoubt for a job in doubt: see WithDoubt.
 	One func(a retryjob.Admin, ctx context.Context, id string) error
-	// All changes up to f.Limit of the jobs that f selects, and returns how many. That of replay leaves out jobs in doubt.
+	// All changes up to f.Limit of the jobs that f selects, and returns their number. That of replay leaves out
+	// jobs in doubt.
 	All func(a retryjob.Admin, ctx context.Context, f retryjob.Filter) (int, error)
 }
 
@@ -189,7 +190,7 @@ func (o *order) filter() retryjob.Filter {
 	return f
 }
 
-// confirmData is what confirm.html shows.
+// confirmData is the data of confirm.html.
 type confirmData struct {
 	frame
 	*order
@@ -202,7 +203,7 @@ type confirmData struct {
 	Others string // how many more jobs there are than those in Table
 }
 
-// confirm shows what an action would do, and does nothing.
+// confirm shows the effect of an action without performing it.
 func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 	o, ok := h.parseOrder(w, r)
 	if !ok {
@@ -305,14 +306,14 @@ func terms(o *order) [][2]string {
 	return all
 }
 
-// resultData is what result.html shows.
+// resultData is the data of result.html.
 type resultData struct {
 	frame
 	*order
 	Jobs     string      // that were changed
 	Failures [][2]string // the jobs that it failed for, and why
 	More     bool        // another batch is due
-	Err      string      // what ended a batch
+	Err      string      // the error that ended a batch
 }
 
 // act executes an order.

@@ -31,28 +31,28 @@ type Options struct {
 	// loopback addresses. It refuses others, since a foreign page can make its own name resolve to this server (DNS
 	// rebinding). Nil means no others.
 	Hosts []string
-	// Access returns what a request may do, by the caller's own login. It is called once for each request, by several
-	// goroutines at once. It must be set: otherwise every client that reaches the handler could purge jobs.
+	// Access returns the rights of a request, by the caller's own login. It is called once for each request, by several
+	// goroutines at once. It must be set, or every client that reaches the handler could purge jobs.
 	Access func(*http.Request) Access
-	// Redact returns what the page shows and searches of a payload. Its argument is the payload or, if that is longer,
-	// its first 64 KiB; Redact must not change it. Nil means RedactSecrets.
+	// Redact returns the part of a payload that the page shows and searches. Its argument is the payload or, if that is longer,
+	// its first 64 KiB. Redact must not change it. Nil means RedactSecrets.
 	Redact func(json.RawMessage) json.RawMessage
 	// ErrorText returns the text that the page shows for an error of Admin, such as one without the database's
 	// password. Nil means the error's own text.
 	ErrorText func(error) string
 }
 
-// Access is what a request may do.
+// Access is the rights of a request.
 type Access uint8
 
-// The kinds of access. The zero Access is none.
+// The kinds of access. The zero Access is NoAccess.
 const (
 	NoAccess  Access = iota // nothing
 	ReadOnly                // look at jobs
 	ReadWrite               // and replay, cancel and purge them
 )
 
-// Validate returns nil or retry.FieldErrors: Admin or Access is nil, or an element of Hosts is empty or has a port.
+// Validate returns nil or retry.FieldErrors if Admin or Access is nil, or an element of Hosts is empty or has a port.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
 	if o.Admin == nil {
@@ -69,7 +69,7 @@ func (o Options) Validate() error {
 	return bad.Err()
 }
 
-// New returns the page as a handler, or the error of o.Validate. Its addresses are relative: mount it under any path
+// New returns the page as a handler, or the error of o.Validate. Its addresses are relative, so mount it under any path
 // that ends in a slash, with http.StripPrefix. It is safe for concurrent use.
 //
 // The handler refuses requests that Options.Access does not allow, requests for a host that Options.Hosts does not allow,
@@ -113,11 +113,11 @@ type handler struct {
 // requestTime is how long a request may take. Changes made until then remain.
 const requestTime = 10 * time.Second
 
-// contentPolicy allows what the handler itself serves: no inline script, no inline style, nothing of another origin.
+// contentPolicy allows only the handler's own files, without inline scripts or styles.
 const contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// guard refuses foreign hosts and requests without access, and limits what a browser does with the answers.
+// guard refuses foreign hosts and requests without access, and limits the use that a browser makes of the answers.
 func (h *handler) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
@@ -172,7 +172,7 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// text returns how the page shows an error.
+// text returns the text of an error for the page.
 func (h *handler) text(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "no answer in time"

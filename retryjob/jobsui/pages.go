@@ -26,7 +26,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"took":   duration,
 }).ParseFS(assets, "assets/*.html"))
 
-// frame is what every page has.
+// frame is the data of every page.
 type frame struct {
 	Title, Name  string
 	Flash, Alert string
@@ -49,7 +49,7 @@ func (f frame) offered(ok func(*Action) bool) []Action {
 	return slices.DeleteFunc(slices.Clone(f.Actions), func(a Action) bool { return !ok(&a) })
 }
 
-// Ago returns how far a time is from now.
+// Ago returns the distance of a time from now.
 func (f frame) Ago(at time.Time) string { return Ago(at, f.now) }
 
 // render answers with a page.
@@ -74,10 +74,10 @@ func (h *handler) refuse(w http.ResponseWriter, r *http.Request, status int, why
 	}{f, back})
 }
 
-// flashCookie has what the request before this one has done. It is not in the address, which anyone could write.
+// flashCookie has the result of the request before this one. It is not in the address, which anyone could write.
 const flashCookie = "jobsui-done"
 
-// flash returns what was done, once.
+// flash returns the result of the last request, once.
 func flash(w http.ResponseWriter, r *http.Request) string {
 	cookie, err := r.Cookie(flashCookie)
 	if err != nil {
@@ -95,7 +95,7 @@ func flash(w http.ResponseWriter, r *http.Request) string {
 	return ""
 }
 
-// listData is what list.html shows.
+// listData is the data of list.html.
 type listData struct {
 	frame
 	*view
@@ -261,7 +261,7 @@ func notes(f *retryjob.Failures) (all []string) {
 	return all
 }
 
-// jobData is what job.html shows.
+// jobData is the data of job.html.
 type jobData struct {
 	frame
 	Info     *retryjob.Info
@@ -272,7 +272,7 @@ type jobData struct {
 	Offered  []Action
 }
 
-// Fact is a field of a job as a page or a command shows it: a text, or a time.
+// Fact is a field of a job as a page or a command shows it, a text or a time.
 type Fact struct {
 	Name, Text string
 	At         time.Time

@@ -71,7 +71,7 @@ func wordsOf(name string) []string {
 	return strings.Fields(b.String())
 }
 
-// cut is a part of a payload and what replaces it.
+// cut is a part of a payload and its replacement.
 type cut struct {
 	from, to int
 	by       string
@@ -79,7 +79,7 @@ type cut struct {
 
 // RedactSecrets returns the payload with "(hidden)" in place of the members whose names look like those of secrets, such
 // as "password", "api_key", "accessToken" and "pin", also if the name is the value of a member called name, as in
-// {"name": "Authorization", "value": "..."}. In its texts it hides what RedactText does, also in JSON within a text. It is
+// {"name": "Authorization", "value": "..."}. In its texts it hides the same as RedactText, also in JSON within a text. It is
 // the default because payloads end up on shared screens and in screenshots, and a user who needs the value can read it in
 // the database. It recognizes names and forms alone: if payloads have other secrets, set Options.Redact. If the payload
 // is cut, the text that the cut is in is hidden if it could have a secret.
@@ -100,6 +100,22 @@ func RedactSecrets(payload json.RawMessage) json.RawMessage {
 	return append(out, payload[copied:]...)
 }
 
+// redactions returns the parts of a payload to replace.
+func redactions(payload []byte) []cut {
+	s := scan{payload: payload, tokens: json.NewDecoder(bytes.NewReader(payload)), open: []*container{{}}}
+	for s.next() {
+	}
+	return s.cuts
+}
+
+// scan looks for secrets in a payload, token by token.
+type scan struct {
+	payload []byte
+	tokens  *json.Decoder
+	open    []*container // the outermost one first; there is always one
+	cuts    []cut
+}
+
 // container is an object or array that is open.
 type container struct {
 	key    string // of the member that comes next; empty in an array
@@ -107,58 +123,81 @@ type container struct {
 	values []cut  // its members called value
 }
 
-// redactions returns the parts of a payload to replace.
-func redactions(payload []byte) (cuts []cut) {
-	open := []*container{{}}
-	for d := json.NewDecoder(bytes.NewReader(payload)); ; {
-		before := int(d.InputOffset())
-		token, err := d.Token()
-		end := int(d.InputOffset())
-		if err != nil {
-			if rest := payload[before:]; len(bytes.TrimSpace(rest)) > 0 && mayHaveSecret(string(rest)) {
-				cuts = append(cuts, cut{before, len(payload), hidden})
-			}
-			return cuts
+// next looks at the next token. It reports false after the last one, and where the payload is cut or is not JSON.
+func (s *scan) next() bool {
+	from := int(s.tokens.InputOffset())
+	token, err := s.tokens.Token()
+	if err != nil {
+		s.rest(from)
+		return false
+	}
+	switch token := token.(type) {
+	case json.Delim:
+		s.delim(token)
+	case string:
+		if value, isKey := s.afterColon(); isKey {
+			return s.member(token, value)
 		}
-		in := open[len(open)-1]
-		switch token := token.(type) {
-		case json.Delim:
-			switch token {
-			case '{', '[':
-				open = append(open, &container{})
-			default:
-				if in.secret {
-					cuts = append(cuts, in.values...)
-				}
-				open = open[:len(open)-1]
-			}
-		case string:
-			rest := bytes.TrimLeft(payload[end:], " \t\r\n")
-			value, isKey := bytes.CutPrefix(rest, []byte(":"))
-			if !isKey {
-				if slices.Contains([]string{"name", "key", "header", "field"}, in.key) && isSecret(token) {
-					in.secret = true
-				}
-				if shown := RedactText(token); shown != token {
-					quoted, _ := json.Marshal(shown) // a string
-					cuts = append(cuts, cut{before + bytes.IndexByte(payload[before:], '"'), end, string(quoted)})
-				}
-				continue
-			}
-			in.key = strings.ToLower(token)
-			from := len(payload) - len(bytes.TrimLeft(value, " \t\r\n"))
-			whole := cut{from, valueEnd(payload, from), `"` + hidden + `"`}
-			if strings.HasPrefix(in.key, "value") {
-				in.values = append(in.values, whole)
-			}
-			if !isSecret(token) || isPlain(payload[from:whole.to]) {
-				continue
-			}
-			cuts = append(cuts, whole)
-			if err := d.Decode(&json.RawMessage{}); err != nil {
-				return cuts
-			}
-		}
+		s.text(token, from)
+	}
+	return true
+}
+
+// rest hides the part of a payload that cannot be read, from an offset, if it may have a secret.
+func (s *scan) rest(from int) {
+	rest := s.payload[from:]
+	if len(bytes.TrimSpace(rest)) > 0 && mayHaveSecret(string(rest)) {
+		s.cuts = append(s.cuts, cut{from, len(s.payload), hidden})
+	}
+}
+
+// delim opens or closes a container.
+func (s *scan) delim(token json.Delim) {
+	if token == '{' || token == '[' {
+		s.open = append(s.open, &container{})
+		return
+	}
+	last := len(s.open) - 1
+	if in := s.open[last]; in.secret {
+		s.cuts = append(s.cuts, in.values...)
+	}
+	s.open = s.open[:last]
+}
+
+// afterColon returns the offset of the value of a member, if the last token was its key.
+func (s *scan) afterColon() (value int, isKey bool) {
+	const blank = " \t\r\n"
+	rest := bytes.TrimLeft(s.payload[s.tokens.InputOffset():], blank)
+	after, isKey := bytes.CutPrefix(rest, []byte(":"))
+	return len(s.payload) - len(bytes.TrimLeft(after, blank)), isKey
+}
+
+// member looks at a key. It skips the value, which begins at an offset, if that is hidden as a whole. It reports false if
+// the value is cut.
+func (s *scan) member(key string, value int) bool {
+	in := s.open[len(s.open)-1]
+	in.key = strings.ToLower(key)
+	whole := cut{value, valueEnd(s.payload, value), `"` + hidden + `"`}
+	if strings.HasPrefix(in.key, "value") {
+		in.values = append(in.values, whole)
+	}
+	if !isSecret(key) || isPlain(s.payload[value:whole.to]) {
+		return true
+	}
+	s.cuts = append(s.cuts, whole)
+	return s.tokens.Decode(&json.RawMessage{}) == nil
+}
+
+// text looks at a text that is not a key. Its token begins at an offset or after it.
+func (s *scan) text(text string, from int) {
+	in := s.open[len(s.open)-1]
+	if slices.Contains([]string{"name", "key", "header", "field"}, in.key) && isSecret(text) {
+		in.secret = true
+	}
+	if shown := RedactText(text); shown != text {
+		quoted, _ := json.Marshal(shown) // a string
+		from += bytes.IndexByte(s.payload[from:], '"')
+		s.cuts = append(s.cuts, cut{from, int(s.tokens.InputOffset()), string(quoted)})
 	}
 }
 
@@ -171,7 +210,7 @@ func valueEnd(payload []byte, from int) int {
 	return from + int(d.InputOffset())
 }
 
-// isPlain reports whether a JSON value is true, false or null, which hide nothing.
+// isPlain reports whether a JSON value is true, false or null, which cannot be a secret.
 func isPlain(value []byte) bool {
 	text := string(bytes.TrimSpace(value))
 	return text == "true" || text == "false" || text == "null"
@@ -200,7 +239,7 @@ var names = regexp.MustCompile(`[\w.-]+`)
 type rule struct {
 	marks   []string // of which a text with such a secret has one: looking for them is cheap
 	pattern *regexp.Regexp
-	by      func(parts []string) string // what replaces a match
+	by      func(parts []string) string // returns the replacement of a match
 }
 
 var rules = []rule{
@@ -238,14 +277,14 @@ var rules = []rule{
 		[]string{"="}, regexp.MustCompile(`([\w.\[\]-]+)(=)("[^"]*"|'[^']*'|[^\s&;,"'()<>#]+)`),
 		func(parts []string) string { return ifSecret(parts[1], parts[0], parts[1]+parts[2]) },
 	},
-	{ // what shows by its form that it is a secret: JSON web tokens, and keys of Stripe, GitHub, Slack and AWS
+	{ // a secret that is known by its form: JSON web tokens, and keys of Stripe, GitHub, Slack and AWS
 		[]string{"eyJ", "k_live_", "k_test_", "gho_", "ghp_", "ghr_", "ghs_", "ghu_", "github_pat_", "xox", "AKIA", "ASIA"},
 		regexp.MustCompile(`\beyJ[\w-]{6,}\.[\w-]+\.?[\w-]*|\b[spr]k_(?:live|test)_\w+|\bgh[oprsu]_\w{20,}|\bgithub_pat_\w+|\bxox[abposr]-[\w-]+|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`),
 		func([]string) string { return hidden },
 	},
 }
 
-// ifSecret returns whole unless the name is that of a secret, and otherwise what is before the secret and "(hidden)".
+// ifSecret returns whole unless the name is that of a secret. Then it returns the text before the secret and "(hidden)".
 func ifSecret(name, whole, before string) string {
 	if !isSecret(name) {
 		return whole
@@ -253,7 +292,7 @@ func ifSecret(name, whole, before string) string {
 	return before + hidden
 }
 
-// RedactText returns a text, such as that of an error, with "(hidden)" in place of what looks like a secret: passwords of
+// RedactText returns a text, such as that of an error, with "(hidden)" in place of text that looks like a secret, such as passwords of
 // URLs and data sources, parameters and headers with the name of one, bearer tokens and private keys.
 func RedactText(text string) string {
 	trimmed := strings.TrimSpace(text)

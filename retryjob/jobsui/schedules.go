@@ -13,7 +13,7 @@ type ScheduleAction struct {
 	Name  string // "run"
 	Label string // "Run now"
 	Done  string // "Runs now"
-	Short string // what it does, in a line
+	Short string // the description of its effect, in a line
 	// Takes reports whether it is offered for a schedule.
 	Takes func(s *Schedule) bool
 	// Do changes the schedule with a name.

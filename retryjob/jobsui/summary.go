@@ -197,7 +197,7 @@ func rates(ctx context.Context, a retryjob.Admin, tallies map[retryjob.Status]re
 	return all, nil
 }
 
-// Ended returns how many jobs ended in the last hour.
+// Ended returns the number of jobs that ended in the last hour.
 func (s *Summary) Ended() (succeeded, failed int) {
 	for _, r := range s.Rate {
 		succeeded += r.Succeeded
@@ -221,7 +221,7 @@ const (
 	countedFor = 5 * time.Second // how long counts are shown
 )
 
-// overview is the figures at a time, or why there are none.
+// overview is the figures at a time, or the reason for their absence.
 type overview struct {
 	Summary
 	err   error

@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// Escape returns a text without characters that a terminal would interpret or that reorder what is around them:
+// Escape returns a text without characters that a terminal would interpret or that reorder the text around them:
 // characters that are not printable become \uXXXX, as JSON writes them in strings, and bytes that are not UTF-8 become
 // U+FFFD. Line feeds, tabs and spaces of all kinds stay.
 func Escape(text string) string {
@@ -38,7 +38,7 @@ func duration(d time.Duration) string {
 	return d.Round(time.Microsecond).String()
 }
 
-// Ago returns how far a time is from now: "3m ago", "in 2h", "now".
+// Ago returns the distance of a time from now, such as "3m ago", "in 2h" and "now".
 func Ago(at, now time.Time) string {
 	d := now.Sub(at)
 	n, unit := d.Abs()/time.Second, "s"

@@ -19,13 +19,13 @@ const (
 	maxValues = 20        // values of one key in the address
 )
 
-// fields are the keys of the fields of the form, in its order; keys are those of a list's address.
+// fields are the keys of the fields of the form, in its order. keys are those of a list's address.
 var (
 	fields = append([]string{"q"}, retryjob.FilterKeys()...)
 	keys   = append(slices.Clone(fields), "text", "at", "live", "routine")
 )
 
-// view is what the address of a list says.
+// view is the state in the address of a list.
 type view struct {
 	values url.Values // of keys; no value is empty
 	filter retryjob.Filter
@@ -100,7 +100,7 @@ func list(values url.Values) string {
 }
 
 // matches reports whether the text that is searched is in the job: in its ID, correlation, policy, kind, codes, errors,
-// or the first 64 KiB of its payload, but not in what Redact hides.
+// or the first 64 KiB of its payload, but not in the parts that Redact hides.
 func (h *handler) matches(v *view, i *retryjob.Info) bool {
 	if v.search == "" {
 		return true

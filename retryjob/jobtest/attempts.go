@@ -26,7 +26,7 @@ func (r *refusal) Error() string   { return "refused" }
 func (r *refusal) HTTPStatus() int { return r.status }
 func (r *refusal) Unwrap() error   { return retry.After(r.hint, errFlaky) }
 
-// attempts has the claims about attempts and what they leave in the record.
+// attempts has the claims about attempts and their traces in the record.
 var attempts = []scenario{
 	{claim: "an attempt is found by its ID, whatever the job's ID, and one that the record does not have is unknown", play: func(s *stage) {
 		var d diary
@@ -148,7 +148,7 @@ var attempts = []scenario{
 	}},
 }
 
-// sameJSON holds a payload to what was given, to the last digit. A database may spell the same JSON in another way, and
+// sameJSON holds a payload to the given one, to the last digit. A database may spell the same JSON in another way, and
 // nothing is null.
 func sameJSON(s *stage, want string, got json.RawMessage) {
 	s.t.Helper()

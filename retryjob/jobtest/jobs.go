@@ -85,7 +85,7 @@ func Timeline(r retryjob.Record) string {
 	return runs.String()
 }
 
-// failed returns what retry.Policy.Observe gets of a failed attempt.
+// failed returns the retry.Attempt that retry.Policy.Observe gets for a failed attempt.
 func failed(r retryjob.Record, a retryjob.Attempt) retry.Event {
 	if a.End.IsZero() { // its worker was lost
 		a.End = a.Start

@@ -101,7 +101,7 @@ func TestJobs(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 	})
-	t.Run("an attempt that was lost with its worker", func(t *testing.T) {
+	t.Run("Timeline shows an attempt that was lost with its worker", func(t *testing.T) {
 		first := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 		r := retryjob.Record{FirstDue: first, Status: retryjob.Succeeded, Attempts: 2, Ended: first.Add(time.Hour), History: []retryjob.Attempt{
 			{Number: 1, Start: first, Due: first.Add(time.Hour), Err: "retryjob: the worker was lost"},
@@ -113,7 +113,7 @@ func TestJobs(t *testing.T) {
 			"1h   succeeded after 2 attempts",
 		), jobtest.Timeline(r))
 	})
-	t.Run("what ends the test", func(t *testing.T) {
+	t.Run("a job that cannot run ends the test", func(t *testing.T) {
 		for _, row := range []struct {
 			want string
 			run  func(*recorder)

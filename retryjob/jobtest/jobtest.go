@@ -1,5 +1,5 @@
 // Package jobtest is for tests of jobs. NewJobs is an engine for the tests of handlers, in virtual time, and Timeline
-// shows what became of a job. Run is for the tests of engines: it plays the same scenarios against any of them.
+// shows the attempts of a job and its end. Run is for the tests of engines: it plays the same scenarios against any of them.
 //
 // This package may change until it says otherwise.
 package jobtest
@@ -30,20 +30,20 @@ type Harness struct {
 	// engines that keep due times in milliseconds.
 	Late time.Duration
 	// Crash abandons q without a Shutdown, as the death of its process does, and opens a new engine on the same data
-	// with the same Config. What an abandoned handler returns must not reach the data. Crash is also called after a
+	// with the same Config. The result of an abandoned handler must not reach the data. Crash is also called after a
 	// Shutdown of q, to reopen its data. Nil means that the engine is not durable: scenarios that need it are skipped,
 	// and Shutdown must return the jobs that are not final.
 	Crash func(t *testing.T, q retryjob.Queue) retryjob.Queue
 	// Suspend suspends q in an attempt, as SIGSTOP does its process, and opens another engine on the same data with the
-	// same Config, which takes what q had under way for lost in its time. Until resume is called, q reads and writes
-	// nothing, and resume lets what it returned meanwhile and later reach the data as q writes it. Nil means that
-	// scenarios that need it are skipped.
+	// same Config, which in time takes the attempts of q for lost. Until resume is called, q does not read or write.
+	// After that the results of its attempts reach the data as q writes them. Nil means that scenarios that need it are
+	// skipped.
 	Suspend func(t *testing.T, q retryjob.Queue) (other retryjob.Queue, resume func())
 	// Parallel runs the scenarios beside each other. Zero means one after the other.
 	Parallel bool
 }
 
-// Run plays every scenario, each as a subtest with an engine of its own, whose name is what it claims. In virtual time
+// Run plays every scenario, each as a subtest with an engine of its own, named after its claim. In virtual time
 // it takes milliseconds, otherwise about ten units a scenario, and a minute or two for a scenario with a crash or a
 // retention if the engine takes as long to notice.
 func Run(t *testing.T, h Harness) {
@@ -118,7 +118,7 @@ func (s *stage) openWith(c retryjob.Options) {
 	s.q, s.down = s.h.New(s.t, c), false
 }
 
-// close ends what the scenario has left running. All handlers here end with their context.
+// close ends the engine that the scenario has left running. All handlers here end with their context.
 func (s *stage) close() {
 	if s.q == nil || s.down {
 		return
@@ -221,7 +221,7 @@ func (s *stage) poll(what string, ok func() bool) {
 	}
 }
 
-// receive returns what comes from a channel.
+// receive returns the next value from a channel.
 func receive[T any](s *stage, from <-chan T, what string) (v T) {
 	s.t.Helper()
 	ctx, cancel := s.patience()
@@ -296,7 +296,7 @@ func (d *diary) note(ctx context.Context, job retryjob.Job) retryjob.AttemptInfo
 	return info
 }
 
-// all returns what has been written until now.
+// all returns the entries that have been written until now.
 func (d *diary) all() []made {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -182,7 +182,7 @@ var enqueuing = []scenario{
 		require.Len(s.t, d.all(), 1)
 	}},
 
-	{claim: "a refused duplicate changes nothing of the job that is there, waiting or ended, whatever its kind", play: func(s *stage) {
+	{claim: "a refused duplicate changes nothing of the job that is there, waiting or ended, whatever its kind and whoever made its ID", play: func(s *stage) {
 		var d diary
 		s.openWith(retryjob.Options{
 			Policies: retryjob.FromMap(policies{"p": {}, "q": {}}),
@@ -191,8 +191,12 @@ var enqueuing = []scenario{
 		ctx := s.t.Context()
 		s.put(retryjob.Job{ID: "ended", Kind: kind, Policy: "p"})
 		s.final("ended")
-		s.put(retryjob.Job{ID: "waiting", Kind: kind, Policy: "p", Payload: []byte(`{"to":"ann"}`), Due: time.Now().Add(2 * s.unit)})
-		for _, id := range []string{"ended", "waiting"} {
+		waiting := retryjob.Job{Kind: kind, Policy: "p", Payload: []byte(`{"to":"ann"}`), Due: time.Now().Add(2 * s.unit)}
+		generated, err := s.q.Enqueue(ctx, waiting)
+		require.NoError(s.t, err)
+		waiting.ID = "waiting"
+		s.put(waiting)
+		for _, id := range []string{"ended", "waiting", generated.ID()} {
 			before := asJSON(s, s.get(id))
 			other := retryjob.Job{ID: id, Kind: "other", Policy: "q", Priority: 4, Tags: []string{"other"}, Payload: []byte(`{"amount":7}`)}
 			_, err := s.q.Enqueue(ctx, other)
@@ -202,10 +206,36 @@ var enqueuing = []scenario{
 			require.Equal(s.t, before, asJSON(s, s.get(id)))
 		}
 		s.final("waiting")
+		s.final(generated.ID())
 		for _, a := range d.all() {
 			require.Equal(s.t, kind, a.job.Kind, "the handler of another kind got job %s", a.JobID)
 		}
-		require.Len(s.t, d.all(), 2)
+		require.Len(s.t, d.all(), 3)
+	}},
+
+	{claim: "a generated ID stays that of its job over a replay, and is free once the job is purged", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {MaxAttempts: 1}}, d.mended(errFlaky))
+		ctx := s.t.Context()
+		h, err := s.q.Enqueue(ctx, retryjob.Job{Kind: kind, Policy: "p"})
+		require.NoError(s.t, err)
+		again := retryjob.Job{ID: h.ID(), Kind: kind, Policy: "p"}
+		require.Equal(s.t, retryjob.DeadLettered, s.final(h.ID()).Status)
+		require.Equal(s.t, []string{h.ID()}, ids(s, s.q.List(ctx, retryjob.Filter{IDs: []string{h.ID()}})))
+		require.NoError(s.t, s.q.Replay(ctx, h.ID()))
+		_, err = s.q.Enqueue(ctx, again)
+		require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
+		i := s.final(h.ID())
+		require.Equal(s.t, []any{retryjob.Succeeded, 1}, []any{i.Status, i.Replays})
+		_, err = s.q.Enqueue(ctx, again)
+		require.ErrorIs(s.t, err, retryjob.ErrDuplicate)
+		require.NoError(s.t, retryjob.PurgeOne(ctx, s.q, h.ID()))
+		_, err = h.Inspect(ctx)
+		require.ErrorIs(s.t, err, retryjob.ErrUnknownJob)
+		s.put(again)
+		i = s.final(h.ID())
+		require.Equal(s.t, []any{retryjob.DeadLettered, 0}, []any{i.Status, i.Replays})
+		require.Len(s.t, d.all(), 3)
 	}},
 }
 

@@ -81,7 +81,7 @@ var sharing = []scenario{
 		}
 		s.pass(time.Until(start.Add(2 * s.unit)))
 		free(nil)
-		slices.SortStableFunc(jobs, func(a, b retryjob.Info) int { // by what was stored: a slow machine enqueues some when they are overdue
+		slices.SortStableFunc(jobs, func(a, b retryjob.Info) int { // by the stored times, since a slow machine enqueues some when they are overdue
 			return cmp.Or(max(a.Priority, 1)-max(b.Priority, 1), a.Due.Compare(b.Due))
 		})
 		s.final("job-3")
@@ -208,7 +208,7 @@ type stopped struct {
 	err  error
 }
 
-// shutdown shuts the engine down, beside what the scenario does meanwhile.
+// shutdown shuts the engine down while the scenario goes on.
 func (s *stage) shutdown(ctx context.Context) <-chan stopped {
 	s.down = true
 	q, done := s.q, make(chan stopped, 1)

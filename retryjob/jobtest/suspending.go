@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// suspending is what durable engines do about a worker that was suspended for longer than it may have a job, and goes
+// suspending has the claims about durable engines and a worker that was suspended for longer than it may have a job, and goes
 // on.
 var suspending = []scenario{
 	overtaken("succeeds late, and the second attempt has failed", false, errFlaky),
@@ -50,7 +50,7 @@ var suspending = []scenario{
 	}),
 }
 
-// forgotten is what a suspended worker returns after its job has ended and there is something else under its ID.
+// forgotten is the scenario of a suspended worker that returns after its job has ended and another job has its ID.
 func forgotten(what string, replace func(s *stage)) scenario {
 	return scenario{claim: "what a suspended worker returns does not reach " + what, needs: aSuspension, play: func(s *stage) {
 		a := s.suspendIn("again", false, func(context.Context) error { return errFlaky })
@@ -63,7 +63,7 @@ func forgotten(what string, replace func(s *stage)) scenario {
 	}}
 }
 
-// overtaken is what a suspended worker returns after another one has ended the job with the result of a second attempt.
+// overtaken is the scenario of a suspended worker that returns after another one has ended the job with the result of a second attempt.
 func overtaken(does string, obeys bool, second error) scenario {
 	return scenario{claim: "a suspended worker changes its own line only: it " + does, needs: aSuspension, play: func(s *stage) {
 		a := s.suspendIn("late", obeys, func(context.Context) error { return second })

@@ -1,4 +1,4 @@
-// Package cli is command retryjobs without its process: arguments and a clock come in, text and an exit status go out.
+// Package cli is command retryjobs without its process. Arguments and a clock come in, text and an exit status go out.
 package cli
 
 import (
@@ -25,7 +25,7 @@ type Options struct {
 	Now func() time.Time
 	// Getenv returns an environment variable, or "" if it is not set.
 	Getenv func(name string) string
-	// Answers is the terminal that answers questions, which are written to stderr. Nil means that there is none.
+	// Answers is the terminal that answers questions, which are written to stderr. Nil means no terminal.
 	Answers io.Reader
 	// Version is the output of --version. Empty means that the flag does not exist.
 	Version string
@@ -41,7 +41,7 @@ type Store interface {
 const (
 	Done   = 0
 	Failed = 1 // the command line is valid, but not everything could be done
-	Usage  = 2 // the command line is invalid, and nothing was done
+	Usage  = 2 // the command line is invalid, and the database was not changed
 )
 
 // openTimeout is how long a database may take to open: a handshake that loses two packets takes 3 s (RFC 6298: 1 s, then
@@ -49,8 +49,8 @@ const (
 const openTimeout = 10 * time.Second
 
 // Run runs the command in args, which do not include the program's name, and returns the exit status. The results go to
-// stdout; errors and remarks go to stderr, each on one line that begins with "retryjobs: ". When ctx ends the command
-// ends too, and keeps what it has done until then.
+// stdout. Errors and remarks go to stderr, each on one line that begins with "retryjobs: ". When ctx ends the command
+// ends too, and keeps the changes made until then.
 func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer) int {
 	a := &app{Options: o}
 	root := a.root()

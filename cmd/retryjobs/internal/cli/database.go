@@ -33,7 +33,7 @@ var (
 )
 
 // secretsOf returns the parts of a database's name that must never be printed. If it cannot find them, it refuses the
-// name with an error that shows nothing of it; the driver's own error would show it whole.
+// name with an error that does not show it. The driver's own error would show it whole.
 func secretsOf(database string) ([]string, error) {
 	scheme, _, isURL := strings.Cut(database, "://")
 	switch {

@@ -71,7 +71,7 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 		{"without a colon", "postgres//me:hush@host/db", "hush"},
 		{"after a blank", " postgres:/me:hush@host/db", "hush"},
 		{"without a scheme", "//me:hush@host/db", "hush"},
-		{"and nothing else", "me:hush@host", "hush"},
+		{"without a scheme and slashes", "me:hush@host", "hush"},
 		{"in capitals", "POSTGRES:/me:hush@host/db", "hush"},
 		{"in key=value pairs", "host=h user=me password=hush", "hush"},
 		{"in key=value pairs, spaced", "host=h user=me PassWord = hush", "hush"},

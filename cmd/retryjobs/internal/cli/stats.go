@@ -65,7 +65,7 @@ func (s *session) stats(st *jobsui.Summary) {
 	t.flush()
 }
 
-// queues prints what waits in each queue, and what runs.
+// queues prints the waiting and running jobs of each queue.
 func (s *session) queues(st *jobsui.Summary) {
 	if len(st.Queues) > 0 {
 		fmt.Fprintln(s.out)
