@@ -667,7 +667,7 @@ func TestScreenshots(t *testing.T) {
 				{"attempts", "job?id=order-918273", `document.getElementById("attempts").scrollIntoView()`},
 				{"groups", "", `for (const part of ["recurring", "failures"]) { document.querySelector("#" + part + " details").open = true; document.getElementById(part).scrollIntoView() }`},
 				{"confirm", "?status=dead_letter", `for (const box of [...document.querySelectorAll("#rows tbody input")].slice(0, 3)) box.click()`},
-				{"confirm-all", "?status=dead_letter&kind=webhook", `document.querySelector("details.every").open = true`},
+				{"confirm-all", "?status=dead_letter&kind=mail", `document.querySelector("details.every").open = true`},
 			} {
 				p.visit(view.address)
 				p.run(chromedp.Evaluate[chromedp.Void](view.then))
