@@ -32,14 +32,13 @@ import (
 // TerminalError applies. A return statement sets err before that only if err is a named result.
 //
 // A defer statement in the body runs when the function around the loop returns, not at the end of the turn. A panic
-// passes through. Each range over the result is a run of its own. Two loops at a time, one inside the other included,
-// need an err each. Attempts panics if err is nil, because no error could be reported.
+// passes through and leaves err as the turn has. Each range over the result is a run of its own. Two loops at a time,
+// one inside the other included, need an err each. Attempts panics if err is nil, because no error could be reported.
 func Attempts(ctx context.Context, p Policy, err *error) iter.Seq[context.Context] {
 	if err == nil {
 		panic("retry: Attempts.err <nil> is not a pointer to the error of the loop")
 	}
 	return func(yield func(context.Context) bool) {
-		defer clearUnset(err) // after a panic, or if the body has left the loop
 		left := false
 		result := Do(ctx, p, func(ctx context.Context) error {
 			*err = unset{}
@@ -53,8 +52,11 @@ func Attempts(ctx context.Context, p Policy, err *error) iter.Seq[context.Contex
 				return *err
 			}
 		})
-		if !left {
+		switch { // after a panic err stays as the turn has left it, so that a recover does not make it a success
+		case !left:
 			*err = result
+		case *err == unset{}:
+			*err = nil
 		}
 	}
 }
@@ -65,10 +67,4 @@ type unset struct{}
 func (unset) Error() string {
 	return "retry: a turn of Attempts ended without an error or nil in its variable" +
 		" (set the variable given to Attempts, to nil after a success; := declares another one)"
-}
-
-func clearUnset(err *error) {
-	if *err == (unset{}) {
-		*err = nil
-	}
 }

@@ -41,7 +41,7 @@ func ItemErrors[T any](items []T, err error) []ItemError[T] {
 // An attempt that did at least one item has Progressed, so attempts and delays begin anew. Set TTL, or Budget, which
 // every repeat pays, if n times MaxAttempts attempts for n items are too many.
 //
-// If fn returns an error and no items, none of the items that it was given were done. If it returns an error with
+// If fn returns an error and no items, it has not done any of the items that it was given. If it returns an error with
 // items, these were not done, and a terminal error ends the run. An item without an Err has the error of the call. fn
 // may change the slice that it is given. It returns each item that was not done once, and only items that it was given.
 // DoBatch does not compare them, but if fn returns more items than it was given, the run ends as TerminalError.

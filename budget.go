@@ -56,8 +56,8 @@ func (c BudgetConfig) Effective() BudgetConfig {
 // callers that wait for a token make no successes to fund one. Requests do not fund it, since a storm consists of them.
 //
 // A Budget is safe for concurrent use and lock-free. While it is full and calls succeed it is only read. It lives in
-// one process, so Initial and Burst count per client. The methods of a nil Budget do nothing and allow everything. The
-// zero Budget is not valid: Policy.Validate refuses it. Use NewBudget.
+// one process, so Initial and Burst count per client. The methods of a nil Budget have no effect and allow everything.
+// The zero Budget is not valid, and Policy.Validate refuses it. Use NewBudget.
 type Budget struct {
 	burst   int64
 	gain    int64 // per success
@@ -184,8 +184,8 @@ func (b *Budget) Burst() int {
 	return int(b.account().burst / token)
 }
 
-// Refused returns the number of retries that b has had no token for since it was created. It is 0 for a nil Budget. A
-// hedge that had none is not counted, since no call fails by it: see retryhedge.Event.
+// Refused returns the number of retries for which b has had no token since it was created. It is 0 for a nil Budget. A
+// hedge without a token is not counted, since no call fails by it (see retryhedge.Event).
 func (b *Budget) Refused() int {
 	if b == nil {
 		return 0

@@ -167,7 +167,7 @@ func (k *keyed) replaceable(now time.Duration) bool {
 	return k.budget.level.Load() == 0 || !k.budget.proven.Load() || now-time.Duration(k.used.Load()) > idleAfter
 }
 
-// inherit returns a budget with the tokens of b, up to Initial. b has none from then on.
+// inherit returns a budget with the tokens of b, up to Initial. From then on b has no tokens.
 func (c BudgetConfig) inherit(b *Budget) *Budget {
 	heir := c.NewAt(b.created)
 	heir.level.Store(min(b.level.Swap(0), heir.level.Load()))

@@ -92,7 +92,7 @@ func (pr *Progress) ask(ctx context.Context) {
 type Decision struct {
 	Status   Status
 	Reason   Reason        // zero for Succeeded and WaitingRetry
-	Class    Class         // of the attempt's error, as acted on. Unknown if there was none or if a wait was over
+	Class    Class         // of the attempt's error, as acted on. Unknown without an error, or if a wait was over
 	Forgiven int           // attempts that do not count any more, after ResetAfter or Progressed. The next Progress.Forgiven
 	Delay    time.Duration // from now to the next attempt, 0 unless WaitingRetry
 	Backoff  time.Duration // the backoff's own delay and the next Progress.Prev, 0 unless WaitingRetry

@@ -36,7 +36,8 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	if p.Gate != nil || ctx.Err() != nil || attempt.Number(ctx) != 0 { // a context of OneAttempt has a number too
 		return newRun(ctx, began).loop(ctx, &p, fn, nil)
 	}
-	// The first attempt needs no state, so a call that succeeds at once allocates nothing, unless it is the only attempt.
+	// The first attempt needs no state, so a call that succeeds at once does not allocate, unless it is the only
+	// attempt.
 	first := ctx
 	if p.Disabled || p.MaxAttempts == 1 {
 		first = attempt.Mark(ctx, 1, true)

@@ -50,8 +50,9 @@ func IsAmbiguous(err error) bool {
 }
 
 // IsGivenUp reports whether a layer below has given up on the work. Then an error in err's tree has a method GivenUp()
-// bool that returns true. What is inside an error with that method does not count. *Error has it, and the errors of an
-// attempt in retryhttp and contrib/retrygrpc, whose server can say so. To repeat nothing that a layer below has repeated:
+// bool that returns true. The errors inside an error with that method do not count. *Error has the method, and so have
+// the errors of an attempt in retryhttp and contrib/retrygrpc, whose server can report it. To end at an error that a
+// layer below has repeated:
 //
 //	Classify: retry.StopIf(retry.IsGivenUp)
 //

@@ -306,8 +306,8 @@ func (e *Error) Is(target error) bool {
 	}
 }
 
-// Timeout reports whether the caller's deadline has passed or the last error is a timeout, like that of a net.Error. So
-// the Timeout of a *url.Error around e is what it would be without retries.
+// Timeout reports whether the caller's deadline has passed or the last error is a timeout, as a net.Error reports it.
+// So the Timeout of a *url.Error around e has the same result as without retries.
 func (e *Error) Timeout() bool {
 	if e == nil {
 		return false

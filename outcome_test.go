@@ -664,3 +664,15 @@ func TestTheLastEventOfARunIsFinal(t *testing.T) {
 		})
 	}
 }
+
+// statusOf returns the status that goes with a reason.
+func statusOf(reason retry.Reason) retry.Status {
+	for status, reasons := range reasonsOf {
+		for _, r := range reasons {
+			if r == reason {
+				return status
+			}
+		}
+	}
+	return 0
+}

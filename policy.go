@@ -204,7 +204,7 @@ func fill[T comparable](field *T, value T) {
 func (b Backoff) or(defaults Backoff) Backoff {
 	switch {
 	case len(b.Delays) > 0: // a list stands alone
-	case !b.formula() && (b.Mode == 0 || defaults.mode() == List): // no schedule, so that of defaults as a whole
+	case !b.formula() && (b.Mode == 0 || defaults.mode() == List): // no schedule, so the whole schedule of defaults
 		b.Mode = defaults.Mode
 		b.Base = defaults.Base
 		b.Factor = defaults.Factor
@@ -229,9 +229,10 @@ func (b *Backoff) formula() bool {
 	return b.Base != 0 || b.Factor != 0 || b.Mode != 0 && b.Mode != List
 }
 
-// OrSchedule returns p with the schedule of defaults if p has none of its own. The Backoff is taken as a whole if Mode,
-// Base, Factor, Cap, Delays and Jitter are all unset, and MaxHint with it if that is unset. MaxAttempts is taken by
-// itself, unless p has Delays, whose number gives it. It is for shells that have a better default than the zero Policy.
+// OrSchedule returns p with the schedule of defaults if p has no schedule of its own. The Backoff is taken as a whole
+// if Mode, Base, Factor, Cap, Delays and Jitter are all unset, and MaxHint with it if that is unset. MaxAttempts is
+// taken by itself, unless p has Delays, whose number gives it. It is for shells that have a better default than the
+// zero Policy.
 func (p Policy) OrSchedule(defaults Policy) Policy {
 	if len(p.Delays) == 0 {
 		fill(&p.MaxAttempts, defaults.MaxAttempts)

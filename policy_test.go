@@ -220,7 +220,7 @@ func TestOr(t *testing.T) {
 		p := backoff(retry.Backoff{Base: hour}).Or(backoff(retry.Backoff{Cap: minute}))
 		require.EqualError(t, p.Validate(), "retry: Policy.Cap 1m is below Base 1h")
 	})
-	t.Run("neither is changed", func(t *testing.T) {
+	t.Run("neither policy is changed", func(t *testing.T) {
 		p, d := retry.Policy{}, full
 		p.Or(d)
 		require.Equal(t, retry.Policy{}, p)
@@ -568,35 +568,6 @@ func TestPolicyString(t *testing.T) {
 }
 
 func ownWait(int, error, time.Duration) time.Duration { return sec }
-
-// FuzzPolicy holds for any policy, valid or not: nothing panics, nothing takes long, and what Do trusts is what Validate
-// says.
-func FuzzPolicy(f *testing.F) {
-	f.Add(uint8(0), uint8(0), 0, int64(0), int64(0), int64(0), int64(0), int64(0), 0.0, false, 0.0, int64(0))
-	f.Add(uint8(1), uint8(3), retry.Unlimited, int64(1), int64(longest), int64(sec), int64(1), int64(0), 1.0000001, false, 0.5, int64(sec))
-	f.Add(uint8(2), uint8(4), maxTries, int64(1), int64(longest), int64(1), int64(1), int64(0), 1e-9, false, 2.0, int64(2))
-	f.Add(uint8(4), uint8(9), math.MinInt, int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), math.NaN(), true, math.NaN(), int64(-1))
-	f.Fuzz(func(t *testing.T, mode, jitter uint8, attempts int, base, limit, ttl, maxHint, delay int64, factor float64, off bool, ratio float64, timeout int64) {
-		p := anyPolicy(mode, jitter, attempts, base, limit, ttl, maxHint, delay, factor, off)
-		p.JitterRatio, p.AttemptTimeout = ratio, time.Duration(timeout)
-		err := p.Validate()
-		calls := 0
-		ran := retry.Do(context.Background(), p, func(context.Context) error { calls++; return nil })
-		if err == nil {
-			require.NoError(t, ran)
-			require.Equal(t, 1, calls)
-		} else {
-			require.Equal(t, err, ran)
-			require.Zero(t, calls)
-			require.NotContains(t, err.Error(), "\n")
-		}
-		lo, hi := p.TotalWait()
-		require.GreaterOrEqual(t, lo, time.Duration(0))
-		require.GreaterOrEqual(t, hi, lo)
-		require.NotContains(t, p.String(), "\n")
-		require.Equal(t, p.Or(retry.Policy{}).String(), p.String())
-	})
-}
 
 // Do looks at a policy at a glance first, which must not overlook what Validate finds.
 func TestDoRefusesTheLeastFault(t *testing.T) {

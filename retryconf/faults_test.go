@@ -154,7 +154,7 @@ func TestADocumentIsJudgedTogetherWithItsBase(t *testing.T) {
 			`retryconf: ttl 5 is a number (write it as a string with its unit, such as "30s"); attempt_timeout "2m" is above 1m`},
 		{"the base does not stand in for what cannot be read", `{"base": "3", "cap": "2s"}`, base,
 			`retryconf: base "3" has no unit (write it as a string such as "3s")`},
-		{"nor for a preset", `{"extends": 7}`, retryconf.Spec{MaxAttempts: 99, TTL: base.TTL, AttemptTimeout: base.AttemptTimeout},
+		{"the base does not stand in for a preset that cannot be read", `{"extends": 7}`, retryconf.Spec{MaxAttempts: 99, TTL: base.TTL, AttemptTimeout: base.AttemptTimeout},
 			"retryconf: extends 7 is not a string"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -28,7 +28,7 @@ const (
 
 // Parse reads a policy from an untrusted JSON object that is laid over base, and refuses it unless s.Or(base) is valid
 // and within limits, where s is the policy of data. It returns s alone, to be stored and laid over the base of a later
-// time. Extends can name a preset. The zero Limits limit nothing but the length of the name.
+// time. Extends can name a preset. The zero Limits limit only the length of the name.
 //
 // The error is retry.FieldErrors with every fault, up to a hundred, each with the key, the value and the rule. A fault of
 // base that s does not replace is one, unless a value of data could not be read. Data above 64 KiB is refused without parsing.

@@ -174,7 +174,7 @@ func (s Spec) oneCap() Spec {
 
 // over returns p with all its data replaced by the data of s. Extends and Max are not used.
 func (s Spec) over(p retry.Policy) retry.Policy {
-	jitter, _ := s.Jitter.mode() // policy refuses what is none
+	jitter, _ := s.Jitter.mode() // policy refuses an unknown jitter
 	p.Name = s.Name
 	p.MaxAttempts = int(s.MaxAttempts)
 	p.Backoff = retry.Backoff{

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -134,95 +132,6 @@ func TestFromPolicyRefusesWhatDoesNotValidate(t *testing.T) {
 	s, err := retryconf.FromPolicy(retry.Policy{Name: "\xff", MaxAttempts: -2, TTL: -1})
 	require.EqualError(t, err, `retryconf: max_attempts -2 is below -1, which is unlimited; ttl -1ns is negative; name "\xff" has characters that are not printable, or is not UTF-8`)
 	require.Zero(t, s)
-}
-
-func TestAPolicyComesBackTheSame(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		policy retry.Policy
-	}{
-		{"the zero policy", retry.Policy{}},
-		{"a preset", retry.Cautious()},
-		{"the largest values", retry.Policy{MaxAttempts: math.MaxInt, TTL: math.MaxInt64, MaxHint: math.MaxInt64, ResetAfter: math.MaxInt64,
-			Backoff: retry.Backoff{Factor: math.MaxFloat64, Base: math.MaxInt64, Cap: math.MaxInt64}}},
-		{"the smallest values", retry.Policy{MaxAttempts: 1, Backoff: retry.Backoff{Mode: retry.Linear, Base: 1, Cap: 1, Factor: math.SmallestNonzeroFloat64}}},
-		{"a factor of minus zero", retry.Policy{Backoff: retry.Backoff{Factor: math.Copysign(0, -1)}}},
-		{"a jitter ratio of minus zero", retry.Policy{Backoff: retry.Backoff{JitterRatio: math.Copysign(0, -1)}}},
-		{"a name that JSON escapes", retry.Policy{Name: "a\"\\<b>"}},
-		{"a disabled policy", retry.Policy{Disabled: true}},
-	} {
-		t.Run(row.name+" comes back", func(t *testing.T) {
-			require.NoError(t, row.policy.Validate())
-			requireRoundTrip(t, row.policy)
-		})
-	}
-}
-
-func requireRoundTrip(t *testing.T, p retry.Policy) {
-	t.Helper()
-	s, err := retryconf.FromPolicy(p)
-	require.NoError(t, err)
-	text, err := json.Marshal(s)
-	require.NoError(t, err)
-
-	parsed, err := retryconf.Parse(text, retryconf.Spec{}, noLimits)
-	require.NoError(t, err, "%s", text)
-	back, err := parsed.Policy()
-	require.NoError(t, err, "%s", text)
-	require.Equal(t, p, back, "%s", text)
-
-	fromEnv, err := retryconf.FromEnviron("X_", environOf(t, text))
-	require.NoError(t, err, "%s", text)
-	require.Equal(t, parsed, fromEnv)
-}
-
-// environOf returns a JSON object as environment variables with the prefix X_.
-func environOf(t *testing.T, text []byte) (environ []string) {
-	var object map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal(text, &object))
-	for key, value := range object {
-		text := string(value)
-		var list []string
-		if json.Unmarshal(value, &list) == nil {
-			text = strings.Join(list, ",")
-		} else if value[0] == '"' {
-			require.NoError(t, json.Unmarshal(value, &text))
-		}
-		environ = append(environ, "X_"+strings.ToUpper(key)+"="+text)
-	}
-	return environ
-}
-
-func FuzzRoundTrip(f *testing.F) {
-	f.Add("", 0, uint8(0), int64(0), 0.0, int64(0), uint8(0), 0.0, int64(0), int64(0), int64(0), int64(0), false, []byte(nil))
-	f.Add("n", 12, uint8(1), int64(10*sec), 2.0, int64(30*minute), uint8(3), 0.5, int64(sec), int64(hour), int64(1), int64(2), true, []byte(nil))
-	f.Add("l", -1, uint8(4), int64(0), 0.0, int64(hour), uint8(1), 0.0, int64(0), int64(0), int64(0), int64(0), false, []byte{0, 1, 200, 7})
-	f.Fuzz(func(t *testing.T, name string, attempts int, mode uint8, base int64, factor float64, most int64, jitter uint8, ratio float64,
-		timeout, ttl, hint, reset int64, disabled bool, delays []byte) {
-		p := retry.Policy{Name: name, MaxAttempts: attempts, AttemptTimeout: time.Duration(timeout), TTL: time.Duration(ttl),
-			MaxHint: time.Duration(hint), ResetAfter: time.Duration(reset), Disabled: disabled,
-			Backoff: retry.Backoff{Mode: retry.Mode(mode), Base: time.Duration(base), Factor: factor, Cap: time.Duration(most),
-				Jitter: retry.JitterMode(jitter), JitterRatio: ratio}}
-		for i, b := range delays[:min(len(delays), 1000)] {
-			p.Delays = append(p.Delays, time.Duration(b)*time.Duration(i*i*1_234_567))
-		}
-		if p.Factor == 0 { // minus zero has a row in TestAPolicyComesBackTheSame
-			p.Factor = 0
-		}
-		if p.JitterRatio == 0 {
-			p.JitterRatio = 0
-		}
-		unprintable := strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
-		if p.Validate() != nil || len(name) > 1000 {
-			return
-		}
-		if !utf8.ValidString(name) || unprintable {
-			_, err := retryconf.FromPolicy(p)
-			require.ErrorContains(t, err, "not printable, or is not UTF-8")
-			return
-		}
-		requireRoundTrip(t, p)
-	})
 }
 
 func TestOrTakesWhatIsNotGiven(t *testing.T) {
@@ -348,4 +257,61 @@ func TestSetDelaysKeepsTheListIfOneIsBad(t *testing.T) {
 	}
 	require.NoError(t, s.SetDelays(" 1s , 2s"))
 	require.Equal(t, []retryconf.Delay{retryconf.Delay(sec), retryconf.Delay(2 * sec)}, s.Delays)
+}
+
+func TestAPolicyComesBackTheSame(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+	}{
+		{"the zero policy", retry.Policy{}},
+		{"a preset", retry.Cautious()},
+		{"the largest values", retry.Policy{MaxAttempts: math.MaxInt, TTL: math.MaxInt64, MaxHint: math.MaxInt64, ResetAfter: math.MaxInt64,
+			Backoff: retry.Backoff{Factor: math.MaxFloat64, Base: math.MaxInt64, Cap: math.MaxInt64}}},
+		{"the smallest values", retry.Policy{MaxAttempts: 1, Backoff: retry.Backoff{Mode: retry.Linear, Base: 1, Cap: 1, Factor: math.SmallestNonzeroFloat64}}},
+		{"a factor of minus zero", retry.Policy{Backoff: retry.Backoff{Factor: math.Copysign(0, -1)}}},
+		{"a jitter ratio of minus zero", retry.Policy{Backoff: retry.Backoff{JitterRatio: math.Copysign(0, -1)}}},
+		{"a name that JSON escapes", retry.Policy{Name: "a\"\\<b>"}},
+		{"a disabled policy", retry.Policy{Disabled: true}},
+	} {
+		t.Run(row.name+" comes back", func(t *testing.T) {
+			require.NoError(t, row.policy.Validate())
+			requireRoundTrip(t, row.policy)
+		})
+	}
+}
+
+func requireRoundTrip(t *testing.T, p retry.Policy) {
+	t.Helper()
+	s, err := retryconf.FromPolicy(p)
+	require.NoError(t, err)
+	text, err := json.Marshal(s)
+	require.NoError(t, err)
+
+	parsed, err := retryconf.Parse(text, retryconf.Spec{}, noLimits)
+	require.NoError(t, err, "%s", text)
+	back, err := parsed.Policy()
+	require.NoError(t, err, "%s", text)
+	require.Equal(t, p, back, "%s", text)
+
+	fromEnv, err := retryconf.FromEnviron("X_", environOf(t, text))
+	require.NoError(t, err, "%s", text)
+	require.Equal(t, parsed, fromEnv)
+}
+
+// environOf returns a JSON object as environment variables with the prefix X_.
+func environOf(t *testing.T, text []byte) (environ []string) {
+	var object map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(text, &object))
+	for key, value := range object {
+		text := string(value)
+		var list []string
+		if json.Unmarshal(value, &list) == nil {
+			text = strings.Join(list, ",")
+		} else if value[0] == '"' {
+			require.NoError(t, json.Unmarshal(value, &text))
+		}
+		environ = append(environ, "X_"+strings.ToUpper(key)+"="+text)
+	}
+	return environ
 }

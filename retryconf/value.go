@@ -255,7 +255,7 @@ const (
 
 func jitterOf(mode retry.JitterMode) Jitter { return Jitter(mode.String()) }
 
-// mode returns the jitter mode, which is NoJitter if j is not given, and an error if j is none of the kinds.
+// mode returns the jitter mode, which is NoJitter if j is not given, and an error if j is an unknown kind.
 func (j Jitter) mode() (mode retry.JitterMode, err error) {
 	if j != "" {
 		err = mode.UnmarshalText([]byte(j))
@@ -263,7 +263,7 @@ func (j Jitter) mode() (mode retry.JitterMode, err error) {
 	return mode, err
 }
 
-// MarshalText returns the jitter's name, an empty text if it is not given, and an error if it is none of the kinds.
+// MarshalText returns the jitter's name, an empty text if it is not given, and an error if it is an unknown kind.
 func (j Jitter) MarshalText() ([]byte, error) {
 	_, err := j.mode()
 	return []byte(j), err

@@ -48,7 +48,7 @@ type AttemptError struct {
 	// text from a server or a proxy is cut to its first 1 KiB.
 	Err error
 
-	// mark is Err, or what base returns, with a hint and the decision not to retry. It is nil without both.
+	// mark is Err, or the error that base returns, with a hint and the decision not to retry. It is nil without both.
 	mark error
 }
 
@@ -59,8 +59,10 @@ type AttemptError struct {
 // hint and this mark, and ends at an answer such as a 404, unless its Classify is Retryable for that. For a hint other
 // than Retry-After, put retry.After around the error.
 //
-// Without a Transport nothing looks at the method. A retry.Do around http.Post repeats a POST that was answered 503,
-// although the server may have done its work. A Transport does not.
+// If a run is not known, CheckResponse judges the request itself. The 503 of a POST without a key is retry.Ambiguous,
+// since the server may have done its work, and no run repeats it. Put retry.Transient around the error of work that may
+// be done twice, or send a key. An error of the http.Client itself, such as a lost connection, says nothing of this kind
+// without a Transport.
 //
 // CheckResponse knows the run of a Transport that returned resp. The error of a run that has given up names its policy
 // and attempts, and matches its Reason, such as retry.AttemptsExhausted. It is not a *retry.Error, but
@@ -81,14 +83,23 @@ func CheckResponse(resp *http.Response) error {
 	}
 	failed := statusError(resp, hints.RetryAfter(resp.Header, time.Now()), &o)
 	failed.Header = kept(resp.Header)
-	if o.Status == 0 && saysDoubt(resp.Header) && !isRepeatable(resp.Request) {
-		failed.doubt = true // a Transport would have found so
+	if o.Status == 0 && failed.inDoubtByItself() {
+		failed.doubt = true
 		failed.Veto = cmp.Or(failed.Veto, NotIdempotent)
 	}
 	if failed.Veto != "" {
 		return failed.forbidden()
 	}
 	return failed
+}
+
+// inDoubtByItself reports what a Transport would have found out about a response that is not known to be from one.
+func (e *AttemptError) inDoubtByItself() bool {
+	if isRepeatable(e.Request) {
+		return false
+	}
+	gaveUp := e.Veto == DoNotRetry || isAnswer(e.StatusCode)
+	return saysDoubt(e.Header) || e.Request != nil && !gaveUp && e.mayHaveWorked()
 }
 
 // forbidden returns e marked as one that no attempt is to follow, not even one of a run around this one if the request
@@ -133,8 +144,8 @@ func statusError(resp *http.Response, hint time.Duration, o *retry.Outcome) *Att
 	return failed
 }
 
-// inherit notes what the run that ended with e's response says beyond it. That it did not repeat its own request does not
-// forbid another one: only doubt does.
+// inherit notes the verdict of the run that ended with e's response. That the run did not repeat its own request does
+// not forbid another one. Only doubt does.
 func (e *AttemptError) inherit(run *retry.Error) {
 	e.ended = run.GivenUp()
 	e.outcome = &run.Outcome
@@ -234,8 +245,8 @@ func (e *AttemptError) run() string {
 }
 
 // Unwrap returns Err with the decision about it as a mark, such as retry.Permanent. For a response it returns an error
-// that carries the response's hint (see retry.After) and the mark. For the last response of a run that has given up,
-// it leads to the Reason of the run. It returns nil for a response with none of these.
+// that carries the response's hint (see retry.After) and the mark. For the last response of a run that has given up, it
+// leads to the Reason of the run. It returns nil for any other response.
 func (e *AttemptError) Unwrap() error {
 	switch {
 	case e == nil:

@@ -43,7 +43,7 @@ func TestTimeLeft(t *testing.T) {
 		{"a deadline, which comes nearer", example, 0, 10 * time.Second, 500 * ms, []string{"10000", "8500", "7000"}},
 		{"the earlier of both", example, 2 * time.Second, 4500 * ms, 500 * ms, []string{"2000", "2000", "1500"}},
 		{"a part of a millisecond is left out", example, 1999 * time.Microsecond, 0, 0, []string{"1", "1", "1"}},
-		{"but 0 is no limit", example, time.Microsecond, 0, 0, []string{"1", "1", "1"}},
+		{"less than a millisecond is 1, since 0 is no limit", example, time.Microsecond, 0, 0, []string{"1", "1", "1"}},
 		{"no limit", example, 0, 0, 0, []string{"", "", ""}},
 		{"another host", map[string]string{"example.org": retryhttp.EnvoyTimeLeft, "example.com:8080": retryhttp.EnvoyTimeLeft},
 			time.Second, 0, 0, []string{"", "", ""}},

@@ -31,7 +31,7 @@ func FirstEvent(ok func(event []byte) bool) func(*http.Response) bool {
 		if err != nil {
 			return false
 		}
-		return ok == nil || ok(event)
+		return ok == nil || ok(bytes.Clone(event)) // the caller reads the same bytes
 	}
 }
 
@@ -46,8 +46,8 @@ type peeked struct {
 	io.Closer
 }
 
-// peekEvent returns the first event of the body of resp, and puts the bytes that it has read back. The error is that of
-// a body which ended, with io.EOF too, before an event was complete.
+// peekEvent returns the first event of the body of resp, and puts the bytes that it has read back. It returns the error
+// of a body which ended, with io.EOF too, before an event was complete.
 func peekEvent(resp *http.Response) ([]byte, error) {
 	body := resp.Body
 	var begun beginning

@@ -120,7 +120,7 @@ func TestAStreamThatBeginsWithAnErrorIsRepeated(t *testing.T) {
 			require.Equal(t, "data: 1\n\n", string(body))
 		})
 	})
-	t.Run("and the last one is the caller's to read", func(t *testing.T) {
+	t.Run("the last stream is the caller's to read", func(t *testing.T) {
 		tr := &retryhttp.Transport{Base: events(failure()), Policy: once, Accept: retryhttp.FirstEvent(noError)}
 		body, resp, err := fetched(t, tr, get(t.Context()))
 		require.NoError(t, err)

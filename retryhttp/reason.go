@@ -247,8 +247,8 @@ type saying struct {
 }
 
 // sayings are the errors of net/http that have no type, from Go 1.25 and 1.26. They are in transport.go, transfer.go,
-// request.go, client.go, response.go, h2_bundle.go and internal/httpcommon. TestChains fails if another version of Go
-// has other texts.
+// request.go, client.go, response.go, h2_bundle.go and internal/httpcommon. TestChains of tests/retryhttp fails if
+// another version of Go has other texts.
 var sayings = []saying{
 	{"unsupported protocol scheme ", InvalidRequest, true},
 	{"http2: unsupported scheme", InvalidRequest, true},

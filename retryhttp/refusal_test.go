@@ -151,16 +151,3 @@ func TestAControlIsRefusedAnywhereInAValueOrAQuery(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkRefusal(b *testing.B) {
-	b.ReportAllocs()
-	req := get(context.Background())
-	req.Header = http.Header{"Accept": {"application/json"}, "Authorization": {"Bearer 0123456789abcdef0123456789abcdef"},
-		"User-Agent": {"example/1.0"}, "Content-Type": {"application/json"}}
-	tr := &retryhttp.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), nil })}
-	for b.Loop() {
-		if _, err := tr.RoundTrip(req); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

@@ -55,13 +55,14 @@ func sendsKey(h http.Header) bool {
 
 // nothingDone reports whether a server that answers with the status has not done the work, so that the work is not in
 // doubt. Every other status but an answer leaves it in doubt. A server that fails with a 500, 502, 503, 504, 507 or 508
-// may fail after the work. A server that answers with a 2xx or 3xx has done something. The meaning of an unknown status
+// may fail after the work. A server that answers with a 2xx or a 3xx other than 307 and 308 has done something. The meaning of an unknown status
 // is not known.
 func nothingDone(code int) bool {
 	switch code {
 	case 499: // of a proxy whose client has gone, although the server behind it may have done the work
 		return false
-	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates,
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect, // the request is to be sent elsewhere
+		http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates,
 		http.StatusNotExtended, http.StatusNetworkAuthenticationRequired: // the request was not understood, or did not arrive
 		return true
 	default: // a 4xx refuses half a request (408) or a whole one (413, 417, 421, 425, 426, 429)
@@ -93,7 +94,7 @@ func WorkKey(req *http.Request) string {
 	return quotedUUID([16]byte(sum[:16]), 8)
 }
 
-// handledJob returns the ID of the job in whose handler's context ctx is, or "" if there is none.
+// handledJob returns the ID of the job in whose handler's context ctx is, or "" if ctx is not a handler's.
 func handledJob(ctx context.Context) string {
 	job, ok := ctx.Value(retryshell.HandledJob{}).(slog.LogValuer)
 	if !ok {

@@ -1,6 +1,7 @@
 package retryhttp
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/retrygo/retry"
@@ -121,14 +122,23 @@ func (q *request) isAnswer(failed *AttemptError) bool {
 	return failed.Err == nil && isAnswer(failed.StatusCode) && !q.isDelivery()
 }
 
-// inDoubt reports whether the work of a request that is not repeated may have been done.
+// inDoubt reports whether the work of a request that must not be repeated may have been done, whatever ended the run.
 func (q *request) inDoubt(failed *AttemptError) bool {
-	switch failed.Veto {
-	case NotIdempotent:
-		return failed.mayHaveWorked()
-	case DoNotRetry:
-		return saysDoubt(failed.Header) && !q.mayRepeat(failed)
-	default:
+	switch {
+	case failed.Unsent, q.from != nil, !failed.mayHaveWorked():
 		return false
+	case failed.Veto == DoNotRetry && !saysDoubt(failed.Header): // the server has given up
+		return false
+	default:
+		return failed.Veto == NotIdempotent || !q.mayRepeat(failed)
 	}
+}
+
+// forbid returns failed as an error that no attempt is to follow, in doubt if the work may have been done.
+func (q *request) forbid(failed *AttemptError) error {
+	failed.doubt = q.inDoubt(failed)
+	if failed.doubt {
+		failed.Veto = cmp.Or(failed.Veto, NotIdempotent)
+	}
+	return failed.forbidden()
 }

@@ -133,7 +133,7 @@ func (b *resumable) ask(p []byte, cause error) (n int, err error) {
 		if policy.TTL > 0 {
 			policy.TTL = max(policy.TTL-lasted, 1)
 		}
-		err = retry.Do(r, policy, attempt) // the part is whole and shorter than what was asked for, which is not a failure
+		err = retry.Do(r, policy, attempt) // the part is whole and shorter than the range that was asked for, which is not a failure
 	} else {
 		err = policy.Continue(r, lasted, b.failure(r, cause), attempt)
 	}

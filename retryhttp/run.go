@@ -229,23 +229,21 @@ func (r *run) judged(failed *AttemptError, body *handle) error {
 	failed.Request = q.req
 	failed.rest = q.from != nil
 	if failed.Veto != "" {
-		failed.doubt = q.inDoubt(failed)
-		return failed.forbidden()
+		return q.forbid(failed)
 	}
 	class, byDefault := q.judge(failed)
 	if class != retry.Retryable {
 		if q.isAnswer(failed) {
 			return nil
 		}
-		return failed.forbidden()
+		return q.forbid(failed)
 	}
 	failed.Veto = NotIdempotent
 	if q.mayRepeat(failed) {
 		failed.Veto = q.body.veto(r, body)
 	}
 	if failed.Veto != "" {
-		failed.doubt = q.inDoubt(failed)
-		return failed.forbidden()
+		return q.forbid(failed)
 	}
 	if byDefault != class {
 		failed.mark = retry.Transient(cmp.Or(failed.mark, failed.Err, errMarked))

@@ -24,11 +24,11 @@ type Transport struct {
 	//
 	// Each call of Base must return a response of its own, whose body's Close ends a Read that waits. Base must refuse
 	// a header with a control character, as net/http does. Only on js, where net/http does not, does a Transport look
-	// for them itself. Base must call the hooks of the context's httptrace.ClientTrace, or return net/http's errors
-	// unchanged. From these a Transport learns that an attempt has sent no byte. An error whose method Unsent() bool
-	// returns true means the same, and so does the *oauth2.RetrieveError of a Base that fetches a token first. A stream
-	// that Base has not closed within a second of a failure is not sent again. To send each attempt to another host,
-	// use Replicas.
+	// for them itself. Base must not follow redirects. It must call the hooks of the context's httptrace.ClientTrace,
+	// or return net/http's errors unchanged. From these a Transport learns that an attempt has sent no byte. An error
+	// whose method Unsent() bool returns true means the same, and so does the *oauth2.RetrieveError of a Base that
+	// fetches a token first. A stream that Base has not closed within a second of a failure is not sent again. To send
+	// each attempt to another host, use Replicas.
 	//
 	// An http.Transport sends some requests again within one attempt. If a connection that was used before dies, it
 	// repeats a GET or a request with an Idempotency-Key. If an HTTP/2 server refuses a stream, it repeats any request,

@@ -65,7 +65,9 @@ func seeMySQL(err error) finding {
 	if v.Kind() != reflect.Struct || v.NumField() != 3 {
 		return finding{}
 	}
-	number, state, message := v.FieldByName("Number"), v.FieldByName("SQLState"), v.FieldByName("Message")
+	number := v.FieldByName("Number")
+	state := v.FieldByName("SQLState")
+	message := v.FieldByName("Message")
 	switch {
 	case number.Kind() != reflect.Uint16, message.Kind() != reflect.String:
 		return finding{}

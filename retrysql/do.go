@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
 	"github.com/retrygo/retry"
 )
@@ -151,13 +152,22 @@ func (s *Single) outcome(own Verdict) outcome {
 	switch {
 	case !s.write:
 		return nothing
-	case own.Ambiguous:
+	case own.Ambiguous, s.isUnknown(own):
 		return perhaps
 	case s.err == nil, s.row && own.Code == "" && own.Reason != NoRows: // Scan failed by itself
 		return written
 	default:
 		return nothing
 	}
+}
+
+// isUnknown reports whether the statement's error is a driver's that Judge does not recognize, such as that of a database
+// which Judge does not know. The errors of database/sql itself are from before the statement is sent.
+func (s *Single) isUnknown(own Verdict) bool {
+	if s.err == nil || s.row {
+		return false
+	}
+	return own.Reason == "" && own.Code == "" && !strings.HasPrefix(s.err.Error(), "sql: ")
 }
 
 // failure returns the error of an attempt whose fn returned err.
@@ -172,6 +182,8 @@ func (s *Single) failure(ctx context.Context, err error, repeatable bool) error 
 		failed.Ambiguous = true
 	case did == perhaps:
 		failed.Verdict = own
+		failed.Class = retry.Terminal
+		failed.Ambiguous = true
 		if !errors.Is(err, s.err) {
 			failed.Swallowed = s.err
 		}

@@ -23,7 +23,8 @@ import (
 // For an unknown job it returns retryjob.ErrUnknownJob, even if the job existed earlier, since rows are removed from
 // the database.
 //
-// Lists are read from the table that OpenSQLite and MigratePostgres create; without it the errors are ErrNotMigrated.
+// Lists are read by the indexes that OpenSQLite and MigratePostgres create. Without them they are slow on PostgreSQL, and
+// the errors are ErrNotMigrated on SQLite.
 // If PageSize is not set, pages get longer as the list goes on. Pages of large payloads are shorter.
 type Admin[TTx any] struct {
 	adapter *Adapter

@@ -33,7 +33,7 @@ func KeyIndex(onSQLite bool) string {
 }
 
 // hasty is for tests: a job is found lost as soon as River's rescuer looks.
-var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 2 * time.Second, rescue: time.Second, hasty: true}
+var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 5 * time.Second, rescue: time.Second, hasty: true}
 
 // NewMortalSQLite is NewSQLite for tests. cut takes the database away from it; hold, if not nil, is called before each
 // use.

@@ -160,7 +160,7 @@ func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
 		require.Eventually(t, func() bool {
 			job, err := client.JobGet(t.Context(), row)
 			return err == nil && job.State == rivertype.JobStateCompleted
-		}, 20*time.Second, 5*time.Millisecond, "%d", n)
+		}, patience, 5*time.Millisecond, "%d", n)
 	}
 	require.GreaterOrEqual(t, made.Load(), int64(len(rows)), "each was worked on")
 	require.NotZero(t, policy.asked.Load())

@@ -164,7 +164,7 @@ func seed(tb testing.TB, open func(retryjob.Options) (*retryriver.Queue, error))
 	require.Eventually(tb, func() bool {
 		i, err := q.Get(tb.Context(), "waits")
 		return err == nil && i.Status == retryjob.WaitingRetry
-	}, 10*time.Second, 10*time.Millisecond)
+	}, patience, 10*time.Millisecond)
 	require.NoError(tb, q.Close())
 }
 

@@ -66,7 +66,7 @@ func TestAPanicOfObserveAtTheEndIsLoggedWhereTheClientLogs(t *testing.T) {
 		require.Equal(t, retryjob.Succeeded, i.Status)
 	}
 	require.NoError(t, client.Stop(context.Background()))
-	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("value=boom")) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("value=boom")) }, patience, time.Millisecond)
 	require.Equal(t, 1, bytes.Count([]byte(log.String()), []byte("retryriver: Observe panicked")), log.String())
 }
 
@@ -125,7 +125,7 @@ func TestASuccessThatAnotherProgramWroteIsNoAttempt(t *testing.T) {
 	require.Eventually(t, func() bool {
 		i, err := o.Get(t.Context(), id)
 		return err == nil && i.Status == retryjob.WaitingRetry
-	}, 10*time.Second, time.Millisecond)
+	}, patience, time.Millisecond)
 	o.exec("UPDATE river_job SET state = 'completed', finalized_at = CURRENT_TIMESTAMP WHERE id = ?", row)
 	i, err := o.Get(t.Context(), id)
 	require.NoError(t, err)

@@ -14,9 +14,9 @@ import (
 // to use.
 const migrationLock = 0x72657472796a6f62
 
-// MigratePostgres brings River's tables in the first schema of the search path up to date, and creates the table for
-// lists. Call it even if another program migrates River. If several processes call it at once, one migrates and the
-// others wait. The pool must allow two connections for that.
+// MigratePostgres brings River's tables in the first schema of the search path up to date, and creates the indexes for
+// lists and the table of schedules. Call it even if another program migrates River. If several processes call it at
+// once, one migrates and the others wait. The pool must allow two connections for that.
 func MigratePostgres(ctx context.Context, pool *pgxpool.Pool) error {
 	if ctx == nil {
 		return errNoContext

@@ -33,7 +33,7 @@ func TestAChangedScheduleTakesEffectWithoutASecondCopy(t *testing.T) {
 				got = append(got, fmt.Sprint(i.Status, " ", i.FirstDue.Sub(i.Enqueued).Round(time.Minute)))
 			}
 			return len(got) == len(want)
-		}, 10*time.Second, 10*time.Millisecond)
+		}, patience, 10*time.Millisecond)
 		require.ElementsMatch(t, want, got)
 		require.NoError(t, q.Close())
 	}
@@ -66,7 +66,7 @@ func TestAScheduleGoesOnWhateverTheClocksSay(t *testing.T) {
 				return all[0].Number
 			}
 			q := open()
-			require.Eventually(t, func() bool { return number(q) >= 3 }, 10*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return number(q) >= 3 }, patience, 10*time.Millisecond)
 			require.NoError(t, q.Close())
 			db, err := retryriver.OpenSQLite(t.Context(), file)
 			require.NoError(t, err)
@@ -78,7 +78,7 @@ func TestAScheduleGoesOnWhateverTheClocksSay(t *testing.T) {
 			q = open()
 			defer q.Close()
 			before := number(q)
-			require.Eventually(t, func() bool { return number(q) >= before+2 }, 10*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return number(q) >= before+2 }, patience, 10*time.Millisecond)
 		})
 	}
 }
@@ -101,7 +101,7 @@ func TestARenamedKindChangesNoEarlierOccurrence(t *testing.T) {
 				got[i.Kind+" "+i.Status.String()]++
 			}
 			return maps.Equal(want, got)
-		}, 10*time.Second, 10*time.Millisecond)
+		}, patience, 10*time.Millisecond)
 	}
 	kinds("work", map[string]int{"work pending": 1})
 	kinds("task", map[string]int{"work canceled": 1, "task pending": 1})

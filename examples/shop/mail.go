@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -46,6 +47,7 @@ func (s *service) deliver(ctx context.Context, client *http.Client, job retryjob
 	if err != nil {
 		return retry.Permanent(err)
 	}
+	req.Header.Set("Idempotency-Key", strconv.Quote(job.ID)) // so a failure is not in doubt: a second mail does no harm
 	a, _ := retryjob.AttemptFrom(ctx)
 	req.Header.Set(attemptHeader, a.AttemptID)
 	resp, err := client.Do(req)

@@ -171,6 +171,14 @@ func (s *stage) get(id string) retryjob.Info {
 // longest is as long as anything here may take, such as a rescuer, a cleaner or an election.
 func (s *stage) longest() time.Duration { return max(2*time.Minute, 160*s.unit) }
 
+// never is a wait that no scenario outlives, however slow the machine is.
+func (s *stage) never() time.Duration { return 2 * s.longest() }
+
+// unlucky returns a policy under which a job that fails is expired at once: the next attempt would miss the TTL.
+func (s *stage) unlucky(attempts int) retry.Policy {
+	return within(s.longest(), fixed(attempts, s.never()))
+}
+
 // patience returns a context that lives as long as that.
 func (s *stage) patience() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(s.t.Context(), s.longest())

@@ -289,8 +289,6 @@ func (s *stage) deadLetters(n int) (made []string) {
 // ones have ended one after the other, in this order. The handlers of those that could go on succeed from now on.
 func (s *stage) zoo() []string {
 	var d diary
-	brief := fixed(5, 9*s.unit)
-	brief.TTL = s.unit
 	h := func(wanted error) retryjob.Handler {
 		return func(ctx context.Context, job retryjob.Job) error {
 			a := d.note(ctx, job)
@@ -304,11 +302,11 @@ func (s *stage) zoo() []string {
 	}
 	s.openWith(retryjob.Options{
 		Policies: retryjob.FromMap(policies{
-			"two": fixed(2, short), "slow": fixed(2, 9*s.unit), "brief": brief, "off": {Disabled: true},
+			"two": fixed(2, short), "slow": fixed(2, s.never()), "brief": s.unlucky(5), "off": {Disabled: true},
 		}),
 		Handlers: map[string]retryjob.Handler{kind: h(errFlaky), "other": h(retry.Permanent(errFlaky))},
 	})
-	s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "two", Tags: []string{"eu_west"}, Due: time.Now().Add(9 * s.unit)})
+	s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "two", Tags: []string{"eu_west"}, Due: time.Now().Add(s.never())})
 	s.put(retryjob.Job{ID: "waiting", Kind: kind, Policy: "slow", Payload: []byte(`{"n": 1}`)})
 	s.reaches("waiting", retryjob.WaitingRetry)
 	for _, job := range []retryjob.Job{
@@ -322,7 +320,7 @@ func (s *stage) zoo() []string {
 		s.put(job)
 		s.final(job.ID)
 	}
-	s.put(retryjob.Job{ID: "canceled", Kind: "other", Policy: "two", Due: time.Now().Add(9 * s.unit)})
+	s.put(retryjob.Job{ID: "canceled", Kind: "other", Policy: "two", Due: time.Now().Add(s.never())})
 	s.pass(s.unit / 10)
 	require.NoError(s.t, s.q.Cancel(s.t.Context(), "canceled"))
 	s.final("canceled")

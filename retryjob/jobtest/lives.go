@@ -191,7 +191,8 @@ var enqueuing = []scenario{
 		ctx := s.t.Context()
 		s.put(retryjob.Job{ID: "ended", Kind: kind, Policy: "p"})
 		s.final("ended")
-		waiting := retryjob.Job{Kind: kind, Policy: "p", Payload: []byte(`{"to":"ann"}`), Due: time.Now().Add(2 * s.unit)}
+		due := time.Now().Add(6 * s.unit) // after the duplicates, on a slow machine too
+		waiting := retryjob.Job{Kind: kind, Policy: "p", Payload: []byte(`{"to":"ann"}`), Due: due}
 		generated, err := s.q.Enqueue(ctx, waiting)
 		require.NoError(s.t, err)
 		waiting.ID = "waiting"

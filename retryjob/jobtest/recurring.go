@@ -28,7 +28,12 @@ var recurring = []scenario{
 			require.Equal(s.t, 2, i.Attempts, "its policy retried it")
 			require.Equal(s.t, []string{"recurring", "recurring_beat"}, i.Tags)
 			if n > 0 {
-				require.WithinDuration(s.t, made[n-1].Ended.Add(s.unit), i.FirstDue, 2*time.Millisecond)
+				due := made[n-1].Ended.Add(s.unit)
+				if i.Enqueued.IsZero() { // a slow machine enqueued it when it was due already
+					require.False(s.t, i.FirstDue.Before(due.Add(-2*time.Millisecond)))
+				} else {
+					require.WithinDuration(s.t, due, i.FirstDue, 2*time.Millisecond) // databases round to the millisecond
+				}
 				require.GreaterOrEqual(s.t, i.History[0].Start.Sub(made[n-1].Ended), s.unit-2*time.Millisecond)
 			}
 		}

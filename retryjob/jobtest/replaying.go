@@ -254,10 +254,9 @@ var purging = []scenario{
 
 	{claim: "final jobs are removed after Retention, and not before, and those that succeeded after KeepSucceeded", play: func(s *stage) {
 		var d diary
-		expiring, keep := fixed(2, 9*s.unit), 2*s.unit
-		expiring.TTL = s.unit
+		keep := 2 * s.unit
 		s.openWith(retryjob.Options{
-			Policies: retryjob.FromMap(policies{"succeeded": {}, "dead": fixed(1, short), "expired": expiring, "failed": {Disabled: true}}),
+			Policies: retryjob.FromMap(policies{"succeeded": {}, "dead": fixed(1, short), "expired": s.unlucky(2), "failed": {Disabled: true}}),
 			Handlers: map[string]retryjob.Handler{kind: func(ctx context.Context, job retryjob.Job) error {
 				if d.note(ctx, job); job.ID == "succeeded" {
 					return nil

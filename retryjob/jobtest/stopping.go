@@ -52,7 +52,7 @@ var sharing = []scenario{
 	{claim: "a job that waits holds no worker", play: func(s *stage) {
 		var d diary
 		s.openWith(retryjob.Options{
-			Policies:    retryjob.FromMap(policies{"p": fixed(2, 3*s.unit)}),
+			Policies:    retryjob.FromMap(policies{"p": fixed(2, 10*s.unit)}), // long enough for all first attempts on a slow machine
 			Handlers:    map[string]retryjob.Handler{kind: d.script(errFlaky), "other": d.script()},
 			Concurrency: 1,
 		})
@@ -134,16 +134,17 @@ var stopping = []scenario{
 
 	{claim: "after Shutdown no attempt starts, and no job that waits is lost, nor one that has ended left", play: func(s *stage) {
 		var d diary
-		s.open(policies{"p": fixed(2, 2*s.unit)}, d.script(errFlaky))
+		far := 6 * s.unit // long enough for Shutdown to come first, on a slow machine too
+		s.open(policies{"p": fixed(2, far)}, d.script(errFlaky))
 		s.enqueue("waiting", "p")
 		waiting := s.reaches("waiting", retryjob.WaitingRetry)
-		s.put(retryjob.Job{ID: "canceled", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit)})
+		s.put(retryjob.Job{ID: "canceled", Kind: kind, Policy: "p", Due: time.Now().Add(far)})
 		require.NoError(s.t, s.q.Cancel(s.t.Context(), "canceled"))
-		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(s.unit), Payload: []byte(`{"a":1}`)})
+		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(far), Payload: []byte(`{"a":1}`)})
 		pending := s.get("pending")
 		was := receive(s, s.shutdown(context.Background()), "the shutdown")
 		require.NoError(s.t, was.err)
-		s.pass(3 * s.unit)
+		s.pass(far + s.unit)
 		require.Len(s.t, d.all(), 1)
 		for _, before := range []retryjob.Info{waiting, pending} {
 			i := s.kept(was.jobs, before.JobID)
