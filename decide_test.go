@@ -327,32 +327,6 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
-// TestAdmitAgreesWithDecide holds that the two sisters agree: what Decide waits for, Admit admits, after the wait and,
-// for the same wait, before it; and each ending of Admit is one of Decide.
-func TestAdmitAgreesWithDecide(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(14, 31))
-	small := func(n int) time.Duration { return time.Duration(rnd.IntN(n)) }
-	waits := 0
-	for range 100_000 {
-		p := retry.Policy{MaxAttempts: rnd.IntN(5), TTL: small(6), Disabled: rnd.IntN(8) == 0, ResetAfter: small(3),
-			Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1 + small(3)}}
-		pr := retry.Progress{Attempt: 1 + rnd.IntN(4), Forgiven: rnd.IntN(3), Elapsed: small(6), Lasted: small(4), Deadline: small(9) - 1}
-		d := p.Decide(pr, errFlaky, 0)
-		pr.Forgiven = d.Forgiven
-		switch again := p.Admit(pr, d.Delay); {
-		case d.Status == retry.WaitingRetry:
-			waits++
-			pr.Prev = d.Backoff
-			require.Equal(t, judged(retry.Unknown, d), p.Admit(pr, d.Delay), "before the wait: %+v %+v", p, pr)
-			pr.Elapsed += d.Delay
-			require.Equal(t, retry.WaitingRetry, p.Admit(pr, 0).Status, "after the wait: %+v %+v", p, pr)
-		case again.Status != retry.WaitingRetry:
-			require.Equal(t, judged(retry.Unknown, d), again)
-		}
-	}
-	require.Greater(t, waits, 10_000)
-}
-
 func TestSpend(t *testing.T) {
 	ctx := t.Context()
 	newBudget := func(tokens int) *retry.Budget {
@@ -484,4 +458,30 @@ func TestDecideJudgesOnceForAShellThatHasAsked(t *testing.T) {
 		require.Equal(t, before, asked)
 		require.Equal(t, succeeded, p.Decide(pr, nil, 0))
 	}
+}
+
+// TestAdmitAgreesWithDecide holds that the two sisters agree: what Decide waits for, Admit admits, after the wait and,
+// for the same wait, before it; and each ending of Admit is one of Decide.
+func TestAdmitAgreesWithDecide(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(14, 31))
+	small := func(n int) time.Duration { return time.Duration(rnd.IntN(n)) }
+	waits := 0
+	for range 100_000 {
+		p := retry.Policy{MaxAttempts: rnd.IntN(5), TTL: small(6), Disabled: rnd.IntN(8) == 0, ResetAfter: small(3),
+			Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1 + small(3)}}
+		pr := retry.Progress{Attempt: 1 + rnd.IntN(4), Forgiven: rnd.IntN(3), Elapsed: small(6), Lasted: small(4), Deadline: small(9) - 1}
+		d := p.Decide(pr, errFlaky, 0)
+		pr.Forgiven = d.Forgiven
+		switch again := p.Admit(pr, d.Delay); {
+		case d.Status == retry.WaitingRetry:
+			waits++
+			pr.Prev = d.Backoff
+			require.Equal(t, judged(retry.Unknown, d), p.Admit(pr, d.Delay), "before the wait: %+v %+v", p, pr)
+			pr.Elapsed += d.Delay
+			require.Equal(t, retry.WaitingRetry, p.Admit(pr, 0).Status, "after the wait: %+v %+v", p, pr)
+		case again.Status != retry.WaitingRetry:
+			require.Equal(t, judged(retry.Unknown, d), again)
+		}
+	}
+	require.Greater(t, waits, 10_000)
 }

@@ -906,35 +906,6 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-func TestContinueIsDoAfterAFirstAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		time.Sleep(3 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), hour)
-		defer cancel()
-		run := func(ctx context.Context, p retry.Policy) *retry.Error {
-			var failed *retry.Error
-			require.ErrorAs(t, p.Continue(ctx, time.Since(began), errFlaky, failing), &failed)
-			return failed
-		}
-		failed := run(ctx, retry.Policy{TTL: 7 * time.Second})
-		require.Equal(t, retry.TTLElapsed, failed.Reason)
-		require.Equal(t, 1, failed.Attempts, "5s more would be too late")
-		require.Equal(t, 3*time.Second, failed.Elapsed)
-		require.Equal(t, 3*time.Second, failed.History[0].Duration)
-		require.True(t, began.Equal(failed.History[0].Start))
-		require.Equal(t, 2, run(ctx, retry.Policy{MaxAttempts: 2}).Attempts)
-		require.Equal(t, retry.RetriesDisabled, run(retry.OneAttempt(ctx), retry.Policy{}).Reason)
-		require.Equal(t, retry.RetriesDisabled, run(ctx, retry.Policy{Disabled: true}).Reason)
-		var instant *retry.Error
-		require.ErrorAs(t, retry.Policy{Disabled: true}.Continue(ctx, -1, errFlaky, failing), &instant)
-		require.Zero(t, instant.Elapsed, "a negative time counts as 0")
-		gone, leave := context.WithCancel(ctx)
-		leave()
-		require.Equal(t, retry.CallerCanceled, run(gone, retry.Policy{}).Reason)
-	})
-}
-
 func TestAGateThatDefersByANanosecondIsAskedAgain(t *testing.T) {
 	inBubble(t, "before the first attempt and before a retry", func(t *testing.T) {
 		asked := 0

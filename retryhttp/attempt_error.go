@@ -61,8 +61,8 @@ type AttemptError struct {
 //
 // If a run is not known, CheckResponse judges the request itself. The 503 of a POST without a key is retry.Ambiguous,
 // since the server may have done its work, and no run repeats it. Put retry.Transient around the error of work that may
-// be done twice, or send a key. An error of the http.Client itself, such as a lost connection, says nothing of this kind
-// without a Transport.
+// be done twice, or send a key. An error of the http.Client itself, such as a lost connection, has no such mark without
+// a Transport.
 //
 // CheckResponse knows the run of a Transport that returned resp. The error of a run that has given up names its policy
 // and attempts, and matches its Reason, such as retry.AttemptsExhausted. It is not a *retry.Error, but
@@ -93,7 +93,8 @@ func CheckResponse(resp *http.Response) error {
 	return failed
 }
 
-// inDoubtByItself reports what a Transport would have found out about a response that is not known to be from one.
+// inDoubtByItself reports whether a Transport would have found the work in doubt. It is for a response that is not
+// known to be from one.
 func (e *AttemptError) inDoubtByItself() bool {
 	if isRepeatable(e.Request) {
 		return false

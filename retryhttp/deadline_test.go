@@ -104,27 +104,6 @@ func TestTimeLeft(t *testing.T) {
 		`Transport.TimeLeft["b"] "X Y" is not a field name; Transport.TimeLeft["c"] "Host" has a meaning of its own`)
 }
 
-// A client that follows a redirect to another host sends it no header, even if it is one that may know.
-func TestTimeLeftIsNotRedirected(t *testing.T) {
-	inBubble(t, "to two others", func(t *testing.T) {
-		got := map[string]string{}
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			got[req.URL.Host+req.URL.Path] = req.Header.Get(retryhttp.EnvoyTimeLeft)
-			next := map[string]string{"a.example/": "/here", "a.example/here": "http://b.example/"}[req.URL.Host+req.URL.Path]
-			if next != "" {
-				return answer(req, 302, "Location", next), nil
-			}
-			return answer(req, 200), nil
-		})
-		client := &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: retry.Policy{AttemptTimeout: time.Second},
-			TimeLeft: map[string]string{"a.example": retryhttp.EnvoyTimeLeft, "b.example": retryhttp.EnvoyTimeLeft}}}
-		resp, err := client.Get("http://a.example/")
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, map[string]string{"a.example/": "1000", "a.example/here": "1000", "b.example/": ""}, got)
-	})
-}
-
 func TestHandlerObeysTheTimeLeft(t *testing.T) {
 	for _, row := range []struct {
 		name   string

@@ -72,39 +72,6 @@ func TestTheFirstEventOfAStream(t *testing.T) {
 	}
 }
 
-func FuzzFirstEvent(f *testing.F) {
-	for _, s := range []string{"data: 1\n\n", "event: a\r\ndata: 1\r\n\r\n", ": ping\r\r", "\ufeff\n\ndata\r"} {
-		f.Add(s, uint8(3))
-	}
-	f.Fuzz(func(t *testing.T, stream string, chunk uint8) {
-		events := func(r io.Reader) (got string, rest []byte) {
-			resp := answer(nil, 200, "Content-Type", "text/event-stream")
-			resp.Body = io.NopCloser(r)
-			got = "none"
-			accepted := retryhttp.FirstEvent(func(event []byte) bool { got = string(event); return true })(resp)
-			require.Equal(t, accepted, got != "none")
-			rest, err := io.ReadAll(resp.Body)
-			require.NoError(t, err)
-			return got, rest
-		}
-		whole, body := events(strings.NewReader(stream))
-		require.Equal(t, stream, string(body))
-		inParts, body := events(&chunks{strings.NewReader(stream), int(chunk) + 1})
-		require.Equal(t, stream, string(body))
-		require.Equal(t, whole, inParts)
-		if whole != "none" {
-			require.Contains(t, stream, whole)
-		}
-	})
-}
-
-type chunks struct {
-	r io.Reader
-	n int
-}
-
-func (c *chunks) Read(p []byte) (int, error) { return c.r.Read(p[:min(len(p), c.n)]) }
-
 func TestAStreamThatBeginsWithAnErrorIsRepeated(t *testing.T) {
 	failure := func() io.Reader { return strings.NewReader("event: error\ndata: overloaded\n\n") }
 	t.Run("after the wait that it asks for", func(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -425,31 +424,4 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, retryhttp.Reason("status_503"), retryhttp.ReasonOf(events[0].Attempt.Err))
 	require.Equal(t, retry.WaitingRetry, events[0].Decision.Status)
 	require.Equal(t, 2, events[1].Outcome.Attempts)
-}
-
-// TestAClientsTimeoutLeavesTheTextOfTheError holds what net/http does, so that a Go that keeps the error is noticed.
-func TestAClientsTimeoutLeavesTheTextOfTheError(t *testing.T) {
-	hangs := roundTripper(func(req *http.Request) (*http.Response, error) {
-		<-req.Context().Done()
-		synctest.Wait() // for the client, which notices too
-		return nil, context.Cause(req.Context())
-	})
-	inBubble(t, "a Client.Timeout", func(t *testing.T) {
-		client := http.Client{Timeout: time.Second, Transport: &retryhttp.Transport{Base: hangs, Policy: three}}
-		_, err := client.Do(get(retryhttp.RecordOutcome(t.Context())))
-		require.ErrorContains(t, err, "retry: gave up")
-		var run *retry.Error
-		require.False(t, errors.As(err, &run))
-		_, of := retryhttp.OutcomeOf(nil, err)
-		require.ErrorContains(t, of, "the error is not of a run")
-	})
-	inBubble(t, "a deadline of the request's context", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		client := http.Client{Transport: &retryhttp.Transport{Base: hangs, Policy: three}}
-		_, err := client.Do(get(ctx))
-		o, of := retryhttp.OutcomeOf(nil, err)
-		require.NoError(t, of)
-		require.Equal(t, retry.DeadlinePassed, o.Reason)
-	})
 }

@@ -67,13 +67,14 @@ func TestKeysOrderAndKinds(t *testing.T) {
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String expired", "reason String ttl_elapsed", "gated Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(gated))
 
-	below := ended(retry.DeadLettered, retry.TerminalError, 2)
-	below.Outcome.InnerGaveUp = true
 	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String dead_letter", "reason String terminal_error", "below Bool true",
+		"elapsed Duration 1s", "error Any 503"}, shown(givenUpBelow(2, errDown)))
+	below := givenUpBelow(2, retry.Ambiguous(errDown))
+	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String dead_letter", "reason String terminal_error", "below Bool true", "doubt Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(below))
 
-	require.Equal(t, "policy attempt status reason gated below delay duration elapsed error cause request job", strings.Join([]string{
-		retryslog.KeyPolicy, retryslog.KeyAttempt, retryslog.KeyStatus, retryslog.KeyReason, retryslog.KeyGated, retryslog.KeyBelow, retryslog.KeyDelay,
+	require.Equal(t, "policy attempt status reason gated below doubt delay duration elapsed error cause request job", strings.Join([]string{
+		retryslog.KeyPolicy, retryslog.KeyAttempt, retryslog.KeyStatus, retryslog.KeyReason, retryslog.KeyGated, retryslog.KeyBelow, retryslog.KeyDoubt, retryslog.KeyDelay,
 		retryslog.KeyDuration, retryslog.KeyElapsed, retryslog.KeyError, retryslog.KeyCause, retryslog.KeyRequest, retryslog.KeyJob}, " "))
 }
 

@@ -161,8 +161,9 @@ func (s *Single) outcome(own Verdict) outcome {
 	}
 }
 
-// isUnknown reports whether the statement's error is a driver's that Judge does not recognize, such as that of a database
-// which Judge does not know. The errors of database/sql itself are from before the statement is sent.
+// isUnknown reports whether the statement's error is a driver's that Judge does not recognize, such as the driver's
+// error of a database that Judge does not know. The errors of database/sql itself are from before the statement is
+// sent.
 func (s *Single) isUnknown(own Verdict) bool {
 	if s.err == nil || s.row {
 		return false

@@ -51,7 +51,7 @@ func (r *replica) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// reads returns how long each of 10,000 requests took, shortest first. A hundred are under way at once.
+// reads returns the durations of 10,000 requests, shortest first. A hundred are under way at once.
 func reads(rt http.RoundTripper) (took []time.Duration, err error) {
 	const callers, each = 100, 100
 	client := &http.Client{Transport: rt}

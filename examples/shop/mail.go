@@ -28,7 +28,7 @@ func mailOf(order string) retryjob.Job {
 
 // mails returns the options of a queue that delivers mails.
 func (s *service) mails() retryjob.Options {
-	client := &http.Client{Transport: s.tries("orders.mail", retryhttp.NewBase())} // does not retry: the jobs do
+	client := &http.Client{Transport: s.tries("orders.mail", retryhttp.NewBase())} // does not retry, since the jobs do
 	return retryjob.Options{
 		Policies: retryjob.FromCatalog(&s.policies.catalog),
 		Handlers: map[string]retryjob.Handler{mailKind: func(ctx context.Context, job retryjob.Job) error {
