@@ -225,9 +225,10 @@ type selection struct {
 	by   []string
 }
 
-// selection returns the jobs that f selects and that are not running. They may contain more than f selects.
+// selection returns the jobs that f selects and that are not running. They may contain more than f selects: with
+// NotInDoubt alone also jobs in doubt, which are few.
 func (q *query) selection(f *retryjob.Filter) selection {
-	if len(f.Kinds)+len(f.Policies)+len(f.Reasons)+len(f.Causes) == 0 {
+	if len(f.Kinds)+len(f.Policies)+len(f.Reasons)+len(f.Causes) == 0 && f.InDoubt != retryjob.OnlyInDoubt {
 		return q.selected(f, byTime, 1)
 	}
 	return q.selected(f, byGroup, groupedBy)
@@ -263,20 +264,12 @@ func (q *query) selected(f *retryjob.Filter, of *index, n int) selection {
 		table += fmt.Sprintf(" AND x.%s = g.%s", column, column)
 	}
 	last := len(by) - 1
-	with += fmt.Sprintf("g AS (SELECT * FROM g%d WHERE %s) ", last, isFound(by[last]))
+	with += fmt.Sprintf("g AS (SELECT * FROM g%d WHERE %s%s) ", last, isFound(by[last]), q.doubt(f, by))
 	if !f.Since.IsZero() {
 		table += " AND x.changed >= " + q.arg(f.Since.UnixMicro())
 	}
 	if !f.Until.IsZero() {
 		table += " AND x.changed < " + q.arg(f.Until.Add(999).UnixMicro()) // rounded up
-	}
-	if len(f.Causes) == 0 {
-		switch mark := "substr(x.cause, 1, 1)"; f.InDoubt {
-		case retryjob.OnlyInDoubt:
-			table += " AND " + mark + " = " + q.arg(doubtMark)
-		case retryjob.NotInDoubt:
-			table += " AND " + mark + " <> " + q.arg(doubtMark)
-		}
 	}
 	tags := []string{}
 	for _, tag := range distinct(f.Tags) {
@@ -287,6 +280,21 @@ func (q *query) selected(f *retryjob.Filter, of *index, n int) selection {
 		table += " AND (" + strings.Join(tags, " OR ") + ")"
 	}
 	return selection{with, table, by}
+}
+
+// doubt returns the condition for combinations of jobs that f selects by doubt, if they have causes.
+func (q *query) doubt(f *retryjob.Filter, by []string) string {
+	const mark = " AND substr(cause, 1, 1) "
+	switch {
+	case !slices.Contains(by, "cause"):
+		return ""
+	case f.InDoubt == retryjob.OnlyInDoubt:
+		return mark + "= " + q.arg(doubtMark)
+	case f.InDoubt == retryjob.NotInDoubt:
+		return mark + "<> " + q.arg(doubtMark)
+	default:
+		return ""
+	}
 }
 
 // causes returns the causes that f selects as stored has them.
@@ -338,6 +346,9 @@ func (q *query) page(f *retryjob.Filter, after *position, limit int) string {
 // each combination, as JSON.
 func (q *query) counts(f retryjob.Filter) string {
 	f.Until = f.Until.Truncate(time.Microsecond) // like Since, so that no job is counted before a time and since it
+	if f.InDoubt != 0 {
+		return q.tallied(q.selected(&f, byGroup, groupedBy), false)
+	}
 	return q.tallied(q.selection(&f), false)
 }
 
