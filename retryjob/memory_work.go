@@ -15,6 +15,7 @@ type attempt struct {
 	live *live
 	rec  Record // a copy; conclude stores it in the job
 	next Next   // the result of Step
+	idle bool   // its worker has no more jobs
 }
 
 // live is the context of an attempt. Each attempt has its own, since a handler may keep it.
@@ -34,13 +35,7 @@ func (l *live) Value(key any) any {
 
 // work makes attempts until none is due. If a has a job, work concludes that attempt first.
 func (e *Engine) work(l *lane, a *attempt) {
-	leaves := false
-	defer func() {
-		if !leaves { // runtime.Goexit in a handler or Observe ends this goroutine, so start another one
-			l.coming.Add(1)
-			go e.work(l, a)
-		}
-	}()
+	defer e.leave(l, a)
 	for e.next(l, a) {
 		e.make(a)
 		if a.next.end != nil {
@@ -48,7 +43,16 @@ func (e *Engine) work(l *lane, a *attempt) {
 		}
 		l.coming.Add(1)
 	}
-	leaves = true
+}
+
+// leave ends the goroutine of a worker. If the worker has jobs, runtime.Goexit in a handler or Observe ends it, and the
+// worker goes on in another goroutine.
+func (e *Engine) leave(l *lane, a *attempt) {
+	if a.idle {
+		return
+	}
+	l.coming.Add(1)
+	go e.work(l, a)
 }
 
 // next concludes the attempt of a, if a has a job, and leases the next job. It reports false if there is none, so that
@@ -71,6 +75,7 @@ func (e *Engine) next(l *lane, a *attempt) bool {
 	if j != nil {
 		e.lease(j, a, max(now, j.at)) // now may be a moment old, but no attempt starts before its job is due
 	} else {
+		a.idle = true
 		l.workers--
 		e.stop()
 	}
