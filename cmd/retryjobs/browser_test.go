@@ -457,7 +457,7 @@ func deadInPostgres(t *testing.T, n int) cli.Store {
 				'job', 'job-' || lpad(n::text, 6, '0'),
 				'changed', (record->>'changed')::bigint - n * 1000000::bigint,
 				'ended', (record->>'ended')::timestamptz - n * interval '1 second'))),
-			priority, queue, state, scheduled_at, tags, sha256(convert_to('retryjob:job-' || lpad(n::text, 6, '0'), 'UTF8')), unique_states, max_attempts
+			priority, queue, state, scheduled_at, tags, convert_to('retryjob', 'UTF8') || sha256(convert_to('job-' || lpad(n::text, 6, '0'), 'UTF8')), unique_states, max_attempts
 		FROM generate_series(1, $1::int - 1) AS n, (SELECT *, metadata#>'{retryjob,0}' AS record FROM river_job) AS made`, n)
 	require.NoError(t, err)
 	store, err := open(t.Context(), server.DSN())
@@ -746,7 +746,7 @@ func TestEverythingIsReachedByKeyboard(t *testing.T) {
 
 func init() {
 	sqlite.MustRegisterDeterministicScalarFunction("unique_key_of", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-		sum := sha256.Sum256([]byte("retryjob:" + args[0].(string)))
-		return sum[:], nil
+		sum := sha256.Sum256([]byte(args[0].(string)))
+		return append([]byte("retryjob"), sum[:]...), nil
 	})
 }
