@@ -146,7 +146,8 @@ type Transport struct {
 func NewBase() *http.Transport { return base.New() }
 
 // NewClient returns a client for an API. The client repeats requests by the policy p, on a transport of NewBase. It is
-// the Client of a Transport with only these two fields set.
+// the Client of a Transport with only these two fields set. Without an AttemptTimeout, and without a deadline on the
+// request's context, an attempt at a server that never answers lasts forever.
 func NewClient(p retry.Policy) *http.Client { return (&Transport{Base: NewBase(), Policy: p}).Client() }
 
 // Client returns a client of t. It follows redirects as any http.Client does, except with Delivery. A webhook must not
