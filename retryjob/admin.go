@@ -43,11 +43,13 @@ type Admin interface {
 	Groups(ctx context.Context, f Filter) ([]Group, error)
 	// Replay makes a job Pending again, due at once, with the same ID, a new FirstDue and no attempts. It
 	// returns ErrNotReplayable unless the job is DeadLettered, Expired or FailedNoRetries, and for an occurrence of a
-	// Recurring if another one has not ended. Of two calls at once, one succeeds.
+	// Recurring if another one has not ended. Of two calls at once, one succeeds. It replays a job in doubt too: ask
+	// Record.InDoubt before.
 	Replay(ctx context.Context, id string) error
-	// ReplayAll replays the DeadLettered, Expired and FailedNoRetries jobs that f selects, and returns their number. Set Statuses to
-	// replay only those that are DeadLettered. The TTL of Expired and FailedNoRetries jobs begins again. It leaves out
-	// occurrences that Replay refuses. With an error it returns the number replayed until then.
+	// ReplayAll replays the DeadLettered, Expired and FailedNoRetries jobs that f selects, and returns their number. Set
+	// Statuses to replay only those that are DeadLettered. The TTL of Expired and FailedNoRetries jobs begins again. It
+	// leaves out jobs in doubt, unless f.InDoubt is OnlyInDoubt or InDoubtToo, and occurrences that Replay refuses. With an
+	// error it returns the number replayed until then.
 	ReplayAll(ctx context.Context, f Filter) (int, error)
 	// Cancel makes a job that is not final Canceled: after it has returned nil, no attempt starts, and the job ends as
 	// Canceled even if an attempt under way succeeds. The context of that attempt ends with ErrCanceled as its cause; an
@@ -102,13 +104,14 @@ type QueueDepth struct {
 	Oldest  time.Time `json:"oldest,omitzero"` // the earliest due time of Due; zero without due jobs
 }
 
-// Group is the jobs with the same Status, Kind, Policy, Reason and Cause.
+// Group is the jobs with the same Status, Kind, Policy, Reason, Cause and InDoubt.
 type Group struct {
-	Status Status
-	Kind   string
-	Policy string
-	Reason retry.Reason
-	Cause  string // Record.Cause
+	Status  Status
+	Kind    string
+	Policy  string
+	Reason  retry.Reason
+	Cause   string // Record.Cause
+	InDoubt bool   // Record.InDoubt
 	Tally
 	// Newest is the job that changed last, without its Payload, as it was or as it is. It is zero if it is gone.
 	Newest Info
@@ -116,16 +119,18 @@ type Group struct {
 
 // Failures is the jobs of one Status with the same Kind, Reason and Cause.
 type Failures struct {
-	Jobs   int          `json:"jobs"`
-	Kind   string       `json:"kind"`
-	Reason retry.Reason `json:"reason,omitzero"`
-	Cause  string       `json:"cause,omitempty"`  // Record.Cause
-	Newest string       `json:"newest,omitempty"` // the ID of the job that ended last
-	Ended  time.Time    `json:"ended,omitzero"`   // the time at which it ended
-	Err    string       `json:"err,omitempty"`    // its last error
+	Jobs    int          `json:"jobs"`
+	InDoubt int          `json:"in_doubt,omitempty"` // the number of those that are in doubt
+	Kind    string       `json:"kind"`
+	Reason  retry.Reason `json:"reason,omitzero"`
+	Cause   string       `json:"cause,omitempty"`  // Record.Cause
+	First   time.Time    `json:"first,omitzero"`   // the time at which the first of the jobs ended
+	Newest  string       `json:"newest,omitempty"` // the ID of the job that ended last
+	Ended   time.Time    `json:"ended,omitzero"`   // the time at which it ended
+	Err     string       `json:"err,omitempty"`    // its last error
 }
 
-// FailuresOf merges the groups of a status that differ in their Policy alone. The largest are first.
+// FailuresOf merges the groups of a final status that differ in their Policy and InDoubt alone. The largest are first.
 func FailuresOf(groups []Group, status Status) []Failures {
 	var all []Failures
 	for i := range groups {
@@ -136,10 +141,16 @@ func FailuresOf(groups []Group, status Status) []Failures {
 		place := slices.IndexFunc(all, func(f Failures) bool { return f.Kind == g.Kind && f.Reason == g.Reason && f.Cause == g.Cause })
 		if place < 0 {
 			place = len(all)
-			all = append(all, Failures{Kind: g.Kind, Reason: g.Reason, Cause: g.Cause})
+			all = append(all, Failures{Kind: g.Kind, Reason: g.Reason, Cause: g.Cause, First: g.Oldest.UTC()})
 		}
 		f := &all[place]
 		f.Jobs += g.Jobs
+		if g.InDoubt {
+			f.InDoubt += g.Jobs
+		}
+		if g.Oldest.Before(f.First) {
+			f.First = g.Oldest.UTC()
+		}
 		if g.Newest.Ended.After(f.Ended) {
 			f.Newest = g.Newest.JobID
 			f.Ended = g.Newest.Ended.UTC()
@@ -156,18 +167,21 @@ func GroupsOf(list iter.Seq2[Info, error]) ([]Group, error) {
 		status              Status
 		kind, policy, cause string
 		reason              retry.Reason
+		inDoubt             bool
 	}
 	places, groups := map[key]int{}, []Group{}
 	for i, err := range list {
 		if err != nil {
 			return nil, err
 		}
-		k := key{status: i.Status, kind: i.Kind, policy: i.Policy, cause: i.Cause(), reason: i.Reason}
+		k := key{status: i.Status, kind: i.Kind, policy: i.Policy, cause: i.Cause(), reason: i.Reason, inDoubt: i.InDoubt()}
 		place, known := places[k]
 		if !known {
 			i.Payload = nil
 			place, places[k] = len(groups), len(groups)
-			groups = append(groups, Group{Status: k.status, Kind: k.kind, Policy: k.policy, Reason: k.reason, Cause: k.cause, Newest: i})
+			groups = append(groups, Group{
+				Status: k.status, Kind: k.kind, Policy: k.policy, Reason: k.reason, Cause: k.cause, InDoubt: k.inDoubt, Newest: i,
+			})
 		}
 		groups[place].Add(&i)
 	}

@@ -78,6 +78,7 @@ func TestStepWhoseContextEnds(t *testing.T) {
 	}{
 		{"a shutdown does not count the attempt", retryjob.ErrShutdown, context.Canceled, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}, 0},
 		{"a wrapped ErrShutdown neither", fmt.Errorf("bye: %w", retryjob.ErrShutdown), errFlaky, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}, 0},
+		{"doubt is kept in a shutdown", retryjob.ErrShutdown, retry.Ambiguous(context.Canceled), retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.TerminalError}, 1},
 		{"a success is one, also in a shutdown", retryjob.ErrShutdown, nil, retryjob.Next{Status: retryjob.Succeeded}, 1},
 		{"ErrCanceled cancels the job", retryjob.ErrCanceled, context.Canceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
 		{"any other cause cancels", errors.New("fed up"), errFlaky, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},

@@ -65,5 +65,6 @@ func DeadLetterTo(q Enqueuer, job func(ctx context.Context, e retry.Event) (Job,
 	}, nil
 }
 
-// ErrInDoubt means that DeadLetterTo did not enqueue a job, since its work may have been done.
-var ErrInDoubt = errors.New("retryjob: the work may have been done: not enqueued")
+// ErrInDoubt means that a job was not enqueued or replayed, since its work may have been done: by DeadLetterTo, or by a
+// page or a command that asks Record.InDoubt before it replays a job.
+var ErrInDoubt = errors.New("retryjob: in doubt: the work may have been done")

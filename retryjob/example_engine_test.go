@@ -132,7 +132,7 @@ func ExampleDeadLetterTo() {
 	// Output:
 	// inline: dead_letter (terminal_error)
 	// inline: dead_letter (terminal_error)
-	// order 8: retryjob: the work may have been done: not enqueued
+	// order 8: retryjob: in doubt: the work may have been done
 	// inline: dead_letter (attempts_exhausted)
 	// charged order 7 after all
 }

@@ -19,11 +19,42 @@ type Filter struct {
 	Kinds    []string       // one of these. Empty means any.
 	Causes   []string       // Record.Cause is one of these. Empty means any.
 	Tags     []string       // it has one of these. Empty means any.
+	InDoubt  Doubt          // the result of Record.InDoubt. Zero means any, but NotInDoubt for ReplayAll.
 	Since    time.Time      // Record.Changed is not before it. Zero means any.
 	Until    time.Time      // Record.Changed is before it. Zero means any.
 	After    Cursor         // the jobs after it in the list. Zero means from the beginning.
 	Limit    int            // the maximum number of jobs. 0 and below means no limit.
 	PageSize int            // the number of jobs that an engine reads at once. 0 and below means 100.
+}
+
+// Doubt is a choice between jobs in doubt and others: see Record.InDoubt.
+type Doubt uint8
+
+// The choices. The zero Doubt makes none.
+const (
+	NotInDoubt  Doubt = iota + 1 // only jobs that are not in doubt
+	OnlyInDoubt                  // only jobs in doubt
+	InDoubtToo                   // any job, also for ReplayAll
+)
+
+// Selects reports whether d selects a job that is in doubt, or one that is not.
+func (d Doubt) Selects(inDoubt bool) bool {
+	switch d {
+	case NotInDoubt:
+		return !inDoubt
+	case OnlyInDoubt:
+		return inDoubt
+	default:
+		return true
+	}
+}
+
+// ForReplay returns f as ReplayAll reads it: with NotInDoubt unless InDoubt is set.
+func (f Filter) ForReplay() Filter {
+	if f.InDoubt == 0 {
+		f.InDoubt = NotInDoubt
+	}
+	return f
 }
 
 // Cursor is the place in a list after a job, where the next page begins. That page has the jobs that changed earlier,
@@ -40,6 +71,9 @@ func (i *Info) Cursor() Cursor { return Cursor{i.Changed(), i.JobID} }
 // Selects reports whether the filter selects the job. It ignores Limit and After.ID.
 func (f *Filter) Selects(i *Info) bool {
 	if len(f.Causes) > 0 && !slices.Contains(f.Causes, i.Cause()) {
+		return false
+	}
+	if !f.InDoubt.Selects(i.InDoubt()) {
 		return false
 	}
 	if !oneOf(f.IDs, i.JobID) || !f.selectsRoute(i.Policy, i.Kind, i.Tags) {
@@ -83,11 +117,11 @@ func (f *Filter) Page() int {
 
 // FilterKeys returns the keys of ParseFilter.
 func FilterKeys() []string {
-	return []string{"status", "reason", "cause", "policy", "kind", "tag", "since", "until"}
+	return []string{"status", "reason", "cause", "policy", "kind", "tag", "in-doubt", "since", "until"}
 }
 
 // ParseFilter returns the filter of texts, such as the query of a URL. Status, reason, cause, policy, kind and tag have any
-// number of values. Since and until have one: a time in RFC 3339, or how long before now: "90m", "24h", "7d". It
+// number of values, and in-doubt has "yes", "no" or both. Since and until have one: a time in RFC 3339, or how long before now: "90m", "24h", "7d". It
 // returns retry.FieldErrors whose Field is the key of the bad value.
 func ParseFilter(values map[string][]string, now time.Time) (f Filter, err error) {
 	var bad retry.FieldErrors
@@ -100,6 +134,15 @@ func ParseFilter(values map[string][]string, now time.Time) (f Filter, err error
 	f.Tags = values["tag"]
 	f.Statuses = parsed(values["status"], Statuses(), func(text, rule string) { refuse("status", text, rule) })
 	f.Reasons = parsed(values["reason"], Reasons(), func(text, rule string) { refuse("reason", text, rule) })
+	doubts := parsed(values["in-doubt"], []string{"yes", "no"}, func(text, rule string) { refuse("in-doubt", text, rule) })
+	switch yes, no := slices.Contains(doubts, "yes"), slices.Contains(doubts, "no"); {
+	case yes && no:
+		f.InDoubt = InDoubtToo
+	case yes:
+		f.InDoubt = OnlyInDoubt
+	case no:
+		f.InDoubt = NotInDoubt
+	}
 	for key, to := range map[string]*time.Time{"since": &f.Since, "until": &f.Until} {
 		for _, text := range values[key] {
 			var ok bool

@@ -112,15 +112,20 @@ func TestAListThatFailsHasNoGroups(t *testing.T) {
 
 func TestParseFilter(t *testing.T) {
 	ok, err := retryjob.ParseFilter(map[string][]string{
-		"status": {"dead_letter", "expired"}, "reason": {"ttl_elapsed"}, "policy": {"p"}, "kind": {"mail"}, "tag": {"a"},
+		"status": {"dead_letter", "expired"}, "reason": {"ttl_elapsed"}, "policy": {"p"}, "kind": {"mail"}, "tag": {"a"}, "in-doubt": {"yes"},
 		"since": {"7d"}, "until": {epoch.Format(time.RFC3339)}, "page": {"2"},
 	}, epoch)
 	require.NoError(t, err)
 	require.Equal(t, retryjob.Filter{
 		Statuses: []retryjob.Status{retryjob.DeadLettered, retryjob.Expired}, Reasons: []retry.Reason{retry.TTLElapsed},
-		Policies: []string{"p"}, Kinds: []string{"mail"}, Tags: []string{"a"}, Since: epoch.Add(-7 * 24 * time.Hour), Until: epoch,
+		Policies: []string{"p"}, Kinds: []string{"mail"}, Tags: []string{"a"}, InDoubt: retryjob.OnlyInDoubt, Since: epoch.Add(-7 * 24 * time.Hour), Until: epoch,
 	}, ok)
-	require.Len(t, retryjob.FilterKeys(), 8)
+	require.Len(t, retryjob.FilterKeys(), 9)
+	for text, want := range map[string]retryjob.Doubt{"": 0, "yes": retryjob.OnlyInDoubt, "no": retryjob.NotInDoubt, "no,yes": retryjob.InDoubtToo} {
+		f, err := retryjob.ParseFilter(map[string][]string{"in-doubt": strings.FieldsFunc(text, func(r rune) bool { return r == ',' })}, epoch)
+		require.NoError(t, err)
+		require.Equal(t, retryjob.Filter{InDoubt: want}, f)
+	}
 
 	f, err := retryjob.ParseFilter(map[string][]string{"since": {"90m"}}, epoch)
 	require.NoError(t, err)
@@ -134,6 +139,7 @@ func TestParseFilter(t *testing.T) {
 		want   string
 	}{
 		{map[string][]string{"status": {"dead"}}, `status "dead" is not one of `},
+		{map[string][]string{"in-doubt": {"maybe"}}, `in-doubt "maybe" is not one of yes, no`},
 		{map[string][]string{"reason": {"old"}}, `reason "old" is not one of `},
 		{map[string][]string{"since": {"yesterday"}}, `since "yesterday" is neither a time ago (90m, 24h, 7d) nor a time as in RFC 3339`},
 		{map[string][]string{"until": {"-5m"}}, `until "-5m" is neither a time ago`},

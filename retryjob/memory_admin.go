@@ -117,6 +117,9 @@ func (l *listing) selects(at spot) bool {
 	if len(f.Causes) > 0 && !slices.Contains(f.Causes, j.cause(e.clock)) {
 		return false
 	}
+	if !f.InDoubt.Selects(j.status.Replayable() && j.last.code&inDoubt != 0) {
+		return false
+	}
 	r := j.route.Value()
 	return f.selectsRoute(r.policy, r.kind.name, r.tagList()) && f.selectsState(j.status, j.reason) && f.selectsTime(e.clock.time(j.changedAt()))
 }
@@ -236,7 +239,7 @@ func (e *Engine) Cancel(ctx context.Context, id string) error {
 
 // ReplayAll implements Admin. f.Limit limits the number of replayed jobs. After Shutdown it returns ErrShutdown.
 func (e *Engine) ReplayAll(ctx context.Context, f Filter) (replayed int, err error) {
-	for done, err := range each(ctx, e, f, []Status{DeadLettered, Expired, FailedNoRetries}, e.replayIfFree) {
+	for done, err := range each(ctx, e, f.ForReplay(), []Status{DeadLettered, Expired, FailedNoRetries}, e.replayIfFree) {
 		if err != nil {
 			return replayed, err
 		}

@@ -103,8 +103,8 @@ type Queue interface {
 	Admin
 	// Shutdown takes no more jobs, starts no more attempts and waits for those under way. When ctx ends, the contexts
 	// of these attempts end with ErrShutdown as the cause. Shutdown still waits for them, and they count as not made
-	// unless they succeed. It returns the jobs that are lost when the process ends: all jobs of an engine in memory
-	// that are not final, and none of a durable engine. The error is that of ctx if it ended attempts.
+	// unless they succeed or end in doubt. It returns the jobs that are lost when the process ends: all jobs of an engine
+	// in memory that are not final, and none of a durable engine. The error is that of ctx if it ended attempts.
 	// A second call returns the same as the first one.
 	//
 	// Enqueue and EnqueueMany return ErrShutdown from then on. The other methods still work, but an engine in memory

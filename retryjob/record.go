@@ -72,6 +72,8 @@ type Life struct {
 	Attempts int          `json:"attempts"`
 	Err      string       `json:"err,omitempty"`  // Attempt.Err of the last attempt
 	Code     string       `json:"code,omitempty"` // Attempt.Code of the last attempt
+	// Ambiguous is Attempt.Ambiguous of the last attempt.
+	Ambiguous bool `json:"ambiguous,omitempty"`
 }
 
 const keptLives = 8
@@ -95,8 +97,8 @@ type Attempt struct {
 	// Ambiguous means that the error was marked with retry.Ambiguous: the work may have been done, and is not repeated
 	// for that reason. Find out before you replay the job.
 	Ambiguous bool `json:"ambiguous,omitempty"`
-	// Late means that the attempt ended after it was recorded as lost. Start, End, Err and Code are those of its
-	// result, which is a success if Err is empty. The result changed only this line.
+	// Late means that the attempt ended after it was recorded as lost. Start, End, Err, Code and Ambiguous are those of
+	// its result, which is a success if Err is empty. The result changed only this line.
 	Late bool `json:"late,omitempty"`
 }
 
@@ -150,6 +152,12 @@ func (r *Record) LastErr() string {
 	return ""
 }
 
+// InDoubt reports whether the work of a job that is DeadLettered, Expired or FailedNoRetries may have been done, because
+// its last attempt is Ambiguous. Find out before you replay the job. It reports false for any other job.
+func (r *Record) InDoubt() bool {
+	return r.Status.Replayable() && r.Last().Ambiguous
+}
+
 // Changed returns the time of the last change of Status that the record shows.
 func (r *Record) Changed() time.Time {
 	if !r.Ended.IsZero() {
@@ -177,7 +185,7 @@ func (r *Record) Replay(now time.Time) error {
 	job := r.Job()
 	replays := r.Replays
 	last := r.Last()
-	life := Life{r.FirstDue, r.Ended, r.Status, r.Reason, r.Attempts, last.Err, last.Code}
+	life := Life{r.FirstDue, r.Ended, r.Status, r.Reason, r.Attempts, last.Err, last.Code, last.Ambiguous}
 	lives := append(slices.Clip(r.Earlier[max(len(r.Earlier)-keptLives+1, 0):]), life)
 	job.Due = time.Time{}
 	*r = NewRecord(&job, now)
@@ -198,6 +206,7 @@ func (r *Record) AddLate(a Attempt) bool {
 	own.End = a.End
 	own.Err = a.Err
 	own.Code = a.Code
+	own.Ambiguous = a.Ambiguous
 	own.Late = true
 	return true
 }

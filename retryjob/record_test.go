@@ -484,3 +484,29 @@ func wellFormed(r *retryjob.Record) bool {
 	}
 	return true
 }
+
+func TestInDoubt(t *testing.T) {
+	doubtful := []retryjob.Attempt{{Number: 1, Ambiguous: true}}
+	resolved := []retryjob.Attempt{{Number: 1, Ambiguous: true}, {Number: 2}}
+	for _, row := range []struct {
+		name string
+		rec  retryjob.Record
+		want bool
+	}{
+		{"the last attempt of a dead letter", retryjob.Record{Status: retryjob.DeadLettered, History: doubtful}, true},
+		{"of an expired job", retryjob.Record{Status: retryjob.Expired, History: doubtful}, true},
+		{"of a failed job", retryjob.Record{Status: retryjob.FailedNoRetries, History: doubtful}, true},
+		{"of a job that cannot be replayed", retryjob.Record{Status: retryjob.Canceled, History: doubtful}, false},
+		{"of a job that waits", retryjob.Record{Status: retryjob.WaitingRetry, History: doubtful}, false},
+		{"an attempt before the last one", retryjob.Record{Status: retryjob.DeadLettered, History: resolved}, false},
+		{"no attempt", retryjob.Record{Status: retryjob.Expired}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.rec.InDoubt()) })
+	}
+	t.Run("a late result keeps its doubt", func(t *testing.T) {
+		r := retryjob.Record{Status: retryjob.DeadLettered, History: []retryjob.Attempt{{ID: "j.0.1.x", Number: 1, Status: retryjob.DeadLettered, Err: retryjob.ErrLost.Error()}}}
+		require.False(t, r.InDoubt())
+		require.True(t, r.AddLate(retryjob.Attempt{ID: "j.0.1.x", End: epoch, Err: "the answer was lost", Ambiguous: true}))
+		require.True(t, r.InDoubt())
+	})
+}

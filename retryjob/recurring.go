@@ -408,14 +408,24 @@ func (s *Schedule) after(job *Info, now time.Time) (due, end time.Time) {
 	return due, end
 }
 
-// next calls Next. A panic is an error, since it must not end the process.
-func (r *recurrence) next(due, ended time.Time) (at time.Time, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("retryjob: Recurring.Next panicked: %v", value)
-		}
+// next calls Next, in a goroutine of its own. A panic is an error, since it must not end the process, and so is
+// runtime.Goexit, which would end the goroutine of the schedule.
+func (r *recurrence) next(due, ended time.Time) (time.Time, error) {
+	var at time.Time
+	err := errors.New("retryjob: Recurring.Next ended its goroutine")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if value := recover(); value != nil {
+				err = fmt.Errorf("retryjob: Recurring.Next panicked: %v", value)
+			}
+		}()
+		at = r.Next(due, ended)
+		err = nil
 	}()
-	return r.Next(due, ended), nil
+	<-done
+	return at, err
 }
 
 // moved reports whether an occurrence that has not started would now be another one: of another kind, or due at another

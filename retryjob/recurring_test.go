@@ -1,8 +1,12 @@
 package retryjob_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"runtime"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,6 +81,35 @@ func TestARecurringJobIsCanceledOrFailsAndComesBack(t *testing.T) {
 		left := shutdown(t, e)
 		require.Len(t, left, 1)
 		<-time.After(2 * time.Hour)
+	})
+}
+
+// TestAScheduleThatNeverBegan: Next has no first time, or does not return.
+func TestAScheduleThatNeverBegan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		e := open(t, fixed(1, sec), succeed, func(o *retryjob.Options) {
+			o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			for name, next := range map[string]func(due, ended time.Time) time.Time{
+				"over":  func(_, _ time.Time) time.Time { return time.Time{} },
+				"exits": func(_, _ time.Time) time.Time { runtime.Goexit(); return time.Time{} },
+			} {
+				o.Recurring = append(o.Recurring, retryjob.Recurring{Name: name, Job: retryjob.Job{Kind: "work", Policy: "p"}, Next: next})
+			}
+		})
+		<-time.After(sec / 2)
+		schedules, err := retryjob.ReadSchedules(t.Context(), e, time.Now())
+		require.NoError(t, err)
+		require.Len(t, schedules, 2)
+		exits, over := schedules[0], schedules[1]
+		require.Equal(t, []any{"exits", "retryjob: Recurring.Next ended its goroutine", false}, []any{exits.Name, exits.Err, exits.Over})
+		require.Equal(t, []any{"over", "", true}, []any{over.Name, over.Err, over.Over})
+		require.Equal(t, 1, strings.Count(log.String(), "Recurring.Next ended its goroutine"), log.String())
+		require.EqualError(t, retryjob.RunSchedule(t.Context(), e, "over"), "retryjob: schedule over is over")
+		require.NoError(t, retryjob.PauseSchedule(t.Context(), e, "over"))
+		require.NoError(t, retryjob.ResumeSchedule(t.Context(), e, "over"))
+		require.ErrorIs(t, retryjob.RunSchedule(t.Context(), e, "nope"), retryjob.ErrUnknownSchedule)
+		shutdown(t, e)
 	})
 }
 

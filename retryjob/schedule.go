@@ -240,10 +240,10 @@ func pendingOccurrence(ctx context.Context, a Admin, name string) (*Info, error)
 	return &i, nil
 }
 
-// changeKnown changes a schedule that the engine has.
+// changeKnown changes a schedule that the engine has. A new one has only a name.
 func changeKnown(ctx context.Context, a Admin, name string, change func(s *Schedule)) error {
 	return a.ChangeSchedule(ctx, name, func(s *Schedule) (*Job, error) {
-		if s.Number == 0 && s.Failing.IsZero() {
+		if *s == (Schedule{Name: name}) {
 			return nil, fmt.Errorf("%w: %.80q", ErrUnknownSchedule, name)
 		}
 		change(s)

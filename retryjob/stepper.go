@@ -85,9 +85,10 @@ var ErrCanceled = errors.New("retryjob: the job was canceled")
 //
 // A panic in fn is a failure with a *PanicError. So is runtime.Goexit. Then rec is up to date, and Next.Tell was
 // called, when the deferred functions of the goroutine run. If ctx ends while fn runs and fn fails, the cause of ctx
-// decides. If it is ErrShutdown, the attempt does not count and is due again at once. After any other cancellation the
-// job is Canceled. A deadline is an ordinary failure. If fn succeeds although the cause is ErrCanceled, the attempt is
-// recorded as Succeeded, and the job as Canceled.
+// decides. If it is ErrShutdown, the attempt does not count and is due again at once, unless retry.IsAmbiguous reports
+// true for the error of fn: the job then ends in doubt. After any other cancellation the job is Canceled. A deadline is
+// an ordinary failure. If fn succeeds although the cause is ErrCanceled, the attempt is recorded as Succeeded, and the
+// job as Canceled.
 //
 // Step recovers a panic of a function of the policy. If it came after the decision, as one of Observe does, its text is
 // added to Attempt.Err, and the decision holds. Otherwise the job is DeadLettered with TerminalError.
@@ -381,7 +382,7 @@ func (s *step) finish(ctx context.Context, start time.Time, err error, timedOut 
 	if timedOut {
 		err = retryshell.MarkTimeout(err)
 	}
-	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) {
+	if err != nil && errors.Is(context.Cause(ctx), ErrShutdown) && !retry.IsAmbiguous(err) {
 		return s.postpone(now)
 	}
 	if wait, ok := snoozed(err); ok && caller(ctx) == 0 {

@@ -313,6 +313,9 @@ func day(n int) *shop {
 		switch {
 		case i%9 == 0 || hours > 5 && hours < 8 && i%3 > 0:
 			rec.Status, rec.Reason, rec.Attempts = retryjob.DeadLettered, retry.AttemptsExhausted, 4
+			if rec.Kind == "mail" {
+				rec.Reason = retry.TerminalError
+			}
 		case i%17 == 0:
 			rec.Status, rec.Reason = retryjob.Expired, retry.TTLElapsed
 		case i%13 == 0 && hours < 3:
@@ -341,6 +344,9 @@ func day(n int) *shop {
 			}
 			if a.Status == retryjob.WaitingRetry && k == rec.Attempts {
 				a.Due = rec.Due
+			}
+			if a.Reason == retry.TerminalError {
+				a.Err, a.Code, a.Ambiguous = fmt.Sprintf("mail.example.com: 421 Service not available (session %d)", i), "", i%4 > 0
 			}
 			if i == 0 && k == 1 { // a worker that was suspended
 				a.End, a.Late, a.Err, a.Code = a.Due.Add(10*time.Minute), true, texts[2], codes[2]
@@ -451,7 +457,7 @@ func deadInPostgres(t *testing.T, n int) cli.Store {
 				'job', 'job-' || lpad(n::text, 6, '0'),
 				'changed', (record->>'changed')::bigint - n * 1000000::bigint,
 				'ended', (record->>'ended')::timestamptz - n * interval '1 second'))),
-			priority, queue, state, scheduled_at, tags, sha256(convert_to('retryjob:job-' || lpad(n::text, 6, '0'), 'UTF8')), unique_states, max_attempts
+			priority, queue, state, scheduled_at, tags, convert_to('retryjob', 'UTF8') || sha256(convert_to('job-' || lpad(n::text, 6, '0'), 'UTF8')), unique_states, max_attempts
 		FROM generate_series(1, $1::int - 1) AS n, (SELECT *, metadata#>'{retryjob,0}' AS record FROM river_job) AS made`, n)
 	require.NoError(t, err)
 	store, err := open(t.Context(), server.DSN())
@@ -661,7 +667,7 @@ func TestScreenshots(t *testing.T) {
 				{"attempts", "job?id=order-918273", `document.getElementById("attempts").scrollIntoView()`},
 				{"groups", "", `for (const part of ["recurring", "failures"]) { document.querySelector("#" + part + " details").open = true; document.getElementById(part).scrollIntoView() }`},
 				{"confirm", "?status=dead_letter", `for (const box of [...document.querySelectorAll("#rows tbody input")].slice(0, 3)) box.click()`},
-				{"confirm-all", "?status=dead_letter&kind=webhook", `document.querySelector("details.every").open = true`},
+				{"confirm-all", "?status=dead_letter&kind=mail", `document.querySelector("details.every").open = true`},
 			} {
 				p.visit(view.address)
 				p.run(chromedp.Evaluate[chromedp.Void](view.then))
@@ -740,7 +746,7 @@ func TestEverythingIsReachedByKeyboard(t *testing.T) {
 
 func init() {
 	sqlite.MustRegisterDeterministicScalarFunction("unique_key_of", 1, func(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
-		sum := sha256.Sum256([]byte("retryjob:" + args[0].(string)))
-		return sum[:], nil
+		sum := sha256.Sum256([]byte(args[0].(string)))
+		return append([]byte("retryjob"), sum[:]...), nil
 	})
 }

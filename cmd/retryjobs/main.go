@@ -18,6 +18,9 @@
 // All flags of a filter must apply. One that is given twice, or with commas, matches any of its values. purge, and the
 // others with --all and no filter, ask for confirmation. A script passes --yes.
 //
+// A job is in doubt if its last attempt failed in a way that may have done the work. replay leaves such a job as it is
+// without --doubt. Find out what happened before: a replay does the work again.
+//
 // Times are UTC, but in JSON as the engine wrote them. With --json, list prints a line for each job and the others print
 // one. show and list use the field names of retryjob.Info. Characters that are not printable are escaped, so a text of a
 // job cannot affect a terminal. show hides text that looks like a secret in a payload, as the page does. --json has all of it.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -329,7 +330,8 @@ func (m *Admin[TTx]) Groups(ctx context.Context, f retryjob.Filter) ([]retryjob.
 		return nil, err
 	}
 	for n, r := range rows {
-		g := retryjob.Group{Status: r.Status, Kind: r.Kind, Policy: r.Policy, Cause: r.Cause, Tally: r.tally()}
+		g := retryjob.Group{Status: r.Status, Kind: r.Kind, Policy: r.Policy, Tally: r.tally()}
+		g.Cause, g.InDoubt = strings.CutPrefix(r.Cause, doubtMark)
 		if row := newest[numbers[n]]; row != nil {
 			g.Newest, _ = m.adapter.info(row)
 			g.Newest.Payload = nil

@@ -186,7 +186,7 @@ func (m *Admin[TTx]) replay(ctx context.Context, tx TTx, numbers []int64) (int, 
 // ReplayAll replays the jobs that f selects and that can be replayed, a few hundred in each transaction. A job that
 // another client has replayed in the meantime does not count.
 func (m *Admin[TTx]) ReplayAll(ctx context.Context, f retryjob.Filter) (int, error) {
-	return m.batches(ctx, f, retryjob.Status.Replayable, func(exec riverdriver.Executor, tx TTx, jobs []chosen) (int, error) {
+	return m.batches(ctx, f.ForReplay(), retryjob.Status.Replayable, func(exec riverdriver.Executor, tx TTx, jobs []chosen) (int, error) {
 		free, err := m.claimAll(ctx, exec, jobs)
 		if err != nil || len(free) == 0 {
 			return 0, err

@@ -178,6 +178,8 @@ var lists = []struct {
 	{"waiting", retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}, false},
 	{"dead", retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}}, false},
 	{"a status that none has", retryjob.Filter{Statuses: []retryjob.Status{retryjob.Expired}}, true},
+	{"in doubt", retryjob.Filter{InDoubt: retryjob.OnlyInDoubt}, true},
+	{"not in doubt", retryjob.Filter{InDoubt: retryjob.NotInDoubt, Statuses: []retryjob.Status{retryjob.DeadLettered}}, false},
 	{"a kind", retryjob.Filter{Kinds: []string{"kind3"}}, false},
 	{"kinds", retryjob.Filter{Kinds: []string{"kind1", "kind3", "rare"}}, false},
 	{"a rare kind", retryjob.Filter{Kinds: []string{"rare"}}, false},

@@ -225,9 +225,10 @@ type selection struct {
 	by   []string
 }
 
-// selection returns the jobs that f selects and that are not running. They may contain more than f selects.
+// selection returns the jobs that f selects and that are not running. They may contain more than f selects: with
+// NotInDoubt alone also jobs in doubt, which are few.
 func (q *query) selection(f *retryjob.Filter) selection {
-	if len(f.Kinds)+len(f.Policies)+len(f.Reasons)+len(f.Causes) == 0 {
+	if len(f.Kinds)+len(f.Policies)+len(f.Reasons)+len(f.Causes) == 0 && f.InDoubt != retryjob.OnlyInDoubt {
 		return q.selected(f, byTime, 1)
 	}
 	return q.selected(f, byGroup, groupedBy)
@@ -237,7 +238,7 @@ func (q *query) selection(f *retryjob.Filter) selection {
 // value is found in the index after the one before it, so that no other row is read.
 func (q *query) selected(f *retryjob.Filter, of *index, n int) selection {
 	by := of.columns[:n]
-	given := map[string][]string{"kind": f.Kinds, "policy": f.Policies, "cause": f.Causes}
+	given := map[string][]string{"kind": f.Kinds, "policy": f.Policies, "cause": causes(f)}
 	for _, status := range only(f.Statuses, unleased) {
 		given["status"] = append(given["status"], status.String())
 	}
@@ -263,7 +264,7 @@ func (q *query) selected(f *retryjob.Filter, of *index, n int) selection {
 		table += fmt.Sprintf(" AND x.%s = g.%s", column, column)
 	}
 	last := len(by) - 1
-	with += fmt.Sprintf("g AS (SELECT * FROM g%d WHERE %s) ", last, isFound(by[last]))
+	with += fmt.Sprintf("g AS (SELECT * FROM g%d WHERE %s%s) ", last, isFound(by[last]), q.doubt(f, by))
 	if !f.Since.IsZero() {
 		table += " AND x.changed >= " + q.arg(f.Since.UnixMicro())
 	}
@@ -279,6 +280,34 @@ func (q *query) selected(f *retryjob.Filter, of *index, n int) selection {
 		table += " AND (" + strings.Join(tags, " OR ") + ")"
 	}
 	return selection{with, table, by}
+}
+
+// doubt returns the condition for combinations of jobs that f selects by doubt, if they have causes.
+func (q *query) doubt(f *retryjob.Filter, by []string) string {
+	const mark = " AND substr(cause, 1, 1) "
+	switch {
+	case !slices.Contains(by, "cause"):
+		return ""
+	case f.InDoubt == retryjob.OnlyInDoubt:
+		return mark + "= " + q.arg(doubtMark)
+	case f.InDoubt == retryjob.NotInDoubt:
+		return mark + "<> " + q.arg(doubtMark)
+	default:
+		return ""
+	}
+}
+
+// causes returns the causes that f selects as stored has them.
+func causes(f *retryjob.Filter) (all []string) {
+	for _, cause := range f.Causes {
+		if f.InDoubt != retryjob.OnlyInDoubt {
+			all = append(all, cause)
+		}
+		if f.InDoubt != retryjob.NotInDoubt {
+			all = append(all, doubtMark+cause)
+		}
+	}
+	return all
 }
 
 // isFound returns the condition that a column is not NULL, as it is after the last value. PostgreSQL expects few rows
@@ -317,6 +346,9 @@ func (q *query) page(f *retryjob.Filter, after *position, limit int) string {
 // each combination, as JSON.
 func (q *query) counts(f retryjob.Filter) string {
 	f.Until = f.Until.Truncate(time.Microsecond) // like Since, so that no job is counted before a time and since it
+	if f.InDoubt != 0 {
+		return q.tallied(q.selected(&f, byGroup, groupedBy), false)
+	}
 	return q.tallied(q.selection(&f), false)
 }
 

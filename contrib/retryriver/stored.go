@@ -28,7 +28,7 @@ type stored struct {
 	Seen int `json:"seen,omitempty"`
 	// ChangedAt is Record.Changed in microseconds since 1970, for sorting in SQL.
 	ChangedAt int64 `json:"changed,omitempty"`
-	// Cause is that of the last attempt, for groups in SQL.
+	// Cause is that of the last attempt, for groups in SQL, after doubtMark if the attempt is in doubt.
 	Cause string `json:"cause,omitempty"`
 
 	late []retryjob.Attempt // the value of lateKey
@@ -42,8 +42,15 @@ func (s *stored) array() any {
 	s.ChangedAt = s.Changed().UnixMicro()
 	last := s.Last()
 	s.Cause = last.Cause()
+	if last.Ambiguous {
+		s.Cause = doubtMark + s.Cause
+	}
 	return []*stored{s}
 }
+
+// doubtMark begins the cause of a job in doubt, so that SQL finds these jobs and groups them apart. Lists also look at the
+// record, so a code that begins with the mark affects counts alone.
+const doubtMark = "\x01"
 
 // inserted returns the value of metadataKey for a new job, and when its row is created. The value has neither what a job
 // gets when it starts nor the time if that is the row's.

@@ -1,6 +1,7 @@
 package jobsui
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
 
@@ -27,9 +29,10 @@ type Action struct {
 	Warning string // read by a person before the action
 	// Takes reports whether it accepts jobs with a status.
 	Takes func(retryjob.Status) bool
-	// One changes the job with an ID.
+	// One changes the job with an ID. That of replay returns retryjob.ErrInDoubt for a job in doubt: see WithDoubt.
 	One func(a retryjob.Admin, ctx context.Context, id string) error
-	// All changes up to f.Limit of the jobs that f selects, and returns their number.
+	// All changes up to f.Limit of the jobs that f selects, and returns their number. That of replay leaves out
+	// jobs in doubt.
 	All func(a retryjob.Admin, ctx context.Context, f retryjob.Filter) (int, error)
 }
 
@@ -37,7 +40,7 @@ var actions = []Action{
 	{
 		"replay", "Replayed", "Make jobs that were given up due again, with no attempts made",
 		"A replayed job is due at once, with the same ID and no attempts made.",
-		retryjob.Status.Replayable, retryjob.Admin.Replay, retryjob.Admin.ReplayAll,
+		retryjob.Status.Replayable, replayOne, replayAll,
 	}, {
 		"cancel", "Canceled", "Cancel jobs that have not ended: they make no more attempts",
 		"A canceled job makes no more attempts and cannot be replayed.",
@@ -47,6 +50,39 @@ var actions = []Action{
 		"A purged job is removed with its record. This cannot be undone.",
 		retryjob.Status.Final, purgeOne, retryjob.Admin.Purge,
 	},
+}
+
+// replayOne replays the job with an ID, or returns retryjob.ErrInDoubt if it is in doubt.
+func replayOne(a retryjob.Admin, ctx context.Context, id string) error {
+	i, err := a.Get(ctx, id)
+	switch {
+	case err != nil:
+		return err
+	case i.InDoubt():
+		return retryjob.ErrInDoubt
+	}
+	return a.Replay(ctx, id)
+}
+
+// replayAll replays jobs that are not in doubt, whatever f says about doubt.
+func replayAll(a retryjob.Admin, ctx context.Context, f retryjob.Filter) (int, error) {
+	if f.InDoubt == retryjob.OnlyInDoubt {
+		return 0, nil
+	}
+	f.InDoubt = retryjob.NotInDoubt
+	return a.ReplayAll(ctx, f)
+}
+
+// WithDoubt returns an action that replays jobs in doubt too. It returns any other action unchanged.
+func (a Action) WithDoubt() Action {
+	if a.Name == "replay" {
+		a.One = retryjob.Admin.Replay
+		a.All = func(admin retryjob.Admin, ctx context.Context, f retryjob.Filter) (int, error) {
+			f.InDoubt = cmp.Or(f.InDoubt, retryjob.InDoubtToo)
+			return admin.ReplayAll(ctx, f)
+		}
+	}
+	return a
 }
 
 func purgeOne(a retryjob.Admin, ctx context.Context, id string) error {
@@ -102,6 +138,7 @@ type order struct {
 	From  string // "job" if the form is on the page of a job, the only one of IDs
 	Back  string // the address of the page with the form
 	Made  int    // jobs changed by the batches before this one
+	Doubt bool   // replay jobs in doubt too
 	// Before is the time at which an order for all jobs was first shown. The order excludes jobs that change later,
 	// such as a replayed job that fails again. Zero means any time.
 	Before time.Time
@@ -117,6 +154,10 @@ func (h *handler) parseOrder(w http.ResponseWriter, r *http.Request) (*order, bo
 	o := &order{
 		Action: actionOf(r.PostForm.Get("do")), IDs: r.PostForm["id"], Every: r.Form.Has("all"),
 		View: parseView(query, time.Now()), From: r.PostForm.Get("from"),
+	}
+	if o.Action != nil && r.PostForm.Has("doubt") {
+		sure := o.WithDoubt()
+		o.Action, o.Doubt = &sure, true
 	}
 	o.Made, _ = strconv.Atoi(r.PostForm.Get("made")) // it is only shown
 	o.Before, _ = time.Parse(time.RFC3339Nano, r.PostForm.Get("before"))
@@ -154,6 +195,9 @@ type confirmData struct {
 	frame
 	*order
 	Jobs   string // "3 jobs", "all jobs that match"
+	Doubts string // which of them are in doubt, such as "30 of these jobs"; empty if none is
+	All    bool   // they all are
+	Fails  string // which of the others ended with terminal_error; empty if none did
 	Terms  [][2]string
 	Table  table
 	Others string // how many more jobs there are than those in Table
@@ -166,6 +210,8 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d := confirmData{frame: h.frame(r), order: o, Jobs: plural(len(o.IDs))}
+	counting, cancel := context.WithTimeout(r.Context(), countTime)
+	defer cancel()
 	f, n := retryjob.Filter{IDs: o.IDs}, len(o.IDs)
 	if o.Every {
 		o.Before = d.now
@@ -173,17 +219,15 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 			h.refuse(w, r, http.StatusBadRequest, "No job with this status can be "+strings.ToLower(o.Done)+".", d.Back)
 			return
 		}
-		counting, cancel := context.WithTimeout(r.Context(), countTime)
-		defer cancel()
-		n = 0
-		tallies, err := h.Admin.Count(counting, f)
-		for _, tally := range tallies {
-			n += tally.Jobs
-		}
+		var err error
+		n, err = h.countAll(counting, f)
 		if d.Jobs = plural(n); err != nil {
 			d.Jobs, n = "all jobs that match", 0
 		}
 		d.Terms = terms(o)
+	}
+	if o.Name == "replay" {
+		h.warn(counting, &d, f, n)
 	}
 	p, err := h.read(r.Context(), &view{filter: f})
 	if err != nil {
@@ -197,6 +241,54 @@ func (h *handler) confirm(w http.ResponseWriter, r *http.Request) {
 	d.Table = table{frame: d.frame, Jobs: p.jobs}
 	d.Title = strings.ToUpper(o.Name[:1]) + o.Name[1:] + " " + d.Jobs + "?"
 	h.render(w, http.StatusOK, "confirm.html", d)
+}
+
+// countAll returns how many jobs f selects, or 0 with an error.
+func (h *handler) countAll(ctx context.Context, f retryjob.Filter) (n int, err error) {
+	tallies, err := h.Admin.Count(ctx, f)
+	if err != nil {
+		return 0, err
+	}
+	for _, tally := range tallies {
+		n += tally.Jobs
+	}
+	return n, nil
+}
+
+// warn notes which of the n jobs of a replay are in doubt, and which would probably fail again. f selects the jobs.
+func (h *handler) warn(ctx context.Context, d *confirmData, f retryjob.Filter, n int) {
+	f.Statuses = d.Statuses(f.Statuses)
+	doubts := 0
+	var err error
+	if f.InDoubt != retryjob.NotInDoubt {
+		of := f
+		of.InDoubt = retryjob.OnlyInDoubt
+		doubts, err = h.countAll(ctx, of)
+	}
+	if d.Doubts = share(doubts, n); err != nil {
+		d.Doubts = "perhaps some of these jobs"
+	}
+	d.All = doubts > 0 && doubts == n
+	if f.InDoubt == retryjob.OnlyInDoubt || len(f.Reasons) > 0 && !slices.Contains(f.Reasons, retry.TerminalError) {
+		return
+	}
+	f.InDoubt, f.Reasons = retryjob.NotInDoubt, []retry.Reason{retry.TerminalError}
+	fails, _ := h.countAll(ctx, f)
+	d.Fails = share(fails, n)
+}
+
+// share returns "this job", "all of these jobs" or "3 of these jobs" for some of n jobs, and "" for none.
+func share(some, n int) string {
+	switch {
+	case some == 0:
+		return ""
+	case some == n && n == 1:
+		return "this job"
+	case some == n:
+		return "all of these jobs"
+	default:
+		return number(some) + " of these jobs"
+	}
 }
 
 // terms returns the description of the jobs of an order for all.

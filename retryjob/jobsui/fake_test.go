@@ -102,7 +102,7 @@ func (f *fake) ReplayAll(ctx context.Context, filter retryjob.Filter) (n int, er
 	if f.broken != nil {
 		return 0, f.broken
 	}
-	for _, job := range f.selected(filter) {
+	for _, job := range f.selected(filter.ForReplay()) {
 		if job.Replay(time.Now()) == nil {
 			n++
 		}

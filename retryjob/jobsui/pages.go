@@ -107,7 +107,11 @@ type listData struct {
 	Table      table
 	Failures   []failures
 	Kinds      int // of failures, if there are more
+	Letters    int // the number of dead letters, and of those that are in doubt
+	Doubts     int
 	Now        *overview
+	Due        int // the number of jobs that wait for a worker, and of attempts under way
+	Running    int
 	Chart      *chart
 	Schedules  []shownSchedule
 	Overdue    int // of Schedules
@@ -134,8 +138,9 @@ type table struct {
 type failures struct {
 	retryjob.Failures
 	Address string
-	Query   string // of the address
-	Replay  bool   // the request may replay them
+	Query   string   // of the address
+	Replay  bool     // the request may replay them
+	Notes   []string // what to know before a replay
 }
 
 // tab is a link to the jobs of a status, or to all.
@@ -222,6 +227,14 @@ func (h *handler) count(ctx context.Context, d *listData) {
 			d.Overdue++
 		}
 	}
+	for _, q := range o.Queues {
+		d.Due += q.Due
+		d.Running += q.Running
+	}
+	for _, f := range o.DeadLetters {
+		d.Letters += f.Jobs
+		d.Doubts += f.InDoubt
+	}
 	for _, f := range o.DeadLetters[:min(len(o.DeadLetters), shownFailures)] {
 		same := url.Values{"status": {retryjob.DeadLettered.String()}, "kind": {f.Kind}}
 		if f.Reason != 0 {
@@ -230,11 +243,22 @@ func (h *handler) count(ctx context.Context, d *listData) {
 		if f.Cause != "" {
 			same["cause"] = []string{f.Cause}
 		}
-		d.Failures = append(d.Failures, failures{f, list(same), same.Encode(), d.Actions != nil})
+		d.Failures = append(d.Failures, failures{f, list(same), same.Encode(), d.Actions != nil, notes(&f)})
 	}
 	if len(o.DeadLetters) > shownFailures {
 		d.Kinds = len(o.DeadLetters)
 	}
+}
+
+// notes returns what to know before a replay of these jobs.
+func notes(f *retryjob.Failures) (all []string) {
+	if f.Reason == retry.TerminalError && f.InDoubt < f.Jobs {
+		all = append(all, "a replay fails again unless its cause is mended")
+	}
+	if f.InDoubt > 0 {
+		all = append(all, "in doubt: the work may have been done, so find out before a replay")
+	}
+	return all
 }
 
 // jobData is the data of job.html.
@@ -258,10 +282,14 @@ type Fact struct {
 func Facts(i *retryjob.Info) (facts []Fact) {
 	priority, ttl := strings.TrimPrefix(strconv.Itoa(i.Priority), "0"), strings.TrimPrefix(i.TTL.String(), "0s")
 	spec, _ := json.Marshal(i.Spec) // of texts and numbers
+	doubt := ""
+	if i.InDoubt() {
+		doubt = "the work may have been done"
+	}
 	for _, f := range []Fact{
 		{Name: "kind", Text: i.Kind}, {Name: "policy", Text: i.Policy}, {Name: "recurring", Text: recurring(i)}, {Name: "correlation", Text: i.Correlation},
 		{Name: "queue", Text: i.Queue}, {Name: "priority", Text: priority}, {Name: "tags", Text: strings.Join(i.Tags, ", ")},
-		{Name: "reason", Text: i.Reason.Error()}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "put off", Text: times(i.PutOff)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
+		{Name: "reason", Text: i.Reason.Error()}, {Name: "in doubt", Text: doubt}, {Name: "attempts", Text: strconv.Itoa(i.Attempts)}, {Name: "put off", Text: times(i.PutOff)}, {Name: "replays", Text: strconv.Itoa(i.Replays)},
 		{Name: "enqueued", At: i.Enqueued}, {Name: "first due", At: i.FirstDue}, {Name: "next due", At: i.Due}, {Name: "ended", At: i.Ended},
 		{Name: "ttl", Text: ttl}, {Name: "budget", Text: i.BudgetKey}, {Name: "spec", Text: strings.TrimPrefix(string(spec), "null")},
 	} {

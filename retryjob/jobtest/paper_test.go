@@ -406,7 +406,7 @@ func (e *clerk) ChangeSchedule(ctx context.Context, name string, change func(*re
 func (e *clerk) ReplayAll(_ context.Context, f retryjob.Filter) (n int, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, i := range e.selected(f, retryjob.Status.Replayable) {
+	for _, i := range e.selected(f.ForReplay(), retryjob.Status.Replayable) {
 		if e.replay(i.JobID) == nil {
 			n++
 		}

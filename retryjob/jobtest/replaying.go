@@ -42,7 +42,7 @@ var replaying = []scenario{
 				life.FirstDue, life.Ended = was.FirstDue, was.Ended
 				require.Equal(s.t, was, life)
 			}
-			lives = append(lives, retryjob.Life{FirstDue: i.FirstDue, Ended: i.Ended, Status: i.Status, Reason: i.Reason, Attempts: 2, Err: i.Last().Err})
+			lives = append(lives, retryjob.Life{FirstDue: i.FirstDue, Ended: i.Ended, Status: i.Status, Reason: i.Reason, Attempts: 2, Err: i.Last().Err, Ambiguous: true})
 			for number, a := range d.all()[2*n:] {
 				require.Equal(s.t, []any{"again", "trace", n, number + 1}, []any{a.JobID, a.Correlation, a.Replays, a.Number})
 				require.False(s.t, seen[a.AttemptID], a.AttemptID)
@@ -100,6 +100,97 @@ var replaying = []scenario{
 			require.Equal(s.t, 1, s.ends(id, retryjob.Succeeded, 0, 1).Replays, id)
 		}
 		require.Empty(s.t, ids(s, s.q.List(ctx, dead(retryjob.Filter{}))))
+	}},
+
+	{claim: "ReplayAll leaves out jobs in doubt unless it is asked for them, and lists, counts and groups select by doubt", play: func(s *stage) {
+		var d diary
+		s.open(policies{"p": {}, "off": {Disabled: true}}, func(ctx context.Context, job retryjob.Job) error {
+			switch {
+			case d.note(ctx, job).Replays > 0 || job.Correlation == "succeeds":
+				return nil
+			case job.Correlation == "in doubt":
+				return retry.Ambiguous(errFlaky)
+			default:
+				return retry.Permanent(errFlaky)
+			}
+		})
+		var ended time.Time // the first one
+		for _, job := range []retryjob.Job{
+			{ID: "lost-1", Policy: "p", Correlation: "in doubt"},
+			{ID: "lost-2", Policy: "p", Correlation: "in doubt"},
+			{ID: "lost-3", Policy: "p", Correlation: "in doubt"},
+			{ID: "lost-once", Policy: "off", Correlation: "in doubt"},
+			{ID: "refused", Policy: "p"},
+			{ID: "done", Policy: "p", Correlation: "succeeds"},
+		} {
+			job.Kind, job.Due = kind, time.Now().Add(s.unit/10)
+			s.put(job)
+			i := s.final(job.ID)
+			require.Equal(s.t, job.Correlation == "in doubt", i.InDoubt(), job.ID)
+			if ended.IsZero() {
+				ended = i.Ended
+			}
+		}
+		ctx := s.t.Context()
+		var lost, others = []string{"lost-1", "lost-2", "lost-3", "lost-once"}, []string{"refused", "done"}
+		for _, row := range []struct {
+			filter retryjob.Filter
+			want   []string
+		}{
+			{retryjob.Filter{}, slices.Concat(lost, others)},
+			{retryjob.Filter{InDoubt: retryjob.InDoubtToo}, slices.Concat(lost, others)},
+			{retryjob.Filter{InDoubt: retryjob.OnlyInDoubt}, lost},
+			{retryjob.Filter{InDoubt: retryjob.NotInDoubt}, others},
+			{retryjob.Filter{InDoubt: retryjob.OnlyInDoubt, Policies: []string{"off"}}, []string{"lost-once"}},
+			{retryjob.Filter{InDoubt: retryjob.OnlyInDoubt, Statuses: []retryjob.Status{retryjob.Succeeded}}, nil},
+			{retryjob.Filter{Causes: []string{errFlaky.Error()}}, append(slices.Clone(lost), "refused")},
+			{retryjob.Filter{InDoubt: retryjob.OnlyInDoubt, Causes: []string{errFlaky.Error()}}, lost},
+			{retryjob.Filter{InDoubt: retryjob.NotInDoubt, Causes: []string{errFlaky.Error()}}, []string{"refused"}},
+			{retryjob.Filter{InDoubt: retryjob.OnlyInDoubt, IDs: []string{"lost-2", "refused"}}, []string{"lost-2"}},
+		} {
+			require.ElementsMatch(s.t, row.want, ids(s, s.q.List(ctx, row.filter)), "%+v", row.filter)
+			counts, err := s.q.Count(ctx, row.filter)
+			require.NoError(s.t, err)
+			jobs := 0
+			for _, tally := range counts {
+				jobs += tally.Jobs
+			}
+			require.Equal(s.t, len(row.want), jobs, "%+v", row.filter)
+		}
+		groups, err := s.q.Groups(ctx, statuses(retryjob.DeadLettered))
+		require.NoError(s.t, err)
+		jobs := map[bool]int{}
+		for _, g := range groups {
+			require.Equal(s.t, []any{errFlaky.Error(), retry.TerminalError}, []any{g.Cause, g.Reason})
+			require.Equal(s.t, g.InDoubt, g.Newest.InDoubt())
+			jobs[g.InDoubt] = g.Jobs
+		}
+		require.Equal(s.t, map[bool]int{true: 3, false: 1}, jobs)
+		failures := retryjob.FailuresOf(groups, retryjob.DeadLettered)
+		require.Len(s.t, failures, 1)
+		require.Equal(s.t, []any{4, 3, "refused"}, []any{failures[0].Jobs, failures[0].InDoubt, failures[0].Newest})
+		require.WithinDuration(s.t, ended, failures[0].First, 10*time.Millisecond)
+
+		for _, row := range []struct {
+			name   string
+			filter retryjob.Filter
+			want   int
+		}{
+			{"not asked for them", retryjob.Filter{Causes: []string{errFlaky.Error()}, PageSize: 1}, 1},
+			{"again, with their IDs", retryjob.Filter{IDs: lost}, 0},
+			{"only one of them", retryjob.Filter{InDoubt: retryjob.OnlyInDoubt, Limit: 1}, 1},
+			{"one of them with the others", retryjob.Filter{InDoubt: retryjob.InDoubtToo, IDs: append(slices.Clone(others), "lost-1")}, 1},
+		} {
+			n, err := s.q.ReplayAll(ctx, row.filter)
+			require.NoError(s.t, err, row.name)
+			require.Equal(s.t, row.want, n, row.name)
+		}
+		left := ids(s, s.q.List(ctx, retryjob.Filter{InDoubt: retryjob.OnlyInDoubt}))
+		require.ElementsMatch(s.t, []string{"lost-2", "lost-3"}, left)
+		require.NoError(s.t, s.q.Replay(ctx, "lost-2"), "one by its ID")
+		i := s.ends("lost-2", retryjob.Succeeded, 0, 1)
+		require.False(s.t, i.InDoubt())
+		require.True(s.t, i.Earlier[0].Ambiguous)
 	}},
 
 	{claim: "ReplayAll replays each job once, also if it fails again at once, and heeds Limit", play: func(s *stage) {

@@ -19,6 +19,7 @@ type change struct {
 	selection
 	jobsui.Action
 	all, yes, dry bool
+	doubt         bool // replay jobs in doubt too
 }
 
 // changeCommand returns the command of an action on jobs with the given IDs, or on those that a filter selects.
@@ -43,6 +44,9 @@ func (a *app) changeCommand(action jobsui.Action) *cobra.Command {
 			if ask && a.Answers == nil {
 				return fmt.Errorf("%s needs a terminal to ask for confirmation, or --yes", cmd.Name())
 			}
+			if c.Name == "replay" && f.InDoubt == retryjob.OnlyInDoubt && !c.doubt {
+				return errors.New("a replay of jobs in doubt needs --doubt: it does their work again, which may have been done")
+			}
 			if f.IDs = ids; len(f.Statuses) == 0 {
 				f.Statuses = c.able
 			}
@@ -53,37 +57,78 @@ func (a *app) changeCommand(action jobsui.Action) *cobra.Command {
 	cmd.Flags().BoolVar(&c.all, "all", false, "without a filter: all jobs that the command can change")
 	cmd.Flags().BoolVar(&c.dry, "dry-run", false, "count the jobs, and change none")
 	cmd.Flags().BoolVar(&c.yes, "yes", false, "do not ask")
+	if action.Name == "replay" {
+		cmd.Flags().BoolVar(&c.doubt, "doubt", false, "also jobs in doubt, whose work may have been done: find out first")
+	}
 	return cmd
 }
 
 // change changes the jobs with f.IDs or, if there are none, those that f selects.
 func (s *session) change(ctx context.Context, c *change, f retryjob.Filter, ask bool) error {
+	action := c.Action
+	if c.doubt {
+		action = c.WithDoubt()
+	}
 	if c.dry || ask {
-		counts, err := s.store.Count(ctx, f)
+		n, err := s.count(ctx, f)
 		if err != nil {
 			return err
 		}
-		n := 0
-		for _, tally := range counts {
-			n += tally.Jobs
+		doubts, err := s.doubts(ctx, c, f)
+		if err != nil {
+			return err
 		}
-		if f.Limit > 0 {
+		if n -= doubts; f.Limit > 0 {
 			n = min(n, f.Limit)
 		}
 		if c.dry {
-			return s.counted("would_"+c.Name, n, nil)
+			return s.counted("would_"+c.Name, n, doubts, nil)
 		}
 		if n > 0 {
-			if err := s.confirm(ctx, fmt.Sprintf("%s %s?", c.Name, plural(n, "job"))); err != nil {
+			if err := s.confirm(ctx, fmt.Sprintf("%s %s%s?", c.Name, plural(n, "job"), leftOut(doubts))); err != nil {
 				return err
 			}
 		}
 	}
 	if len(f.IDs) > 0 {
-		return s.each(ctx, c.Action, f.IDs)
+		return s.each(ctx, action, f.IDs)
 	}
-	n, err := c.All(s.store, ctx, f)
-	return s.counted(strings.ToLower(c.Done), n, err)
+	n, err := action.All(s.store, ctx, f)
+	doubts := 0
+	if err == nil {
+		doubts, err = s.doubts(ctx, c, f)
+	}
+	return s.counted(strings.ToLower(c.Done), n, doubts, err)
+}
+
+// count returns how many jobs f selects, whatever its limit.
+func (s *session) count(ctx context.Context, f retryjob.Filter) (n int, err error) {
+	counts, err := s.store.Count(ctx, f)
+	for _, tally := range counts {
+		n += tally.Jobs
+	}
+	return n, err
+}
+
+// doubts returns how many of the jobs that f selects a replay leaves out since they are in doubt, without those that have
+// changed since the command began.
+func (s *session) doubts(ctx context.Context, c *change, f retryjob.Filter) (int, error) {
+	if c.Name != "replay" || c.doubt || f.InDoubt == retryjob.NotInDoubt {
+		return 0, nil
+	}
+	f.InDoubt = retryjob.OnlyInDoubt
+	if f.Until.IsZero() {
+		f.Until = s.now
+	}
+	return s.count(ctx, f)
+}
+
+// leftOut says how many jobs in doubt a replay leaves out.
+func leftOut(doubts int) string {
+	if doubts == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d in doubt left out: --doubt replays them too)", doubts)
 }
 
 // each changes one job after the other. If one fails, it continues with the others.
@@ -93,6 +138,9 @@ func (s *session) each(ctx context.Context, a jobsui.Action, ids []string) (err 
 		result := map[string]any{"job": id, done: true}
 		if err = a.One(s.store, ctx, id); err != nil {
 			failed++
+			if errors.Is(err, retryjob.ErrInDoubt) {
+				err = fmt.Errorf("%w: find out, and replay it with --doubt", err)
+			}
 			err = fmt.Errorf("job %s: %w", id, err)
 			result[done], result["err"] = false, s.text(err)
 			if len(ids) > 1 {
@@ -113,12 +161,17 @@ func (s *session) each(ctx context.Context, a jobsui.Action, ids []string) (err 
 	return err
 }
 
-// counted prints the number of changed jobs with the verb, even if err ended the change early.
-func (s *session) counted(verb string, n int, err error) error {
+// counted prints the number of changed jobs with the verb, and that of jobs in doubt that were left out, even if err ended
+// the change early.
+func (s *session) counted(verb string, n, doubts int, err error) error {
 	if s.json {
-		return errors.Join(s.printJSON(map[string]int{verb: n}), err)
+		result := map[string]int{verb: n}
+		if doubts > 0 {
+			result["left_in_doubt"] = doubts
+		}
+		return errors.Join(s.printJSON(result), err)
 	}
-	fmt.Fprintf(s.out, "%s %s\n", strings.ReplaceAll(verb, "_", " "), plural(n, "job"))
+	fmt.Fprintf(s.out, "%s %s%s\n", strings.ReplaceAll(verb, "_", " "), plural(n, "job"), leftOut(doubts))
 	return err
 }
 

@@ -19,7 +19,7 @@ import (
 // TestAWrongCommandLine lists command lines that are refused before a database is opened.
 func TestAWrongCommandLine(t *testing.T) {
 	noFilter := func(command string) string {
-		return "no filter selects the jobs to " + command + ": give IDs or a filter (--status, --reason, --cause, --policy, --kind, --tag, --since, --until), or --all for all of them"
+		return "no filter selects the jobs to " + command + ": give IDs or a filter (--status, --reason, --cause, --policy, --kind, --tag, --in-doubt, --since, --until), or --all for all of them"
 	}
 	noTerminal := func(command string) string { return command + " needs a terminal to ask for confirmation, or --yes" }
 	notBoth := func(command string) string {

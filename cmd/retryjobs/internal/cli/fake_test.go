@@ -113,7 +113,7 @@ func (f *fake) Cancel(_ context.Context, id string) error {
 
 func (f *fake) ReplayAll(ctx context.Context, filter retryjob.Filter) (int, error) {
 	n := 0
-	for _, job := range f.selected(filter) {
+	for _, job := range f.selected(filter.ForReplay()) {
 		if f.broken != nil && n > 0 {
 			return n, f.broken
 		}

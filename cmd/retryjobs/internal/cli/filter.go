@@ -23,14 +23,15 @@ type selection struct {
 func (s *selection) add(cmd *cobra.Command, limit int) {
 	flags := cmd.Flags()
 	for key, usage := range map[string]string{
-		"status": "only jobs of this `status`: " + listed(s.able),
-		"reason": "only jobs that ended for this `reason`: " + listed(retryjob.Reasons()),
-		"cause":  "only jobs that failed with this `cause`: a code, or an error as stats shows it",
-		"policy": "only jobs of the policy with this `name`",
-		"kind":   "only jobs of this `kind`",
-		"tag":    "only jobs with this `tag`",
-		"since":  "only jobs that changed since this `time`: 24h or 7d ago, or RFC 3339",
-		"until":  "only jobs that changed before this `time`",
+		"status":   "only jobs of this `status`: " + listed(s.able),
+		"reason":   "only jobs that ended for this `reason`: " + listed(retryjob.Reasons()),
+		"cause":    "only jobs that failed with this `cause`: a code, or an error as stats shows it",
+		"policy":   "only jobs of the policy with this `name`",
+		"kind":     "only jobs of this `kind`",
+		"tag":      "only jobs with this `tag`",
+		"in-doubt": "`yes`: only jobs that failed though their work may have been done; no: only others",
+		"since":    "only jobs that changed since this `time`: 24h or 7d ago, or RFC 3339",
+		"until":    "only jobs that changed before this `time`",
 	} {
 		flags.StringSlice(key, nil, usage)
 	}

@@ -58,7 +58,11 @@ func (s *session) list(ctx context.Context, f retryjob.Filter) error {
 		if info.Status.Final() {
 			at = info.Ended
 		}
-		t.line(info.JobID, info.Kind, info.Policy, info.Status.String(), info.Reason.Error(),
+		reason := info.Reason.Error()
+		if info.InDoubt() {
+			reason += " (in doubt)"
+		}
+		t.line(info.JobID, info.Kind, info.Policy, info.Status.String(), reason,
 			strconv.Itoa(info.Attempts), strings.Join(info.Tags, ","), stamp(at), jobsui.RedactText(info.LastErr()))
 	}
 	if shown > 0 && !s.json {

@@ -55,7 +55,11 @@ func (s *session) show(info *retryjob.Info) {
 		fmt.Fprintln(s.out)
 		t = s.newTable("BEFORE A REPLAY", "ENDED", "STATUS", "REASON", "ATTEMPTS", "CODE", "ERROR")
 		for _, l := range info.Earlier {
-			t.line(stamp(l.FirstDue), stamp(l.Ended), l.Status.String(), l.Reason.Error(), strconv.Itoa(l.Attempts), l.Code, jobsui.RedactText(l.Err))
+			err := jobsui.RedactText(l.Err)
+			if l.Ambiguous {
+				err = "in doubt, the work may have been done: " + err
+			}
+			t.line(stamp(l.FirstDue), stamp(l.Ended), l.Status.String(), l.Reason.Error(), strconv.Itoa(l.Attempts), l.Code, err)
 		}
 		t.flush()
 	}

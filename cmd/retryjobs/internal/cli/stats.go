@@ -42,10 +42,14 @@ func (s *session) stats(st *jobsui.Summary) {
 	s.queues(st)
 	if len(st.DeadLetters) > 0 {
 		fmt.Fprintln(s.out)
-		t = s.newTable("DEAD LETTERS", "KIND", "REASON", "CAUSE", "NEWEST", "ENDED", "ERROR")
+		t = s.newTable("DEAD LETTERS", "KIND", "REASON", "CAUSE", "FIRST", "NEWEST", "ENDED", "ERROR")
 		t.shorten = true
 		for _, f := range st.DeadLetters {
-			t.line(strconv.Itoa(f.Jobs), f.Kind, f.Reason.Error(), jobsui.RedactText(f.Cause), f.Newest, stamp(f.Ended), jobsui.RedactText(f.Err))
+			jobs := strconv.Itoa(f.Jobs)
+			if f.InDoubt > 0 {
+				jobs += fmt.Sprintf(" (%d in doubt)", f.InDoubt)
+			}
+			t.line(jobs, f.Kind, f.Reason.Error(), jobsui.RedactText(f.Cause), stamp(f.First), f.Newest, stamp(f.Ended), jobsui.RedactText(f.Err))
 		}
 		t.flush()
 	}

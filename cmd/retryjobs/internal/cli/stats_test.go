@@ -32,9 +32,9 @@ default  0    -       2      1
 RUNNING   KIND     SINCE                          PROCESS
 leased-1  webhook  2026-11-21T11:59:56Z (4s ago)  -
 
-DEAD LETTERS  KIND     REASON              CAUSE            NEWEST  ENDED                 ERROR
-1             webhook  terminal_error      -                dead-2  2026-11-20T11:00:00Z  -
-1             webhook  attempts_exhausted  no such account  dead-1  2026-11-20T10:00:00Z  no such account
+DEAD LETTERS  KIND     REASON              CAUSE            FIRST                 NEWEST  ENDED                 ERROR
+1             webhook  terminal_error      -                2026-11-20T11:00:00Z  dead-2  2026-11-20T11:00:00Z  -
+1             webhook  attempts_exhausted  no such account  2026-11-20T10:00:00Z  dead-1  2026-11-20T10:00:00Z  no such account
 
 next due    2026-11-21T12:10:00Z (in 10m)
 oldest due  -
@@ -142,8 +142,8 @@ last hour   -
 
 func TestStatsPrintsOneObject(t *testing.T) {
 	want := `{"jobs":9,"by_status":{"canceled":1,"dead_letter":2,"expired":1,"failed_no_retries":1,"leased":1,"pending":1,"succeeded":1,` +
-		`"waiting_retry":1},"dead_letters":[{"jobs":1,"kind":"webhook","reason":"terminal_error","newest":"dead-2",` +
-		`"ended":"2026-11-20T11:00:00Z"},{"jobs":1,"kind":"webhook","reason":"attempts_exhausted","cause":"no such account","newest":"dead-1",` +
+		`"waiting_retry":1},"dead_letters":[{"jobs":1,"kind":"webhook","reason":"terminal_error","first":"2026-11-20T11:00:00Z","newest":"dead-2",` +
+		`"ended":"2026-11-20T11:00:00Z"},{"jobs":1,"kind":"webhook","reason":"attempts_exhausted","cause":"no such account","first":"2026-11-20T10:00:00Z","newest":"dead-1",` +
 		`"ended":"2026-11-20T10:00:00Z","err":"no such account"}],"next_due":"2026-11-21T12:10:00Z",` +
 		`"queues":[{"queue":"default","due":0,"later":2,"running":1}],"running":[{"job":"leased-1","kind":"webhook","since":"2026-11-21T11:59:56Z"}],` +
 		`"rate":[{"from":"2026-11-21T11:05:00Z","succeeded":0,"failed":0},`
