@@ -34,8 +34,7 @@ type simRun struct {
 	attempt  uint32 // number of the attempt among all of this place in the slab
 }
 
-// simAttempt is a call of an attempt on its way to its node, there, or on its way back. It outlives its run if the node is
-// slow.
+// simAttempt is a call of an attempt at its node. It outlives its run if the node is slow.
 type simAttempt struct {
 	giveUp  int64 // when its client stops listening
 	hedge   int64 // when a hedge of the first call is due, or 0; of a hedge that is due, its delay
@@ -102,13 +101,12 @@ func (s *simulation) start(i uint32) {
 	r.started = s.events.Now
 	r.attempt++
 	s.setTimer(i, s.giveUp(r))
-	a := s.attempts.Take()
-	s.call(i, a)
-	s.planHedge(i, a)
+	hedge := s.planHedge(i)
+	s.call(i, s.attempts.Take(), hedge)
 }
 
-// call makes a call of the attempt that is under way.
-func (s *simulation) call(i, a uint32) {
+// call makes a call of the attempt that is under way. A hedge of it is due at a time, or 0.
+func (s *simulation) call(i, a uint32, hedge int64) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
 	n.sent++
@@ -116,8 +114,8 @@ func (s *simulation) call(i, a uint32) {
 		s.point.Attempts++
 	}
 	r.calls++
-	*s.attempts.At(a) = simAttempt{giveUp: s.giveUp(r), run: i, attempt: r.attempt, layer: r.layer, again: s.trusts && (r.number > 1 || s.once(r))}
-	s.events.Plan(later(s.events.Now, n.network.draw()), attemptArrives, a)
+	*s.attempts.At(a) = simAttempt{giveUp: s.giveUp(r), hedge: hedge, run: i, attempt: r.attempt, layer: r.layer, again: s.trusts && (r.number > 1 || s.once(r))}
+	s.arrive(a)
 }
 
 // giveUp returns the time at which the client gives up the attempt that is under way.
@@ -232,7 +230,6 @@ type clients struct {
 	*scenario
 	policy   retry.Policy // the scenario's, without Rand and Observe
 	choice   *rand.Rand   // of clients
-	network  sampler
 	jitter   *rand.Rand
 	budgets  []*retry.Budget       // nil without Budget
 	trackers []*retryhedge.Tracker // nil without Hedge.Share
@@ -243,7 +240,6 @@ func newClients(s *scenario) clients {
 	c := clients{
 		scenario: s,
 		choice:   newStream(s.Seed, clientStream),
-		network:  newSampler(s.Network, newStream(s.Seed, networkStream)),
 		jitter:   newStream(s.Seed, jitterStream),
 		policy:   s.Policy,
 	}

@@ -54,7 +54,7 @@ func newDecider(front *scenario, nodes []scenario) *decider {
 	r := newRecovery(front)
 	d := &decider{from: r.from, within: max(withinTime, 2*r.while*second, nanoseconds(20/front.Rate*second)), next: r.from}
 	d.watch = max(watchTime, r.while*second, min(r.echo, nanoseconds(mostWatched/front.Rate*second)))
-	if front.Triggers[0].Kind == 0 { // nothing ever needs to be waited for, and a calm is watched as long as a storm
+	if front.Trigger.Kind == 0 { // nothing ever needs to be waited for, and a calm is watched as long as a storm
 		d.watch = max(d.watch, d.within)
 	}
 	tracked := slices.ContainsFunc(nodes, func(n scenario) bool { return n.Hedge.Share > 0 })

@@ -116,11 +116,11 @@ func Traced(ctx context.Context, s Scenario) (r Seen, sent, ended []time.Duratio
 	attempt, under := uint32(0), false
 	r, err = followed(ctx, s, func(s *simulation, now time.Duration) {
 		run := s.runs.At(0)
-		if under && run.calls == 0 {
-			ended, under = append(ended, now), false
-		}
 		if run.attempt != attempt {
 			sent, attempt, under = append(sent, now), run.attempt, true
+		}
+		if under && run.calls == 0 {
+			ended, under = append(ended, now), false
 		}
 	})
 	return r, sent, ended, err

@@ -47,7 +47,7 @@ func TestHedgesCutTheTail(t *testing.T) {
 // In a slowdown of everything hedges are what the budget pays for, from the first second on.
 func TestABudgetBoundsHedges(t *testing.T) {
 	s := slowTail(retryplan.Hedge{Delay: 100 * time.Millisecond})
-	s.Triggers = []retryplan.Trigger{{Kind: retryplan.Slowdown, From: 5 * time.Minute, For: time.Minute, Factor: 100}}
+	s.Trigger = retryplan.Trigger{Kind: retryplan.Slowdown, From: 5 * time.Minute, For: time.Minute, Factor: 100}
 	s.Policy = waiting(1, 0, 0)
 	free := simulate(t, s)
 	s.Budget = &retry.BudgetConfig{Ratio: 0.1, Burst: 10}

@@ -54,7 +54,7 @@ func (q *Question) validate() error {
 	if len(bad) == 0 {
 		front, nodes := q.nodes(0)
 		lasts := time.Duration(newDecider(&front, nodes).end())
-		if n := expectedRuns(front.Rate, front.Triggers, lasts); !(n <= maxRuns) {
+		if n := expectedRuns(front.Rate, front.Trigger, lasts); !(n <= maxRuns) {
 			bad.Refuse("retryplan."+q.field("Rate"), front.Rate, fmt.Sprintf("makes %.3g runs in %s, and no more than %d are simulated", n, plainly(lasts), maxRuns))
 		}
 	}
@@ -97,8 +97,8 @@ func (q *Question) nodes(seed uint64) (front scenario, nodes []scenario) {
 	if len(nodes) > 1 {
 		hit = q.Chain.hit()
 	}
-	front.Triggers = []Trigger{q.trigger()}
-	nodes[hit].Triggers = front.Triggers
+	front.Trigger = q.trigger()
+	nodes[hit].Trigger = front.Trigger
 	return front, nodes
 }
 
@@ -133,14 +133,14 @@ func (q *Question) calm(ctx context.Context) (c calm, err error) {
 		changed := slices.Clone(nodes)
 		for i := range changed {
 			n := &changed[i]
-			n.Triggers, n.Hedge = nil, Hedge{}
+			n.Trigger, n.Hedge = Trigger{}, Hedge{}
 			change(n)
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		defer cancel(nil)
 		looks := 0
 		front := front
-		front.Triggers, front.Duration, front.Step = nil, lasts, lasts
+		front.Trigger, front.Duration, front.Step = Trigger{}, lasts, lasts
 		front.Progress = func(int) {
 			looks++
 			if looks == calmLooks {

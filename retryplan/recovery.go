@@ -8,7 +8,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// recovery finds the second from which a fleet is well and stays so: the first after the end of the last trigger from
+// recovery finds the second from which a fleet is well and stays so: the first after the end of the trigger from
 // which, for the time while, every 5 s have at least 0.9 of the successes that are due in them and one success at all,
 // and after which there is no relapse.
 //
@@ -20,7 +20,7 @@ import (
 //
 // A relapse is a block, of at least while and 100 due runs, whose successes are too few by four standard deviations.
 type recovery struct {
-	from   int64 // the end of the last trigger; never if there is nothing to look for
+	from   int64 // the end of the trigger; never if there is nothing to look for
 	rate   float64
 	share  float64 // of the runs that succeed in a calm; 1 unless it was measured
 	lag    int64
@@ -53,14 +53,13 @@ const (
 )
 
 func newRecovery(s *scenario) recovery {
-	from, ok := lastEnd(s.Triggers)
-	if !ok || s.Rate == 0 {
+	if s.Trigger == (Trigger{}) || s.Rate == 0 {
 		return recovery{from: never}
 	}
 	lag := max(dueAfter*second, s.attemptTime())
 	seconds := (lag + second - 1) / second
 	return recovery{
-		from: from, rate: s.Rate, share: 1, lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(),
+		from: s.Trigger.end(), rate: s.Rate, share: 1, lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(),
 		seconds: make([]wellAndDue, healthyMean+seconds+1), success: -1,
 	}
 }
@@ -71,7 +70,7 @@ const longestLag = 3600 * second
 // attemptTime returns the time within which all but one in a million attempts end in a calm, at most an hour.
 func (s *scenario) attemptTime() int64 {
 	const most = 1 - 1e-6
-	took := later(int64(s.Server.Service.At(most)), times(int64(s.Network.At(most)), 2))
+	took := int64(s.Server.Service.At(most))
 	if own := s.Policy.AttemptTimeout; own > 0 {
 		took = min(took, int64(own))
 	}

@@ -20,7 +20,7 @@ import (
 func recoveries(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64 {
 	t.Helper()
 	rate := s(0).Rate
-	end := int(math.Ceil(retryplan.End(s(0).Triggers[0]).Seconds()))
+	end := int(math.Ceil(retryplan.End(s(0).Trigger).Seconds()))
 	values := sample(t, n, s, func(r retryplan.Seen) []float64 {
 		published := recovery(r, rate, end)
 		if !r.Recovered {
@@ -83,7 +83,7 @@ func TestReferenceLawTriggerAboveTimeout(t *testing.T) {
 	at := func(stall time.Duration) []float64 {
 		return recovered(t, seeds(8, 200), func(uint64) retryplan.Scenario {
 			s := stalledQueue(70, 240*time.Second)
-			s.Triggers[0].For = stall
+			s.Trigger.For = stall
 			return s
 		})
 	}

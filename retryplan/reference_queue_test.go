@@ -21,7 +21,7 @@ func stalledQueue(rate float64, duration time.Duration) retryplan.Scenario {
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: immediately},
 		Rate:     rate,
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
-		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: stallFrom * time.Second, For: stallFor * time.Second}},
+		Trigger:  retryplan.Trigger{Kind: retryplan.Stall, From: stallFrom * time.Second, For: stallFor * time.Second},
 		Duration: duration,
 	}
 }

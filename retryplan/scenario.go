@@ -16,17 +16,15 @@ type scenario struct {
 
 	Clients int     // each has its own budget and tracker; at least 1
 	Rate    float64 // runs that begin in a second, as a Poisson process; 0 means one run of each client, at time 0
-	Network Dist    // one hop between client and server, in either direction
 	Server  backend
-	// Triggers are what happens to server and arrivals, in any order; they may overlap.
-	Triggers []Trigger
-	Budget   *retry.BudgetConfig // of each client; nil means none
-	Hedge    Hedge
+	Trigger Trigger             // what happens to server and arrivals; the zero Trigger is none
+	Budget  *retry.BudgetConfig // of each client; nil means none
+	Hedge   Hedge
 
 	Duration time.Duration
 	Step     time.Duration // the interval of the time series; 0 means 1s
-	// Seed chooses the random numbers. Arrivals, network and service draw from streams of their own, so that two
-	// policies under one seed meet the same arrivals.
+	// Seed chooses the random numbers. Arrivals and service draw from streams of their own, so that two policies under one
+	// seed meet the same arrivals.
 	Seed uint64
 	// Progress is called after every lookUp events with how many runs, attempts and events are kept in memory, each of
 	// which takes less than 150 bytes. Nil means no call.

@@ -13,9 +13,7 @@ import (
 // What happens in an event.
 const (
 	runBegins        event.Kind = iota // Ref is the client
-	attemptArrives                     // Ref is an attempt, as in the next two
-	workEnds                           //
-	answerArrives                      //
+	workEnds                           // Ref is an attempt
 	timerFires                         // Ref is a run, as in the next
 	waitEnds                           //
 	hedgeDue                           // Ref is an attempt
@@ -82,7 +80,7 @@ func (s *simulation) planArrivals() {
 		}
 		return
 	}
-	s.arrivals = &openLoop{rng: newStream(s.Seed, arrivalStream), rate: s.Rate / 1e9, parts: conditionsOver(s.Triggers)}
+	s.arrivals = &openLoop{rng: newStream(s.Seed, arrivalStream), rate: s.Rate / 1e9, parts: conditionsOver(s.Trigger)}
 	s.planRun()
 }
 
@@ -145,12 +143,8 @@ func (s *simulation) happen(e *event.Event) {
 	case runBegins:
 		s.arrived(e.Ref)
 		s.planRun()
-	case attemptArrives:
-		s.arrive(e.Ref)
 	case workEnds:
 		s.workEnded(e.Ref)
-	case answerArrives:
-		s.answered(e.Ref)
 	case timerFires:
 		s.timerFired(e.Ref)
 	case waitEnds:
