@@ -92,7 +92,7 @@ func (s *simulation) progress(r *simRun) retry.Progress {
 	return p
 }
 
-// once reports whether a run makes one attempt: for a retry at the node above, with TrustRequests.
+// once reports whether a run makes one attempt, which is for a retry at the node above, with TrustRequests.
 func (s *simulation) once(r *simRun) bool { return r.layer > 0 && s.attempts.At(r.parent).again }
 
 // start sends the next attempt of a run. Decide has allowed it before the wait for it.
@@ -178,7 +178,7 @@ func (s *simulation) answered(a uint32) {
 	s.end(i, 0)
 }
 
-// failed decides what follows an attempt that ended with err, and pays for it.
+// failed decides whether a retry follows an attempt that ended with err, and pays for it.
 func (s *simulation) failed(i uint32, err error) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
@@ -225,7 +225,7 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	}
 }
 
-// clients are the clients of a node: what they share, and the budget and tracker of each.
+// clients are the clients of a node, with their shared state, and the budget and tracker of each.
 type clients struct {
 	*scenario
 	policy   retry.Policy // the scenario's, without Rand and Observe

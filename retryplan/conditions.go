@@ -3,10 +3,9 @@ package retryplan
 import (
 	"math"
 	"math/rand/v2"
-	"time"
 )
 
-// conditions are what a trigger makes of a server for a while.
+// conditions are the state of a server for a while, as a trigger changes it.
 type conditions struct {
 	until   int64 // exclusive
 	stalled bool
@@ -47,8 +46,8 @@ func conditionsOver(t Trigger) (list []conditions) {
 	return append(list, during, usual)
 }
 
-// part returns the part of n that is there, rounded up. What a product of floats is above a whole number by rounding
-// does not count.
+// part returns the part of n that is there, rounded up. A product of floats that is above a whole
+// number by rounding alone counts as that number.
 func (c *conditions) part(n int) int {
 	if c.share == 1 {
 		return n
@@ -56,7 +55,7 @@ func (c *conditions) part(n int) int {
 	return int(math.Ceil(float64(c.share*float64(n)) * (1 - 1e-12)))
 }
 
-// openLoop gives the times at which an open loop begins runs: a Poisson process whose rate a surge changes.
+// openLoop gives the times at which an open loop begins runs, a Poisson process whose rate a surge changes.
 type openLoop struct {
 	rng   *rand.Rand
 	at    float64 // of the last one, in ns; float64 so that no part of a nanosecond is lost
@@ -64,8 +63,8 @@ type openLoop struct {
 	parts []conditions
 }
 
-// next returns the time of the next run: that at which the integral of the rate has grown by an exponential number of
-// mean 1 (Çinlar, "Introduction to Stochastic Processes", 1975, chapter 4: inversion of the cumulative rate).
+// next returns the time of the next run, at which the integral of the rate has grown by an exponential number of
+// mean 1 (Çinlar, "Introduction to Stochastic Processes", 1975, chapter 4, inversion of the cumulative rate).
 func (o *openLoop) next() int64 {
 	need := unitExponential(o.rng)
 	for len(o.parts) > 1 {
@@ -80,18 +79,4 @@ func (o *openLoop) next() int64 {
 	}
 	o.at += need / float64(o.rate*o.parts[0].surge)
 	return nanoseconds(o.at)
-}
-
-// expectedRuns returns the average number of runs that an open loop begins in d.
-func expectedRuns(rate float64, t Trigger, d time.Duration) float64 {
-	sum, from := 0.0, 0.0
-	for _, c := range conditionsOver(t) {
-		to := min(float64(c.until), float64(d))
-		if to <= from {
-			break
-		}
-		sum += float64(rate / 1e9 * c.surge * (to - from))
-		from = to
-	}
-	return sum
 }

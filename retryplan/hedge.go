@@ -13,7 +13,7 @@ import (
 type Hedge struct {
 	// Delay is the time for which an attempt is under way before the second call. Zero means that Share chooses.
 	Delay time.Duration
-	// Share is the share of the attempts that get one, in (0,0.5]: each client tracks the delay for it. Zero means Delay.
+	// Share is the share of the attempts that get one, in (0,0.5]. Each client tracks the delay for it. Zero means Delay.
 	Share float64
 }
 
@@ -21,19 +21,6 @@ func (h Hedge) validate(bad *retry.FieldErrors, field string) {
 	negative(bad, field+".Delay", h.Delay)
 	refuse(bad, h.Delay > 0 && h.Share != 0, field+".Delay", h.Delay, "is set beside Share, which chooses it")
 	refuse(bad, !(h.Share >= 0 && h.Share <= 0.5), field+".Share", h.Share, "is outside [0,0.5]")
-}
-
-// calm returns the share of the attempts of a calm that are hedged; slow returns the share that takes longer than Delay.
-// A budget of ratio r pays for r hedges an attempt, less the retries of it.
-func (h Hedge) calm(b *retry.BudgetConfig, retries float64, slow func() float64) float64 {
-	share := h.Share
-	if h.Delay > 0 {
-		share = slow()
-	}
-	if b != nil {
-		share = min(share, max(b.Effective().Ratio-retries, 0))
-	}
-	return share
 }
 
 // tracker returns the tracker of a client. It begins with the delay of a long calm.

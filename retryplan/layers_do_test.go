@@ -54,7 +54,7 @@ func newSlowChain(c Chain, trouble Trigger) *slowChain {
 	return s
 }
 
-// call is what a client does: an attempt that the node answers, unless its context ends first.
+// call makes the attempts of a client, each of which the node answers unless its context ends first.
 func (n *slowNode) call(ctx context.Context, once bool) error {
 	if once {
 		ctx = retry.OneAttempt(ctx)

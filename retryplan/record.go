@@ -38,6 +38,7 @@ func newRecorder(s *scenario) recorder {
 func (s *simulation) over(r *simRun, reason retry.Reason) {
 	now := s.events.Now
 	s.result.Endings[reason]++
+	s.planNext()
 	s.recovery.ended(r.began, now, reason == 0)
 	if now >= s.calmFrom && now < s.calmTo {
 		s.calm.ended++

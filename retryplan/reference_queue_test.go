@@ -96,7 +96,7 @@ func TestReferenceStalledQueue(t *testing.T) {
 	c.done()
 }
 
-// perSecond is the mean of what f counts in the seconds [from, to) of a series with steps of a second.
+// perSecond is the mean of the counts of f in the seconds [from, to) of a series with steps of a second.
 func perSecond(r retryplan.Seen, from, to int, f func(retryplan.Point) int) float64 {
 	n := 0
 	for _, p := range r.Series[from:to] {

@@ -29,7 +29,7 @@ func hugeHerd(n int) retryplan.Scenario {
 }
 
 // hugeStorm is a fleet of n clients in an open loop that a stall tips into a storm: 70 runs a second for each 100
-// attempts that the server can do. What clients have abandoned stays in the queue.
+// attempts that the server can do. Attempts that clients have abandoned stay in the queue.
 func hugeStorm(n int) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Base: 100 * time.Millisecond, Jitter: retry.FullJitter}},

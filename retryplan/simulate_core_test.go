@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// anyLone is randomLone with what retry.Do is not compared in: attempts that fail at the server, errors that are
+// anyLone is randomLone with features that retry.Do is not compared in, attempts that fail at the server, errors that are
 // terminal, waits of one's own, and attempts that are long enough to restart the schedule.
 func anyLone(rng *rand.Rand) lone {
 	l := randomLone(rng)
@@ -42,8 +42,8 @@ func anyLone(rng *rand.Rand) lone {
 	return l
 }
 
-// decided returns what the core decides of l, called in virtual time as a loop would call it: Admit before each attempt,
-// Decide after it, and the budget last.
+// decided returns the decisions of the core about l, called in virtual time as a loop would call it: Admit before each
+// attempt, Decide after it, and the budget last.
 func (l lone) decided(draws []float64) (got trace) {
 	p, pr := l.policy, retry.Progress{Deadline: l.deadline}
 	epoch := time.Unix(0, 0)
@@ -74,8 +74,8 @@ func (l lone) decided(draws []float64) (got trace) {
 	return got
 }
 
-// meets returns when an attempt that is sent at the given time ends for its client, whether that is because the
-// deadline has passed, and with what error.
+// meets returns the time at which an attempt that is sent at the given time ends for its client, whether that is because
+// the deadline has passed, and the error.
 func (l lone) meets(sent time.Duration) (ended time.Duration, caller retry.Reason, err error) {
 	switch {
 	case sent < l.outage:

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trace is what one run did: when each attempt was sent and ended, since its start, and how the run ended.
+// trace is the course of one run, with the time at which each attempt was sent and ended, and the reason of its end.
 type trace struct {
 	Sent, Ended []time.Duration
 	Calls       int // with hedges
@@ -62,7 +62,7 @@ func randomLone(rng *rand.Rand) lone {
 	return l
 }
 
-// simulated returns what the simulation makes of it.
+// simulated returns the course of l in the simulation.
 func (l lone) simulated(t *testing.T) (got trace) {
 	s := retryplan.Scenario{
 		Policy:   l.policy,
@@ -94,7 +94,7 @@ func (l lone) simulated(t *testing.T) (got trace) {
 	return got
 }
 
-// done returns what retry.Do makes of it, with the given random numbers.
+// done returns the course of l in retry.Do, with the given random numbers.
 func (l lone) done(t *testing.T, draws []float64) (got trace) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

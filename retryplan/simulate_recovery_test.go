@@ -49,8 +49,8 @@ func TestSimulateRecoveryOfLongWork(t *testing.T) {
 	}
 }
 
-// TestSimulateRecoveryHasToLast has a fleet that is well for half a minute after its trigger, until the retries of what
-// that hit come: one attempt a run takes a second of the server's time.
+// TestSimulateRecoveryHasToLast has a fleet that is well for half a minute after its trigger, until the retries of the
+// runs that it hit come: one attempt a run takes a second of the server's time.
 func TestSimulateRecoveryHasToLast(t *testing.T) {
 	s := retryplan.Scenario{
 		Policy: retry.Policy{

@@ -67,7 +67,7 @@ func conserved(t *testing.T, s retryplan.Scenario, r retryplan.Seen) {
 	require.Equal(t, int64(max(last, 0)/r.Step), int64(len(r.Series)-1), "steps in %v", r.Simulated)
 }
 
-// when returns the times, in steps, of what is counted in a series, each as often as it happened.
+// when returns the times, in steps, of the events counted in a series, each as often as it happened.
 func when(r retryplan.Seen, count func(retryplan.Point) int) (at []int) {
 	for i, p := range r.Series {
 		for range count(p) {

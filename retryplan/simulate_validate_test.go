@@ -57,7 +57,7 @@ func TestAQuestionReportsEveryBadField(t *testing.T) {
 	require.EqualError(t, err, "retryplan: Fleet.Trigger.Kind 0 is required for a band")
 }
 
-// fieldTexts returns what each bad field in err says, without its package.
+// fieldTexts returns the text of each bad field in err, without its package.
 func fieldTexts(t *testing.T, err error) (texts []string) {
 	var bad retry.FieldErrors
 	require.ErrorAs(t, err, &bad)
