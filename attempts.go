@@ -19,29 +19,28 @@ import (
 //	}
 //	return err
 //
-// Each turn is an attempt and gets its context. The body sets err in each turn, and what it leaves there is the
-// attempt's error: nil ends the loop with success. After the loop err is the result of Do: nil, an *Error, or
-// FieldErrors after no turn for arguments that Do refuses.
+// Each turn is an attempt and gets its context. The body sets err in each turn, and the value at the end of the turn is
+// the attempt's error. Nil ends the loop with success. After the loop err is the result of Do. It is nil or an *Error,
+// or FieldErrors without a turn if Do refuses the arguments.
 //
-// When a turn begins, err is a placeholder. If the turn ends and err still holds it, the loop ends with an *Error that
-// says so, because the error of the attempt is lost. The usual cause is an err that the body declares anew:
-// resp, err := send(ctx). A body that has succeeded sets err to nil or leaves the loop.
+// When a turn begins, err is a placeholder. If the turn ends and err still holds it, the loop ends with an *Error about
+// it, because the error of the attempt is lost. The usual cause is an err that the body declares anew, as in resp, err
+// := send(ctx). A body that has succeeded sets err to nil or leaves the loop.
 //
 // Leaving the loop early (break, return, goto) ends the run. If err is nil or the placeholder, the run is a success and
 // err is nil. Otherwise err stays as the body left it and counts as Permanent, unless an ending that goes before
 // TerminalError applies. A return statement sets err before that only if err is a named result.
 //
 // A defer statement in the body runs when the function around the loop returns, not at the end of the turn. A panic
-// passes through. Each range over the result is a run of its own. Two loops at a time, one inside the other included,
-// need an err each. Attempts panics if err is nil, because no error could be reported.
+// passes through and leaves err as the turn has. Each range over the result is a run of its own. Two loops at a time,
+// one inside the other included, need an err each. Attempts panics if err is nil, because no error could be reported.
 func Attempts(ctx context.Context, p Policy, err *error) iter.Seq[context.Context] {
 	if err == nil {
 		panic("retry: Attempts.err <nil> is not a pointer to the error of the loop")
 	}
 	return func(yield func(context.Context) bool) {
-		defer clearUnset(err) // after a panic, or if the body has left the loop
 		left := false
-		ended := Do(ctx, p, func(ctx context.Context) error {
+		result := Do(ctx, p, func(ctx context.Context) error {
 			*err = unset{}
 			left = !yield(ctx)
 			switch {
@@ -53,8 +52,11 @@ func Attempts(ctx context.Context, p Policy, err *error) iter.Seq[context.Contex
 				return *err
 			}
 		})
-		if !left {
-			*err = ended
+		switch { // after a panic err stays as the turn has left it, so that a recover does not make it a success
+		case !left:
+			*err = result
+		case *err == unset{}:
+			*err = nil
 		}
 	}
 }
@@ -65,10 +67,4 @@ type unset struct{}
 func (unset) Error() string {
 	return "retry: a turn of Attempts ended without an error or nil in its variable" +
 		" (set the variable given to Attempts, to nil after a success; := declares another one)"
-}
-
-func clearUnset(err *error) {
-	if *err == (unset{}) {
-		*err = nil
-	}
 }

@@ -36,9 +36,12 @@ func (m Mode) String() string {
 // return the same delay for the same arguments on every platform. The zero Backoff is exponential, 5s ×2, at most 1h.
 //
 // A default gives way to a value that was set. A set Base above the default Cap raises that Cap to itself, and a set
-// Cap below the default Base lowers that Base. Every method accepts every Backoff. A value that Validate refuses by
-// itself counts as unset, and a negative entry of Delays as 0. Cap bounds Base. A Mode other than List comes before
-// Delays.
+// Cap below the default Base lowers that Base.
+//
+// Every method accepts every Backoff, even one that Validate refuses:
+//   - An invalid value counts as unset, and a negative entry of Delays as 0.
+//   - A Base above Cap counts as Cap.
+//   - A Mode other than List comes before Delays.
 type Backoff struct {
 	// Mode is the formula. Zero means List if Delays is set, otherwise Exponential.
 	Mode Mode
@@ -52,7 +55,7 @@ type Backoff struct {
 	Cap time.Duration
 	// Delays are the waits after attempt 1, 2, ... of a List. The last one repeats. Nil means no list.
 	Delays []time.Duration
-	// Jitter says how a delay is spread at random. Zero means none.
+	// Jitter is the way in which a delay is spread at random. Zero means that it is not.
 	Jitter JitterMode
 	// JitterRatio is the half-width of RatioJitter's window as a share of the delay, in (0,1]. Zero means 0.2.
 	JitterRatio float64
@@ -71,7 +74,7 @@ func (b *Backoff) delay(attempt int) time.Duration {
 	base := b.base()
 	limit := b.limit()
 	switch {
-	case mode == Exponential && (b.Factor == 0 || b.Factor == 2): // the commonest, by a shift, in 6 ns for 19 of the loop
+	case mode == Exponential && (b.Factor == 0 || b.Factor == 2): // the commonest: 6 ns by a shift, 19 ns by the loop
 		if base > limit>>uint(grown) {
 			return limit
 		}
@@ -103,14 +106,15 @@ func (b Backoff) Jittered(attempt int, prev time.Duration, u float64) time.Durat
 func (b Backoff) Bounds(attempt int) (lo, hi time.Duration) {
 	var prev time.Duration
 	if b.jitter() == DecorrelatedJitter {
-		// Each delay is below three times the one before: prev < Base·3^(n−1).
+		// Each delay is below three times the one before, so prev < Base·3^(n−1).
 		prev = saturate.Power(b.base(), 3, max(attempt, 1)-1, b.limit())
 	}
 	return b.window(attempt, prev)
 }
 
 func (b *Backoff) check() (bad FieldErrors) {
-	list, finite := len(b.Delays) > 0, !math.IsNaN(b.Factor) && !math.IsInf(b.Factor, 0)
+	list := len(b.Delays) > 0
+	finite := !math.IsNaN(b.Factor) && !math.IsInf(b.Factor, 0)
 	refuse(&bad, b.Mode > List, "Policy.Mode", uint8(b.Mode), "is not one of Exponential, Linear, Fixed and List")
 	refuse(&bad, b.Base < 0, "Policy.Base", b.Base, "is negative")
 	refuse(&bad, b.Cap < 0, "Policy.Cap", b.Cap, "is negative")
@@ -126,14 +130,7 @@ func (b *Backoff) check() (bad FieldErrors) {
 		"is set together with Delays, which need Mode List or none")
 	refuse(&bad, list && b.Base != 0, "Policy.Base", b.Base, "is set together with Delays")
 	refuse(&bad, list && b.Factor != 0, "Policy.Factor", b.Factor, "is set together with Delays")
-	for i, d := range b.Delays {
-		if d < 0 && len(bad) > 10 {
-			bad.Refuse(fmt.Sprintf("Policy.Delays[%d]", i), d, "is negative, and later ones are not looked at")
-			break
-		} else if d < 0 {
-			bad.Refuse(fmt.Sprintf("Policy.Delays[%d]", i), d, "is negative")
-		}
-	}
+	b.checkDelays(&bad)
 	refuse(&bad, b.Jitter > DecorrelatedJitter, "Policy.Jitter", uint8(b.Jitter),
 		"is not one of NoJitter, FullJitter, EqualJitter, RatioJitter and DecorrelatedJitter")
 	if b.Jitter == DecorrelatedJitter && b.mode() != Exponential {
@@ -144,6 +141,22 @@ func (b *Backoff) check() (bad FieldErrors) {
 	refuse(&bad, b.JitterRatio != 0 && !(b.JitterRatio > 0 && b.JitterRatio <= 1), "Policy.JitterRatio", b.JitterRatio,
 		"is outside (0,1]") // NaN too
 	return bad
+}
+
+// checkDelays refuses the negative entries of Delays, the first ten of them one by one.
+func (b *Backoff) checkDelays(bad *FieldErrors) {
+	negative := 0
+	for i, d := range b.Delays {
+		if d >= 0 {
+			continue
+		}
+		negative++
+		if negative > 10 {
+			bad.Refuse(fmt.Sprintf("Policy.Delays[%d]", i), d, "is negative, and later ones are not looked at")
+			return
+		}
+		bad.Refuse(fmt.Sprintf("Policy.Delays[%d]", i), d, "is negative")
+	}
 }
 
 func (b *Backoff) mode() Mode {
@@ -194,5 +207,5 @@ func (b *Backoff) factor() float64 {
 	return unset
 }
 
-// next returns attempt+1, and the largest int after itself. With 32 bits and no delays an unlimited run gets there.
+// next returns attempt+1, at most math.MaxInt, which an Unlimited run without delays can reach on 32 bits.
 func next(attempt int) int { return attempt + min(1, math.MaxInt-attempt) }

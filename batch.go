@@ -34,16 +34,17 @@ func ItemErrors[T any](items []T, err error) []ItemError[T] {
 // left. It returns the items that were not done. DoBatch returns nil and nil if all items were done. Otherwise it
 // returns the items that were not, each with its last error, and the error of the run.
 //
-// The policy judges the error of each item as it does that of an attempt. An item whose error is terminal is not given
+// The policy judges the error of each item like the error of an attempt. An item whose error is terminal is not given
 // again. When only such items are left, the run ends as TerminalError. The longest hint of an item is the hint of the
 // attempt. Ambiguous in an item does not end the run for the others, and IsAmbiguous finds it in the error of the run.
 //
 // An attempt that did at least one item has Progressed, so attempts and delays begin anew. Set TTL, or Budget, which
 // every repeat pays, if n times MaxAttempts attempts for n items are too many.
 //
-// If fn returns an error and no items, none of the items that it was given were done. If it returns an error with
-// items, these were not done, and a terminal error ends the run. An item without an Err has the error of the call. It
-// is a terminal error of the run if fn returns more items than it was given. fn may change the slice that it is given.
+// If fn returns an error and no items, it has not done any of the items that it was given. If it returns an error with
+// items, these were not done, and a terminal error ends the run. An item without an Err has the error of the call. fn
+// may change the slice that it is given. It returns each item that was not done once, and only items that it was given.
+// DoBatch does not compare them, but if fn returns more items than it was given, the run ends as TerminalError.
 //
 // For a service that accepts a limited number of items call DoBatch with each chunk of slices.Chunk. Without items
 // DoBatch checks its arguments and returns.
@@ -105,8 +106,8 @@ func (b *batch[T]) follow(ctx context.Context, failed []ItemError[T], err error)
 		return nil
 	}
 	class := Retryable
-	ended, _ := b.policy.Judge(err)
-	if len(b.left) == 0 || ended == Terminal {
+	ofCall, _ := b.policy.Judge(err)
+	if len(b.left) == 0 || ofCall == Terminal {
 		class = Terminal
 	}
 	return &mark{err: b.error(err), class: class, progressed: len(failed) < given, batch: true}
@@ -129,7 +130,7 @@ func (b *batch[T]) note(ctx context.Context, item ItemError[T], err error) {
 	}
 }
 
-// error returns the error of an attempt after which items are left or refused. err is that of the call, or nil.
+// error returns the error of an attempt after which items are left or refused. err is the error of the call, or nil.
 func (b *batch[T]) error(err error) error {
 	e := &batchError{total: b.total, failed: len(b.refused) + len(b.left)}
 	if err != nil {

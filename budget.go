@@ -17,7 +17,7 @@ const (
 	maxBurst = 1_000_000_000
 )
 
-// BudgetConfig says how a Budget is funded. Its zero value allows ten retries at once, and one more for ten successes.
+// BudgetConfig sets the funding of a Budget. Its zero value allows ten retries at once, and one more for ten successes.
 //
 // A budget that successes fund is for a peer that is mostly up. Deliveries to an endpoint that can be down for hours
 // need no budget, or one with Trickle.
@@ -27,9 +27,9 @@ type BudgetConfig struct {
 	Ratio float64
 	// Burst is the capacity in tokens, from 1 to 10⁹. Other values are clamped. Zero means 10.
 	Burst int
-	// Initial is the number of tokens at first, at most Burst. A client that starts during an outage has these retries
-	// for nothing, so a fleet of more than some 1,000 processes, or of processes that live for seconds, sets it to 1.
-	// -1 (and below) means none. Zero means Burst, as after a calm.
+	// Initial is the number of tokens at first, at most Burst. A client that starts during an outage can make these
+	// retries before any success, so a fleet of more than some 1,000 processes, or of processes that live for seconds,
+	// sets it to 1. -1 (and below) means no tokens. Zero means Burst, as after a calm.
 	Initial int
 	// Trickle is a period, counted from the creation on. At its end a budget with less than one token is granted one
 	// without any success, so that a lone client can still retry. The next retry uses it. It is dropped if successes
@@ -37,8 +37,8 @@ type BudgetConfig struct {
 	Trickle time.Duration
 }
 
-// Effective returns c with every default written out and every value out of range clamped: -1 is a Ratio without
-// funding and an Initial of none. Effective of it is itself.
+// Effective returns c with every default written out and every value out of range clamped. In the result -1 means a
+// Ratio without funding and an Initial without tokens. Effective of it is itself.
 func (c BudgetConfig) Effective() BudgetConfig {
 	c.Burst = min(max(cmp.Or(c.Burst, defaultBurst), 1), maxBurst)
 	c.Initial = min(max(cmp.Or(c.Initial, c.Burst), -1), c.Burst)
@@ -52,27 +52,27 @@ func (c BudgetConfig) Effective() BudgetConfig {
 }
 
 // Budget bounds the retries of all runs that share it. It is a token bucket that successes fund. Each retry takes one
-// token. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted):
+// token. A first attempt never pays. A refused retry ends its run at once as DeadLettered(BudgetExhausted), because
 // callers that wait for a token make no successes to fund one. Requests do not fund it, since a storm consists of them.
 //
 // A Budget is safe for concurrent use and lock-free. While it is full and calls succeed it is only read. It lives in
-// one process, so Initial and Burst count per client. The methods of a nil Budget do nothing and allow everything. The
-// zero Budget has no capacity and refuses every retry, so use NewBudget.
+// one process, so Initial and Burst count per client. The methods of a nil Budget have no effect and allow everything.
+// The zero Budget is not valid, and Policy.Validate refuses it. Use NewBudget.
 type Budget struct {
 	burst   int64
 	gain    int64 // per success
 	trickle time.Duration
-	created time.Time // Trickle only
-	guest   *guest    // not nil if the tokens are those that the keys without a place in a Budgets share
+	created time.Time             // Trickle only
+	guest   atomic.Pointer[guest] // not nil if the tokens are elsewhere, for a key that had no place in a Budgets
 
-	_       [64]byte     // so that what is written is on another line of the cache than what is read
+	_       [64]byte     // so that reads and writes are on different lines of the cache
 	level   atomic.Int64 // millionths of a token, in [0, burst]
-	emptied atomic.Int64 // Trickle only: the period in which a token was last taken that left less than one
+	emptied atomic.Int64 // Trickle only: the last period in which the level fell below one token
 	proven  atomic.Bool  // a call has succeeded
 	refused atomic.Int64
 }
 
-// NewBudget returns a budget with Initial tokens. BudgetConfig says how values out of range are clamped.
+// NewBudget returns a budget with Initial tokens. Values out of range are clamped (see BudgetConfig).
 func NewBudget(c BudgetConfig) *Budget { return c.NewAt(time.Now()) }
 
 // NewAt is NewBudget for a clock of your own. Trickle counts from created, and Policy.Spend takes times of that clock.
@@ -91,8 +91,8 @@ func (b *Budget) fund() {
 	if b == nil {
 		return
 	}
-	if b.guest != nil {
-		b = b.guest.settle()
+	if g := b.guest.Load(); g != nil {
+		b = g.settle()
 	}
 	if !b.proven.Load() {
 		b.proven.Store(true)
@@ -104,11 +104,14 @@ func (b *Budget) fund() {
 
 // account returns the budget that holds the tokens of b.
 func (b *Budget) account() *Budget {
-	if b.guest != nil {
-		return b.guest.shared
+	if g := b.guest.Load(); g != nil {
+		return g.account()
 	}
 	return b
 }
+
+// zero reports whether b was made without NewBudget.
+func (b *Budget) zero() bool { return b != nil && b.burst == 0 && b.guest.Load() == nil }
 
 func (b *Budget) take(now time.Time) bool {
 	if b == nil {
@@ -173,8 +176,7 @@ func (b *Budget) Tokens() float64 {
 	return float64(b.account().level.Load()) / token
 }
 
-// Burst returns the capacity in tokens: BudgetConfig.Burst as it is in force. It is 0 for a nil Budget and for the zero
-// Budget.
+// Burst returns the capacity in tokens, BudgetConfig.Burst as it is in force. It is 0 for a nil Budget.
 func (b *Budget) Burst() int {
 	if b == nil {
 		return 0
@@ -182,8 +184,8 @@ func (b *Budget) Burst() int {
 	return int(b.account().burst / token)
 }
 
-// Refused returns the number of retries and hedges that b has had no token for since it was created. It is 0 for a nil
-// Budget.
+// Refused returns the number of retries for which b has had no token since it was created. It is 0 for a nil Budget. A
+// hedge without a token is not counted, since no call fails by it (see retryhedge.Event).
 func (b *Budget) Refused() int {
 	if b == nil {
 		return 0

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -236,8 +235,8 @@ func TestBudgetIsAskedLast(t *testing.T) {
 			initial int
 			tokens  float64
 		}{
-			{name: "with tokens", initial: 3, tokens: 3},
-			{name: "and goes before an empty budget", initial: -1, tokens: 0},
+			{name: "with a full budget", initial: 3, tokens: 3},
+			{name: "with an empty budget, which it goes before", initial: -1, tokens: 0},
 		} {
 			t.Run(row.name+" "+funds.name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -694,83 +693,4 @@ func TestBudgetIsPaidBack(t *testing.T) {
 			})
 		})
 	}
-}
-
-func TestBudgetSharedByAHundredRuns(t *testing.T) {
-	t.Run("of a failing service: all attempts are the first ones and the burst", func(t *testing.T) {
-		p := retry.Policy{
-			MaxAttempts: retry.Unlimited,
-			Backoff:     noWait,
-			Budget:      retry.NewBudget(retry.BudgetConfig{Burst: 25, Initial: 25}),
-		}
-		var attempts, refused atomic.Int64
-		crowd(func(int) {
-			err := retry.Do(context.Background(), p, func(context.Context) error {
-				attempts.Add(1)
-				return errOutage
-			})
-			if errors.Is(err, retry.BudgetExhausted) {
-				refused.Add(1)
-			}
-		})
-		require.Equal(t, []int64{125, 100}, []int64{attempts.Load(), refused.Load()})
-		require.Equal(t, 0.0, p.Budget.Tokens())
-	})
-	t.Run("of a failing service with waits: all attempts are the first ones and the burst", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := retry.Policy{
-				Backoff: retry.Backoff{Jitter: retry.FullJitter},
-				Budget:  retry.NewBudget(retry.BudgetConfig{Initial: 10}),
-			}
-			var attempts atomic.Int64
-			crowd(func(int) {
-				_ = retry.Do(t.Context(), p, func(context.Context) error {
-					attempts.Add(1)
-					return errOutage
-				})
-			})
-			require.Equal(t, int64(110), attempts.Load())
-		})
-	})
-	t.Run("canceled while they wait: all is paid back", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			p := retry.Policy{Backoff: retry.Backoff{Base: time.Hour}, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 10})}
-			var during float64
-			time.AfterFunc(time.Minute, func() {
-				during = p.Budget.Tokens()
-				cancel()
-			})
-			var refused, canceled atomic.Int64
-			crowd(func(int) {
-				switch err := retry.Do(ctx, p, failsWith(errOutage)); {
-				case errors.Is(err, retry.BudgetExhausted):
-					refused.Add(1)
-				case errors.Is(err, retry.CallerCanceled):
-					canceled.Add(1)
-				}
-			})
-			require.Equal(t, []int64{90, 10}, []int64{refused.Load(), canceled.Load()})
-			require.Equal(t, []float64{0, 10}, []float64{during, p.Budget.Tokens()})
-		})
-	})
-	t.Run("of which some succeed: each retry and each success is counted once", func(t *testing.T) {
-		p := retry.Policy{
-			MaxAttempts: 3,
-			Backoff:     noWait,
-			Budget:      retry.NewBudget(retry.BudgetConfig{Burst: 1_000_000, Initial: 100_000}),
-		}
-		crowd(func(i int) {
-			for n := range 100 {
-				_ = retry.Do(context.Background(), p, func(ctx context.Context) error {
-					if (i+n)%4 < retry.AttemptNumber(ctx) {
-						return nil
-					}
-					return errOutage
-				})
-			}
-		})
-		// Of 10,000 runs a quarter each takes 0, 1 and 2 retries and succeeds; a quarter takes 2 and fails.
-		require.Equal(t, 100_000-2500*(0+1+2+2)+0.1*7500, p.Budget.Tokens())
-	})
 }

@@ -2,10 +2,8 @@ package retry_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,7 +80,7 @@ func TestBudgetsFor(t *testing.T) {
 		}
 		require.Equal(t, 993, s.Overflows())
 	})
-	t.Run("a run whose budget is replaced has no tokens left", func(t *testing.T) {
+	t.Run("a run whose key loses its place has the tokens that all keys without one share", func(t *testing.T) {
 		s := retry.NewBudgets(retry.BudgetConfig{Initial: 1}, 1)
 		a := s.For("a")
 		got := settle(t.Context(), retry.Policy{MaxAttempts: 8, Backoff: noWait, Budget: a}, func(ctx context.Context) error {
@@ -93,10 +91,35 @@ func TestBudgetsFor(t *testing.T) {
 			return errOutage
 		})
 		got.Elapsed = 0
-		require.Equal(t, settled{Reason: retry.BudgetExhausted, Attempts: 2, Tokens: 0}, got)
+		require.Equal(t, settled{Reason: retry.BudgetExhausted, Attempts: 3, Tokens: 0}, got)
 		fund(a)
 		require.Equal(t, 0.1, a.Tokens())
 		require.Equal(t, 0.1, s.For("b").Tokens())
+	})
+	t.Run("budgets that their callers keep have no more tokens than the places", func(t *testing.T) {
+		s := retry.NewBudgets(retry.BudgetConfig{Ratio: 1}, 1)
+		var held []*retry.Budget
+		for key := range 20 {
+			fund(s.For(fmt.Sprint(key)))
+			b := s.For(fmt.Sprint(key))
+			takeAll(b)
+			held = append(held, b)
+		}
+		granted := 0
+		for _, b := range held {
+			depositTimes(b, 50)
+		}
+		for _, b := range held {
+			for take(b, anyTime) {
+				granted++
+			}
+		}
+		require.Equal(t, 20, granted, "one place and the shared one with 10 tokens each")
+	})
+	t.Run("a nil Budgets has nil for every key, which allows every retry", func(t *testing.T) {
+		var s *retry.Budgets
+		require.Nil(t, s.For("a"))
+		require.Equal(t, []int{0, 0}, []int{s.Len(), s.Overflows()})
 	})
 }
 
@@ -112,18 +135,18 @@ func TestBudgetsEviction(t *testing.T) {
 	}{
 		{name: "a key with a success keeps its place", maxKeys: 2, steps: "A B +A +B C +C", kept: "A B", overflows: 1},
 		{name: "a key without one gives it away to one with a success", maxKeys: 2, steps: "A B +A C +C", kept: "A C", overflows: 1},
-		{name: "but not to one without", maxKeys: 2, steps: "A B +A C -C D", kept: "A B", overflows: 2},
+		{name: "a key without a success gets no place from one without", maxKeys: 2, steps: "A B +A C -C D", kept: "A B", overflows: 2},
 		{name: "one without tokens gives it away", maxKeys: 2, steps: "A B +A +B -A C +C", kept: "B C", overflows: 1},
 		{name: "the hand goes on from where it was", maxKeys: 3, steps: "A B C +A +B +C -A -B D +D E +E", kept: "C D E", overflows: 2},
-		{name: "and round", maxKeys: 2, steps: "A B +A +B -A C +C C -B D +D D -C c +c", kept: "D c", overflows: 3},
+		{name: "the hand goes round", maxKeys: 2, steps: "A B +A +B -A C +C C -B D +D D -C c +c", kept: "D c", overflows: 3},
 		{name: "one that has earned a token again keeps it", maxKeys: 2, steps: "A B +A +B -A +A C +C", kept: "A B", overflows: 1},
 		{name: "a newcomer has earned its place", maxKeys: 1, steps: "A +A -A B +B C +C", kept: "B", overflows: 2},
 		{name: "two runs of a newcomer take one place", maxKeys: 2, steps: "A B C +C +C", kept: "B C", overflows: 1},
 		{name: "eight places are looked at, and then the next eight", maxKeys: 10,
 			steps: "A B C D E F G H I J +A +B +C +D +E +F +G +H +I +J -I -J K +K +K L +L", kept: "A H L K", overflows: 2},
 		{name: "an hour without use is not enough", maxKeys: 2, steps: "A B +A +B h C +C", kept: "A B", overflows: 1},
-		{name: "more is", maxKeys: 2, steps: "A B +A +B h m C +C", kept: "C B", overflows: 1},
-		{name: "but one that was asked for in it stays", maxKeys: 2, steps: "A B +A +B h A m C +C", kept: "A C", overflows: 1},
+		{name: "more than an hour without use is", maxKeys: 2, steps: "A B +A +B h m C +C", kept: "C B", overflows: 1},
+		{name: "a key that was asked for within the hour stays", maxKeys: 2, steps: "A B +A +B h A m C +C", kept: "A C", overflows: 1},
 		{name: "keys of yesterday go at once, however many come", maxKeys: 3, steps: "A B C +A +B +C d D +D E +E F +F", kept: "D E F", overflows: 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -176,11 +199,13 @@ func TestBudgetsEviction(t *testing.T) {
 				<-time.After(2 * time.Hour)
 				fund(s.For("newcomer"))
 				require.Equal(t, row.want, s.For("newcomer").Tokens())
-				require.Zero(t, victim.Tokens(), "the victim has nothing left: no token is lent twice")
+				require.Same(t, s.For("newcomer"), s.For("newcomer"))
+				takeAll(s.For("another"))
+				require.Zero(t, victim.Tokens(), "the victim has the tokens that keys without a place share: no token is lent twice")
 			})
 		})
 	}
-	t.Run("the periods of Trickle go with the place, and the victim has none", func(t *testing.T) {
+	t.Run("the periods of Trickle go with the place", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := retry.NewBudgets(retry.BudgetConfig{Ratio: -1, Initial: 1, Trickle: time.Minute}, 1)
 			a := s.For("a")
@@ -188,6 +213,7 @@ func TestBudgetsEviction(t *testing.T) {
 			<-time.After(time.Minute / 2)
 			fund(s.For("b"))
 			b := s.For("b")
+			takeAll(a) // which all keys without a place share from now on
 			<-time.After(time.Minute / 2)
 			require.Equal(t, []bool{false, true, false}, []bool{take(a, time.Now()), take(b, time.Now()), take(b, time.Now())})
 		})
@@ -206,96 +232,6 @@ func TestBudgetsEviction(t *testing.T) {
 		takeAll(s.For("a"))
 		require.Equal(t, 2.0, s.For("b").Tokens())
 	})
-}
-
-// TestBudgetsBeyondMaxKeys shows what many keys can get, and what they cannot take from others.
-func TestBudgetsBeyondMaxKeys(t *testing.T) {
-	t.Run("1,000 tenants that fail at once over 10 keys", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			const tenants, keys = 1000, 10
-			s := retry.NewBudgets(retry.BudgetConfig{}, keys)
-			var attempts atomic.Int64
-			var all sync.WaitGroup
-			for i := range tenants {
-				p := retry.Policy{MaxAttempts: 2, Backoff: noWait, Budget: s.For(fmt.Sprint("tenant ", i))}
-				all.Go(func() {
-					_ = retry.Do(t.Context(), p, func(context.Context) error {
-						if attempts.Add(1) <= tenants {
-							<-time.After(time.Second) // all first attempts are under way before one fails
-						}
-						return errOutage
-					})
-				})
-			}
-			all.Wait()
-			require.Equal(t, int64(tenants+keys+10), attempts.Load(), "one for each key with a place, and as many as the shared one has")
-		})
-	})
-	t.Run("failing tenants are granted no retries by coming back", func(t *testing.T) {
-		const tenants, keys, calls = 20, 10, 100_000
-		for name, next := range map[string]func(n int) int{
-			"in turn": func(n int) int { return n % tenants },
-			"at random": func() func(int) int {
-				r := rand.New(rand.NewPCG(1, 2))
-				return func(int) int { return r.IntN(tenants) }
-			}(),
-		} {
-			s := retry.NewBudgets(retry.BudgetConfig{}, keys)
-			granted := 0
-			for n := range calls {
-				p := retry.Policy{MaxAttempts: 2, Backoff: noWait, Budget: s.For(fmt.Sprint("tenant ", next(n)))}
-				if errors.Is(retry.Do(t.Context(), p, failing), retry.AttemptsExhausted) {
-					granted++
-				}
-			}
-			t.Logf("%s: %d of %d retries granted (%.3f%%)", name, granted, calls, 100*float64(granted)/calls)
-			require.LessOrEqual(t, granted, 10*(keys+1), "each place grants its Initial once, and so does the shared one")
-			require.Equal(t, keys, s.Len())
-		}
-	})
-	// A peer that makes up names makes 25 failing calls for each call of 50 quiet tenants, of which one in 20 fails and is
-	// retried. When newcomers took places of others, or names kept the places that they had taken first, most of the retries
-	// were refused.
-	for _, keys := range []int{60, 1000} {
-		for name, row := range map[string]struct {
-			names int // that the peer uses, over and over
-			ahead int // calls of the peer before the first of a tenant
-		}{
-			"the peer comes later":                                    {1000, 0},
-			"the peer is there first":                                 {1000, 5000},
-			"the peer is there first and uses each name once":         {math.MaxInt, 5000},
-			"the peer comes later and uses each name once":            {math.MaxInt, 0},
-			"the peer is there first and has as many names as places": {keys, 5000},
-		} {
-			t.Run(fmt.Sprintf("quiet tenants beside a peer that makes up keys, with room for %d: %s", keys, name), func(t *testing.T) {
-				const quiet, each, every, due = 50, 25, 20, 1000
-				s := retry.NewBudgets(retry.BudgetConfig{}, keys)
-				r := rand.New(rand.NewPCG(uint64(keys), 7))
-				hostile := func(n int) {
-					for range n {
-						take(s.For(fmt.Sprint("made up ", r.IntN(row.names))), anyTime)
-					}
-				}
-				hostile(row.ahead)
-				if row.ahead == 0 {
-					for i := range quiet {
-						s.For(fmt.Sprint("quiet ", i))
-					}
-				}
-				refused := 0
-				for call := range due * every {
-					b := s.For(fmt.Sprint("quiet ", r.IntN(quiet)))
-					hostile(each)
-					if call%every == every-1 && !take(b, anyTime) {
-						refused++
-					}
-					fund(b)
-				}
-				t.Logf("%d of %d due retries refused", refused, due)
-				require.LessOrEqual(t, refused, due/20)
-			})
-		}
-	}
 }
 
 func TestBudgetsInAHundredGoroutines(t *testing.T) {
@@ -330,4 +266,18 @@ func TestBudgetsInAHundredGoroutines(t *testing.T) {
 		require.Equal(t, 10, s.Len())
 		require.LessOrEqual(t, taken.Load(), int64(11*100))
 	})
+}
+
+// crowd calls f in 100 goroutines that start together, with 0 to 99, and waits for all.
+func crowd(f func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range 100 {
+		wg.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	wg.Wait()
 }

@@ -21,11 +21,14 @@ func (c Class) String() string { return name(int(c), "Class", "unknown", "retrya
 // Classifier judges an error that fn returned. It must be safe for concurrent use. It is called once for each failed
 // attempt that no mark (Permanent, Transient, Ambiguous) has judged. Only Retryable and Terminal are opinions.
 //
-// If it has none, two kinds of errors are terminal. One is context.Canceled, returned while the caller's context lives,
-// because the work was abandoned. The other is an answer, because the same question gets the same answer. An answer is
-// an error with a method Answer() bool that returns true, such as a NOT_FOUND from contrib/retrygrpc and a 404 from
-// retryhttp.CheckResponse. Everything else is retryable, such as an attempt's own timeout and the *Error of a nested
-// run, whatever ended that, unless the classifier is, say, StopIf(IsGivenUp) or StopOn(CallerCanceled, TerminalError).
+// If neither a mark nor a classifier has an opinion, three kinds of errors are terminal:
+//   - context.Canceled, returned while the caller's context lives, because the work was abandoned;
+//   - an answer, because the same question gets the same answer. It is an error with a method Answer() bool that returns
+//     true, such as a NOT_FOUND from contrib/retrygrpc and a 404 from retryhttp.CheckResponse;
+//   - a FieldError, because the same value is refused again.
+//
+// Every other error is retryable, an attempt's own timeout included. So is the *Error of a nested run, whatever its
+// Reason. To end at such an error, use StopIf(IsGivenUp) or StopOn(CallerCanceled, TerminalError).
 type Classifier func(error) Class
 
 // FirstOf returns a classifier that asks each in turn. The first firm answer wins. A nil classifier is skipped.

@@ -57,6 +57,9 @@ func TestDefaultRules(t *testing.T) {
 		{"a joined answer is terminal", errors.Join(io.EOF, answer(true)), retry.Terminal},
 		{"what is no answer after all is retryable", answer(false), retry.Retryable},
 		{"the answer that ended a nested run is its own affair", nested, retry.Retryable},
+		{"what a Validate refuses is terminal", retry.Policy{TTL: -1}.Validate(), retry.Terminal},
+		{"a policy that a nested run refuses is terminal", retry.Do(t.Context(), retry.Policy{TTL: -1}, nil), retry.Terminal},
+		{"a wrapped FieldError is terminal", fmt.Errorf("load: %w", &retry.FieldError{Rule: "is odd"}), retry.Terminal},
 		{"Transient around an answer goes first", retry.Transient(answer(true)), retry.Retryable},
 	} {
 		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, classOf(nil, row.err)) })

@@ -14,7 +14,7 @@ func AttemptNumber(ctx context.Context) int { return max(attempt.Number(ctx), 1)
 // are used up, the policy is Disabled or the run is under OneAttempt. It is true for the only attempt of a run, and
 // false if no run has marked ctx. A nested run answers for itself.
 //
-// The answer is that of the moment. After ResetAfter or Progressed another attempt can follow a last one. Stop, TTL,
+// The answer holds for the moment. After ResetAfter or Progressed another attempt can follow a last one. Stop, TTL,
 // Budget and a terminal error can end the run earlier.
 func LastAttempt(ctx context.Context) bool { return attempt.Last(ctx) }
 

@@ -12,15 +12,15 @@ import (
 // Status is the state of a run, WaitingRetry or its end. The zero Status is not valid.
 type Status uint8
 
-// The statuses. Another attempt follows WaitingRetry only. The texts are published and stay, so two statuses have two
-// words: WaitingRetry is "waiting_retry", and FailedNoRetries is "failed_no_retries".
+// The statuses. Another attempt follows WaitingRetry only. The texts are stable. That of DeadLettered is "dead_letter",
+// and each other one is its name in snake case.
 const (
 	Succeeded       Status = iota + 1 // fn returned nil
 	WaitingRetry                      // another attempt is due after Decision.Delay
-	DeadLettered                      // given up, the work was not done: TerminalError, AttemptsExhausted or BudgetExhausted
-	Expired                           // out of time: TTLElapsed, DeadlinePassed, DeadlineTooNear or HintTooLong
-	FailedNoRetries                   // failed without retries: RetriesDisabled
-	Canceled                          // the caller gave up: CallerCanceled
+	DeadLettered                      // given up, the work was not done (TerminalError, AttemptsExhausted or BudgetExhausted)
+	Expired                           // out of time (TTLElapsed, DeadlinePassed, DeadlineTooNear or HintTooLong)
+	FailedNoRetries                   // failed without retries (RetriesDisabled)
+	Canceled                          // the caller gave up (CallerCanceled)
 )
 
 // String returns "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries" or "canceled", and "" for
@@ -30,9 +30,9 @@ func (s Status) String() string {
 		"", "succeeded", "waiting_retry", "dead_letter", "expired", "failed_no_retries", "canceled")
 }
 
-// Reason says why a run ended without success. It is an error, so that errors.Is(err, retry.AttemptsExhausted) reports
-// whether the run behind err ended that way, and Error returns its word. The zero Reason goes with Succeeded and
-// WaitingRetry.
+// Reason is the reason why a run ended without success. It is an error, so that errors.Is(err, retry.AttemptsExhausted)
+// reports whether the run behind err ended that way, and Error returns its word. The zero Reason goes with Succeeded
+// and WaitingRetry.
 type Reason uint8
 
 // The reasons, grouped by the Status that they go with. If several apply, the first is the reason in the order
@@ -59,7 +59,7 @@ func (r Reason) Error() string {
 		"deadline_passed", "deadline_too_near", "hint_too_long", "retries_disabled", "caller_canceled")
 }
 
-// Progress describes a run to Decide and Admit. Its times count from the start of the run. The zero Progress is that of
+// Progress describes a run to Decide and Admit. Its times count from the start of the run. The zero Progress describes
 // a run that has just begun, without a deadline.
 type Progress struct {
 	Attempt  int           // the attempt that just ended, from 1, or 0 before the first, which Decide takes as 1
@@ -67,8 +67,8 @@ type Progress struct {
 	Elapsed  time.Duration // now, and negative counts as 0
 	Lasted   time.Duration // the duration of the attempt, which only ResetAfter reads
 	Prev     time.Duration // Decision.Backoff of the last decision, which only DecorrelatedJitter reads
-	Deadline time.Duration // the caller's. 0 means none. Negative means passed, so pass -1 for a computed 0
-	Hint     time.Duration // what Judge returned, with Class
+	Deadline time.Duration // the caller's. 0 means no deadline. Negative means passed, so pass -1 for a computed 0
+	Hint     time.Duration // from Judge, with Class
 	Caller   Reason        // CallerCanceled or DeadlinePassed if the caller's context has ended, and 0 while it lives
 	Class    Class         // the result of Judge for the error. Unknown means that Decide judges it
 	// Waited means that the wait after the attempt is over already, as it is for an attempt whose worker was lost. TTL
@@ -87,18 +87,19 @@ func (pr *Progress) ask(ctx context.Context) {
 	}
 }
 
-// Decision says what follows an attempt. Decisions are comparable with ==. The zero Decision is not valid.
+// Decision is the decision of Decide about what follows an attempt. Decisions are comparable with ==. The zero Decision
+// is not valid.
 type Decision struct {
 	Status   Status
 	Reason   Reason        // zero for Succeeded and WaitingRetry
-	Class    Class         // of the attempt's error, as acted on, or Unknown if there was none
+	Class    Class         // of the attempt's error, as acted on. Unknown without an error, or if a wait was over
 	Forgiven int           // attempts that do not count any more, after ResetAfter or Progressed. The next Progress.Forgiven
 	Delay    time.Duration // from now to the next attempt, 0 unless WaitingRetry
 	Backoff  time.Duration // the backoff's own delay and the next Progress.Prev, 0 unless WaitingRetry
 	Hint     time.Duration // the wait that the error asked for with After, or 0
 }
 
-// String returns the status with its reason or delay: "dead_letter (attempts_exhausted)", "waiting_retry 5s".
+// String returns the status with its reason or delay, such as "dead_letter (attempts_exhausted)" or "waiting_retry 5s".
 func (d Decision) String() string {
 	s := d.Status.String()
 	if d.Reason != 0 {
@@ -151,9 +152,9 @@ func (p Policy) Decide(pr Progress, err error, u float64) Decision {
 }
 
 // Admit returns WaitingRetry if an attempt may start wait from now, and otherwise how the run ended. Call it before an
-// attempt, with a wait of 0, and before a wait that does not come from the backoff, such as that of a gate. It
-// considers the endings of Decide that need no error. Before the first attempt it never returns RetriesDisabled or
-// AttemptsExhausted. Forgiven and Backoff of a WaitingRetry decision are those of pr.
+// attempt, with a wait of 0, and before a wait that does not come from the backoff, such as a gate's. It considers the
+// endings of Decide that need no error. Before the first attempt it never returns RetriesDisabled or AttemptsExhausted.
+// Forgiven and Backoff of a WaitingRetry decision are copied from pr.
 func (p Policy) Admit(pr Progress, wait time.Duration) Decision {
 	return p.admit(&pr, wait)
 }
@@ -180,13 +181,13 @@ func (p *Policy) spend(ctx context.Context, d *Decision, now time.Time) {
 	case d.Status != WaitingRetry:
 	case !p.Budget.take(now):
 		d.end(BudgetExhausted)
-	case p.Pay != nil && !p.granted(ctx, *d):
+	case p.Pay != nil && !p.payAgrees(ctx, *d):
 		d.end(BudgetExhausted)
 	}
 }
 
-// granted asks Pay about a retry for which a token was taken. If Pay refuses or panics, the token is returned.
-func (p *Policy) granted(ctx context.Context, d Decision) bool {
+// payAgrees asks Pay about a retry for which a token was taken. If Pay refuses or panics, the token is returned.
+func (p *Policy) payAgrees(ctx context.Context, d Decision) bool {
 	owed := p.Budget // nil owes nothing
 	defer func() { owed.Refund() }()
 	if !p.Pay(ctx, d) {
@@ -224,10 +225,17 @@ func (p *Policy) decide(d *Decision, pr *Progress, err error, u float64) {
 		d.Delay = min(own, p.limit())
 	}
 	if d.Hint > 0 {
-		// A floor with the window's width above it. Jitter only adds, and MaxHint bounds what the hint adds.
+		// A floor with the window's width above it. Jitter only adds, and MaxHint bounds the sum of the hint and the
+		// width.
 		d.Delay = max(d.Delay, d.Hint+min(spread, p.maxHint()-d.Hint))
 	}
 	p.conclude(d, pr, d.Delay)
+}
+
+// mayFollow reports whether an attempt may follow at all, whatever the wait before it.
+func (p *Policy) mayFollow(d Decision, pr *Progress) bool {
+	p.conclude(&d, pr, 0)
+	return d.Status == WaitingRetry
 }
 
 // conclude makes d the first ending that applies if the next attempt starts wait from now, and otherwise WaitingRetry.
@@ -237,8 +245,9 @@ func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
 	if pr.Waited {
 		wait = 0
 	}
+	canceled := pr.Caller != 0 && pr.Caller != DeadlinePassed
 	switch {
-	case pr.Caller != 0 && pr.Caller != DeadlinePassed:
+	case canceled:
 		d.end(CallerCanceled)
 	case pr.Caller == DeadlinePassed || pr.Deadline != 0 && pr.Deadline <= elapsed:
 		d.end(DeadlinePassed)
@@ -259,7 +268,7 @@ func (p *Policy) conclude(d *Decision, pr *Progress, wait time.Duration) {
 	}
 }
 
-// exhausted reports whether MaxAttempts allow none after the given attempt.
+// exhausted reports whether MaxAttempts allow no attempt after the given one.
 func (p *Policy) exhausted(attempt, forgiven int) bool { return max(attempt-forgiven, 1) > p.retries() }
 
 // lastByCount reports whether no attempt follows the given one by count. It is the answer of LastAttempt.

@@ -308,9 +308,9 @@ func TestAdmit(t *testing.T) {
 
 		{name: "canceled goes before all", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
 			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 1, Caller: retry.CallerCanceled}, wait: 3, want: ending(canceled)},
-		{name: "then a deadline that has passed", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
+		{name: "a deadline that has passed goes before all but that", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
 			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 1}, wait: 3, want: ending(passed)},
-		{name: "also one that only the caller's context knows of", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
+		{name: "a passed deadline that only the caller's context knows of goes before them too", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
 			progress: retry.Progress{Attempt: 1, Elapsed: 2, Caller: retry.DeadlinePassed}, wait: 3, want: ending(passed)},
 		{name: "then disabled", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
 			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 3}, wait: 3, want: ending(disabled)},
@@ -325,32 +325,6 @@ func TestAdmit(t *testing.T) {
 			require.Equal(t, row.want, row.policy.Admit(row.progress, row.wait))
 		})
 	}
-}
-
-// TestAdmitAgreesWithDecide holds that the two sisters agree: what Decide waits for, Admit admits, after the wait and,
-// for the same wait, before it; and each ending of Admit is one of Decide.
-func TestAdmitAgreesWithDecide(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(14, 31))
-	small := func(n int) time.Duration { return time.Duration(rnd.IntN(n)) }
-	waits := 0
-	for range 100_000 {
-		p := retry.Policy{MaxAttempts: rnd.IntN(5), TTL: small(6), Disabled: rnd.IntN(8) == 0, ResetAfter: small(3),
-			Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1 + small(3)}}
-		pr := retry.Progress{Attempt: 1 + rnd.IntN(4), Forgiven: rnd.IntN(3), Elapsed: small(6), Lasted: small(4), Deadline: small(9) - 1}
-		d := p.Decide(pr, errFlaky, 0)
-		pr.Forgiven = d.Forgiven
-		switch again := p.Admit(pr, d.Delay); {
-		case d.Status == retry.WaitingRetry:
-			waits++
-			pr.Prev = d.Backoff
-			require.Equal(t, judged(retry.Unknown, d), p.Admit(pr, d.Delay), "before the wait: %+v %+v", p, pr)
-			pr.Elapsed += d.Delay
-			require.Equal(t, retry.WaitingRetry, p.Admit(pr, 0).Status, "after the wait: %+v %+v", p, pr)
-		case again.Status != retry.WaitingRetry:
-			require.Equal(t, judged(retry.Unknown, d), again)
-		}
-	}
-	require.Greater(t, waits, 10_000)
 }
 
 func TestSpend(t *testing.T) {
@@ -446,90 +420,6 @@ func TestDecisionTexts(t *testing.T) {
 		[]string{succeeded.String(), waiting(hour).String(), terminal.String(), tooOld.String(), retry.Decision{}.String()})
 }
 
-// anyPolicy makes a policy of any bytes, valid or not.
-func anyPolicy(mode, jitter uint8, attempts int, base, limit, ttl, maxHint, delay int64, factor float64, off bool) retry.Policy {
-	p := retry.Policy{
-		MaxAttempts: attempts,
-		Backoff: retry.Backoff{Mode: retry.Mode(mode), Base: time.Duration(base), Factor: factor,
-			Cap: time.Duration(limit), Jitter: retry.JitterMode(jitter)},
-		TTL:      time.Duration(ttl),
-		MaxHint:  time.Duration(maxHint),
-		Disabled: off,
-	}
-	if delay != 0 {
-		p.Delays = []time.Duration{time.Duration(delay)}
-	}
-	return p
-}
-
-func FuzzDecide(f *testing.F) {
-	f.Add(uint8(0), uint8(0), 0, int64(0), int64(0), int64(0), int64(0), int64(0), 0.0, false, 1, 0, int64(0), int64(0), int64(0), int64(0), uint8(0), uint8(1), int64(0), 0.5)
-	f.Add(uint8(1), uint8(1), 3, int64(sec), int64(minute), int64(minute), int64(hour), int64(0), 2.0, false, 3, 1, int64(sec), int64(hour), int64(sec), int64(minute), uint8(0), uint8(1), int64(sec), 0.5)
-	f.Add(uint8(4), uint8(3), -1, int64(0), int64(0), int64(1), int64(1), int64(sec), 0.0, false, 9, 9, int64(sec), int64(1), int64(sec), int64(-1), uint8(9), uint8(2), int64(longest), 1.0)
-	f.Add(uint8(9), uint8(4), -9, int64(-1), int64(-1), int64(-1), int64(-1), int64(-1), math.NaN(), true, math.MinInt, math.MinInt, int64(math.MinInt64), int64(-1), int64(-1), int64(math.MinInt64), uint8(255), uint8(3), int64(-1), math.Inf(-1))
-	f.Fuzz(func(t *testing.T, mode, jitter uint8, attempts int, base, limit, ttl, maxHint, delay int64, factor float64, off bool,
-		attempt, since int, elapsed, lasted, prev, deadline int64, caller, kind uint8, hint int64, u float64) {
-		p := anyPolicy(mode, jitter, attempts, base, limit, ttl, maxHint, delay, factor, off)
-		p.ResetAfter = p.TTL / 2
-		pr := retry.Progress{Attempt: attempt, Forgiven: since, Elapsed: time.Duration(elapsed), Lasted: time.Duration(lasted),
-			Prev: time.Duration(prev), Deadline: time.Duration(deadline), Caller: retry.Reason(caller), Waited: kind > 127}
-		class := []retry.Class{retry.Unknown, retry.Retryable, retry.Terminal}[kind%3]
-		p.Classify = func(error) retry.Class { return class }
-		var err error
-		if kind%4 != 0 {
-			err = retry.After(time.Duration(hint), errFlaky)
-		}
-
-		d := p.Decide(pr, err, u)
-		require.Equal(t, d, p.Decide(pr, err, u), "Decide is pure")
-		require.Contains(t, reasonsOf[d.Status], d.Reason, "each status has its own reasons")
-		require.Equal(t, err == nil, d.Status == retry.Succeeded, "nil, and only nil, is a success")
-		require.Equal(t, err == nil, d.Class == retry.Unknown, "an error is acted on as retryable or terminal")
-		require.GreaterOrEqual(t, d.Forgiven, 0)
-		if err == nil {
-			return
-		}
-		require.Equal(t, max(time.Duration(hint), 0), d.Hint)
-		late := pr.Deadline != 0 && pr.Deadline <= max(pr.Elapsed, 0)
-		require.Equal(t, pr.Caller != 0 && pr.Caller != retry.DeadlinePassed, d.Reason == retry.CallerCanceled)
-		require.Equal(t, d.Reason != retry.CallerCanceled && (late || pr.Caller == retry.DeadlinePassed), d.Reason == retry.DeadlinePassed)
-		if d.Status != retry.WaitingRetry {
-			require.Zero(t, d.Delay)
-			require.Zero(t, d.Backoff)
-			return
-		}
-		require.False(t, p.Disabled, "a disabled policy never waits")
-		require.NotEqual(t, retry.Terminal, class, "a terminal error never waits")
-		require.GreaterOrEqual(t, d.Delay, time.Duration(0))
-		counted, last := max(attempt, 1)-d.Forgiven, pr.Prev
-		if p.ResetAfter > 0 && pr.Lasted >= p.ResetAfter {
-			require.Equal(t, 1, counted, "a long attempt counts as the first")
-			last = 0
-		}
-		if p.MaxAttempts > 0 {
-			require.Less(t, max(counted, 1), p.MaxAttempts, "it never waits when the attempts are used up")
-		}
-		if p.TTL > 0 && !pr.Waited {
-			require.LessOrEqual(t, d.Delay, p.TTL-max(pr.Elapsed, 0), "no wait ends past the TTL")
-		}
-		if pr.Deadline != 0 && !pr.Waited {
-			require.Less(t, d.Delay, pr.Deadline-max(pr.Elapsed, 0), "no wait ends at or after the deadline")
-		}
-		require.Equal(t, p.Jittered(counted, last, u), d.Backoff)
-		if hint <= 0 {
-			require.Equal(t, d.Backoff, d.Delay, "without a hint the wait is the backoff's")
-			return
-		}
-		require.GreaterOrEqual(t, d.Delay, max(d.Backoff, time.Duration(hint)), "a hint is a floor, and so is the backoff")
-		most := p.MaxHint
-		if most <= 0 {
-			most = hour
-		}
-		require.LessOrEqual(t, time.Duration(hint), most, "a hint beyond MaxHint is not waited for")
-		require.LessOrEqual(t, d.Delay, max(d.Backoff, most), "a hint adds no more than MaxHint")
-	})
-}
-
 // reasonsOf is the whole vocabulary: which reasons go with which status.
 var reasonsOf = map[retry.Status][]retry.Reason{
 	retry.Succeeded:       {0},
@@ -568,4 +458,30 @@ func TestDecideJudgesOnceForAShellThatHasAsked(t *testing.T) {
 		require.Equal(t, before, asked)
 		require.Equal(t, succeeded, p.Decide(pr, nil, 0))
 	}
+}
+
+// TestAdmitAgreesWithDecide holds that the two sisters agree: what Decide waits for, Admit admits, after the wait and,
+// for the same wait, before it; and each ending of Admit is one of Decide.
+func TestAdmitAgreesWithDecide(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(14, 31))
+	small := func(n int) time.Duration { return time.Duration(rnd.IntN(n)) }
+	waits := 0
+	for range 100_000 {
+		p := retry.Policy{MaxAttempts: rnd.IntN(5), TTL: small(6), Disabled: rnd.IntN(8) == 0, ResetAfter: small(3),
+			Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1 + small(3)}}
+		pr := retry.Progress{Attempt: 1 + rnd.IntN(4), Forgiven: rnd.IntN(3), Elapsed: small(6), Lasted: small(4), Deadline: small(9) - 1}
+		d := p.Decide(pr, errFlaky, 0)
+		pr.Forgiven = d.Forgiven
+		switch again := p.Admit(pr, d.Delay); {
+		case d.Status == retry.WaitingRetry:
+			waits++
+			pr.Prev = d.Backoff
+			require.Equal(t, judged(retry.Unknown, d), p.Admit(pr, d.Delay), "before the wait: %+v %+v", p, pr)
+			pr.Elapsed += d.Delay
+			require.Equal(t, retry.WaitingRetry, p.Admit(pr, 0).Status, "after the wait: %+v %+v", p, pr)
+		case again.Status != retry.WaitingRetry:
+			require.Equal(t, judged(retry.Unknown, d), again)
+		}
+	}
+	require.Greater(t, waits, 10_000)
 }

@@ -36,7 +36,8 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	if p.Gate != nil || ctx.Err() != nil || attempt.Number(ctx) != 0 { // a context of OneAttempt has a number too
 		return newRun(ctx, began).loop(ctx, &p, fn, nil)
 	}
-	// The first attempt needs no state, so a call that succeeds at once allocates nothing.
+	// The first attempt needs no state, so a call that succeeds at once does not allocate, unless it is the only
+	// attempt.
 	first := ctx
 	if p.Disabled || p.MaxAttempts == 1 {
 		first = attempt.Mark(ctx, 1, true)
@@ -66,7 +67,7 @@ func (p Policy) Continue(ctx context.Context, took time.Duration, err error, fn 
 		return bad
 	}
 	if err == nil {
-		return &FieldError{Field: "Continue.err", Value: "<nil>", Rule: "is not an error"}
+		return FieldErrors{&FieldError{Field: "Continue.err", Value: "<nil>", Rule: "is not an error"}}
 	}
 	return newRun(ctx, time.Since(epoch)-max(took, 0)).loop(ctx, &p, fn, err)
 }
@@ -110,7 +111,7 @@ func limited(ctx context.Context, timeout time.Duration, fn func(context.Context
 // run is the state of a run, all but the context and the policy, which do not change.
 type run struct {
 	Progress             // as of the last look
-	start    time.Time   // of the run, by the wall clock of newRun, which may have been set since epoch
+	start    time.Time   // of the run, from the clock read in newRun, since the wall clock may have been set after epoch
 	decision Decision    // in force, another attempt or the end
 	paid     bool        // Budget has paid for a retry that has not returned yet
 	byGate   bool        // the end is due to the gate's deferral
@@ -139,7 +140,7 @@ func newRun(ctx context.Context, began time.Duration) *run {
 // Whatever can take time is followed by a look at clock and context. The wait is in loop itself, and the rest in
 // methods, so that the stack of a goroutine that waits fits in 2 KB (BenchmarkWaiters).
 func (r *run) loop(ctx context.Context, p *Policy, fn func(context.Context) error, err error) error {
-	defer r.payBack(p) // if a function of the caller panics
+	defer r.refund(p) // if a function of the caller panics
 	p.Disabled = p.Disabled || attempt.Outer(ctx) > 0
 	if err != nil {
 		r.follow(ctx, p, err)
@@ -152,7 +153,8 @@ func (r *run) loop(ctx context.Context, p *Policy, fn func(context.Context) erro
 			case <-r.timer.C:
 			}
 		}
-		if wait > 0 || p.Gate != nil || r.Attempt == 0 { // otherwise the decision is of this moment
+		decidedNow := wait == 0 && p.Gate == nil && r.Attempt > 0
+		if !decidedNow {
 			r.admit(ctx, p)
 			if r.decision.Status != WaitingRetry || r.decision.Delay > 0 {
 				continue
@@ -206,16 +208,17 @@ func (r *run) admit(ctx context.Context, p *Policy) {
 // the Delay that was decided on.
 func (r *run) recheck(ctx context.Context, p *Policy) {
 	r.look(ctx)
-	now := p.admit(&r.Progress, r.decision.Delay)
-	if now.Status != WaitingRetry {
-		r.decision.end(now.Reason)
+	again := p.admit(&r.Progress, r.decision.Delay)
+	if again.Status != WaitingRetry {
+		r.decision.end(again.Reason)
 	}
 }
 
 // try makes the next attempt.
 func (r *run) try(ctx context.Context, p *Policy, fn func(context.Context) error) error {
 	number := next(r.Attempt)
-	err := limited(attempt.Mark(ctx, number, p.lastByCount(number, r.Forgiven)), p.AttemptTimeout, fn)
+	last := p.lastByCount(number, r.Forgiven)
+	err := limited(attempt.Mark(ctx, number, last), p.AttemptTimeout, fn)
 	r.paid = false // for a retry that has returned
 	return err
 }
@@ -228,21 +231,21 @@ func (r *run) follow(ctx context.Context, p *Policy, err error) {
 		return
 	}
 	r.Lasted = r.look(ctx)
-	ended := r.Elapsed
+	endedAt := r.Elapsed
 	r.decide(ctx, p, err)
 	if r.decision.Status == WaitingRetry && (p.Budget != nil || p.Pay != nil) {
 		r.pay(ctx, p)
 	}
-	r.record(err, ended)
+	r.record(err, endedAt)
 	if p.Observe != nil {
-		r.observe(ctx, p, ended)
+		r.observe(ctx, p, endedAt)
 	}
 }
 
 // observe calls Observe with the last attempt, which ended at the given time since the start.
-func (r *run) observe(ctx context.Context, p *Policy, ended time.Duration) {
+func (r *run) observe(ctx context.Context, p *Policy, endedAt time.Duration) {
 	last := r.failed[len(r.failed)-1]
-	p.Observe(ctx, Event{Policy: p.Name, Elapsed: ended, Attempt: last, Decision: r.decision})
+	p.Observe(ctx, Event{Policy: p.Name, Elapsed: endedAt, Attempt: last, Decision: r.decision})
 	if r.decision.Status == WaitingRetry {
 		r.recheck(ctx, p)
 	} else {
@@ -261,8 +264,7 @@ func (r *run) decide(ctx context.Context, p *Policy, err error) {
 	p.reset(&r.Progress, found.progressed)
 	var u float64
 	if p.jitter() != NoJitter {
-		p.conclude(&d, &r.Progress, 0)
-		if d.Status == WaitingRetry { // otherwise Rand need not be called
+		if p.mayFollow(d, &r.Progress) { // otherwise Rand need not be called
 			u = p.draw()
 		}
 		if p.Rand != nil {
@@ -280,15 +282,15 @@ func (r *run) pay(ctx context.Context, p *Policy) {
 	p.spend(ctx, &r.decision, r.start.Add(r.Elapsed))
 	r.paid = r.decision.Status == WaitingRetry
 	if p.Pay != nil {
-		r.recheck(ctx, p) // the reason of a caller that has gone comes before that of a refusal
+		r.recheck(ctx, p) // the reason of a caller that has gone comes before a refusal
 	}
 	if r.decision.Status != WaitingRetry {
-		r.payBack(p)
+		r.refund(p)
 	}
 }
 
-// payBack returns the token of a retry that was not made or did not return.
-func (r *run) payBack(p *Policy) {
+// refund returns the token of a retry that was not made or did not return.
+func (r *run) refund(p *Policy) {
 	if r.paid {
 		r.paid = false
 		p.Budget.Refund()
@@ -296,7 +298,7 @@ func (r *run) payBack(p *Policy) {
 }
 
 // record keeps the attempt that failed with err, at the given time since the start.
-func (r *run) record(err error, ended time.Duration) {
+func (r *run) record(err error, endedAt time.Duration) {
 	switch len(r.failed) {
 	case 1:
 		r.failed = append(make([]Attempt, 0, 4), r.failed...) // one allocation for the second to the fourth
@@ -304,14 +306,14 @@ func (r *run) record(err error, ended time.Duration) {
 		r.failed = slices.Delete(r.failed, 1, 2)
 	}
 	r.failed = append(r.failed, Attempt{
-		Number: r.Attempt, Start: r.start.Add(ended - r.Lasted), Duration: r.Lasted,
+		Number: r.Attempt, Start: r.start.Add(endedAt - r.Lasted), Duration: r.Lasted,
 		Class: r.decision.Class, Err: err, Delay: r.decision.Delay,
 	})
 }
 
 // end returns the result of Do, and calls Observe with it.
 func (r *run) end(ctx context.Context, p *Policy) error {
-	r.payBack(p)
+	r.refund(p)
 	if r.decision.Status == Succeeded {
 		p.Budget.fund()
 		if p.Observe != nil {

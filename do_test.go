@@ -782,6 +782,13 @@ func TestPanicAndGoexitPassThrough(t *testing.T) {
 	})
 }
 
+func TestDraw(t *testing.T) {
+	p := retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}, Rand: func() float64 { return 0.25 }}
+	require.Equal(t, 0.25, p.Draw())
+	p.Jitter, p.Rand = retry.NoJitter, func() float64 { panic("drawn without need") }
+	require.Zero(t, p.Draw())
+}
+
 func TestRand(t *testing.T) {
 	inBubble(t, "is drawn once for each failed attempt that may wait", func(t *testing.T) {
 		draws := 0
@@ -899,35 +906,6 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-func TestContinueIsDoAfterAFirstAttempt(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		time.Sleep(3 * time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), hour)
-		defer cancel()
-		run := func(ctx context.Context, p retry.Policy) *retry.Error {
-			var failed *retry.Error
-			require.ErrorAs(t, p.Continue(ctx, time.Since(began), errFlaky, failing), &failed)
-			return failed
-		}
-		failed := run(ctx, retry.Policy{TTL: 7 * time.Second})
-		require.Equal(t, retry.TTLElapsed, failed.Reason)
-		require.Equal(t, 1, failed.Attempts, "5s more would be too late")
-		require.Equal(t, 3*time.Second, failed.Elapsed)
-		require.Equal(t, 3*time.Second, failed.History[0].Duration)
-		require.True(t, began.Equal(failed.History[0].Start))
-		require.Equal(t, 2, run(ctx, retry.Policy{MaxAttempts: 2}).Attempts)
-		require.Equal(t, retry.RetriesDisabled, run(retry.OneAttempt(ctx), retry.Policy{}).Reason)
-		require.Equal(t, retry.RetriesDisabled, run(ctx, retry.Policy{Disabled: true}).Reason)
-		var instant *retry.Error
-		require.ErrorAs(t, retry.Policy{Disabled: true}.Continue(ctx, -1, errFlaky, failing), &instant)
-		require.Zero(t, instant.Elapsed, "a negative time counts as 0")
-		gone, leave := context.WithCancel(ctx)
-		leave()
-		require.Equal(t, retry.CallerCanceled, run(gone, retry.Policy{}).Reason)
-	})
-}
-
 func TestAGateThatDefersByANanosecondIsAskedAgain(t *testing.T) {
 	inBubble(t, "before the first attempt and before a retry", func(t *testing.T) {
 		asked := 0
@@ -981,45 +959,6 @@ func TestAContextWhoseErrPanicsCostsNoToken(t *testing.T) {
 	}
 }
 
-// An error that was looked at or observed keeps nothing of the caller's context.
-func TestAnErrorKeepsNoContext(t *testing.T) {
-	for name, look := range map[string]func(p *retry.Policy) func(error){
-		"after its text was read": func(*retry.Policy) func(error) { return func(err error) { _ = err.Error() } },
-		"after errors.Is":         func(*retry.Policy) func(error) { return func(err error) { _ = errors.Is(err, io.EOF) } },
-		"that was observed": func(p *retry.Policy) func(error) {
-			p.Observe = func(context.Context, retry.Event) {}
-			return func(error) {}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			type big [1 << 20]byte
-			type key struct{}
-			collected := make(chan struct{})
-			failed := func() error {
-				value := new(big)
-				runtime.AddCleanup(value, func(int) { close(collected) }, 0)
-				ctx, cancel := context.WithCancelCause(context.WithValue(context.Background(), key{}, value))
-				cancel(io.ErrUnexpectedEOF)
-				p := atOnce
-				look := look(&p)
-				err := retry.Do(ctx, p, failing)
-				look(err)
-				return err
-			}()
-			for done := false; !done; {
-				runtime.GC()
-				select {
-				case <-collected:
-					done = true
-				default:
-					runtime.Gosched()
-				}
-			}
-			require.ErrorIs(t, failed, io.ErrUnexpectedEOF, "but it has the cause")
-		})
-	}
-}
-
 func TestContinueRefusesWhatDoRefuses(t *testing.T) {
 	require.EqualError(t, retry.Policy{}.Continue(t.Context(), 0, nil, failing), "retry: Continue.err <nil> is not an error")
 	require.Error(t, retry.Policy{MaxAttempts: -5}.Continue(t.Context(), 0, errFlaky, failing))
@@ -1035,115 +974,4 @@ func ExamplePolicy_Continue() {
 	err = retry.Policy{Backoff: retry.Backoff{Base: time.Nanosecond}}.Continue(context.Background(), time.Since(began), err, call)
 	fmt.Println(err)
 	// Output: <nil>
-}
-
-// FuzzDo plays a script of outcomes, one byte each, against a policy without waits, and requires what every run
-// promises.
-func FuzzDo(f *testing.F) {
-	f.Add([]byte{1, 1, 1, 0}, 5, false, int8(3))
-	f.Add([]byte{1, 2}, 0, false, int8(0))
-	f.Add([]byte{1, 3, 1}, -1, true, int8(9))
-	f.Add([]byte{1, 1, 4}, 4, true, int8(-1))
-	f.Fuzz(func(t *testing.T, script []byte, attempts int, off bool, tokens int8) {
-		p := retry.Policy{MaxAttempts: attempts, Disabled: off, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
-		if p.Validate() != nil {
-			return
-		}
-		if tokens != 0 {
-			p.Budget = retry.NewBudget(retry.BudgetConfig{Burst: 100, Initial: int(tokens)})
-		}
-		before := p.Budget.Tokens()
-		var events []retry.Event
-		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
-		ctx, cancel := context.WithCancelCause(context.Background())
-		calls, stopped := 0, false
-		err := retry.Do(ctx, p, func(context.Context) error {
-			calls++
-			if calls > len(script) {
-				return nil
-			}
-			switch script[calls-1] % 5 {
-			case 0:
-				return nil
-			case 2:
-				return retry.Permanent(errFlaky)
-			case 3:
-				return context.Canceled
-			case 4:
-				stopped = true
-				cancel(io.EOF)
-			}
-			return errFlaky
-		})
-		cancel(nil)
-
-		last := events[len(events)-1]
-		require.NotNil(t, last.Outcome, "exactly one final event, the last")
-		require.Equal(t, calls, last.Outcome.Attempts)
-		require.Contains(t, reasonsOf[last.Outcome.Status], last.Outcome.Reason)
-		require.NotEqual(t, retry.WaitingRetry, last.Outcome.Status)
-		failures := calls
-		if err == nil {
-			failures--
-		}
-		require.Len(t, events, failures+1, "one event for each failed attempt and one for the end")
-		for i, e := range events[:failures] {
-			require.Nil(t, e.Outcome)
-			require.Equal(t, i+1, e.Attempt.Number)
-			require.Equal(t, i < failures-1 || err == nil, e.Decision.Status == retry.WaitingRetry, "a retry is announced if and only if one follows")
-		}
-		require.Len(t, last.Outcome.History, min(failures, 64))
-		if err == nil {
-			require.Equal(t, retry.Succeeded, last.Outcome.Status)
-		} else {
-			failed := requireEnd(t, err, last.Decision, calls)
-			require.Equal(t, *last.Outcome, failed.Outcome)
-			require.Equal(t, failed, last.Err)
-			require.Equal(t, stopped, failed.Status == retry.Canceled, "a canceled caller is Canceled and never dead-lettered")
-			require.Equal(t, off && !stopped, failed.Status == retry.FailedNoRetries, "a disabled policy fails and never dead-letters")
-			if p.MaxAttempts > 0 {
-				require.LessOrEqual(t, calls, p.MaxAttempts)
-			}
-		}
-		if p.Budget != nil {
-			gained := 0.0
-			if err == nil {
-				gained = 0.1
-			}
-			require.InDelta(t, min(before-float64(calls-1)+gained, 100), p.Budget.Tokens(), 1e-9, "each retry cost one token")
-		}
-	})
-}
-
-// A context that is kept from a retry, as a stream does, keeps none of the errors of the other attempts.
-func TestAContextOfARetryKeepsNoFailures(t *testing.T) {
-	type large struct {
-		error
-		_ [1 << 16]byte
-	}
-	var kept context.Context
-	collected := make(chan struct{})
-	p := atOnce
-	p.MaxAttempts = 300
-	err := retry.Do(t.Context(), p, func(ctx context.Context) error {
-		failed := &large{error: errFlaky}
-		switch retry.AttemptNumber(ctx) {
-		case 2:
-			kept = ctx
-		case 100:
-			runtime.AddCleanup(failed, func(int) { close(collected) }, 0)
-		}
-		return failed
-	})
-	require.Len(t, must[*retry.Error](t, err).History, 64)
-	for done := false; !done; {
-		runtime.GC()
-		select {
-		case <-collected:
-			done = true
-		default:
-			runtime.Gosched()
-		}
-	}
-	require.Equal(t, 2, retry.AttemptNumber(kept))
 }

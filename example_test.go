@@ -466,3 +466,17 @@ func ExamplePolicy_gate() {
 	fmt.Println(errors.Is(err, retry.TTLElapsed))
 	// Output: true
 }
+
+// A shell of your own needs no more than Admit, Decide, Spend and Refund.
+func ExamplePolicy_Admit() {
+	p := retry.Policy{MaxAttempts: 3, TTL: time.Minute}
+	fmt.Println(p.Admit(retry.Progress{}, 0))
+	fmt.Println(p.Admit(retry.Progress{Attempt: 1, Elapsed: 50 * time.Second}, 10*time.Second))
+	fmt.Println(p.Admit(retry.Progress{Attempt: 1, Elapsed: 50 * time.Second}, 11*time.Second))
+	fmt.Println(p.Admit(retry.Progress{Attempt: 3, Elapsed: 50 * time.Second}, 0))
+	// Output:
+	// waiting_retry 0s
+	// waiting_retry 10s
+	// expired (ttl_elapsed)
+	// dead_letter (attempts_exhausted)
+}

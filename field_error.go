@@ -16,12 +16,12 @@ import (
 type FieldError struct {
 	Package string `json:"-"`               // the package that refuses it. Empty means "retry"
 	Field   string `json:"field,omitempty"` // "Policy.Cap", or a document's key. Empty means that it is not known
-	Value   string `json:"value,omitempty"` // the value as the user would write it: "1s". Empty means none
-	Rule    string `json:"rule"`            // the rule that the value breaks: "is below Base 5s"
+	Value   string `json:"value,omitempty"` // the value as the user would write it, such as "1s". May be empty
+	Rule    string `json:"rule"`            // the rule that the value breaks, such as "is below Base 5s"
 	Line    int    `json:"line,omitzero"`   // of the field in a document, from 1. Zero means that it is not known
 }
 
-// Error returns "retry: Policy.Cap 1s is below Base 5s".
+// Error returns a text such as "retry: Policy.Cap 1s is below Base 5s".
 func (e *FieldError) Error() string {
 	line := ""
 	if e.Line > 0 {
@@ -35,8 +35,8 @@ func (e *FieldError) Error() string {
 type FieldErrors []error
 
 // Refuse notes that the value of a field breaks rule. field has the package, unless that is retry, the type and the
-// field: "retryhttp.Transport.Base", "Policy.Cap". named are values that complete the rule: Refuse(field, v, "is above",
-// limit). Durations are printed in short form: "1h".
+// field, such as "retryhttp.Transport.Base" or "Policy.Cap". named are values that complete the rule, as in
+// Refuse(field, v, "is above", limit). Durations are printed in short form, such as "1h".
 func (bad *FieldErrors) Refuse(field string, value any, rule string, named ...any) {
 	for _, v := range named {
 		rule += " " + printed(v)
@@ -55,7 +55,7 @@ func refuse[T any](bad *FieldErrors, is bool, field string, value T, rule string
 	}
 }
 
-// Append adds the bad fields in err, which another Validate returned. Append(nil) does nothing.
+// Append adds the bad fields in err, which another Validate returned. Append(nil) has no effect.
 func (bad *FieldErrors) Append(err error) {
 	switch e := err.(type) {
 	case nil:
@@ -74,7 +74,8 @@ func (bad FieldErrors) Err() error {
 	return bad
 }
 
-// Error returns one line: "retry: Policy.TTL -1s is negative; Policy.MaxHint -1s is negative". A package is named once.
+// Error returns one line, such as "retry: Policy.TTL -1s is negative; Policy.MaxHint -1s is negative". A package is
+// named once.
 func (bad FieldErrors) Error() string {
 	texts := make([]string, len(bad))
 	named := "" // the prefix of the text before
@@ -89,7 +90,7 @@ func (bad FieldErrors) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// packagePrefix returns "retry: " or that of another package for a FieldError, and "" for any other error.
+// packagePrefix returns "retry: " or the prefix of another package for a FieldError, and "" for any other error.
 func packagePrefix(err error) string {
 	var e *FieldError
 	if !errors.As(err, &e) {

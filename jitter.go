@@ -8,19 +8,20 @@ import (
 
 const defaultJitterRatio = 0.2 // as gRPC's retries do (gRFC A6, "Exponential Backoff")
 
-// JitterMode says how a delay is spread at random, so that clients which failed together do not return together.
+// JitterMode is the way in which a delay is spread at random, so that clients which failed together do not return
+// together.
 type JitterMode uint8
 
 // The jitters, for a delay d that the formula gave and Cap bounded. Full, equal and decorrelated jitter are as Brooker,
 // "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015) defines them.
 //
-// There is no additive jitter ("d plus up to j"). It vanishes beside long delays and leaves none at the cap.
+// There is no additive jitter ("d plus up to j"). It vanishes beside long delays and does not spread them at the cap.
 const (
 	NoJitter           JitterMode = iota // d, the zero JitterMode
-	FullJitter                           // [0, d): spreads a herd best, and a wait can be near 0
-	EqualJitter                          // [d/2, d): half of the delay is kept
-	RatioJitter                          // [d·(1−JitterRatio), min(d·(1+JitterRatio), Cap)]: around the delay
-	DecorrelatedJitter                   // [Base, min(3·prev, Cap)): grows with prev. Exponential only, Base < Cap
+	FullJitter                           // [0, d) spreads a herd best, and a wait can be near 0
+	EqualJitter                          // [d/2, d) keeps half of the delay
+	RatioJitter                          // [d·(1−JitterRatio), min(d·(1+JitterRatio), Cap)] is around the delay
+	DecorrelatedJitter                   // [Base, min(3·prev, Cap)) grows with prev. Exponential only, Base < Cap
 )
 
 // String returns "none", "full", "equal", "ratio" or "decorrelated".

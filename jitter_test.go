@@ -2,7 +2,6 @@ package retry_test
 
 import (
 	"math"
-	"math/big"
 	"testing"
 	"time"
 
@@ -148,99 +147,4 @@ func TestJitterTexts(t *testing.T) {
 		retry.NoJitter.String(), retry.FullJitter.String(), retry.EqualJitter.String(), retry.RatioJitter.String(),
 		retry.DecorrelatedJitter.String(), retry.JitterMode(5).String(),
 	})
-}
-
-func FuzzJittered(f *testing.F) {
-	f.Add(uint8(0), uint8(1), int64(100*ms), 2.0, int64(250*ms), int64(0), 0.0, 3, int64(0), 0.5)
-	f.Add(uint8(1), uint8(3), int64(sec), 1.5, int64(hour), int64(0), 1.0, 9, int64(0), almost1)
-	f.Add(uint8(1), uint8(4), int64(sec), 0.0, int64(longest), int64(0), 0.0, 9, int64(longest), 0.1)
-	f.Add(uint8(0), uint8(3), int64(0), 0.0, int64(0), int64(longest), 1.0, 1, int64(0), 1.0)
-	f.Add(uint8(0), uint8(3), int64(0), 0.0, int64(1<<53+3), int64(1<<53+3), 1e-17, 1, int64(0), math.NaN())
-	f.Fuzz(func(t *testing.T, mode, jitter uint8, base int64, factor float64, limit, first int64, ratio float64, attempt int, prev int64, u float64) {
-		b := retry.Backoff{Mode: retry.Mode(mode), Base: time.Duration(base), Factor: factor, Cap: time.Duration(limit),
-			Jitter: retry.JitterMode(jitter), JitterRatio: ratio}
-		if first != 0 {
-			b.Delays = []time.Duration{time.Duration(first)}
-		}
-		got := b.Jittered(attempt, time.Duration(prev), u)
-		require.GreaterOrEqual(t, got, time.Duration(0), "a delay is never negative")
-		if b.Cap > 0 {
-			require.LessOrEqual(t, got, b.Cap, "jitter included, a delay is never above Cap")
-		}
-		require.Equal(t, got, b.Jittered(attempt, time.Duration(prev), u), "the same arguments give the same delay")
-		lo, hi := b.Jittered(attempt, time.Duration(prev), 0), b.Jittered(attempt, time.Duration(prev), 1)
-		require.LessOrEqual(t, lo, got, "delays do not fall as u grows")
-		require.LessOrEqual(t, got, hi, "delays do not fall as u grows")
-		if b.Jitter != retry.DecorrelatedJitter {
-			require.Equal(t, got, b.Jittered(attempt, 0, u), "jitter never compounds, but for decorrelated jitter")
-		}
-		if b.Jitter != retry.DecorrelatedJitter || attempt <= 1 && prev <= 0 {
-			inf, sup := b.Bounds(attempt)
-			require.Equal(t, inf, lo, "u of 0 gives the lower bound")
-			require.True(t, got < sup || got == sup && inf == sup, "the upper bound is never reached by a window that has a width")
-		}
-		if unlimited(b).Validate() == nil {
-			require.Equal(t, slowJittered(b, attempt, time.Duration(prev), u), got)
-		}
-	})
-}
-
-// slowJittered is a second implementation of Jittered for valid backoffs, from rule and doc comment, in math/big; the
-// delay itself is taken from Delay, which has its own.
-func slowJittered(b retry.Backoff, attempt int, prev time.Duration, u float64) time.Duration {
-	d := b.Delay(attempt)
-	limit := b.Cap
-	if limit == 0 && len(b.Delays) > 0 {
-		limit = longest
-	} else if limit == 0 {
-		limit = max(hour, b.Base)
-	}
-	lo, hi := big.NewInt(int64(d)), big.NewInt(int64(d))
-	switch b.Jitter {
-	case retry.FullJitter:
-		lo.SetInt64(0)
-	case retry.EqualJitter:
-		lo.Quo(lo, big.NewInt(2))
-	case retry.RatioJitter:
-		ratio := b.JitterRatio
-		if ratio == 0 {
-			ratio = 0.2
-		}
-		spread := product53(ratio, int64(d))
-		if spread.Cmp(big.NewInt(int64(d))) > 0 {
-			spread.SetInt64(int64(d))
-		}
-		lo.Sub(lo, spread)
-		hi.Add(hi, spread)
-	case retry.DecorrelatedJitter:
-		base := b.Base
-		if base == 0 {
-			base = min(5*sec, limit)
-		}
-		if prev <= 0 {
-			prev = base
-		}
-		lo.SetInt64(int64(base))
-		hi.Mul(big.NewInt(3), big.NewInt(int64(prev)))
-	}
-	if hi.Cmp(big.NewInt(int64(limit))) > 0 {
-		hi.SetInt64(int64(limit))
-	}
-	if hi.Cmp(lo) < 0 {
-		hi.Set(lo)
-	}
-	switch {
-	case !(u > 0):
-		u = 0
-	case u >= 1:
-		u = math.Nextafter(1, 0)
-	}
-	return time.Duration(lo.Int64() + product53(u, hi.Int64()-lo.Int64()).Int64())
-}
-
-// product53 returns f·d, rounded to 53 bits as one float64 multiplication is, and truncated.
-func product53(f float64, d int64) *big.Int {
-	x := new(big.Float).SetPrec(53).SetInt64(d)
-	whole, _ := new(big.Float).SetPrec(53).Mul(x, big.NewFloat(f)).Int(nil)
-	return whole
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/retrygo/retry/internal/attempt"
 )
 
-// Judge returns the class of err that Decide acts on, Unknown only if err is nil, and the hint in err, 0 if there is
-// none.
+// Judge returns the class of err that Decide acts on, which is Unknown only if err is nil. It also returns the hint in
+// err, or 0 if err has no hint.
 func (p Policy) Judge(err error) (Class, time.Duration) {
 	if err == nil {
 		return Unknown, 0
@@ -20,7 +20,7 @@ func (p Policy) Judge(err error) (Class, time.Duration) {
 	return p.class(&found, err), found.hint
 }
 
-// class returns Retryable or Terminal for an error and what was found in it. It calls Classify if no mark has judged.
+// class returns Retryable or Terminal for an error and the finding on it. It calls Classify if no mark has judged.
 func (p *Policy) class(found *finding, err error) Class {
 	class := found.class
 	if found.ambiguous {
@@ -39,9 +39,10 @@ func (p *Policy) class(found *finding, err error) Class {
 	}
 }
 
-// IsAmbiguous reports whether err says that the work may have taken effect, so that Judge is Terminal because of
-// Ambiguous. It finds the mark beside and behind other marks, but not under Transient, which undoes it. False does not
-// mean that nothing was done. A lost answer to work that may be done twice, such as a request with a key, has no mark.
+// IsAmbiguous reports whether the work may have taken effect according to a mark in err, so that Judge returns Terminal
+// because of Ambiguous. It finds the mark beside and behind other marks, but not under Transient, which undoes it.
+// False does not mean that no work was done. A lost answer to work that may be done twice, such as a request with a
+// key, has no mark.
 func IsAmbiguous(err error) bool {
 	var found finding
 	found.search(err)
@@ -49,9 +50,9 @@ func IsAmbiguous(err error) bool {
 }
 
 // IsGivenUp reports whether a layer below has given up on the work. Then an error in err's tree has a method GivenUp()
-// bool that returns true. What is inside an error with that method does not count. *Error has it, and the errors of an
-// attempt in retryhttp and contrib/retrygrpc, whose server can say so. A policy that repeats nothing that was repeated
-// below has
+// bool that returns true. The errors inside an error with that method do not count. *Error has the method, and so have
+// the errors of an attempt in retryhttp and contrib/retrygrpc, whose server can report it. To end at an error that a
+// layer below has repeated:
 //
 //	Classify: retry.StopIf(retry.IsGivenUp)
 //
@@ -81,31 +82,31 @@ type finding struct {
 	class      Class         // of the outermost mark that has one
 	hint       time.Duration // the longest
 	below      time.Duration // the longest hint in a nested run
-	ambiguous  bool          // a mark says so and is not under Transient
+	ambiguous  bool          // a mark Ambiguous is not under Transient
 	progressed bool
 	canceled   bool // context.Canceled is among the errors
-	answer     bool // an error says that it is the answer of a healthy server
+	answer     bool // an error is the answer of a healthy server, or of a Validate
 
 	visited map[visit]bool // our errors, once an error has an As, since that can lead to them as well
 }
 
-// visit is a visit of one of our errors. What it adds depends on what it is in.
+// visit is a visit of one of our errors. Its effect depends on the scope of the error.
 type visit struct {
 	err error
 	in  scope
 }
 
-// scope is what surrounds an error in the tree.
+// scope is the surroundings of an error in the tree.
 type scope struct {
-	nested    bool // the *Error of a nested run: only Ambiguous counts
+	nested    bool // in the *Error of a nested run, of which only Ambiguous counts
 	transient bool // Transient
-	timedOut  bool // an attempt that timed out: context.Canceled is not a cancellation
+	timedOut  bool // in an attempt that timed out, in which context.Canceled is not a cancellation
 }
 
 // search looks at err and all that it wraps, in the order of errors.Is.
 func (f *finding) search(err error) { f.walk(err, scope{}) }
 
-// walk visits err and then what it wraps.
+// walk visits err and then the errors that it wraps.
 func (f *finding) walk(err error, in scope) {
 	switch e := err.(type) {
 	case nil:
@@ -127,6 +128,8 @@ func (f *finding) walk(err error, in scope) {
 			in.nested = true
 			f.walk(e.Last, in)
 		}
+	case *FieldError:
+		f.answer = f.answer || !in.nested
 	default:
 		f.foreign(err, in)
 	}
@@ -139,7 +142,7 @@ func (f *finding) foreign(err error, in scope) {
 		canceled = e.Is(context.Canceled)
 	}
 	if e, ok := err.(interface{ As(any) bool }); ok && f.behind(e, in) {
-		canceled = err == context.Canceled // for Is also answers for what is in ours, in which scope is unknown
+		canceled = err == context.Canceled // e.Is also answers for our errors inside e, which behind has judged in their scope
 	}
 	if canceled && !in.nested && !in.timedOut {
 		f.canceled = true
@@ -166,11 +169,14 @@ func (f *finding) behind(e interface{ As(any) bool }, in scope) bool {
 	if f.visited == nil {
 		f.visited = map[visit]bool{}
 	}
-	for left := ours; len(left) > 0; {
-		f.walk(left[0], in)
-		left = left[min(1+inside(left[0]), len(left)):]
+	found := len(ours) > 0
+	for len(ours) > 0 {
+		first := ours[0]
+		f.walk(first, in)
+		visited := min(1+inside(first), len(ours))
+		ours = ours[visited:]
 	}
-	return len(ours) > 0
+	return found
 }
 
 // inside returns the number of our errors that errors.As finds right after err because err wraps them. walk has visited
@@ -196,10 +202,10 @@ func (f *finding) first(err error, in scope) bool {
 	return true
 }
 
-// undoes reports whether doubt inside m counts as undone. That in an item of a batch is hidden from its own run only.
+// undoes reports whether m, a Transient, cancels doubt inside it. The mark of a DoBatch does so for its own run only.
 func (m *mark) undoes(in scope) bool { return m.class == Retryable && !(m.batch && in.nested) }
 
-// note takes over what a mark says.
+// note takes over the judgment of a mark.
 func (f *finding) note(m *mark, in scope) {
 	f.ambiguous = f.ambiguous || m.ambiguous && !in.transient
 	if in.nested {

@@ -167,11 +167,6 @@ func TestWithRemoteAttempt(t *testing.T) {
 		require.Equal(t, [][2]int{{1, 3}}, numbers)
 		require.True(t, retryshell.IsOneAttempt(ctx))
 	})
-	t.Run("a first attempt is not a retry", func(t *testing.T) {
-		for _, number := range []int{-1, 0, 1} {
-			require.Equal(t, t.Context(), retryshell.WithRemoteAttempt(t.Context(), number))
-		}
-	})
 }
 
 func TestOuterAttemptNumber(t *testing.T) {

@@ -41,9 +41,9 @@ func After(d time.Duration, err error) error {
 	return marked(err, mark{hint: d})
 }
 
-// Progressed marks err as that of an attempt that got a part of its work done, such as a stream that delivered messages
-// before it broke. The attempt counts as the first, so MaxAttempts and the delays begin anew, as after ResetAfter. It
-// does not classify. It is found as After is. Progressed(nil) is nil.
+// Progressed marks err as the error of an attempt that got a part of its work done, such as a stream that delivered
+// messages before it broke. The attempt counts as the first, so MaxAttempts and the delays begin anew, as after
+// ResetAfter. It does not classify. It is found as After is. Progressed(nil) is nil.
 //
 // TTL, the caller's deadline, Gate and Budget bound the run as before. Set one of them, because a run whose every
 // attempt makes progress is not ended by MaxAttempts. A connection that was accepted is no progress.
@@ -56,7 +56,7 @@ type mark struct {
 	hint       time.Duration
 	ambiguous  bool
 	progressed bool
-	batch      bool // the class is that of a DoBatch, in which doubt of an item does not end the run
+	batch      bool // set by DoBatch, since doubt about one item does not end the batch's own run
 }
 
 // marked copies m only for an error, so that a mark of nil needs no memory.
@@ -75,10 +75,10 @@ func (m *mark) Unwrap() error { return m.err }
 // As lets a run around this one look behind errors that have As and no Unwrap. It finds no target of a caller.
 func (m *mark) As(target any) bool { return attempt.Found(target, m) }
 
-// As is that of a mark.
+// As lets a run around this one find e behind errors that have As and no Unwrap. It finds no target of a caller.
 func (e *Error) As(target any) bool { return attempt.Found(target, e) }
 
-// doubt is the mark of Ambiguous. It has a type of its own so that errors.As finds it beside and behind other marks.
+// doubt is the mark of Ambiguous. It has a type of its own so that errors.As finds it inside and outside other marks.
 type doubt struct{ *mark }
 
 func (doubt) Ambiguous() bool { return true }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
@@ -241,59 +240,6 @@ func TestHiddenMarks(t *testing.T) {
 	})
 }
 
-// countingLeaf counts how often it is asked.
-type countingLeaf struct{ asked *int }
-
-func (countingLeaf) Error() string   { return "leaf" }
-func (l countingLeaf) As(any) bool   { *l.asked++; return false }
-func (l countingLeaf) Is(error) bool { *l.asked++; return false }
-func (l countingLeaf) Unwrap() error { *l.asked++; return nil }
-func (l countingLeaf) Timeout() bool { *l.asked++; return false }
-
-// TestJudgeTakesNoLongerThanATreeIsBig holds that the time of Judge, of errors.Is and of Error does not double with each
-// level of a deep tree.
-func TestJudgeTakesNoLongerThanATreeIsBig(t *testing.T) {
-	kinds := map[string]func(error) error{
-		"mark":   retry.Permanent,
-		"hint":   func(err error) error { return retry.After(sec, err) },
-		"run":    runOf,
-		"list":   func(err error) error { return multi{err, io.EOF} },
-		"last":   func(err error) error { return multi{io.EOF, err} },
-		"opaque": func(err error) error { return opaque{err} },
-		"join":   func(err error) error { return errors.Join(io.EOF, err) },
-		"late":   retryshell.MarkTimeout,
-		"both":   func(err error) error { return both{err} },
-		"wrap":   func(err error) error { return fmt.Errorf("x: %w", err) },
-	}
-	const levels = 60
-	for _, row := range []string{
-		"mark", "run", "list", "last", "opaque", "late",
-		"list mark", "list run", "opaque mark", "opaque run", "run mark", "list opaque run mark", "last list mark run",
-		"both mark", "both run", "both run mark", "opaque late run", "join list run mark hint", "wrap list join opaque run late mark hint last",
-	} {
-		t.Run(row, func(t *testing.T) {
-			asked := 0
-			var err error = countingLeaf{&asked}
-			names := strings.Fields(row)
-			for i := range levels {
-				err = kinds[names[(levels-1-i)%len(names)]](err)
-			}
-			asked = 0
-			retry.Policy{}.Judge(err)
-			require.Less(t, asked, 100*levels*levels, "Judge")
-			if strings.Contains(row, "both") {
-				return // errors.As itself doubles its way with each level
-			}
-			asked = 0
-			_ = errors.Is(runOf(err), io.ErrNoProgress)
-			require.Less(t, asked, 100*levels*levels, "errors.Is")
-			asked = 0
-			_ = runOf(err).Error()
-			require.Less(t, asked, 100*levels*levels, "Error")
-		})
-	}
-}
-
 func TestAmbiguous(t *testing.T) {
 	doubt := retry.Ambiguous(errFlaky)
 	for _, row := range []struct {
@@ -395,7 +341,7 @@ func TestTimedOut(t *testing.T) {
 		wrapped := fmt.Errorf("read: %w", retry.ErrAttemptTimeout)
 		require.Same(t, wrapped, retryshell.MarkTimeout(wrapped))
 	})
-	t.Run("but not with a cancellation beside it", func(t *testing.T) {
+	t.Run("a cancellation beside it is hidden", func(t *testing.T) {
 		got := retryshell.MarkTimeout(errors.Join(retry.ErrAttemptTimeout, context.Canceled))
 		require.NotErrorIs(t, got, context.Canceled)
 		require.ErrorIs(t, got, retry.ErrAttemptTimeout)
@@ -416,153 +362,6 @@ func TestTimedOut(t *testing.T) {
 		require.Equal(t, retry.Retryable, classOf(retry.StopOn(context.Canceled), retryshell.MarkTimeout(context.Canceled)))
 		require.Equal(t, retry.Terminal, classOf(retry.StopOn(retry.ErrAttemptTimeout), retryshell.MarkTimeout(context.Canceled)))
 	})
-}
-
-// FuzzMarks builds a tree of errors from bytes, together with what the docs say of it.
-func FuzzMarks(f *testing.F) {
-	f.Add([]byte{0, 1, 2, 3, 4, 5, 6})
-	f.Add([]byte{5, 1, 0, 5, 3, 0, 2, 0})
-	f.Add([]byte{6, 1, 0})
-	f.Add([]byte{9, 3, 6, 8, 0, 1})
-	f.Add([]byte{9, 5, 3, 0, 8, 0, 6, 1})
-	f.Add([]byte{10, 5, 6, 0, 2, 0})
-	f.Add([]byte{9, 11, 4, 1})
-	f.Fuzz(func(t *testing.T, tree []byte) { agrees(t, tree) })
-}
-
-// TestTheWalkAgreesWithWhatTreesAreMadeOf compares Judge and IsAmbiguous, which find marks by types, As and Is, with what
-// was put into 100,000 random trees of errors.
-func TestTheWalkAgreesWithWhatTreesAreMadeOf(t *testing.T) {
-	r := rand.New(rand.NewPCG(33, 2))
-	clear, ambiguous, deep := 0, 0, 0
-	for range 100_000 {
-		tree := make([]byte, r.IntN(24))
-		for i := range tree {
-			tree[i] = byte(r.IntN(256))
-		}
-		want := agrees(t, tree)
-		if !want.unclear {
-			clear++
-		}
-		if want.ambiguous {
-			ambiguous++
-		}
-		if want.outermost > 1 {
-			deep++
-		}
-	}
-	require.Greater(t, min(clear, ambiguous, deep), 5_000, "clear %d, ambiguous %d, with several marks %d", clear, ambiguous, deep)
-}
-
-// agrees compares Judge and IsAmbiguous with what is in the tree that is built.
-func agrees(t *testing.T, tree []byte) marksIn {
-	given := tree
-	want, err := build(&tree, 0)
-	class := retry.Retryable
-	switch {
-	case want.ambiguous:
-		class = retry.Terminal
-	case want.class != retry.Unknown:
-		class = want.class
-	case want.canceled:
-		class = retry.Terminal
-	}
-	got, hint := retry.Policy{}.Judge(err)
-	if !want.unclear {
-		require.Equal(t, class, got, given)
-		require.Equal(t, want.hint, hint, given)
-	}
-	require.Equal(t, want.ambiguous, retry.IsAmbiguous(err), given)
-	return want
-}
-
-// marksIn is what is to be found in an error's tree.
-type marksIn struct {
-	class     retry.Class
-	hint      time.Duration
-	canceled  bool
-	ambiguous bool
-	outermost int  // marks, timeouts and nested runs that are under no other
-	bare      bool // there is a cancellation that is under none of them
-	unclear   bool // what there is is beyond what As and Is can show: see hidden
-}
-
-// and adds what is found after m.
-func (m marksIn) and(n marksIn) marksIn {
-	if m.class == retry.Unknown {
-		m.class = n.class
-	}
-	return marksIn{m.class, max(m.hint, n.hint), m.canceled || n.canceled, m.ambiguous || n.ambiguous, m.outermost + n.outermost,
-		m.bare || n.bare, m.unclear || n.unclear}
-}
-
-// hidden is m if only Is and As see it: Is shows no scope.
-func (m marksIn) hidden() marksIn {
-	m.unclear = m.unclear || m.outermost > 0 && m.bare
-	return m
-}
-
-// under is m under a mark, a timeout or a nested run.
-func (m marksIn) under() marksIn {
-	m.outermost, m.bare = 1, false
-	return m
-}
-
-func build(tree *[]byte, depth int) (marksIn, error) {
-	if len(*tree) == 0 || depth > 7 {
-		return marksIn{}, errFlaky
-	}
-	kind := (*tree)[0]
-	*tree = (*tree)[1:]
-	child := func() (marksIn, error) { return build(tree, depth+1) }
-	switch kind % 12 {
-	case 1:
-		return marksIn{canceled: true, bare: true}, context.Canceled
-	case 2:
-		m, err := child()
-		m.class = retry.Terminal
-		return m.under(), retry.Permanent(err)
-	case 3:
-		m, err := child()
-		m.class, m.ambiguous = retry.Retryable, false
-		return m.under(), retry.Transient(err)
-	case 4:
-		m, err := child()
-		hint := time.Duration(kind) * sec
-		m.hint = max(m.hint, hint)
-		return m.under(), retry.After(hint, err)
-	case 5:
-		m, left := child()
-		n, right := child()
-		return m.and(n), errors.Join(left, right)
-	case 6:
-		m, err := child()
-		return marksIn{ambiguous: m.ambiguous, unclear: m.unclear}.under(), runOf(err)
-	case 7:
-		m, err := child()
-		return m, fmt.Errorf("while testing: %w", err)
-	case 8:
-		m, err := child()
-		m.class, m.ambiguous = retry.Terminal, true
-		return m.under(), retry.Ambiguous(err)
-	case 9:
-		m, left := child()
-		n, right := child()
-		return m.hidden().and(n.hidden()), multi{left, right}
-	case 10:
-		m, err := child()
-		return m.hidden(), opaque{err}
-	case 11:
-		m, err := child()
-		canceled := errors.Is(err, context.Canceled)
-		if !canceled && (!errors.Is(err, context.DeadlineExceeded) || errors.Is(err, retry.ErrAttemptTimeout)) {
-			return m, retryshell.MarkTimeout(err) // err as it is
-		}
-		m.canceled = false
-		return m.under(), retryshell.MarkTimeout(err)
-	default:
-		return marksIn{}, errFlaky
-	}
 }
 
 func TestIsAmbiguous(t *testing.T) {

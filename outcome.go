@@ -13,7 +13,7 @@ import (
 	"github.com/retrygo/retry/internal/show"
 )
 
-// Attempt is the record of one failed attempt. The zero Attempt means none.
+// Attempt is the record of one failed attempt. The zero Attempt stands for no attempt.
 type Attempt struct {
 	Number   int // from 1
 	Start    time.Time
@@ -23,8 +23,8 @@ type Attempt struct {
 	Delay    time.Duration // the wait that was decided on, even if it was cut short, or 0 if no retry followed
 }
 
-// String returns one line: "attempt 1 failed after 50ms (retryable): dial tcp ...; wait 100ms", and "" for the zero
-// Attempt.
+// String returns one line, such as "attempt 1 failed after 50ms (retryable): dial tcp ...; wait 100ms", and "" for the
+// zero Attempt.
 func (a Attempt) String() string {
 	if a == (Attempt{}) {
 		return ""
@@ -88,7 +88,8 @@ type Outcome struct {
 	History []Attempt
 }
 
-// String returns one line: "succeeded after 3 attempts in 1.2s", "dead_letter (terminal_error) after 1 attempt in 5ms".
+// String returns one line, such as "succeeded after 3 attempts in 1.2s" or "dead_letter (terminal_error) after 1
+// attempt in 5ms".
 func (o Outcome) String() string {
 	d := Decision{Status: o.Status, Reason: o.Reason}
 	return d.String() + " after " + counted(o.Attempts) + " in " + show.Rounded(o.Elapsed).String()
@@ -98,10 +99,10 @@ func (o Outcome) String() string {
 // that succeeds appears in the final event alone, and the last failure of a run as an attempt and as the end.
 type Event struct {
 	Policy  string        // Policy.Name
-	Elapsed time.Duration // from the start of the run to the end of Attempt, or that of Outcome in the final event
+	Elapsed time.Duration // from the start of the run to the end of Attempt, or to the end of the run in the final event
 	Attempt Attempt       // the attempt that failed, or zero in the final event
-	// Decision is the decision about the attempt, or the end of the run in the final event. If it is WaitingRetry,
-	// nothing that was known forbade the retry. Only the caller, the clock or a gate can still end the run.
+	// Decision is the decision about the attempt, or the end of the run in the final event. If it is WaitingRetry, no
+	// rule forbade the retry at that time. Only the caller, the clock or a gate can still end the run.
 	Decision Decision
 	Outcome  *Outcome // the record of the run in the final event, and nil before it
 	Err      error    // in the final event a copy of the result of Do
@@ -118,17 +119,16 @@ func Observers(observers ...func(context.Context, Event)) func(context.Context, 
 }
 
 func observeAll(ctx context.Context, e Event, observers []func(context.Context, Event)) {
-	next := 0
+	called := 0
 	defer func() {
-		if next < len(observers) { // the one before next has panicked
-			rest := observers[next:]
-			for _, observe := range rest {
+		if called < len(observers) { // the last one that was called has panicked
+			for _, observe := range observers[called:] {
 				quietly(ctx, e, observe)
 			}
 		}
 	}()
 	for _, observe := range observers {
-		next++
+		called++
 		if observe != nil {
 			observe(ctx, e)
 		}
@@ -172,20 +172,17 @@ func (e *Error) complete(ctx context.Context, p *Policy) {
 	switch e.Reason {
 	case TerminalError:
 		e.InnerGaveUp = IsGivenUp(e.Last)
-	case CallerCanceled:
-		e.cause = &cause{ctx: ctx}
 	case HintTooLong:
 		e.maxHint = p.maxHint()
-	case DeadlinePassed:
+	case CallerCanceled, DeadlinePassed:
 		if ctx != nil && ctx.Err() != nil { // it can end a moment after its deadline
 			e.cause = &cause{ctx: ctx}
 		}
 	}
 }
 
-// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. Until it,
-// the text or the tree of e is first asked for, or Policy.Observe was called with e, e keeps the caller's context
-// alive.
+// Cause returns context.Cause of the caller's context for CallerCanceled and DeadlinePassed, otherwise nil. e keeps that
+// context alive until Cause, Error or Unwrap is first called, or until Policy.Observe got e.
 func (e *Error) Cause() error {
 	switch {
 	case e == nil:
@@ -200,7 +197,7 @@ func (e *Error) Cause() error {
 }
 
 // Hint returns the wait that the last error asked for (see After), for a caller that comes back later. 0 means no hint.
-// If the last error itself has no hint, it is that of the nested run in it.
+// If the last error itself has no hint, the hint of the nested run in it counts.
 func (e *Error) Hint() time.Duration {
 	if e == nil {
 		return 0
@@ -228,8 +225,9 @@ func (e *Error) GivenUp() bool {
 	}
 }
 
-// Error returns one line: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp ...", with the
-// policy's name after "retry: ". The cause stands in for a missing error. A terminal first attempt has its own text.
+// Error returns one line, such as "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): dial tcp ...", with
+// the policy's name after "retry: ". The cause stands in for a missing error. A terminal first attempt has its own
+// text.
 func (e *Error) Error() string {
 	if e == nil {
 		return "<nil>"
@@ -259,7 +257,7 @@ func (e *Error) Error() string {
 	return oneLine(s)
 }
 
-// aboveMaxHint returns ": 2h is above MaxHint 1h", as far as it is known.
+// aboveMaxHint returns a text such as ": 2h is above MaxHint 1h", as far as it is known.
 func (e *Error) aboveMaxHint() string {
 	hint := e.Hint()
 	if hint == 0 {
@@ -276,7 +274,7 @@ func (e *Error) aboveMaxHint() string {
 func (e *Error) MarshalText() ([]byte, error) { return []byte(e.Error()), nil }
 
 // Unwrap returns the Reason, Last and Cause, as far as they are set. If Last or Cause holds a Reason or a mark of its
-// own, as a nested run's *Error does, Unwrap hides these from errors.Is and errors.As, and nothing else.
+// own, as a nested run's *Error does, Unwrap hides only these from errors.Is and errors.As.
 func (e *Error) Unwrap() []error {
 	if e == nil {
 		return nil
@@ -308,8 +306,8 @@ func (e *Error) Is(target error) bool {
 	}
 }
 
-// Timeout reports whether the caller's deadline has passed or the last error is a
-// timeout, as that of a net.Error. So the Timeout of a *url.Error around e is what it would be without retries.
+// Timeout reports whether the caller's deadline has passed or the last error is a timeout, as a net.Error reports it.
+// So the Timeout of a *url.Error around e has the same result as without retries.
 func (e *Error) Timeout() bool {
 	if e == nil {
 		return false

@@ -298,9 +298,14 @@ func TestNewError(t *testing.T) {
 		require.True(t, e.Timeout())
 	})
 	t.Run("without the caller's context a cancellation has no cause, and is one all the same", func(t *testing.T) {
-		e := &retry.Error{Outcome: ended(retry.Canceled, retry.CallerCanceled)}
-		require.NoError(t, e.Cause())
-		require.ErrorIs(t, e, context.Canceled)
+		for _, e := range []*retry.Error{
+			{Outcome: ended(retry.Canceled, retry.CallerCanceled)},
+			retry.Policy{}.NewError(noContext, ended(retry.Canceled, retry.CallerCanceled), nil),
+		} {
+			require.NoError(t, e.Cause())
+			require.ErrorIs(t, e, context.Canceled)
+			require.Equal(t, "retry: gave up after 2 attempts in 1s (caller_canceled)", e.Error())
+		}
 	})
 	t.Run("the cause of a nil *Error is nil", func(t *testing.T) { require.NoError(t, (*retry.Error)(nil).Cause()) })
 }
@@ -658,4 +663,16 @@ func TestTheLastEventOfARunIsFinal(t *testing.T) {
 			require.Equal(t, row.want, final)
 		})
 	}
+}
+
+// statusOf returns the status that goes with a reason.
+func statusOf(reason retry.Reason) retry.Status {
+	for status, reasons := range reasonsOf {
+		for _, r := range reasons {
+			if r == reason {
+				return status
+			}
+		}
+	}
+	return 0
 }

@@ -28,14 +28,14 @@ const (
 	shownWaits = 12     // the number of waits that String lists, all of the longest published schedule
 )
 
-// Policy says how often, how long and for which errors a call is retried. It is a value. Copy it, share it among any
+// Policy decides how often, how long and for which errors a call is retried. It is a value. Copy it, share it among any
 // number of goroutines, reuse it forever. The library never writes to it. The zero Policy makes 8 attempts with waits
 // of 5s, 10s, 20s, 40s, 1m20s, 2m40s and 5m20s between them. See Inline for a call that a caller waits for.
 //
 // Package retryconf reads a Policy from JSON, YAML and environment variables. The keys of its documents are not those
 // by which encoding/json reads a Policy itself. The functions in a Policy must be safe for concurrent use.
 type Policy struct {
-	// Name is a label for errors and events. Empty means none.
+	// Name is a label for errors and events. It may be empty.
 	Name string
 	// MaxAttempts is the total number of attempts, at least 1, or Unlimited. Zero means 8, or len(Delays)+1 for a List.
 	MaxAttempts int
@@ -43,10 +43,10 @@ type Policy struct {
 	Backoff
 	// AttemptTimeout is how long the context of one attempt lives. It is cooperative, so an fn that ignores its context
 	// is not interrupted. The context also ends with the attempt, so values bound to it must not outlive fn. A response
-	// body or sql.Rows that fn returns cannot be read (see packages retryhttp and retrysql). Zero means none.
+	// body or sql.Rows that fn returns cannot be read (see packages retryhttp and retrysql). Zero means no timeout.
 	AttemptTimeout time.Duration
-	// TTL is how long after the call of Do an attempt may start. A first one that no Gate defers always does, and one
-	// under way continues. Zero means no limit.
+	// TTL is how long after the call of Do an attempt may start. The first attempt always starts unless Gate defers it
+	// past TTL. TTL does not interrupt an attempt. Zero means no limit.
 	TTL time.Duration
 	// MaxHint is the longest hint (see After) that is obeyed. A longer one ends the run. Zero means 1h.
 	MaxHint time.Duration
@@ -79,8 +79,8 @@ type Policy struct {
 	Rand func() float64 `json:"-"`
 }
 
-// Inline returns a policy for a call that a caller waits for: 4 attempts, 50ms ×2, full jitter, hints up to 10s.
-// Its Name is "inline". The Name of each of the policies below is that of its function, in lower case.
+// Inline returns a policy for a call that a caller waits for. It has 4 attempts, 50ms ×2, full jitter, and hints up to
+// 10s. Its Name is "inline". The Name of each of the policies below is the name of its function, in lower case.
 func Inline() Policy {
 	return Policy{
 		Name: "inline", MaxAttempts: 4, MaxHint: 10 * time.Second,
@@ -88,16 +88,18 @@ func Inline() Policy {
 	}
 }
 
-// Aggressive returns the List 10s, 1m, 5m: 4 attempts within 6m10s, for work that is stale soon.
+// Aggressive returns the List 10s, 1m, 5m. It makes 4 attempts within 6m10s, for work that is stale soon.
 func Aggressive() Policy { return listed("aggressive", 10*time.Second, time.Minute, 5*time.Minute) }
 
-// Standard returns the List 1m, 30m, 3h: 4 attempts within 3h31m, long enough for a deploy or an incident to pass.
+// Standard returns the List 1m, 30m, 3h. It makes 4 attempts within 3h31m, long enough for a deploy or an incident to
+// pass.
 func Standard() Policy { return listed("standard", time.Minute, 30*time.Minute, 3*time.Hour) }
 
-// Patient returns the List 5m, 1h, 6h: 4 attempts within 7h5m, for a peer that is repaired in office hours.
+// Patient returns the List 5m, 1h, 6h. It makes 4 attempts within 7h5m, for a peer that is repaired in office hours.
 func Patient() Policy { return listed("patient", 5*time.Minute, time.Hour, 6*time.Hour) }
 
-// Cautious returns the List 1m, 10m, 1h, 4h, 12h: 6 attempts within 17h11m, for work that must not be lost overnight.
+// Cautious returns the List 1m, 10m, 1h, 4h, 12h. It makes 6 attempts within 17h11m, for work that must not be lost
+// overnight.
 func Cautious() Policy {
 	return listed("cautious", time.Minute, 10*time.Minute, time.Hour, 4*time.Hour, 12*time.Hour)
 }
@@ -107,11 +109,15 @@ func listed(name string, delays ...time.Duration) Policy {
 }
 
 // Validate returns nil, or FieldErrors with every bad field, its value and the rule it breaks. Do refuses such a
-// policy.
+// policy. Validate refuses
 //
-// It refuses a negative duration; MaxAttempts below -1; a Factor that is negative, not finite or, for Exponential,
-// below 1; a JitterRatio outside (0,1]; an unknown Mode or Jitter; Base above Cap; Delays with Base, Factor or a Mode
-// other than List; List without Delays; JitterRatio without RatioJitter; DecorrelatedJitter without Exponential.
+// It refuses
+//   - a negative duration, and MaxAttempts below -1,
+//   - a Factor that is negative, not finite or, for Exponential, below 1,
+//   - an unknown Mode or Jitter, and Base above Cap,
+//   - Delays with Base, Factor or a Mode other than List, and List without Delays,
+//   - a JitterRatio outside (0,1] or without RatioJitter, and DecorrelatedJitter without Exponential,
+//   - the zero Budget.
 func (p Policy) Validate() error {
 	if p.plain() {
 		return nil
@@ -119,9 +125,10 @@ func (p Policy) Validate() error {
 	return p.check().Err()
 }
 
-// plain reports whether p is valid at a glance, as most policies are. Without it a first try took 104 ns for 84.
+// plain reports whether p is valid at a glance, as most policies are. With it a first try takes 84 ns, without it 104.
 func (p *Policy) plain() bool {
-	return min(p.AttemptTimeout, p.TTL, p.MaxHint, p.ResetAfter) >= 0 && p.MaxAttempts >= Unlimited && p.Backoff.plain()
+	positive := min(p.AttemptTimeout, p.TTL, p.MaxHint, p.ResetAfter) >= 0
+	return positive && p.MaxAttempts >= Unlimited && !p.Budget.zero() && p.Backoff.plain()
 }
 
 func (b *Backoff) plain() bool {
@@ -138,6 +145,7 @@ func (p *Policy) check() FieldErrors {
 	refuse(&bad, p.TTL < 0, "Policy.TTL", p.TTL, "is negative")
 	refuse(&bad, p.MaxHint < 0, "Policy.MaxHint", p.MaxHint, "is negative")
 	refuse(&bad, p.ResetAfter < 0, "Policy.ResetAfter", p.ResetAfter, "is negative")
+	refuse(&bad, p.Budget.zero(), "Policy.Budget", "", "is not from NewBudget, NewAt or Budgets.For")
 	return bad
 }
 
@@ -148,11 +156,11 @@ func refused(ctx context.Context, p *Policy, fn func(context.Context) error) err
 	return bad.Err()
 }
 
-// Or returns p with each unset field taken from defaults. A zero value cannot override, so p cannot turn off what
-// defaults turn on. The result can combine two values that conflict, which Validate reports.
+// Or returns p with each unset field taken from defaults. A zero value cannot override, so p cannot turn off a part
+// that defaults turn on. The result can combine two values that conflict, which Validate reports.
 //
-// In the formula, Mode and Base are taken one by one, and Factor only if the resulting mode is that of defaults. A list
-// stands alone. If p sets Delays, nothing of the formula is taken, and if p sets Base, Factor or a Mode other than
+// In the formula, Mode and Base are taken one by one, and Factor only if the resulting mode is the mode of defaults. A
+// list stands alone. If p sets Delays, no part of the formula is taken, and if p sets Base, Factor or a Mode other than
 // List, no Delays are. JitterRatio is taken only if the result has RatioJitter.
 func (p Policy) Or(defaults Policy) Policy {
 	fill(&p.Name, defaults.Name)
@@ -195,13 +203,13 @@ func fill[T comparable](field *T, value T) {
 
 func (b Backoff) or(defaults Backoff) Backoff {
 	switch {
-	case len(b.Delays) > 0:
-	case !b.formula() && (b.Mode == 0 || defaults.mode() == List):
+	case len(b.Delays) > 0: // a list stands alone
+	case !b.formula() && (b.Mode == 0 || defaults.mode() == List): // no schedule, so the whole schedule of defaults
 		b.Mode = defaults.Mode
 		b.Base = defaults.Base
 		b.Factor = defaults.Factor
 		b.Delays = defaults.Delays
-	case defaults.mode() != List && b.Mode != List:
+	case defaults.mode() != List && b.Mode != List: // one formula over another
 		fill(&b.Mode, defaults.Mode)
 		fill(&b.Base, defaults.Base)
 		if b.mode() == defaults.mode() {
@@ -221,15 +229,15 @@ func (b *Backoff) formula() bool {
 	return b.Base != 0 || b.Factor != 0 || b.Mode != 0 && b.Mode != List
 }
 
-// OrSchedule returns p with the schedule of defaults if p has none of its own. The Backoff is taken as a whole if Mode,
-// Base, Factor, Cap, Delays and Jitter are all unset, and MaxHint with it if that is unset, since taken one by one
-// these fields would mix two schedules. MaxAttempts is taken by itself, unless p has Delays, whose number says it. It
-// is for shells that have a better default than the zero Policy.
+// OrSchedule returns p with the schedule of defaults if p has no schedule of its own. The Backoff is taken as a whole
+// if Mode, Base, Factor, Cap, Delays and Jitter are all unset, and MaxHint with it if that is unset. MaxAttempts is
+// taken by itself, unless p has Delays, whose number gives it. It is for shells that have a better default than the
+// zero Policy.
 func (p Policy) OrSchedule(defaults Policy) Policy {
 	if len(p.Delays) == 0 {
 		fill(&p.MaxAttempts, defaults.MaxAttempts)
 	}
-	scheduled := p.formula() || p.Mode == List || p.Delays != nil
+	scheduled := p.formula() || p.Mode == List || len(p.Delays) > 0
 	if !scheduled && p.Cap == 0 && p.Jitter == 0 {
 		p.Backoff = defaults.Backoff
 		fill(&p.MaxHint, defaults.MaxHint)
@@ -237,8 +245,9 @@ func (p Policy) OrSchedule(defaults Policy) Policy {
 	return p
 }
 
-// Effective returns p with every default that is in force written out: MaxAttempts, MaxHint and the fields of Backoff
-// that the mode uses. Cap stays 0 for a List without a cap. The result does the same as p, and is its own Effective.
+// Effective returns p with every default that is in force written out. These are MaxAttempts, MaxHint and the fields of
+// Backoff that the mode uses. Cap stays 0 for a List without a cap. The result behaves like p, and is its own
+// Effective.
 func (p Policy) Effective() Policy {
 	if p.MaxAttempts != Unlimited {
 		p.MaxAttempts = p.retries() + 1
@@ -347,8 +356,8 @@ func (p Policy) TotalWait() (lo, hi time.Duration) {
 //
 //	8 attempts, exponential 5s ×2, cap 1h: 5s 10s 20s 40s 1m20s 2m40s 5m20s (10m35s in all)
 //
-// The waits, at most 12 and then "...", are those without jitter. The sum is a range if there is jitter: "(0s to 10m35s
-// in all)". Waits that depend on the one before (DecorrelatedJitter) or on the error (Wait) are not listed. It does not
+// The waits, at most 12 and then "...", are without jitter. The sum is a range if there is jitter: "(0s to 10m35s in
+// all)". Waits that depend on the one before (DecorrelatedJitter) or on the error (Wait) are not listed. It does not
 // show MaxHint and the other fields that are code. A policy that Do refuses ends with "(not valid)".
 func (p Policy) String() string {
 	var text strings.Builder
@@ -382,8 +391,8 @@ func (p Policy) String() string {
 	waits := p.waits()
 	listed := waits > 0 && p.Wait == nil && jitter != DecorrelatedJitter
 	say(listed, ":")
-	for attempt := 1; listed && attempt <= min(waits, shownWaits); attempt++ {
-		say(true, " %s", show.Duration(p.Delay(attempt)))
+	for attempt := 1; attempt <= min(waits, shownWaits); attempt++ {
+		say(listed, " %s", show.Duration(p.Delay(attempt)))
 	}
 	say(listed && waits > shownWaits, " ...")
 	if waits > 0 && !unlimited {

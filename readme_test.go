@@ -46,15 +46,3 @@ func TestPromises(t *testing.T) {
 		}
 	}
 }
-
-// TestARCHITECTUREShowsTheShell holds that the shell on the page is the one that is tested against Do.
-func TestARCHITECTUREShowsTheShell(t *testing.T) {
-	page, err := os.ReadFile("ARCHITECTURE.md")
-	require.NoError(t, err)
-	source, err := os.ReadFile("shell_test.go")
-	require.NoError(t, err)
-	_, code, _ := strings.Cut(strings.ReplaceAll(string(page), "\r", ""), "```go\n")
-	code, _, _ = strings.Cut(code, "```")
-	require.Contains(t, code, "func shell(")
-	require.Contains(t, strings.ReplaceAll(string(source), "\r", ""), strings.TrimSpace(code))
-}

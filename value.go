@@ -19,7 +19,7 @@ func DoValue[T any](ctx context.Context, p Policy, fn func(context.Context) (T, 
 }
 
 // Wrap returns h with retries. Each call of the result is one DoValue of its own. A nil h is refused at each call. For
-// a policy that may change, such as that of a retryconf.Ref, call DoValue with the policy of the moment.
+// a policy that may change, such as the policy of a retryconf.Ref, call DoValue with the policy of the moment.
 func Wrap[Req, Resp any](
 	p Policy, h func(context.Context, Req) (Resp, error),
 ) func(context.Context, Req) (Resp, error) {
@@ -40,9 +40,9 @@ func Wrap[Req, Resp any](
 //		return nil
 //	}))
 //
-// check is called only if fn returned nil. Its error, marks included, becomes that of the attempt, and the value is
-// kept, so that DoValue returns the last one also if the run fails. With a nil check Checked returns fn. A nil fn stays
-// nil, which DoValue refuses.
+// check is called only if fn returned nil. Its error, marks included, becomes the error of the attempt, and the value
+// is kept, so that DoValue returns the last one also if the run fails. With a nil check Checked returns fn. A nil fn
+// stays nil, which DoValue refuses.
 func Checked[T any](fn func(context.Context) (T, error), check func(T) error) func(context.Context) (T, error) {
 	if fn == nil || check == nil {
 		return fn

@@ -29,7 +29,7 @@ func TestTheTableOfRoomsIsTrue(t *testing.T) {
 	for _, of := range []string{"./...", "./retryjob/...", "./retryplan/...", "./retrydebug", "./contrib/retryrpc", "./contrib/retryexport"} {
 		for line := range strings.Lines(run(t, root, "go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, of)) {
 			paths := strings.Fields(line)
-			if room := roomOf(paths[0]); room != "" && !strings.HasPrefix(room, "examples/") {
+			if room := roomOf(paths[0]); room != "" {
 				imports[room] = roomsIn(paths[1:])
 			}
 		}
@@ -68,4 +68,16 @@ func roomsIn(paths []string) string {
 	}
 	slices.Sort(rooms)
 	return strings.Join(rooms, ", ")
+}
+
+// TestARCHITECTUREShowsTheShell holds that the shell on the page is the one that is tested against Do.
+func TestARCHITECTUREShowsTheShell(t *testing.T) {
+	page, err := os.ReadFile("../ARCHITECTURE.md")
+	require.NoError(t, err)
+	source, err := os.ReadFile("../tests/retry/shell_test.go")
+	require.NoError(t, err)
+	_, code, _ := strings.Cut(strings.ReplaceAll(string(page), "\r", ""), "```go\n")
+	code, _, _ = strings.Cut(code, "```")
+	require.Contains(t, code, "func shell(")
+	require.Contains(t, strings.ReplaceAll(string(source), "\r", ""), strings.TrimSpace(code))
 }

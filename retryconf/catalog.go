@@ -12,17 +12,17 @@ import (
 )
 
 // Catalog holds policies under names. Code defines them, a document overrides them, and callers get the current one
-// from its Ref. A Catalog is safe for concurrent use. The zero Catalog is empty and ready to use; it must not be
+// from its Ref. A Catalog is safe for concurrent use. The zero Catalog is empty and ready to use. A Catalog must not be
 // copied.
 type Catalog struct {
-	mu   sync.Mutex // guards the fields below; Ref.Policy does not lock it
+	mu   sync.Mutex // guards the fields below, but Ref.Policy does not lock it
 	refs map[string]*Ref
 	bad  retry.FieldErrors // mistakes in definitions
 
 	refused map[string]bool // the names of definitions with a mistake, which refs does not have
 }
 
-// Ref is a reference to one policy of a Catalog. Catalog.Define makes it; the zero Ref has no name and the zero policy.
+// Ref is a reference to one policy of a Catalog. Catalog.Define makes it. The zero Ref has no name and the zero policy.
 type Ref struct {
 	name    string
 	defined retry.Policy
@@ -48,8 +48,9 @@ func (r *Ref) Policy() retry.Policy {
 	return retry.Policy{}
 }
 
-// Hedge returns the hedge that the document gives the policy; the zero Policy, which makes no hedges, if it gives none. It
-// does not block or allocate. Its Tracker is the same until a document changes the hedge. Set the Budget, which is code.
+// Hedge returns the hedge that the document gives the policy. If it gives no hedge, that is the zero Policy, which
+// makes no hedges. Hedge does not block or allocate. The Tracker is the same until a document changes the hedge. The
+// caller sets the Budget, which is code.
 func (r *Ref) Hedge() retryhedge.Policy {
 	if e := r.current.Load(); e != nil {
 		return e.hedge
@@ -57,12 +58,12 @@ func (r *Ref) Hedge() retryhedge.Policy {
 	return retryhedge.Policy{}
 }
 
-// Define adds a policy under a name and returns the reference to it. If p has no Name, or that of a preset such as
-// retry.Inline, it is labeled with name. Call Define before Load: a later definition is used without the document until
-// the next Load.
+// Define adds a policy under a name and returns the reference to it. If p has no Name, or the Name of a preset such as
+// retry.Inline, it is labeled with name. Call Define before Load, because a later definition is used without the
+// document until the next Load.
 //
-// It is a mistake if name is empty, already defined or that of a preset, or if p does not validate. Err and every Load
-// report it. Policy of the Ref then returns p unchanged, so that Do refuses an invalid policy.
+// It is a mistake if name is empty, already defined or the name of a preset, or if p does not validate. Err and every
+// Load report it. Policy of the Ref then returns p unchanged, so that Do refuses an invalid policy.
 func (c *Catalog) Define(name string, p retry.Policy) *Ref {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -297,71 +295,6 @@ func TestAReaderOrWriterThatFailsIsReported(t *testing.T) {
 type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
-
-func TestEveryPolicyThatIsSeenDuringReloadsIsWhole(t *testing.T) {
-	var c retryconf.Catalog
-	ref := c.Define("x", retry.Policy{Backoff: retry.Backoff{Base: sec, Cap: minute}})
-	a := `{"policies":{"x":{"max_attempts":3,"base":"3s","cap":"3m","ttl":"3h"}}}`
-	b := `{"policies":{"x":{"max_attempts":5,"delays":["5s","5s"],"cap":"5m","ttl":"5h"}}}`
-	whole := []retry.Policy{ref.Policy()}
-	for _, document := range []string{a, b} {
-		require.NoError(t, load(&c, document))
-		whole = append(whole, ref.Policy())
-	}
-	var stop atomic.Bool
-	var readers sync.WaitGroup
-	mixed := make(chan retry.Policy, 8)
-	for range 8 {
-		readers.Go(func() {
-			for !stop.Load() {
-				if p := ref.Policy(); !equalsOne(p, whole) {
-					mixed <- p
-					return
-				}
-			}
-		})
-	}
-	for i := range 500 {
-		require.NoError(t, load(&c, []string{a, b, `{}`}[i%3]))
-		require.Error(t, load(&c, `{"policies":{"x":{"base":1}}}`))
-	}
-	stop.Store(true)
-	readers.Wait()
-	require.Empty(t, mixed)
-}
-
-func equalsOne(p retry.Policy, whole []retry.Policy) bool {
-	for _, w := range whole {
-		if p.String() == w.String() && p.TTL == w.TTL && p.MaxAttempts == w.MaxAttempts && p.Cap == w.Cap && p.Base == w.Base {
-			return true
-		}
-	}
-	return false
-}
-
-func FuzzLoad(f *testing.F) {
-	for _, seed := range []string{
-		`{}`, `{"defaults":{"jitter":"full"},"policies":{"search":{"extends":"standard","retries_enabled":true}}}`,
-		`{"policies":{"invoice-email":{"extends":"webhook","jitter":"none"},"webhook":{"delays":["1s"],"name":"w"}}}`,
-		`{"policies":{"search":{"extends":"webhook"},"webhook":{"extends":"search"}}}`, `{"policies":{"invoice-email":{"jitter":"ratio","jitter_ratio":0.5}}}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		c := defined()
-		before := c.All()
-		if err := load(c, string(data)); err != nil {
-			require.NotContains(t, err.Error(), "\n")
-			require.NotContains(t, err.Error(), "\r")
-			require.Equal(t, before, c.All())
-			return
-		}
-		for _, e := range c.All() {
-			require.NoError(t, e.Policy.Validate())
-		}
-		requireWritesBack(t, c)
-	})
-}
 
 func TestWriteToWritesNothingThatLoadWouldNotRead(t *testing.T) {
 	c := defined()

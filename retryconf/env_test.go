@@ -18,7 +18,7 @@ func TestFromEnvironReadsEveryKey(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, retryconf.Spec{Name: "a=b", Extends: "standard", MaxAttempts: retry.Unlimited, Mode: 3, Base: seconds(10), Factor: 2.5,
-		Cap: seconds(60), Max: seconds(120), Delays: []retryconf.Delay{retryconf.Delay(minute), retryconf.Delay(30 * minute)}, Jitter: 1,
+		Cap: seconds(60), Max: seconds(120), Delays: []retryconf.Delay{retryconf.Delay(minute), retryconf.Delay(30 * minute)}, Jitter: retryconf.NoJitter,
 		JitterRatio: 0.5, AttemptTimeout: seconds(3), TTL: seconds(3600), MaxHint: seconds(7200), ResetAfter: seconds(10800), RetriesEnabled: retryconf.Off}, s)
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// fault is what is wrong at path, which is empty for what is not in one field, or if only the caller knows the key. The
-// value is as given or as printed, shortened if it is long.
+// fault returns the error of a value at path. The path is empty if the fault is not in one field, or if only the caller
+// knows the key. The value is the text as given or as printed, shortened if it is long.
 func fault(path, value, rule string) *retry.FieldError {
 	return &retry.FieldError{Package: "retryconf", Field: path, Value: value, Rule: rule}
 }
@@ -27,8 +27,8 @@ func at(path string, err error) error {
 
 func pathOf(err error) string { return err.(*retry.FieldError).Field }
 
-// sorted returns the faults in the order of their paths, each of them once: every policy that extends a faulty one
-// reports its faults again. It returns at most maxFaults.
+// sorted returns the faults in the order of their paths. Each is listed once, although every policy that extends a
+// faulty one reports its faults again. It returns at most maxFaults.
 func sorted(bad retry.FieldErrors) retry.FieldErrors {
 	slices.SortStableFunc(bad, func(a, b error) int { return strings.Compare(pathOf(a), pathOf(b)) })
 	bad = slices.CompactFunc(bad, func(a, b error) bool { return *a.(*retry.FieldError) == *b.(*retry.FieldError) })
@@ -38,8 +38,8 @@ func sorted(bad retry.FieldErrors) retry.FieldErrors {
 	return bad
 }
 
-// ofDocument returns the faults of a whole document, for the body of an answer: each value as the document has it, with a
-// text in quotes, and "document" as the field of what is not in one field.
+// ofDocument returns the faults of a whole document, for the body of an answer. Each value is as in the document, a
+// text in quotes. A fault that is not in one field has the field "document".
 func ofDocument(bad retry.FieldErrors) retry.FieldErrors {
 	for i, err := range bad {
 		e := *err.(*retry.FieldError)

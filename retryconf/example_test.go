@@ -92,9 +92,9 @@ func ExampleSpec_SetDelays() {
 	// 4 attempts, list: 1m 30m 3h (3h31m in all) <nil>
 }
 
-func ExampleLimits_Validate() {
+func ExampleLimits_Check() {
 	limits := retryconf.Limits{MaxAttempts: 5, MaxDelay: time.Minute}
-	fmt.Println(limits.Validate(retry.Policy{}))
+	fmt.Println(limits.Check(retry.Policy{}))
 	// Output:
 	// retryconf: max_attempts 8 (the default) is outside 1 to 5; cap 5m20s is the longest wait, above the 1m allowed
 }

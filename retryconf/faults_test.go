@@ -154,7 +154,7 @@ func TestADocumentIsJudgedTogetherWithItsBase(t *testing.T) {
 			`retryconf: ttl 5 is a number (write it as a string with its unit, such as "30s"); attempt_timeout "2m" is above 1m`},
 		{"the base does not stand in for what cannot be read", `{"base": "3", "cap": "2s"}`, base,
 			`retryconf: base "3" has no unit (write it as a string such as "3s")`},
-		{"nor for a preset", `{"extends": 7}`, retryconf.Spec{MaxAttempts: 99, TTL: base.TTL, AttemptTimeout: base.AttemptTimeout},
+		{"the base does not stand in for a preset that cannot be read", `{"extends": 7}`, retryconf.Spec{MaxAttempts: 99, TTL: base.TTL, AttemptTimeout: base.AttemptTimeout},
 			"retryconf: extends 7 is not a string"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -206,9 +206,9 @@ func TestADefinitionIsTheCatalogsOwn(t *testing.T) {
 }
 
 func TestWhatIsNoValueIsRefused(t *testing.T) {
-	_, err := retryconf.Spec{Name: "\xff", Jitter: 9, RetriesEnabled: 9}.Policy()
+	_, err := retryconf.Spec{Name: "\xff", Jitter: "Full", RetriesEnabled: 9}.Policy()
 	require.EqualError(t, err, `retryconf: name "\xff" has characters that are not printable, or is not UTF-8; `+
-		`jitter 9 is not one of none, full, equal, ratio and decorrelated; retries_enabled 9 is neither true nor false`)
+		`jitter "Full" is not one of none, full, equal, ratio and decorrelated; retries_enabled 9 is neither true nor false`)
 	text, err := json.Marshal(retryconf.Switch(9))
 	require.NoError(t, err)
 	require.Equal(t, "null", string(text))

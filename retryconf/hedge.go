@@ -12,18 +12,17 @@ import (
 	"github.com/retrygo/retry/retryhedge"
 )
 
-// Hedge is the wire form of a retryhedge.Policy, under the key hedge: a second call beside one that is slow, after a fixed
-// delay or for a share of calls. The zero value means "not given", and makes no hedges. Unlike the packages that this one
-// is for, retryhedge may still change.
+// Hedge is the wire form of a retryhedge.Policy, under the key hedge. It starts a second call beside one that is slow,
+// after a fixed delay or for a share of calls. The zero value means "not given", and makes no hedges.
 type Hedge struct {
-	// Delay is how long a call is under way before the next one starts. Not given: the share chooses.
+	// Delay is how long a call is under way before the next one starts. Without it the share chooses the delay.
 	Delay Duration `json:"delay,omitzero" yaml:"delay,omitempty" toml:"delay,omitempty,omitzero"`
-	// Share is the share of calls that are hedged, in (0,0.5]. Not given, beside a bound of the delay: 0.05.
+	// Share is the share of calls that are hedged, in (0,0.5]. The default beside a bound of the delay is 0.05.
 	Share Number `json:"share,omitzero" yaml:"share,omitempty" toml:"share,omitempty,omitzero"`
-	// MinDelay and MaxDelay bound the delay that the share chooses. Not given: 1ms and 10s.
+	// MinDelay and MaxDelay bound the delay that the share chooses. The defaults are 1ms and 10s.
 	MinDelay Duration `json:"min_delay,omitzero" yaml:"min_delay,omitempty" toml:"min_delay,omitempty,omitzero"`
 	MaxDelay Duration `json:"max_delay,omitzero" yaml:"max_delay,omitempty" toml:"max_delay,omitempty,omitzero"`
-	// MaxCalls is how many calls there can be in all, the first included, from 1 (no hedges) to 8. Not given: 2.
+	// MaxCalls is how many calls there can be in all, the first included, from 1 (no hedges) to 8. The default is 2.
 	MaxCalls Attempts `json:"max_calls,omitzero" yaml:"max_calls,omitempty" toml:"max_calls,omitempty,omitzero"`
 }
 
@@ -50,6 +49,10 @@ func (h Hedge) Policy() (retryhedge.Policy, error) {
 func (h Hedge) policy(path string) (retryhedge.Policy, retry.FieldErrors) {
 	var bad retry.FieldErrors
 	p := retryhedge.Policy{Delay: time.Duration(h.Delay), MaxCalls: int(h.MaxCalls)}
+	if h.MaxCalls == retry.Unlimited {
+		add(&bad, under(path, "max_calls"), unlimited, "is not a number of 1 to 8")
+		p.MaxCalls = 0
+	}
 	var err error
 	if h.tracked() {
 		p.Tracker, err = retryhedge.NewTracker(retryhedge.TrackerConfig{
@@ -66,8 +69,10 @@ func (h Hedge) policy(path string) (retryhedge.Policy, retry.FieldErrors) {
 		var fields retry.FieldErrors
 		errors.As(err, &fields)
 		for _, err := range fields {
-			e := err.(*retry.FieldError)
-			add(&bad, under(path, words.Replace(e.Field)), e.Value, words.Replace(e.Rule))
+			var e *retry.FieldError
+			if errors.As(err, &e) {
+				add(&bad, under(path, words.Replace(e.Field)), e.Value, words.Replace(e.Rule))
+			}
 		}
 	}
 	if bad == nil && h.MaxCalls > 1 && h.off() {
@@ -83,16 +88,20 @@ func (l Limits) checkHedge(h Hedge) (bad retry.FieldErrors) {
 	if h.off() {
 		return nil
 	}
-	if calls := cmp.Or(h.MaxCalls, 2); l.MaxCalls > 0 && int(calls) > l.MaxCalls {
-		add(&bad, "hedge.max_calls", fmt.Sprint(calls), byDefault(fmt.Sprint("is above ", l.MaxCalls), h.MaxCalls != 0))
+	if calls := cmp.Or(h.MaxCalls, 2); l.MaxHedgeCalls > 0 && int(calls) > l.MaxHedgeCalls {
+		add(&bad, "hedge.max_calls", fmt.Sprint(calls), byDefault(fmt.Sprint("is above ", l.MaxHedgeCalls), h.MaxCalls != 0))
 	}
-	key, delay, isGiven := "hedge.delay", time.Duration(h.Delay), true
 	if h.tracked() {
-		c := retryhedge.TrackerConfig{Min: time.Duration(h.MinDelay)}.Effective()
-		key, delay, isGiven = "hedge.min_delay", c.Min, h.MinDelay != 0
-	}
-	if delay < l.MinHedgeDelay {
-		add(&bad, key, show.Duration(delay), byDefault("is below "+show.Duration(l.MinHedgeDelay), isGiven))
+		least := retryhedge.TrackerConfig{Min: time.Duration(h.MinDelay)}.Effective().Min
+		l.checkHedgeDelay(&bad, "hedge.min_delay", least, h.MinDelay != 0)
+	} else {
+		l.checkHedgeDelay(&bad, "hedge.delay", time.Duration(h.Delay), true)
 	}
 	return bad
+}
+
+func (l Limits) checkHedgeDelay(bad *retry.FieldErrors, key string, delay time.Duration, isGiven bool) {
+	if delay < l.MinHedgeDelay {
+		add(bad, key, show.Duration(delay), byDefault("is below "+show.Duration(l.MinHedgeDelay), isGiven))
+	}
 }

@@ -12,18 +12,19 @@ import (
 )
 
 // Limits bound policies that other people supply. They apply to the effect of a policy, whether a value was given or is
-// a default. A field of zero or below means no limit, except MaxName.
+// a default. A field of zero or below means no limit, except MaxName. So the zero Limits accept unlimited attempts one
+// nanosecond apart. ServiceLimits are a start.
 type Limits struct {
-	MaxName           int           // of a name, in bytes; zero means 128, negative means no limit
-	MaxAttempts       int           // total number of attempts; unlimited exceeds any limit, and so does a reset_after
+	MaxName           int           // of a name, in bytes, with 128 for zero and no limit if negative
+	MaxAttempts       int           // total number of attempts, which unlimited and any reset_after exceed
 	MinFactor         float64       // of exponential and linear
 	MaxFactor         float64       // of exponential and linear
 	MaxDelay          time.Duration // the longest wait of a run, including jitter but not hints
-	MaxTotalWait      time.Duration // the sum of waits of a run that never succeeds, likewise; a reset_after exceeds any limit
-	MaxHint           time.Duration // the longest hint that is honored; a policy without one honors 1h
+	MaxTotalWait      time.Duration // the sum of waits of a run that never succeeds, likewise, which any reset_after exceeds
+	MaxHint           time.Duration // the longest hint that is honored, which is 1h for a policy without one
 	MaxTTL            time.Duration // a policy without a TTL exceeds any limit
 	MaxAttemptTimeout time.Duration // a policy without one exceeds any limit
-	MaxCalls          int           // of a hedge, the first included; 1 allows no hedges
+	MaxHedgeCalls     int           // of a hedged call, the first included, so that 1 allows no hedges
 	MinHedgeDelay     time.Duration // the delay of a hedge, or the least that a share can choose
 }
 
@@ -31,16 +32,17 @@ type Limits struct {
 // the name.
 const defaultMaxName = 128
 
-// ServiceLimits returns the limits of a delivery service: 1 to 50 attempts, a factor of 1 to 100, a name of 128 bytes, and
-// no hedges, since a delivery is a write. They do not limit times: set MaxDelay, MaxTotalWait, MaxHint and
-// MaxAttemptTimeout as well. MaxHint, MaxTTL and MaxAttemptTimeout also apply to a policy that omits the field.
+// ServiceLimits returns the limits of a delivery service. They are 1 to 50 attempts, a factor of 1 to 100, a name of
+// 128 bytes, and no hedges, since a delivery is a write. They do not limit times, so set MaxDelay, MaxTotalWait,
+// MaxHint and MaxAttemptTimeout as well. MaxHint, MaxTTL and MaxAttemptTimeout also apply to a policy that omits the
+// field.
 func ServiceLimits() Limits {
-	return Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxCalls: 1}
+	return Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxHedgeCalls: 1}
 }
 
-// Validate returns nil or retry.FieldErrors: each limit that p exceeds, with the key, the value and the allowed range. It
-// does not call p.Validate. A retry.Policy has no hedge: Parse limits that.
-func (l Limits) Validate(p retry.Policy) error { return l.check(p).Err() }
+// Check returns nil or retry.FieldErrors with each limit that p exceeds, the key, the value and the allowed range.
+// It does not call p.Validate. A retry.Policy has no hedge. Parse limits the hedge of a Spec.
+func (l Limits) Check(p retry.Policy) error { return l.check(p).Err() }
 
 func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 	e := p.Effective()
@@ -80,7 +82,8 @@ func (l Limits) check(p retry.Policy) (bad retry.FieldErrors) {
 	if longest := longestWait(p, waits); l.MaxDelay > 0 && longest > l.MaxDelay {
 		add(&bad, longestKey(p, e), show.Duration(longest), "is the longest wait, above the "+show.Duration(l.MaxDelay)+" allowed")
 	}
-	if p.ResetAfter > 0 && waits > 0 && (l.MaxAttempts > 0 || l.MaxTotalWait > 0) {
+	isLimited := l.MaxAttempts > 0 || l.MaxTotalWait > 0
+	if p.ResetAfter > 0 && waits > 0 && isLimited {
 		add(&bad, "reset_after", show.Duration(p.ResetAfter), "allows any number of attempts, and attempts are limited")
 	}
 	if l.MaxHint > 0 && e.MaxHint > l.MaxHint {

@@ -110,8 +110,8 @@ func TestWhatIsAtALimitIsAllowed(t *testing.T) {
 }
 
 func TestLimitsDoNotValidateThePolicyItself(t *testing.T) {
-	require.NoError(t, retryconf.ServiceLimits().Validate(retry.Policy{TTL: -1}))
-	require.Equal(t, retryconf.Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxCalls: 1}, retryconf.ServiceLimits())
+	require.NoError(t, retryconf.ServiceLimits().Check(retry.Policy{TTL: -1}))
+	require.Equal(t, retryconf.Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxHedgeCalls: 1}, retryconf.ServiceLimits())
 }
 
 // A document that cannot be read has only one fault: its other fields are unknown.

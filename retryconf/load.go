@@ -36,10 +36,10 @@ type document struct {
 // Load does not change parts that are code. A policy without an entry has its definition and the defaults. Each Load
 // starts from the definitions and ignores earlier documents.
 //
-// Loading is all or nothing. Load returns an error and changes nothing if the document is larger than 1 MiB, has a
-// syntax error, an unknown or repeated key, an undefined policy, a bad value, an invalid policy or a cycle of extends,
-// or if there is a mistake in the definitions. The error is then retry.FieldErrors with every fault, up to a hundred, each
-// with its path, such as policies.invoice-email.factor.
+// A document is loaded as a whole or not at all. Load returns an error and changes no policy if the document is larger
+// than 1 MiB, has a syntax error, an unknown or repeated key, an undefined policy, a bad value, an invalid policy or a
+// cycle of extends, or if there is a mistake in the definitions. The error is then retry.FieldErrors with every fault,
+// up to a hundred, each with its path, such as policies.invoice-email.factor.
 func (c *Catalog) Load(r io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(r, maxDocumentBytes+1))
 	if err != nil {
@@ -86,14 +86,14 @@ func (c *Catalog) LoadFile(path string) error {
 }
 
 // WriteTo writes the current policies as a document that Load reads as the same policies, given the same definitions in
-// code. It returns an error and writes nothing if the document is larger than the 1 MiB that Load reads.
+// code. It returns an error without writing if the document is larger than the 1 MiB that Load reads.
 func (c *Catalog) WriteTo(w io.Writer) (int64, error) {
 	c.mu.Lock()
 	policies := map[string]Spec{}
 	for name, ref := range c.refs {
 		p := ref.Policy()
 		s := specOf(p)
-		// Given explicitly: otherwise the definition's value would be used.
+		// Given explicitly, because otherwise the definition's value would be used.
 		s.Jitter = jitterOf(p.Jitter)
 		s.RetriesEnabled = On
 		if p.Disabled {
@@ -187,7 +187,7 @@ func (l *loading) effective(name string) *effective {
 	l.bad = append(l.bad, bad...)
 	e := &effective{policy: p, data: spec.Hedge}
 	if old := l.catalog.refs[name].current.Load(); old.data == e.data {
-		e.hedge = old.hedge // with what its Tracker has learned
+		e.hedge = old.hedge // whose Tracker keeps its delay
 	} else {
 		e.hedge, _ = spec.Hedge.policy("") // which spec.policy has checked
 	}
@@ -231,8 +231,14 @@ func (l *loading) layer(name string) layer {
 	return found
 }
 
-// unscheduled returns s without the fields that a preset gives as a whole: attempts, formula and cap.
+// unscheduled returns s without the fields that a preset gives as a whole, which are attempts, formula and cap.
 func (s Spec) unscheduled() Spec {
-	s.MaxAttempts, s.Mode, s.Base, s.Factor, s.Cap, s.Max, s.Delays = 0, 0, 0, 0, 0, 0, nil
+	s.MaxAttempts = 0
+	s.Mode = 0
+	s.Base = 0
+	s.Factor = 0
+	s.Cap = 0
+	s.Max = 0
+	s.Delays = nil
 	return s
 }

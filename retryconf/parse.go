@@ -23,12 +23,12 @@ const (
 	maxFaults  = 100
 	moreFaults = theDocument + "has more faults than are listed"
 
-	theDocument = "the document " // begins the rule of what is not in one field
+	theDocument = "the document " // begins the rule of a fault that is not in one field
 )
 
 // Parse reads a policy from an untrusted JSON object that is laid over base, and refuses it unless s.Or(base) is valid
 // and within limits, where s is the policy of data. It returns s alone, to be stored and laid over the base of a later
-// time. Extends can name a preset.
+// time. Extends can name a preset. The zero Limits limit only the length of the name.
 //
 // The error is retry.FieldErrors with every fault, up to a hundred, each with the key, the value and the rule. A fault of
 // base that s does not replace is one, unless a value of data could not be read. Data above 64 KiB is refused without parsing.
@@ -37,14 +37,14 @@ func Parse(data []byte, base Spec, limits Limits) (Spec, error) {
 		return Spec{}, tooLarge(maxPolicyBytes)
 	}
 	s, bad := readSpec(data, "")
-	unread := map[string]bool{} // the keys whose values could not be read; "" for all
+	unread := map[string]bool{} // the keys whose values could not be read, with "" for all
 	for _, err := range bad {
 		unread[pathKey.FindString(pathOf(err))] = true
 	}
 	merged := s.Or(base).faults(limits)
 	own := merged
 	if slices.ContainsFunc(s.fields(), func(f field) bool { return unread[f.key] }) {
-		own = s.faults(limits) // base does not stand in for what could not be read
+		own = s.faults(limits) // base does not stand in for a value that could not be read
 	}
 	for _, err := range merged {
 		if !unread[""] && !unread[pathKey.FindString(pathOf(err))] && hasPath(own, pathOf(err)) {
@@ -57,8 +57,7 @@ func Parse(data []byte, base Spec, limits Limits) (Spec, error) {
 	return s, nil
 }
 
-// faults returns what is wrong with the policy of s within limits. Limits do not apply to a field that is wrong by
-// itself.
+// faults returns the faults of the policy of s within limits. Limits do not apply to a field that is wrong by itself.
 func (s Spec) faults(limits Limits) retry.FieldErrors {
 	p, bad := s.policy("", retry.Policy{})
 	wrong := bad
@@ -78,7 +77,7 @@ func tooLarge(most int) error {
 	return retry.FieldErrors{fault("document", "", fmt.Sprintf("is larger than %d bytes", most))}
 }
 
-// UnmarshalJSON reads a JSON object strictly: see Spec.
+// UnmarshalJSON reads a JSON object strictly (see Spec).
 func (s *Spec) UnmarshalJSON(data []byte) error {
 	parsed, bad := readSpec(data, "")
 	if bad != nil {
@@ -228,7 +227,7 @@ func readDelays(value json.RawMessage, path string) (delays []Delay, bad retry.F
 	return delays, bad
 }
 
-// shownJSON returns a JSON value as errors show it: on one line and shortened.
+// shownJSON returns a JSON value as errors show it, on one line and shortened.
 func shownJSON(value []byte) string {
 	return shortened(strings.Join(strings.Fields(string(value)), " "))
 }

@@ -163,36 +163,3 @@ func TestParseRefusesDataByItsSizeUnread(t *testing.T) {
 	data = make([]byte, 50<<20)
 	require.Less(t, testing.AllocsPerRun(10, func() { _, err = retryconf.Parse(data, retryconf.Spec{}, noLimits) }), 10.0)
 }
-
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{
-		`{}`, `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`, `{"extends":"standard","jitter":"full"}`,
-		`{"delays":["1s","0s"],"name":"n"}`, `{"max_attempts":"unlimited","retries_enabled":false}`, `{"mode":"linear","factor":1.5,"jitter":"ratio","jitter_ratio":1}`,
-		`{"base":5,"base":null}`, `[[[[`, `{"attempt_timeout":"1s","ttl":"2s","max_hint":"1h","reset_after":"1m"}`,
-	} {
-		f.Add([]byte(seed))
-	}
-	limits := retryconf.Limits{MaxAttempts: 50, MinFactor: 1, MaxFactor: 100, MaxDelay: 3 * hour, MaxTotalWait: 100 * hour}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := retryconf.Parse(data, retryconf.Spec{}, limits)
-		if err != nil {
-			require.NotContains(t, err.Error(), "\n")
-			require.NotContains(t, err.Error(), "\r")
-			require.LessOrEqual(t, len(err.Error()), 500+200*min(len(data), 1000))
-			require.Zero(t, s)
-			return
-		}
-		p, err := s.Policy()
-		require.NoError(t, err)
-		require.NoError(t, p.Validate())
-		require.NoError(t, limits.Validate(p))
-		text, err := json.Marshal(s)
-		require.NoError(t, err)
-		if len(text) > 64<<10 {
-			return
-		}
-		again, err := retryconf.Parse(text, retryconf.Spec{}, limits)
-		require.NoError(t, err)
-		require.Equal(t, s, again)
-	})
-}

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of a policy: it accepts the documents that Spec.UnmarshalJSON accepts,
-// less those with a preset, a jitter_ratio, or a share or calls of a hedge that Spec.Policy refuses. It leaves to the parser repeated keys, a number of
-// attempts written with a point or an exponent, durations above 292 years or below a nanosecond, numbers that a float64
-// or an int cannot hold, texts above 64 bytes and documents above 64 KiB; to Spec.Policy, rules between keys, such as a
-// cap below its base, and characters in a name that are not printable.
+// Schema returns the JSON Schema (draft 2020-12) of a policy. It accepts the documents that Spec.UnmarshalJSON accepts,
+// except for a preset, a jitter_ratio, or a share or calls of a hedge that Spec.Policy refuses. It leaves to the parser
+// repeated keys, a number of attempts written with a point or an exponent, durations above 292 years or below a
+// nanosecond, numbers that a float64 or an int cannot hold, texts above 64 bytes and documents above 64 KiB. It leaves
+// to Spec.Policy the rules between keys, such as a cap below its base, and characters in a name that are not printable.
 func Schema() []byte {
 	policy := policySchema("A retry policy")
 	policy["properties"].(object)["extends"] = object{"enum": append(slices.Sorted(maps.Keys(presets())), "")}
@@ -25,8 +25,10 @@ func CatalogSchema() []byte {
 	delete(policy["properties"].(object), schemaKey)
 	defaults := maps.Clone(policy)
 	properties := maps.Clone(policy["properties"].(object))
-	properties["name"], properties["extends"] = object{"const": ""}, object{"const": ""}
-	defaults["title"], defaults["properties"] = "What policies have that do not say otherwise", properties
+	properties["name"] = object{"const": ""}
+	properties["extends"] = object{"const": ""}
+	defaults["title"] = "Defaults for all policies"
+	defaults["properties"] = properties
 	return indented(object{
 		schemaKey:              draft,
 		"title":                "A catalog of retry policies",
@@ -64,9 +66,11 @@ func policySchema(title string) object {
 	}, properties)
 }
 
-// closed makes schema that of an object with these properties and no others.
+// closed makes schema the schema of an object with these properties and no others.
 func closed(schema, properties object) object {
-	schema["type"], schema["additionalProperties"], schema["properties"] = "object", false, properties
+	schema["type"] = "object"
+	schema["additionalProperties"] = false
+	schema["properties"] = properties
 	return schema
 }
 

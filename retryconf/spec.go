@@ -14,51 +14,51 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Spec is the wire form of a retry.Policy: the part of it that is data, under snake_case keys. The zero value of a
-// field means "not given"; the policy then has the default that retry.Policy documents.
+// Spec is the wire form of a retry.Policy. It is the part of a policy that is data, under snake_case keys. The zero
+// value of a field means "not given". The policy then has the default that retry.Policy documents.
 //
-// encoding/json and the usual YAML packages read a Spec strictly: they refuse an unknown or repeated key, a null and a
+// encoding/json and the usual YAML packages read a Spec strictly. They refuse an unknown or repeated key, a null and a
 // value of another type, all at once. Other decoders read it by its tags and by its fields' UnmarshalText, and are as
-// strict as their options: with toml, refuse unknown keys (MetaData.Undecoded). It ignores an empty list and accepts a
-// key in any case; if that matters, decode into a map[string]any and read its JSON.
+// strict as their options. With toml, refuse unknown keys by MetaData.Undecoded. It ignores an empty list and accepts a
+// key in any case. If that matters, decode into a map[string]any and read its JSON.
 type Spec struct {
-	// Name is the policy's label, printable UTF-8 as unicode.IsPrint defines it. Empty means none.
+	// Name is the policy's label, printable UTF-8 as unicode.IsPrint defines it. Empty means no label.
 	Name string `json:"name,omitempty" yaml:"name,omitempty" toml:"name,omitempty,omitzero"`
-	// Extends names the preset that supplies the fields not given here: "inline", "aggressive", "standard", "patient",
-	// "cautious" or "delivery", which is the zero policy. In a Catalog's document it can name any policy. Empty means
-	// none.
+	// Extends names the preset that supplies the fields not given here. It is "inline", "aggressive", "standard",
+	// "patient", "cautious" or "delivery", which is the zero policy. In a Catalog's document it can name any policy.
+	// Empty means that the policy extends no other.
 	Extends string `json:"extends,omitempty" yaml:"extends,omitempty" toml:"extends,omitempty,omitzero"`
-	// MaxAttempts is the total number of attempts, or "unlimited". Not given: 8, or len(delays)+1 for a list.
+	// MaxAttempts is the total number of attempts, or "unlimited". The default is 8, or len(delays)+1 for a list.
 	MaxAttempts Attempts `json:"max_attempts,omitzero" yaml:"max_attempts,omitempty" toml:"max_attempts,omitempty,omitzero"`
-	// Mode is "exponential", "linear", "fixed" ("constant" is read as the same) or "list". Not given: list if
-	// there are delays, otherwise exponential.
+	// Mode is "exponential", "linear", "fixed" ("constant" is read as the same) or "list". The default is list if there
+	// are delays, and otherwise exponential.
 	Mode Mode `json:"mode,omitzero" yaml:"mode,omitempty" toml:"mode,omitempty,omitzero"`
-	// Base is the first delay. Not given: 5s.
+	// Base is the first delay. The default is 5s.
 	Base Duration `json:"base,omitzero" yaml:"base,omitempty" toml:"base,omitempty,omitzero"`
-	// Factor is the growth per attempt. Not given: 2 for exponential, 1 for linear.
+	// Factor is the growth per attempt. The default is 2 for exponential and 1 for linear.
 	Factor Number `json:"factor,omitzero" yaml:"factor,omitempty" toml:"factor,omitempty,omitzero"`
-	// Cap bounds every delay. Not given: 1h, and no cap for a list.
+	// Cap bounds every delay. The default is 1h, and no cap for a list.
 	Cap Duration `json:"cap,omitzero" yaml:"cap,omitempty" toml:"cap,omitempty,omitzero"`
-	// Max is another name for Cap; giving both is an error. encoding/json and Or move its value to Cap.
+	// Max is another name for Cap. Giving both is an error. encoding/json and Or move its value to Cap.
 	Max Duration `json:"max,omitzero" yaml:"max,omitempty" toml:"max,omitempty,omitzero"`
-	// Delays are the waits of a list. Not given: no list.
+	// Delays are the waits of a list. The default is no list.
 	Delays []Delay `json:"delays,omitempty" yaml:"delays,omitempty" toml:"delays,omitempty,omitzero"`
-	// Jitter is "none", "full", "equal", "ratio" or "decorrelated". Not given: none.
+	// Jitter is "none", "full", "equal", "ratio" or "decorrelated". The default is "none".
 	Jitter Jitter `json:"jitter,omitzero" yaml:"jitter,omitempty" toml:"jitter,omitempty,omitzero"`
-	// JitterRatio is the half-width of ratio jitter, in (0,1]. Not given: 0.2.
+	// JitterRatio is the half-width of ratio jitter, in (0,1]. The default is 0.2.
 	JitterRatio Number `json:"jitter_ratio,omitzero" yaml:"jitter_ratio,omitempty" toml:"jitter_ratio,omitempty,omitzero"`
-	// AttemptTimeout bounds one attempt. Not given: no timeout.
+	// AttemptTimeout bounds one attempt. The default is no timeout.
 	AttemptTimeout Duration `json:"attempt_timeout,omitzero" yaml:"attempt_timeout,omitempty" toml:"attempt_timeout,omitempty,omitzero"`
-	// TTL bounds when an attempt may start. Not given: no limit.
+	// TTL bounds when an attempt may start. The default is no limit.
 	TTL Duration `json:"ttl,omitzero" yaml:"ttl,omitempty" toml:"ttl,omitempty,omitzero"`
-	// MaxHint is the longest server hint that is honored. Not given: 1h.
+	// MaxHint is the longest server hint that is honored. The default is 1h.
 	MaxHint Duration `json:"max_hint,omitzero" yaml:"max_hint,omitempty" toml:"max_hint,omitempty,omitzero"`
-	// ResetAfter is how long an attempt must last to reset attempts and delays. Not given: never.
+	// ResetAfter is how long an attempt must last to reset attempts and delays. The default is never.
 	ResetAfter Duration `json:"reset_after,omitzero" yaml:"reset_after,omitempty" toml:"reset_after,omitempty,omitzero"`
-	// RetriesEnabled set to Off makes the policy Disabled. Not given: On.
+	// RetriesEnabled set to Off makes the policy Disabled. The default is On.
 	RetriesEnabled Switch `json:"retries_enabled,omitzero" yaml:"retries_enabled,omitempty" toml:"retries_enabled,omitempty,omitzero"`
-	// Hedge says when a slow call gets another one beside it. It is no part of the retry.Policy: Hedge.Policy and
-	// Ref.Hedge return it. Or takes it as a whole. Not given: no hedges.
+	// Hedge starts a second call beside one that is slow. It is not a part of the retry.Policy. Hedge.Policy and
+	// Ref.Hedge return it. Or takes it as a whole. The default is no hedges.
 	Hedge Hedge `json:"hedge,omitzero" yaml:"hedge,omitempty" toml:"hedge,omitempty,omitzero"`
 }
 
@@ -92,9 +92,8 @@ func (s *Spec) SetDelays(text string) error {
 
 // FromEnviron reads a Spec from environment variables in the form of os.Environ. With the prefix "RETRY_" it reads
 // RETRY_MAX_ATTEMPTS=5, RETRY_BASE=10s, RETRY_DELAYS=1m,30m,3h, RETRY_HEDGE_DELAY=50ms and so on, with the keys in upper
-// case. The error names
-// every variable with the prefix that is not a key or has a bad value, with its first fault. If a variable appears
-// twice, the last value is used. Policy finds conflicts between fields.
+// case. The error names every variable with the prefix that is not a key or has a bad value, with its first fault. If a
+// variable appears twice, the last value is used. Policy finds conflicts between fields.
 func FromEnviron(prefix string, environ []string) (Spec, error) {
 	var s Spec
 	var bad retry.FieldErrors
@@ -143,8 +142,9 @@ func setVariable(fields []field, name, text string) error {
 }
 
 // Or returns s with each field that is not given taken from defaults, as retry.Policy.Or does, except that a given
-// "none" and a given On override. If s extends a preset, its fields come before those of defaults, which then do not
-// supply attempts, formula and cap; the result extends nothing. Otherwise Extends is a field like the others.
+// "none" and a given On override. If s extends a preset, the fields of the preset come before the fields of defaults,
+// which then do not supply attempts, formula and cap. The result does not extend the preset. Otherwise Extends is a
+// field like the others.
 func (s Spec) Or(defaults Spec) Spec {
 	if preset, ok := presets()[s.Extends]; ok {
 		s.Extends, defaults.Extends = "", ""
@@ -154,9 +154,12 @@ func (s Spec) Or(defaults Spec) Spec {
 	s.Extends = cmp.Or(s.Extends, defaults.Extends)
 	s.Jitter = cmp.Or(s.Jitter, defaults.Jitter)
 	s.RetriesEnabled = cmp.Or(s.RetriesEnabled, defaults.RetriesEnabled)
-	defaults.Jitter = s.Jitter // for Policy.Or, which cannot tell a given "none" from none given
+	defaults.Jitter = s.Jitter // for Policy.Or, to which NoJitter means not given
 	merged := specOf(s.over(retry.Policy{}).Or(defaults.over(retry.Policy{})))
-	merged.Extends, merged.Max, merged.Jitter, merged.RetriesEnabled = s.Extends, s.Max, s.Jitter, s.RetriesEnabled
+	merged.Extends = s.Extends
+	merged.Max = s.Max
+	merged.Jitter = s.Jitter
+	merged.RetriesEnabled = s.RetriesEnabled
 	merged.Hedge = cmp.Or(s.Hedge, defaults.Hedge)
 	return merged
 }
@@ -169,8 +172,9 @@ func (s Spec) oneCap() Spec {
 	return s
 }
 
-// over returns p with all its data replaced by that of s. Extends and Max are not used.
+// over returns p with all its data replaced by the data of s. Extends and Max are not used.
 func (s Spec) over(p retry.Policy) retry.Policy {
+	jitter, _ := s.Jitter.mode() // policy refuses an unknown jitter
 	p.Name = s.Name
 	p.MaxAttempts = int(s.MaxAttempts)
 	p.Backoff = retry.Backoff{
@@ -178,7 +182,7 @@ func (s Spec) over(p retry.Policy) retry.Policy {
 		Base:        time.Duration(s.Base),
 		Factor:      float64(s.Factor),
 		Cap:         time.Duration(s.Cap),
-		Jitter:      s.Jitter.mode(),
+		Jitter:      jitter,
 		JitterRatio: float64(s.JitterRatio),
 	}
 	for _, d := range s.Delays {
@@ -203,7 +207,7 @@ func (s Spec) Policy() (retry.Policy, error) {
 
 const maxBesideCap = "is given together with cap, which means the same"
 
-// policy is Policy for a Spec at path. The parts that are code are those of the given policy.
+// policy is Policy for a Spec at path. The parts of the result that are code are taken from the given policy.
 func (s Spec) policy(path string, code retry.Policy) (retry.Policy, retry.FieldErrors) {
 	var bad retry.FieldErrors
 	if s.Extends != "" {
@@ -215,9 +219,9 @@ func (s Spec) policy(path string, code retry.Policy) (retry.Policy, retry.FieldE
 		add(&bad, under(path, "max"), s.Max.String(), maxBesideCap)
 	}
 	checkName(&bad, path, s.Name)
-	if s.Jitter > jitterOf(retry.DecorrelatedJitter) {
-		add(&bad, under(path, "jitter"), fmt.Sprint(uint8(s.Jitter)), "is not one of none, full, equal, ratio and decorrelated")
-		s.Jitter = 0
+	if _, err := s.Jitter.mode(); err != nil {
+		add(&bad, under(path, "jitter"), quoted(string(s.Jitter)), "is not one of none, full, equal, ratio and decorrelated")
+		s.Jitter = ""
 	}
 	if s.RetriesEnabled > Off {
 		add(&bad, under(path, "retries_enabled"), fmt.Sprint(uint8(s.RetriesEnabled)), "is neither true nor false")
@@ -253,10 +257,10 @@ func inKeys(path string, err error) (bad retry.FieldErrors) {
 
 // NotDataError lists the parts of a policy that are code, which no Spec can express.
 type NotDataError struct {
-	Fields []string // "Classify", "Wait", "Budget", "Pay", "Gate", "Observe", "Rand"; never empty
+	Fields []string // never empty, of "Classify", "Wait", "Budget", "Pay", "Gate", "Observe", "Rand"
 }
 
-// Error returns "retryconf: Classify, Budget cannot be expressed as data".
+// Error returns a line such as "retryconf: Classify, Budget cannot be expressed as data".
 func (e *NotDataError) Error() string {
 	return "retryconf: " + strings.Join(e.Fields, ", ") + " cannot be expressed as data"
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -118,7 +116,7 @@ func TestEveryFieldOfAPolicyIsDataOrCode(t *testing.T) {
 			case reflect.Func:
 				to.Set(reflect.MakeFunc(field.Type, nil))
 			case reflect.Pointer:
-				to.Set(reflect.New(field.Type.Elem()))
+				to.Set(reflect.ValueOf(retry.NewBudget(retry.BudgetConfig{})))
 			default:
 				to.Set(reflect.ValueOf(values[field.Type.Kind()]))
 				requireRoundTrip(t, p)
@@ -134,6 +132,131 @@ func TestFromPolicyRefusesWhatDoesNotValidate(t *testing.T) {
 	s, err := retryconf.FromPolicy(retry.Policy{Name: "\xff", MaxAttempts: -2, TTL: -1})
 	require.EqualError(t, err, `retryconf: max_attempts -2 is below -1, which is unlimited; ttl -1ns is negative; name "\xff" has characters that are not printable, or is not UTF-8`)
 	require.Zero(t, s)
+}
+
+func TestOrTakesWhatIsNotGiven(t *testing.T) {
+	full, none := retryconf.FullJitter, retryconf.NoJitter
+	for _, row := range []struct {
+		name              string
+		s, defaults, want retryconf.Spec
+	}{
+		{"a base takes mode and factor", retryconf.Spec{Base: seconds(1)}, retryconf.Spec{Factor: 3, Mode: 2, MaxAttempts: 4}, retryconf.Spec{Base: seconds(1), Factor: 3, Mode: 2, MaxAttempts: 4}},
+		{"another mode takes the base alone", retryconf.Spec{Mode: 2}, retryconf.Spec{Base: seconds(1), Factor: 3}, retryconf.Spec{Mode: 2, Base: seconds(1)}},
+		{"a lone factor stands", retryconf.Spec{Factor: 4}, retryconf.Spec{Factor: 3, Base: seconds(1)}, retryconf.Spec{Factor: 4, Base: seconds(1)}},
+		{"a factor takes no delays", retryconf.Spec{Factor: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, TTL: 1}, retryconf.Spec{Factor: 4, TTL: 1}},
+		{"mode list takes delays", retryconf.Spec{Mode: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, MaxAttempts: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, MaxAttempts: 4}},
+		{"delays are a formula", retryconf.Spec{Delays: []retryconf.Delay{0}}, retryconf.Spec{Base: 1}, retryconf.Spec{Delays: []retryconf.Delay{0}}},
+		{"a whole formula is taken", retryconf.Spec{TTL: 1}, retryconf.Spec{Base: 1, Factor: 2, Mode: 1}, retryconf.Spec{TTL: 1, Base: 1, Factor: 2, Mode: 1}},
+		{"jitter none stands", retryconf.Spec{Jitter: none}, retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: none}},
+		{"on stands", retryconf.Spec{RetriesEnabled: retryconf.On}, retryconf.Spec{RetriesEnabled: retryconf.Off}, retryconf.Spec{RetriesEnabled: retryconf.On}},
+		{"a ratio comes along to ratio jitter", retryconf.Spec{}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}},
+		{"a ratio does not come along to full jitter", retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}, retryconf.Spec{Jitter: full}},
+		{"max stands against cap", retryconf.Spec{Max: 1}, retryconf.Spec{Cap: 2}, retryconf.Spec{Cap: 1}},
+		{"the defaults' max is their cap", retryconf.Spec{}, retryconf.Spec{Max: 2}, retryconf.Spec{Cap: 2}},
+		{"a preset comes before the defaults, as a whole", retryconf.Spec{Extends: "aggressive"},
+			retryconf.Spec{Name: "n", Base: seconds(1), Cap: seconds(2), MaxAttempts: 9, Jitter: full, TTL: 1, Extends: "standard"},
+			retryconf.Spec{Name: "n", Delays: []retryconf.Delay{retryconf.Delay(10 * sec), retryconf.Delay(minute), retryconf.Delay(5 * minute)}, Jitter: full, TTL: 1}},
+		{"the rest comes along", retryconf.Spec{}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3, ResetAfter: 4}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3, ResetAfter: 4}},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.s.Or(row.defaults)) })
+	}
+}
+
+func TestOrIsThatOfAPolicy(t *testing.T) {
+	var policies []retry.Policy
+	for _, b := range []retry.Backoff{
+		{}, {Base: sec}, {Factor: 3}, {Cap: hour}, {Base: 2 * sec, Factor: 1.5}, {Mode: retry.Exponential}, {Mode: retry.Linear}, {Mode: retry.Linear, Factor: 0.5},
+		{Mode: retry.Fixed, Base: minute}, {Delays: []time.Duration{sec}}, {Mode: retry.List, Delays: []time.Duration{0, minute}}, {Jitter: retry.FullJitter},
+		{Jitter: retry.RatioJitter}, {Jitter: retry.RatioJitter, JitterRatio: 0.5},
+	} {
+		policies = append(policies, retry.Policy{Backoff: b}, retry.Policy{Name: "n", MaxAttempts: 3, ResetAfter: sec, Disabled: true, Backoff: b})
+	}
+	for _, p := range policies {
+		for _, q := range policies {
+			s, err := retryconf.FromPolicy(p)
+			require.NoError(t, err)
+			defaults, err := retryconf.FromPolicy(q)
+			require.NoError(t, err)
+			merged, err := s.Or(defaults).Policy()
+			want := p.Or(q)
+			require.Equal(t, want.Validate() == nil, err == nil)
+			if err == nil {
+				require.Equal(t, want, merged, "%+v or %+v", p, q)
+			}
+		}
+	}
+}
+
+func TestPolicyNamesEveryBadField(t *testing.T) {
+	for _, row := range []struct {
+		spec retryconf.Spec
+		want string
+	}{
+		{retryconf.Spec{Base: seconds(5), Cap: seconds(1), MaxAttempts: -2}, `cap 1s is below base 5s; max_attempts -2 is below -1, which is unlimited`},
+		{retryconf.Spec{Cap: seconds(2), Max: seconds(1)}, `max 1s is given together with cap, which means the same`},
+		{retryconf.Spec{Extends: "standart"}, `extends "standart" is not a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"`},
+		{retryconf.Spec{Mode: 9}, "mode 9 is not one of exponential, linear, fixed and list"},
+		{retryconf.Spec{Jitter: "Full"}, `jitter "Full" is not one of none, full, equal, ratio and decorrelated`},
+		{retryconf.Spec{RetriesEnabled: 9}, "retries_enabled 9 is neither true nor false"},
+		{retryconf.Spec{Mode: 4}, "delays [] is empty, and mode list needs one delay at least"},
+		{retryconf.Spec{Delays: []retryconf.Delay{1, -1}, Mode: 3}, `mode fixed is set together with delays, which need mode list or none; delays[1] -1ns is negative`},
+		{retryconf.Spec{Factor: 0.5}, "factor 0.5 is below 1, which exponential needs"},
+		{retryconf.Spec{Factor: retryconf.Number(math.NaN())}, `factor NaN is not a finite number`},
+		{retryconf.Spec{JitterRatio: 0.5}, "jitter_ratio 0.5 is set without ratio jitter"},
+		{retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 2}, "jitter_ratio 2 is outside (0,1]"},
+		{retryconf.Spec{Jitter: retryconf.DecorrelatedJitter, Mode: 2}, `jitter decorrelated goes with exponential only, not with linear`},
+		{retryconf.Spec{ResetAfter: -1}, `reset_after -1ns is negative`},
+	} {
+		t.Run("it says "+row.want, func(t *testing.T) {
+			p, err := row.spec.Policy()
+			require.EqualError(t, err, "retryconf: "+row.want)
+			require.Zero(t, p)
+		})
+	}
+}
+
+func TestEachTextFieldIsAFlag(t *testing.T) {
+	var s retryconf.Spec
+	flags := flag.NewFlagSet("x", flag.ContinueOnError)
+	flags.SetOutput(&strings.Builder{})
+	flags.TextVar(&s.MaxAttempts, "attempts", s.MaxAttempts, "")
+	flags.TextVar(&s.Mode, "mode", s.Mode, "")
+	flags.TextVar(&s.Base, "base", s.Base, "")
+	flags.TextVar(&s.Factor, "factor", s.Factor, "")
+	flags.TextVar(&s.Cap, "cap", s.Cap, "")
+	flags.TextVar(&s.Max, "max", s.Max, "")
+	flags.TextVar(&s.Jitter, "jitter", s.Jitter, "")
+	flags.TextVar(&s.JitterRatio, "ratio", s.JitterRatio, "")
+	flags.TextVar(&s.AttemptTimeout, "timeout", s.AttemptTimeout, "")
+	flags.TextVar(&s.TTL, "ttl", s.TTL, "")
+	flags.TextVar(&s.MaxHint, "hint", s.MaxHint, "")
+	flags.TextVar(&s.ResetAfter, "reset", s.ResetAfter, "")
+	flags.TextVar(&s.RetriesEnabled, "enabled", s.RetriesEnabled, "")
+	flags.Func("delays", "", s.SetDelays)
+	require.NoError(t, flags.Parse(strings.Fields(
+		"-attempts unlimited -mode list -base 1s -factor 2 -cap 3s -max 4s -jitter ratio -ratio 0.5 -timeout 6s -ttl 7s -hint 8s -reset 9s -enabled false -delays 1m,0s")))
+	require.Equal(t, retryconf.Spec{MaxAttempts: retry.Unlimited, Mode: 4, Base: seconds(1), Factor: 2, Cap: seconds(3), Max: seconds(4), Jitter: retryconf.RatioJitter,
+		JitterRatio: 0.5, AttemptTimeout: seconds(6), TTL: seconds(7), MaxHint: seconds(8), ResetAfter: seconds(9), RetriesEnabled: retryconf.Off,
+		Delays: []retryconf.Delay{retryconf.Delay(minute), 0}}, s)
+	require.ErrorContains(t, flags.Parse([]string{"-base", "30"}), `has no unit (write it as a string such as "30s")`)
+	require.NotPanics(t, flags.PrintDefaults)
+}
+
+func TestSetDelaysKeepsTheListIfOneIsBad(t *testing.T) {
+	s := retryconf.Spec{Delays: []retryconf.Delay{1}}
+	for text, want := range map[string]string{
+		"":       `delays[0] "" is not a duration such as "30s" or "1h30m"`,
+		"1m,,2m": `delays[1] "" is not a duration such as "30s" or "1h30m"`,
+		"1m,5":   `delays[1] "5" has no unit (write it as a string such as "5s")`,
+		"1m;2m":  `delays[0] "1m;2m" is not a duration such as "30s" or "1h30m"`,
+	} {
+		t.Run(fmt.Sprintf("%q is refused", text), func(t *testing.T) {
+			require.EqualError(t, s.SetDelays(text), "retryconf: "+want)
+			require.Equal(t, []retryconf.Delay{1}, s.Delays)
+		})
+	}
+	require.NoError(t, s.SetDelays(" 1s , 2s"))
+	require.Equal(t, []retryconf.Delay{retryconf.Delay(sec), retryconf.Delay(2 * sec)}, s.Delays)
 }
 
 func TestAPolicyComesBackTheSame(t *testing.T) {
@@ -191,161 +314,4 @@ func environOf(t *testing.T, text []byte) (environ []string) {
 		environ = append(environ, "X_"+strings.ToUpper(key)+"="+text)
 	}
 	return environ
-}
-
-func FuzzRoundTrip(f *testing.F) {
-	f.Add("", 0, uint8(0), int64(0), 0.0, int64(0), uint8(0), 0.0, int64(0), int64(0), int64(0), int64(0), false, []byte(nil))
-	f.Add("n", 12, uint8(1), int64(10*sec), 2.0, int64(30*minute), uint8(3), 0.5, int64(sec), int64(hour), int64(1), int64(2), true, []byte(nil))
-	f.Add("l", -1, uint8(4), int64(0), 0.0, int64(hour), uint8(1), 0.0, int64(0), int64(0), int64(0), int64(0), false, []byte{0, 1, 200, 7})
-	f.Fuzz(func(t *testing.T, name string, attempts int, mode uint8, base int64, factor float64, most int64, jitter uint8, ratio float64,
-		timeout, ttl, hint, reset int64, disabled bool, delays []byte) {
-		p := retry.Policy{Name: name, MaxAttempts: attempts, AttemptTimeout: time.Duration(timeout), TTL: time.Duration(ttl),
-			MaxHint: time.Duration(hint), ResetAfter: time.Duration(reset), Disabled: disabled,
-			Backoff: retry.Backoff{Mode: retry.Mode(mode), Base: time.Duration(base), Factor: factor, Cap: time.Duration(most),
-				Jitter: retry.JitterMode(jitter), JitterRatio: ratio}}
-		for i, b := range delays[:min(len(delays), 1000)] {
-			p.Delays = append(p.Delays, time.Duration(b)*time.Duration(i*i*1_234_567))
-		}
-		if p.Factor == 0 { // minus zero has a row in TestAPolicyComesBackTheSame
-			p.Factor = 0
-		}
-		if p.JitterRatio == 0 {
-			p.JitterRatio = 0
-		}
-		unprintable := strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
-		if p.Validate() != nil || len(name) > 1000 {
-			return
-		}
-		if !utf8.ValidString(name) || unprintable {
-			_, err := retryconf.FromPolicy(p)
-			require.ErrorContains(t, err, "not printable, or is not UTF-8")
-			return
-		}
-		requireRoundTrip(t, p)
-	})
-}
-
-func TestOrTakesWhatIsNotGiven(t *testing.T) {
-	full, none := retryconf.Jitter(2), retryconf.Jitter(1)
-	for _, row := range []struct {
-		name              string
-		s, defaults, want retryconf.Spec
-	}{
-		{"a base takes mode and factor", retryconf.Spec{Base: seconds(1)}, retryconf.Spec{Factor: 3, Mode: 2, MaxAttempts: 4}, retryconf.Spec{Base: seconds(1), Factor: 3, Mode: 2, MaxAttempts: 4}},
-		{"another mode takes the base alone", retryconf.Spec{Mode: 2}, retryconf.Spec{Base: seconds(1), Factor: 3}, retryconf.Spec{Mode: 2, Base: seconds(1)}},
-		{"a lone factor stands", retryconf.Spec{Factor: 4}, retryconf.Spec{Factor: 3, Base: seconds(1)}, retryconf.Spec{Factor: 4, Base: seconds(1)}},
-		{"a factor takes no delays", retryconf.Spec{Factor: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, TTL: 1}, retryconf.Spec{Factor: 4, TTL: 1}},
-		{"mode list takes delays", retryconf.Spec{Mode: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, MaxAttempts: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, MaxAttempts: 4}},
-		{"delays are a formula", retryconf.Spec{Delays: []retryconf.Delay{0}}, retryconf.Spec{Base: 1}, retryconf.Spec{Delays: []retryconf.Delay{0}}},
-		{"a whole formula is taken", retryconf.Spec{TTL: 1}, retryconf.Spec{Base: 1, Factor: 2, Mode: 1}, retryconf.Spec{TTL: 1, Base: 1, Factor: 2, Mode: 1}},
-		{"jitter none stands", retryconf.Spec{Jitter: none}, retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: none}},
-		{"on stands", retryconf.Spec{RetriesEnabled: retryconf.On}, retryconf.Spec{RetriesEnabled: retryconf.Off}, retryconf.Spec{RetriesEnabled: retryconf.On}},
-		{"a ratio comes along to ratio jitter", retryconf.Spec{}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}},
-		{"a ratio does not come along to full jitter", retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: 4, JitterRatio: 0.5}, retryconf.Spec{Jitter: full}},
-		{"max stands against cap", retryconf.Spec{Max: 1}, retryconf.Spec{Cap: 2}, retryconf.Spec{Cap: 1}},
-		{"the defaults' max is their cap", retryconf.Spec{}, retryconf.Spec{Max: 2}, retryconf.Spec{Cap: 2}},
-		{"a preset comes before the defaults, as a whole", retryconf.Spec{Extends: "aggressive"},
-			retryconf.Spec{Name: "n", Base: seconds(1), Cap: seconds(2), MaxAttempts: 9, Jitter: full, TTL: 1, Extends: "standard"},
-			retryconf.Spec{Name: "n", Delays: []retryconf.Delay{retryconf.Delay(10 * sec), retryconf.Delay(minute), retryconf.Delay(5 * minute)}, Jitter: full, TTL: 1}},
-		{"the rest comes along", retryconf.Spec{}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3, ResetAfter: 4}, retryconf.Spec{Name: "n", Extends: "e", AttemptTimeout: 1, TTL: 2, MaxHint: 3, ResetAfter: 4}},
-	} {
-		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.s.Or(row.defaults)) })
-	}
-}
-
-func TestOrIsThatOfAPolicy(t *testing.T) {
-	var policies []retry.Policy
-	for _, b := range []retry.Backoff{
-		{}, {Base: sec}, {Factor: 3}, {Cap: hour}, {Base: 2 * sec, Factor: 1.5}, {Mode: retry.Exponential}, {Mode: retry.Linear}, {Mode: retry.Linear, Factor: 0.5},
-		{Mode: retry.Fixed, Base: minute}, {Delays: []time.Duration{sec}}, {Mode: retry.List, Delays: []time.Duration{0, minute}}, {Jitter: retry.FullJitter},
-		{Jitter: retry.RatioJitter}, {Jitter: retry.RatioJitter, JitterRatio: 0.5},
-	} {
-		policies = append(policies, retry.Policy{Backoff: b}, retry.Policy{Name: "n", MaxAttempts: 3, ResetAfter: sec, Disabled: true, Backoff: b})
-	}
-	for _, p := range policies {
-		for _, q := range policies {
-			s, err := retryconf.FromPolicy(p)
-			require.NoError(t, err)
-			defaults, err := retryconf.FromPolicy(q)
-			require.NoError(t, err)
-			merged, err := s.Or(defaults).Policy()
-			want := p.Or(q)
-			require.Equal(t, want.Validate() == nil, err == nil)
-			if err == nil {
-				require.Equal(t, want, merged, "%+v or %+v", p, q)
-			}
-		}
-	}
-}
-
-func TestPolicyNamesEveryBadField(t *testing.T) {
-	for _, row := range []struct {
-		spec retryconf.Spec
-		want string
-	}{
-		{retryconf.Spec{Base: seconds(5), Cap: seconds(1), MaxAttempts: -2}, `cap 1s is below base 5s; max_attempts -2 is below -1, which is unlimited`},
-		{retryconf.Spec{Cap: seconds(2), Max: seconds(1)}, `max 1s is given together with cap, which means the same`},
-		{retryconf.Spec{Extends: "standart"}, `extends "standart" is not a preset: "inline", "aggressive", "standard", "patient", "cautious" and "delivery"`},
-		{retryconf.Spec{Mode: 9}, "mode 9 is not one of exponential, linear, fixed and list"},
-		{retryconf.Spec{Jitter: 9}, "jitter 9 is not one of none, full, equal, ratio and decorrelated"},
-		{retryconf.Spec{RetriesEnabled: 9}, "retries_enabled 9 is neither true nor false"},
-		{retryconf.Spec{Mode: 4}, "delays [] is empty, and mode list needs one delay at least"},
-		{retryconf.Spec{Delays: []retryconf.Delay{1, -1}, Mode: 3}, `mode fixed is set together with delays, which need mode list or none; delays[1] -1ns is negative`},
-		{retryconf.Spec{Factor: 0.5}, "factor 0.5 is below 1, which exponential needs"},
-		{retryconf.Spec{Factor: retryconf.Number(math.NaN())}, `factor NaN is not a finite number`},
-		{retryconf.Spec{JitterRatio: 0.5}, "jitter_ratio 0.5 is set without ratio jitter"},
-		{retryconf.Spec{Jitter: 4, JitterRatio: 2}, "jitter_ratio 2 is outside (0,1]"},
-		{retryconf.Spec{Jitter: 5, Mode: 2}, `jitter decorrelated goes with exponential only, not with linear`},
-		{retryconf.Spec{ResetAfter: -1}, `reset_after -1ns is negative`},
-	} {
-		t.Run("it says "+row.want, func(t *testing.T) {
-			p, err := row.spec.Policy()
-			require.EqualError(t, err, "retryconf: "+row.want)
-			require.Zero(t, p)
-		})
-	}
-}
-
-func TestEachTextFieldIsAFlag(t *testing.T) {
-	var s retryconf.Spec
-	flags := flag.NewFlagSet("x", flag.ContinueOnError)
-	flags.SetOutput(&strings.Builder{})
-	flags.TextVar(&s.MaxAttempts, "attempts", s.MaxAttempts, "")
-	flags.TextVar(&s.Mode, "mode", s.Mode, "")
-	flags.TextVar(&s.Base, "base", s.Base, "")
-	flags.TextVar(&s.Factor, "factor", s.Factor, "")
-	flags.TextVar(&s.Cap, "cap", s.Cap, "")
-	flags.TextVar(&s.Max, "max", s.Max, "")
-	flags.TextVar(&s.Jitter, "jitter", s.Jitter, "")
-	flags.TextVar(&s.JitterRatio, "ratio", s.JitterRatio, "")
-	flags.TextVar(&s.AttemptTimeout, "timeout", s.AttemptTimeout, "")
-	flags.TextVar(&s.TTL, "ttl", s.TTL, "")
-	flags.TextVar(&s.MaxHint, "hint", s.MaxHint, "")
-	flags.TextVar(&s.ResetAfter, "reset", s.ResetAfter, "")
-	flags.TextVar(&s.RetriesEnabled, "enabled", s.RetriesEnabled, "")
-	flags.Func("delays", "", s.SetDelays)
-	require.NoError(t, flags.Parse(strings.Fields(
-		"-attempts unlimited -mode list -base 1s -factor 2 -cap 3s -max 4s -jitter ratio -ratio 0.5 -timeout 6s -ttl 7s -hint 8s -reset 9s -enabled false -delays 1m,0s")))
-	require.Equal(t, retryconf.Spec{MaxAttempts: retry.Unlimited, Mode: 4, Base: seconds(1), Factor: 2, Cap: seconds(3), Max: seconds(4), Jitter: 4,
-		JitterRatio: 0.5, AttemptTimeout: seconds(6), TTL: seconds(7), MaxHint: seconds(8), ResetAfter: seconds(9), RetriesEnabled: retryconf.Off,
-		Delays: []retryconf.Delay{retryconf.Delay(minute), 0}}, s)
-	require.ErrorContains(t, flags.Parse([]string{"-base", "30"}), `has no unit (write it as a string such as "30s")`)
-	require.NotPanics(t, flags.PrintDefaults)
-}
-
-func TestSetDelaysKeepsTheListIfOneIsBad(t *testing.T) {
-	s := retryconf.Spec{Delays: []retryconf.Delay{1}}
-	for text, want := range map[string]string{
-		"":       `delays[0] "" is not a duration such as "30s" or "1h30m"`,
-		"1m,,2m": `delays[1] "" is not a duration such as "30s" or "1h30m"`,
-		"1m,5":   `delays[1] "5" has no unit (write it as a string such as "5s")`,
-		"1m;2m":  `delays[0] "1m;2m" is not a duration such as "30s" or "1h30m"`,
-	} {
-		t.Run(fmt.Sprintf("%q is refused", text), func(t *testing.T) {
-			require.EqualError(t, s.SetDelays(text), "retryconf: "+want)
-			require.Equal(t, []retryconf.Delay{1}, s.Delays)
-		})
-	}
-	require.NoError(t, s.SetDelays(" 1s , 2s"))
-	require.Equal(t, []retryconf.Delay{retryconf.Delay(sec), retryconf.Delay(2 * sec)}, s.Delays)
 }

@@ -1,7 +1,6 @@
 package retryconf
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,18 +12,18 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// The types of a Spec's fields read and write themselves as text, so every decoder that uses encoding.TextUnmarshaler
-// reads them alike: gopkg.in/yaml.v3, BurntSushi/toml, flag.TextVar. In JSON each is a string, a number or a bool, and
-// nothing else. The zero value of each type except Delay means "not given". A text or number that means zero is refused,
-// because a user who writes 0 would get the default: tag fields of your own with omitempty, or omitzero in JSON.
+// The types of a Spec's fields read and write themselves as text. So every decoder that uses encoding.TextUnmarshaler
+// reads them alike, such as gopkg.in/yaml.v3, BurntSushi/toml and flag.TextVar. In JSON each is only a string, a number
+// or a bool. The zero value of each type except Delay means "not given". A text or number that means zero is refused,
+// because a user who writes 0 would get the default. Tag fields of your own with omitempty, or omitzero in JSON.
 
-// longestText is the longest text that is parsed: every valid value is far shorter.
+// longestText is the longest text that is parsed. Every valid value is far shorter.
 const longestText = 64
 
 // Duration is a duration above 0, written like "30s" or "1h30m". Zero means not given.
 type Duration time.Duration
 
-// MarshalText returns the duration as text, nothing for zero.
+// MarshalText returns the duration as text, and an empty text for zero.
 func (d Duration) MarshalText() ([]byte, error) {
 	if d == 0 {
 		return nil, nil
@@ -51,7 +50,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error { return durationJSON(data, 
 // String returns the duration as text, "" for zero.
 func (d Duration) String() string { return textOf(d) }
 
-// Delay is one wait of a list: a duration of 0 or more, written like "0s" or "1h30m".
+// Delay is one wait of a list, a duration of 0 or more that is written like "0s" or "1h30m".
 type Delay time.Duration
 
 // MarshalText returns the delay as text.
@@ -98,7 +97,7 @@ type Attempts int
 
 const unlimited = "unlimited"
 
-// MarshalText returns the number or "unlimited" as text, nothing for zero.
+// MarshalText returns the number or "unlimited" as text, and an empty text for zero.
 func (a Attempts) MarshalText() ([]byte, error) {
 	switch a {
 	case 0:
@@ -148,10 +147,22 @@ func (a *Attempts) UnmarshalJSON(data []byte) error {
 	if !isNumber(data) {
 		return fault("", shownJSON(data), `is not a whole number of 1 or more, nor "unlimited"`)
 	}
-	if f, err := strconv.ParseFloat(string(data), 64); err == nil && f >= 1 && f < 1e15 && f == math.Trunc(f) && bytes.ContainsAny(data, ".eE") {
-		return fault("", shownJSON(data), fmt.Sprintf("is not a whole number of 1 or more (write %.0f)", f))
+	if plain := plainWhole(data); plain != "" && plain != string(data) {
+		return fault("", shownJSON(data), "is not a whole number of 1 or more (write "+plain+")")
 	}
 	return unquoted(a.UnmarshalText(data), data)
+}
+
+// plainWhole returns a number from 1 to 1e15 without point and exponent, and "" for any other number.
+func plainWhole(number []byte) string {
+	f, err := strconv.ParseFloat(string(number), 64)
+	if err != nil || f != math.Trunc(f) {
+		return ""
+	}
+	if f < 1 || f >= 1e15 {
+		return ""
+	}
+	return strconv.FormatFloat(f, 'f', -1, 64)
 }
 
 // String returns the number or "unlimited", "" for zero.
@@ -160,7 +171,7 @@ func (a Attempts) String() string { return textOf(a) }
 // Number is a finite number above 0. Zero means not given.
 type Number float64
 
-// MarshalText returns the shortest text that reads back as the same number, nothing for zero.
+// MarshalText returns the shortest text that reads back as the same number, and an empty text for zero.
 func (n Number) MarshalText() ([]byte, error) {
 	if n == 0 {
 		return nil, nil
@@ -174,7 +185,9 @@ func (n *Number) UnmarshalText(text []byte) error {
 	if errors.Is(err, strconv.ErrRange) && f > 0 {
 		return valueError(string(text), "is too large")
 	}
-	if err != nil || !(f > 0 && f <= math.MaxFloat64) || len(text) > longestText || strings.ContainsAny(string(text), "xXpP_") {
+	isFinite := f > 0 && f <= math.MaxFloat64
+	isDecimal := len(text) <= longestText && !strings.ContainsAny(string(text), "xXpP_")
+	if err != nil || !isFinite || !isDecimal {
 		return valueError(string(text), "is not a number above 0 (leave it out for the default)")
 	}
 	*n = Number(f)
@@ -203,10 +216,10 @@ func (n *Number) UnmarshalTOML(value any) error { return n.UnmarshalText([]byte(
 // String returns the number as text, "" for zero.
 func (n Number) String() string { return textOf(n) }
 
-// Mode is a formula: "exponential", "linear", "fixed" or "list"; "constant" is read as fixed. Zero means not given.
+// Mode is a formula, "exponential", "linear", "fixed" or "list". It reads "constant" as fixed. Zero means not given.
 type Mode retry.Mode
 
-// MarshalText returns the mode's name, nothing for zero.
+// MarshalText returns the mode's name, and an empty text for zero.
 func (m Mode) MarshalText() ([]byte, error) { return retry.Mode(m).MarshalText() }
 
 // UnmarshalText reads a mode's name.
@@ -227,26 +240,33 @@ func (m *Mode) UnmarshalJSON(data []byte) error { return fromJSON(data, m.Unmars
 // String returns the mode's name, "" for zero.
 func (m Mode) String() string { return textOf(m) }
 
-// Jitter is a jitter: "none", "full", "equal", "ratio" or "decorrelated". Zero means not given, which is not the same
-// as "none": a given "none" replaces the jitter that a policy would otherwise have.
-type Jitter uint8
+// Jitter is the name of a kind of jitter. The empty Jitter means not given. That is not the same as NoJitter, because a
+// given NoJitter replaces the jitter that a policy would otherwise have.
+type Jitter string
 
-func jitterOf(j retry.JitterMode) Jitter { return Jitter(j) + 1 }
+// The kinds of jitter, each for the retry.JitterMode of the same name.
+const (
+	NoJitter           Jitter = "none"
+	FullJitter         Jitter = "full"
+	EqualJitter        Jitter = "equal"
+	RatioJitter        Jitter = "ratio"
+	DecorrelatedJitter Jitter = "decorrelated"
+)
 
-// mode returns the jitter mode, NoJitter if none is given.
-func (j Jitter) mode() retry.JitterMode {
-	if j == 0 {
-		return retry.NoJitter
+func jitterOf(mode retry.JitterMode) Jitter { return Jitter(mode.String()) }
+
+// mode returns the jitter mode, which is NoJitter if j is not given, and an error if j is an unknown kind.
+func (j Jitter) mode() (mode retry.JitterMode, err error) {
+	if j != "" {
+		err = mode.UnmarshalText([]byte(j))
 	}
-	return retry.JitterMode(j - 1)
+	return mode, err
 }
 
-// MarshalText returns the jitter's name, nothing for zero.
+// MarshalText returns the jitter's name, an empty text if it is not given, and an error if it is an unknown kind.
 func (j Jitter) MarshalText() ([]byte, error) {
-	if j == 0 {
-		return nil, nil
-	}
-	return j.mode().MarshalText()
+	_, err := j.mode()
+	return []byte(j), err
 }
 
 // UnmarshalText reads a jitter's name.
@@ -255,15 +275,15 @@ func (j *Jitter) UnmarshalText(text []byte) error {
 	if err := mode.UnmarshalText(text); err != nil {
 		return valueError(string(text), `is not one of "none", "full", "equal", "ratio" and "decorrelated"`)
 	}
-	*j = jitterOf(mode)
+	*j = Jitter(text)
 	return nil
 }
 
 // UnmarshalJSON reads a JSON string as UnmarshalText does.
 func (j *Jitter) UnmarshalJSON(data []byte) error { return fromJSON(data, j.UnmarshalText) }
 
-// String returns the jitter's name, "" for zero.
-func (j Jitter) String() string { return textOf(j) }
+// String returns the jitter's name, "" if it is not given.
+func (j Jitter) String() string { return string(j) }
 
 // Switch is true, false or not given, which is zero.
 type Switch uint8
@@ -274,7 +294,7 @@ const (
 	Off                   // false
 )
 
-// MarshalText returns "true" or "false", nothing for zero.
+// MarshalText returns "true" or "false", and an empty text for zero.
 func (s Switch) MarshalText() ([]byte, error) {
 	switch s {
 	case On:

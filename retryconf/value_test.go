@@ -63,11 +63,11 @@ func TestEachValueReadsItsText(t *testing.T) {
 		{"fixed", retryconf.Mode(retry.Fixed)},
 		{"constant", retryconf.Mode(retry.Fixed)},
 		{"list", retryconf.Mode(retry.List)},
-		{"none", retryconf.Jitter(1)},
-		{"full", retryconf.Jitter(2)},
-		{"equal", retryconf.Jitter(3)},
-		{"ratio", retryconf.Jitter(4)},
-		{"decorrelated", retryconf.Jitter(5)},
+		{"none", retryconf.NoJitter},
+		{"full", retryconf.FullJitter},
+		{"equal", retryconf.EqualJitter},
+		{"ratio", retryconf.RatioJitter},
+		{"decorrelated", retryconf.DecorrelatedJitter},
 		{"true", retryconf.On},
 		{"false", retryconf.Off},
 	} {
@@ -130,8 +130,8 @@ func TestEachValueRefusesWithItsRule(t *testing.T) {
 		{retryconf.Number(0), "1_0", `"1_0" ` + number},
 		{retryconf.Mode(0), "", `"" is not one of "exponential", "linear", "fixed" and "list"`},
 		{retryconf.Mode(0), "Fixed", `"Fixed" is not one of "exponential", "linear", "fixed" and "list"`},
-		{retryconf.Jitter(0), "", `"" is not one of "none", "full", "equal", "ratio" and "decorrelated"`},
-		{retryconf.Jitter(0), "a\nb", `"a\nb" is not one of "none", "full", "equal", "ratio" and "decorrelated"`},
+		{retryconf.Jitter(""), "", `"" is not one of "none", "full", "equal", "ratio" and "decorrelated"`},
+		{retryconf.Jitter(""), "a\nb", `"a\nb" is not one of "none", "full", "equal", "ratio" and "decorrelated"`},
 		{retryconf.On, "", `"" is neither true nor false`},
 		{retryconf.On, "yes", `"yes" is neither true nor false`},
 	} {
@@ -146,16 +146,16 @@ func TestEachValueRefusesWithItsRule(t *testing.T) {
 }
 
 func TestARefusedTextLeavesTheValueAsItWas(t *testing.T) {
-	d, a, n, m, j, s := seconds(30), retryconf.Attempts(3), retryconf.Number(2), retryconf.Mode(1), retryconf.Jitter(2), retryconf.On
+	d, a, n, m, j, s := seconds(30), retryconf.Attempts(3), retryconf.Number(2), retryconf.Mode(1), retryconf.FullJitter, retryconf.On
 	for _, to := range []encoding.TextUnmarshaler{&d, &a, &n, &m, &j, &s} {
 		require.Error(t, to.UnmarshalText([]byte("?")))
 	}
-	require.Equal(t, []any{seconds(30), retryconf.Attempts(3), retryconf.Number(2), retryconf.Mode(1), retryconf.Jitter(2), retryconf.On},
+	require.Equal(t, []any{seconds(30), retryconf.Attempts(3), retryconf.Number(2), retryconf.Mode(1), retryconf.FullJitter, retryconf.On},
 		[]any{d, a, n, m, j, s})
 }
 
 func TestTheZeroOfEachValueHasNoText(t *testing.T) {
-	for _, zero := range []value{retryconf.Duration(0), retryconf.Attempts(0), retryconf.Number(0), retryconf.Mode(0), retryconf.Jitter(0), retryconf.Switch(0)} {
+	for _, zero := range []value{retryconf.Duration(0), retryconf.Attempts(0), retryconf.Number(0), retryconf.Mode(0), retryconf.Jitter(""), retryconf.Switch(0)} {
 		require.Empty(t, zero.String(), "%T", zero)
 	}
 	require.Equal(t, "0s", retryconf.Delay(0).String(), "0 is a delay")
@@ -173,7 +173,7 @@ func TestEachValueHasItsJSONForm(t *testing.T) {
 		{retryconf.Number(2.5), `2.5`},
 		{retryconf.Number(1e21), `1e+21`},
 		{retryconf.Mode(retry.Fixed), `"fixed"`},
-		{retryconf.Jitter(1), `"none"`},
+		{retryconf.NoJitter, `"none"`},
 		{retryconf.On, `true`},
 		{retryconf.Off, `false`},
 	} {

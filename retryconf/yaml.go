@@ -14,11 +14,11 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// UnmarshalYAML reads a YAML mapping as strictly as UnmarshalJSON reads an object: it refuses unknown keys, nulls, values
-// of another type, and numbers that JSON does not write (0x10, 1_000, .inf), all at once, each with its line. The
-// decoders of gopkg.in/yaml.v2, gopkg.in/yaml.v3, go.yaml.in/yaml and goccy/go-yaml call it. What they decide themselves
-// is beyond it: they refuse a repeated key and name no other fault then, their Unmarshal reads the first of several
-// documents only, and does not ask for an empty one, which leaves the Spec as it was.
+// UnmarshalYAML reads a YAML mapping as strictly as UnmarshalJSON reads an object. It refuses unknown keys, nulls,
+// values of another type, and numbers that JSON does not write (0x10, 1_000, .inf), all at once, each with its line.
+// The decoders of gopkg.in/yaml.v2, gopkg.in/yaml.v3, go.yaml.in/yaml and goccy/go-yaml call it. Some decisions are
+// theirs. They refuse a repeated key, and then name no other fault. Their Unmarshal reads only the first of several
+// documents, and does not call UnmarshalYAML for an empty document, which leaves the Spec unchanged.
 func (s *Spec) UnmarshalYAML(unmarshal func(any) error) error {
 	values, err := yamlMapping(unmarshal)
 	if err != nil {
@@ -51,7 +51,7 @@ func yamlMapping(unmarshal func(any) error) (map[string]yamlValue, error) {
 	keys := map[yamlKey]any{}
 	_ = unmarshal(&keys)
 	for key := range keys {
-		if values[key.name].line == 0 { // a null: decoders do not call UnmarshalYAML for it, but they do for its key
+		if values[key.name].line == 0 { // a null, for which decoders call UnmarshalYAML of the key only
 			values[key.name] = yamlValue{line: key.line}
 		}
 	}
@@ -69,12 +69,12 @@ type yamlValue struct {
 	line   int
 }
 
-// yamlLine matches the line in an error of a decoder: "line 3: cannot unmarshal" or "[3:7] cannot unmarshal".
+// yamlLine matches the line in an error of a decoder, such as "line 3: cannot unmarshal" or "[3:7] cannot unmarshal".
 var yamlLine = regexp.MustCompile(`(?:line |\[)(\d+)`)
 
 var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
-// yamlOf returns the value that a decoder is at: a number as it is written, or as a string if JSON has no such number.
+// yamlOf returns the value that a decoder is at. A number is as it is written, or a string if JSON has no such number.
 func yamlOf(unmarshal func(any) error) (v yamlValue) {
 	_ = unmarshal(&v.value)
 	switch v.value.(type) {

@@ -20,7 +20,7 @@ var (
 	//go:embed style.css
 	style string
 
-	// contentPolicy allows the style of the page, and nothing else: no script, and nothing of another origin.
+	// contentPolicy allows only the style of the page. It allows no script and no other origin.
 	contentPolicy = "default-src 'none'; style-src 'sha256-" + hash(style) +
 		"'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -67,7 +67,8 @@ func writeText(w io.Writer, s Snapshot) error {
 	return table.Flush()
 }
 
-// minutesSVG draws the last hour of a policy as a line for each minute: retries, and over them the runs that gave up.
+// minutesSVG draws the last hour of a policy as a line for each minute. Over the retries it draws the runs that gave
+// up.
 func minutesSVG(p *Policy) template.HTML {
 	const height = 20
 	most := 1
@@ -91,8 +92,8 @@ func minutesSVG(p *Policy) template.HTML {
 	return template.HTML(b.String()) // numbers only
 }
 
-// barSVG draws a run in time: attempts by how they ended, waits between them, the end of what a server asked to wait, and
-// deadline and TTL if they are near the end of the run.
+// barSVG draws a run in time. It draws attempts by how they ended, waits between them, the end of the wait that a
+// server asked for, and deadline and TTL if they are near the end of the run.
 func barSVG(r *Run) template.HTML {
 	scale := max(r.Elapsed, 1)
 	limits := []time.Duration{r.Deadline, r.TTL}

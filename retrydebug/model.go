@@ -13,7 +13,8 @@ import (
 // meaning. A new field does not change it.
 const Version = 1
 
-// Snapshot is what a Page knows at one time: the model of its HTML, text and JSON. Durations are in nanoseconds.
+// Snapshot is the state of a Page at one time. It is the model of the HTML, the text and the JSON. Durations are in
+// nanoseconds.
 type Snapshot struct {
 	Version  int       `json:"version"`
 	Name     string    `json:"name,omitempty"` // Options.Name
@@ -25,10 +26,10 @@ type Snapshot struct {
 	Slowest  []Run     `json:"slowest"`  // that succeeded after retries in the last hour, the slowest first
 }
 
-// Policy is what is known of the runs of one policy, or of all beyond the first 100, whose Name is "_OTHER".
+// Policy describes the runs of one policy, or of all policies beyond the first 100, whose Name is "_OTHER".
 type Policy struct {
 	Name     string        `json:"name"`
-	Schedule string        `json:"schedule,omitempty"` // retry.Policy.String without the name; empty if it is not known
+	Schedule string        `json:"schedule,omitempty"` // retry.Policy.String without the name, or empty if it is not known
 	TTL      time.Duration `json:"ttl_ns,omitempty"`
 	// State is "failing" if a run gave up in the last minute, "retrying" if there was a retry in it or a run is about to
 	// make one, and otherwise "calm".
@@ -45,10 +46,10 @@ type Policy struct {
 	Last     *Failure      `json:"last_failure,omitempty"` // the newest, to the second
 }
 
-// Figures are counts of what happened within a time.
+// Figures are counts of the events within a time.
 type Figures struct {
 	Over      time.Duration  `json:"over_ns"`
-	Runs      int            `json:"runs"`      // that ended: the sum of the next five
+	Runs      int            `json:"runs"`      // that ended, which is the sum of the next five
 	FirstTry  int            `json:"first_try"` // succeeded at the first attempt
 	Recovered int            `json:"recovered"` // succeeded after a retry
 	Answered  int            `json:"answered"`  // ended with an answer that is no failure, such as a 404
@@ -74,9 +75,10 @@ type Failure struct {
 	Attempt Attempt   `json:"attempt"` // with a Start of 0
 }
 
-// Budget is a retry.Budget. Refused counts since it was created.
+// Budget is a retry.Budget. Refused counts the retries that it had no token for since it was created. Hedges are counted
+// in Hedges.
 type Budget struct {
-	Name    string  `json:"name"` // the one given to Page.Budget, or that of the policy
+	Name    string  `json:"name"` // the one given to Page.Budget, or the policy's
 	Tokens  float64 `json:"tokens"`
 	Burst   int     `json:"burst"`
 	Refused int     `json:"refused"`
@@ -89,14 +91,14 @@ type Run struct {
 	Reason      string        `json:"reason,omitempty"` // retry.Reason
 	EndedByGate bool          `json:"ended_by_gate,omitempty"`
 	InnerGaveUp bool          `json:"inner_gave_up,omitempty"`
-	InDoubt     bool          `json:"in_doubt,omitempty"` // the work may have been done: retry.IsAmbiguous
+	InDoubt     bool          `json:"in_doubt,omitempty"` // the work may have been done (retry.IsAmbiguous)
 	Target      string        `json:"target,omitempty"`   // method and host of a request, or the method of a gRPC call
 	Job         string        `json:"job,omitempty"`      // the kind of a job
 	Label       string        `json:"label,omitempty"`    // Options.Label
 	Ended       time.Time     `json:"ended"`
 	Elapsed     time.Duration `json:"elapsed_ns"`
-	Deadline    time.Duration `json:"deadline_ns,omitempty"` // of the caller, since the run began; 0 if there is none
-	TTL         time.Duration `json:"ttl_ns,omitempty"`
+	Deadline    time.Duration `json:"deadline_ns,omitempty"` // of the caller, since the run began, or 0 without a deadline
+	TTL         time.Duration `json:"ttl_ns,omitempty"`      // of the policy, or 0 for a job, which can have its own
 	Attempts    int           `json:"attempts"`
 	History     []Attempt     `json:"history"`         // the first and the newest 7 that failed, and the one that succeeded
 	Error       string        `json:"error,omitempty"` // why the caller's context ended, if there was no attempt
@@ -113,7 +115,7 @@ type Attempt struct {
 	Error    string        `json:"error,omitempty"`
 }
 
-// Snapshot returns what the page shows now.
+// Snapshot returns the state that the page shows now.
 func (p *Page) Snapshot() Snapshot {
 	now := time.Now().UTC()
 	s := Snapshot{Version: Version, Name: bounded(p.options.Name, maxName), Taken: now, Since: p.began, Policies: []Policy{}, Budgets: []Budget{}}
@@ -147,7 +149,9 @@ func (p *Page) Snapshot() Snapshot {
 	s.Failed, s.Slowest = p.runs.copied(now)
 	for _, list := range [][]Run{s.Failed, s.Slowest} {
 		for i := range list {
-			list[i].TTL = ttls[list[i].Policy]
+			if list[i].Job == "" {
+				list[i].TTL = ttls[list[i].Policy]
+			}
 		}
 	}
 	return s
@@ -183,7 +187,7 @@ func (r *row) shown(now time.Duration) (Policy, *retry.Budget) {
 	return p, r.budget
 }
 
-// sum returns the figures of all slots, the last of which is that of now.
+// sum returns the figures of all slots. The last slot is the one that now is in.
 func sum(slots []slot, now, length time.Duration) Figures {
 	var total [kinds]uint64
 	for i := range slots {

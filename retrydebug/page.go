@@ -18,10 +18,11 @@ type Options struct {
 	// Name is shown at the top of the page, such as the name of the service. Empty means no name.
 	Name string
 	// Allow reports whether a request may see the page, in place of IsLoopback. It is called by several goroutines at
-	// once. Nil means IsLoopback: only programs of this machine may, and nothing that a proxy has passed on.
+	// once. Nil means IsLoopback, by which only programs of this machine may see the page, and not through a proxy.
 	Allow func(*http.Request) bool
 	// Catalog returns policies whose schedules and budgets are shown, such as the method All of a retryconf.Catalog. It
-	// is called for each request. Nil means none. Page.Watch shows those of a single policy.
+	// is called for each request. Nil means no such policies. Page.Watch shows the schedule and budget of a single
+	// policy.
 	Catalog func() []retryconf.Entry
 	// Redact returns the text of an error without its secrets. It gets at most 4 KiB of the text, which end at a space
 	// if the text is longer. It is called by several goroutines at once. RedactText of package jobsui fits too. Nil means
@@ -30,7 +31,7 @@ type Options struct {
 	// HideErrors leaves out the texts of errors. False means that they are shown, as Redact returns them.
 	HideErrors bool
 	// Label returns a text for a run that is kept, from the context of its caller, such as the ID of its trace. It is
-	// called in the goroutine that retries. Nil means none.
+	// called in the goroutine that retries. Nil means no such text.
 	Label func(context.Context) string
 }
 
@@ -39,7 +40,7 @@ type Options struct {
 type Page struct {
 	options Options
 	began   time.Time
-	rows    atomic.Pointer[map[string]*row] // by the name of the policy; copied to add one
+	rows    atomic.Pointer[map[string]*row] // by the name of the policy, copied to add one
 	adding  sync.Mutex                      // guards the change of rows, and budgets
 	budgets map[string]*retry.Budget
 	runs    runs
@@ -58,8 +59,8 @@ func New(o Options) *Page {
 	return p
 }
 
-// Observe is a Policy.Observe that shows what it is called with. Any number of policies can share it, including those of
-// retryjob. It does not block on other goroutines for longer than a few additions take.
+// Observe is a Policy.Observe that shows the events that it gets. Any number of policies can share it, including
+// policies of retryjob. It does not block on other goroutines for longer than a few additions take.
 func (p *Page) Observe(ctx context.Context, e retry.Event) {
 	r, now := p.row(e.Policy), time.Since(p.began)
 	if e.Outcome == nil {
@@ -84,17 +85,17 @@ func (p *Page) ObserveHedge(_ context.Context, e retryhedge.Event) {
 	p.row(e.Policy).hedged(time.Since(p.began), &e)
 }
 
-// Watch returns policy with an Observe that calls the one it has and then that of the page. The page also shows the
+// Watch returns policy with an Observe that calls the policy's own Observe and then the page's. The page also shows the
 // policy's schedule, TTL and Budget. It is for the place at which a policy is made, not for each call. A later policy
-// with the same name replaces what is shown of an earlier one.
+// with the same name replaces the schedule, TTL and Budget of an earlier one.
 func (p *Page) Watch(policy retry.Policy) retry.Policy {
 	p.row(policy.Name).describe(&policy)
 	policy.Observe = retry.Observers(policy.Observe, p.Observe)
 	return policy
 }
 
-// Budget shows b under a name, in place of that of a policy that has it. A later b with the name replaces it. The page has
-// 100 such names at most; it ignores others, and a nil b.
+// Budget shows b under a name. If a policy has the name, b is shown in place of the policy's budget. A later b with the
+// name replaces it. The page has 100 such names at most. It ignores others, and a nil b.
 func (p *Page) Budget(name string, b *retry.Budget) {
 	if b == nil {
 		return
@@ -108,7 +109,7 @@ func (p *Page) Budget(name string, b *retry.Budget) {
 
 const (
 	maxRows = 100 // policies, budgets
-	maxName = 128 // bytes of a name; retryslog and contrib/retryotel cut at the same
+	maxName = 128 // bytes of a name, as in retryslog and contrib/retryotel
 	other   = "_OTHER"
 )
 

@@ -18,7 +18,7 @@ const (
 	firstTry  kind = iota // runs that succeeded at their first attempt
 	recovered             // runs that succeeded after a retry
 	answered              // runs that ended with an answer, such as a 404
-	gaveUp                // runs that failed for a reason that is not known; a kind for each retry.Reason follows
+	gaveUp                // runs that failed for a reason that is not known, followed by a kind for each retry.Reason
 
 	canceled = gaveUp + kind(retry.CallerCanceled) // the last of them
 )
@@ -57,8 +57,8 @@ func slotAt(slots []slot, now, length time.Duration) *slot {
 	return s
 }
 
-// newest returns the slots of the period that now is in and of those before it, the oldest first. A slot of a period in
-// which nothing was counted is empty.
+// newest returns the slots of the period that now is in and of those before it, the oldest first. A slot of a period
+// without an event is empty.
 func newest(slots []slot, now, length time.Duration) []slot {
 	list := make([]slot, len(slots))
 	for i := range list {
@@ -73,7 +73,7 @@ func newest(slots []slot, now, length time.Duration) []slot {
 	return list
 }
 
-// row is what is known of the runs of a policy.
+// row is the state of the runs of a policy.
 type row struct {
 	name string
 
@@ -90,7 +90,8 @@ type row struct {
 	budget   *retry.Budget
 }
 
-// allowance bounds what it costs to keep runs that fail alike, however many do: 16 at once, and then one a second.
+// allowance bounds the cost of keeping runs that fail alike, however many do. It allows 16 at once, and then one a
+// second.
 type allowance struct {
 	left   int
 	second int64 // in which left was counted
@@ -116,7 +117,8 @@ func (r *row) add(now time.Duration, k kind) {
 	slotAt(r.long[:], now, longSlot).counts[k]++
 }
 
-// failed counts a failed attempt. It reports whether a Failure is wanted of it: of one in a second.
+// failed counts a failed attempt. It reports whether a Failure is wanted of it, which is so for one attempt in a
+// second.
 func (r *row) failed(ctx context.Context, now time.Duration, e *retry.Event) bool {
 	starts := e.Attempt.Number == 1 && !isJob(ctx)
 	r.mu.Lock()
@@ -133,7 +135,7 @@ func (r *row) failed(ctx context.Context, now time.Duration, e *retry.Event) boo
 	return wanted
 }
 
-// next is what follows after a run was counted.
+// next is the step that follows after a run was counted.
 type next int
 
 const (
@@ -182,7 +184,7 @@ func kindOf(e *retry.Event) kind {
 	}
 }
 
-// isAnswer reports whether err is an answer and not a failure, as that of package retryhttp for a 404.
+// isAnswer reports whether err is an answer and not a failure, such as package retryhttp's error for a 404.
 func isAnswer(err error) bool {
 	var answer interface{ Answer() bool }
 	return errors.As(err, &answer) && answer.Answer()
@@ -210,7 +212,7 @@ func (r *row) setLast(f *Failure) {
 	r.last = f
 }
 
-// describe notes what the page shows of a policy itself.
+// describe notes the fields of a policy that the page shows.
 func (r *row) describe(p *retry.Policy) {
 	if r.name == other {
 		return

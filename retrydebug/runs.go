@@ -20,7 +20,7 @@ const (
 	maxFailed   = 100 // runs that did not succeed
 	maxSlow     = 20  // runs that succeeded after retries
 	slowFor     = time.Hour
-	maxAttempts = 8       // of a run: the first and the newest
+	maxAttempts = 8       // of a run, the first and the newest
 	maxRead     = 4 << 10 // bytes of an error that Redact gets
 	maxText     = 180     // bytes of an error or a schedule that are kept
 )
@@ -32,7 +32,7 @@ type runs struct {
 	slow   []*Run
 }
 
-// addFailed adds a run. Without room it drops the oldest of those that are most alike: of one policy, for one reason.
+// addFailed adds a run. Without room it drops the oldest run of the largest group with the same policy and reason.
 func (k *runs) addFailed(r *Run) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -50,8 +50,8 @@ func (k *runs) addFailed(r *Run) {
 	k.failed = append(k.failed, r)
 }
 
-// slowPlace returns where in k.slow a run belongs: at its end, in place of one of more than an hour ago or of the
-// fastest, or nowhere, which is -1.
+// slowPlace returns the index in k.slow at which a run belongs. It is the end, or the place of a run that ended more
+// than an hour ago or of the fastest. It is -1 if the run does not belong there.
 func (k *runs) slowPlace(ended time.Time, elapsed time.Duration) int {
 	if len(k.slow) < maxSlow {
 		return len(k.slow)
@@ -107,7 +107,7 @@ func (k *runs) copied(now time.Time) (failed, slow []Run) {
 	return failed, slow
 }
 
-// failure returns what is shown of the newest failed attempt of a policy.
+// failure returns the newest failed attempt of a policy in the form in which it is shown.
 func (p *Page) failure(now time.Duration, e *retry.Event) *Failure {
 	return &Failure{At: p.began.Add(now), Attempt: p.attempt(&e.Attempt, 0), Target: target(e.Attempt.Err)}
 }
@@ -159,8 +159,8 @@ func (p *Page) attempt(a *retry.Attempt, start time.Duration) Attempt {
 	return Attempt{Number: a.Number, Start: start, Duration: max(a.Duration, 0), Ended: ended, Wait: a.Delay, Hint: hint, Error: p.text(a.Err)}
 }
 
-// target returns the method and the host of the request in err, or the method of a call of gRPC, and "" if it has none.
-// The rest of the request, such as its path, often has the key of a customer.
+// target returns the method and the host of the request in err, or the method of a call of gRPC, or "" if err is of
+// neither. The rest of the request, such as its path, often has the key of a customer.
 func target(err error) string {
 	var request slog.LogValuer
 	if !errors.As(err, &request) {
@@ -169,10 +169,10 @@ func target(err error) string {
 	return textsOf(request, "method", "host")
 }
 
-// isJob reports whether ctx is that of the run of a job.
+// isJob reports whether ctx is the context of the run of a job.
 func isJob(ctx context.Context) bool { return ctx != nil && ctx.Value(retryshell.ReportedJob{}) != nil }
 
-// jobKind returns the kind of the job that ctx belongs to, and "" if it belongs to none.
+// jobKind returns the kind of the job that ctx belongs to, or "" if it does not belong to a job.
 func jobKind(ctx context.Context) string {
 	if !isJob(ctx) {
 		return ""
@@ -209,8 +209,8 @@ func (p *Page) text(err error) string {
 	return bounded(p.options.Redact(whole), maxText)
 }
 
-// bounded returns at most limit bytes of text on one line, as a copy. A line break becomes "; ". What a terminal would
-// interpret, what reorders the text around it, and what is not UTF-8 becomes U+FFFD.
+// bounded returns at most limit bytes of text on one line, as a copy. A line break becomes "; ". Characters that a
+// terminal would interpret, or that reorder the text around them, and bytes that are not UTF-8 become U+FFFD.
 func bounded(text string, limit int) string {
 	cut := text[:min(len(text), 2*limit)]
 	lines := strings.FieldsFunc(cut, func(r rune) bool { return r == '\n' || r == '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029' })

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// IsLoopback reports whether a request comes from a program of this machine for itself: from a loopback address, for
-// the host localhost or a loopback address, and without a header by which a proxy says that it passes on a request of
+// IsLoopback reports whether a request comes from a program of this machine for itself. It must come from a loopback
+// address, be for the host localhost or a loopback address, and have no header by which a proxy marks a request of
 // another client. A proxy on this machine that sets no such header and changes the Host cannot be recognized.
 func IsLoopback(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
@@ -34,9 +34,9 @@ func IsLoopback(r *http.Request) bool {
 	return strings.EqualFold(host, "localhost") || err == nil && to.Unmap().IsLoopback()
 }
 
-// ServeHTTP answers GET and HEAD with the page: as HTML for a browser, as JSON if the Accept header asks for it, and
-// otherwise as a text for a terminal. The query format=html, format=json or format=text comes first. The HTML is loaded
-// again after 5 s; refresh=60 makes that a minute, and refresh=0 never.
+// ServeHTTP answers GET and HEAD with the page. It is HTML for a browser, JSON if the Accept header asks for it, and
+// otherwise a text for a terminal. The query format=html, format=json or format=text comes first. The HTML is loaded
+// again after 5 s. With refresh=60 it is loaded after a minute, and with refresh=0 never.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Cache-Control", "no-store")

@@ -12,7 +12,7 @@ import (
 // cell is a figure of a policy of the last minute, of the last hour, and of all time.
 type cell struct{ Head, Minute, Hour, Total string }
 
-// cells returns the figures of a policy. Those of the zero Policy have the heads of their columns.
+// cells returns the figures of a policy. The cells of the zero Policy have the heads of their columns.
 func cells(p *Policy) []cell {
 	of := func(head string, text func(*Figures) string) cell {
 		return cell{head, text(&p.Minute), text(&p.Hour), text(&p.Total)}
@@ -45,7 +45,8 @@ func pointers[T any](list []T) []*T {
 	return all
 }
 
-// summary returns one line: "1 of 3 policies failing, 1 retrying; 2026-11-28 23:10:00 UTC, counting for 3h20m0s".
+// summary returns one line, such as "1 of 3 policies failing, 1 retrying; 2026-11-28 23:10:00 UTC, counting for
+// 3h20m0s".
 func summary(s Snapshot) string {
 	count := map[string]int{}
 	for _, p := range s.Policies {
@@ -55,7 +56,7 @@ func summary(s Snapshot) string {
 		s.Taken.UTC().Format(time.DateTime), s.Taken.Sub(s.Since).Round(time.Second))
 }
 
-// details returns what else is known of a policy, one thing a line.
+// details returns the other details of a policy, one in each line.
 func details(now time.Time, p *Policy) (lines []string) {
 	if p.Schedule != "" {
 		lines = append(lines, p.Schedule)
@@ -77,7 +78,7 @@ func details(now time.Time, p *Policy) (lines []string) {
 	return lines
 }
 
-// reasonsText returns why runs gave up: "attempts_exhausted 2, ttl_elapsed 1".
+// reasonsText returns the reasons for which runs gave up, such as "attempts_exhausted 2, ttl_elapsed 1".
 func reasonsText(f *Figures) string {
 	if f.GaveUp == 0 {
 		return "none"
@@ -110,7 +111,7 @@ func percent(n, of int) string {
 	return fmt.Sprintf("%.1f%%", 100*float64(n)/float64(of))
 }
 
-// attemptText returns "2 retryable after 50ms: connection refused; wait 100ms".
+// attemptText returns a text such as "2 retryable after 50ms: connection refused; wait 100ms".
 func attemptText(a Attempt) string {
 	text := fmt.Sprintf("%d %s after %s", a.Number, a.Ended, short(a.Duration))
 	if a.Error != "" {
@@ -137,7 +138,7 @@ func ending(r *Run) string {
 	return fmt.Sprintf("%s%s after %d %s in %s", r.Status, reason, r.Attempts, attempts, short(r.Elapsed))
 }
 
-// facts returns what else is known of a run, divided by commas.
+// facts returns the other facts about a run, divided by commas.
 func facts(now time.Time, r *Run) string {
 	text := ago(now, r.Ended)
 	add := func(known bool, fact string) {

@@ -6,15 +6,15 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Action is what a Decision says to do. The zero Action is not valid.
+// Action is the action of a Decision. The zero Action is not valid.
 type Action uint8
 
 // The actions.
 const (
 	Start Action = iota + 1 // start another call now
-	Look                    // decide again after Decision.Wait, or when a call ends
-	Await                   // no further call will be started: decide again when a call ends
-	End                     // end with the result of the call that ended last; cancel the others
+	Look                    // decide again after Decision.Delay, or when a call ends
+	Await                   // start no further call, and decide again when a call ends
+	End                     // end with the result of the call that ended last, and cancel the others
 )
 
 // String returns "start", "look", "await" or "end".
@@ -31,29 +31,29 @@ type Progress struct {
 	Running int           // of these, under way
 	Since   time.Duration // since the newest call began
 	Delay   time.Duration // the delay in force
-	// Ended is the class of the error of the call that has just ended: retry.Unknown if it succeeded. It is read only if
-	// HasEnded.
+	// Ended is the class of the error of the call that has just ended. It is retry.Unknown if the call succeeded, and
+	// is read only if HasEnded.
 	Ended    retry.Class
 	HasEnded bool          // a call has just ended
-	HoldOff  time.Duration // how long from now a server that was asked wants to be left alone; 0 means not at all
-	Left     time.Duration // until the caller's deadline; 0 means that there is none, negative that it has passed
+	Hint     time.Duration // how long from now a server wants to be left alone, 0 for not at all
+	Left     time.Duration // until the caller's deadline, 0 without one, negative if it has passed
 	Gone     bool          // the caller has gone
 	Refused  bool          // the budget has refused a hedge
 }
 
-// Decision says what follows. Decisions are comparable with ==.
+// Decision is what Decide returns. Decisions are comparable with ==.
 type Decision struct {
 	Action Action
-	Wait   time.Duration // for Look, above 0; otherwise 0
+	Delay  time.Duration // above 0 for Look, otherwise 0
 }
 
-// Decide returns what follows when a call has ended, or when it is time to look at calls that are under way. It is pure and
-// asks no budget: a caller takes a token for each Start.
+// Decide returns the next action, when a call has ended or when it is time to look at calls that are under way. It is
+// pure and asks no budget. The caller takes a token for each Start.
 //
 // A call that succeeded or has a terminal error ends all. A retryable error waits for the calls that are under way, and
-// ends all when none is left. Another call is started while one is under way, when the newest is older than the delay,
-// unless the caller has gone, a call begun now would have less time left than the delay, the budget has refused one, or
-// MaxCalls were made.
+// ends all when the last of them has ended. Another call is started while one is under way, when the newest is older
+// than the delay, unless the caller has gone, a call begun now would have less time left than the delay, the budget has
+// refused one, or MaxCalls were made.
 func (p Policy) Decide(pr Progress) Decision { return p.decide(&pr) }
 
 func (p *Policy) decide(pr *Progress) Decision {
@@ -63,12 +63,12 @@ func (p *Policy) decide(pr *Progress) Decision {
 	case pr.Calls >= p.maxCalls(), pr.Gone, pr.Refused:
 		return Decision{Action: Await}
 	}
-	wait := max(pr.Delay-pr.Since, pr.HoldOff, 0)
+	wait := max(pr.Delay-pr.Since, pr.Hint, 0)
 	switch {
 	case pr.Left != 0 && pr.Left-wait <= pr.Delay: // most calls take up to the delay
 		return Decision{Action: Await}
 	case wait > 0:
-		return Decision{Action: Look, Wait: wait}
+		return Decision{Action: Look, Delay: wait}
 	default:
 		return Decision{Action: Start}
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// Do calls fn, and calls it again beside a call that is slow, as p says. It returns at the first success or terminal
-// error; a retryable error waits for the calls that are under way, and is returned when none is left. Inside the fn of a
-// retry.Do it hedges each attempt.
+// Do calls fn, and calls it again beside a call that p finds slow. It returns at the first success or terminal error.
+// After a retryable error it waits for the calls that are under way, and returns the error of the last one if all fail.
+// Inside the fn of a retry.Do it hedges each attempt.
 //
 // The first call runs in the caller's goroutine, and each hedge in one of its own, so fn must be safe to run twice at a
 // time, and its effect must be safe to repeat. Each call has a context of its own, which ends when another call has won, and
@@ -24,12 +24,12 @@ import (
 // returned ends the program, as any goroutine does. Do returns retry.FieldErrors, before any call, for a policy that does
 // not validate, a nil fn and a nil ctx.
 //
-// If a retryable error is returned after a call that asked for a longer wait (see retry.After), it carries what is left of
+// If a retryable error is returned after a call that asked for a longer wait (see retry.After), it carries the rest of
 // that wait.
 //
 // Do calls fn once, with ctx itself, if p makes no hedges, under retry.OneAttempt, and within a call that may be hedged
-// already: of two layers that hedge, the outer one does. A success deposits in the Budget all the same; Observe is not
-// called.
+// already. So of two layers that hedge, the outer one does. A success funds the Budget all the same, and Observe is
+// not called.
 func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	if bad := refused(ctx, &p, fn == nil); bad != nil {
 		return bad
@@ -43,10 +43,10 @@ func Do(ctx context.Context, p Policy, fn func(context.Context) error) error {
 	return err
 }
 
-// DoValue is Do for an fn that returns a value as well. It returns the value of the call whose error it returns. discard is
-// called with the value of each other call, whatever its error, in the goroutine of a call, possibly after DoValue has
-// returned; it must not panic. Nil means that values need no care. A value bound to the context of its call cannot be used
-// after DoValue: see Open.
+// DoValue is Do for an fn that returns a value as well. It returns the value of the call whose error it returns.
+// discard is called with the value of each other call, whatever its error, in the goroutine of a call, possibly after
+// DoValue has returned. It must not panic. Nil means that values need no care. A value that is bound to the context of
+// its call cannot be used after DoValue (see Open).
 func DoValue[T any](
 	ctx context.Context, p Policy, fn func(context.Context) (T, error), discard func(T),
 ) (value T, err error) {
@@ -98,12 +98,12 @@ func (p *Policy) fund(ctx context.Context, err error) {
 	}
 }
 
-// IsHedge reports whether ctx is that of a hedge, or derived from it, so that fn can choose another server or connection.
-// To count the calls of fn is not the same, since a hedge can come to count before the first call does.
+// IsHedge reports whether ctx is the context of a hedge, or is derived from it, so that fn can choose another server or
+// connection. Do not count the calls of fn instead, since a hedge can be counted before the first call is.
 func IsHedge(ctx context.Context) bool { return CallNumber(ctx) > 1 }
 
-// CallNumber returns the number of the call whose context ctx is, or is derived from: 1 for the first call, 2 and more for
-// hedges. It returns 0 if no call of Do has ctx, and if Do makes only one.
+// CallNumber returns the number of the call whose context ctx is, or is derived from. It is 1 for the first call, and 2
+// or more for hedges. It returns 0 if no call of Do has ctx, and if Do makes only one.
 func CallNumber(ctx context.Context) int {
 	number, _ := ctx.Value(numberKey{}).(int)
 	return number
@@ -116,7 +116,7 @@ type numberKey struct{}
 type call[T any] struct {
 	context.Context
 	cancel context.CancelFunc
-	number int // from 1; 0 if there is no other
+	number int // from 1, or 0 if there is no other
 	phase  phase
 	record Call
 
@@ -126,7 +126,7 @@ type call[T any] struct {
 	hint  time.Duration // of err
 }
 
-// phase is what a call does. Only its own goroutine reads and writes it.
+// phase is the state of a call. Only its own goroutine reads and writes it.
 type phase uint8
 
 const (
@@ -161,15 +161,15 @@ type group[T any] struct {
 	refused bool
 	holdOff time.Time // until when a server wants to be left alone
 
-	kept     *call[T]      // whose result is that of Do; nil before there is one, and once Do has it
+	kept     *call[T]      // whose result Do returns, nil before there is one, and once Do has it
 	over     bool          // the calls that are under way have lost
 	finished chan struct{} // closed when over
 	panicked any           // by a hedge
 	exited   bool          // a hedge called runtime.Goexit
-	left     bool          // run has taken the result: what hedges do from now on, it does not see
+	left     bool          // run has taken the result, and does not see later work of hedges
 }
 
-// run makes the first call and returns what Open does.
+// run makes the first call and returns the results of Open.
 func (g *group[T]) run() (T, func(), error) {
 	defer g.finish()
 	g.began = time.Now()
@@ -202,7 +202,7 @@ func (g *group[T]) run() (T, func(), error) {
 	return c.value, c.cancel, err
 }
 
-// finish ends all calls, by whatever way run ends, and lets go of what it has not returned.
+// finish ends all calls, in whatever way run ends, and lets go of the result if run has not returned it.
 func (g *group[T]) finish() {
 	g.mu.Lock()
 	g.end()
@@ -239,7 +239,8 @@ func (g *group[T]) settle() {
 	g.mu.Unlock()
 }
 
-// hinted returns the error of c, with what is left of the longest wait that a server has asked for if that is more than c's.
+// hinted returns the error of c. If a server has asked for a longer wait than c's error did, hinted adds the rest of
+// that wait.
 func (g *group[T]) hinted(c *call[T]) error {
 	if c.class != retry.Retryable {
 		return c.err
@@ -267,7 +268,7 @@ func (g *group[T]) look() {
 	}
 }
 
-// due returns the hedge to make now, which the budget has paid for; nil for none.
+// due returns the hedge to make now, for which the budget has paid, or nil for no hedge.
 func (g *group[T]) due() *call[T] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -281,7 +282,7 @@ func (g *group[T]) due() *call[T] {
 	g.slow = true
 	d := g.p.decide(pr)
 	if d.Action == Look {
-		g.timer.Reset(d.Wait)
+		g.timer.Reset(d.Delay)
 	}
 	if d.Action != Start || !g.pay() {
 		return nil
@@ -294,7 +295,7 @@ func (g *group[T]) due() *call[T] {
 	return c
 }
 
-// pay takes a token for a hedge, and notes if there is none to spare: one is left for a retry.
+// pay takes a token for a hedge, and notes if there is no token to spare. The last token is left for a retry.
 func (g *group[T]) pay() bool {
 	if g.p.Budget == nil {
 		return true
@@ -307,13 +308,13 @@ func (g *group[T]) pay() bool {
 	return !g.refused
 }
 
-// progress returns what Decide has to know when no call has ended.
+// progress returns the input of Decide when no call has ended.
 func (g *group[T]) progress() *Progress {
 	now := time.Now()
 	newest := g.calls[len(g.calls)-1].record
 	pr := &Progress{
 		Calls: len(g.calls), Running: g.running, Since: now.Sub(g.began) - newest.Began, Delay: g.delay,
-		Gone: g.ctx.Err() != nil, Refused: g.refused, HoldOff: max(g.holdOff.Sub(now), 0),
+		Gone: g.ctx.Err() != nil, Refused: g.refused, Hint: max(g.holdOff.Sub(now), 0),
 	}
 	if deadline, ok := g.ctx.Deadline(); ok {
 		pr.Left = cmp.Or(deadline.Sub(now), -1)
@@ -336,7 +337,8 @@ func (g *group[T]) call(c *call[T]) {
 	}
 }
 
-// note notes the result of c. It returns the call whose value is of no use: c if it has lost, or an earlier failure.
+// note notes the result of c. It returns the call whose value is of no use, which is c if it has lost, or else an
+// earlier failure. It returns nil if there is no such call.
 func (g *group[T]) note(c *call[T]) (loser *call[T]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -377,7 +379,7 @@ func (g *group[T]) caught(c *call[T]) {
 	case c.phase == judging:
 		g.drop(c)
 	case !g.over:
-		g.p.Budget.Refund() // of a hedge that did not return; one that has lost is not paid back
+		g.p.Budget.Refund() // of a hedge that did not return, but not of one that has lost
 	}
 	if g.left {
 		return // a panic goes on
@@ -390,7 +392,7 @@ func (g *group[T]) caught(c *call[T]) {
 	g.end()
 }
 
-// end makes the calls that are under way lose, and ends all contexts but that of the result.
+// end makes the calls that are under way lose, and ends all contexts but the result's.
 func (g *group[T]) end() {
 	if g.over {
 		return

@@ -563,33 +563,6 @@ func TestAllocations(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { _ = retryhedge.Do(ctx, tracked, ok) }), bare+group, "a fast call")
 }
 
-func BenchmarkFastCall(b *testing.B) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	ok := func(context.Context) error { return nil }
-	b.Run("bare timer and context", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			ctx, cancel := context.WithCancel(ctx)
-			timer := time.AfterFunc(time.Minute, func() {})
-			_ = ok(ctx)
-			timer.Stop()
-			cancel()
-		}
-	})
-	for name, p := range map[string]retryhedge.Policy{
-		"no hedges": {}, "fixed": {Delay: time.Minute},
-		"tracked": {Tracker: tracker(b, retryhedge.TrackerConfig{Min: time.Minute, Max: time.Hour})},
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				_ = retryhedge.Do(ctx, p, ok)
-			}
-		})
-	}
-}
-
 // TestManyCallsAtOnce runs random groups in many goroutines: each ends with what one of its calls returned, and the value
 // of every other call is discarded once.
 func TestManyCallsAtOnce(t *testing.T) {

@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// Two calls answer nearly all that a hedge can: gRPC's proposal A6 allows 5, and "The Tail at Scale" measures 2.
+	// defaultMaxCalls is enough for nearly all that hedges can do. gRPC's proposal A6 allows 5 calls, and "The Tail at
+	// Scale" measures 2.
 	defaultMaxCalls = 2
 	mostCalls       = 8
 )
 
-// Policy says when a call that is slow, and has not failed, gets another call beside it. It is a value like
-// retry.Policy: copy it, share it among any number of goroutines; the library never writes to it. The zero Policy makes
-// no hedges.
+// Policy decides when a call that is slow, and has not failed, gets another call beside it. It is a value like
+// retry.Policy. It may be copied and shared among any number of goroutines, and the library never writes to it. The
+// zero Policy makes no hedges.
 type Policy struct {
-	// Name is a label for events. Empty means none.
+	// Name is a label for events. It may be empty.
 	Name string
 	// Delay is how long the newest call must have been under way before the next one is started. It should be near the
 	// 95th percentile of the call's duration. Zero means that Tracker chooses, and without one that there are no hedges.
@@ -30,34 +31,35 @@ type Policy struct {
 	Tracker *Tracker `json:"-"`
 	// MaxCalls is how many calls there can be in all, the first included, from 1 (no hedges) to 8. Zero means 2.
 	MaxCalls int
-	// Budget pays for hedges as it does for retries: a hedge takes a token, and a call that succeeds deposits. A hedge
-	// leaves a token for a retry: with fewer than two there is no hedge, and the call goes on. Use the budget that pays for
-	// the retries of the call. Nil means that hedges are free; then a slowdown that all calls share doubles the load.
+	// Budget pays for hedges as it does for retries. A hedge takes a token, and a call that succeeds funds it. A hedge
+	// leaves a token for a retry, so with fewer than two there is no hedge, and the call goes on. Use the budget that
+	// pays for the retries of the call. Nil means that hedges are free. Then a slowdown that all calls share doubles
+	// the load.
 	Budget *retry.Budget `json:"-"`
-	// InRun says that a retry.Do with the same Budget is around the call. Its successes deposit, so that those of the
-	// call do not. False means that the call stands alone.
+	// InRun declares that a retry.Do with the same Budget is around the call. Then only the success of the run funds
+	// the Budget, which the success of the call would do a second time. False means that the call stands alone.
 	InRun bool
-	// Classify judges the errors of calls as that of a retry.Policy does: a terminal error ends all calls. Nil means the
-	// marks and default rules of package retry alone.
+	// Classify judges the errors of calls, like the Classify of a retry.Policy. A terminal error ends all calls. Nil
+	// means the marks and default rules of package retry alone.
 	Classify retry.Classifier `json:"-"`
-	// Observe is called once for each call of Do that could make hedges, in its goroutine and with its context, before Do
-	// returns; it is not called if a panic ends Do. Nil means no observer.
+	// Observe is called once for each call of Do that could make hedges, in its goroutine and with its context, before
+	// Do returns. It is not called if a panic ends Do. Nil means no observer.
 	Observe func(context.Context, Event) `json:"-"`
 }
 
-// Event is what happened in one call of Do. There was a hedge if len(Calls) > 1.
+// Event describes one call of Do. There was a hedge if len(Calls) > 1.
 type Event struct {
 	Policy  string        // Policy.Name
 	Delay   time.Duration // after which a call was slow enough for a hedge
 	Slow    bool          // the first call was still under way after Delay
 	Refused bool          // a hedge was due, and the Budget had no token to spare
-	Won     int           // the number of the call whose result Do returned, from 1; 2 and more are hedges
+	Won     int           // the number of the call whose result Do returned, from 1, so 2 or more is a hedge
 	Elapsed time.Duration
-	Err     error  // what Do returns
-	Calls   []Call // in the order in which they began; the receiver's own copy
+	Err     error  // the error that Do returns
+	Calls   []Call // in the order in which they began, as the receiver's own copy
 }
 
-// LogValue returns a group for a log line: policy, delay, calls, won, refused, elapsed, and error if there is one.
+// LogValue returns a group for a log line with policy, delay, calls, won, refused, elapsed, and error if there is one.
 func (e Event) LogValue() slog.Value {
 	attrs := []slog.Attr{slog.String("policy", e.Policy), slog.Duration("delay", e.Delay), slog.Int("calls", len(e.Calls)),
 		slog.Int("won", e.Won), slog.Bool("refused", e.Refused), slog.Duration("elapsed", e.Elapsed)}
@@ -75,8 +77,8 @@ type Call struct {
 	Err      error
 }
 
-// Validate returns nil or retry.FieldErrors: every bad field with its value and the rule it breaks. It refuses a negative
-// Delay, a Delay beside a Tracker, a Tracker that is not from NewTracker, and MaxCalls outside 0 to 8.
+// Validate returns nil or retry.FieldErrors with every bad field, its value and the rule that it breaks. It refuses a
+// negative Delay, a Delay beside a Tracker, a Tracker that is not from NewTracker, and MaxCalls outside 0 to 8.
 func (p Policy) Validate() error { return p.check().Err() }
 
 func (p *Policy) check() (bad retry.FieldErrors) {
@@ -114,8 +116,8 @@ func (p *Policy) note(slow bool) {
 
 func (p *Policy) maxCalls() int { return cmp.Or(p.MaxCalls, defaultMaxCalls) }
 
-// String returns one line: "hedge after 50ms, at most 2 calls", "prices: hedge 5% of calls, after 1ms to 10s, at most 2
-// calls" or "no hedges".
+// String returns one line, such as "hedge after 50ms, at most 2 calls", "prices: hedge 5% of calls, after 1ms to 10s,
+// at most 2 calls" or "no hedges".
 func (p Policy) String() string {
 	var s strings.Builder
 	if p.Name != "" {

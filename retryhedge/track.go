@@ -11,18 +11,19 @@ import (
 )
 
 const (
-	// Dean and Barroso, "The Tail at Scale" (CACM 56(2), 2013): a second request after the 95th percentile.
+	// defaultShare sends a second request after the 95th percentile, as in Dean and Barroso, "The Tail at Scale" (CACM
+	// 56(2), 2013).
 	defaultShare = 0.05
 	defaultMin   = time.Millisecond
 	defaultMax   = 10 * time.Second
 
-	// A step of the delay, in logarithms. A larger one follows faster and wavers more: if every call becomes slow, a
+	// A step of the delay, in logarithms. A larger one follows faster and wavers more. If every call becomes slow, a
 	// factor of 10 takes ln 10 / (step·(1−Share)) = 49 calls, and ln 10 / (step·Share) = 920 calls back.
 	step = 0.05
 )
 
-// TrackerConfig says which share of calls is hedged, and between which delays. Its zero value hedges 5% of calls, after
-// 1ms to 10s.
+// TrackerConfig sets the share of calls that is hedged, and the bounds of the delay. Its zero value hedges 5% of calls,
+// after 1ms to 10s.
 type TrackerConfig struct {
 	// Share is the share of calls that are still under way after the delay, in (0, 0.5]. A share above the Ratio of the
 	// budget that pays for hedges cannot be funded. Zero means 0.05.
@@ -59,15 +60,16 @@ func (c TrackerConfig) Effective() TrackerConfig {
 }
 
 // Tracker chooses the delay of hedges so that a given share of calls is still under way after it. It measures no
-// durations, because those of calls that a hedge has cut short are not known: after each call that was over within the
-// delay, delay ← delay·e^(−step·Share); after each that was not, delay ← delay·e^(step·(1−Share)). The two balance
-// exactly if the share of slow calls is Share, whatever the distribution.
+// durations, because the durations of calls that a hedge has cut short are not known. After each call that was over
+// within the delay, delay ← delay·e^(−step·Share). After each call that was not, delay ← delay·e^(step·(1−Share)). The
+// two balance exactly if the share of slow calls is Share, whatever the distribution.
 //
-// A call that fails within the delay is not counted, nor is one whose caller has gone by then: they say nothing about how
-// long calls take. Refused hedges are counted.
-// A Tracker begins at Max, so its first calls are not hedged: from 10s it takes 1,840 calls to come down to 100ms, and 920
-// for each further factor of 10. If it began at Min, its first hedges would take the tokens of the first retries. A Max
-// near the longest usual duration makes it quicker.
+// A call that fails within the delay is not counted, nor is one whose caller has gone by then, because these do not
+// show how long calls take. Refused hedges are counted.
+//
+// A Tracker begins at Max, so its first calls are not hedged. From 10s it takes 1,840 calls to come down to 100ms, and
+// 920 for each further factor of 10. If it began at Min, its first hedges would take the tokens of the first retries. A
+// Max near the longest usual duration makes it quicker.
 //
 // Use one Tracker for each kind of call, and one Policy value with it for all such calls. It is safe for concurrent use
 // and lock-free.
@@ -96,7 +98,7 @@ func (t *Tracker) String() string {
 	return fmt.Sprintf("hedge %v%% of calls, after %v to %v", math.Round(t.config.Share*1e8)/1e6, t.config.Min, t.config.Max)
 }
 
-// Note counts a call that was, or was not, under way after the delay. Do calls it; only other shells, such as a
+// Note counts a call that was, or was not, under way after the delay. Do calls it. Only other shells, such as a
 // simulation, have to.
 func (t *Tracker) Note(slow bool) {
 	factor := t.down

@@ -70,7 +70,7 @@ func TestAnAnswerIsNotAFailure(t *testing.T) {
 			require.Equal(t, row.calls, calls, row.name)
 		}
 	})
-	t.Run("also after a retry, with one attempt only, and if it is not accepted", func(t *testing.T) {
+	t.Run("it is an answer after a retry, with one attempt only, and if it is not accepted", func(t *testing.T) {
 		disabled := atOnce
 		disabled.Disabled = true
 		for name, tr := range map[string]*retryhttp.Transport{
@@ -122,7 +122,7 @@ func TestAnAnswerIsNotAFailure(t *testing.T) {
 		{"a 503 with X-Should-Retry: false", retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}, get(t.Context()), "status_503/do_not_retry"},
 		{"a 404 of a delivery", retryhttp.Transport{Base: always(404), Policy: atOnce, Delivery: true}, get(t.Context()), "status_404"},
 	} {
-		t.Run("but not "+row.name, func(t *testing.T) {
+		t.Run("a failure that funds nothing: "+row.name, func(t *testing.T) {
 			budget := retry.NewBudget(retry.BudgetConfig{Initial: -1, Ratio: 1})
 			row.tr.Policy.Budget = budget
 			o, _, err := run(t, &row.tr, row.req)
@@ -209,8 +209,8 @@ func TestShouldRetryTrueIsAnOption(t *testing.T) {
 		reason retry.Reason
 	}{
 		{"without it a 409 is an answer", "GET", atOnce, 1, 0},
-		{"with it it is repeated", "GET", believing, 3, retry.AttemptsExhausted},
-		{"but no request that must not be repeated", "POST", believing, 1, retry.TerminalError},
+		{"with it a 409 is repeated", "GET", believing, 3, retry.AttemptsExhausted},
+		{"a request that must not be repeated is not", "POST", believing, 1, retry.TerminalError},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: row.policy}, request(t.Context(), row.method, nil))

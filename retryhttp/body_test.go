@@ -111,7 +111,7 @@ func TestReplay(t *testing.T) {
 		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), BufferBody: 100}, put(ctx, read))
 		require.ErrorIs(t, err, retry.DeadlinePassed)
 	})
-	inBubble(t, "also one that calls itself complete then", func(t *testing.T) {
+	inBubble(t, "one that calls itself complete then ends with the caller too", func(t *testing.T) {
 		read, _ := io.Pipe()
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
@@ -575,16 +575,6 @@ func TestAttemptTimeout(t *testing.T) {
 		require.Equal(t, http.NoBody, resp.Body)
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
 	})
-	inBubble(t, "is released when the Base panics", func(t *testing.T) {
-		var ctx context.Context
-		require.Panics(t, func() {
-			_, _ = (&retryhttp.Transport{Policy: limited, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
-				ctx = req.Context()
-				panic("boom")
-			})}).RoundTrip(get(t.Context()))
-		})
-		require.ErrorIs(t, ctx.Err(), context.Canceled)
-	})
 	t.Run("without one the body is the transport's", func(t *testing.T) {
 		body := &closes{Reader: strings.NewReader("")}
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -742,67 +732,6 @@ var dialKeepsBody = roundTripper(func(*http.Request) (*http.Response, error) {
 	return nil, &net.OpError{Op: "dial", Err: errFault}
 })
 
-func TestBufferedBodyHasItsLength(t *testing.T) {
-	for _, row := range []struct {
-		name   string
-		tr     retryhttp.Transport
-		body   string
-		change func(*http.Request)
-		want   int64 // what the server reads in Content-Length, -1 for none
-	}{
-		{"of a buffered stream", retryhttp.Transport{BufferBody: 10}, "1234567", nil, 7},
-		{"of one as long as the buffer", retryhttp.Transport{BufferBody: 7}, "1234567", nil, 7},
-		{"of one that says that its length is unknown", retryhttp.Transport{BufferBody: 10}, "1234567", func(r *http.Request) { r.ContentLength = -1 }, 7},
-		{"of an empty one", retryhttp.Transport{BufferBody: 10}, "", nil, 0},
-		{"not without a buffer", retryhttp.Transport{}, "1234567", nil, -1},
-		{"not with a trailer, which only chunks can have", retryhttp.Transport{BufferBody: 10}, "1234567", func(r *http.Request) {
-			r.Trailer = http.Header{"X-Sum": {"28"}}
-		}, -1},
-		{"not if the caller asks for chunks", retryhttp.Transport{BufferBody: 10}, "1234567", func(r *http.Request) {
-			r.TransferEncoding = []string{"chunked"}
-		}, -1},
-	} {
-		inBubble(t, row.name, func(t *testing.T) {
-			var lengths []int64
-			var trailer string
-			base := retrytest.NewPipeServer(t, []retrytest.Answer{{Times: 2, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				lengths = append(lengths, r.ContentLength)
-				body, err := io.ReadAll(r.Body)
-				if err != nil || string(body) != row.body {
-					w.WriteHeader(http.StatusBadRequest)
-					return
-				}
-				trailer = r.Trailer.Get("X-Sum")
-				w.WriteHeader([]int{503, 200}[len(lengths)-1])
-			})}})
-			row.tr.Base, row.tr.Policy = base, atOnce
-			req := put(t.Context(), strings.NewReader(row.body))
-			if row.tr.BufferBody < int64(len(row.body)) {
-				req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(row.body)), nil }
-			}
-			if row.change != nil {
-				row.change(req)
-			}
-			before := req.ContentLength
-			_, resp, err := run(t, &row.tr, req)
-			require.NoError(t, err)
-			require.NoError(t, resp.Body.Close())
-			require.Equal(t, 200, resp.StatusCode)
-			require.Equal(t, []int64{row.want, row.want}, lengths)
-			require.Equal(t, req.Trailer.Get("X-Sum"), trailer)
-			require.Equal(t, before, req.ContentLength, "the caller's request is not changed")
-		})
-	}
-}
-
-// halved is a conn whose writing half can be closed alone.
-type halved struct {
-	conn
-	half bool
-}
-
-func (h *halved) CloseWrite() error { h.half = true; return nil }
-
 func TestUpgradedBodyClosesOneHalf(t *testing.T) {
 	upgraded := func(t *testing.T, body io.ReadCloser) io.ReadCloser {
 		_, resp, err := run(t, &retryhttp.Transport{
@@ -825,7 +754,7 @@ func TestUpgradedBodyClosesOneHalf(t *testing.T) {
 		require.NoError(t, body.Close())
 		require.True(t, c.closed)
 	})
-	inBubble(t, "and does not claim to if it cannot", func(t *testing.T) {
+	inBubble(t, "without the method if it cannot", func(t *testing.T) {
 		body := upgraded(t, &conn{Reader: strings.NewReader("")})
 		require.NotImplements(t, (*interface{ CloseWrite() error })(nil), body)
 		require.NoError(t, body.Close())
@@ -1104,3 +1033,11 @@ func TestThePiecesOfABody(t *testing.T) {
 		require.Equal(t, want, reasons(o), text)
 	}
 }
+
+// halved is a conn whose writing half can be closed alone.
+type halved struct {
+	conn
+	half bool
+}
+
+func (h *halved) CloseWrite() error { h.half = true; return nil }

@@ -51,8 +51,8 @@ func (d *done) wait(ctx context.Context, cancel <-chan struct{}) {
 	close(d.canceled)
 }
 
-// Err is the context's. A closed Request.Cancel counts as canceled, or as the deadline if that has passed: with
-// http.Client.Timeout both come at the same time, in any order.
+// Err returns the context's error once the context has ended. A closed Request.Cancel counts as canceled, or as the deadline if
+// that has passed, because with http.Client.Timeout both come at the same time, in any order.
 func (c *caller) Err() error {
 	if err := c.Context.Err(); err != nil {
 		return err
@@ -75,8 +75,9 @@ func (c *caller) finish() {
 	}
 }
 
-// attempt returns the context of a retry, which the transport gets in the request: the one that Do has made, with its
-// number, but not below a run whose Done has to wait for Request.Cancel, since the transport heeds that itself.
+// attempt returns the context of a retry, which the transport gets in the request. It is the context that Do has made,
+// with its number. If the caller has a Request.Cancel, the context is not below the run, whose Done would have to wait
+// for Request.Cancel. The transport heeds Request.Cancel itself.
 func (c *caller) attempt(numbered context.Context) context.Context {
 	if c.cancel == nil {
 		return numbered

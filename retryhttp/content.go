@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// content is what the rest of a body has to agree with: the version and the place of the part that came first. It is noted
-// when the response arrives, since code that decodes the body changes the response.
+// content is the version and the place of the part of a body that came first. The rest has to agree with it. It is
+// noted when the response arrives, since code that decodes the body changes the response.
 type content struct {
-	obstacle string // why there is no rest to be had; empty if there is
+	obstacle string // why the rest cannot be asked for, empty if it can
 	status   int
 	length   int64 // the ContentLength
 	etag     string
@@ -20,12 +20,12 @@ type content struct {
 	validity string // the Last-Modified as it was
 	coding   string
 
-	// Offsets: of the first byte, behind the last one, and the length of all that the server has. The last two may be
+	// Offsets of the first byte and behind the last one, and the length of the whole on the server. The last two may be
 	// unknown.
 	first, end, total int64
 }
 
-const unknown = math.MaxInt64 // an offset that a server has not said
+const unknown = math.MaxInt64 // an offset that a server has not sent
 
 func contentOf(req *http.Request, resp *http.Response) content {
 	h := resp.Header
@@ -40,7 +40,7 @@ func contentOf(req *http.Request, resp *http.Response) content {
 	return c
 }
 
-// survey notes which bytes resp has. It returns why there is no rest to be had, "" if there is.
+// survey notes which bytes resp has. obstacle is the reason why the rest cannot be asked for, or "" if it can.
 func (c *content) survey(req *http.Request, resp *http.Response) (obstacle string) {
 	switch {
 	case !isGet(req):
@@ -63,7 +63,7 @@ func (c *content) survey(req *http.Request, resp *http.Response) (obstacle strin
 	}
 }
 
-// locate notes which bytes the response has. It returns why that is not known, "" if it is.
+// locate notes which bytes the response has. obstacle is the reason why they are not known, or "" if they are.
 func (c *content) locate(h http.Header) (obstacle string) {
 	if c.status == http.StatusOK {
 		if c.length >= 0 {
@@ -91,7 +91,8 @@ func (c *content) locate(h http.Header) (obstacle string) {
 // validator is the value of If-Range.
 func (c *content) validator() string { return c.etag + c.modified }
 
-// isVersionOf reports whether resp is of the same version and coding. A 206 need not repeat what is not the ETag.
+// isVersionOf reports whether resp is of the same version and coding. A 206 must repeat the ETag, but need not repeat
+// the other fields.
 func (c *content) isVersionOf(resp *http.Response) bool {
 	h := resp.Header
 	isWhole := resp.StatusCode == http.StatusOK
@@ -105,7 +106,7 @@ func (c *content) isVersionOf(resp *http.Response) bool {
 	}
 }
 
-// agrees reports whether h has the value of the field, or, if it need not say so, no value.
+// agrees reports whether h has the value of the field. If must is false, h may also leave the field out.
 func agrees(h http.Header, name, value string, must bool) bool {
 	said := h.Get(name)
 	return said == value || said == "" && !must
@@ -114,7 +115,7 @@ func agrees(h http.Header, name, value string, must bool) bool {
 func isGet(req *http.Request) bool { return req.Method == "" || req.Method == http.MethodGet }
 
 // clockSkew is how much older than the Date of its response a Last-Modified must be to be strong. RFC 9110, section
-// 8.8.2.2, asks for a second if one clock makes both, RFC 7232, section 2.2.2, for 60 s otherwise.
+// 8.8.2.2, asks for a second if one clock makes both. RFC 7232, section 2.2.2, asks for 60s otherwise.
 const clockSkew = time.Minute
 
 // strongValidator returns the ETag of h if it is strong, or the Last-Modified if that is and there is no ETag at all
@@ -122,7 +123,7 @@ const clockSkew = time.Minute
 func strongValidator(h http.Header) (etag, modified string) {
 	if etag = h.Get("Etag"); etag != "" {
 		if len(etag) < 2 || etag[0] != '"' || etag[len(etag)-1] != '"' {
-			etag = "" // weak, or none
+			etag = "" // weak, or missing
 		}
 		return etag, ""
 	}
@@ -142,8 +143,8 @@ func isMultipart(h http.Header) bool {
 	return strings.HasPrefix(strings.ToLower(h.Get("Content-Type")), "multipart/byteranges")
 }
 
-// span is what a Content-Range says: "bytes 0-99/1000". total is unknown for "bytes 0-99/*"; first and last are -1 for
-// "bytes */1000", which says that no byte of the range exists.
+// span is the content of a Content-Range such as "bytes 0-99/1000". total is unknown for "bytes 0-99/*". first and last
+// are -1 for "bytes */1000", with which a server refuses a range that has no byte.
 type span struct{ first, last, total int64 }
 
 // rangeOf parses the only Content-Range of h (RFC 9110, section 14.4).
@@ -172,7 +173,7 @@ func parseSpan(value string) (span, bool) {
 	return r, 0 <= r.first && r.first <= r.last && r.last < r.total
 }
 
-// hasLength reports whether n, a ContentLength, is that of the span, or not known.
+// hasLength reports whether n, a ContentLength, is the length of the span, or is not known.
 func (r span) hasLength(n int64) bool { return n < 0 || n == r.last-r.first+1 }
 
 // offset parses a number of digits alone that is less than unknown, and returns -1 for anything else.
@@ -184,7 +185,7 @@ func offset(s string) int64 {
 	return int64(n)
 }
 
-// mismatch is the failure of a resumption whose response is not what was asked for.
+// mismatch returns the failure of a resumption whose response is not the rest that was asked for.
 func (c *content) mismatch(reason Reason, resp *http.Response, next int64) *AttemptError {
 	return &AttemptError{Reason: reason, Veto: reason, Err: fmt.Errorf(
 		"%s with ETag %q and Content-Range %q, after %d bytes of %q", statusText(resp.StatusCode),

@@ -43,7 +43,7 @@ func TestTimeLeft(t *testing.T) {
 		{"a deadline, which comes nearer", example, 0, 10 * time.Second, 500 * ms, []string{"10000", "8500", "7000"}},
 		{"the earlier of both", example, 2 * time.Second, 4500 * ms, 500 * ms, []string{"2000", "2000", "1500"}},
 		{"a part of a millisecond is left out", example, 1999 * time.Microsecond, 0, 0, []string{"1", "1", "1"}},
-		{"but 0 is no limit", example, time.Microsecond, 0, 0, []string{"1", "1", "1"}},
+		{"less than a millisecond is 1, since 0 is no limit", example, time.Microsecond, 0, 0, []string{"1", "1", "1"}},
 		{"no limit", example, 0, 0, 0, []string{"", "", ""}},
 		{"another host", map[string]string{"example.org": retryhttp.EnvoyTimeLeft, "example.com:8080": retryhttp.EnvoyTimeLeft},
 			time.Second, 0, 0, []string{"", "", ""}},
@@ -102,27 +102,6 @@ func TestTimeLeft(t *testing.T) {
 	_, err := bad.RoundTrip(request(t.Context(), http.MethodGet, nil))
 	require.EqualError(t, err, `retryhttp: Transport.TimeLeft["a"] "" is not a field name; `+
 		`Transport.TimeLeft["b"] "X Y" is not a field name; Transport.TimeLeft["c"] "Host" has a meaning of its own`)
-}
-
-// A client that follows a redirect to another host sends it no header, even if it is one that may know.
-func TestTimeLeftIsNotRedirected(t *testing.T) {
-	inBubble(t, "to two others", func(t *testing.T) {
-		got := map[string]string{}
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			got[req.URL.Host+req.URL.Path] = req.Header.Get(retryhttp.EnvoyTimeLeft)
-			next := map[string]string{"a.example/": "/here", "a.example/here": "http://b.example/"}[req.URL.Host+req.URL.Path]
-			if next != "" {
-				return answer(req, 302, "Location", next), nil
-			}
-			return answer(req, 200), nil
-		})
-		client := &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: retry.Policy{AttemptTimeout: time.Second},
-			TimeLeft: map[string]string{"a.example": retryhttp.EnvoyTimeLeft, "b.example": retryhttp.EnvoyTimeLeft}}}
-		resp, err := client.Get("http://a.example/")
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-		require.Equal(t, map[string]string{"a.example/": "1000", "a.example/here": "1000", "b.example/": ""}, got)
-	})
 }
 
 func TestHandlerObeysTheTimeLeft(t *testing.T) {

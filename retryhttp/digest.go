@@ -9,18 +9,18 @@ import (
 	"strings"
 )
 
-// digest is the SHA-256 of a body, to be compared with what its first response says that it is (RFC 9530).
+// digest is the SHA-256 of a body, to be compared with the one in its first response's header (RFC 9530).
 type digest struct {
 	hash  hash.Hash
 	want  string // the sum, in base64
-	field string // that says so
+	field string // that has the sum
 	parts []int64
 }
 
 const namedParts = 8 // of a body, in an error
 
-// digestOf returns the digest to compare the body of resp with, nil if it names none. Content-Digest is of what the
-// response has, Repr-Digest of all that the server has.
+// digestOf returns the digest to compare the body of resp with, or nil if resp has no valid one. Content-Digest covers
+// the bytes of the response, Repr-Digest the whole on the server.
 func digestOf(resp *http.Response) *digest {
 	if resp.Uncompressed {
 		return nil // both are of the encoded bytes
@@ -59,7 +59,7 @@ func sha256In(values []string) string {
 	return sum
 }
 
-// add adds the next bytes of the body. The methods of a nil digest do nothing.
+// add adds the next bytes of the body. The methods of a nil digest have no effect.
 func (d *digest) add(p []byte) {
 	if d != nil {
 		d.hash.Write(p)

@@ -50,7 +50,7 @@ func (r *run) follow(began time.Duration, l *limit, resp *http.Response, err err
 	return r.end(nil)
 }
 
-// isBare reports whether t does nothing at a first attempt.
+// isBare reports whether t changes neither the request of a first attempt nor its response.
 func (t *Transport) isBare() bool {
 	switch {
 	case t.Hedge != nil, t.Resume, t.Accept != nil:

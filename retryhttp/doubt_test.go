@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -116,6 +120,70 @@ func TestARunAroundAStreamSendsAnother(t *testing.T) {
 	}
 }
 
+// A POST without a key that a server may have got is in doubt, whatever ended its run, so a run around it sends it once.
+func TestDoubtDoesNotDependOnWhatEndedTheRun(t *testing.T) {
+	silent := func(req *http.Request) (*http.Response, error) {
+		<-req.Context().Done()
+		return nil, req.Context().Err()
+	}
+	outer := retry.Policy{MaxAttempts: 4, Backoff: atOnce.Backoff}
+	slow := outer
+	slow.AttemptTimeout = time.Second
+	for _, row := range []struct {
+		name   string
+		base   func(*http.Request) (*http.Response, error)
+		policy retry.Policy // of the Transport
+		outer  retry.Policy
+		reason retryhttp.Reason
+	}{
+		{"an AttemptTimeout of the run around", silent, retry.Policy{}, slow, retryhttp.DeadlinePassed},
+		{"an AttemptTimeout of its own", silent, retry.Policy{AttemptTimeout: time.Second}, outer, retryhttp.AttemptTimeout},
+		{"a rule that does not repeat the status", always(503), retry.Policy{Classify: retryhttp.OnStatus(retry.Terminal, 503)}, outer, "status_503"},
+		{"a rule that repeats nothing", always(503), retry.Policy{Classify: retry.Otherwise(retry.Terminal)}, outer, "status_503"},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			sent := 0
+			tr := &retryhttp.Transport{Policy: row.policy, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+				sent++
+				return row.base(req)
+			})}
+			err := retry.Do(t.Context(), row.outer, func(ctx context.Context) error {
+				resp, err := tr.RoundTrip(request(ctx, http.MethodPost, nil))
+				if err != nil {
+					return err
+				}
+				return retryhttp.CheckResponse(resp)
+			})
+			require.Equal(t, 1, sent)
+			require.True(t, retry.IsAmbiguous(err), err)
+			require.Equal(t, row.reason, retryhttp.ReasonOf(err))
+		})
+	}
+	inBubble(t, "a caller that has gone", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		for method, want := range map[string]bool{http.MethodPost: true, http.MethodPut: false} {
+			_, err := (&retryhttp.Transport{Base: roundTripper(silent)}).RoundTrip(request(ctx, method, nil))
+			require.Equal(t, want, retry.IsAmbiguous(err), method)
+		}
+	})
+	t.Run("a body that breaks off after its beginning was sent", func(t *testing.T) {
+		var got atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { got.Add(1) }))
+		defer server.Close()
+		err := retry.Do(t.Context(), outer, func(ctx context.Context) error {
+			body := io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(errors.New("disk")))
+			req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, body)
+			require.NoError(t, err)
+			_, err = (&retryhttp.Transport{Base: retryhttp.NewBase()}).RoundTrip(req)
+			return err
+		})
+		require.Equal(t, retryhttp.BodyFailed, retryhttp.ReasonOf(err))
+		require.True(t, retry.IsAmbiguous(err), err)
+		require.LessOrEqual(t, got.Load(), int32(1))
+	})
+}
+
 func TestAResponseInDoubtWithoutATransport(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -126,14 +194,26 @@ func TestAResponseInDoubtWithoutATransport(t *testing.T) {
 		{"a POST", http.MethodPost, []string{"Retry-In-Doubt", "true"}, true},
 		{"a POST that is not to be repeated", http.MethodPost, []string{"Retry-In-Doubt", "true", "X-Should-Retry", "false"}, true},
 		{"a POST that is only not to be repeated", http.MethodPost, []string{"X-Should-Retry", "false"}, false},
-		{"a POST in no doubt", http.MethodPost, []string{"Retry-In-Doubt", "no"}, false},
+		{"a POST whose server may have failed after the work", http.MethodPost, nil, true},
+		{"a POST with a key", http.MethodPost, []string{"Status", "503", "Key", "7"}, false},
+		{"a POST that was refused", http.MethodPost, []string{"Status", "429"}, false},
+		{"a POST with an answer", http.MethodPost, []string{"Status", "404"}, false},
+		{"a POST whose answer is in doubt", http.MethodPost, []string{"Status", "409", "Retry-In-Doubt", "true"}, true},
+		{"a GET without the word", http.MethodGet, nil, false},
+		{"an unknown request without the word", "", nil, false},
 		{"a GET", http.MethodGet, []string{"Retry-In-Doubt", "true"}, false},
 		{"an unknown request", "", []string{"Retry-In-Doubt", "true"}, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			resp := answer(nil, 503, row.header...)
+			if status, err := strconv.Atoi(resp.Header.Get("Status")); err == nil {
+				resp.StatusCode = status
+			}
 			if row.method != "" {
 				resp.Request = request(t.Context(), row.method, nil)
+				if key := resp.Header.Get("Key"); key != "" {
+					resp.Request.Header.Set("Idempotency-Key", key)
+				}
 			}
 			require.Equal(t, row.want, retry.IsAmbiguous(retryhttp.CheckResponse(resp)))
 		})
@@ -184,7 +264,7 @@ func TestARunBelowIsHeardThroughAReplacedBody(t *testing.T) {
 			require.Equal(t, row.want, sent)
 		})
 	}
-	t.Run("but not one that ended with another status", func(t *testing.T) {
+	t.Run("a run that ended with another status is not that of the response", func(t *testing.T) {
 		sent := 0
 		inner := &retryhttp.Transport{Policy: four, Base: always(500)}
 		between := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -312,7 +392,24 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 			require.EqualError(t, retryhttp.CheckResponse(resp), row.want)
 		})
 	}
-	t.Run("but not one that a veto has ended", func(t *testing.T) {
+	t.Run("the error has the Reason and the outcome of the run", func(t *testing.T) {
+		for _, header := range []string{"X-None", "Retry-After"} {
+			p := retry.Policy{Name: "prices", MaxAttempts: 2, Backoff: atOnce.Backoff}
+			resp, err := (&retryhttp.Transport{Base: always(503, header, "0.1"), Policy: p}).RoundTrip(get(t.Context()))
+			require.NoError(t, err)
+			failed := retryhttp.CheckResponse(resp)
+			require.ErrorIs(t, failed, retry.AttemptsExhausted)
+			o, err := retryhttp.OutcomeOf(nil, fmt.Errorf("charge: %w", failed))
+			require.NoError(t, err)
+			require.Equal(t, []any{"prices", 2, retry.AttemptsExhausted}, []any{o.Policy, o.Attempts, o.Reason})
+
+			outer := retry.Do(t.Context(), retry.Policy{MaxAttempts: 1}, func(context.Context) error { return failed })
+			require.ErrorIs(t, outer, retry.AttemptsExhausted)
+			outer = retry.Do(t.Context(), retry.Policy{Disabled: true}, func(context.Context) error { return failed })
+			require.NotErrorIs(t, outer, retry.AttemptsExhausted, "a Reason is that of the outermost run")
+		}
+	})
+	t.Run("a run that a veto has ended is not named", func(t *testing.T) {
 		resp, err := (&retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}).RoundTrip(get(t.Context()))
 		require.NoError(t, err)
 		require.EqualError(t, retryhttp.CheckResponse(resp), "retryhttp: 503 Service Unavailable (not repeated: do_not_retry)")

@@ -8,20 +8,20 @@ import (
 	"slices"
 )
 
-// longestEvent is how much of a stream FirstEvent reads: more than the first events of model services have, which are
-// below 2 KiB.
+// longestEvent is the largest part of a stream that FirstEvent reads. The first events of model services are below 2
+// KiB.
 const longestEvent = 64 << 10
 
-// FirstEvent returns an Accept for services that answer with a stream of server-sent events, and that may say only there
-// that they have failed. Of a 2xx with the Content-Type text/event-stream it reads the first event, which the caller reads
-// again, and asks ok whether that begins a success; nil means that any event does. So a stream that begins with an error is
-// repeated, and one that has begun well never is. It is for a request that has a key or is allowed by Repeat, since the
-// service may have done work. Any other response it judges by its status.
+// FirstEvent returns an Accept for services that answer with a stream of server-sent events and that may report a
+// failure only in the stream. If the response is a 2xx with the Content-Type text/event-stream, the Accept reads the
+// first event, which the caller reads again, and asks ok whether it begins a success. A nil ok means that any event
+// does. So a stream that begins with an error is repeated, and a stream that has begun well is not. The request must
+// have a key or be allowed by Repeat, since the service may have done work. Any other response is judged by its status.
 //
 // ok gets the lines of the event as they came, without the empty line that ends it. Blocks of comments alone, such as
-// pings, are passed over. If the stream ends, or 64 KiB have come, before an event is complete, ok gets what there is. If the
-// stream breaks off before that, the response is not accepted. AttemptTimeout covers the wait for the event, and
-// StallTimeout each Read.
+// pings, are passed over. If 64 KiB have come before an event is complete, ok gets the lines so far. If the stream ends
+// or breaks off before an event is complete, the response is not accepted. AttemptTimeout covers the wait for the event,
+// and StallTimeout each Read.
 func FirstEvent(ok func(event []byte) bool) func(*http.Response) bool {
 	return func(resp *http.Response) bool {
 		if !succeeded(resp.StatusCode) || !isEventStream(resp) {
@@ -31,7 +31,7 @@ func FirstEvent(ok func(event []byte) bool) func(*http.Response) bool {
 		if err != nil {
 			return false
 		}
-		return ok == nil || ok(event)
+		return ok == nil || ok(bytes.Clone(event)) // the caller reads the same bytes
 	}
 }
 
@@ -46,7 +46,8 @@ type peeked struct {
 	io.Closer
 }
 
-// peekEvent returns the first event of the body of resp, and puts back what it has read. An error is that of the body.
+// peekEvent returns the first event of the body of resp, and puts the bytes that it has read back. It returns the error
+// of a body which ended, with io.EOF too, before an event was complete.
 func peekEvent(resp *http.Response) ([]byte, error) {
 	body := resp.Body
 	var begun beginning
@@ -61,8 +62,8 @@ func peekEvent(resp *http.Response) ([]byte, error) {
 		rest = failing{err}
 	}
 	resp.Body = &peeked{io.MultiReader(bytes.NewReader(begun.stream), rest), body}
-	if err == io.EOF || complete {
-		err = nil
+	if complete {
+		return begun.event(), nil
 	}
 	return begun.event(), err
 }
@@ -78,7 +79,7 @@ type beginning struct {
 	block    int  // where the block of lines under way begins
 	line     int  // where the line under way begins
 	looked   int  // no line ends between line and this
-	end      int  // of the block, if it is a complete event; otherwise 0
+	end      int  // of the block, if it is a complete event, otherwise 0
 	hasField bool // the block has a line that is not a comment
 }
 
@@ -113,8 +114,8 @@ func (b *beginning) scan() (complete bool) {
 	}
 }
 
-// endOfLine returns where the line under way ends and where the next one begins, or 0 if the line may go on: a CR at the
-// end of what has come may be followed by LF.
+// endOfLine returns the offsets at which the line under way ends and the next one begins. next is 0 if the line may go
+// on. That includes a CR at the end of the bytes so far, since a LF may follow it.
 func (b *beginning) endOfLine() (end, next int) {
 	i := bytes.IndexAny(b.stream[b.looked:], "\r\n")
 	if i < 0 {

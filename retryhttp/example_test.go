@@ -294,7 +294,12 @@ func ExampleCheckResponse() {
 
 	// The handler of a job, or fn of a retry.Do of one's own.
 	deliver := func() error {
-		resp, err := http.Post(server.URL, "text/plain", nil)
+		req, err := http.NewRequest(http.MethodPost, server.URL, strings.NewReader("order 7"))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Idempotency-Key", `"delivery-7"`) // so it may be repeated
+		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			return err
 		}

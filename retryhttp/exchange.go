@@ -26,7 +26,7 @@ type exchange struct {
 
 	resp   *http.Response
 	err    error
-	host   string         // that sent resp, as its base says
+	host   string         // that sent resp, by its base's account
 	below  *below         // nil if it does not matter how a run below ends
 	inside *retry.Outcome // of a run below that ended with resp
 }
@@ -37,7 +37,7 @@ func (x *exchange) origin() origin {
 	return origin{isHedge: x.isHedge != (from != nil && from.isHedge), host: x.host}
 }
 
-// hostOf returns the host that resp is from, "" if its base does not say so.
+// hostOf returns the host that resp is from, or "" if its base does not name it.
 func hostOf(resp *http.Response) string {
 	if resp.Request == nil || resp.Request.URL == nil {
 		return ""
@@ -52,7 +52,7 @@ func (x *exchange) context() context.Context {
 	return x.ctx
 }
 
-// begin gives x its context. ctx is that of the attempt, which Do has made.
+// begin gives x its context. ctx is the attempt's, which Do has made.
 func (x *exchange) begin(ctx context.Context) {
 	r := x.run
 	if ctx != context.Context(r) {
@@ -68,7 +68,7 @@ func (x *exchange) begin(ctx context.Context) {
 	}
 }
 
-// outgoing returns the request to send: the caller's own if nothing has to differ, otherwise a copy.
+// outgoing returns the request to send. It is the caller's own if no field has to differ, and otherwise a copy.
 func (x *exchange) outgoing(body sending) *http.Request {
 	q := &x.run.request
 	x.body = body.watched
@@ -154,7 +154,7 @@ func (x *exchange) drop() {
 	}
 }
 
-// finish lets go of what x holds, by whatever way the run ends.
+// finish lets go of the body, the context and the response of x, in whatever way the run ends.
 func (x *exchange) finish() {
 	if x.resp == nil && x.err == nil && x.body != nil {
 		_ = x.body.Close() // the base has panicked
@@ -184,7 +184,7 @@ func (q *request) hint(resp *http.Response) time.Duration {
 	return hint
 }
 
-// failed returns the failure of an exchange without a response. expired says that the attempt's timeout has passed.
+// failed returns the failure of an exchange without a response. expired is true if the attempt's timeout has passed.
 func (x *exchange) failed(expired bool) error {
 	if expired && x.run.gone() == "" {
 		x.err = timedOut(x.err)
@@ -198,7 +198,8 @@ func (x *exchange) failed(expired bool) error {
 	return x.run.judged(failed, x.body)
 }
 
-// timedOut returns err as that of an attempt whose timeout has passed, whatever the transport made of that.
+// timedOut returns err as the error of an attempt whose timeout has passed, whatever error the transport returned for
+// it.
 func timedOut(err error) error {
 	if err = retryshell.MarkTimeout(err); !errors.Is(err, retry.ErrAttemptTimeout) {
 		err = fmt.Errorf("%w: %w", retry.ErrAttemptTimeout, err)

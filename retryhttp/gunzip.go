@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// asksIdentity reports whether q has to ask for content without a coding: net/http would otherwise ask for gzip, decode
+// asksIdentity reports whether q has to ask for content without a coding. Otherwise net/http would ask for gzip, decode
 // it, and hide the offsets.
 func (q *request) asksIdentity() bool {
 	t := q.transport
@@ -20,8 +20,8 @@ func (q *request) asksIdentity() bool {
 	return q.req.Header.Get("Accept-Encoding") == "" && q.req.Header.Get("Range") == ""
 }
 
-// decode decodes the body of a response in gzip that was not asked for, as net/http would have done: some servers send
-// what is stored in gzip whatever a request accepts. The encoded bytes are what is resumed.
+// decode decodes the body of a response in gzip that was not asked for, as net/http would have done. Some servers send
+// a file that they store in gzip whatever encodings the request accepts. A resumption counts the encoded bytes.
 func (q *request) decode(resp *http.Response) {
 	if !q.asksIdentity() || !strings.EqualFold(resp.Header.Get("Content-Encoding"), "gzip") {
 		return

@@ -16,7 +16,7 @@ import (
 // edited is a header of which a copy is made before the first change.
 type edited struct {
 	original http.Header
-	copied   http.Header // nil if nothing was changed
+	copied   http.Header // nil if no field was changed
 }
 
 func (e *edited) copy() http.Header {
@@ -27,7 +27,7 @@ func (e *edited) copy() http.Header {
 	return e.copied
 }
 
-// setOnly makes value the only one of the field in any spelling of its name; "" removes the field.
+// setOnly makes value the only one of the field in any spelling of its name. An empty value removes the field.
 func (e *edited) setOnly(name, value string) {
 	header := e.copy()
 	maps.DeleteFunc(header, func(key string, _ []string) bool { return strings.EqualFold(key, name) })
@@ -57,14 +57,14 @@ func (x *exchange) header() http.Header {
 		header.setOnly(name, x.number())
 	}
 	if name := q.timeLeft(); name != "" {
-		if until, ok := x.context().Deadline(); ok { // at least 1: 0 means no limit to Envoy
+		if until, ok := x.context().Deadline(); ok { // at least 1, because 0 means no limit to Envoy
 			header.setOnly(name, strconv.FormatInt(max(1, time.Until(until).Milliseconds()), 10))
 		}
 	}
 	return header.copied
 }
 
-// number returns the value of the AttemptHeader, "" for none.
+// number returns the value of the AttemptHeader, or "" to send no such header.
 func (x *exchange) number() string {
 	if redirectedAway(x.run.request.req) {
 		return ""
@@ -73,7 +73,8 @@ func (x *exchange) number() string {
 	return strconv.Itoa(max(retry.AttemptNumber(ctx), retryshell.OuterAttemptNumber(ctx)))
 }
 
-// timeLeft returns the name of the header by which the host of q learns how much time an attempt has left, "" for none.
+// timeLeft returns the name of the header by which the host of q learns the time that an attempt has left, or "" to
+// send no such header.
 func (q *request) timeLeft() string {
 	for host, name := range q.transport.TimeLeft {
 		if strings.EqualFold(host, q.req.URL.Host) && !redirectedAway(q.req) {
@@ -83,11 +84,12 @@ func (q *request) timeLeft() string {
 	return ""
 }
 
-// longestChain is the number of redirects that redirectedAway follows back, ten times what an http.Client follows.
+// longestChain is the number of redirects that redirectedAway follows back. An http.Client follows a tenth of it.
 const longestChain = 100
 
 // redirectedAway reports whether a client has followed a redirect to req from a request to another host. It reports
-// true if it cannot find the first request: a redirect that was followed with the same request leads back to itself.
+// true if it cannot find the first request, as when a redirect was followed with the same request, which leads back to
+// itself.
 func redirectedAway(req *http.Request) bool {
 	first := req
 	for range longestChain {

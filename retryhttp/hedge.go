@@ -8,29 +8,30 @@ import (
 	"github.com/retrygo/retry/retryhedge"
 )
 
-// Hedge says when a request that is slow, and has not failed, is sent a second time beside the first (see retryhedge).
-// The response that comes first is the attempt's, and its context lives until its body is read to the end or closed.
+// Hedge sends a request that is slow, and has not failed, a second time beside the first (see retryhedge). The response
+// that comes first is the attempt's, and its context lives until its body is read to the end or closed.
 //
 // Only GET, HEAD, OPTIONS and TRACE are hedged, and requests that send an Idempotency-Key or X-Idempotency-Key, by
-// IdempotencyKey too. That is less than what is repeated. A retry follows a failure, but a hedge runs beside a request that
-// may succeed, and its answer may come first: the hedge of a PUT with If-Match is answered 412 and that of a DELETE 404, by
-// what the first request has just done, and a PUT that hangs can undo a later one of the caller. A body must be one that can
-// be had again (GetBody, BufferBody). A Gate is not asked for a hedge. All requests
-// of an attempt carry the same AttemptHeader, and AttemptTimeout covers them together. Accept, Hint, Repeat and GetBody
-// can be called for two of them at the same time.
+// IdempotencyKey too. Fewer requests are hedged than repeated. A retry follows a failure, but a hedge runs beside a
+// request that may succeed, and its answer may come first. The first request has just made its change, so the hedge of
+// a PUT with If-Match is answered 412 and the hedge of a DELETE 404. A PUT that hangs can also undo a later one of the
+// caller. A body must be one that can be sent twice at a time (GetBody, BufferBody). A Gate is not asked for a hedge.
+// All requests of an attempt carry the same AttemptHeader, and AttemptTimeout covers them together. Accept, Hint,
+// Repeat and GetBody can be called for two of them at the same time.
 type Hedge struct {
-	// Policy says when. Without a Budget of its own, that of the run's policy pays for hedges too. Classify is asked what
-	// ends the other requests after the rules of the Transport. The zero Policy makes no hedges.
+	// Policy decides when to hedge. Without a Budget of its own, the Budget of the run's policy pays for hedges too.
+	// Its Classify decides which failures end the other requests, after the rules of the Transport. The zero Policy
+	// makes no hedges.
 	Policy retryhedge.Policy
-	// Base makes the hedges. Over HTTP/2 one transport sends all requests for a host on one connection, so that a hedge on
-	// it does not help against a slow or dead connection, only against a slow server: give another NewBase, or a transport
-	// to another replica. Nil means Transport.Base.
+	// Base makes the hedges. Over HTTP/2 one transport sends all requests for a host on one connection, so that a hedge
+	// on it does not help against a slow or dead connection, only against a slow server. Set another NewBase, or a
+	// transport to another replica. Nil means Transport.Base.
 	Base http.RoundTripper
 }
 
-// HedgeOf returns what happened in the attempt that ended with resp, which a Transport with Hedge returned: how many
-// requests were made and which one won. It reports false if the attempt could not be hedged, and if the context of resp's
-// request is not from RecordOutcome.
+// HedgeOf returns the event of the attempt that ended with resp, which a Transport with Hedge returned. The event has
+// the number of requests and which one won. HedgeOf reports false if the attempt could not be hedged, and if the
+// context of resp's request is not from RecordOutcome.
 func HedgeOf(resp *http.Response) (retryhedge.Event, bool) {
 	if resp != nil && resp.Request != nil {
 		if r := recordsOf(resp.Request.Context()); r != nil {
@@ -60,7 +61,7 @@ func (r *run) race(ctx context.Context) error {
 	if err != nil {
 		return r.judged(notSent(BodyNotReplayable, err), nil)
 	}
-	first := &exchange{run: r} // not in r.room: a hedge can begin after the attempt has ended
+	first := &exchange{run: r} // not in r.room, because a hedge can begin after the attempt has ended
 	r.last = first
 	first.begin(ctx)
 	within := first.context()
@@ -125,7 +126,7 @@ func (r *run) hedgePolicy() retryhedge.Policy {
 	p := r.request.transport.Hedge.Policy
 	if p.Budget == nil || p.Budget == own.Budget {
 		p.Budget = own.Budget
-		p.InRun = true // the success of the run deposits
+		p.InRun = true // the success of the run funds the budget
 	}
 	observe := p.Observe
 	if observe == nil && recordsOf(r.Context) == nil {

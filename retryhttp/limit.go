@@ -10,13 +10,14 @@ import (
 )
 
 // limit is the context of an attempt that has a timeout. It can be stopped, which the deadline of a context cannot, so
-// that the body that follows the headers has all the time it needs. Once the timeout has passed, its Err and that of
-// every context derived from it is context.DeadlineExceeded, and context.Cause retry.ErrAttemptTimeout.
+// that the body that follows the headers has all the time it needs. Once the timeout has passed, its Err is
+// context.DeadlineExceeded and its context.Cause is retry.ErrAttemptTimeout. The same holds for every context derived
+// from it.
 //
-// The limit of an attempt with hedges also holds the context of the request that has won, and may have no timeout of its
-// own. The methods stop, release and settle of a nil limit do nothing.
+// The limit of an attempt with hedges also holds the context of the request that has won, and may have no timeout of
+// its own. The methods stop, release and settle of a nil limit have no effect.
 type limit struct {
-	context.Context                         // ends with the attempt; its Cause is right, but its Err after the timeout is Canceled
+	context.Context                         // ends with the attempt with the right Cause, but after the timeout its Err is Canceled
 	cancel          context.CancelCauseFunc // nil without a timeout
 	endWinner       func()                  // nil without hedges
 	timer           *time.Timer             // nil without a timeout
@@ -41,16 +42,16 @@ func endsWithin(ctx context.Context, timeout time.Duration) bool {
 	return ok && time.Until(deadline) <= timeout
 }
 
-// Deadline is the end of the timeout, or that of the caller once the timeout is stopped.
+// Deadline returns the end of the timeout, or the deadline of the caller once the timeout is stopped.
 func (l *limit) Deadline() (time.Time, bool) {
 	if l.stopped.Load() {
 		return l.Context.Deadline()
 	}
-	return l.until, true // no later than the caller's: see endsWithin
+	return l.until, true // no later than the caller's, by endsWithin
 }
 
-// Done returns a channel other than that of l.Context. With the same one, package context would give a context derived
-// from l the Err of l.Context. It is made if asked for.
+// Done returns a channel other than the channel of l.Context. If both were the same, package context would give a
+// context derived from l the Err of l.Context. The channel is made on the first call.
 func (l *limit) Done() <-chan struct{} {
 	l.once.Do(func() {
 		l.done = make(chan struct{})
@@ -79,7 +80,7 @@ func (l *limit) stop() bool {
 	return stopped
 }
 
-// release frees the context, which ends what still runs with it.
+// release frees the context, which ends all work that still runs with it.
 func (l *limit) release() {
 	if l == nil {
 		return

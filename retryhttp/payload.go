@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// letGoTime is how long an attempt that has failed is waited for to close a stream that the next one needs. A transport
-// that has answered early, to Expect: 100-continue, does so a moment after it has returned.
+// letGoTime is the longest wait for a failed attempt to close the stream that the next attempt needs. A transport that
+// has answered early, to Expect: 100-continue, does so a moment after it has returned.
 const letGoTime = time.Second
 
-// payload is the body of the caller's request and what the attempts get of it. The zero payload is that of a request
-// that was not looked at.
+// payload is the body of the caller's request, and hands each attempt its body. The zero payload belongs to a request
+// that was not looked at yet.
 type payload struct {
 	getBody func() (io.ReadCloser, error) // nil for a stream
 	length  int64                         // of a body that was read into memory, 0 if the request's is right
@@ -43,7 +43,7 @@ func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Rea
 		return "", nil
 	}
 	source := req.Body
-	if limit > 0 && req.ContentLength <= limit { // a ContentLength of 0 says nothing of a body
+	if limit > 0 && req.ContentLength <= limit { // a ContentLength of 0 does not exclude a body
 		start, err := p.start(ctx, source, min(limit, math.MaxInt64-1)+1)
 		if err != nil {
 			return BodyFailed, err
@@ -67,20 +67,20 @@ func (p *payload) open(ctx context.Context, req *http.Request, limit int64) (Rea
 	return "", nil
 }
 
-// start reads up to n bytes of body, which it closes when ctx ends: that ends a Read that waits, as that of a pipe or
-// of a server's request.
+// start reads up to n bytes of body. It closes body when ctx ends, because that ends a Read that waits, such as the
+// Read of a pipe or of a server's request.
 func (p *payload) start(ctx context.Context, body io.ReadCloser, n int64) (read []byte, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = body.Close() })
 	defer func() { // also after a panic of Read
 		if p.given = !stop(); p.given && err == nil {
-			err = ctx.Err() // what was closed may call itself complete
+			err = ctx.Err() // a closed body may report its end
 		}
 	}()
 	return io.ReadAll(io.LimitReader(body, n))
 }
 
-// checkLength refuses a body in memory that is not as long as the request says. net/http notices it while it sends, too
-// late, and does not always say so.
+// checkLength refuses a body in memory whose length is not the ContentLength of the request. net/http notices it while
+// it sends, too late, and does not always report it.
 func checkLength(req *http.Request, n int64) (Reason, error) {
 	switch want := req.ContentLength; {
 	case want <= 0 || n == want:
@@ -123,11 +123,11 @@ func inMemory(body io.ReadCloser) interface{ Len() int } {
 
 var errConsumed = errors.New("the body is a stream and has been read")
 
-// sending is the body that an exchange sends. The zero sending is what the request has.
+// sending is the body that an exchange sends. The zero sending leaves the request's body as it is.
 type sending struct {
 	reader  io.ReadCloser
 	again   func() (io.ReadCloser, error) // GetBody
-	watched *handle                       // reader, if it is one; nil if reading cannot fail
+	watched *handle                       // reader, if it is one, or nil if reading cannot fail
 }
 
 // next returns the body for the next attempt at req.
@@ -175,7 +175,8 @@ func (p *payload) watch(req *http.Request, body io.ReadCloser) sending {
 	return sending{reader: h.expect(req), again: p.getBody, watched: h}
 }
 
-// veto returns why the body cannot be sent again, "" if it can. h is that of the exchange that has failed.
+// veto returns the Reason why the body cannot be sent again, or "" if it can. h is the body of the exchange that has
+// failed.
 func (p *payload) veto(ctx context.Context, h *handle) Reason {
 	if p.stream == nil || h == nil {
 		return ""
@@ -200,14 +201,14 @@ func (p *payload) finish(body io.Closer) {
 	}
 }
 
-// stream is a body that cannot be had a second time, but can be lent to another attempt as long as not a byte of it was
-// read. It is closed once: when it was read and its borrower closes it, or when the run is over.
+// stream is a body that has no second copy, but can be lent to another attempt as long as not a byte of it was read. It
+// is closed once. Its borrower closes it if it was read, and otherwise the run at its end.
 type stream struct {
 	source io.ReadCloser
 
 	mu     sync.Mutex
 	read   bool    // a byte was read, or may have been by a Read that has not returned
-	final  *handle // that closes the stream, since no exchange will follow it; nil before
+	final  *handle // that closes the stream, since no exchange will follow it, or nil before
 	closed bool
 }
 
@@ -221,7 +222,8 @@ func (s *stream) lend() (*handle, error) {
 	return &handle{source: s.source, stream: s, done: make(chan struct{})}, nil
 }
 
-// letGo waits until the borrower has closed h, and returns why the stream cannot be lent again, "" if it can.
+// letGo waits until the borrower has closed h. It returns the Reason why the stream cannot be lent again, or "" if it
+// can.
 func (s *stream) letGo(ctx context.Context, h *handle) Reason {
 	if s.wasRead() {
 		return BodyNotReplayable
@@ -251,7 +253,7 @@ func (s *stream) leave(h *handle) {
 	s.final = h
 }
 
-// finish closes the stream, unless it was left to a handle that is not closed yet: then that does.
+// finish closes the stream. If it was left to a handle that is still open, the handle's Close closes it instead.
 func (s *stream) finish() {
 	s.mu.Lock()
 	final := s.final
@@ -277,16 +279,16 @@ func (s *stream) close() error {
 type handle struct {
 	source io.ReadCloser
 	stream *stream       // nil if the source is this attempt's alone
-	done   chan struct{} // closed by Close; nil without a stream
+	done   chan struct{} // closed by Close, or nil without a stream
 
 	mu      sync.Mutex
 	closed  bool
 	reading bool
-	left    int64 // of the ContentLength; -1 if that is not known
+	left    int64 // of the ContentLength, or -1 if that is not known
 	failed  Reason
 }
 
-// expect returns h, which from now on fails if it is not as long as req says.
+// expect returns h, which from now on fails if its length is not the ContentLength of req.
 func (h *handle) expect(req *http.Request) *handle {
 	h.left = -1
 	if req.ContentLength > 0 {
@@ -295,8 +297,8 @@ func (h *handle) expect(req *http.Request) *handle {
 	return h
 }
 
-// failure returns what was wrong with the body, "" if nothing was or h is nil: an error that reading it ended with, if it
-// was not the transport that ended it, or a length other than the request's.
+// failure returns BodyFailed if the caller's body was at fault, and otherwise "", as for a nil h. A body is at fault if
+// reading it ended with an error that the transport had not caused, or if its length was not the request's.
 func (h *handle) failure() Reason {
 	if h == nil {
 		return ""
@@ -330,8 +332,10 @@ func (h *handle) end(n int, err error) {
 		h.taken()
 	}
 	if h.left >= 0 {
-		if h.left -= int64(n); h.left < 0 || h.left > 0 && err == io.EOF {
-			h.left, h.failed = -1, BodyFailed
+		h.left -= int64(n)
+		if h.left < 0 || h.left > 0 && err == io.EOF {
+			h.left = -1
+			h.failed = BodyFailed
 		}
 	}
 	if err != nil && err != io.EOF && !h.closed {

@@ -20,11 +20,11 @@ import (
 )
 
 // Reason is the machine-readable word for why an attempt failed, for logs, metrics and rules. It is one of the
-// constants or, if there was a response, "status_" and its code. Empty means that nothing failed. Later versions may
+// constants or, if there was a response, "status_" and its code. Empty means that no attempt failed. Later versions may
 // add words.
 type Reason string
 
-// The way to the server failed: nothing was sent.
+// The way to the server failed, before a byte of the request was sent.
 const (
 	AddressBlocked Reason = "address_blocked" // an ssrf.Guard forbade the address
 	DNSNotFound    Reason = "dns_not_found"   // the host has no address (NXDOMAIN)
@@ -41,21 +41,22 @@ const (
 const (
 	ConnRefused Reason = "conn_refused" // no server listens on the port
 	ConnReset   Reason = "conn_reset"   // the connection was reset or aborted
-	ConnClosed  Reason = "conn_closed"  // the connection was closed before the response: EOF, idle, a broken pipe
+	ConnClosed  Reason = "conn_closed"  // the connection was closed before the response (EOF, idle, a broken pipe)
 	TLSAlert    Reason = "tls_alert"    // the server ended TLS with an alert
 	TLSFailed   Reason = "tls_failed"   // TLS failed on our side, for a cause that has no Reason of its own
-	StreamReset Reason = "stream_reset" // an HTTP/2 stream error or GOAWAY; Unsent if the server has refused the stream
+	StreamReset Reason = "stream_reset" // an HTTP/2 stream error or GOAWAY, with Unsent if the server has refused the stream
 )
 
 // The response did not arrive, or not whole.
 const (
 	AttemptTimeout    Reason = "attempt_timeout"    // Policy.AttemptTimeout has passed
 	Timeout           Reason = "timeout"            // another timeout, such as http.Transport.ResponseHeaderTimeout
-	MalformedResponse Reason = "malformed_response" // what the server sent is not HTTP
-	BodyTruncated     Reason = "body_truncated"     // the response ended too soon: io.ErrUnexpectedEOF
-	ContentChanged    Reason = "content_changed"    // the rest of a body is of another version: see Transport.Resume
-	DigestMismatch    Reason = "digest_mismatch"    // a body has not the digest that its response names: see Transport.Resume
-	NotResumable      Reason = "not_resumable"      // the rest of a body cannot be asked for, or is not what was asked for
+	MalformedResponse Reason = "malformed_response" // the server's answer is not HTTP
+	BodyTruncated     Reason = "body_truncated"     // the response ended too soon (io.ErrUnexpectedEOF)
+	ContentChanged    Reason = "content_changed"    // the rest of a body is of another version (see Transport.Resume)
+	NotAccepted       Reason = "not_accepted"       // a 2xx that Transport.Accept refused, or that is no rest of a body
+	DigestMismatch    Reason = "digest_mismatch"    // a body has not the digest of its response's header (see Transport.Resume)
+	NotResumable      Reason = "not_resumable"      // the rest of a body cannot be asked for, or the answer is another part
 	TransportError    Reason = "transport_error"    // a fault that has no Reason of its own
 )
 
@@ -65,18 +66,19 @@ const (
 	BodyFailed        Reason = "body_failed"         // the request's body cannot be read, or has not its ContentLength
 	BodyNotReplayable Reason = "body_not_replayable" // the request's body has been read, or is in use, and has no GetBody
 	NotIdempotent     Reason = "not_idempotent"      // to repeat the request could do its work twice
-	DoNotRetry        Reason = "do_not_retry"        // the response says that the request is not to be repeated
+	DoNotRetry        Reason = "do_not_retry"        // the response forbids to repeat the request
 	Redirect          Reason = "redirect"            // http.Client did not follow a redirect
 	Canceled          Reason = "canceled"            // the request was given up
 	DeadlinePassed    Reason = "deadline_passed"     // the deadline of the request's context has passed
 )
 
-// ReasonOf returns why an attempt failed: "" for nil and for a run that made none, the Reason of the outermost
-// *AttemptError that errors.As finds, in the *retry.Error of a run too, and otherwise what err's chain says,
-// TransportError if it says nothing. It takes any error of an http.RoundTripper, an http.Client or a response's body.
+// ReasonOf returns the Reason why an attempt failed. It takes any error of an http.RoundTripper, an http.Client or a
+// response's body. It returns the Reason of the outermost *AttemptError that errors.As finds, also in the *retry.Error
+// of a run. Without one it judges by the errors in err's chain, and returns TransportError if it knows no word for
+// them. It returns "" for nil and for a run that made no attempt.
 //
-// A chain does not say everything: the same EOF ends a TLS handshake and a response, a refused proxy CONNECT is
-// only its status text, and an error of CheckRedirect is only itself.
+// A chain does not show everything. The same EOF ends a TLS handshake and a response, a refused proxy CONNECT is only
+// its status text, and an error of CheckRedirect is only itself.
 func ReasonOf(err error) Reason {
 	if attempt := attemptError(err); attempt != nil {
 		return attempt.Reason
@@ -89,7 +91,8 @@ func ReasonOf(err error) Reason {
 	return reason
 }
 
-// statusReason returns the reason of a response: "status_503". Those that are repeated are ready-made.
+// statusReason returns the reason of a response, such as "status_503". The reasons of the statuses that are repeated
+// are constants, which saves an allocation.
 func statusReason(code int) Reason {
 	switch code {
 	case http.StatusRequestTimeout:
@@ -108,9 +111,9 @@ func statusReason(code int) Reason {
 	return Reason(strconv.AppendInt([]byte("status_"), int64(code), 10))
 }
 
-// fault returns why an attempt failed, from err's chain alone, and whether it is certain that the request was not sent.
-// It is ("", false) for nil. A fault that can follow a write is never unsent: a peer's TLS 1.3 alert about our
-// certificate arrives after it.
+// fault returns the Reason why an attempt failed, from err's chain alone, and whether it is certain that the request
+// was not sent. For nil it returns "" and false. A fault that can follow a write is never unsent. A peer's TLS 1.3
+// alert about our certificate, for example, arrives after one.
 func fault(err error) (reason Reason, unsent bool) {
 	var (
 		dns     *net.DNSError
@@ -150,15 +153,16 @@ func fault(err error) (reason Reason, unsent bool) {
 	if errors.As(err, &dns) {
 		return dnsReason(dns), true
 	}
-	// Texts come before the general kinds below: net/http's own timeouts and wrong lengths say more than those.
+	// Texts come before the general kinds below, because the errors in the texts of net/http are more specific.
 	if reason, unsent = textReason(err); reason != "" {
 		return reason, unsent
 	}
 	return kindReason(err), false
 }
 
-// saysUnsent reports whether err, of a RoundTripper above the one that sends, says that the request was not sent: by a
-// method Unsent, or as the error of package golang.org/x/oauth2 for a token that it did not get, which is known by its form.
+// saysUnsent reports whether err, of a RoundTripper above the one that sends, shows that the request was not sent. Such
+// an error has a method Unsent, or is the error of package golang.org/x/oauth2 for a token that it did not get, which
+// is recognized by its form.
 func saysUnsent(err error) bool {
 	return deepest(err, func(err error) bool {
 		own, ok := err.(interface{ Unsent() bool })
@@ -181,7 +185,7 @@ func isTokenError(err error) bool {
 func opReason(op *net.OpError) (reason Reason, unsent bool) {
 	var dns *net.DNSError
 	switch {
-	case op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks "): // before dial: it holds one
+	case op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks "): // before dial, since it holds one
 		return ProxyConnect, true
 	case op.Op == "remote error":
 		return TLSAlert, false
@@ -189,7 +193,7 @@ func opReason(op *net.OpError) (reason Reason, unsent bool) {
 		return TLSFailed, false
 	case op.Op != "dial":
 		return "", false
-	case errors.As(op, &dns): // before dial: it is inside one
+	case errors.As(op, &dns): // before dial, since it is inside one
 		return dnsReason(dns), true
 	}
 	switch reason := kindReason(op.Err); reason {
@@ -242,8 +246,9 @@ type saying struct {
 	unsent bool
 }
 
-// sayings are the errors of net/http that have no type, from Go 1.25 and 1.26: transport.go, transfer.go, request.go,
-// client.go, response.go, h2_bundle.go and internal/httpcommon. TestChains fails if another Go says it otherwise.
+// sayings are the errors of net/http that have no type, from Go 1.25 and 1.26. They are in transport.go, transfer.go,
+// request.go, client.go, response.go, h2_bundle.go and internal/httpcommon. TestChains of tests/retryhttp fails if
+// another version of Go has other texts.
 var sayings = []saying{
 	{"unsupported protocol scheme ", InvalidRequest, true},
 	{"http2: unsupported scheme", InvalidRequest, true},
@@ -316,7 +321,7 @@ func said(text string) (reason Reason, unsent bool) {
 		return Timeout, false
 	case strings.HasPrefix(text, "stream error: stream ID "): // golang.org/x/net/http2's has no As
 		return StreamReset, strings.Contains(text, "; REFUSED_STREAM")
-	case strings.HasPrefix(text, "http2: Transport: cannot retry err ["): // "...; define Request.GetBody": the server has not touched it
+	case strings.HasPrefix(text, "http2: Transport: cannot retry err ["): // the server has not touched it
 		return BodyNotReplayable, !strings.Contains(text, "; PROTOCOL_ERROR")
 	case strings.HasPrefix(text, "stopped after ") && strings.HasSuffix(text, " redirects"):
 		return Redirect, false
@@ -394,7 +399,7 @@ func isTimeout(err error) bool {
 // that matches.
 func deepest(err error, match func(error) bool) bool {
 	switch e := err.(type) {
-	case *retry.Error: // its Unwrap hides what is behind a mark
+	case *retry.Error: // its Unwrap hides the errors behind a mark
 		if e != nil && (e.Last != nil && deepest(e.Last, match) || e.Cause() != nil && deepest(e.Cause(), match)) {
 			return true
 		}

@@ -20,7 +20,8 @@ import (
 	"github.com/retrygo/retry/retryhttp/ssrf"
 )
 
-// TestFault has what TestChains cannot make: other systems' errors, other transports', and which of two rules wins.
+// TestFault says which of two rules wins, and has the errors of other systems and other transports. Those that net/http
+// makes are in tests/retryhttp: TestChains.
 func TestFault(t *testing.T) {
 	t.Parallel()
 	const maybeSent, unsent = false, true
@@ -59,7 +60,13 @@ func TestFault(t *testing.T) {
 		{"an errno without a word is a transport error", read(syscall.EINVAL), TransportError, maybeSent},
 		{"a local alert is our failure", &net.OpError{Op: "local error", Err: errors.New("tls: bad record MAC")}, TLSFailed, maybeSent},
 		{"a bare x509 error is a certificate's", x509.HostnameError{Certificate: &x509.Certificate{}}, TLSCertificate, unsent},
-		{"so is the lack of roots", x509.SystemRootsError{}, TLSCertificate, unsent},
+		{"the lack of roots is a certificate's", x509.SystemRootsError{}, TLSCertificate, unsent},
+		{"a URL that does not parse", &url.Error{Op: "parse", URL: "http://[", Err: errors.New("missing ']' in host")}, InvalidRequest, unsent},
+		{"a proxy for SOCKS that does not connect", &net.OpError{Op: "socks connect", Err: errors.New("general failure")}, ProxyConnect, unsent},
+		{"an alert of the server may follow a write", &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, TLSAlert, maybeSent},
+		{"a refused stream was not processed", streamError{StreamID: 1, Code: refusedStream}, StreamReset, unsent},
+		{"a stream that was reset for another cause may have been", streamError{StreamID: 1, Code: 2}, StreamReset, maybeSent},
+		{"a plain answer to the handshake", tls.RecordHeaderError{Conn: new(net.TCPConn)}, TLSNotSpoken, unsent},
 		{"a record after the handshake may follow a write", tls.RecordHeaderError{Msg: "oversized record received"}, TLSNotSpoken, maybeSent},
 		{"http.Client's word for a plain port does not say when", get(http.ErrSchemeMismatch), TLSNotSpoken, maybeSent},
 
@@ -88,6 +95,7 @@ func TestFault(t *testing.T) {
 		{"x/net/http2: the connection was closed", errors.New("http2: client conn is closed"), ConnClosed, maybeSent},
 		{"a proxy that knows us not, via http.Client", get(errors.New("Proxy Authentication Required")), ProxyAuth, maybeSent},
 		{"a text that only contains a status is a transport error", errors.New("upstream: Service Unavailable"), TransportError, maybeSent},
+		{"redirects without an end", get(errors.New("stopped after 10 redirects")), Redirect, maybeSent},
 		{"stopped after something else is not a redirect", errors.New("stopped after 3 attempts"), TransportError, maybeSent},
 		{"several errors are no timeout", errors.Join(errors.New("one"), errors.New("two")), TransportError, maybeSent},
 		{"several errors of which one is a timeout are one", errors.Join(errors.New("one"), os.ErrDeadlineExceeded), Timeout, maybeSent},
@@ -122,7 +130,7 @@ func TestReasonOf(t *testing.T) {
 		want Reason
 	}{
 		{"an attempt's error says it", attempt, "status_503"},
-		{"also below others", &url.Error{Op: "Get", Err: fmt.Errorf("a: %w", attempt)}, "status_503"},
+		{"an attempt's error below others says it", &url.Error{Op: "Get", Err: fmt.Errorf("a: %w", attempt)}, "status_503"},
 		{"a run's last error says it", &retry.Error{Outcome: retry.Outcome{Reason: retry.AttemptsExhausted}, Last: attempt}, "status_503"},
 		{"the outermost says it", &AttemptError{Reason: Timeout, Err: attempt}, Timeout},
 		{"the last of a run inside a run says it", &retry.Error{Last: &retry.Error{Outcome: retry.Outcome{Reason: retry.TerminalError}, Last: attempt}}, "status_503"},

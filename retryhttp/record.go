@@ -14,24 +14,31 @@ import (
 	"github.com/retrygo/retry/retryhedge"
 )
 
-// maxRecords bounds what one context keeps, if it is at the root of a program.
+// maxRecords is the largest number of records that one context keeps. It matters for a context at the root of a
+// program.
 const maxRecords = 64
 
-// RecordOutcome returns a context whose requests leave a record of their runs, for OutcomeOf. It keeps the
-// newest 64, so that a chain of redirects or a few requests at a time can share it; make one for each logical call.
+// RecordOutcome returns a context whose requests leave a record of their runs, for OutcomeOf. It keeps the newest 64,
+// so that a chain of redirects or a few requests at a time can share it. Make one for each logical call.
 func RecordOutcome(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recordsKey{}, new(records))
 }
 
-// OutcomeOf returns the outcome of the run that ended with resp and err, which are what a RoundTrip or an http.Client
-// returned: how it ended, after how many attempts, and each attempt that failed, with its wait and an *AttemptError. Of
-// a run that did not fail, the context of resp's request must come from RecordOutcome. If there is no outcome, OutcomeOf
-// returns an error that says why and wraps err. So it can if an http.Client.Timeout has ended an attempt, because the
-// client then often returns only the text of the *retry.Error: give the request's context a deadline instead.
+// OutcomeOf returns the outcome of the run that ended with resp and err, which a RoundTrip or an http.Client has
+// returned. An err of CheckResponse has the outcome too. The outcome has the reason for the end of the run, the number
+// of attempts, and each attempt that failed, with its wait and an *AttemptError. If the run did not fail, the context of
+// resp's request must come from RecordOutcome.
+//
+// If there is no outcome, OutcomeOf returns an error that gives the reason and wraps err. That can happen if an
+// http.Client.Timeout has ended an attempt, because the client then often returns only the text of the *retry.Error.
+// Set a deadline on the request's context instead.
 func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 	var failed *retry.Error
 	if errors.As(err, &failed) {
 		return failed.Outcome, nil
+	}
+	if ended := attemptError(err); ended != nil && ended.outcome != nil { // of CheckResponse
+		return *ended.outcome, nil
 	}
 	switch {
 	case err != nil: // also beside a response, as of a client that does not follow a redirect
@@ -72,7 +79,7 @@ func show(ctx context.Context, resp *http.Response, o *retry.Outcome) {
 	}
 }
 
-// endedRun returns how the run ended that resp's body shows, nil if it shows none.
+// endedRun returns the outcome of the run that resp's body shows, or nil if it shows no run.
 func endedRun(resp *http.Response) *retry.Outcome {
 	if body, ok := resp.Body.(*endedBody); ok {
 		return body.outcome
@@ -80,8 +87,8 @@ func endedRun(resp *http.Response) *retry.Outcome {
 	return nil
 }
 
-// below is what an exchange hears of a run below it. The body of a response shows such a run too, but a RoundTripper in
-// between may replace it.
+// below records how a run below an exchange ended. The body of a response shows such a run too, but a RoundTripper in
+// between may replace the body.
 type below struct {
 	ended atomic.Pointer[belowRun]
 }
@@ -116,7 +123,8 @@ func tell(ctx context.Context, resp *http.Response, o *retry.Outcome) {
 	}
 }
 
-// endedWith returns how the run below ended that returned resp, nil if there was none or b is nil.
+// endedWith returns the outcome of the run below that returned resp. It returns nil if there was no such run or b is
+// nil.
 func (b *below) endedWith(resp *http.Response) *retry.Outcome {
 	if b == nil {
 		return nil
@@ -156,7 +164,7 @@ func (r *records) add(req *http.Request, o *retry.Outcome, hedges *retryhedge.Ev
 	r.list = append(r.list, record{req, *o, hedges})
 }
 
-// of returns the newest record of req, nil if there is none.
+// of returns the newest record of req, or nil if it has no record.
 func (r *records) of(req *http.Request) *record {
 	r.mu.Lock()
 	defer r.mu.Unlock()

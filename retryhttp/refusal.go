@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// requestError is why a request was refused before anything was sent. net/http itself refuses some of these requests
-// once for each attempt, and rewrites and sends one whose Host has a line break in it.
+// requestError is the error of a request that was refused before any of it was sent. net/http itself refuses some of
+// these requests once for each attempt, and rewrites and sends one whose Host has a line break in it.
 type requestError string
 
 func (e requestError) Error() string { return string(e) }
 
-// refuse returns `Request.Method "GET\n" has the byte 0x0a at 3`. value is as it was given, up to the bad byte of a name,
-// and empty for what may be secret: a header's value, a query.
+// refuse returns an error such as `Request.Method "GET\n" has the byte 0x0a at 3`. value is the given value, of a name
+// only the bytes before the bad one. It is empty for a value that may be secret, such as a header's value or a query.
 func refuse(field, value, rule string) error {
 	if value != "" {
 		field += " " + strconv.Quote(shortened(value, longestName))
@@ -24,8 +24,8 @@ func refuse(field, value, rule string) error {
 	return requestError(field + " " + rule)
 }
 
-// refusal returns what forbids to send req, nil if nothing does. The bytes of its header are many, and net/http looks
-// at them again, so they are left to it (see run.fault) but on js.
+// refusal returns the reason not to send req, or nil if req may be sent. The bytes of its header are many, and net/http
+// looks at them again, so they are left to it (see run.fault), except on js.
 func refusal(req *http.Request) error {
 	switch {
 	case req.Method != "" && !isToken(req.Method):
@@ -41,7 +41,7 @@ func refusal(req *http.Request) error {
 			return refuseByte("Request.Host", req.Host, i)
 		}
 	}
-	if len(req.Header) > 0 { // cheaper than to begin with a range over nothing
+	if len(req.Header) > 0 { // cheaper than to range over an empty map
 		for name := range req.Header {
 			if isFraming(name) {
 				return refuse("Request.Header", name,
@@ -77,7 +77,7 @@ func refusedURL(u *url.URL) error {
 	if bad := refusedHost(u); bad != nil {
 		return bad
 	}
-	// The path is escaped when it is written; these two are written as they are, and a space would end them.
+	// The path is escaped when it is written, but these two are written unchanged, and a space would end them.
 	if i := badByte(u.RawQuery, &badInTarget); i >= 0 {
 		return refuseByte("Request.URL.RawQuery", u.RawQuery, i)
 	}
@@ -111,7 +111,7 @@ func refusedFields(field string, fields http.Header) error {
 		switch i := badByte(name, &badInToken); {
 		case name == "":
 			return refuse(field, "", "has a field without a name")
-		case i >= 0: // what follows may be a value, and secret
+		case i >= 0: // the bytes after the name may be a value, and secret
 			rule := fmt.Sprintf("is followed by the byte 0x%02x, which no field name has (RFC 9110, section 5.1)", name[i])
 			return refuse(field, name[:i], rule)
 		}
@@ -148,7 +148,7 @@ func refuseByte(field, value string, i int) error {
 // isToken reports whether s is a token (RFC 9110, section 5.6.2), which method and field names are.
 func isToken(s string) bool { return s != "" && badByte(s, &badInToken) < 0 }
 
-// badByte returns the index of the first byte of s that is in bad, -1 if there is none.
+// badByte returns the index of the first byte of s that is in bad, or -1 if no byte is.
 func badByte(s string, bad *[256]bool) int {
 	for i := range len(s) {
 		if bad[s[i]] {
@@ -159,7 +159,8 @@ func badByte(s string, bad *[256]bool) int {
 }
 
 // The bytes that a token cannot have, a field value (RFC 9110, section 5.5), a target (RFC 9112, section 3.2), and a
-// host with a port (RFC 3986, section 3.2.2). Bytes beyond ASCII pass in a host: net/http makes Punycode of them.
+// host with a port (RFC 3986, section 3.2.2). Bytes beyond ASCII pass in a host, because net/http makes Punycode of
+// them.
 var (
 	badInToken  = byteSet("\"(),/:;<=>?@[\\]{}", func(c byte) bool { return c <= ' ' || c >= 0x7f })
 	badInValue  = byteSet("", func(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f })

@@ -131,36 +131,3 @@ func TestRefusedRequests(t *testing.T) {
 		})
 	}
 }
-
-func TestAControlIsRefusedAnywhereInAValueOrAQuery(t *testing.T) {
-	tr := &retryhttp.Transport{Base: undialed, Policy: retry.Policy{Disabled: true}}
-	sent := func(req *http.Request) bool {
-		_, err := tr.RoundTrip(req)
-		return errors.Is(err, errDialed)
-	}
-	for c := range 256 {
-		for at := range 19 {
-			value := []byte("\tab\x80\xff0123456789 ~\tz")
-			value[at] = byte(c)
-			req := get(t.Context())
-			req.Header.Set("X-Name", string(value))
-			require.Equal(t, c >= ' ' && c != 0x7f || c == '\t', sent(req), "%q", value)
-			req = get(t.Context())
-			req.URL.RawQuery = strings.NewReplacer("\t", "t", " ", "s").Replace(string(value[:at])) + string(value[at]) + "0123456789"
-			require.Equal(t, c > ' ' && c != 0x7f, sent(req), "%q", req.URL.RawQuery)
-		}
-	}
-}
-
-func BenchmarkRefusal(b *testing.B) {
-	b.ReportAllocs()
-	req := get(context.Background())
-	req.Header = http.Header{"Accept": {"application/json"}, "Authorization": {"Bearer 0123456789abcdef0123456789abcdef"},
-		"User-Agent": {"example/1.0"}, "Content-Type": {"application/json"}}
-	tr := &retryhttp.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), nil })}
-	for b.Loop() {
-		if _, err := tr.RoundTrip(req); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

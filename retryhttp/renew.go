@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// mayRenew reports whether resp, the answer to a request for the rest, may be due to a signature in the URL that is
-// over: a client was redirected there, and it is not known that the first URL leads nowhere else by now.
+// mayRenew reports whether resp, the answer to a request for the rest, may mean that a signature in the URL has
+// expired. That is so if a client was redirected to the URL, and the first URL was not asked again since the last byte
+// came.
 func (b *resumable) mayRenew(resp *http.Response) bool {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
@@ -19,8 +20,8 @@ func (b *resumable) mayRenew(resp *http.Response) bool {
 	}
 }
 
-// redirectChain returns the requests that a client has sent to come to req, the first one first and req last, or req alone if
-// they were not all a GET.
+// redirectChain returns the requests that a client has sent to come to req, the first one first and req last, or req
+// alone if one of them was not a GET.
 func redirectChain(req *http.Request) []*http.Request {
 	chain := []*http.Request{req}
 	for first := req; first.Response != nil && first.Response.Request != nil && len(chain) <= longestChain; {
@@ -34,9 +35,10 @@ func redirectChain(req *http.Request) []*http.Request {
 	return chain
 }
 
-// renew asks the first URL for the rest, and follows redirects as the client has done: to the same hosts, each with the
-// header that it got then. It returns the exchange that is not redirected any further, for which the rest is asked from
-// now on; nil if it is redirected elsewhere. attempt is the context of the attempt and rest that of the rest of the body.
+// renew asks the first URL for the rest, and follows redirects as the client has done, to the same hosts and each with
+// the header that it got then. It returns the exchange that is not redirected any further, whose URL is asked from now
+// on, or nil if it is redirected elsewhere. attempt is the context of the attempt, and rest is the context of the whole
+// rest of the body.
 func (b *resumable) renew(attempt, rest context.Context) (*exchange, error) {
 	chain := redirectChain(b.asked)
 	target := chain[0].URL
@@ -60,7 +62,7 @@ func (b *resumable) renew(attempt, rest context.Context) (*exchange, error) {
 		}
 		target = next
 	}
-	return nil, nil // not reached: the last of a chain returns
+	return nil, nil // not reached, because the last of a chain returns
 }
 
 // exchange makes an exchange for req.

@@ -14,7 +14,8 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// idempotentMethod reports whether the method is idempotent by definition (RFC 9110, section 9.2.2); "" stands for GET.
+// idempotentMethod reports whether the method is idempotent by definition (RFC 9110, section 9.2.2). An empty method
+// stands for GET.
 func idempotentMethod(method string) bool {
 	switch method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
@@ -35,7 +36,8 @@ func isRepeatable(req *http.Request) bool {
 	return req != nil && (idempotentMethod(req.Method) || hasKey(req.Header))
 }
 
-// isSafe reports whether the method asks for no change by definition (RFC 9110, section 9.2.1); "" stands for GET.
+// isSafe reports whether the method asks for no change by definition (RFC 9110, section 9.2.1). An empty method stands
+// for GET.
 func isSafe(method string) bool {
 	switch method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
@@ -51,34 +53,35 @@ func sendsKey(h http.Header) bool {
 	return h.Get("Idempotency-Key") != "" || h.Get("X-Idempotency-Key") != ""
 }
 
-// nothingDone reports whether a server that answers with the status has not done the work, so that it is not in doubt.
-// Every other status but an answer leaves it in doubt: a server that fails with a 500, 502, 503, 504, 507 or 508 may
-// fail after the work, one that answers with a 2xx or 3xx has done something, and an unknown status says nothing.
+// nothingDone reports whether a server that answers with the status has not done the work, so that the work is not in
+// doubt. Every other status but an answer leaves it in doubt. A server that fails with a 500, 502, 503, 504, 507 or 508
+// may fail after the work. A server that answers with a 2xx or a 3xx other than 307 and 308 has done something. The meaning of an unknown status
+// is not known.
 func nothingDone(code int) bool {
 	switch code {
-	case 499: // of a proxy whose client has gone: the server behind it may have done the work
+	case 499: // of a proxy whose client has gone, although the server behind it may have done the work
 		return false
-	case http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates,
+	case http.StatusTemporaryRedirect, http.StatusPermanentRedirect, // the request is to be sent elsewhere
+		http.StatusNotImplemented, http.StatusHTTPVersionNotSupported, http.StatusVariantAlsoNegotiates,
 		http.StatusNotExtended, http.StatusNetworkAuthenticationRequired: // the request was not understood, or did not arrive
 		return true
-	default: // a 4xx is a refusal: 408 of half a request, 413, 417, 421, 425, 426 and 429 of a whole one
+	default: // a 4xx refuses half a request (408) or a whole one (413, 417, 421, 425, 426, 429)
 		return code >= 400 && code < 500
 	}
 }
 
-// WorkKey returns a key for Transport.IdempotencyKey that is the same in every attempt of the same work: a UUID in
-// quotes, made of the identity of the work, the method and the URL of req. The identity is that of WithWork in the
-// request's context, or else the ID of the retryjob job whose handler makes the request. It returns "" if there is
+// WorkKey returns a key for Transport.IdempotencyKey that is the same in every attempt of the same work. The key is a
+// UUID in quotes, made of the identity of the work, the method and the URL of req. The identity comes from WithWork in
+// the request's context, or else the ID of the retryjob job whose handler makes the request. It returns "" if there is
 // neither, so that the request gets no key.
 //
-// Two requests of one piece of work with the same method and URL have the same key: give each an identity of its own.
+// Two requests of one piece of work with the same method and URL have the same key. Give each of them an identity of
+// its own.
 func WorkKey(req *http.Request) string {
 	ctx := req.Context()
 	work, ok := ctx.Value(workKey{}).(string)
 	if !ok {
-		if job, isJob := ctx.Value(retryshell.HandledJob{}).(slog.LogValuer); isJob {
-			work = job.LogValue().Group()[0].Value.String() // its ID
-		}
+		work = handledJob(ctx)
 	}
 	if work == "" || req.URL == nil {
 		return ""
@@ -91,17 +94,35 @@ func WorkKey(req *http.Request) string {
 	return quotedUUID([16]byte(sum[:16]), 8)
 }
 
+// handledJob returns the ID of the job in whose handler's context ctx is, or "" if ctx is not a handler's.
+func handledJob(ctx context.Context) string {
+	job, ok := ctx.Value(retryshell.HandledJob{}).(slog.LogValuer)
+	if !ok {
+		return ""
+	}
+	group := slog.AnyValue(job).Resolve()
+	if group.Kind() != slog.KindGroup {
+		return ""
+	}
+	for _, attr := range group.Group() {
+		if attr.Key == "id" {
+			return attr.Value.Resolve().String()
+		}
+	}
+	return ""
+}
+
 // WithWork returns a context whose requests are part of the work with the given identity, such as an order's number,
-// for WorkKey. Empty means that it has none, not even that of a job.
+// for WorkKey. An empty identity means that WorkKey returns "", also in the handler of a job.
 func WithWork(ctx context.Context, identity string) context.Context {
 	return context.WithValue(ctx, workKey{}, identity)
 }
 
 type workKey struct{}
 
-// RandomKey returns a random UUID in quotes, for Transport.IdempotencyKey: all attempts of one RoundTrip carry it. It
-// is wrong if something else repeats that RoundTrip, such as retry.Do, a job or a user: each of its attempts has
-// another key, and the server does the work again. Use WorkKey there.
+// RandomKey returns a random UUID in quotes, for Transport.IdempotencyKey. All attempts of one RoundTrip carry the same
+// one. Do not use it if a retry.Do, a job or a user repeats the RoundTrip. Each RoundTrip then has another key, and the
+// server does the work again. Use WorkKey there.
 func RandomKey(*http.Request) string {
 	var id [16]byte
 	_, _ = rand.Read(id[:]) // never fails
@@ -116,16 +137,16 @@ func quotedUUID(id [16]byte, version byte) string {
 	return fmt.Sprintf(`"%x-%x-%x-%x-%x"`, id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// connTrace records whether an attempt sought and obtained a connection. Without a connection nothing was sent, no
-// matter what the error says; a timeout alone does not show it. The methods of a nil connTrace report false.
+// connTrace records whether an attempt sought and obtained a connection. Without a connection no byte was sent,
+// whatever the error is. From a timeout alone one cannot know it. The methods of a nil connTrace report false.
 type connTrace struct {
 	wanted, got atomic.Bool
 }
 
 func (c *connTrace) obtained() bool { return c != nil && c.got.Load() }
 
-// sought reports whether the transport has looked for a connection. If it is false, the transport may not call traces
-// at all, so it proves nothing.
+// sought reports whether the transport has looked for a connection. False is no proof that it has not, because the
+// transport may not call traces at all.
 func (c *connTrace) sought() bool { return c != nil && c.wanted.Load() }
 
 // traceConn returns a context whose attempt informs the connTrace.

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -18,6 +20,7 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
+	"github.com/retrygo/retry/retryshell"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -239,6 +242,18 @@ func TestContextOfAttempts(t *testing.T) {
 			require.ErrorIs(t, got.Err(), context.Canceled)
 		}
 	})
+	t.Run("beside a Request.Cancel a retry has its number too", func(t *testing.T) {
+		req := get(ctx)
+		//lint:ignore SA1019 http.Client still uses it
+		req.Cancel = make(chan struct{})
+		seen = nil
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, req)
+		require.NoError(t, err)
+		for i, got := range seen {
+			require.Equal(t, i+1, retry.AttemptNumber(got))
+			require.Equal(t, "value", got.Value(key{}))
+		}
+	})
 	t.Run("inside a run of the caller's the attempts have numbers of their own", func(t *testing.T) {
 		outer := 0
 		_ = retry.Do(ctx, atOnce, func(ctx context.Context) error {
@@ -276,11 +291,11 @@ func TestRecord(t *testing.T) {
 		want string
 	}{
 		{"an error from elsewhere has none", nil, io.EOF, "the error is not of a run: EOF"},
-		{"also beside a response, as of a client that does not follow a redirect", answer(recorded, 302), io.EOF, "the error is not of a run: EOF"},
-		{"nor has nothing at all", nil, nil, "neither a response to a request nor an error"},
-		{"nor a response to no request", new(http.Response), nil, "neither a response to a request nor an error"},
-		{"nor one to a request that was not to be recorded", answer(get(t.Context()), 200), nil, "the request's context is not from RecordOutcome"},
-		{"nor one from elsewhere", answer(recorded, 200), nil, "the response is not from one of the newest 64 runs of its request's context"},
+		{"an error from elsewhere has none beside a response, as of a client that does not follow a redirect", answer(recorded, 302), io.EOF, "the error is not of a run: EOF"},
+		{"neither an error nor a response has none", nil, nil, "neither a response to a request nor an error"},
+		{"a response to no request has none", new(http.Response), nil, "neither a response to a request nor an error"},
+		{"a response to a request that was not to be recorded has none", answer(get(t.Context()), 200), nil, "the request's context is not from RecordOutcome"},
+		{"a response from elsewhere has none", answer(recorded, 200), nil, "the response is not from one of the newest 64 runs of its request's context"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			o, err := retryhttp.OutcomeOf(row.resp, row.err)
@@ -345,7 +360,7 @@ func TestTheKeyOfAPieceOfWork(t *testing.T) {
 		_ = retry.Do(ctx, atOnce, func(ctx context.Context) error { return post(ctx, client, "http://bank.test/charges") })
 		require.Equal(t, slices.Repeat((*keys)[:1], 6), *keys)
 	})
-	t.Run("but not that of other work, another method or another URL", func(t *testing.T) {
+	t.Run("other work, another method and another URL have other keys", func(t *testing.T) {
 		key := func(work, method, url string) string {
 			req, err := http.NewRequestWithContext(retryhttp.WithWork(t.Context(), work), method, url, nil)
 			require.NoError(t, err)
@@ -365,10 +380,67 @@ func TestTheKeyOfAPieceOfWork(t *testing.T) {
 		require.Equal(t, []string{"", ""}, *keys)
 		require.Empty(t, retryhttp.WorkKey(&http.Request{}))
 	})
+	t.Run("that is a job's is its ID, wherever the job's value has it", func(t *testing.T) {
+		key := func(job any) string {
+			return retryhttp.WorkKey(get(context.WithValue(t.Context(), retryshell.HandledJob{}, job)))
+		}
+		want := retryhttp.WorkKey(get(retryhttp.WithWork(t.Context(), "7")))
+		require.Equal(t, want, key(logged(slog.GroupValue(slog.String("id", "7")))))
+		require.Equal(t, want, key(logged(slog.GroupValue(slog.String("kind", "mail"), slog.Int("id", 7)))))
+		for _, other := range []any{logged(slog.StringValue("7")), logged(slog.GroupValue()), logged(slog.GroupValue(slog.String("kind", "mail"))), "7"} {
+			require.Empty(t, key(other))
+		}
+	})
 	t.Run("a random one is another in each attempt of a run around", func(t *testing.T) {
 		client, keys := keysOf(retryhttp.RandomKey)
 		_ = retry.Do(t.Context(), atOnce, func(ctx context.Context) error { return post(ctx, client, "http://bank.test/charges") })
 		require.Len(t, *keys, 6)
 		require.Len(t, slices.Compact(slices.Clone(*keys)), 3)
 	})
+}
+
+// logged is a job as an engine shows it to its handler.
+type logged slog.Value
+
+func (l logged) LogValue() slog.Value { return slog.Value(l) }
+func TestARedirectToAnotherHostDropsTheNumber(t *testing.T) {
+	sent := map[string][]string{}
+	tr := &retryhttp.Transport{Policy: atOnce, AttemptHeader: retryhttp.AttemptHeader}
+	to := map[string]string{"http://a/1": "http://a/2", "http://a/2": "http://b/3", "http://b/3": "http://b/4", "http://b/4": "http://a/5"}
+	tr.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
+		at := req.URL.String()
+		sent[at] = append(sent[at], req.Header.Get(retryhttp.AttemptHeader))
+		if len(sent[at]) == 1 {
+			return answer(req, 503), nil
+		}
+		if to[at] == "" {
+			return answer(req, 200), nil
+		}
+		return answer(req, 302, "Location", to[at]), nil
+	})
+	req := get(t.Context())
+	req.URL, _ = url.Parse("http://a/1")
+	req.Host = ""
+	req.Header.Set(retryhttp.AttemptHeader, "7") // a client copies it to the redirected request
+	resp, err := (&http.Client{Transport: tr}).Do(req)
+	require.NoError(t, err)
+	require.Equal(t, 200, resp.StatusCode)
+	require.Equal(t, map[string][]string{"http://a/1": {"1", "2"}, "http://a/2": {"1", "2"}, "http://b/3": {"", ""}, "http://b/4": {"", ""},
+		"http://a/5": {"1", "2"}}, sent)
+}
+
+// A redirect that is followed by hand with the same request leads from the request back to itself.
+func TestARedirectWithTheSameRequestEnds(t *testing.T) {
+	sent := []string{}
+	tr := &retryhttp.Transport{Policy: atOnce, AttemptHeader: retryhttp.AttemptHeader, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+		sent = append(sent, req.Header.Get(retryhttp.AttemptHeader))
+		return answer(req, 302, "Location", "http://b/"), nil
+	})}
+	req := get(t.Context())
+	resp, err := tr.RoundTrip(req)
+	require.NoError(t, err)
+	req.URL.Host, req.Host, req.Response = "b", "b", resp
+	_, err = tr.RoundTrip(req)
+	require.NoError(t, err)
+	require.Equal(t, []string{"1", ""}, sent, "it may be another host")
 }

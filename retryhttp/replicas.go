@@ -14,28 +14,29 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// Replicas sends the attempts at a request to one host of a service after the other, as the Base of a Transport: each
-// attempt goes to another host than the one before, a hedge to another than the request beside it, and the rest of a body is
-// first asked for where its beginning came from (see Transport.Resume). After the last host of the list comes the first.
+// Replicas is a Base of a Transport that sends the attempts at a request to one host of a service after the other. Each
+// attempt goes to another host than the one before, and a hedge to another host than the request beside it. The rest of
+// a body is first asked for where its beginning came from (see Transport.Resume). After the last host of the list comes
+// the first.
 //
-// The hosts are one service: what the caller sends to it, credentials included, goes to any of them. They must all serve the
-// same requests. A request for a host that is not in the list, as after a redirect, goes there and nowhere else.
+// The hosts are one service. They must all serve the same requests, and any of them may get a request with its
+// credentials. A request for a host that is not in the list, as after a redirect, goes there and nowhere else.
 type Replicas struct {
 	// Base makes the attempts. Nil means http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Hosts are the hosts of the service, with their ports as in a URL: "eu.example.com", "10.0.0.7:8443". A request for any
-	// of them is sent to each with its own TLS name and Host header. A Request.Host that differs from the host of the URL
-	// stays. An empty list is refused.
+	// Hosts are the hosts of the service, with their ports as in a URL, such as "eu.example.com" or "10.0.0.7:8443". A
+	// request for any of them is sent to each with its own TLS name and Host header. A Request.Host that differs from
+	// the host of the URL stays. An empty list is refused.
 	Hosts []string
 
-	// First is the index of the host of a first attempt. It wraps around, so it can be any number: give each process another
-	// one, such as a hash of its name, and the load of a fleet spreads. Zero is the first of the list.
+	// First is the index of the host of a first attempt. It wraps around, so it can be any number. To spread the load
+	// of a fleet, give each process another one, such as a hash of its name. Zero is the first host of the list.
 	First int
 }
 
-// Validate returns nil or retry.FieldErrors: it refuses an empty list, and a host that cannot be in a URL. RoundTrip returns
-// the same error.
+// Validate returns nil or retry.FieldErrors. It refuses an empty list, and a host that cannot be in a URL. RoundTrip
+// returns the same error.
 func (r *Replicas) Validate() error {
 	var bad retry.FieldErrors
 	if len(r.Hosts) == 0 {

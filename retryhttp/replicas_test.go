@@ -5,8 +5,6 @@ import (
 	"io"
 	"math"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -55,10 +53,10 @@ func TestEachAttemptGoesToAnotherReplica(t *testing.T) {
 		{"from First on", 1, names[0], "b c a b"},
 		{"whichever host is named", 0, "C.Example.com", "a b c a"},
 		{"a First beyond the list wraps around", 3*1_000_000 + 2, names[0], "c a b c"},
-		{"so does a negative one", -1, names[0], "c a b c"},
-		{"and the most negative one", math.MinInt, names[0], "b c a b"},
+		{"a negative First wraps around", -1, names[0], "c a b c"},
+		{"the most negative First wraps around", math.MinInt, names[0], "b c a b"},
 		{"a host that is not in the list is asked itself", 0, "elsewhere.example.com", "elsewhere elsewhere elsewhere elsewhere"},
-		{"nor is the same name with another port", 0, "b.example.com", "b b b b"},
+		{"the same name with another port is asked itself", 0, "b.example.com", "b b b b"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			base := &hosts{answer: always(503)}
@@ -91,6 +89,57 @@ func TestEachAttemptGoesToAnotherReplica(t *testing.T) {
 			require.Equal(t, names, base.asked, name)
 		}
 	})
+}
+
+func TestWhatAReplicaIsSent(t *testing.T) {
+	seen := func(first int, change func(*http.Request)) *http.Request {
+		var got *http.Request
+		replicas := &retryhttp.Replicas{Hosts: []string{"a:1", "b:2"}, First: first, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			got = req
+			return answer(req, 200), nil
+		})}
+		req := toHost(t.Context(), "a:1")
+		req.Header.Set("Authorization", "Bearer secret")
+		change(req)
+		resp, err := replicas.RoundTrip(req)
+		require.NoError(t, err)
+		require.Same(t, got, resp.Request)
+		return got
+	}
+	got := seen(1, func(*http.Request) {})
+	require.Equal(t, []string{"b:2", "b:2", "Bearer secret"}, []string{got.URL.Host, got.Host, got.Header.Get("Authorization")})
+	got = seen(1, func(req *http.Request) { req.Host = "virtual.example.com" })
+	require.Equal(t, []string{"b:2", "virtual.example.com"}, []string{got.URL.Host, got.Host}, "a Host of the caller's own stays")
+}
+
+func TestWhatReplicasRefuse(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		hosts []string
+		want  string
+	}{
+		{"an empty list", nil, "retryhttp: Replicas.Hosts [] is empty"},
+		{"a URL", []string{"a", "https://b"}, `retryhttp: Replicas.Hosts[1] "https://b" is not a host`},
+		{"no name", []string{""}, `retryhttp: Replicas.Hosts[0] "" is not a host`},
+		{"a line break", []string{"a\r\nX: 1"}, `retryhttp: Replicas.Hosts[0] "a\r\nX: 1" is not a host`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			replicas := &retryhttp.Replicas{Hosts: row.hosts, Base: always(200)}
+			require.EqualError(t, replicas.Validate(), row.want)
+			body := &closes{Reader: strings.NewReader("x")}
+			req := request(t.Context(), http.MethodPut, body)
+			_, err := replicas.RoundTrip(req)
+			require.EqualError(t, err, row.want)
+			require.EqualValues(t, 1, body.n.Load(), "the body is closed")
+		})
+	}
+}
+
+func TestReplicasCloseTheIdleConnectionsOfTheirBase(t *testing.T) {
+	idle := &idleCloser{}
+	(&retryhttp.Replicas{Base: idle, Hosts: []string{"a"}}).CloseIdleConnections()
+	require.Equal(t, 1, idle.n)
+	new(retryhttp.Replicas).CloseIdleConnections()
 }
 
 type spanKey struct{}
@@ -129,83 +178,4 @@ func TestTheRestOfABodyComesFromTheReplicaOfItsBeginning(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, alphabet, string(body))
 	require.Equal(t, []string{"a", "b", "b", "c", "c", "c"}, base.asked, "a failure moves on, a break and a short part do not")
-}
-
-func TestWhatAReplicaIsSent(t *testing.T) {
-	seen := func(first int, change func(*http.Request)) *http.Request {
-		var got *http.Request
-		replicas := &retryhttp.Replicas{Hosts: []string{"a:1", "b:2"}, First: first, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
-			got = req
-			return answer(req, 200), nil
-		})}
-		req := toHost(t.Context(), "a:1")
-		req.Header.Set("Authorization", "Bearer secret")
-		change(req)
-		resp, err := replicas.RoundTrip(req)
-		require.NoError(t, err)
-		require.Same(t, got, resp.Request)
-		return got
-	}
-	got := seen(1, func(*http.Request) {})
-	require.Equal(t, []string{"b:2", "b:2", "Bearer secret"}, []string{got.URL.Host, got.Host, got.Header.Get("Authorization")})
-	got = seen(1, func(req *http.Request) { req.Host = "virtual.example.com" })
-	require.Equal(t, []string{"b:2", "virtual.example.com"}, []string{got.URL.Host, got.Host}, "a Host of the caller's own stays")
-}
-
-func TestReplicasOverTLSHaveTheirOwnNames(t *testing.T) {
-	names := make(chan string, 2)
-	serve := func() *httptest.Server {
-		return httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			names <- r.Host + " " + r.TLS.ServerName
-			w.WriteHeader(http.StatusServiceUnavailable)
-		}))
-	}
-	one, two := serve(), serve()
-	defer one.Close()
-	defer two.Close()
-	base := one.Client().Transport.(*http.Transport)
-	base.TLSClientConfig.InsecureSkipVerify = true
-	host := func(s *httptest.Server) string {
-		u, err := url.Parse(s.URL)
-		require.NoError(t, err)
-		return "localhost:" + u.Port()
-	}
-	twice := atOnce
-	twice.MaxAttempts = 2
-	tr := &retryhttp.Transport{Policy: twice, Base: &retryhttp.Replicas{Base: base, Hosts: []string{host(one), host(two)}}}
-	req := toHost(t.Context(), host(one))
-	req.URL.Scheme = "https"
-	_, _, err := run(t, tr, req)
-	require.NoError(t, err)
-	require.Equal(t, []string{host(one) + " localhost", host(two) + " localhost"}, []string{<-names, <-names})
-}
-
-func TestWhatReplicasRefuse(t *testing.T) {
-	for _, row := range []struct {
-		name  string
-		hosts []string
-		want  string
-	}{
-		{"an empty list", nil, "retryhttp: Replicas.Hosts [] is empty"},
-		{"a URL", []string{"a", "https://b"}, `retryhttp: Replicas.Hosts[1] "https://b" is not a host`},
-		{"no name", []string{""}, `retryhttp: Replicas.Hosts[0] "" is not a host`},
-		{"a line break", []string{"a\r\nX: 1"}, `retryhttp: Replicas.Hosts[0] "a\r\nX: 1" is not a host`},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			replicas := &retryhttp.Replicas{Hosts: row.hosts, Base: always(200)}
-			require.EqualError(t, replicas.Validate(), row.want)
-			body := &closes{Reader: strings.NewReader("x")}
-			req := request(t.Context(), http.MethodPut, body)
-			_, err := replicas.RoundTrip(req)
-			require.EqualError(t, err, row.want)
-			require.EqualValues(t, 1, body.n.Load(), "the body is closed")
-		})
-	}
-}
-
-func TestReplicasCloseTheIdleConnectionsOfTheirBase(t *testing.T) {
-	idle := &idleCloser{}
-	(&retryhttp.Replicas{Base: idle, Hosts: []string{"a"}}).CloseIdleConnections()
-	require.Equal(t, 1, idle.n)
-	new(retryhttp.Replicas).CloseIdleConnections()
 }

@@ -1,18 +1,20 @@
 package retryhttp
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/retrygo/retry"
 )
 
-// request is what a run sends, as often as it takes. It does not change once it is prepared.
+// request is the caller's request and the decisions about it that hold for all attempts of a run. It does not change
+// once it is prepared.
 type request struct {
 	transport *Transport
 	policy    *retry.Policy // the Transport's, or of this request alone
-	req       *http.Request // the caller's, or that for the rest of its response's body
+	req       *http.Request // the caller's, or a request for the rest of its response's body
 	refused   error         // nil if req can be sent
-	from      *origin       // where the beginning of the body came from; nil for the caller's request
+	from      *origin       // where the beginning of the body came from, nil for the caller's request
 
 	prepared   bool
 	repeatable bool   // whatever was sent
@@ -26,7 +28,8 @@ type origin struct {
 	host    string // "" if that is not known
 }
 
-// prepare does what is done once, before the first exchange, and returns the failure of a request that cannot be sent.
+// prepare makes the preparations before the first exchange, once. It returns the failure of a request that cannot be
+// sent.
 func (q *request) prepare(r *run) *AttemptError {
 	if q.prepared {
 		return nil
@@ -54,7 +57,7 @@ func notSent(reason Reason, err error) *AttemptError {
 	return &AttemptError{Reason: reason, Veto: reason, Unsent: true, Err: err}
 }
 
-// base returns what sends an exchange. The rest of a body is first asked for where its beginning came from.
+// base returns the RoundTripper of an exchange. The rest of a body is first asked for where its beginning came from.
 func (q *request) base(isHedge bool) http.RoundTripper {
 	if q.from != nil && q.from.isHedge {
 		isHedge = !isHedge
@@ -65,7 +68,7 @@ func (q *request) base(isHedge bool) http.RoundTripper {
 	return q.transport.base()
 }
 
-// accepts reports whether resp is a success. What is one for the rest of a body, a resumable checks itself.
+// accepts reports whether resp is a success. Whether it is the rest of a body, the resumable checks itself.
 func (q *request) accepts(resp *http.Response) bool {
 	if q.transport.Accept != nil && q.from == nil {
 		return q.transport.Accept(resp)
@@ -101,7 +104,7 @@ func (q *request) judge(failed *AttemptError) (class, byDefault retry.Class) {
 	return class, byDefault
 }
 
-// classOf returns what the policy's classifier, or else Classify, says of an AttemptError without a Veto.
+// classOf returns the class by the policy's classifier, or else by Classify, of an AttemptError without a Veto.
 func (q *request) classOf(err error) retry.Class {
 	if own := q.policy.Classify; own != nil {
 		if class := own(err); class == retry.Retryable || class == retry.Terminal {
@@ -119,14 +122,23 @@ func (q *request) isAnswer(failed *AttemptError) bool {
 	return failed.Err == nil && isAnswer(failed.StatusCode) && !q.isDelivery()
 }
 
-// inDoubt reports whether the work of a request that is not repeated may have been done.
+// inDoubt reports whether the work of a request that must not be repeated may have been done, whatever ended the run.
 func (q *request) inDoubt(failed *AttemptError) bool {
-	switch failed.Veto {
-	case NotIdempotent:
-		return failed.mayHaveWorked()
-	case DoNotRetry:
-		return saysDoubt(failed.Header) && !q.mayRepeat(failed)
-	default:
+	switch {
+	case failed.Unsent, q.from != nil, !failed.mayHaveWorked():
 		return false
+	case failed.Veto == DoNotRetry && !saysDoubt(failed.Header): // the server has given up
+		return false
+	default:
+		return failed.Veto == NotIdempotent || !q.mayRepeat(failed)
 	}
+}
+
+// forbid returns failed as an error that no attempt is to follow, in doubt if the work may have been done.
+func (q *request) forbid(failed *AttemptError) error {
+	failed.doubt = q.inDoubt(failed)
+	if failed.doubt {
+		failed.Veto = cmp.Or(failed.Veto, NotIdempotent)
+	}
+	return failed.forbidden()
 }

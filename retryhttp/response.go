@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// A response that is given up is read to its end, so that its HTTP/1 connection can be used again, as far as that
-	// is cheaper than a new one: a connection's first 64 KiB arrive in a few round trips, and a handshake takes as
-	// many. net/http's client reads no more than 2 KiB of a redirect's body for the same end, its server 256 KiB.
+	// A response that is given up is read to its end, so that its HTTP/1 connection can be used again. It is read only
+	// as far as that is cheaper than a new connection. The first 64 KiB arrive in a few round trips, as many as a
+	// handshake takes. net/http's client reads no more than 2 KiB of a redirect's body for the same end, its server 256
+	// KiB.
 	drainLimit = 64 << 10
 	drainTime  = 100 * time.Millisecond
 )
@@ -36,8 +37,8 @@ func closeBody(resp *http.Response) {
 	}
 }
 
-// ErrBodyStalled is what reading a response's body returns when one Read has taken longer than Transport.StallTimeout.
-// It matches context.DeadlineExceeded and is a timeout.
+// ErrBodyStalled is the error of a Read of a response's body that has taken longer than Transport.StallTimeout. It
+// matches context.DeadlineExceeded and is a timeout.
 var ErrBodyStalled error = bodyStalled{}
 
 type bodyStalled struct{}
@@ -46,8 +47,8 @@ func (bodyStalled) Error() string        { return "retryhttp: response body stal
 func (bodyStalled) Timeout() bool        { return true }
 func (bodyStalled) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// guard puts the body of resp behind what it needs: the context of its attempt, which has to live as long as the body
-// is read, and the stall timeout. Without either the body stays what it is. If there is no body, limit.settle frees l.
+// guard wraps the body of resp in a guardedBody, which frees the context of the attempt when the body ends and applies
+// the stall timeout. If the response needs neither, its body is unchanged. If there is no body, limit.settle frees l.
 func guard(resp *http.Response, l *limit, stall time.Duration) {
 	if l == nil && stall == 0 {
 		return
@@ -78,8 +79,8 @@ func guard(resp *http.Response, l *limit, stall time.Duration) {
 type guardedBody struct {
 	body    io.ReadCloser
 	limit   *limit        // nil without an attempt timeout
-	stall   time.Duration // 0 for none
-	timer   *time.Timer   // of the stall timeout; nil before the first Read
+	stall   time.Duration // 0 for no limit
+	timer   *time.Timer   // of the stall timeout, nil before the first Read
 	stalled atomic.Bool
 	closed  atomic.Bool
 }
@@ -101,7 +102,7 @@ func (b *guardedBody) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
 	b.timer.Stop()
 	if err != nil && b.stalled.Load() {
-		err = ErrBodyStalled // also for io.EOF: what was closed may call itself complete
+		err = ErrBodyStalled // also for io.EOF, since a closed body may report its end
 	}
 	b.over(err)
 	return n, err
@@ -113,7 +114,7 @@ func (b *guardedBody) cut() {
 	_ = b.close()
 }
 
-// over frees the attempt's context once there is nothing more to read.
+// over frees the attempt's context once the body has ended.
 func (b *guardedBody) over(err error) {
 	if err != nil && b.limit != nil {
 		b.limit.end()
@@ -126,7 +127,7 @@ func (b *guardedBody) Close() error {
 	return err
 }
 
-// close closes the body, unless it was closed: what a second Close does is undefined.
+// close closes the body, unless it was closed, because the behavior of a second Close is undefined.
 func (b *guardedBody) close() error {
 	if b.closed.Swap(true) {
 		return nil
@@ -134,7 +135,7 @@ func (b *guardedBody) close() error {
 	return b.body.Close()
 }
 
-// upgradedBody is the body of a 101: a connection, which may be silent, and either half of which can end before the
+// upgradedBody is the body of a 101, which is a connection. It may be silent, and either half of it can end before the
 // other.
 type upgradedBody struct {
 	io.ReadWriteCloser
@@ -147,7 +148,8 @@ func (b *upgradedBody) Close() error {
 	return err
 }
 
-// halvedBody is one whose writing half can be closed alone, as net/http's can: httputil.ReverseProxy passes that on.
+// halvedBody is an upgradedBody whose writing half can be closed alone, as net/http's can. httputil.ReverseProxy passes
+// that on.
 type halvedBody struct {
 	*upgradedBody
 	closeWriter

@@ -13,27 +13,27 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// resumable is the body of a response that goes on where it breaks off: see Transport.Resume. Each break begins a run,
+// resumable is the body of a response that goes on where it breaks off (see Transport.Resume). Each break begins a run,
 // whose first attempt is the one that has just ended with the break, and which succeeds once another byte has come. As
 // with other bodies, Close may be called while Read is under way.
 type resumable struct {
 	run  *run           // the RoundTrip that returned resp
 	resp *http.Response // the caller's, for its trailers
 	content
-	digest *digest       // nil if resp names none
+	digest *digest       // nil if resp names no digest
 	from   origin        // of the part under way
-	asked  *http.Request // for which the rest is asked: the run's, or what its redirects lead to by now
+	asked  *http.Request // for which the rest is asked, which is the run's or the one to which its redirects lead by now
 	parts  parts
 
 	next, stop int64          // offsets of the next byte to deliver and behind the last one of the part, which may be unknown
 	passed     int64          // how many bytes of the part were delivered before, and are passed over
 	renewed    bool           // asked was renewed since the last byte came
-	last       *http.Response // the last part; nil before there was another than resp
-	broken     error          // what the part ended with, after the bytes before it were delivered
-	ended      error          // what every further Read returns
+	last       *http.Response // the last part, nil before there was another than resp
+	broken     error          // the error with which the part ended, after the bytes before it were delivered
+	ended      error          // the error that every further Read returns
 }
 
-// resume makes the body of the response one that can be resumed or says why it cannot.
+// resume makes the body of the response one that can be resumed, or one whose error names the obstacle.
 func (x *exchange) resume() {
 	resp := x.resp
 	if _, writable := resp.Body.(io.Writer); writable || resp.Body == nil || resp.Body == http.NoBody {
@@ -72,7 +72,7 @@ func (b *resumable) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// atEnd returns what Read returns at the end of the body: io.EOF, unless the digest is another one.
+// atEnd returns the error of Read at the end of the body. It is io.EOF if the digest is right.
 func (b *resumable) atEnd() error {
 	if err := b.digest.mismatch(); err != nil {
 		return &AttemptError{Reason: DigestMismatch, Request: b.run.request.req, Err: err}
@@ -105,12 +105,12 @@ func (b *resumable) read(p []byte) (int, error) {
 	}
 }
 
-// ask asks for the rest, until the policy ends the run, and reads its beginning into p. cause is what the part under way
-// ended with; it is returned unchanged if the caller has canceled the request or closed the body.
+// ask asks for the rest, until the policy ends the run, and reads its beginning into p. cause is the error with which
+// the part under way ended. ask returns it unchanged if the caller has canceled the request or closed the body.
 func (b *resumable) ask(p []byte, cause error) (n int, err error) {
 	b.broken = cause // if a function of the caller's or Base panics
 	isWhole := b.next == b.stop
-	first := 2 // the number of the first attempt at the rest; a part that broke off is attempt 1
+	first := 2 // the number of the first attempt at the rest, since a part that broke off is attempt 1
 	if isWhole {
 		first = 1
 	}
@@ -133,7 +133,7 @@ func (b *resumable) ask(p []byte, cause error) (n int, err error) {
 		if policy.TTL > 0 {
 			policy.TTL = max(policy.TTL-lasted, 1)
 		}
-		err = retry.Do(r, policy, attempt) // the part is whole, and was less than asked for: not a failure
+		err = retry.Do(r, policy, attempt) // the part is whole and shorter than the range that was asked for, which is not a failure
 	} else {
 		err = policy.Continue(r, lasted, b.failure(r, cause), attempt)
 	}
@@ -143,7 +143,7 @@ func (b *resumable) ask(p []byte, cause error) (n int, err error) {
 	return n, b.explained(r, err)
 }
 
-// failure returns what the part under way has failed with.
+// failure returns the failure of the part under way, which ended with cause.
 func (b *resumable) failure(r *run, cause error) error {
 	failed := r.fault(cause, nil)
 	if b.obstacle != "" {
@@ -174,7 +174,7 @@ func (r *run) restPolicy() retry.Policy {
 	p.Budget = nil
 	p.Pay = payRest
 	p.Name = strings.TrimSpace(p.Name + " body")
-	if own := r.request.policy.Observe; own != nil { // not observe: the record of r's context is that of the RoundTrip
+	if own := r.request.policy.Observe; own != nil { // not observe, because the record of r's context is the RoundTrip's
 		p.Observe = func(_ context.Context, e retry.Event) { own(r.Context, e) }
 	}
 	if r.request.policy.Gate != nil {
@@ -282,7 +282,7 @@ func (b *resumable) take(x *exchange) bool {
 	return b.parts.replace(part, b.run.Context) != nil
 }
 
-// maxPassedOver is how many bytes that were delivered are fetched once more, for each part, from a server that knows no
+// maxPassedOver is the largest number of delivered bytes to fetch once more, for each part, from a server that knows no
 // ranges. That takes 5s at 100 Mbit/s, as long as a reader may be kept waiting between two bytes.
 const maxPassedOver = 64 << 20
 
@@ -315,7 +315,7 @@ func (b *resumable) check(resp *http.Response) *AttemptError {
 	return refused
 }
 
-// saysComplete reports whether resp is a 416 that says that there is nothing behind the bytes that were delivered.
+// saysComplete reports whether resp is a 416 that shows that all bytes were delivered.
 func (b *resumable) saysComplete(resp *http.Response) bool {
 	if resp.StatusCode != http.StatusRequestedRangeNotSatisfiable || b.end != unknown {
 		return false
@@ -329,7 +329,7 @@ func (b *resumable) checkWhole(resp *http.Response) *AttemptError {
 	if !b.isVersionOf(resp) {
 		return b.mismatch(ContentChanged, resp, b.next)
 	}
-	isAgain := b.next == 0 && b.status == http.StatusOK && resp.ContentLength == b.length // nothing was delivered yet
+	isAgain := b.next == 0 && b.status == http.StatusOK && resp.ContentLength == b.length // no byte was delivered yet
 	if !isAgain && !b.mayPassOver(resp) {
 		return b.mismatch(NotResumable, resp, b.next)
 	}
@@ -367,7 +367,8 @@ func (b *resumable) checkPart(resp *http.Response) *AttemptError {
 // differ reports whether two totals are known and not the same.
 func differ(a, b int64) bool { return a != b && a != unknown && b != unknown }
 
-// letGo frees what the parts after the first have, since Read has ended, and passes their trailers on.
+// letGo frees the context and the body of the parts after the first, since Read has ended, and passes their trailers
+// on.
 func (b *resumable) letGo() {
 	b.parts.end()
 	if b.last != nil && len(b.last.Trailer) > 0 {
@@ -383,13 +384,13 @@ type parts struct {
 	part io.ReadCloser // the one under way
 
 	mu     sync.Mutex
-	ctx    context.Context    // of the parts after the first; nil before
+	ctx    context.Context    // of the parts after the first, nil before
 	cancel context.CancelFunc // of ctx
 	closed bool
 }
 
 // replace closes the part under way and makes part the next one. It returns the context of the parts after the first, a
-// child of caller; nil, and closes part, if all are closed.
+// child of caller. If p is closed, it closes part and returns nil.
 func (p *parts) replace(part io.ReadCloser, caller context.Context) context.Context {
 	old, ctx := p.swap(part, caller)
 	_ = old.Close()

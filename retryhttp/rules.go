@@ -10,26 +10,26 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Classify is the classifier of a Transport, and one for any other policy: it judges an *AttemptError and any error of
-// an http.RoundTripper, an http.Client or a response's body, by what ReasonOf says.
+// Classify is the classifier of a Transport, and may be used in any other policy. It judges an *AttemptError and any
+// error of an http.RoundTripper, an http.Client or a response's body, by the result of ReasonOf.
 //
-//   - Retryable: 408, 429, every 5xx, and a status outside 100 to 599, which RFC 9110, section 15, treats as a 5xx; a
-//     2xx or 101, which is an *AttemptError only if Transport.Accept has refused it; every fault on the way to the
-//     server and back, a certificate that does not verify and a host without address included.
-//   - Terminal: every 3xx and every other 4xx; a response with X-Should-Retry or Stripe-Should-Retry: false, with
-//     X-Envoy-Overloaded or with Finagle-Http-Nonretryable-Nack; a blocked address; a request that cannot be sent, or
-//     not again, as it is; a redirect that was not followed; a request that was given up.
+//   - Retryable: 408, 429, every 5xx, and a status outside 100 to 599, which RFC 9110, section 15, treats as a 5xx. A
+//     2xx or 101, which is an *AttemptError only if Transport.Accept has refused it. Every fault on the way to the
+//     server and back, including a certificate that does not verify and a host without address.
+//   - Terminal: every 3xx and every other 4xx. A response with X-Should-Retry or Stripe-Should-Retry: false, with
+//     X-Envoy-Overloaded or with Finagle-Http-Nonretryable-Nack. A blocked address, a request that cannot be sent, or
+//     not again, as it is, a redirect that was not followed, and a request that was given up.
 //   - Unknown: an error that is not an *AttemptError and about which ReasonOf has no word, and context.Canceled, so
 //     that the next classifier or the default rules judge it.
 //
-// It judges the last failure in the error of a nested run, and what was terminal there is terminal here, with two
-// exceptions that concern one request only: a body that could not be sent again, and the rest of a response's body that
-// could not be had. Both are Retryable as they are without a Transport.
+// It judges the last failure in the error of a nested run. A failure that was terminal there is terminal here, with two
+// exceptions that concern one request only. A request's body that could not be sent again and a response's body that
+// could not be resumed are Retryable, as they are without a Transport.
 func Classify(err error) retry.Class { return find(err).class() }
 
-// ClassifyStrict is Classify, but also treats as terminal what another attempt is known not to change: 501, 505, 506,
-// 508, 510 and 511; a certificate that does not verify, a TLS alert, a port without TLS; a host without address; a
-// proxy that wants credentials.
+// ClassifyStrict is Classify, but also treats failures as terminal that another attempt does not change if the server
+// stays the same. These are 501, 505, 506, 508, 510 and 511, a certificate that does not verify, a TLS alert, a port
+// without TLS, a host without address, and a proxy that wants credentials.
 //
 // Classify repeats these because one bad server among several behind a name, and DNS that lags behind a deployment,
 // look the same.
@@ -46,7 +46,7 @@ func ClassifyStrict(err error) retry.Class {
 //
 //	retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 409, 423), retryhttp.ClassifyStrict)
 //
-// The code 0 matches nothing.
+// The code 0 matches no error.
 func OnStatus(class retry.Class, codes ...int) retry.Classifier {
 	codes = slices.Clone(codes) // the caller may reuse the slice
 	return func(err error) retry.Class {
@@ -58,9 +58,9 @@ func OnStatus(class retry.Class, codes ...int) retry.Classifier {
 	}
 }
 
-// doNotRetry reports whether the header of a response says that the request is not to be repeated. Stripe's clients read
-// the first two fields, those of OpenAI and Anthropic the first. The last two say so by being there: Envoy's router and
-// Finagle's HttpNackFilter look at no value either.
+// doNotRetry reports whether the header of a response forbids to repeat the request. Stripe's clients read the first
+// two fields. The clients of OpenAI and Anthropic read the first. The last two forbid it by being there, because
+// Envoy's router and Finagle's HttpNackFilter look at no value either.
 func doNotRetry(h http.Header) bool {
 	forbids := func(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "false") }
 	return slices.ContainsFunc(h["X-Should-Retry"], forbids) || slices.ContainsFunc(h["Stripe-Should-Retry"], forbids) ||
@@ -71,22 +71,22 @@ func doNotRetry(h http.Header) bool {
 // retryconnect send the same word as the metadata key retry-in-doubt.
 const inDoubtHeader = "Retry-In-Doubt"
 
-// saysDoubt reports whether the header of a response says that the work may have been done.
+// saysDoubt reports whether the header of a response leaves open whether the work was done.
 func saysDoubt(h http.Header) bool {
 	return slices.ContainsFunc(h[inDoubtHeader], func(value string) bool {
 		return strings.EqualFold(strings.TrimSpace(value), "true")
 	})
 }
 
-// turnedAway reports whether a proxy says that it has not passed the request on.
+// turnedAway reports whether a proxy has not passed the request on, by its own header.
 func turnedAway(h http.Header) bool {
 	return h["X-Envoy-Overloaded"] != nil || h["Finagle-Http-Nonretryable-Nack"] != nil
 }
 
-// finding is what the rules look at in an error.
+// finding is the part of an error that the rules look at.
 type finding struct {
 	status int    // 0 if there was no response
-	reason Reason // if there was none
+	reason Reason // if there was no response
 	known  bool   // the rules have an opinion
 	vetoed bool   // it is that the error is Terminal
 }
@@ -133,7 +133,7 @@ func statusClass(code int) retry.Class {
 		return retry.Retryable
 	case code >= 300 && code < 500:
 		return retry.Terminal
-	default: // 5xx, what is treated as one, and a success that is not accepted
+	default: // 5xx, a status that is treated as one, and a success that is not accepted
 		return retry.Retryable
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryhedge"
 )
 
-// epoch is a fixed instant: time.Since of it reads only the monotonic clock.
+// epoch is a fixed instant, because time.Since of it reads only the monotonic clock.
 var epoch = time.Now()
 
 // run makes the exchanges of a RoundTrip, or of the rest of a body, until retry.Do is done. It is the context that Do
@@ -20,11 +20,11 @@ var epoch = time.Now()
 type run struct {
 	caller
 	request request
-	began   time.Duration     // since epoch; may be 0 without a TTL, which alone counts from it
+	began   time.Duration     // since epoch, or 0 without a TTL, which alone counts from it
 	hedges  *retryhedge.Event // of the last attempt that could be hedged
 	listens bool              // it matters how a run below ends, and there may be one
 	unspent bool              // a token was taken for a retry of the rest of a body that has not ended
-	last    *exchange         // what is held here; nil as soon as another holds it
+	last    *exchange         // the exchange that the run holds, nil as soon as another holds it
 	room    exchange          // for last, unless a hedge can outlive it
 }
 
@@ -32,7 +32,7 @@ func newRun(t *Transport, p *retry.Policy, req *http.Request) *run {
 	return &run{caller: callerOf(req), request: request{transport: t, policy: p, req: req}}
 }
 
-// roundTrip is that of a Transport whose request needs a run.
+// roundTrip is the RoundTrip of a Transport whose request needs a run.
 func (r *run) roundTrip() (*http.Response, error) {
 	defer r.finish()
 	q := &r.request
@@ -73,7 +73,7 @@ func (r *run) policy() retry.Policy {
 }
 
 // maxHint returns the MaxHint of a policy that limits neither hints nor runs. The default of package retry, an hour, is
-// for work in a queue; a caller of RoundTrip waits for each hint.
+// for work in a queue. A caller of RoundTrip waits for each hint.
 func maxHint(p *retry.Policy) time.Duration {
 	longest := max(time.Minute, p.Base, p.Cap)
 	for _, d := range p.Delays {
@@ -82,7 +82,7 @@ func maxHint(p *retry.Policy) time.Duration {
 	return longest
 }
 
-// attempt makes one attempt; ctx is Do's.
+// attempt makes one attempt. ctx is the context from Do.
 func (r *run) attempt(ctx context.Context) error {
 	q := &r.request
 	if failed := q.prepare(r); failed != nil {
@@ -103,7 +103,7 @@ func (r *run) attempt(ctx context.Context) error {
 	return x.conclude()
 }
 
-// end returns what RoundTrip returns after a run that has ended with err.
+// end returns the results of RoundTrip after a run that has ended with err.
 func (r *run) end(err error) (*http.Response, error) {
 	failed, _ := err.(*retry.Error)
 	if failed != nil && failed.Cause() != nil {
@@ -147,7 +147,7 @@ func (r *run) finish() {
 	r.request.body.finish(r.request.req.Body)
 }
 
-// progress is what the core has to know of the run now, but for its attempts.
+// progress returns the state of the run now, without its attempts, for a decision of the core.
 func (r *run) progress() retry.Progress {
 	var pr retry.Progress
 	if r.began != 0 {
@@ -179,7 +179,7 @@ func (r *run) gone() Reason {
 }
 
 // detached returns failed with its Cause of now and without r. The *retry.Error would otherwise hold the request and
-// ask r later, whose Err may change: a deadline can follow a Request.Cancel.
+// ask r later. The Err of r may change by then, since a deadline can follow a Request.Cancel.
 func (r *run) detached(failed *retry.Error) error {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(failed.Cause())
@@ -196,8 +196,8 @@ func (r *run) fault(err error, trace *connTrace) *AttemptError {
 	}
 	switch {
 	case trace.obtained():
-		// Whatever the error looks like, a connection was there to send on. Only an HTTP/2 server can say that it has
-		// not touched the request, which net/http cannot send again by itself without GetBody.
+		// Whatever the error looks like, a connection was there to send on. Only an HTTP/2 server can report that it
+		// has not touched the request, which net/http cannot send again by itself without GetBody.
 		unsent = unsent && (reason == StreamReset || reason == BodyNotReplayable)
 	case trace.sought():
 		unsent = true
@@ -208,7 +208,7 @@ func (r *run) fault(err error, trace *connTrace) *AttemptError {
 	return failed
 }
 
-// sentWithin reports whether err is of a run inside, of which not every attempt is known to have sent nothing.
+// sentWithin reports whether err is from a run inside, an attempt of which may have sent something.
 func sentWithin(err error) bool {
 	var run *retry.Error
 	if !errors.As(err, &run) {
@@ -222,30 +222,28 @@ func sentWithin(err error) bool {
 	return len(run.History) < run.Attempts
 }
 
-// judged returns failed as the error that Do decides about: marked, if the default rules would judge it otherwise or
-// the request is not to be repeated. It returns nil if the response is an answer. body is that of the exchange.
+// judged returns failed as the error that Do decides about. It is marked if the default rules would judge it otherwise,
+// or if the request is not to be repeated. judged returns nil if the response is an answer. body is the exchange's.
 func (r *run) judged(failed *AttemptError, body *handle) error {
 	q := &r.request
 	failed.Request = q.req
 	failed.rest = q.from != nil
 	if failed.Veto != "" {
-		failed.doubt = q.inDoubt(failed)
-		return failed.forbidden()
+		return q.forbid(failed)
 	}
 	class, byDefault := q.judge(failed)
 	if class != retry.Retryable {
 		if q.isAnswer(failed) {
 			return nil
 		}
-		return failed.forbidden()
+		return q.forbid(failed)
 	}
 	failed.Veto = NotIdempotent
 	if q.mayRepeat(failed) {
 		failed.Veto = q.body.veto(r, body)
 	}
 	if failed.Veto != "" {
-		failed.doubt = q.inDoubt(failed)
-		return failed.forbidden()
+		return q.forbid(failed)
 	}
 	if byDefault != class {
 		failed.mark = retry.Transient(cmp.Or(failed.mark, failed.Err, errMarked))
@@ -285,8 +283,8 @@ func pay(ctx context.Context, d retry.Decision) bool {
 	return true
 }
 
-// payRest is the Pay of a run for the rest of a body, in place of a Budget: the first response has deposited, and no part
-// after it does.
+// payRest is the Pay of a run for the rest of a body. It takes the place of a Budget, because the first response has
+// funded it, and no part after it does.
 func payRest(ctx context.Context, d retry.Decision) bool {
 	r := ctx.(*run)
 	d = retry.Policy{Budget: r.request.policy.Budget}.Spend(ctx, d, time.Now())

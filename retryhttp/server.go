@@ -13,17 +13,17 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// AttemptHeader is the conventional name of the request header that carries the attempt's number: 1 for the first, 2
+// AttemptHeader is the conventional name of the request header that carries the attempt's number, 1 for the first, 2
 // for the first retry. Microsoft Graph's clients send the same header with the number of the retry, which is one lower
 // (msgraph-sdk-design, middleware/RetryHandler.md).
 const AttemptHeader = "Retry-Attempt"
 
-// AttemptFromRequest returns the attempt's number that the client sent in the header of that name, from 1 to 2147483647,
-// which also stands for larger ones; "" means AttemptHeader. It is 1 if the header is absent, not a plain decimal number
-// or 0, and if it is repeated with different numbers.
+// AttemptFromRequest returns the attempt's number that the client sent in the header of that name, from 1 to
+// 2147483647, which also stands for larger ones. An empty name means AttemptHeader. The number is 1 if the header is
+// absent, not a plain decimal number or 0, and if it is repeated with different numbers.
 //
-// The number is the client's word: good for logs, metrics and shedding retries first. An idempotency key says whether a
-// request was served before.
+// The number is the client's word. It is good enough for logs, metrics and shedding retries first. To find out whether
+// a request was served before, use an idempotency key.
 func AttemptFromRequest(r *http.Request, header string) int {
 	if header == "" {
 		header = AttemptHeader
@@ -51,9 +51,10 @@ func attemptNumber(value string) int {
 	return max(1, int(number))
 }
 
-// SetRetryAfter asks the client to stay away for d, in the Retry-After header of w: whole seconds, rounded up. A d of 0
-// or below removes the header, since "Retry-After: 0" would ask for an immediate retry. It must be called before
-// WriteHeader and sets no status. Spread d: clients that fail together come back together if all get the same time.
+// SetRetryAfter asks the client to stay away for d, in the Retry-After header of w, in whole seconds, rounded up. A d
+// of 0 or below removes the header, since "Retry-After: 0" would ask for an immediate retry. It must be called before
+// WriteHeader and sets no status. Spread d, because clients that fail together come back together if all get the same
+// time.
 func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 	if d <= 0 {
 		w.Header().Del("Retry-After")
@@ -66,23 +67,24 @@ func SetRetryAfter(w http.ResponseWriter, d time.Duration) {
 	w.Header().Set("Retry-After", strconv.FormatInt(seconds, 10))
 }
 
-// WriteError answers a request whose handler gives up because of err. An answer from below, found in err as an
-// *AttemptError, stays what it was: 400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428 and 451 are passed on.
-// Any other 3xx or 4xx that is not repeated, such as a 401, is about this service's own request: the status is then 502
-// Bad Gateway. For a failure it is 503 Service Unavailable.
+// WriteError answers a request whose handler gives up because of err. If err has an *AttemptError with an answer from
+// below, the statuses 400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428 and 451 are passed on. Any other 3xx
+// or 4xx that is not repeated, such as a 401, is about this service's own request, so the status is 502 Bad Gateway.
+// For a failure it is 503 Service Unavailable.
 //
 // Retry-After is set if err has a hint (see retry.After). X-Should-Retry: false is set with a 502, and if a retry of
-// the request would only repeat in vain what was repeated below, or could do harm. That is so if retry.IsGivenUp
-// reports it of err, if err is marked retry.Ambiguous, and, unless it is an answer, if the run ended as
-// retry.TerminalError or err is marked retry.Permanent. A run of one attempt, as under retry.OneAttempt, is none of
-// these: its caller holds the retries. retry.Transient around err does not take back what a run below has said.
+// the request would repeat in vain the work that was repeated below, or could do harm. That is so if retry.IsGivenUp
+// reports true for err, or if err is marked retry.Ambiguous. If err is not an answer, it is also so if the run ended as
+// retry.TerminalError or err is marked retry.Permanent. After a run of one attempt, as under retry.OneAttempt, the
+// header is not set, because the caller of that run holds the retries. retry.Transient around err does not take back
+// the verdict of a run below.
 //
-// Retry-In-Doubt: true is set beside it if err is marked retry.Ambiguous: the work may have been done. A Transport, or
-// CheckResponse, that sees it after a request that is not safe to repeat reports doubt as well. X-Should-Retry: false alone
-// says only that this service has given up.
+// Retry-In-Doubt: true is set beside it if err is marked retry.Ambiguous, because the work may have been done. A
+// Transport, or CheckResponse, that sees it after a request that is not safe to repeat reports doubt as well.
+// X-Should-Retry: false alone means only that this service has given up.
 //
 // The text of err is not sent. WriteError must be called before WriteHeader. If the handler has called a Transport, err
-// is the *url.Error of its client, or that of CheckResponse, which says what it needs; the error of an
+// is the *url.Error of its client or the error of CheckResponse, which both hold the run. The error of an
 // http.Client.Timeout does not (see OutcomeOf).
 func WriteError(w http.ResponseWriter, err error) {
 	class, hint := retry.Policy{Classify: retry.Otherwise(retry.Retryable)}.Judge(err) // Terminal by a mark alone
@@ -93,16 +95,18 @@ func WriteError(w http.ResponseWriter, err error) {
 	if hint > 0 {
 		SetRetryAfter(w, hint)
 	}
-	status, once := http.StatusServiceUnavailable, retry.IsGivenUp(err) || retry.IsAmbiguous(err)
+	status := http.StatusServiceUnavailable
+	isFinal := retry.IsGivenUp(err) || retry.IsAmbiguous(err)
 	switch failed := attemptError(err); {
-	case failed == nil || failed.StatusCode == 0 || succeeded(failed.StatusCode) || !isAnswer(failed.StatusCode):
-		once = once || class == retry.Terminal || errors.Is(err, retry.TerminalError)
+	case failed == nil || statusClass(failed.StatusCode) != retry.Terminal: // a failure
+		isFinal = isFinal || class == retry.Terminal || errors.Is(err, retry.TerminalError)
 	case failed.delivery || !slices.Contains(passedOn, failed.StatusCode):
-		status, once = http.StatusBadGateway, true
+		status = http.StatusBadGateway
+		isFinal = true
 	default:
 		status = failed.StatusCode
 	}
-	if once {
+	if isFinal {
 		w.Header().Set("X-Should-Retry", "false")
 	}
 	if retry.IsAmbiguous(err) {
@@ -111,20 +115,21 @@ func WriteError(w http.ResponseWriter, err error) {
 	http.Error(w, http.StatusText(status), status)
 }
 
-// passedOn are the answers that are about what was asked for, and not about the credentials or the form of the request
-// of the service that asked.
+// passedOn are the statuses of answers that are about the content of a request. Other answers are about the credentials
+// or the form of the request that this service has made.
 var passedOn = []int{400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428, 451}
 
 // Handler returns a handler that calls next with a context of RecordOutcome, so that CheckResponse and OutcomeOf know
-// how each request ended that next makes under it. A nil next answers each request with 500 Internal Server Error:
-// unlike the nil of http.Server it does not mean http.DefaultServeMux, which may serve more than was meant to be public.
+// how each request ended that next makes under it. A nil next answers each request with 500 Internal Server Error.
+// Unlike the nil of http.Server it does not mean http.DefaultServeMux, which may serve more than was meant to be
+// public.
 //
-// trust reports whether the client of a request with a number above 1 in AttemptHeader, or a time in EnvoyTimeLeft, is believed, for
-// example because its certificate is one of our own services. With a number above 1 the context is then one of
-// retryshell.WithRemoteAttempt: what next calls with it is made once, since the client repeats it, and a Transport with
-// an AttemptHeader sends the client's number on. With a time, a single number of milliseconds from 1 to a day's, the
-// context's deadline is not later than that. A trusted client can switch off our retries. Nil means that no client is
-// trusted.
+// trust reports whether the client of a request with a number above 1 in AttemptHeader, or a time in EnvoyTimeLeft, is
+// believed, for example because its certificate is one of our own services. With a number above 1 the context is then
+// one of retryshell.WithRemoteAttempt. A run that next makes under it has one attempt, since the client repeats the
+// work, and a Transport with an AttemptHeader sends the client's number on. With a time, a single number of
+// milliseconds from 1 to a day's, the context's deadline is not later than that. A trusted client can switch off our
+// retries. Nil means that no client is trusted.
 func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
 	if next == nil {
 		next = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

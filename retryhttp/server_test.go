@@ -100,18 +100,3 @@ func TestHandlerOfNothingAnswers500(t *testing.T) {
 	require.Equal(t, http.StatusInternalServerError, w.Code)
 	require.Equal(t, "retryhttp: Handler has no next handler\n", w.Body.String())
 }
-
-func BenchmarkHandler(b *testing.B) {
-	handler := retryhttp.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
-	for _, attempt := range []string{"1", "3"} {
-		b.Run("attempt="+attempt, func(b *testing.B) {
-			r := httptest.NewRequest(http.MethodGet, "/", nil)
-			r.Header.Set(retryhttp.AttemptHeader, attempt)
-			w := httptest.NewRecorder()
-			b.ReportAllocs()
-			for b.Loop() {
-				handler.ServeHTTP(w, r)
-			}
-		})
-	}
-}

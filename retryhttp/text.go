@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	longestText  = 1 << 10 // of an error: several lines of a log
+	longestText  = 1 << 10 // of an error, several lines of a log
 	longestValue = 256     // of an attribute
 	longestName  = 100     // of a field or its value in a requestError
 )
@@ -29,11 +29,11 @@ func printable(s string, limit int) string {
 	}, strings.ReplaceAll(shortened(s, limit), "\n", "; "))
 }
 
-// plain is the type of an error that is a text and nothing else.
+// plain is the type of an error that is only a text.
 var plain = reflect.TypeOf(errors.New(""))
 
-// bounded returns err, or the beginning of its text if a peer has made that long: a response that is not HTTP, or a
-// proxy's answer to CONNECT, whose status text is all there is of the error.
+// bounded returns err, or the beginning of its text if a peer has made that long. That is so for a response that is not
+// HTTP, and for a proxy's answer to CONNECT, whose error is only its status text.
 func bounded(err error, reason Reason) error {
 	if reason != MalformedResponse && reflect.TypeOf(err) != plain {
 		return err

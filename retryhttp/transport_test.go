@@ -402,14 +402,14 @@ func TestRunsInside(t *testing.T) {
 			require.ErrorIs(t, err, errFault)
 		}
 	})
-	t.Run("nor does an outer Transport, where the inner one found it terminal", func(t *testing.T) {
+	t.Run("an outer Transport does not repeat what the inner one found terminal", func(t *testing.T) {
 		p := atOnce
 		p.Classify = retry.Otherwise(retry.Terminal)
 		inner := &retryhttp.Transport{Base: faults(nil, 1), Policy: p}
 		_, _, err := run(t, &retryhttp.Transport{Base: inner, Policy: atOnce}, get(t.Context()))
 		require.Error(t, err)
 	})
-	t.Run("and one attempt inside that was sent is enough not to repeat a POST", func(t *testing.T) {
+	t.Run("one attempt inside that was sent is enough not to repeat a POST", func(t *testing.T) {
 		n := 0
 		inner := &retryhttp.Transport{Repeat: anyFailure, Policy: atOnce, Base: roundTripper(func(*http.Request) (*http.Response, error) {
 			if n++; n == 1 {
@@ -588,39 +588,4 @@ func TestAFirstAttemptIsPartOfItsRun(t *testing.T) {
 			require.Equal(t, 0.5, budget.Tokens())
 		}
 	})
-}
-
-func BenchmarkRoundTrip(b *testing.B) {
-	base := roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), nil })
-	body := roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 200)
-		resp.Body = io.NopCloser(strings.NewReader("body"))
-		return resp, nil
-	})
-	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	for _, row := range []struct {
-		name string
-		rt   http.RoundTripper
-	}{
-		{"bare client", base},
-		{"Transport", &retryhttp.Transport{Base: base}},
-		{"bare client, a body", body},
-		{"Transport, a body", &retryhttp.Transport{Base: body}},
-		{"Transport, a body, attempt timeout", &retryhttp.Transport{Base: body, Policy: retry.Policy{AttemptTimeout: time.Minute}}},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			b.ReportAllocs()
-			client := http.Client{Transport: row.rt}
-			req := get(ctx)
-			for b.Loop() {
-				resp, err := client.Do(req)
-				if err != nil || resp.StatusCode != 200 {
-					b.Fatal(err)
-				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				_ = resp.Body.Close()
-			}
-		})
-	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -82,7 +81,7 @@ func TestDeadlines(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "busy", string(body))
 	})
-	inBubble(t, "or the last error", func(t *testing.T) {
+	inBubble(t, "a wait that would outlive the caller's deadline is not begun: the last error comes back", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, _, err := run(t, &retryhttp.Transport{Base: faults(nil, 1), Policy: three}, get(ctx))
@@ -248,7 +247,7 @@ func TestBudgetsAndGates(t *testing.T) {
 		require.Equal(t, 1, o.Attempts)
 		require.Equal(t, 2, budgets.Len())
 	})
-	t.Run("or all have the policy's", func(t *testing.T) {
+	t.Run("all requests have the policy's budget without PolicyFor", func(t *testing.T) {
 		p := atOnce
 		p.Budget = retry.NewBudget(none)
 		o, _, err := run(t, &retryhttp.Transport{Base: faults(nil, 1), Policy: p}, get(t.Context()))
@@ -289,7 +288,7 @@ func TestBudgetsAndGates(t *testing.T) {
 		require.ErrorIs(t, err, retry.TTLElapsed)
 		require.Equal(t, []string{"status_503"}, reasons(o))
 	})
-	inBubble(t, "so is one that ends the run before an immediate retry", func(t *testing.T) {
+	inBubble(t, "a gate that ends the run before an immediate retry: the error has its status too", func(t *testing.T) {
 		p := retry.Policy{TTL: time.Minute, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
 		n := 0
 		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: gated(p, func(context.Context) time.Duration {
@@ -379,17 +378,17 @@ func TestTheScheduleOfAPolicyThatSetsNone(t *testing.T) {
 		want  []time.Duration
 	}{
 		{"is that of retry.Inline", retry.Policy{}, "", []time.Duration{25e6, 50e6, 100e6, 0}},
-		{"also where other fields are set", retry.Policy{TTL: time.Hour, AttemptTimeout: time.Minute, Classify: retryhttp.Classify}, "", []time.Duration{25e6, 50e6, 100e6, 0}},
-		{"with its MaxHint", retry.Policy{}, "11", []time.Duration{0}},
-		{"unless the policy has one", retry.Policy{MaxHint: 10500 * time.Millisecond}, "10.5", []time.Duration{10500e6, 10500e6, 10500e6, 0}},
-		{"also of a policy that sets attempts", retry.Policy{MaxAttempts: 3}, "", []time.Duration{25e6, 50e6, 0}},
-		{"but nothing of it comes to one that sets a base", retry.Policy{Backoff: retry.Backoff{Base: time.Second}, MaxAttempts: 3}, "", []time.Duration{1e9, 2e9, 0}},
-		{"nor to a list", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{time.Minute}}}, "11", []time.Duration{60e9, 0}},
+		{"is that of retry.Inline where other fields are set", retry.Policy{TTL: time.Hour, AttemptTimeout: time.Minute, Classify: retryhttp.Classify}, "", []time.Duration{25e6, 50e6, 100e6, 0}},
+		{"has the MaxHint of retry.Inline", retry.Policy{}, "11", []time.Duration{0}},
+		{"has the policy's MaxHint if it has one", retry.Policy{MaxHint: 10500 * time.Millisecond}, "10.5", []time.Duration{10500e6, 10500e6, 10500e6, 0}},
+		{"is that of retry.Inline where attempts are set", retry.Policy{MaxAttempts: 3}, "", []time.Duration{25e6, 50e6, 0}},
+		{"has nothing of retry.Inline where a base is set", retry.Policy{Backoff: retry.Backoff{Base: time.Second}, MaxAttempts: 3}, "", []time.Duration{1e9, 2e9, 0}},
+		{"has nothing of retry.Inline where delays are listed", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{time.Minute}}}, "11", []time.Duration{60e9, 0}},
 		{"a hint of an hour ends a run of 8 attempts", retry.Policy{MaxAttempts: 8}, "3600", []time.Duration{0}},
-		{"but not one that has a MaxHint", retry.Policy{MaxAttempts: 3, MaxHint: time.Hour}, "3600", []time.Duration{3600e9, 3600e9, 0}},
-		{"nor one with delays and a TTL, which bounds them all", retry.Policy{MaxAttempts: 3, TTL: 100 * time.Minute, Backoff: retry.Backoff{Base: time.Second}}, "3600", []time.Duration{3600e9, 0}},
+		{"a hint of an hour is obeyed with a MaxHint", retry.Policy{MaxAttempts: 3, MaxHint: time.Hour}, "3600", []time.Duration{3600e9, 3600e9, 0}},
+		{"a hint of an hour is obeyed with delays and a TTL, which bounds them all", retry.Policy{MaxAttempts: 3, TTL: 100 * time.Minute, Backoff: retry.Backoff{Base: time.Second}}, "3600", []time.Duration{3600e9, 0}},
 		{"a hint as long as its base is obeyed", retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 2 * time.Minute}}, "120", []time.Duration{120e9, 0}},
-		{"one as long as its cap", retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Cap: 2 * time.Minute}}, "120", []time.Duration{120e9, 0}},
+		{"a hint as long as its cap is obeyed", retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Cap: 2 * time.Minute}}, "120", []time.Duration{120e9, 0}},
 		{"one as long as a delay of its list", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{2 * time.Minute, time.Second}}}, "120", []time.Duration{120e9, 120e9, 0}},
 		{"one that is longer is not", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{2 * time.Minute, time.Second}}}, "121", []time.Duration{0}},
 	} {
@@ -425,31 +424,4 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, retryhttp.Reason("status_503"), retryhttp.ReasonOf(events[0].Attempt.Err))
 	require.Equal(t, retry.WaitingRetry, events[0].Decision.Status)
 	require.Equal(t, 2, events[1].Outcome.Attempts)
-}
-
-// TestAClientsTimeoutLeavesTheTextOfTheError holds what net/http does, so that a Go that keeps the error is noticed.
-func TestAClientsTimeoutLeavesTheTextOfTheError(t *testing.T) {
-	hangs := roundTripper(func(req *http.Request) (*http.Response, error) {
-		<-req.Context().Done()
-		synctest.Wait() // for the client, which notices too
-		return nil, context.Cause(req.Context())
-	})
-	inBubble(t, "a Client.Timeout", func(t *testing.T) {
-		client := http.Client{Timeout: time.Second, Transport: &retryhttp.Transport{Base: hangs, Policy: three}}
-		_, err := client.Do(get(retryhttp.RecordOutcome(t.Context())))
-		require.ErrorContains(t, err, "retry: gave up")
-		var run *retry.Error
-		require.False(t, errors.As(err, &run))
-		_, of := retryhttp.OutcomeOf(nil, err)
-		require.ErrorContains(t, of, "the error is not of a run")
-	})
-	inBubble(t, "a deadline of the request's context", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		client := http.Client{Transport: &retryhttp.Transport{Base: hangs, Policy: three}}
-		_, err := client.Do(get(ctx))
-		o, of := retryhttp.OutcomeOf(nil, err)
-		require.NoError(t, of)
-		require.Equal(t, retry.DeadlinePassed, o.Reason)
-	})
 }

@@ -69,7 +69,7 @@ func (p Policies) Within(l retryconf.Limits) Policies {
 			if j.Spec == nil {
 				limits = retryconf.Limits{MaxTTL: l.MaxTTL, MaxName: -1}
 			}
-			if err := limits.Validate(whole); err != nil {
+			if err := limits.Check(whole); err != nil {
 				return retry.Policy{}, err
 			}
 		}

@@ -8,24 +8,29 @@
 // the first attempt with a success or an answer, or was canceled before a retry was due. The last failed attempt
 // is in the record of the end and does not have one of its own.
 //
-//	what happened                   message                  level
+//	event                           message                  level
 //	a retry is due after delay      retry: attempt failed    Options.Retry, Warn by default
 //	a run failed                    retry: gave up           Options.Failure, Error by default
-//	a terminal error at first try   retry: not retried       Options.Terminal, Warn; an answer has no record
+//	a layer below had given up      retry: gave up           Options.Below, Warn by default
+//	the same at first try           retry: not retried       Options.Below
+//	a terminal error at first try   retry: not retried       Options.Terminal, Warn by default
+//	a 404 or another answer         retry: not retried       Options.Terminal, no record by default
+//	the same in doubt               retry: gave up           Options.Failure, if Options.Terminal is nil
 //	a run canceled after that       retry: canceled          Options.Canceled, that of retries by default
 //	a run canceled before a retry   retry: canceled          Options.Canceled, no record by default
 //	success after retries           retry: succeeded         Options.Recovery, Debug by default
 //	success at first try            retry: succeeded         Options.FirstTry, no record by default
 //
-// Messages and keys are stable: they do not change within a major version. The keys are constants too, in this order:
+// Messages and keys are stable. They do not change within a major version. The keys are constants too, in this order:
 //
-//	key        kind       where               what
-//	policy     string     everywhere          Policy.Name, cut after 128 bytes; absent if it is empty
-//	attempt    int64      everywhere          the attempt that failed; at the end of a run how many were made
-//	status     string     everywhere          retry.Status: waiting_retry, or how the run ended
+//	key        kind       where               value
+//	policy     string     everywhere          Policy.Name, cut after 128 bytes, or absent if it is empty
+//	attempt    int64      everywhere          the attempt that failed, or at the end of a run their number
+//	status     string     everywhere          retry.Status, such as waiting_retry
 //	reason     string     every failed run    retry.Reason
-//	gated      bool       gave up             true if a deferral of Policy.Gate ended the run; otherwise absent
-//	below      bool       gave up             true if the run ended because a layer below had given up; otherwise absent
+//	gated      bool       gave up             true if a deferral of Policy.Gate ended the run, or absent
+//	below      bool       every failed run    true if the run ended because a layer below had given up, or absent
+//	doubt      bool       every failed run    true if the work may have been done (retry.IsAmbiguous), or absent
 //	delay      duration   attempt failed      the wait until the next attempt
 //	duration   duration   attempt failed      how long the attempt took
 //	elapsed    duration   everywhere          how long the run has taken, waits included, up to the end of the attempt
@@ -34,30 +39,43 @@
 //	request    group      everywhere          the request that failed, if the error has it, see Requests
 //	job        group      everywhere          id and kind of the job, if the run is one of package retryjob
 //
+// # Chains of services
+//
+// If services call each other and each of them retries and logs, one failure has one Error, in the service whose run
+// ended for a reason of its own. Its clients learn from X-Should-Retry or a pushback that it has given up, and log a
+// Warn with below=true. So alert on Error. Doubt is an Error where it arises, and a Warn with doubt=true above.
+//
+// To find a failing service that does not log, start at the topmost Warn with below=true. Its request has the host or
+// the method that was called. Go on in the log of that service. The last such Warn leads to the service that failed. For
+// a client of a service that does not log, or whose log is not yours, set Options.Below to slog.LevelError.
+//
+// Two runs in one process, one of them in the other, have a record each. A run that repeats work that was given up below, as
+// retry.Do does by default, and uses up its attempts fails for a reason of its own.
+//
 // # Errors
 //
-// The values of error and cause are errors: in a ReplaceAttr, errors.As and errors.Is find the error that the attempt
-// returned. The text is built with the record. It is one line of bounded length (see Options.MaxErrorText): line
+// The values of error and cause are errors. In a ReplaceAttr, errors.As and errors.Is find the error that the attempt
+// returned. The text is built with the record. It is one line of bounded length (see Options.MaxErrorText). Line
 // breaks, including those of Unicode, become "; ", and bytes that are not UTF-8 become U+FFFD. The policy's name is
 // cleaned and shortened in the same way. If no attempt was made, error is the error of the caller's context, if it
 // ended.
 //
 // # Requests
 //
-// If an error in the chain of error is a slog.LogValuer whose value is a group, that group is logged as request:
-// method, host, path and status with package retryhttp, method and code with contrib/retrygrpc. Give your own errors a
+// If an error in the chain of error is a slog.LogValuer whose value is a group, that group is logged as request.
+// It has method, host, path and status with package retryhttp, method and code with contrib/retrygrpc. Give your own errors a
 // LogValue method to log their requests. A success after retries has the request of its last failure, without the keys
 // status, code and reason. Its values are bounded as texts are.
 //
-// The text of an error is logged as it is. The *url.Error of an http.Client has the whole URL: a retry.Do around http.Get
+// The text of an error is logged as it is. The *url.Error of an http.Client has the whole URL. A retry.Do around http.Get
 // logs the tokens in a query. The errors of package retryhttp do not have the query.
 //
 // # Source
 //
 // The records do not have a source position, even with slog.HandlerOptions.AddSource. The only one available is a line
-// of this package, which does not help. The call that retries cannot be found reliably: a job does not have one, and
+// of this package, which does not help. The call that retries cannot be found reliably. A job does not have one, and
 // there are frames of other packages between a client and its transport. Name the policy after the call instead, or add
 // attributes with Options.Attrs.
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package retryslog

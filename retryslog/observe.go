@@ -13,16 +13,22 @@ import (
 // A level is read at each event, so a slog.LevelVar may change it at any time. An event at a disabled level does not
 // allocate.
 type Options struct {
-	// Retry is the level of failed attempts that a retry follows. Nil means Warn: no caller has failed yet, but a peer
+	// Retry is the level of failed attempts that a retry follows. Nil means Warn. No caller has failed yet, but a peer
 	// is in trouble, and unobserved retries hide it. Use Debug if an outage would produce too many records.
 	Retry slog.Leveler
-	// Failure is the level of runs that failed, for any reason, except those of Terminal and Canceled. Nil means Error.
+	// Failure is the level of runs that failed, for any reason, except those of Below, Terminal and Canceled. Nil means
+	// Error.
 	Failure slog.Leveler
-	// Terminal is the level of runs that ended with a terminal error at their first attempt, such as a POST whose 503
-	// must not be repeated, a refused delivery, or a mistake of the caller's. For a job, which does not have a caller, it
-	// is Failure. Nil means Warn, with two exceptions. An answer is not logged: an error with a method Answer() bool that
-	// returns true, as that of retryhttp for a 404. Failure is the level of an error without that method that is
-	// retry.Ambiguous, such as a COMMIT whose answer was lost.
+	// Below is the level of runs that ended because a layer below had given up (retry.Outcome.InnerGaveUp), at any
+	// attempt and in doubt or not. That layer has the failure in its own log, so a chain of services has one Error for one
+	// failure. For a job, which does not have a caller, it is Failure. Use Error if the layers below do not log. Nil means
+	// the level of Terminal, or Warn if that is nil too.
+	Below slog.Leveler
+	// Terminal is the level of other runs that ended with a terminal error at their first attempt, such as a POST that was
+	// answered 429, a refused delivery, or a mistake of the caller's. For a job it is Failure. Nil means Warn, with two
+	// exceptions. An answer is not logged. It is an error with a method Answer() bool that returns true, as that of retryhttp
+	// for a 404. The level of an error that is retry.Ambiguous, such as a COMMIT whose answer was lost or a POST whose
+	// connection was lost, is Failure.
 	Terminal slog.Leveler
 	// Canceled is the level of runs that the caller canceled, which is not a failure. An exceeded deadline is one. Nil
 	// means that of Retry if a retry was due, and otherwise, as for a client that hangs up, no record. A job always has
@@ -39,7 +45,7 @@ type Options struct {
 	// Attrs returns more attributes for a record, from the context that was passed to Do, or that of a job. It is
 	// called only if a record is written, in the goroutine that retries, and must be safe for concurrent use. The slice
 	// is not kept. If it returns a key that this package also uses, the record has the key twice, unless Group
-	// separates them. Nil means none.
+	// separates them. Nil means no others.
 	Attrs func(context.Context) []slog.Attr
 	// MaxErrorText is the maximum length in bytes of the text of an error. A longer text is cut and followed by the
 	// length of the whole, as in "... (5000 bytes)". It also bounds each value of a request, which has 32 attributes at
@@ -57,6 +63,7 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 	o.Retry = either(o.Retry, slog.LevelWarn)
 	o.Failure = either(o.Failure, slog.LevelError)
 	o.Terminal = either(o.Terminal, nil)
+	o.Below = either(o.Below, either(o.Terminal, slog.LevelWarn))
 	o.Recovery = either(o.Recovery, slog.LevelDebug)
 	o.FirstTry = either(o.FirstTry, nil)
 	if o.MaxErrorText == 0 {
@@ -101,11 +108,17 @@ func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Levele
 		return "retry: succeeded", o.Recovery
 	case e.Outcome.Status == retry.Succeeded:
 		return "retry: succeeded", o.FirstTry
-	case e.Outcome.Status == retry.Canceled && e.Outcome.Attempts <= 1 && !retryWasDue(e.Outcome) && jobOf(ctx) == nil:
-		return canceled, either(o.Canceled, nil)
-	case e.Outcome.Status == retry.Canceled:
+	case e.Outcome.Status == retry.Canceled && (jobOf(ctx) != nil || retryWasDue(e.Outcome)):
 		return canceled, either(o.Canceled, o.Retry)
-	case e.Outcome.Reason == retry.TerminalError && e.Outcome.Attempts == 1 && jobOf(ctx) == nil:
+	case e.Outcome.Status == retry.Canceled:
+		return canceled, either(o.Canceled, nil)
+	case jobOf(ctx) != nil:
+		return gaveUp, o.Failure
+	case e.Outcome.InnerGaveUp && e.Outcome.Attempts == 1:
+		return notRetried, o.Below
+	case e.Outcome.InnerGaveUp:
+		return gaveUp, o.Below
+	case e.Outcome.Reason == retry.TerminalError && e.Outcome.Attempts == 1:
 		return notRetried, o.Terminal
 	default:
 		return gaveUp, o.Failure
@@ -115,11 +128,12 @@ func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Levele
 // byError is kind for a run that was canceled or not retried, at a level that is not set.
 func (o *Options) byError(message string, err error) (string, slog.Leveler) {
 	var request interface{ Answer() bool }
-	isRequest := errors.As(err, &request)
 	switch {
-	case (message == canceled || !isRequest) && retry.IsAmbiguous(err):
+	case retry.IsAmbiguous(err):
 		return gaveUp, o.Failure
-	case message == canceled || isRequest && request.Answer():
+	case message == canceled:
+		return message, nil
+	case errors.As(err, &request) && request.Answer():
 		return message, nil
 	default:
 		return message, slog.LevelWarn
@@ -127,7 +141,9 @@ func (o *Options) byError(message string, err error) (string, slog.Leveler) {
 }
 
 // retryWasDue reports whether the first attempt was followed by a wait.
-func retryWasDue(o *retry.Outcome) bool { return len(o.History) > 0 && o.History[0].Delay > 0 }
+func retryWasDue(o *retry.Outcome) bool {
+	return o.Attempts > 1 || len(o.History) > 0 && o.History[0].Delay > 0
+}
 
 // either returns l, or the default if l is nil or a nil *slog.LevelVar, whose level cannot be read.
 func either(l, byDefault slog.Leveler) slog.Leveler {

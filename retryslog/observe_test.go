@@ -71,9 +71,9 @@ level=WARN msg="retry: not retried" policy=p attempt=1 status=dead_letter reason
 		{"a terminal error after a retry", fixed, alive, steps{try(errDown), try(retry.Permanent(errDown))}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
 level=ERROR msg="retry: gave up" policy=p attempt=2 status=dead_letter reason=terminal_error elapsed=1.2s error=503`},
-		{"no budget", with(func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), alive, steps{try(errDown)}, `
+		{"a budget without a token", with(func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=budget_exhausted elapsed=100ms error=503`},
-		{"the TTL", with(func(p *retry.Policy) { p.TTL = time.Second }), alive, steps{try(errDown)}, `
+		{"a TTL that has passed", with(func(p *retry.Policy) { p.TTL = time.Second }), alive, steps{try(errDown)}, `
 level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=ttl_elapsed elapsed=100ms error=503`},
 		{"a gate that stays shut", with(func(p *retry.Policy) {
 			p.TTL, p.Gate = time.Second, func(context.Context) time.Duration { return time.Minute }
@@ -156,6 +156,14 @@ func endedWith(err error) retry.Event {
 	return e
 }
 
+// givenUpBelow is the event of a run that ended at that attempt because a layer below had given up.
+func givenUpBelow(attempts int, err error) retry.Event {
+	e := ended(retry.DeadLettered, retry.TerminalError, attempts)
+	e.Outcome.InnerGaveUp = true
+	e.Err = &retry.Error{Outcome: *e.Outcome, Last: err}
+	return e
+}
+
 // asked is an error of a request, like those of retryhttp, and whether it is an answer.
 type asked bool
 
@@ -174,20 +182,32 @@ func TestLevels(t *testing.T) {
 		{"a retry is a warning", retryslog.Options{}, retried, "WARN"},
 		{"the attempt that ends a run is left to the end", retryslog.Options{Retry: debug, Failure: debug}, lastTry, ""},
 		{"a failure is an error", retryslog.Options{}, failed, "ERROR"},
-		{"so is a deadline", retryslog.Options{}, expired, "ERROR"},
+		{"a passed deadline is an error", retryslog.Options{}, expired, "ERROR"},
 		{"a canceled run is not a failure", retryslog.Options{}, canceled, "WARN"},
 		{"a client that hangs up is nothing", retryslog.Options{}, ended(retry.Canceled, retry.CallerCanceled, 1), ""},
 		{"a client that hangs up at a level of its own", retryslog.Options{Canceled: debug}, ended(retry.Canceled, retry.CallerCanceled, 1), "DEBUG"},
 		{"a terminal error at the first attempt is a warning", retryslog.Options{}, terminal, "WARN"},
-		{"so is a request that was not repeated", retryslog.Options{}, endedWith(retry.Ambiguous(asked(false))), "WARN"},
+		{"a refused request is a warning", retryslog.Options{}, endedWith(asked(false)), "WARN"},
+		{"a request in doubt is a failure", retryslog.Options{}, endedWith(retry.Ambiguous(asked(false))), "ERROR"},
 		{"an answer is nothing", retryslog.Options{}, endedWith(asked(true)), ""},
 		{"an answer at a level of its own", retryslog.Options{Terminal: debug}, endedWith(asked(true)), "DEBUG"},
-		{"another doubt is a failure", retryslog.Options{}, endedWith(retry.Ambiguous(errDown)), "ERROR"},
+		{"doubt is a failure", retryslog.Options{}, endedWith(retry.Ambiguous(errDown)), "ERROR"},
+		{"doubt at the level of terminal errors", retryslog.Options{Terminal: debug}, endedWith(retry.Ambiguous(errDown)), "DEBUG"},
+		{"given up below at the first attempt is a warning", retryslog.Options{}, givenUpBelow(1, errDown), "WARN"},
+		{"given up below after a retry is a warning", retryslog.Options{}, givenUpBelow(2, errDown), "WARN"},
+		{"doubt below is a warning", retryslog.Options{}, givenUpBelow(1, retry.Ambiguous(errDown)), "WARN"},
+		{"doubt below after a retry is a warning", retryslog.Options{}, givenUpBelow(2, retry.Ambiguous(errDown)), "WARN"},
+		{"given up below at a level of its own", retryslog.Options{Below: slog.LevelInfo, Terminal: debug}, givenUpBelow(1, errDown), "INFO"},
+		{"given up below, after a retry, at a level of its own", retryslog.Options{Below: slog.LevelInfo}, givenUpBelow(2, errDown), "INFO"},
+		{"given up below at the level of terminal errors", retryslog.Options{Terminal: debug}, givenUpBelow(1, errDown), "DEBUG"},
+		{"given up below, after a retry, at the level of terminal errors", retryslog.Options{Terminal: debug}, givenUpBelow(2, errDown), "DEBUG"},
+		{"a level for given up below leaves terminal errors alone", retryslog.Options{Below: debug}, terminal, "WARN"},
 		{"a terminal error at a level of its own", retryslog.Options{Terminal: slog.LevelInfo}, terminal, "INFO"},
-		{"that does not change the others", retryslog.Options{Terminal: slog.LevelInfo}, failed, "ERROR"},
+		{"a level for terminal errors leaves other failures alone", retryslog.Options{Terminal: slog.LevelInfo}, failed, "ERROR"},
 		{"a terminal error after a retry is a failure", retryslog.Options{Terminal: debug}, ended(retry.DeadLettered, retry.TerminalError, 2), "ERROR"},
-		{"so is the last of one attempt", retryslog.Options{Terminal: debug}, ended(retry.DeadLettered, retry.AttemptsExhausted, 1), "ERROR"},
+		{"the last of one attempt is a failure, not a terminal error", retryslog.Options{Terminal: debug}, ended(retry.DeadLettered, retry.AttemptsExhausted, 1), "ERROR"},
 		{"a nil level variable is none, of terminal errors", retryslog.Options{Terminal: never}, terminal, "WARN"},
+		{"a nil level variable is none, of what is given up below", retryslog.Options{Below: never, Terminal: never}, givenUpBelow(1, errDown), "WARN"},
 		{"a success after retries is a detail", retryslog.Options{}, recovery, "DEBUG"},
 		{"a success at the first try is nothing", retryslog.Options{}, firstTry, ""},
 		{"retries at a level of their own", retryslog.Options{Retry: slog.LevelInfo}, retried, "INFO"},
@@ -196,7 +216,7 @@ func TestLevels(t *testing.T) {
 		{"failures at a level of their own", retryslog.Options{Failure: slog.LevelError + 4}, failed, "ERROR+4"},
 		{"a success after retries at a level of its own", retryslog.Options{Recovery: slog.LevelInfo}, recovery, "INFO"},
 		{"a success at the first try where asked", retryslog.Options{FirstTry: debug}, firstTry, "DEBUG"},
-		{"that does not change the others", retryslog.Options{FirstTry: slog.LevelError}, recovery, "DEBUG"},
+		{"a level for first tries leaves later successes alone", retryslog.Options{FirstTry: slog.LevelError}, recovery, "DEBUG"},
 		{"a nil level variable is none, of retries", retryslog.Options{Retry: never}, retried, "WARN"},
 		{"a nil level variable is none, of failures", retryslog.Options{Failure: never}, failed, "ERROR"},
 		{"a nil level variable is none, of canceled runs", retryslog.Options{Canceled: never}, canceled, "WARN"},

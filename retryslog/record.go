@@ -20,6 +20,7 @@ const (
 	KeyReason   = "reason"
 	KeyGated    = "gated"
 	KeyBelow    = "below"
+	KeyDoubt    = "doubt"
 	KeyDelay    = "delay"
 	KeyDuration = "duration"
 	KeyElapsed  = "elapsed"
@@ -35,7 +36,7 @@ const (
 //go:noinline
 func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, message string, e *retry.Event) {
 	record := slog.NewRecord(time.Now(), level, message, 0)
-	var room [13]slog.Attr // one for each key
+	var room [14]slog.Attr // one for each key
 	attrs := room[:0]
 	if e.Outcome == nil {
 		attrs = o.ofRetry(attrs, e)
@@ -70,6 +71,9 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	}
 	if e.Outcome.InnerGaveUp {
 		attrs = append(attrs, slog.Bool(KeyBelow, true))
+	}
+	if retry.IsAmbiguous(e.Err) {
+		attrs = append(attrs, slog.Bool(KeyDoubt, true))
 	}
 	attrs = append(attrs, slog.Duration(KeyElapsed, e.Outcome.Elapsed))
 	if n := len(e.Outcome.History); e.Err == nil && n > 0 { // a success does not have an error, but its failures have the request
@@ -121,7 +125,7 @@ func (o *Options) withRequest(attrs []slog.Attr, err error, without ...string) [
 }
 
 // withGroup appends v's value under key, without the given keys. If the value is not a group, as after a panic of v's
-// method, nothing is appended.
+// method, attrs is returned unchanged.
 func (o *Options) withGroup(attrs []slog.Attr, key string, v slog.LogValuer, without ...string) []slog.Attr {
 	value := slog.AnyValue(v).Resolve()
 	if value.Kind() != slog.KindGroup {

@@ -45,11 +45,11 @@ func TestRequests(t *testing.T) {
 		asked     string // of a failure
 		succeeded string // of the success that follows
 	}{
-		{"of HTTP", ofHTTP, http + " request.status=503", http},
-		{"of HTTP without a response", unsent, " request.method=GET request.reason=conn_refused", " request.method=GET"},
-		{"of gRPC", ofGRPC, grpc + " request.code=UNAVAILABLE", grpc},
-		{"below a mark and fmt.Errorf", retry.After(time.Second, errors.Join(errDown, ofHTTP)), http + " request.status=503", http},
-		{"of a run within the attempt", retry.After(time.Second, nested), http + " request.status=503", http},
+		{"a request of HTTP", ofHTTP, http + " request.status=503", http},
+		{"a request of HTTP without a response", unsent, " request.method=GET request.reason=conn_refused", " request.method=GET"},
+		{"a call of gRPC", ofGRPC, grpc + " request.code=UNAVAILABLE", grpc},
+		{"a request below a mark and errors.Join", retry.After(time.Second, errors.Join(errDown, ofHTTP)), http + " request.status=503", http},
+		{"a request of a run within the attempt", retry.After(time.Second, nested), http + " request.status=503", http},
 		{"an error that says nothing", errDown, "", ""},
 		{"a value that is not a group", says{slog.StringValue("GET")}, "", ""},
 		{"an empty group", says{slog.GroupValue()}, "", ""},
@@ -160,6 +160,7 @@ func TestTheJobOfTheContextIsOnEachOfItsLines(t *testing.T) {
 		{canceled, "", "WARN"},
 		{failed, "retry", "ERROR"},
 		{terminal, "", "ERROR"}, // without a caller, the log and the dead letter are the only reports
+		{givenUpBelow(1, errDown), "", "ERROR"},
 	} {
 		var b bytes.Buffer
 		retryslog.Observe(textTo(&b), retryslog.Options{Group: row.group})(ctx, row.event)

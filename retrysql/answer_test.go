@@ -97,7 +97,7 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 			})
 		})
 	}
-	t.Run("not if the policy repeats it, whose classifier is called once for each attempt", func(t *testing.T) {
+	t.Run("no answer if the policy repeats it, whose classifier is called once for each attempt", func(t *testing.T) {
 		calls := 0
 		p := atOnce
 		p.Classify = func(error) retry.Class { calls++; return retry.Retryable }
@@ -105,11 +105,11 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, 3, calls)
 	})
-	t.Run("not if the rollback fails", func(t *testing.T) {
+	t.Run("no answer if the rollback fails", func(t *testing.T) {
 		d := db{rollback: func(context.Context) error { return io.EOF }}
 		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, nil, d.begin, statements(duplicate)), retry.TerminalError)
 	})
-	t.Run("not if the rollback shows that the connection is lost", func(t *testing.T) {
+	t.Run("no answer if the rollback shows that the connection is lost", func(t *testing.T) {
 		d := db{rollback: func(context.Context) error { return driver.ErrBadConn }}
 		n := 0
 		require.NoError(t, retrysql.Run(t.Context(), atOnce, nil, d.begin, func(context.Context, *tx) error {
@@ -120,17 +120,17 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 		}))
 		require.Equal(t, 2, n)
 	})
-	t.Run("not after a statement that fn ignored", func(t *testing.T) {
+	t.Run("no answer after a statement that fn ignored", func(t *testing.T) {
 		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, nil, new(db).begin, func(_ context.Context, tx *tx) error {
 			_ = tx.exec(duplicate)
 			return aborted
 		}), retry.TerminalError)
 	})
-	t.Run("not at begin", func(t *testing.T) {
+	t.Run("no answer at begin", func(t *testing.T) {
 		d := db{begins: []error{state("42501")}}
 		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, nil, d.begin, statements()), retry.TerminalError)
 	})
-	t.Run("not of a caller who has gone", func(t *testing.T) {
+	t.Run("no answer of a caller who has gone", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := retrysql.Run(ctx, atOnce, nil, new(db).begin, func(context.Context, *tx) error { cancel(); return errBusiness })
 		require.ErrorIs(t, err, retry.CallerCanceled)
@@ -188,7 +188,7 @@ func TestProbeOfTheServer(t *testing.T) {
 			is:  []error{retry.AttemptsExhausted}, isNot: retrysql.ErrCommitAmbiguous},
 		{name: "it is not asked before an fn that failed, ignoring a conflict", fn: swallows(conflict),
 			log: []string{"begin", "exec!", "rollback", "begin", "exec", "track", "commit"}},
-		{name: "nor of a read-only transaction, which is repeated", opts: retrysql.Options{ReadOnly: true}, db: db{commits: []error{io.EOF}},
+		{name: "it is not asked of a read-only transaction, which is repeated", opts: retrysql.Options{ReadOnly: true}, db: db{commits: []error{io.EOF}},
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

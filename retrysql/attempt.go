@@ -15,12 +15,14 @@ type runner[T Transaction] struct {
 	repeatable bool // the transaction may take effect twice
 }
 
-// work is what is known of an attempt before its transaction ends.
+// work is the part of an attempt before its transaction ends.
 type work struct {
 	err    error   // of fn, of Options.Probe or of the context
 	first  error   // the first statement that failed
 	undone error   // the first error that requires a new transaction
 	record *record // identifies the transaction if Options.Probe is set
+
+	returned bool // it was not ended by a panic
 }
 
 // attempt runs fn in a transaction of its own, which has ended when attempt returns.
@@ -40,12 +42,7 @@ func (r *runner[T]) attempt(ctx context.Context) error {
 
 // work calls fn. If fn panics or calls runtime.Goexit, work rolls back.
 func (r *runner[T]) work(ctx context.Context, tx T) (w work) {
-	returned := false
-	defer func() {
-		if !returned {
-			_ = r.rollback(ctx, tx)
-		}
-	}()
+	defer r.finish(ctx, tx, &w)
 	w.err = r.fn(ctx, tx)
 	w.first, w.undone = tx.Failures()
 	asks := r.Probe && !r.ReadOnly // a read-only transaction is repeated anyway
@@ -53,11 +50,18 @@ func (r *runner[T]) work(ctx context.Context, tx T) (w work) {
 		w.record, w.err = track(ctx, tx)
 		w.first, w.undone = tx.Failures()
 	}
-	returned = true
 	if w.err == nil {
 		w.err = ctx.Err() // a commit that has not begun is not ambiguous
 	}
+	w.returned = true
 	return w
+}
+
+// finish rolls back if w did not return.
+func (r *runner[T]) finish(ctx context.Context, tx T, w *work) {
+	if !w.returned {
+		_ = r.rollback(ctx, tx)
+	}
 }
 
 // succeeded reports whether the transaction can be committed.
@@ -94,11 +98,11 @@ func (r *runner[T]) undo(ctx context.Context, tx T, w work) error {
 	failed.RollbackErr = err
 	switch {
 	case refuses(err):
-		// The server had nothing to roll back, as after ON CONFLICT ROLLBACK of SQLite, and may have committed later
-		// statements by themselves.
+		// The server had no transaction to roll back, as after ON CONFLICT ROLLBACK of SQLite, and may have committed
+		// later statements by themselves.
 		return ended(failed)
 	case failed.Ambiguous:
-		return r.unknown(failed) // the server says so, or a run in fn
+		return r.unknown(failed) // by the server's error, or by a run in fn
 	case w.undone == nil && failed.foreign():
 		failed.Verdict = Verdict{}
 	}
@@ -124,7 +128,7 @@ func endedByContext(ctx context.Context) bool {
 	return !bounded && ctx.Err() != nil
 }
 
-// wasOver reports whether err says that the transaction has already ended, as sql.ErrTxDone does.
+// wasOver reports whether err means that the transaction has already ended, as sql.ErrTxDone does.
 func wasOver(err error) bool { return Judge(Statement, err).Reason == TransactionDone }
 
 // refuses reports whether err is a server's refusal, rather than a lost connection.
@@ -139,7 +143,7 @@ func ended(failed *AttemptError) error {
 	return retry.Ambiguous(failed)
 }
 
-// marked returns the class that the marks of package retry give to err, or the given class if there is none.
+// marked returns the class by the marks of package retry on err, or the given class if err has no such mark.
 func marked(err error, unmarked retry.Class) retry.Class {
 	class, _ := retry.Policy{Classify: retry.Otherwise(unmarked)}.Judge(err)
 	return class

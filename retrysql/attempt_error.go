@@ -9,8 +9,9 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// ErrCommitAmbiguous is in the error of a run whose commit failed but may have taken effect: the connection was lost,
-// the driver gave up, or the server did not say. Only the data can show which. errors.As finds the driver's error too.
+// ErrCommitAmbiguous is in the error of a run whose commit failed but may have taken effect. The connection was lost,
+// the driver gave up, or the server did not report the outcome. Only the data can show it. errors.As finds the driver's
+// error too.
 //
 // Such an error carries the mark of retry.Ambiguous, unless the transaction is read-only or declared idempotent. So it
 // also ends each run of package retry around it, unless the fn of that run wraps it in retry.Transient.
@@ -24,19 +25,19 @@ var ErrStatementAmbiguous = errors.New("retrysql: the statement may or may not h
 // fn knows whether that took effect, or tried to with a statement that was refused, which had no effect.
 var ErrTransactionEnded = errors.New("retrysql: fn must not begin or end the transaction")
 
-// AttemptError is why one attempt failed: the Err of each retry.Attempt in a run's history. Find it with errors.As.
+// AttemptError describes the failure of one attempt. It is the Err of each retry.Attempt in a run's history. Find it
+// with errors.As.
 type AttemptError struct {
 	Phase   Phase // the phase in which it failed, never zero
 	Verdict       // the class that it was given
-	// Err is what failed: fn's error, or that of begin or commit. Nil if fn returned nil although a statement in it
-	// had failed.
+	// Err is the error of fn, of begin or of the commit. Nil if fn returned nil although a statement in it had failed.
 	Err error
-	// Swallowed is an error of a statement that fn ignored: it is not in Err although it undid the transaction. Nil
-	// means none.
+	// Swallowed is an error of a statement that fn ignored. It is not in Err although it undid the transaction. Nil
+	// means that there was no such error.
 	Swallowed error
-	// RollbackErr is the error of the rollback. Nil means none.
+	// RollbackErr is the error of the rollback. Nil means that it did not fail.
 	RollbackErr error
-	// ProbeErr is the error of Options.Probe or Options.Confirm. Nil means none.
+	// ProbeErr is the error of Options.Probe or Options.Confirm. Nil means that neither failed.
 	ProbeErr error
 }
 
@@ -77,8 +78,8 @@ func (e *AttemptError) answer(ctx context.Context, classify retry.Classifier, er
 	return e.Err, nil
 }
 
-// foreign reports whether an error that no statement has noted can come from something else that fn does, with a file or
-// another database. If the rollback fails too, a lost connection is that of the transaction.
+// foreign reports whether an error that no statement has noted can come from something else that fn does, with a file
+// or another database. If the rollback fails too, the lost connection is the transaction's.
 func (e *AttemptError) foreign() bool {
 	switch {
 	case e.Class != retry.Retryable, e.Reason == AttemptTimeout:
@@ -90,7 +91,7 @@ func (e *AttemptError) foreign() bool {
 	}
 }
 
-// blame names the error that undid the transaction, if e says only that one did.
+// blame names the error that undid the transaction, if e does not name it.
 func (e *AttemptError) blame(first error) {
 	if e.Reason == TransactionAborted && first != nil && !errors.Is(e.Err, first) {
 		e.Class, e.Swallowed = Judge(Statement, first).Class, first
@@ -103,8 +104,8 @@ func (e *AttemptError) interrupted() bool {
 		errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled)
 }
 
-// Error returns one line: "retrysql: statement: serialization_failure (40001): ERROR: could not serialize access". What
-// else failed follows in parentheses.
+// Error returns one line, such as "retrysql: statement: serialization_failure (40001): ERROR: could not serialize
+// access". The other errors of the attempt follow in parentheses.
 func (e *AttemptError) Error() string {
 	var b strings.Builder
 	b.WriteString("retrysql: " + e.Phase.String())
@@ -143,7 +144,8 @@ func (e *AttemptError) ambiguity() error {
 	}
 }
 
-// Unwrap returns those of Err, Swallowed, the sentinel for an unknown outcome, ProbeErr and RollbackErr that are set.
+// Unwrap returns Err, Swallowed, the sentinel for an unknown outcome, ProbeErr and RollbackErr, except those that are
+// nil.
 func (e *AttemptError) Unwrap() []error {
 	parts := []error{e.Err, e.Swallowed, e.ambiguity(), e.ProbeErr, e.RollbackErr}
 	return slices.DeleteFunc(parts, func(err error) bool { return err == nil })

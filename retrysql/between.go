@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// said are the errors that only their words tell apart, since their codes have several meanings.
+// said are the errors that can only be distinguished by their words, since their codes have several meanings.
 type said struct {
 	meaning
-	codes string   // with spaces between them; empty means any
-	words []string // the whole text; "…" stands for any text
+	codes string   // with spaces between them, or empty for any
+	words []string // the whole text, in which "…" stands for any text
 }
 
-// postgresWords are errors with a SQLSTATE. Most are those of what stands between a client and PostgreSQL. Each comment
-// says where the words are from.
+// postgresWords are errors with a SQLSTATE. Most come from a pooler or proxy between a client and PostgreSQL. Each
+// comment names the source of the words.
 var postgresWords = []said{
-	// PostgreSQL has no code for it: plancache.c.
+	// PostgreSQL has no code for it (plancache.c).
 	{meaning{CachedPlan, refused}, "0A000", []string{"cached plan must not change result type"}},
-	// BEGIN READ WRITE, as lib/pq sends it, to a standby: variable.c.
+	// BEGIN READ WRITE, as lib/pq sends it, to a standby (variable.c).
 	{meaning{ReadOnlyServer, misplaced}, "0A000", []string{"cannot set transaction read-write mode during recovery"}},
 
-	// PgBouncer: src/janitor.c, client.c, server.c, objects.c. No server has seen these.
+	// PgBouncer (src/janitor.c, client.c, server.c, objects.c). No server has seen these.
 	{meaning{TooManyConnections, refused}, "08P01", []string{
 		"query_wait_timeout", "query_timeout", "no more connections allowed (max_client_conn)",
 		"client connections exceeded (max_db_client_connections)", "client connections exceeded (max_user_client_connections)",
@@ -41,14 +41,14 @@ var postgresWords = []said{
 	{meaning{InvalidSource, futile}, "08P01", []string{"unsupported startup parameter: …"}},
 	{meaning{TLSRefused, futile}, "08P01", []string{"SSL required"}},
 
-	// Odyssey: sources/frontend.c. Its 53300 needs no words, and its other 08006 is a lost connection.
+	// Odyssey (sources/frontend.c). Its 53300 needs no words, and its other 08006 is a lost connection.
 	{meaning{CannotConnect, refused}, "08006", []string{
 		"failed to get remote server connection…", "failed to connect to remote server …", "can't find suitable host for tsa …",
 		"replication lag too big (…",
 	}},
 	{meaning{UnknownDatabase, futile}, "58000", []string{"client routing failed…"}},
 
-	// Supavisor: lib/supavisor/error.ex and errors/*.ex.
+	// Supavisor (lib/supavisor/error.ex and errors/*.ex).
 	{meaning{TooManyConnections, refused}, "XX000", []string{"(EMAXCONN) …", "(EMAXCONNSESSION) …", "(EMAXPOOLSREACHED) …"}},
 	{meaning{CannotConnectNow, refused}, "XX000", []string{
 		"(ECHECKOUTTIMEOUT) …", "(ECHECKOUTRETRIES) …", "(EPOOLCHECKOUT) …", "(ECIRCUITBREAKER) …", "(EWORKERNOTFOUND) …",
@@ -60,7 +60,7 @@ var postgresWords = []said{
 	{meaning{AuthFailed, futile}, "XX000", []string{"(EBANNED) …", "(EINVALIDUSERINFO) …", "(EADDRNOTALLOWED) …", "(ENOIDENTIFIER) …"}},
 	{meaning{TLSRefused, futile}, "XX000", []string{"(ESSLREQUIRED) …"}},
 
-	// RDS Proxy: "Troubleshooting for RDS Proxy" in Amazon's guide, which names no code.
+	// RDS Proxy ("Troubleshooting for RDS Proxy" in Amazon's guide, which names no code).
 	{meaning{TooManyConnections, refused}, "", []string{
 		"Timed-out waiting to acquire database connection…", "Rate of connection to proxy exceeded …",
 		"The maximum number of client connections to the proxy exceeded …",
@@ -74,17 +74,17 @@ var mysqlWords = []said{
 	{meaning{TooManyConnections, refused}, "9501", []string{"Timed-out waiting to acquire database connection…"}},
 	{meaning{TLSRefused, futile}, "3159 1045", []string{"This RDS Proxy requires TLS connections…"}},
 
-	// ProxySQL: lib/MySQL_Session.cpp. TiDB's 9006 is about its garbage collection.
+	// ProxySQL (lib/MySQL_Session.cpp). TiDB's 9006 is about its garbage collection.
 	{meaning{SyntaxOrAccess, rejected}, "9006", []string{"ProxySQL Error: connection is locked to hostgroup …"}},
 
-	// Vitess: go/mysql/sqlerror/sql_error.go. It has a code of gRPC in the text, and the transaction is gone. A commit to
-	// several shards may have reached a part of them: release notes of version 19.
+	// Vitess (go/mysql/sqlerror/sql_error.go). It has a code of gRPC in the text, and the transaction is gone. A commit
+	// to several shards may have reached a part of them (release notes of version 19).
 	{meaning{ConnectionLost, lost}, "1105 1317", []string{
 		"…vttablet: rpc error: code = Unavailable…", "…vttablet: rpc error: code = Aborted…",
 	}},
 	{meaning{Overloaded, refused}, "1041", []string{"Transaction throttled…", "…: Transaction throttled…"}},
 
-	// MaxScale: its protocol module, under numbers that differ between versions.
+	// MaxScale (its protocol module, under numbers that differ between versions).
 	{meaning{CannotConnectNow, refused}, "", []string{"Authentication with backend failed. Session will be closed."}},
 }
 
@@ -103,7 +103,7 @@ func lookupWords(table []said, code, text string) finding {
 	return finding{}
 }
 
-// lists reports whether a code is among those of a row.
+// lists reports whether a code is one of a row's.
 func lists(codes, code string) bool {
 	for listed := range strings.FieldsSeq(codes) {
 		if listed == code {
@@ -113,7 +113,7 @@ func lists(codes, code string) bool {
 	return false
 }
 
-// matches reports whether a text is as the words say, in which "…" stands for any text.
+// matches reports whether a text matches the words, in which "…" stands for any text.
 func matches(text, words string) bool {
 	beginning, rest, more := strings.Cut(words, "…")
 	if !more {
@@ -130,8 +130,8 @@ func matches(text, words string) bool {
 	return false
 }
 
-// messageOf returns the server's message in an error that is a struct with a field of that name, as those of pgx and
-// lib/pq are, whose texts have more before and after it.
+// messageOf returns the server's message in an error that is a struct with a field Message. The errors of pgx and
+// lib/pq are, and their texts have more before and after the message.
 func messageOf(err any) string {
 	v := reflect.ValueOf(err)
 	if v.Kind() == reflect.Pointer {

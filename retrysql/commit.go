@@ -9,7 +9,7 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// commit commits the transaction, or returns what is known about a failed commit.
+// commit commits the transaction. If the commit fails, it returns an error with all that is known about the outcome.
 func (r *runner[T]) commit(ctx context.Context, tx T, w work) error {
 	var err error
 	returned := true

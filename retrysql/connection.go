@@ -14,8 +14,8 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// seeConnection recognizes the errors that no server sends: those of database/sql, the network and the context, and
-// drivers' errors without a type.
+// seeConnection recognizes the errors that no server sends. They are the errors of database/sql, the network and the
+// context, and drivers' errors without a type.
 func seeConnection(err error) finding {
 	for _, s := range sentinels {
 		if is(err, s.target) {
@@ -28,7 +28,7 @@ func seeConnection(err error) finding {
 	if reflect.TypeOf(err).String() == "*pgconn.ParseConfigError" {
 		return finding{meaning: meaning{InvalidSource, futile}}
 	}
-	if _, joined := err.(interface{ Unwrap() []error }); joined { // its text is that of each
+	if _, joined := err.(interface{ Unwrap() []error }); joined { // its text is the texts of all
 		return finding{}
 	}
 	text := err.Error()
@@ -66,7 +66,7 @@ var sayings = map[string]meaning{
 	"invalid connection": {ConnectionLost, lost}, // mysql.ErrInvalidConn
 	"bad connection":     {ConnectionLost, lost}, // mysql, inside
 
-	"SQL Server had internal error": {ServerFault, lost},    // mssql.ServerError: it severs the connection
+	"SQL Server had internal error": {ServerFault, lost},    // mssql.ServerError, which severs the connection
 	"Invalid TDS stream: ":          {ConnectionLost, lost}, // mssql.StreamError
 
 	"tx is closed": {TransactionDone, over}, // pgx.ErrTxClosed
@@ -93,7 +93,7 @@ func seeNetwork(err error) meaning {
 			return meaning{Canceled, interrupted}
 		case op != nil && op.Op != "dial":
 			return meaning{ConnectionLost, lost}
-		default: // even if it timed out: that need not be the caller's deadline
+		default: // even if it timed out, since that need not be the caller's deadline
 			return meaning{CannotConnect, refused}
 		}
 	case syscall.Errno: // a file's error is also a net.Error
@@ -124,7 +124,8 @@ func seeErrno(errno syscall.Errno) meaning {
 	}
 }
 
-// is reports whether err itself is target, or says so by its Is method. It does not look at what Unwrap returns.
+// is reports whether err itself is target, by identity or by its Is method. It does not look at the errors that Unwrap
+// returns.
 func is(err, target error) bool {
 	if err == target { // all targets have comparable types
 		return true

@@ -4,17 +4,18 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 
 	"github.com/retrygo/retry"
 )
 
 // Do runs fn, which executes a single statement outside a transaction, until it succeeds or p ends the run. Each
-// attempt has a connection of its own, which is returned to the pool before a wait. So database/sql repeats nothing by
-// itself, unlike a sql.DB whose driver returns driver.ErrBadConn.
+// attempt has a connection of its own, which is returned to the pool before a wait. So database/sql does not repeat the
+// statement by itself, unlike a sql.DB whose driver returns driver.ErrBadConn.
 //
-// A read is also repeated after a lost connection. A write is repeated only if the server says that it did nothing.
-// Otherwise the run ends, and errors.Is finds ErrStatementAmbiguous if the write may have taken effect. Under a context
-// of MarkIdempotent a write is repeated like a read.
+// A read is also repeated after a lost connection. A write is repeated only if the server's error means that it had no
+// effect. Otherwise the run ends, and errors.Is finds ErrStatementAmbiguous if the write may have taken effect. Under a
+// context of MarkIdempotent a write is repeated like a read.
 //
 // A statement reads if its text begins with SELECT, and the word INTO is not in it, or with SHOW, VALUES, TABLE or
 // DESCRIBE. Any other statement is a write. Use Tx for a SELECT with side effects. If fn returns an error of its own
@@ -42,7 +43,7 @@ func Do(ctx context.Context, db *sql.DB, p retry.Policy, fn func(context.Context
 	return repeat(ctx, p, repeatable, func(ctx context.Context) error { return one(ctx, &from, repeatable, fn) })
 }
 
-// one is an attempt. Only a ping shows whether a connection died in the pool: a write that fails there is in doubt.
+// one is an attempt. Only a ping shows whether a connection died in the pool, and a write that fails there is in doubt.
 func one(ctx context.Context, from *origin, repeatable bool, fn func(context.Context, *Single) error) error {
 	conn, err := from.connect(ctx, from.ping)
 	if err != nil {
@@ -61,7 +62,7 @@ func one(ctx context.Context, from *origin, repeatable bool, fn func(context.Con
 type idempotentKey struct{}
 
 // MarkIdempotent returns a context under which Do may repeat a write, and Tx a transaction, whose outcome is unknown,
-// because it may take effect twice. It does not apply to what fn calls.
+// because it may take effect twice. It does not apply to calls of Do and Tx in fn.
 func MarkIdempotent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, idempotentKey{}, true)
 }
@@ -126,7 +127,7 @@ func (s *Single) send(query string) error {
 	return nil
 }
 
-// end closes the rows that fn has left open, and finds out the error of the statement from that of fn.
+// end closes the rows that fn has left open, and derives the error of the statement from the error of fn.
 func (s *Single) end(err error) {
 	if s.rows != nil {
 		_ = s.rows.Close()
@@ -137,27 +138,37 @@ func (s *Single) end(err error) {
 	}
 }
 
-// outcome is what a statement did, if it is a write.
+// outcome is the effect of a statement, if it is a write.
 type outcome uint8
 
 const (
-	nothing outcome = iota // it is a read, it was not sent, or the server says so
+	nothing outcome = iota // it is a read, it was not sent, or the server's error excludes an effect
 	perhaps
 	written
 )
 
-// outcome returns what the statement did, by its error at Autocommit.
+// outcome returns the effect of the statement, by its error at Autocommit.
 func (s *Single) outcome(own Verdict) outcome {
 	switch {
 	case !s.write:
 		return nothing
-	case own.Ambiguous:
+	case own.Ambiguous, s.isUnknown(own):
 		return perhaps
 	case s.err == nil, s.row && own.Code == "" && own.Reason != NoRows: // Scan failed by itself
 		return written
 	default:
 		return nothing
 	}
+}
+
+// isUnknown reports whether the statement's error is a driver's that Judge does not recognize, such as the driver's
+// error of a database that Judge does not know. The errors of database/sql itself are from before the statement is
+// sent.
+func (s *Single) isUnknown(own Verdict) bool {
+	if s.err == nil || s.row {
+		return false
+	}
+	return own.Reason == "" && own.Code == "" && !strings.HasPrefix(s.err.Error(), "sql: ")
 }
 
 // failure returns the error of an attempt whose fn returned err.
@@ -172,6 +183,8 @@ func (s *Single) failure(ctx context.Context, err error, repeatable bool) error 
 		failed.Ambiguous = true
 	case did == perhaps:
 		failed.Verdict = own
+		failed.Class = retry.Terminal
+		failed.Ambiguous = true
 		if !errors.Is(err, s.err) {
 			failed.Swallowed = s.err
 		}
@@ -187,7 +200,8 @@ func (s *Single) failure(ctx context.Context, err error, repeatable bool) error 
 	return failed
 }
 
-// close closes what is open on the connection, which its return to the pool would wait for, and returns it.
+// close closes the row and the rows that are still open on the connection, for which the pool would wait, and returns
+// the connection to the pool.
 func (s *Single) close() {
 	if s.cancel != nil {
 		s.cancel()

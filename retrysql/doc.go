@@ -1,5 +1,5 @@
 // Package retrysql repeats database transactions as a whole, and never commits one twice. Tx is for database/sql, Run
-// for any other driver, Do for single statements outside a transaction. Judge returns what an error means.
+// for any other driver, and Do for single statements outside a transaction. Judge returns the meaning of an error.
 //
 //	err := retrysql.Tx(ctx, db, retry.Inline(), nil, func(ctx context.Context, tx *retrysql.Txn) error {
 //		return New(tx).TakeOne(ctx, id) // New is sqlc's
@@ -7,7 +7,7 @@
 //
 // # The commit
 //
-// If the answer to a commit is lost, the client cannot know whether it took effect: see ErrCommitAmbiguous, and
+// If the answer to a commit is lost, the client cannot know whether it took effect. See ErrCommitAmbiguous, and
 // Options.Probe for PostgreSQL.
 //
 // # Isolation
@@ -19,7 +19,7 @@
 //
 // # Other libraries
 //
-// sqlc, gorm, bun and ent can use a Txn, and sqlx its Unwrap: see README.md, also for which errors are then noted.
+// sqlc, gorm, bun and ent can use a Txn, and sqlx its Unwrap. README.md shows how, and which errors are then noted.
 //
 // An SQLite transaction that writes should begin immediately (_txlock=immediate in the data source name). Otherwise it
 // must begin again, however long busy_timeout is, if another connection writes between its first read and first write.

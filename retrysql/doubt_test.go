@@ -3,9 +3,6 @@ package retrysql_test
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
-	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,134 +13,10 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// TestDoubtOutlivesItsRun: a transaction may be committed if the answer to its COMMIT is lost, so no run around it
-// repeats it.
-func TestDoubtOutlivesItsRun(t *testing.T) {
-	type (
-		call  func(context.Context) error
-		layer func(*testing.T, call) call // what is around a call
-	)
-	once := retry.Policy{MaxAttempts: 1}
-	insert := func(ctx context.Context, tx *retrysql.Txn) error {
-		_, err := tx.ExecContext(ctx, "touch")
-		return err
-	}
-	// tx returns a run of Tx that repeats nothing itself and whose first commit gets no answer, and its log.
-	tx := func(t *testing.T, opts *retrysql.Options) (call, func() string) {
-		db, log := openDB(t, &base{}, faults{{On: retrytest.Commit, Err: driver.ErrBadConn}})
-		return func(ctx context.Context) error { return retrysql.Tx(ctx, db, once, opts, insert) }, log
-	}
-	do := func(_ *testing.T, inner call) call {
-		return func(ctx context.Context) error { return retry.Do(ctx, atOnce, inner) }
-	}
-	doEagerly := func(t *testing.T, inner call) call {
-		p := atOnce
-		p.Classify = func(error) retry.Class { t.Error("Classify was called"); return retry.Retryable }
-		return func(ctx context.Context) error { return retry.Do(ctx, p, inner) }
-	}
-	under := func(wrap func(error) error) layer {
-		return func(_ *testing.T, inner call) call {
-			return func(ctx context.Context) error {
-				if err := inner(ctx); err != nil {
-					return wrap(err)
-				}
-				return nil
-			}
-		}
-	}
-	wrapped := under(func(err error) error { return fmt.Errorf("pay: %w", err) })
-	transient, permanent := under(retry.Transient), under(retry.Permanent)
-	// inTx is a run of Tx on another database.
-	inTx := func(opts *retrysql.Options) layer {
-		return func(t *testing.T, inner call) call {
-			db, _ := openDB(t, &base{}, nil)
-			p := atOnce
-			p.Classify = retry.Otherwise(retry.Retryable)
-			return func(ctx context.Context) error {
-				return retrysql.Tx(ctx, db, p, opts, func(ctx context.Context, _ *retrysql.Txn) error { return inner(ctx) })
-			}
-		}
-	}
-
-	for _, row := range []struct {
-		name     string
-		opts     *retrysql.Options
-		mark     bool    // MarkIdempotent
-		outer    []layer // from the inside out
-		repeated bool
-	}{
-		{name: "Do", outer: []layer{do}},
-		{name: "Do whose Classify says Retryable, which is not called", outer: []layer{doEagerly}},
-		{name: "Do, through fmt.Errorf", outer: []layer{wrapped, do}},
-		{name: "Do, through a nested Do", outer: []layer{do, do}},
-		{name: "Do, through a nested Do and fmt.Errorf twice", outer: []layer{wrapped, do, wrapped, doEagerly}},
-		{name: "Do, through Permanent, which is of its own run only", outer: []layer{permanent, do, do}},
-		{name: "Do whose fn returns it under Transient", outer: []layer{transient, do}, repeated: true},
-		{name: "Do whose fn returns it under Transient and fmt.Errorf", outer: []layer{wrapped, transient, wrapped, do}, repeated: true},
-		{name: "Do whose fn returns it under Transient, through a nested Do", outer: []layer{do, transient, do}, repeated: true},
-		{name: "Tx", outer: []layer{inTx(nil)}},
-		{name: "Tx and Do", outer: []layer{inTx(nil), do}},
-		{name: "Tx whose own transaction is read-only", outer: []layer{inTx(&retrysql.Options{ReadOnly: true})}},
-		{name: "Tx whose fn returns it under Transient", outer: []layer{transient, inTx(nil)}, repeated: true},
-		{name: "Do, of a read-only transaction", opts: &retrysql.Options{ReadOnly: true}, outer: []layer{do}, repeated: true},
-		{name: "Do, under MarkIdempotent", mark: true, outer: []layer{do}, repeated: true},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			ctx := idempotent(t, row.mark)
-			run, log := tx(t, row.opts)
-			for _, outer := range row.outer {
-				run = outer(t, run)
-			}
-			err := run(ctx)
-			commits := strings.Count(log(), "commit")
-			if row.repeated {
-				require.NoError(t, err)
-				require.Equal(t, 2, commits)
-				return
-			}
-			require.ErrorIs(t, err, retry.TerminalError)
-			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-			require.ErrorIs(t, err, driver.ErrBadConn)
-			require.Equal(t, 1, commits)
-		})
-	}
-	t.Run("of a write of Do", func(t *testing.T) {
-		db, log := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}})
-		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
-			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Single) error {
-				_, err := c.ExecContext(ctx, "INSERT")
-				return err
-			})
-		})
-		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
-		require.Equal(t, "INSERT!", log())
-	})
-	t.Run("of a transaction that fn committed itself", func(t *testing.T) {
-		db, log := openDB(t, &base{}, nil)
-		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
-			return retrysql.Tx(ctx, db, once, nil, func(_ context.Context, tx *retrysql.Txn) error { return tx.Unwrap().Commit() })
-		})
-		require.ErrorIs(t, err, retrysql.ErrTransactionEnded)
-		require.Equal(t, "begin commit", log())
-	})
-	t.Run("of a write of Do that has taken effect, after which something failed", func(t *testing.T) {
-		db, log := openDB(t, &base{}, nil)
-		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
-			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Single) error {
-				if _, err := c.ExecContext(ctx, "INSERT"); err != nil {
-					return err
-				}
-				return conflict
-			})
-		})
-		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
-		require.ErrorIs(t, err, conflict)
-		require.ErrorContains(t, err, "partly_done: ERROR 40001")
-		require.NotContains(t, err.Error(), "may or may not")
-		require.Equal(t, "INSERT", log())
-	})
+// TestADoubtStaysAlthoughItWasDenied is about Confirm that answered no, after which the transaction ran again.
+func TestADoubtStaysAlthoughItWasDenied(t *testing.T) {
 	for name, failure := range map[string]error{"a key that exists": duplicate, "no connection": state("57P03"), "an error of fn": errBusiness} {
-		t.Run("although Committed has said no, when the next attempt ends with "+name, func(t *testing.T) {
+		t.Run("the next attempt ends with "+name, func(t *testing.T) {
 			d := db{commits: []error{driver.ErrBadConn}}
 			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, nil }}
 			n := 0
@@ -161,24 +34,18 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 			require.LessOrEqual(t, n, 3, "the run around it ends")
 		})
 	}
-	t.Run("whatever mark the probe's error has", func(t *testing.T) {
-		opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, retry.Transient(errors.New("no answer")) }}
-		run, log := tx(t, opts)
-		require.ErrorIs(t, do(t, run)(t.Context()), retrysql.ErrCommitAmbiguous)
-		require.Equal(t, "begin touch commit!", log())
+}
+
+func TestACommitThatTheAttemptsTimeoutCutIsInDoubt(t *testing.T) {
+	inBubble(t, "the reason is the commit's", func(t *testing.T) {
+		db, log := openDB(t, &base{}, faults{{On: retrytest.Commit, Takes: 2 * time.Second, Err: context.DeadlineExceeded}})
+		p := retry.Policy{MaxAttempts: 1, AttemptTimeout: time.Second}
+		err := retrysql.Tx(t.Context(), db, p, nil, exec)
+		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
+		require.Equal(t, retrysql.CommitAmbiguous, retrysql.ReasonOf(err))
+		require.Equal(t, "begin UPDATE commit!", log())
 	})
-	for name, outer := range map[string]layer{"Do": do, "Tx": inTx(nil)} {
-		inBubble(t, "of a commit that the attempt's timeout has cut, in "+name, func(t *testing.T) {
-			db, log := openDB(t, &base{}, faults{{On: retrytest.Commit, Takes: 2 * time.Second, Err: context.DeadlineExceeded}})
-			p := once
-			p.AttemptTimeout = time.Second
-			err := outer(t, func(ctx context.Context) error { return retrysql.Tx(ctx, db, p, nil, insert) })(t.Context())
-			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-			require.ErrorIs(t, err, retry.ErrAttemptTimeout)
-			require.Equal(t, retrysql.CommitAmbiguous, retrysql.ReasonOf(err))
-			require.Equal(t, "begin touch commit!", log())
-		})
-	}
 }
 
 // TestADoubtThatWasRepeatedLeavesNoMark: an error that fn returned under Transient in one attempt does not affect the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -112,65 +111,6 @@ func exec(ctx context.Context, tx *retrysql.Txn) error {
 	return err
 }
 
-func TestTheRetryGoesElsewhere(t *testing.T) {
-	standby := &pgError{"0A000", "cannot set transaction read-write mode during recovery"}
-	for _, row := range []struct {
-		name  string
-		fails func(int, string) error
-		log   string
-	}{
-		{"PostgreSQL, a read-only server", on(1, "exec", pg("25006")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
-		{"MySQL, a read-only server", on(1, "exec", my(1290, "HY000")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
-		{"MySQL, a read-only transaction", on(1, "exec", my(1792, "25006")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
-		{"MySQL, a server that has become read-only before the commit", on(1, "commit", my(1290, "HY000")), "1:begin 1:exec 1:commit! 2:begin 2:exec 2:commit"},
-		{"SQL Server, a read-only database", on(1, "exec", mssqlError{Number: 3906}), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
-		{"lib/pq, a standby, which refuses its BEGIN", on(1, "begin", standby), "1:begin! 2:begin 2:exec 2:commit"},
-		{"Galera, a node that is not ready", on(1, "exec", my(1047, "08S01")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
-		{"a server that shuts down", on(1, "exec", pg("57P01")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
-		{"a session that was idle for too long", on(1, "exec", pg("25P03")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
-		{"Azure SQL, a failover", on(1, "exec", mssqlError{Number: 40197}), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
-		{"a connection that is lost, of which the driver says nothing more", on(1, "exec", errors.New("conn closed")), "1:begin 1:exec! 1:rollback 2:begin 2:exec 2:commit"},
-		{"a connection that is dead before the begin, in the same attempt", on(1, "begin", driver.ErrBadConn), "1:begin! 2:begin 2:exec 2:commit"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			c := &cluster{fails: row.fails}
-			require.NoError(t, retrysql.Tx(t.Context(), c.pool(t, 0), atOnce, nil, exec))
-			require.Equal(t, row.log, strings.Join(c.log, " "))
-			require.Equal(t, 2, c.made)
-		})
-	}
-	for _, row := range []struct {
-		name string
-		err  error
-	}{
-		{"a conflict", conflict},
-		{"a stale plan, which the driver forgets", &pgError{"0A000", "cached plan must not change result type"}},
-		{"a lock that was not free", my(1205, "HY000")},
-	} {
-		t.Run("not after "+row.name, func(t *testing.T) {
-			first := true
-			c := &cluster{fails: func(_ int, what string) error {
-				if what != "exec" || !first {
-					return nil
-				}
-				first = false
-				return row.err
-			}}
-			require.NoError(t, retrysql.Tx(t.Context(), c.pool(t, 0), atOnce, nil, exec))
-			require.Equal(t, "1:begin 1:exec! 1:rollback 1:begin 1:exec 1:commit", strings.Join(c.log, " "))
-		})
-	}
-	t.Run("not after an error of another database, which is fn's own", func(t *testing.T) {
-		c := &cluster{}
-		readOnly := pg("25006")
-		db := c.pool(t, 0)
-		err := retrysql.Tx(t.Context(), db, atOnce, nil, func(context.Context, *retrysql.Txn) error { return readOnly })
-		require.ErrorIs(t, err, readOnly)
-		require.Equal(t, "1:begin 1:rollback", strings.Join(c.log, " "))
-		require.Equal(t, 1, db.Stats().OpenConnections)
-	})
-}
-
 // wrapper is a type that has a pool, and its own way to begin.
 type wrapper struct{ *sql.DB }
 
@@ -211,7 +151,7 @@ func TestAReadOnlyServerIsFinalIfThereIsNoOther(t *testing.T) {
 			require.Equal(t, retry.Terminal, failed.Class)
 		})
 	}
-	t.Run("and fn may go on after it", func(t *testing.T) {
+	t.Run("fn may go on after a read-only transaction", func(t *testing.T) {
 		c := &cluster{fails: on(1, "exec", my(1792, "25006"))}
 		opts := &retrysql.Options{ReadOnly: true}
 		require.NoError(t, retrysql.Tx(t.Context(), c.pool(t, 0), atOnce, opts, func(ctx context.Context, tx *retrysql.Txn) error {
@@ -220,7 +160,7 @@ func TestAReadOnlyServerIsFinalIfThereIsNoOther(t *testing.T) {
 		}))
 		require.Equal(t, "1:begin 1:exec! 1:commit", strings.Join(c.log, " "))
 	})
-	t.Run("and so is the loss of the caller's connection", func(t *testing.T) {
+	t.Run("the loss of the caller's connection is final", func(t *testing.T) {
 		c := &cluster{fails: on(9, "begin", driver.ErrBadConn)}
 		conn, err := c.pool(t, 0).Conn(t.Context())
 		require.NoError(t, err)
@@ -245,7 +185,7 @@ func TestAReadOnlyServerIsFinalIfThereIsNoOther(t *testing.T) {
 
 func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 	const idle = 16
-	t.Run("so that a run needs one more attempt", func(t *testing.T) {
+	t.Run("a run needs one more attempt", func(t *testing.T) {
 		c := &cluster{fails: on(idle, "exec", pg("25006"))}
 		db := c.pool(t, idle)
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, exec))
@@ -253,12 +193,12 @@ func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 		require.Equal(t, idle+1, c.made)
 		require.Equal(t, 1, db.Stats().OpenConnections)
 	})
-	t.Run("also if the begin meets it", func(t *testing.T) {
+	t.Run("a run needs one more attempt if the begin meets it", func(t *testing.T) {
 		c := &cluster{fails: on(idle, "begin", &pgError{"0A000", "cannot set transaction read-write mode during recovery"})}
 		require.NoError(t, retrysql.Tx(t.Context(), c.pool(t, idle), atOnce, nil, exec))
 		require.Len(t, c.log, 4)
 	})
-	t.Run("also by Do", func(t *testing.T) {
+	t.Run("Do closes them too", func(t *testing.T) {
 		c := &cluster{fails: on(idle, "exec", pg("25006"))}
 		require.NoError(t, retrysql.Do(t.Context(), c.pool(t, idle), atOnce, func(ctx context.Context, s *retrysql.Single) error {
 			_, err := s.ExecContext(ctx, "UPDATE")
@@ -266,7 +206,7 @@ func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 		}))
 		require.Len(t, c.log, 2)
 	})
-	t.Run("but not those that another run has made since", func(t *testing.T) {
+	t.Run("those that another run has made since stay", func(t *testing.T) {
 		c := &cluster{fails: on(1000, "exec", pg("25006"))}
 		db := c.pool(t, 1)
 		attempts := 0
@@ -281,7 +221,7 @@ func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 		require.Equal(t, 3, attempts)
 		require.Equal(t, 5, c.made, "the third attempt has the connection that the second one has left in the pool")
 	})
-	t.Run("and not after a lost connection", func(t *testing.T) {
+	t.Run("all stay after a lost connection", func(t *testing.T) {
 		lost := true
 		c := &cluster{fails: func(_ int, what string) error {
 			if what != "exec" || !lost {
@@ -293,63 +233,6 @@ func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 		db := c.pool(t, idle)
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, exec))
 		require.Equal(t, idle-1, db.Stats().OpenConnections)
-	})
-}
-
-func TestConnectionsThatDiedInThePoolCostNoAttempt(t *testing.T) {
-	const idle = 8
-	once := retry.Policy{MaxAttempts: 1}
-	dead := func(what ...string) func(int, string) error {
-		return func(conn int, did string) error {
-			if conn <= idle && strings.Contains(strings.Join(what, " "), did) {
-				return errors.New("conn closed") // as pgx says: database/sql does not know that it is dead
-			}
-			return nil
-		}
-	}
-	t.Run("of Tx", func(t *testing.T) {
-		c := &cluster{fails: dead("begin")}
-		require.NoError(t, retrysql.Tx(t.Context(), c.pool(t, idle), once, nil, exec))
-		require.Equal(t, idle, strings.Count(strings.Join(c.log, " "), "begin!"))
-		require.Equal(t, idle+1, c.made)
-	})
-	t.Run("of Do, but the first, of which nothing tells", func(t *testing.T) {
-		c := &cluster{fails: dead("ping", "exec")}
-		p := atOnce
-		p.MaxAttempts = 2
-		require.NoError(t, retrysql.Do(t.Context(), c.pool(t, idle), p, func(ctx context.Context, s *retrysql.Single) error {
-			_, err := s.ExecContext(ctx, "SELECT")
-			return err
-		}))
-		require.Equal(t, 1, strings.Count(strings.Join(c.log, " "), "exec!"))
-		require.Equal(t, idle-1, strings.Count(strings.Join(c.log, " "), "ping!"))
-	})
-	t.Run("of Do, which does not ping before", func(t *testing.T) {
-		c := &cluster{}
-		require.NoError(t, retrysql.Do(t.Context(), c.pool(t, 1), atOnce, func(ctx context.Context, s *retrysql.Single) error {
-			_, err := s.ExecContext(ctx, "UPDATE")
-			return err
-		}))
-		require.Equal(t, []string{"1:exec"}, c.log)
-	})
-	t.Run("but a server that ends each new one does", func(t *testing.T) {
-		c := &cluster{fails: on(1000, "begin", pg("57P01"))}
-		err := retrysql.Tx(t.Context(), c.pool(t, idle), once, nil, exec)
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.Len(t, c.log, idle+1)
-	})
-	t.Run("and an error of another kind does", func(t *testing.T) {
-		c := &cluster{fails: on(1000, "begin", pg("53300"))}
-		err := retrysql.Tx(t.Context(), c.pool(t, idle), once, nil, exec)
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.Len(t, c.log, 1)
-	})
-	t.Run("and no other is taken after the caller's end", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		c := &cluster{fails: func(int, string) error { cancel(); return driver.ErrBadConn }}
-		err := retrysql.Tx(ctx, c.pool(t, idle), atOnce, nil, exec)
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.Equal(t, []string{"8:begin!"}, c.log)
 	})
 }
 

@@ -23,7 +23,7 @@ type failures struct {
 	refused error       // fn has tried to end the transaction
 	rows    []*sql.Rows // whose errors are not noted yet
 
-	mysql atomic.Pointer[bool] // whether the server is MySQL or MariaDB; nil if it has not said
+	mysql atomic.Pointer[bool] // whether the server is MySQL or MariaDB, or nil if it has not answered
 }
 
 // failed are the first error, and the first one that requires a new transaction.
@@ -31,12 +31,13 @@ type failed struct{ first, undone error }
 
 var _ txlog.Log = (*failures)(nil)
 
-// Watch is called if the connection notes errors too, and sends nothing after one that requires a new transaction.
+// Watch is called if the connection notes errors too, and refuses all statements after one that requires a new
+// transaction.
 func (f *failures) Watch() { f.watched = true }
 
-// Note notes err. After some errors SQLite has undone the transaction, and would commit each later statement by itself:
-// if the disk is full, and as ON CONFLICT ROLLBACK says. BEGIN shows whether it has: it fails in a transaction. A nil
-// server means that the connection has asked.
+// Note notes err. After some errors SQLite has undone the transaction, and would commit each later statement by itself.
+// That can be so after a full disk, and after a conflict with ON CONFLICT ROLLBACK. BEGIN shows whether it is, because
+// it fails in a transaction. A nil server means that the connection has asked.
 func (f *failures) Note(err error, server txlog.Server) {
 	v := Judge(Statement, err)
 	undone := v.Class == retry.Retryable || v.Reason.stops()
@@ -67,7 +68,7 @@ func (f *failures) watch(rows *sql.Rows) {
 	f.rows = append(f.rows, rows)
 }
 
-// look notes the errors of rows that have ended. Columns shows whether they have ended, and their error; Err may also
+// look notes the errors of rows that have ended. Columns shows whether they have ended, and their error. Err may also
 // return the error of a context that ended later.
 func (f *failures) look(server txlog.Server) {
 	f.mu.Lock()
@@ -123,7 +124,7 @@ func (f *failures) reset(to failed) {
 }
 
 // conclude returns the error of an attempt whose fn returned err. An fn that tried to end the transaction assumes that
-// it did, so nothing is committed or repeated.
+// it did, so the attempt is neither committed nor repeated.
 func (f *failures) conclude(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,8 +138,8 @@ func (f *failures) conclude(err error) error {
 	}
 }
 
-// Allow returns the error for a statement that must not be sent: one that would begin or end a transaction, and any
-// after an error that requires a new transaction. It asks the server for its version only if the answer matters.
+// Allow returns the error for a statement that must not be sent. It must not begin or end a transaction, or follow an
+// error that requires a new transaction. Allow asks the server for its version only if the answer matters.
 func (f *failures) Allow(query string, server txlog.Server) error {
 	if undone := f.Undone(); undone != nil {
 		err := fmt.Errorf("retrysql: the transaction must be restarted: %w", undone)
@@ -167,7 +168,7 @@ func (f *failures) Allow(query string, server txlog.Server) error {
 const selectVersion = "SELECT VERSION()"
 
 // isMySQL asks the server whether it is MySQL or MariaDB, until it has answered. Their versions begin with a number,
-// those of PostgreSQL and its relatives with a name.
+// but the versions of PostgreSQL and its relatives with a name.
 func (f *failures) isMySQL(server txlog.Server) bool {
 	if is := f.mysql.Load(); is != nil {
 		return *is

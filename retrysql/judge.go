@@ -9,14 +9,14 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Phase is when an error came: the same error has different meanings in different phases. The zero Phase is not valid
-// in an AttemptError; Judge treats it as Commit.
+// Phase is the phase of the work in which an error came. The same error has different meanings in different phases. The
+// zero Phase is not valid in an AttemptError. Judge treats it as Commit.
 type Phase uint8
 
 // The phases.
 const (
-	Connect    Phase = iota + 1 // making a connection or beginning a transaction: no work has been sent
-	Statement                   // a statement inside a transaction: nothing takes effect before the commit
+	Connect    Phase = iota + 1 // making a connection or beginning a transaction, before any work is sent
+	Statement                   // a statement inside a transaction, which has no effect before the commit
 	Commit                      // the commit
 	Autocommit                  // a single statement outside a transaction, which commits by itself
 )
@@ -30,39 +30,40 @@ func (p Phase) String() string {
 	return texts[p]
 }
 
-// Verdict is what an error means in its phase. The zero Verdict is the verdict on a nil error.
+// Verdict is the meaning of an error in its phase. The zero Verdict is the verdict on a nil error.
 type Verdict struct {
-	// Class is Retryable if all of the work, from the beginning of the transaction, may be repeated; Terminal if
-	// repeating it cannot help or could do harm; Unknown if the error says neither.
+	// Class is Retryable if all of the work, from the beginning of the transaction, may be repeated. It is Terminal if
+	// repeating it cannot help or could do harm, and Unknown if the error decides neither.
 	Class retry.Class
 	// Reason is why. It does not depend on the phase. Empty means that the error is not recognized.
 	Reason Reason
-	// Code is the server's own code: a SQLSTATE ("40001"), or a number ("1213", SQLite's extended "517"). Empty means
-	// that the server sent none.
+	// Code is the server's own code. It is a SQLSTATE ("40001") or a number ("1213", SQLite's extended "517"). Empty
+	// means that the server sent no code.
 	Code string
 	// Ambiguous means that the work may have taken effect. Class is then Terminal.
 	Ambiguous bool
 }
 
-// Judge returns what an error of database/sql, a driver or this package means in a phase, and the zero Verdict for nil.
-// It recognizes the errors of PostgreSQL and databases that speak its protocol, MySQL and MariaDB, SQLite and SQL
-// Server by their form. Of several joined errors the first recognized one counts, in the order of errors.As; of a nested
-// run, its last failure. An error that this package calls ambiguous remains ambiguous.
+// Judge returns the meaning of an error of database/sql, a driver or this package in a phase, and the zero Verdict for
+// nil. It recognizes the errors of PostgreSQL and databases that speak its protocol, MySQL and MariaDB, SQLite and SQL
+// Server by their form. Of several joined errors the first recognized one counts, in the order of errors.As. Of a
+// nested run the last failure counts. An error that this package calls ambiguous remains ambiguous.
 //
-//   - At Connect nothing has been sent, so every error is Retryable, even an unknown one or that of a driver's own time
-//     limit. The exceptions are errors that another attempt cannot mend: a refused user or password, an unknown database,
-//     TLS, a closed pool, a wrong data source name, a statement or setting that the server does not accept.
+//   - At Connect no work has been sent, so every error is Retryable, even an unknown one or a driver's own timeout.
+//     The exceptions are errors that another attempt cannot mend, such as a refused user or password, an unknown
+//     database, TLS, a closed pool, a wrong data source name, and a statement or setting that the server does not
+//     accept.
 //   - At Statement an error is Retryable if a new transaction may succeed, as after a lost connection.
-//   - At Commit only a server's code for a rollback counts as a rollback. Every other error is Ambiguous: a lost
-//     connection, driver.ErrBadConn, a driver's "safe to retry", an error of the context. The exception is sql.ErrTxDone,
-//     which is returned before anything is sent: it is Terminal and not Ambiguous.
-//   - At Autocommit an error is Retryable if the server says that it did nothing, or was not reached. A lost connection
-//     is Ambiguous, and so is a code that leaves the outcome open.
+//   - At Commit only a server's code for a rollback counts as a rollback. Every other error is Ambiguous, also a lost
+//     connection, driver.ErrBadConn, a driver's "safe to retry", and an error of the context. The exception is
+//     sql.ErrTxDone, which is Terminal and not Ambiguous, because it is returned before anything is sent.
+//   - At Autocommit an error is Retryable if it means that the statement had no effect or that the server was not
+//     reached. A lost connection is Ambiguous, and so is a code that leaves the outcome open.
 //
-// An error of the context, or the code of a server that was asked to cancel, does not say which context ended. After
+// An error of the context, or the code of a server that was asked to cancel, does not show which context ended. After
 // Connect it is Unknown unless it is Ambiguous, and the caller checks its own context.
 //
-// ReadOnlyServer is Retryable on another connection only: see Reason. Judge treats any other Phase as Commit.
+// ReadOnlyServer is Retryable on another connection only (see Reason). Judge treats any other Phase as Commit.
 func Judge(phase Phase, err error) Verdict {
 	if err == nil {
 		return Verdict{}
@@ -74,16 +75,18 @@ func Judge(phase Phase, err error) Verdict {
 }
 
 // Classify is a retry.Classifier for the errors of statements in a transaction. It returns the Class that Judge returns
-// at Statement. Do not use it outside a transaction: it returns Retryable for a write whose connection was lost.
+// at Statement. Do not use it outside a transaction, because it returns Retryable for a write whose connection was
+// lost.
 func Classify(err error) retry.Class { return Judge(Statement, err).Class }
 
-// finding is what an error is, independent of the phase. Without a reason it is not recognized. The code may be empty.
+// finding is the meaning of an error, independent of the phase. Without a reason it is not recognized. The code may be
+// empty.
 type finding struct {
 	meaning
 	code string
 }
 
-// effect is what an error says about the work. It determines what the error means in each phase.
+// effect is the effect that the work has had, as far as an error shows it. It determines the verdict in each phase.
 type effect uint8
 
 const (
@@ -92,10 +95,10 @@ const (
 	misplaced                 // as undone, but only on another connection
 	refused                   // the server was not reached, or has not executed the statement, and may later
 	lost                      // the connection is gone, or the server failed without saying how
-	uncertain                 // the server says that it does not know, even in a transaction
+	uncertain                 // the server does not know, even in a transaction
 	rejected                  // the server will never accept the transaction
-	unable                    // the statement failed, and would fail again; a connection may be made later
-	futile                    // the statement failed, and would fail again; no connection will be made either
+	unable                    // the statement failed, and would fail again, but a connection may be made later
+	futile                    // the statement failed, and would fail again, and no connection will be made either
 	stopped                   // the statement was ended from outside, or the server is at fault
 	aborted                   // the transaction is undone because of an earlier error
 	interrupted               // a context is done
@@ -110,7 +113,7 @@ var (
 	ambiguous = Verdict{Class: retry.Terminal, Ambiguous: true}
 )
 
-// verdicts are what each effect means at Connect, Statement, Commit and Autocommit.
+// verdicts are the verdicts on each effect at Connect, Statement, Commit and Autocommit.
 var verdicts = [...][4]Verdict{
 	unknown:     {again, open, ambiguous, never}, // it may be anything, so it does not allow a write to be repeated
 	undone:      {again, again, again, again},
@@ -122,7 +125,7 @@ var verdicts = [...][4]Verdict{
 	unable:      {again, never, ambiguous, never},
 	futile:      {never, never, ambiguous, never},
 	stopped:     {again, never, ambiguous, ambiguous},
-	aborted:     {again, open, open, open}, // at Commit, the class is that of the error that undid the transaction
+	aborted:     {again, open, open, open}, // at Commit, the class is from the error that undid the transaction
 	interrupted: {again, open, ambiguous, ambiguous},
 	over:        {never, never, never, never},
 }
@@ -135,7 +138,7 @@ func (e effect) at(phase Phase) Verdict {
 	return verdicts[e][phase-Connect]
 }
 
-// find returns what an error is.
+// find returns the finding on an error.
 func find(err error) finding {
 	if f, ok := findOwn(err); ok {
 		return f
@@ -157,11 +160,11 @@ func find(err error) finding {
 	return f
 }
 
-// decided are the effects of what was decided about an attempt, which may have depended on Options.
+// decided are the effects of the classes that were given to an attempt, perhaps because of Options.
 var decided = map[retry.Class]effect{retry.Retryable: refused, retry.Terminal: futile, retry.Unknown: unknown}
 
-// findOwn returns what this package has already decided about an error. It asks the As and Is of each error, since
-// retryshell.MarkTimeout hides what it wraps from Unwrap.
+// findOwn returns the finding that this package has already made on an error. It asks the As and Is of each error,
+// since retryshell.MarkTimeout hides the errors that it wraps from Unwrap.
 func findOwn(err error) (f finding, ok bool) {
 	ok = each(err, func(err error) bool {
 		failed, own := as[*AttemptError](err)
@@ -216,7 +219,7 @@ func isNil(err any) bool {
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
 
-// see returns what err itself is, without what it wraps: a server's code comes first.
+// see returns the finding on err itself, without the errors that it wraps. A server's code comes first.
 func see(err error) (f finding) {
 	for _, look := range []func(error) finding{seePostgres, seeMySQL, seeSQLite, seeSQLServer, seeConnection} {
 		if f = look(err); f.reason != "" {
@@ -226,7 +229,7 @@ func see(err error) (f finding) {
 	return f
 }
 
-// meaning is what a table says about a code.
+// meaning is the reason and the effect of a code, by a table.
 type meaning struct {
 	reason Reason
 	effect effect
@@ -238,7 +241,7 @@ type coded struct {
 	codes string
 }
 
-// lookup returns the meaning of a code, or else that of its class. A code that is in no table is ServerError.
+// lookup returns the meaning of a code, or else of its class. A code that is in no table is ServerError.
 func lookup(table []coded, code, class string) finding {
 	found := meaning{ServerError, unable}
 	for _, row := range table {
@@ -254,7 +257,7 @@ func lookup(table []coded, code, class string) finding {
 	return finding{found, code}
 }
 
-// as returns err itself as a T, or what its As method finds, but nothing that Unwrap leads to.
+// as returns err itself as a T, or the T that its As method finds, but never a T to which Unwrap leads.
 func as[T any](err error) (T, bool) {
 	if e, ok := err.(T); ok {
 		return e, true

@@ -222,6 +222,32 @@ func TestPostgres(t *testing.T) {
 	})
 }
 
+// TestWordsBesideACode is about codes that poolers share with servers: the words, of which "…" is any part, tell them apart.
+// What each pooler says is in tests/retrysql: TestWhatStandsBetween.
+func TestWordsBesideACode(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		err    error
+		reason retrysql.Reason
+		code   string
+		want   string
+	}{
+		{"the words", &pgError{"08P01", "query_wait_timeout"}, retrysql.TooManyConnections, "08P01", ifUnreached},
+		{"the words around another", &pgError{"08P01", `database "shop" is disabled`}, retrysql.UnknownDatabase, "08P01", ifFutile},
+		{"the beginning of a text", &pgError{"XX000", "(EMAXCONN) max clients reached"}, retrysql.TooManyConnections, "XX000", ifUnreached},
+		{"words around two others", mySays(1105, "HY000", "target: shop.0.primary: vttablet: rpc error: code = Unavailable desc = not serving"), retrysql.ConnectionLost, "1105", ifLost},
+		{"other words", &pgError{"08P01", "invalid message length"}, retrysql.InternalError, "08P01", ifStopped},
+		{"a text with the words in it", &pgError{"08P01", "the query_wait_timeout"}, retrysql.InternalError, "08P01", ifStopped},
+		{"a text that goes on", &pgError{"08P01", "query_wait_timeout?"}, retrysql.InternalError, "08P01", ifStopped},
+		{"a text that is cut", &pgError{"08P01", `database "shop" is`}, retrysql.InternalError, "08P01", ifStopped},
+		{"the words with another code", &pgError{"42501", "not allowed"}, retrysql.SyntaxOrAccess, "42501", ifRejected},
+		{"a function's words", &pgError{"P0001", "(EMAXCONN) no"}, retrysql.RaisedException, "P0001", ifRejected},
+		{"other words of MySQL", mySays(1105, "HY000", "no"), retrysql.ServerError, "1105", ifUnable},
+	} {
+		t.Run(row.name, func(t *testing.T) { agree(t, row.err, row.reason, row.code, row.want) })
+	}
+}
+
 func TestMySQL(t *testing.T) {
 	for _, row := range []struct {
 		number uint16
@@ -726,27 +752,6 @@ func FuzzJudge(f *testing.F) {
 			require.Equal(t, state, retrysql.Judge(at, err).Code)
 		}
 	})
-}
-
-func BenchmarkJudge(b *testing.B) {
-	for _, row := range []struct {
-		name string
-		err  error
-	}{
-		{"postgres", fmt.Errorf("insert: %w", pg("40001"))},
-		{"mysql", my(1213, "40001")},
-		{"sqlite", &sqliteError{517}},
-		{"sqlserver", mssqlError{Number: 1205}},
-		{"badconn", driver.ErrBadConn},
-		{"unknown", fmt.Errorf("transfer: %w", errors.New("insufficient funds"))},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				retrysql.Judge(retrysql.Statement, row.err)
-			}
-		})
-	}
 }
 
 // TestReasonWords: the words are in users' logs, metrics and rules, so they must not change.

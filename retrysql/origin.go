@@ -8,9 +8,9 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// origin is the database of a run, from which each attempt takes a connection. A pool hands out the connection that
-// was returned last, so an attempt that failed because of its connection must not return it: the next attempt would
-// have it again.
+// origin is the database of a run, from which each attempt takes a connection. A pool hands out the connection that was
+// returned last. So an attempt that failed because of its connection must not return it, or the next attempt would have
+// it again.
 type origin struct {
 	db   Beginner
 	pool *sql.DB // db, or nil if it is one connection or of a type with its own BeginTx
@@ -49,7 +49,7 @@ func (o *origin) note(reason Reason) {
 }
 
 // connect takes a connection from the pool and calls use, which begins a transaction on it or pings. Connections that
-// died in the pool fail there, before anything is sent, so connect takes the next one at once: as often as the pool has
+// died in the pool fail there, before anything is sent, so connect takes the next one at once, as often as the pool has
 // idle ones, and once more for a new one.
 func (o *origin) connect(ctx context.Context, use func(context.Context, *sql.Conn) error) (*sql.Conn, error) {
 	o.empty(ctx)
@@ -75,7 +75,7 @@ func (o *origin) connect(ctx context.Context, use func(context.Context, *sql.Con
 	}
 }
 
-// empty closes the idle connections of the pool, once in a run that has met a read-only server: they are probably to
+// empty closes the idle connections of the pool, once in a run that has met a read-only server. They are probably to
 // that server too, and each would cost an attempt.
 func (o *origin) empty(ctx context.Context) {
 	if !o.readOnly || o.emptied {

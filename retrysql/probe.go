@@ -18,8 +18,8 @@ type record struct{ xid, life string } // of the transaction, and of the server
 const life = `extract(epoch from pg_catalog.pg_postmaster_start_time())::text || '/' ||
 	coalesce(extract(epoch from pg_catalog.pg_stat_get_bgwriter_stat_reset_time()), 0)::text`
 
-// track gives the transaction an id if it does not have one: a transaction that has only called NOTIFY gets its id at
-// the commit.
+// track gives the transaction an id if it does not have one. A transaction that has only called NOTIFY, for example,
+// would get its id at the commit.
 func track(ctx context.Context, tx Transaction) (*record, error) {
 	var r record
 	err := tx.Ask(ctx, []any{&r.xid, &r.life}, "select pg_catalog.pg_current_xact_id()::text, "+life)
@@ -29,9 +29,9 @@ func track(ctx context.Context, tx Transaction) (*record, error) {
 	return &r, err
 }
 
-// patience is how to wait for a transaction in progress, or for a server that does not answer: until the context ends.
-// A server takes milliseconds to notice that its client is gone. A question has no effect, so it is
-// also asked again after an error that is not recognized, or of a driver's own time limit.
+// patience is the policy for a transaction in progress and for a server that does not answer. It waits until the
+// context ends. A server takes milliseconds to notice that its client is gone. A question has no effect, so it is also
+// asked again after an error that is not recognized, or of a driver's own time limit.
 var patience = retry.Policy{
 	Name:        "probe",
 	MaxAttempts: retry.Unlimited,
@@ -39,8 +39,9 @@ var patience = retry.Policy{
 	Classify:    retry.FirstOf(Classify, retry.Otherwise(retry.Retryable)),
 }
 
-// committed reports whether the record says that the transaction is committed: false is certain, an error means that
-// there is no record. It asks again while the transaction is in progress or the server does not answer, until ctx ends.
+// committed reports whether the record shows that the transaction is committed. False is certain. An error means that
+// there is no record. committed asks again while the transaction is in progress or the server does not answer, until
+// ctx ends.
 func (r *record) committed(ctx context.Context, tx Transaction) (bool, error) {
 	return retry.DoValue(ctx, patience, func(ctx context.Context) (bool, error) {
 		var (

@@ -11,12 +11,12 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// DefaultPolicy returns the policy of which Tx, Run and Do use what the caller's policy does not set:
+// DefaultPolicy returns the policy from which Tx, Run and Do take the fields that the caller's policy does not set:
 //
 //	sql: 5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)
 //
-// Its delays are used as a whole, and its attempts by themselves (see Policy.OrSchedule): retry.Policy{MaxAttempts: 3}
-// has these delays. To change one of them, start from DefaultPolicy.
+// Its delays are used as a whole, and its attempts by themselves (see Policy.OrSchedule). For example,
+// retry.Policy{MaxAttempts: 3} has these delays. To change one of them, start from DefaultPolicy.
 //
 // The waits are short because a conflict ends with the other transaction, within milliseconds. Jitter is full because
 // two transactions that conflict and then wait equally long conflict again. If five attempts fail, contention is too
@@ -32,19 +32,20 @@ func DefaultPolicy() retry.Policy {
 	}
 }
 
-// Options are those of one transaction. A nil *Options means the zero Options.
+// Options are the options of one transaction. A nil *Options means the zero Options.
 type Options struct {
 	// Isolation is the isolation level of the transaction. Validate accepts any, since a driver can have levels of its
-	// own, as that of Spanner does. Zero means the database's default.
+	// own, as Spanner's does. Zero means the database's default.
 	Isolation sql.IsolationLevel
 	// ReadOnly begins a transaction that cannot write. A commit whose outcome is unknown is repeated, since it has no
 	// effect. Drivers of SQLite ignore the option, so Tx refuses it there. Zero means that the transaction may write.
 	ReadOnly bool
 	// Probe asks PostgreSQL, by the transaction's id, about a commit whose outcome is unknown. If it committed, Tx
-	// returns nil; otherwise the transaction is repeated. Both answers are certain. Probe costs a round trip before
+	// returns nil. Otherwise the transaction is repeated. Both answers are certain. Probe costs a round trip before
 	// each commit, and needs PostgreSQL 13 or later and a *sql.DB. On another server, such as CockroachDB, the
 	// transaction fails before the commit. PostgreSQL has no answer if it was restarted, has crashed or was replaced
-	// since: a server that has lost its last transactions reuses their ids. Zero means that the server is not asked.
+	// since, because a server that has lost its last transactions reuses their ids. Zero means that the server is not
+	// asked.
 	Probe bool
 	// Confirm is called after a commit whose outcome is unknown, if Probe is not set or has no answer. It reports
 	// whether the commit took effect, by a row that the transaction wrote. True is a success, false repeats the
@@ -53,7 +54,7 @@ type Options struct {
 	//
 	// The commit may still be in progress, and only a statement that waits for it sees its outcome. MySQL and MariaDB
 	// wait in a SELECT of the row with FOR UPDATE, SQLite in a transaction of BEGIN IMMEDIATE. PostgreSQL does not wait
-	// in any SELECT, so there false leaves the outcome unknown: use Probe.
+	// in any SELECT, so there false leaves the outcome unknown. Use Probe there.
 	Confirm func(context.Context) (bool, error)
 	// RollbackTimeout is how long to wait for a rollback, for Probe and Confirm, for a hook of Txn.AfterCommit, and for
 	// a commit once the attempt's context has ended, but a commit of SQLite may take its busy_timeout. If a context
@@ -75,21 +76,24 @@ var (
 	errNoFn      = errors.New("retrysql: fn is nil")
 )
 
-// Long enough for a server under load to answer, short enough for a caller whose network is gone.
+// defaultRollbackTimeout is long enough for a server under load to answer, and short enough for a caller whose network
+// is gone.
 const defaultRollbackTimeout = 5 * time.Second
 
-// Transaction is what Run needs. Commit and Rollback return an error that is sql.ErrTxDone if it has already ended.
+// Transaction is a transaction of the driver for which Run is used. Commit and Rollback return an error that is
+// sql.ErrTxDone if it has already ended.
 type Transaction interface {
 	Commit(context.Context) error
 	Rollback(context.Context) error
 	// Failures returns the error of the first statement that failed, and the first error that requires a retry, or nil.
-	// The transaction must refuse every statement after retryable: MySQL would commit them by themselves. If retryable is
-	// nil, a server's error in fn's is taken to be that of another database; a lost connection too, if Rollback succeeds.
+	// The transaction must refuse every statement after retryable, because MySQL would commit them by themselves. If
+	// retryable is nil, a server's error in fn's error is taken to be another database's, and so is a lost connection
+	// if Rollback succeeds.
 	Failures() (first, retryable error)
-	// Discard says that the attempt failed for a reason that lies in its connection or in the server that the connection
-	// leads to, so Rollback must close the connection rather than return it to a pool. It reports whether the next
-	// transaction begins on another connection; if not, an error of a read-only server ends the run. It is called before
-	// Rollback, and after a Commit that failed.
+	// Discard is called if the attempt failed for a reason that lies in its connection, or in the server that the
+	// connection leads to. Rollback must then close the connection rather than return it to a pool. Discard reports
+	// whether the next transaction begins on another connection. If not, an error of a read-only server ends the run.
+	// It is called before Rollback, and after a Commit that failed.
 	Discard(Reason) (elsewhere bool)
 	// Ask executes a query of Options.Probe in the transaction and scans its only row into dest. It is called before
 	// Commit. AskOutside does so on another connection, after a Commit whose outcome is unknown. It is called again after
@@ -132,7 +136,7 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 // in them. repeatable means that work may be repeated even if it may have taken effect.
 func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(context.Context) error) error {
 	if isIdempotent(ctx) {
-		ctx = context.WithValue(ctx, idempotentKey{}, false) // for what fn calls
+		ctx = context.WithValue(ctx, idempotentKey{}, false) // for calls in fn
 	}
 	p = prepared(p)
 	classify := p.Classify // p itself would go to the heap
@@ -146,7 +150,7 @@ func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(c
 			return nil
 		}
 		failed := attemptErrorOf(err)
-		if doubt == nil && failed.Ambiguous && failed.Phase >= Commit { // not that of a run in fn
+		if doubt == nil && failed.Ambiguous && failed.Phase >= Commit { // not of a run in fn
 			doubt = failed
 		}
 		if doubt == nil {
@@ -164,8 +168,8 @@ func repeat(ctx context.Context, p retry.Policy, repeatable bool, attempt func(c
 	}
 }
 
-// prepared returns p with the schedule and name of DefaultPolicy where p has none, and with the rules of this package
-// after its own.
+// prepared returns p with the schedule and name of DefaultPolicy, as far as p sets none, and with the rules of this
+// package after its own.
 func prepared(p retry.Policy) retry.Policy {
 	defaults := DefaultPolicy()
 	p = p.OrSchedule(defaults)
@@ -192,7 +196,7 @@ func attemptErrorOf(err error) *AttemptError {
 	return failed
 }
 
-// carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it; this run
+// carry returns the error of a run, with the doubt about an attempt in it. The mark is for the runs around it. This run
 // may have continued because Confirm returned false.
 func carry(err, doubt error, repeatable bool) error {
 	run, ok := err.(*retry.Error)

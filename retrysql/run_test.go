@@ -195,7 +195,7 @@ func TestRun(t *testing.T) {
 		{name: "a refused login is not", db: db{begins: []error{state("28P01")}}, fn: statements(), log: []string{"begin!"}, want: retry.TerminalError},
 		{name: "a conflict that fn passes over is not committed", fn: swallows(conflict),
 			log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
-		{name: "and is named where it stays", fn: swallows(conflict, conflict, conflict), want: retry.AttemptsExhausted, is: []error{conflict},
+		{name: "a conflict that fn passes over is named where it stays", fn: swallows(conflict, conflict, conflict), want: retry.AttemptsExhausted, is: []error{conflict},
 			log:     []string{"begin", "exec!", "rollback", "begin", "exec!", "rollback", "begin", "exec!", "rollback"},
 			reasons: []string{"statement serialization_failure", "statement serialization_failure", "statement serialization_failure"}},
 		{name: "a conflict that fn makes another error of is repeated", fn: func(_ context.Context, t *tx) error {
@@ -254,7 +254,7 @@ func TestRun(t *testing.T) {
 		{name: "an idempotent one whose repetition fails still says so", mark: true, fn: statements(nil, duplicate),
 			db: db{commits: []error{driver.ErrBadConn}}, log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec!", "rollback"},
 			want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, duplicate, driver.ErrBadConn}},
-		{name: "and where no other begins", mark: true, fn: statements(),
+		{name: "an idempotent one after which no other begins still says so", mark: true, fn: statements(),
 			db:   db{begins: []error{nil, state("28P01")}, commits: []error{driver.ErrBadConn}},
 			log:  []string{"begin", "exec", "commit!", "rollback", "begin!"},
 			want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},

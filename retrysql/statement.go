@@ -8,17 +8,17 @@ import (
 
 // ending is a statement that begins or ends a transaction.
 type ending struct {
-	keyword string // empty means none
+	keyword string // empty if there is no such statement
 	later   bool   // it is not the first statement of its text
 }
 
-// endings returns what begins or ends a transaction in a text: the first one of any server, and the first one of MySQL
-// and MariaDB, of which many statements commit implicitly. It looks at the beginning of each statement. It ignores
-// savepoints and does not see what a procedure does.
+// endings returns the statements in a text that begin or end a transaction. every is the first such statement of any
+// server. mysql is the first of MySQL and MariaDB alone, of which many statements commit implicitly. endings looks at
+// the beginning of each statement. It ignores savepoints and does not look into procedures.
 //
 // Databases read quotes and comments differently. If a text has one whose meaning depends on the database, each of its
-// semicolons counts as the end of a statement, even one in quotes: an innocent statement may be refused, but none is
-// missed. SQL Server also separates statements without semicolons, which endings does not see.
+// semicolons counts as the end of a statement, even one in quotes. So an innocent statement may be refused, but an
+// ending is not missed. SQL Server also separates statements without semicolons, which endings does not see.
 func endings(query string) (every, mysql ending) {
 	plain := !several(query) || !strings.ContainsAny(query, "\\`[#") && !odd.MatchString(query)
 	for later := false; query != ""; later = true {
@@ -38,12 +38,12 @@ func endings(query string) (every, mysql ending) {
 // several reports whether a text has a semicolon that does not end it.
 func several(query string) bool { return strings.Contains(strings.TrimRight(query, "; \t\r\n"), ";") }
 
-// odd is what only some databases read as a quote or a comment: $a$, --a, a comment that MySQL executes, and the end of
-// a line that ends a comment in PostgreSQL only.
+// odd matches the quotes and comments that only some databases read as such. They are $a$, --a, a comment that MySQL
+// executes, and the end of a line that ends a comment in PostgreSQL only.
 var odd = regexp.MustCompile(`\$[^0-9]|--[^\s]|/\*M?!|\r(?:[^\n]|$)`)
 
-// next returns what follows the next semicolon, outside of quotes and comments as long as plain is set. It clears plain
-// at a nested comment, and at a quote or comment without an end.
+// next returns the text behind the next semicolon, outside of quotes and comments as long as plain is set. It clears
+// plain at a nested comment, and at a quote or comment without an end.
 func next(query string, plain bool) (rest string, stillPlain bool) {
 	for i := 0; plain && i < len(query); {
 		opening, closing := 1, ""
@@ -77,7 +77,7 @@ func next(query string, plain bool) (rest string, stillPlain bool) {
 func controls(query string) (keyword string, mysql bool) {
 	first, rest := word(query)
 	switch first {
-	case "SELECT", "INSERT", "UPDATE", "DELETE": // most statements: no second word is made
+	case "SELECT", "INSERT", "UPDATE", "DELETE": // most statements, for which no second word is made
 		return "", false
 	}
 	second, after := word(rest)
@@ -88,7 +88,7 @@ func controls(query string) (keyword string, mysql bool) {
 		third, _ := word(after)
 		switch {
 		case second == "TO", second == "WORK" && third == "TO", (second == "TRANSACTION" || second == "TRAN") && third != "":
-			return "", false // to a savepoint; SQLite and SQL Server use the last form
+			return "", false // to a savepoint, in SQLite and SQL Server by the last form
 		}
 		return first, false
 	case "START", "PREPARE": // also START REPLICA, PREPARE name AS
@@ -102,25 +102,26 @@ func controls(query string) (keyword string, mysql bool) {
 	return "", false
 }
 
-// implicit are the statements that commit on MySQL and MariaDB, by their first word: "Statements That Cause an Implicit
-// Commit" in the manuals of both; MariaDB's blocks of statements; and comments that are executed.
+// implicit are the first words of the statements that commit on MySQL and MariaDB. They are from "Statements That Cause
+// an Implicit Commit" in the manuals of both, and include MariaDB's blocks of statements and comments that are
+// executed.
 var implicit = []string{
 	"ALTER", "BACKUP", "CACHE", "CHANGE", "CHECK", "FLUSH", "GRANT", "INSTALL", "LOCK",
 	"OPTIMIZE", "RENAME", "REPAIR", "RESET", "REVOKE", "START", "STOP", "TRUNCATE", "UNINSTALL", "UNLOCK",
 	"CASE", "FOR", "IF", "LOOP", "REPEAT", "WHILE", executed,
 }
 
-// analyzed begin what MariaDB's ANALYZE takes in place of a table.
+// analyzed are the words that may follow MariaDB's ANALYZE in place of a table.
 var analyzed = []string{"SELECT", "WITH", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "FORMAT"}
 
-// variable is what commits when it is set. A variable of the user begins with one @.
+// variable matches a setting that commits. A variable of the user begins with one @.
 var variable = regexp.MustCompile(`(?i)^\s*default\b|(?:@@|[^@\w])(?:\w+\.)?(?:autocommit|password)\b`)
 
-// commits reports whether a statement makes MySQL or MariaDB commit, by its first word and what follows.
+// commits reports whether a statement makes MySQL or MariaDB commit, by its first word and the rest of it.
 func commits(first, rest string) bool {
 	second, after := word(rest)
 	switch first {
-	case "ANALYZE": // that of MariaDB explains the statement that follows, or executes it
+	case "ANALYZE": // MariaDB's explains the statement that follows, or executes it
 		return !slices.Contains(analyzed, second)
 	case "XA": // XA RECOVER lists
 		return second != "RECOVER"
@@ -140,8 +141,9 @@ func commits(first, rest string) bool {
 
 var into = regexp.MustCompile(`(?i)[^a-z_]into(?:\W|$)`)
 
-// isRead reports whether a text only reads, by its first word. Any other text counts as a write: one that begins with
-// WITH, which can contain a write; a SELECT with INTO; and one with a semicolon that does not end it.
+// isRead reports whether a text only reads, by its first word. Any other text counts as a write. That includes a text
+// that begins with WITH, which can contain a write, a SELECT with INTO, and a text with a semicolon that does not end
+// it.
 func isRead(query string) bool {
 	switch first, rest := word(query); {
 	case several(query):
@@ -153,14 +155,14 @@ func isRead(query string) bool {
 	}
 }
 
-// What word returns for a comment that not every database reads alike.
+// The results of word for a comment that not every database reads alike.
 const (
 	unclear  = "a comment that databases read differently"
 	executed = "/*!"
 )
 
-// word returns the first word of a text in upper case, and the rest. It skips what is not a word: space, comments,
-// numbers.
+// word returns the first word of a text in upper case, and the rest. It skips space, comments, numbers and all else
+// that is not a word.
 func word(query string) (first, rest string) {
 	for query != "" {
 		c, skipped := query[0], 1

@@ -19,30 +19,31 @@ type Beginner interface {
 }
 
 // Tx runs fn in a transaction and commits it. If the database undoes the transaction, because of a conflict or a lost
-// connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if and
-// only if a commit succeeded, or Options.Probe or Options.Confirm says so.
+// connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if
+// and only if a commit succeeded, also by the answer of Options.Probe or Options.Confirm.
 //
-// Some errors are answers, not failures: sql.ErrNoRows, an error of fn's own, and the server's refusal of a statement
-// that it will never accept, such as a unique violation. Tx then rolls back and returns fn's error as it is; the run is
-// a success for p.Observe and p.Budget. After any other failure Tx returns a *retry.Error with an *AttemptError for
-// each attempt.
+// Some errors are answers, not failures. They are sql.ErrNoRows, an error of fn's own, and the server's refusal of a
+// statement that it will never accept, such as a unique violation. Tx then rolls back and returns fn's error unchanged,
+// and the run is a success for p.Observe and p.Budget. After any other failure Tx returns a *retry.Error with an
+// *AttemptError for each attempt.
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context,
-// and use the Txn in one goroutine at a time. Only errors of the transaction's own statements repeat it: an error of
+// and use the Txn in one goroutine at a time. Only errors of the transaction's own statements repeat it. An error of
 // another database is one of fn's own, and so is the error of a run in fn. To repeat the transaction after an error of
 // its own, fn wraps it in retry.Transient. A panic in fn rolls back and passes through.
 //
-// If db is a *sql.DB, the retry goes to another connection if the attempt failed because of its own: the server is
-// read-only or shuts down, or the connection was lost. A connection that died in the pool costs no attempt. On a
-// *sql.Conn, or a type that embeds a *sql.DB, a read-only server ends the run.
+// If db is a *sql.DB, the retry goes to another connection if the attempt failed because of its own. That is so if the
+// server is read-only or shuts down, or the connection was lost. A connection that died in the pool costs no attempt.
+// On a *sql.Conn, or a type that embeds a *sql.DB, a read-only server ends the run.
 //
-// p.Classify is called before the rules of Classify. What p does not set is that of DefaultPolicy. If an argument is nil
-// or Validate refuses the options, Tx returns an error and begins nothing. So does a call of Tx or Do with the context of
-// the fn of a Tx on the same database, which would not roll it back: see TxnFromContext, or pass another context.
+// p.Classify is called before the rules of Classify. The fields that p does not set are DefaultPolicy's. If an argument
+// is nil or Validate refuses the options, Tx returns an error and does not begin a transaction. The same holds for a
+// call of Tx or Do with the context of the fn of a Tx on the same database, since that Tx would not roll it back. Use
+// TxnFromContext there, or pass another context.
 //
-// Only the server can say that a commit failed. After any other error of a commit errors.Is finds ErrCommitAmbiguous,
-// and the transaction is not run again, not even by a run around Tx, unless the options allow it. An error without
-// ErrCommitAmbiguous means that the transaction was rolled back, even if the caller was canceled.
+// Only the server can decide that a commit failed. After any other error of a commit errors.Is finds
+// ErrCommitAmbiguous, and the transaction is not run again, not even by a run around Tx, unless the options allow it.
+// An error without ErrCommitAmbiguous means that the transaction was rolled back, even if the caller was canceled.
 func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func(context.Context, *Txn) error) error {
 	switch {
 	case ctx == nil:
@@ -93,9 +94,9 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 	return value, nil
 }
 
-// TxnFromContext returns the transaction of the fn whose context ctx is or derives from. ok is false if there is none on
-// db, and after fn has returned. The same database means the same Beginner: a *sql.Conn and its *sql.DB are different.
-// Use it for a function that works in the transaction of its caller if there is one:
+// TxnFromContext returns the transaction of the fn whose context ctx is or derives from. ok is false if ctx has no
+// transaction on db, and after fn has returned. The same database means the same Beginner, so a *sql.Conn and its
+// *sql.DB are different. Use it for a function that works in the transaction of its caller if there is one:
 //
 //	if tx, ok := retrysql.TxnFromContext(ctx, db); ok {
 //		return debit(ctx, tx) // nothing is committed yet
@@ -103,7 +104,7 @@ func TxValue[T any](ctx context.Context, db Beginner, p retry.Policy, opts *Opti
 //	return retrysql.Tx(ctx, db, p, nil, debit)
 //
 // If the first debit fails and the caller ignores it, the caller's transaction can be committed with a part of debit's
-// work: use Txn.Savepoint. An effect outside the database belongs in Txn.AfterCommit.
+// work. Use Txn.Savepoint to prevent that. An effect outside the database belongs in Txn.AfterCommit.
 func TxnFromContext(ctx context.Context, db Beginner) (tx *Txn, ok bool) {
 	for w, ok := ctx.Value(withinKey{}).(*within); ok; w, ok = w.Context.Value(withinKey{}).(*within) {
 		if w.isOn(db) && !w.over.Load() {
@@ -159,7 +160,7 @@ type pool interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Ask notes the error, as that of any statement.
+// Ask notes the error, like the error of any statement.
 func (t txn) Ask(ctx context.Context, dest []any, query string, args ...any) error {
 	return t.note(t.tx.QueryRowContext(ctx, query, args...).Scan(dest...))
 }
@@ -172,10 +173,13 @@ func (t txn) AskOutside(ctx context.Context, dest []any, query string, args ...a
 	return pool.QueryRowContext(ctx, query, args...).Scan(dest...)
 }
 
-// begin begins the transaction. If the attempt has a deadline, the transaction gets a context of its own: at the end of
-// the attempt's context database/sql would roll back in a goroutine, and the next attempt could not wait for it.
+// begin begins the transaction. If the attempt has a deadline, the transaction gets a context of its own. Otherwise, at
+// the end of the attempt's context, database/sql would roll back in a goroutine, and the next attempt could not wait
+// for it.
 func (t *Txn) begin(ctx context.Context, from *origin) error {
-	t.within.Context, t.within.db, t.within.txn = ctx, from.db, t
+	t.within.Context = ctx
+	t.within.db = from.db
+	t.within.txn = t
 	if _, bounded := ctx.Deadline(); !bounded {
 		return t.start(ctx, ctx, from)
 	}
@@ -191,7 +195,7 @@ func (t *Txn) begin(ctx context.Context, from *origin) error {
 		go t.release("") // which waits for that
 		return ctx.Err()
 	case !stopped && errors.Is(err, context.Canceled):
-		err = ctx.Err() // err is that of own
+		err = ctx.Err() // err is own's
 	}
 	cancel()
 	return err
@@ -212,7 +216,7 @@ func (t *Txn) start(ctx, own context.Context, from *origin) (err error) {
 	return err
 }
 
-// Discard says why the connection must not be used again.
+// Discard notes the reason why the connection must not be used again.
 func (t txn) Discard(reason Reason) bool {
 	t.bad = reason
 	return t.pooled

@@ -154,7 +154,7 @@ func TestTx(t *testing.T) {
 		{name: "fn that rolls back by itself", fn: func(_ context.Context, tx *retrysql.Txn) error { return tx.Unwrap().Rollback() },
 			log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 		{name: "fn that commits by a statement is refused", fn: exec("COMMIT"), log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
-		{name: "or repeated, though it fails with a conflict", fn: func(ctx context.Context, tx *retrysql.Txn) error {
+		{name: "fn that commits by a statement is repeated if it fails with a conflict", fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			_, _ = tx.ExecContext(ctx, "COMMIT")
 			return conflict
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded, conflict}},
@@ -192,7 +192,7 @@ func TestTx(t *testing.T) {
 			}, log: "begin select rollback begin select commit"},
 		{name: "an error with which SQLite ended the transaction, so that BEGIN succeeds", faults: faults{{Query: "update", Err: &sqliteError{2067}}},
 			fn: exec("update"), log: "begin update! BEGIN rollback", text: "sqlite 2067"},
-		{name: "also if fn ignores it: nothing that follows is sent", faults: faults{{Query: "update", Err: errFull}}, fn: ignore,
+		{name: "an error with which SQLite ended the transaction, which fn ignores: nothing that follows is sent", faults: faults{{Query: "update", Err: errFull}}, fn: ignore,
 			log: "begin update! BEGIN rollback", is: []error{errFull, retry.TerminalError}},
 		{name: "one that is not what BEGIN should fail with", faults: faults{{Query: "update", Err: errFull}, {Query: "BEGIN", Err: errBusiness}},
 			fn: ignore, log: "begin update! BEGIN! rollback", is: []error{errFull, retry.TerminalError}},
@@ -414,24 +414,24 @@ func TestDo(t *testing.T) {
 		{name: "a read that is cut is repeated", answers: cut(driver.ErrBadConn), fn: query("SELECT 2"), log: "SELECT 2 SELECT 2"},
 		{name: "a write after a lost connection is not, not even by database/sql", faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}}, fn: exec("INSERT"),
 			log: "INSERT!", is: []error{retrysql.ErrStatementAmbiguous, driver.ErrBadConn, retry.TerminalError}},
-		{name: "a write that returns rows neither", faults: faults{{Query: "INSERT RETURNING", Err: driver.ErrBadConn}}, fn: query("INSERT RETURNING"),
+		{name: "a write that returns rows is not repeated", faults: faults{{Query: "INSERT RETURNING", Err: driver.ErrBadConn}}, fn: query("INSERT RETURNING"),
 			log: "INSERT RETURNING!", is: []error{retrysql.ErrStatementAmbiguous}},
-		{name: "nor when these are cut", answers: cut(driver.ErrBadConn), fn: query("INSERT RETURNING"),
+		{name: "a write whose rows are cut is not repeated", answers: cut(driver.ErrBadConn), fn: query("INSERT RETURNING"),
 			log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
-		{name: "nor when these are cut while fn reads them", answers: cut(driver.ErrBadConn), fn: func(ctx context.Context, c *retrysql.Single) error {
+		{name: "a write whose rows are cut while fn reads them is not repeated", answers: cut(driver.ErrBadConn), fn: func(ctx context.Context, c *retrysql.Single) error {
 			return drain(c.QueryContext(ctx, "INSERT RETURNING"))
 		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
-		{name: "nor by a timeout", answers: cut(context.DeadlineExceeded), fn: query("INSERT RETURNING"),
+		{name: "a write whose rows are cut by a timeout is not repeated", answers: cut(context.DeadlineExceeded), fn: query("INSERT RETURNING"),
 			log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
-		{name: "nor after another connection was lost", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
+		{name: "a write is not repeated after another connection was lost", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
 			require.NoError(t, query("INSERT RETURNING")(ctx, c))
 			return io.ErrUnexpectedEOF
 		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous, io.ErrUnexpectedEOF}},
-		{name: "nor if fn passes over its row and fails later", answers: append([]answer{{nil, conflict, 0}}, answer{nil, conflict, 0}), fn: func(ctx context.Context, c *retrysql.Single) error {
+		{name: "a write is not repeated if fn passes over its row and fails later", answers: append([]answer{{nil, conflict, 0}}, answer{nil, conflict, 0}), fn: func(ctx context.Context, c *retrysql.Single) error {
 			_ = query("INSERT RETURNING")(ctx, c)
 			return query("SELECT 2")(ctx, c)
 		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous}},
-		{name: "nor if fn makes up an error of it", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
+		{name: "a write is not repeated if fn makes up an error of it", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
 			require.NoError(t, query("INSERT RETURNING")(ctx, c))
 			return errBusiness
 		}, log: "INSERT RETURNING", is: []error{retrysql.ErrStatementAmbiguous, errBusiness}},
@@ -439,11 +439,11 @@ func TestDo(t *testing.T) {
 			require.NoError(t, query("SELECT 1")(ctx, c))
 			return query("SELECT 2")(ctx, c)
 		}, log: "SELECT 1", text: "one statement"},
-		{name: "as rows", fn: func(ctx context.Context, c *retrysql.Single) error {
+		{name: "a second statement with rows", fn: func(ctx context.Context, c *retrysql.Single) error {
 			require.NoError(t, exec("SELECT 1")(ctx, c))
 			return stmtErr(c.QueryContext(ctx, "SELECT 2"))
 		}, log: "SELECT 1", text: "one statement"},
-		{name: "and a prepared one", fn: func(ctx context.Context, c *retrysql.Single) error {
+		{name: "a second statement that is prepared", fn: func(ctx context.Context, c *retrysql.Single) error {
 			return stmtErr(c.PrepareContext(ctx, "SELECT 1"))
 		}, text: "does not prepare"},
 		{name: "an error of fn after a read is its own", fn: func(ctx context.Context, c *retrysql.Single) error {
@@ -452,9 +452,13 @@ func TestDo(t *testing.T) {
 		}, log: "SELECT 1", is: []error{driver.ErrBadConn}},
 		{name: "a write without a row is an answer", fn: query("UPDATE RETURNING"), log: "UPDATE RETURNING", is: []error{sql.ErrNoRows}},
 		{name: "a write that the server has undone is repeated", faults: faults{{Query: "INSERT", Err: conflict}}, fn: exec("INSERT"), log: "INSERT! INSERT"},
-		{name: "also while its rows are read", answers: cut(conflict), fn: query("INSERT RETURNING"), log: "INSERT RETURNING INSERT RETURNING"},
+		{name: "a write that the server has undone is repeated while its rows are read", answers: cut(conflict), fn: query("INSERT RETURNING"), log: "INSERT RETURNING INSERT RETURNING"},
 		{name: "a write declared idempotent is repeated", idempotent: true, faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}}, fn: exec("INSERT"),
 			log: "INSERT! INSERT"},
+		{name: "a write with an error that no rule knows is in doubt", faults: faults{{Query: "INSERT", Err: errors.New("ORA-03113: end-of-file")}}, fn: exec("INSERT"),
+			log: "INSERT!", is: []error{retrysql.ErrStatementAmbiguous, retry.TerminalError}},
+		{name: "unless database/sql has not sent it", faults: faults{{Query: "INSERT", Err: errors.New("sql: converting argument $1 type")}}, fn: exec("INSERT"),
+			log: "INSERT!", text: "converting argument"},
 		{name: "a constraint ends the run", faults: faults{{Query: "INSERT", Err: duplicate}}, fn: exec("INSERT"), log: "INSERT!", is: []error{duplicate}},
 		{name: "nothing is repeated after a write that succeeded", fn: exec("INSERT", "SELECT 1"),
 			log: "INSERT", is: []error{retrysql.ErrStatementAmbiguous, retry.TerminalError}},
@@ -469,7 +473,7 @@ func TestDo(t *testing.T) {
 		{name: "rows that are left open do not hold the connection", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
 			return stmtErr(c.QueryContext(ctx, "SELECT 1"))
 		}, log: "SELECT 1"},
-		{name: "and a row neither", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
+		{name: "a row that is not scanned does not hold the connection", answers: one, fn: func(ctx context.Context, c *retrysql.Single) error {
 			c.QueryRowContext(ctx, "SELECT 1")
 			return nil
 		}, log: "SELECT 1"},
@@ -497,7 +501,7 @@ func TestDo(t *testing.T) {
 		require.ErrorAs(t, err, &run)
 		require.Equal(t, []string{"autocommit connection_lost", "autocommit connection_lost", "autocommit connection_lost"}, reasons(t, run.Outcome))
 	})
-	t.Run("but not that of a run in fn that is in doubt", func(t *testing.T) {
+	t.Run("the doubt of a run in fn is not repeated", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, nil)
 		inner := fakeDB{commits: []error{driver.ErrBadConn}}
 		err := retrysql.Do(t.Context(), db, atOnce, func(ctx context.Context, _ *retrysql.Single) error {
@@ -515,7 +519,7 @@ func TestDo(t *testing.T) {
 		require.ErrorIs(t, err, duplicate)
 		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
 	})
-	t.Run("also where there is no attempt left to repeat it", func(t *testing.T) {
+	t.Run("a write declared idempotent is in doubt if no attempt is left to repeat it", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}})
 		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, retry.Policy{MaxAttempts: 1}, exec("INSERT"))
 		require.ErrorIs(t, err, retry.AttemptsExhausted)

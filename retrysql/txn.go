@@ -16,29 +16,29 @@ import (
 // Txn is the transaction that fn works in. It has methods of *sql.Tx, so sqlc, gorm, bun and ent can use it.
 //
 // Only Tx commits and rolls back. A Txn refuses statements that begin or end a transaction. On MySQL and MariaDB it
-// also refuses statements that commit implicitly, such as TRUNCATE and CREATE TABLE; before the first of these it asks
-// for the server's version. Databases read quotes differently, so it also refuses what may be such a statement after a
-// semicolon: the definition of a trigger or procedure, a DO block, a text such as '; commit' beside an array. It does
-// not see what a procedure or EXECUTE does, or a statement of SQL Server that follows another without a semicolon: if
-// that commits, a repetition does the work twice.
+// also refuses statements that commit implicitly, such as TRUNCATE and CREATE TABLE. Before the first of these it asks
+// for the server's version. Databases read quotes differently, so it also refuses a text that may have such a statement
+// after a semicolon. Examples are the definition of a trigger or procedure, a DO block, and a text such as '; commit'
+// beside an array. It does not look into procedures and EXECUTE, or at a statement of SQL Server that follows another
+// without a semicolon. If one of these commits, a repetition does the work twice.
 //
-// A Txn notes the errors of its statements, even those that fn ignores: after an error that requires a new transaction
-// no statement is sent and nothing is committed, unless a Savepoint undoes what failed. A statement that a context or a
-// cancel request ended also requires one, since drivers then close the connection and SQLite undoes the whole
-// transaction; if fn returns that error, the run ends. Rows that fn leaves open are closed before the commit. A Txn
-// sees the errors of ExecContext and QueryContext, of QueryRowContext before Scan, and of *sql.Rows, but not the error
-// that their Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap are noted only on a database
-// of package allerrors; on any other, fn must return them.
+// A Txn notes the errors of its statements, even those that fn ignores. After an error that requires a new transaction
+// no statement is sent, and the transaction is not committed, unless a Savepoint undoes the statements that failed. A
+// statement that a context or a cancel request ended also requires one, since drivers then close the connection and
+// SQLite undoes the whole transaction. If fn returns that error, the run ends. Rows that fn leaves open are closed
+// before the commit. A Txn sees the errors of ExecContext and QueryContext, of QueryRowContext before Scan, and of
+// *sql.Rows, but not the error that their Close returns to fn. The errors of a row's Scan, of a *sql.Stmt and of Unwrap
+// are noted only on a database of package allerrors. On any other, fn must return them.
 type Txn struct {
 	tx     *sql.Tx
 	log    failures
 	pooled bool      // the next transaction has another connection
 	conn   *sql.Conn // of tx, until it is returned to the pool
-	bad    Reason    // why it must not be used again; empty means that it can
+	bad    Reason    // why it must not be used again, or empty if it can
 
 	within within                  // fn's context
 	begun  begun                   // the context in which the transaction began
-	cancel context.CancelFunc      // of that context; nil if it is that of the attempt
+	cancel context.CancelFunc      // of that context, or nil if it is the attempt's
 	saved  int                     // savepoints
 	hooks  []func(context.Context) // called after the commit
 	shared atomic.Bool             // fn has a *sql.Tx or *sql.Stmt, which can send statements
@@ -113,24 +113,51 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 	if _, err := t.ExecContext(ctx, "SAVEPOINT "+name); err != nil {
 		return err
 	}
-	before, hooks, rows, returned := t.log.state(), len(t.hooks), t.log.open(), false
-	defer func() {
-		if !returned { // a panic, from which the outer fn may recover
-			t.log.add(errors.New("retrysql: the fn of a Savepoint did not return"), true)
-		}
-	}()
-	err := fn(ctx)
-	returned = true
-	t.log.end(t.server(), rows)
-	if err == nil {
-		if _, err = t.ExecContext(ctx, "RELEASE SAVEPOINT "+name); err != nil { // not sent after an error that fn ignored
-			t.log.add(err, true)
-		}
-		return err
+	s := savepoint{txn: t, name: name, before: t.log.state(), hooks: len(t.hooks), rows: t.log.open()}
+	if err := s.call(ctx, fn); err != nil {
+		return s.undo(ctx, err)
 	}
+	_, err := t.ExecContext(ctx, "RELEASE SAVEPOINT "+name) // not sent after an error that fn ignored
+	if err != nil {
+		t.log.add(err, true)
+	}
+	return err
+}
+
+// savepoint is a savepoint of txn, and the state of txn when it began.
+type savepoint struct {
+	txn      *Txn
+	name     string
+	before   failed
+	hooks    int         // the number of hooks
+	rows     []*sql.Rows // that were open
+	returned bool        // its fn has returned
+}
+
+// call calls fn and closes the rows that fn leaves open.
+func (s *savepoint) call(ctx context.Context, fn func(context.Context) error) error {
+	defer s.finish()
+	err := fn(ctx)
+	s.returned = true
+	return err
+}
+
+// finish ends the work of fn. If fn has panicked, the transaction must begin again, since the outer fn may recover.
+func (s *savepoint) finish() {
+	log := &s.txn.log
+	if s.returned {
+		log.end(s.txn.server(), s.rows)
+	} else {
+		log.add(errors.New("retrysql: the fn of a Savepoint did not return"), true)
+	}
+}
+
+// undo undoes the work of fn, which returned err, and returns err. If it cannot, the transaction must begin again.
+func (s *savepoint) undo(ctx context.Context, err error) error {
+	t := s.txn
 	after := t.log.state()
-	t.log.reset(before)
-	for _, query := range []string{"ROLLBACK TO SAVEPOINT " + name, "RELEASE SAVEPOINT " + name} {
+	t.log.reset(s.before)
+	for _, query := range []string{"ROLLBACK TO SAVEPOINT " + s.name, "RELEASE SAVEPOINT " + s.name} {
 		if _, failed := t.tx.ExecContext(ctx, query); failed != nil {
 			err = fmt.Errorf("%w (the savepoint was not undone: %w)", err, failed)
 			t.log.reset(after)
@@ -138,13 +165,13 @@ func (t *Txn) Savepoint(ctx context.Context, fn func(context.Context) error) err
 			return err
 		}
 	}
-	t.hooks = t.hooks[:hooks]
+	t.hooks = t.hooks[:s.hooks]
 	return err
 }
 
 // AfterCommit adds a hook that Tx calls before it returns nil, in the order in which hooks were added. Hooks of an
-// attempt or Savepoint that was rolled back are dropped, and none is called if the outcome is unknown. The context of
-// each has the values of that of Tx, but does not end with it, since the commit is certain; it ends after
+// attempt or Savepoint that was rolled back are dropped, and all are if the outcome is unknown. The context of each has
+// the values of the context of Tx, but does not end with it, since the commit is certain. It ends after
 // Options.RollbackTimeout. Hooks cannot fail. If one panics, the others are still called, and the panic passes through
 // Tx. A hook may add another. AfterCommit panics if hook is nil.
 func (t *Txn) AfterCommit(hook func(context.Context)) {
@@ -184,7 +211,7 @@ func (t *Txn) run(fn func(context.Context, *Txn) error) error {
 	return t.log.conclude(err)
 }
 
-// conflicts reports whether err, which is not that of a run in fn, is a server's error that requires a new transaction.
+// conflicts reports whether err, which is not from a run in fn, is a server's error that requires a new transaction.
 func conflicts(err error) bool {
 	v := Judge(Statement, err)
 	return v.Code != "" && v.Class == retry.Retryable && !errors.As(err, new(*retry.Error))
@@ -222,7 +249,7 @@ func (t *Txn) note(err error) error {
 }
 
 // settle rolls back a transaction that must begin again because of a server's error or a context, if fn can send
-// statements that neither t nor the connection sees: MySQL would commit them by themselves after a deadlock.
+// statements that neither t nor the connection sees. MySQL would commit them by themselves after a deadlock.
 func (t *Txn) settle() {
 	v := Judge(Statement, t.log.Undone())
 	ended := v.Code != "" || v.Reason.stops()

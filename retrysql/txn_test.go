@@ -396,7 +396,7 @@ func TestATxInATx(t *testing.T) {
 		require.Equal(t, "begin commit begin later commit", log())
 	})
 	for name, end := range map[string]func() error{"an error": func() error { return conflict }, "a panic": func() error { panic("a bug") }} {
-		t.Run("neither after "+name, func(t *testing.T) {
+		t.Run("after "+name+" its context belongs to no transaction", func(t *testing.T) {
 			db, _ := openDB(t, &base{}, nil)
 			var old context.Context
 			_ = func() (err error) {
@@ -458,7 +458,7 @@ func TestSavepoint(t *testing.T) {
 		{name: "one that cannot be undone does", fn: exec("update"),
 			faults: faults{{Query: "update", Err: deadlock}, {Query: "ROLLBACK TO", Err: errNoSavepoint}},
 			first:  sp + " update! " + back + "!", again: true, is: deadlock},
-		{name: "also if it was not noticed, but only returned", fn: func(context.Context, *retrysql.Txn) error { return deadlock },
+		{name: "one that was not noticed, but only returned, does", fn: func(context.Context, *retrysql.Txn) error { return deadlock },
 			faults: faults{{Query: "ROLLBACK TO", Err: errNoSavepoint}},
 			first:  sp + " " + back + "!", again: true, is: deadlock},
 		{name: "a conflict that fn passes over is not released", fn: func(ctx context.Context, tx *retrysql.Txn) error {
@@ -534,48 +534,3 @@ func TestSavepoint(t *testing.T) {
 
 // errNoSavepoint is MySQL's error after a deadlock.
 var errNoSavepoint = &mysqlError{Number: 1305}
-
-func TestHooksRunOnceAfterACertainCommit(t *testing.T) {
-	lost := faults{{On: retrytest.Commit, Err: driver.ErrBadConn}}
-	committed := func(yes bool, err error) *retrysql.Options {
-		return &retrysql.Options{Confirm: func(context.Context) (bool, error) { return yes, err }}
-	}
-	for _, row := range []struct {
-		name   string
-		faults faults
-		opts   *retrysql.Options
-		mark   bool
-		fnErr  error
-		ran    []string
-	}{
-		{name: "after a commit", ran: []string{"1a", "1b"}},
-		{name: "of the attempt that was committed alone", faults: faults{{On: retrytest.Commit, Err: conflict}}, ran: []string{"2a", "2b"}},
-		{name: "not for a commit whose outcome is not known", faults: lost},
-		{name: "nor if the probe does not know", faults: lost, opts: committed(false, errBusiness)},
-		{name: "for one that the probe has found", faults: lost, opts: committed(true, nil), ran: []string{"1a", "1b"}},
-		{name: "for the one after it, of an idempotent transaction", faults: lost, mark: true, ran: []string{"2a", "2b"}},
-		{name: "not after an error of fn", fnErr: errBusiness},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			db, log := openDB(t, &base{}, row.faults)
-			var ran []string
-			attempts := 0
-			_ = retrysql.Tx(idempotent(t, row.mark), db, atOnce, row.opts, func(ctx context.Context, tx *retrysql.Txn) error {
-				attempts++
-				for _, name := range []string{"a", "b"} {
-					tx.AfterCommit(func(ctx context.Context) {
-						require.NoError(t, ctx.Err())
-						require.Contains(t, log(), "commit")
-						ran = append(ran, fmt.Sprint(attempts, name))
-					})
-				}
-				_ = tx.Savepoint(ctx, func(context.Context) error {
-					tx.AfterCommit(func(context.Context) { t.Error("a savepoint that was undone") })
-					return errBusiness
-				})
-				return row.fnErr
-			})
-			require.Equal(t, row.ran, ran)
-		})
-	}
-}

@@ -11,19 +11,19 @@ import (
 	"testing"
 )
 
-// Chaos makes calls fail at random, for soak tests. What happens to the n-th call depends only on Seed, Rate, the mix
-// and n: the same seed replays the same faults if the calls come in the same order. The seed is logged.
+// Chaos makes calls fail at random, for soak tests. The fault of the n-th call depends only on Seed, Rate, the mix and
+// n. So the same seed replays the same faults if the calls come in the same order. The seed is logged.
 //
-// A mix is rows as in a script. Each failing call gets one of them; all are equally likely, and their Times is ignored.
+// A mix is rows as in a script. Each failing call gets one of them. All are equally likely, and their Times is ignored.
 // A nil mix means ordinary errors, without an attempt that hangs.
 type Chaos struct {
 	// Seed chooses the faults. Zero means a random seed.
 	Seed uint64
-	// Rate is the fraction of calls that fail, from 0 to 1. Zero means none.
+	// Rate is the fraction of calls that fail, from 0 to 1. Zero means that no call fails.
 	Rate float64
 }
 
-// Func returns fn with the given failures: a failing call executes a Step instead of fn.
+// Func returns fn with the given failures. A failing call executes a Step instead of fn.
 func (c Chaos) Func(tb testing.TB, fn func(context.Context) error, mix []Step) func(context.Context) error {
 	tb.Helper()
 	if mix == nil {
@@ -39,7 +39,7 @@ func (c Chaos) Func(tb testing.TB, fn func(context.Context) error, mix []Step) f
 	}
 }
 
-// RoundTripper returns base with the given failures: a failing request goes to a Server in memory instead of base, so
+// RoundTripper returns base with the given failures. A failing request goes to a Server in memory instead of base, so
 // RoundTripper works inside a synctest bubble if base does.
 func (c Chaos) RoundTripper(tb testing.TB, base http.RoundTripper, mix []Answer) http.RoundTripper {
 	tb.Helper()
@@ -67,8 +67,8 @@ func (t *chaosTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(req)
 }
 
-// Connector returns base with the given failures, like NewConnector with those of a script. Here a call is an operation
-// that a row of the mix matches.
+// Connector returns base with the given failures, like NewConnector with the failures of a script. Here a call is an
+// operation that a row of the mix matches.
 func (c Chaos) Connector(tb testing.TB, base driver.Connector, mix []SQLFault) *Connector {
 	tb.Helper()
 	if mix == nil {

@@ -23,34 +23,35 @@ import (
 
 // Answer is a Server's answer to one request. The zero Answer is 200 OK without a body.
 type Answer struct {
-	// Status is the status code. 101 switches protocols: the server then sends Body and echoes the client.
-	// Zero means 200.
+	// Status is the status code. 101 switches protocols. The server then sends Body and echoes the client. Zero means
+	// 200.
 	Status int
-	// Header is sent besides Date and Content-Length. Nil means none.
+	// Header is sent besides Date and Content-Length. It may be nil.
 	Header http.Header
 	// Body is sent with its length. Empty means no body.
 	Body string
-	// RetryAfter is sent as the Retry-After header in whole seconds, rounded up. Zero means none. Use Header for a value
-	// that is malformed or in another unit.
+	// RetryAfter is sent as the Retry-After header in whole seconds, rounded up. Zero means that it is not sent. Use
+	// Header for a value that is malformed or in another unit.
 	RetryAfter time.Duration
-	// RetryDate is sent as the Retry-After header in the form of a date: the time of the answer plus RetryDate, rounded
-	// up to a second. Zero means none.
+	// RetryDate is sent as the Retry-After header in the form of a date. The date is the time of the answer plus
+	// RetryDate, rounded up to a second. Zero means that it is not sent.
 	RetryDate time.Duration
 	// Takes is how long the server takes between reading the request and answering or failing. Zero means no time.
 	Takes time.Duration
 	// Pause is how long the server waits between the headers and the body. Zero means no time.
 	Pause time.Duration
-	// Drip is how long the body takes: it is sent byte by byte, evenly. Zero means that it is sent at once.
+	// Drip is how long the body takes. It is sent byte by byte, evenly. Zero means that it is sent at once.
 	Drip time.Duration
-	// On is the request that the row is for: a method, a path or both, as "POST", "/orders" or "POST /orders". Such a row
-	// is not used in turn: a request gets the first row that is for it and not used up. Empty means any.
+	// On is the request that the row is for. It is a method, a path or both, such as "POST", "/orders" or "POST
+	// /orders". Such a row is not used in turn. A request gets the first row that is for it and not used up. Empty
+	// means any request.
 	On string
-	// OnHeader is a header field that the request must have as well: "X-Region: eu". Empty means any.
+	// OnHeader is a header field that the request must have as well, such as "X-Region: eu". Empty means any request.
 	OnHeader string
 	// Handler answers in place of Status, Header and Body, after Takes. The body of its request has already been read.
-	// Nil means none.
+	// Nil means that the fields are used.
 	Handler http.Handler
-	// Fault is the fault of the request. Empty means none.
+	// Fault is the fault of the request. Empty means that it gets its answer.
 	Fault HTTPFault
 	// Times is the number of requests that use the row. Zero means 1. Forever means all that follow.
 	Times int
@@ -59,7 +60,8 @@ type Answer struct {
 func (a Answer) times() int { return a.Times }
 
 func (a Answer) check(bad refuse) {
-	if a.Status != 0 && a.Status != http.StatusSwitchingProtocols && (a.Status < 200 || a.Status > 999) {
+	isFinal := a.Status >= 200 && a.Status <= 999
+	if !isFinal && a.Status != 0 && a.Status != http.StatusSwitchingProtocols {
 		bad("Status", a.Status, "is neither 101 nor from 200 to 999")
 	}
 	bad.negative("RetryAfter", a.RetryAfter)
@@ -78,23 +80,23 @@ func (a Answer) check(bad refuse) {
 	}
 }
 
-// HTTPFault is a fault of a request. Empty means none.
+// HTTPFault is a fault of a request. Empty means that there is no fault.
 type HTTPFault string
 
 // The faults of HTTP/1.1 and HTTP/2.
 const (
-	ResetUnread HTTPFault = "reset unread" // the connection is reset before the request is read; its record is empty
-	ResetRead   HTTPFault = "reset read"   // the connection is reset after the request was read: the server may have acted
+	ResetUnread HTTPFault = "reset unread" // the connection is reset before the request is read, and its record is empty
+	ResetRead   HTTPFault = "reset read"   // the connection is reset after the request was read, so the server may have acted
 	HangHeaders HTTPFault = "hang headers" // the server reads the request and never answers
-	HangBody    HTTPFault = "hang body"    // the headers and half of the body arrive, and then nothing more
+	HangBody    HTTPFault = "hang body"    // the headers and half of the body arrive, and then the stream stalls
 	Truncate    HTTPFault = "truncate"     // the headers and half of the body arrive, and the connection ends
 	Garbage     HTTPFault = "garbage"      // the bytes that arrive are not HTTP
 
-	// The faults of a connection that is not made, which only the client sees: the server has no Request of them. They
+	// The faults of a connection that is not made, which only the client sees. The server has no Request of them. They
 	// need the server's RoundTrip or Transport.
-	RefuseDial HTTPFault = "refuse dial" // nothing listens: ECONNREFUSED
-	NoHost     HTTPFault = "no host"     // the name is not found: a *net.DNSError
-	FailTLS    HTTPFault = "fail tls"    // the TLS handshake fails: a tls.AlertError
+	RefuseDial HTTPFault = "refuse dial" // no server listens (ECONNREFUSED)
+	NoHost     HTTPFault = "no host"     // the name is not found (a *net.DNSError)
+	FailTLS    HTTPFault = "fail tls"    // the TLS handshake fails (a tls.AlertError)
 )
 
 var httpFaults = []HTTPFault{ResetUnread, ResetRead, HangHeaders, HangBody, Truncate, Garbage, RefuseDial, NoHost, FailTLS}
@@ -117,7 +119,7 @@ type Request struct {
 	Body   string // the part that arrived
 }
 
-// Server is an HTTP server that answers by a script. NewServer and NewPipeServer make one: the zero Server is not
+// Server is an HTTP server that answers by a script. NewServer and NewPipeServer make one. The zero Server is not
 // usable. It is also an http.RoundTripper that sends every request to the server, whatever host the URL names. Requests
 // fail as they do over a network, since the client is an http.Transport that reads bytes from a connection.
 //
@@ -157,8 +159,8 @@ func NewServer(tb testing.TB, answers []Answer) *Server {
 	})
 }
 
-// NewPipeServer returns a server in memory, which needs no network and works inside a synctest bubble: its connections
-// are those of net.Pipe. HTTP/2 inside a bubble needs Go 1.26. Only its RoundTrip and its Transport reach the server.
+// NewPipeServer returns a server in memory, which needs no network and works inside a synctest bubble. Its connections
+// are from net.Pipe. HTTP/2 inside a bubble needs Go 1.26. Only its RoundTrip and its Transport reach the server.
 // Otherwise it is like NewServer.
 func NewPipeServer(tb testing.TB, answers []Answer) *Server {
 	listener := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -232,7 +234,7 @@ func (s *Server) dialFault(ctx context.Context, address string) error {
 	case NoHost:
 		return &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
 	case FailTLS:
-		return &net.OpError{Op: "remote error", Err: tls.AlertError(40)} // handshake_failure: RFC 8446, section 6
+		return &net.OpError{Op: "remote error", Err: tls.AlertError(40)} // handshake_failure (RFC 8446, section 6)
 	default:
 		return &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	}
@@ -360,7 +362,8 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 		a.switchProtocols(ctx, w)
 		return
 	}
-	if a.send(ctx, w); a.Fault != "" {
+	a.send(ctx, w)
+	if a.Fault != "" {
 		if a.Fault == HangBody {
 			s.hang(ctx, use)
 		}
@@ -368,7 +371,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hang returns when the client has gone, and fails the test if nothing makes it go.
+// hang waits until the client has gone. It fails the test if the client would wait forever.
 func (s *Server) hang(ctx context.Context, use string) {
 	if !hang(ctx) {
 		s.script.errorf("%s hangs, and its client never gives up: the policy needs an AttemptTimeout, or the caller a deadline", use)

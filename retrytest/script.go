@@ -21,7 +21,7 @@ import (
 // Forever is the Times of a last row that is used for all following calls, if any.
 const Forever = -1
 
-// Step is what one attempt of a Script does. The zero Step succeeds at once.
+// Step is the behavior of one attempt of a Script. The zero Step succeeds at once.
 type Step struct {
 	// Err is the error that the attempt returns. Nil means success. With retryjob.ErrLost the attempt of a job is one whose
 	// worker died.
@@ -92,11 +92,11 @@ func perform(ctx context.Context, s *script[Step]) (any, error) {
 // errEndless is returned instead of a hang that would never end.
 var errEndless = retry.Permanent(errors.New("retrytest: the attempt hangs, and its context never ends"))
 
-// endless is how long a hang lasts if nothing ends it. In a bubble in which nothing else is to happen that is at once, and
-// a failure of the test instead of a deadlock of all goroutines. Elsewhere no test lasts that long.
+// endless is how long a hang lasts if its context does not end it. In a bubble whose other goroutines all wait, that is
+// at once, and a failure of the test instead of a deadlock of all goroutines. Elsewhere no test lasts that long.
 const endless = 10 * 365 * 24 * time.Hour
 
-// hang returns when ctx ends, and false if nothing ends it.
+// hang waits until ctx ends. It reports false if ctx does not end it.
 func hang(ctx context.Context) bool {
 	timer := time.NewTimer(endless)
 	defer timer.Stop()
@@ -189,7 +189,7 @@ func checkRows[R row](tb testing.TB, rows []R, of string, times bool) {
 	}
 }
 
-// script returns the rows of a test in turn, each as often as it says.
+// script returns the rows of a test in turn, each as often as its Times.
 type script[R row] struct {
 	tb    testing.TB
 	where string // file and line in the test
@@ -253,7 +253,7 @@ func (s *script[R]) note(call string) {
 	}
 }
 
-// described returns the fields of a row that are set: "{Err: down, Takes: 2s}".
+// described returns the fields of a row that are set, such as "{Err: down, Takes: 2s}".
 func described(row any) string {
 	v := reflect.ValueOf(row)
 	var fields []string
@@ -286,7 +286,7 @@ func (s *script[R]) errorf(format string, args ...any) {
 	s.tb.Errorf("retrytest: %s: %s", s.where, fmt.Sprintf(format, args...))
 }
 
-// fit says whether a row is for a call.
+// fit is whether a row is for a call.
 type fit uint8
 
 const (
@@ -298,8 +298,8 @@ const (
 // always is for rows that are used in turn, whatever the call.
 func always[R row](R) fit { return takes }
 
-// take returns the row that is for a call and counts its use, and says which one it is. call describes the call; it can
-// be empty.
+// take counts the use of the row that is for a call, and returns the row and a text with its number. call describes the
+// call. It can be empty.
 func (s *script[R]) take(call string, fits func(R) fit) (row R, use string, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -312,7 +312,8 @@ func (s *script[R]) take(call string, fits func(R) fit) (row R, use string, ok b
 			return row, "", false
 		case takes:
 			s.used[i]++
-			if use = fmt.Sprintf("row %d", i+1); call != "" {
+			use = fmt.Sprintf("row %d", i+1)
+			if call != "" {
 				use = call + " (" + use + ")"
 			}
 			s.note(use)
@@ -322,7 +323,8 @@ func (s *script[R]) take(call string, fits func(R) fit) (row R, use string, ok b
 	return row, "", false
 }
 
-// next is take for a call that must have a row: if there is none, it fails the test and returns a permanent error.
+// next is take for a call that must have a row. If the script has no row for it, next fails the test and returns a
+// permanent error.
 func (s *script[R]) next(call string) (R, string, error) { return s.nextThat(call, always[R]) }
 
 func (s *script[R]) nextThat(call string, fits func(R) fit) (R, string, error) {

@@ -79,7 +79,7 @@ func TestStep(t *testing.T) {
 		took  time.Duration
 	}{
 		{"the zero Step succeeds at once", retrytest.Step{}, limited(time.Second), nil, nil, 0},
-		{"also under a context that has ended", retrytest.Step{}, limited(0), nil, nil, 0},
+		{"the zero Step succeeds under a context that has ended", retrytest.Step{}, limited(0), nil, nil, 0},
 		{"an error", retrytest.Step{Err: errDown}, limited(time.Second), errDown, nil, 0},
 		{"an error after a while", retrytest.Step{Err: errDown, Takes: time.Minute}, limited(time.Hour), errDown, nil, time.Minute},
 		{"a success after a while", retrytest.Step{Takes: time.Minute}, limited(time.Hour), nil, nil, time.Minute},

@@ -21,7 +21,7 @@ type Op string
 // The operations.
 const (
 	Connect  Op = "connect"
-	Reuse    Op = "reuse" // the pool reuses a connection; a fault means that it has become unusable
+	Reuse    Op = "reuse" // the pool reuses a connection, which a fault makes unusable
 	Begin    Op = "begin"
 	Exec     Op = "exec"
 	Query    Op = "query"
@@ -29,7 +29,7 @@ const (
 	Rollback Op = "rollback"
 
 	// Calls of these are recorded only if they fail.
-	Prepare Op = "prepare" // of a *sql.Stmt; a driver that has to prepare each statement is not asked
+	Prepare Op = "prepare" // of a *sql.Stmt, but not if the driver has to prepare each statement
 	Ping    Op = "ping"
 	Next    Op = "next" // sql.Rows.Next
 )
@@ -39,7 +39,7 @@ var ops = []Op{Connect, Reuse, Begin, Exec, Query, Commit, Rollback, Prepare, Pi
 // quiet reports whether calls of op are recorded only if they fail.
 func (op Op) quiet() bool { return op == Reuse || op == Prepare || op == Ping || op == Next }
 
-// SQLFault is a fault of the next operation that On and Query match; earlier operations that do not match succeed. Err,
+// SQLFault is a fault of the next operation that On and Query match. Earlier operations that do not match succeed. Err,
 // Lost and Late determine how it ends. A row without Err, Lost and Takes lets one operation pass, so that a later row
 // can fail the next one.
 type SQLFault struct {
@@ -48,10 +48,10 @@ type SQLFault struct {
 	// Query is a part of the statement's text. Empty means any text. It must be empty unless On is Exec, Query, Prepare,
 	// Next or empty.
 	Query string
-	// Err is the driver's error: one of this package's, or that of a driver. Nil means success, unless Lost is set. An
-	// Err with an SQLState method leaves a transaction aborted, as in PostgreSQL.
+	// Err is the driver's error, which is one of this package's or a real driver's. Nil means success, unless Lost is
+	// set. An Err with an SQLState method leaves a transaction aborted, as in PostgreSQL.
 	Err error
-	// Lost means that the connection is lost: a transaction is rolled back unless Late has committed it. The driver
+	// Lost means that the connection is lost. A transaction is rolled back unless Late has committed it. The driver
 	// returns Err, or a connection reset if Err is nil.
 	Lost bool
 	// Late means that the database does its part first, and only the answer is lost. False means that the fault comes
@@ -82,8 +82,8 @@ func (f *SQLFault) matches(op Op, query string) bool {
 	return (f.On == op || f.On == "" && statement) && strings.Contains(query, f.Query)
 }
 
-// Errors of servers, for SQLFault.Err. Package retrysql recognizes them like those of drivers: the first three by their
-// SQLState method, ErrBusy as an SQLite driver's.
+// Errors of servers, for SQLFault.Err. Package retrysql recognizes them like the errors of drivers. It knows the first
+// three by their SQLState method, and ErrBusy as an SQLite driver's.
 var (
 	ErrSerialization error = &stateError{"40001", "could not serialize access"}
 	ErrDeadlock      error = &stateError{"40P01", "deadlock detected"}
@@ -112,15 +112,15 @@ var (
 
 // SQLCall is a call to a driver.
 type SQLCall struct {
-	Conn  int    // the connection, from 1; 0 if it was not made
-	Op    Op     // never empty; a Reuse, Prepare, Ping or Next is recorded only if it fails
-	Query string // the statement; of a Begin its options, such as "read only serializable"; empty for other operations
-	Args  []any  // of the statement; nil if it has none
+	Conn  int    // the connection, from 1, or 0 if it was not made
+	Op    Op     // never empty, but a Reuse, Prepare, Ping or Next is recorded only if it fails
+	Query string // the statement, or the options of a Begin, such as "read only serializable", and otherwise empty
+	Args  []any  // of the statement, nil if it has no arguments
 	Done  bool   // the database has executed it, even if Err is set
-	Err   error  // the result of the driver; nil means success
+	Err   error  // the result of the driver, nil for a success
 }
 
-// Connector is a driver that injects faults into another one and records its calls. NewConnector makes one: the zero
+// Connector is a driver that injects faults into another one and records its calls. NewConnector makes one. The zero
 // Connector is not usable.
 type Connector struct {
 	base driver.Connector
@@ -134,8 +134,8 @@ type Connector struct {
 }
 
 // NewConnector returns a connector to the databases of base with the given faults, in order. If base is nil, the
-// database accepts every statement, stores nothing and returns no rows. A fault that did not happen fails the test. A
-// connection whose fault is Lost is closed; a database in memory that exists only in that connection is lost with it.
+// database accepts every statement, stores no data and returns no rows. A fault that did not happen fails the test. A
+// connection whose fault is Lost is closed. A database in memory that exists only in that connection is lost with it.
 func NewConnector(tb testing.TB, base driver.Connector, faults []SQLFault) *Connector {
 	s := newScript(tb, faults)
 	return newConnector(tb, base, faults, func(op Op, query string) SQLFault {
@@ -207,11 +207,12 @@ func (c *Connector) Calls() []SQLCall {
 	return slices.Clone(c.calls)
 }
 
-// Committed returns the statements that have taken effect, queries included, in the order in which they took effect: a
-// statement outside a transaction at once, one in a transaction with its commit, whatever the driver returned for it.
+// Committed returns the statements that have taken effect, queries included, in the order in which they took effect. A
+// statement outside a transaction takes effect at once, and a statement in a transaction with its commit, whatever the
+// driver returned for it.
 func (c *Connector) Committed() []string {
 	var committed []string
-	open := map[int][]string{} // not nil: in a transaction
+	open := map[int][]string{} // not nil in a transaction
 	for _, call := range c.Calls() {
 		pending := open[call.Conn]
 		switch {
@@ -249,7 +250,7 @@ type faultyConn struct {
 	connector   *Connector
 	number      int
 
-	tx      driver.Tx // of the base; nil if none is open
+	tx      driver.Tx // of the base, nil outside a transaction
 	aborted bool      // tx is
 	lost    bool
 	held    *SQLFault // of a statement that the base requires to be prepared first
@@ -262,7 +263,8 @@ func (c *faultyConn) do(ctx context.Context, call SQLCall, run func() error) err
 	}
 	var f SQLFault
 	if statement := call.Op == Exec || call.Op == Query; statement && c.held != nil {
-		f, c.held = *c.held, nil
+		f = *c.held
+		c.held = nil
 	} else {
 		f = c.connector.pick(call.Op, call.Query)
 	}
@@ -274,7 +276,8 @@ func (c *faultyConn) do(ctx context.Context, call SQLCall, run func() error) err
 	if err == nil && (f.Late || !f.fails()) {
 		err = run()
 		if errors.Is(err, driver.ErrSkip) {
-			f.Takes, c.held = 0, &f
+			f.Takes = 0
+			c.held = &f
 			return err
 		}
 		call.Done = err == nil
@@ -285,7 +288,8 @@ func (c *faultyConn) do(ctx context.Context, call SQLCall, run func() error) err
 		}
 		c.undo(f, call.Op, inTx)
 	}
-	call.Conn, call.Err = c.number, err
+	call.Conn = c.number
+	call.Err = err
 	c.connector.mu.Lock()
 	defer c.connector.mu.Unlock()
 	if !call.Op.quiet() || err != nil && err != io.EOF {
@@ -394,7 +398,8 @@ func (t faultyTx) Rollback() error {
 	c := t.conn
 	return c.do(context.Background(), SQLCall{Op: Rollback}, func() error {
 		tx := c.tx
-		c.tx, c.aborted = nil, false
+		c.tx = nil
+		c.aborted = false
 		return tx.Rollback()
 	})
 }
@@ -526,8 +531,8 @@ func unnamed(args []driver.NamedValue) []driver.Value {
 }
 
 // nowhere is a driver that accepts every statement. It is also its connections, transactions, statements and empty
-// rows. A script cannot supply rows, on purpose: a test of what statements return needs a database, such as SQLite in
-// memory.
+// rows. A script cannot supply rows, on purpose. A test of the results of statements needs a database, such as SQLite
+// in memory.
 type nowhere struct{}
 
 func (nowhere) Open(string) (driver.Conn, error)                             { return nowhere{}, nil }

@@ -476,7 +476,7 @@ func TestFaultsOfPrepareAndPingAndNext(t *testing.T) {
 			"1 connect  false", "1 ping  true", "1 prepare slow true", "2 connect  false", "2 query SELECT 1 false", "2 next SELECT 1 true",
 		}, calls)
 	})
-	t.Run("and a row that is left names the calls", func(t *testing.T) {
+	t.Run("a row that is left names the calls", func(t *testing.T) {
 		var r recorder
 		db := retrytest.NewConnector(&r, nil, []retrytest.SQLFault{{On: retrytest.Exec, Query: "INSERT", Lost: true}, {On: retrytest.Commit}}).OpenDB()
 		_, err := db.ExecContext(t.Context(), "UPDATE stock SET n = 1")

@@ -53,7 +53,8 @@ func (t *Timeline) Observe(_ context.Context, e retry.Event) {
 //
 // A failed attempt that took time has "took 2s" before its wait. To keep the text the same everywhere, errors appear
 // without the prefix of their package and without the addresses of a connection. Lines of concurrent runs come in the
-// order in which they happened. If the runs have policies of different names, each line has its name: "orders: attempt 1".
+// order in which they happened. If the runs have policies of different names, each line has its name, as in "orders:
+// attempt 1".
 func (t *Timeline) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,7 +131,9 @@ func CheckSchedule(tb testing.TB, p retry.Policy, waits ...time.Duration) {
 	}
 	diff := fmt.Sprintf("retrytest: the schedule of %s differs:\n              want      got", p)
 	for i := range max(len(got), len(waits)) {
-		want, have, mark := nth(waits, i), nth(got, i), ""
+		want := nth(waits, i)
+		have := nth(got, i)
+		mark := ""
 		if want != have {
 			mark = "   <--"
 		}
@@ -158,7 +161,8 @@ func format(lines []line) string {
 	for _, l := range lines {
 		at = max(at, len(show.Duration(l.at)))
 		if l.what != "" {
-			who, what = max(who, len(l.who)), max(what, utf8.RuneCountInString(l.what))
+			who = max(who, len(l.who))
+			what = max(what, utf8.RuneCountInString(l.what))
 		}
 	}
 	var b strings.Builder

@@ -25,7 +25,7 @@ type call struct {
 	metadata middleware.Metadata       // of the last attempt
 }
 
-// attempt makes one attempt; ctx is Do's.
+// attempt makes one attempt. ctx is Do's.
 func (c *call) attempt(ctx context.Context) error {
 	if req, ok := c.in.Request.(*smithyhttp.Request); ok && retry.AttemptNumber(ctx) > 1 {
 		if err := req.RewindStream(); err != nil {
@@ -81,15 +81,13 @@ func (a *attempt) send(
 	caller := ctx
 	ctx, a.cancel = context.WithCancelCause(caller)
 	timer := time.AfterFunc(timeout, func() { a.cancel(retry.ErrAttemptTimeout) })
-	returned := false
-	defer func() {
-		timer.Stop()
-		if !returned || err != nil || !a.open.Load() {
-			a.cancel(nil)
-		}
-	}()
+	defer timer.Stop()
+	end := a.cancel
+	defer func() { end(nil) }()
 	out, metadata, err = next.HandleFinalize(ctx, in)
-	returned = true
+	if err == nil && a.open.Load() {
+		end = func(error) {} // the Close of the body ends the context
+	}
 	if timer.Stop() || caller.Err() != nil {
 		return out, metadata, err
 	}
@@ -108,8 +106,11 @@ func guarded(
 	ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
 ) (middleware.DeserializeOutput, middleware.Metadata, error) {
 	out, metadata, err := next.HandleDeserialize(ctx, in)
-	resp, ok := out.RawResponse.(*smithyhttp.Response)
-	if a := attemptOf(ctx); a != nil && a.cancel != nil && ok && resp.Body != nil {
+	a := attemptOf(ctx)
+	if a == nil || a.cancel == nil {
+		return out, metadata, err
+	}
+	if resp, ok := out.RawResponse.(*smithyhttp.Response); ok && resp.Body != nil {
 		a.open.Store(true)
 		resp.Body = &body{resp.Body, a}
 		a.body = resp.Body

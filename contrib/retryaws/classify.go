@@ -15,13 +15,13 @@ import (
 	"github.com/retrygo/retry/retryhttp/hints"
 )
 
-// classifier returns the whole order: own, the attempt's timeout, the SDK's list, 429, stop. The SDK treats an attempt's
+// classifier asks own, then the attempt's timeout, the SDK's list and 429, and stops otherwise. The SDK treats an attempt's
 // timeout as a cancellation by the caller, and has 429 in its list from v1.48 on.
 func classifier(own retry.Classifier) retry.Classifier {
 	return retry.FirstOf(own, retry.RetryOn(retry.ErrAttemptTimeout), listed, retry.RetryIf(tooMany), retry.Otherwise(retry.Terminal))
 }
 
-// tooMany reports whether the response of err is 429 Too Many Requests, which says that nothing was done.
+// tooMany reports whether the response of err is 429 Too Many Requests, which says that the work was not done.
 func tooMany(err error) bool {
 	resp := responseOf(err)
 	return resp != nil && resp.StatusCode == http.StatusTooManyRequests
@@ -46,8 +46,12 @@ func answered(err error) bool {
 	if resp == nil || listed(err) == retry.Retryable {
 		return false
 	}
-	status := resp.StatusCode
-	return status >= 300 && status <= 499 && status != http.StatusRequestTimeout && status != http.StatusTooManyRequests
+	switch resp.StatusCode {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests:
+		return false
+	default:
+		return resp.StatusCode >= 300 && resp.StatusCode <= 499
+	}
 }
 
 // responseOf returns the response of err, or nil.

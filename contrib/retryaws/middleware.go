@@ -24,18 +24,18 @@ const (
 )
 
 // Middleware returns an option for aws.Config.APIOptions, or the APIOptions of one client, which makes each operation
-// follow p. If p sets no part of a schedule, that of retry.Inline is used: see retry.Policy.OrSchedule. The error is
+// follow p. If p sets no part of a schedule, that of retry.Inline is used (see retry.Policy.OrSchedule). The error is
 // that of p.Validate.
 //
-// For one operation, append the option to the APIOptions of that operation; the last of several applies. The SDK's own
+// For one operation, append the option to the APIOptions of that operation. The last of several applies. The SDK's own
 // settings for retries (Retryer, RetryMaxAttempts, RetryMode, AWS_MAX_ATTEMPTS, AWS_RETRY_MODE, AWS_NEW_RETRIES_2026)
 // have no effect, even if they are set for one operation. Presigning makes no request, and does not change.
 //
-// Policy.AttemptTimeout ends an attempt that has no result: for an operation whose output has a body to read, such as
-// GetObject, it covers the attempt up to the response's headers and never cuts off the body; for others it covers the
+// Policy.AttemptTimeout ends an attempt that has no result. For an operation whose output has a body to read, such as
+// GetObject, it covers the attempt up to the response's headers and never cuts off the body. For others it covers the
 // whole response. A request whose body cannot be rewound is not repeated.
 //
-// A run that fails returns the *retry.Error within the SDK's *smithy.OperationError; errors.As finds both, and the SDK's
+// A run that fails returns the *retry.Error within the SDK's *smithy.OperationError. errors.As finds both, and the SDK's
 // error of the last attempt.
 func Middleware(p retry.Policy) (func(*middleware.Stack) error, error) {
 	if err := p.Validate(); err != nil {
@@ -59,7 +59,7 @@ func Middleware(p retry.Policy) (func(*middleware.Stack) error, error) {
 	}, nil
 }
 
-// install puts r before the SDK's step, which still makes one attempt: it measures and traces the attempt, corrects the
+// install puts r before the SDK's step, which still makes one attempt. It measures and traces the attempt, corrects the
 // clock for signatures, and reports that in its error.
 func install(stack *middleware.Stack, r *run, sdk *awsretry.Attempt) error {
 	once := awsretry.NewAttemptMiddleware(aws.NopRetryer{}, smithyhttp.RequestCloner, func(once *awsretry.Attempt) {

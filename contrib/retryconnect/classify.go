@@ -19,9 +19,9 @@ import (
 	"github.com/retrygo/retry/retryhttp/hints"
 )
 
-// Classify is the classifier of an interceptor with the zero Options: see package retryrpc. It can be used in any other
-// policy, since it judges a *retryrpc.AttemptError and any error with a *connect.Error. Other errors are Unknown: the next
-// classifier or the default rules judge them.
+// Classify is the classifier of an interceptor with the zero Options (see package retryrpc). It can be used in any other
+// policy, since it judges a *retryrpc.AttemptError and any error with a *connect.Error. Other errors are Unknown, so the
+// next classifier or the default rules judge them.
 func Classify(err error) retry.Class {
 	if class := retryrpc.Classify(err); class != retry.Unknown {
 		return class
@@ -53,7 +53,9 @@ func failureOf(err error) retryrpc.Failure {
 	case ok:
 		f.Code, f.Cut = retryrpc.Code(failed.Code()), cut(failed)
 		f.Told, f.Answer = connect.IsWireError(failed), connect.IsNotModifiedError(failed)
-		f.Pushback, f.InDoubt, f.Hint = failed.Meta()[pushbackKey], failed.Meta()[inDoubtKey], hintOf(failed)
+		f.Pushback = failed.Meta()[pushbackKey]
+		f.InDoubt = failed.Meta()[inDoubtKey]
+		f.Hint = hintOf(failed)
 	case errors.Is(err, context.Canceled): // from an interceptor
 		f.Code = retryrpc.Canceled
 	case errors.Is(err, context.DeadlineExceeded):
@@ -102,7 +104,7 @@ func (e callError) As(target any) bool {
 	return ok
 }
 
-// hintOf returns the longer one of an error's RetryInfo and Retry-After, 0 if there is none.
+// hintOf returns the longer one of an error's RetryInfo and Retry-After, 0 if it has neither.
 func hintOf(err *connect.Error) time.Duration {
 	wait := hints.RetryAfter(err.Meta(), time.Now())
 	for _, detail := range err.Details() {
@@ -113,7 +115,7 @@ func hintOf(err *connect.Error) time.Duration {
 	return max(wait, 0)
 }
 
-// retryDelay reads a google.rpc.RetryInfo, whose field 1 is a google.protobuf.Duration: to the wire, that is the one field
+// retryDelay reads a google.rpc.RetryInfo, whose field 1 is a google.protobuf.Duration. On the wire, that is the one field
 // of a BytesValue. It saves the import of genproto.
 func retryDelay(info []byte) time.Duration {
 	var field wrapperspb.BytesValue

@@ -11,12 +11,12 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// NewHandlerInterceptor returns an interceptor for handlers that make calls with retries: see package retryrpc. The
+// NewHandlerInterceptor returns an interceptor for handlers that make calls with retries (see package retryrpc). The
 // status of a run's last attempt is the *connect.Error in it. To give up because of another kind of error, return
 // connect.NewError with CodeUnavailable around it.
 //
 // trust reports whether to believe a client that marks a retry, and is called only for retries. Nil means that no client
-// is trusted. In clients the interceptor does nothing.
+// is trusted. In clients the interceptor has no effect.
 func NewHandlerInterceptor(trust func(connect.Peer, http.Header) bool) connect.Interceptor {
 	return handlerLayer{trust}
 }
@@ -60,8 +60,8 @@ func (l handlerLayer) believed(ctx context.Context, peer connect.Peer, header ht
 	return retryshell.WithRemoteAttempt(ctx, number)
 }
 
-// answered returns the error of a handler as its client gets it, with what retryrpc.MetadataFor says in the metadata. It does not modify
-// err, which may be shared, and does not pass on metadata that another server has sent.
+// answered returns the error of a handler as its client gets it, with the metadata of retryrpc.MetadataFor. It does not
+// modify err, which may be shared, and does not pass on metadata that another server has sent.
 func answered(err error) error {
 	says := retryrpc.MetadataFor(err)
 	code, text, ofRun := retryrpc.ForClient(err)

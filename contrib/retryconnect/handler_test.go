@@ -28,11 +28,11 @@ func TestLayers(t *testing.T) {
 			silent bool
 			want   int
 		}{
-			{name: "that know nothing of each other multiply", silent: true, want: 64},
-			{name: "that answer what has been given up stop", want: 4},
-			{name: "that believe calls repeat at the top", trust: anyone, pass: true, silent: true, want: 10},
-			{name: "that keep the number to themselves repeat below", trust: anyone, silent: true, want: 19},
-			{name: "that do not believe calls multiply", pass: true, silent: true, want: 64},
+			{name: "layers that know nothing of each other multiply", silent: true, want: 64},
+			{name: "layers stop at an answer that a layer below has given up", want: 4},
+			{name: "layers that believe calls repeat at the top", trust: anyone, pass: true, silent: true, want: 10},
+			{name: "layers that keep the number to themselves repeat below", trust: anyone, silent: true, want: 19},
+			{name: "layers that do not believe calls multiply", pass: true, silent: true, want: 64},
 		} {
 			for _, streams := range []bool{false, true} {
 				o, calls := retryconnect.Options{PassAttempt: row.pass}, 0
@@ -92,6 +92,26 @@ func TestAHandlerSaysWhatItHasGivenUp(t *testing.T) {
 			require.Equal(t, row.want, failed.Meta().Values("grpc-retry-pushback-ms"))
 		}
 		require.Equal(t, http.Header{"X-Own": {"kept"}}, shared.Meta(), "an error that is shared stays as it is")
+	})
+}
+
+// The metadata of a service below is for the handler alone, as in connect itself.
+func TestAHandlerDoesNotPassOnTheMetadataOfAnotherServer(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		below := &server{unary: func(context.Context, int, *request) (string, error) {
+			err := connect.NewError(connect.CodeUnavailable, errors.New("no"))
+			err.Meta().Set("X-Below", "secret")
+			return "", err
+		}}
+		call, _ := below.start(t, protocol, upTo(2), retryconnect.Options{})
+		s := &server{layer: retryconnect.NewHandlerInterceptor(nil)}
+		s.unary = func(ctx context.Context, _ int, _ *request) (string, error) { return ping(ctx, call) }
+		unary, _ := s.start(t, protocol, retry.Policy{Disabled: true}, retryconnect.Options{})
+		_, err := ping(t.Context(), unary)
+		failed, ok := errors.AsType[*connect.Error](err)
+		require.True(t, ok)
+		require.Equal(t, []string{"-1"}, failed.Meta().Values("Grpc-Retry-Pushback-Ms"))
+		require.Empty(t, failed.Meta().Values("X-Below"))
 	})
 }
 

@@ -18,15 +18,15 @@ import (
 // NewHedgeInterceptor returns an interceptor for clients that makes a unary call that is slow a second time beside the
 // first, as h says (see retryhedge.Policy), if its procedure is idempotent by its schema or by o. Streams, handlers and
 // other calls pass through. In the list of connect.WithInterceptors it comes after the interceptor of retries, so that
-// each attempt is hedged and its timeout covers all calls; h.Budget is then that of the retries, with h.InRun.
+// each attempt is hedged and its timeout covers all calls. h.Budget is then that of the retries, with h.InRun.
 //
-// The codes are judged as in an attempt, h.Classify first: a failure that would be repeated waits for the other call, an
+// The codes are judged as in an attempt, h.Classify first. A failure that would be repeated waits for the other call, an
 // answer and any other failure end both. A pushback that forbids a retry ends both, and a hint delays the next hedge. The
 // call returns the response or connect's own error of the call that has won, so header and message are of one call. All
 // calls carry the same grpc-previous-rpc-attempts.
 //
-// A call whose context has a connect.CallInfo is not hedged: connect writes the header of each call that it sends there,
-// and nothing else can set that of the call that has won.
+// A call whose context has a connect.CallInfo is not hedged, since connect writes the header of each call that it sends
+// there, and an interceptor cannot set that of the call that has won.
 //
 // Over HTTP/2 a client sends all calls for a host on one connection, so that a hedge does not help against a slow
 // connection. Of o, only Idempotent and RetryCodes are used. The error names every bad field of h and o.
@@ -40,14 +40,19 @@ func NewHedgeInterceptor(h retryhedge.Policy, o Options) (connect.Interceptor, e
 	}
 	var judged retryrpc.Call
 	_ = l.Begin(context.Background(), &judged) // its policy has been validated
-	h.Classify = judged.Policy.Classify        // what the layer has decided about an attempt
+	h.Classify = judged.Policy.Classify        // the layer's decision about an attempt
 	infoKeys := callInfoKeys()
+	hedges := func(ctx context.Context, spec connect.Spec) bool {
+		hasInfo := slices.ContainsFunc(infoKeys, func(key any) bool { return ctx.Value(key) != nil })
+		if !spec.IsClient || h.Off() || hasInfo {
+			return false
+		}
+		return isIdempotent(l, spec)
+	}
 	return connect.UnaryInterceptorFunc(func(next connect.UnaryFunc) connect.UnaryFunc {
 		return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 			spec := req.Spec()
-			hasInfo := slices.ContainsFunc(infoKeys, func(key any) bool { return ctx.Value(key) != nil })
-			if !spec.IsClient || h.Off() || hasInfo ||
-				spec.IdempotencyLevel == connect.IdempotencyUnknown && !l.Idempotent(spec.Procedure) {
+			if !hedges(ctx, spec) {
 				return next(ctx, req)
 			}
 			message := unwrapped(req)

@@ -33,7 +33,7 @@ func TestHedges(t *testing.T) {
 		took    time.Duration
 		won     string // "" for an error
 	}{
-		{name: "a fast call has none", answers: []timed{{after: 10 * ms}}, took: 10 * ms, won: "1"},
+		{name: "a fast call has no hedge", answers: []timed{{after: 10 * ms}}, took: 10 * ms, won: "1"},
 		{name: "the hedge of a slow one wins", answers: []timed{{after: time.Second}, {after: 10 * ms}},
 			waits: []time.Duration{50 * ms}, took: 60 * ms, won: "2"},
 		{name: "the first wins after all", answers: []timed{{after: 70 * ms}, {after: time.Second}},
@@ -48,11 +48,11 @@ func TestHedges(t *testing.T) {
 			answers: []timed{{after: time.Second}, {10 * ms, connect.CodeUnavailable, "300"}, {after: 10 * ms}},
 			change:  func(h *retryhedge.Policy, _ *retryconnect.Options) { h.MaxCalls = 3 },
 			waits:   []time.Duration{50 * ms, 310 * ms}, took: 370 * ms, won: "3"},
-		{name: "both fail, and the attempt is repeated",
+		{name: "an attempt whose calls both fail is repeated",
 			answers: []timed{{100 * ms, connect.CodeUnavailable, ""}, {10 * ms, connect.CodeUnavailable, ""}, {after: 10 * ms}},
 			waits:   []time.Duration{50 * ms, 1050 * ms}, took: 1110 * ms, won: "3"},
-		{name: "a procedure that is not idempotent has none", answers: []timed{{after: time.Second}}, unsafe: true, took: time.Second, won: "1"},
-		{name: "one that Options declare has", answers: []timed{{after: time.Second}, {after: 10 * ms}}, unsafe: true,
+		{name: "a procedure that is not idempotent has no hedge", answers: []timed{{after: time.Second}}, unsafe: true, took: time.Second, won: "1"},
+		{name: "a procedure that Options declare idempotent has a hedge", answers: []timed{{after: time.Second}, {after: 10 * ms}}, unsafe: true,
 			change: func(_ *retryhedge.Policy, o *retryconnect.Options) { o.Idempotent = func(string) bool { return true } },
 			waits:  []time.Duration{50 * ms}, took: 60 * ms, won: "2"},
 	} {
@@ -102,6 +102,20 @@ func TestHedges(t *testing.T) {
 	var bad retry.FieldErrors
 	require.ErrorAs(t, err, &bad)
 	require.Len(t, bad, 2)
+}
+
+// The interceptor of retries does not know that the procedure is idempotent, which only the hedges declare.
+func TestAHedgedCallThatWasSentIsInDoubt(t *testing.T) {
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		s := &server{unary: fails(connect.CodeInternal)}
+		hedges, err := retryconnect.NewHedgeInterceptor(retryhedge.Policy{Delay: time.Second},
+			retryconnect.Options{Idempotent: func(string) bool { return true }})
+		require.NoError(t, err)
+		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, connect.WithInterceptors(hedges))
+		_, err = ping(t.Context(), unary)
+		require.Equal(t, connect.CodeInternal, connect.CodeOf(err))
+		require.True(t, retry.IsAmbiguous(err))
+	})
 }
 
 // connect writes into a CallInfo the header of whichever call it sends last, which is not always the one that wins.

@@ -44,13 +44,13 @@ func TestThePolicyOfEachCall(t *testing.T) {
 		}})
 		require.Equal(t, 2, calls)
 	})
-	t.Run("one that sets no schedule has that of Inline", func(t *testing.T) {
+	t.Run("a policy that sets no schedule has that of Inline", func(t *testing.T) {
 		calls, _ := attempts(t, retry.Policy{}, retryconnect.Options{})
 		require.Equal(t, retry.Inline().MaxAttempts, calls)
 		calls, _ = attempts(t, retry.Policy{}, retryconnect.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{} }})
 		require.Equal(t, retry.Inline().MaxAttempts, calls)
 	})
-	t.Run("one that does not validate fails the call before any attempt", func(t *testing.T) {
+	t.Run("a policy that does not validate fails the call before any attempt", func(t *testing.T) {
 		bad := retryconnect.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{TTL: -1} }}
 		calls, err := attempts(t, retry.Policy{}, bad)
 		require.Zero(t, calls)
@@ -65,7 +65,7 @@ func TestThePolicyOfEachCall(t *testing.T) {
 			require.Zero(t, s.requests())
 		})
 	})
-	t.Run("a gate that puts the call off beyond its TTL", func(t *testing.T) {
+	t.Run("a gate can put the call off beyond its TTL", func(t *testing.T) {
 		p := retry.Policy{TTL: time.Second, Gate: func(context.Context) time.Duration { return time.Minute }}
 		calls, err := attempts(t, p, retryconnect.Options{})
 		require.Zero(t, calls)

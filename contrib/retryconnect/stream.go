@@ -35,7 +35,7 @@ func (l *layer) WrapStreamingClient(next connect.StreamingClientFunc) connect.St
 }
 
 // serverStream is a connection with one request that is sent again until the first message comes. Its methods are
-// called as connect.StreamingClientConn requires: in one goroutine at a time, except Spec and Peer.
+// called as connect.StreamingClientConn requires, in one goroutine at a time, except Spec and Peer.
 type serverStream struct {
 	*call
 	next    connect.StreamingClientFunc
@@ -60,7 +60,7 @@ type streamAttempt struct {
 	err    error // of sending the request
 }
 
-// open opens a connection for another attempt, which sends nothing yet.
+// open opens a connection for another attempt, without sending the request.
 func (s *serverStream) open(ctx context.Context) {
 	ctx, cancel := context.WithCancelCause(s.repeated(ctx))
 	s.current = &streamAttempt{StreamingClientConn: s.next(ctx, s.spec), ctx: ctx, cancel: cancel, left: s.timeout}
@@ -129,7 +129,7 @@ func (s *serverStream) Send(request any) error {
 	return s.current.err
 }
 
-// CloseRequest does nothing: Send has closed the request.
+// CloseRequest has no effect, since Send has closed the request.
 func (s *serverStream) CloseRequest() error { return nil }
 
 // Receive makes the run, if it has not been made, and receives a message.
@@ -155,7 +155,9 @@ func (s *serverStream) Receive(message any) error {
 			err = s.limited(func() error { return a.Receive(message) })
 		}
 		if err == nil || errors.Is(err, io.EOF) { // connect takes it for the end of a stream, whatever its code
-			received, s.begun, s.request = err, true, nil
+			received = err
+			s.begun = true
+			s.request = nil
 			return s.attempted(a.ctx, nil, true)
 		}
 		a.over = true
@@ -169,7 +171,7 @@ func (s *serverStream) Receive(message any) error {
 }
 
 func (a *streamAttempt) close() {
-	a.cancel(nil) // first, so nothing waits for the server
+	a.cancel(nil) // first, so that CloseResponse does not wait for the server
 	_ = a.CloseResponse()
 }
 
@@ -182,7 +184,7 @@ func (s *serverStream) CloseResponse() error {
 	return s.current.CloseResponse()
 }
 
-// ResponseHeader waits for the current attempt's header. After it nothing is repeated. It is empty if there is no
+// ResponseHeader waits for the current attempt's header. After it the request is not repeated. It is empty if there is no
 // header yet.
 func (s *serverStream) ResponseHeader() http.Header {
 	if !s.current.sent || s.current.err != nil {

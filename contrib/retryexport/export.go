@@ -17,12 +17,12 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Lost returns a line for each field of p that a library does not keep: "Policy.TTL 1m: an attempt starts at any time".
+// Lost returns a line for each field of p that a library does not keep, such as "Policy.TTL 1m: an attempt starts at any time".
 // The lines are in the order of the fields of retry.Policy. says has the end of each line, by the name of the field. A
 // field without an entry is kept, and has no line.
 //
 // A field that is zero in p has no line either, except for the fields of a schedule, MaxAttempts, Mode, Delays, Cap,
-// Jitter and JitterRatio: these always have a default in force, and their lines show the value in force.
+// Jitter and JitterRatio. These always have a default in force, and their lines show the value in force.
 func Lost(p retry.Policy, says map[string]string) (lines []string) {
 	line := func(set bool, field, value string) {
 		if rest, lost := says[field]; lost && set {
@@ -64,23 +64,26 @@ type Series struct {
 	Factor     float64
 }
 
-// compared is how many waits of a formula SeriesOf compares: with any relevant factor, the rest are equal to the cap.
+// compared is the number of waits of a formula that SeriesOf compares. With any relevant factor, the rest are equal to
+// the cap.
 const compared = 100
 
 // SeriesOf returns the series for the given number of waits of b, and whether it has the waits of b without jitter, to
-// within a nanosecond and a billionth. If there is none, the first wait and the last are those of b, and Top is the
-// longest. fit changes a series so that the library accepts it, before it is compared; nil means that it accepts any.
+// within a nanosecond and a billionth. If there is no such series, the first wait and the last are those of b, and Top is
+// the longest. fit changes a series so that the library accepts it, before it is compared. Nil means that it accepts any.
 //
 // Of many waits only the first 100 are compared, or as many as b has Delays. Fewer than 1 count as 1.
 func SeriesOf(b retry.Backoff, waits int, fit func(*Series)) (s Series, exact bool) {
 	b = retry.Policy{Backoff: b}.Effective().Backoff
 	near := max(min(waits, max(compared, len(b.Delays))), 1)
-	first, last, top := max(b.Delay(1), 1), max(b.Delay(near), 1), max(b.Delay(waits), 1)
+	first, last := max(b.Delay(1), 1), max(b.Delay(near), 1)
+	top := max(b.Delay(waits), 1)
 	for n := 1; n <= near; n++ {
 		top = max(top, b.Delay(n))
 	}
 	try := func(top time.Duration, factor float64) bool {
-		if s = (Series{first, top, factor}); fit != nil {
+		s = Series{first, top, factor}
+		if fit != nil {
 			fit(&s)
 		}
 		for n := 1; n <= near; n++ {
@@ -104,7 +107,7 @@ func SeriesOf(b retry.Backoff, waits int, fit func(*Series)) (s Series, exact bo
 
 func ratio(x, y time.Duration) float64 { return float64(max(x, 1)) / float64(y) }
 
-// Wait returns the wait after attempt n, from 1: min(First·Factor^(n−1), Top).
+// Wait returns the wait after attempt n, counted from 1. It is min(First·Factor^(n−1), Top).
 func (s Series) Wait(n int) time.Duration {
 	// Compared before the conversion, which would overflow.
 	if d := float64(s.First) * math.Pow(s.Factor, float64(n-1)); d < float64(s.Top) {
@@ -113,7 +116,7 @@ func (s Series) Wait(n int) time.Duration {
 	return s.Top
 }
 
-// Waits returns the first waits as text, at most 12: "1s 2s 4s". Three dots stand for the others. wait gets 1, 2, 3, ...
+// Waits returns the first waits as text, at most 12, such as "1s 2s 4s". Three dots stand for the others. wait gets 1, 2, 3, ...
 func Waits(wait func(attempt int) time.Duration, waits int) string {
 	const shown = 12
 	var texts []string
@@ -126,7 +129,7 @@ func Waits(wait func(attempt int) time.Duration, waits int) string {
 	return strings.Join(texts, " ")
 }
 
-// Short returns a d of 0 or more as text with four digits, or to the second if that is more: "1m20s", "1.587s", "2h".
+// Short returns a d of 0 or more as text with four digits, or to the second if that is more, such as "1m20s", "1.587s" and "2h".
 func Short(d time.Duration) string {
 	unit := time.Duration(1)
 	for d/unit >= 10_000 && unit < time.Second {

@@ -35,7 +35,7 @@ func TestACircuitBreakerInside(t *testing.T) {
 	guard := func() circuitbreaker.CircuitBreaker[string] {
 		return circuitbreaker.NewBuilder[string]().WithFailureThreshold(2).WithDelay(2500 * time.Millisecond).WithSuccessThreshold(1).Build()
 	}
-	t.Run("refuses attempts, which are retried", func(t *testing.T) {
+	t.Run("an open breaker refuses attempts, which are retried", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			breaker := guard()
 			var failures []error
@@ -59,7 +59,7 @@ func TestACircuitBreakerInside(t *testing.T) {
 			require.True(t, breaker.IsClosed())
 		})
 	})
-	t.Run("as gate as well: nothing is refused", func(t *testing.T) {
+	t.Run("a breaker that is the gate as well refuses no attempt", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			breaker := guard()
 			p := each(8)
@@ -74,7 +74,7 @@ func TestACircuitBreakerInside(t *testing.T) {
 			require.Equal(t, []time.Duration{time.Second, 2500 * time.Millisecond}, waits)
 		})
 	})
-	t.Run("ends the run where a classifier says so", func(t *testing.T) {
+	t.Run("an open breaker ends the run if a classifier says so", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := each(8)
 			p.Classify = retry.StopOn(circuitbreaker.ErrOpen)
@@ -91,7 +91,7 @@ func TestTimeouts(t *testing.T) {
 		<-e.Canceled()
 		return "", fmt.Errorf("reading: %w", e.Context().Err())
 	}
-	t.Run("inside: it ends an attempt", func(t *testing.T) {
+	t.Run("a timeout inside ends an attempt", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			_, err := failsafe.With(policy(t, each(3)), failsafe.Policy[string](timeout.New[string](10*time.Second))).GetWithExecution(hang)
@@ -100,7 +100,7 @@ func TestTimeouts(t *testing.T) {
 			require.Equal(t, 32*time.Second, time.Since(start))
 		})
 	})
-	t.Run("outside: it ends the run, in the middle of a wait too", func(t *testing.T) {
+	t.Run("a timeout outside ends the run, in the middle of a wait too", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			start := time.Now()
 			var status retry.Status
@@ -272,7 +272,7 @@ func TestABulkheadInside(t *testing.T) {
 }
 
 func TestHedges(t *testing.T) {
-	t.Run("inside: they are not retries", func(t *testing.T) {
+	t.Run("hedges inside are not retries", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var sent atomic.Int32
 			p := retry.Policy{MaxAttempts: 3}
@@ -291,7 +291,7 @@ func TestHedges(t *testing.T) {
 			require.Equal(t, []time.Duration{3500 * time.Millisecond, 12 * time.Second, 25500 * time.Millisecond, 25500 * time.Millisecond}, ended)
 		})
 	})
-	t.Run("outside: each is a run of its own", func(t *testing.T) {
+	t.Run("each hedge outside is a run of its own", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var mu sync.Mutex
 			sent := map[time.Duration]int{}

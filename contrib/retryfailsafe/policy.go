@@ -1,4 +1,4 @@
-// Package retryfailsafe makes a retry.Policy a policy of failsafe-go, so that one schedule serves both: failsafe-go
+// Package retryfailsafe makes a retry.Policy a policy of failsafe-go, so that one schedule serves both. failsafe-go
 // composes it with its circuit breaker, bulkhead, hedge, timeout and fallback, and the waits, classifiers, marks,
 // hints, budget, gate and observer are those of retry.Do.
 //
@@ -11,7 +11,7 @@
 // although its last error was one to retry (AttemptsExhausted, BudgetExhausted, TTLElapsed, DeadlineTooNear,
 // HintTooLong), it is the LastError of a retrypolicy.ExceededError, as policies outside expect. However, a fallback, a
 // hedge and a retry policy of failsafe-go replace it by the bare error of the execution's context when that context has
-// ended, even if the run ended earlier; only Policy.Observe then gets the *retry.Error. After ExecutionResult.Cancel the
+// ended, even if the run ended earlier. Only Policy.Observe then gets the *retry.Error. After ExecutionResult.Cancel the
 // error is failsafe.ErrExecutionCanceled, as failsafe-go promises.
 //
 // # Order of composition
@@ -19,13 +19,13 @@
 // The order of composition determines the meaning of an attempt. A policy inside refuses an attempt with its own error,
 // such as circuitbreaker.ErrOpen, which is retried like any other unless Policy.Classify says otherwise. Policies
 // outside see one execution. A hedge outside makes each of its executions a separate run. The run does not know the
-// limit of a timeout outside, which is not a deadline of the context: a wait is begun and then interrupted.
+// limit of a timeout outside, which is not a deadline of the context, so a wait is begun and then interrupted.
 //
 // # Results
 //
-// Results are not judged: in package failsafehttp, a 503 is a success, and so lost has a line if the result type is
+// Results are not judged. In package failsafehttp, a 503 is a success, and so lost has a line if the result type is
 // *http.Response. For HTTP use retryhttp.Transport inside, or a function that returns an error for such a response.
-// failsafe-go passes its own contexts to fn, so retry.AttemptNumber does not see the number: use Retries()+1 of the
+// failsafe-go passes its own contexts to fn, so retry.AttemptNumber does not see the number. Use Retries()+1 of the
 // Execution.
 //
 // This package may change until it says otherwise.
@@ -48,11 +48,11 @@ import (
 
 // Policy returns p as a retry policy of failsafe-go for executions with the result type R, and the fields of p that
 // differ there. Each execution is one retry.Do under p around the policies inside, with the execution's context, so all
-// other fields mean the same as in Do. The result is safe for concurrent use and keeps nothing between executions.
+// other fields mean the same as in Do. The result is safe for concurrent use and has no state between executions.
 //
-// lost has a line for each thing that failsafe-go cannot carry in full: AttemptTimeout, since a policy cannot set a
-// deadline or a cause of failsafe-go's contexts, and responses of HTTP, which are not judged. It is nil if there is
-// none. err is the error of p.Validate; then rp is nil.
+// lost has a line for each thing that failsafe-go cannot carry in full. These are AttemptTimeout, since a policy cannot set a
+// deadline or a cause of failsafe-go's contexts, and responses of HTTP, which are not judged. It can be
+// nil. err is the error of p.Validate, with a nil rp.
 func Policy[R any](p retry.Policy) (rp retrypolicy.RetryPolicy[R], lost []string, err error) {
 	if err := p.Validate(); err != nil {
 		return nil, nil, err
@@ -67,10 +67,10 @@ func Policy[R any](p retry.Policy) (rp retrypolicy.RetryPolicy[R], lost []string
 	return &retryPolicy[R]{p}, lost, nil
 }
 
-// retryPolicy is a policy of failsafe-go, and the executor of all its executions: it has no state of theirs.
+// retryPolicy is a policy of failsafe-go, and the executor of all its executions, without a state of theirs.
 type retryPolicy[R any] struct{ policy retry.Policy }
 
-// execute is what failsafe-go composes: a function that makes an execution.
+// execute is a function that makes an execution. failsafe-go composes these.
 type execute[R any] = func(failsafe.Execution[R]) *common.PolicyResult[R]
 
 // ToExecutor is for failsafe-go.
@@ -83,7 +83,7 @@ func (r *retryPolicy[R]) Apply(inner execute[R]) execute[R] {
 		var last *common.PolicyResult[R]
 		err := retry.Do(exec.Context(), r.policy, func(ctx context.Context) error {
 			if last != nil {
-				// Do has just looked at the context: of a cancellation since then the attempt hears by its own.
+				// Do has just looked at the context. The attempt sees a later cancellation by its own.
 				shared.InitializeRetry()
 			}
 			last = r.attempt(ctx, shared, inner)
@@ -96,7 +96,7 @@ func (r *retryPolicy[R]) Apply(inner execute[R]) execute[R] {
 			return last.WithDone(true, true)
 		}
 		if canceled, by := shared.IsCanceledWithResult(); canceled && by.Error == failsafe.ErrExecutionCanceled {
-			return by // of ExecutionResult.Cancel; another result can be that of a timeout inside
+			return by // of ExecutionResult.Cancel. Another result can be that of a timeout inside
 		}
 		failed := &common.PolicyResult[R]{Error: err, Done: true}
 		if last != nil {
@@ -136,13 +136,13 @@ func (r *retryPolicy[R]) attempt(ctx context.Context, exec policy.ExecutionInter
 	return result
 }
 
-// end cancels the context of one attempt. It hands over no result: all attempts share one place for that, and
-// failsafe-go would take what lies there for the ending of a run that is canceled later.
+// end cancels the context of one attempt. It does not hand over a result. All attempts share one place for that, and
+// failsafe-go would take a result there for the end of a run that is canceled later.
 func end[R any](attempt policy.ExecutionInternal[R]) {
 	attempt.Cancel(nil)
 	if attempt.Context().Err() == nil {
-		// The execution has put that off until its result has been read. Taken back, it cancels; then it stands as
-		// before.
+		// The execution has put that off until its result has been read. Taking that back cancels, and then it is put
+		// off again.
 		attempt.DeferCancel()()
 		attempt.DeferCancel()
 	}

@@ -182,7 +182,7 @@ func TestTheCaller(t *testing.T) {
 			require.True(t, retrypolicy.IsExceededError(err))
 		})
 	})
-	t.Run("cancels during a wait", func(t *testing.T) {
+	t.Run("a caller can cancel during a wait", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			errCause := errors.New("shutdown")
@@ -198,7 +198,7 @@ func TestTheCaller(t *testing.T) {
 			require.False(t, retrypolicy.IsExceededError(err))
 		})
 	})
-	t.Run("has given up before", func(t *testing.T) {
+	t.Run("a caller who has given up before has no attempt", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		result, err := failsafe.With(policy(t, retry.Policy{})).WithContext(ctx).Get(func() (string, error) {
@@ -208,7 +208,7 @@ func TestTheCaller(t *testing.T) {
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.Empty(t, result)
 	})
-	t.Run("of RunAsync cancels", func(t *testing.T) {
+	t.Run("a caller of RunAsync can cancel", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			result := failsafe.With(policy(t, retry.Policy{})).RunAsync(func() error { return errDown })
 			time.AfterFunc(time.Second, result.Cancel)

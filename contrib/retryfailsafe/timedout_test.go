@@ -75,7 +75,7 @@ func TestATimedOutAttemptEndsAsInDo(t *testing.T) {
 
 // A timeout of an earlier attempt is not the ending of a run that is canceled later: there failsafe-go reports what the
 // context ended with, as it does without a timeout.
-func TestATimeoutIsNotTheEndingOfARunThatIsCancelledLater(t *testing.T) {
+func TestATimeoutIsNotTheEndingOfARunThatIsCanceledLater(t *testing.T) {
 	for name, outside := range map[string]func() failsafe.Policy[string]{
 		"fallback": func() failsafe.Policy[string] { return fallback.NewWithResult("cached") },
 		"hedge":    func() failsafe.Policy[string] { return hedgepolicy.NewWithDelay[string](time.Hour) },

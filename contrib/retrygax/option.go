@@ -5,19 +5,19 @@
 //	...
 //	client.CallOptions.AccessSecretVersion = append(client.CallOptions.AccessSecretVersion, option)
 //
-// Append: the slice of a generated client also has its timeout, without which a call to a server that hangs never ends.
+// Append to it, since the slice of a generated client also has its timeout, without which a call to a server that hangs never ends.
 // The option comes after the client's own retries and so replaces them.
 //
 // # What is repeated
 //
 // Marks such as retry.Permanent decide first, then Policy.Classify. Other errors are repeated if their code is
-// UNAVAILABLE (503 in REST), or RESOURCE_EXHAUSTED (429) with a hint, as AIP-194 and package retryrpc say; everything
-// else ends the call. The status detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
+// UNAVAILABLE (503 in REST), or RESOURCE_EXHAUSTED (429) with a hint, as AIP-194 and package retryrpc say. Any other
+// error ends the call. The status detail RetryInfo and the header Retry-After are hints in the sense of retry.After.
 //
 // # Differences from retry.Do
 //
 // A call that fails returns its last error as gax does, without the outcome of the run. gax does not pass the caller's
-// context on: a wait past the caller's deadline is begun, interrupted and costs the last error, and retry.OneAttempt
+// context on. A wait past the caller's deadline is begun, interrupted and costs the last error, and retry.OneAttempt
 // has no effect. TTL counts from the beginning of the call.
 //
 // This package may change until it says otherwise.
@@ -41,7 +41,7 @@ import (
 	"github.com/retrygo/retry/retryhttp/hints"
 )
 
-// unkept is what happens instead of the fields that gax cannot express.
+// unkept has the reasons and effects for the fields that gax cannot express.
 var unkept = map[string]string{
 	"Name":           "a gax.Retryer has no place for it",
 	"AttemptTimeout": "an attempt lasts until the deadline of the call",
@@ -53,10 +53,10 @@ var unkept = map[string]string{
 
 // Option returns p for the CallOptions of a client, method by method, or for one call. It replaces the client's own
 // retries. If p has no part of a schedule, it gets that of retry.Inline. Use it only for methods that may take effect
-// twice: a call that ends with UNAVAILABLE may have taken effect.
+// twice, because a call that ends with UNAVAILABLE may have taken effect.
 //
-// lost names what gax cannot express: one line for each field of Policy, in their order, with the field, its value and
-// what happens instead, and last, if there is no Policy.Classify, that RESOURCE_EXHAUSTED without a hint is not
+// lost lists the fields of Policy that gax cannot express, one on a line, in their order, with the value and the effect
+// that it has instead. If there is no Policy.Classify, the last line is that RESOURCE_EXHAUSTED without a hint is not
 // repeated, which the own settings of some clients do. The error is that of p.Validate.
 func Option(p retry.Policy) (option gax.CallOption, lost []string, err error) {
 	if err := p.Validate(); err != nil {
@@ -94,11 +94,12 @@ func (r *retryer) Retry(err error) (pause time.Duration, again bool) {
 	if u == nil {
 		u = rand.Float64
 	}
-	started := pr.Elapsed // the attempt: the end of the wait before it
+	started := pr.Elapsed // when the wait before the attempt ended
 	pr.Attempt, pr.Elapsed = pr.Attempt+1, time.Since(r.began)
 	pr.Lasted = pr.Elapsed - started
 	d := r.policy.Spend(context.Background(), r.policy.Decide(*pr, retry.After(hint(err), err), u()), time.Now())
-	pr.Prev, pr.Forgiven, pr.Elapsed = d.Backoff, d.Forgiven, pr.Elapsed+d.Delay
+	pr.Prev, pr.Forgiven = d.Backoff, d.Forgiven
+	pr.Elapsed += d.Delay
 	return d.Delay, d.Status == retry.WaitingRetry
 }
 
@@ -111,7 +112,7 @@ func classify(err error) retry.Class {
 	return retryrpc.Failure{Code: retryrpc.Code(code), Hint: hint(err)}.Class()
 }
 
-// hint returns how long err asks to stay away, the longer one of a status detail and a header.
+// hint returns the wait that err asks for, the longer one of a status detail and a header.
 func hint(err error) (wait time.Duration) {
 	if failed, ok := apierror.FromError(err); ok {
 		wait = failed.Details().RetryInfo.GetRetryDelay().AsDuration()

@@ -146,6 +146,10 @@ func TestErrorsOfREST(t *testing.T) {
 	busy := func(code int, after string) error {
 		return &googleapi.Error{Code: code, Header: http.Header{"Retry-After": {after}}}
 	}
+	detailed := func(delay, after string) error {
+		return &googleapi.Error{Code: 503, Header: http.Header{"Retry-After": {after}}, Body: `{"error": {"code": 503, "status": "UNAVAILABLE",
+			"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "` + delay + `"}]}}`}
+	}
 	for name, row := range map[string]struct {
 		err   error
 		waits time.Duration
@@ -154,6 +158,9 @@ func TestErrorsOfREST(t *testing.T) {
 		"503":                  {busy(503, ""), 100 * time.Millisecond, true},
 		"503 with a hint":      {busy(503, "2"), 2 * time.Second, true},
 		"429 with a hint":      {busy(429, "2"), 2 * time.Second, true},
+		"503 with a detail":    {detailed("3s", ""), 3 * time.Second, true},
+		"the longer detail":    {detailed("3s", "2"), 3 * time.Second, true},
+		"the longer header":    {detailed("3s", "4"), 4 * time.Second, true},
 		"429":                  {busy(429, ""), 0, false},
 		"404":                  {busy(404, ""), 0, false},
 		"an error of no API":   {context.DeadlineExceeded, 0, false},

@@ -74,17 +74,17 @@ func TestAnAnswerIsNoFailureOfTheRun(t *testing.T) {
 		failure error // zero: the answer, after which there is one more token
 		tokens  float64
 	}{
-		{name: "after a retry", says: []answer{{err: unavailable}, {err: notFound}}, calls: 2, tokens: 5},
-		{name: "that Classify calls terminal", set: terminal, says: []answer{{err: notFound}}, calls: 1, tokens: 6},
-		{name: "with a header, without which it would not be repeated either", says: []answer{{err: notFound, header: true}}, calls: 1, tokens: 6},
-		{name: "but not one that is repeated by opt-in", o: retrygrpc.Options{RetryCodes: []codes.Code{codes.NotFound}},
+		{name: "an answer after a retry", says: []answer{{err: unavailable}, {err: notFound}}, calls: 2, tokens: 5},
+		{name: "an answer that Classify calls terminal", set: terminal, says: []answer{{err: notFound}}, calls: 1, tokens: 6},
+		{name: "an answer with a header", says: []answer{{err: notFound, header: true}}, calls: 1, tokens: 6},
+		{name: "a code that is repeated by opt-in is a failure", o: retrygrpc.Options{RetryCodes: []codes.Code{codes.NotFound}},
 			says: []answer{{err: notFound}}, calls: 2, failure: retry.AttemptsExhausted, tokens: 4},
-		{name: "nor one that a header keeps from being repeated", o: retrygrpc.Options{RetryCodes: []codes.Code{codes.NotFound}},
+		{name: "a code by opt-in that a header keeps from being repeated is a failure", o: retrygrpc.Options{RetryCodes: []codes.Code{codes.NotFound}},
 			says: []answer{{err: notFound, header: true}}, calls: 1, failure: retry.TerminalError, tokens: 5},
-		{name: "nor one that a mark inside makes retryable", says: []answer{{err: retry.Transient(notFound)}}, calls: 2, failure: retry.AttemptsExhausted, tokens: 4},
-		{name: "nor one with a pushback that forbids the retry", says: []answer{{err: notFound, pushback: []string{"-1"}}}, calls: 1, failure: retry.TerminalError, tokens: 5},
-		{name: "nor UNAVAILABLE with such a pushback", says: []answer{{err: unavailable, pushback: []string{"-1"}}}, calls: 1, failure: retry.TerminalError, tokens: 5},
-		{name: "nor UNAVAILABLE that Classify calls terminal", set: terminal, says: []answer{{err: unavailable}}, calls: 1, failure: retry.TerminalError, tokens: 5},
+		{name: "a code that a mark inside makes retryable is a failure", says: []answer{{err: retry.Transient(notFound)}}, calls: 2, failure: retry.AttemptsExhausted, tokens: 4},
+		{name: "NOT_FOUND with a pushback that forbids the retry is a failure", says: []answer{{err: notFound, pushback: []string{"-1"}}}, calls: 1, failure: retry.TerminalError, tokens: 5},
+		{name: "UNAVAILABLE with a pushback that forbids the retry is a failure", says: []answer{{err: unavailable, pushback: []string{"-1"}}}, calls: 1, failure: retry.TerminalError, tokens: 5},
+		{name: "UNAVAILABLE that Classify calls terminal is a failure", set: terminal, says: []answer{{err: unavailable}}, calls: 1, failure: retry.TerminalError, tokens: 5},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var events []retry.Event
@@ -138,7 +138,7 @@ func TestAnAnswerIsNoFailureOfAStream(t *testing.T) {
 		require.Equal(t, []string{"2"}, trailer.Get("t"))
 		require.Equal(t, []string{"2"}, s.Trailer().Get("t"))
 	}
-	t.Run("that could not be made", func(t *testing.T) {
+	t.Run("the error of a stream that could not be made can be an answer", func(t *testing.T) {
 		refused := status.Error(codes.Unauthenticated, "no token")
 		var events []retry.Event
 		var trailer metadata.MD

@@ -69,9 +69,9 @@ func (c *call) split(rest, opts []grpc.CallOption) []grpc.CallOption {
 	return rest
 }
 
-// once returns options with which grpc-go does not repeat a sent request: without room to keep the request, it commits
-// the attempt once the request is sent and repeats nothing that a server has received in full. They are opts if the
-// service config has no retryPolicy for the method; a channel that is not ready may not know its service config yet.
+// once returns options with which grpc-go does not repeat a sent request. Without room to keep the request, it commits
+// the attempt once the request is sent, and does not repeat a request that a server has received in full. They are opts if
+// the service config has no retryPolicy for the method. A channel that is not ready may not know its service config yet.
 // grpc.WithDisableRetry cannot be detected.
 func once(cc *grpc.ClientConn, method string, opts []grpc.CallOption) []grpc.CallOption {
 	if cc == nil {
@@ -96,7 +96,7 @@ func (c *call) numbered(ctx context.Context) context.Context {
 	md, ok := metadata.FromOutgoingContext(ctx) // a copy
 	switch {
 	case previous > 0 && !ok:
-		md = metadata.Pairs(retryrpc.AttemptsKey, strconv.Itoa(previous))
+		return metadata.AppendToOutgoingContext(ctx, retryrpc.AttemptsKey, strconv.Itoa(previous))
 	case previous > 0:
 		md.Set(retryrpc.AttemptsKey, strconv.Itoa(previous))
 	case len(md.Get(retryrpc.AttemptsKey)) > 0:
@@ -107,8 +107,8 @@ func (c *call) numbered(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, md)
 }
 
-// failed returns the error of an attempt that ended with err: nil for an answer. f has what the attempt's stream has
-// shown; the trailer is nil if there was none.
+// failed returns the error of an attempt that ended with err, nil for an answer. f describes the attempt's stream. The
+// trailer is nil if there was none.
 func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, f retryrpc.Failure) error {
 	st, ok := status.FromError(err)
 	if !ok {
@@ -119,8 +119,9 @@ func (c *call) failed(attempt context.Context, err error, trailer metadata.MD, f
 	f.Pushback, f.InDoubt = trailer.Get(retryrpc.PushbackKey), trailer.Get(retryrpc.InDoubtKey)
 	f.Hint = retryInfo(details)
 	f.Told = len(trailer.Get("content-type")) > 0 // which a status that comes without a header brings
-	fromServer := f.Begun || f.Told || len(f.Pushback) > 0 || f.Hint > 0
-	f.Local = f.Code == retryrpc.ResourceExhausted && trailer != nil && !fromServer // grpc-go's: the message is too large
+	hinted := len(f.Pushback) > 0 || f.Hint > 0
+	fromServer := f.Begun || f.Told || hinted
+	f.Local = f.Code == retryrpc.ResourceExhausted && trailer != nil && !fromServer // grpc-go finds the message too large
 	if len(st.Message()) > retryrpc.MaxRecord || len(details) > 0 && proto.Size(st.Proto()) > retryrpc.MaxRecord {
 		f.Cut = status.Error(st.Code(), retryrpc.Bounded(st.Message()))
 	}

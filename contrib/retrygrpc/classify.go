@@ -10,8 +10,8 @@ import (
 	"github.com/retrygo/retry/contrib/retryrpc"
 )
 
-// Classify is the classifier of the interceptors with the zero Options: see package retryrpc. It can be used in any
-// other policy, since it judges a *retryrpc.AttemptError and any error with a gRPC status. Other errors are Unknown:
+// Classify is the classifier of the interceptors with the zero Options (see package retryrpc). It can be used in any
+// other policy, since it judges a *retryrpc.AttemptError and any error with a gRPC status. Other errors are Unknown, so
 // the next classifier or the default rules judge them.
 func Classify(err error) retry.Class {
 	if class := retryrpc.Classify(err); class != retry.Unknown {

@@ -58,7 +58,7 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 		calls      int64 // of three outer attempts
 		doubt      bool
 	}{
-		"its timeout has passed": {
+		"the timeout of the attempt has passed": {
 			fails: func(ctx context.Context, _ func()) error { return hangs(ctx) }, policy: retry.Policy{AttemptTimeout: time.Second},
 			calls: 1, doubt: true,
 		},
@@ -73,7 +73,7 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 			},
 			calls: 1, doubt: true,
 		},
-		"its connection is lost, and the policy forbids to repeat that": {
+		"the connection is lost, and the policy forbids to repeat that": {
 			fails:  func(ctx context.Context, cut func()) error { cut(); return hangs(ctx) },
 			policy: retry.Policy{Classify: retrygrpc.OnCode(retry.Terminal, codes.Unavailable)},
 			calls:  1, doubt: true,
@@ -137,11 +137,11 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 			},
 			calls: 3,
 		},
-		"its attempts are used up": {
+		"the attempts are used up": {
 			fails: func(context.Context, func()) error { return status.Error(codes.Unavailable, "no") },
 			calls: 3 * 2,
 		},
-		"it may be repeated": {
+		"an idempotent call may be repeated": {
 			fails: func(ctx context.Context, _ func()) error { return hangs(ctx) }, policy: retry.Policy{AttemptTimeout: time.Second},
 			idempotent: true, calls: 3 * 2,
 		},
@@ -179,7 +179,7 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 			})
 		})
 	}
-	t.Run("not that of a call which no server can have seen", func(t *testing.T) {
+	t.Run("a call that no server can have seen is not in doubt", func(t *testing.T) {
 		p := upTo(2)
 		p.AttemptTimeout = 20 * time.Millisecond
 		opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{})
@@ -194,7 +194,7 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 		require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 		require.Equal(t, 3, outer)
 	})
-	t.Run("that of a caller who leaves, and of a stream without a header", func(t *testing.T) {
+	t.Run("a call whose caller leaves is in doubt, and so is a stream without a header", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			service := serverOf(hangs)
 			listener := bufconn.Listen(1 << 16)

@@ -252,9 +252,9 @@ func ExampleDeclaredIdempotent() {
 	// Output: false
 }
 
-// throttle is that of gRPC's service config (gRFC A6): a failure that may be repeated takes a token, a success gives
-// back a part of one, and no retry is made while half of the tokens or more are gone. It is shared by the calls of a
-// channel.
+// throttle is that of gRPC's service config (gRFC A6). A failure that may be repeated, or whose server forbids a retry,
+// takes a token. A success gives back a part of one. No retry is made while half of the tokens or more are gone. It is
+// shared by the calls of a channel. An answer such as NOT_FOUND counts as a success here, and not at all in gRPC.
 type throttle struct {
 	mu                 sync.Mutex
 	max, ratio, tokens float64
@@ -272,10 +272,11 @@ func (t *throttle) pay(context.Context, retry.Decision) bool { return t.add(-1) 
 func (t *throttle) observe(_ context.Context, e retry.Event) {
 	var failed *retryrpc.AttemptError
 	switch {
-	case e.Outcome == nil:
-	case e.Outcome.Status == retry.Succeeded:
+	case e.Final() && e.Outcome.Status == retry.Succeeded:
 		t.add(t.ratio)
-	case e.Outcome.Reason == retry.AttemptsExhausted, errors.As(e.Err, &failed) && failed.Veto == retryrpc.Pushback:
+	case e.Final(), e.Decision.Status == retry.WaitingRetry, e.Decision.Reason == retry.BudgetExhausted:
+		// each attempt has an event of its own, and pay has taken its token
+	case e.Attempt.Class == retry.Retryable, errors.As(e.Attempt.Err, &failed) && failed.Veto == retryrpc.Pushback:
 		t.add(-1)
 	}
 }

@@ -89,10 +89,10 @@ func TestWhichCodesAreRepeated(t *testing.T) {
 				o    retrygrpc.Options
 				want bool
 			}{
-				{"plain", retrygrpc.Options{}, want.plain},
+				{"not idempotent", retrygrpc.Options{}, want.plain},
 				{"opted in", retrygrpc.Options{RetryCodes: chosen}, want.optedIn},
 				{"idempotent", retrygrpc.Options{Idempotent: always}, want.idempotent},
-				{"both", retrygrpc.Options{Idempotent: always, RetryCodes: chosen}, want.both},
+				{"idempotent and opted in", retrygrpc.Options{Idempotent: always, RetryCodes: chosen}, want.both},
 			} {
 				calls, err := invoke(t, t.Context(), upTo(3), row.o, fails)
 				require.Equal(t, code, status.Code(err), row.name)
@@ -161,7 +161,7 @@ func TestWhatTheServerSaysOfRetries(t *testing.T) {
 		waits time.Duration // before the second attempt, which succeeds
 		stops bool
 	}{
-		{name: "nothing", first: answer{err: unavailable}, waits: base},
+		{name: "no hint waits as the backoff does", first: answer{err: unavailable}, waits: base},
 		{name: "a pushback above the backoff is waited for", first: answer{err: unavailable, pushback: []string{"2500"}}, waits: 2500 * time.Millisecond},
 		{name: "a pushback below the backoff is a floor", first: answer{err: unavailable, pushback: []string{"1"}}, waits: base},
 		{name: "a pushback of 0", first: answer{err: unavailable, pushback: []string{"0"}}, waits: base},

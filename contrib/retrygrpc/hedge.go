@@ -18,15 +18,15 @@ import (
 // HedgeUnaryClientInterceptor returns an interceptor that makes a unary call that is slow a second time beside the first,
 // as h says (see retryhedge.Policy), if its method is idempotent by o or by the option Idempotent. Streams and other
 // calls pass through. In the chain it comes after the interceptor of retries, so that each attempt is hedged and its
-// timeout covers all calls; h.Budget is then that of the retries, with h.InRun.
+// timeout covers all calls. h.Budget is then that of the retries, with h.InRun.
 //
-// The codes are judged as in an attempt, h.Classify first: a failure that would be repeated waits for the other call, an
+// The codes are judged as in an attempt, h.Classify first. A failure that would be repeated waits for the other call, an
 // answer and any other failure end both. A pushback that forbids a retry ends both, one that asks for time delays the
 // next hedge. The reply, the caller's grpc.Header, grpc.Trailer and grpc.Peer options and the error are those of the
-// call that has won; grpc.OnFinish is called once. All calls carry the same grpc-previous-rpc-attempts.
+// call that has won. grpc.OnFinish is called once. All calls carry the same grpc-previous-rpc-attempts.
 //
 // One channel sends all calls to the same pick_first server on one connection, so that a hedge does not help against a
-// slow connection: it needs round_robin, or several channels. Of o, only Idempotent and RetryCodes are used. The error
+// slow connection. It needs round_robin, or several channels. Of o, only Idempotent and RetryCodes are used. The error
 // names every bad field of h and o.
 func HedgeUnaryClientInterceptor(h retryhedge.Policy, o Options) (grpc.UnaryClientInterceptor, error) {
 	l, err := newLayer(retry.Policy{Classify: h.Classify}, Options{Idempotent: o.Idempotent, RetryCodes: o.RetryCodes})
@@ -38,7 +38,7 @@ func HedgeUnaryClientInterceptor(h retryhedge.Policy, o Options) (grpc.UnaryClie
 	}
 	var judged retryrpc.Call
 	_ = l.Begin(context.Background(), &judged) // its policy has been validated
-	h.Classify = judged.Policy.Classify        // what the layer has decided about an attempt
+	h.Classify = judged.Policy.Classify        // the layer's decision about an attempt
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoker grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if h.Off() || !l.isIdempotent(method, opts) {
 			return invoker(ctx, method, req, reply, cc, opts...)

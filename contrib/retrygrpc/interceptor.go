@@ -13,11 +13,11 @@ import (
 )
 
 // UnaryClientInterceptor returns an interceptor that makes unary calls as p says. If p sets no part of a schedule, that
-// of retry.Inline is used: see retry.Policy.OrSchedule. The error names every bad field of p and o.
+// of retry.Inline is used (see retry.Policy.OrSchedule). The error names every bad field of p and o.
 //
 // Policy.AttemptTimeout is the deadline of one attempt, and the server gets it too. A status such as NOT_FOUND that is not
-// repeated is the server's answer: the call returns gRPC's own error, and the run has succeeded. Errors of failed runs are
-// those of package retryrpc; status.FromError returns the status of the last attempt, unchanged.
+// repeated is the server's answer. The call returns gRPC's own error, and the run has succeeded. Errors of failed runs are
+// those of package retryrpc. status.FromError returns the status of the last attempt, unchanged.
 //
 // The reply is cleared before each retry. The caller's grpc.Header, grpc.Trailer and grpc.Peer options are set by the
 // last attempt, and grpc.OnFinish is called once, at the end of the call. Interceptors further down the chain see every
@@ -31,14 +31,14 @@ func UnaryClientInterceptor(p retry.Policy, o Options) (grpc.UnaryClientIntercep
 }
 
 // StreamClientInterceptor returns an interceptor that makes server streams, of one request and many answers, as p says,
-// until the server begins to answer. Once its header has arrived, which is never later than the first message, nothing
-// is repeated, and the stream ends with gRPC's own error. Client and bidirectional streams pass through: their messages
+// until the server begins to answer. Once its header has arrived, which is never later than the first message, the request
+// is not repeated, and the stream ends with gRPC's own error. Client and bidirectional streams pass through, since their messages
 // cannot be sent again without keeping them all. p, o and errors are as for UnaryClientInterceptor.
 //
 // The first attempt begins when the stream is created or, with a Policy.Gate, when it is first read. The run, including
-// its waits, takes place in the first RecvMsg or Header, so TTL, Elapsed and events start there; an earlier failure is
+// its waits, takes place in the first RecvMsg or Header, so TTL, Elapsed and events start there. An earlier failure is
 // returned there. The run succeeds with the header, with the end of an empty stream, or with an answer. If the caller's
-// context ends before that, the error has the attempt that was begun; the events do not. The stream's Context is that
+// context ends before that, the error has the attempt that was begun, but the events do not. The stream's Context is that
 // of the attempt being read, without the attempt's number.
 //
 // Policy.AttemptTimeout covers an attempt up to its header, while the caller waits for it. It never ends a stream that
@@ -52,7 +52,7 @@ func StreamClientInterceptor(p retry.Policy, o Options) (grpc.StreamClientInterc
 	return l.stream, nil
 }
 
-// DialOptions returns the options of a channel with retries: both interceptors, after those given earlier, and
+// DialOptions returns the options of a channel with retries, which are both interceptors, after those given earlier, and
 // grpc.WithDisableRetry, so that a service config does not multiply the attempts. grpc-go still repeats calls that no
 // server has seen.
 func DialOptions(p retry.Policy, o Options) ([]grpc.DialOption, error) {
@@ -75,7 +75,7 @@ func (l *layer) unary(ctx context.Context, method string, req, reply any, cc *gr
 	case c == nil:
 		return invoker(ctx, method, req, reply, cc, opts...)
 	}
-	c.opts = append(c.opts, c.reports...) // a stream has others: grpc-go writes them when it ends, at any time
+	c.opts = append(c.opts, c.reports...) // not for a stream: grpc-go writes them when it ends, at any time
 	err = c.Returned(retry.Do(ctx, c.Policy, func(ctx context.Context) error {
 		if c.attempts > 0 {
 			reset(reply)

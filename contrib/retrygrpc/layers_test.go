@@ -3,6 +3,7 @@ package retrygrpc_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"testing"
@@ -31,10 +32,10 @@ func dialNowhere(t *testing.T, opts ...grpc.DialOption) *grpc.ClientConn {
 	return conn
 }
 
-// serviceConfig makes grpc-go repeat the given codes up to five times.
-func serviceConfig(names string) grpc.DialOption {
-	return grpc.WithDefaultServiceConfig(`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 5,
-		"initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": [` + names + `]}}]}`)
+// serviceConfig makes grpc-go make up to that many attempts for the given codes.
+func serviceConfig(attempts int, names string) grpc.DialOption {
+	return grpc.WithDefaultServiceConfig(fmt.Sprintf(`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": %d,
+		"initialBackoff": "0.001s", "maxBackoff": "0.001s", "backoffMultiplier": 1, "retryableStatusCodes": [%s]}}]}`, attempts, names))
 }
 
 func TestLayersDoNotMultiply(t *testing.T) {
@@ -73,10 +74,11 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		once bool
 		want int64
 	}{
-		{name: "alone", want: 3},
-		{name: "under OneAttempt", once: true, want: 1},
-		{name: "with grpc-go's own retries", more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`)}, want: 3},
-		{name: "with grpc-go's own retries disabled", more: []grpc.DialOption{serviceConfig(`"UNAVAILABLE"`), grpc.WithDisableRetry()}, want: 3},
+		{name: "the interceptor alone makes its attempts", want: 3},
+		{name: "OneAttempt makes one attempt", once: true, want: 1},
+		{name: "grpc-go's own retries do not multiply", more: []grpc.DialOption{serviceConfig(5, `"UNAVAILABLE"`)}, want: 3},
+		{name: "a single retry of grpc-go's own does not multiply", more: []grpc.DialOption{serviceConfig(2, `"UNAVAILABLE"`)}, want: 3},
+		{name: "grpc-go's own retries can be disabled", more: []grpc.DialOption{serviceConfig(5, `"UNAVAILABLE"`), grpc.WithDisableRetry()}, want: 3},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			service := fails()
@@ -117,7 +119,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 		}
 		opts, err := retrygrpc.DialOptions(upTo(2), retrygrpc.Options{})
 		require.NoError(t, err)
-		client, stop := connect(service, append(opts, serviceConfig(`"UNAVAILABLE"`))...)
+		client, stop := connect(service, append(opts, serviceConfig(5, `"UNAVAILABLE"`))...)
 		defer stop()
 		ready(t, service, client)
 		duplex, err := client.FullDuplexCall(bounded(t))
@@ -132,7 +134,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 			once         bool
 			want, duplex int64
 		}{
-			{name: "under OneAttempt", once: true, want: 1, duplex: 1},
+			{name: "OneAttempt makes one attempt", once: true, want: 1, duplex: 1},
 			{name: "a bidirectional stream is grpc-go's", want: 3, duplex: 5},
 		} {
 			service := fails()
@@ -142,7 +144,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 				}
 				return status.Error(codes.Unavailable, "no")
 			}
-			client := serve(t, service, upTo(3), retrygrpc.Options{}, serviceConfig(`"UNAVAILABLE"`))
+			client := serve(t, service, upTo(3), retrygrpc.Options{}, serviceConfig(5, `"UNAVAILABLE"`))
 			ready(t, service, client)
 			ctx := bounded(t)
 			if row.once {
@@ -161,7 +163,7 @@ func TestLayersDoNotMultiply(t *testing.T) {
 	})
 	t.Run("the first call of a channel does not multiply either", func(t *testing.T) {
 		service := fails()
-		client := serve(t, service, upTo(3), retrygrpc.Options{}, serviceConfig(`"UNAVAILABLE"`))
+		client := serve(t, service, upTo(3), retrygrpc.Options{}, serviceConfig(5, `"UNAVAILABLE"`))
 		_, err := client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, grpc.WaitForReady(true))
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		require.Equal(t, int64(3), service.calls.Load())
@@ -204,7 +206,7 @@ func TestAgreesWithGRPC(t *testing.T) {
 	}
 	o := retrygrpc.Options{Idempotent: always, RetryCodes: chosen}
 	ours := serve(t, service, upTo(5), o)
-	theirs, stop := connect(service, serviceConfig(list))
+	theirs, stop := connect(service, serviceConfig(5, list))
 	defer stop()
 	ask := func(client testgrpc.TestServiceClient) (calls [2]int64) {
 		_, err := client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{}, grpc.WaitForReady(true))

@@ -13,13 +13,13 @@ import (
 	"github.com/retrygo/retry/contrib/retryrpc"
 )
 
-// Options are the options of the interceptors. DeclaredIdempotent is an implementation of the field Idempotent; for a
+// Options are the options of the interceptors. DeclaredIdempotent is an implementation of the field Idempotent. For a
 // single call there is the function Idempotent.
 type Options = retryrpc.Options[codes.Code]
 
 // DeclaredIdempotent reports whether the service's .proto declares the method, "/package.Service/Method", with option
 // idempotency_level = NO_SIDE_EFFECTS or IDEMPOTENT. Use it as Options.Idempotent. It knows the services whose
-// generated code is linked into the program; for others it returns false.
+// generated code is linked into the program. For others it returns false.
 func DeclaredIdempotent(method string) bool {
 	name := strings.Replace(strings.TrimPrefix(method, "/"), "/", ".", 1)
 	found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(name))
@@ -30,7 +30,7 @@ func DeclaredIdempotent(method string) bool {
 	return ok && options.GetIdempotencyLevel() != descriptorpb.MethodOptions_IDEMPOTENCY_UNKNOWN
 }
 
-// Idempotent returns an option for one call: the method may take effect twice, whatever Options.Idempotent returns. It
+// Idempotent returns an option for one call. The method may take effect twice, whatever Options.Idempotent returns. It
 // has no effect without an interceptor of this package.
 func Idempotent() grpc.CallOption { return idempotent{} }
 

@@ -44,10 +44,10 @@ func TestPolicyOfEachCall(t *testing.T) {
 			return upTo(2)
 		}}))
 	})
-	t.Run("one that sets no schedule has that of Inline", func(t *testing.T) {
+	t.Run("a policy that sets no schedule has that of Inline", func(t *testing.T) {
 		require.Equal(t, retry.Inline().MaxAttempts, attempts(t, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{Rand: func() float64 { return 0 }} }}))
 	})
-	t.Run("a stream has it, too", func(t *testing.T) {
+	t.Run("a stream has the schedule of Inline, too", func(t *testing.T) {
 		intercept, err := retrygrpc.StreamClientInterceptor(retry.Policy{}, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }})
 		require.NoError(t, err)
 		calls := 0
@@ -60,7 +60,7 @@ func TestPolicyOfEachCall(t *testing.T) {
 		require.ErrorIs(t, s.RecvMsg(nil), retry.AttemptsExhausted)
 		require.Equal(t, 2, calls)
 	})
-	t.Run("one that does not validate fails the call before any attempt", func(t *testing.T) {
+	t.Run("a policy that does not validate fails the call before any attempt", func(t *testing.T) {
 		bad := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{TTL: -1} }}
 		calls, err := invoke(t, t.Context(), retry.Policy{}, bad, fails)
 		require.Zero(t, calls)
@@ -73,13 +73,13 @@ func TestPolicyOfEachCall(t *testing.T) {
 		require.Nil(t, s)
 		require.Equal(t, codes.Internal, status.Code(err))
 	})
-	t.Run("OneAttempt makes one of it", func(t *testing.T) {
+	t.Run("OneAttempt makes one attempt", func(t *testing.T) {
 		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(9) }}
 		calls, err := invoke(t, retry.OneAttempt(t.Context()), retry.Policy{}, o, fails)
 		require.Equal(t, 1, calls)
 		require.ErrorIs(t, err, retry.RetriesDisabled)
 	})
-	t.Run("there is one source of it", func(t *testing.T) {
+	t.Run("a policy has one source", func(t *testing.T) {
 		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }}
 		for name, o := range map[string]retrygrpc.Options{"PolicyFor": o} {
 			require.NoError(t, o.Validate())

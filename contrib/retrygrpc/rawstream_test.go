@@ -83,7 +83,7 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		var reply string
 		require.NoError(t, s.RecvMsg(&reply))
 		require.Equal(t, "b", reply)
-		require.ErrorIs(t, first.ctx.Err(), context.Canceled, "a failed attempt is cancelled")
+		require.ErrorIs(t, first.ctx.Err(), context.Canceled, "a failed attempt is canceled")
 		require.NoError(t, second.ctx.Err())
 		require.Equal(t, second.ctx.Done(), s.Context().Done())
 		require.Equal(t, []int{1, 1}, []int{first.closed, second.closed})
@@ -113,7 +113,7 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.NoError(t, s.SendMsg("request"))
 		require.Equal(t, codes.Internal, status.Code(s.SendMsg("another")))
 	})
-	t.Run("a caller who has gone before the first read gets CANCELED, and the attempt is cancelled", func(t *testing.T) {
+	t.Run("a caller who has gone before the first read gets CANCELED, and the attempt is canceled", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		fake := &fakeStream{header: metadata.MD{}}
 		s := open(t, ctx, upTo(2), fake)
@@ -123,7 +123,7 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.Error(t, fake.ctx.Err())
 		require.Equal(t, codes.Canceled, status.Code(s.RecvMsg(nil)))
 	})
-	t.Run("an attempt that was read to its end is cancelled, and no option of the caller's is left to it", func(t *testing.T) {
+	t.Run("an attempt that was read to its end is canceled, and no option of the caller's is left to it", func(t *testing.T) {
 		fake := &fakeStream{header: metadata.MD{}}
 		var trailer metadata.MD
 		s := open(t, t.Context(), upTo(2), fake)
@@ -212,7 +212,7 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 			})
 		}
 	})
-	t.Run("also if that attempt could not be made", func(t *testing.T) {
+	t.Run("an attempt that could not be made is reported", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		intercept, err := retrygrpc.StreamClientInterceptor(upTo(2), retrygrpc.Options{})
 		require.NoError(t, err)
@@ -229,7 +229,7 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, retryrpc.NotFound, failed.Code)
 	})
-	t.Run("a gate that puts it off for too long leaves nothing to report", func(t *testing.T) {
+	t.Run("a gate that puts the stream off for too long leaves no attempt to report", func(t *testing.T) {
 		var trailer metadata.MD
 		p := retry.Policy{TTL: time.Second, Gate: func(context.Context) time.Duration { return time.Minute }}
 		intercept, err := retrygrpc.StreamClientInterceptor(p, retrygrpc.Options{})
@@ -240,7 +240,7 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.Nil(t, trailer)
 		require.Nil(t, s.Trailer())
 	})
-	t.Run("its context, once it is read, is not an attempt's", func(t *testing.T) {
+	t.Run("the context of a stream that is read is not an attempt's", func(t *testing.T) {
 		type key struct{}
 		ctx := context.WithValue(t.Context(), key{}, "value")
 		second := &fakeStream{header: metadata.MD{}}

@@ -178,13 +178,19 @@ func TestARecordIsBoundedWhateverAServerSends(t *testing.T) {
 		require.Equal(t, 1, calls)
 		require.ErrorContains(t, err, "(not repeated: pushback)")
 	})
+	t.Run("a whole error keeps the doubt of the call", func(t *testing.T) {
+		lost := status.Error(codes.Internal, strings.Repeat("m", 5000))
+		_, err := invoke(t, t.Context(), upTo(3), retrygrpc.Options{}, []answer{{err: lost, header: true}})
+		require.ErrorIs(t, err, lost)
+		require.True(t, retry.IsAmbiguous(err))
+	})
 	t.Run("an attempt that is cut leaves nothing to a later one that is not", func(t *testing.T) {
 		long, short := status.Error(codes.Unavailable, strings.Repeat("m", 5000)), status.Error(codes.Unavailable, "short")
 		_, err := invoke(t, t.Context(), upTo(2), retrygrpc.Options{}, []answer{{err: long}, {err: short}})
 		require.ErrorIs(t, err, short)
 		require.Equal(t, "short", status.Convert(err).Message())
 	})
-	t.Run("of a stream", func(t *testing.T) {
+	t.Run("the record of a stream is cut too", func(t *testing.T) {
 		service := &scripted{output: func(int, testgrpc.TestService_StreamingOutputCallServer) error {
 			return withDetails(strings.Repeat("m", 10_000), 10_000)
 		}}

@@ -13,9 +13,9 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// UnaryServerInterceptor returns an interceptor for a server whose handlers make calls with retries: see package
-// retryrpc. A handler must not set the trailer grpc-retry-pushback-ms itself, since two values forbid a retry. An error
-// with a status of its own, and one that is not a run's, is sent as it is: see Unavailable.
+// UnaryServerInterceptor returns an interceptor for a server whose handlers make calls with retries (see package
+// retryrpc). A handler must not set the trailer grpc-retry-pushback-ms itself, since two values forbid a retry. An error
+// with a status of its own, and one that is not a run's, is sent as it is (see Unavailable).
 //
 // trust reports whether to believe a client that marks a retry, for example because the client's certificate, which
 // peer.FromContext returns, belongs to one of your own services. It is called only for retries. Nil means that no client
@@ -53,9 +53,9 @@ type believedStream struct {
 
 func (s *believedStream) Context() context.Context { return s.ctx }
 
-// ClientAttempt returns the number of the client's attempt in the metadata of an incoming call: 1 for a first attempt,
-// for invalid metadata and outside a server. The client can send any number: use it for logs, metrics and shedding
-// retries first, but not for anything that must be correct.
+// ClientAttempt returns the number of the client's attempt in the metadata of an incoming call, 1 for a first attempt,
+// for invalid metadata and outside a server. The client can send any number. Use it for logs, metrics and shedding
+// retries first, but not for decisions that must be correct.
 func ClientAttempt(ctx context.Context) int {
 	return retryrpc.ParseAttempt(metadata.ValueFromIncomingContext(ctx, retryrpc.AttemptsKey))
 }
@@ -68,7 +68,7 @@ func believed(ctx context.Context, trust func(context.Context) bool) context.Con
 	return ctx
 }
 
-// answered returns the trailer for the error of a handler, nil for none, and the error with its client's status.
+// answered returns the trailer for the error of a handler, which can be nil, and the error with its client's status.
 func answered(err error) (metadata.MD, error) {
 	var trailer metadata.MD
 	if says := retryrpc.MetadataFor(err); says != nil {

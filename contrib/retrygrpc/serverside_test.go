@@ -173,11 +173,11 @@ func TestGRPCLayers(t *testing.T) {
 		silent bool
 		want   int
 	}{
-		{name: "that know nothing of each other multiply", silent: true, want: 64},
-		{name: "that answer what has been given up stop", want: 4},
-		{name: "that believe calls repeat at the top", trust: anyone, pass: true, silent: true, want: 10},
-		{name: "that keep the number to themselves repeat below", trust: anyone, silent: true, want: 19},
-		{name: "that do not believe calls multiply", pass: true, silent: true, want: 64},
+		{name: "layers that know nothing of each other multiply", silent: true, want: 64},
+		{name: "layers stop at an answer that a layer below has given up", want: 4},
+		{name: "layers that believe calls repeat at the top", trust: anyone, pass: true, silent: true, want: 10},
+		{name: "layers that keep the number to themselves repeat below", trust: anyone, silent: true, want: 19},
+		{name: "layers that do not believe calls multiply", pass: true, silent: true, want: 64},
 	} {
 		for _, stream := range []bool{false, true} {
 			t.Run(fmt.Sprint(row.name, stream), func(t *testing.T) {

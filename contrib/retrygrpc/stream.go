@@ -20,26 +20,26 @@ import (
 )
 
 // serverStream is a grpc.ClientStream with one request that is sent again until the server begins to answer. The first
-// RecvMsg or Header makes the run; the other waits for it.
+// RecvMsg or Header makes the run, and the other waits for it.
 type serverStream struct {
 	*call
 	desc     *grpc.StreamDesc
 	streamer grpc.Streamer
 	timeout  time.Duration // of an attempt
 	finished sync.Once     // the caller's OnFinish functions have been called
-	watching func() bool   // ends the wait for the end of the caller's context; nil without OnFinish functions
+	watching func() bool   // ends the wait for the end of the caller's context, nil without OnFinish functions
 
-	begun atomic.Pointer[streamAttempt] // the attempt that the caller reads; nil before
+	begun atomic.Pointer[streamAttempt] // the attempt that the caller reads, nil before
 
 	running sync.Mutex     // guards the fields below
 	last    *streamAttempt // of a run without a message
 	ended   error          // the result
 
-	mu        sync.Mutex // guards the fields below; held while a message is sent, not while one is received
+	mu        sync.Mutex // guards the fields below. Held while a message is sent, not while one is received
 	request   any
 	requested bool
 	closed    bool
-	current   *streamAttempt // the newest one; nil before the first
+	current   *streamAttempt // the newest one, nil before the first
 }
 
 type streamAttempt struct {
@@ -49,7 +49,7 @@ type streamAttempt struct {
 	err               error // the error if it could not be made
 	began             time.Time
 	sent, closed      bool
-	timer             *time.Timer // cancels with retry.ErrAttemptTimeout; nil without a timeout
+	timer             *time.Timer // cancels with retry.ErrAttemptTimeout, nil without a timeout
 	left              time.Duration
 	done              bool // RecvMsg has returned its end
 }
@@ -131,7 +131,7 @@ func (s *serverStream) CloseSend() error {
 	return s.current.close()
 }
 
-// send sends the request. A stream that has ended is not a failure here: RecvMsg returns its status.
+// send sends the request. A stream that has ended is not a failure here, since RecvMsg returns its status.
 func (a *streamAttempt) send(m any) error {
 	if a.ClientStream == nil {
 		return nil
@@ -195,7 +195,7 @@ func (s *serverStream) RecvMsg(m any) error {
 }
 
 // Header makes the run, if it has not been made, and returns the header. It is nil without an error if the stream ended
-// without a header; RecvMsg returns its error.
+// without a header. RecvMsg returns its error.
 func (s *serverStream) Header() (metadata.MD, error) {
 	if a := s.begun.Load(); a != nil {
 		return a.Header()
@@ -212,7 +212,7 @@ func (s *serverStream) Header() (metadata.MD, error) {
 }
 
 // run makes attempts until the server begins to answer, and returns the end of a stream without messages. receive
-// receives the first message; nil means that the header is enough.
+// receives the first message. Nil means that the header is enough.
 func (s *serverStream) run(receive func(a *streamAttempt, number int) error) error {
 	err := s.Returned(s.tellBegun(retry.Do(s.call.Context(), s.Policy, func(ctx context.Context) error {
 		s.mu.Lock()
@@ -249,8 +249,8 @@ func (s *serverStream) over(err error) {
 
 func (s *serverStream) finishOnce(err error) { s.finished.Do(func() { s.finish(err) }) }
 
-// tellBegun adds the attempt that was begun before the run to the error of a run that ended before its first attempt:
-// the server may have served it.
+// tellBegun adds the attempt that was begun before the run to the error of a run that ended before its first
+// attempt, since the server may have served it.
 func (s *serverStream) tellBegun(err error) error {
 	s.mu.Lock()
 	a := s.current

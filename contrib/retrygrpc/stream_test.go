@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -65,29 +66,29 @@ func TestServerStream(t *testing.T) {
 		code   codes.Code
 		reason retry.Reason // zero: the error, if any, is gRPC's own
 	}{
-		{name: "is repeated before anything has come", calls: 3, read: "abc", script: func(call int, s stream) error {
+		{name: "a stream is repeated before an answer has come", calls: 3, read: "abc", script: func(call int, s stream) error {
 			if call <= 2 {
 				return unavailable
 			}
 			return sends(s, nil, "a", "b", "c")
 		}},
-		{name: "is not repeated after a message", calls: 1, read: "ab", code: codes.Unavailable, script: func(_ int, s stream) error {
+		{name: "a stream is not repeated after a message", calls: 1, read: "ab", code: codes.Unavailable, script: func(_ int, s stream) error {
 			return sends(s, unavailable, "a", "b")
 		}},
-		{name: "is not repeated after a header", calls: 1, code: codes.Unavailable, script: func(_ int, s stream) error {
+		{name: "a stream is not repeated after a header", calls: 1, code: codes.Unavailable, script: func(_ int, s stream) error {
 			return errors.Join(s.SendHeader(metadata.Pairs("h", "1")), unavailable)
 		}},
-		{name: "is repeated while it is empty", calls: 2, script: func(call int, _ stream) error {
+		{name: "a stream is repeated while it is empty", calls: 2, script: func(call int, _ stream) error {
 			if call == 1 {
 				return unavailable
 			}
 			return nil
 		}},
-		{name: "that is empty succeeds", calls: 1, script: func(int, stream) error { return nil }},
-		{name: "is given up when no attempt is left", calls: 4, code: codes.Unavailable, reason: retry.AttemptsExhausted, script: func(int, stream) error { return unavailable }},
-		{name: "is not repeated for another code", calls: 1, code: codes.Internal, reason: retry.TerminalError, script: func(int, stream) error { return status.Error(codes.Internal, "") }},
-		{name: "is not repeated after an answer", calls: 1, code: codes.NotFound, script: func(int, stream) error { return status.Error(codes.NotFound, "") }},
-		{name: "is not repeated where a pushback forbids it", calls: 1, code: codes.Unavailable, reason: retry.TerminalError, script: func(_ int, s stream) error {
+		{name: "an empty stream succeeds", calls: 1, script: func(int, stream) error { return nil }},
+		{name: "a stream is given up when no attempt is left", calls: 4, code: codes.Unavailable, reason: retry.AttemptsExhausted, script: func(int, stream) error { return unavailable }},
+		{name: "a stream is not repeated for another code", calls: 1, code: codes.Internal, reason: retry.TerminalError, script: func(int, stream) error { return status.Error(codes.Internal, "") }},
+		{name: "a stream is not repeated after an answer", calls: 1, code: codes.NotFound, script: func(int, stream) error { return status.Error(codes.NotFound, "") }},
+		{name: "a stream is not repeated if a pushback forbids it", calls: 1, code: codes.Unavailable, reason: retry.TerminalError, script: func(_ int, s stream) error {
 			s.SetTrailer(metadata.Pairs("grpc-retry-pushback-ms", "-1"))
 			return unavailable
 		}},
@@ -133,7 +134,7 @@ func TestServerStream(t *testing.T) {
 			})
 		}
 	}
-	t.Run("sends its request again, with the number of attempts", func(t *testing.T) {
+	t.Run("a stream sends its request again, with the number of attempts", func(t *testing.T) {
 		service := &echo{failures: 2}
 		client := serve(t, service, upTo(3), retrygrpc.Options{})
 		request := &testgrpc.StreamingOutputCallRequest{Payload: &testgrpc.Payload{Body: bytes.Repeat([]byte("x"), 200_000)}}
@@ -144,7 +145,7 @@ func TestServerStream(t *testing.T) {
 		require.Equal(t, string(request.GetPayload().GetBody()), read)
 		require.Equal(t, [][]string{nil, {"1"}, {"2"}}, service.previous)
 	})
-	t.Run("is begun by the call, and with a gate when it is read", func(t *testing.T) {
+	t.Run("a stream is begun by the call, and with a gate when it is read", func(t *testing.T) {
 		started := make(chan struct{}, 1)
 		service := &scripted{output: func(int, stream) error { started <- struct{}{}; return nil }}
 		s, err := serve(t, service, upTo(2), retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
@@ -163,7 +164,7 @@ func TestServerStream(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, asked)
 	})
-	t.Run("is repeated where it cannot be made", func(t *testing.T) {
+	t.Run("a stream that cannot be made is repeated", func(t *testing.T) {
 		// The channel has no server to connect to.
 		l, err := retrygrpc.DialOptions(upTo(3), retrygrpc.Options{})
 		require.NoError(t, err)
@@ -176,14 +177,14 @@ func TestServerStream(t *testing.T) {
 		require.Nil(t, s.Trailer())
 		require.NotNil(t, s.Context())
 	})
-	t.Run("that is empty is a success", func(t *testing.T) {
+	t.Run("an empty stream is a success of the run", func(t *testing.T) {
 		service := &scripted{output: func(int, stream) error { return nil }}
 		s, err := serve(t, service, upTo(2), retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
 		require.NoError(t, err)
 		_, err = readAll(s)
 		require.NoError(t, err)
 	})
-	t.Run("gives the caller's options what the last attempt got", func(t *testing.T) {
+	t.Run("a stream gives the caller's options the results of the last attempt", func(t *testing.T) {
 		for _, row := range []struct {
 			succeedsAt int
 			err        codes.Code
@@ -232,63 +233,67 @@ func (e *echo) StreamingOutputCall(request *testgrpc.StreamingOutputCallRequest,
 func TestAttemptTimeoutOfAStream(t *testing.T) {
 	type stream = testgrpc.TestService_StreamingOutputCallServer
 	p := upTo(2)
-	p.AttemptTimeout = 150 * time.Millisecond
-	t.Run("ends an attempt without a header", func(t *testing.T) {
+	p.AttemptTimeout = time.Second
+	t.Run("the timeout ends an attempt without a header", func(t *testing.T) {
 		for _, idempotent := range []bool{false, true} {
-			ended := make(chan struct{}, 2)
-			service := &scripted{output: func(call int, s stream) error {
-				if call == 1 {
-					<-s.Context().Done()
-					ended <- struct{}{}
-					return s.Context().Err()
-				}
-				return sends(s, nil, "a")
-			}}
-			s, err := serve(t, service, p, retrygrpc.Options{Idempotent: func(string) bool { return idempotent }}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
-			require.NoError(t, err)
-			read, err := readAll(s)
-			<-ended
-			if idempotent {
+			synctest.Test(t, func(t *testing.T) {
+				ended := make(chan struct{}, 2)
+				service := &scripted{output: func(call int, s stream) error {
+					if call == 1 {
+						<-s.Context().Done()
+						ended <- struct{}{}
+						return s.Context().Err()
+					}
+					return sends(s, nil, "a")
+				}}
+				s, err := serve(t, service, p, retrygrpc.Options{Idempotent: func(string) bool { return idempotent }}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
 				require.NoError(t, err)
-				require.Equal(t, "a", read)
-				continue
-			}
-			require.Equal(t, codes.DeadlineExceeded, status.Code(err))
-			var failed *retryrpc.AttemptError
-			require.ErrorAs(t, err, &failed)
-			require.Equal(t, retryrpc.AttemptTimeout, failed.Origin)
+				read, err := readAll(s)
+				<-ended
+				if idempotent {
+					require.NoError(t, err)
+					require.Equal(t, "a", read)
+					return
+				}
+				require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+				var failed *retryrpc.AttemptError
+				require.ErrorAs(t, err, &failed)
+				require.Equal(t, retryrpc.AttemptTimeout, failed.Origin)
+			})
 		}
 	})
-	t.Run("does not cut a stream that has begun, nor one that nobody has read yet", func(t *testing.T) {
+	t.Run("the timeout does not cut a stream that has begun, or one that is not read yet", func(t *testing.T) {
 		for _, first := range []string{"read", "header", "unread"} {
-			proceed := make(chan struct{})
-			service := &scripted{output: func(call int, s stream) error {
-				if call == 1 && first != "unread" {
-					return status.Error(codes.Unavailable, "no")
-				}
-				if err := s.SendHeader(nil); err != nil {
-					return err
-				}
-				select {
-				case <-proceed:
-				case <-s.Context().Done():
-					return s.Context().Err()
-				}
-				return sends(s, nil, "a")
-			}}
-			s, err := serve(t, service, p, retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
-			require.NoError(t, err)
-			if first == "header" {
-				_, err = s.Header()
+			synctest.Test(t, func(t *testing.T) {
+				proceed := make(chan struct{})
+				service := &scripted{output: func(call int, s stream) error {
+					if call == 1 && first != "unread" {
+						return status.Error(codes.Unavailable, "no")
+					}
+					if err := s.SendHeader(nil); err != nil {
+						return err
+					}
+					select {
+					case <-proceed:
+					case <-s.Context().Done():
+						return s.Context().Err()
+					}
+					return sends(s, nil, "a")
+				}}
+				s, err := serve(t, service, p, retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
 				require.NoError(t, err)
-			}
-			time.AfterFunc(3*p.AttemptTimeout, func() { close(proceed) })
-			if first == "unread" {
-				<-proceed
-			}
-			read, err := readAll(s)
-			require.NoError(t, err, first)
-			require.Equal(t, "a", read)
+				if first == "header" {
+					_, err = s.Header()
+					require.NoError(t, err)
+				}
+				time.AfterFunc(3*p.AttemptTimeout, func() { close(proceed) })
+				if first == "unread" {
+					<-proceed
+				}
+				read, err := readAll(s)
+				require.NoError(t, err, first)
+				require.Equal(t, "a", read)
+			})
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 // ObserveBudget reports the tokens of a budget as the gauge retry.budget.tokens, with the name as retry.budget. A name must
 // be registered only once, since only one of two budgets with the same name is reported. Unregister of the result ends
-// the observation; until then the budget is kept. A nil budget is refused.
+// the observation. Until then the budget is kept. A nil budget is refused.
 func ObserveBudget(o Options, name string, b *retry.Budget) (metric.Registration, error) {
 	if b == nil {
 		return nil, unset("budget")
@@ -30,9 +30,9 @@ func ObserveBudget(o Options, name string, b *retry.Budget) (metric.Registration
 	return registration, refused(err)
 }
 
-// ObserveBudgetSet reports how many keys have a budget of their own in a set (retry.budget.key.count) and how often another
-// key got the one that such keys share (retry.budget.overflows), with the name as retry.budget. The tokens of each key are not
-// reported: there may be too many keys, such as tenants, for a metric. Unregister of the result ends the observation. A
+// ObserveBudgetSet reports the number of keys that have a budget of their own in a set (retry.budget.key.count) and the
+// number of times that another key got the one that such keys share (retry.budget.overflows), with the name as retry.budget. The tokens of each key are not
+// reported, since there may be too many keys, such as tenants, for a metric. Unregister of the result ends the observation. A
 // nil set is refused.
 func ObserveBudgetSet(o Options, name string, set *retry.Budgets) (metric.Registration, error) {
 	if set == nil {

@@ -23,7 +23,7 @@ import (
 //
 // Do returns the error of retry.Do.
 //
-// There is no function that wraps only fn: several runs may call a wrapped fn at once, and it would link attempts of
+// There is no function that wraps only fn. Several runs may call a wrapped fn at once, and it would link attempts of
 // different runs.
 func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context) error) error {
 	if ctx == nil || fn == nil {
@@ -52,7 +52,7 @@ func Do(ctx context.Context, p retry.Policy, o Options, fn func(context.Context)
 	}))
 }
 
-// DoValue is Do for an fn that also returns a value: retry.DoValue with these spans.
+// DoValue is Do for an fn that also returns a value. It is retry.DoValue with these spans.
 func DoValue[T any](ctx context.Context, p retry.Policy, o Options, fn func(context.Context) (T, error)) (value T, err error) {
 	if fn == nil {
 		return value, Do(ctx, p, o, nil)

@@ -1,14 +1,14 @@
 // Package retryotel reports runs of package retry to OpenTelemetry. Observe, in Policy.Observe, records metrics, adds
 // events to the current span and creates a span for each job that has ended. Do and DoValue make a span for each run
-// and each attempt, and Run for a run of another package. It imports OpenTelemetry's API only: without an SDK nothing is
-// recorded.
+// and each attempt, and Run for a run of another package. It imports OpenTelemetry's API only. It has no
+// effect without an SDK.
 //
-// For HTTP, use the transport of otelhttp as the Base of a retryhttp.Transport: each request that is sent then has a
+// For HTTP, use the transport of otelhttp as the Base of a retryhttp.Transport. Each request that is sent then has a
 // CLIENT span and a record of http.client.request.duration. Around the Transport it counts all sends of a run as one.
 //
 // # Metrics
 //
-// The metrics, in the scope github.com/retrygo/retry/contrib/retryotel:
+// The scope of the metrics is github.com/retrygo/retry/contrib/retryotel:
 //
 //	name                    instrument       unit       attributes
 //	retry.runs              counter          {run}      retry.policy, retry.status, retry.reason, retry.kind
@@ -27,27 +27,27 @@
 //	retry.job.lag           gauge            s          retry.engine
 //	retry.schedule.overdue  gauge            s          retry.engine, retry.schedule
 //
-// retry.status and retry.reason have the texts of retry.Status and retry.Reason; in metrics a success has no
+// retry.status and retry.reason have the texts of retry.Status and retry.Reason. In metrics a success has no
 // retry.reason, and a run of a policy without a name no retry.policy. A terminal error that ended a run because a layer
 // below had given up (retry.Outcome.InnerGaveUp) is the reason given_up_below. A run that ended with a terminal error
-// at its first attempt is not_retried, not dead_letter: a retry was not allowed, because of a mistake of the caller, or
+// at its first attempt is not_retried, not dead_letter. A retry was not allowed, because of a mistake of the caller, or
 // because the call must not be repeated, such as a POST after a 503. retry.kind is succeeded_without_retry,
-// succeeded_with_retry, failed_without_retry or failed_with_retry; a run whose caller's context had already ended is
-// failed_without_retry. retry.hedge is not_needed,
-// not_made, refused, lost or won. retry.class is succeeded, retryable or terminal; the duration of an attempt that succeeded
-// counts from when it was due. The buckets of the histograms reach from 1ms to a day and from 0 to 100 attempts; a View
-// of the SDK can change them.
+// succeeded_with_retry, failed_without_retry or failed_with_retry. A run whose caller's context had already ended is
+// failed_without_retry. retry.hedge is not_needed, not_made, refused, lost or won. retry.class is succeeded, retryable or
+// terminal. The duration of an attempt that succeeded counts from the time at which it was due. The buckets of the
+// histograms reach from 1ms to a day and from 0 to 100 attempts. A View of the SDK can change them.
 //
-// The number of series is bounded: statuses, reasons, kinds and classes are enumerations, and runs of the 81st policy
-// name and further ones count under "_OTHER", so that the SDK's limit of 2,000 series is not reached. No attribute comes from a request or an error.
+// The number of series is bounded. Statuses, reasons, kinds and classes are enumerations, and runs of the 81st policy
+// name and further ones count under "_OTHER", so that the SDK's limit of 2,000 series is not reached. No attribute comes
+// from a request or an error.
 //
 // # Spans
 //
-// In spans retry.policy and retry.attempt are those of the run, attempt or event; retry.run.policy, retry.status,
+// In spans retry.policy and retry.attempt are those of the run, attempt or event. retry.run.policy, retry.status,
 // retry.reason and retry.attempts are those of the span's run, or of the last run that ended below the span.
 //
 // error.type is the result of an ErrorType method in the error's chain, such as the status of an HTTP attempt ("503"),
-// retryhttp's Reason ("conn_refused") or "attempt_timeout" of a gRPC call; otherwise the code of a gRPC status
+// retryhttp's Reason ("conn_refused") or "attempt_timeout" of a gRPC call. Otherwise it is the code of a gRPC status
 // ("UNAVAILABLE"), "timeout", "canceled", or the Go type below the marks of retry and fmt.Errorf. The error.type of a run
 // is that of its last error.
 //

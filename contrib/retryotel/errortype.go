@@ -23,9 +23,9 @@ var wrapType = reflect.TypeOf(fmt.Errorf("%w", errors.ErrUnsupported))
 
 var retryPath = reflect.TypeFor[retry.Policy]().PkgPath()
 
-// errorType returns error.type for the error of an attempt: the result of an ErrorType method in err's chain, as the
-// errors of retryhttp ("503", "conn_refused") and contrib/retrygrpc have; the code of a gRPC status, "UNAVAILABLE";
-// "timeout"; "canceled"; otherwise the Go type below marks and fmt.Errorf. For nil, which only an Event not made by
+// errorType returns error.type for the error of an attempt. It is the result of an ErrorType method in err's chain, as the
+// errors of retryhttp ("503", "conn_refused") and contrib/retrygrpc have, the code of a gRPC status ("UNAVAILABLE"),
+// "timeout", "canceled", or otherwise the Go type below marks and fmt.Errorf. For nil, which only an Event not made by
 // package retry has, it is "_OTHER".
 func errorType(err error) string {
 	if err == nil {
@@ -50,7 +50,7 @@ func errorType(err error) string {
 	}
 }
 
-// typeName returns the type of err as the conventions write it: "net.OpError" with the whole path of its package, and
+// typeName returns the type of err as the conventions write it, "net.OpError" with the whole path of its package, and
 // "*net.OpError" with the package's name for a pointer.
 func typeName(err error) string {
 	t := reflect.TypeOf(err)
@@ -61,7 +61,7 @@ func typeName(err error) string {
 }
 
 // grpcCode returns the name of the code of the first error in err's tree that has a gRPC status, "UNKNOWN" for a code
-// that gRPC does not have, and "" if there is none.
+// that gRPC does not have, and "" if there is no such error.
 //
 // It calls GRPCStatus() *status.Status by reflection. An interface with that method needs
 // google.golang.org/grpc/status, which adds 39 packages and 2.6 MB to each program that imports this package.
@@ -85,7 +85,7 @@ func grpcCode(err error) string {
 	return ""
 }
 
-// result calls a method that takes nothing and returns one value.
+// result calls a method without arguments that returns one value.
 func result(method reflect.Value) (reflect.Value, bool) {
 	if !method.IsValid() || method.Type().NumIn() != 0 || method.Type().NumOut() != 1 {
 		return reflect.Value{}, false
@@ -136,5 +136,5 @@ func bounded(whole string, limit int) string {
 	return fmt.Sprintf("%s... (%d bytes)", strings.ToValidUTF8(text[:limit], ""), len(whole)) // not half of a character
 }
 
-// valid returns text as UTF-8: OTLP has no other strings, and a single invalid one fails the whole export.
+// valid returns text as UTF-8. OTLP has no other strings, and a single invalid one fails the whole export.
 func valid(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }

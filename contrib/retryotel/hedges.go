@@ -9,7 +9,7 @@ import (
 	"github.com/retrygo/retry/retryhedge"
 )
 
-// hedgeOf returns what hedging did for a call.
+// hedgeOf returns the value of retry.hedge for a call.
 func hedgeOf(e *retryhedge.Event) string {
 	switch {
 	case e.Won > 1:
@@ -25,8 +25,8 @@ func hedgeOf(e *retryhedge.Event) string {
 	}
 }
 
-// ObserveHedges returns a function for the Observe of any number of retryhedge.Policies. It counts their calls by what
-// hedging did for each (retry.hedge.count) and the hedges made (retry.hedge.calls), and adds an event "retry.hedge" with
+// ObserveHedges returns a function for the Observe of any number of retryhedge.Policies. It counts their calls by the
+// effect of hedging (retry.hedge.count) and the hedges made (retry.hedge.calls), and adds an event "retry.hedge" with
 // the number of calls to the current span of a call that was slow. Errors are as for Observe.
 func ObserveHedges(o Options) (func(context.Context, retryhedge.Event), error) {
 	m := o.meter()

@@ -10,10 +10,10 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// ObserveJobs reports how many jobs an engine has by status (retry.job.count), how many of them are occurrences of
-// recurring jobs (retry.job.recurring), and how overdue the oldest waiting job is (retry.job.lag), 0 if none is due, all
+// ObserveJobs reports the number of jobs of an engine by status (retry.job.count), how many of them are occurrences of
+// recurring jobs (retry.job.recurring), and how overdue the oldest waiting job is (retry.job.lag), 0 if no job is due, all
 // with the name as retry.engine. They are counted at each collection, within its context, by count, which is the method
-// Count of a retryjob.Admin; its error goes to the SDK. If several processes share a database, only one should observe
+// Count of a retryjob.Admin. Its error goes to the SDK. If several processes share a database, only one should observe
 // it. Unregister of the result ends the observation. A nil count is refused.
 func ObserveJobs(
 	o Options, name string, count func(context.Context, retryjob.Filter) (map[retryjob.Status]retryjob.Tally, error),

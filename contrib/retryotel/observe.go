@@ -16,10 +16,10 @@ import (
 // It records the metrics that the package documentation lists. retry.delay is recorded when a wait is decided, before
 // it begins. So its count includes retries that a canceled caller or a gate later prevents.
 //
-// It adds events to the current span of the context, if that is recording: in Do and Run that is the run's span,
+// It adds events to the current span of the context, if that is recording. In Do and Run that is the run's span,
 // otherwise the caller's. Each failed attempt is an event "retry.attempt.failed". On a caller's span the end of the run
-// sets retry.status, retry.attempts, retry.reason and retry.run.policy, the last two empty if there is none. Of several
-// runs under one span they are those of the last to end. Their keys differ from an attempt's: for a run inside an
+// sets retry.status, retry.attempts, retry.reason and retry.run.policy, the last two possibly empty. Of several
+// runs under one span they are those of the last to end. Their keys differ from an attempt's. For a run inside an
 // attempt of Do, retry.policy and retry.attempt of the span stay those of the attempt. The status of the span is
 // not changed.
 //
@@ -27,7 +27,7 @@ import (
 // when the job was first due, and has retry.job, the attributes of Do's span and an event for each failed attempt. A
 // run within the handler of a job also has such a span, unless Do or Run has created one.
 //
-// The function is safe for concurrent use. If the span is not recording it allocates nothing of its own.
+// The function is safe for concurrent use. If the span is not recording it does not allocate by itself.
 func Observe(o Options) (func(context.Context, retry.Event), error) {
 	made, err := newInstruments(o.meter())
 	if err != nil {

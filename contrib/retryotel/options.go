@@ -12,7 +12,7 @@ const scope = "github.com/retrygo/retry/contrib/retryotel"
 const schemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
 // A policy's runs end in 21 ways (TestTheSeriesAreFewerThanTheSDKsLimit counts them). 80 names, the runs without a name
-// and those beyond the 80 make 1,722 series of retry.runs. The SDK folds what is beyond 2,000 per instrument into one
+// and those beyond the 80 make 1,722 series of retry.runs. The SDK folds those beyond 2,000 per instrument into one
 // series (sdk/metric, WithCardinalityLimit).
 const maxPolicies = 80
 

@@ -44,7 +44,7 @@ type run struct {
 
 type runKey struct{}
 
-// startRun begins the span of a run below that of ctx. The run is nil if there is no SDK: the new span is then that of
+// startRun begins the span of a run below that of ctx. The run is nil if there is no SDK. The new span is then that of
 // ctx, or invalid.
 func startRun(ctx context.Context, tracer trace.Tracer, policy string) (context.Context, *run) {
 	inner, started := tracer.Start(ctx, "retry.run")
@@ -86,7 +86,7 @@ func (r *run) returned(err error) error {
 	return err
 }
 
-// span is a span that is an Error if its function does not return; only a recover could distinguish a panic from
+// span is a span that is an Error if its function does not return. Only a recover could distinguish a panic from
 // runtime.Goexit.
 type span struct {
 	trace.Span

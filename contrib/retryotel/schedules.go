@@ -12,8 +12,8 @@ import (
 
 // ObserveSchedules reports how overdue each schedule of recurring jobs is (retry.schedule.overdue), in seconds, 0 if it is
 // not, with the name as retry.engine and that of the schedule as retry.schedule. A schedule is overdue if its occurrence
-// has been due for more than a minute and has not begun, or if the next one cannot be enqueued: a backup that no longer
-// runs fails no attempt. The schedules are read at each collection, within its context, from a; its error goes to the
+// has been due for more than a minute and has not begun, or if the next one cannot be enqueued. A backup that no longer
+// runs fails no attempt. The schedules are read at each collection, within its context, from a. Its error goes to the
 // SDK. If several processes share a database, only one should observe it. Unregister of the result ends the observation.
 // A nil a is refused.
 func ObserveSchedules(o Options, name string, a retryjob.Admin) (metric.Registration, error) {

@@ -31,7 +31,7 @@ const (
 // other is the value for anything that is not distinguished, as in error.type of the conventions.
 const other = "_OTHER"
 
-// labels are the attributes of a measurement: a policy's name, and texts of enumerations. An empty one is not there.
+// labels are the attributes of a measurement, a policy's name and texts of enumerations. An empty one is omitted.
 type labels struct{ policy, status, reason, kind, class, hedge string }
 
 func (l labels) attributes() (list []attribute.KeyValue) {
@@ -69,7 +69,7 @@ func endingOf(o *retry.Outcome) labels {
 	return l
 }
 
-// kindOf returns how a run ended, in the four words of resilience4j's retry calls.
+// kindOf returns the kind of a run's end, in the four words of resilience4j's retry calls.
 func kindOf(o *retry.Outcome) string {
 	switch succeeded, retried := o.Status == retry.Succeeded, o.Attempts > 1; {
 	case succeeded && retried:

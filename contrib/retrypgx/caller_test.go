@@ -25,7 +25,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 		fn    func(ctx context.Context, tx pgx.Tx, cancel func()) error
 		judge func(request string, cancel func()) // sees each request; a notice from the server always cancels
 	}{
-		{name: "before it begins, during BEGIN", judge: func(request string, cancel func()) {
+		{name: "during BEGIN", judge: func(request string, cancel func()) {
 			if strings.Contains(request, "begin") {
 				cancel()
 			}
@@ -42,7 +42,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 			cancel()
 			return errors.Join(err, execute(ctx, tx, increment))
 		}},
-		{name: "after the last one", fn: func(ctx context.Context, tx pgx.Tx, cancel func()) error {
+		{name: "after the last statement", fn: func(ctx context.Context, tx pgx.Tx, cancel func()) error {
 			defer cancel()
 			return execute(ctx, tx, increment)
 		}},
@@ -60,7 +60,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 			}
 		}},
 	} {
-		t.Run("cancelled "+row.name, func(t *testing.T) {
+		t.Run("a caller cancels "+row.name, func(t *testing.T) {
 			db := newDatabase(t, server)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			behind := openPool(t, server, newProxy(t, server.Addr(), func(request string) fault {
@@ -83,7 +83,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 			require.Equal(t, 0, db.total(t))
 		})
 	}
-	t.Run("cancelled while it waits", func(t *testing.T) {
+	t.Run("a caller cancels a wait", func(t *testing.T) {
 		db := newDatabase(t, server)
 		ctx, cancel := context.WithCancel(t.Context())
 		p := retry.Policy{Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Hour, Cap: time.Hour}, Observe: func(context.Context, retry.Event) {
@@ -108,7 +108,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 		require.NoError(t, err)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("cancelled while it waits for a connection", func(t *testing.T) {
+	t.Run("a caller cancels while it waits for a connection", func(t *testing.T) {
 		db := newDatabase(t, server)
 		var held []*pgxpool.Conn
 		for range db.Config().MaxConns {

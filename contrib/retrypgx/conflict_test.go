@@ -36,7 +36,7 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, []string{"commit serialization_failure 40001"}, r.failures)
 		require.Equal(t, 3, db.total(t))
 	})
-	t.Run("one that only fn sees is repeated", func(t *testing.T) {
+	t.Run("a conflict that only fn sees is repeated", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
 			if attempt == 1 {
@@ -49,7 +49,7 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, []string{"statement serialization_failure 40001"}, r.failures)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("one of another transaction that gave up is not", func(t *testing.T) {
+	t.Run("a conflict of another transaction that gave up is not repeated", func(t *testing.T) {
 		db, other := newDatabase(t, server), newDatabase(t, server)
 		calls := 0
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
@@ -66,7 +66,7 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, 3, calls)
 		require.Equal(t, 0, db.total(t))
 	})
-	t.Run("many workers", func(t *testing.T) {
+	t.Run("many workers lose no update", func(t *testing.T) {
 		const workers, each = 8, 20
 		db := newDatabase(t, server)
 		p := retrysql.DefaultPolicy()
@@ -101,7 +101,7 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, workers*each, db.total(t))
 		t.Logf("%d transactions, %d attempts failed", workers*each, failed.Load())
 	})
-	t.Run("a deadlock", func(t *testing.T) {
+	t.Run("a deadlock is repeated", func(t *testing.T) {
 		db := newDatabase(t, server)
 		var met sync.WaitGroup
 		met.Add(2)
@@ -174,7 +174,7 @@ func testSavepoints(t *testing.T, server *pgtest.Server) {
 		require.True(t, ok)
 		require.Equal(t, "22012", violation.Code)
 	})
-	t.Run("they nest, and can be committed and rolled back", func(t *testing.T) {
+	t.Run("savepoints nest, and can be committed and rolled back", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
 			return pgx.BeginFunc(ctx, tx, func(outer pgx.Tx) error {

@@ -30,7 +30,7 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 		}
 	}
 	work := func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, increment) }
-	t.Run("is ambiguous, although pgx before 5.13 says that it is safe to retry", func(t *testing.T) {
+	t.Run("a commit whose answer is lost is ambiguous, although pgx before 5.13 says that it is safe to retry", func(t *testing.T) {
 		db := newDatabase(t, server)
 		behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
 		r := behind.attempt(t.Context(), nil, work)
@@ -39,7 +39,7 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, []string{"commit connection_lost"}, r.failures)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("is ambiguous to a run around it, too", func(t *testing.T) {
+	t.Run("a lost commit is ambiguous to a run around it, too", func(t *testing.T) {
 		db := newDatabase(t, server)
 		behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
 		p := quick(3)
@@ -49,7 +49,7 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("is repeated where the transaction is idempotent", func(t *testing.T) {
+	t.Run("a lost commit is repeated if the transaction is idempotent", func(t *testing.T) {
 		for _, row := range []struct {
 			ctx  context.Context
 			opts *retrypgx.Options
@@ -65,8 +65,8 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 		fault    fault
 		failures []string
 	}{
-		{"is a success where the probe says so", loseReply, nil},
-		{"is repeated where the probe says that nothing was committed", loseRequest, []string{"commit connection_lost"}},
+		{"a lost commit is a success if the probe says so", loseReply, nil},
+		{"a lost commit is repeated if the probe says that it did not happen", loseRequest, []string{"commit connection_lost"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			db := newDatabase(t, server)
@@ -78,7 +78,7 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 			require.Equal(t, 1, db.total(t))
 		})
 	}
-	t.Run("cancelled: ambiguous as well", func(t *testing.T) {
+	t.Run("a canceled commit is ambiguous as well", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		behind := openPool(t, server, newProxy(t, server.Addr(), func(request string) fault {
 			if strings.HasSuffix(request, commitText) {
@@ -137,7 +137,7 @@ func testConnections(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, 1, attempts)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("one that is lost, and fn passes over it", func(t *testing.T) {
+	t.Run("a lost connection that fn passes over is repeated", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
 			_, _ = tx.Exec(ctx, increment)
@@ -150,7 +150,7 @@ func testConnections(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, []string{"statement admin_shutdown 57P01"}, r.failures)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("one that is lost unseen is not committed, nor ambiguous", func(t *testing.T) {
+	t.Run("a connection that is lost unseen is neither committed nor ambiguous", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
 			if attempt == 1 {
@@ -216,14 +216,14 @@ func testElsewhere(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, []string{"statement read_only_server 25006"}, r.failures)
 		require.Equal(t, 1, direct.total(t))
 	})
-	t.Run("unless the transaction is to be read-only", func(t *testing.T) {
+	t.Run("a read-only transaction stays on a read-only connection", func(t *testing.T) {
 		newDatabase(t, server)
 		db := openPool(t, server, server.Addr(), wide)
 		r := db.attempt(t.Context(), &retrypgx.Options{TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}, work)
 		require.ErrorIs(t, r.err, retry.TerminalError)
 		require.Equal(t, 1, r.attempts)
 	})
-	t.Run("or there is one connection alone", func(t *testing.T) {
+	t.Run("a single read-only connection ends the run", func(t *testing.T) {
 		newDatabase(t, server)
 		conn, err := pgx.Connect(t.Context(), server.DSN())
 		require.NoError(t, err)
@@ -249,6 +249,7 @@ func testElsewhere(t *testing.T, server *pgtest.Server) {
 		r := db.attempt(t.Context(), nil, work)
 		returned(t, db.Pool)
 		require.NoError(t, r.err)
+		require.Empty(t, r.failures, "an attempt that cannot begin is a failure, too")
 		require.Equal(t, 1, r.attempts)
 		require.Equal(t, 1, direct.total(t))
 	})
@@ -262,7 +263,7 @@ func testElsewhere(t *testing.T, server *pgtest.Server) {
 		err = retrypgx.Tx(t.Context(), pool, quick(2), nil, func(context.Context, pgx.Tx) error { return nil })
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 	})
-	t.Run("but not a pool that is closed", func(t *testing.T) {
+	t.Run("a closed pool is not tried again", func(t *testing.T) {
 		pool, err := pgxpool.New(t.Context(), server.DSN())
 		require.NoError(t, err)
 		pool.Close()

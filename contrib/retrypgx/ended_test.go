@@ -54,7 +54,7 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 		}, 0},
 	} {
 		for _, swallows := range []bool{false, true} {
-			name := row.name
+			name := "a transaction that fn ended " + row.name
 			if swallows {
 				name += ", and ignored"
 			}
@@ -92,7 +92,7 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 		require.NoError(t, r.err)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("one whose error fn ignores does not roll back", func(t *testing.T) {
+	t.Run("a Rollback whose error fn ignores does not roll back", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
 			require.NoError(t, execute(ctx, tx, increment))
@@ -102,7 +102,7 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 		require.NoError(t, r.err)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("also of a savepoint that was begun before", func(t *testing.T) {
+	t.Run("a deferred Rollback is harmless to a savepoint that was begun before", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
 			require.NoError(t, execute(ctx, tx, increment))
@@ -115,7 +115,7 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 		require.NoError(t, r.err)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("and leaves a conflict one that is repeated", func(t *testing.T) {
+	t.Run("a deferred Rollback leaves a conflict one that is repeated", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
 			defer tx.Rollback(ctx)
@@ -138,7 +138,7 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 		require.ErrorIs(t, r.err, retry.TerminalError)
 		require.Equal(t, 0, db.total(t))
 	})
-	t.Run("nothing is executed after it", func(t *testing.T) {
+	t.Run("no statement is executed after the end of the transaction", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
 			_, _ = tx.Exec(ctx, "rollback")
@@ -171,7 +171,7 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 			require.LessOrEqual(t, db.total(t), 1)
 		})
 	}
-	t.Run("a policy cannot have it repeated", func(t *testing.T) {
+	t.Run("a policy cannot have an ended transaction repeated", func(t *testing.T) {
 		db := newDatabase(t, server)
 		p := quick(3)
 		p.Classify = retry.Otherwise(retry.Retryable)

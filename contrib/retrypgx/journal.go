@@ -15,7 +15,7 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// journal records what has happened in one transaction. The mutex is for an fn that wrongly uses the transaction in
+// journal records the errors and the end of one transaction. The mutex is for an fn that wrongly uses the transaction in
 // several goroutines.
 type journal struct {
 	tx     pgx.Tx
@@ -25,11 +25,11 @@ type journal struct {
 	mu               sync.Mutex
 	first, retryable error // of the statements since the server last reported that the transaction is alive
 	ended            error // fn has ended the transaction, or has tried to
-	left             bool  // fn has called Rollback, perhaps deferred: only what follows shows which
+	left             bool  // fn has called Rollback, perhaps deferred, which only the next statement shows
 	gone             bool  // the server reports that the transaction has ended
 }
 
-// The server's transaction status after each statement: ReadyForQuery in "Message Formats" of PostgreSQL's manual.
+// The server's transaction status after each statement, as of ReadyForQuery in "Message Formats" of PostgreSQL's manual.
 const (
 	none   = 'I' // no transaction
 	alive  = 'T' // it can continue and be committed
@@ -92,7 +92,7 @@ func (j *journal) end(how string) error {
 	return j.ended
 }
 
-// answered is end for a transaction that the server's answer shows to have ended; if the answer is empty, its status
+// answered is end for a transaction that the server's answer shows to have ended. If the answer is empty, its status
 // shows it.
 func (j *journal) answered(answer string) error {
 	j.gone = true

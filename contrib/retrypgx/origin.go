@@ -11,13 +11,13 @@ import (
 )
 
 // origin is the database of a run, from which each attempt takes a connection. A pool hands out the connection that was
-// returned last, so an attempt that failed because of its connection must not return it: the next attempt would have it
+// returned last, so an attempt that failed because of its connection must not return it. The next attempt would have it
 // again.
 type origin struct {
 	db     Beginner
 	pool   *pgxpool.Pool // db, or nil if it is a *pgx.Conn or of a type with its own BeginTx
 	opts   pgx.TxOptions
-	asker  asker // nil if there is none
+	asker  asker // can be nil
 	copies copies
 
 	readOnly bool // an attempt has met a read-only server
@@ -25,7 +25,7 @@ type origin struct {
 }
 
 // begin begins the transaction of an attempt. Connections that died in the pool fail there, before anything is sent, so
-// begin takes the next one at once: as often as the pool has idle ones, and once more for a new one.
+// begin takes the next one at once, as often as the pool has idle ones, and once more for a new one.
 func (o *origin) begin(ctx context.Context) (transaction, error) {
 	if o.pool == nil {
 		tx, err := o.db.BeginTx(ctx, o.opts)
@@ -59,9 +59,9 @@ func (o *origin) transaction(tx pgx.Tx, conn *pgxpool.Conn) transaction {
 	return transaction{&txn{tx, &journal{tx: tx, copies: &o.copies}}, o, &held{conn: conn}}
 }
 
-// disconnected reports whether the connection is gone.
+// disconnected reports whether a begin failed because the connection is gone.
 func disconnected(reason retrysql.Reason) bool {
-	return reason == retrysql.ConnectionLost || reason == retrysql.AdminShutdown || reason == retrysql.IdleInTransaction
+	return reason == retrysql.ConnectionLost || reason == retrysql.AdminShutdown
 }
 
 // note notes why an attempt failed, and reports whether the next one has another connection.
@@ -70,7 +70,7 @@ func (o *origin) note(reason retrysql.Reason) bool {
 	return o.pool != nil
 }
 
-// empty closes the idle connections of the pool, once in a run that has met a read-only server: they are probably to
+// empty closes the idle connections of the pool, once in a run that has met a read-only server. They are probably to
 // that server too, and each would cost an attempt.
 func (o *origin) empty(ctx context.Context) {
 	if !o.readOnly || o.emptied {
@@ -82,13 +82,13 @@ func (o *origin) empty(ctx context.Context) {
 	}
 }
 
-// held is the connection of an attempt, which its pool must get back. The zero held is nothing to return.
+// held is the connection of an attempt, which its pool must get back. The zero held has no connection.
 type held struct {
 	conn *pgxpool.Conn
 	bad  bool // it must not be used again
 }
 
-// release returns the connection, which is closed before that if it is bad: the pool then drops it. It does not wait for
+// release returns the connection, which is closed before that if it is bad, so that the pool drops it. It does not wait for
 // the server.
 func (h *held) release() {
 	if h.conn == nil {

@@ -44,7 +44,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 	work := func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, increment) }
 	cut := func() fault { return cutBoth }
 
-	t.Run("waits for a commit that is under way", func(t *testing.T) {
+	t.Run("a probe waits for a commit that is under way", func(t *testing.T) {
 		db := newDatabase(t, server)
 		db.exec(t, slowCommit("0.3")...)
 		r := behind(t, cut).attempt(t.Context(), &retrypgx.Options{Probe: true}, work)
@@ -52,7 +52,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 		require.Empty(t, r.failures)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("which a query of the rows does not, so that only true counts", func(t *testing.T) {
+	t.Run("a query of the rows does not wait for a commit, so that only true counts", func(t *testing.T) {
 		for name, row := range map[string]struct {
 			fault fault
 			known bool
@@ -76,7 +76,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 			require.Equal(t, 1, db.total(t))
 		}
 	})
-	t.Run("gives up with RollbackTimeout", func(t *testing.T) {
+	t.Run("a probe gives up with RollbackTimeout", func(t *testing.T) {
 		db := newDatabase(t, server)
 		db.exec(t, slowCommit("60")...)
 		r := behind(t, cut).attempt(t.Context(), &retrypgx.Options{Probe: true, RollbackTimeout: 3 * time.Second}, work)
@@ -88,7 +88,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 		require.ErrorContains(t, probe.History[0].Err, "is in progress") // the last query may have been cut off
 		db.exec(t, "select pg_terminate_backend(pid) from pg_stat_activity where query = 'commit'")
 	})
-	t.Run("is of one transaction, even if options are shared", func(t *testing.T) {
+	t.Run("a probe is of one transaction, even if options are shared", func(t *testing.T) {
 		db := newDatabase(t, server)
 		opts := &retrypgx.Options{Probe: true}
 		cutOff := behind(t, func() fault { return loseRequest })
@@ -135,7 +135,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 			require.ErrorContains(t, r.err, "restarted or replaced")
 		})
 	}
-	t.Run("is not deceived by the search path", func(t *testing.T) {
+	t.Run("a probe is not deceived by the search path", func(t *testing.T) {
 		db := newDatabase(t, server)
 		db.exec(t, "create schema first", "alter role postgres set search_path = first, public, pg_catalog",
 			"create function first.pg_xact_status(xid8) returns text language sql as $$ select 'aborted'::text $$")
@@ -145,7 +145,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 		require.Empty(t, r.failures)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("needs a pool", func(t *testing.T) {
+	t.Run("a probe needs a pool", func(t *testing.T) {
 		conn, err := pgx.Connect(t.Context(), server.DSN())
 		require.NoError(t, err)
 		defer conn.Close(context.Background())
@@ -160,7 +160,7 @@ func testCopy(t *testing.T, server *pgtest.Server) {
 		return err
 	}
 	rows := func() pgx.CopyFromSource { return pgx.CopyFromRows([][]any{{3, 1}, {4, 1}}) }
-	t.Run("from a source made outside fn, which the first attempt has read", func(t *testing.T) {
+	t.Run("a source made outside fn that the first attempt has read is refused", func(t *testing.T) {
 		db, src := newDatabase(t, server), rows()
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
 			if err := copied(ctx, tx, src); err != nil {
@@ -175,7 +175,7 @@ func testCopy(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, 2, r.attempts)
 		require.Equal(t, 0, db.total(t))
 	})
-	t.Run("from one that no attempt has read", func(t *testing.T) {
+	t.Run("a source that no attempt has read is copied", func(t *testing.T) {
 		db, src := newDatabase(t, server), rows()
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
 			if attempt == 1 {
@@ -187,7 +187,7 @@ func testCopy(t *testing.T, server *pgtest.Server) {
 		require.NoError(t, r.err)
 		require.Equal(t, 2, db.total(t))
 	})
-	t.Run("from one made in fn, and twice in one attempt", func(t *testing.T) {
+	t.Run("a source made in fn is copied, and twice in one attempt", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
 			src := rows()
@@ -202,7 +202,7 @@ func testCopy(t *testing.T, server *pgtest.Server) {
 		require.NoError(t, r.err)
 		require.Equal(t, 2, db.total(t))
 	})
-	t.Run("from sources that look alike", func(t *testing.T) {
+	t.Run("sources that look alike are told apart", func(t *testing.T) {
 		db := newDatabase(t, server)
 		for name, src := range map[string]pgx.CopyFromSource{"value": noRows{}, "pointer": &noRows{}} {
 			r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {

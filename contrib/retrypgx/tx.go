@@ -1,10 +1,10 @@
 // Package retrypgx repeats transactions of pgx as a whole, and never commits one twice. It has the rules, errors and
-// default policy of package retrysql, for the native interface of pgx: a *pgxpool.Pool, a pgx.Tx, its batches and COPY.
+// default policy of package retrysql, for the native interface of pgx, which is a *pgxpool.Pool, a pgx.Tx, its batches and COPY.
 //
 // # Isolation
 //
 // At PostgreSQL's default isolation, read committed, if two transactions read the same value and each writes one
-// computed from it, one of the two updates is lost without an error, and nothing is repeated. Begin such a transaction
+// computed from it, one of the two updates is lost without an error, and without a retry. Begin such a transaction
 // with Options.IsoLevel pgx.RepeatableRead or pgx.Serializable, or read with FOR UPDATE.
 //
 // This package may change until it says otherwise.
@@ -36,10 +36,10 @@ type Options struct {
 	// outcome is unknown is repeated. With a BeginQuery pgx ignores the modes, so Validate refuses them. Zero means the
 	// database's defaults.
 	pgx.TxOptions
-	// Probe is retrysql.Options.Probe: it asks PostgreSQL about a commit whose outcome is unknown. It needs a pool, and
+	// Probe is retrysql.Options.Probe. It asks PostgreSQL about a commit whose outcome is unknown. It needs a pool, and
 	// a connection besides that of the transaction. Zero means that the server is not asked.
 	Probe bool
-	// Confirm is retrysql.Options.Confirm: it is called after such a commit if Probe is not set or has no answer. On
+	// Confirm is retrysql.Options.Confirm. It is called after such a commit if Probe is not set or has no answer. On
 	// PostgreSQL only true counts. Nil means that the outcome remains unknown.
 	Confirm func(context.Context) (bool, error)
 	// RollbackTimeout is retrysql.Options.RollbackTimeout. Zero means 5s.
@@ -50,7 +50,8 @@ type Options struct {
 // refuses options that Validate refuses.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
-	if o.BeginQuery != "" && (o.IsoLevel != "" || o.AccessMode != "" || o.DeferrableMode != "") {
+	modes := o.IsoLevel != "" || o.AccessMode != "" || o.DeferrableMode != ""
+	if o.BeginQuery != "" && modes {
 		bad.Refuse("retrypgx.Options.BeginQuery", strconv.Quote(o.BeginQuery), "overrides the modes that are set")
 	}
 	bad.Append(o.engine().Validate())
@@ -70,9 +71,9 @@ func (o Options) engine() *retrysql.Options {
 // Tx runs fn in a transaction and commits it. If the database undoes the transaction, because of a conflict or a lost
 // connection, Tx rolls back, waits outside any transaction, and runs all of fn again in a new one. It returns nil if
 // and only if a commit succeeded, or Options.Probe or Options.Confirm says so. Like retrysql.Tx, it returns an
-// answer, such as pgx.ErrNoRows or a unique violation, as it is; after any other failure it returns a *retry.Error with
+// answer, such as pgx.ErrNoRows or a unique violation, as it is. After any other failure it returns a *retry.Error with
 // a *retrysql.AttemptError for each attempt. A call with the context of the fn of another Tx on the same Beginner is an
-// error: use Begin for a savepoint.
+// error (use Begin for a savepoint).
 //
 // fn must have no effects other than those in the transaction, since it can run several times. It must use its context,
 // and use the pgx.Tx in one goroutine at a time. An error of its own, of another database or of a run in it is an
@@ -81,16 +82,16 @@ func (o Options) engine() *retrysql.Options {
 // around rows that are used up, or PgConn().CopyFrom. p.Classify is called before the rules of retrysql.Classify. If p
 // sets no part of a schedule, that of retrysql.DefaultPolicy is used.
 //
-// The pgx.Tx notes the errors of its statements, even those that fn ignores: a transaction that the server has undone
+// The pgx.Tx notes the errors of its statements, even those that fn ignores. A transaction that the server has undone
 // is not committed, and is repeated if the error that undid it requires that. An error that a savepoint of Begin has
 // undone no longer counts. The pgx.Tx does not note the errors of LargeObjects, of Conn and of the functions of a
-// pgx.Batch, so fn must return those. It also does not see what fn sends through Conn, or a COMMIT and BEGIN in one
+// pgx.Batch, so fn must return those. It also does not see statements that fn sends through Conn, or a COMMIT and BEGIN in one
 // pgx.Batch.
 //
-// fn must not commit or roll back: Tx commits if it returns nil, and rolls back if it returns an error. Its Commit is
-// refused, and so is any statement after Rollback or after a statement that ended the transaction: errors.Is finds
+// fn must not commit or roll back. Tx commits if it returns nil, and rolls back if it returns an error. Its Commit is
+// refused, and so is any statement after Rollback or after a statement that ended the transaction. errors.Is finds
 // retrysql.ErrTransactionEnded, and the run ends without a commit. Rollback only returns such an error, so a deferred
-// one is harmless; if fn calls it and then returns nil, Tx commits. Tx does not see ROLLBACK AND CHAIN, or a COMMIT
+// one is harmless. If fn calls it and then returns nil, Tx commits. Tx does not see ROLLBACK AND CHAIN, or a COMMIT
 // after which the same Exec begins and uses another transaction. If fn leaves rows, a row or a batch open, the run ends
 // too.
 //

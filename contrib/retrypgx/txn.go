@@ -54,7 +54,7 @@ func (t *txn) SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults {
 	return &batchResults{t.tx.SendBatch(ctx, b), t.log}
 }
 
-// LargeObjects cannot note errors: a pgx.LargeObjects cannot be built on another pgx.Tx.
+// LargeObjects cannot note errors, since a pgx.LargeObjects cannot be built on another pgx.Tx.
 func (t *txn) LargeObjects() pgx.LargeObjects { return t.tx.LargeObjects() }
 
 func (t *txn) Prepare(ctx context.Context, name, sql string) (*pgconn.StatementDescription, error) {
@@ -154,7 +154,7 @@ func (b *batchResults) QueryRow() pgx.Row { return &row{b.results.QueryRow(), b.
 
 func (b *batchResults) Close() error { return b.log.note(b.results.Close()) }
 
-// Tx returns nil: a batch in a transaction cannot begin one.
+// Tx returns nil, since a batch in a transaction cannot begin one.
 func (b *batchResults) Tx() pgx.Tx { return nil }
 
 // rows are pgx.Rows whose error is noted once, when they are closed.

@@ -129,7 +129,7 @@ func TestEveryMethodOfATransaction(t *testing.T) {
 			require.Equal(t, []string{"begin", "rollback", "begin", "commit"}, d.log)
 		})
 	}
-	t.Run("is wrapped, also one that pgx may add", func(t *testing.T) {
+	t.Run("a method is wrapped, also one that pgx may add", func(t *testing.T) {
 		known := append(slices.Collect(maps.Keys(statements)), "Commit", "Rollback", "LargeObjects", "Conn")
 		var methods []string
 		for i, tx := 0, reflect.TypeFor[pgx.Tx](); i < tx.NumMethod(); i++ {
@@ -144,7 +144,7 @@ func TestEveryMethodOfATransaction(t *testing.T) {
 			return nil
 		}))
 	})
-	t.Run("is passed on", func(t *testing.T) {
+	t.Run("a method is passed on", func(t *testing.T) {
 		require.NoError(t, retrypgx.Tx(t.Context(), &fakeDB{}, quick(1), nil, func(ctx context.Context, tx pgx.Tx) error {
 			require.Nil(t, tx.Conn())
 			require.Zero(t, tx.LargeObjects())
@@ -184,7 +184,7 @@ func TestCommitAndRollbackAreRefused(t *testing.T) {
 			})
 		}
 	}
-	t.Run("and a savepoint's as well after that", func(t *testing.T) {
+	t.Run("a savepoint's methods are refused after a Commit that was refused", func(t *testing.T) {
 		var d fakeDB
 		err := retrypgx.Tx(t.Context(), &d, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error {
 			nested, err := tx.Begin(ctx)
@@ -240,7 +240,7 @@ func TestArguments(t *testing.T) {
 	priority := pgx.TxOptions{BeginQuery: "begin priority high"}
 	both := priority
 	both.IsoLevel, both.AccessMode = pgx.Serializable, pgx.ReadOnly
-	t.Run("that are missing or wrong are refused before anything is done", func(t *testing.T) {
+	t.Run("missing and wrong arguments are refused before a transaction begins", func(t *testing.T) {
 		var d fakeDB
 		_, noFn := retrypgx.TxValue[int](t.Context(), &d, quick(1), nil, nil)
 		for _, row := range []struct {

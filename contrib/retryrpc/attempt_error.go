@@ -13,10 +13,10 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// AttemptError is the failure of one attempt. It is in the Err of each retry.Attempt in a run's history; find it with
-// errors.As. Policy.Classify gets one for each attempt that ended with an error, including answers.
+// AttemptError is the failure of one attempt. It is in the Err of each retry.Attempt in a run's history, where
+// errors.As finds it. Policy.Classify gets one for each attempt that ended with an error, including answers.
 type AttemptError struct {
-	// Method is the full name: "/package.Service/Method". Empty means unknown.
+	// Method is the full name, "/package.Service/Method". Empty means unknown.
 	Method string
 	// Code is the status code of Err, Unknown for an error without one. It is Unavailable for a connection that was
 	// reset, whatever code the library has for that.
@@ -30,11 +30,11 @@ type AttemptError struct {
 	// Veto is the reason why the attempt must not be repeated, whatever its Code. Zero means that it may be repeated.
 	Veto Veto
 	// Err is the library's error. In a run's history, one of more than 4 KiB is cut to its code and the first KiB of
-	// its message; Policy.Classify and the caller get the whole error.
+	// its message. Policy.Classify and the caller get the whole error.
 	Err error
 
-	kind  string      // for ErrorType; empty: the code
-	class retry.Class // the decision; Unknown before it
+	kind  string      // for ErrorType, or empty for the code
+	class retry.Class // the decision, Unknown before it
 }
 
 // Error returns the text of Err, with "(attempt timeout)" or "(not repeated: pushback)" if that applies. A text of more
@@ -67,7 +67,10 @@ func (e *AttemptError) Unwrap() error {
 // Is reports whether target is retry.ErrAttemptTimeout or context.DeadlineExceeded, if Policy.AttemptTimeout ended the
 // attempt.
 func (e *AttemptError) Is(target error) bool {
-	return e != nil && e.Origin == AttemptTimeout && (target == retry.ErrAttemptTimeout || target == context.DeadlineExceeded)
+	if e == nil || e.Origin != AttemptTimeout {
+		return false
+	}
+	return target == retry.ErrAttemptTimeout || target == context.DeadlineExceeded
 }
 
 // GivenUp reports whether the server sent a pushback that forbids a retry, or retry.IsGivenUp reports true for Err.
@@ -80,7 +83,7 @@ func (e *AttemptError) Timeout() bool { return e != nil && e.Code == DeadlineExc
 
 // ErrorType returns the code as the library spells it, "UNAVAILABLE" in gRPC and "unavailable" in Connect, for
 // OpenTelemetry's error.type. It is "UNKNOWN" for a number that is not a code, and "attempt_timeout" if
-// Policy.AttemptTimeout ended the attempt, as in retryhttp: the code is then the same as for a deadline of the server.
+// Policy.AttemptTimeout ended the attempt, as in retryhttp, since the code is then the same as for a deadline of the server.
 func (e *AttemptError) ErrorType() string {
 	switch {
 	case e == nil:
@@ -125,7 +128,7 @@ func Classify(err error) retry.Class {
 	}
 }
 
-// find returns the *AttemptError in err. It allocates nothing if that is reached by Unwrap() error.
+// find returns the *AttemptError in err. It does not allocate if that is reached by Unwrap() error.
 func find(err error) (*AttemptError, bool) {
 	for at := err; at != nil; {
 		if e, ok := at.(*AttemptError); ok {
@@ -148,7 +151,7 @@ func (e *AttemptError) repeatable(optedIn []Code) bool {
 	}
 	opted := slices.Contains(optedIn, e.Code)
 	switch e.Code {
-	case Unavailable: // AIP-194: the only code for automatic retries
+	case Unavailable: // the only code for automatic retries, by AIP-194
 		return true
 	case ResourceExhausted: // often a quota, which retries only consume
 		return e.Hint > 0 || opted
@@ -183,7 +186,7 @@ type Veto uint8
 // The vetoes.
 const (
 	Pushback    Veto = iota + 1 // the server's grpc-retry-pushback-ms is negative, not a 32-bit number, or present more than once
-	AnswerBegun                 // a unary call that is not idempotent has received a header: the server has worked on it
+	AnswerBegun                 // a unary call that is not idempotent has received a header, so the server has worked on it
 	InDoubt                     // the server says that the call may have taken effect, and it is not idempotent
 	Local                       // RESOURCE_EXHAUSTED that did not come from a server, such as for a message that is too large
 )
@@ -207,8 +210,8 @@ func name(i int, kind string, names ...string) string {
 
 const maxText = 1 << 10 // of a peer's text in a log record
 
-// MaxRecord is how many bytes of an error an adapter keeps for a run's history: an error with a few details, such as
-// RetryInfo and ErrorInfo, is far smaller, but a server may send 16 MiB.
+// MaxRecord is the maximum number of bytes of an error that an adapter keeps for a run's history. An error with a few
+// details, such as RetryInfo and ErrorInfo, is far smaller, but a server may send 16 MiB.
 const MaxRecord = 4 << 10
 
 // Bounded returns text as one line of valid UTF-8 without control characters, cut after 1 KiB. It does not keep a long

@@ -9,35 +9,38 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
-// Call is one call made with retries: an adapter gives Policy to retry.Do, returns Failed from each attempt that fails,
+// Call is one call made with retries. An adapter gives Policy to retry.Do, returns Failed from each attempt that fails,
 // and Returned from the call.
 type Call struct {
 	Method     string
 	Idempotent bool
-	Policy     retry.Policy // of the run; its Classify is set
+	Policy     retry.Policy // of the run, with a Classify
 
 	ctx      context.Context // the caller's
 	layer    *Layer
 	classify retry.Classifier // the policy's own
-	answered bool             // the last attempt has ended with an answer
-	last     error            // the answer, or the whole error of a failure that was cut
+	answer   error            // with which the last attempt has ended
+	whole    error            // the last attempt's error, if the history has a shorter one
 }
 
 // Begin sets c, the zero Call with Method and Idempotent. The error is that of a policy that does not validate, which is
 // to be returned.
 func (l *Layer) Begin(ctx context.Context, c *Call) error {
-	c.ctx, c.layer, c.Policy = ctx, l, l.policy
+	c.ctx = ctx
+	c.layer = l
+	c.Policy = l.policy
 	if l.policyFor != nil {
 		c.Policy = l.policyFor(c.Method).OrSchedule(retry.Inline())
 		if err := c.Policy.Validate(); err != nil {
 			return l.errors.Call(&CallError{Err: err, Code: Internal})
 		}
 	}
-	c.classify, c.Policy.Classify = c.Policy.Classify, classOf
+	c.classify = c.Policy.Classify
+	c.Policy.Classify = classOf
 	return nil
 }
 
-// classOf is the Classify of every run: it returns the class in an attempt's error.
+// classOf is the Classify of every run. It returns the class in an attempt's error.
 func classOf(err error) retry.Class {
 	e, ok := find(err)
 	if !ok {
@@ -49,7 +52,7 @@ func classOf(err error) retry.Class {
 // Context returns the caller's context.
 func (c *Call) Context() context.Context { return c.ctx }
 
-// Previous returns how many attempts precede the one with the given number, for AttemptsKey.
+// Previous returns the number of attempts before the one with the given number, for AttemptsKey.
 func (c *Call) Previous(attempt int) int {
 	if c.layer.passAttempt {
 		attempt = max(attempt, retryshell.OuterAttemptNumber(c.ctx))
@@ -57,17 +60,17 @@ func (c *Call) Previous(attempt int) int {
 	return attempt - 1
 }
 
-// Failure is what an adapter knows of an attempt that has ended with an error.
+// Failure describes an attempt that has ended with an error, as its adapter sees it.
 type Failure struct {
 	Err      error
 	Code     Code
-	Kind     string        // for AttemptError.ErrorType; empty: the code
-	Cut      error         // Err for the history, if it has more than MaxRecord bytes; nil: Err
+	Kind     string        // for AttemptError.ErrorType, or empty for the code
+	Cut      error         // a short form of an Err of more than MaxRecord bytes, for the history; otherwise nil
 	Pushback []string      // the values of PushbackKey
 	InDoubt  []string      // the values of InDoubtKey
 	Hint     time.Duration // the longest of the other hints
 	Answer   bool          // an answer, whatever its code
-	Local    bool          // nothing was sent, and nothing will be: Veto Local
+	Local    bool          // Veto Local
 	Begun    bool          // an answer had begun
 	Unsent   bool          // the request was certainly not sent
 	Told     bool          // the code is that of the server
@@ -90,12 +93,14 @@ func (f *Failure) attempt() *AttemptError {
 	return e
 }
 
-// Failed returns the error of an attempt for retry.Do, with marks for hints, vetoes and doubt; nil for an answer,
+// Failed returns the error of an attempt for retry.Do, with marks for hints, vetoes and doubt. It is nil for an answer,
 // which makes the attempt a success. attempt is the attempt's context.
 func (c *Call) Failed(attempt context.Context, f Failure) error {
-	c.last, c.answered = nil, false
+	c.answer, c.whole = nil, nil
 	e := f.attempt()
-	e.Method, e.Origin, e.Idempotent = c.Method, c.origin(f.Code, attempt), c.Idempotent
+	e.Method = c.Method
+	e.Origin = c.origin(f.Code, attempt)
+	e.Idempotent = c.Idempotent
 	err := c.layer.errors.Attempt(e)
 	e.class = c.judge(e, err, f.Answer)
 	var hint time.Duration
@@ -107,12 +112,12 @@ func (c *Call) Failed(attempt context.Context, f Failure) error {
 	case e.class == retry.Retryable && f.Begun && !e.Idempotent:
 		e.Veto = AnswerBegun
 	case e.class != retry.Retryable && (f.Answer || e.Code.isAnswer()):
-		c.last, c.answered = c.layer.errors.Answer(&AnswerError{f.Err}), true
+		c.answer = c.layer.errors.Answer(&AnswerError{f.Err})
 		return nil
 	}
 	inDoubt := c.inDoubt(e, &f)
 	if f.Cut != nil {
-		c.last = marked(err, e.Veto, hint, inDoubt)
+		c.whole = marked(err, e.Veto, hint, inDoubt)
 		cut := *e
 		cut.Err = f.Cut
 		err = c.layer.errors.Attempt(&cut)
@@ -133,18 +138,20 @@ func (c *Call) judge(e *AttemptError, err error, answer bool) retry.Class {
 	return retry.Terminal
 }
 
-// inDoubt reports whether the call may have taken effect and is not repeated for that reason: see the package
-// documentation.
+// inDoubt reports whether the call may have taken effect and is not repeated for that reason. The rules are those of the
+// package documentation.
 func (c *Call) inDoubt(e *AttemptError, f *Failure) bool {
 	repeated := e.class == retry.Retryable && e.Veto == 0
 	switch {
-	case e.Idempotent || repeated || f.Local || f.Unsent:
+	case e.Idempotent || repeated:
+		return false
+	case f.Local || f.Unsent:
 		return false
 	case f.saysInDoubt():
 		return true
 	case f.Answer || e.Code.isAnswer() && e.Veto != AnswerBegun:
 		return false
-	case f.Begun || e.Origin == Caller:
+	case f.Begun:
 		return true
 	default:
 		return e.Code.mayHaveTakenEffect() || e.Code == Unavailable && !f.Told
@@ -188,16 +195,14 @@ func overdue(ctx context.Context) bool {
 	return ok && !time.Now().Before(deadline)
 }
 
-// Returned returns the result of the call for the result of retry.Do: nil, an *AnswerError as Errors.Answer has converted
-// it, or a *CallError as Errors.Call has.
+// Returned returns the result of the call for the result of retry.Do. It is nil, an *AnswerError as Errors.Answer has
+// converted it, or a *CallError as Errors.Call has.
 func (c *Call) Returned(err error) error {
-	switch run, ok := err.(*retry.Error); {
-	case c.answered && err == nil:
-		return c.last
-	case err == nil:
-		return nil
-	case ok && run.Last != nil && c.last != nil && !c.answered:
-		run.Last = c.last
+	if err == nil {
+		return c.answer
+	}
+	if run, ok := err.(*retry.Error); ok && run.Last != nil && c.whole != nil {
+		run.Last = c.whole
 	}
 	return c.layer.errors.Call(newCallError(err))
 }
@@ -210,15 +215,15 @@ func (e *AnswerError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e *AnswerError) Unwrap() error { return e.Err }
 
-// Answer returns true. A run around the call does not repeat an answer, unless its policy says so: see
-// retry.Classifier.
+// Answer returns true. A run around the call does not repeat an answer, unless its policy says so (see
+// retry.Classifier).
 func (e *AnswerError) Answer() bool { return true }
 
 // CallError is the error of a call that was made with retries and has failed, or was refused.
 type CallError struct {
 	Err  error // the *retry.Error, or that of a policy that does not validate
 	Code Code  // for the caller
-	Last error // the library's error of the last attempt, if Code is its code; nil: no attempt ended with Code
+	Last error // the library's error of the last attempt, if Code is its code; otherwise nil
 }
 
 func newCallError(err error) *CallError {
@@ -227,7 +232,7 @@ func newCallError(err error) *CallError {
 		return &CallError{Err: err, Code: Internal} // refused before any attempt
 	}
 	last, attempted := find(run.Last)
-	code := Unavailable // no attempt was made: a gate deferred it for too long
+	code := Unavailable // no attempt was made, since a gate deferred it for too long
 	switch run.Reason {
 	case retry.CallerCanceled:
 		code = Canceled
@@ -239,13 +244,13 @@ func newCallError(err error) *CallError {
 		}
 	}
 	e := &CallError{Err: err, Code: code}
-	if attempted && last.Code == code { // for the caller's context: the library itself ended the attempt like this
+	if attempted && last.Code == code { // also if the library has ended the attempt because of the caller's context
 		e.Last = last.Err
 	}
 	return e
 }
 
-// Error returns the text of the run: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): ...". A failure
+// Error returns the text of the run, such as "retry: gave up after 3 attempts in 1.2s (attempts_exhausted): ...". A failure
 // that is not repeatable has only the text of its AttemptError, as without retries.
 func (e *CallError) Error() string {
 	if run, ok := e.Err.(*retry.Error); ok && run.Reason == retry.TerminalError {

@@ -54,7 +54,7 @@ func (c Code) isAnswer() bool {
 }
 
 // mayHaveTakenEffect reports whether a call that ended with the code may have done its work, on whichever side the code arose.
-// UNAVAILABLE is not among them: a server that sends it has not done the work, and a client has it for calls that were
+// UNAVAILABLE is not among them. A server that sends it has not done the work, and a client has it for calls that were
 // lost and for calls that were never sent.
 func (c Code) mayHaveTakenEffect() bool {
 	switch c {

@@ -12,25 +12,25 @@ import (
 
 // The metadata that gRPC and Connect write in their own case. The first two are of gRFC A6.
 const (
-	PushbackKey = "grpc-retry-pushback-ms"     // in trailers: when to retry, or not to
-	AttemptsKey = "grpc-previous-rpc-attempts" // in the headers of retries: the number of attempts before this one
-	InDoubtKey  = "retry-in-doubt"             // in trailers: "true" if the work may have taken effect; retryhttp has it as a header
+	PushbackKey = "grpc-retry-pushback-ms"     // in trailers, when to retry or not to
+	AttemptsKey = "grpc-previous-rpc-attempts" // in the headers of retries, the number of attempts before this one
+	InDoubtKey  = "retry-in-doubt"             // in trailers, "true" if the work may have taken effect, like the header of retryhttp
 )
 
-// ParsePushback reads the values of PushbackKey. A single value is the number of milliseconds to wait; anything else
-// forbids a retry.
+// ParsePushback reads the values of PushbackKey. A single value is the number of milliseconds to wait. Any other
+// form forbids a retry.
 func ParsePushback(values []string) (wait time.Duration, forbidden bool) {
 	if len(values) == 0 {
 		return 0, false
 	}
-	ms, err := strconv.ParseInt(values[0], 10, 32) // gRFC A6: a signed 32-bit integer
+	ms, err := strconv.ParseInt(values[0], 10, 32) // a signed 32-bit integer, by gRFC A6
 	if len(values) > 1 || err != nil || ms < 0 {
 		return 0, true
 	}
 	return time.Duration(ms) * time.Millisecond, false
 }
 
-// ParseAttempt reads the values of AttemptsKey and returns the number of the client's attempt: 1 for a first attempt
+// ParseAttempt reads the values of AttemptsKey and returns the number of the client's attempt, 1 for a first attempt
 // and for invalid values. The client can send any number.
 func ParseAttempt(values []string) int {
 	if len(values) != 1 {
@@ -43,12 +43,12 @@ func ParseAttempt(values []string) int {
 	return int(min(previous, math.MaxInt32-1)) + 1
 }
 
-// MetadataFor returns what a server adds to the trailers of a call whose handler returns err, nil for nothing.
+// MetadataFor returns the metadata that a server adds to the trailers of a call whose handler returns err. It can be nil.
 //
 // PushbackKey is "-1", which forbids a retry, if a retry would only repeat retries that have already failed below, or
-// could do harm: if retry.IsGivenUp reports true for err and if it is in doubt. The same goes for an error that is marked
+// could do harm, which is so if retry.IsGivenUp reports true for err and if it is in doubt. The same goes for an error that is marked
 // retry.Permanent or whose run ended as retry.TerminalError, unless it is the answer of a service below. A run of one
-// attempt, as under retry.OneAttempt, does not count: its caller retries. For any other error with a hint (see
+// attempt, as under retry.OneAttempt, does not count, since its caller retries. For any other error with a hint (see
 // retry.After) it is the hint in milliseconds.
 //
 // InDoubtKey is "true" if retry.IsAmbiguous reports true for err.
@@ -88,10 +88,10 @@ func givenUp(err error) bool {
 	return class == retry.Terminal || errors.Is(err, retry.TerminalError)
 }
 
-// ForClient returns what a server says to its client of a run that has failed: code and text without the name of the
+// ForClient returns the code and the text with which a server reports a failed run to its client, without the name of the
 // policy, the number of attempts and the text of the error inside. The code is DeadlineExceeded or Canceled if err
 // matches that error of package context, and otherwise Unavailable. ok is false if there is no *retry.Error in err and
-// no layer below has given up (see retry.IsGivenUp): err is then for the server itself to convert. An adapter prefers a
+// no layer below has given up (see retry.IsGivenUp). The server itself converts such an err. An adapter prefers a
 // status of its library inside err.
 func ForClient(err error) (code Code, text string, ok bool) {
 	switch {

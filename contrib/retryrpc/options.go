@@ -7,11 +7,10 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Options are the options of an interceptor; C is the library's type of a code. The zero Options repeat only what the
-// codes allow: UNAVAILABLE, RESOURCE_EXHAUSTED if the server says when to retry, and DEADLINE_EXCEEDED of methods that
+// Options are the options of an interceptor. C is the library's type of a code. The zero Options repeat only UNAVAILABLE, RESOURCE_EXHAUSTED if the server says when to retry, and DEADLINE_EXCEEDED of methods that
 // are known to be idempotent.
 type Options[C ~uint32] struct {
-	// PolicyFor returns the policy of one call of a method, "/package.Service/Method"; the call asks once. It may
+	// PolicyFor returns the policy of one call of a method, "/package.Service/Method". The call asks once. It may
 	// return the Policy of a retryconf.Ref, so a reload applies to existing clients. A policy that does not validate
 	// fails the call with INTERNAL before any attempt. PolicyFor must be safe for concurrent use. It is refused
 	// together with a policy that is not zero. Nil means the interceptor's policy.
@@ -20,19 +19,19 @@ type Options[C ~uint32] struct {
 	// Idempotent reports whether a method may take effect twice. An attempt that timed out, a unary call of gRPC that
 	// has received a header, and INTERNAL, UNKNOWN and DATA_LOSS if RetryCodes names them, are repeated only for such
 	// methods. UNAVAILABLE is also repeated for others, although the connection may have been lost after the call took
-	// effect; to prevent that, set Policy.Classify to the adapter's OnCode(retry.Terminal, Unavailable). Idempotent
+	// effect. To prevent that, set Policy.Classify to the adapter's OnCode(retry.Terminal, Unavailable). Idempotent
 	// must be safe for concurrent use. Nil means that it is known of no method, except of those that Connect's
 	// generated code declares idempotent.
 	Idempotent func(method string) bool
 
 	// RetryCodes are codes that are repeated in addition to the default ones. INTERNAL, UNKNOWN, DATA_LOSS and
 	// DEADLINE_EXCEEDED are repeated only for idempotent methods. OK, CANCELED, FAILED_PRECONDITION and numbers that
-	// are not codes are refused. Nil means none.
+	// are not codes are refused. Nil means no others.
 	RetryCodes []C
 
 	// PassAttempt sends, with calls under retry.OneAttempt and retryshell.WithRemoteAttempt, the attempt number of the
 	// run that repeats the work, such as that of a trusted client, so the server can also make only one attempt. Set it
-	// for clients of your own services; an http.Client that follows redirects sends the number on. Zero means that a
+	// for clients of your own services. An http.Client that follows redirects sends the number on. Zero means that a
 	// server sees only this client's retries.
 	PassAttempt bool
 }
@@ -54,7 +53,7 @@ func (o *Options[C]) validate(p retry.Policy) error {
 	return bad.Err()
 }
 
-// refusal returns why RetryCodes must not have the code, or "".
+// refusal returns the reason why RetryCodes must not have the code, or "".
 func refusal(code Code) string {
 	switch {
 	case code > Unauthenticated:
@@ -72,9 +71,9 @@ func refusal(code Code) string {
 
 // Errors are how an adapter converts errors to those of its library. A nil function changes nothing.
 type Errors struct {
-	Attempt func(e *AttemptError) error // of an attempt; the result must unwrap to e
-	Answer  func(e *AnswerError) error  // of a call that was answered; the result must unwrap to e
-	Call    func(e *CallError) error    // of a call that failed; the result must unwrap to e
+	Attempt func(e *AttemptError) error // of an attempt, as an error that unwraps to e
+	Answer  func(e *AnswerError) error  // of a call that was answered, likewise
+	Call    func(e *CallError) error    // of a call that failed, likewise
 }
 
 // Layer makes the calls of a client. It is safe for concurrent use.
@@ -88,7 +87,7 @@ type Layer struct {
 }
 
 // NewLayer returns a Layer that makes calls as p and o say. If p sets no part of a schedule, that of retry.Inline is
-// used: see retry.Policy.OrSchedule. The error names every bad field of p and o.
+// used (see retry.Policy.OrSchedule). The error names every bad field of p and o.
 func NewLayer[C ~uint32](p retry.Policy, o Options[C], errors Errors) (*Layer, error) {
 	if err := o.validate(p); err != nil {
 		return nil, err

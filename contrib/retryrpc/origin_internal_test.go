@@ -24,11 +24,11 @@ func TestTheClockDecidesIfATimerIsLate(t *testing.T) {
 		want            Origin
 	}{
 		{"the caller's deadline", DeadlineExceeded, late{alive}, late{alive}, Caller},
-		{"the attempt's", DeadlineExceeded, alive, late{alive}, AttemptTimeout},
-		{"the attempt's before the caller's", DeadlineExceeded, soon, late{alive}, AttemptTimeout},
-		{"neither", DeadlineExceeded, soon, soon, Remote},
+		{"the attempt's deadline", DeadlineExceeded, alive, late{alive}, AttemptTimeout},
+		{"the attempt's deadline before the caller's", DeadlineExceeded, soon, late{alive}, AttemptTimeout},
+		{"a deadline of the server", DeadlineExceeded, soon, soon, Remote},
 		{"a cancellation by the server", Canceled, alive, late{alive}, Remote},
-		{"another failure", Unavailable, late{alive}, late{alive}, Remote},
+		{"a failure that is no timeout", Unavailable, late{alive}, late{alive}, Remote},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			require.Equal(t, row.want, (&Call{ctx: row.caller}).origin(row.code, row.attempt))

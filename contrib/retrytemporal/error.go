@@ -16,14 +16,14 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Error returns the error with which an activity must end after an attempt that returned err, so that p decides what
-// follows:
+// Error returns the error with which an activity must end after an attempt that returned err, so that p decides the
+// next step:
 //
 //	func Charge(ctx context.Context, order Order) error {
 //		return retrytemporal.Error(ctx, policy, charge(ctx, order))
 //	}
 //
-// It calls p.Decide with the attempt's number and the time since the activity was scheduled, and then p.Spend; ErrorAt
+// It calls p.Decide with the attempt's number and the time since the activity was scheduled, and then p.Spend. ErrorAt
 // describes the result. That time is from the worker's clock, so it is only as accurate as the clocks of worker and
 // server agree. p.Budget is funded if err is nil.
 //
@@ -31,12 +31,12 @@ import (
 // workflow and activity and on the attempt, so DecorrelatedJitter, which needs the previous wait, can compute it again
 // on any worker. With p.Rand that wait is drawn again. Beyond 1,001 attempts only the last 1,000 are used.
 //
-// These pass through unchanged: nil, activity.ErrResultPending, and a context.Canceled or temporal.CanceledError once
-// ctx is canceled, so that Temporal sees the activity as canceled. For a ctx that is not an activity's and for a policy
-// that does not validate, Error returns an error that wraps err; Temporal's own rules apply to that, so a new
+// Nil, activity.ErrResultPending, and a context.Canceled or temporal.CanceledError once ctx is canceled pass through
+// unchanged, so that Temporal sees the activity as canceled. For a ctx that is not an activity's and for a policy
+// that does not validate, Error returns an error that wraps err. Temporal's own rules apply to that, so a new
 // deployment can fix it.
 //
-// Gate and Observe are not called, ResetAfter does nothing, and AttemptTimeout does not end ctx: see PolicyForErrors,
+// Gate and Observe are not called, ResetAfter has no effect, and AttemptTimeout does not end ctx. See PolicyForErrors,
 // whose RetryPolicy the activity needs.
 func Error(ctx context.Context, p retry.Policy, err error) error {
 	if err == nil {
@@ -63,12 +63,12 @@ func Error(ctx context.Context, p retry.Policy, err error) error {
 //
 // The result is a *temporal.ApplicationError with err as its cause. If p waits, its next delay is the wait, or 1ns if
 // that is 0, which to Temporal means no next delay. If the run is over it is non-retryable, and its message has the
-// Reason: "retry: gave up after 3 attempts in 1.2s (attempts_exhausted)".
+// Reason, as in "retry: gave up after 3 attempts in 1.2s (attempts_exhausted)".
 //
 // It keeps the type, category and details of an application error in err, and otherwise the type that Temporal would
-// see. A non-retryable application error counts as terminal unless a mark says otherwise; its own next delay counts as
-// a hint. A temporal.CanceledError that neither a mark nor p.Classify has judged is terminal, as context.Canceled is:
-// the work was abandoned.
+// see. A non-retryable application error counts as terminal unless a mark says otherwise. Its own next delay counts as
+// a hint. A temporal.CanceledError that neither a mark nor p.Classify has judged is terminal, as context.Canceled is,
+// because the work was abandoned.
 func ErrorAt(p retry.Policy, pr retry.Progress, err error, u float64) error {
 	if err == nil {
 		return nil
@@ -168,14 +168,16 @@ func carry(p *retry.Policy, pr retry.Progress, err error, d retry.Decision) erro
 	kind := kindOf(err)
 	var app *temporal.ApplicationError
 	if errors.As(err, &app) {
-		kind, o.Category, o.Details = app.Type(), app.Category(), detailsOf(app)
+		kind = app.Type()
+		o.Category = app.Category()
+		o.Details = detailsOf(app)
 	}
 	return temporal.NewApplicationErrorWithOptions(text, kind, o)
 }
 
 var markType = reflect.TypeOf(retry.Permanent(errors.New("")))
 
-// kindOf returns the type that the SDK would send to the server: the name of err's Go type, or none for errors.New.
+// kindOf returns the type that the SDK would send to the server, the name of err's Go type, or "" for errors.New.
 func kindOf(err error) string {
 	t := reflect.TypeOf(err)
 	for t.Kind() == reflect.Pointer {
@@ -187,8 +189,8 @@ func kindOf(err error) string {
 	return t.Name()
 }
 
-// detailsOf returns the details of an application error, which does not say how many there are: 64 at most, and none if
-// only their own type can read them. The cause has them all.
+// detailsOf returns the details of an application error, which does not say how many there are. It returns 64 at most,
+// and nil if only their own type can read them. The cause has them all.
 func detailsOf(app *temporal.ApplicationError) (details []any) {
 	if !app.HasDetails() {
 		return nil

@@ -14,13 +14,13 @@ import (
 // Policy returns p as a temporal.RetryPolicy, for activities, local activities, child workflows and workflows whose
 // errors do not go through Error. MaximumAttempts is MaxAttempts, and 0 for Unlimited. The waits are
 // min(InitialInterval·BackoffCoefficient^(n−1), MaximumInterval) without jitter, which are p's waits if those are of
-// that form; otherwise the first one is p's, and the others are a geometric series up to p's longest, as lost describes
+// that form. Otherwise the first one is p's, and the others are a geometric series up to p's longest, as lost describes
 // with figures. NonRetryableErrorTypes is not set.
 //
-// lost names what a temporal.RetryPolicy cannot express: one line for each field of Policy, in their order, with the
-// field, its value and what happens instead. The lines are the same for the same p. It is empty for a policy that
+// lost lists the fields of Policy that a temporal.RetryPolicy cannot express, one on a line, in their order, with the
+// value and the effect that it has instead. The lines are the same for the same p. It is empty for a policy that
 // Temporal expresses entirely. Temporal does not know marks such as retry.Permanent, hints such as retry.After, or the
-// rule that context.Canceled is terminal; lost does not repeat that.
+// rule that context.Canceled is terminal, and lost does not repeat that.
 //
 // The error is that of p.Validate.
 func Policy(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error) {
@@ -33,9 +33,9 @@ func Policy(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error)
 
 // PolicyForErrors returns the temporal.RetryPolicy for activities that pass every error to Error. It is that of Policy,
 // but MaximumInterval is the longest wait that Error asks for, MaxHint included, because the server cuts longer waits.
-// The formula applies only if there is no error with a delay: after a timeout, a panic or the loss of a worker.
+// The formula applies only if there is no error with a delay, as after a timeout, a panic or the loss of a worker.
 //
-// lost names what is still not as in retry.Do, as that of Policy does. The error is that of p.Validate.
+// lost lists the remaining differences from retry.Do, as that of Policy does. The error is that of p.Validate.
 func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, err error) {
 	if err := p.Validate(); err != nil {
 		return nil, nil, err
@@ -43,11 +43,12 @@ func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, e
 	x := newExport(p)
 	top := max(x.series.Top, x.inForce.MaxHint)
 	if p.Wait != nil {
-		if top = max(top, x.inForce.Cap); x.inForce.Cap == 0 {
+		top = max(top, x.inForce.Cap)
+		if x.inForce.Cap == 0 {
 			top = math.MaxInt64 // a list without a cap
 		}
 	}
-	const looked = 100 // waits of a formula: with any relevant factor, the rest are equal to the cap
+	const looked = 100 // waits of a formula. With any relevant factor, the rest are equal to the cap
 	for n := 1; n <= min(x.attempts-1, max(looked, len(p.Delays))); n++ {
 		_, hi := p.Bounds(n) // if a list has no Cap, jitter can exceed its longest entry
 		top = max(top, hi)
@@ -58,7 +59,7 @@ func PolicyForErrors(p retry.Policy) (rp *temporal.RetryPolicy, lost []string, e
 type export struct {
 	policy   retry.Policy
 	inForce  retry.Policy // policy with its defaults written out
-	attempts int          // of the policy; math.MaxInt for no limit
+	attempts int          // of the policy, math.MaxInt for no limit
 	series   retryexport.Series
 	exact    bool // whether series gives the policy's own delays
 }
@@ -92,15 +93,16 @@ func (x *export) retryPolicy(top time.Duration) *temporal.RetryPolicy {
 	}
 }
 
-// unlimited reports whether there is no limit, which attempts does not show: it can be math.MaxInt.
+// unlimited reports whether there is no limit, which attempts does not show, since it can be math.MaxInt.
 func (x *export) unlimited() bool {
 	return x.policy.MaxAttempts == retry.Unlimited && !x.policy.Disabled
 }
 
-// lost returns a line for each thing that a temporal.RetryPolicy with MaximumInterval top does not express: alone, or
+// lost returns a line for each thing that a temporal.RetryPolicy with MaximumInterval top does not express, alone or
 // together with Error, which sees all failures except timeouts, panics and lost workers.
 func (x *export) lost(top time.Duration, withError bool) []string {
-	p, waits, short := x.policy, x.attempts-1, retryexport.Short
+	p, waits := x.policy, x.attempts-1
+	short := retryexport.Short
 	const unseen = "after a timeout, a panic or the loss of a worker "
 	when := ""
 	says := map[string]string{

@@ -83,16 +83,16 @@ func TestPolicyLoses(t *testing.T) {
 		want      []string
 		forErrors []string
 	}{
-		{"nothing", func(*policy) {}, nil, nil},
+		{"a policy of the same form loses nothing", func(*policy) {}, nil, nil},
 		{"the name, which Error keeps", func(p *policy) { p.Name = "orders" }, []string{`Policy.Name "orders": a temporal.RetryPolicy has no place for it`}, nil},
 		{"attempts beyond 32 bits", func(p *policy) { p.MaxAttempts = 1 << 40 }, []string{"Policy.MaxAttempts 1099511627776: MaximumAttempts is 2147483647"},
 			[]string{"Policy.MaxAttempts 1099511627776: MaximumAttempts is 2147483647"}},
 		{"the largest number of attempts, which is a limit", func(p *policy) { p.MaxAttempts = math.MaxInt }, []string{"Policy.MaxAttempts 9223372036854775807: MaximumAttempts is 2147483647"},
 			[]string{"Policy.MaxAttempts 9223372036854775807: MaximumAttempts is 2147483647"}},
-		{"not that there is no limit", func(p *policy) { p.MaxAttempts = retry.Unlimited }, nil, nil},
+		{"no limit of attempts is kept", func(p *policy) { p.MaxAttempts = retry.Unlimited }, nil, nil},
 		{"a cap below MaxHint that is reached", func(p *policy) { p.Cap = 10 * time.Second }, nil,
 			[]string{"Policy.MaxHint 1h: MaximumInterval is 1h so that nothing is cut, and after a timeout, a panic or the loss of a worker a wait grows beyond 10s"}},
-		{"not a cap below MaxHint that is not reached", func(p *policy) { p.Cap, p.MaxAttempts = 10*time.Second, 5 }, nil, nil},
+		{"a cap below MaxHint that is not reached is kept", func(p *policy) { p.Cap, p.MaxAttempts = 10*time.Second, 5 }, nil, nil},
 		{"linear growth", func(p *policy) { p.Mode, p.MaxAttempts = retry.Linear, 5 },
 			[]string{"Policy.Mode linear: the waits are 1s 1.587s 2.52s 4s instead of 1s 2s 3s 4s"},
 			[]string{
@@ -117,7 +117,7 @@ func TestPolicyLoses(t *testing.T) {
 			[]string{"Policy.TTL 1m: it counts from the scheduling of the activity, and after a timeout, a panic or the loss of a worker it is not looked at"}},
 		{"the longest hint, which Error keeps", func(p *policy) { p.MaxHint = time.Minute },
 			[]string{"Policy.MaxHint 1m: an error's next delay is cut to MaximumInterval, 1h, and ends nothing"}, nil},
-		{"that it is disabled, and nothing of retries", func(p *policy) { p.Disabled, p.TTL, p.Jitter = true, time.Minute, retry.FullJitter },
+		{"a disabled policy loses its fields of retries", func(p *policy) { p.Disabled, p.TTL, p.Jitter = true, time.Minute, retry.FullJitter },
 			[]string{"Policy.Disabled true: MaximumAttempts is 1, and a failure ends like one whose attempts are used up"},
 			[]string{"Policy.Disabled true: MaximumAttempts is 1, and a failure ends like one whose attempts are used up"}},
 		{"the classifier", func(p *policy) { p.Classify = retry.StopOn(context.Canceled) },
@@ -156,14 +156,14 @@ func TestPolicyLoses(t *testing.T) {
 			"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none",
 			"Policy.Rand is set: the wait before, which the next is drawn from, is drawn anew and is not the one that was waited",
 		}},
-		{"not the wait before where there is none", func(p *policy) {
+		{"the wait before the first retry is kept", func(p *policy) {
 			p.Rand = func() float64 { return 0 }
 			p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 2
 		}, []string{"Policy.Jitter decorrelated: there is none", "Policy.Rand is set: there is no jitter to draw"}, []string{"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none"}},
-		{"what lies too far back", func(p *policy) { p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 1003 },
+		{"waits that lie too far back", func(p *policy) { p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 1003 },
 			[]string{"Policy.Jitter decorrelated: there is none"},
 			[]string{"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none"}},
-		{"not what is just followed", func(p *policy) { p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 1002 },
+		{"waits that are just followed are kept", func(p *policy) { p.Jitter, p.MaxAttempts = retry.DecorrelatedJitter, 1002 },
 			[]string{"Policy.Jitter decorrelated: there is none"},
 			[]string{"Policy.Jitter decorrelated: after a timeout, a panic or the loss of a worker there is none"}},
 	} {

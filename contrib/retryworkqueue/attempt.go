@@ -62,20 +62,20 @@ func (a *attempt) decide(ctx context.Context, err error, draw func() float64) re
 	a.look(ctx)
 	d := a.policy.Spend(ctx, a.policy.Decide(*pr, err, draw()), time.Now())
 	pr.Prev, pr.Forgiven = d.Backoff, d.Forgiven
-	a.run.delay, a.run.decided, a.run.open = d.Delay, true, false
-	a.run.paid = d.Status == retry.WaitingRetry && a.policy.Budget != nil
+	a.run.delay, a.run.decided = d.Delay, true
+	a.run.open = false
+	charged := d.Status == retry.WaitingRetry && a.policy.Budget != nil
+	defer func() {
+		if charged && !a.run.paid { // Observe has panicked
+			a.policy.Budget.Refund()
+		}
+	}()
 	if err != nil && a.policy.Observe != nil {
-		kept := false
-		defer func() {
-			if !kept && a.run.paid {
-				a.policy.Budget.Refund() // Observe has panicked
-			}
-		}()
 		a.policy.Observe(ctx, retry.Event{Policy: a.policy.Name, Elapsed: pr.Elapsed, Decision: d, Attempt: retry.Attempt{
 			Number: pr.Attempt, Start: a.start, Duration: pr.Lasted, Class: d.Class, Err: err, Delay: d.Delay,
 		}})
-		kept = true
 	}
+	a.run.paid = charged
 	return d
 }
 

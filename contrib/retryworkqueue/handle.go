@@ -31,7 +31,7 @@ func Handle[T comparable](
 }
 
 // Reconciler is a reconcile.TypedReconciler of controller-runtime around another one, if R is reconcile.Result. The
-// queue of its controller must have the same Limiter: it is the RateLimiter of controller.TypedOptions.
+// queue of its controller must have the same Limiter, as the RateLimiter of controller.TypedOptions.
 //
 // An error that is repeated is returned unchanged, so the controller logs and counts it, and adds the item after the
 // decided wait. If a gate defers an attempt, the error is of this kind too. A TerminalError ends the run, and the error

@@ -19,23 +19,23 @@ const maxItems = 1 << 18
 const small = 1 << 10
 
 // Limiter keeps the runs of a queue's items, a few numbers for each. It is safe for concurrent use. A run is dropped
-// when it ends, and by Forget. Beyond 262,144 runs, each new run replaces another one. New makes a Limiter; the zero
+// when it ends, and by Forget. Beyond 262,144 runs, each new run replaces another one. New makes a Limiter. The zero
 // Limiter is not usable.
 type Limiter[T comparable] struct {
 	policy retry.Policy
 
 	mu   sync.Mutex
 	runs map[T]run
-	most int // of runs since the map was made: a map does not shrink
+	most int // of runs since the map was made, which does not shrink
 }
 
 type run struct {
 	began    time.Time
 	progress retry.Progress
-	delay    time.Duration // what has been decided, for When
+	delay    time.Duration // of the decision, for When
 	decided  bool
-	open     bool // an attempt has begun, and nothing was decided: it panicked
-	queued   int  // how often When was called without an attempt
+	open     bool // an attempt has begun without a decision, so it panicked
+	queued   int  // the number of calls of When without an attempt
 	paid     bool // the budget has been charged for the next attempt
 }
 
@@ -47,8 +47,8 @@ func New[T comparable](p retry.Policy) (*Limiter[T], error) {
 	return &Limiter[T]{policy: p, runs: map[T]run{}}, nil
 }
 
-// When returns how long to wait before an item is added to the queue again. After Attempt has decided, that is the
-// delay of the decision. Otherwise it is the policy's wait for one more failure, however many there were: a queue does
+// When returns the wait before an item is added to the queue again. After Attempt has decided, that is the
+// delay of the decision. Otherwise it is the policy's wait for one more failure, however many there were. A queue does
 // not pass the error or the time of the last attempt, and cannot be refused.
 func (l *Limiter[T]) When(item T) time.Duration {
 	l.mu.Lock()
@@ -68,7 +68,7 @@ func (l *Limiter[T]) When(item T) time.Duration {
 	return r.delay
 }
 
-// Forget drops the item's run: its next failure is the first.
+// Forget drops the item's run. Its next failure is the first.
 func (l *Limiter[T]) Forget(item T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,10 +120,10 @@ func (l *Limiter[T]) drop(item T) {
 
 var errDeferred = errors.New("retryworkqueue: the gate defers the attempt")
 
-// Attempt calls fn as the next attempt of an item's run and returns what follows. The same item must not be processed at
+// Attempt calls fn as the next attempt of an item's run and returns the decision. The same item must not be processed at
 // the same time, which client-go's queues see to.
 //
-// If the decision is Waiting, the error is that of fn, or says that the gate defers the attempt: add the item again, by
+// If the decision is Waiting, the error is that of fn, or says that the gate defers the attempt. Add the item again, by
 // AddAfter with the decision's Delay, or by AddRateLimited of a queue with this limiter. Otherwise the run has ended, and
 // the error is nil for Succeeded or a *retry.Error, which has no History, and no Last if no attempt was made.
 //
@@ -161,7 +161,8 @@ func (l *Limiter[T]) attempt(
 		l.keep(item, a.run)
 		return d, errDeferred
 	}
-	a.run.paid, a.run.decided, a.run.open = false, false, true // it is made now, even if it panics
+	a.run.paid, a.run.decided = false, false // the attempt is made now, even if it panics
+	a.run.open = true
 	l.put(item, a.run)
 	err := a.make(ctx, fn)
 	d = a.decide(ctx, err, l.draw)

@@ -68,7 +68,7 @@ func run(w io.Writer) error {
 		return err
 	}
 	if err := catalog.LoadFile(path); err != nil {
-		return err // it names every mistake, also in the definitions: a service would not start
+		return err // it names every mistake, also in the definitions, so a service would not start
 	}
 	fmt.Fprintln(w, "Loaded:")
 	show(w)
@@ -94,7 +94,7 @@ func run(w io.Writer) error {
 	return nil
 }
 
-// show writes the source, the name and the schedule of each policy, and what a call does with one of them.
+// show writes the source, the name and the schedule of each policy, and the attempts of a call with one of them.
 func show(w io.Writer) {
 	for _, e := range catalog.All() {
 		from := "code"
@@ -111,8 +111,8 @@ func show(w io.Writer) {
 	fmt.Fprintf(w, "A call of search gave up after %d attempts.\n", attempts)
 }
 
-// watch loads the file each time its contents change, until ctx ends, and sends each result. Polling works on every file
-// system; a signal or a notification would also do.
+// watch loads the file each time its contents change, until ctx ends, and sends each result. Polling works on every
+// file system, but a signal or a notification would also do.
 func watch(ctx context.Context, path string, last []byte, loaded chan<- error) {
 	ticker := time.NewTicker(10 * time.Millisecond) // seconds, for a service
 	defer ticker.Stop()
@@ -124,7 +124,7 @@ func watch(ctx context.Context, path string, last []byte, loaded chan<- error) {
 		}
 		data, err := os.ReadFile(path)
 		if err != nil || bytes.Equal(data, last) {
-			continue // a file that cannot be read changes nothing
+			continue // a file that cannot be read is no change
 		}
 		last = data // a bad document is refused once, not at each tick
 		loaded <- catalog.Load(bytes.NewReader(data))

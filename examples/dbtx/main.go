@@ -1,5 +1,5 @@
-// Dbtx moves money between two accounts in SQLite while another connection does the same, and prints how the conflict is
-// resolved. It needs no server: the database is a file.
+// Dbtx moves money between two accounts in SQLite while another connection does the same, and prints how the conflict
+// is resolved. It needs no server, because the database is a file.
 //
 //	go run ./examples/dbtx
 package main
@@ -24,7 +24,7 @@ var errFunds = errors.New("insufficient funds")
 
 // transfer moves an amount from alice to bob. Its fn can run several times, so it has no effect outside the
 // transaction. It writes a balance computed from the one it has read, so it needs the isolation that reports a
-// conflict: SQLite has no other, but at PostgreSQL's default one of two such transfers would be lost. It calls
+// conflict. SQLite has no other, but at PostgreSQL's default one of two such transfers would be lost. It calls
 // afterRead after the read.
 func transfer(ctx context.Context, db *sql.DB, p retry.Policy, amount int, afterRead func()) error {
 	opts := &retrysql.Options{Isolation: sql.LevelSerializable}

@@ -1,4 +1,4 @@
-// Package mailer sends mail through a relay that sometimes fails. Its tests are the example: they check a policy's
+// Package mailer sends mail through a relay that sometimes fails. Its tests are the example. They check a policy's
 // arithmetic without a clock, and the exact times at which a function retries in virtual time, without sleeping.
 package mailer
 
@@ -25,7 +25,7 @@ type Mailer struct {
 	Policy retry.Policy
 }
 
-// Delivery returns the policy that Send follows: 6 attempts within two and a half minutes of waiting.
+// Delivery returns the policy that Send follows. It makes 6 attempts within two and a half minutes of waiting.
 func Delivery() retry.Policy {
 	return retry.Policy{
 		Name:           "delivery",
@@ -43,8 +43,8 @@ func (m Mailer) Send(ctx context.Context, message Message) error {
 	})
 }
 
-// refused reports whether the relay refused the mail permanently: a reply of 5yz (RFC 5321, section 4.2.1), as net/smtp
-// returns it.
+// refused reports whether the relay refused the mail permanently, by a reply of 5yz (RFC 5321, section 4.2.1), as
+// net/smtp returns it.
 func refused(err error) bool {
 	var reply *textproto.Error
 	return errors.As(err, &reply) && reply.Code >= 500

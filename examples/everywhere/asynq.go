@@ -55,7 +55,7 @@ func newQueue(at asynq.RedisConnOpt, delay func(attempt int) time.Duration) *asy
 			return max(delay(n+1), hint)
 		},
 		TaskCheckInterval:        10 * time.Millisecond,
-		DelayedTaskCheckInterval: 50 * time.Millisecond, // 5s unless set; and a due time is cut to whole seconds
+		DelayedTaskCheckInterval: 50 * time.Millisecond, // 5s unless set, and a due time is cut to whole seconds
 		LogLevel:                 asynq.FatalLevel,
 	})
 }

@@ -53,7 +53,7 @@ func restyV2(ctx context.Context, delay func(attempt int) time.Duration, note fu
 
 	client := resty.New().
 		SetRetryAfter(func(_ *resty.Client, r *resty.Response) (time.Duration, error) { return delay(r.Request.Attempt), nil }). // from 1
-		SetRetryWaitTime(1).                                                                                                     // the hook's result is limited to the two: 100ms and 2s unless set
+		SetRetryWaitTime(1).                                                                                                     // limits the hook's result to the two, which are 100ms and 2s unless set
 		SetRetryMaxWaitTime(policy.Cap).
 		SetRetryCount(policy.MaxAttempts - 1).
 		AddRetryCondition(func(r *resty.Response, _ error) bool { return r.StatusCode() == http.StatusServiceUnavailable })

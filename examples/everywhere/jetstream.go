@@ -44,7 +44,7 @@ func jetStream(ctx context.Context, delay func(attempt int) time.Duration, note 
 	}
 	consumer, err := js.CreateConsumer(ctx, "work", jetstream.ConsumerConfig{
 		AckPolicy:  jetstream.AckExplicitPolicy,
-		MaxDeliver: policy.MaxAttempts, // and no BackOff: it would be added to NakWithDelay
+		MaxDeliver: policy.MaxAttempts, // and no BackOff, which would be added to NakWithDelay
 	})
 	if err != nil {
 		return err

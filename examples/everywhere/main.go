@@ -17,7 +17,7 @@ var policy = retry.Policy{
 	Name:        "everywhere",
 	MaxAttempts: 3,
 	Backoff:     retry.Backoff{Base: 40 * time.Millisecond, Cap: time.Second, Jitter: retry.EqualJitter},
-	Rand:        func() float64 { return 0.5 }, // so that every run is alike; nil means math/rand/v2
+	Rand:        func() float64 { return 0.5 }, // so that every run is alike, while nil means math/rand/v2
 }
 
 // A library makes attempts that fail until it gives up, records each, and calls delay for the waits. In your own

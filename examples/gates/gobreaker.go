@@ -12,9 +12,9 @@ import (
 // Gobreaker returns a circuit breaker with the given settings and the gate that waits while it is open. Each
 // attempt must go through Execute, inside the retried function, so that the breaker counts attempts, not runs.
 //
-// The trap: the breaker does not report how long it stays open, so the gate records when it opened. The breaker calls
-// OnStateChange under its own lock, so its methods must not be called there; and it is still open at the exact instant
-// at which Timeout has passed.
+// There is a trap. The breaker does not report how long it stays open, so the gate records when it opened. The breaker
+// calls OnStateChange under its own lock, so its methods must not be called there. It is still open at the exact
+// instant at which Timeout has passed.
 func Gobreaker[T any](s gobreaker.Settings) (*gobreaker.CircuitBreaker[T], func(context.Context) time.Duration) {
 	if s.Timeout <= 0 {
 		s.Timeout = time.Minute // the breaker's own default

@@ -51,7 +51,7 @@ func (r *replica) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// reads returns how long each of 10,000 requests took, shortest first. A hundred are under way at once.
+// reads returns the durations of 10,000 requests, shortest first. A hundred are under way at once.
 func reads(rt http.RoundTripper) (took []time.Duration, err error) {
 	const callers, each = 100, 100
 	client := &http.Client{Transport: rt}
@@ -66,7 +66,8 @@ func reads(rt http.RoundTripper) (took []time.Duration, err error) {
 					failed = resp.Body.Close()
 				}
 				mu.Lock()
-				took, err = append(took, time.Since(began)), cmp.Or(err, failed)
+				took = append(took, time.Since(began))
+				err = cmp.Or(err, failed)
 				mu.Unlock()
 			}
 		})
@@ -78,7 +79,9 @@ func reads(rt http.RoundTripper) (took []time.Duration, err error) {
 
 // measure writes the picture to w.
 func measure(w io.Writer) error {
-	bare, first, second := &replica{seed: 1}, &replica{seed: 2}, &replica{seed: 3}
+	bare := &replica{seed: 1}
+	first := &replica{seed: 2}
+	second := &replica{seed: 3}
 	tracker, err := retryhedge.NewTracker(retryhedge.TrackerConfig{Share: 0.05, Max: time.Second})
 	if err != nil {
 		return err
@@ -97,13 +100,15 @@ func measure(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(w, "reads of up to   without hedges          with hedges: each sign stands for twice as many as the one before")
+	fmt.Fprintln(w, "one # more is twice as many reads: # is 1 read, ## are 2 or 3, ### are 4 to 7, and so on")
+	fmt.Fprintln(w, "reads of up to   without hedges          with hedges")
 	var from [2]int
 	for _, most := range []time.Duration{6, 8, 11, 15, 30, 60, 125, 250, 500, 1000, 2000} {
 		var counts [2]int
 		for i, took := range [][]time.Duration{without, with} {
 			to, _ := slices.BinarySearch(took, most*time.Millisecond+1)
-			counts[i], from[i] = to-from[i], to
+			counts[i] = to - from[i]
+			from[i] = to
 		}
 		line(w, most*time.Millisecond, counts[0], bar(counts[0]), counts[1], bar(counts[1]))
 	}
@@ -122,7 +127,7 @@ func line(w io.Writer, name, without any, picture string, with any, pictureWith 
 	fmt.Fprintln(w, strings.TrimRight(text, " "))
 }
 
-// bar returns a sign for each doubling up to n.
+// bar returns a # for each doubling up to n, so that one # more stands for twice as many reads.
 func bar(n int) string { return strings.Repeat("#", bits.Len(uint(n))) }
 
 func main() {

@@ -32,19 +32,19 @@ import (
 var twice = retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: ms}}
 
 // protocols start a service whose handler does the work, and return a client of it. No call may be made twice.
-var protocols = map[string]func(t *testing.T, work func(context.Context) error) (call func(context.Context) error){
+var protocols = map[string]func(t *testing.T, p retry.Policy, work func(context.Context) error) (call func(context.Context) error){
 	"HTTP":    overHTTP,
 	"gRPC":    overGRPC,
 	"Connect": overConnect,
 }
 
-func overHTTP(t *testing.T, work func(context.Context) error) func(context.Context) error {
+func overHTTP(t *testing.T, p retry.Policy, work func(context.Context) error) func(context.Context) error {
 	base := listen(t, func(w http.ResponseWriter, r *http.Request) {
 		if err := work(r.Context()); err != nil {
 			retryhttp.WriteError(w, err)
 		}
 	})
-	client := (&retryhttp.Transport{Base: base, Policy: twice}).Client()
+	client := (&retryhttp.Transport{Base: base, Policy: p}).Client()
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://service.example/", strings.NewReader("order"))
 		require.NoError(t, err)
@@ -68,12 +68,12 @@ func (s service) Check(ctx context.Context, _ *grpc_health_v1.HealthCheckRequest
 	return &grpc_health_v1.HealthCheckResponse{}, s.work(ctx)
 }
 
-func overGRPC(t *testing.T, work func(context.Context) error) func(context.Context) error {
+func overGRPC(t *testing.T, p retry.Policy, work func(context.Context) error) func(context.Context) error {
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(retrygrpc.UnaryServerInterceptor(nil)))
 	grpc_health_v1.RegisterHealthServer(server, service{work: work})
 	listener := bufconn.Listen(1 << 16)
 	go func() { _ = server.Serve(listener) }()
-	opts, err := retrygrpc.DialOptions(twice, retrygrpc.Options{})
+	opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{})
 	require.NoError(t, err)
 	conn, err := grpc.NewClient("passthrough:///service", append(opts,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -90,13 +90,13 @@ func overGRPC(t *testing.T, work func(context.Context) error) func(context.Conte
 	}
 }
 
-func overConnect(t *testing.T, work func(context.Context) error) func(context.Context) error {
+func overConnect(t *testing.T, p retry.Policy, work func(context.Context) error) func(context.Context) error {
 	const procedure = "/service/Work"
 	base := listen(t, connect.NewUnaryHandler(procedure,
 		func(ctx context.Context, _ *connect.Request[emptypb.Empty]) (*connect.Response[emptypb.Empty], error) {
 			return connect.NewResponse(&emptypb.Empty{}), work(ctx)
 		}, connect.WithInterceptors(retryconnect.NewHandlerInterceptor(nil))).ServeHTTP)
-	retries, err := retryconnect.NewInterceptor(twice, retryconnect.Options{})
+	retries, err := retryconnect.NewInterceptor(p, retryconnect.Options{})
 	require.NoError(t, err)
 	client := connect.NewClient[emptypb.Empty, emptypb.Empty](&http.Client{Transport: base}, "http://service.example"+procedure,
 		connect.WithInterceptors(retries))
@@ -159,7 +159,7 @@ func TestDoubtPassesThroughAChainOfProtocols(t *testing.T) {
 					var failed []error // of each layer, SQL first
 					for i := range order {
 						below := call
-						call = protocols[order[len(order)-1-i]](t, func(ctx context.Context) error {
+						call = protocols[order[len(order)-1-i]](t, twice, func(ctx context.Context) error {
 							err := below(ctx)
 							failed = append(failed, err)
 							return err

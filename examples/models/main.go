@@ -1,5 +1,5 @@
-// Command models calls a service of language models that limits, is overloaded and breaks off, and shows what a client
-// with retryhttp makes of it. The service is a fake in the same process.
+// Command models calls a service of language models that limits, is overloaded and breaks off, and shows how a client
+// with retryhttp fares. The service is a fake in the same process.
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	}
 }
 
-// call is one request and what the service answers to its attempts.
+// call is one request and the service's answers to its attempts.
 type call struct {
 	name    string
 	answers []answer
@@ -103,7 +103,7 @@ func attempts(o retry.Outcome) string {
 	return strings.Join(append(reasons, "ok"), ", ")
 }
 
-// answer is what the service answers to one attempt.
+// answer is the service's answer to one attempt.
 type answer struct {
 	status int
 	header string
@@ -138,7 +138,7 @@ func (f *fake) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// keys returns how many keys were sent.
+// keys returns the number of different keys that were sent.
 func (f *fake) keys() int {
 	different := map[string]bool{}
 	for _, key := range f.asked {

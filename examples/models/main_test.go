@@ -14,8 +14,8 @@ func TestCalls(t *testing.T) {
 the rate limit is used up        status_429, ok              Hello, world
 it is, until a given time        status_429, ok              Hello, world
 the service is overloaded        status_529, status_529, ok  Hello, world
-the stream begins with an error  status_200, ok              Hello, world
-the stream breaks off before it  status_200, ok              Hello, world
+the stream begins with an error  not_accepted, ok            Hello, world
+the stream breaks off before it  not_accepted, ok            Hello, world
 the stream breaks off within     ok                          Hello unexpected EOF
 the request is wrong             ok                          retryhttp: 400 Bad Request
 the service wants no retry       status_500: terminal_error  retryhttp: 500 Internal Server Error (not repeated: do_not_retry)

@@ -1,11 +1,13 @@
-// Observability makes calls that end in every way, and prints a service's telemetry of them: the metrics as Prometheus
-// scrapes them, the traces as a tree, and the log. It needs no network: its server is on the loopback interface.
+// Observability makes calls that end in every way, and prints a service's telemetry of them. It prints the metrics as
+// Prometheus scrapes them, the traces as a tree, and the log. It needs no network, because its server is on the
+// loopback interface.
 //
 //	go run ./examples/observability
 //	go run ./examples/observability -page localhost:8080
 //
-// It omits what differs from run to run: histogram buckets, the sums of durations, times and ports. The folder has a
-// dashboard and alerts for these metrics. With -page it serves the page of package retrydebug instead, while calls go on.
+// It omits the parts that differ from run to run, such as histogram buckets, the sums of durations, times and ports.
+// The folder has a dashboard and alerts for these metrics. With -page it serves the page of package retrydebug instead,
+// while calls go on.
 package main
 
 import (

@@ -31,8 +31,8 @@ func (t *telemetry) scrape(ctx context.Context) (string, error) {
 	return string(text), err
 }
 
-// stable returns the part that is the same in each run: without the buckets, which are many, the sums of durations, and
-// the metrics of otelhttp, which have the port.
+// stable returns the part that is the same in each run. It leaves out the buckets, which are many, the sums of
+// durations, and the metrics of otelhttp, which have the port.
 func stable(scraped string) string {
 	var b strings.Builder
 	for line := range strings.Lines(scraped) {

@@ -40,7 +40,7 @@ func newTelemetry() (*telemetry, error) {
 	exporter, err := otelprometheus.New(
 		otelprometheus.WithRegisterer(t.registry),
 		// retry.runs becomes retry_runs_total and retry.policy retry_policy, as dashboard.json and alerts.yaml require.
-		// The exporter's default may differ: it keeps the dots, and queries must quote such names.
+		// The exporter's default may keep the dots, and queries must then quote such names.
 		otelprometheus.WithTranslationStrategy(otlptranslator.UnderscoreEscapingWithSuffixes),
 		otelprometheus.WithoutScopeInfo(),  // three labels on each line that are always the same
 		otelprometheus.WithoutTargetInfo()) // a service keeps it
@@ -50,7 +50,7 @@ func newTelemetry() (*telemetry, error) {
 	t.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
 	t.tracers = sdktrace.NewTracerProvider(
 		sdktrace.WithSyncer(t.spans),                 // a service has WithBatcher and an OTLP exporter
-		sdktrace.WithIDGenerator(new(numberedSpans))) // for the same output each time; a service keeps the random IDs
+		sdktrace.WithIDGenerator(new(numberedSpans))) // for the same output each time, while a service keeps the random IDs
 	t.tracer = t.tracers.Tracer("example")
 	t.options = retryotel.Options{
 		MeterProvider:  t.meters,
@@ -78,7 +78,7 @@ func traceID(ctx context.Context) []slog.Attr {
 	return []slog.Attr{slog.String("trace_id", trace.SpanContextFromContext(ctx).TraceID().String())}
 }
 
-// withoutTimes removes what differs from run to run: times, and the port in the host of a request.
+// withoutTimes removes the parts that differ from run to run, which are times, and the port in the host of a request.
 func withoutTimes(groups []string, a slog.Attr) slog.Attr {
 	switch a.Key {
 	case slog.TimeKey, retryslog.KeyDuration, retryslog.KeyElapsed:

@@ -1,4 +1,4 @@
-// Policies is a catalog of policies to start from, with what the planner says of each for a stated fleet.
+// Policies is a catalog of policies to start from, with the planner's figures for each in a stated fleet.
 package main
 
 import (
@@ -16,12 +16,13 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// document holds what of the policies is data. A program of yours would read it as a file, and again when it changes.
+// document holds the part of the policies that is data. A program of yours would read it as a file, and again when it
+// changes.
 //
 //go:embed policies.json
 var document []byte
 
-// An entry has what the document cannot hold of a policy.
+// An entry has the parts of a policy that the document cannot hold.
 type entry struct {
 	name     string
 	attempts retryplan.Dist  // how long an attempt takes

@@ -1,5 +1,5 @@
-// Quickstart gives http.Clients a retryhttp.Transport, calls a server that fails in eight ways, and prints for each
-// call what the Transport did. It needs no network: its server is on the loopback interface.
+// Quickstart gives http.Clients a retryhttp.Transport, calls a server that fails in eight ways, and prints the attempts
+// of each call. It needs no network, because its server is on the loopback interface.
 //
 //	go run ./examples/quickstart
 package main
@@ -26,10 +26,10 @@ import (
 var policy = retry.Policy{
 	MaxAttempts:    4,
 	Backoff:        retry.Backoff{Base: 20 * time.Millisecond, Jitter: retry.FullJitter},
-	AttemptTimeout: 500 * time.Millisecond,        // up to the response's headers; it never cuts a body
+	AttemptTimeout: 500 * time.Millisecond,        // up to the response's headers, since it never cuts a body
 	TTL:            30 * time.Second,              // no attempt starts later
 	MaxHint:        time.Second,                   // a longer Retry-After ends the run
-	Rand:           func() float64 { return 0.5 }, // for the same text on every run; leave it out of your code
+	Rand:           func() float64 { return 0.5 }, // for the same text on every run, so leave it out of your code
 }
 
 func main() {
@@ -51,8 +51,8 @@ func run(w io.Writer) error {
 		client                    *http.Client
 		method, path, body, title string
 	}{
-		// First, on a new connection: net/http itself repeats a GET whose connection was used before, unseen by the
-		// Transport.
+		// First, on a new connection, because net/http itself repeats a GET whose connection was used before, unseen by
+		// the Transport.
 		{client, "GET", "/reset", "", "resets the connection once"},
 		{client, "GET", "/flaky", "", "answers 503 twice, with Retry-After"},
 		{client, "GET", "/slow", "", "hangs once"},
@@ -79,7 +79,7 @@ func run(w io.Writer) error {
 func call(w io.Writer, client *http.Client, req *http.Request) error {
 	resp, err := client.Do(req.WithContext(retryhttp.RecordOutcome(req.Context())))
 	if err != nil {
-		return err // there was no response; errors.As finds the *retry.Error with the Outcome
+		return err // there was no response, and errors.As finds the *retry.Error with the Outcome
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
@@ -120,7 +120,7 @@ func (u *unreliable) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			_ = conn.Close()
 		}
 	case r.URL.Path == "/flaky" && calls <= 2:
-		w.Header().Set("Retry-After", "0.05") // some services send fractions; SetRetryAfter sends whole seconds
+		w.Header().Set("Retry-After", "0.05") // some services send fractions, while SetRetryAfter sends whole seconds
 		w.WriteHeader(http.StatusServiceUnavailable)
 	case r.URL.Path == "/slow" && calls == 1:
 		<-r.Context().Done() // until the client hangs up

@@ -11,13 +11,13 @@ import (
 	"github.com/retrygo/retry/retryhedge"
 )
 
-// journal is a file of JSON lines that outlives its process: each line is one write.
+// journal is a file of JSON lines that outlives its process. Each line is one write.
 type journal struct {
 	file    *os.File
 	process string // the service, and which of its processes
 }
 
-// line is what happened. Where a line has no use for a field, it is zero.
+// line is an event. A field that the event does not use is zero.
 type line struct {
 	Time    time.Time `json:"t"`
 	Process string    `json:"p"`
@@ -50,11 +50,12 @@ func (j *journal) add(l line, err error) {
 		_, err = j.file.Write(append(text, '\n'))
 	}
 	if err != nil {
-		panic(err) // a journal with gaps proves nothing
+		panic(err) // a journal with gaps is no proof
 	}
 }
 
-// observe is the Observe of every policy: a line for each retry that was decided on, and for the end of each run.
+// observe is the Observe of every policy. It writes a line for each retry that was decided on, and for the end of each
+// run.
 func (j *journal) observe(_ context.Context, e retry.Event) {
 	l := line{What: "run", Layer: e.Policy, Took: e.Elapsed.Seconds(), Status: e.Decision.Status.String()}
 	switch {
@@ -69,7 +70,8 @@ func (j *journal) observe(_ context.Context, e retry.Event) {
 	}
 }
 
-// observeHedges returns the Observe of a hedge: a line for each hedge, at the time at which the budget paid for it.
+// observeHedges returns the Observe of a hedge. It writes a line for each hedge, at the time at which the budget paid
+// for it.
 func (j *journal) observeHedges(layer string) func(context.Context, retryhedge.Event) {
 	return func(_ context.Context, e retryhedge.Event) {
 		began := time.Now().Add(-e.Elapsed)
@@ -83,7 +85,7 @@ func (j *journal) observeHedges(layer string) func(context.Context, retryhedge.E
 type tries struct {
 	journal *journal
 	layer   string
-	to      string // the host, if it is not that of the request
+	to      string // the host, if it is not the request's
 	base    http.RoundTripper
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -27,7 +28,7 @@ func mailOf(order string) retryjob.Job {
 
 // mails returns the options of a queue that delivers mails.
 func (s *service) mails() retryjob.Options {
-	client := &http.Client{Transport: s.tries("orders.mail", retryhttp.NewBase())} // does not retry: the jobs do
+	client := &http.Client{Transport: s.tries("orders.mail", retryhttp.NewBase())} // does not retry, since the jobs do
 	return retryjob.Options{
 		Policies: retryjob.FromCatalog(&s.policies.catalog),
 		Handlers: map[string]retryjob.Handler{mailKind: func(ctx context.Context, job retryjob.Job) error {
@@ -46,6 +47,7 @@ func (s *service) deliver(ctx context.Context, client *http.Client, job retryjob
 	if err != nil {
 		return retry.Permanent(err)
 	}
+	req.Header.Set("Idempotency-Key", strconv.Quote(job.ID)) // so a failure is not in doubt: a second mail does no harm
 	a, _ := retryjob.AttemptFrom(ctx)
 	req.Header.Set(attemptHeader, a.AttemptID)
 	resp, err := client.Do(req)

@@ -1,9 +1,9 @@
-// Soak is a small shop of five services, each a process of its own, that are wired as the READMEs of this repository
-// say. Its test makes all of them fail at once and then checks what must hold: see README.md.
+// Shop is a small shop of five services, each a process of its own, that are wired by the READMEs of this repository.
+// Its test makes all of them fail at once and then checks its invariants (see README.md).
 //
 //	shop SERVICE
 //
-// SERVICE is shop, orders, stock, prices, mail or outbox. The settings are environment variables; see setting.
+// SERVICE is shop, orders, stock, prices, mail or outbox. The settings are environment variables (see setting).
 package main
 
 import (
@@ -35,7 +35,7 @@ func main() {
 // JOURNAL are files, DATABASE is a URL or a file, and RELEASE the version of the export.
 func setting(name string) string { return os.Getenv("SHOP_" + name) }
 
-// service is what the services have in common.
+// service is the part that the services have in common.
 type service struct {
 	journal  *journal
 	policies policies
@@ -113,7 +113,7 @@ func serve(addr string, handler http.Handler) (stop func(), err error) {
 	}, nil
 }
 
-// startPolicy is that of a service that starts before what it needs.
+// startPolicy is the policy of a service that starts before the servers that it needs.
 var startPolicy = retry.Policy{
 	Name: "start", MaxAttempts: retry.Unlimited, TTL: time.Minute,
 	Backoff: retry.Backoff{Base: 100 * time.Millisecond, Cap: time.Second},

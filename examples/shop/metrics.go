@@ -15,7 +15,7 @@ import (
 	"github.com/retrygo/retry/contrib/retryotel"
 )
 
-// metrics measures what the policies and the process do.
+// metrics measures the policies and the process.
 type metrics struct {
 	options retryotel.Options
 	observe func(context.Context, retry.Event) // for Policy.Observe

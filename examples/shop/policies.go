@@ -19,7 +19,7 @@ type policies struct {
 	stockDB                *retryconf.Ref // of stock
 }
 
-// The budgets of the clients. The download is a client alone: its successes fund little, so that time does.
+// The budgets of the clients. The download is a client alone. Its successes fund little, so time funds it too.
 var (
 	budget       = retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 5}
 	exportBudget = retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 10, Trickle: time.Second}
@@ -34,12 +34,12 @@ func (p *policies) define(observe func(context.Context, retry.Event)) map[string
 	}
 	p.orders, p.prices, p.export = client("shop.orders", budget), client("shop.prices", budget), client("shop.export", exportBudget)
 	p.stock, p.ordersDB, p.stockDB = client("orders.stock", budget), client("orders.db", budget), client("stock.db", budget)
-	// A job that a budget refuses is a dead letter, so a mail has none: its TTL and its waits bound it.
+	// A job that a budget refuses is a dead letter, so mail has no budget. Its TTL and its waits bound it.
 	p.catalog.Define("orders.mail", retry.Policy{Observe: observe})
 	return budgets
 }
 
-// follow loads the file whenever it has changed. A file that is not valid changes nothing.
+// follow loads the file whenever it has changed. A file that is not valid is ignored.
 func (p *policies) follow(path string, j *journal) {
 	var last time.Time
 	for range time.Tick(200 * time.Millisecond) {

@@ -43,7 +43,7 @@ func (w *slowly) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// export returns the file of a release: random bytes, always the same.
+// export returns the file of a release, which is random bytes, always the same.
 func export(release string) []byte {
 	seed := sha256.Sum256([]byte(release))
 	file := make([]byte, 1<<20)

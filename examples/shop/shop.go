@@ -18,7 +18,7 @@ import (
 // refHeader names the request of a customer in all services, for the journals alone.
 const refHeader = "Order-Ref"
 
-// trusted says that the clients are services of our own, which share the machine.
+// trusted reports that the clients are services of our own, which share the machine.
 func trusted(*http.Request) bool { return true }
 
 // shop serves the customers:
@@ -73,8 +73,9 @@ func (s *service) shop(ctx context.Context) (stop func(), err error) {
 
 var errBusy = retry.After(time.Second, errors.New("too many orders are under way"))
 
-// atOnce serves at most n requests at a time and sheds the others at once. Budgets limit retries, and not all the customers
-// who come back after an outage: without this the shop is too busy with late work to do any in time, and stays so.
+// atOnce serves at most n requests at a time and sheds the others at once. Budgets limit retries, and not all the
+// customers who come back after an outage. Without this the shop is too busy with late work to do any in time, and
+// stays so.
 func atOnce(n int, handle http.HandlerFunc) http.HandlerFunc {
 	free := make(chan struct{}, n)
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -94,8 +95,8 @@ func (s *service) tries(layer string, base *http.Transport) *tries {
 	return &tries{journal: s.journal, layer: layer, base: base}
 }
 
-// call makes a request for that of a customer, under its key, and returns the text of the answer. A POST without a key is
-// not repeated.
+// call makes a request for a customer's request, under its key, and returns the text of the answer. A POST without a
+// key is not repeated.
 func call(client *http.Client, from *http.Request, method, url string) (string, error) {
 	ctx := retryhttp.WithWork(from.Context(), from.Header.Get("Idempotency-Key"))
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
@@ -132,7 +133,7 @@ func (s *service) nightly(ctx context.Context) {
 
 var errNotWhole = errors.New("the export is not whole")
 
-// download reads the export of the release and compares its SHA-256 with that of the original.
+// download reads the export of the release and compares its SHA-256 with the original's.
 func download(ctx context.Context, client *http.Client, url, release string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -59,7 +59,7 @@ func (s *service) stockService(context.Context) (stop func(), err error) {
 	return func() { server.GracefulStop(); _ = db.Close() }, nil
 }
 
-// handleTake is what protoc would generate.
+// handleTake is the handler that protoc would generate.
 func handleTake(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
 	in := new(wrapperspb.BytesValue)
 	if err := decode(in); err != nil {
@@ -76,8 +76,8 @@ func handleTake(srv any, ctx context.Context, decode func(any) error, intercepto
 
 var errSoldOut = status.Error(codes.FailedPrecondition, "sold out")
 
-// take takes an item from the stock. It writes the row that it reads, so repeatable read suffices. Serializable transactions
-// would conflict over other items too, beyond what the budget pays for.
+// take takes an item from the stock. It writes the row that it reads, so repeatable read suffices. Serializable
+// transactions would conflict over other items too, more often than the budget allows.
 func (s *stocks) take(ctx context.Context, t take) error {
 	opts := &retrysql.Options{Isolation: sql.LevelRepeatableRead, Probe: true, RollbackTimeout: time.Second}
 	return retrysql.Tx(ctx, s.db, s.policies.stockDB.Policy(), opts, func(ctx context.Context, tx *retrysql.Txn) error {

@@ -13,14 +13,14 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// request is a user's request: an event for a URL, with its own settings if those of the service do not fit. If it is
+// request is a user's request. It is an event for a URL, with its own settings if the service's do not fit. If it is
 // repeated, since an answer was lost, Enqueue returns retryjob.ErrDuplicate.
 type request struct {
 	ID          string          `json:"id"`
 	Tenant      string          `json:"tenant"`
 	URL         string          `json:"url"`
 	Event       string          `json:"event"`
-	Policy      string          `json:"policy"`       // by name; "" is the service's default
+	Policy      string          `json:"policy"`       // by name, or the service's default if empty
 	RetryPolicy json.RawMessage `json:"retry_policy"` // a retryconf.Spec, field by field over that
 }
 
@@ -60,7 +60,7 @@ func parse(body []byte) (job retryjob.Job, faults []retry.FieldError) {
 	return job, faults
 }
 
-// asJSON returns a value as the request has it: a text in quotes.
+// asJSON returns a value as the request has it, which is in quotes for a text.
 func asJSON(value string) string {
 	if value == "" || strings.HasPrefix(value, `"`) || json.Valid([]byte(value)) {
 		return value

@@ -1,7 +1,7 @@
 // Webhookqueue delivers events to a flaky receiver from a queue in a SQLite file. Its worker is a separate process,
-// which it kills during a delivery and starts again: nothing is lost. Then it replays the failed jobs. It needs no
-// network: its receiver is on the loopback interface. It takes half a minute, the time that River needs to notice that
-// a worker is gone. With -keep it leaves its database, to look at with command retryjobs and its page:
+// which it kills during a delivery and starts again. No delivery is lost. Then it replays the failed jobs. It needs no
+// network, because its receiver is on the loopback interface. It takes half a minute, the time that River needs to
+// notice that a worker is gone. With -keep it leaves its database, to look at with command retryjobs and its page:
 //
 //	go -C examples/webhookqueue run .
 //	go -C examples/webhookqueue run . -keep /tmp/webhooks.db
@@ -116,7 +116,7 @@ func run(ctx context.Context, w io.Writer, keep string) error {
 	return s.err
 }
 
-// story writes what happens, until something fails.
+// story writes the events, until one fails.
 type story struct {
 	ctx   context.Context
 	w     io.Writer
@@ -137,7 +137,8 @@ func (s *story) say(line string) {
 	}
 }
 
-// post enqueues an event for the path /id of the receiver, with its own settings as JSON, or writes what is wrong with it.
+// post enqueues an event for the path /id of the receiver, with its own settings as JSON, or writes the faults of the
+// settings.
 func (s *story) post(id, settings string) {
 	job, faults := parse(fmt.Appendf(nil, `{"id": %q, "tenant": "acme", "url": "%s/%s", "event": "order.placed"%s}`, id, s.url, id, settings))
 	for _, f := range faults {
@@ -149,7 +150,7 @@ func (s *story) post(id, settings string) {
 	}
 }
 
-// show writes a line for each event, as get returns it: now, or once its status is final.
+// show writes a line for each event, as get returns it. get returns it now, or once its status is final.
 func (s *story) show(get func(ctx context.Context, id string) (retryjob.Info, error), ids ...string) {
 	for _, id := range ids {
 		info, err := get(s.ctx, id)

@@ -43,7 +43,7 @@ var named = retryjob.FromMap(map[string]retry.Policy{
 // so without Trickle its later deliveries would be refused at their first failure.
 var budgets = retry.NewBudgets(retry.BudgetConfig{Trickle: time.Minute}, 10_000)
 
-// policies are those of the deliveries, whose own settings are within limits of the service.
+// policies are the policies of the deliveries, whose own settings are within limits of the service.
 var policies = retryjob.Policies(func(j *retryjob.Job) (retry.Policy, error) {
 	p, err := named(j)
 	p.Budget = budgets.For(j.BudgetKey)
@@ -57,8 +57,8 @@ type queue struct {
 	db     *sql.DB
 }
 
-// open opens the queue in a SQLite file. It works after its client has started. retryriver.NewSQLite does all of this in
-// one line, with settings for a service: there a minute may pass before a delivery counts as lost.
+// open opens the queue in a SQLite file. It works after its client has started. retryriver.NewSQLite does all of this
+// in one line, with settings for a service, with which a minute may pass before a delivery counts as lost.
 func open(ctx context.Context, path string) (*queue, error) {
 	adapter, err := retryriver.New(retryriver.Options{
 		Policies: policies,
@@ -97,8 +97,8 @@ type delivery struct {
 	Event string `json:"event"`
 }
 
-// client sends events to URLs of users. It refuses the addresses of the network that it runs in, except the receiver's,
-// although a service would allow none.
+// client sends events to URLs of users. It refuses the addresses of the network that it runs in, except the receiver's.
+// A service would not make that exception.
 var client = &http.Client{
 	Transport:     ssrf.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}.Transport(),
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -25,8 +25,8 @@ func (c *numbered) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// Mark returns a context of the attempt with the given number, from 1. last says that no attempt follows it by count.
-// An unmarked ctx is that of a first attempt which another can follow, and is returned as it is.
+// Mark returns a context of the attempt with the given number, from 1. last means that no attempt follows it by count.
+// An unmarked ctx belongs to a first attempt that another can follow, and is returned unchanged.
 func Mark(ctx context.Context, number int, last bool) context.Context {
 	if number == 1 && !last && Number(ctx) == 0 {
 		return ctx
@@ -34,10 +34,10 @@ func Mark(ctx context.Context, number int, last bool) context.Context {
 	return &numbered{ctx, number, last}
 }
 
-// Number returns the number that is nearest to ctx, and 0 if there is none.
+// Number returns the number that is nearest to ctx, or 0 if ctx has no number.
 func Number(ctx context.Context) int { return nearest(ctx).number }
 
-// Last reports whether ctx is of an attempt that none follows by count.
+// Last reports whether ctx is of an attempt after which no other follows by count.
 func Last(ctx context.Context) bool { return nearest(ctx).last }
 
 // nearest returns a zero value if no attempt has marked ctx.
@@ -64,9 +64,9 @@ func (c *one) Value(key any) any {
 	return c.numbered.Value(key)
 }
 
-// One returns a context for work that other code repeats. Its number is that of ctx, or 1, and its outer number that of
-// ctx or, if there is none, its number. It is of a last attempt if ctx is, since a run under it numbers attempts of its
-// own. One, Remote and Of of a nil context are nil, which Do refuses.
+// One returns a context for work that other code repeats. It has the number of ctx, or 1. Its outer number is the outer
+// number of ctx, or else its own number. It is of a last attempt if ctx is, since a run under it numbers attempts of
+// its own. One, Remote and Of of a nil context are nil, which Do refuses.
 func One(ctx context.Context) context.Context {
 	if ctx == nil {
 		return nil
@@ -83,7 +83,7 @@ func Remote(ctx context.Context, number int) context.Context {
 	return &one{numbered{ctx, number, false}, number}
 }
 
-// Outer returns the number of the attempt that other code makes, and 0 if none does.
+// Outer returns the number of the attempt that other code makes, or 0 if no other code makes one.
 func Outer(ctx context.Context) int {
 	if ctx == nil {
 		return 0

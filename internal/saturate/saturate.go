@@ -35,8 +35,8 @@ func Line(base time.Duration, factor float64, grown int, limit time.Duration) ti
 	if grown == 0 {
 		return min(base, limit)
 	} else if !ok {
-		// As base + (base·factor)·grown, in whole nanoseconds if base·factor is one. The conversions round each step;
-		// without them a compiler may fuse product and sum (Go specification, "Floating-point operators").
+		// The result is base + (base·factor)·grown, in whole nanoseconds if base·factor is one. The conversions round
+		// each step. Without them a compiler may fuse product and sum (Go specification, "Floating-point operators").
 		step := float64(float64(base) * factor)
 		return Truncated(float64(base)+float64(step*float64(grown)), limit)
 	}
@@ -56,9 +56,9 @@ func Times(d time.Duration, n uint64, limit time.Duration) time.Duration {
 	return time.Duration(low)
 }
 
-// fractional returns min(base·factor^grown, limit) by one rounded multiplication a step. There is no sum, so nothing
-// can be fused. Past mostSteps the remaining power is taken by squaring, so that a factor a hair above 1
-// cannot make one delay cost a billion steps; by then any factor of 1.04 has brought 1ns to the largest Duration.
+// fractional returns min(base·factor^grown, limit) by one rounded multiplication a step. There is no sum that a
+// compiler could fuse. Past mostSteps the remaining power is taken by squaring, so that a factor a hair above 1 cannot
+// make one delay cost a billion steps. By then any factor of 1.04 has brought 1ns to the largest Duration.
 func fractional(base time.Duration, factor float64, grown int, limit time.Duration) time.Duration {
 	delay := float64(base)
 	steps := min(grown, mostSteps)
@@ -74,7 +74,8 @@ func fractional(base time.Duration, factor float64, grown int, limit time.Durati
 	return Truncated(delay, limit)
 }
 
-// Truncated returns min(f, limit) for f ≥ 0, NaN or +Inf. It compares first: only what fits may be converted.
+// Truncated returns min(f, limit) for f ≥ 0, NaN or +Inf. It compares first, because only a number that fits may be
+// converted.
 func Truncated(f float64, limit time.Duration) time.Duration {
 	if !(f < 1<<63) {
 		return limit
@@ -91,8 +92,8 @@ func wholeNumber(f float64) (uint64, bool) {
 	return whole, float64(whole) == f
 }
 
-// Within returns the point u of a range of the given width ≥ 0: u·width, truncated. It is below width if width is above
-// 0: the largest u below 1 takes off at least as much as rounding width to a float64 can have added.
+// Within returns the point u of a range of the given width ≥ 0, which is u·width, truncated. It is below width if width
+// is above 0, because the largest u below 1 takes off at least as much as rounding width to a float64 can have added.
 func Within(width time.Duration, u float64) time.Duration {
 	if !(u > 0) { // NaN too
 		return 0

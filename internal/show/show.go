@@ -1,4 +1,4 @@
-// Package show makes texts for people: durations, and errors of bounded length.
+// Package show makes texts for people, such as durations, and errors of bounded length.
 package show
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Duration prints d exactly and without the zero units that Duration.String ends with: "1h" for "1h0m0s".
+// Duration prints d exactly and without the zero units that Duration.String ends with, such as "1h" for "1h0m0s".
 func Duration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -34,9 +34,9 @@ func Rounded(d time.Duration) time.Duration {
 	}
 }
 
-// Error returns err's text as clean makes it, cut after limit bytes at the most; "... (5000 bytes)" then follows, with
-// the length of the whole. A negative limit is none. If the Error method panics, the text is the one that log/slog
-// writes for such a value: an error that is only looked at must not end a run.
+// Error returns err's text as clean makes it, cut after limit bytes at the most. If it is cut, "... (5000 bytes)"
+// follows, with the length of the whole. A negative limit means no limit. If the Error method panics, the text is the
+// one that log/slog writes for such a value, because an error that is only looked at must not end a run.
 func Error(err error, limit int, clean func(string) string) string {
 	whole := spoken(err)
 	start := cut(whole, limit) // before anything copies a huge text
@@ -72,9 +72,9 @@ func cut(s string, limit int) string {
 	return s[:end]
 }
 
-// OneLine returns s as one line of valid UTF-8 that is safe in a log and on a terminal: "; " stands for line breaks,
-// and U+FFFD for control and format characters other than a tab. Line breaks are those of the Unicode Standard, section
-// 5.8.
+// OneLine returns s as one line of valid UTF-8 that is safe in a log and on a terminal. It replaces line breaks by ";
+// ", and control and format characters other than a tab by U+FFFD. Line breaks are defined by the Unicode Standard,
+// section 5.8.
 func OneLine(s string) string {
 	lines := strings.FieldsFunc(strings.ToValidUTF8(s, "\uFFFD"), func(r rune) bool {
 		return r >= '\n' && r <= '\r' || r == '\u0085' || r == '\u2028' || r == '\u2029'

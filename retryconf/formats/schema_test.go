@@ -54,7 +54,7 @@ func parse(document string) error {
 	if err := json.Unmarshal([]byte(document), &s); err != nil {
 		return err
 	}
-	_, err := retryconf.Spec{Extends: s.Extends, Jitter: retryconf.Jitter(4), JitterRatio: s.JitterRatio,
+	_, err := retryconf.Spec{Extends: s.Extends, Jitter: retryconf.RatioJitter, JitterRatio: s.JitterRatio,
 		Hedge: retryconf.Hedge{Share: cmp.Or(s.Hedge.Share, 0.05), MaxCalls: s.Hedge.MaxCalls}}.Policy()
 	return err
 }

@@ -1,5 +1,5 @@
-// Package hints reads from the headers of a response how long its server asks to stay away: by Retry-After, and in the
-// dialects of services that send something else.
+// Package hints reads from the headers of a response how long its server asks to stay away, by Retry-After and in the
+// dialects of services that send another header.
 //
 // This package is of the stable core: its names are meant for v1.
 package hints
@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// RateLimit returns how long the rate limit headers of resp ask to stay away: 0 for not at all, as for a nil resp,
-// never negative. It is ready-made for the Hint of a retryhttp.Transport, which takes the longer of it and Retry-After.
-// The current time counts only if resp has no Date.
+// RateLimit returns the time for which the rate limit headers of resp ask to stay away. It is never negative, and 0 if
+// they ask for no wait or resp is nil. It is ready-made for the Hint of a retryhttp.Transport, which takes the longer
+// of it and Retry-After. The current time counts only if resp has no Date.
 //
 // It reads these headers, and of several values the longest wait:
 //
@@ -28,14 +28,14 @@ import (
 // milliseconds, measured against the response's Date. Numbers too large for a Duration give the largest one. Junk,
 // negative numbers and times that are over give no wait.
 //
-// Services send the reset with every response, GitHub also with a 502, which says nothing about when to come back.
-// So a reset counts if it goes with a remaining count of 0; if none does, and the status is 429, one that goes
-// with no count; and if there is none of these either, and no Retry-After, one whose count is above 0. The items of
-// a RateLimit list that have something left never count: of several limits, those did not refuse. The two headers in
-// milliseconds always count, since they ask for a wait and not for a reset.
+// Services send the reset with every response, GitHub also with a 502, whose reset is not the time to come back. So a
+// reset counts if it goes with a remaining count of 0. If there is no such reset and the status is 429, a reset without
+// a count counts. If there is no such reset either, and no Retry-After, a reset whose count is above 0 counts. The
+// items of a RateLimit list that have something left never count, because of several limits those did not refuse. The
+// two headers in milliseconds always count, since they ask for a wait and not for a reset.
 //
 // It does not read the resets of one service alone, in formats of their own, such as X-RateLimit-Reset-Tokens or
-// RateLimit-ResetTime, nor any body: such a service needs a Hint of its own.
+// RateLimit-ResetTime, nor any body. Such a service needs a Hint of its own.
 func RateLimit(resp *http.Response) time.Duration {
 	return rateLimit(resp, time.Now())
 }
@@ -52,15 +52,16 @@ func rateLimit(resp *http.Response, now time.Time) time.Duration {
 	return max(r.wait(resp.StatusCode, h, now), retryAfterMs(h))
 }
 
-// RetryAfter returns how long h asks to stay away by Retry-After: 0 for no hint, never negative. The value is a
-// number of seconds or an HTTP date (RFC 9110 section 10.2.3); a date is measured against the response's own Date, so
-// that the two clocks need not agree, and against now if Date is absent or unreadable. Optional whitespace around a
-// value is ignored. Digits too many for a Duration give the largest Duration, never an immediate retry. Zero, negative
-// numbers, times that are over and junk, which "+5", "1e9", "5,5" and "5s" are, give no hint. Of several values the
-// longest wins.
+// RetryAfter returns the time for which h asks to stay away by Retry-After. It is never negative, and 0 if there is no
+// hint. The value is a number of seconds or an HTTP date (RFC 9110 section 10.2.3). A date is measured against the
+// response's own Date, so that the two clocks need not agree, and against now if Date is absent or unreadable. Optional
+// whitespace around a value is ignored. Digits too many for a Duration give the largest Duration, never an immediate
+// retry. Zero, negative numbers, times that are over and junk, which "+5", "1e9", "5,5" and "5s" are, give no hint. Of
+// several values the longest wins.
 //
-// A decimal fraction such as "299.997" is against the grammar and accepted, rounded up to the nanosecond: Microsoft
-// Graph, Shopify and others send it (microsoft/dotnet#955, wojtekmach/req#507), and to pass it over is to come early.
+// A decimal fraction such as "299.997" is against the grammar, but accepted and rounded up to the nanosecond. Microsoft
+// Graph, Shopify and others send it (microsoft/dotnet#955, wojtekmach/req#507), and a client that ignored it would come
+// early.
 func RetryAfter(h http.Header, now time.Time) time.Duration {
 	var wait time.Duration
 	for _, value := range h["Retry-After"] {
@@ -80,12 +81,12 @@ func retryAfterMs(h http.Header) time.Duration {
 	return max(longest(h["Retry-After-Ms"], time.Millisecond), longest(h["X-Ms-Retry-After-Ms"], time.Millisecond))
 }
 
-// quota is what a response says of how much of a limit remains.
+// quota is how much of a limit remains, according to a response.
 type quota uint8
 
 const (
 	notSaid quota = iota
-	usedUp        // below 1: no whole request is left
+	usedUp        // below 1, so that no whole request is left
 	someLeft
 )
 
@@ -132,7 +133,7 @@ func (r *resets) addPairs(h http.Header, now time.Time) {
 }
 
 // addRateLimit adds the limits of the RateLimit field. It reads no more of structured fields (RFC 9651) than it needs
-// and passes over what it does not understand, a member at a time.
+// and passes over each member that it does not understand.
 func (r *resets) addRateLimit(lines []string) {
 	var list, dict resets
 	var listLeft, dictLeft quota
@@ -157,7 +158,7 @@ func (r *resets) addRateLimit(lines []string) {
 	}
 	dict.add(dictLeft, dictWait)
 	if listLeft != notSaid {
-		list.notSaid = 0 // r is required: an item without it, beside one with it, is malformed
+		list.notSaid = 0 // r is required, so an item without it, beside one with it, is malformed
 	}
 	r.add(usedUp, max(list.usedUp, dict.usedUp))
 	r.add(notSaid, max(list.notSaid, dict.notSaid))
@@ -206,8 +207,8 @@ func least(values []string) quota {
 	return left
 }
 
-// remaining returns what a remaining count says. Reddit sends decimals, "0.0". A negative count is not said: some mean
-// by it that there is no limit.
+// remaining returns the quota of a remaining count. Reddit sends decimals, such as "0.0". A negative count is notSaid,
+// because some services send it if there is no limit.
 func remaining(value string) quota {
 	count, ok := decimal(value, time.Second)
 	switch {
@@ -240,12 +241,13 @@ func latest(values []string, h http.Header, now time.Time) time.Duration {
 }
 
 // unixTimes is the least value that is read as a Unix time, not as a number of seconds. 9e8 seconds are 28 years,
-// longer than any limit, and the Unix time 9e8 was in July 1998, before any service sent such a header and before the time
-// of a testing/synctest bubble, which begins in 2000. So is 9e11 in milliseconds, which Rocket.Chat sends (RocketChat/docs-old#1358); as seconds it would be the year 33658.
+// longer than any limit, and the Unix time 9e8 was in July 1998, before any service sent such a header and before the
+// time of a testing/synctest bubble, which begins in 2000. The same instant is 9e11 in milliseconds, which Rocket.Chat
+// sends (RocketChat/docs-old#1358). As seconds, 9e11 would be the year 33658.
 const unixTimes = 9e8 * time.Second
 
-// untilReset returns the time until the reset in value, 0 if there is none or it is over. Only a Unix time
-// needs to know when that is counted from: the Date of h, or now.
+// untilReset returns the time until the reset in value, or 0 if value has no reset or it is over. Only a Unix time
+// needs the time of the response, which is the Date of h, or now.
 func untilReset(value string, h http.Header, now time.Time) time.Duration {
 	d, _ := decimal(value, time.Second)
 	if d < unixTimes {
@@ -260,7 +262,8 @@ func untilReset(value string, h http.Header, now time.Time) time.Duration {
 	return max(0, time.Unix(0, 0).Add(d).Sub(serverTime(h, now)))
 }
 
-// serverTime returns when the response was made: its Date, or now if Date is absent or unreadable.
+// serverTime returns the time at which the response was made. It is the Date of h, or now if that is absent or
+// unreadable.
 func serverTime(h http.Header, now time.Time) time.Time {
 	if date := h["Date"]; len(date) > 0 {
 		if t, ok := httpDate(date[0], now); ok {
@@ -271,7 +274,7 @@ func serverTime(h http.Header, now time.Time) time.Time {
 }
 
 // httpDate parses an HTTP date in any of its three forms. A year of two digits means the latest year with these digits
-// that is not more than 50 years after now (RFC 9110 section 5.6.7); time.Parse has 1969 to 2068 instead.
+// that is not more than 50 years after now (RFC 9110 section 5.6.7). time.Parse has 1969 to 2068 instead.
 func httpDate(value string, now time.Time) (time.Time, bool) {
 	value = trim(value)
 	t, err := http.ParseTime(value)
@@ -282,7 +285,7 @@ func httpDate(value string, now time.Time) (time.Time, bool) {
 		return t, true // four digits
 	}
 	if !strings.HasSuffix(value, " GMT") {
-		return time.Time{}, false // what time.Parse makes of "EST" depends on the machine's time zone
+		return time.Time{}, false // time.Parse reads "EST" by the machine's time zone
 	}
 	t = t.UTC()
 	horizon := now.UTC().AddDate(50, 0, 0)
@@ -294,9 +297,10 @@ func httpDate(value string, now time.Time) (time.Time, bool) {
 	return date, true
 }
 
-// decimal returns value, a decimal number of units, as a Duration: rounded up to the nanosecond and at most the largest
-// Duration. It accepts 1*DIGIT [ "." 1*DIGIT ] with optional whitespace around it, and reports whether value is that:
-// no sign, no exponent, no other base. unit is a power of ten nanoseconds, as Second and Millisecond are.
+// decimal returns value, a decimal number of units, as a Duration, rounded up to the nanosecond and at most the largest
+// Duration. It accepts 1*DIGIT [ "." 1*DIGIT ] with optional whitespace around it, and reports whether value has this
+// form. A sign, an exponent or another base is not allowed. unit is a power of ten nanoseconds, as Second and
+// Millisecond are.
 func decimal(value string, unit time.Duration) (time.Duration, bool) {
 	whole, fraction, dotted := strings.Cut(trim(value), ".")
 	if !digits(whole) || dotted && !digits(fraction) {
@@ -314,7 +318,7 @@ func decimal(value string, unit time.Duration) (time.Duration, bool) {
 		if unit /= 10; unit > 0 {
 			part += time.Duration(c-'0') * unit
 		} else if c != '0' {
-			part++ // below a nanosecond: round up, once
+			part++ // below a nanosecond, so round up once
 			break
 		}
 	}

@@ -18,18 +18,18 @@ import (
 	"github.com/retrygo/retry/retryhttp/internal/base"
 )
 
-// ErrBlocked is wrapped by every refusal of a Guard; errors.Is finds it in the error of http.Client too. No
-// connection was made, and a retry cannot help.
+// ErrBlocked is wrapped by every refusal of a Guard. errors.Is finds it in the error of http.Client too. No connection
+// was made, and a retry cannot help.
 var ErrBlocked = errors.New("ssrf: address is blocked")
 
 // BlockedError is the refusal of an address by a Guard. Find it with errors.As.
 type BlockedError struct {
-	// Address is the refused IP address, with a port if it is from Control. Do not show it to the user who gave the URL:
-	// a name inside the network can resolve to it. It is never empty.
+	// Address is the refused IP address, with a port if it is from Control. Do not show it to the user who gave the URL,
+	// because a name inside the network can resolve to it. It is never empty.
 	Address string
-	// Rule is the word for the reason: "loopback", "private", "link-local", "cloud-metadata"; "zone" for an IPv6
-	// address with a zone, "not-tcp" for another network, "not-an-ip" for anything but an IP address with a port. It
-	// is never empty.
+	// Rule is the word for the reason, such as "loopback", "private", "link-local" or "cloud-metadata". It is "zone"
+	// for an IPv6 address with a zone, "not-tcp" for another network, and "not-an-ip" for anything but an IP address
+	// with a port. It is never empty.
 	Rule string
 }
 
@@ -44,26 +44,26 @@ func (e *BlockedError) Unwrap() error { return ErrBlocked }
 // Guard keeps requests to user-supplied URLs out of the network in which the program runs (server-side request
 // forgery). It refuses every address that the IANA special-purpose registries do not call globally reachable, and the
 // cloud metadata service that has a public address. It looks at the address of each connection, after the name is
-// resolved, so a name that resolves differently the second time (DNS rebinding) gains nothing, and each hop of a
+// resolved, so a name that resolves differently the second time (DNS rebinding) does not get through, and each hop of a
 // redirect is judged by itself. The zero value works and has no exceptions. A Guard is safe for concurrent use.
 //
-// What it does not do: it limits no ports, schemes or paths. Whether redirects are followed is the client's choice. It
-// knows neither the public addresses of your own network nor its own NAT64 prefix. If a name has several addresses, it
-// refuses the blocked ones; the others are still tried. A proxy defeats it: the proxy resolves the name and connects.
-// So does Plan 9, where package net does not call Control.
+// A Guard does not limit ports, schemes or paths. Whether redirects are followed is the client's choice. It knows
+// neither the public addresses of your own network nor its own NAT64 prefix. If a name has several addresses, it
+// refuses the blocked ones, and the others are still tried. A proxy defeats it, because the proxy resolves the name and
+// connects. So does Plan 9, where package net does not call Control.
 type Guard struct {
-	// Allow lists the exceptions; they win over every refusal of an IP address, a zone's too. An IPv4-mapped IPv6
-	// address is judged as IPv4, here and in the prefixes; the other forms that carry an IPv4 address are not: allow
-	// them by their IPv6 prefix. A zero Prefix matches nothing. Empty means no exceptions.
+	// Allow lists the exceptions. They win over every refusal of an IP address, also of one with a zone. An IPv4-mapped
+	// IPv6 address is judged as IPv4, here and in the prefixes. The other forms that carry an IPv4 address are not, so
+	// allow them by their IPv6 prefix. A zero Prefix matches no address. Empty means no exceptions.
 	Allow []netip.Prefix
 }
 
-// Transport returns a transport like that of retryhttp.NewBase, guarded and without proxy. Set its fields as you like
-// before its first use, but not Proxy and not the dial functions: a DialContext of your own needs a net.Dialer with the
+// Transport returns a transport like the one of retryhttp.NewBase, guarded and without proxy. You may set its fields
+// before its first use, but neither Proxy nor the dial functions. A DialContext of your own needs a net.Dialer with the
 // guard's Control.
 //
 // If a name has addresses that are blocked and addresses that are not, and none of the latter can be reached, the error
-// does not match ErrBlocked: another attempt may succeed.
+// does not match ErrBlocked, because another attempt may succeed.
 func (g Guard) Transport() *http.Transport {
 	g.Allow = slices.Clone(g.Allow) // the caller may reuse the slice
 	t := base.New()
@@ -75,7 +75,7 @@ func (g Guard) Transport() *http.Transport {
 
 // dial connects to an address that the guard passes.
 func (g Guard) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	var passed atomic.Bool // an address was; the dialer tries IPv4 and IPv6 at the same time
+	var passed atomic.Bool // whether an address was, since the dialer tries IPv4 and IPv6 at the same time
 	dialer := base.Dialer()
 	dialer.Control = func(network, address string, c syscall.RawConn) error {
 		err := g.Control(network, address, c)
@@ -92,17 +92,17 @@ func (g Guard) dial(ctx context.Context, network, addr string) (net.Conn, error)
 	return conn, err
 }
 
-// Control returns nil if the connection may be made, otherwise a *BlockedError. It is meant for the Control
-// field of a net.Dialer, which calls it for each address after resolution and before the connection; a ControlContext
-// in the same dialer switches it off. It does not touch the connection. Networks other than TCP are refused: HTTP needs
-// none, and a unix socket has no address to judge.
+// Control returns nil if the connection may be made, otherwise a *BlockedError. It is meant for the Control field of a
+// net.Dialer, which calls it for each address after resolution and before the connection. A ControlContext in the same
+// dialer switches it off. Control does not touch the connection. It refuses all networks but TCP, because HTTP needs no
+// other, and a unix socket has no address to judge.
 func (g Guard) Control(network, address string, _ syscall.RawConn) error {
 	if network != "tcp" && network != "tcp4" && network != "tcp6" {
 		return &BlockedError{Address: address, Rule: "not-tcp"}
 	}
 	addrPort, err := netip.ParseAddrPort(address)
 	if err != nil {
-		// ":80" comes here too: for package net an empty host is the local one.
+		// ":80" comes here too, because an empty host is the local one to package net.
 		return &BlockedError{Address: address, Rule: "not-an-ip"}
 	}
 	if rule := g.refusal(addrPort.Addr()); rule != "" {
@@ -111,8 +111,8 @@ func (g Guard) Control(network, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// Check returns nil if addr may be connected to, otherwise a *BlockedError. The zero Addr is refused. Use it
-// to reject a literal address early; it does not protect a name, whose next resolution may say something else.
+// Check returns nil if addr may be connected to, otherwise a *BlockedError. The zero Addr is refused. Use it to reject
+// a literal address early. It does not protect a name, whose next resolution may have other addresses.
 func (g Guard) Check(addr netip.Addr) error {
 	if rule := g.refusal(addr); rule != "" {
 		return &BlockedError{Address: addr.String(), Rule: rule}
@@ -136,7 +136,7 @@ func (g Guard) refusal(addr netip.Addr) string {
 		return rule
 	}
 	if addr.Zone() != "" {
-		// A public address needs no zone: one that is written picks the interface.
+		// A public address needs no zone. If it has one, the zone picks the interface.
 		return "zone"
 	}
 	return ""
@@ -172,43 +172,44 @@ func addressRefusal(addr netip.Addr) string {
 	case !globalUnicast.Contains(addr):
 		return "reserved"
 	case b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe:
-		// ISATAP, RFC 5214 section 6.1: ::0:5efe:a.b.c.d or ::200:5efe:a.b.c.d under any prefix of a site tunnels to
-		// a.b.c.d within it.
+		// ISATAP, RFC 5214 section 6.1. An address ::0:5efe:a.b.c.d or ::200:5efe:a.b.c.d under any prefix of a site
+		// tunnels to a.b.c.d within it.
 		return addressRefusal(netip.AddrFrom4([4]byte(b[12:16])))
 	}
 	return ""
 }
 
 var (
-	// RFC 6052 section 2.1: the last four bytes are the IPv4 address. Not refused as a whole, because under DNS64 every
-	// IPv4-only server has such an address.
+	// The last four bytes are the IPv4 address (RFC 6052 section 2.1). The prefix is not refused as a whole, because
+	// under DNS64 every IPv4-only server has such an address.
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
-	// RFC 3056 section 2: bytes 2 to 5 are the IPv4 address.
+	// Bytes 2 to 5 are the IPv4 address (RFC 3056 section 2).
 	sixToFour = netip.MustParsePrefix("2002::/16")
-	// IANA IPv6 address space registry, note 3: unicast assignments are limited to 2000::/3.
+	// Unicast assignments are limited to 2000::/3 (IANA IPv6 address space registry, note 3).
 	globalUnicast = netip.MustParsePrefix("2000::/3")
 )
 
-// addressRules are the refused ranges; the first that contains an address names the reason. They are the entries of the
-// IANA IPv4 and IPv6 special-purpose address registries whose "Globally Reachable" is not true (6to4 is judged by what
-// it carries), multicast, and the Azure platform address. The globally reachable addresses within 192.0.0.0/24 and
-// 2001::/23 are refused with the rest: they belong to anycast relays (PCP, TURN, AMT, AS112) and identifiers (ORCHIDv2,
-// DRIP), and no web server has one. The IPv6 entries outside globalUnicast give a better name than "reserved".
+// addressRules are the refused ranges. The first that contains an address names the reason. They are the entries of the
+// IANA IPv4 and IPv6 special-purpose address registries whose "Globally Reachable" is not true, multicast, and the
+// Azure platform address. 6to4 is judged by the IPv4 address that it carries. The globally reachable addresses within
+// 192.0.0.0/24 and 2001::/23 are refused with the rest. They belong to anycast relays (PCP, TURN, AMT, AS112) and
+// identifiers (ORCHIDv2, DRIP), and no web server has one. The IPv6 entries outside globalUnicast give a better name
+// than "reserved".
 var addressRules = []struct {
 	prefix netip.Prefix
 	name   string
 }{
-	{netip.MustParsePrefix("0.0.0.0/32"), "unspecified"},           // RFC 1122 section 3.2.1.3; on Linux the host itself
+	{netip.MustParsePrefix("0.0.0.0/32"), "unspecified"},           // RFC 1122 section 3.2.1.3, on Linux the host itself
 	{netip.MustParsePrefix("0.0.0.0/8"), "this-network"},           // RFC 791 section 3.2
 	{netip.MustParsePrefix("10.0.0.0/8"), "private"},               // RFC 1918 section 3
-	{netip.MustParsePrefix("100.64.0.0/10"), "shared"},             // RFC 6598 section 7; Alibaba metadata 100.100.100.200
+	{netip.MustParsePrefix("100.64.0.0/10"), "shared"},             // RFC 6598 section 7, has Alibaba metadata 100.100.100.200
 	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},             // RFC 1122 section 3.2.1.3
 	{netip.MustParsePrefix("168.63.129.16/32"), "cloud-metadata"},  // Azure docs, "What is IP address 168.63.129.16?"
-	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},        // RFC 3927 section 2.1; metadata 169.254.169.254
+	{netip.MustParsePrefix("169.254.0.0/16"), "link-local"},        // RFC 3927 section 2.1, has metadata 169.254.169.254
 	{netip.MustParsePrefix("172.16.0.0/12"), "private"},            // RFC 1918 section 3
 	{netip.MustParsePrefix("192.0.0.0/24"), "protocol-assignment"}, // RFC 6890 section 2.1
 	{netip.MustParsePrefix("192.0.2.0/24"), "documentation"},       // RFC 5737 section 3
-	{netip.MustParsePrefix("192.88.99.0/24"), "6to4-relay"},        // RFC 7526, deprecated; 6a44 in it: RFC 6751
+	{netip.MustParsePrefix("192.88.99.0/24"), "6to4-relay"},        // RFC 7526, deprecated, and 6a44 in it, RFC 6751
 	{netip.MustParsePrefix("192.168.0.0/16"), "private"},           // RFC 1918 section 3
 	{netip.MustParsePrefix("198.18.0.0/15"), "benchmarking"},       // RFC 2544
 	{netip.MustParsePrefix("198.51.100.0/24"), "documentation"},    // RFC 5737 section 3
@@ -218,18 +219,18 @@ var addressRules = []struct {
 	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},             // RFC 1112 section 4
 	{netip.MustParsePrefix("::/128"), "unspecified"},               // RFC 4291 section 2.5.2
 	{netip.MustParsePrefix("::1/128"), "loopback"},                 // RFC 4291 section 2.5.3
-	{netip.MustParsePrefix("::/96"), "ipv4-compatible"},            // RFC 4291 section 2.5.5.1: whatever it carries
-	{netip.MustParsePrefix("::ffff:0:0:0/96"), "ipv4-translated"},  // RFC 2765, obsolete: whatever it carries
-	{netip.MustParsePrefix("64:ff9b:1::/48"), "local-nat64"},       // RFC 8215: leads into the local network
+	{netip.MustParsePrefix("::/96"), "ipv4-compatible"},            // RFC 4291 section 2.5.5.1, whatever it carries
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), "ipv4-translated"},  // RFC 2765, obsolete, whatever it carries
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "local-nat64"},       // RFC 8215, leads into the local network
 	{netip.MustParsePrefix("100::/64"), "discard"},                 // RFC 6666
 	{netip.MustParsePrefix("100:0:0:1::/64"), "dummy"},             // RFC 9780
-	{netip.MustParsePrefix("2001::/32"), "teredo"},                 // RFC 4380 section 2.6: carries a server and a client
+	{netip.MustParsePrefix("2001::/32"), "teredo"},                 // RFC 4380 section 2.6, carries a server and a client
 	{netip.MustParsePrefix("2001:2::/48"), "benchmarking"},         // RFC 5180
 	{netip.MustParsePrefix("2001::/23"), "protocol-assignment"},    // RFC 2928
 	{netip.MustParsePrefix("2001:db8::/32"), "documentation"},      // RFC 3849
 	{netip.MustParsePrefix("3fff::/20"), "documentation"},          // RFC 9637
 	{netip.MustParsePrefix("5f00::/16"), "segment-routing"},        // RFC 9602
-	{netip.MustParsePrefix("fc00::/7"), "private"},                 // RFC 4193 section 3.1; AWS metadata fd00:ec2::254
+	{netip.MustParsePrefix("fc00::/7"), "private"},                 // RFC 4193 section 3.1, has AWS metadata fd00:ec2::254
 	{netip.MustParsePrefix("fe80::/10"), "link-local"},             // RFC 4291 section 2.5.6
 	{netip.MustParsePrefix("fec0::/10"), "site-local"},             // RFC 3879 section 4, deprecated
 	{netip.MustParsePrefix("ff00::/8"), "multicast"},               // RFC 4291 section 2.7

@@ -25,7 +25,7 @@ var needs = []scenario{
 		jobs := map[string]retryjob.Job{
 			"own":   {Policy: "p", Spec: &retryconf.Spec{MaxAttempts: 2}},
 			"other": {Policy: "p"},
-			"alone": {Spec: &retryconf.Spec{Delays: delays, Jitter: 1}}, // none, given
+			"alone": {Spec: &retryconf.Spec{Delays: delays, Jitter: retryconf.NoJitter}},
 			"brief": {Policy: "p", TTL: s.unit, Spec: &retryconf.Spec{MaxAttempts: retry.Unlimited, TTL: retryconf.Duration(30 * s.unit)}},
 		}
 		for id, job := range jobs {

@@ -1,8 +1,8 @@
-// Package allerrors opens databases whose connections show every error of a statement to the transaction of retrysql.Tx.
-// A retrysql.Txn alone does not see the errors of a row's Scan, of a *sql.Stmt and of what uses Txn.Unwrap, such as
-// sqlx. In a transaction of Tx a connection of this package notes them too. After an error that requires a new
-// transaction it sends nothing more, and it refuses what a Txn refuses. Outside Tx it only passes calls on. In Tx a
-// sql.ColumnType has no Length, Nullable and DecimalSize.
+// Package allerrors opens databases whose connections show every error of a statement to the transaction of
+// retrysql.Tx. A retrysql.Txn alone does not see the errors of a row's Scan, of a *sql.Stmt and of libraries that use
+// Txn.Unwrap, such as sqlx. In a transaction of Tx a connection of this package notes them too. After an error that
+// requires a new transaction it sends no more statements, and it refuses the statements that a Txn refuses. Outside Tx
+// it only passes calls on. In Tx a sql.ColumnType has no Length, Nullable and DecimalSize.
 //
 // This package is of the stable core: its names are meant for v1.
 package allerrors
@@ -44,10 +44,10 @@ type named struct {
 func (n named) Connect(context.Context) (driver.Conn, error) { return n.driver.Open(n.name) }
 func (n named) Driver() driver.Driver                        { return n.driver }
 
-// Connector returns a connector for sql.OpenDB whose connections are those of c with their errors shown. A call fails
-// if the driver's connections do not implement driver.ConnBeginTx and driver.ConnPrepareContext, or its statements
-// driver.StmtExecContext and driver.StmtQueryContext, as those of current drivers do. sql.Conn.Raw passes the connection
-// of this package to its function; the method Unwrap() driver.Conn returns the driver's own.
+// Connector returns a connector for sql.OpenDB that makes its connections by c. A call fails if the driver's
+// connections do not implement driver.ConnBeginTx and driver.ConnPrepareContext, or its statements
+// driver.StmtExecContext and driver.StmtQueryContext, as current drivers do. sql.Conn.Raw passes the connection of this
+// package to its function. Its method Unwrap() driver.Conn returns the driver's own.
 func Connector(c driver.Connector) driver.Connector { return connector{c} }
 
 type connector struct{ driver.Connector }
@@ -71,7 +71,7 @@ func (c connector) Close() error {
 // conn is a driver's connection. Without an optional interface, conn does as database/sql does.
 type conn struct {
 	driver.Conn
-	log txlog.Log       // of the transaction; nil outside one of Tx
+	log txlog.Log       // of the transaction, or nil outside one of Tx
 	ctx context.Context // in which the transaction began
 }
 
@@ -129,7 +129,8 @@ func (c *conn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, e
 	}
 	if log, ok := ctx.Value(txlog.Key{}).(txlog.Log); ok {
 		log.Watch()
-		c.log, c.ctx = log, ctx
+		c.log = log
+		c.ctx = ctx
 	}
 	return tx{begun, c}, nil
 }
@@ -261,7 +262,7 @@ func (s *stmt) CheckNamedValue(v *driver.NamedValue) error {
 	return s.conn.CheckNamedValue(v)
 }
 
-// rows are those of a statement on a conn.
+// rows are the rows of a statement on a conn.
 type rows struct {
 	driver.Rows
 	conn *conn

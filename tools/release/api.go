@@ -37,7 +37,7 @@ func writeAPI(out io.Writer, list []*released) error {
 
 // public reports whether users can import p.
 func public(p *packages.Package) bool {
-	return p.Name != "main" && !strings.Contains(p.PkgPath+"/", "/internal/") && !strings.Contains(p.PkgPath, "/examples/")
+	return p.Name != "main" && !strings.Contains(p.PkgPath+"/", "/internal/")
 }
 
 // exported returns the exported names of p with their types, and of its types the exported fields and methods.

@@ -32,7 +32,7 @@ func TestWhatAPageOnPkgGoDevNeeds(t *testing.T) {
 		require.True(t, bytes.HasPrefix(license, []byte("MIT License\n")), m.folder)
 		for line := range strings.Lines(command(t, m.dir(), "go", "list", "-f", "{{.ImportPath}} {{.Dir}}", "./...")) {
 			path, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
-			if !strings.Contains(path+"/", "/internal/") && !strings.Contains(path, "/examples/") {
+			if !strings.Contains(path+"/", "/internal/") {
 				checkPage(t, path, dir, m.folder == ".")
 			}
 		}

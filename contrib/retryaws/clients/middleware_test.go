@@ -361,9 +361,9 @@ func TestARequestSignedByAWrongClockIsSignedAnew(t *testing.T) {
 		change func(*awsretry.Attempt)
 		made   int
 	}{
-		"by default":                     {func(*awsretry.Attempt) {}, 2},
-		"by a client that keeps no skew": {func(sdk *awsretry.Attempt) { sdk.ClientSkew = nil }, 2},
-		"not if that is disabled":        {func(sdk *awsretry.Attempt) { sdk.DisableClockSkewCorrection = true }, 1},
+		"by default":                              {func(*awsretry.Attempt) {}, 2},
+		"by a client that keeps no skew":          {func(sdk *awsretry.Attempt) { sdk.ClientSkew = nil }, 2},
+		"a client that disables it is left alone": {func(sdk *awsretry.Attempt) { sdk.DisableClockSkewCorrection = true }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothModes(t, func(t *testing.T) {

@@ -66,7 +66,7 @@ func TestTheClientKeepsItsTimeout(t *testing.T) {
 		require.Equal(t, codes.DeadlineExceeded, status.Code(err))
 		require.Equal(t, time.Minute, time.Since(began))
 	})
-	t.Run("which the option alone would remove", func(t *testing.T) {
+	t.Run("the option alone would remove the timeout", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			began := time.Now()
 			err := (&secrets{access: func(context.Context, int64) error {

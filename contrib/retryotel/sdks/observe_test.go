@@ -74,9 +74,9 @@ func TestEveryEnding(t *testing.T) {
 			runs: "retry.reason=hint_too_long,retry.status=expired", kind: "failed_without_retry", attempts: 1, duration: 1},
 		{name: "retries disabled", policy: retry.Policy{Disabled: true}, tries: steps{try(errDown)},
 			runs: "retry.reason=retries_disabled,retry.status=failed_no_retries", kind: "failed_without_retry", attempts: 1, duration: 1},
-		{name: "cancelled in a wait", tries: steps{try(errDown)}, cancel: 3 * time.Second,
+		{name: "a caller cancels a wait", tries: steps{try(errDown)}, cancel: 3 * time.Second,
 			runs: "retry.reason=caller_canceled,retry.status=canceled", kind: "failed_without_retry", attempts: 1, duration: 3, delays: recorded{1, 5}},
-		{name: "cancelled before", cancel: -1,
+		{name: "a caller has canceled before", cancel: -1,
 			runs: "retry.reason=caller_canceled,retry.status=canceled", kind: "failed_without_retry"},
 	} {
 		for _, name := range []string{"", "charge"} {

@@ -11,7 +11,7 @@ import (
 
 func TestServer(t *testing.T) {
 	var addr string
-	t.Run("it accepts connections while it is up", func(t *testing.T) {
+	t.Run("a server accepts connections while it is up", func(t *testing.T) {
 		s := pgtest.Start(t)
 		addr = s.Addr()
 		require.Equal(t, "postgres://postgres@"+addr+"/postgres?sslmode=disable", s.DSN())
@@ -25,7 +25,7 @@ func TestServer(t *testing.T) {
 		s.Up(t)
 		dial(t, addr)
 	})
-	t.Run("and ends with the test", func(t *testing.T) {
+	t.Run("a server ends with its test", func(t *testing.T) {
 		if addr == "" {
 			t.Skip("there was none")
 		}

@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// An HTTP/2 connection that dies without a word (a NAT that forgets it, a host that loses power) is closed after
-	// these two: soon enough for a second attempt after the usual 10s. client-go takes 30s and 15s
-	// (k8s.io/apimachinery/pkg/util/net: readIdleTimeoutSeconds, pingTimeoutSeconds).
+	// An HTTP/2 connection that dies without a word, because a NAT forgets it or a host loses power, is closed after the
+	// sum of these two. That is soon enough for a second attempt after the usual 10s. client-go takes 30s and 15s (see
+	// readIdleTimeoutSeconds and pingTimeoutSeconds in k8s.io/apimachinery/pkg/util/net).
 	sendPingTimeout = 5 * time.Second
 	pingTimeout     = 5 * time.Second
 
-	// What Chrome accepts (net/http/http_stream_parser.cc); net/http accepts 10 MiB.
+	// Chrome accepts as much (net/http/http_stream_parser.cc), net/http 10 MiB.
 	maxResponseHeader = 256 << 10
 )
 
@@ -36,7 +36,7 @@ func New() *http.Transport {
 	}
 }
 
-// Dialer returns what New dials with.
+// Dialer returns a dialer with the settings of New.
 func Dialer() net.Dialer {
 	return net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}
 }

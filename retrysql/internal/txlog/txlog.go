@@ -4,7 +4,7 @@ package txlog
 // Log notes the errors of a transaction's statements. It is the value of Key in the context in which the transaction
 // begins.
 type Log interface {
-	// Watch says that the connection notes all errors.
+	// Watch is called if the connection notes all errors.
 	Watch()
 	// Allow returns an error for a statement that must not be sent.
 	Allow(query string, server Server) error
@@ -19,6 +19,6 @@ type Key struct{}
 
 // Server is the server, asked in the transaction.
 type Server interface {
-	// Ask returns the text in the only column of the first row, or an error if there is none.
+	// Ask returns the text in the only column of the first row. It returns an error if there is no row.
 	Ask(query string) (string, error)
 }

@@ -1,4 +1,4 @@
-package retryhttp
+package retryhttp_test
 
 import (
 	"bufio"
@@ -21,6 +21,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,6 +33,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhttp"
 	"github.com/retrygo/retry/retryhttp/ssrf"
 	"github.com/retrygo/retry/retrytest"
 )
@@ -40,7 +42,7 @@ import (
 type chainAnswer struct {
 	chain   string // the types that errors.Unwrap walks through; compared on Linux only
 	gotConn bool
-	reason  Reason
+	reason  retryhttp.Reason
 	unsent  bool // by the chain alone
 	class   retry.Class
 	strict  retry.Class
@@ -69,267 +71,267 @@ func TestChains(t *testing.T) {
 	rows := []chainRow{
 		// The caller.
 		{"caller ctx done: canceled", canceledBefore(nil), answers{{
-			`context.Canceled`, noConn, Canceled, maybeSent, unknown, unknown,
+			`context.Canceled`, noConn, retryhttp.Canceled, maybeSent, unknown, unknown,
 		}}},
 		{"caller ctx done: canceled with a cause", canceledBefore(errors.New("shutting down")), answers{{
-			`*errors.errorString(shutting down)`, noConn, TransportError, maybeSent, unknown, unknown,
+			`*errors.errorString(shutting down)`, noConn, retryhttp.TransportError, maybeSent, unknown, unknown,
 		}}},
 		{"caller ctx done: deadline passed", deadlineBefore, answers{{
-			`context.deadlineExceededError`, noConn, Timeout, maybeSent, retryable, retryable,
+			`context.deadlineExceededError`, noConn, retryhttp.Timeout, maybeSent, retryable, retryable,
 		}}},
 		{"caller ctx done: req.Cancel closed", legacyCancel, answers{{
-			`*errors.errorString(net/http: request canceled)`, conn, Canceled, maybeSent, terminal, terminal,
+			`*errors.errorString(net/http: request canceled)`, conn, retryhttp.Canceled, maybeSent, terminal, terminal,
 		}}},
 		{"attempt timeout", canceledWaiting(retry.ErrAttemptTimeout), answers{{
-			`attempt.timeout`, conn, AttemptTimeout, maybeSent, retryable, retryable,
+			`attempt.timeout`, conn, retryhttp.AttemptTimeout, maybeSent, retryable, retryable,
 		}}},
 
 		// The way to the server.
 		{"refused / no route / network unreachable: refused", refused, answers{{
-			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)`, noConn, ConnRefused, unsent, retryable, retryable,
+			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)`, noConn, retryhttp.ConnRefused, unsent, retryable, retryable,
 		}}},
 		{"refused / no route / network unreachable: network unreachable", controlled(os.NewSyscallError("connect", syscall.ENETUNREACH)), answers{{
-			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(network is unreachable)`, noConn, DialFailed, unsent, retryable, retryable,
+			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(network is unreachable)`, noConn, retryhttp.DialFailed, unsent, retryable, retryable,
 		}}},
 		{"refused / no route / network unreachable: no route", controlled(os.NewSyscallError("connect", syscall.EHOSTUNREACH)), answers{{
-			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(no route to host)`, noConn, DialFailed, unsent, retryable, retryable,
+			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(no route to host)`, noConn, retryhttp.DialFailed, unsent, retryable, retryable,
 		}}},
 		{"dial timeout", dialTimeout, answers{{
-			`*net.OpError(dial) > *net.timeoutError`, noConn, DialTimeout, unsent, retryable, retryable,
+			`*net.OpError(dial) > *net.timeoutError`, noConn, retryhttp.DialTimeout, unsent, retryable, retryable,
 		}}},
 		{"dial failed otherwise", controlled(os.NewSyscallError("connect", syscall.EADDRNOTAVAIL)), answers{{
-			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(cannot assign requested address)`, noConn, DialFailed, unsent, retryable, retryable,
+			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(cannot assign requested address)`, noConn, retryhttp.DialFailed, unsent, retryable, retryable,
 		}}},
 		{"DNS temporary: server down", resolved(nil), answers{{
-			`*net.OpError(dial) > *net.DNSError`, noConn, DNSFailed, unsent, retryable, retryable,
+			`*net.OpError(dial) > *net.DNSError`, noConn, retryhttp.DNSFailed, unsent, retryable, retryable,
 		}}},
 		{"DNS temporary: server misbehaving", resolved(dnsAnswers(2)), answers{{
-			`*net.OpError(dial) > *net.DNSError`, noConn, DNSFailed, unsent, retryable, retryable,
+			`*net.OpError(dial) > *net.DNSError`, noConn, retryhttp.DNSFailed, unsent, retryable, retryable,
 		}}},
 		{"NXDOMAIN", resolved(dnsAnswers(3)), answers{{
-			`*net.OpError(dial) > *net.DNSError`, noConn, DNSNotFound, unsent, retryable, terminal,
+			`*net.OpError(dial) > *net.DNSError`, noConn, retryhttp.DNSNotFound, unsent, retryable, terminal,
 		}}},
 		{"dialer guard veto", controlled(fmt.Errorf("%w: 127.0.0.1", ssrf.ErrBlocked)), answers{{
-			`*net.OpError(dial) > *fmt.wrapError(ssrf: address is blocked: 127.0.0.1) > *errors.errorString(ssrf: address is blocked)`, noConn, AddressBlocked, unsent, terminal, terminal,
+			`*net.OpError(dial) > *fmt.wrapError(ssrf: address is blocked: 127.0.0.1) > *errors.errorString(ssrf: address is blocked)`, noConn, retryhttp.AddressBlocked, unsent, terminal, terminal,
 		}}},
 		{"TLS handshake timeout", handshakeTimeout, answers{{
-			`http.tlsHandshakeTimeoutError`, noConn, DialTimeout, unsent, retryable, retryable,
+			`http.tlsHandshakeTimeoutError`, noConn, retryhttp.DialTimeout, unsent, retryable, retryable,
 		}}},
 		{"reset/EOF in handshake: reset", answered("https", retrytest.Answer{Fault: retrytest.ResetUnread}), answers{{
-			`*net.OpError(read) > *os.SyscallError > syscall.Errno(connection reset by peer)`, noConn, ConnReset, maybeSent, retryable, retryable,
+			`*net.OpError(read) > *os.SyscallError > syscall.Errno(connection reset by peer)`, noConn, retryhttp.ConnReset, maybeSent, retryable, retryable,
 		}}},
 		{"reset/EOF in handshake: EOF", handshake(halfClose), answers{{
-			`io.EOF`, noConn, ConnClosed, maybeSent, retryable, retryable,
+			`io.EOF`, noConn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"unknown CA / hostname / expired: unknown CA", untrusted("127.0.0.1", time.Hour, false), answers{{
-			`*tls.CertificateVerificationError > x509.UnknownAuthorityError`, noConn, TLSCertificate, unsent, retryable, terminal,
+			`*tls.CertificateVerificationError > x509.UnknownAuthorityError`, noConn, retryhttp.TLSCertificate, unsent, retryable, terminal,
 		}}},
 		{"unknown CA / hostname / expired: hostname", untrusted("other.example", time.Hour, true), answers{{
-			`*tls.CertificateVerificationError > x509.HostnameError`, noConn, TLSCertificate, unsent, retryable, terminal,
+			`*tls.CertificateVerificationError > x509.HostnameError`, noConn, retryhttp.TLSCertificate, unsent, retryable, terminal,
 		}}},
 		{"unknown CA / hostname / expired: expired", untrusted("127.0.0.1", -time.Hour, true), answers{{
-			`*tls.CertificateVerificationError > x509.CertificateInvalidError`, noConn, TLSCertificate, unsent, retryable, terminal,
+			`*tls.CertificateVerificationError > x509.CertificateInvalidError`, noConn, retryhttp.TLSCertificate, unsent, retryable, terminal,
 		}}},
 		{"unknown CA / hostname / expired: via Client", viaClient(untrusted("127.0.0.1", time.Hour, false)), answers{{
-			`*url.Error(Get) > *tls.CertificateVerificationError > x509.UnknownAuthorityError`, noConn, TLSCertificate, unsent, retryable, terminal,
+			`*url.Error(Get) > *tls.CertificateVerificationError > x509.UnknownAuthorityError`, noConn, retryhttp.TLSCertificate, unsent, retryable, terminal,
 		}}},
 		{"TLS alert from peer: version", versionAlert, answers{{
-			`*tls.permanentError > *net.OpError(remote error) > tls.alert(tls: protocol version not supported)`, noConn, TLSAlert, maybeSent, retryable, terminal,
+			`*tls.permanentError > *net.OpError(remote error) > tls.alert(tls: protocol version not supported)`, noConn, retryhttp.TLSAlert, maybeSent, retryable, terminal,
 		}}},
 		{"TLS alert from peer: client certificate required, TLS 1.2", certificateRequired(tls.VersionTLS12), answers{{
-			`*tls.permanentError > *net.OpError(remote error) > tls.alert(tls: handshake failure)`, noConn, TLSAlert, maybeSent, retryable, terminal,
+			`*tls.permanentError > *net.OpError(remote error) > tls.alert(tls: handshake failure)`, noConn, retryhttp.TLSAlert, maybeSent, retryable, terminal,
 		}}},
 		{"TLS alert from peer: client certificate required, TLS 1.3", certificateRequired(tls.VersionTLS13), answers{{
-			`*tls.permanentError > *net.OpError(remote error) > tls.alert(tls: certificate required)`, conn, TLSAlert, maybeSent, retryable, terminal,
+			`*tls.permanentError > *net.OpError(remote error) > tls.alert(tls: certificate required)`, conn, retryhttp.TLSAlert, maybeSent, retryable, terminal,
 		}}},
 		{"TLS failed on our side", noCurve, answers{{
-			`*errors.errorString(tls: no supported elliptic curves for ECDHE)`, noConn, TLSFailed, maybeSent, retryable, retryable,
+			`*errors.errorString(tls: no supported elliptic curves for ECDHE)`, noConn, retryhttp.TLSFailed, maybeSent, retryable, retryable,
 		}}},
 		{"HTTPS to plain port", answered("https"), answers{{
-			`tls.RecordHeaderError`, noConn, TLSNotSpoken, unsent, retryable, terminal,
+			`tls.RecordHeaderError`, noConn, retryhttp.TLSNotSpoken, unsent, retryable, terminal,
 		}}},
 		{"HTTPS to plain port: via Client", viaClient(answered("https")), answers{{
-			`*url.Error(Get) > *errors.errorString(http: server gave HTTP response to HTTPS client)`, noConn, TLSNotSpoken, maybeSent, retryable, terminal,
+			`*url.Error(Get) > *errors.errorString(http: server gave HTTP response to HTTPS client)`, noConn, retryhttp.TLSNotSpoken, maybeSent, retryable, terminal,
 		}}},
 		{"proxy refused", proxyRefused, answers{{
-			`*net.OpError(proxyconnect) > *net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)`, noConn, ProxyConnect, unsent, retryable, retryable,
+			`*net.OpError(proxyconnect) > *net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)`, noConn, retryhttp.ProxyConnect, unsent, retryable, retryable,
 		}}},
 		{"proxy refused: its name is unknown", proxyUnknown, answers{{
-			`*net.OpError(proxyconnect) > *net.OpError(dial) > *net.DNSError`, noConn, ProxyConnect, unsent, retryable, retryable,
+			`*net.OpError(proxyconnect) > *net.OpError(dial) > *net.DNSError`, noConn, retryhttp.ProxyConnect, unsent, retryable, retryable,
 		}}},
 		{"proxy CONNECT non-200: 503", connectAnswer("503 Service Unavailable"), answers{{
-			`*errors.errorString(Service Unavailable)`, noConn, ProxyConnect, maybeSent, retryable, retryable,
+			`*errors.errorString(Service Unavailable)`, noConn, retryhttp.ProxyConnect, maybeSent, retryable, retryable,
 		}}},
 		{"proxy CONNECT non-200: 407", connectAnswer("407 Proxy Authentication Required"), answers{{
-			`*errors.errorString(Proxy Authentication Required)`, noConn, ProxyAuth, maybeSent, retryable, terminal,
+			`*errors.errorString(Proxy Authentication Required)`, noConn, retryhttp.ProxyAuth, maybeSent, retryable, terminal,
 		}}},
 		{"proxy CONNECT non-200: its own words", connectAnswer("503 Gone Fishing"), answers{{
-			`*errors.errorString(Gone Fishing)`, noConn, TransportError, maybeSent, unknown, unknown,
+			`*errors.errorString(Gone Fishing)`, noConn, retryhttp.TransportError, maybeSent, unknown, unknown,
 		}}},
 		{"proxy socks refused", socksRefused, answers{{
-			`*net.OpError(socks connect) > *errors.errorString(unknown error connection refused)`, noConn, ProxyConnect, unsent, retryable, retryable,
+			`*net.OpError(socks connect) > *errors.errorString(unknown error connection refused)`, noConn, retryhttp.ProxyConnect, unsent, retryable, retryable,
 		}}},
 
 		// After the connection.
 		{"reset before response", answered("http", retrytest.Answer{Fault: retrytest.ResetRead}), answers{{
-			`*net.OpError(read) > *os.SyscallError > syscall.Errno(connection reset by peer)`, conn, ConnReset, maybeSent, retryable, retryable,
+			`*net.OpError(read) > *os.SyscallError > syscall.Errno(connection reset by peer)`, conn, retryhttp.ConnReset, maybeSent, retryable, retryable,
 		}}},
 		{"closed before response", answered("http", hangUp), answers{{
-			`io.EOF`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`io.EOF`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"closed before response: idle", closedIdle, answers{{
-			`io.EOF`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`io.EOF`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}, { // the server was first
-			`*errors.errorString(http: server closed idle connection)`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`*errors.errorString(http: server closed idle connection)`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"EPIPE / use of closed network connection: EPIPE", brokenWrite((*net.TCPConn).CloseWrite), answers{{
-			`http.nothingWrittenError > *net.OpError(write) > *os.SyscallError > syscall.Errno(broken pipe)`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`http.nothingWrittenError > *net.OpError(write) > *os.SyscallError > syscall.Errno(broken pipe)`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}, { // the writer has closed the connection under the reader
-			`*net.OpError(read) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`*net.OpError(read) > poll.errNetClosing`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"EPIPE / use of closed network connection: closed", brokenWrite((*net.TCPConn).Close), answers{{
-			`*net.OpError(read) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`*net.OpError(read) > poll.errNetClosing`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}, { // the writer was first
-			`http.nothingWrittenError > *net.OpError(write) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`http.nothingWrittenError > *net.OpError(write) > poll.errNetClosing`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"garbage / partial headers: garbage", answered("http", retrytest.Answer{Fault: retrytest.Garbage}), answers{{
-			`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > *errors.errorString(malformed HTTP response "garbage")`, conn, MalformedResponse, maybeSent, retryable, retryable,
+			`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > *errors.errorString(malformed HTTP response "garbage")`, conn, retryhttp.MalformedResponse, maybeSent, retryable, retryable,
 		}}},
 		{"garbage / partial headers: bad header", afterRequest(says("HTTP/1.1 200 OK\r\n: none\r\n\r\n")), answers{{
-			`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > textproto.ProtocolError`, conn, MalformedResponse, maybeSent, retryable, retryable,
+			`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > textproto.ProtocolError`, conn, retryhttp.MalformedResponse, maybeSent, retryable, retryable,
 		}}},
 		{"garbage / partial headers: endless headers", endlessHeaders, answers{{
-			`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > *errors.errorString(net/http: server response headers exceeded 1024 bytes; aborted)`, conn, MalformedResponse, maybeSent, retryable, retryable,
+			`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > *errors.errorString(net/http: server response headers exceeded 1024 bytes; aborted)`, conn, retryhttp.MalformedResponse, maybeSent, retryable, retryable,
 		}}},
 		{"garbage / partial headers: partial", afterRequest(says("HTTP/1.1 200 OK\r\nX-Half: ")), answers{{
-			`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > io.ErrUnexpectedEOF`, conn, BodyTruncated, maybeSent, retryable, retryable,
+			`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > io.ErrUnexpectedEOF`, conn, retryhttp.BodyTruncated, maybeSent, retryable, retryable,
 		}}},
 		{"response header timeout", headerTimeout, answers{{
-			`*http.timeoutError`, conn, Timeout, maybeSent, retryable, retryable,
+			`*http.timeoutError`, conn, retryhttp.Timeout, maybeSent, retryable, retryable,
 		}}},
 		{"response header timeout: h2", h2(nothing, func(t *http.Transport) { t.ResponseHeaderTimeout = time.Second }), answers{{
-			`*http.http2httpError`, conn, Timeout, maybeSent, retryable, retryable,
+			`*http.http2httpError`, conn, retryhttp.Timeout, maybeSent, retryable, retryable,
 		}}},
 		{"Client.Timeout", clientTimeout, answers{{
-			`*url.Error(Get) > *http.timeoutError`, conn, Timeout, maybeSent, retryable, retryable,
+			`*url.Error(Get) > *http.timeoutError`, conn, retryhttp.Timeout, maybeSent, retryable, retryable,
 		}, { // the machine is so busy that it was not connected by then
-			`*url.Error(Get) > *http.timeoutError`, noConn, Timeout, maybeSent, retryable, retryable,
+			`*url.Error(Get) > *http.timeoutError`, noConn, retryhttp.Timeout, maybeSent, retryable, retryable,
 		}}},
 		{"h2 REFUSED_STREAM", h2(streamReset(7), nil), answers{{
-			`http.http2StreamError`, conn, StreamReset, unsent, retryable, retryable,
+			`http.http2StreamError`, conn, retryhttp.StreamReset, unsent, retryable, retryable,
 		}}},
 		{"h2 GOAWAY above LastStreamID: graceful", h2OneShot(goAway(0, 0)), answers{{
-			`*errors.errorString(http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, BodyNotReplayable, unsent, terminal, terminal,
+			`*errors.errorString(http2: Transport: cannot retry err [http2: Transport received Server's graceful shutdown GOAWAY] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, retryhttp.BodyNotReplayable, unsent, terminal, terminal,
 		}}}, // a request that net/http can replay goes on forever
 		{"h2 GOAWAY above LastStreamID: with an error", h2(goAway(0, 11), nil), answers{{
-			`*errors.errorString(http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM)`, conn, StreamReset, unsent, retryable, retryable,
+			`*errors.errorString(http2: Transport received GOAWAY from server ErrCode:ENHANCE_YOUR_CALM)`, conn, retryhttp.StreamReset, unsent, retryable, retryable,
 		}}},
 		{"h2 GOAWAY, stream at LastStreamID", h2(goAway(1, 0), nil), answers{{
-			`http.http2GoAwayError`, conn, StreamReset, maybeSent, retryable, retryable,
+			`http.http2GoAwayError`, conn, retryhttp.StreamReset, maybeSent, retryable, retryable,
 		}}},
 		{"h2 connection lost", h2(nothing, func(t *http.Transport) {
 			t.HTTP2 = &http.HTTP2Config{SendPingTimeout: time.Second, PingTimeout: time.Second}
 		}), answers{{
-			`*errors.errorString(http2: client connection lost)`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`*errors.errorString(http2: client connection lost)`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"h2 closed before response", h2(func(*http2Peer) bool { return false }, nil), answers{{
-			`io.ErrUnexpectedEOF`, conn, BodyTruncated, maybeSent, retryable, retryable,
+			`io.ErrUnexpectedEOF`, conn, retryhttp.BodyTruncated, maybeSent, retryable, retryable,
 		}}},
 		{"h2 garbage", h2(func(p *http2Peer) bool { p.frame(1, 4, 0, []byte("garbage")); return true }, nil), answers{{
-			`http.http2ConnectionError`, conn, MalformedResponse, maybeSent, retryable, retryable,
+			`http.http2ConnectionError`, conn, retryhttp.MalformedResponse, maybeSent, retryable, retryable,
 		}}},
 		{"h2 INTERNAL_ERROR / CANCEL from peer: INTERNAL_ERROR", h2(streamReset(2), nil), answers{{
-			`http.http2StreamError`, conn, StreamReset, maybeSent, retryable, retryable,
+			`http.http2StreamError`, conn, retryhttp.StreamReset, maybeSent, retryable, retryable,
 		}}},
 		{"h2 INTERNAL_ERROR / CANCEL from peer: CANCEL", h2(streamReset(8), nil), answers{{
-			`http.http2StreamError`, conn, StreamReset, maybeSent, retryable, retryable,
+			`http.http2StreamError`, conn, retryhttp.StreamReset, maybeSent, retryable, retryable,
 		}}},
 		{"truncated body after 2xx headers", answered("http", retrytest.Answer{Fault: retrytest.Truncate}), answers{{
-			`io.ErrUnexpectedEOF`, conn, BodyTruncated, maybeSent, retryable, retryable,
+			`io.ErrUnexpectedEOF`, conn, retryhttp.BodyTruncated, maybeSent, retryable, retryable,
 		}}},
 		{"truncated body after 2xx headers: chunked", afterRequest(says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf")), answers{{
-			`io.ErrUnexpectedEOF`, conn, BodyTruncated, maybeSent, retryable, retryable,
+			`io.ErrUnexpectedEOF`, conn, retryhttp.BodyTruncated, maybeSent, retryable, retryable,
 		}}},
 
 		// The request.
 		{"unsupported scheme", spoiled(func(r *http.Request) { r.URL.Scheme = "gopher" }), answers{{
-			`*errors.errorString(unsupported protocol scheme "gopher")`, noConn, InvalidRequest, unsent, terminal, terminal,
+			`*errors.errorString(unsupported protocol scheme "gopher")`, noConn, retryhttp.InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"no host", spoiled(func(r *http.Request) { r.URL.Host = "" }), answers{{
-			`*errors.errorString(http: no Host in request URL)`, noConn, InvalidRequest, unsent, terminal, terminal,
+			`*errors.errorString(http: no Host in request URL)`, noConn, retryhttp.InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"bad method", spoiled(func(r *http.Request) { r.Method = "A B" }), answers{{
-			`*errors.errorString(net/http: invalid method "A B")`, noConn, InvalidRequest, unsent, terminal, terminal,
+			`*errors.errorString(net/http: invalid method "A B")`, noConn, retryhttp.InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"bad header", spoiled(func(r *http.Request) { r.Header["A"] = []string{"b\r\nc"} }), answers{{
-			`*errors.errorString(net/http: invalid header field value for "A")`, noConn, InvalidRequest, unsent, terminal, terminal,
+			`*errors.errorString(net/http: invalid header field value for "A")`, noConn, retryhttp.InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"bad header: nil", spoiled(func(r *http.Request) { r.Header = nil }), answers{{
-			`*errors.errorString(http: nil Request.Header)`, noConn, InvalidRequest, unsent, terminal, terminal,
+			`*errors.errorString(http: nil Request.Header)`, noConn, retryhttp.InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"bad header: h2", h2Request(func(r *http.Request) { r.Header["Connection"] = []string{"x"} }), answers{{
-			`*fmt.wrapError(http2) > *errors.errorString(invalid Connection request header: ["x"])`, conn, InvalidRequest, maybeSent, terminal, terminal,
+			`*fmt.wrapError(http2) > *errors.errorString(invalid Connection request header: ["x"])`, conn, retryhttp.InvalidRequest, maybeSent, terminal, terminal,
 		}}},
 		{"bad trailer", spoiled(func(r *http.Request) { r.Trailer = http.Header{"A": {"b\r\nc"}} }), answers{{
-			`*errors.errorString(net/http: invalid trailer field value for "A")`, noConn, InvalidRequest, unsent, terminal, terminal,
+			`*errors.errorString(net/http: invalid trailer field value for "A")`, noConn, retryhttp.InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"bad host", badHost, answers{{
-			`http.nothingWrittenError > *errors.errorString(http: invalid Host header)`, conn, InvalidRequest, maybeSent, terminal, terminal,
+			`http.nothingWrittenError > *errors.errorString(http: invalid Host header)`, conn, retryhttp.InvalidRequest, maybeSent, terminal, terminal,
 		}, { // rare: the writer has closed the connection under the reader, whose error wins
-			`*net.OpError(read) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`*net.OpError(read) > poll.errNetClosing`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}}}, // without a proxy net/http sends no Host at all
 		{"bad host: h2", h2Request(func(r *http.Request) { r.Host = "a b" }), answers{{
-			`*fmt.wrapError(http2) > *errors.errorString(invalid Host header)`, conn, InvalidRequest, maybeSent, terminal, terminal,
+			`*fmt.wrapError(http2) > *errors.errorString(invalid Host header)`, conn, retryhttp.InvalidRequest, maybeSent, terminal, terminal,
 		}}},
 		{"bad URL", written(func(r *http.Request) { r.URL = &url.URL{Scheme: "http", Host: r.URL.Host, Opaque: "\r\n"} }), answers{{
-			`http.nothingWrittenError > *errors.errorString(net/http: can't write control character in Request.URL)`, conn, InvalidRequest, maybeSent, terminal, terminal,
+			`http.nothingWrittenError > *errors.errorString(net/http: can't write control character in Request.URL)`, conn, retryhttp.InvalidRequest, maybeSent, terminal, terminal,
 		}, { // rare: the writer has closed the connection under the reader, whose error wins
-			`*net.OpError(read) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`*net.OpError(read) > poll.errNetClosing`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"bad URL: unparsable", func(*scene) error { _, err := http.NewRequest("GET", "http://[", nil); return err }, answers{{
-			`*url.Error(parse) > *errors.errorString(missing ']' in host)`, noConn, InvalidRequest, unsent, terminal, terminal,
+			`*url.Error(parse) > *errors.errorString(missing ']' in host)`, noConn, retryhttp.InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"nil URL", spoiled(func(r *http.Request) { r.URL = nil }), answers{{
-			`*errors.errorString(http: nil Request.URL)`, noConn, InvalidRequest, unsent, terminal, terminal,
+			`*errors.errorString(http: nil Request.URL)`, noConn, retryhttp.InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"RequestURI set, via Client", viaClient(spoiled(func(r *http.Request) { r.RequestURI = "/" })), answers{{
-			`*url.Error(Get) > *errors.errorString(http: Request.RequestURI can't be set in client requests)`, noConn, InvalidRequest, unsent, terminal, terminal,
+			`*url.Error(Get) > *errors.errorString(http: Request.RequestURI can't be set in client requests)`, noConn, retryhttp.InvalidRequest, unsent, terminal, terminal,
 		}}},
 		{"stopped after N redirects", viaClient(redirects), answers{{
-			`*url.Error(Get) > *errors.errorString(stopped after 10 redirects)`, conn, Redirect, maybeSent, terminal, terminal,
+			`*url.Error(Get) > *errors.errorString(stopped after 10 redirects)`, conn, retryhttp.Redirect, maybeSent, terminal, terminal,
 		}}},
 		{"stopped after N redirects: unparsable Location", viaClient(answered("http", retrytest.Answer{Status: 302, Header: http.Header{"Location": {"http://["}}})), answers{{
-			`*url.Error(Get) > *errors.errorString(failed to parse Location header "http://[": parse "http://[": missing ']' in host)`, conn, Redirect, maybeSent, terminal, terminal,
+			`*url.Error(Get) > *errors.errorString(failed to parse Location header "http://[": parse "http://[": missing ']' in host)`, conn, retryhttp.Redirect, maybeSent, terminal, terminal,
 		}}},
 		{"CheckRedirect error", checkRedirect(errors.New("not there")), answers{{
-			`*url.Error(Get) > *errors.errorString(not there)`, conn, TransportError, maybeSent, unknown, unknown,
+			`*url.Error(Get) > *errors.errorString(not there)`, conn, retryhttp.TransportError, maybeSent, unknown, unknown,
 		}}},
 		{"http.ErrUseLastResponse", checkRedirect(http.ErrUseLastResponse), answers{{
 			`*retryhttp.AttemptError`, conn, "status_302", maybeSent, terminal, terminal,
 		}}},
 		{"ContentLength mismatch: short", body(10, strings.NewReader("abc")), answers{{
-			`http.nothingWrittenError > *errors.errorString(http: ContentLength=10 with Body length 3)`, conn, BodyFailed, maybeSent, terminal, terminal,
+			`http.nothingWrittenError > *errors.errorString(http: ContentLength=10 with Body length 3)`, conn, retryhttp.BodyFailed, maybeSent, terminal, terminal,
 		}, { // rare: the writer has closed the connection under the reader, whose error wins
-			`*net.OpError(read) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`*net.OpError(read) > poll.errNetClosing`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"ContentLength mismatch: long", body(2, strings.NewReader("abc")), answers{{
-			`http.nothingWrittenError > *errors.errorString(http: ContentLength=2 with Body length 3)`, conn, BodyFailed, maybeSent, terminal, terminal,
+			`http.nothingWrittenError > *errors.errorString(http: ContentLength=2 with Body length 3)`, conn, retryhttp.BodyFailed, maybeSent, terminal, terminal,
 		}, { // rare: the writer has closed the connection under the reader, whose error wins
-			`*net.OpError(read) > poll.errNetClosing`, conn, ConnClosed, maybeSent, retryable, retryable,
+			`*net.OpError(read) > poll.errNetClosing`, conn, retryhttp.ConnClosed, maybeSent, retryable, retryable,
 		}}},
 		{"ContentLength mismatch: long, h2", h2Request(func(r *http.Request) {
 			r.Method, r.ContentLength, r.Body = "PUT", 2, io.NopCloser(strings.NewReader("abc"))
 		}), answers{{
-			`*errors.errorString(http2: request body larger than specified content length)`, conn, BodyFailed, maybeSent, terminal, terminal,
+			`*errors.errorString(http2: request body larger than specified content length)`, conn, retryhttp.BodyFailed, maybeSent, terminal, terminal,
 		}}},
 		{"request body Read error", body(-1, failingReader{errors.New("disk on fire")}), answers{{
-			`*errors.errorString(disk on fire)`, conn, TransportError, maybeSent, unknown, unknown,
+			`*errors.errorString(disk on fire)`, conn, retryhttp.TransportError, maybeSent, unknown, unknown,
 		}}},
 		{"cannot rewind body", cannotRewind, answers{{
-			`*errors.errorString(net/http: cannot rewind body after connection loss)`, noConn, BodyNotReplayable, maybeSent, terminal, terminal,
+			`*errors.errorString(net/http: cannot rewind body after connection loss)`, noConn, retryhttp.BodyNotReplayable, maybeSent, terminal, terminal,
 		}}},
 		{"define Request.GetBody", h2OneShot(streamReset(7)), answers{{
-			`*errors.errorString(http2: Transport: cannot retry err [stream error: stream ID 1; REFUSED_STREAM; received from peer] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, BodyNotReplayable, unsent, terminal, terminal,
+			`*errors.errorString(http2: Transport: cannot retry err [stream error: stream ID 1; REFUSED_STREAM; received from peer] after Request.Body was written; define Request.GetBody to avoid this error)`, conn, retryhttp.BodyNotReplayable, unsent, terminal, terminal,
 		}}},
 		{"net.Error.Temporary()", func(s *scene) error {
 			err := refused(s)
@@ -339,7 +341,7 @@ func TestChains(t *testing.T) {
 			require.False(s.t, netErr.Temporary(), "it says that a refused connection is forever")
 			return err
 		}, answers{{
-			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)`, noConn, ConnRefused, unsent, retryable, retryable,
+			`*net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)`, noConn, retryhttp.ConnRefused, unsent, retryable, retryable,
 		}}},
 	}
 	for _, row := range rows {
@@ -349,11 +351,8 @@ func TestChains(t *testing.T) {
 			t.Cleanup(func() { s.transport.CloseIdleConnections() })
 			err := row.fail(s)
 			require.Error(t, err)
-			reason, certain := fault(err)
-			got := chainAnswer{chainOf(err), s.gotConn.Load(), ReasonOf(err), certain, Classify(err), ClassifyStrict(err)}
-			var attempt *AttemptError
-			if !errors.As(err, &attempt) {
-				require.Equal(t, reason, got.reason)
+			got := chainAnswer{
+				chainOf(err), s.gotConn.Load(), retryhttp.ReasonOf(err), unsentByChain(err), retryhttp.Classify(err), retryhttp.ClassifyStrict(err),
 			}
 			want := row.want
 			if runtime.GOOS != "linux" {
@@ -364,10 +363,18 @@ func TestChains(t *testing.T) {
 				}
 			}
 			require.Contains(t, want, got, "%v", err)
-			wrapped := &AttemptError{Reason: reason, Err: err}
-			require.NotEqual(t, retry.Unknown, Classify(wrapped), "an attempt's error gets a firm answer")
+			wrapped := &retryhttp.AttemptError{Reason: got.reason, Err: err}
+			require.NotEqual(t, retry.Unknown, retryhttp.Classify(wrapped), "an attempt's error gets a firm answer")
 		})
 	}
+}
+
+// unsentByChain reports whether a Transport knows from err alone that the request was not sent: its Base calls no trace.
+func unsentByChain(err error) bool {
+	silent := roundTripper(func(*http.Request) (*http.Response, error) { return nil, err })
+	_, failure := (&retryhttp.Transport{Base: silent, Policy: retry.Policy{Disabled: true}}).RoundTrip(get(context.Background()))
+	var attempt *retryhttp.AttemptError
+	return errors.As(failure, &attempt) && attempt.Unsent
 }
 
 // chainOf writes an error's chain as text: "*net.OpError(dial) > *os.SyscallError > syscall.Errno(connection refused)".
@@ -447,7 +454,7 @@ func (s *scene) do(req *http.Request) error {
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return &AttemptError{Reason: statusReason(resp.StatusCode), StatusCode: resp.StatusCode}
+		return &retryhttp.AttemptError{Reason: retryhttp.Reason("status_" + strconv.Itoa(resp.StatusCode)), StatusCode: resp.StatusCode}
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
 	return err

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 	"testing/synctest"
@@ -15,22 +14,61 @@ import (
 	"github.com/retrygo/retry"
 )
 
+// looping is Attempts in the form of shell.
+func looping(ctx context.Context, p retry.Policy, fn func(context.Context) error) (end retry.Decision, last error) {
+	observe := p.Observe
+	p.Observe = func(ctx context.Context, e retry.Event) {
+		end = e.Decision
+		observe(ctx, e)
+	}
+	var err error
+	for ctx := range retry.Attempts(ctx, p, &err) {
+		err = fn(ctx)
+	}
+	var failed *retry.Error
+	if errors.As(err, &failed) {
+		last = failed.Last
+	}
+	return end, last
+}
+
+func TestALoopOfAttemptsIsDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := rand.New(rand.NewPCG(42, 1))
+		endings := map[string]int{}
+		for i := range 10_000 {
+			s := anyScene(r)
+			want := s.play(doing)
+			require.Equal(t, want, s.play(looping), "scene %d: %+v %+v", i, s.policy, *s)
+			endings[want.end.String()]++
+		}
+		require.Greater(t, len(endings), 9, "every ending is among the scenes: %v", endings)
+	})
+}
+
 // shell is a shell that sleeps, as Do is, without AttemptTimeout and Gate. It returns how the run ended and the last
 // error.
 func shell(ctx context.Context, p retry.Policy, fn func(context.Context) error) (d retry.Decision, err error) {
-	began, pr := time.Now(), retry.Progress{Deadline: untilDeadline(ctx), Caller: ended(ctx)}
+	began := time.Now()
+	pr := retry.Progress{Deadline: untilDeadline(ctx), Caller: ended(ctx)}
 	for d = p.Admit(pr, 0); d.Status == retry.WaitingRetry; {
 		err = fn(ctx)
+		pr.Attempt++
 		pr.Lasted = time.Since(began) - pr.Elapsed
-		pr.Attempt, pr.Elapsed, pr.Caller = pr.Attempt+1, time.Since(began), ended(ctx)
+		pr.Elapsed = time.Since(began)
+		pr.Caller = ended(ctx)
 		d = p.Spend(ctx, p.Decide(pr, err, p.Draw()), time.Now())
 		if p.Observe != nil {
 			p.Observe(ctx, retry.Event{Decision: d})
 		}
 		if d.Status == retry.WaitingRetry {
 			sleep(ctx, d.Delay)
-			pr.Prev, pr.Forgiven, pr.Elapsed, pr.Caller = d.Backoff, d.Forgiven, time.Since(began), ended(ctx)
-			if d = p.Admit(pr, 0); d.Status != retry.WaitingRetry {
+			pr.Prev = d.Backoff
+			pr.Forgiven = d.Forgiven
+			pr.Elapsed = time.Since(began)
+			pr.Caller = ended(ctx)
+			d = p.Admit(pr, 0)
+			if d.Status != retry.WaitingRetry {
 				p.Budget.Refund() // of a retry that was paid for and is not made
 			}
 		}
@@ -47,7 +85,7 @@ func untilDeadline(ctx context.Context) time.Duration {
 	return cmp.Or(time.Until(deadline), -1)
 }
 
-// ended returns Progress.Caller.
+// ended returns the Progress.Caller of a run under ctx.
 func ended(ctx context.Context) retry.Reason {
 	switch ctx.Err() {
 	case nil:
@@ -59,7 +97,7 @@ func ended(ctx context.Context) retry.Reason {
 	}
 }
 
-// sleep returns after d, or when ctx is done.
+// sleep waits for d, or until ctx is done.
 func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -275,30 +313,4 @@ func TestShellUnderAPolicyWithoutFunctions(t *testing.T) {
 		require.Equal(t, errFlaky, err)
 		require.Less(t, time.Since(start), 350*ms, "the sum of its waits")
 	})
-}
-
-// statusOf returns the status that goes with a reason.
-func statusOf(reason retry.Reason) retry.Status {
-	for status, reasons := range reasonsOf {
-		for _, r := range reasons {
-			if r == reason {
-				return status
-			}
-		}
-	}
-	return 0
-}
-
-// A shell of your own needs no more than Admit, Decide, Spend and Refund.
-func ExamplePolicy_Admit() {
-	p := retry.Policy{MaxAttempts: 3, TTL: time.Minute}
-	fmt.Println(p.Admit(retry.Progress{}, 0))
-	fmt.Println(p.Admit(retry.Progress{Attempt: 1, Elapsed: 50 * time.Second}, 10*time.Second))
-	fmt.Println(p.Admit(retry.Progress{Attempt: 1, Elapsed: 50 * time.Second}, 11*time.Second))
-	fmt.Println(p.Admit(retry.Progress{Attempt: 3, Elapsed: 50 * time.Second}, 0))
-	// Output:
-	// waiting_retry 0s
-	// waiting_retry 10s
-	// expired (ttl_elapsed)
-	// dead_letter (attempts_exhausted)
 }

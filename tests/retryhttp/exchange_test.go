@@ -931,3 +931,23 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 		})
 	}
 }
+
+func TestAControlIsRefusedAnywhereInAValueOrAQuery(t *testing.T) {
+	tr := &retryhttp.Transport{Base: undialed, Policy: retry.Policy{Disabled: true}}
+	sent := func(req *http.Request) bool {
+		_, err := tr.RoundTrip(req)
+		return errors.Is(err, errDialed)
+	}
+	for c := range 256 {
+		for at := range 19 {
+			value := []byte("\tab\x80\xff0123456789 ~\tz")
+			value[at] = byte(c)
+			req := get(t.Context())
+			req.Header.Set("X-Name", string(value))
+			require.Equal(t, c >= ' ' && c != 0x7f || c == '\t', sent(req), "%q", value)
+			req = get(t.Context())
+			req.URL.RawQuery = strings.NewReplacer("\t", "t", " ", "s").Replace(string(value[:at])) + string(value[at]) + "0123456789"
+			require.Equal(t, c > ' ' && c != 0x7f, sent(req), "%q", req.URL.RawQuery)
+		}
+	}
+}

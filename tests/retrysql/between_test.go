@@ -82,14 +82,6 @@ func TestWhatStandsBetween(t *testing.T) {
 		{"RDS Proxy", "XX000", "Rate of connection to proxy exceeded the limit.", retrysql.TooManyConnections, ifUnreached},
 		{"RDS Proxy", "08P01", "The maximum number of client connections to the proxy exceeded the number allowed.", retrysql.TooManyConnections, ifUnreached},
 		{"RDS Proxy", "28000", "The IAM authentication failed because of too many competing requests.", retrysql.TooManyConnections, ifUnreached},
-
-		// The words are the whole text, or its beginning.
-		{"PostgreSQL", "08P01", "invalid message length", retrysql.InternalError, ifStopped},
-		{"a text with the words in it", "08P01", "the query_wait_timeout", retrysql.InternalError, ifStopped},
-		{"a text that goes on", "08P01", "query_wait_timeout?", retrysql.InternalError, ifStopped},
-		{"a text that is cut", "08P01", `database "shop" is`, retrysql.InternalError, ifStopped},
-		{"the words with another code", "42501", "not allowed", retrysql.SyntaxOrAccess, ifRejected},
-		{"a function's words", "P0001", "(EMAXCONN) no", retrysql.RaisedException, ifRejected},
 	} {
 		t.Run(row.from+": "+row.text, func(t *testing.T) { agree(t, &pgError{row.code, row.text}, row.reason, row.code, row.want) })
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryslog"
@@ -55,4 +56,21 @@ func BenchmarkFirstTry(b *testing.B) {
 			}
 		})
 	}
+}
+
+// One event of each kind, as Observe gets them.
+var (
+	retried  = retry.Event{Policy: "p", Attempt: retry.Attempt{Number: 1, Err: errDown, Delay: time.Second}, Decision: retry.Decision{Status: retry.WaitingRetry, Delay: time.Second}}
+	failed   = ended(retry.DeadLettered, retry.AttemptsExhausted, 2)
+	firstTry = ended(retry.Succeeded, 0, 1)
+)
+
+// ended is the event of an end after that many attempts.
+func ended(s retry.Status, r retry.Reason, attempts int) retry.Event {
+	o := retry.Outcome{Policy: "p", Status: s, Reason: r, Attempts: attempts, Elapsed: time.Second}
+	e := retry.Event{Policy: "p", Decision: retry.Decision{Status: s, Reason: r}, Outcome: &o}
+	if s != retry.Succeeded {
+		e.Err = &retry.Error{Outcome: o, Last: errDown}
+	}
+	return e
 }

@@ -21,14 +21,14 @@ import (
 // silent is a server whose packets are lost for a while: a connection that is begun then never gets an answer. limit is
 // that of the driver for connecting, 0 means none.
 type silent struct {
-	base
+	cluster
 	lost  atomic.Bool
 	limit time.Duration
 }
 
 func (s *silent) Connect(ctx context.Context) (driver.Conn, error) {
 	if !s.lost.Load() {
-		return s.base.Connect(ctx)
+		return s.cluster.Connect(ctx)
 	}
 	if s.limit > 0 {
 		var cancel context.CancelFunc

@@ -1,4 +1,4 @@
-package retry_test
+package docs
 
 import (
 	"go/ast"
@@ -26,11 +26,11 @@ func files(t *testing.T) map[string]*ast.File {
 	if len(parsed) > 0 {
 		return parsed
 	}
-	entries, err := os.ReadDir(".")
+	entries, err := os.ReadDir("..")
 	require.NoError(t, err)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".go") && !strings.HasSuffix(e.Name(), "_test.go") {
-			parsed[e.Name()], err = parser.ParseFile(fset, e.Name(), nil, 0)
+			parsed[e.Name()], err = parser.ParseFile(fset, filepath.Join("..", e.Name()), nil, 0)
 			require.NoError(t, err)
 		}
 	}
@@ -97,7 +97,7 @@ func TestTheRootImportsLittle(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"internal/saturate/saturate.go", "internal/show/show.go"} {
-		file, err := parser.ParseFile(fset, name, nil, 0)
+		file, err := parser.ParseFile(fset, filepath.Join("..", name), nil, 0)
 		require.NoError(t, err)
 		require.Empty(t, clockReads(file), name)
 		require.NotContains(t, strings.Join(imports(t, file), " "), "rand", name)
@@ -170,15 +170,15 @@ func TestTheOnlyVariables(t *testing.T) {
 	require.ElementsMatch(t, []string{"ErrAttemptTimeout", "epoch"}, names)
 }
 
-// imported imports packages of the standard library, and of this module from their source.
+// imported imports packages of the standard library, and of the root module from their source.
 type imported struct{ types.Importer }
 
 func (i imported) Import(path string) (*types.Package, error) {
-	folder, ours := strings.CutPrefix(path, "github.com/retrygo/retry/")
+	folder, ours := strings.CutPrefix(path, module+"/")
 	if !ours {
 		return i.Importer.Import(path)
 	}
-	names, err := filepath.Glob(folder + "/*.go")
+	names, err := filepath.Glob(filepath.Join("..", folder, "*.go"))
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,2 @@
+// Folders with a go.mod are not in the zip of the root module: no importer downloads these scripts.
+module github.com/retrygo/retry/ci

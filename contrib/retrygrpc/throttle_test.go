@@ -1,0 +1,150 @@
+package retrygrpc_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/contrib/retrygrpc"
+	"github.com/retrygo/retry/contrib/retryrpc"
+)
+
+// said is a server's answer to an attempt.
+type said struct {
+	code    codes.Code
+	refuses bool // with a pushback of -1
+}
+
+var (
+	fine    = said{code: codes.OK}
+	busy    = said{code: codes.Unavailable}
+	broken  = said{code: codes.Internal}
+	refused = said{code: codes.Unavailable, refuses: true}
+)
+
+// results returns the number of attempts and the code of each call, whose attempts get the given answers. after is
+// called after each call.
+func results(t *testing.T, calls [][]said, after func(), opts ...grpc.DialOption) (list []string) {
+	t.Helper()
+	var answers []said
+	attempts := 0
+	service := &scripted{unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
+		says := answers[attempts]
+		attempts++
+		if says.refuses {
+			if err := grpc.SetTrailer(ctx, metadata.Pairs(retryrpc.PushbackKey, "-1")); err != nil {
+				return nil, err
+			}
+		}
+		return &testgrpc.SimpleResponse{}, status.Error(says.code, "no")
+	}}
+	conn := channelTo(t, service, opts...)
+	defer conn.Close()
+	client := testgrpc.NewTestServiceClient(conn)
+	_, err := client.EmptyCall(bounded(t), &testgrpc.Empty{}, grpc.WaitForReady(true)) // the service config is known then
+	require.Equal(t, codes.Unimplemented, status.Code(err))
+	for _, answers = range calls {
+		attempts = 0
+		_, err := client.UnaryCall(bounded(t), &testgrpc.SimpleRequest{})
+		list = append(list, fmt.Sprintf("%d %s", attempts, status.Code(err)))
+		after()
+	}
+	return list
+}
+
+// byGRPC returns the results of grpc-go's own retries and throttle.
+func byGRPC(t *testing.T, calls [][]said, tokens, ratio float64) []string {
+	config := fmt.Sprintf(`{"methodConfig": [{"name": [{}], "retryPolicy": {"maxAttempts": 4, "initialBackoff": "0.000000001s",
+		"maxBackoff": "0.000000001s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}],
+		"retryThrottling": {"maxTokens": %v, "tokenRatio": %v}}`, tokens, ratio)
+	return results(t, calls, func() {}, grpc.WithDefaultServiceConfig(config))
+}
+
+// byPay returns the results of the interceptor with a throttle, and its tokens after each call.
+func byPay(t *testing.T, calls [][]said, tokens, ratio float64) (list []string, left []float64) {
+	throttle := &throttle{max: tokens, ratio: ratio, tokens: tokens}
+	p := upTo(4)
+	p.Pay, p.Observe = throttle.pay, throttle.observe
+	unary, err := retrygrpc.UnaryClientInterceptor(p, retrygrpc.Options{})
+	require.NoError(t, err)
+	list = results(t, calls, func() { left = append(left, throttle.add(0)) }, grpc.WithDisableRetry(), grpc.WithUnaryInterceptor(unary))
+	return list, left
+}
+
+// The calls are those of TestRetryThrottling in grpc-go, with 10 tokens and a ratio of 0.5.
+func TestAThrottleByPayDoesWhatThatOfGRPCDoes(t *testing.T) {
+	var calls [][]said
+	var attempts []string
+	var tokens []float64
+	for _, row := range []struct {
+		answers  []said
+		attempts string
+		tokens   float64
+	}{
+		{[]said{fine}, "1 OK", 10},
+		{[]said{busy, busy, fine}, "3 OK", 8.5},
+		{[]said{busy, busy, fine}, "3 OK", 7},
+		{[]said{busy, busy, busy}, "2 Unavailable", 5},
+		{[]said{busy, busy}, "1 Unavailable", 4},
+		{[]said{fine}, "1 OK", 4.5},
+		{[]said{fine}, "1 OK", 5},
+		{[]said{fine}, "1 OK", 5.5},
+		{[]said{fine}, "1 OK", 6},
+		{[]said{fine}, "1 OK", 6.5},
+		{[]said{busy, fine}, "2 OK", 6},
+		{[]said{busy, fine}, "1 Unavailable", 5},
+	} {
+		calls = append(calls, row.answers)
+		attempts = append(attempts, row.attempts)
+		tokens = append(tokens, row.tokens)
+	}
+	require.Equal(t, attempts, byGRPC(t, calls, 10, 0.5))
+	got, left := byPay(t, calls, 10, 0.5)
+	require.Equal(t, attempts, got)
+	require.Equal(t, tokens, left)
+}
+
+// Every call of a random outage is repeated as often as by grpc-go, so the tokens are the same at each.
+func TestAThrottleByPayAgreesWithThatOfGRPCOnRandomOutages(t *testing.T) {
+	for seed, row := range []struct{ tokens, ratio float64 }{{10, 0.1}, {10, 0.5}, {5, 0.3}, {4, 1}, {3, 0.125}, {1, 0.1}} {
+		t.Run(fmt.Sprintf("%v tokens and a ratio of %v", row.tokens, row.ratio), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(uint64(seed), 0))
+			calls := make([][]said, 300)
+			for i := range calls {
+				healthy := i/50%2 == 0
+				for range 4 {
+					says := []said{busy, busy, busy, fine, broken, refused}[rnd.IntN(6)]
+					if healthy && rnd.IntN(5) > 0 {
+						says = fine
+					}
+					calls[i] = append(calls[i], says)
+				}
+			}
+			want := byGRPC(t, calls, row.tokens, row.ratio)
+			got, _ := byPay(t, calls, row.tokens, row.ratio)
+			require.Equal(t, want, got)
+			require.Subset(t, want, []string{"1 OK", "1 Unavailable", "1 Internal"})
+		})
+	}
+}
+
+// A retry that would come too late is a failure that takes a token, although Pay is not asked.
+func TestAThrottleByPayCountsARetryThatIsNotMade(t *testing.T) {
+	throttle := &throttle{max: 10, ratio: 0.1, tokens: 10}
+	p := upTo(4)
+	p.Pay, p.Observe = throttle.pay, throttle.observe
+	p.TTL = 1
+	p.Base = 2
+	_, err := invoke(t, t.Context(), p, retrygrpc.Options{}, []answer{{err: status.Error(codes.Unavailable, "busy")}})
+	require.ErrorIs(t, err, retry.TTLElapsed)
+	require.Equal(t, 9.0, throttle.add(0))
+}

@@ -1,0 +1,56 @@
+package retryhttp_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/retrygo/retry/retryhttp"
+)
+
+// events returns a base that answers 200 with one stream after the other, and repeats the last.
+func events(streams ...io.Reader) roundTripper {
+	n := 0
+	return func(req *http.Request) (*http.Response, error) {
+		resp := answer(req, 200, "Content-Type", "text/event-stream; charset=utf-8", "Retry-After", "7")
+		resp.Body = io.NopCloser(streams[min(n, len(streams)-1)])
+		n++
+		return resp, nil
+	}
+}
+
+func FuzzFirstEvent(f *testing.F) {
+	for _, s := range []string{"data: 1\n\n", "event: a\r\ndata: 1\r\n\r\n", ": ping\r\r", "\ufeff\n\ndata\r"} {
+		f.Add(s, uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, stream string, chunk uint8) {
+		events := func(r io.Reader) (got string, rest []byte) {
+			resp := answer(nil, 200, "Content-Type", "text/event-stream")
+			resp.Body = io.NopCloser(r)
+			got = "none"
+			accepted := retryhttp.FirstEvent(func(event []byte) bool { got = string(event); return true })(resp)
+			require.Equal(t, accepted, got != "none")
+			rest, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			return got, rest
+		}
+		whole, body := events(strings.NewReader(stream))
+		require.Equal(t, stream, string(body))
+		inParts, body := events(&chunks{strings.NewReader(stream), int(chunk) + 1})
+		require.Equal(t, stream, string(body))
+		require.Equal(t, whole, inParts)
+		if whole != "none" {
+			require.Contains(t, stream, whole)
+		}
+	})
+}
+
+type chunks struct {
+	r io.Reader
+	n int
+}
+
+func (c *chunks) Read(p []byte) (int, error) { return c.r.Read(p[:min(len(p), c.n)]) }
