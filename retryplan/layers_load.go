@@ -54,7 +54,9 @@ func (c *Chain) load(bottom TriggerKind) (Result, error) {
 	q, runs := Question{Chain: *c}, 1
 	for i := range c.Layers {
 		l := &c.Layers[i]
-		if l.Failure > 0 && bottom == 0 || l.Policy.Jitter != retry.NoJitter || l.Policy.Wait != nil || l.Hedge.Share > 0 {
+		fails := l.Failure > 0 && bottom == 0
+		waits := l.Policy.Jitter != retry.NoJitter || l.Policy.Wait != nil
+		if fails || waits || l.Hedge.Share > 0 {
 			runs = 100_000
 		}
 	}
