@@ -32,7 +32,8 @@ func ItemErrors[T any](items []T, err error) []ItemError[T] {
 
 // DoBatch is Do for a call that can fail for some of its items. fn is given all items at first, and then those that are
 // left. It returns the items that were not done. DoBatch returns nil and nil if all items were done. Otherwise it
-// returns the items that were not, each with its last error, and the error of the run.
+// returns the items that were not, each with its last error, and the error of the run. The items with a terminal error
+// come first.
 //
 // The policy judges the error of each item like the error of an attempt. An item whose error is terminal is not given
 // again. When only such items are left, the run ends as TerminalError. The longest hint of an item is the hint of the

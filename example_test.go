@@ -378,20 +378,20 @@ func ExampleCautious() {
 }
 
 // One line for a library that retries by itself and asks how long to wait.
-func ExamplePolicy_JitteredDelay() {
+func ExamplePolicy_DrawDelay() {
 	p := retry.Policy{Backoff: retry.Backoff{Base: 100 * time.Millisecond, Jitter: retry.EqualJitter}}
 	p.Rand = func() float64 { return 0.5 } // for the example; nil means math/rand/v2
 
 	var client struct {
 		RetryBackoff func(attempt int) time.Duration
 	} // of another library
-	client.RetryBackoff = p.JitteredDelay
+	client.RetryBackoff = p.DrawDelay
 	fmt.Println(client.RetryBackoff(1), client.RetryBackoff(2), client.RetryBackoff(3))
 
 	var queue struct {
 		RetryDelay func(retried int) time.Duration
 	} // one that counts from 0
-	queue.RetryDelay = func(retried int) time.Duration { return p.JitteredDelay(retried + 1) }
+	queue.RetryDelay = func(retried int) time.Duration { return p.DrawDelay(retried + 1) }
 	fmt.Println(queue.RetryDelay(0), queue.RetryDelay(1), queue.RetryDelay(2))
 	// Output:
 	// 75ms 150ms 300ms

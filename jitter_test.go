@@ -71,7 +71,7 @@ func TestJittered(t *testing.T) {
 	}
 }
 
-func TestJitteredDelay(t *testing.T) {
+func TestDrawDelay(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		backoff retry.Backoff
@@ -88,7 +88,7 @@ func TestJitteredDelay(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			drawn := 0
 			p := retry.Policy{Backoff: row.backoff, MaxAttempts: 1, Rand: func() float64 { drawn++; return row.u }}
-			var hook func(int) time.Duration = p.JitteredDelay
+			var hook func(int) time.Duration = p.DrawDelay
 			var got [4]time.Duration
 			for n := range got {
 				got[n] = hook(n)
@@ -100,7 +100,7 @@ func TestJitteredDelay(t *testing.T) {
 	p := retry.Inline()
 	for n := range 100 {
 		lo, hi := p.Bounds(n)
-		got := p.JitteredDelay(n)
+		got := p.DrawDelay(n)
 		require.True(t, lo <= got && got < hi, "%v is not in [%v, %v)", got, lo, hi)
 	}
 }

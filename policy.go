@@ -289,12 +289,12 @@ func (p Policy) Schedule(rnd func() float64) iter.Seq2[int, time.Duration] {
 	}
 }
 
-// JitteredDelay returns the wait after the given failed attempt, drawn with Rand evenly between its Bounds. It does not
-// ask Wait. attempt counts from 1, and anything below counts as 1. The method value p.JitteredDelay is for other
+// DrawDelay returns the wait after the given failed attempt, drawn with Rand evenly between its Bounds. It does not
+// ask Wait. attempt counts from 1, and anything below counts as 1. The method value p.DrawDelay is for other
 // libraries' hooks. One that counts from 0 needs attempt+1. Otherwise the first wait is repeated and every later one is
 // a step late. A hook gets no error, and so no hint, and cannot end a run. MaxAttempts, TTL, AttemptTimeout and the
 // errors to retry are settings of the library.
-func (p Policy) JitteredDelay(attempt int) time.Duration {
+func (p Policy) DrawDelay(attempt int) time.Duration {
 	lo, hi := p.Bounds(attempt)
 	if lo < hi {
 		lo += saturate.Within(hi-lo, p.draw())

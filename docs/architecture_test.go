@@ -13,12 +13,12 @@ import (
 
 const module = "github.com/retrygo/retry"
 
-// TestTheTableOfRoomsIsTrue compares ARCHITECTURE.md with the code: each package of the root module and of the modules
+// TestTheTableOfRoomsIsTrue compares architecture.md with the code: each package of the root module and of the modules
 // that adapt nothing has a row, which lists what it imports of this repository and names a file that is there.
 func TestTheTableOfRoomsIsTrue(t *testing.T) {
 	root, err := filepath.Abs("..")
 	require.NoError(t, err)
-	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	page, err := os.ReadFile("architecture.md")
 	require.NoError(t, err)
 	rows := map[string]string{} // what a room imports
 	for _, row := range regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\| .+\\? \\| (.+) \\| `([a-z_]+\\.go)`").FindAllStringSubmatch(string(page), -1) {
@@ -70,9 +70,9 @@ func roomsIn(paths []string) string {
 	return strings.Join(rooms, ", ")
 }
 
-// TestARCHITECTUREShowsTheShell holds that the shell on the page is the one that is tested against Do.
-func TestARCHITECTUREShowsTheShell(t *testing.T) {
-	page, err := os.ReadFile("../ARCHITECTURE.md")
+// TestTheArchitectureShowsTheShell holds that the shell on the page is the one that is tested against Do.
+func TestTheArchitectureShowsTheShell(t *testing.T) {
+	page, err := os.ReadFile("architecture.md")
 	require.NoError(t, err)
 	source, err := os.ReadFile("../tests/retry/shell_test.go")
 	require.NoError(t, err)

@@ -69,6 +69,9 @@ func quoted(text string) string {
 
 // under returns the path of key in the section at path. A key that is long or not printable is quoted.
 func under(path, key string) string {
+	if key == "" {
+		key = `""`
+	}
 	if path == "" {
 		return shortened(key)
 	}

@@ -185,8 +185,11 @@ func (n *Number) UnmarshalText(text []byte) error {
 	if errors.Is(err, strconv.ErrRange) && f > 0 {
 		return valueError(string(text), "is too large")
 	}
+	if len(text) > longestText {
+		return valueError(string(text), "is too long for a number")
+	}
 	isFinite := f > 0 && f <= math.MaxFloat64
-	isDecimal := len(text) <= longestText && !strings.ContainsAny(string(text), "xXpP_")
+	isDecimal := !strings.ContainsAny(string(text), "xXpP_")
 	if err != nil || !isFinite || !isDecimal {
 		return valueError(string(text), "is not a number above 0 (leave it out for the default)")
 	}

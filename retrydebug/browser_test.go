@@ -168,8 +168,8 @@ func TestThePageInABrowser(t *testing.T) {
 		width, height int
 		back          string
 	}{
-		{"desktop", "light", 1180, 1300, "rgb(246, 247, 249)"},
-		{"desktop-dark", "dark", 1180, 1300, "rgb(14, 17, 22)"},
+		{"desktop", "light", 1180, 1500, "rgb(246, 247, 249)"},
+		{"desktop-dark", "dark", 1180, 1500, "rgb(14, 17, 22)"},
 		{"phone", "light", 390, 844, "rgb(246, 247, 249)"},
 		{"phone-dark", "dark", 390, 844, "rgb(14, 17, 22)"},
 		{"watch", "light", 320, 400, "rgb(246, 247, 249)"},
@@ -177,7 +177,7 @@ func TestThePageInABrowser(t *testing.T) {
 		b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": row.width, "height": row.height, "deviceScaleFactor": 1, "mobile": row.width < 500}, nil)
 		b.call("Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": row.theme}}}, nil)
 		b.visit(server.URL)
-		var wide, articles int
+		var wide, articles, apart int
 		var back, title string
 		var least struct {
 			Ratio float64
@@ -185,10 +185,12 @@ func TestThePageInABrowser(t *testing.T) {
 		}
 		b.eval("document.documentElement.scrollWidth", &wide)
 		b.eval("document.querySelectorAll('article').length", &articles)
+		b.eval("[...document.querySelectorAll('.state')].filter(e => e.offsetTop - e.parentElement.offsetTop > 12).length", &apart)
 		b.eval("getComputedStyle(document.body).backgroundColor", &back)
 		b.eval("document.title", &title)
 		b.eval(leastContrast, &least)
 		require.LessOrEqual(t, wide, row.width, "%s scrolls sideways", row.name)
+		require.Zero(t, apart, "%s: a state is not beside its name", row.name)
 		require.Equal(t, 120, articles, row.name)
 		require.Equal(t, row.back, back, row.name)
 		require.Equal(t, "retries – shop", title)

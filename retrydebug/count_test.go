@@ -47,6 +47,9 @@ func TestRunsAreCountedByTheirEnd(t *testing.T) {
 			retrydebug.Figures{GaveUp: 1, Reasons: map[string]int{"deadline_too_near": 1}}},
 		{"a hint", retry.Policy{MaxHint: time.Second}, []error{retry.After(time.Minute, errRefused)},
 			retrydebug.Figures{GaveUp: 1, Reasons: map[string]int{"hint_too_long": 1}}},
+		{"a doubt", retry.Policy{}, []error{retry.Ambiguous(errRefused)},
+			retrydebug.Figures{GaveUp: 1, InDoubt: 1, Reasons: map[string]int{"terminal_error": 1}}},
+		{"a caller that leaves in doubt", retry.Policy{}, []error{retry.Ambiguous(context.Canceled)}, retrydebug.Figures{Canceled: 1, InDoubt: 1}},
 		{"retries disabled", retry.Policy{Disabled: true}, []error{errRefused}, retrydebug.Figures{GaveUp: 1, Reasons: map[string]int{"retries_disabled": 1}}},
 		{"a caller that leaves", retry.Policy{}, []error{context.Canceled}, retrydebug.Figures{Canceled: 1}},
 	} {
@@ -59,7 +62,7 @@ func TestRunsAreCountedByTheirEnd(t *testing.T) {
 				fn := takes(time.Millisecond, row.errs...)
 				_ = retry.Do(ctx, row.policy, func(ctx context.Context) error {
 					err := fn(ctx)
-					if err == context.Canceled {
+					if errors.Is(err, context.Canceled) {
 						cancel()
 					}
 					return err
@@ -125,13 +128,15 @@ func TestTheStateOfAPolicy(t *testing.T) {
 		live := retrydebug.New(retrydebug.Options{})
 		states := func() (list []string) {
 			for _, p := range live.Snapshot().Policies {
-				list = append(list, fmt.Sprint(p.Name, " ", p.State, " ", p.Retrying))
+				list = append(list, fmt.Sprint(p.Name, " ", p.State, " ", p.Waiting))
 			}
 			return list
 		}
 		slow := retry.Policy{Name: "c", MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Hour}, Observe: live.Observe}
+		slower := slow
+		slower.Base += time.Second
 		go func() { _ = retry.Do(t.Context(), slow, takes(0, errRefused)) }()
-		go func() { _ = retry.Do(t.Context(), slow, takes(0, errRefused, nil)) }()
+		go func() { _ = retry.Do(t.Context(), slower, takes(0, errRefused, nil)) }()
 		for _, name := range []string{"a", "b"} {
 			p := slow
 			p.Name, p.Observe = name, live.Observe
@@ -144,9 +149,108 @@ func TestTheStateOfAPolicy(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		require.Equal(t, []string{"c retrying 2", "a calm 0", "b calm 0", "job calm 0"}, states(), "it waits for longer than a minute")
 		time.Sleep(31 * time.Minute)
-		require.Equal(t, []string{"c failing 0", "a calm 0", "b calm 0", "job calm 0"}, states())
+		require.Equal(t, []string{"c failed 0", "a calm 0", "b calm 0", "job calm 0"}, states(), "one of its runs gave up, and then one succeeded")
 		last := policyOf(t, live.Snapshot(), "c").Last
 		require.Equal(t, 2, last.Attempt.Number, "its second attempt, after an hour")
+	})
+}
+
+// TestSinceWhenRunsGiveUp makes a run a second, or one in each interval, of which some give up, and compares the state and
+// the times after some seconds.
+func TestSinceWhenRunsGiveUp(t *testing.T) {
+	between := func(s, from, to int) bool { return from <= s && s <= to }
+	outage := func(s int) bool { return between(s, 129, 200) }
+	oneIn30 := func(s int) bool { return s%30 == 7 }
+	for _, row := range []struct {
+		name         string
+		every        int // seconds
+		gaveUp       func(s int) bool
+		ends         int // of the runs
+		at           int // of the look
+		state        string
+		since, until int
+	}{
+		{"an outage that begins", 1, outage, 140, 140, "some fail", 129, 140},
+		{"an outage", 1, outage, 166, 166, "failing", 129, 166},
+		{"an outage that is over for 5 s", 1, outage, 205, 205, "failing", 129, 200},
+		{"an outage that is over for 11 s", 1, outage, 211, 211, "failed", 129, 200},
+		{"no run since the outage", 1, outage, 200, 250, "failing", 129, 200},
+		{"an outage that is over for more than a minute", 1, outage, 275, 275, "calm", 129, 200},
+		{"one bad address all night", 1, oneIn30, 20_000, 20_000, "some fail", 7, 19_987},
+		{"an outage after a night with a bad address", 1, func(s int) bool { return oneIn30(s) || s >= 19_999 }, 20_040, 20_040, "failing", 19_999, 20_040},
+		{"two outages with less than a minute between them", 1, func(s int) bool { return outage(s) || s >= 240 }, 280, 280, "failing", 129, 280},
+		{"two outages", 1, func(s int) bool { return outage(s) || s >= 300 }, 340, 340, "failing", 300, 340},
+		{"every other run", 1, func(s int) bool { return s%2 == 0 && s >= 60 }, 600, 600, "failing", 60, 600},
+		{"a run in five minutes", 300, func(s int) bool { return s >= 600 }, 3000, 3030, "failing", 600, 3000},
+		{"a failure after a lull", 1, func(s int) bool { return s == 50 || s == 700 }, 705, 705, "some fail", 700, 700},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				live := retrydebug.New(retrydebug.Options{})
+				began := time.Now()
+				for s := 0; s <= row.ends; s += row.every {
+					time.Sleep(time.Until(began.Add(time.Duration(s) * time.Second)))
+					if row.gaveUp(s) {
+						live.Observe(t.Context(), gaveUp)
+					} else {
+						live.Observe(t.Context(), firstTry)
+					}
+				}
+				time.Sleep(time.Until(began.Add(time.Duration(row.at) * time.Second)))
+				p := policyOf(t, live.Snapshot(), "p")
+				require.Equal(t, row.state, p.State)
+				seconds := func(at time.Time) int { return int(at.Sub(began) / time.Second) }
+				require.Equal(t, []int{row.since, row.until}, []int{seconds(p.Trouble.Since), seconds(p.Trouble.Until)})
+			})
+		})
+	}
+}
+
+// TestCanceledRunsDoNotHideAnOutage: callers that leave an outage early are not among the runs that went well, and they
+// make none.
+func TestCanceledRunsDoNotHideAnOutage(t *testing.T) {
+	live := retrydebug.New(retrydebug.Options{})
+	left := eventOf(retry.Canceled, retry.CallerCanceled)
+	live.Observe(t.Context(), left)
+	require.Nil(t, policyOf(t, live.Snapshot(), "p").Trouble)
+	for range 3 {
+		live.Observe(t.Context(), left)
+		live.Observe(t.Context(), left)
+		live.Observe(t.Context(), gaveUp)
+	}
+	live.Observe(t.Context(), firstTry)
+	require.Equal(t, "failing", policyOf(t, live.Snapshot(), "p").State)
+}
+
+// TestTheBudgetOfPolicies: a budget has the names and the refusals of all policies that use it, and each of them names it.
+func TestTheBudgetOfPolicies(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		shared, own := retry.NewBudget(retry.BudgetConfig{Initial: -1}), retry.NewBudget(retry.BudgetConfig{})
+		live := retrydebug.New(retrydebug.Options{})
+		run := func(name string, b *retry.Budget, err error) {
+			_ = retry.Do(t.Context(), live.Watch(retry.Policy{Name: name, Budget: b}), takes(0, err))
+		}
+		run("prices", shared, errRefused)
+		time.Sleep(2 * time.Minute)
+		run("prices", shared, errRefused)
+		run("charges", shared, errRefused)
+		run("mail", own, nil)
+		live.Budget("of a library", own)
+		live.Budget("stock", own)
+		_ = retry.Do(t.Context(), retry.Policy{Name: "stock", Observe: live.Observe}, takes(0, nil))
+		s := live.Snapshot()
+		require.Equal(t, []retrydebug.Budget{
+			{Name: "charges, prices", Policies: []string{"charges", "prices"}, Burst: 10, RefusedMinute: 2, RefusedHour: 3, Refused: 3},
+			{Name: "of a library", Policies: []string{"mail", "stock"}, Tokens: 10, Burst: 10},
+			{Name: "stock", Policies: []string{"mail", "stock"}, Tokens: 10, Burst: 10},
+		}, s.Budgets)
+		for name, want := range map[string]bool{"prices": true, "charges": true, "mail": false, "stock": false} {
+			require.Equal(t, want, policyOf(t, s, name).BudgetEmpty, name)
+		}
+		require.Equal(t, "charges, prices", policyOf(t, s, "charges").Budget)
+		text := get(live, "", "").Body.String()
+		require.Contains(t, text, "charges  failing since 00:02:00 (0s), budget empty")
+		require.Regexp(t, `charges, prices +0.0 +10 +2 +3 +3\n`, text)
 	})
 }
 
@@ -154,9 +258,9 @@ func TestTheStateOfAPolicy(t *testing.T) {
 func TestARunThatBeganBeforeThePage(t *testing.T) {
 	live := retrydebug.New(retrydebug.Options{})
 	live.Observe(t.Context(), gaveUp)
-	require.Zero(t, policyOf(t, live.Snapshot(), "p").Retrying)
+	require.Zero(t, policyOf(t, live.Snapshot(), "p").Waiting)
 	live.Observe(t.Context(), failed)
-	require.Equal(t, 1, policyOf(t, live.Snapshot(), "p").Retrying)
+	require.Equal(t, 1, policyOf(t, live.Snapshot(), "p").Waiting)
 }
 
 func TestHedgesAreCounted(t *testing.T) {
@@ -214,7 +318,7 @@ func TestWatchShowsThePolicy(t *testing.T) {
 	require.Equal(t, "8 attempts, exponential 5s ×2, cap 1h, TTL 1m: 5s 10s 20s 40s 1m20s 2m40s 5m20s (10m35s in all)", shown.Schedule)
 	require.Equal(t, time.Minute, shown.TTL)
 	require.Equal(t, 1, shown.Total.FirstTry)
-	require.Equal(t, []retrydebug.Budget{{Name: "inventory", Tokens: 2.1, Burst: 5}}, live.Snapshot().Budgets)
+	require.Equal(t, []retrydebug.Budget{{Name: "inventory", Policies: []string{"inventory"}, Tokens: 2.1, Burst: 5}}, live.Snapshot().Budgets)
 }
 
 func TestACatalogIsShown(t *testing.T) {
@@ -223,13 +327,13 @@ func TestACatalogIsShown(t *testing.T) {
 	shared := retry.NewBudget(retry.BudgetConfig{Initial: 1})
 	ref := catalog.Define("prices", retry.Policy{Budget: shared, Observe: live.Observe})
 	catalog.Define("stock", retry.Policy{Budget: shared})
-	require.Equal(t, []retrydebug.Budget{{Name: "prices", Tokens: 1, Burst: 10}}, live.Snapshot().Budgets, "a budget that two share is shown once")
+	require.Equal(t, []retrydebug.Budget{{Name: "prices, stock", Policies: []string{"prices", "stock"}, Tokens: 1, Burst: 10}}, live.Snapshot().Budgets, "a budget that two share is shown once")
 	require.NoError(t, catalog.Load(strings.NewReader(`{"policies": {"prices": {"max_attempts": 2, "base": "1s"}}}`)))
 	require.Contains(t, policyOf(t, live.Snapshot(), "prices").Schedule, "2 attempts, exponential 1s ×2", "the loaded policy")
 	_ = retry.Do(t.Context(), ref.Policy(), takes(0, nil))
 	require.Equal(t, 1, policyOf(t, live.Snapshot(), "prices").Total.Runs)
 	live.Budget("shop", shared)
-	require.Equal(t, []retrydebug.Budget{{Name: "shop", Tokens: 1.1, Burst: 10}}, live.Snapshot().Budgets)
+	require.Equal(t, []retrydebug.Budget{{Name: "shop", Policies: []string{"prices", "stock"}, Tokens: 1.1, Burst: 10}}, live.Snapshot().Budgets)
 }
 
 // TestAnEventIsCheap: what happens to nearly all runs allocates nothing, and a failed attempt allocates once a second.
@@ -276,7 +380,7 @@ func TestManyGoroutines(t *testing.T) {
 		sum.Recovered += p.Total.Recovered
 		sum.GaveUp += p.Total.GaveUp
 		sum.Retries += p.Total.Retries
-		require.Zero(t, p.Retrying, p.Name)
+		require.Zero(t, p.Waiting, p.Name)
 	}
 	const n = goroutines * rounds
 	require.Equal(t, retrydebug.Figures{Runs: 3 * n, FirstTry: n, Recovered: n, GaveUp: n, Retries: n}, sum)

@@ -1,5 +1,6 @@
-// Package retrydebug is a page, /debug/retry, that shows the retries of a running service. It shows which calls are
-// retried now, whether it gets worse, whether a budget is empty, and the last runs that failed.
+// Package retrydebug is a page, /debug/retry, that shows the retries of a running service. It shows which policies fail
+// and since when, whether work is in doubt, whether a budget is empty, and the last runs that failed. It ends with a table
+// of what each state and reason means and what to do about it, which README.md has too.
 //
 //	live := retrydebug.New(retrydebug.Options{})
 //	policy := live.Watch(retry.Policy{Name: "inventory", Budget: budget})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	texttemplate "text/template"
@@ -31,10 +32,17 @@ var (
 		"cells":    cells,
 		"summary":  summary,
 		"named":    func(policy string) string { return cmp.Or(policy, "(no name)") },
+		"headline": headline,
 		"details":  details,
+		"meaning":  meaning,
+		"guide":    func() []word { return guide },
+		"uses":     uses,
+		"refusals": refusals,
 		"short":    short,
 		"minutes":  minutesSVG,
+		"line":     minutesText,
 		"lists":    lists,
+		"shownOf":  shownOf,
 		"first":    func(list []*Run) []*Run { return list[:min(len(list), 10)] }, // a terminal has few lines
 		"ending":   ending,
 		"facts":    facts,
@@ -76,7 +84,7 @@ func minutesSVG(p *Policy) template.HTML {
 		most = max(most, p.Retries[i], p.GaveUp[i])
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="minutes" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="at most %d in a minute">`, minutes, height, most)
+	fmt.Fprintf(&b, `<svg class="minutes" viewBox="0 0 %d %d" preserveAspectRatio="none" aria-hidden="true">`, minutes, height)
 	draw := func(class string, counts []int) {
 		fmt.Fprintf(&b, `<path class="%s" d="`, class)
 		for i, n := range counts {
@@ -88,8 +96,23 @@ func minutesSVG(p *Policy) template.HTML {
 	}
 	draw("retries", p.Retries)
 	draw("gaveup", p.GaveUp)
-	b.WriteString("</svg>")
+	fmt.Fprintf(&b, `</svg><small class="axis"><span>1h ago</span> <span>top %d/min</span> <span>now</span></small>`, most)
 	return template.HTML(b.String()) // numbers only
+}
+
+// minutesText draws the runs of a policy that gave up in each minute of the last hour, the newest last. It is "" if none
+// did.
+func minutesText(p *Policy) string {
+	most := slices.Max(p.GaveUp)
+	if most == 0 {
+		return ""
+	}
+	levels := []rune(".▁▂▃▄▅▆▇█")
+	var b strings.Builder
+	for _, n := range p.GaveUp {
+		b.WriteRune(levels[(n*(len(levels)-1)+most-1)/most])
+	}
+	return fmt.Sprintf("gave up, 1h ago %s now, top %d/min", b.String(), most)
 }
 
 // barSVG draws a run in time. It draws attempts by how they ended, waits between them, the end of the wait that a

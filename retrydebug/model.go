@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -31,19 +32,32 @@ type Policy struct {
 	Name     string        `json:"name"`
 	Schedule string        `json:"schedule,omitempty"` // retry.Policy.String without the name, or empty if it is not known
 	TTL      time.Duration `json:"ttl_ns,omitempty"`
-	// State is "failing" if a run gave up in the last minute, "retrying" if there was a retry in it or a run is about to
-	// make one, and otherwise "calm".
-	State string `json:"state"`
-	// Retrying is the number of runs that have failed an attempt, will make another, and have not ended. It has no jobs:
+	// State is "failing" if at least half of the runs of the last minute gave up, not counting those that their callers
+	// canceled, and "some fail" if fewer did. It is "failed" if there was an outage in that minute, no run has given up
+	// for 10 s, and runs succeed again. If no run gave up, it is "retrying" if there was a retry in the minute or a run
+	// is Waiting, and otherwise "calm".
+	State   string   `json:"state"`
+	Trouble *Trouble `json:"trouble,omitempty"` // the newest, or nil if no run has given up
+	// Waiting is the number of runs that have failed an attempt, will make another, and have not ended. It has no jobs:
 	// they can end in another process. A run stays in it if its function has panicked.
-	Retrying int           `json:"retrying"`
-	Minute   Figures       `json:"minute"`                 // of the last 60 to 70 s
-	Hour     Figures       `json:"hour"`                   // of the last 60 to 61 minutes
-	Total    Figures       `json:"total"`                  // since the page was made
-	Slowest  time.Duration `json:"slowest_ns"`             // run of the last hour, whatever its end, to the millisecond
-	Retries  []int         `json:"retries_by_minute"`      // of the last 60 minutes, the newest last
-	GaveUp   []int         `json:"gave_up_by_minute"`      // likewise
-	Last     *Failure      `json:"last_failure,omitempty"` // the newest, to the second
+	Waiting     int           `json:"waiting"`
+	Jobs        bool          `json:"jobs,omitempty"`         // some of its runs are of jobs
+	Budget      string        `json:"budget,omitempty"`       // the name of its Budget
+	BudgetEmpty bool          `json:"budget_empty,omitempty"` // it has less than one token
+	Minute      Figures       `json:"minute"`                 // of the last 60 to 70 s
+	Hour        Figures       `json:"hour"`                   // of the last 60 to 61 minutes
+	Total       Figures       `json:"total"`                  // since the page was made
+	Slowest     time.Duration `json:"slowest_ns"`             // run of the last hour, whatever its end, to the millisecond
+	Retries     []int         `json:"retries_by_minute"`      // of the last 60 minutes, the newest last
+	GaveUp      []int         `json:"gave_up_by_minute"`      // likewise
+	Last        *Failure      `json:"last_failure,omitempty"` // the newest, to the second
+}
+
+// Trouble is a time in which runs gave up. It begins with an outage, or with the first run that gave up after ten minutes
+// without one. An outage is a series of periods of 10 s in each of which at least half of the runs gave up.
+type Trouble struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"` // the newest run that gave up
 }
 
 // Figures are counts of the events within a time.
@@ -56,6 +70,7 @@ type Figures struct {
 	GaveUp    int            `json:"gave_up"`   // failed
 	Canceled  int            `json:"canceled"`  // were canceled by their caller
 	Reasons   map[string]int `json:"reasons"`   // of GaveUp, by the text of the retry.Reason
+	InDoubt   int            `json:"in_doubt"`  // of GaveUp and Canceled: the work may have been done (retry.IsAmbiguous)
 	Retries   int            `json:"retries"`   // that were decided
 	Hedges    *Hedges        `json:"hedges,omitempty"`
 }
@@ -75,13 +90,15 @@ type Failure struct {
 	Attempt Attempt   `json:"attempt"` // with a Start of 0
 }
 
-// Budget is a retry.Budget. Refused counts the retries that it had no token for since it was created. Hedges are counted
-// in Hedges.
+// Budget is a retry.Budget. Hedges that it refused are counted in Hedges.
 type Budget struct {
-	Name    string  `json:"name"` // the one given to Page.Budget, or the policy's
-	Tokens  float64 `json:"tokens"`
-	Burst   int     `json:"burst"`
-	Refused int     `json:"refused"`
+	Name          string   `json:"name"`     // the one given to Page.Budget, or the names of Policies
+	Policies      []string `json:"policies"` // that are known to use it, by name
+	Tokens        float64  `json:"tokens"`
+	Burst         int      `json:"burst"`
+	RefusedMinute int      `json:"refused_minute"` // runs of Policies that ended as budget_exhausted in their Minute
+	RefusedHour   int      `json:"refused_hour"`   // likewise
+	Refused       int      `json:"refused"`        // retries that it had no token for since it was created, of Policies or not
 }
 
 // Run is a run that has ended.
@@ -124,28 +141,26 @@ func (p *Page) Snapshot() Snapshot {
 			p.row(entry.Policy.Name).describe(&entry.Policy)
 		}
 	}
-	budgets, names := map[*retry.Budget]bool{}, map[string]*retry.Budget{}
 	p.adding.Lock()
-	for name, b := range p.budgets {
-		names[name], budgets[b] = b, true
-	}
+	named := maps.Clone(p.budgets)
 	p.adding.Unlock()
 
-	ttls := map[string]time.Duration{}
+	ttls, users := map[string]time.Duration{}, map[*retry.Budget][]*Policy{}
 	rows := *p.rows.Load()
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		shown, budget := rows[name].shown(now.Sub(p.began))
-		s.Policies = append(s.Policies, shown)
-		ttls[name] = shown.TTL
-		if budget != nil && !budgets[budget] && names[name] == nil {
-			names[name], budgets[budget] = budget, true
+	s.Policies = make([]Policy, len(rows))
+	for i, name := range slices.Sorted(maps.Keys(rows)) {
+		var budget *retry.Budget
+		s.Policies[i], budget = rows[name].shown(p.began, now)
+		ttls[name] = s.Policies[i].TTL
+		if b := named[name]; b != nil {
+			budget = b
+		}
+		if budget != nil {
+			users[budget] = append(users[budget], &s.Policies[i])
 		}
 	}
+	s.Budgets = budgets(named, users)
 	slices.SortStableFunc(s.Policies, func(a, b Policy) int { return cmp.Compare(urgency[a.State], urgency[b.State]) })
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		b := names[name]
-		s.Budgets = append(s.Budgets, Budget{name, b.Tokens(), b.Burst(), b.Refused()})
-	}
 	s.Failed, s.Slowest = p.runs.copied(now)
 	for _, list := range [][]Run{s.Failed, s.Slowest} {
 		for i := range list {
@@ -157,21 +172,57 @@ func (p *Page) Snapshot() Snapshot {
 	return s
 }
 
+// budgets returns the budgets by name, and notes each in the policies that use it. One without a name of its own has
+// the names of these policies.
+func budgets(named map[string]*retry.Budget, users map[*retry.Budget][]*Policy) []Budget {
+	list := []Budget{}
+	add := func(name string, b *retry.Budget) {
+		shown := Budget{Name: name, Policies: []string{}, Tokens: b.Tokens(), Burst: b.Burst(), Refused: b.Refused()}
+		for _, p := range users[b] {
+			p.Budget, p.BudgetEmpty = name, shown.Tokens < 1
+			shown.Policies = append(shown.Policies, p.Name)
+			shown.RefusedMinute += p.Minute.Reasons[retry.BudgetExhausted.Error()]
+			shown.RefusedHour += p.Hour.Reasons[retry.BudgetExhausted.Error()]
+		}
+		list = append(list, shown)
+	}
+	hasName := map[*retry.Budget]bool{}
+	for name, b := range named {
+		add(name, b)
+		hasName[b] = true
+	}
+	for b, policies := range users {
+		if hasName[b] {
+			continue
+		}
+		var names []string
+		for _, p := range policies {
+			names = append(names, p.Name)
+		}
+		add(bounded(strings.Join(names, ", "), maxName), b)
+	}
+	slices.SortFunc(list, func(a, b Budget) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
 const (
 	failing  = "failing"
+	failed   = "failed"
+	someFail = "some fail"
 	retrying = "retrying"
 	calm     = "calm"
 )
 
-var urgency = map[string]int{failing: 0, retrying: 1, calm: 2}
+var urgency = map[string]int{failing: 0, failed: 1, someFail: 2, retrying: 3, calm: 4}
 
 // shown returns the row as the page shows it, and the policy's budget.
-func (r *row) shown(now time.Duration) (Policy, *retry.Budget) {
+func (r *row) shown(began, at time.Time) (Policy, *retry.Budget) {
+	now := at.Sub(began)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	long, short := newest(r.long[:], now, longSlot), newest(r.short[:], now, shortSlot)
 	p := Policy{
-		Name: r.name, Schedule: r.schedule, TTL: r.ttl, State: calm, Retrying: r.retrying, Last: r.last,
+		Name: r.name, Schedule: r.schedule, TTL: r.ttl, Waiting: r.waiting, Jobs: r.jobs, Last: r.last,
 		Minute: sum(short, now, shortSlot), Hour: sum(long, now, longSlot), Total: figures(&r.total, now),
 	}
 	for _, s := range long[len(long)-minutes:] {
@@ -179,10 +230,10 @@ func (r *row) shown(now time.Duration) (Policy, *retry.Budget) {
 		p.GaveUp = append(p.GaveUp, sum([]slot{s}, now, longSlot).GaveUp)
 		p.Slowest = max(p.Slowest, time.Duration(s.slowest)*time.Millisecond)
 	}
-	if p.Minute.GaveUp > 0 {
-		p.State = failing
-	} else if p.Minute.Retries > 0 || p.Retrying > 0 {
-		p.State = retrying
+	r.trouble.close(now)
+	p.State = r.trouble.state(now, &p.Minute, p.Waiting)
+	if r.trouble.any {
+		p.Trouble = &Trouble{Since: began.Add(r.trouble.since), Until: began.Add(r.trouble.last)}
 	}
 	return p, r.budget
 }
@@ -201,7 +252,7 @@ func sum(slots []slot, now, length time.Duration) Figures {
 func figures(n *[kinds]uint64, over time.Duration) Figures {
 	f := Figures{
 		Over: over, FirstTry: int(n[firstTry]), Recovered: int(n[recovered]), Answered: int(n[answered]),
-		Canceled: int(n[canceled]), Retries: int(n[retries]),
+		Canceled: int(n[canceled]), InDoubt: int(n[doubts]), Retries: int(n[retries]),
 		Reasons: map[string]int{},
 	}
 	for k := gaveUp; k < canceled; k++ {

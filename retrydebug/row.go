@@ -29,15 +29,17 @@ const (
 	hedges       // calls that were hedged
 	won          // calls whose hedge was first
 	refused      // calls whose hedge the budget refused
+	doubts       // runs, of those that gave up or were canceled, whose work may have been done
 	kinds
 )
 
 // The last minute is counted in slots of 10 s, the last hour in slots of a minute. Each has one more slot than that, for
 // the period that has just begun.
 const (
-	shortSlot = 10 * time.Second
-	longSlot  = time.Minute
-	minutes   = 60
+	shortSlot  = 10 * time.Second
+	shortSlots = 7
+	longSlot   = time.Minute
+	minutes    = 60
 )
 
 // slot is the counts of a period.
@@ -79,9 +81,11 @@ type row struct {
 
 	mu       sync.Mutex
 	total    [kinds]uint64
-	short    [7]slot
+	short    [shortSlots]slot
 	long     [minutes + 1]slot
-	retrying int                         // runs that have failed an attempt, will make another, and have not ended
+	trouble  trouble
+	waiting  int                         // runs that have failed an attempt, will make another, and have not ended
+	jobs     bool                        // some of its runs are of jobs, which are not in waiting
 	last     *Failure                    // the newest failed attempt, or one less than a second before it
 	lastRead int64                       // the second in which last was made
 	kept     [retries - gaveUp]allowance // by reason
@@ -93,16 +97,16 @@ type row struct {
 // allowance bounds the cost of keeping runs that fail alike, however many do. It allows 16 at once, and then one a
 // second.
 type allowance struct {
-	left   int
-	second int64 // in which left was counted
+	left   int32
+	second int32 // in which left was counted
 }
 
 const mostAtOnce = 16
 
 // take reports whether a run may be kept now.
 func (a *allowance) take(now time.Duration) bool {
-	second := int64(now/time.Second) + mostAtOnce // the zero allowance is full
-	a.left = min(a.left+int(min(second-a.second, mostAtOnce)), mostAtOnce)
+	second := int32(now/time.Second) + mostAtOnce // the zero allowance is full
+	a.left = min(a.left+min(second-a.second, mostAtOnce), mostAtOnce)
 	a.second = second
 	if a.left <= 0 {
 		return false
@@ -120,13 +124,14 @@ func (r *row) add(now time.Duration, k kind) {
 // failed counts a failed attempt. It reports whether a Failure is wanted of it, which is so for one attempt in a
 // second.
 func (r *row) failed(ctx context.Context, now time.Duration, e *retry.Event) bool {
-	starts := e.Attempt.Number == 1 && !isJob(ctx)
+	job := isJob(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.jobs = r.jobs || job
 	if e.Decision.Status == retry.WaitingRetry {
 		r.add(now, retries)
-		if starts {
-			r.retrying++
+		if e.Attempt.Number == 1 && !job {
+			r.waiting++
 		}
 	}
 	second := int64(now/time.Second) + 1
@@ -146,15 +151,21 @@ const (
 
 // ended counts a run that has ended.
 func (r *row) ended(ctx context.Context, now time.Duration, e *retry.Event) next {
-	k, o := kindOf(e), e.Outcome
-	wasRetrying := (o.Attempts > 1 || len(o.History) > 0 && o.History[0].Delay > 0) && !isJob(ctx)
+	k, o, job := kindOf(e), e.Outcome, isJob(ctx)
+	waited := o.Attempts > 1 || len(o.History) > 0 && o.History[0].Delay > 0
+	inDoubt := k >= gaveUp && retry.IsAmbiguous(e.Err)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.jobs = r.jobs || job
 	r.add(now, k)
+	if inDoubt {
+		r.add(now, doubts)
+	}
+	r.trouble.ended(now, k)
 	s := slotAt(r.long[:], now, longSlot)
 	s.slowest = max(s.slowest, uint32(min(max(o.Elapsed.Milliseconds(), 0), math.MaxUint32)))
-	if wasRetrying && r.retrying > 0 { // it may have begun before the page
-		r.retrying--
+	if waited && !job && r.waiting > 0 { // it may have begun before the page
+		r.waiting--
 	}
 	switch {
 	case k == recovered:

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -173,15 +174,95 @@ func TestTheTextOfAnIncident(t *testing.T) {
 	})
 }
 
+// TestAPageOnCall looks for what an engineer has to know first.
+func TestAPageOnCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		live := retrydebug.New(retrydebug.Options{})
+		time.Sleep(50 * time.Second)
+		lost := retry.Event{Policy: "payments", Outcome: &retry.Outcome{Policy: "payments", Status: retry.DeadLettered, Reason: retry.TerminalError, Attempts: 1,
+			History: []retry.Attempt{{Number: 1, Err: retry.Ambiguous(errRefused)}}}, Err: retry.Ambiguous(errRefused)}
+		for range 200 {
+			live.Observe(t.Context(), lost)
+		}
+		waiting := failed
+		waiting.Policy = "mail"
+		live.Observe(t.Context(), waiting)
+		live.Observe(inAJob(t.Context(), "welcome"), waiting)
+		time.Sleep(15 * time.Second)
+		ok := firstTry
+		ok.Policy = "payments"
+		live.Observe(t.Context(), ok)
+		for form, wants := range map[string][]string{
+			"text/plain": {
+				"0 of 2 policies failing, 1 failed, 1 retrying; runs waiting: 1 (jobs: see their page)",
+				"payments  failed 00:00:50 (15s ago), 200 in doubt in an hour\n",
+				"mail      retrying 1 waiting\n",
+				"  what to do: in doubt: Ask the receiver, or look at its data, before you repeat the work.\n",
+				"  in doubt in a minute: 200; in an hour: 200; in all: 200\n",
+				"RUNS THAT DID NOT SUCCEED: newest 10 of 16 kept, 200 in all\n",
+				"RUNS THAT SUCCEEDED AFTER RETRIES: none\n",
+				"payments: dead_letter (terminal_error), in doubt, after 1 attempt in 0s",
+				"  gave up, 1h ago ..........................................................█. now, top 200/min\n",
+				"  jobs that wait are on the page of jobs, not here\n",
+				"README.md of package retrydebug",
+			},
+			"text/html": {
+				`<b><bdi>payments</bdi></b> <span class="state failed" title="There was an outage within the last minute.`,
+				"16 kept, newest first, 200 in all",
+				`<a href="#words">`, `<h2 id="words">`, "README.md of package retrydebug",
+				"<span>top 200/min</span>",
+			},
+		} {
+			body := get(live, "", form).Body.String()
+			for _, want := range wants {
+				require.Contains(t, body, want)
+			}
+		}
+	})
+}
+
+// TestTheREADMEHasTheGuide compares the table of README.md with the one of the page, and with the words that there are.
+func TestTheREADMEHasTheGuide(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(strings.ReplaceAll(string(readme), "\r", ""), "## What the words mean, and what to do\n")
+	require.True(t, found)
+	table, _, _ = strings.Cut(table, "\n## ")
+	var want [][]string
+	for _, row := range regexp.MustCompile("(?m)^\\| `([^|]*)` \\| ([^|]*) \\| ([^|]*) \\| ([^|]*) \\| ([^|]*) \\|$").FindAllStringSubmatch(table, -1) {
+		want = append(want, row[1:])
+	}
+	var got [][]string
+	body := get(retrydebug.New(retrydebug.Options{}), "", "text/html").Body.String()
+	for _, row := range regexp.MustCompile(`(?m)^<tr><td class="text"><b>(.*?)</b></td><td class="text">(.*?)</td>`+strings.Repeat(`<td class="text" data-label="\S+">(.*?)</td>`, 3)+`</tr>$`).FindAllStringSubmatch(body, -1) {
+		for i := range row {
+			row[i] = html.UnescapeString(row[i])
+		}
+		got = append(got, row[1:])
+	}
+	require.Equal(t, want, got)
+	var words []string
+	for _, row := range got {
+		words = append(words, row[0])
+	}
+	for _, state := range []string{"failing", "failed", "some fail", "retrying", "calm", "waiting", "in doubt", "budget empty"} {
+		require.Contains(t, words, state)
+	}
+	for reason := retry.TerminalError; reason <= retry.CallerCanceled; reason++ {
+		require.Contains(t, words, reason.Error())
+	}
+}
+
 // TestTheJSONHasTheseFields: who renames or removes one changes Version.
 func TestTheJSONHasTheseFields(t *testing.T) {
 	want := map[string]string{
 		"Snapshot": "version name taken since policies budgets failed slowest",
-		"Policy":   "name schedule ttl_ns state retrying minute hour total slowest_ns retries_by_minute gave_up_by_minute last_failure",
-		"Figures":  "over_ns runs first_try recovered answered gave_up canceled reasons retries hedges",
+		"Policy":   "name schedule ttl_ns state trouble waiting jobs budget budget_empty minute hour total slowest_ns retries_by_minute gave_up_by_minute last_failure",
+		"Figures":  "over_ns runs first_try recovered answered gave_up canceled reasons in_doubt retries hedges",
+		"Trouble":  "since until",
 		"Hedges":   "calls hedged won refused",
 		"Failure":  "at target attempt",
-		"Budget":   "name tokens burst refused",
+		"Budget":   "name policies tokens burst refused_minute refused_hour refused",
 		"Run": "policy status reason ended_by_gate inner_gave_up in_doubt target job label ended elapsed_ns deadline_ns ttl_ns attempts " +
 			"history error",
 		"Attempt": "number start_ns duration_ns ended wait_ns hint_ns error",

@@ -86,7 +86,8 @@ func shop(t *testing.T) *retrydebug.Page {
 	inline.Name, inline.AttemptTimeout, inline.Budget = "prices", 200*time.Millisecond, retry.NewBudget(retry.BudgetConfig{Initial: 2})
 	prices := watch(inline)
 	database := watch(retry.Policy{Name: "orders.db", MaxAttempts: 4, Backoff: retry.Backoff{Base: 20 * time.Millisecond, Cap: time.Second}})
-	payments := watch(retry.Policy{Name: "payments", MaxAttempts: 3, Backoff: retry.Backoff{Base: 100 * time.Millisecond}, MaxHint: 5 * time.Second})
+	payments := watch(retry.Policy{Name: "payments", MaxAttempts: 3, Backoff: retry.Backoff{Base: 100 * time.Millisecond}, MaxHint: 5 * time.Second,
+		Budget: inline.Budget})
 	mail := watch(retry.Policy{Name: "mail", MaxAttempts: 8})
 
 	down := request{errors.New(`Get "http://inventory.internal/v1/items/8?customer=7": dial tcp 10.0.3.9:80: connect: connection refused`),
@@ -94,7 +95,7 @@ func shop(t *testing.T) *retrydebug.Page {
 	conflict := errors.New("ERROR: could not serialize access due to concurrent update (SQLSTATE 40001)")
 	busy := request{retry.After(time.Second, errors.New("429 Too Many Requests")),
 		[]slog.Attr{slog.String("method", "POST"), slog.String("host", "payments.example")}}
-	declined := retry.Permanent(errors.New("card network: 402 Payment Required: signature=8f2c invalid"))
+	lost := retry.Ambiguous(request{errors.New("card network: signature=8f2c: unexpected EOF"), busy.attrs})
 	for minute := range 50 {
 		for i := range 6 {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -109,7 +110,7 @@ func shop(t *testing.T) *retrydebug.Page {
 			_ = retry.Do(ctx, database, takes(4*time.Millisecond, nil))
 			if i == 2 && minute%10 == 9 {
 				_ = retry.Do(ctx, payments, takes(80*time.Millisecond, busy, busy, nil))
-				_ = retry.Do(ctx, payments, takes(80*time.Millisecond, busy, declined))
+				_ = retry.Do(ctx, payments, takes(80*time.Millisecond, lost))
 			}
 			live.ObserveHedge(ctx, retryhedge.Event{Policy: "prices", Calls: make([]retryhedge.Call, 1+i/5), Won: 1 + minute%2*(i/5), Refused: i == 4})
 			cancel()

@@ -84,7 +84,7 @@ func TestAnAnswerIsNotAFailure(t *testing.T) {
 			require.Equal(t, retry.Succeeded, o.Status, name)
 		}
 	})
-	t.Run("CheckResponse knows that a 200 was not accepted, with a context of RecordOutcome and without", func(t *testing.T) {
+	t.Run("CheckResponse knows that a 200 was not accepted, with a context of WithOutcome and without", func(t *testing.T) {
 		refuse := func(*http.Response) bool { return false }
 		tr := &retryhttp.Transport{Base: always(200), Policy: atOnce, Accept: refuse}
 		_, resp, err := run(t, tr, get(t.Context()))

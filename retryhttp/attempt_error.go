@@ -70,7 +70,7 @@ type AttemptError struct {
 // that may have taken effect, retry.IsAmbiguous reports true. The hint of Transport.Hint counts too. A request that was
 // not repeated and is in no doubt, such as a POST that was answered 429, may be repeated by the run around it. The run
 // is known by the response's body, unless an http.Client.Timeout or a RoundTripper in between has replaced the body, and
-// in any case by a context from RecordOutcome, such as Handler's.
+// in any case by a context from WithOutcome, such as Handler's.
 //
 // A nil resp is an error. CheckResponse does not close the body.
 func CheckResponse(resp *http.Response) error {

@@ -18,7 +18,7 @@ import (
 // timesLeft returns a RoundTripper that takes so long, answers 503 and records the header.
 func timesLeft(takes time.Duration, got *[]string) roundTripper {
 	return func(req *http.Request) (*http.Response, error) {
-		*got = append(*got, req.Header.Get(retryhttp.EnvoyTimeLeft))
+		*got = append(*got, req.Header.Get(retryhttp.EnvoyTimeLeftHeader))
 		select {
 		case <-time.After(takes):
 			return answer(req, 503), nil
@@ -30,7 +30,7 @@ func timesLeft(takes time.Duration, got *[]string) roundTripper {
 
 func TestTimeLeft(t *testing.T) {
 	const ms = time.Millisecond
-	example := map[string]string{"Example.com": retryhttp.EnvoyTimeLeft}
+	example := map[string]string{"Example.com": retryhttp.EnvoyTimeLeftHeader}
 	for _, row := range []struct {
 		name     string
 		timeLeft map[string]string
@@ -45,7 +45,7 @@ func TestTimeLeft(t *testing.T) {
 		{"a part of a millisecond is left out", example, 1999 * time.Microsecond, 0, 0, []string{"1", "1", "1"}},
 		{"less than a millisecond is 1, since 0 is no limit", example, time.Microsecond, 0, 0, []string{"1", "1", "1"}},
 		{"no limit", example, 0, 0, 0, []string{"", "", ""}},
-		{"another host", map[string]string{"example.org": retryhttp.EnvoyTimeLeft, "example.com:8080": retryhttp.EnvoyTimeLeft},
+		{"another host", map[string]string{"example.org": retryhttp.EnvoyTimeLeftHeader, "example.com:8080": retryhttp.EnvoyTimeLeftHeader},
 			time.Second, 0, 0, []string{"", "", ""}},
 		{"another header", map[string]string{"example.com": "X-Deadline"}, time.Second, 0, 0, []string{"", "", ""}},
 		{"none", nil, time.Second, 0, 0, []string{"", "", ""}},
@@ -60,7 +60,7 @@ func TestTimeLeft(t *testing.T) {
 			p := three
 			p.AttemptTimeout = row.timeout
 			var got []string
-			tr := &retryhttp.Transport{Base: timesLeft(row.takes, &got), Policy: p, TimeLeft: row.timeLeft}
+			tr := &retryhttp.Transport{Base: timesLeft(row.takes, &got), Policy: p, TimeLeftHeaders: row.timeLeft}
 			req := request(ctx, http.MethodGet, nil)
 			_, _, _ = run(t, tr, req)
 			require.Equal(t, row.want, got)
@@ -73,7 +73,7 @@ func TestTimeLeft(t *testing.T) {
 		} {
 			req := request(t.Context(), http.MethodGet, nil)
 			req.Header["x-envoy-expected-RQ-timeout-ms"] = []string{"7"}
-			tr := &retryhttp.Transport{TimeLeft: example, Policy: retry.Policy{AttemptTimeout: timeout}, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			tr := &retryhttp.Transport{TimeLeftHeaders: example, Policy: retry.Policy{AttemptTimeout: timeout}, Base: roundTripper(func(req *http.Request) (*http.Response, error) {
 				require.Equal(t, want, req.Header)
 				return answer(req, 200), nil
 			})}
@@ -86,22 +86,22 @@ func TestTimeLeft(t *testing.T) {
 		base := &parts{answers: []func(*http.Request) *http.Response{
 			func(req *http.Request) *http.Response { <-req.Context().Done(); return nil },
 			half, rest("bytes 10-25/26", "Etag", v1)}}
-		tr := &retryhttp.Transport{Base: base, TimeLeft: example, Resume: true,
+		tr := &retryhttp.Transport{Base: base, TimeLeftHeaders: example, Resume: true,
 			Policy: retry.Policy{AttemptTimeout: 3 * time.Second, MaxAttempts: 3, Backoff: three.Backoff},
 			Hedge:  &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Second}}}
 		body, _, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
 		require.NoError(t, err)
 		require.Equal(t, alphabet, string(body))
 		for _, req := range base.got {
-			got = append(got, req.Header.Get(retryhttp.EnvoyTimeLeft))
+			got = append(got, req.Header.Get(retryhttp.EnvoyTimeLeftHeader))
 		}
 		require.Equal(t, []string{"3000", "2000", "3000"}, got)
 		require.Zero(t, base.open.Load())
 	})
-	bad := &retryhttp.Transport{TimeLeft: map[string]string{"a": "", "b": "X Y", "c": "host", "d": "X-Fine"}}
+	bad := &retryhttp.Transport{TimeLeftHeaders: map[string]string{"a": "", "b": "X Y", "c": "host", "d": "X-Fine"}}
 	_, err := bad.RoundTrip(request(t.Context(), http.MethodGet, nil))
-	require.EqualError(t, err, `retryhttp: Transport.TimeLeft["a"] "" is not a field name; `+
-		`Transport.TimeLeft["b"] "X Y" is not a field name; Transport.TimeLeft["c"] "Host" has a meaning of its own`)
+	require.EqualError(t, err, `retryhttp: Transport.TimeLeftHeaders["a"] "" is not a field name; `+
+		`Transport.TimeLeftHeaders["b"] "X Y" is not a field name; Transport.TimeLeftHeaders["c"] "Host" has a meaning of its own`)
 }
 
 func TestHandlerObeysTheTimeLeft(t *testing.T) {
@@ -138,7 +138,7 @@ func TestHandlerObeysTheTimeLeft(t *testing.T) {
 					got = time.Until(deadline)
 				}
 				require.Equal(t, 1, retry.AttemptNumber(r.Context()))
-			}), func(*http.Request) bool { return row.trust })
+			}), retryhttp.HandlerOptions{Trust: func(*http.Request) bool { return row.trust }})
 			ctx := t.Context()
 			if row.server > 0 {
 				var cancel context.CancelFunc
@@ -147,7 +147,7 @@ func TestHandlerObeysTheTimeLeft(t *testing.T) {
 			}
 			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 			for _, value := range row.values {
-				r.Header.Add(retryhttp.EnvoyTimeLeft, value)
+				r.Header.Add(retryhttp.EnvoyTimeLeftHeader, value)
 			}
 			handler.ServeHTTP(httptest.NewRecorder(), r)
 			require.Equal(t, row.want, got)
@@ -162,7 +162,7 @@ func TestARunInsideEndsWithItsClient(t *testing.T) {
 		var below []string
 		var err error
 		inner := &retryhttp.Transport{Base: timesLeft(200*time.Millisecond, &below), Policy: three,
-			TimeLeft: map[string]string{"example.com": retryhttp.EnvoyTimeLeft}}
+			TimeLeftHeaders: map[string]string{"example.com": retryhttp.EnvoyTimeLeftHeader}}
 		handler := retryhttp.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var resp *http.Response
 			if resp, err = inner.RoundTrip(request(r.Context(), http.MethodGet, nil)); err == nil {
@@ -173,9 +173,9 @@ func TestARunInsideEndsWithItsClient(t *testing.T) {
 				err = retryhttp.CheckResponse(resp)
 			}
 			retryhttp.WriteError(w, err)
-		}), anyone)
+		}), retryhttp.HandlerOptions{Trust: anyone})
 		outer := &retryhttp.Transport{Policy: retry.Policy{MaxAttempts: 1, AttemptTimeout: 2 * time.Second},
-			TimeLeft: map[string]string{"example.com": retryhttp.EnvoyTimeLeft},
+			TimeLeftHeaders: map[string]string{"example.com": retryhttp.EnvoyTimeLeftHeader},
 			Base: roundTripper(func(req *http.Request) (*http.Response, error) {
 				r := httptest.NewRequestWithContext(context.WithoutCancel(req.Context()), http.MethodGet, "/", nil) // as through a proxy that keeps on
 				r.Header = req.Header.Clone()

@@ -55,7 +55,7 @@ func (t *Transport) isBare() bool {
 	switch {
 	case t.Hedge != nil, t.Resume, t.Accept != nil:
 		return false
-	case t.TimeLeft != nil, t.AttemptHeader != "":
+	case t.TimeLeftHeaders != nil, t.AttemptHeader != "":
 		return false
 	default:
 		return t.StallTimeout == 0 && t.BufferBody >= 0

@@ -3,7 +3,9 @@
 // limit how long a response's body is read, and obeys Retry-After. The caller gets the last response or error, not one
 // that the Transport has made up.
 //
-//	client := retryhttp.NewClient(retry.Inline())
+//	policy := retry.Inline()
+//	policy.AttemptTimeout = 2 * time.Second // until the headers of the response
+//	client := retryhttp.NewClient(policy)
 //	resp, err := client.Get("https://prices.example.com/EUR")
 //
 // # How a run ends

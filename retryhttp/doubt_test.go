@@ -243,7 +243,7 @@ func TestARunBelowIsHeardThroughAReplacedBody(t *testing.T) {
 		want  int
 	}{
 		{"by the rule of the outer one", retryhttp.Transport{Policy: stops}, nil, 4},
-		{"by the rule of the outer one, recorded", retryhttp.Transport{Policy: stops}, retryhttp.RecordOutcome, 4},
+		{"by the rule of the outer one, recorded", retryhttp.Transport{Policy: stops}, retryhttp.WithOutcome, 4},
 		{"with hedges", retryhttp.Transport{Policy: stops, Hedge: &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Hour}}}, nil, 4},
 		{"without a rule", retryhttp.Transport{Policy: four}, nil, 16},
 	} {

@@ -42,7 +42,7 @@ func ExampleHandler() {
 			fmt.Println("retry: attempt", attempt)
 		}
 	})
-	handler := retryhttp.Handler(orders, nil)
+	handler := retryhttp.Handler(orders, retryhttp.HandlerOptions{})
 
 	r := httptest.NewRequest(http.MethodPost, "/orders", nil)
 	handler.ServeHTTP(httptest.NewRecorder(), r)
@@ -57,7 +57,7 @@ func ExampleHandler_trust() {
 		fmt.Println("attempt", retryshell.OuterAttemptNumber(r.Context()), "of the client; one attempt:", retryshell.IsOneAttempt(r.Context()))
 	})
 	ours := func(r *http.Request) bool { return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 }
-	handler := retryhttp.Handler(orders, ours)
+	handler := retryhttp.Handler(orders, retryhttp.HandlerOptions{Trust: ours})
 
 	r := httptest.NewRequest(http.MethodGet, "/orders", nil)
 	r.Header.Set(retryhttp.AttemptHeader, "2")

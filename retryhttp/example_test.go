@@ -202,7 +202,7 @@ func ExampleOutcomeOf() {
 	defer server.Close()
 
 	client := retryhttp.NewClient(retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: time.Millisecond}})
-	req, err := http.NewRequestWithContext(retryhttp.RecordOutcome(context.Background()), http.MethodGet, server.URL, nil)
+	req, err := http.NewRequestWithContext(retryhttp.WithOutcome(context.Background()), http.MethodGet, server.URL, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -76,7 +76,7 @@ func (x *exchange) number() string {
 // timeLeft returns the name of the header by which the host of q learns the time that an attempt has left, or "" to
 // send no such header.
 func (q *request) timeLeft() string {
-	for host, name := range q.transport.TimeLeft {
+	for host, name := range q.transport.TimeLeftHeaders {
 		if strings.EqualFold(host, q.req.URL.Host) && !redirectedAway(q.req) {
 			return name
 		}

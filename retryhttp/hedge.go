@@ -31,7 +31,7 @@ type Hedge struct {
 
 // HedgeOf returns the event of the attempt that ended with resp, which a Transport with Hedge returned. The event has
 // the number of requests and which one won. HedgeOf reports false if the attempt could not be hedged, and if the
-// context of resp's request is not from RecordOutcome.
+// context of resp's request is not from WithOutcome.
 func HedgeOf(resp *http.Response) (retryhedge.Event, bool) {
 	if resp != nil && resp.Request != nil {
 		if r := recordsOf(resp.Request.Context()); r != nil {

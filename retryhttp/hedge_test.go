@@ -200,7 +200,7 @@ func TestHedges(t *testing.T) {
 				row.request = get
 			}
 			began := time.Now()
-			req := row.request(retryhttp.RecordOutcome(t.Context()))
+			req := row.request(retryhttp.WithOutcome(t.Context()))
 			resp, err := tr.RoundTrip(req)
 			require.NoError(t, err)
 			require.Equal(t, row.took, time.Since(began).String())

@@ -131,7 +131,7 @@ func ExampleWriteError() {
 	defer down.Close()
 	client := retryhttp.NewClient(retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: time.Millisecond}})
 	orders := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		req, _ := http.NewRequestWithContext(retryhttp.RecordOutcome(r.Context()), http.MethodGet, down.URL, nil)
+		req, _ := http.NewRequestWithContext(retryhttp.WithOutcome(r.Context()), http.MethodGet, down.URL, nil)
 		resp, err := client.Do(req)
 		if err == nil {
 			err = retryhttp.CheckResponse(resp)
@@ -157,7 +157,7 @@ func TestAVetoOfTheTransportIsSaidToTheCallerOfTheHandler(t *testing.T) {
 	down := roundTripper(func(req *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 503, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
 	})
-	ctx := retryhttp.RecordOutcome(t.Context())
+	ctx := retryhttp.WithOutcome(t.Context())
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.example.com/orders", strings.NewReader("{}"))
 	require.NoError(t, err)
 	resp, err := (&retryhttp.Transport{Base: down}).RoundTrip(req)

@@ -18,16 +18,16 @@ import (
 // program.
 const maxRecords = 64
 
-// RecordOutcome returns a context whose requests leave a record of their runs, for OutcomeOf. It keeps the newest 64,
+// WithOutcome returns a context whose requests leave a record of their runs, for OutcomeOf. It keeps the newest 64,
 // so that a chain of redirects or a few requests at a time can share it. Make one for each logical call.
-func RecordOutcome(ctx context.Context) context.Context {
+func WithOutcome(ctx context.Context) context.Context {
 	return context.WithValue(ctx, recordsKey{}, new(records))
 }
 
 // OutcomeOf returns the outcome of the run that ended with resp and err, which a RoundTrip or an http.Client has
 // returned. An err of CheckResponse has the outcome too. The outcome has the reason for the end of the run, the number
 // of attempts, and each attempt that failed, with its wait and an *AttemptError. If the run did not fail, the context of
-// resp's request must come from RecordOutcome.
+// resp's request must come from WithOutcome.
 //
 // If there is no outcome, OutcomeOf returns an error that gives the reason and wraps err. That can happen if an
 // http.Client.Timeout has ended an attempt, because the client then often returns only the text of the *retry.Error.
@@ -56,7 +56,7 @@ func OutcomeOf(resp *http.Response, err error) (retry.Outcome, error) {
 		return *o, nil
 	}
 	if r == nil {
-		return retry.Outcome{}, errors.New("retryhttp: OutcomeOf: the request's context is not from RecordOutcome")
+		return retry.Outcome{}, errors.New("retryhttp: OutcomeOf: the request's context is not from WithOutcome")
 	}
 	return retry.Outcome{}, fmt.Errorf(
 		"retryhttp: OutcomeOf: the response is not from one of the newest %d runs of its request's context", maxRecords)

@@ -269,21 +269,21 @@ func TestContextOfAttempts(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
-	t.Run("without RecordOutcome there is none", func(t *testing.T) {
+	t.Run("without WithOutcome there is none", func(t *testing.T) {
 		resp, err := (&retryhttp.Transport{Base: retrytest.Statuses(t, 200)}).RoundTrip(get(t.Context()))
 		require.NoError(t, err)
 		_, err = retryhttp.OutcomeOf(resp, nil)
-		require.EqualError(t, err, "retryhttp: OutcomeOf: the request's context is not from RecordOutcome")
+		require.EqualError(t, err, "retryhttp: OutcomeOf: the request's context is not from WithOutcome")
 	})
 	t.Run("OutcomeOf finds it for either ending", func(t *testing.T) {
 		for _, base := range []http.RoundTripper{retrytest.Statuses(t, 503, 503, 503), faults(nil, 1, 2, 3)} {
 			client := (&retryhttp.Transport{Base: base, Policy: atOnce}).Client()
-			o, err := retryhttp.OutcomeOf(client.Do(get(retryhttp.RecordOutcome(t.Context()))))
+			o, err := retryhttp.OutcomeOf(client.Do(get(retryhttp.WithOutcome(t.Context()))))
 			require.NoError(t, err)
 			require.Equal(t, retry.AttemptsExhausted, o.Reason)
 		}
 	})
-	recorded := get(retryhttp.RecordOutcome(t.Context()))
+	recorded := get(retryhttp.WithOutcome(t.Context()))
 	for _, row := range []struct {
 		name string
 		resp *http.Response
@@ -294,7 +294,7 @@ func TestRecord(t *testing.T) {
 		{"an error from elsewhere has none beside a response, as of a client that does not follow a redirect", answer(recorded, 302), io.EOF, "the error is not of a run: EOF"},
 		{"neither an error nor a response has none", nil, nil, "neither a response to a request nor an error"},
 		{"a response to no request has none", new(http.Response), nil, "neither a response to a request nor an error"},
-		{"a response to a request that was not to be recorded has none", answer(get(t.Context()), 200), nil, "the request's context is not from RecordOutcome"},
+		{"a response to a request that was not to be recorded has none", answer(get(t.Context()), 200), nil, "the request's context is not from WithOutcome"},
 		{"a response from elsewhere has none", answer(recorded, 200), nil, "the response is not from one of the newest 64 runs of its request's context"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -307,7 +307,7 @@ func TestRecord(t *testing.T) {
 		})
 	}
 	t.Run("requests that share a context keep apart, up to 64", func(t *testing.T) {
-		ctx := retryhttp.RecordOutcome(t.Context())
+		ctx := retryhttp.WithOutcome(t.Context())
 		base := retrytest.NewPipeServer(t, []retrytest.Answer{{Times: 65}})
 		var all []*http.Response
 		for i := range 65 {

@@ -43,7 +43,8 @@ func (r *Replicas) Validate() error {
 		bad.Refuse("retryhttp.Replicas.Hosts", "[]", "is empty")
 	}
 	for i, host := range r.Hosts {
-		if refusedHost(&url.URL{Host: host}) != nil {
+		parsed, err := url.Parse("http://" + host)
+		if err != nil || parsed.Host != host || refusedHost(&url.URL{Host: host}) != nil {
 			bad.Refuse("retryhttp.Replicas.Hosts["+strconv.Itoa(i)+"]", strconv.Quote(host), "is not a host")
 		}
 	}

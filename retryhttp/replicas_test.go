@@ -120,6 +120,7 @@ func TestWhatReplicasRefuse(t *testing.T) {
 	}{
 		{"an empty list", nil, "retryhttp: Replicas.Hosts [] is empty"},
 		{"a URL", []string{"a", "https://b"}, `retryhttp: Replicas.Hosts[1] "https://b" is not a host`},
+		{"half an IPv6 address", []string{"[::1"}, `retryhttp: Replicas.Hosts[0] "[::1" is not a host`},
 		{"no name", []string{""}, `retryhttp: Replicas.Hosts[0] "" is not a host`},
 		{"a line break", []string{"a\r\nX: 1"}, `retryhttp: Replicas.Hosts[0] "a\r\nX: 1" is not a host`},
 	} {

@@ -575,7 +575,7 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 				told = append(told, e.Policy+": "+string(retryhttp.ReasonOf(e.Attempt.Err))+" "+e.Decision.String())
 			}
 		}
-		ctx := retryhttp.RecordOutcome(t.Context())
+		ctx := retryhttp.WithOutcome(t.Context())
 		base := &parts{answers: []func(*http.Request) *http.Response{half, down, rest("bytes 10-25/26", "Etag", v1)}}
 		_, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: p, Resume: true}, request(ctx, http.MethodGet, nil))
 		require.NoError(t, err)

@@ -119,27 +119,36 @@ func WriteError(w http.ResponseWriter, err error) {
 // or the form of the request that this service has made.
 var passedOn = []int{400, 403, 404, 409, 410, 412, 413, 415, 416, 422, 423, 428, 451}
 
-// Handler returns a handler that calls next with a context of RecordOutcome, so that CheckResponse and OutcomeOf know
+// HandlerOptions are the options of Handler. The zero HandlerOptions trust no client.
+type HandlerOptions struct {
+	// Trust reports whether the client of a request with a number above 1 in AttemptHeader, or a time in
+	// EnvoyTimeLeftHeader, is believed, for example because its certificate is one of our own services. A trusted client
+	// can switch off our retries. Nil means that no client is trusted.
+	Trust func(*http.Request) bool
+	// AttemptHeader is the name of the header with the number of the client's attempt, that of the clients' Transports.
+	// Empty means the constant AttemptHeader.
+	AttemptHeader string
+}
+
+// Handler returns a handler that calls next with a context of WithOutcome, so that CheckResponse and OutcomeOf know
 // how each request ended that next makes under it. A nil next answers each request with 500 Internal Server Error.
 // Unlike the nil of http.Server it does not mean http.DefaultServeMux, which may serve more than was meant to be
 // public.
 //
-// trust reports whether the client of a request with a number above 1 in AttemptHeader, or a time in EnvoyTimeLeft, is
-// believed, for example because its certificate is one of our own services. With a number above 1 the context is then
-// one of retryshell.WithRemoteAttempt. A run that next makes under it has one attempt, since the client repeats the
-// work, and a Transport with an AttemptHeader sends the client's number on. With a time, a single number of
-// milliseconds from 1 to a day's, the context's deadline is not later than that. A trusted client can switch off our
-// retries. Nil means that no client is trusted.
-func Handler(next http.Handler, trust func(*http.Request) bool) http.Handler {
+// If the client is trusted and its number is above 1, the context is one of retryshell.WithRemoteAttempt. A run that
+// next makes under it has one attempt, since the client repeats the work, and a Transport with an AttemptHeader sends
+// the client's number on. If a trusted client sends a time, a single number of milliseconds from 1 to a day's, the
+// context's deadline is not later than that.
+func Handler(next http.Handler, o HandlerOptions) http.Handler {
 	if next == nil {
 		next = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, "retryhttp: Handler has no next handler", http.StatusInternalServerError)
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := RecordOutcome(r.Context())
-		number, left := AttemptFromRequest(r, AttemptHeader), timeLeft(r)
-		if (number > 1 || left > 0) && trust != nil && trust(r) {
+		ctx := WithOutcome(r.Context())
+		number, left := AttemptFromRequest(r, o.AttemptHeader), timeLeft(r)
+		if (number > 1 || left > 0) && o.Trust != nil && o.Trust(r) {
 			ctx = retryshell.WithRemoteAttempt(ctx, number)
 			if left > 0 {
 				var cancel context.CancelFunc

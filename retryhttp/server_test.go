@@ -89,14 +89,29 @@ func TestHandlerRecordsWhatItsRequestsCall(t *testing.T) {
 				o, err := retryhttp.OutcomeOf(resp, nil)
 				require.NoError(t, err)
 				require.Equal(t, []any{retry.Succeeded, 1}, []any{o.Status, o.Attempts})
-			}), nil).ServeHTTP(httptest.NewRecorder(), r)
+			}), retryhttp.HandlerOptions{}).ServeHTTP(httptest.NewRecorder(), r)
 		})
 	}
 }
 
 func TestHandlerOfNothingAnswers500(t *testing.T) {
 	w := httptest.NewRecorder()
-	retryhttp.Handler(nil, nil).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
+	retryhttp.Handler(nil, retryhttp.HandlerOptions{}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", nil))
 	require.Equal(t, http.StatusInternalServerError, w.Code)
 	require.Equal(t, "retryhttp: Handler has no next handler\n", w.Body.String())
+}
+
+func TestHandlerReadsTheHeaderThatItsClientsSend(t *testing.T) {
+	for name, want := range map[string]int{"": 2, retryhttp.AttemptHeader: 2, "X-Try": 3} {
+		got := 0
+		trust := func(*http.Request) bool { return true }
+		handler := retryhttp.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			got = retry.AttemptNumber(r.Context())
+		}), retryhttp.HandlerOptions{Trust: trust, AttemptHeader: name})
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header.Set(retryhttp.AttemptHeader, "2")
+		r.Header.Set("X-Try", "3")
+		handler.ServeHTTP(httptest.NewRecorder(), r)
+		require.Equal(t, want, got, name)
+	}
 }

@@ -131,12 +131,12 @@ type Transport struct {
 	// net/http does it, and resumed by its encoded bytes. Zero means that a body ends where it breaks off.
 	Resume bool
 
-	// TimeLeft makes the attempts at a host carry a header with the milliseconds that the attempt has left, until
+	// TimeLeftHeaders makes the attempts at a host carry a header with the milliseconds that the attempt has left, until
 	// AttemptTimeout or the deadline of the request's context. It maps the host, written as in the request's URL, to
-	// the name of the header, as in {"orders.internal:8080": EnvoyTimeLeft}. A request that a client redirects to
+	// the name of the header, as in {"orders.internal:8080": EnvoyTimeLeftHeader}. A request that a client redirects to
 	// another host does not carry it. A server that obeys the header ends its work at that time, also a body that it
 	// still sends, which AttemptTimeout does not end. Nil means that no host gets such a header.
-	TimeLeft map[string]string
+	TimeLeftHeaders map[string]string
 }
 
 // NewBase returns a new transport with the values of http.DefaultTransport and two limits that repeating needs. It
@@ -146,7 +146,8 @@ type Transport struct {
 func NewBase() *http.Transport { return base.New() }
 
 // NewClient returns a client for an API. The client repeats requests by the policy p, on a transport of NewBase. It is
-// the Client of a Transport with only these two fields set.
+// the Client of a Transport with only these two fields set. Without an AttemptTimeout, and without a deadline on the
+// request's context, an attempt at a server that never answers lasts forever.
 func NewClient(p retry.Policy) *http.Client { return (&Transport{Base: NewBase(), Policy: p}).Client() }
 
 // Client returns a client of t. It follows redirects as any http.Client does, except with Delivery. A webhook must not
@@ -160,7 +161,7 @@ func (t *Transport) Client() *http.Client {
 }
 
 // Validate returns nil or retry.FieldErrors with every bad field. These are the bad fields of Policy and Hedge, a
-// negative BufferBody or StallTimeout, and an AttemptHeader or a name in TimeLeft that is not a field name or has a
+// negative BufferBody or StallTimeout, and an AttemptHeader or a name in TimeLeftHeaders that is not a field name or has a
 // meaning of its own, such as Host. RoundTrip returns the same error, for the policy of PolicyFor if that is set.
 func (t *Transport) Validate() error { return t.validate(&t.Policy) }
 
@@ -176,9 +177,9 @@ func (t *Transport) validate(p *retry.Policy) error {
 	if t.AttemptHeader != "" {
 		refuseName(&bad, "retryhttp.Transport.AttemptHeader", t.AttemptHeader)
 	}
-	if t.TimeLeft != nil {
-		for _, host := range slices.Sorted(maps.Keys(t.TimeLeft)) {
-			refuseName(&bad, fmt.Sprintf("retryhttp.Transport.TimeLeft[%q]", host), t.TimeLeft[host])
+	if t.TimeLeftHeaders != nil {
+		for _, host := range slices.Sorted(maps.Keys(t.TimeLeftHeaders)) {
+			refuseName(&bad, fmt.Sprintf("retryhttp.Transport.TimeLeftHeaders[%q]", host), t.TimeLeftHeaders[host])
 		}
 	}
 	if t.Hedge != nil {

@@ -77,7 +77,7 @@ func inBubble(t *testing.T, name string, f func(*testing.T)) {
 // run makes one call with rt and returns its record and what the caller gets.
 func run(t *testing.T, rt http.RoundTripper, req *http.Request) (retry.Outcome, *http.Response, error) {
 	t.Helper()
-	resp, err := rt.RoundTrip(req.WithContext(retryhttp.RecordOutcome(req.Context())))
+	resp, err := rt.RoundTrip(req.WithContext(retryhttp.WithOutcome(req.Context())))
 	if err != nil {
 		require.Nil(t, resp)
 		var failed *retry.Error
@@ -235,7 +235,7 @@ func TestRedirects(t *testing.T) {
 	})
 	t.Run("the Transport leaves them to its client", func(t *testing.T) {
 		client := http.Client{Transport: &retryhttp.Transport{Base: moves}}
-		resp, err := client.Do(get(retryhttp.RecordOutcome(t.Context())))
+		resp, err := client.Do(get(retryhttp.WithOutcome(t.Context())))
 		require.NoError(t, err)
 		require.Equal(t, 200, resp.StatusCode)
 		o, err := retryhttp.OutcomeOf(resp, nil)

@@ -46,15 +46,15 @@ func TestTheLogOfAJob(t *testing.T) {
 		{"a success at once", steps{try(nil)}, ``},
 		{"a success after a retry", steps{try(busy), try(nil)}, `
 level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=100ms elapsed=100ms error=503 job.id=order-7 job.kind=order
-level=DEBUG msg="retry: succeeded" policy=hourly attempt=2 status=succeeded elapsed=1h0m0.2s job.id=order-7 job.kind=order`},
+level=DEBUG msg="retry: succeeded" policy=hourly attempts=2 status=succeeded elapsed=1h0m0.2s job.id=order-7 job.kind=order`},
 		{"a dead letter", steps{try(busy), try(busy), try(busy)}, `
 level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=100ms elapsed=100ms error=503 job.id=order-7 job.kind=order
 level=WARN msg="retry: attempt failed" policy=hourly attempt=2 status=waiting_retry delay=1h0m0s duration=100ms elapsed=1h0m0.2s error=503 job.id=order-7 job.kind=order
-level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0.3s error=503 job.id=order-7 job.kind=order`},
+level=ERROR msg="retry: gave up" policy=hourly attempts=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0.3s error=503 job.id=order-7 job.kind=order`},
 		{"a handler that panics", steps{{Panic: "boom", Times: 3}}, `
 level=WARN msg="retry: attempt failed" policy=hourly attempt=1 status=waiting_retry delay=1h0m0s duration=0s elapsed=0s error="retryjob: the handler panicked: boom" job.id=order-7 job.kind=order
 level=WARN msg="retry: attempt failed" policy=hourly attempt=2 status=waiting_retry delay=1h0m0s duration=0s elapsed=1h0m0s error="retryjob: the handler panicked: boom" job.id=order-7 job.kind=order
-level=ERROR msg="retry: gave up" policy=hourly attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0s error="retryjob: the handler panicked: boom" job.id=order-7 job.kind=order`},
+level=ERROR msg="retry: gave up" policy=hourly attempts=3 status=dead_letter reason=attempts_exhausted elapsed=2h0m0s error="retryjob: the handler panicked: boom" job.id=order-7 job.kind=order`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestAJobThatWasNeverAttempted(t *testing.T) {
 	next, err := s.Step(t.Context(), &rec, 1, func(context.Context) error { panic("attempted") })
 	require.NoError(t, err)
 	next.Tell()
-	require.Equal(t, `level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=ttl_elapsed elapsed=1m0s job.id=order-7 job.kind=order`+"\n", b.String())
+	require.Equal(t, `level=ERROR msg="retry: gave up" policy=p attempts=0 status=expired reason=ttl_elapsed elapsed=1m0s job.id=order-7 job.kind=order`+"\n", b.String())
 }
 
 // withoutTimes drops the times, which differ from run to run.
@@ -104,7 +104,7 @@ func withoutTimes(_ []string, a slog.Attr) slog.Attr {
 func Example_log() {
 	logger := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: withoutTimes}))
 	policy := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 10 * time.Millisecond}}
-	policy.Observe = retryslog.Observe(logger, retryslog.Options{Attrs: func(ctx context.Context) []slog.Attr {
+	policy.Observe = retryslog.Observe(logger, retryslog.Options{Attrs: func(ctx context.Context, _ retry.Event) []slog.Attr {
 		attempt, _ := retryjob.AttemptFrom(ctx)
 		return []slog.Attr{slog.String("trace", attempt.Correlation)}
 	}})
@@ -124,5 +124,5 @@ func Example_log() {
 	_, _ = engine.Shutdown(ctx)
 	// Output:
 	// level=WARN msg="retry: attempt failed" policy=mail attempt=1 status=waiting_retry delay=10ms error="mail server is busy" job.id=welcome-7 job.kind=welcome trace=4bf9
-	// level=ERROR msg="retry: gave up" policy=mail attempt=2 status=dead_letter reason=attempts_exhausted error="mail server is busy" job.id=welcome-7 job.kind=welcome trace=4bf9
+	// level=ERROR msg="retry: gave up" policy=mail attempts=2 status=dead_letter reason=attempts_exhausted error="mail server is busy" job.id=welcome-7 job.kind=welcome trace=4bf9
 }

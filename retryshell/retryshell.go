@@ -1,6 +1,6 @@
 // Package retryshell is for shells that repeat work without retry.Do, such as interceptors, job engines and adapters of
 // other libraries. They ask the methods Judge, Decide, Admit and Spend of a retry.Policy, and find the rest here.
-// ARCHITECTURE.md of the repository has a complete shell of about 30 lines.
+// docs/architecture.md in the repository has a complete shell of about 30 lines.
 //
 // Code that only calls retry.Do does not need this package. A context made from a nil one is nil, which retry.Do refuses.
 //

@@ -19,35 +19,37 @@
 //	a run canceled after that       retry: canceled          Options.Canceled, that of retries by default
 //	a run canceled before a retry   retry: canceled          Options.Canceled, no record by default
 //	success after retries           retry: succeeded         Options.Recovery, Debug by default
-//	success at first try            retry: succeeded         Options.FirstTry, no record by default
+//	success at first try            retry: succeeded         Options.FirstAttempt, no record by default
 //
 // Messages and keys are stable. They do not change within a major version. The keys are constants too, in this order:
 //
-//	key        kind       where               value
-//	policy     string     everywhere          Policy.Name, cut after 128 bytes, or absent if it is empty
-//	attempt    int64      everywhere          the attempt that failed, or at the end of a run their number
-//	status     string     everywhere          retry.Status, such as waiting_retry
-//	reason     string     every failed run    retry.Reason
-//	gated      bool       gave up             true if a deferral of Policy.Gate ended the run, or absent
-//	below      bool       every failed run    true if the run ended because a layer below had given up, or absent
-//	doubt      bool       every failed run    true if the work may have been done (retry.IsAmbiguous), or absent
-//	delay      duration   attempt failed      the wait until the next attempt
-//	duration   duration   attempt failed      how long the attempt took
-//	elapsed    duration   everywhere          how long the run has taken, waits included, up to the end of the attempt
-//	error      error      not after success   the error of the attempt, or of the last one of the run
-//	cause      error      gave up, canceled   context.Cause of the caller's context, if that says more than reason
-//	request    group      everywhere          the request that failed, if the error has it, see Requests
-//	job        group      everywhere          id and kind of the job, if the run is one of package retryjob
+//	key             kind       where               value
+//	policy          string     everywhere          Policy.Name, cut after 128 bytes, or absent if it is empty
+//	attempt         int64      attempt failed      the number of the attempt that failed
+//	attempts        int64      at the end          how many attempts the run made
+//	status          string     everywhere          retry.Status, such as waiting_retry
+//	reason          string     every failed run    retry.Reason
+//	ended_by_gate   bool       gave up             true if a deferral of Policy.Gate ended the run, or absent
+//	inner_gave_up   bool       every failed run    true if the run ended because a layer below had given up, or absent
+//	in_doubt        bool       every failed run    true if the work may have been done (retry.IsAmbiguous), or absent
+//	delay           duration   attempt failed      the wait until the next attempt
+//	duration        duration   attempt failed      how long the attempt took
+//	elapsed         duration   everywhere          how long the run has taken, waits included, up to the end of the attempt
+//	error           error      not after success   the error of the attempt, or of the last one of the run
+//	cause           error      gave up, canceled   context.Cause of the caller's context, if that says more than reason
+//	request         group      everywhere          the request that failed, if the error has it, see Requests
+//	job             group      everywhere          id and kind of the job, if the run is one of package retryjob
 //
 // # Chains of services
 //
 // If services call each other and each of them retries and logs, one failure has one Error, in the service whose run
 // ended for a reason of its own. Its clients learn from X-Should-Retry or a pushback that it has given up, and log a
-// Warn with below=true. So alert on Error. Doubt is an Error where it arises, and a Warn with doubt=true above.
+// Warn with inner_gave_up=true. So alert on Error. Doubt is an Error where it arises, and above that a Warn with
+// in_doubt=true.
 //
-// To find a failing service that does not log, start at the topmost Warn with below=true. Its request has the host or
-// the method that was called. Go on in the log of that service. The last such Warn leads to the service that failed. For
-// a client of a service that does not log, or whose log is not yours, set Options.Below to slog.LevelError.
+// To find a failing service that does not log, start at the topmost Warn with inner_gave_up=true. Its request has the
+// host or the method that was called. Go on in the log of that service. The last such Warn leads to the service that
+// failed. For a client of a service that does not log, or whose log is not yours, set Options.Below to slog.LevelError.
 //
 // Two runs in one process, one of them in the other, have a record each. A run that repeats work that was given up below, as
 // retry.Do does by default, and uses up its attempts fails for a reason of its own.

@@ -34,7 +34,7 @@ func ExampleObserve() {
 	// Output:
 	// level=WARN msg="retry: attempt failed" policy=price attempt=1 status=waiting_retry delay=10ms error="503 Service Unavailable"
 	// level=WARN msg="retry: attempt failed" policy=price attempt=2 status=waiting_retry delay=20ms error="503 Service Unavailable"
-	// level=ERROR msg="retry: gave up" policy=price attempt=3 status=dead_letter reason=attempts_exhausted error="503 Service Unavailable"
+	// level=ERROR msg="retry: gave up" policy=price attempts=3 status=dead_letter reason=attempts_exhausted error="503 Service Unavailable"
 }
 
 // Retries are Debug records here, and successes are logged after the level changes.
@@ -56,9 +56,9 @@ func ExampleOptions() {
 	level.Set(slog.LevelDebug)
 	_ = retry.Do(context.Background(), policy, price)
 	// Output:
-	// level=INFO msg="retry: succeeded" policy=price attempt=2 status=succeeded
+	// level=INFO msg="retry: succeeded" policy=price attempts=2 status=succeeded
 	// level=DEBUG msg="retry: attempt failed" policy=price attempt=1 status=waiting_retry delay=10ms error="503 Service Unavailable"
-	// level=INFO msg="retry: succeeded" policy=price attempt=2 status=succeeded
+	// level=INFO msg="retry: succeeded" policy=price attempts=2 status=succeeded
 }
 
 // declined is an error that describes its request, like those of package retryhttp.
@@ -75,7 +75,7 @@ func ExampleOptions_terminal() {
 		return retry.Permanent(declined{"7"})
 	})
 	// Output:
-	// level=INFO msg="retry: not retried" policy=charge attempt=1 status=dead_letter reason=terminal_error error="card declined" request.order=7
+	// level=INFO msg="retry: not retried" policy=charge attempts=1 status=dead_letter reason=terminal_error error="card declined" request.order=7
 }
 
 type tenantKey struct{}
@@ -86,12 +86,12 @@ func ExampleOptions_group() {
 	policy := retry.Policy{Name: "charge", MaxAttempts: 1}
 	policy.Observe = retryslog.Observe(logger, retryslog.Options{
 		Group: "retry",
-		Attrs: func(ctx context.Context) []slog.Attr {
+		Attrs: func(ctx context.Context, _ retry.Event) []slog.Attr {
 			return []slog.Attr{slog.Any("tenant", ctx.Value(tenantKey{}))}
 		},
 	})
 	ctx := context.WithValue(context.Background(), tenantKey{}, "acme")
 	_ = retry.Do(ctx, policy, func(context.Context) error { return errors.New("card declined") })
 	// Output:
-	// {"level":"ERROR","msg":"retry: gave up","retry":{"policy":"charge","attempt":1,"status":"dead_letter","reason":"attempts_exhausted","error":"card declined"},"tenant":"acme"}
+	// {"level":"ERROR","msg":"retry: gave up","retry":{"policy":"charge","attempts":1,"status":"dead_letter","reason":"attempts_exhausted","error":"card declined"},"tenant":"acme"}
 }

@@ -37,16 +37,16 @@ type Options struct {
 	// Recovery is the level of runs that succeeded after a retry. Nil means Debug, since each of their retries was
 	// logged.
 	Recovery slog.Leveler
-	// FirstTry is the level of runs that succeeded at the first attempt. Nil means that they are not logged.
-	FirstTry slog.Leveler
+	// FirstAttempt is the level of runs that succeeded at the first attempt. Nil means that they are not logged.
+	FirstAttempt slog.Leveler
 	// Group is the name of a group for the attributes of this package. Those of Attrs stay outside it. Empty means no
 	// group.
 	Group string
-	// Attrs returns more attributes for a record, from the context that was passed to Do, or that of a job. It is
+	// Attrs returns more attributes for a record, from the context that was passed to Do, or that of a job, and the event. It is
 	// called only if a record is written, in the goroutine that retries, and must be safe for concurrent use. The slice
 	// is not kept. If it returns a key that this package also uses, the record has the key twice, unless Group
 	// separates them. Nil means no others.
-	Attrs func(context.Context) []slog.Attr
+	Attrs func(context.Context, retry.Event) []slog.Attr
 	// MaxErrorText is the maximum length in bytes of the text of an error. A longer text is cut and followed by the
 	// length of the whole, as in "... (5000 bytes)". It also bounds each value of a request, which has 32 attributes at
 	// most. Zero means 1024. Unlimited (and any negative number) means no limit.
@@ -65,7 +65,7 @@ func Observe(logger *slog.Logger, o Options) func(context.Context, retry.Event) 
 	o.Terminal = either(o.Terminal, nil)
 	o.Below = either(o.Below, either(o.Terminal, slog.LevelWarn))
 	o.Recovery = either(o.Recovery, slog.LevelDebug)
-	o.FirstTry = either(o.FirstTry, nil)
+	o.FirstAttempt = either(o.FirstAttempt, nil)
 	if o.MaxErrorText == 0 {
 		o.MaxErrorText = 1024
 	}
@@ -107,7 +107,7 @@ func (o *Options) kind(ctx context.Context, e *retry.Event) (string, slog.Levele
 	case e.Outcome.Status == retry.Succeeded && e.Outcome.Attempts > 1:
 		return "retry: succeeded", o.Recovery
 	case e.Outcome.Status == retry.Succeeded:
-		return "retry: succeeded", o.FirstTry
+		return "retry: succeeded", o.FirstAttempt
 	case e.Outcome.Status == retry.Canceled && (jobOf(ctx) != nil || retryWasDue(e.Outcome)):
 		return canceled, either(o.Canceled, o.Retry)
 	case e.Outcome.Status == retry.Canceled:

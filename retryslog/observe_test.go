@@ -59,43 +59,43 @@ func TestRunsAndTheirRecords(t *testing.T) {
 		{"a success after retries is told after them", fixed, alive, steps{try(errDown), try(errDown), try(nil)}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
 level=WARN msg="retry: attempt failed" policy=p attempt=2 status=waiting_retry delay=1s duration=100ms elapsed=1.2s error=503
-level=DEBUG msg="retry: succeeded" policy=p attempt=3 status=succeeded elapsed=2.3s`},
+level=DEBUG msg="retry: succeeded" policy=p attempts=3 status=succeeded elapsed=2.3s`},
 		{"the failure that ends a run is told once", fixed, alive, steps{try(errDown), try(errDown), try(errDown)}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
 level=WARN msg="retry: attempt failed" policy=p attempt=2 status=waiting_retry delay=1s duration=100ms elapsed=1.2s error=503
-level=ERROR msg="retry: gave up" policy=p attempt=3 status=dead_letter reason=attempts_exhausted elapsed=2.3s error=503`},
+level=ERROR msg="retry: gave up" policy=p attempts=3 status=dead_letter reason=attempts_exhausted elapsed=2.3s error=503`},
 		{"a policy without a name has no key for it", with(func(p *retry.Policy) { p.Name, p.MaxAttempts = "", 1 }), alive, steps{try(errDown)}, `
-level=ERROR msg="retry: gave up" attempt=1 status=dead_letter reason=attempts_exhausted elapsed=100ms error=503`},
+level=ERROR msg="retry: gave up" attempts=1 status=dead_letter reason=attempts_exhausted elapsed=100ms error=503`},
 		{"a terminal error at the first attempt", fixed, alive, steps{try(retry.Permanent(errDown))}, `
-level=WARN msg="retry: not retried" policy=p attempt=1 status=dead_letter reason=terminal_error elapsed=100ms error=503`},
+level=WARN msg="retry: not retried" policy=p attempts=1 status=dead_letter reason=terminal_error elapsed=100ms error=503`},
 		{"a terminal error after a retry", fixed, alive, steps{try(errDown), try(retry.Permanent(errDown))}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
-level=ERROR msg="retry: gave up" policy=p attempt=2 status=dead_letter reason=terminal_error elapsed=1.2s error=503`},
+level=ERROR msg="retry: gave up" policy=p attempts=2 status=dead_letter reason=terminal_error elapsed=1.2s error=503`},
 		{"a budget without a token", with(func(p *retry.Policy) { p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1}) }), alive, steps{try(errDown)}, `
-level=ERROR msg="retry: gave up" policy=p attempt=1 status=dead_letter reason=budget_exhausted elapsed=100ms error=503`},
+level=ERROR msg="retry: gave up" policy=p attempts=1 status=dead_letter reason=budget_exhausted elapsed=100ms error=503`},
 		{"a TTL that has passed", with(func(p *retry.Policy) { p.TTL = time.Second }), alive, steps{try(errDown)}, `
-level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=ttl_elapsed elapsed=100ms error=503`},
+level=ERROR msg="retry: gave up" policy=p attempts=1 status=expired reason=ttl_elapsed elapsed=100ms error=503`},
 		{"a gate that stays shut", with(func(p *retry.Policy) {
 			p.TTL, p.Gate = time.Second, func(context.Context) time.Duration { return time.Minute }
 		}), alive, nil, `
-level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=ttl_elapsed gated=true elapsed=0s`},
+level=ERROR msg="retry: gave up" policy=p attempts=0 status=expired reason=ttl_elapsed ended_by_gate=true elapsed=0s`},
 		{"a deadline that is too near", fixed, deadlineIn(time.Second), steps{try(errDown)}, `
-level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=deadline_too_near elapsed=100ms error=503`},
+level=ERROR msg="retry: gave up" policy=p attempts=1 status=expired reason=deadline_too_near elapsed=100ms error=503`},
 		{"a deadline that has passed", fixed, deadlineIn(50 * time.Millisecond), steps{try(errDown)}, `
-level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=deadline_passed elapsed=100ms error=503`},
+level=ERROR msg="retry: gave up" policy=p attempts=1 status=expired reason=deadline_passed elapsed=100ms error=503`},
 		{"a deadline that had passed before", fixed, deadlineIn(0), nil, `
-level=ERROR msg="retry: gave up" policy=p attempt=0 status=expired reason=deadline_passed elapsed=0s error="context deadline exceeded"`},
+level=ERROR msg="retry: gave up" policy=p attempts=0 status=expired reason=deadline_passed elapsed=0s error="context deadline exceeded"`},
 		{"a hint that is too long", fixed, alive, steps{try(retry.After(2*time.Hour, errDown))}, `
-level=ERROR msg="retry: gave up" policy=p attempt=1 status=expired reason=hint_too_long elapsed=100ms error=503`},
+level=ERROR msg="retry: gave up" policy=p attempts=1 status=expired reason=hint_too_long elapsed=100ms error=503`},
 		{"a disabled policy", with(func(p *retry.Policy) { p.Disabled = true }), alive, steps{try(errDown)}, `
-level=ERROR msg="retry: gave up" policy=p attempt=1 status=failed_no_retries reason=retries_disabled elapsed=100ms error=503`},
+level=ERROR msg="retry: gave up" policy=p attempts=1 status=failed_no_retries reason=retries_disabled elapsed=100ms error=503`},
 		{"a caller who canceled before", fixed, canceledIn(0, nil), nil, ""},
 		{"a caller who cancels a wait", fixed, canceledIn(600*time.Millisecond, nil), steps{try(errDown)}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
-level=WARN msg="retry: canceled" policy=p attempt=1 status=canceled reason=caller_canceled elapsed=600ms error=503`},
+level=WARN msg="retry: canceled" policy=p attempts=1 status=canceled reason=caller_canceled elapsed=600ms error=503`},
 		{"a caller who says why", fixed, canceledIn(600*time.Millisecond, errors.New("shutting down")), steps{try(errDown)}, `
 level=WARN msg="retry: attempt failed" policy=p attempt=1 status=waiting_retry delay=1s duration=100ms elapsed=100ms error=503
-level=WARN msg="retry: canceled" policy=p attempt=1 status=canceled reason=caller_canceled elapsed=600ms error=503 cause="shutting down"`},
+level=WARN msg="retry: canceled" policy=p attempts=1 status=canceled reason=caller_canceled elapsed=600ms error=503 cause="shutting down"`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -215,12 +215,12 @@ func TestLevels(t *testing.T) {
 		{"a canceled run at a level of its own", retryslog.Options{Retry: slog.LevelInfo, Canceled: debug}, canceled, "DEBUG"},
 		{"failures at a level of their own", retryslog.Options{Failure: slog.LevelError + 4}, failed, "ERROR+4"},
 		{"a success after retries at a level of its own", retryslog.Options{Recovery: slog.LevelInfo}, recovery, "INFO"},
-		{"a success at the first try where asked", retryslog.Options{FirstTry: debug}, firstTry, "DEBUG"},
-		{"a level for first tries leaves later successes alone", retryslog.Options{FirstTry: slog.LevelError}, recovery, "DEBUG"},
+		{"a success at the first try where asked", retryslog.Options{FirstAttempt: debug}, firstTry, "DEBUG"},
+		{"a level for first tries leaves later successes alone", retryslog.Options{FirstAttempt: slog.LevelError}, recovery, "DEBUG"},
 		{"a nil level variable is none, of retries", retryslog.Options{Retry: never}, retried, "WARN"},
 		{"a nil level variable is none, of failures", retryslog.Options{Failure: never}, failed, "ERROR"},
 		{"a nil level variable is none, of canceled runs", retryslog.Options{Canceled: never}, canceled, "WARN"},
-		{"a nil level variable is none, of successes", retryslog.Options{Recovery: never, FirstTry: never}, firstTry, ""},
+		{"a nil level variable is none, of successes", retryslog.Options{Recovery: never, FirstAttempt: never}, firstTry, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var b bytes.Buffer
@@ -271,7 +271,7 @@ func TestANilLoggerIsTheDefaultOfTheMoment(t *testing.T) {
 
 func TestANilContextIsABackground(t *testing.T) {
 	var b bytes.Buffer
-	observe := retryslog.Observe(textTo(&b), retryslog.Options{Attrs: func(ctx context.Context) []slog.Attr {
+	observe := retryslog.Observe(textTo(&b), retryslog.Options{Attrs: func(ctx context.Context, _ retry.Event) []slog.Attr {
 		return []slog.Attr{slog.Any("ended", ctx.Err())}
 	}})
 	var none context.Context
@@ -285,7 +285,7 @@ func TestNoAllocationsIfTheLevelIsOff(t *testing.T) {
 	var threshold slog.LevelVar
 	threshold.Set(slog.LevelError + 1)
 	off := slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: &threshold}))
-	options := retryslog.Options{Group: "retry", Attrs: func(context.Context) []slog.Attr { return []slog.Attr{slog.Int("a", 1)} }}
+	options := retryslog.Options{Group: "retry", Attrs: func(context.Context, retry.Event) []slog.Attr { return []slog.Attr{slog.Int("a", 1)} }}
 	observe := retryslog.Observe(off, options)
 	ctx := t.Context()
 	for _, e := range []retry.Event{retried, lastTry, failed, terminal, canceled, recovery, firstTry} {

@@ -14,20 +14,21 @@ import (
 // The keys of the attributes, for a ReplaceAttr and for queries. The package documentation lists which record has
 // which.
 const (
-	KeyPolicy   = "policy"
-	KeyAttempt  = "attempt"
-	KeyStatus   = "status"
-	KeyReason   = "reason"
-	KeyGated    = "gated"
-	KeyBelow    = "below"
-	KeyDoubt    = "doubt"
-	KeyDelay    = "delay"
-	KeyDuration = "duration"
-	KeyElapsed  = "elapsed"
-	KeyError    = "error"
-	KeyCause    = "cause"
-	KeyRequest  = "request"
-	KeyJob      = "job"
+	KeyPolicy      = "policy"
+	KeyAttempt     = "attempt"
+	KeyAttempts    = "attempts"
+	KeyStatus      = "status"
+	KeyReason      = "reason"
+	KeyEndedByGate = "ended_by_gate"
+	KeyInnerGaveUp = "inner_gave_up"
+	KeyInDoubt     = "in_doubt"
+	KeyDelay       = "delay"
+	KeyDuration    = "duration"
+	KeyElapsed     = "elapsed"
+	KeyError       = "error"
+	KeyCause       = "cause"
+	KeyRequest     = "request"
+	KeyJob         = "job"
 )
 
 // write builds the record of an event and passes it to the handler. It is separate from the observer so that an event
@@ -36,7 +37,7 @@ const (
 //go:noinline
 func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, message string, e *retry.Event) {
 	record := slog.NewRecord(time.Now(), level, message, 0)
-	var room [14]slog.Attr // one for each key
+	var room [15]slog.Attr // one for each key
 	attrs := room[:0]
 	if e.Outcome == nil {
 		attrs = o.ofRetry(attrs, e)
@@ -52,28 +53,29 @@ func (o *Options) write(ctx context.Context, to slog.Handler, level slog.Level, 
 		record.AddAttrs(slog.Attr{Key: o.Group, Value: slog.GroupValue(slices.Clone(attrs)...)})
 	}
 	if o.Attrs != nil {
-		record.AddAttrs(o.Attrs(ctx)...)
+		record.AddAttrs(o.Attrs(ctx, *e)...)
 	}
 	_ = to.Handle(ctx, record) // an observer cannot return it
 }
 
 func (o *Options) ofRetry(attrs []slog.Attr, e *retry.Event) []slog.Attr {
-	attrs = common(attrs, e.Policy, e.Attempt.Number, e.Decision)
+	attrs = common(attrs, e.Policy, slog.Int(KeyAttempt, e.Attempt.Number), e.Decision)
 	attrs = append(attrs, slog.Duration(KeyDelay, e.Decision.Delay), slog.Duration(KeyDuration, e.Attempt.Duration),
 		slog.Duration(KeyElapsed, e.Elapsed))
 	return o.withErrors(attrs, e.Attempt.Err, nil)
 }
 
 func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
-	attrs = common(attrs, e.Policy, e.Outcome.Attempts, retry.Decision{Status: e.Outcome.Status, Reason: e.Outcome.Reason})
+	end := retry.Decision{Status: e.Outcome.Status, Reason: e.Outcome.Reason}
+	attrs = common(attrs, e.Policy, slog.Int(KeyAttempts, e.Outcome.Attempts), end)
 	if e.Outcome.EndedByGate {
-		attrs = append(attrs, slog.Bool(KeyGated, true))
+		attrs = append(attrs, slog.Bool(KeyEndedByGate, true))
 	}
 	if e.Outcome.InnerGaveUp {
-		attrs = append(attrs, slog.Bool(KeyBelow, true))
+		attrs = append(attrs, slog.Bool(KeyInnerGaveUp, true))
 	}
 	if retry.IsAmbiguous(e.Err) {
-		attrs = append(attrs, slog.Bool(KeyDoubt, true))
+		attrs = append(attrs, slog.Bool(KeyInDoubt, true))
 	}
 	attrs = append(attrs, slog.Duration(KeyElapsed, e.Outcome.Elapsed))
 	if n := len(e.Outcome.History); e.Err == nil && n > 0 { // a success does not have an error, but its failures have the request
@@ -92,11 +94,11 @@ func (o *Options) ofEnd(attrs []slog.Attr, e *retry.Event) []slog.Attr {
 	return o.withErrors(attrs, last, cause)
 }
 
-func common(attrs []slog.Attr, policy string, attempt int, d retry.Decision) []slog.Attr {
+func common(attrs []slog.Attr, policy string, count slog.Attr, d retry.Decision) []slog.Attr {
 	if policy != "" {
 		attrs = append(attrs, slog.String(KeyPolicy, nameOf(policy)))
 	}
-	attrs = append(attrs, slog.Int(KeyAttempt, attempt), slog.String(KeyStatus, d.Status.String()))
+	attrs = append(attrs, count, slog.String(KeyStatus, d.Status.String()))
 	if d.Reason != 0 {
 		attrs = append(attrs, slog.String(KeyReason, d.Reason.Error()))
 	}

@@ -59,22 +59,22 @@ func TestKeysOrderAndKinds(t *testing.T) {
 	cancel(errors.New("stop"))
 	stopped := ended(retry.Canceled, retry.CallerCanceled, 2)
 	stopped.Err = retry.Policy{}.NewError(ctx, *stopped.Outcome, errDown)
-	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String canceled", "reason String caller_canceled",
+	require.Equal(t, []string{"policy String p", "attempts Int64 2", "status String canceled", "reason String caller_canceled",
 		"elapsed Duration 1s", "error Any 503", "cause Any stop"}, shown(stopped))
 
 	gated := ended(retry.Expired, retry.TTLElapsed, 2)
 	gated.Outcome.EndedByGate = true
-	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String expired", "reason String ttl_elapsed", "gated Bool true",
+	require.Equal(t, []string{"policy String p", "attempts Int64 2", "status String expired", "reason String ttl_elapsed", "ended_by_gate Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(gated))
 
-	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String dead_letter", "reason String terminal_error", "below Bool true",
+	require.Equal(t, []string{"policy String p", "attempts Int64 2", "status String dead_letter", "reason String terminal_error", "inner_gave_up Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(givenUpBelow(2, errDown)))
 	below := givenUpBelow(2, retry.Ambiguous(errDown))
-	require.Equal(t, []string{"policy String p", "attempt Int64 2", "status String dead_letter", "reason String terminal_error", "below Bool true", "doubt Bool true",
+	require.Equal(t, []string{"policy String p", "attempts Int64 2", "status String dead_letter", "reason String terminal_error", "inner_gave_up Bool true", "in_doubt Bool true",
 		"elapsed Duration 1s", "error Any 503"}, shown(below))
 
-	require.Equal(t, "policy attempt status reason gated below doubt delay duration elapsed error cause request job", strings.Join([]string{
-		retryslog.KeyPolicy, retryslog.KeyAttempt, retryslog.KeyStatus, retryslog.KeyReason, retryslog.KeyGated, retryslog.KeyBelow, retryslog.KeyDoubt, retryslog.KeyDelay,
+	require.Equal(t, "policy attempt attempts status reason ended_by_gate inner_gave_up in_doubt delay duration elapsed error cause request job", strings.Join([]string{
+		retryslog.KeyPolicy, retryslog.KeyAttempt, retryslog.KeyAttempts, retryslog.KeyStatus, retryslog.KeyReason, retryslog.KeyEndedByGate, retryslog.KeyInnerGaveUp, retryslog.KeyInDoubt, retryslog.KeyDelay,
 		retryslog.KeyDuration, retryslog.KeyElapsed, retryslog.KeyError, retryslog.KeyCause, retryslog.KeyRequest, retryslog.KeyJob}, " "))
 }
 
@@ -89,13 +89,13 @@ func TestEveryStatusAndReason(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
-	options := retryslog.Options{Group: "retry", Attrs: func(context.Context) []slog.Attr {
+	options := retryslog.Options{Group: "retry", Attrs: func(context.Context, retry.Event) []slog.Attr {
 		return []slog.Attr{slog.String("tenant", "t1"), slog.Group("empty")}
 	}}
 	t.Run("text", func(t *testing.T) {
 		var b bytes.Buffer
 		retryslog.Observe(textTo(&b).With("app", "a").WithGroup("outer"), options)(t.Context(), failed)
-		require.Equal(t, `level=ERROR msg="retry: gave up" app=a outer.retry.policy=p outer.retry.attempt=2 `+
+		require.Equal(t, `level=ERROR msg="retry: gave up" app=a outer.retry.policy=p outer.retry.attempts=2 `+
 			`outer.retry.status=dead_letter outer.retry.reason=attempts_exhausted outer.retry.elapsed=1s outer.retry.error=503 `+
 			"outer.tenant=t1\n", b.String())
 	})
@@ -145,7 +145,7 @@ type traceKey struct{}
 func TestTheCallersContextReachesHandlerAndAttrs(t *testing.T) {
 	var k kept
 	var asked []any
-	observe := retryslog.Observe(slog.New(&k), retryslog.Options{Attrs: func(ctx context.Context) []slog.Attr {
+	observe := retryslog.Observe(slog.New(&k), retryslog.Options{Attrs: func(ctx context.Context, _ retry.Event) []slog.Attr {
 		asked = append(asked, ctx.Value(traceKey{}))
 		return []slog.Attr{slog.Any("trace", ctx.Value(traceKey{}))}
 	}})
@@ -161,7 +161,7 @@ func TestTheCallersContextReachesHandlerAndAttrs(t *testing.T) {
 func TestAttrsAreNotCalledIfNothingIsWritten(t *testing.T) {
 	var b bytes.Buffer
 	observe := retryslog.Observe(slog.New(slog.NewTextHandler(&b, nil)), retryslog.Options{Retry: slog.LevelDebug,
-		Attrs: func(context.Context) []slog.Attr { panic("asked") }})
+		Attrs: func(context.Context, retry.Event) []slog.Attr { panic("asked") }})
 	observe(t.Context(), retried)
 	observe(t.Context(), lastTry)
 	observe(t.Context(), firstTry)

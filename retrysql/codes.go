@@ -39,7 +39,7 @@ var postgresCodes = []coded{
 	{meaning{IdleInTransaction, lost}, "25P03"},         // some drivers (lib/pq) only report that the connection is lost
 	{meaning{CannotConnectNow, refused}, "57P03"},
 	{meaning{QueryCanceled, stopped}, "57014"},
-	{meaning{TransactionTime, stopped}, "25P04"}, // from PostgreSQL 17
+	{meaning{TransactionTimeout, stopped}, "25P04"}, // from PostgreSQL 17
 	{meaning{ConnectionLost, lost}, "08000 08003 08006"},
 	{meaning{CannotConnect, refused}, "08001 08004"},
 	{meaning{InternalError, stopped}, "08P01 XX"}, // protocol violation, and CockroachDB's XXA00, by which the transaction is committed but a schema change has failed

@@ -20,7 +20,7 @@ func (r *runner[T]) commit(ctx context.Context, tx T, w work) error {
 	}
 	switch {
 	case !returned: // so the transaction must not be touched
-		err = fmt.Errorf("retrysql: commit did not return within %v after %w", r.RollbackTimeout, context.Cause(ctx))
+		err = fmt.Errorf("retrysql: commit did not return within %v after %w", r.EndTimeout, context.Cause(ctx))
 		return r.probe(ctx, tx, w.record, failure(ctx, Commit, err), true)
 	case err == nil:
 		return nil
@@ -55,7 +55,7 @@ func notCommitted(ctx context.Context, tx Transaction, err error) error {
 // probe asks the server and then Confirm, as far as the options allow, about a commit whose outcome is unknown. If the
 // commit is in progress, a Confirm that returns false does not count, since the commit may still take effect.
 func (r *runner[T]) probe(ctx context.Context, tx T, noted *record, failed *AttemptError, underWay bool) error {
-	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.RollbackTimeout)
+	alive, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.EndTimeout)
 	defer cancel()
 	if noted != nil {
 		switch committed, err := noted.committed(alive, tx); {
@@ -103,19 +103,19 @@ func (r *runner[T]) unknown(failed *AttemptError) error {
 	return retry.Ambiguous(failed)
 }
 
-// rollback undoes the transaction and waits at most RollbackTimeout.
+// rollback undoes the transaction and waits at most EndTimeout.
 func (r *runner[T]) rollback(ctx context.Context, tx T) error {
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
 	err, returned := r.wait(ctx, tx.Rollback)
 	if !returned {
-		return fmt.Errorf("retrysql: rollback did not return within %v", r.RollbackTimeout)
+		return fmt.Errorf("retrysql: rollback did not return within %v", r.EndTimeout)
 	}
 	return err
 }
 
 // wait calls Commit or Rollback with a context that ends when wait returns, and reports whether end returned within
-// RollbackTimeout of the end of ctx. The methods of database/sql do not take a context, and a driver may wait for a
+// EndTimeout of the end of ctx. The methods of database/sql do not take a context, and a driver may wait for a
 // network that is gone.
 func (r *runner[T]) wait(ctx context.Context, end func(context.Context) error) (err error, returned bool) {
 	alive, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -127,7 +127,7 @@ func (r *runner[T]) wait(ctx context.Context, end func(context.Context) error) (
 		return err, true
 	case <-ctx.Done():
 	}
-	timer := time.NewTimer(r.RollbackTimeout)
+	timer := time.NewTimer(r.EndTimeout)
 	defer timer.Stop()
 	select {
 	case err = <-done:

@@ -15,7 +15,7 @@ import (
 //
 // A read is also repeated after a lost connection. A write is repeated only if the server's error means that it had no
 // effect. Otherwise the run ends, and errors.Is finds ErrStatementAmbiguous if the write may have taken effect. Under a
-// context of MarkIdempotent a write is repeated like a read.
+// context of WithIdempotent a write is repeated like a read.
 //
 // A statement reads if its text begins with SELECT, and the word INTO is not in it, or with SHOW, VALUES, TABLE or
 // DESCRIBE. Any other statement is a write. Use Tx for a SELECT with side effects. If fn returns an error of its own
@@ -61,9 +61,9 @@ func one(ctx context.Context, from *origin, repeatable bool, fn func(context.Con
 
 type idempotentKey struct{}
 
-// MarkIdempotent returns a context under which Do may repeat a write, and Tx a transaction, whose outcome is unknown,
+// WithIdempotent returns a context under which Do may repeat a write, and Tx a transaction, whose outcome is unknown,
 // because it may take effect twice. It does not apply to calls of Do and Tx in fn.
-func MarkIdempotent(ctx context.Context) context.Context {
+func WithIdempotent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, idempotentKey{}, true)
 }
 

@@ -195,11 +195,11 @@ func ExampleDo() {
 	// Output: true statement_ambiguous
 }
 
-func ExampleMarkIdempotent() {
+func ExampleWithIdempotent() {
 	db := sql.OpenDB(retrytest.NewConnector(t, nil, []retrytest.SQLFault{{Query: "UPDATE job", Lost: true}}))
 	defer db.Close()
 
-	ctx := retrysql.MarkIdempotent(context.Background()) // twice has the same effect as once
+	ctx := retrysql.WithIdempotent(context.Background()) // twice has the same effect as once
 	fmt.Println(retrysql.Do(ctx, db, retry.Policy{}, func(ctx context.Context, c *retrysql.Single) error {
 		_, err := c.ExecContext(ctx, "UPDATE job SET state = 'done' WHERE id = 7")
 		return err

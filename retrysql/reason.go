@@ -47,13 +47,13 @@ const (
 
 // The work was ended from outside.
 const (
-	QueryCanceled     Reason = "query_canceled"      // PostgreSQL's statement_timeout or a cancel request, which look the same
-	StatementTimeout  Reason = "statement_timeout"   // the server's limit for a statement
-	IdleInTransaction Reason = "idle_in_transaction" // the server's limit for a pause in a transaction, so fn is too slow
-	TransactionTime   Reason = "transaction_timeout" // the server's limit for a transaction, so fn is too slow
-	AttemptTimeout    Reason = "attempt_timeout"     // Policy.AttemptTimeout has passed
-	Canceled          Reason = "canceled"            // context.Canceled
-	Timeout           Reason = "timeout"             // context.DeadlineExceeded
+	QueryCanceled      Reason = "query_canceled"      // PostgreSQL's statement_timeout or a cancel request, which look the same
+	StatementTimeout   Reason = "statement_timeout"   // the server's limit for a statement
+	IdleInTransaction  Reason = "idle_in_transaction" // the server's limit for a pause in a transaction, so fn is too slow
+	TransactionTimeout Reason = "transaction_timeout" // the server's limit for a transaction, so fn is too slow
+	AttemptTimeout     Reason = "attempt_timeout"     // Policy.AttemptTimeout has passed
+	Canceled           Reason = "canceled"            // context.Canceled
+	Timeout            Reason = "timeout"             // context.DeadlineExceeded
 )
 
 // The work cannot succeed as it is.

@@ -50,23 +50,23 @@ type Options struct {
 	// Confirm is called after a commit whose outcome is unknown, if Probe is not set or has no answer. It reports
 	// whether the commit took effect, by a row that the transaction wrote. True is a success, false repeats the
 	// transaction. If the run fails after a false, its error has ErrCommitAmbiguous. Its context ends after
-	// RollbackTimeout, not with the caller's. Nil, or an error, means that the outcome remains unknown.
+	// EndTimeout, not with the caller's. Nil, or an error, means that the outcome remains unknown.
 	//
 	// The commit may still be in progress, and only a statement that waits for it sees its outcome. MySQL and MariaDB
 	// wait in a SELECT of the row with FOR UPDATE, SQLite in a transaction of BEGIN IMMEDIATE. PostgreSQL does not wait
 	// in any SELECT, so there false leaves the outcome unknown. Use Probe there.
 	Confirm func(context.Context) (bool, error)
-	// RollbackTimeout is how long to wait for a rollback, for Probe and Confirm, for a hook of Txn.AfterCommit, and for
+	// EndTimeout is how long to wait for a rollback, for Probe and Confirm, for a hook of Txn.AfterCommit, and for
 	// a commit once the attempt's context has ended, but a commit of SQLite may take its busy_timeout. If a context
 	// without a deadline is canceled, pgx as a driver of database/sql ends the commit at once. Zero means 5s.
-	RollbackTimeout time.Duration
+	EndTimeout time.Duration
 }
 
-// Validate returns nil, or retry.FieldErrors if RollbackTimeout is negative. Tx and Run call it.
+// Validate returns nil, or retry.FieldErrors if EndTimeout is negative. Tx and Run call it.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
-	if o.RollbackTimeout < 0 {
-		bad.Refuse("retrysql.Options.RollbackTimeout", o.RollbackTimeout, "is negative")
+	if o.EndTimeout < 0 {
+		bad.Refuse("retrysql.Options.EndTimeout", o.EndTimeout, "is negative")
 	}
 	return bad.Err()
 }
@@ -97,7 +97,7 @@ type Transaction interface {
 	Discard(Reason) (elsewhere bool)
 	// Ask executes a query of Options.Probe in the transaction and scans its only row into dest. It is called before
 	// Commit. AskOutside does so on another connection, after a Commit whose outcome is unknown. It is called again after
-	// an error that is not Terminal for Classify, until RollbackTimeout, unless it is marked with retry.Permanent.
+	// an error that is not Terminal for Classify, until EndTimeout, unless it is marked with retry.Permanent.
 	Ask(ctx context.Context, dest []any, query string, args ...any) error
 	AskOutside(ctx context.Context, dest []any, query string, args ...any) error
 }
@@ -127,7 +127,7 @@ func (r *runner[T]) run(ctx context.Context, p retry.Policy, opts *Options) erro
 		bad.Append(prepared(p).Validate())
 		return bad.Err()
 	}
-	r.RollbackTimeout = cmp.Or(r.RollbackTimeout, defaultRollbackTimeout)
+	r.EndTimeout = cmp.Or(r.EndTimeout, defaultRollbackTimeout)
 	r.repeatable = r.ReadOnly || isIdempotent(ctx)
 	return repeat(ctx, p, r.repeatable, r.attempt)
 }

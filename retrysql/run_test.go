@@ -139,10 +139,10 @@ func swallows(errs ...error) func(context.Context, *tx) error {
 	}
 }
 
-// idempotent returns a context of MarkIdempotent if mark is set.
+// idempotent returns a context of WithIdempotent if mark is set.
 func idempotent(t *testing.T, mark bool) context.Context {
 	if mark {
-		return retrysql.MarkIdempotent(t.Context())
+		return retrysql.WithIdempotent(t.Context())
 	}
 	return t.Context()
 }
@@ -166,7 +166,7 @@ func TestRun(t *testing.T) {
 		name    string
 		db      db
 		opts    retrysql.Options
-		mark    bool // MarkIdempotent
+		mark    bool // WithIdempotent
 		fn      func(context.Context, *tx) error
 		log     []string
 		want    retry.Reason // 0 is a success
@@ -353,7 +353,7 @@ func TestProbe(t *testing.T) {
 	})
 	inBubble(t, "is asked although the caller has gone, for a bounded time", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		opts := retrysql.Options{RollbackTimeout: time.Minute, Confirm: func(ctx context.Context) (bool, error) {
+		opts := retrysql.Options{EndTimeout: time.Minute, Confirm: func(ctx context.Context) (bool, error) {
 			require.NoError(t, ctx.Err())
 			deadline, _ := ctx.Deadline()
 			require.Equal(t, time.Minute, time.Until(deadline))
@@ -418,7 +418,7 @@ func TestRunAndTheCaller(t *testing.T) {
 		"a commit that succeeds after the deadline is a success":                       {takes: 3 * time.Second},
 		"one that the server refuses then is known":                                    {takes: 3 * time.Second, err: conflict, want: conflict},
 		"one whose connection is lost then is in doubt":                                {takes: 3 * time.Second, err: io.EOF, want: io.EOF, ambiguous: true},
-		"one that succeeds after RollbackTimeout is in doubt":                          {takes: 7 * time.Second, want: context.DeadlineExceeded, ambiguous: true},
+		"one that succeeds after EndTimeout is in doubt":                               {takes: 7 * time.Second, want: context.DeadlineExceeded, ambiguous: true},
 		"one that succeeds just before it is a success, although the deadline is over": {takes: 6*time.Second - 1},
 	} {
 		inBubble(t, name, func(t *testing.T) {
@@ -535,11 +535,11 @@ func TestRunAndTheCaller(t *testing.T) {
 	})
 	t.Run("arguments that are missing or wrong are refused before anything is done", func(t *testing.T) {
 		var d db
-		bad := retrysql.Run(t.Context(), atOnce, &retrysql.Options{RollbackTimeout: -1}, d.begin, statements())
-		require.EqualError(t, bad, "retrysql: Options.RollbackTimeout -1ns is negative")
+		bad := retrysql.Run(t.Context(), atOnce, &retrysql.Options{EndTimeout: -1}, d.begin, statements())
+		require.EqualError(t, bad, "retrysql: Options.EndTimeout -1ns is negative")
 		require.ErrorAs(t, bad, new(*retry.FieldError))
-		bad = retrysql.Run(t.Context(), retry.Policy{MaxAttempts: -2}, &retrysql.Options{RollbackTimeout: -1}, d.begin, statements())
-		require.EqualError(t, bad, "retrysql: Options.RollbackTimeout -1ns is negative; "+
+		bad = retrysql.Run(t.Context(), retry.Policy{MaxAttempts: -2}, &retrysql.Options{EndTimeout: -1}, d.begin, statements())
+		require.EqualError(t, bad, "retrysql: Options.EndTimeout -1ns is negative; "+
 			"retry: Policy.MaxAttempts -2 is below -1, which is Unlimited")
 		for _, err := range []error{
 			retrysql.Run(t.Context(), atOnce, nil, nil, statements()),

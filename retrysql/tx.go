@@ -73,7 +73,7 @@ func Tx(ctx context.Context, db Beginner, p retry.Policy, opts *Options, fn func
 	if err := r.run(ctx, p, opts); err != nil {
 		return err
 	}
-	from.last.committed(ctx, r.RollbackTimeout)
+	from.last.committed(ctx, r.EndTimeout)
 	return nil
 }
 

@@ -515,13 +515,13 @@ func TestDo(t *testing.T) {
 	})
 	t.Run("a write declared idempotent that may have taken effect, and cannot be repeated, says so", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}, {Query: "INSERT", Err: duplicate}})
-		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, atOnce, exec("INSERT"))
+		err := retrysql.Do(retrysql.WithIdempotent(t.Context()), db, atOnce, exec("INSERT"))
 		require.ErrorIs(t, err, duplicate)
 		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
 	})
 	t.Run("a write declared idempotent is in doubt if no attempt is left to repeat it", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}})
-		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, retry.Policy{MaxAttempts: 1}, exec("INSERT"))
+		err := retrysql.Do(retrysql.WithIdempotent(t.Context()), db, retry.Policy{MaxAttempts: 1}, exec("INSERT"))
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
 	})

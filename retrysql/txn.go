@@ -172,7 +172,7 @@ func (s *savepoint) undo(ctx context.Context, err error) error {
 // AfterCommit adds a hook that Tx calls before it returns nil, in the order in which hooks were added. Hooks of an
 // attempt or Savepoint that was rolled back are dropped, and all are if the outcome is unknown. The context of each has
 // the values of the context of Tx, but does not end with it, since the commit is certain. It ends after
-// Options.RollbackTimeout. Hooks cannot fail. If one panics, the others are still called, and the panic passes through
+// Options.EndTimeout. Hooks cannot fail. If one panics, the others are still called, and the panic passes through
 // Tx. A hook may add another. AfterCommit panics if hook is nil.
 func (t *Txn) AfterCommit(hook func(context.Context)) {
 	if hook == nil {

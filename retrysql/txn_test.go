@@ -262,7 +262,7 @@ func TestAHookEndsByItself(t *testing.T) {
 			require.Equal(t, 2*time.Second, time.Since(begun))
 			hooks++
 		}
-		require.NoError(t, retrysql.Tx(ctx, db, atOnce, &retrysql.Options{RollbackTimeout: 2 * time.Second}, func(_ context.Context, tx *retrysql.Txn) error {
+		require.NoError(t, retrysql.Tx(ctx, db, atOnce, &retrysql.Options{EndTimeout: 2 * time.Second}, func(_ context.Context, tx *retrysql.Txn) error {
 			tx.AfterCommit(hook)
 			tx.AfterCommit(hook)
 			return nil

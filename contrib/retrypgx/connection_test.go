@@ -53,7 +53,7 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 		for _, row := range []struct {
 			ctx  context.Context
 			opts *retrypgx.Options
-		}{{retrysql.MarkIdempotent(t.Context()), nil}, {t.Context(), &retrypgx.Options{TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}}} {
+		}{{retrysql.WithIdempotent(t.Context()), nil}, {t.Context(), &retrypgx.Options{TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}}} {
 			behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
 			r := behind.attempt(row.ctx, row.opts, func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, "select 1") })
 			require.NoError(t, r.err)

@@ -76,10 +76,10 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 			require.Equal(t, 1, db.total(t))
 		}
 	})
-	t.Run("a probe gives up with RollbackTimeout", func(t *testing.T) {
+	t.Run("a probe gives up with EndTimeout", func(t *testing.T) {
 		db := newDatabase(t, server)
 		db.exec(t, slowCommit("60")...)
-		r := behind(t, cut).attempt(t.Context(), &retrypgx.Options{Probe: true, RollbackTimeout: 3 * time.Second}, work)
+		r := behind(t, cut).attempt(t.Context(), &retrypgx.Options{Probe: true, EndTimeout: 3 * time.Second}, work)
 		require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
 		failed, ok := find[*retrysql.AttemptError](r.err)
 		require.True(t, ok)

@@ -42,11 +42,11 @@ type Options struct {
 	// Confirm is retrysql.Options.Confirm. It is called after such a commit if Probe is not set or has no answer. On
 	// PostgreSQL only true counts. Nil means that the outcome remains unknown.
 	Confirm func(context.Context) (bool, error)
-	// RollbackTimeout is retrysql.Options.RollbackTimeout. Zero means 5s.
-	RollbackTimeout time.Duration
+	// EndTimeout is retrysql.Options.EndTimeout. Zero means 5s.
+	EndTimeout time.Duration
 }
 
-// Validate returns nil, or retry.FieldErrors if there is a mode besides a BeginQuery or RollbackTimeout is negative. Tx
+// Validate returns nil, or retry.FieldErrors if there is a mode besides a BeginQuery or EndTimeout is negative. Tx
 // refuses options that Validate refuses.
 func (o Options) Validate() error {
 	var bad retry.FieldErrors
@@ -61,10 +61,10 @@ func (o Options) Validate() error {
 // engine returns the options of retrysql.Run.
 func (o Options) engine() *retrysql.Options {
 	return &retrysql.Options{
-		ReadOnly:        o.AccessMode == pgx.ReadOnly,
-		Probe:           o.Probe,
-		Confirm:         o.Confirm,
-		RollbackTimeout: o.RollbackTimeout,
+		ReadOnly:   o.AccessMode == pgx.ReadOnly,
+		Probe:      o.Probe,
+		Confirm:    o.Confirm,
+		EndTimeout: o.EndTimeout,
 	}
 }
 

@@ -147,7 +147,7 @@ func TestAsynqKeepsMarksAndHints(t *testing.T) {
 			redis := miniredis.RunT(t)
 			at := asynq.RedisClientOpt{Addr: redis.Addr()}
 			handled := make(chan struct{}, 10)
-			work := newQueue(at, policy.JitteredDelay)
+			work := newQueue(at, policy.DrawDelay)
 			require.NoError(t, work.Start(judged(func(context.Context, *asynq.Task) error {
 				handled <- struct{}{}
 				return row.err

@@ -30,7 +30,7 @@ func jetStream(ctx context.Context, delay func(attempt int) time.Duration, note 
 	}
 
 	conn, err := nats.Connect("", nats.InProcessServer(s),
-		nats.CustomReconnectDelay(policy.JitteredDelay)) // from 1, after a pass over all servers
+		nats.CustomReconnectDelay(policy.DrawDelay)) // from 1, after a pass over all servers
 	if err != nil {
 		return err
 	}

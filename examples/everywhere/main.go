@@ -21,7 +21,7 @@ var policy = retry.Policy{
 }
 
 // A library makes attempts that fail until it gives up, records each, and calls delay for the waits. In your own
-// program delay is policy.JitteredDelay.
+// program delay is policy.DrawDelay.
 type library struct {
 	name string
 	run  func(ctx context.Context, delay func(attempt int) time.Duration, note func() (last bool)) error
@@ -65,7 +65,7 @@ type record struct {
 }
 
 func (r *record) delay(attempt int) time.Duration {
-	d := policy.JitteredDelay(attempt)
+	d := policy.DrawDelay(attempt)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.said = append(r.said, d)

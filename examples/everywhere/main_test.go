@@ -46,7 +46,7 @@ func TestThePageHasTheLinesOfTheFiles(t *testing.T) {
 	for _, row := range rows {
 		file, err := os.ReadFile(row[2])
 		require.NoError(t, err)
-		source := strings.NewReplacer("policy.JitteredDelay", "delay").Replace(string(file))
-		require.Contains(t, source, strings.ReplaceAll(row[1], "policy.JitteredDelay", "delay"))
+		source := strings.NewReplacer("policy.DrawDelay", "delay").Replace(string(file))
+		require.Contains(t, source, strings.ReplaceAll(row[1], "policy.DrawDelay", "delay"))
 	}
 }

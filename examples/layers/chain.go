@@ -87,7 +87,7 @@ func newChain(r remedy, p [3]retry.Policy, db *database) *chain {
 		transport.AttemptHeader = retryhttp.AttemptHeader
 	}
 	if r.time {
-		transport.TimeLeft = map[string]string{"orders.example": retryhttp.EnvoyTimeLeft}
+		transport.TimeLeftHeaders = map[string]string{"orders.example": retryhttp.EnvoyTimeLeftHeader}
 	}
 	c.orders = transport.Client()
 
@@ -110,7 +110,7 @@ func goesOn(to http.RoundTripper) http.HandlerFunc {
 
 // serveHTTP starts an HTTP service and returns a transport to it.
 func (c *chain) serveHTTP(serve http.HandlerFunc) *http.Transport {
-	handler := retryhttp.Handler(serve, func(*http.Request) bool { return c.requests || c.time })
+	handler := retryhttp.Handler(serve, retryhttp.HandlerOptions{Trust: func(*http.Request) bool { return c.requests || c.time }})
 	server := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}
 	listener := bufconn.Listen(1 << 16)
 	go func() { _ = server.Serve(listener) }()

@@ -24,7 +24,7 @@ func TestAFailureIsOneErrorInTheLogsOfAChain(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		db     broken
-		doubts int // records of failed runs with doubt=true
+		doubts int // records of failed runs with in_doubt=true
 	}{
 		{"the answer to a COMMIT is lost", broken{lost: io.ErrUnexpectedEOF}, 4},
 		{"the database refuses connections", broken{refused: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}, 0},
@@ -57,9 +57,9 @@ func TestAFailureIsOneErrorInTheLogsOfAChain(t *testing.T) {
 					require.NotContains(t, ends[0], "below=")
 					for _, line := range ends[1:] {
 						require.Contains(t, line, `level=WARN msg="retry: not retried"`)
-						require.Contains(t, line, "below=true")
+						require.Contains(t, line, "inner_gave_up=true")
 					}
-					require.Equal(t, row.doubts, strings.Count(log.String(), "doubt=true"), &log)
+					require.Equal(t, row.doubts, strings.Count(log.String(), "in_doubt=true"), &log)
 				})
 			})
 		}

@@ -210,7 +210,7 @@ type asking struct {
 func (a asking) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
 	if a.recorded {
-		ctx = retryhttp.RecordOutcome(ctx)
+		ctx = retryhttp.WithOutcome(ctx)
 	}
 	resp, err := a.base.RoundTrip(req.WithContext(ctx))
 	require.NoError(a.t, err)

@@ -50,7 +50,7 @@ var calls = []call{
 func (c call) show(ctx context.Context, w io.Writer) error {
 	service := &fake{answers: c.answers}
 	client := newClient(service, retry.NewBudget(retry.BudgetConfig{Initial: 10}))
-	req, err := http.NewRequestWithContext(retryhttp.RecordOutcome(ctx), http.MethodPost, "http://models.example/v1/messages",
+	req, err := http.NewRequestWithContext(retryhttp.WithOutcome(ctx), http.MethodPost, "http://models.example/v1/messages",
 		strings.NewReader(`{"stream":true}`))
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func (t *telemetry) close() {
 }
 
 // traceID is the attribute that connects a log line to its trace.
-func traceID(ctx context.Context) []slog.Attr {
+func traceID(ctx context.Context, _ retry.Event) []slog.Attr {
 	return []slog.Attr{slog.String("trace_id", trace.SpanContextFromContext(ctx).TraceID().String())}
 }
 

@@ -77,7 +77,7 @@ func run(w io.Writer) error {
 
 // call sends req and writes to w each failed attempt, the end of the run, and the answer.
 func call(w io.Writer, client *http.Client, req *http.Request) error {
-	resp, err := client.Do(req.WithContext(retryhttp.RecordOutcome(req.Context())))
+	resp, err := client.Do(req.WithContext(retryhttp.WithOutcome(req.Context())))
 	if err != nil {
 		return err // there was no response, and errors.As finds the *retry.Error with the Outcome
 	}

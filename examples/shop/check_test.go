@@ -386,9 +386,9 @@ func (a *audit) shown(pages map[int]retrydebug.Snapshot) {
 	counted := 0
 	for pid, page := range pages {
 		for _, p := range page.Policies {
-			if at := (part{pid, p.Name}); strings.TrimSuffix(p.Name, " body") != "shop.export" && (p.Total.Runs != runs[at] || p.Total.Retries != retries[at] || p.Retrying != 0) {
-				broken = append(broken, fmt.Sprintf("%s of process %d shows %d runs, %d retries, %d under way; the journal has %d and %d",
-					p.Name, pid, p.Total.Runs, p.Total.Retries, p.Retrying, runs[at], retries[at]))
+			if at := (part{pid, p.Name}); strings.TrimSuffix(p.Name, " body") != "shop.export" && (p.Total.Runs != runs[at] || p.Total.Retries != retries[at] || p.Waiting != 0) {
+				broken = append(broken, fmt.Sprintf("%s of process %d shows %d runs, %d retries, %d waiting; the journal has %d and %d",
+					p.Name, pid, p.Total.Runs, p.Total.Retries, p.Waiting, runs[at], retries[at]))
 			}
 			counted += p.Total.Runs
 		}

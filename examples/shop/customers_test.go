@@ -46,8 +46,8 @@ func newCustomers(j *journal, shop string, seed uint64) *customers {
 			Backoff: retry.Backoff{Base: 100 * time.Millisecond, Cap: time.Second, Jitter: retry.FullJitter},
 			Budget:  retry.NewBudget(budget), Observe: retry.Observers(j.observe, measured.observe),
 		},
-		IdempotencyKey: retryhttp.WorkKey,
-		TimeLeft:       map[string]string{shop: retryhttp.EnvoyTimeLeft},
+		IdempotencyKey:  retryhttp.WorkKey,
+		TimeLeftHeaders: map[string]string{shop: retryhttp.EnvoyTimeLeftHeader},
 	}}}
 }
 

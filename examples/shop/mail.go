@@ -88,6 +88,6 @@ func (s *service) outboxService(ctx context.Context) (stop func(), err error) {
 		}
 		w.WriteHeader(http.StatusCreated)
 	})
-	stopHTTP, err := serve(setting("LISTEN"), retryhttp.Handler(mux, trusted))
+	stopHTTP, err := serve(setting("LISTEN"), retryhttp.Handler(mux, retryhttp.HandlerOptions{Trust: trusted}))
 	return func() { stopHTTP(); _ = queue.Close() }, err
 }

@@ -54,7 +54,7 @@ func (s *service) orderService(ctx context.Context) (stop func(), err error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /orders", o.place)
-	stopHTTP, err := serve(setting("LISTEN"), retryhttp.Handler(mux, trusted))
+	stopHTTP, err := serve(setting("LISTEN"), retryhttp.Handler(mux, retryhttp.HandlerOptions{Trust: trusted}))
 	return func() {
 		stopHTTP()
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -106,7 +106,7 @@ func (o *orders) place(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var id string
-	err = retrypgx.Tx(ctx, o.pool, o.policies.ordersDB.Policy(), &retrypgx.Options{Probe: true, RollbackTimeout: time.Second}, func(ctx context.Context, tx pgx.Tx) error {
+	err = retrypgx.Tx(ctx, o.pool, o.policies.ordersDB.Policy(), &retrypgx.Options{Probe: true, EndTimeout: time.Second}, func(ctx context.Context, tx pgx.Tx) error {
 		o.journal.add(line{What: "try", Layer: "orders.db", Ref: ref}, nil)
 		id = cmp.Or(key, rand.Text()) // a new one for each attempt, so that an order that is written twice is seen
 		_, err := retryriver.InsertTx(ctx, o.queue.Adapter(), retryriver.ClientOf[pgx.Tx](o.queue), tx, mailOf(id))

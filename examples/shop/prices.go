@@ -27,7 +27,7 @@ func (s *service) priceService(context.Context) (stop func(), err error) {
 		w.Header().Set("ETag", tag)
 		http.ServeContent(&slowly{w}, r, "export.bin", time.Time{}, bytes.NewReader(file))
 	})
-	return serve(setting("LISTEN"), retryhttp.Handler(mux, trusted))
+	return serve(setting("LISTEN"), retryhttp.Handler(mux, retryhttp.HandlerOptions{Trust: trusted}))
 }
 
 // slowly writes about a megabyte a second, so that faults find the middle of a body.

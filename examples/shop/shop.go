@@ -32,11 +32,11 @@ func (s *service) shop(ctx context.Context) (stop func(), err error) {
 	twice := s.policies.orders.Hedge()                                                      // only orders with a key are hedged
 	twice.Observe = s.journal.observeHedges("shop.orders")
 	orders := (&retryhttp.Transport{
-		Base:           s.tries("shop.orders", overHTTP2),
-		PolicyFor:      of(s.policies.orders),
-		Hedge:          &retryhttp.Hedge{Policy: twice},
-		IdempotencyKey: retryhttp.WorkKey,
-		TimeLeft:       map[string]string{setting("ORDERS"): retryhttp.EnvoyTimeLeft},
+		Base:            s.tries("shop.orders", overHTTP2),
+		PolicyFor:       of(s.policies.orders),
+		Hedge:           &retryhttp.Hedge{Policy: twice},
+		IdempotencyKey:  retryhttp.WorkKey,
+		TimeLeftHeaders: map[string]string{setting("ORDERS"): retryhttp.EnvoyTimeLeftHeader},
 	}).Client()
 	first, spare := s.tries("shop.prices", retryhttp.NewBase()), s.tries("shop.prices", retryhttp.NewBase())
 	spare.to = setting("SPARE")
@@ -67,7 +67,7 @@ func (s *service) shop(ctx context.Context) (stop func(), err error) {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprint(w, answer)
 	}))
-	stopHTTP, err := serve(setting("LISTEN"), retryhttp.Handler(mux, trusted))
+	stopHTTP, err := serve(setting("LISTEN"), retryhttp.Handler(mux, retryhttp.HandlerOptions{Trust: trusted}))
 	return func() { cancel(); stopHTTP(); nights.Wait() }, err
 }
 

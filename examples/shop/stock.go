@@ -79,7 +79,7 @@ var errSoldOut = status.Error(codes.FailedPrecondition, "sold out")
 // take takes an item from the stock. It writes the row that it reads, so repeatable read suffices. Serializable
 // transactions would conflict over other items too, more often than the budget allows.
 func (s *stocks) take(ctx context.Context, t take) error {
-	opts := &retrysql.Options{Isolation: sql.LevelRepeatableRead, Probe: true, RollbackTimeout: time.Second}
+	opts := &retrysql.Options{Isolation: sql.LevelRepeatableRead, Probe: true, EndTimeout: time.Second}
 	return retrysql.Tx(ctx, s.db, s.policies.stockDB.Policy(), opts, func(ctx context.Context, tx *retrysql.Txn) error {
 		s.journal.add(line{What: "try", Layer: "stock.db", Ref: t.Ref}, nil)
 		result, err := tx.ExecContext(ctx, "INSERT INTO taken (reservation, item) VALUES ($1, $2) ON CONFLICT DO NOTHING", t.Reservation, t.Item)

@@ -69,7 +69,7 @@ func TestAnInsertThatMayBeRepeatedIs(t *testing.T) {
 	withLostReply(t, insert, func(t *testing.T, _ driver, db, direct *sql.DB) {
 		p, last := observed(4, nil)
 
-		err := retrysql.Do(retrysql.MarkIdempotent(t.Context()), db, p, func(ctx context.Context, c *retrysql.Single) error {
+		err := retrysql.Do(retrysql.WithIdempotent(t.Context()), db, p, func(ctx context.Context, c *retrysql.Single) error {
 			_, err := c.ExecContext(ctx, insert)
 			return err
 		})

@@ -116,7 +116,7 @@ func TestAnAttemptThatTimesOutOnALockIsRetried(t *testing.T) {
 	}
 }
 
-// TestAnAttemptTimeoutInACommitIsTheReason: the reply comes after it, within RollbackTimeout, or not at all.
+// TestAnAttemptTimeoutInACommitIsTheReason: the reply comes after it, within EndTimeout, or not at all.
 func TestAnAttemptTimeoutInACommitIsTheReason(t *testing.T) {
 	t.Parallel()
 	for _, d := range []driver{libpq, pgxStdlib} {
@@ -129,7 +129,7 @@ func TestAnAttemptTimeoutInACommitIsTheReason(t *testing.T) {
 			for limit, want := range map[time.Duration]error{50 * time.Millisecond: retrysql.ErrCommitAmbiguous, time.Minute: nil} {
 				p, last := observed(1, nil)
 				p.AttemptTimeout = 100 * time.Millisecond
-				err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{RollbackTimeout: limit}, enter)
+				err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{EndTimeout: limit}, enter)
 				require.ErrorIs(t, err, want)
 				exec1(t, db, "select 1") // waits for the connection
 				if want != nil {

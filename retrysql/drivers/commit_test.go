@@ -136,7 +136,7 @@ func TestACommitThatIsLostIsSettledByARow(t *testing.T) {
 // repetition shows.
 func TestACommitThatIsLostIsRepeatedIfTheCallerAllowsIt(t *testing.T) {
 	withLostCommits(t, func(t *testing.T, c lostCommit, b *bank, db *sql.DB) {
-		outcomes, failures := transferEachWith(retrysql.MarkIdempotent(t.Context()), b, db, func(int) *retrysql.Options { return nil })
+		outcomes, failures := transferEachWith(retrysql.WithIdempotent(t.Context()), b, db, func(int) *retrysql.Options { return nil })
 
 		require.Equal(t, make([]error, len(outcomes)), outcomes)
 		require.Len(t, failures, 2)

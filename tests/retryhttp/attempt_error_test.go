@@ -134,13 +134,13 @@ func TestTheLogOfAFirstFailure(t *testing.T) {
 		want   string
 	}{
 		{name: "a POST whose 503 is not repeated", tr: retryhttp.Transport{Base: always(503)}, method: "POST",
-			want: `level=ERROR msg="retry: gave up" attempt=1 status=dead_letter reason=terminal_error doubt=true error="retryhttp: 503 Service Unavailable (not repeated: not_idempotent)" request.method=POST request.host=example.com request.path=/ request.status=503`},
+			want: `level=ERROR msg="retry: gave up" attempts=1 status=dead_letter reason=terminal_error in_doubt=true error="retryhttp: 503 Service Unavailable (not repeated: not_idempotent)" request.method=POST request.host=example.com request.path=/ request.status=503`},
 		{name: "a POST whose answer is lost", tr: retryhttp.Transport{Base: traced(true, true, io.EOF)}, method: "POST",
-			want: `level=ERROR msg="retry: gave up" attempt=1 status=dead_letter reason=terminal_error doubt=true error="retryhttp: conn_closed: EOF (not repeated: not_idempotent)" request.method=POST request.host=example.com request.path=/ request.reason=conn_closed`},
+			want: `level=ERROR msg="retry: gave up" attempts=1 status=dead_letter reason=terminal_error in_doubt=true error="retryhttp: conn_closed: EOF (not repeated: not_idempotent)" request.method=POST request.host=example.com request.path=/ request.reason=conn_closed`},
 		{name: "a POST that is answered 429", tr: retryhttp.Transport{Base: always(429)}, method: "POST",
-			want: `level=WARN msg="retry: not retried" attempt=1 status=dead_letter reason=terminal_error error="retryhttp: 429 Too Many Requests (not repeated: not_idempotent)" request.method=POST request.host=example.com request.path=/ request.status=429`},
+			want: `level=WARN msg="retry: not retried" attempts=1 status=dead_letter reason=terminal_error error="retryhttp: 429 Too Many Requests (not repeated: not_idempotent)" request.method=POST request.host=example.com request.path=/ request.status=429`},
 		{name: "a delivery that is refused", tr: retryhttp.Transport{Base: always(404), Delivery: true}, method: "POST",
-			want: `level=WARN msg="retry: not retried" attempt=1 status=dead_letter reason=terminal_error error="retryhttp: 404 Not Found" request.method=POST request.host=example.com request.path=/ request.status=404`},
+			want: `level=WARN msg="retry: not retried" attempts=1 status=dead_letter reason=terminal_error error="retryhttp: 404 Not Found" request.method=POST request.host=example.com request.path=/ request.status=404`},
 		{name: "a 404 is silent", tr: retryhttp.Transport{Base: always(404)}, method: "POST"},
 		{name: "a 404 that a function returns as an error is silent", tr: retryhttp.Transport{Base: always(404)}, method: "GET", check: true},
 	} {

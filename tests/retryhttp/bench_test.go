@@ -59,7 +59,7 @@ func BenchmarkBody(b *testing.B) {
 }
 
 func BenchmarkHandler(b *testing.B) {
-	handler := retryhttp.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), nil)
+	handler := retryhttp.Handler(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), retryhttp.HandlerOptions{})
 	for _, attempt := range []string{"1", "3"} {
 		b.Run("attempt="+attempt, func(b *testing.B) {
 			r := httptest.NewRequest(http.MethodGet, "/", nil)

@@ -19,7 +19,7 @@ func TestTimeLeftIsNotRedirected(t *testing.T) {
 	inBubble(t, "to two others", func(t *testing.T) {
 		got := map[string]string{}
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			got[req.URL.Host+req.URL.Path] = req.Header.Get(retryhttp.EnvoyTimeLeft)
+			got[req.URL.Host+req.URL.Path] = req.Header.Get(retryhttp.EnvoyTimeLeftHeader)
 			next := map[string]string{"a.example/": "/here", "a.example/here": "http://b.example/"}[req.URL.Host+req.URL.Path]
 			if next != "" {
 				return answer(req, 302, "Location", next), nil
@@ -27,7 +27,7 @@ func TestTimeLeftIsNotRedirected(t *testing.T) {
 			return answer(req, 200), nil
 		})
 		client := &http.Client{Transport: &retryhttp.Transport{Base: base, Policy: retry.Policy{AttemptTimeout: time.Second},
-			TimeLeft: map[string]string{"a.example": retryhttp.EnvoyTimeLeft, "b.example": retryhttp.EnvoyTimeLeft}}}
+			TimeLeftHeaders: map[string]string{"a.example": retryhttp.EnvoyTimeLeftHeader, "b.example": retryhttp.EnvoyTimeLeftHeader}}}
 		resp, err := client.Get("http://a.example/")
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
@@ -44,7 +44,7 @@ func TestAClientsTimeoutLeavesTheTextOfTheError(t *testing.T) {
 	})
 	inBubble(t, "a Client.Timeout", func(t *testing.T) {
 		client := http.Client{Timeout: time.Second, Transport: &retryhttp.Transport{Base: hangs, Policy: three}}
-		_, err := client.Do(get(retryhttp.RecordOutcome(t.Context())))
+		_, err := client.Do(get(retryhttp.WithOutcome(t.Context())))
 		require.ErrorContains(t, err, "retry: gave up")
 		var run *retry.Error
 		require.False(t, errors.As(err, &run))

@@ -2,7 +2,6 @@ package retryhttp_test
 
 import (
 	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -10,17 +9,6 @@ import (
 
 	"github.com/retrygo/retry/retryhttp"
 )
-
-// events returns a base that answers 200 with one stream after the other, and repeats the last.
-func events(streams ...io.Reader) roundTripper {
-	n := 0
-	return func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 200, "Content-Type", "text/event-stream; charset=utf-8", "Retry-After", "7")
-		resp.Body = io.NopCloser(streams[min(n, len(streams)-1)])
-		n++
-		return resp, nil
-	}
-}
 
 func FuzzFirstEvent(f *testing.F) {
 	for _, s := range []string{"data: 1\n\n", "event: a\r\ndata: 1\r\n\r\n", ": ping\r\r", "\ufeff\n\ndata\r"} {

@@ -870,7 +870,7 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 					if g%2 == 0 {
 						body = newOneShot(method)
 					}
-					req, err := http.NewRequestWithContext(retryhttp.RecordOutcome(context.Background()), method, url, body)
+					req, err := http.NewRequestWithContext(retryhttp.WithOutcome(context.Background()), method, url, body)
 					if err != nil {
 						panic(err)
 					}

@@ -81,7 +81,7 @@ func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 		require.NoError(t, err)
 		return retry.IsGivenUp(retryhttp.CheckResponse(resp))
 	}
-	recorded := retryhttp.RecordOutcome(t.Context())
+	recorded := retryhttp.WithOutcome(t.Context())
 	require.True(t, given(&retryhttp.Transport{Base: always(503)}, recorded), "it has retried")
 	require.True(t, given(&retryhttp.Transport{Base: always(503)}, t.Context()), "the response itself says so")
 	require.False(t, given(&retryhttp.Transport{Base: always(503)}, retry.OneAttempt(recorded)))
@@ -206,7 +206,7 @@ type layer struct {
 func (l *layer) call(req *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
 	r := req.Clone(req.Context())
-	retryhttp.Handler(http.HandlerFunc(l.serve), l.trust).ServeHTTP(w, r)
+	retryhttp.Handler(http.HandlerFunc(l.serve), retryhttp.HandlerOptions{Trust: l.trust}).ServeHTTP(w, r)
 	resp := w.Result()
 	resp.Request = req
 	if l.strips {

@@ -451,7 +451,7 @@ func TestCredentialsDoNotFollowAResumption(t *testing.T) {
 	moved := part(302, "", io.EOF, 0, "Location", "http://mirror.example/file")
 	base := &parts{answers: []func(*http.Request) *http.Response{moved, half, rest("bytes 10-25/26", "Etag", v1)}}
 	tr := &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true, AttemptHeader: retryhttp.AttemptHeader,
-		TimeLeft: map[string]string{"example.com": retryhttp.EnvoyTimeLeft, "mirror.example": retryhttp.EnvoyTimeLeft}}
+		TimeLeftHeaders: map[string]string{"example.com": retryhttp.EnvoyTimeLeftHeader, "mirror.example": retryhttp.EnvoyTimeLeftHeader}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	req := request(ctx, http.MethodGet, nil)

@@ -162,7 +162,7 @@ func inBubble(t *testing.T, name string, f func(*testing.T)) {
 // run makes one call with rt and returns its record and what the caller gets.
 func run(t *testing.T, rt http.RoundTripper, req *http.Request) (retry.Outcome, *http.Response, error) {
 	t.Helper()
-	resp, err := rt.RoundTrip(req.WithContext(retryhttp.RecordOutcome(req.Context())))
+	resp, err := rt.RoundTrip(req.WithContext(retryhttp.WithOutcome(req.Context())))
 	if err != nil {
 		require.Nil(t, resp)
 		var failed *retry.Error

@@ -429,7 +429,7 @@ func TestClientTimeoutBoundsTheRun(t *testing.T) {
 			p.MaxAttempts, p.AttemptTimeout = retry.Unlimited, time.Minute
 			client := http.Client{Timeout: 3500 * time.Millisecond, Transport: &retryhttp.Transport{Base: base, Policy: p}}
 			start := time.Now()
-			resp, err := client.Do(get(retryhttp.RecordOutcome(t.Context())))
+			resp, err := client.Do(get(retryhttp.WithOutcome(t.Context())))
 			require.NoError(t, err)
 			require.Equal(t, 3*time.Second, time.Since(start))
 			require.Equal(t, 503, resp.StatusCode)

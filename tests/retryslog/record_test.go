@@ -25,7 +25,9 @@ func TestConcurrentUse(t *testing.T) {
 	handler := slog.NewJSONHandler(&b, &slog.HandlerOptions{Level: slog.LevelDebug})
 	p := retry.Policy{Name: "p", MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.List, Delays: []time.Duration{0}}}
 	p.Observe = retryslog.Observe(slog.New(handler), retryslog.Options{Retry: &level, Group: "retry",
-		Attrs: func(ctx context.Context) []slog.Attr { return []slog.Attr{slog.Any("worker", ctx.Value(traceKey{}))} }})
+		Attrs: func(ctx context.Context, _ retry.Event) []slog.Attr {
+			return []slog.Attr{slog.Any("worker", ctx.Value(traceKey{}))}
+		}})
 	const workers, runs = 8, 50
 	var group sync.WaitGroup
 	for w := range workers {

@@ -68,7 +68,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 	for _, row := range []struct {
 		name     string
 		opts     *retrysql.Options
-		mark     bool    // MarkIdempotent
+		mark     bool    // WithIdempotent
 		outer    []layer // from the inside out
 		repeated bool
 	}{
@@ -86,7 +86,7 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 		{name: "Tx whose own transaction is read-only", outer: []layer{inTx(&retrysql.Options{ReadOnly: true})}},
 		{name: "Tx whose fn returns it under Transient", outer: []layer{transient, inTx(nil)}, repeated: true},
 		{name: "Do, of a read-only transaction", opts: &retrysql.Options{ReadOnly: true}, outer: []layer{do}, repeated: true},
-		{name: "Do, under MarkIdempotent", mark: true, outer: []layer{do}, repeated: true},
+		{name: "Do, under WithIdempotent", mark: true, outer: []layer{do}, repeated: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			ctx := idempotent(t, row.mark)

@@ -130,10 +130,10 @@ type faults = []retrytest.SQLFault
 
 var errBusiness = errors.New("insufficient funds")
 
-// idempotent returns a context of MarkIdempotent if mark is set.
+// idempotent returns a context of WithIdempotent if mark is set.
 func idempotent(t *testing.T, mark bool) context.Context {
 	if mark {
-		return retrysql.MarkIdempotent(t.Context())
+		return retrysql.WithIdempotent(t.Context())
 	}
 	return t.Context()
 }

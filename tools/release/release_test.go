@@ -102,12 +102,12 @@ func TestTheListOfModules(t *testing.T) {
 	list, err := readModules("../..")
 	require.NoError(t, err)
 	require.Equal(t, ".", list[0].folder)
-	architecture, err := os.ReadFile("../../ARCHITECTURE.md")
+	architecture, err := os.ReadFile("../../docs/architecture.md")
 	require.NoError(t, err)
 	for _, m := range list {
 		name := strings.Replace(m.folder, ".", "retry", 1)
 		row := fmt.Sprintf("| `%s` | %s | %s |", name, m.version, strings.TrimSuffix(m.mod.Go.Version, ".0"))
-		require.Contains(t, string(architecture), row+"\n", "the table in ARCHITECTURE.md")
+		require.Contains(t, string(architecture), row+"\n", "the table in docs/architecture.md")
 		replaced := len(m.mod.Replace) > 0
 		require.False(t, replaced && strings.HasPrefix(m.folder, "cmd/"), "%s has a replace, so that go install refuses it", m.folder)
 	}

@@ -356,6 +356,28 @@ func TestTheContextOfAnAttemptEndsWithItsBody(t *testing.T) {
 	require.Error(t, ctxs[1].Err())
 }
 
+func TestTheContextOfAnAttemptWithoutAResponseEndsWithIt(t *testing.T) {
+	server := retrytest.NewServer(t, []retrytest.Answer{{Body: "object"}})
+	p := doubling
+	p.AttemptTimeout = time.Minute
+	var ctxs []context.Context
+	fails := func(stack *middleware.Stack) error {
+		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("fails", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
+			ctxs = append(ctxs, ctx)
+			if len(ctxs) == 1 {
+				return middleware.DeserializeOutput{}, middleware.Metadata{}, retry.Transient(errors.New("no connection"))
+			}
+			return next.HandleDeserialize(ctx, in)
+		}), middleware.Before)
+	}
+	client := clientOf(config(server, option(p), fails))
+	out, err := client.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+	require.NoError(t, err)
+	defer out.Body.Close()
+	require.Len(t, ctxs, 2)
+	require.ErrorIs(t, ctxs[0].Err(), context.Canceled)
+}
+
 func TestARequestSignedByAWrongClockIsSignedAnew(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*awsretry.Attempt)

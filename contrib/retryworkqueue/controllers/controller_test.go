@@ -137,6 +137,12 @@ func bothQueues(t *testing.T, test func(t *testing.T, priority bool)) {
 	}
 }
 
+// pass lets virtual time pass. After it the test may read what the controller has written.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 func TestAReconcilerKeepsTheWholePolicy(t *testing.T) {
 	for name, row := range map[string]struct {
 		change func(*retry.Policy)
@@ -223,7 +229,7 @@ func TestAReconcilerKeepsTheWholePolicy(t *testing.T) {
 			bothQueues(t, func(t *testing.T, priority bool) {
 				r := newRun(t, row.change)
 				r.start(t, priority, r.limiter, r.wrap, row.steps...)
-				time.Sleep(time.Hour) // virtual
+				pass(time.Hour)
 				require.Equal(t, row.at, r.at)
 				require.Equal(t, row.events, r.events)
 				require.InDelta(t, row.tokens, r.budget.Tokens(), 1e-6)
@@ -239,7 +245,7 @@ func TestWithoutTheAdapter(t *testing.T) {
 		r := newRun(t, nil)
 		theirs := workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*ms, time.Hour)
 		r.start(t, priority, theirs, nil, requeue, requeue, requeue, requeue, requeue, fails(reconcile.TerminalError(errBusy)))
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Equal(t, []time.Duration{0, 100 * ms, 300 * ms, 700 * ms, 1500 * ms, 3100 * ms}, r.at)
 		require.Equal(t, 5, theirs.NumRequeues(item))
 	})
@@ -249,9 +255,9 @@ func TestAnEventAfterATerminalErrorBeginsANewRun(t *testing.T) {
 	bothQueues(t, func(t *testing.T, priority bool) {
 		r := newRun(t, nil)
 		r.start(t, priority, r.limiter, r.wrap, fails(errBusy), fails(reconcile.TerminalError(errBusy)), fails(errBusy))
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		r.queue.Add(item)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		require.Equal(t, []time.Duration{0, 100 * ms, time.Minute, time.Minute + 100*ms}, r.at)
 		require.Equal(t, []string{"waiting_retry 100ms", "dead_letter (terminal_error)", "end: dead_letter (terminal_error)",
 			"waiting_retry 100ms", "end: succeeded"}, r.events)
@@ -263,7 +269,7 @@ func TestAShutdownEndsTheRun(t *testing.T) {
 		bothQueues(t, func(t *testing.T, priority bool) {
 			r := newRun(t, nil)
 			r.start(t, priority, r.limiter, r.wrap, fails(errBusy), step{hangs: true})
-			time.Sleep(time.Second)
+			pass(time.Second)
 			r.stop()
 			require.Equal(t, []string{"waiting_retry 100ms", "canceled (caller_canceled)", "end: canceled (caller_canceled)"}, r.events)
 			require.InDelta(t, 4, r.budget.Tokens(), 1e-6, "the retry was made")
@@ -274,7 +280,7 @@ func TestAShutdownEndsTheRun(t *testing.T) {
 		bothQueues(t, func(t *testing.T, priority bool) {
 			r := newRun(t, nil)
 			r.start(t, priority, r.limiter, r.wrap, fails(retry.After(time.Minute, errBusy)))
-			time.Sleep(time.Second)
+			pass(time.Second)
 			r.stop()
 			require.Equal(t, []time.Duration{0}, r.at)
 			require.Equal(t, []string{"waiting_retry 1m"}, r.events)
