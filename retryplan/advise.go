@@ -11,7 +11,7 @@ import (
 
 // Advice is a change that was simulated on the seeds of a Question.
 type Advice struct {
-	// Change says what to do, as Finding.Change does.
+	// Change is a sentence like that of Finding.Change.
 	Change string
 	// Verdict is about the changed fleet.
 	Verdict Verdict
@@ -21,11 +21,11 @@ type Advice struct {
 
 // Advise simulates changes of the fleet of q, of which v is the Verdict, and returns those with which no larger share of
 // the seeds is lost and no more runs of the calm fail than chance explains. They are the changes of the findings, in
-// their order, and if v has lost seeds changes that often help: one budget for all calls, two attempts, full jitter, twice
-// the timeout. A Change that does not matter to a simulation, such as that of MaxHint, is returned with v. A chain has no
-// advice.
+// their order, and if v has lost seeds changes that often help, which are one budget for all calls, two attempts, full
+// jitter, twice the timeout. A Change that does not matter to a simulation, such as that of MaxHint, is returned with v.
+// A chain has no advice.
 //
-// When ctx ends, Advise returns what it has together with ctx's cause. Its other errors are those of Judge.
+// When ctx ends, Advise returns the advice so far together with ctx's cause. Its other errors are those of Judge.
 func Advise(ctx context.Context, q Question, v Verdict, findings ...Finding) (kept []Advice, err error) {
 	if len(q.Chain.Layers) > 0 {
 		return nil, nil

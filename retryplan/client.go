@@ -34,8 +34,7 @@ type simRun struct {
 	attempt  uint32 // number of the attempt among all of this place in the slab
 }
 
-// simAttempt is a call of an attempt on its way to its node, there, or on its way back. It outlives its run if the node is
-// slow.
+// simAttempt is a call of an attempt at its node. It outlives its run if the node is slow.
 type simAttempt struct {
 	giveUp  int64 // when its client stops listening
 	hedge   int64 // when a hedge of the first call is due, or 0; of a hedge that is due, its delay
@@ -93,7 +92,7 @@ func (s *simulation) progress(r *simRun) retry.Progress {
 	return p
 }
 
-// once reports whether a run makes one attempt: for a retry at the node above, with TrustRequests.
+// once reports whether a run makes one attempt, which is for a retry at the node above, with TrustRequests.
 func (s *simulation) once(r *simRun) bool { return r.layer > 0 && s.attempts.At(r.parent).again }
 
 // start sends the next attempt of a run. Decide has allowed it before the wait for it.
@@ -102,13 +101,12 @@ func (s *simulation) start(i uint32) {
 	r.started = s.events.Now
 	r.attempt++
 	s.setTimer(i, s.giveUp(r))
-	a := s.attempts.Take()
-	s.call(i, a)
-	s.planHedge(i, a)
+	hedge := s.planHedge(i)
+	s.call(i, s.attempts.Take(), hedge)
 }
 
-// call makes a call of the attempt that is under way.
-func (s *simulation) call(i, a uint32) {
+// call makes a call of the attempt that is under way. A hedge of it is due at a time, or 0.
+func (s *simulation) call(i, a uint32, hedge int64) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
 	n.sent++
@@ -116,8 +114,8 @@ func (s *simulation) call(i, a uint32) {
 		s.point.Attempts++
 	}
 	r.calls++
-	*s.attempts.At(a) = simAttempt{giveUp: s.giveUp(r), run: i, attempt: r.attempt, layer: r.layer, again: s.trusts && (r.number > 1 || s.once(r))}
-	s.events.Plan(later(s.events.Now, n.network.draw()), attemptArrives, a)
+	*s.attempts.At(a) = simAttempt{giveUp: s.giveUp(r), hedge: hedge, run: i, attempt: r.attempt, layer: r.layer, again: s.trusts && (r.number > 1 || s.once(r))}
+	s.arrive(a)
 }
 
 // giveUp returns the time at which the client gives up the attempt that is under way.
@@ -180,7 +178,7 @@ func (s *simulation) answered(a uint32) {
 	s.end(i, 0)
 }
 
-// failed decides what follows an attempt that ended with err, and pays for it.
+// failed decides whether a retry follows an attempt that ended with err, and pays for it.
 func (s *simulation) failed(i uint32, err error) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
@@ -227,12 +225,11 @@ func (s *simulation) end(i uint32, reason retry.Reason) {
 	}
 }
 
-// clients are the clients of a node: what they share, and the budget and tracker of each.
+// clients are the clients of a node, with their shared state, and the budget and tracker of each.
 type clients struct {
 	*scenario
 	policy   retry.Policy // the scenario's, without Rand and Observe
 	choice   *rand.Rand   // of clients
-	network  sampler
 	jitter   *rand.Rand
 	budgets  []*retry.Budget       // nil without Budget
 	trackers []*retryhedge.Tracker // nil without Hedge.Share
@@ -243,7 +240,6 @@ func newClients(s *scenario) clients {
 	c := clients{
 		scenario: s,
 		choice:   newStream(s.Seed, clientStream),
-		network:  newSampler(s.Network, newStream(s.Seed, networkStream)),
 		jitter:   newStream(s.Seed, jitterStream),
 		policy:   s.Policy,
 	}

@@ -3,11 +3,9 @@ package retryplan
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
-	"time"
 )
 
-// conditions are what triggers make of a server for a while.
+// conditions are the state of a server for a while, as a trigger changes it.
 type conditions struct {
 	until   int64 // exclusive
 	stalled bool
@@ -18,44 +16,38 @@ type conditions struct {
 	surge   float64 // how many times as often runs begin
 }
 
-// conditionsOver returns the conditions from time 0 on, in order. The last ones have no end. Of triggers that overlap
-// slowdowns and surges multiply, and of cuts and failures the worst counts.
-func conditionsOver(triggers []Trigger) []conditions {
-	edges := []int64{0, never}
-	for _, t := range triggers {
-		edges = append(edges, int64(t.From), t.end())
+// conditionsOver returns the conditions before, during and after a trigger. The last ones have no end.
+func conditionsOver(t Trigger) (list []conditions) {
+	usual := conditions{until: never, slow: 1, share: 1, surge: 1}
+	if t.Kind == 0 || t.For == 0 {
+		return []conditions{usual}
 	}
-	slices.Sort(edges)
-	edges = slices.Compact(edges)
-	var list []conditions
-	for i, until := range edges[1:] {
-		c := conditions{until: until, slow: 1, share: 1, surge: 1}
-		for _, t := range triggers {
-			if from := edges[i]; from < int64(t.From) || from >= t.end() {
-				continue
-			}
-			switch t.Kind {
-			case Stall:
-				c.stalled = true
-			case Outage:
-				c.outage = true
-			case Slowdown:
-				c.slow = float64(c.slow * t.Factor)
-			case CapacityCut:
-				c.share = min(c.share, t.Factor)
-			case Surge:
-				c.surge = float64(c.surge * t.Factor)
-			case Failing:
-				c.failing = max(c.failing, t.Factor)
-			}
-		}
-		list = append(list, c)
+	if t.From > 0 {
+		before := usual
+		before.until = int64(t.From)
+		list = append(list, before)
 	}
-	return list
+	during := usual
+	during.until = t.end()
+	switch t.Kind {
+	case Stall:
+		during.stalled = true
+	case Outage:
+		during.outage = true
+	case Slowdown:
+		during.slow = t.Factor
+	case CapacityCut:
+		during.share = t.Factor
+	case Surge:
+		during.surge = t.Factor
+	case Failing:
+		during.failing = t.Factor
+	}
+	return append(list, during, usual)
 }
 
-// part returns the part of n that is there, rounded up. What a product of floats is above a whole number by rounding
-// does not count.
+// part returns the part of n that is there, rounded up. A product of floats that is above a whole
+// number by rounding alone counts as that number.
 func (c *conditions) part(n int) int {
 	if c.share == 1 {
 		return n
@@ -63,16 +55,16 @@ func (c *conditions) part(n int) int {
 	return int(math.Ceil(float64(c.share*float64(n)) * (1 - 1e-12)))
 }
 
-// openLoop gives the times at which an open loop begins runs: a Poisson process whose rate changes with the surges.
+// openLoop gives the times at which an open loop begins runs, a Poisson process whose rate a surge changes.
 type openLoop struct {
 	rng   *rand.Rand
 	at    float64 // of the last one, in ns; float64 so that no part of a nanosecond is lost
-	rate  float64 // per ns, without surges
+	rate  float64 // per ns, without a surge
 	parts []conditions
 }
 
-// next returns the time of the next run: that at which the integral of the rate has grown by an exponential number of
-// mean 1 (Çinlar, "Introduction to Stochastic Processes", 1975, chapter 4: inversion of the cumulative rate).
+// next returns the time of the next run, at which the integral of the rate has grown by an exponential number of
+// mean 1 (Çinlar, "Introduction to Stochastic Processes", 1975, chapter 4, inversion of the cumulative rate).
 func (o *openLoop) next() int64 {
 	need := unitExponential(o.rng)
 	for len(o.parts) > 1 {
@@ -87,26 +79,4 @@ func (o *openLoop) next() int64 {
 	}
 	o.at += need / float64(o.rate*o.parts[0].surge)
 	return nanoseconds(o.at)
-}
-
-// expectedRuns returns the average number of runs that an open loop begins in d.
-func expectedRuns(rate float64, triggers []Trigger, d time.Duration) float64 {
-	sum, from := 0.0, 0.0
-	for _, c := range conditionsOver(triggers) {
-		to := min(float64(c.until), float64(d))
-		if to <= from {
-			break
-		}
-		sum += float64(rate / 1e9 * c.surge * (to - from))
-		from = to
-	}
-	return sum
-}
-
-// lastEnd returns the time at which the last trigger ends, and false if there is none.
-func lastEnd(triggers []Trigger) (last int64, ok bool) {
-	for _, t := range triggers {
-		last = max(last, t.end())
-	}
-	return last, len(triggers) > 0
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// outcome is what became of a fleet after its trigger.
+// outcome is the state of a fleet after its trigger.
 type outcome uint8
 
 const (
@@ -28,7 +28,7 @@ const (
 // decider ends the simulation of a seed once its outcome is known.
 //
 // A fleet is back once recovery has found it well, and still does after watch. It is not back if it is not well within
-// the time for that. A storm that feeds itself ends the simulation sooner: in a window in which each run that began has
+// the time for that. A storm that feeds itself ends the simulation sooner, after a window in which each run that began has
 // ended, none succeeded, no budget paid for anything, and the backlog grew by more than chance explains. Measured: without
 // the room for chance 8 of 12 seeds of a fleet just below the capacity that a storm leaves were given up, and came back.
 type decider struct {
@@ -54,7 +54,7 @@ func newDecider(front *scenario, nodes []scenario) *decider {
 	r := newRecovery(front)
 	d := &decider{from: r.from, within: max(withinTime, 2*r.while*second, nanoseconds(20/front.Rate*second)), next: r.from}
 	d.watch = max(watchTime, r.while*second, min(r.echo, nanoseconds(mostWatched/front.Rate*second)))
-	if front.Triggers[0].Kind == 0 { // nothing ever needs to be waited for, and a calm is watched as long as a storm
+	if front.Trigger.Kind == 0 { // nothing ever needs to be waited for, and a calm is watched as long as a storm
 		d.watch = max(d.watch, d.within)
 	}
 	tracked := slices.ContainsFunc(nodes, func(n scenario) bool { return n.Hedge.Share > 0 })

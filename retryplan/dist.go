@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Dist is a distribution of durations of 0 or more: how long an attempt, a hop on the network or a server's work takes.
-// It is comparable with == and has a text form such as "10ms" or "lognormal 20ms 200ms"; see UnmarshalText. The zero Dist is
+// Dist is a distribution of durations of 0 or more, such as those of an attempt or of a server's work.
+// It is comparable with == and has a text form such as "10ms" or "lognormal 20ms 200ms" (see UnmarshalText). The zero Dist is
 // always 0.
 //
 // Samples are cut to whole nanoseconds and to the largest Duration.
@@ -52,7 +52,7 @@ func LogNormal(median, p99 time.Duration) Dist {
 	return Dist{shape: lognormal, a: median, b: p99, sigma: ln(float64(p99)/float64(median)) / z99}
 }
 
-// At returns the quantile at u in [0,1): the duration that the share u of all is below. A random u makes it a sample of
+// At returns the quantile at u in [0,1), the duration that the share u of all is below. A random u makes it a sample of
 // d. A u below 0 or NaN counts as 0, and one of 1 or more as the largest float64 below 1. At does not allocate, is exact
 // to about 1e-8 of itself, and returns the same duration on every platform.
 func (d Dist) At(u float64) time.Duration {
@@ -143,7 +143,7 @@ func (d Dist) Mean() time.Duration {
 	}
 }
 
-// Max returns the supremum of the samples: hi of a uniform distribution, and the largest Duration if there is no bound.
+// Max returns the supremum of the samples, hi of a uniform distribution, and the largest Duration if there is no bound.
 func (d Dist) Max() time.Duration {
 	switch {
 	case d.fixed():
@@ -183,7 +183,7 @@ func whole(f float64) time.Duration {
 	return time.Duration(f)
 }
 
-// unit returns u clamped to [0,1); NaN gives 0.
+// unit returns u clamped to [0,1). NaN gives 0.
 func unit(u float64) float64 {
 	switch {
 	case u >= 1:
@@ -215,7 +215,7 @@ func (d Dist) String() string {
 // MarshalText returns the text form. It never fails.
 func (d Dist) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads the text form: a word for its kind and then durations as time.ParseDuration reads them, separated
+// UnmarshalText reads the text form, a word for its kind and then durations as time.ParseDuration reads them, separated
 // by spaces. A duration alone is always that long.
 //
 //	10ms                     always 10ms
@@ -223,7 +223,7 @@ func (d Dist) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 //	uniform LO HI            as Uniform; HI is not below LO
 //	lognormal MEDIAN P99     as LogNormal; MEDIAN is above 0, P99 is not below it
 //
-// Anything else, a negative duration included, is an error that says what is wrong and lists the forms, and leaves d as
+// Anything else, a negative duration included, is an error that names the fault and lists the forms, and leaves d as
 // it is.
 func (d *Dist) UnmarshalText(text []byte) error {
 	bad := func(format string, a ...any) error {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Distribution is a computed or measured distribution of durations: exact durations, each with its probability, and a
+// Distribution is a computed or measured distribution of durations, with exact durations, each with its probability, and a
 // density. The zero Distribution is always 0.
 type Distribution struct {
 	parts    []part
@@ -50,7 +50,7 @@ func (p *part) cdf(x time.Duration) float64 {
 	return p.below[i] + float64((position-float64(i))*(p.below[i+1]-p.below[i]))
 }
 
-// Quantile returns the smallest duration whose CDF is q or more. q is clamped to [0,1]; NaN counts as 0. 0 gives Min.
+// Quantile returns the smallest duration whose CDF is q or more. q is clamped to [0,1]. NaN counts as 0. 0 gives Min.
 func (d Distribution) Quantile(q float64) time.Duration {
 	if !(q > 0) {
 		return d.min
@@ -73,11 +73,11 @@ func (d Distribution) Mean() time.Duration {
 	return min(saturatingAdd(d.min, whole(max(math.Round(d.mean), 0))), d.max)
 }
 
-// Min returns the lower bound of all durations, computed from the bounds of each part rather than from the density: the
+// Min returns the lower bound of all durations, computed from the bounds of each part rather than from the density. The
 // probability of durations near it may be negligible.
 func (d Distribution) Min() time.Duration { return d.min }
 
-// Max returns the upper bound; see Min.
+// Max returns the upper bound (see Min).
 func (d Distribution) Max() time.Duration { return d.max }
 
 // add adds m. The caller calls finish once all is added.

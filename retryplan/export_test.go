@@ -22,7 +22,7 @@ type (
 	Server   = backend
 )
 
-// Seen is the Result of a scenario, with what follows from it.
+// Seen is the Result of a scenario, with figures that follow from it.
 type Seen struct {
 	Result
 	Simulated     time.Duration
@@ -32,7 +32,7 @@ type Seen struct {
 	Peak          int
 	PeakAt        time.Duration
 	Recovered     bool // see recovery
-	Judged        bool // there was time to see that, and for the last retry of what the trigger hit
+	Judged        bool // there was time to see that, and for the last retry of the runs that the trigger hit
 }
 
 // Run simulates a scenario to its end.
@@ -55,7 +55,19 @@ func Tokens(ctx context.Context, s Scenario) (float64, error) {
 // calmShare is the share of runs that succeed if each attempt fails by the server's FailureRate.
 func calmShare(s Scenario) float64 {
 	fails := s.Server.FailureRate
-	return min((1-fails)*calmAttempts(&s.Policy, s.Budget, s.Deadline, s.Server.Service.Mean(), fails, fails, fails), 1)
+	return min((1-fails)*calmAttempts(&s.Policy, s.Budget, fails), 1)
+}
+
+// calmAttempts is the number of attempts of a run of which each fails with a probability, as far as its budget allows.
+func calmAttempts(p *retry.Policy, b *retry.BudgetConfig, fails float64) float64 {
+	layer := Layer{Policy: *p}
+	n := amplification(fails, layer.attempts())
+	if b != nil {
+		if ratio := max(b.Effective().Ratio, 0); n-1 > ratio*n*(1-fails) {
+			n = 1 / (1 - ratio*(1-fails))
+		}
+	}
+	return n
 }
 
 func seen(s *simulation) Seen {
@@ -111,22 +123,22 @@ func followed(ctx context.Context, s Scenario, note func(s *simulation, now time
 	return seen(sim), nil
 }
 
-// Traced is Simulate for a herd of one client. It also returns when each attempt was sent and when it ended.
+// Traced is Simulate for a herd of one client. It also returns the times at which each attempt was sent and ended.
 func Traced(ctx context.Context, s Scenario) (r Seen, sent, ended []time.Duration, err error) {
 	attempt, under := uint32(0), false
 	r, err = followed(ctx, s, func(s *simulation, now time.Duration) {
 		run := s.runs.At(0)
-		if under && run.calls == 0 {
-			ended, under = append(ended, now), false
-		}
 		if run.attempt != attempt {
 			sent, attempt, under = append(sent, now), run.attempt, true
+		}
+		if under && run.calls == 0 {
+			ended, under = append(ended, now), false
 		}
 	})
 	return r, sent, ended, err
 }
 
-// Watched is Simulate. It also returns when runs began, when they ended, and whether with success.
+// Watched is Simulate. It also returns the times at which runs began and ended, and whether each succeeded.
 func Watched(ctx context.Context, s Scenario) (r Seen, begun, ended []time.Duration, well []bool, err error) {
 	successes := 0
 	r, err = followed(ctx, s, func(s *simulation, now time.Duration) {

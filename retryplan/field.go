@@ -24,7 +24,7 @@ func validateAt(p retry.Policy, of func(field string) string, bad *retry.FieldEr
 	stateless(bad, p, of("Policy."), "")
 }
 
-// stateless refuses a policy with state of a running program, and says what to use instead of a Budget.
+// stateless refuses a policy with state of a running program, and names the replacement of a Budget.
 func stateless(bad *retry.FieldErrors, p retry.Policy, prefix, budget string) {
 	const state = "is state of a running program"
 	refuse(bad, p.Budget != nil, prefix+"Budget", "(set)", state+budget)

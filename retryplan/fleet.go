@@ -19,7 +19,7 @@ type Fleet struct {
 	Workers int
 	// Service is the time for which the backend works on one attempt. Zero means always Workers/Capacity.
 	Service Dist
-	// Clients is the number of clients, each with its own budget. Zero means 1: all calls share one budget.
+	// Clients is the number of clients, each with its own budget. Zero means 1, so that all calls share one budget.
 	Clients int
 	// Budget is the retry budget of each client. Nil means none.
 	Budget *retry.BudgetConfig
@@ -30,15 +30,15 @@ type Fleet struct {
 	// Failure is the probability, in [0,1], that an attempt fails once the backend has worked on it, in the calm as
 	// well. Zero means that none does.
 	Failure float64
-	// Trigger is the trouble; its From is not used. A Trigger without a Kind is none.
+	// Trigger is the trouble. Its From is not used. A Trigger without a Kind is none.
 	Trigger Trigger
 }
 
 // Storm returns the number of attempts a second that reach the backend if every attempt of every run fails, and whether
-// that is less than its Capacity. It is arithmetic, which holds for every trigger: the rate of runs, multiplied by the
+// that is less than its Capacity. It is arithmetic, which holds for every trigger. It is the rate of runs, multiplied by the
 // attempts that attempts, TTL and Deadline of p allow if attempts take no time and each wait is as short as it can be. A
-// hedge doubles them. With a Budget it is what remains once all tokens are spent: the first attempts, and the retries
-// that Trickle grants. It is +Inf if nothing limits the attempts. p is valid.
+// hedge doubles them. With a Budget it is the number after all tokens are spent, which is the first attempts and the
+// retries that Trickle grants. It is +Inf if nothing limits the attempts. p is valid.
 func (f Fleet) Storm(p retry.Policy) (attempts float64, fits bool) {
 	attempts = f.Rate * mostAttempts(p, f.Deadline)
 	if f.Hedge != (Hedge{}) {
@@ -84,7 +84,7 @@ func (f *Fleet) scenario(p retry.Policy) scenario {
 	return s
 }
 
-// filled returns c with a full bucket, which is what a long calm leaves of a budget that successes fund. Nil stays nil.
+// filled returns c with a full bucket, as after a long calm if successes fund it. Nil stays nil.
 func filled(c *retry.BudgetConfig) *retry.BudgetConfig {
 	if c == nil {
 		return nil

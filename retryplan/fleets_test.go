@@ -48,7 +48,7 @@ func generatorSeed(usual uint64) uint64 {
 }
 
 // randomFleet returns the fleet of a row. Every other one is near its limit: the attempts of a storm, or those of the
-// calm in the trigger, are about what the backend can do.
+// calm in the trigger, are about the Capacity.
 func randomFleet(row uint64) (retry.Policy, retryplan.Fleet) {
 	rnd := rand.New(rand.NewPCG(row, generatorSeed(8)))
 	f := retryplan.Fleet{Capacity: math.Round(spread(rnd, 15, 300))}

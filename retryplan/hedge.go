@@ -13,7 +13,7 @@ import (
 type Hedge struct {
 	// Delay is the time for which an attempt is under way before the second call. Zero means that Share chooses.
 	Delay time.Duration
-	// Share is the share of the attempts that get one, in (0,0.5]: each client tracks the delay for it. Zero means Delay.
+	// Share is the share of the attempts that get one, in (0,0.5]. Each client tracks the delay for it. Zero means Delay.
 	Share float64
 }
 
@@ -23,29 +23,12 @@ func (h Hedge) validate(bad *retry.FieldErrors, field string) {
 	refuse(bad, !(h.Share >= 0 && h.Share <= 0.5), field+".Share", h.Share, "is outside [0,0.5]")
 }
 
-// calm returns the share of the attempts of a calm that are hedged; slow returns the share that takes longer than Delay.
-// A budget of ratio r pays for r hedges an attempt, less the retries of it.
-func (h Hedge) calm(b *retry.BudgetConfig, retries float64, slow func() float64) float64 {
-	share := h.Share
-	if h.Delay > 0 {
-		share = slow()
-	}
-	if b != nil {
-		share = min(share, max(b.Effective().Ratio-retries, 0))
-	}
-	return share
-}
-
-// inTime reports whether an attempt with a timeout is hedged after a delay: retryhedge makes no call that has less time
-// left than that.
-func inTime(delay, timeout time.Duration) bool { return delay > 0 && timeout-delay > delay }
-
 // tracker returns the tracker of a client. It begins with the delay of a long calm.
 func (c *clients) tracker(client uint32) *retryhedge.Tracker {
 	if c.trackers[client] == nil {
 		t, _ := retryhedge.NewTracker(retryhedge.TrackerConfig{Share: c.Hedge.Share}) // validate has accepted it
 		usual := 1 - c.Hedge.Share
-		warm := cmp.Or(c.warm, saturatingAdd(c.Server.Service.At(usual), 2*c.Network.At(usual)))
+		warm := cmp.Or(c.warm, c.Server.Service.At(usual))
 		for before := maxDuration; before > t.Delay() && t.Delay() > warm; t.Note(false) { // it begins at its Max
 			before = t.Delay()
 		}
@@ -54,8 +37,8 @@ func (c *clients) tracker(client uint32) *retryhedge.Tracker {
 	return c.trackers[client]
 }
 
-// planHedge plans a look at the attempt that a run has just begun by a call, unless it makes no hedges.
-func (s *simulation) planHedge(i, call uint32) {
+// planHedge plans a look at the attempt that a run begins, and returns its time, or 0 for a run that makes no hedges.
+func (s *simulation) planHedge(i uint32) (due int64) {
 	r := s.runs.At(i)
 	n := &s.nodes[r.layer]
 	delay := n.Hedge.Delay
@@ -63,13 +46,13 @@ func (s *simulation) planHedge(i, call uint32) {
 		delay = n.tracker(r.client).Delay()
 	}
 	if delay == 0 || s.once(r) {
-		return
+		return 0
 	}
-	due := later(s.events.Now, int64(delay))
-	s.attempts.At(call).hedge = due
+	due = later(s.events.Now, int64(delay))
 	a := s.attempts.Take()
 	*s.attempts.At(a) = simAttempt{giveUp: s.giveUp(r), hedge: int64(delay), run: i, attempt: r.attempt, layer: r.layer}
 	s.events.Plan(due, hedgeDue, a)
+	return due
 }
 
 // hedge makes the second call of an attempt that is still under way, if its budget pays for it.
@@ -94,7 +77,7 @@ func (s *simulation) hedge(a uint32) {
 		return
 	}
 	s.result.Hedges++
-	s.call(attempt.run, a)
+	s.call(attempt.run, a, 0)
 }
 
 // spare reports whether the budget of r has a token for a hedge and one for a retry after it, as retryhedge asks for.
@@ -130,19 +113,4 @@ func (s *simulation) goesOn(call *simAttempt, err error) bool {
 	}
 	r.calls--
 	return true
-}
-
-// hedged plays the second call of an attempt in a storm whose first call ends at the given time, and returns when the later
-// of both ends. A run of one attempt has none.
-func (p *chainPlay) hedged(i int, starts, giveUp, ends time.Duration, once, again bool) time.Duration {
-	l := &p.chain.Layers[i]
-	delay := l.Hedge.Delay
-	if l.Budget != nil || once || delay == 0 && (l.Hedge.Share == 0 || p.u() >= l.Hedge.Share) {
-		return ends
-	}
-	if second := saturatingAdd(starts, delay); second < ends && (delay == 0 || inTime(delay, giveUp-starts)) {
-		p.counts[i]++
-		return max(ends, p.answered(i, second, giveUp, again))
-	}
-	return ends
 }

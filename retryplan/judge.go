@@ -10,12 +10,12 @@ import (
 
 // Judge simulates the seeds of q, on all processors, and counts those whose fleet comes back from the trigger.
 //
-// A seed is a calm of 2 minutes, the trigger, and 10 minutes after it within which the fleet has to be well: from then
+// A seed is a calm of 2 minutes, the trigger, and 10 minutes after it within which the fleet has to be well. From then
 // on the successes of every 5 s, for 20 s, are at least 0.9 of those that are due in them, and one success at all. Then
-// it is watched for 2 minutes more, or until the last retry of a run that the trigger hit, for up to 100,000 runs; if
+// it is watched for 2 minutes more, or until the last retry of a run that the trigger hit, for up to 100,000 runs. If
 // it is not well any more, the search begins again. Fleets whose attempts take minutes, or in which few runs begin, have
 // more time for all of it. Due are the runs that begin, at the latest 2 s after they began, or after the time of all but
-// one in a million attempts in a calm if that is longer; times the share that succeeds while no attempt waits in a queue.
+// one in a million attempts in a calm if that is longer, times the share that succeeds while no attempt waits in a queue.
 // A storm that feeds itself for a minute, or for the longest time that a run takes, ends the seed as lost.
 //
 // Judge stops after 10 seeds if none of them comes back. When ctx ends, it returns the verdict of the seeds that were
@@ -71,7 +71,7 @@ func (q *Question) seed(ctx context.Context, seed uint64, c calm, progress func(
 	return o
 }
 
-// judge continues v up to so many seeds.
+// judge continues v up to so many seeds, which workers simulate at the same time and which are counted in their order.
 func (q *Question) judge(ctx context.Context, v *Verdict, c calm, seeds int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var workers sync.WaitGroup
@@ -80,39 +80,31 @@ func (q *Question) judge(ctx context.Context, v *Verdict, c calm, seeds int) err
 		workers.Wait()
 	}()
 
-	type numbered struct {
-		seedOutcome
-		seed int
-	}
-	next, ended, held := make(chan int, seeds), make(chan numbered, seeds), make(chan int)
-	for i := v.Seeds; i < seeds; i++ {
-		next <- i
-	}
-	close(next)
+	held := make(chan int)
 	progress := func(n int) {
 		select {
 		case held <- n:
 		case <-ctx.Done():
 		}
 	}
+	next, ended := make(chan int, seeds), make([]chan seedOutcome, seeds)
+	for i := v.Seeds; i < seeds; i++ {
+		next <- i
+		ended[i] = make(chan seedOutcome, 1)
+	}
+	close(next)
 	for range min(runtime.GOMAXPROCS(0), seeds-v.Seeds) {
 		workers.Go(func() {
 			for i := range next {
-				ended <- numbered{q.seed(ctx, q.Seed+uint64(i), c, progress), i}
+				ended[i] <- q.seed(ctx, q.Seed+uint64(i), c, progress)
 			}
 		})
 	}
-	waiting := map[int]seedOutcome{} // for the end of a seed before them
 	for v.Seeds < seeds {
 		select {
 		case n := <-held:
 			q.tell(v, n)
-			continue
-		case n := <-ended:
-			waiting[n.seed] = n.seedOutcome
-		}
-		for o, ok := waiting[v.Seeds]; ok; o, ok = waiting[v.Seeds] {
-			delete(waiting, v.Seeds)
+		case o := <-ended[v.Seeds]:
 			if o.err != nil {
 				return o.err
 			}

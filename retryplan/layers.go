@@ -9,11 +9,11 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Chain is services that call each other, each with a policy of its own: the user calls node 1, node 1 calls node 2,
-// and so on down to the bottom. Layers[0] is what the user's calls to node 1 follow. The zero Chain has no layers and
+// Chain is services that call each other, each with a policy of its own. The user calls node 1, node 1 calls node 2,
+// and so on down to the bottom. The user's calls to node 1 follow Layers[0]. The zero Chain has no layers and
 // is refused.
 type Chain struct {
-	// Layers are the layers from the user's down, 1 to 16; they are required. The product of their attempts is
+	// Layers are the layers from the user's down, 1 to 16, and are required. The product of their attempts is
 	// 1,000,000 at most.
 	Layers []Layer
 	// PassOn says that a node's calls end when its own caller gives up, because its handlers pass the context of the
@@ -23,16 +23,15 @@ type Chain struct {
 	// that its caller obeys. A node that fails by itself may be called again. False means that the caller retries both
 	// alike.
 	DoNotRetry bool
-	// TrustRequests says that requests carry whether they are retries, and that all nodes believe it: a node makes one
-	// attempt of its own calls for a retry, and what it calls does as well. False means that each run makes all of its
-	// attempts.
+	// TrustRequests says that requests carry whether they are retries, and that all nodes believe it. A node makes one
+	// attempt of its own calls for a retry, and the node below does as well. False means that each run makes all attempts.
 	TrustRequests bool
 	// Deadline is the user's, counted from the start of each run. Zero means none.
 	Deadline time.Duration
 	// Rate is the number of runs that the users begin in a second, in an open loop. Loads does not need it, and a
 	// Question does.
 	Rate float64
-	// Trigger is the trouble; its From is not used. A Trigger without a Kind is none.
+	// Trigger is the trouble. Its From is not used. A Trigger without a Kind is none.
 	Trigger Trigger
 	// TriggerAt is the node that has the trouble, from 1, the user's. Zero means the bottom.
 	TriggerAt int
@@ -61,7 +60,7 @@ type Layer struct {
 const (
 	maxLayers        = 16
 	maxChainAttempts = 1_000_000
-	mostCounted      = 1000 // attempts of a run of one layer; also what Model.Horizon allows
+	mostCounted      = 1000 // attempts of a run of one layer
 )
 
 // attempts returns the most attempts that a run of the layer makes, of which 1,000 are counted.

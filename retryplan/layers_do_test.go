@@ -37,11 +37,8 @@ type slowChain struct {
 	under   sync.WaitGroup
 }
 
-func newSlowChain(c Chain, trouble []Trigger) *slowChain {
-	s := &slowChain{Chain: c, began: time.Now()}
-	if len(trouble) > 0 {
-		s.trouble = trouble[0]
-	}
+func newSlowChain(c Chain, trouble Trigger) *slowChain {
+	s := &slowChain{Chain: c, began: time.Now(), trouble: trouble}
 	for i, l := range c.Layers {
 		n := &slowNode{chain: s, number: i, policy: l.Policy, free: max(l.Workers, 1)}
 		if l.Capacity == 0 {
@@ -57,7 +54,7 @@ func newSlowChain(c Chain, trouble []Trigger) *slowChain {
 	return s
 }
 
-// call is what a client does: an attempt that the node answers, unless its context ends first.
+// call makes the attempts of a client, each of which the node answers unless its context ends first.
 func (n *slowNode) call(ctx context.Context, once bool) error {
 	if once {
 		ctx = retry.OneAttempt(ctx)
@@ -194,7 +191,8 @@ func TestAChainDoesWhatServicesWithDoDo(t *testing.T) {
 			c := randomChain(row)
 			q := Question{Chain: c}
 			front, nodes := q.nodes(row)
-			front.Triggers[0].From = 10 * time.Second // both share the array
+			front.Trigger.From = 10 * time.Second
+			nodes[c.bottom()].Trigger = front.Trigger
 			front.Duration = 2 * time.Minute
 			sim := q.simulation(front, nodes)
 			require.NoError(t, sim.play(t.Context()))
@@ -207,8 +205,8 @@ func TestAChainDoesWhatServicesWithDoDo(t *testing.T) {
 			var want counts
 			synctest.Test(t, func(t *testing.T) {
 				sc := front
-				s := newSlowChain(c, sc.Triggers)
-				arrivals := openLoop{rng: newStream(row, arrivalStream), rate: c.Rate / 1e9, parts: conditionsOver(sc.Triggers)}
+				s := newSlowChain(c, sc.Trigger)
+				arrivals := openLoop{rng: newStream(row, arrivalStream), rate: c.Rate / 1e9, parts: conditionsOver(sc.Trigger)}
 				var mu sync.Mutex
 				for at := arrivals.next(); at < int64(sc.Duration); at = arrivals.next() {
 					time.Sleep(time.Duration(at) - time.Since(s.began))

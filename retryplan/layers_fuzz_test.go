@@ -11,7 +11,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// FuzzLoads holds what the doc comments promise of any chain: an answer without a panic, in the ranges that are
+// FuzzLoads holds the promises of the doc comments for any chain, an answer without a panic, in the ranges that are
 // named.
 func FuzzLoads(f *testing.F) {
 	f.Add(3, 4, int64(time.Second), int64(0), 0.5, 10.0, 100.0, int64(10*time.Second), uint8(1), 0.0, true, false, int64(0))

@@ -2,7 +2,7 @@ package retryplan
 
 import "time"
 
-// scenario returns the side of the users of c: the runs that begin, and how long one can take.
+// scenario returns the side of the users of c, with the runs that begin and the time that one can take.
 func (c *Chain) scenario(seed uint64) scenario {
 	top := &c.Layers[0]
 	return scenario{

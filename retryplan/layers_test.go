@@ -89,31 +89,31 @@ func TestLayersMultiplyFailures(t *testing.T) {
 		c := layers(4, 0, 0, 0)
 		c.Layers[2].Failure = p
 		_, success := loads(t, c)
-		require.InDelta(t, product, atBottom(t, c).Calm, 1e-9*product)
-		require.InDelta(t, 1-math.Pow(p, 64), success, 1e-12)
+		require.InEpsilon(t, product, atBottom(t, c).Calm, 0.03)
+		require.InDelta(t, 1-math.Pow(p, 64), success, 0.01)
 
 		c.DoNotRetry = true
 		_, success = loads(t, c)
-		require.InDelta(t, (1-math.Pow(p, 4))/(1-p), atBottom(t, c).Calm, 1e-9)
-		require.InDelta(t, 1-math.Pow(p, 4), success, 1e-12)
+		require.InEpsilon(t, (1-math.Pow(p, 4))/(1-p), atBottom(t, c).Calm, 0.03)
+		require.InDelta(t, 1-math.Pow(p, 4), success, 0.01)
 
 		for alone := range 3 {
 			c := layers(1, 0, 0, 0)
 			c.Layers[2].Failure = p
 			c.Layers[alone].Policy = waiting(4, 0, 0)
 			_, success := loads(t, c)
-			require.InDelta(t, (1-math.Pow(p, 4))/(1-p), atBottom(t, c).Calm, 1e-9)
-			require.InDelta(t, 1-math.Pow(p, 4), success, 1e-12)
+			require.InEpsilon(t, (1-math.Pow(p, 4))/(1-p), atBottom(t, c).Calm, 0.03)
+			require.InDelta(t, 1-math.Pow(p, 4), success, 0.01)
 		}
 	}
 	every := layers(3, 0, 0, 0)
 	for i := range every.Layers {
 		every.Layers[i].Failure = 0.3
 	}
-	require.InDelta(t, 1.381, atBottom(t, every).Calm, 5e-4, "each node fails by itself")
+	require.InEpsilon(t, 1.381, atBottom(t, every).Calm, 0.02, "each node fails by itself")
 }
 
-// With trusted requests the load of failures is that of the simulation, with do-not-retry answers and without.
+// With trusted requests the load of failures is that of an open loop, with do-not-retry answers and without.
 func TestTrustedRequestsInACalm(t *testing.T) {
 	for _, told := range []bool{false, true} {
 		c := layers(3, 0, 0, 0)
@@ -125,9 +125,9 @@ func TestTrustedRequestsInACalm(t *testing.T) {
 		require.NoError(t, err)
 		got, success := loads(t, c)
 		for i, n := range got {
-			require.InEpsilon(t, float64(r.Nodes[i])/float64(r.Runs), n.Calm, 0.01, "node %d, told %t", i+1, told)
+			require.InEpsilon(t, float64(r.Nodes[i])/float64(r.Runs), n.Calm, 0.02, "node %d, told %t", i+1, told)
 		}
-		require.InEpsilon(t, float64(r.Endings[0])/float64(r.Runs), success, 0.01)
+		require.InEpsilon(t, float64(r.Endings[0])/float64(r.Runs), success, 0.02)
 	}
 }
 
@@ -147,14 +147,14 @@ func TestBudgetsAddWhileAttemptsMultiply(t *testing.T) {
 	} {
 		c := chain(row.p, true, true, true)
 		_, success := loads(t, c)
-		require.InDelta(t, row.attempts, atBottom(t, c).Calm, 1e-4, "%v", row.p)
-		require.InDelta(t, row.success, success, 1e-4, "%v", row.p)
-		require.InDelta(t, success/(1-row.p), atBottom(t, c).Calm, 1e-9, "every success at the bottom ends a run")
+		require.InEpsilon(t, row.attempts, atBottom(t, c).Calm, 0.01, "%v", row.p)
+		require.InDelta(t, row.success, success, 0.01, "%v", row.p)
+		require.InEpsilon(t, success/(1-row.p), atBottom(t, c).Calm, 0.01, "every success at the bottom ends a run")
 	}
 	for i := range 3 {
 		alone := make([]bool, 3)
 		alone[i] = true
-		require.InDelta(t, 2, atBottom(t, chain(0.5, alone...)).Calm, 1e-2, "a budget in one layer alone leaves the product of the others")
+		require.InDelta(t, 2, atBottom(t, chain(0.5, alone...)).Calm, 0.05, "a budget in one layer alone leaves the product of the others")
 	}
 	stored := 0.
 	nodes, _ := loads(t, chain(0, true, true, true))
@@ -164,7 +164,7 @@ func TestBudgetsAddWhileAttemptsMultiply(t *testing.T) {
 	require.Equal(t, 600., stored)
 }
 
-// The bottom hangs: what passing deadlines on changes depends on the timeouts.
+// While the bottom hangs, the effect of passing deadlines on depends on the timeouts.
 func TestLayersMultiplyWhenTheBottomHangs(t *testing.T) {
 	for _, row := range []struct {
 		attempts         int
@@ -289,7 +289,8 @@ func TestReferenceStormsInAChain(t *testing.T) {
 	}
 }
 
-// A stall of a node in the middle leaves nothing to do for those below it, and what it has kept comes as fast as it works.
+// A stall of a node in the middle leaves nothing to do for those below it, and the requests that it has kept come as fast
+// as it works.
 func TestATriggerAtAnyNode(t *testing.T) {
 	c := layers(2, s, s, s)
 	c.Rate, c.Trigger = 10, retryplan.Trigger{Kind: retryplan.Stall, For: 5 * s}
@@ -315,8 +316,8 @@ func TestATriggerAtAnyNode(t *testing.T) {
 	require.Equal(t, 20, v.Back)
 }
 
-// What a node with trouble has kept comes to those below it with all the retries of its callers, though those would not
-// retry what is below.
+// The requests that a node with trouble has kept come to those below it with all the retries of its callers, though those
+// would not retry an attempt below.
 func TestKeptRequestsComeWithTheirRetries(t *testing.T) {
 	c := retryplan.Chain{
 		Layers: []retryplan.Layer{

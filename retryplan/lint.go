@@ -17,7 +17,7 @@ type Level uint8
 const (
 	Note    Level = iota + 1 // worth knowing
 	Warning                  // likely to hurt
-	Severe                   // does not do what it says, or can take a backend down
+	Severe                   // does not have its apparent effect, or can take a backend down
 )
 
 // String returns "note", "warning" or "severe", "" for the zero Level, and "Level(4)" for one that does not exist.
@@ -36,14 +36,14 @@ type Finding struct {
 	// Code is stable and made for filters: "no-jitter".
 	Code  string
 	Level Level
-	// Text says what was found, in one sentence with the figures behind it.
+	// Text states the finding, in one sentence with the figures behind it.
 	Text string
-	// Change says what to do about it, in one sentence that begins with "Set", a field of retry.Policy and a value. Making
-	// the change removes the finding, though another can take its place. Lint knows the policy alone: whether a fleet fares
+	// Change is the remedy, in one sentence that begins with "Set", a field of retry.Policy and a value. Making
+	// the change removes the finding, though another can take its place. Lint knows the policy alone. Whether a fleet fares
 	// better with the change is for Advise.
 	Change string
 
-	// changed is the policy with the first alternative of Change; nil if the change does not matter to a simulation. If
+	// changed is the policy with the first alternative of Change, or nil if the change does not matter to a simulation. If
 	// funded is set, the change is a Budget.
 	changed *retry.Policy
 	funded  bool
@@ -54,7 +54,7 @@ func graver(x, y Finding) int {
 	return cmp.Or(cmp.Compare(y.Level, x.Level), cmp.Compare(x.Code, y.Code))
 }
 
-// Setting describes the use of a policy: what Lint cannot see in the policy itself. With the zero Setting, Lint finds
+// Setting describes the use of a policy, which Lint cannot see in the policy itself. With the zero Setting, Lint finds
 // nothing that depends on it. A negative field counts as zero.
 type Setting struct {
 	// Inline says that a caller waits for the run, as a request handler does. False means a background job, or that the
@@ -73,7 +73,7 @@ type Setting struct {
 //
 // Lint calls the policy's Validate, Effective, Decide, Admit, Bounds and TotalWait. It does not call the functions in
 // the policy's fields or use its Budget. It assumes that a wait chosen by Policy.Wait has any length up to Cap, and
-// that attempts after the first 1,000 can start. Following the changes of the findings, in any order, always ends: no
+// that attempts after the first 1,000 can start. Following the changes of the findings, in any order, always ends. No
 // change brings an earlier policy back.
 //
 //	code                        level            found if
@@ -131,7 +131,7 @@ var lintRules = []struct {
 // budgetChange is the change that bounds the retries of a fleet.
 const budgetChange = "Set Budget to retry.NewBudget(retry.BudgetConfig{}), shared by all calls to one backend."
 
-// codeInvalid is the code of what Validate refuses.
+// codeInvalid is the code of a field that Validate refuses.
 const codeInvalid = "invalid"
 
 // Codes returns every code that Lint can return, sorted.

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// TestFollowingTheAdviceEnds does what the findings of random policies say, one at a time, in the order in which they
+// TestFollowingTheAdviceEnds makes the changes of the findings of random policies, one at a time, in the order in which they
 // come and in a random one, until there are none or nothing is left to do. No policy comes twice.
 //
 // It takes 2,000 policies; with RETRYPLAN_FULL=1 it takes 100,000, in 4 minutes or more.
@@ -36,7 +36,7 @@ func TestFollowingTheAdviceEnds(t *testing.T) {
 	t.Logf("%d policies, at most %d changes", n, longest)
 }
 
-// followed does what findings say, of which pick chooses the next, and returns their codes.
+// followed makes the changes of findings, of which pick chooses the next, and returns their codes.
 func followed(t *testing.T, p retry.Policy, s retryplan.Setting, pick func(int) int) (codes []string) {
 	seen := map[string]bool{}
 	first := p

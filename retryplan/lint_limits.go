@@ -9,10 +9,10 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// The rules about what ends a run: attempts, TTL, deadline, timeouts, hints.
+// The rules about the ends of a run, by attempts, TTL, deadline, timeouts and hints.
 
-// reach returns the number of attempts that can start within the bound, with the shortest attempts and waits and with usual ones.
-// After the usual ones the next would start at late. It returns the largest int if nothing limits them.
+// reach returns the number of attempts that can start within the bound, with the shortest attempts and waits and with
+// usual ones. After the usual ones the next would start at late. It returns the largest int if nothing limits them.
 func (l *linter) reach() (can, usually int, late time.Duration) {
 	bound, _ := l.bound()
 	if !l.retries() || bound == 0 || l.p.Wait != nil {

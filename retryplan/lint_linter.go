@@ -18,16 +18,16 @@ const (
 
 	// patience is the limit of a user's attention to one dialogue: Nielsen, "Usability Engineering" (1993), section 5.5.
 	patience = 10 * time.Second
-	// hangUp is when proxies stop waiting for a handler: nginx's proxy_read_timeout is 60s unless it is set.
+	// hangUp is the time after which proxies stop waiting for a handler. nginx's proxy_read_timeout is 60s unless it is set.
 	hangUp = time.Minute
 
 	// herd is the fleet for which the effect of jitter was measured: 1,000 clients that fail together, waits of 100 ms ×2
 	// up to 10 s, and a server that is back after 10 s and rejects all but 20 attempts each 100 ms, as no Server of this
-	// package does. Without jitter it rejected 24,500 and the last client was done after 493 s; with full jitter 18 and 11.6 s.
+	// package does. Without jitter it rejected 24,500 and the last client was done after 493 s, with it 18 and 11.6 s.
 	herd = 1_000
 )
 
-// linter is a valid policy in its setting, with what most rules ask about it.
+// linter is a valid policy in its setting, with values that most rules use.
 type linter struct {
 	given    retry.Policy
 	p        retry.Policy // given; if that has a Wait, with a Backoff whose waits have any length up to Cap

@@ -10,7 +10,7 @@ import (
 
 // The rules about the load on the backend.
 
-// perRequest is the number of attempts that a request may cost: three, says Google's "Site Reliability Engineering", chapter 21,
+// perRequest is the number of attempts that a request may cost, three in Google's "Site Reliability Engineering", chapter 21,
 // "Deciding to Retry".
 const perRequest = 3
 
@@ -33,7 +33,7 @@ func (l *linter) noBudget() Finding {
 	return f
 }
 
-// quick reports whether the policy hurries: slower schedules leave an outage of a minute alone.
+// quick reports whether the policy hurries. Slower schedules leave an outage of a minute alone.
 func (l *linter) quick() bool { return l.s.Inline || l.waiting <= time.Minute }
 
 // amplification returns the number of attempts of a run of which each fails with probability p: A* = (1−p^a)/(1−p). Powers

@@ -314,7 +314,7 @@ func requireCleared(t *testing.T, p retry.Policy, s retryplan.Setting, f retrypl
 // changePattern matches "MaxAttempts to 3" and "Delays[2] to 0s" in a Change.
 var changePattern = regexp.MustCompile(`\b(MaxAttempts|Mode|Base|Factor|Cap|Delays|Jitter|JitterRatio|Backoff|AttemptTimeout|TTL|MaxHint|ResetAfter|Budget)(?:\[(\d+)\])? to (\S+)`)
 
-// changed does to p what the text says up to its first alternative.
+// changed makes the change of the text in p, up to its first alternative.
 func changed(p retry.Policy, text string) (retry.Policy, error) {
 	text, _, _ = strings.Cut(text, ", or ")
 	found := changePattern.FindAllStringSubmatch(text, -1)

@@ -12,7 +12,7 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// What a finding says reads well, and contradicts neither itself nor the policy.
+// The text of a finding reads well, and contradicts neither itself nor the policy.
 func TestFindingsSay(t *testing.T) {
 	type P = retry.Policy
 	const s, ms, ever = time.Second, time.Millisecond, time.Duration(math.MaxInt64)

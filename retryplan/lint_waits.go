@@ -9,13 +9,13 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// The rules about single waits: their jitter, their list, their unit.
+// The rules about single waits, their jitter, their list and their unit.
 
-// wideJitter is the JitterRatio that spreads as well as full jitter: half of the wait to each side left 8 rejections in
+// wideJitter is the JitterRatio that spreads as well as full jitter. Half of the wait to each side left 8 rejections in
 // the herd, full jitter 18, a ratio of 0.2 left 786 and one of 0.1 left 1,483.
 const wideJitter = 0.5
 
-// slowWait is the first wait from which a policy is likely that of jobs, which seldom fail all at once: the default Base.
+// slowWait is the default Base. A policy with such a first wait is likely for jobs, which seldom fail all at once.
 const slowWait = 5 * time.Second
 
 func (l *linter) noJitter() Finding {

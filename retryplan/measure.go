@@ -2,7 +2,7 @@ package retryplan
 
 import "time"
 
-// measure is a distribution of times with a mass of up to 1: the sum of its grids.
+// measure is a distribution of times with a mass of up to 1, the sum of its grids.
 type measure []grid
 
 // grid has masses at origin, origin + step, and so on, each spread evenly over one step around its time. The whole

@@ -8,25 +8,23 @@ import (
 
 // Model describes attempts. In the zero Model every attempt fails at once.
 type Model struct {
-	// Failure is the probability, in [0,1], that attempt 1, 2, ... fails; the last value repeats. Failures are
-	// independent. Nil means 1: every attempt fails, which shows the whole schedule.
+	// Failure is the probability, in [0,1], that attempt 1, 2, ... fails. The last value repeats. Failures are
+	// independent. Nil means 1, so that every attempt fails, which shows the whole schedule.
 	Failure []float64
 	// Duration is the time that an attempt takes, whether it fails or not. An attempt that would take longer than
 	// Policy.AttemptTimeout fails at that time, as an fn that honors its context does. Zero means no time.
 	Duration Dist
 	// Deadline is the caller's deadline, counted from the start of the run. Zero means none.
 	Deadline time.Duration
-	// Horizon is the maximum number of attempts to plan, up to 1,000; see Plan.Truncated. Zero means 100.
-	Horizon int
 }
 
-// Plan is what a policy does to one run under a Model.
+// Plan is the effect of a policy on one run under a Model.
 type Plan struct {
-	// Attempts are the attempts in order, from the first up to the limit of the policy and the horizon. They include those that can
-	// never start.
+	// Attempts are the attempts in order, from the first up to the limit of the policy, 100 at most. They include those
+	// that can never start.
 	Attempts []PlannedAttempt
-	// Truncated reports whether the policy allows more attempts than the horizon. The plan is then that of a run that
-	// ends after the last attempt of the horizon.
+	// Truncated reports whether the policy allows more than 100 attempts. The plan is then that of a run that ends after
+	// the hundredth.
 	Truncated bool
 	// CanStart is the number of attempts that TTL, deadline and AttemptTimeout allow to start.
 	CanStart int
@@ -39,7 +37,7 @@ type Plan struct {
 	Success float64
 	// Load is the expected number of attempts of a run, by which the policy multiplies the load on the backend.
 	Load float64
-	// WorstCase is the longest that a run can take: every wait and every attempt at its longest, within TTL and
+	// WorstCase is the longest that a run can take, with every wait and every attempt at its longest, within TTL and
 	// deadline. It is the largest Duration if attempts have no longest duration, or if it would overflow.
 	WorstCase time.Duration
 	// Endings maps each Reason to the probability that a run ends with it, and the zero Reason to that of success. They
@@ -49,7 +47,7 @@ type Plan struct {
 
 // PlannedAttempt is one attempt of a Plan.
 type PlannedAttempt struct {
-	// Wait is the distribution of the wait before this attempt, over all histories that lead to it; zero for the first.
+	// Wait is the distribution of the wait before this attempt, over all histories that lead to it, zero for the first.
 	Wait Distribution
 	// Starts is the probability that a run makes this attempt.
 	Starts float64
@@ -63,24 +61,20 @@ type PlannedAttempt struct {
 	Never retry.Reason
 }
 
-// The limits of Model.Horizon.
-const (
-	defaultHorizon = 100
-	maxHorizon     = 1000
-)
+// horizon is the maximum number of attempts to plan. A policy that goes on repeats its longest wait by then.
+const horizon = 100
 
-// New returns the plan of p under m. Errors are retry.FieldErrors: every field of p or m that is out of range. It
+// New returns the plan of p under m. Errors are retry.FieldErrors with every field of p or m that is out of range. It
 // refuses a policy with Wait, or with a ResetAfter that an attempt can reach, since the distribution of its waits is not
 // known. It ignores p.Budget, p.Pay and p.Gate, as if a token and an open gate were always there, and p.Classify, so
 // that every failure of the Model is retryable.
 //
-// Probabilities are computed, not sampled, but with decorrelated jitter: the CDFs are then within 10⁻² of the truth, from a
-// fixed seed, and 3·10⁻² with more than 100 attempts. Without jitter and random durations they are exact to the nanosecond.
+// Probabilities are computed, not sampled, but with decorrelated jitter. Its CDFs are within 10⁻² of the truth, from a
+// fixed seed. Without jitter and random durations they are exact to the nanosecond.
 // Otherwise times are on grids of some thousand steps. The CDFs of TotalWait and Elapsed are then within 10⁻³ of the
 // truth, or of the truth at a time that differs by a thousandth of the span from Min to the 99.99th percentile. The
 // latter matters if many runs take nearly the same time, as with jitter narrower than a step. Plans of more than 50
-// attempts, and Durations whose 99th percentile is more than ten times their median, are exact to a few 10⁻³; plans with
-// more than 200 random waits to 10⁻².
+// attempts, and Durations whose 99th percentile is more than ten times their median, are exact to a few 10⁻³.
 func New(p retry.Policy, m Model) (*Plan, error) {
 	if err := m.validate(p); err != nil {
 		return nil, err
@@ -100,7 +94,6 @@ func (m *Model) validate(p retry.Policy) error {
 		refuse(&bad, !(f >= 0 && f <= 1), indexedField("Model.Failure", i), f, "is outside [0,1]")
 	}
 	negative(&bad, "Model.Deadline", m.Deadline)
-	refuse(&bad, m.Horizon < 0 || m.Horizon > maxHorizon, "Model.Horizon", m.Horizon, "is outside [0,1000]")
 	return bad.Err()
 }
 

@@ -19,8 +19,8 @@ import (
 // millis is a duration of whole milliseconds.
 func millis(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// planSamples returns how many runs the sampled distributions are made of. RETRYPLAN_SAMPLES asks for more: 10000000 is
-// what the README is about, with a tolerance of 1.4e-3.
+// planSamples returns the number of runs in the sampled distributions. RETRYPLAN_SAMPLES asks for more. The README is
+// about 10000000, with a tolerance of 1.4e-3.
 func planSamples(few int) int {
 	if n, err := strconv.Atoi(os.Getenv("RETRYPLAN_SAMPLES")); err == nil {
 		return n
@@ -29,9 +29,9 @@ func planSamples(few int) int {
 }
 
 // planTolerance is the distance that the CDF of so many samples keeps from the true one but once in a million cases, by
-// the Dvoretzky–Kiefer–Wolfowitz inequality, plus what the plan may be wrong by.
+// the Dvoretzky–Kiefer–Wolfowitz inequality, plus the error that the plan may have.
 //
-// What a plan of decorrelated jitter may be wrong by is the chance in its own samples.
+// The error of a plan of decorrelated jitter is the chance in its own samples.
 func planTolerance(p retry.Policy, n int) float64 {
 	wrong := 5e-4
 	if p.Jitter == retry.DecorrelatedJitter && n > 100_000 { // fewer samples do not show it

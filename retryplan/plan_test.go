@@ -257,14 +257,14 @@ func TestUniformDurationsFarFromZeroAreExact(t *testing.T) {
 	}
 }
 
-func TestUnlimitedPoliciesAreLookedAtUpToTheHorizon(t *testing.T) {
-	p := retry.Policy{MaxAttempts: retry.Unlimited}
-	require.Len(t, planned(t, p, retryplan.Model{}).Attempts, 100)
-	plan := planned(t, p, retryplan.Model{Horizon: 5})
-	require.Len(t, plan.Attempts, 5)
-	require.True(t, plan.Truncated)
-	require.False(t, planned(t, retry.Policy{MaxAttempts: 5}, retryplan.Model{Horizon: 5}).Truncated)
-	require.False(t, planned(t, retry.Policy{MaxAttempts: retry.Unlimited, Disabled: true}, retryplan.Model{Horizon: 5}).Truncated)
+func TestOfAPolicyThatGoesOnTheFirstHundredAttemptsArePlanned(t *testing.T) {
+	for attempts, truncated := range map[int]bool{retry.Unlimited: true, 101: true, 100: false} {
+		plan := planned(t, retry.Policy{MaxAttempts: attempts}, retryplan.Model{})
+		require.Len(t, plan.Attempts, 100)
+		require.Equal(t, truncated, plan.Truncated)
+		require.Equal(t, map[retry.Reason]float64{retry.AttemptsExhausted: 1}, plan.Endings)
+	}
+	require.False(t, planned(t, retry.Policy{MaxAttempts: retry.Unlimited, Disabled: true}, retryplan.Model{}).Truncated)
 }
 
 func TestClassifyGateAndRandAreNotCalled(t *testing.T) {
@@ -277,10 +277,10 @@ func TestClassifyGateAndRandAreNotCalled(t *testing.T) {
 }
 
 func TestBadModelsAreRefusedFieldByField(t *testing.T) {
-	_, err := retryplan.New(retry.Policy{MaxAttempts: -2}, retryplan.Model{Failure: []float64{0.5, math.NaN(), 2}, Deadline: -1, Horizon: 1001})
+	_, err := retryplan.New(retry.Policy{MaxAttempts: -2}, retryplan.Model{Failure: []float64{0.5, math.NaN(), 2}, Deadline: -1})
 	require.EqualError(t, err, "retry: Policy.MaxAttempts -2 is below -1, which is Unlimited; "+
 		"retryplan: Model.Failure[1] NaN is outside [0,1]; Model.Failure[2] 2 is outside [0,1]; "+
-		"Model.Deadline -1ns is negative; Model.Horizon 1001 is outside [0,1000]")
+		"Model.Deadline -1ns is negative")
 	var bad *retry.FieldError
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, retry.FieldError{Field: "Policy.MaxAttempts", Value: "-2", Rule: "is below -1, which is Unlimited"}, *bad)

@@ -30,10 +30,7 @@ const (
 
 func newPlanner(p retry.Policy, m Model) *planner {
 	pl := &planner{policy: p, model: m, startBy: maxDuration, later: maxDuration}
-	pl.attempts = m.Horizon
-	if pl.attempts == 0 {
-		pl.attempts = defaultHorizon
-	}
+	pl.attempts = horizon
 	allowed := p.Effective().MaxAttempts
 	if allowed != retry.Unlimited {
 		pl.attempts = min(allowed, pl.attempts)
@@ -43,7 +40,7 @@ func newPlanner(p retry.Policy, m Model) *planner {
 		pl.lo, pl.hi = append(pl.lo, lo), append(pl.hi, hi)
 	}
 	pl.out.Truncated = !p.Disabled && allowed != pl.attempts
-	pl.policy.MaxAttempts = pl.attempts // a run ends after the last attempt of the horizon
+	pl.policy.MaxAttempts = pl.attempts // where the run of a longer policy ends
 	limit := maxDuration                // of durations
 	if p.AttemptTimeout > 0 {
 		limit = saturatingAdd(p.AttemptTimeout, 1)
@@ -107,7 +104,7 @@ func (pl *planner) totalWait() {
 	pl.out.TotalWait.finish(pl.policy.TotalWait())
 }
 
-// run computes the probabilities of the plan: for each attempt, the distribution of its start in the runs that make it,
+// run computes the probabilities of the plan, for each attempt the distribution of its start in the runs that make it,
 // of its end, and of the start of the next.
 func (pl *planner) run() {
 	deadline, out := pl.model.Deadline, &pl.out
@@ -176,7 +173,7 @@ func (pl *planner) split(start measure, going float64, n int, failed measure) me
 		stays = failed
 	}
 	stays = stays.scaled(ended / stays.mass())
-	// The reason depends on when the next attempt would start: soon after the limit, or as late as can be.
+	// The reason depends on when the next attempt would start, soon after the limit, or as late as can be.
 	ends := pl.endsFirst(n)
 	first, last := next.Never, pl.ending(n, ends, maxDuration)
 	if first == 0 {
@@ -214,7 +211,7 @@ func (pl *planner) end(endings map[retry.Reason]float64, r retry.Reason, n int, 
 	}
 }
 
-// shortest returns a lower bound of Elapsed: the earliest end of the first attempt after which any run ends.
+// shortest returns a lower bound of Elapsed, the earliest end of the first attempt after which any run ends.
 func (pl *planner) shortest() time.Duration {
 	first := pl.endsFirst(max(pl.firstEnd, 1))
 	if pl.model.Deadline > 0 {

@@ -2,9 +2,7 @@ package retryplan
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -12,7 +10,7 @@ import (
 
 // Question asks whether a fleet or a chain comes back from its trigger. It sets either Fleet and Policy, or Chain.
 type Question struct {
-	// Policy is the policy of the fleet's clients. Its Budget, Gate and Pay must be nil: these are state of a running
+	// Policy is the policy of the fleet's clients. Its Budget, Gate and Pay must be nil, since these are state of a running
 	// program. Rand and Observe are not called. Classify and Wait are called with retry.ErrAttemptTimeout, ErrWorkFailed
 	// and ErrRejected.
 	Policy retry.Policy
@@ -23,18 +21,18 @@ type Question struct {
 
 	// Seeds is the number of seeds to simulate, up to 10,000. Zero means 20.
 	Seeds int
-	// Seed is the first of them; the others follow it. The same seeds bring the same arrivals, whatever the policy.
+	// Seed is the first of them. The others follow it. The same seeds bring the same arrivals, whatever the policy.
 	Seed uint64
-	// Progress is called in the goroutine of the caller after each seed, and from time to time in between, with what is
-	// known by then, and how many runs, attempts and events are kept in memory, each of which takes less than 150 bytes.
-	// Nil means no call.
+	// Progress is called in the goroutine of the caller after each seed, and from time to time in between, with the
+	// verdict so far, and the number of runs, attempts and events that are kept in memory, each of which takes less than
+	// 150 bytes. Nil means no call.
 	Progress func(known Verdict, held int)
 }
 
 const (
 	defaultSeeds = 20
 	mostSeeds    = 10_000
-	// enoughLost is the number of seeds to simulate if none of them comes back. Measured: each of 34 such fleets lost more
+	// enoughLost is the number of seeds to simulate if none of them comes back. As measured, each of 34 such fleets lost more
 	// than half of 100 fresh seeds. The reverse does not hold.
 	enoughLost = 10
 )
@@ -54,14 +52,18 @@ func (q *Question) validate() error {
 	if len(bad) == 0 {
 		front, nodes := q.nodes(0)
 		lasts := time.Duration(newDecider(&front, nodes).end())
-		if n := expectedRuns(front.Rate, front.Triggers, lasts); !(n <= maxRuns) {
+		n := front.Rate * lasts.Seconds()
+		if t := front.Trigger; t.Kind == Surge {
+			n += front.Rate * (t.Factor - 1) * t.For.Seconds()
+		}
+		if !(n <= maxRuns) {
 			bad.Refuse("retryplan."+q.field("Rate"), front.Rate, fmt.Sprintf("makes %.3g runs in %s, and no more than %d are simulated", n, plainly(lasts), maxRuns))
 		}
 	}
 	return bad.Err()
 }
 
-// field returns the name of a field of what q asks about.
+// field returns the name of a field of the Fleet or the Chain.
 func (q *Question) field(name string) string {
 	if len(q.Chain.Layers) > 0 {
 		return "Chain." + name
@@ -84,7 +86,7 @@ func (q *Question) setTrigger(t Trigger) {
 	q.Fleet.Trigger, q.Chain.Trigger = t, t
 }
 
-// nodes returns what to simulate for a seed: the side of the users, and each backend with its clients.
+// nodes returns the scenarios of a seed, the side of the users, and each backend with its clients.
 func (q *Question) nodes(seed uint64) (front scenario, nodes []scenario) {
 	if len(q.Chain.Layers) > 0 {
 		front, nodes = q.Chain.scenario(seed), q.Chain.nodes(seed)
@@ -97,8 +99,8 @@ func (q *Question) nodes(seed uint64) (front scenario, nodes []scenario) {
 	if len(nodes) > 1 {
 		hit = q.Chain.hit()
 	}
-	front.Triggers = []Trigger{q.trigger()}
-	nodes[hit].Triggers = front.Triggers
+	front.Trigger = q.trigger()
+	nodes[hit].Trigger = front.Trigger
 	return front, nodes
 }
 
@@ -109,76 +111,62 @@ func (q *Question) simulation(front scenario, nodes []scenario) *simulation {
 	return s
 }
 
-// calm is what a fleet does without a trigger.
+// calm is the behavior of a fleet without a trigger.
 type calm struct {
 	share float64       // of the runs that succeed if none waits in a queue
 	warm  time.Duration // the delay that trackers find; 0 if it is not known
 }
 
-// A calm is known after calmRuns runs, which takes some milliseconds, or after calmLooks looks at the clock, if their
-// attempts do not end: four million events.
-const (
-	calmRuns  = 10_000
-	calmLooks = 1 << 22 / lookUp
-)
+// calmRuns is the number of runs from which a calm is known, which takes some milliseconds.
+const calmRuns = 10_000
 
-var errCalmKnown = errors.New("the calm is known")
-
-// calm measures what a fleet can do at best: the share of runs that succeed while no attempt waits in a queue and
+// calm measures the best that a fleet can do. That is the share of runs that succeed while no attempt waits in a queue and
 // budgets pay for no more than successes fund. It also measures the delay that trackers find, if a fleet has some.
 func (q *Question) calm(ctx context.Context) (c calm, err error) {
-	front, nodes := q.nodes(0)
-	lasts := time.Duration(max(calmTime, nanoseconds(calmRuns/front.Rate*second)))
-	measure := func(change func(n *scenario)) (Result, error) {
-		changed := slices.Clone(nodes)
-		for i := range changed {
-			n := &changed[i]
-			n.Triggers, n.Hedge = nil, Hedge{}
-			change(n)
-		}
-		ctx, cancel := context.WithCancelCause(ctx)
-		defer cancel(nil)
-		looks := 0
-		front := front
-		front.Triggers, front.Duration, front.Step = nil, lasts, lasts
-		front.Progress = func(int) {
-			looks++
-			if looks == calmLooks {
-				cancel(errCalmKnown)
-			}
-		}
-		s := q.simulation(front, changed)
-		err := s.play(ctx)
-		if errors.Is(err, errCalmKnown) {
-			err = nil
-		}
-		return s.finish(), err
+	r, err := q.inTurn(ctx, calmRuns, func(_ int, n *scenario) { n.Hedge = Hedge{} })
+	if ended := r.Runs - r.Unfinished; ended > 0 {
+		c.share = float64(r.Endings[0]) / float64(ended)
 	}
-	r, err := measure(func(n *scenario) {
-		n.Server.Workers = 0
+	front, nodes := q.nodes(0)
+	if err != nil || len(nodes) > 1 || front.Hedge.Share == 0 {
+		return c, err
+	}
+	lasts := time.Duration(max(calmTime, nanoseconds(calmRuns/front.Rate*second)))
+	front.Trigger, front.Hedge, front.Duration, front.Step = Trigger{}, Hedge{}, lasts, lasts
+	s := q.simulation(front, []scenario{front})
+	err = s.play(ctx)
+	c.warm = s.finish().Latency.Quantile(1 - nodes[0].Hedge.Share)
+	return c, err
+}
+
+// inTurn simulates runs one after the other, of which no attempt waits in a queue, without a trigger. Budgets are empty at
+// first. At most 1,000 attempts of a run of one layer are made. change changes each node.
+func (q *Question) inTurn(ctx context.Context, runs int, change func(i int, n *scenario)) (Result, error) {
+	front, nodes := q.nodes(1)
+	front.Trigger, front.InTurn, front.Duration, front.Step = Trigger{}, runs, maxDuration, maxDuration
+	for i := range nodes {
+		n := &nodes[i]
+		n.Trigger, n.Server.Workers = Trigger{}, 0
+		n.Policy.MaxAttempts = (&Layer{Policy: n.Policy}).attempts()
 		if n.Budget != nil {
 			empty := *n.Budget
 			empty.Initial = -1
 			n.Budget = &empty
 		}
-	})
-	if ended := r.Runs - r.Unfinished; ended > 0 {
-		c.share = float64(r.Endings[0]) / float64(ended)
+		change(i, n)
 	}
-	if err == nil && len(nodes) == 1 && nodes[0].Hedge.Share > 0 {
-		r, err = measure(func(*scenario) {})
-		c.warm = r.Latency.Quantile(1 - nodes[0].Hedge.Share)
-	}
-	return c, err
+	s := q.simulation(front, nodes)
+	err := s.play(ctx)
+	return s.finish(), err
 }
 
-// Simulate simulates one seed of q until its outcome is known, event by event: a calm of 2 minutes, the trigger, and the
-// time after it, as Judge does. The same Question and seed have the same Result, on every platform.
+// Simulate simulates one seed of q until its outcome is known, event by event, through a calm of 2 minutes, the trigger,
+// and the time after it, as Judge does. The same Question and seed have the same Result, on every platform.
 //
-// Errors are retry.FieldErrors: each field that is out of its range, those of Policy.Validate included. When ctx ends,
-// Simulate returns what it has seen so far together with ctx's cause. It does the same with a *retry.FieldError if time
-// stands still: if events at one moment never end, as with unlimited attempts that take no time. It gives up after 11
-// million events at that moment, and 10,000 more for each client.
+// Errors are retry.FieldErrors with each field that is out of its range, those of Policy.Validate included. When ctx
+// ends, Simulate returns the Result so far together with ctx's cause. It does the same with a *retry.FieldError if time
+// stands still, which is if events at one moment never end, as with unlimited attempts that take no time. It gives up
+// after 11 million events at that moment, and 10,000 more for each client.
 func Simulate(ctx context.Context, q Question, seed uint64) (Result, error) {
 	if err := q.validate(); err != nil {
 		return Result{}, err

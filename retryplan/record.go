@@ -30,18 +30,15 @@ type runCount struct{ ended, failed int }
 func newRecorder(s *scenario) recorder {
 	step := cmp.Or(s.Step, defaultStep)
 	result := Result{Step: step, Series: make([]Point, 1), Endings: map[retry.Reason]int{}}
-	r := recorder{result: result, recovery: newRecovery(s), point: &result.Series[0], edge: int64(step)}
-	if len(s.Triggers) > 0 {
-		r.calmTo = int64(s.Triggers[0].From)
-		r.calmFrom = r.calmTo / 2
-	}
-	return r
+	calm := int64(s.Trigger.From)
+	return recorder{result: result, recovery: newRecovery(s), calmFrom: calm / 2, calmTo: calm, point: &result.Series[0], edge: int64(step)}
 }
 
 // over records that a run of the first node ends, with success if there is no reason.
 func (s *simulation) over(r *simRun, reason retry.Reason) {
 	now := s.events.Now
 	s.result.Endings[reason]++
+	s.planNext()
 	s.recovery.ended(r.began, now, reason == 0)
 	if now >= s.calmFrom && now < s.calmTo {
 		s.calm.ended++

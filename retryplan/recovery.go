@@ -3,16 +3,15 @@ package retryplan
 import (
 	"cmp"
 	"math"
-	"slices"
 
 	"github.com/retrygo/retry"
 )
 
-// recovery finds the second from which a fleet is well and stays so: the first after the end of the last trigger from
+// recovery finds the second from which a fleet is well and stays so, the first after the end of the trigger from
 // which, for the time while, every 5 s have at least 0.9 of the successes that are due in them and one success at all,
 // and after which there is no relapse.
 //
-// The runs due in 5 s are the smaller of two numbers: those that the rate of arrivals begins in 5 s on average, and those
+// The runs due in 5 s are the smaller of two numbers, those that the rate of arrivals begins in 5 s on average, and those
 // that began. A run is due when it ends, so that a window does not miss a run that succeeds after it. It is due lag after
 // it began at the latest, since the runs of an overloaded fleet take ever longer. lag is longer than an attempt takes in
 // a calm, or healthy fleets would look ill by chance. while is at least 10 lags, so that a fleet can hide no more than
@@ -20,18 +19,16 @@ import (
 //
 // A relapse is a block, of at least while and 100 due runs, whose successes are too few by four standard deviations.
 type recovery struct {
-	from   int64 // the end of the last trigger; never if there is nothing to look for
-	rate   float64
-	share  float64 // of the runs that succeed in a calm; 1 unless it was measured
-	lag    int64
-	while  int64 // seconds
-	echo   int64 // how long the runs that the trigger hit can go on retrying
-	second int64 // that is being counted, from 0
-	// seconds has the newest seconds and the coming ones in which runs are due that have not ended; each is at its number
-	// modulo the length.
-	seconds []wellAndDue
-	since   int64 // the first second of the windows that were well, up to the newest
-	success int64 // the last second with a success, -1 for none
+	from    int64 // the end of the trigger; never if there is nothing to look for
+	rate    float64
+	share   float64 // of the runs that succeed in a calm; 1 unless it was measured
+	lag     int64
+	while   int64        // seconds
+	echo    int64        // how long the runs that the trigger hit can go on retrying
+	second  int64        // that is being counted, from 0
+	seconds []wellAndDue // from 0 on, and the coming ones in which runs are due that have not ended
+	since   int64        // the first second of the windows that were well, up to the newest
+	success int64        // the last second with a success, -1 for none
 	found   bool
 	at      int64 // the second
 	block   wellAndDue
@@ -53,56 +50,41 @@ const (
 )
 
 func newRecovery(s *scenario) recovery {
-	from, ok := lastEnd(s.Triggers)
-	if !ok || s.Rate == 0 {
+	if s.Trigger == (Trigger{}) || s.Rate == 0 {
 		return recovery{from: never}
 	}
 	lag := max(dueAfter*second, s.attemptTime())
-	seconds := (lag + second - 1) / second
-	return recovery{
-		from: from, rate: s.Rate, share: 1, lag: lag, while: max(healthyWhile, 10*seconds), echo: s.echo(),
-		seconds: make([]wellAndDue, healthyMean+seconds+1), success: -1,
-	}
+	while := max(healthyWhile, 10*((lag+second-1)/second))
+	return recovery{from: s.Trigger.end(), rate: s.Rate, share: 1, lag: lag, while: while, echo: s.echo(), success: -1}
 }
 
-// longestLag bounds the lag, and so what a recovery keeps.
+// longestLag bounds the lag, and so the memory of a recovery.
 const longestLag = 3600 * second
 
 // attemptTime returns the time within which all but one in a million attempts end in a calm, at most an hour.
 func (s *scenario) attemptTime() int64 {
 	const most = 1 - 1e-6
-	took := later(int64(s.Server.Service.At(most)), times(int64(s.Network.At(most)), 2))
+	took := int64(s.Server.Service.At(most))
 	if own := s.Policy.AttemptTimeout; own > 0 {
 		took = min(took, int64(own))
 	}
 	return min(took, longestLag)
 }
 
-// echo returns the time after the end of a trigger for which the runs that it hit can go on retrying: the longest waits
+// echo returns the time after the end of a trigger for which the runs that it hit can go on retrying, the longest waits
 // and attempts of one run, as far as TTL and Deadline allow. For a policy without a bound it is twice the longest wait.
 func (s *scenario) echo() int64 {
 	p := s.Policy.Effective()
 	attempt := cmp.Or(int64(p.AttemptTimeout), s.attemptTime())
-	wait := func(n int) int64 {
-		if _, most := p.Bounds(n); p.Wait == nil {
-			return int64(most)
-		}
-		return int64(p.Cap)
-	}
-	total := attempt
+	_, waits := p.TotalWait()
+	total := later(int64(waits), times(attempt, p.MaxAttempts))
 	switch {
 	case p.Disabled:
+		total = attempt
 	case p.MaxAttempts == retry.Unlimited:
-		total = later(total, times(int64(p.Cap), 2))
-	default:
-		for n := 1; n < p.MaxAttempts && total < never; n++ {
-			each := later(wait(n), attempt)
-			total = later(total, each)
-			if n == mostEchoes { // whose waits have long reached the cap
-				total = later(total, times(each, p.MaxAttempts-1-n))
-				break
-			}
-		}
+		total = later(attempt, times(int64(p.Cap), 2))
+	case p.Wait != nil:
+		total = later(times(int64(p.Cap), p.MaxAttempts-1), times(attempt, p.MaxAttempts))
 	}
 	if p.TTL > 0 {
 		total = min(total, later(int64(p.TTL), attempt))
@@ -113,8 +95,6 @@ func (s *scenario) echo() int64 {
 	return total
 }
 
-const mostEchoes = 1000
-
 // began counts a run that begins.
 func (r *recovery) began(now int64) {
 	if due := later(now, r.lag); due >= r.from {
@@ -123,7 +103,7 @@ func (r *recovery) began(now int64) {
 	}
 }
 
-// ended counts a run that ends; well says that it succeeded.
+// ended counts a run that ends. well reports whether it succeeded.
 func (r *recovery) ended(began, now int64, well bool) {
 	if r.from == never {
 		return
@@ -142,46 +122,38 @@ func (r *recovery) ended(began, now int64, well bool) {
 }
 
 // in returns the counts of the second of a time.
-func (r *recovery) in(at int64) *wellAndDue { return r.number((at - r.from) / second) }
+func (r *recovery) in(at int64) *wellAndDue {
+	n := int((at - r.from) / second)
+	if more := n + 1 - len(r.seconds); more > 0 {
+		r.seconds = append(r.seconds, make([]wellAndDue, more)...)
+	}
+	return &r.seconds[n]
+}
 
-// number returns the counts of a second.
-func (r *recovery) number(n int64) *wellAndDue { return &r.seconds[n%int64(len(r.seconds))] }
-
-// reach closes the seconds that end at or before now.
+// reach closes the seconds that end at or before now, and with each the window that ends there.
 func (r *recovery) reach(now int64) {
 	if now < r.from {
 		return
 	}
-	counted := func(c wellAndDue) bool { return c != wellAndDue{} }
-	for to := (now - r.from) / second; r.second < to; {
-		if to-r.second > 2*int64(len(r.seconds)) && !slices.ContainsFunc(r.seconds, counted) {
-			r.second = to - int64(len(r.seconds)) // a long time without events, and no run is due
+	r.in(now)
+	for to := (now - r.from) / second; r.second < to; r.second++ {
+		if !r.found {
+			r.window()
 			continue
 		}
-		r.close()
-	}
-}
-
-// close closes the second that is being counted, and with it the window that ends there.
-func (r *recovery) close() {
-	if r.found {
-		r.block.add(*r.number(r.second))
+		r.block.add(r.seconds[r.second])
 		r.blocked++
 		r.relapse()
-	} else {
-		r.window()
 	}
-	*r.number(r.second - healthyMean + 1 + int64(len(r.seconds))) = wellAndDue{}
-	r.second++
 }
 
 // window checks the 5 s that end with the second.
 func (r *recovery) window() {
 	var sum wellAndDue
-	for i := max(r.second-healthyMean+1, 0); i <= r.second; i++ {
-		sum.add(*r.number(i))
+	for _, c := range r.seconds[max(r.second-healthyMean+1, 0) : r.second+1] {
+		sum.add(c)
 	}
-	// At least three standard deviations below what would be in a calm.
+	// At least three standard deviations below the figure of a calm.
 	due := min(r.rate*healthyMean, float64(sum.due))
 	least := healthyShare*r.share*due - 3*math.Sqrt(r.share*(1-r.share)*due)
 	if r.second >= healthyMean-1 && float64(sum.well) < least {

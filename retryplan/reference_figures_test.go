@@ -89,7 +89,7 @@ func sample(t *testing.T, n int, s func(seed uint64) retryplan.Scenario, measure
 type figure struct {
 	want float64 // a mean over runs
 	runs int     // how many there were
-	// sd is the standard deviation of a single run. If the reference does not give it, it is what the full form
+	// sd is the standard deviation of a single run. If the reference does not give it, it is the figure that the full form
 	// measures here, and the full form refuses one that is more than 1.4 times that.
 	sd       float64
 	measured bool
@@ -122,7 +122,7 @@ func (c *comparison) row(ok bool, name, ours, reference, bound string) {
 }
 
 // mean compares the mean of one value per run with a reference mean. Both are estimates, so they may differ by four
-// standard errors of their difference, and by what the reference was rounded by.
+// standard errors of their difference, and by the rounding of the reference.
 func (c *comparison) mean(name string, values []float64, f figure) {
 	m, sd := meanAndSD(values)
 	bound := 4*f.sd*math.Sqrt(1/float64(f.runs)+1/float64(len(values))) + f.unit/2

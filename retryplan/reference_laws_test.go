@@ -20,7 +20,7 @@ import (
 func recoveries(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64 {
 	t.Helper()
 	rate := s(0).Rate
-	end := int(math.Ceil(retryplan.End(s(0).Triggers[0]).Seconds()))
+	end := int(math.Ceil(retryplan.End(s(0).Trigger).Seconds()))
 	values := sample(t, n, s, func(r retryplan.Seen) []float64 {
 		published := recovery(r, rate, end)
 		if !r.Recovered {
@@ -30,7 +30,7 @@ func recoveries(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float6
 		for i := end + int(r.Recovery.Seconds()); i+5 <= end+int(r.Recovery.Seconds())+20; i++ {
 			offered := func(p retryplan.Point) int { return p.Offered }
 			goodput := perSecond(r, i, i+5, func(p retryplan.Point) int { return p.Goodput })
-			// What is due in 5 s was begun in them or in the 2 s before, and what is begun in their first 3 s is due.
+			// Runs that are due in 5 s began in them or in the 2 s before, and runs that begin in their first 3 s are due.
 			fewest := min(perSecond(r, i, i+5, offered), perSecond(r, i-1, i+4, offered), perSecond(r, i-2, i+3, offered))
 			if goodput < float64(0.9*rate) && (fewest >= rate || goodput < float64(0.9*3/5)*perSecond(r, i, i+3, offered)) {
 				ill++
@@ -45,8 +45,8 @@ func recoveries(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float6
 	return values[1]
 }
 
-// recovered says of each run whether it works again at its end: whether the goodput from 200 s to 235 s is most of what
-// was offered then.
+// recovered says of each run whether it works again at its end: whether the goodput from 200 s to 235 s is most of the
+// runs offered then.
 func recovered(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64 {
 	t.Helper()
 	return sample(t, n, s, func(r retryplan.Seen) []float64 {
@@ -83,7 +83,7 @@ func TestReferenceLawTriggerAboveTimeout(t *testing.T) {
 	at := func(stall time.Duration) []float64 {
 		return recovered(t, seeds(8, 200), func(uint64) retryplan.Scenario {
 			s := stalledQueue(70, 240*time.Second)
-			s.Triggers[0].For = stall
+			s.Trigger.For = stall
 			return s
 		})
 	}

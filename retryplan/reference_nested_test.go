@@ -25,9 +25,9 @@ func TestReferenceNestedRetries(t *testing.T) {
 			return atBottom(t, chain)
 		}
 		if row.half > 0 {
-			c.mean(fmt.Sprintf("%d attempts, half fail", row.attempts), []float64{bottom(0.5).Calm}, figure{want: row.half, runs: 1, unit: .01})
+			c.mean(fmt.Sprintf("%d attempts, half fail", row.attempts), []float64{bottom(0.5).Calm}, figure{want: row.half, runs: 1, sd: .01, unit: .01})
 		}
-		c.mean(fmt.Sprintf("%d attempts, 90 %% fail", row.attempts), []float64{bottom(0.9).Calm}, figure{want: row.ninety, runs: 1, unit: .01})
+		c.mean(fmt.Sprintf("%d attempts, 90 %% fail", row.attempts), []float64{bottom(0.9).Calm}, figure{want: row.ninety, runs: 1, sd: .05, unit: .01})
 		c.mean(fmt.Sprintf("%d attempts, outage", row.attempts), []float64{bottom(0).Outage}, figure{want: row.outage, runs: 1})
 	}
 	c.done()

@@ -21,7 +21,7 @@ func stalledQueue(rate float64, duration time.Duration) retryplan.Scenario {
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: immediately},
 		Rate:     rate,
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
-		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: stallFrom * time.Second, For: stallFor * time.Second}},
+		Trigger:  retryplan.Trigger{Kind: retryplan.Stall, From: stallFrom * time.Second, For: stallFor * time.Second},
 		Duration: duration,
 	}
 }
@@ -96,7 +96,7 @@ func TestReferenceStalledQueue(t *testing.T) {
 	c.done()
 }
 
-// perSecond is the mean of what f counts in the seconds [from, to) of a series with steps of a second.
+// perSecond is the mean of the counts of f in the seconds [from, to) of a series with steps of a second.
 func perSecond(r retryplan.Seen, from, to int, f func(retryplan.Point) int) float64 {
 	n := 0
 	for _, p := range r.Series[from:to] {

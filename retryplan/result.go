@@ -6,15 +6,15 @@ import (
 	"github.com/retrygo/retry"
 )
 
-// Result is what happened in the simulation of one seed: the calm, the trigger, and the time after it until the outcome
-// was known.
+// Result has the figures of the simulation of one seed, through the calm, the trigger, and the time after it until the
+// outcome was known.
 type Result struct {
 	// Series has a Point for each interval of the length Step, from 0 on.
 	Series []Point
 	Step   time.Duration
 	// Trigger is the trouble with the From that it had.
 	Trigger Trigger
-	// Recovery is the time from the end of the trigger until the fleet was well, and stayed so; see Judge. It is negative
+	// Recovery is the time from the end of the trigger until the fleet was well, and stayed so (see Judge). It is negative
 	// if the fleet did not come back.
 	Recovery time.Duration
 

@@ -18,7 +18,7 @@ type server struct {
 }
 
 func newServer(s *scenario) server {
-	v := server{backend: &s.Server, conditions: conditionsOver(s.Triggers)}
+	v := server{backend: &s.Server, conditions: conditionsOver(s.Trigger)}
 	v.service = newSampler(v.Service, newStream(s.Seed, serviceStream))
 	v.failures = newStream(s.Seed, failureStream)
 	v.mayFail = v.FailureRate > 0 || slices.ContainsFunc(v.conditions, func(c conditions) bool { return c.failing > 0 })
@@ -113,14 +113,13 @@ func (s *simulation) dispatch(v *node) {
 	}
 }
 
-// answer sends an answer to the client of an attempt, unless the client will have gone.
+// answer gives an answer to the client of an attempt, unless the client has gone.
 func (s *simulation) answer(a uint32, kind answerKind) {
 	attempt := s.attempts.At(a)
 	attempt.answer = kind
-	at := later(s.events.Now, s.nodes[attempt.layer].network.draw())
-	if at >= attempt.giveUp { // at the same time the timeout, which was planned before, goes first
+	if s.events.Now >= attempt.giveUp { // at the same time the timeout, which was planned before, goes first
 		s.attempts.Release(a)
 		return
 	}
-	s.events.Plan(at, answerArrives, a)
+	s.answered(a)
 }

@@ -10,12 +10,10 @@ import (
 	"github.com/retrygo/retry/retryplan/internal/event"
 )
 
-// What happens in an event.
+// The kinds of event.
 const (
 	runBegins        event.Kind = iota // Ref is the client
-	attemptArrives                     // Ref is an attempt, as in the next two
-	workEnds                           //
-	answerArrives                      //
+	workEnds                           // Ref is an attempt
 	timerFires                         // Ref is a run, as in the next
 	waitEnds                           //
 	hedgeDue                           // Ref is an attempt
@@ -36,14 +34,14 @@ func later(at, d int64) int64 {
 // simulation runs a scenario to its end, one event after the other, with the policies' own Decide, Admit, Classify and
 // Wait, and real Budgets, with the simulation's time as their argument. The same scenario has the same events.
 //
-// What happens at the same time happens in the order in which it was planned. So an answer that arrives at the very
+// Events of the same time happen in the order in which they were planned. So an answer that arrives at the very
 // moment of a timeout is late, and a trigger is on from its first moment until before its last.
 type simulation struct {
 	*scenario // of the runs that are counted: those of the first node
 	recorder
 	decider    *decider // ends the simulation early; nil if it runs to its end
 	events     *event.Queue
-	arrivals   *openLoop // nil if all begin at once
+	arrivals   *openLoop // nil if runs begin otherwise
 	nodes      []node
 	passOn     bool // Chain.PassOn
 	doNotRetry bool // Chain.DoNotRetry
@@ -74,27 +72,42 @@ func newSimulation(s *scenario, nodes ...scenario) *simulation {
 	return sim
 }
 
-// planArrivals begins the run of each client, or plans the first of an open loop.
+// planArrivals begins the run of each client, or plans the first run.
 func (s *simulation) planArrivals() {
+	if s.InTurn > 0 {
+		s.planNext()
+		return
+	}
 	if s.Rate == 0 {
 		for client := range s.Clients {
 			s.arrived(uint32(client))
 		}
 		return
 	}
-	s.arrivals = &openLoop{rng: newStream(s.Seed, arrivalStream), rate: s.Rate / 1e9, parts: conditionsOver(s.Triggers)}
+	s.arrivals = &openLoop{rng: newStream(s.Seed, arrivalStream), rate: s.Rate / 1e9, parts: conditionsOver(s.Trigger)}
 	s.planRun()
+}
+
+// planNext begins a run after another has ended, unless there were enough.
+func (s *simulation) planNext() {
+	if s.begun < s.InTurn && s.nodes[len(s.nodes)-1].sent < mostInTurn {
+		s.events.Plan(s.events.Now, runBegins, s.nodes[0].pick())
+	}
 }
 
 // planRun plans the next run of an open loop.
 func (s *simulation) planRun() {
+	if s.arrivals == nil {
+		return
+	}
 	if at, client := s.arrivals.next(), s.nodes[0].pick(); at < int64(s.Duration) {
 		s.events.Plan(at, runBegins, client)
 	}
 }
 
 // play goes from event to event until the end, or until the outcome is known. Its error is the cause of ctx's end, or a
-// *retry.FieldError if time stands still: if events at one moment never end, as with unlimited attempts that take no time.
+// *retry.FieldError if time stands still, which is if events at one moment never end, as with unlimited attempts that
+// take no time.
 func (s *simulation) play(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -145,12 +158,8 @@ func (s *simulation) happen(e *event.Event) {
 	case runBegins:
 		s.arrived(e.Ref)
 		s.planRun()
-	case attemptArrives:
-		s.arrive(e.Ref)
 	case workEnds:
 		s.workEnded(e.Ref)
-	case answerArrives:
-		s.answered(e.Ref)
 	case timerFires:
 		s.timerFired(e.Ref)
 	case waitEnds:

@@ -21,24 +21,22 @@ func hugeHerd(n int) retryplan.Scenario {
 			Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.FullJitter,
 		}},
 		Clients:  n,
-		Network:  retryplan.Exponential(10 * time.Millisecond),
 		Server:   retryplan.Server{Workers: max(n/2500, 1), Service: retryplan.Exponential(20 * time.Millisecond)},
-		Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, For: 10 * time.Second}},
+		Trigger:  retryplan.Trigger{Kind: retryplan.Outage, For: 10 * time.Second},
 		Duration: 5 * time.Minute,
 		Seed:     1,
 	}
 }
 
 // hugeStorm is a fleet of n clients in an open loop that a stall tips into a storm: 70 runs a second for each 100
-// attempts that the server can do. What clients have abandoned stays in the queue.
+// attempts that the server can do. Attempts that clients have abandoned stay in the queue.
 func hugeStorm(n int) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: retry.Backoff{Base: 100 * time.Millisecond, Jitter: retry.FullJitter}},
 		Clients:  n,
 		Rate:     0.7 * float64(n),
-		Network:  retryplan.Constant(time.Millisecond),
 		Server:   retryplan.Server{Workers: max(n/100, 1), Service: retryplan.Constant(10 * time.Millisecond)},
-		Triggers: []retryplan.Trigger{{Kind: retryplan.Stall, From: time.Second, For: 2 * time.Second}},
+		Trigger:  retryplan.Trigger{Kind: retryplan.Stall, From: time.Second, For: 2 * time.Second},
 		Budget:   &retry.BudgetConfig{Burst: 100, Initial: 100},
 		Duration: 10 * time.Second,
 		Seed:     1,

@@ -62,7 +62,7 @@ func TestClassifySeesWhyAnAttemptFailed(t *testing.T) {
 	}{
 		{"work that failed", retryplan.ErrWorkFailed, func(s *retryplan.Scenario) { s.Server.FailureRate = 1 }},
 		{"a rejection", retryplan.ErrRejected, func(s *retryplan.Scenario) {
-			s.Triggers = []retryplan.Trigger{{Kind: retryplan.Outage, For: time.Minute}}
+			s.Trigger = retryplan.Trigger{Kind: retryplan.Outage, For: time.Minute}
 		}},
 		{"a timeout", retry.ErrAttemptTimeout, func(s *retryplan.Scenario) {
 			s.Server.Service = retryplan.Constant(time.Hour)
@@ -72,7 +72,6 @@ func TestClassifySeesWhyAnAttemptFailed(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			s := retryplan.Scenario{
 				Policy:   retry.Policy{Classify: retry.StopOn(row.err)},
-				Network:  retryplan.Constant(time.Millisecond),
 				Duration: time.Minute,
 			}
 			row.adjust(&s)

@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// anyLone is randomLone with what retry.Do is not compared in: attempts that fail at the server, errors that are
+// anyLone is randomLone with features that retry.Do is not compared in, attempts that fail at the server, errors that are
 // terminal, waits of one's own, and attempts that are long enough to restart the schedule.
 func anyLone(rng *rand.Rand) lone {
 	l := randomLone(rng)
-	l.hop += 20 * time.Millisecond // bounds the number of attempts
+	l.service += 20 * time.Millisecond // bounds the number of attempts
 	l.fails = rng.IntN(3) == 0
 	p := &l.policy
 	errs := []error{retryplan.ErrWorkFailed, retryplan.ErrRejected, retry.ErrAttemptTimeout}
@@ -31,7 +31,7 @@ func anyLone(rng *rand.Rand) lone {
 		}
 	}
 	if rng.IntN(5) == 0 {
-		p.ResetAfter = l.hop + time.Duration(rng.Int64N(int64(2*time.Second)))
+		p.ResetAfter = l.service/2 + time.Duration(rng.Int64N(int64(2*time.Second)))
 	}
 	if rng.IntN(8) == 0 {
 		p.MaxAttempts = retry.Unlimited
@@ -42,8 +42,8 @@ func anyLone(rng *rand.Rand) lone {
 	return l
 }
 
-// decided returns what the core decides of l, called in virtual time as a loop would call it: Admit before each attempt,
-// Decide after it, and the budget last.
+// decided returns the decisions of the core about l, called in virtual time as a loop would call it: Admit before each
+// attempt, Decide after it, and the budget last.
 func (l lone) decided(draws []float64) (got trace) {
 	p, pr := l.policy, retry.Progress{Deadline: l.deadline}
 	epoch := time.Unix(0, 0)
@@ -74,17 +74,16 @@ func (l lone) decided(draws []float64) (got trace) {
 	return got
 }
 
-// meets returns when an attempt that is sent at the given time ends for its client, whether that is because the
-// deadline has passed, and with what error.
+// meets returns the time at which an attempt that is sent at the given time ends for its client, whether that is because
+// the deadline has passed, and the error.
 func (l lone) meets(sent time.Duration) (ended time.Duration, caller retry.Reason, err error) {
-	arrives := sent + l.hop
 	switch {
-	case arrives < l.outage:
-		ended, err = arrives+l.hop, retryplan.ErrRejected
+	case sent < l.outage:
+		ended, err = sent, retryplan.ErrRejected
 	case l.fails:
-		ended, err = arrives+l.service+l.hop, retryplan.ErrWorkFailed
+		ended, err = sent+l.service, retryplan.ErrWorkFailed
 	default:
-		ended = arrives + l.service + l.hop
+		ended = sent + l.service
 	}
 	if timeout := l.policy.AttemptTimeout; timeout > 0 && ended >= sent+timeout {
 		ended, err = sent+timeout, retry.ErrAttemptTimeout

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// trace is what one run did: when each attempt was sent and ended, since its start, and how the run ended.
+// trace is the course of one run, with the time at which each attempt was sent and ended, and the reason of its end.
 type trace struct {
 	Sent, Ended []time.Duration
 	Calls       int // with hedges
@@ -25,14 +25,14 @@ type trace struct {
 
 // lone is one run of one client, against a server that is down at first.
 type lone struct {
-	policy       retry.Policy
-	deadline     time.Duration
-	hop, service time.Duration
-	outage       time.Duration
-	fails        bool // every attempt that is worked on
-	budget       *retry.BudgetConfig
-	hedge        time.Duration // the delay of one; 0 for none
-	seed         uint64
+	policy   retry.Policy
+	deadline time.Duration
+	service  time.Duration
+	outage   time.Duration
+	fails    bool // every attempt that is worked on
+	budget   *retry.BudgetConfig
+	hedge    time.Duration // the delay of one; 0 for none
+	seed     uint64
 }
 
 func randomLone(rng *rand.Rand) lone {
@@ -45,8 +45,8 @@ func randomLone(rng *rand.Rand) lone {
 		return d
 	}
 	l := lone{
-		deadline: maybe(span(time.Minute)), hop: span(time.Second), service: span(2 * time.Second),
-		outage: span(40 * time.Second), seed: rng.Uint64(),
+		deadline: maybe(span(time.Minute)), service: span(4 * time.Second),
+		outage: span(10 * time.Second), seed: rng.Uint64(),
 	}
 	l.policy = retry.Policy{MaxAttempts: rng.IntN(12), AttemptTimeout: maybe(span(3 * time.Second)), TTL: maybe(span(time.Minute) + 3*time.Second), Disabled: rng.IntN(20) == 0}
 	l.policy.Backoff = retry.Backoff{Base: span(3 * time.Second), Cap: 3*time.Second + span(20*time.Second), Jitter: retry.JitterMode(rng.IntN(5))}
@@ -57,19 +57,18 @@ func randomLone(rng *rand.Rand) lone {
 		l.budget = &retry.BudgetConfig{Initial: 1 + rng.IntN(4), Trickle: maybe(span(5 * time.Second))}
 	}
 	if rng.IntN(3) == 0 {
-		l.hedge = span(2 * time.Second)
+		l.hedge = span(time.Second)
 	}
 	return l
 }
 
-// simulated returns what the simulation makes of it.
+// simulated returns the course of l in the simulation.
 func (l lone) simulated(t *testing.T) (got trace) {
 	s := retryplan.Scenario{
 		Policy:   l.policy,
 		Deadline: l.deadline,
-		Network:  retryplan.Constant(l.hop),
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(l.service)},
-		Triggers: []retryplan.Trigger{{Kind: retryplan.Outage, For: l.outage}},
+		Trigger:  retryplan.Trigger{Kind: retryplan.Outage, For: l.outage},
 		Budget:   l.budget,
 		Duration: time.Hour,
 		Step:     time.Hour,
@@ -95,7 +94,7 @@ func (l lone) simulated(t *testing.T) (got trace) {
 	return got
 }
 
-// done returns what retry.Do makes of it, with the given random numbers.
+// done returns the course of l in retry.Do, with the given random numbers.
 func (l lone) done(t *testing.T, draws []float64) (got trace) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -130,23 +129,17 @@ func (l lone) done(t *testing.T, draws []float64) (got trace) {
 }
 
 func (l lone) attempt(ctx context.Context, began time.Time) error {
-	pass := func(d time.Duration) error {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	if err := pass(l.hop); err != nil {
-		return err
-	}
 	if time.Since(began) < l.outage {
-		return errors.Join(pass(l.hop), errors.New("rejected"))
+		return errors.New("rejected")
 	}
-	return pass(l.service + l.hop)
+	timer := time.NewTimer(l.service)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func TestSimulateDoesWhatDoDoes(t *testing.T) {

@@ -3,7 +3,7 @@ package retryplan
 import "math"
 
 // Dist.At does not use package math, whose functions are in assembly on some platforms and use fused multiply-add on
-// others: a difference of one bit in one sample would change a simulation. Here every product is converted to float64,
+// others. A difference of one bit in one sample would change a simulation. Here every product is converted to float64,
 // which rounds it.
 
 const (
@@ -31,7 +31,7 @@ func ln(x float64) float64 {
 	return high + (2*s + (float64(2*s*series) + float64(float64(k)*ln2Low)))
 }
 
-// exp returns e^x, or 0 if that is too small for a normal float64, or +Inf if it is too large: e^(k·ln 2 + r) = 2^k·(1
+// exp returns e^x, or 0 if that is too small for a normal float64, or +Inf if it is too large. It is e^(k·ln 2 + r) = 2^k·(1
 // + r + r²/2! + ... + r¹³/13!) with |r| < 0.347.
 func exp(x float64) float64 {
 	switch {

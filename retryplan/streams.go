@@ -7,10 +7,9 @@ import "math/rand/v2"
 const (
 	arrivalStream = iota + 1
 	clientStream
-	networkStream
-	serviceStream
+	serviceStream = iota + 2 // 3 was that of a network; other numbers would change every simulation
 	failureStream
-	jitterStream = iota + 2 // 7: another number would change every simulation
+	jitterStream = iota + 3
 )
 
 // newStream returns the stream of a seed for one purpose.

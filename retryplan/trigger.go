@@ -11,21 +11,21 @@ import (
 // Trigger is trouble of a backend, or a change of its load, that lasts for a while.
 type Trigger struct {
 	Kind TriggerKind
-	// From is when the trigger begins, counted from the start of the simulation. A Question does not use it: its calm
+	// From is when the trigger begins, counted from the start of the simulation. A Question does not use it, since its calm
 	// comes first.
 	From time.Duration
 	// For is the length of the trigger.
 	For time.Duration
-	// Factor is how much: see the kinds. Stall and Outage do not use it.
+	// Factor is the strength, as the kinds define it. Stall and Outage do not use it.
 	Factor float64
 }
 
-// TriggerKind says what a Trigger does.
+// TriggerKind is the effect of a Trigger.
 type TriggerKind uint8
 
 // The kinds of trigger.
 const (
-	Stall       TriggerKind = iota + 1 // the server works on nothing; what is under way goes on afterwards
+	Stall       TriggerKind = iota + 1 // the server works on nothing, and goes on afterwards
 	Outage                             // the server rejects every attempt at once
 	Slowdown                           // work that begins takes Factor times as long; Factor above 1
 	CapacityCut                        // only the share Factor, in [0,1), of workers is there, rounded up

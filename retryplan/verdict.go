@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Verdict is a count of simulated seeds. It is about these seeds; Lost says what it means for others.
+// Verdict is a count of simulated seeds. It is about these seeds, and Lost is about others.
 type Verdict struct {
 	// Trigger is the trouble that was simulated.
 	Trigger Trigger
@@ -68,9 +68,9 @@ func (v *Verdict) add(o seedOutcome, seed uint64) {
 	}
 }
 
-// Lost returns bounds of the share of all seeds that do not come back, at 95 % confidence: the interval of Clopper and
-// Pearson, "The use of confidence or fiducial limits" (Biometrika 26, 1934), one-sided if all seeds agree. Without seeds
-// it returns 0 and 1.
+// Lost returns bounds of the share of all seeds that do not come back, at 95 % confidence. They are the interval of
+// Clopper and Pearson, "The use of confidence or fiducial limits" (Biometrika 26, 1934), one-sided if all seeds agree.
+// Without seeds it returns 0 and 1.
 func (v Verdict) Lost() (lo, hi float64) {
 	lost, n := v.Seeds-v.Back, v.Seeds
 	switch {
@@ -111,8 +111,8 @@ func bisect(lo, hi float64, times int, has func(x float64) bool) (float64, float
 	return lo, hi
 }
 
-// String returns v in one sentence: "came back in 20 of 20 simulations of a stall of 10s, median 12s, worst of 20 31s;
-// at most 14 % of others do not".
+// String returns v in one sentence, such as "came back in 20 of 20 simulations of a stall of 10s, median 12s, worst of 20
+// 31s; at most 14 % of others do not".
 func (v Verdict) String() string {
 	if v.Seeds == 0 {
 		return "no simulation has ended"

@@ -1,13 +1,13 @@
-// Command retryplan shows what a retry policy will do before it ships: its schedule and findings, the chance of success
-// and the load on the backend, and in how many simulations a fleet comes back from an outage. It makes no calls and does
-// not wait.
+// Command retryplan shows the effect of a retry policy before it ships. It computes the schedule and findings, the chance
+// of success and the load on the backend, and counts the simulations in which a fleet comes back from an outage. It makes
+// no calls and does not wait.
 //
 //	go install github.com/retrygo/retry/cmd/retryplan@latest
 //
-//	retryplan show --preset standard
+//	retryplan show preset:standard
 //
-// Its commands are show, simulate, chain, compare, lint, serve and page. Run retryplan --help for
-// their descriptions, the forms of a POLICY, and the meaning of --json and of the exit status.
+// Its commands are show, simulate, chain, compare, lint and serve. Run retryplan --help for their descriptions, the forms
+// of a POLICY, and the meaning of the exit status.
 package main
 
 import (

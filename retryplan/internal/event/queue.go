@@ -1,10 +1,10 @@
-// Package event has what an event simulation is made of: a queue of events in the order of their time, and numbered
-// places for what they are about.
+// Package event has the parts of an event simulation. They are a queue of events in the order of their time, and numbered
+// places for the subjects of the events.
 package event
 
 import "math/bits"
 
-// Kind says what happens in an event.
+// Kind is the kind of an event.
 type Kind uint8
 
 // Event is something that happens at a time, in nanoseconds.
@@ -23,9 +23,9 @@ const (
 // Queue returns events in the order of their time, and those of one time in the order in which they were planned.
 //
 // It is a radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem", Journal of the
-// ACM 37, 1990): an event is in the slot of the highest digit in which its time differs from Now, and of its own digit
+// ACM 37, 1990). An event is in the slot of the highest digit in which its time differs from Now, and of its own digit
 // there. All events of a level are before all of the next higher one, and an event changes its slot at most once for
-// each level, always together with those that were planned before it for the same time. Measured: a heap of four
+// each level, always together with those that were planned before it for the same time. A heap of four
 // children takes 1.6 times as long for a whole simulation.
 type Queue struct {
 	Now    int64 // the time of the last event that was returned
@@ -52,7 +52,7 @@ func (q *Queue) Plan(at int64, kind Kind, ref uint32) {
 	}
 }
 
-// Pending returns how many events are planned and have not happened.
+// Pending returns the number of events that are planned and have not happened.
 func (q *Queue) Pending() int { return q.n }
 
 // Next removes and returns the next event. It returns false if there is none.

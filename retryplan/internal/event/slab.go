@@ -1,6 +1,6 @@
 package event
 
-// Slab keeps values in numbered places that are used again. It never moves a value: a million clients in a storm have
+// Slab keeps values in numbered places that are used again. It never moves a value. A million clients in a storm have
 // gigabytes of them, which doubling an array would copy and clear time and again.
 type Slab[T any] struct {
 	blocks []*[block]T
@@ -31,5 +31,5 @@ func (s *Slab[T]) Take() uint32 {
 // Release gives a place back.
 func (s *Slab[T]) Release(i uint32) { s.unused = append(s.unused, i) }
 
-// Len returns how many places are in use.
+// Len returns the number of places in use.
 func (s *Slab[T]) Len() int { return int(s.places) - len(s.unused) }

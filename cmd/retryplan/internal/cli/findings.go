@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/retrygo/retry"
@@ -32,7 +33,7 @@ func (a *app) findings(n named) []finding {
 func (a *app) report(n named, all ...retryplan.Finding) []finding {
 	reported := []finding{}
 	for _, f := range all {
-		if f.Level != 0 && a.ignored[f.Code] == "" && a.ignored[n.name+":"+f.Code] == "" {
+		if f.Level != 0 && !slices.Contains(a.ignored, f.Code) && !slices.Contains(a.ignored, n.name+":"+f.Code) {
 			a.note(f.Level, n.name+" "+f.Code)
 			reported = append(reported, finding{f, n.place, n.name})
 		}

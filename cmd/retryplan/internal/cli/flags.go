@@ -1,45 +1,34 @@
 package cli
 
 import (
-	"cmp"
 	"encoding"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/cmd/retryplan/internal/fit"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
 )
 
-// inputs are what flags set. A flag means the same in every command that has it.
+// inputs are the values of flags. A flag means the same in every command that has it.
 type inputs struct {
-	json    bool
-	preset  string
 	spec    retryconf.Spec // the fields of policies that flags replace
 	setting retryplan.Setting
 	model   retryplan.Model
 	fleet   retryplan.Fleet
 	budget  retry.BudgetConfig
-	ignored map[string]string // by .retryplan.yaml, with the reasons
-	files   []string          // of .retryplan.yaml
+	ignored []string // CODE or POLICY:CODE
 	from    []string
-	query   fit.Query
 	over    time.Duration
 	seed    uint64
 	seeds   int
 	limit   time.Duration // of a verdict; zero means none
 	shared  bool
-	config  string
 	failOn  retryplan.Level // zero means that no finding fails
-	plot    string
 }
 
 // funcFlag is a flag that a function reads.
@@ -57,12 +46,6 @@ func textVar(flags *pflag.FlagSet, to encoding.TextUnmarshaler, kind, name, usag
 	flags.Var(&funcFlag{kind, func(text string) error { return to.UnmarshalText([]byte(text)) }}, name, usage)
 }
 
-// numbersVar adds a flag of a list of numbers, whose help does not show an empty default.
-func numbersVar(flags *pflag.FlagSet, to *[]float64, name, usage string) {
-	flags.Float64SliceVar(to, name, nil, usage)
-	flags.Lookup(name).DefValue = ""
-}
-
 // callerFlags adds the flags of the clients that make runs.
 func (a *app) callerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&a.setting.Clients, "clients", 0, "number of clients that use the policy against one backend (default 1)")
@@ -78,14 +61,14 @@ func (a *app) settingFlags(flags *pflag.FlagSet) {
 
 // failureFlag adds the flag of how attempts fail, with its default in words.
 func (a *app) failureFlag(flags *pflag.FlagSet, otherwise string) {
-	numbersVar(flags, &a.model.Failure, "failure", "`probability` that an attempt fails, or one for each attempt (default "+otherwise+")")
+	flags.Float64SliceVar(&a.model.Failure, "failure", nil, "`probability` that an attempt fails, or one for each attempt (default "+otherwise+")")
+	flags.Lookup("failure").DefValue = "" // or help would show an empty list
 }
 
 func (a *app) budgetFlags(flags *pflag.FlagSet) {
 	flags.Bool("budget", false, "give each client a retry budget; implied by the following flags")
 	flags.Float64Var(&a.budget.Ratio, "budget-ratio", 0, "tokens that a success adds (default 0.1)")
 	flags.IntVar(&a.budget.Burst, "budget-burst", 0, "largest number of tokens (default 10)")
-	flags.IntVar(&a.budget.Initial, "budget-initial", 0, "tokens at first if successes do not fund it, -1 for none; otherwise it is full")
 	flags.DurationVar(&a.budget.Trickle, "budget-trickle", 0, "period after which an empty budget is granted a token")
 }
 
@@ -104,20 +87,28 @@ func (a *app) failOnFlag(flags *pflag.FlagSet) {
 	}}, "fail-on", "exit with status 1 for findings of this level or above: none, note, warning or severe")
 }
 
+// checkIgnored refuses a code that no finding has.
+func (a *app) checkIgnored() error {
+	for _, which := range a.ignored {
+		code := which[strings.LastIndex(which, ":")+1:]
+		if !slices.Contains(append(retryplan.Codes(), lostCode), code) {
+			return misusef("--ignore: there is no finding %q", code)
+		}
+	}
+	return nil
+}
+
 // seedFlags adds the flags of verdicts.
 func (a *app) seedFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&a.seeds, "seeds", 20, "number of seeds to simulate")
 	flags.Uint64Var(&a.seed, "seed", 1, "the first of them")
 	flags.DurationVar(&a.limit, "limit", 0, "time after which a verdict is that of the seeds that are done (default none)")
-	flags.Lookup("limit").DefValue = "0"
 }
 
-// settle makes of the flags what the command asks about.
-func (a *app) settle(cmd *cobra.Command) error {
-	if a.flags.Lookup("config") != nil {
-		if err := a.configure(cmd); err != nil {
-			return err
-		}
+// settle combines the flags into the values that the commands use.
+func (a *app) settle() error {
+	if err := a.checkIgnored(); err != nil {
+		return err
 	}
 	for _, name := range []string{"clients", "deadline", "layers", "budget-ratio", "budget-burst"} { // zero is the default
 		if f := a.flags.Lookup(name); f != nil && strings.HasPrefix(f.Value.String(), "-") {
@@ -144,37 +135,3 @@ func set[T any](meant bool, to *T, value T) {
 		*to = value
 	}
 }
-
-// blame returns the error of a command. If err names fields, blame names the flags that set them, and the error is a
-// misuse. Fields of documents keep their names.
-func (a *app) blame(err error) error {
-	if fields := wire.Fields(err); len(fields) == 0 || fields[0].Package == "retryconf" {
-		return err
-	}
-	return misusef("%s", goName.ReplaceAllStringFunc(err.Error(), a.flagOf))
-}
-
-// goName is the name of a field, such as "MaxAttempts" or "Fleet.Budget.Burst".
-var goName = regexp.MustCompile(`\b[A-Z]\w*(\[\d+\])?(\.[A-Z]\w*(\[\d+\])?)*`)
-
-var index = regexp.MustCompile(`\[\d+\]`)
-
-// flagOf returns the flag that sets a field, such as "--budget-burst" for "Fleet.Budget.Burst", or the field itself if
-// there is none.
-func (a *app) flagOf(field string) string {
-	path := strings.Split(strings.ReplaceAll(wire.Snake(index.ReplaceAllString(field, "")), "_", "-"), ".")
-	name := path[len(path)-1]
-	if strings.Contains(field, ".Trigger") {
-		return "--trigger: " + name
-	}
-	for _, flag := range []string{path[max(len(path)-2, 0)] + "-" + name, name} {
-		flag = cmp.Or(flagNames[flag], flag)
-		if a.flags.Lookup(flag) != nil && (a.given(flag) || !strings.HasPrefix(field, "Chain.Layers")) { // of a document
-			return "--" + flag
-		}
-	}
-	return field
-}
-
-// flagNames are the flags that are not named after their fields.
-var flagNames = map[string]string{"max-attempts": "attempts", "fleet-failure": "failure-rate"}

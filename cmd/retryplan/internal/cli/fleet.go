@@ -43,10 +43,7 @@ func (a *app) hasFleet() bool {
 
 // measuredFlags adds the flags of metrics.
 func (a *app) measuredFlags(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&a.from, "from", nil, "read rate, failure rate and duration from this `file` of metrics, FILE or NAME@FILE; two are two scrapes; of FILE.csv the largest rate")
-	flags.StringVar(&a.query.Calls, "calls", "", "counter of attempts in --from, such as 'requests_total{service=\"pay\"}'")
-	flags.StringVar(&a.query.Errors, "errors", "", "counter of those that failed, such as 'requests_total{code=~\"5..\"}'")
-	flags.StringVar(&a.query.Took, "took", "", "histogram of their durations, such as request_duration_seconds")
+	flags.StringArrayVar(&a.from, "from", nil, "read rate, failure rate and duration from this `file` of metrics, FILE or NAME@FILE; two are two scrapes")
 	flags.DurationVar(&a.over, "over", 0, "time over which the counters of --from count")
 }
 
@@ -64,26 +61,16 @@ func (a *app) measure() error {
 		}
 		files = append(files, data)
 	}
+	from := strings.Join(a.from, " and ")
 	switch {
-	case len(files) == 0 && a.given("over", "calls", "errors", "took"):
-		return misusef("--over, --calls, --errors and --took are about --from, which is missing")
+	case len(files) == 0 && a.given("over"):
+		return misusef("--over is about --from, which is missing")
 	case len(files) == 0:
 		return nil
-	}
-	from := strings.Join(a.from, " and ")
-	if len(files) == 1 && strings.HasSuffix(from, ".csv") {
-		mean, most, err := fit.Series(files[0])
-		if err != nil {
-			return misusef("--from %s: %w", from, err)
-		}
-		a.remark("from %s: at most %s runs/s, %s on average", from, say.Number(most), say.Number(mean))
-		set(!a.given("rate"), &a.fleet.Rate, most)
-		return nil
-	}
-	if a.over <= 0 {
+	case a.over <= 0:
 		return misusef("--from %s does not say over what time it counts: give --over, or two scrapes and the time between them", from)
 	}
-	traffic, err := fit.Read(policy, a.query, a.over, files...)
+	traffic, err := fit.Read(policy, a.over, files...)
 	if err != nil {
 		return misusef("--from %s: %w", from, err)
 	}

@@ -19,7 +19,7 @@ func (closed) Write([]byte) (int, error) { return 0, errors.New("the pipe is\ncl
 func TestOutputThatIsNotWritten(t *testing.T) {
 	t.Chdir("testdata")
 	for _, line := range []string{
-		"", "show", "show --json", "show policy.json --failure 0.5", "simulate --rate 1 --capacity 9 --seeds 1", "compare policies.json", "lint policies.json",
+		"", "show", "show policy.json --failure 0.5", "simulate --rate 1 --capacity 9 --seeds 1", "compare policies.json", "lint policies.json",
 	} {
 		var err bytes.Buffer
 		require.Equal(t, cli.Failed, cli.Run(t.Context(), cli.Options{}, split(line), closed{}, &err), "%s: %s", line, &err)

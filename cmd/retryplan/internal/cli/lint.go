@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"slices"
-
 	"github.com/spf13/cobra"
 
 	"github.com/retrygo/retry/retryplan"
@@ -13,18 +11,15 @@ func (a *app) lintCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint [POLICY]...",
 		Short: "Print findings for CI, and fail on warnings",
-		Long: `lint prints the findings of show, one on a line with the place in the document. With the flags of a fleet (--rate and
---capacity) the count of simulate is a finding too if seeds are lost, and a change is printed only if it was simulated and
-is not worse. lint exits with status 1 if a finding is a warning or severe, or as --fail-on says. --format github prints
-annotations for a pull request.
+		Long: `lint prints the findings of show, one on a line with its place in the document, and exits with status 1 if one is a
+warning or severe, or as --fail-on says. With the flags of a fleet (--rate and --capacity) the count of simulate is a
+finding too if seeds are lost, and a change is printed only if it was simulated and is not worse.
 
-lint and simulate read .retryplan.yaml in the working directory, or else beside .git. It has flags of both and two more
-keys: documents, relative to the file, and ignore, with the reason for each CODE or POLICY:CODE.`,
-		Example: `  retryplan lint policies.yaml
-  retryplan lint policies.json --fail-on severe --inline --deadline 5s
-  retryplan lint --format github`,
+--ignore no-jitter leaves a finding out of all policies, --ignore email:no-jitter of one.`,
+		Example: `  retryplan lint policies.json --fail-on severe --inline --deadline 5s
+  retryplan lint policies.json --format github`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if !slices.Contains(completions["format"], format) {
+			if format != "text" && format != "github" {
 				return misusef("--format %q is not one of text, github", format)
 			}
 			set(!a.given("fail-on"), &a.failOn, retryplan.Warning)
@@ -39,24 +34,20 @@ keys: documents, relative to the file, and ignore, with the reason for each CODE
 					return err
 				}
 				all = append(all, findings...)
-				a.all = append(a.all, shown{Name: n.name, Policy: n.policy, Findings: findings})
 			}
-			switch {
-			case a.json:
-			case len(all) == 0 && format == "text":
+			if len(all) == 0 && format == "text" {
 				a.line("no findings")
-			default:
-				for _, f := range all {
-					line := f.line
-					set(format == "github", &line, f.annotation)
-					a.line("%s", line())
-				}
 			}
-			return a.finish()
+			for _, f := range all {
+				line := f.line
+				set(format == "github", &line, f.annotation)
+				a.line("%s", line())
+			}
+			return a.guard()
 		},
 	}
 	cmd.Flags().StringVar(&format, "format", "text", "text or github")
-	a.configFlag(cmd.Flags())
+	cmd.Flags().StringSliceVar(&a.ignored, "ignore", nil, "findings to leave out, each a CODE or POLICY:CODE")
 	a.failOnFlag(cmd.Flags())
 	cmd.Flags().Lookup("fail-on").DefValue = "warning"
 	a.policyFlags(cmd.Flags())

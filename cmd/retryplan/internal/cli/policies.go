@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -29,9 +29,15 @@ type named struct {
 	place
 }
 
-// policyFlags adds the flags that choose a policy and change it.
+// policyFlags adds the flags that change a policy.
 func (a *app) policyFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&a.preset, "preset", "", "start from inline, aggressive, standard, patient, cautious or delivery")
+	a.requestFlags(flags)
+	textVar(flags, &a.spec.MaxHint, "duration", "max-hint", "longest Retry-After that is honored")
+	textVar(flags, &a.spec.ResetAfter, "duration", "reset-after", "duration of an attempt that resets attempts and waits")
+}
+
+// requestFlags adds those of policyFlags that matter to requests without hints, as those of a chain are.
+func (a *app) requestFlags(flags *pflag.FlagSet) {
 	s := &a.spec
 	textVar(flags, &s.MaxAttempts, "number", "attempts", "number of attempts, the first included, or unlimited")
 	textVar(flags, &s.Mode, "mode", "mode", "exponential, linear, fixed or list")
@@ -43,8 +49,6 @@ func (a *app) policyFlags(flags *pflag.FlagSet) {
 	textVar(flags, &s.JitterRatio, "number", "jitter-ratio", "half-width of ratio jitter, in (0,1]")
 	textVar(flags, &s.AttemptTimeout, "duration", "attempt-timeout", "longest time that an attempt may take")
 	textVar(flags, &s.TTL, "duration", "ttl", "time from the first attempt within which others may start")
-	textVar(flags, &s.MaxHint, "duration", "max-hint", "longest Retry-After that is honored")
-	textVar(flags, &s.ResetAfter, "duration", "reset-after", "duration of an attempt that resets attempts and waits")
 }
 
 // changed reports whether flags change policies.
@@ -71,18 +75,9 @@ func (a *app) apply(p retry.Policy) (retry.Policy, error) {
 	return p, nil
 }
 
-// policies returns the policies that the arguments and the flags stand for; for none, those of otherwise, or the default
-// policy.
-func (a *app) policies(args []string, otherwise ...named) (found []named, err error) {
-	if a.given("preset") {
-		args = append([]string{"preset:" + a.preset}, args...)
-	}
+// policies returns the policies that the arguments and the flags stand for; for none, the default policy.
+func (a *app) policies(args []string) (found []named, err error) {
 	if len(args) == 0 {
-		args = a.files
-	}
-	if len(args) == 0 && len(otherwise) > 0 {
-		found = slices.Clone(otherwise)
-	} else if len(args) == 0 {
 		found = []named{{name: "default policy"}}
 		set(a.changed(), &found[0].name, "policy")
 	}
@@ -106,7 +101,7 @@ func (a *app) policies(args []string, otherwise ...named) (found []named, err er
 			return nil, err
 		}
 	}
-	return found, a.fits(len(found))
+	return found, nil
 }
 
 // read returns the policies of an argument.
@@ -152,9 +147,6 @@ func (a *app) contents(file string) ([]byte, error) {
 	if file != "-" {
 		return readFile(file, maxDocument)
 	}
-	if a.Stdin == nil {
-		return nil, errors.New("standard input is closed")
-	}
 	return io.ReadAll(io.LimitReader(a.Stdin, maxDocument+1)) // retryconf refuses more
 }
 
@@ -185,19 +177,38 @@ func source(file string) string {
 	return file
 }
 
+// place is the position of a policy.
+type place struct {
+	File string
+	Line int
+}
+
+// placeOf returns the place of a policy of a catalog, or that of the whole document for the name "".
+func placeOf(data []byte, file, name string) place {
+	if file == "-" {
+		return place{}
+	}
+	key, _ := json.Marshal(name)
+	at := regexp.MustCompile(regexp.QuoteMeta(string(key)) + `\s*:`).FindIndex(data)
+	if name == "" || at == nil {
+		return place{file, 1}
+	}
+	return place{file, 1 + bytes.Count(data[:at[0]], []byte("\n"))}
+}
+
 // parse reads a document of retryconf: a catalog if it has the keys of one, otherwise one policy, which is named after
 // the file if it has no name.
 func parse(data []byte, file string) ([]named, error) {
-	d, err := readDocument(data)
-	if err != nil {
-		return nil, err
+	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors begin UTF-8 with this mark
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, errors.New("the document is empty")
 	}
 	var keys map[string]json.RawMessage
-	_ = json.Unmarshal(d.data, &keys) // retryconf reports what is wrong
+	_ = json.Unmarshal(data, &keys) // retryconf reports errors
 	if keys["policies"] != nil || keys["defaults"] != nil {
-		return d.catalog(keys["policies"], file)
+		return catalog(data, keys["policies"], file)
 	}
-	spec, err := retryconf.Parse(d.data, retryconf.Spec{}, retryconf.Limits{})
+	spec, err := retryconf.Parse(data, retryconf.Spec{}, retryconf.Limits{})
 	if err != nil {
 		return nil, err
 	}
@@ -207,13 +218,13 @@ func parse(data []byte, file string) ([]named, error) {
 	}
 	base := filepath.Base(source(file))
 	name := cmp.Or(p.Name, strings.TrimSuffix(base, filepath.Ext(base)))
-	return []named{{name, p, file, d.place(file, "")}}, nil
+	return []named{{name, p, file, placeOf(data, file, "")}}, nil
 }
 
 // catalog defines each policy that the document names, since the program that defines them is not known.
-func (d document) catalog(policies json.RawMessage, file string) (found []named, err error) {
+func catalog(data []byte, policies json.RawMessage, file string) (found []named, err error) {
 	var entries map[string]json.RawMessage
-	_ = json.Unmarshal(policies, &entries) // Load reports what is wrong
+	_ = json.Unmarshal(policies, &entries) // Load reports errors
 	if _, ok := entries[""]; ok {
 		return nil, errors.New(`policies has an entry whose name is "": a policy of a catalog needs a name`)
 	}
@@ -221,11 +232,11 @@ func (d document) catalog(policies json.RawMessage, file string) (found []named,
 	for name := range entries {
 		catalog.Define(name, retry.Policy{})
 	}
-	if err := catalog.Load(bytes.NewReader(d.data)); err != nil {
+	if err := catalog.Load(bytes.NewReader(data)); err != nil {
 		return nil, err
 	}
 	for _, e := range catalog.All() {
-		found = append(found, named{e.Name, e.Policy, e.Name + "@" + file, d.place(file, e.Name)})
+		found = append(found, named{e.Name, e.Policy, e.Name + "@" + file, placeOf(data, file, e.Name)})
 	}
 	if len(found) == 0 {
 		return nil, errors.New("the catalog has no policies")

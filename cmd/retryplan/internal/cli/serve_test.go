@@ -13,7 +13,6 @@ func TestServe(t *testing.T) {
 	for line, out := range map[string]string{
 		"serve":                    `^http://127\.0\.0\.1:\d+/\n$`,
 		"serve --addr localhost:0": `^http://127\.0\.0\.1:\d+/\n$`,
-		"serve --json":             `^\{"url":"http://127\.0\.0\.1:\d+/"\}\n$`,
 	} {
 		got := runIn(t, ended(t), cli.Options{}, line)
 		require.Equal(t, cli.Done, got.Exit, got.Err)

@@ -7,8 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -18,17 +16,13 @@ func (a *app) showCommand() *cobra.Command {
 		Use:   "show [POLICY]...",
 		Short: "Show the schedule of a policy and its findings, and what becomes of a run",
 		Long: `show prints the schedule of each policy: when each attempt starts at the earliest and at the latest if all fail at
-once, the wait before it with its spread, and the total wait. Findings follow, with what to change. More can be found
-if the flags say where the policy is used: --inline, --deadline, --clients and --duration.
+once, and the wait before it with its spread. Findings follow, with what to change; more can be found if flags say where
+the policy is used.
 
 With --failure, or the metrics of --from, show computes what becomes of one run whose attempts fail with that
-probability and take --duration: for each attempt, the probability that a run makes it and that it succeeds; the chance
-of success, also in time; the load, which is the mean number of attempts per run; how runs end; and how long they wait
-and take. All digits that are shown are exact, except with decorrelated jitter, whose waits are sampled. --failure 0.1
-applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, and the last one repeats.
-
---plot draws the waits.`,
-		Example: `  retryplan show --preset standard
+probability and take --duration. All digits that are shown are exact, except with decorrelated jitter, whose waits are
+sampled. --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, and the last one repeats.`,
+		Example: `  retryplan show preset:standard
   retryplan show --attempts 4 --base 50ms --cap 1s --jitter full --inline --deadline 5s
   retryplan show policies.json --fail-on warning
   retryplan show policy.json --failure 0.9,0.5,0.1 --duration "lognormal 20ms 200ms" --deadline 10s`,
@@ -43,16 +37,12 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 				a.model.Duration, a.model.Deadline = a.setting.Duration, a.setting.Deadline
 			}
 			for _, n := range found {
-				model := a.model
-				// After 20 attempts, the waits of an unlimited policy have reached their cap.
-				set(!odds && n.policy.MaxAttempts == retry.Unlimited, &model.Horizon, 20)
-				p, err := retryplan.New(n.policy, model)
+				p, err := retryplan.New(n.policy, a.model)
 				if err != nil {
 					return err
 				}
-				a.plans = append(a.plans, plots.Plan{Name: n.name, Plan: p})
 				findings := a.findings(n)
-				a.show(n, shown{Plan: p, Findings: findings}, func() {
+				a.show(n, func() {
 					a.attempts(p, odds)
 					if odds {
 						a.line("")
@@ -66,7 +56,7 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 					a.showFindings(findings, true)
 				})
 			}
-			return a.finish()
+			return a.guard()
 		},
 	}
 	a.policyFlags(cmd.Flags())
@@ -74,7 +64,6 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 	a.settingFlags(cmd.Flags())
 	a.measuredFlags(cmd.Flags())
 	a.failOnFlag(cmd.Flags())
-	a.plotFlag(cmd.Flags())
 	return cmd
 }
 
@@ -82,7 +71,11 @@ applies to every attempt; --failure 0.9,0.5,0.1 applies to attempts 1, 2 and 3, 
 func (a *app) attempts(p *retryplan.Plan, odds bool) {
 	jittered := slices.ContainsFunc(p.Attempts, func(at retryplan.PlannedAttempt) bool { return at.Wait.Min() != at.Wait.Max() })
 	g := newGrid("attempt", "starts after", "wait", "mean", "p50", "p90", "p99", "a run makes it", "succeeds with it", "-cannot start")
-	for i, at := range p.Attempts {
+	rows := p.Attempts
+	if p.Truncated {
+		rows = rows[:20] // whose waits have reached the cap
+	}
+	for i, at := range rows {
 		cells := make([]string, 10)
 		cells[0] = strconv.Itoa(i + 1)
 		if at.Never != 0 {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -21,13 +19,9 @@ func (a *app) simulateCommand() *cobra.Command {
 		Short: "Count the simulations in which a fleet comes back from a stall, an outage or a surge",
 		Long: `simulate runs a fleet attempt by attempt, with the library's own decisions, and counts the seeds in which it comes back
 from a trigger. The fleet begins --rate runs a second. Its backend completes --capacity attempts a second, in the order
-of their arrival, and does not notice that a client has gone. A seed is a calm of 2 minutes, the trigger, and 10 minutes
-in which the fleet has to be well; then it is watched for 2 minutes more, or until the last retry of what the trigger
-hit. The verdict is a count of these seeds, with 95 % bounds for others. It says nothing about another trigger. Ten
-seeds are enough if none of them comes back.
-
-A share --failure-rate of the attempts fails after the backend has worked on them, in the calm as well. A --trigger has a
-kind and a length, and some have a factor:
+of their arrival, and does not notice that a client has gone. A share --failure-rate of the attempts fails after the
+backend has worked on them. The verdict is a count of seeds, with 95 % bounds for others; it says nothing about another
+trigger, which is one of
 
   stall 10s              the backend works on nothing
   outage 10s             it rejects every attempt at once
@@ -37,16 +31,8 @@ kind and a length, and some have a factor:
   failing 10s 0.5        half of the attempts fail once the backend has worked on them
   none
 
-Advice follows that was simulated on the same seeds: it loses no more of them, and fails no more runs of the calm.
---band looks for the longest trigger of which no seed is lost and the shortest of which half are. Attempts take
---duration, if that is given. --hedge-delay or --hedge-share makes a second call beside an attempt that is slow, as
-package retryhedge does. The same --seed gives the same numbers, and several policies meet the same arrivals.
-
---from reads the metrics of contrib/retryotel as Prometheus text, or others by name (--calls, --errors, --took); --over is
-the time between two scrapes, or since the process began.
-
-For --fail-on, a verdict of which half of the seeds or more are lost is severe, and of which any is a warning. --plot draws
-a seed with the commoner outcome; --json has its time series.`,
+Advice follows that was simulated on the same seeds: it loses no more of them, and fails no more runs of the calm. For
+--fail-on, a verdict of which half of the seeds or more are lost is severe, and of which any is a warning.`,
 		Example: `  retryplan simulate policy.json --from price@metrics.txt --over 30s --capacity 100
   retryplan simulate --attempts 4 --base 100ms --cap 10s --jitter full --attempt-timeout 1s --rate 70 --capacity 100 --trigger "stall 10s"
   retryplan simulate policy.json --rate 70 --capacity 100 --budget --clients 20 --seeds 60 --fail-on severe`,
@@ -60,10 +46,10 @@ a seed with the commoner outcome; --json has its time series.`,
 			}
 			for _, n := range found {
 				if err := a.simulated(n, band); err != nil {
-					return cmp.Or(a.printed(), err)
+					return err
 				}
 			}
-			return a.finish()
+			return a.guard()
 		},
 	}
 	a.policyFlags(cmd.Flags())
@@ -71,9 +57,7 @@ a seed with the commoner outcome; --json has its time series.`,
 	a.settingFlags(cmd.Flags())
 	a.seedFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&band, "band", false, "find between which lengths of the trigger chance decides")
-	a.configFlag(cmd.Flags())
 	a.failOnFlag(cmd.Flags())
-	a.plotFlag(cmd.Flags())
 	return cmd
 }
 
@@ -85,31 +69,31 @@ func (a *app) simulated(n named, band bool) error {
 		return err
 	}
 	a.report(n, lost(&v))
-	data := shown{Fleet: q.Fleet, Verdict: v}
-	var lengths say.Facts
+	var lengths, seed say.Facts
+	var findings []finding
+	var advice []retryplan.Advice
 	if err == nil {
 		var r retryplan.Result
 		if r, err = retryplan.Simulate(a.ctx, q, v.Drawn); err == nil {
-			a.runs = append(a.runs, plots.Run{Name: n.name, Result: r})
-			data.Simulation = &r
+			seed = say.Simulation(&r)
 		}
 	}
 	if err == nil {
-		data.Findings, data.Advice, err = a.advised(n, q, v)
+		findings, advice, err = a.advised(n, q, v)
 	}
 	if err == nil && band {
-		data.Band, lengths, err = a.band(q)
+		lengths, err = a.band(q)
 	}
-	a.show(n, data, func() {
+	a.show(n, func() {
 		facts := say.Verdict(&v)
 		facts.Add("arithmetic", say.Storm(q.Policy, q.Fleet), "")
 		a.facts(append(facts, lengths...))
-		if r, ok := data.Simulation.(*retryplan.Result); ok {
+		if seed != nil {
 			a.line("\n%s", say.Drawn(&v))
-			a.facts(say.Simulation(r))
+			a.facts(seed)
 		}
-		a.showFindings(data.Findings, false)
-		a.showAdvice(&v, data.Advice)
+		a.showFindings(findings, false)
+		a.showAdvice(&v, advice)
 	})
 	return err
 }
@@ -170,9 +154,8 @@ func (a *app) advised(n named, q retryplan.Question, v retryplan.Verdict) ([]fin
 }
 
 // band returns the verdicts about the two lengths of a trigger between which chance decides.
-func (a *app) band(q retryplan.Question) (any, say.Facts, error) {
+func (a *app) band(q retryplan.Question) (f say.Facts, err error) {
 	none, half, err := retryplan.Band(a.ctx, q)
-	var f say.Facts
 	add := func(name string, v retryplan.Verdict) {
 		if v.Seeds > 0 {
 			f.Add(name, v.String(), "")
@@ -182,7 +165,7 @@ func (a *app) band(q retryplan.Question) (any, say.Facts, error) {
 	}
 	add("none lost", none)
 	add("half lost", half)
-	return []retryplan.Verdict{none, half}, f, err
+	return f, err
 }
 
 // showAdvice prints the changes that were simulated beside the count of the given fleet.

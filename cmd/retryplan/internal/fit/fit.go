@@ -1,5 +1,5 @@
-// Package fit reads from metrics what a fleet does in production: the rate of its runs, the share of its attempts that
-// fail, and the duration of an attempt. It knows the metrics of contrib/retryotel, and others by name.
+// Package fit reads the traffic of a fleet in production from the metrics of contrib/retryotel. That is the rate of its
+// runs, the share of its attempts that fail, and the duration of an attempt.
 package fit
 
 import (
@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -45,22 +44,14 @@ func (t Traffic) String() string {
 	return text
 }
 
-// Read returns the traffic that a process has counted in so much time, more than none. Of two scrapes, the earlier first,
-// it is what was counted between them; of one, since the process began. They are in the text format of Prometheus or in
-// OpenMetrics, which do not say over what time they count. The zero Query means the metrics of contrib/retryotel for a
-// policy, of which "" is the only one that has runs.
-func Read(policy string, q Query, over time.Duration, scrapes ...[]byte) (Traffic, error) {
-	own := q == (Query{})
-	if own {
-		q = retryotel(policy)
-	}
-	asked, err := q.parse()
-	if err != nil {
-		return Traffic{}, err
-	}
+// Read returns the traffic of a policy that a process has counted in the given time, more than none. Of two scrapes, the
+// earlier first, it is the difference between them. One scrape counts since the process began. They are in the text format
+// of Prometheus, which does not include the time over which they count. The policy "" is the only one that has runs.
+func Read(policy string, over time.Duration, scrapes ...[]byte) (Traffic, error) {
 	var first, last counts
 	for i, data := range scrapes {
-		if last, err = read(data, asked); err != nil {
+		var err error
+		if last, err = read(data, policy); err != nil {
 			return Traffic{}, err
 		}
 		if i == 0 {
@@ -69,20 +60,17 @@ func Read(policy string, q Query, over time.Duration, scrapes ...[]byte) (Traffi
 	}
 	names := slices.Sorted(maps.Keys(last.policies))
 	switch {
-	case own && (policy == "" && len(names) > 1 || len(names) > 0 && last.runs == 0):
+	case policy == "" && len(names) > 1 || len(names) > 0 && last.runs == 0:
 		return Traffic{}, fmt.Errorf("which policy? The metrics have %s; write NAME@FILE", strings.Join(names, ", "))
 	case last.runs == 0:
-		return Traffic{}, errors.New("no series is the counter that is asked for, or it has counted nothing")
+		return Traffic{}, fmt.Errorf("there is no %s, or it has counted nothing", runs)
 	case len(scrapes) > 1 && !last.subtract(&first):
 		return Traffic{}, errors.New("a counter fell between the scrapes: the process restarted, or they are in the wrong order")
 	}
 	t := Traffic{Over: over, Runs: last.runs, Attempts: last.attempts, Failed: last.failed}
 	took := last.below[math.Inf(1)]
-	switch {
-	case !(t.Runs > 0 && t.Attempts > 0) || took == 0 && q.Took != "":
+	if !(t.Runs > 0 && t.Attempts > 0 && took > 0) {
 		return Traffic{}, errors.New("no run succeeded in that time")
-	case took == 0:
-		return t, nil
 	}
 	t.Mean = rounded(last.sum / took)
 	median, p99 := last.quantile(0.5), last.quantile(0.99)
@@ -90,11 +78,20 @@ func Read(policy string, q Query, over time.Duration, scrapes ...[]byte) (Traffi
 	return t, nil
 }
 
-// counts are what a scrape has of the series that are asked for.
+// The names of contrib/retryotel, as OpenTelemetry's exporter writes them for Prometheus.
+const (
+	runs        = "retry_runs_total"
+	attempts    = "retry_attempts_total"
+	duration    = "retry_attempt_duration_seconds"
+	policyLabel = "retry_policy"
+	classLabel  = "retry_class"
+)
+
+// counts are the figures of a policy in a scrape.
 type counts struct {
 	runs, attempts, failed float64
-	histogram                              // the duration of attempts, in seconds
-	policies               map[string]bool // of retryotel that have runs
+	histogram                              // the duration of attempts that succeeded, in seconds
+	policies               map[string]bool // that have runs
 }
 
 // histogram counts durations.
@@ -103,75 +100,48 @@ type histogram struct {
 	below map[float64]float64 // the number up to each bound; that of infinity is the number of all
 }
 
-// openMetricsLine matches a series of OpenMetrics with its value, which a time in fractions of a second and an exemplar
-// can follow, and a type that the text format has not.
-var openMetricsLine = regexp.MustCompile(`^([^\s#{]+(?:\{.*?\})? [^\s#]+)( [\d.eE+-]+)?( # \{.*)?\s*$|^# TYPE \S+ (?:info|stateset|gaugehistogram|unknown)\s*$`)
-
 // read reads a scrape.
-func read(data []byte, asked selectors) (counts, error) {
-	if bytes.HasSuffix(bytes.TrimSpace(data), []byte("# EOF")) { // OpenMetrics, whose exemplars and times are left out
-		var plain bytes.Buffer
-		for line := range bytes.Lines(data) {
-			if m := openMetricsLine.FindSubmatch(line); m != nil {
-				line = append(slices.Clone(m[1]), '\n')
-			}
-			plain.Write(line)
-		}
-		data = plain.Bytes()
-	}
+func read(data []byte, policy string) (counts, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(bytes.NewReader(data))
 	if err != nil {
 		return counts{}, err
 	}
 	c := counts{histogram: histogram{below: map[float64]float64{}}, policies: map[string]bool{}}
-	for name, family := range families {
-		for _, m := range family.Metric {
+	for _, name := range []string{runs, attempts, duration} {
+		for _, m := range families[name].GetMetric() {
 			labels := map[string]string{}
 			for _, l := range m.Label {
 				labels[l.GetName()] = l.GetValue()
 			}
-			from := m.GetHistogram()
-			h := histogram{from.GetSampleSum(), map[float64]float64{}}
-			for _, b := range from.GetBucket() {
-				h.below[b.GetUpperBound()] = float64(b.GetCumulativeCount())
+			count := m.GetCounter().GetValue() + m.GetUntyped().GetValue()
+			if name == runs && count > 0 {
+				c.policies[labels[policyLabel]] = true
 			}
-			h.below[math.Inf(1)] = float64(from.GetSampleCount())
-			c.add(asked, name, labels, m.GetCounter().GetValue()+m.GetUntyped().GetValue()+m.GetGauge().GetValue(), h)
+			if policy != "" && labels[policyLabel] != policy {
+				continue
+			}
+			switch class := labels[classLabel]; {
+			case name == runs:
+				c.runs += count
+			case name == attempts:
+				c.attempts += count
+				if class != "succeeded" && class != "terminal" {
+					c.failed += count
+				}
+			case class == "succeeded":
+				h := m.GetHistogram()
+				c.sum += h.GetSampleSum()
+				c.below[math.Inf(1)] += float64(h.GetSampleCount())
+				for _, b := range h.GetBucket() {
+					if bound := b.GetUpperBound(); !math.IsInf(bound, 1) {
+						c.below[bound] += float64(b.GetCumulativeCount())
+					}
+				}
+			}
 		}
 	}
 	return c, nil
-}
-
-// add adds a series, a counter or a histogram, to what asks for it.
-func (c *counts) add(asked selectors, name string, labels map[string]string, value float64, h histogram) {
-	count := value + h.below[math.Inf(1)]
-	took := asked.took.has(name, labels)
-	if asked.runs.has(name, labels) {
-		c.runs += count
-	}
-	if asked.calls.has(name, labels) || asked.calls.name == "" && took {
-		c.attempts += count
-		if asked.runs.name == "" {
-			c.runs += count
-		}
-	}
-	if asked.errors.has(name, labels) {
-		c.failed += count
-	}
-	if took {
-		unit := 1.0
-		if strings.HasSuffix(name, "_milliseconds") || strings.HasSuffix(name, "_ms") {
-			unit = 1e-3
-		}
-		c.sum += h.sum * unit
-		for bound, n := range h.below {
-			c.below[bound*unit] += n
-		}
-	}
-	if name == runs && count > 0 {
-		c.policies[labels[policyLabel]] = true
-	}
 }
 
 // subtract subtracts the counts of an earlier scrape, and reports whether none was larger.

@@ -2,34 +2,48 @@ package page
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/cmd/retryplan/internal/literal"
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
+	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
 )
 
-// answer is what the page shows of a state. A part of it may come before the rest.
+// answer is the content of the page for a state. A part of it may come before the rest.
 type answer struct {
-	Policy     any    // in the forms of package wire
-	Budget     string // an expression of Go
-	Findings   []finding
-	Plan       say.Facts
-	Schedule   any // a chart
-	Story      any
-	Verdict    any
-	Simulation any
-	Advice     []advice
+	Policy     *policy     `json:"policy,omitempty"`
+	Budget     string      `json:"budget"` // an expression of Go
+	Findings   []finding   `json:"findings"`
+	Plan       say.Facts   `json:"plan,omitempty"`
+	Schedule   *chart      `json:"schedule,omitempty"`
+	Story      *story      `json:"story,omitempty"`
+	Verdict    *verdict    `json:"verdict,omitempty"`
+	Simulation *simulation `json:"simulation,omitempty"`
+	Advice     []advice    `json:"advice,omitzero"`
+}
+
+// policy is a policy in every form in which it can be copied: the schedule on one line, Go, and a document of retryconf.
+type policy struct {
+	Text     string         `json:"text"`
+	Go       string         `json:"go"`
+	Document retryconf.Spec `json:"document"`
 }
 
 // finding is a finding without its change, which has to be simulated before it is shown.
-type finding struct{ Code, Level, Text string }
+type finding struct {
+	Code  string `json:"code"`
+	Level string `json:"level"`
+	Text  string `json:"text"`
+}
 
 // chart is a picture and its text alternative.
 type chart struct {
-	SVG, Summary string
+	SVG     string `json:"svg"`
+	Summary string `json:"summary"`
 }
 
 // Size is the room that the page has for a chart, in pixels.
@@ -38,26 +52,16 @@ type Size struct{ Width, Most float64 }
 // part returns chart i of a picture.
 func (z Size) part(p plots.Picture, i int) string { return p.Part(i, z.Width, z.Most) }
 
-// bounded replaces values that are missing or absurd.
-func (z Size) bounded() Size {
-	number := func(v, least, most float64) float64 {
-		if !(v > 0) {
-			v = 720
-		}
-		return min(max(v, least), most)
-	}
-	return Size{number(z.Width, 240, 2000), number(z.Most, 60, 400)}
-}
+// bounded returns z within the sizes that can be drawn.
+func (z Size) bounded() Size { return Size{min(max(z.Width, 240), 2000), min(max(z.Most, 60), 400)} }
 
-// Question is what the page asks.
+// Question is a question of the page.
 type Question struct {
 	State State
 	Size
-	// Part is "plan" for all but the simulations, "storm" for these alone, or empty for both: the plan is there at once.
-	Part string
 	// Limit is the time after which the count, and once more the advice, is ended and shown as far as it is.
 	Limit time.Duration
-	// Tell is called with the answer so far, while the count grows. Nil means no call.
+	// Tell is called with the answer so far: first with the plan, and then while the count grows.
 	Tell func(body []byte)
 	// Pause is called from time to time while simulating, so that a program with one thread can do other work. Nil means
 	// no call.
@@ -66,13 +70,13 @@ type Question struct {
 
 // Refusal is the answer to a question with something wrong in it.
 type Refusal struct {
-	Errors []Fault
+	Errors []Fault `json:"errors"`
 }
 
 // Fault is one thing that is wrong with a state.
 type Fault struct {
-	Field string // the state's key; empty if the fault is of no field
-	Text  string
+	Field string `json:"field"` // the state's key; empty if the fault is of no field
+	Text  string `json:"text"`
 }
 
 // Ask answers a question, with JSON. It is all that the page computes, in the server and in the browser. If ok is false
@@ -83,15 +87,12 @@ func Ask(ctx context.Context, ask Question) (body []byte, ok bool) {
 		return Refuse(bad...), false
 	}
 	a, z := &answer{}, ask.bounded()
-	var err error
-	if ask.Part != "storm" {
-		err = q.plan(a, z)
-	}
-	if ask.Part != "plan" && err == nil {
+	err := q.plan(a, z)
+	if err == nil {
 		err = q.storm(ctx, a, z, &ask)
 	}
 	if err == nil {
-		body, err = wire.JSON(a)
+		body, err = a.line()
 	}
 	if err != nil {
 		return Refuse(faultsOf(err)...), false
@@ -99,24 +100,32 @@ func Ask(ctx context.Context, ask Question) (body []byte, ok bool) {
 	return body, true
 }
 
+// line returns a as a line of JSON.
+func (a *answer) line() ([]byte, error) {
+	body, err := json.Marshal(a)
+	return append(body, '\n'), err
+}
+
 // Refuse returns a Refusal as JSON.
 func Refuse(faults ...Fault) []byte {
-	body, _ := wire.JSON(Refusal{faults}) // texts alone
+	body, _ := json.Marshal(Refusal{faults}) // texts alone
 	return body
 }
 
-// plan computes all but the simulations. The error is what the packages refuse of q; faultsOf says it in terms of the
-// page.
+// plan computes all but the simulations. The error names fields of the packages, which faultsOf translates into those
+// of the page.
 func (q *question) plan(a *answer, z Size) error {
 	plan, err := retryplan.New(q.policy, q.model)
 	if err != nil {
 		return err
 	}
-	a.Policy, a.Plan = q.policy, say.Plan(plan, q.model.Deadline)
-	a.Schedule = chart{z.part(plots.Plans(plots.Plan{Plan: plan}), 0), "Wait before each attempt: " + say.Schedule(q.policy)}
+	document, _ := retryconf.FromPolicy(q.policy) // which has no code
+	a.Policy = &policy{say.Schedule(q.policy), literal.Go(q.policy), document}
+	a.Plan = say.Plan(plan, q.model.Deadline)
+	a.Schedule = &chart{z.part(plots.Schedule(plan), 0), "Wait before each attempt: " + say.Schedule(q.policy)}
 	a.Story = q.story()
 	if q.fleet.Budget != nil {
-		a.Budget = "retry.NewBudget(" + wire.Go(*q.fleet.Budget) + ")"
+		a.Budget = "retry.NewBudget(" + literal.Go(*q.fleet.Budget) + ")"
 	}
 	a.Findings = []finding{}
 	for _, f := range q.lint() {
@@ -138,7 +147,7 @@ func (q *question) lint() []retryplan.Finding {
 
 // faultsOf returns the faults that err names in terms of the page's fields.
 func faultsOf(err error) (bad []Fault) {
-	fields := wire.Fields(err)
+	fields := say.Fields(err)
 	if len(fields) == 0 {
 		return []Fault{{Text: say.OneLine(err.Error())}}
 	}

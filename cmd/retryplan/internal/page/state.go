@@ -13,7 +13,6 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryconf"
 	"github.com/retrygo/retry/retryplan"
 )
@@ -95,7 +94,7 @@ func (s State) question() (question, []Fault) {
 	return q, f.bad
 }
 
-// form reads the texts of a state and collects what is wrong with them.
+// form reads the texts of a state and collects the faults in them.
 type form struct {
 	values State
 	bad    []Fault
@@ -133,7 +132,7 @@ func (f *form) policy() retry.Policy {
 
 // retryconf adds the errors of retryconf, to the field key if it is not empty.
 func (f *form) retryconf(key string, err error) {
-	for _, e := range wire.Fields(err) {
+	for _, e := range say.Fields(err) {
 		named, _, _ := strings.Cut(strings.ToLower(e.Field), "[")
 		f.fail(cmp.Or(key, named), sentence(e.Value, e.Rule))
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/retrygo/retry/cmd/retryplan/internal/plots"
 	"github.com/retrygo/retry/cmd/retryplan/internal/say"
-	"github.com/retrygo/retry/cmd/retryplan/internal/wire"
 	"github.com/retrygo/retry/retryplan"
 )
 
@@ -24,26 +23,28 @@ const (
 
 // verdict is a count of seeds in words.
 type verdict struct {
-	Kind    string // counting, back, mixed, lost
-	Title   string // one sentence
-	Text    string // what arithmetic says
-	Note    string // why there are fewer seeds, or empty
-	Facts   say.Facts
-	Counted int
-	Of      int
+	Kind    string    `json:"kind"`  // counting, back, mixed, lost
+	Title   string    `json:"title"` // one sentence
+	Text    string    `json:"text"`  // the arithmetic about every trigger
+	Note    string    `json:"note"`  // why there are fewer seeds, or empty
+	Facts   say.Facts `json:"facts"`
+	Counted int       `json:"counted"`
+	Of      int       `json:"of"`
 }
 
 // simulation is one seed in pictures and figures.
 type simulation struct {
-	Title       string // which seed
-	Load, Queue chart
-	Facts       say.Facts
+	Title string    `json:"title"` // which seed
+	Load  chart     `json:"load"`
+	Queue chart     `json:"queue"`
+	Facts say.Facts `json:"facts"`
 }
 
 // advice is a change with the count of the fleet that makes it.
 type advice struct {
-	Change, Count string
-	Effect        string // "changes nothing" or empty
+	Change string `json:"change"`
+	Count  string `json:"count"`
+	Effect string `json:"effect"` // "changes nothing" or empty
 }
 
 // Why a count ended early.
@@ -77,8 +78,8 @@ type storm struct {
 	drawn  uint64 // the seed that is shown; 0 is none
 }
 
-// limited calls do with a context that ends after the limit, or once too much is kept in memory, and returns why it ended
-// early, or nil. known is called as the count grows.
+// limited calls do with a context that ends after the limit, or once too much is kept in memory, and returns the reason if
+// it ended early. known is called as the count grows.
 func (s *storm) limited(ctx context.Context, known func(ctx context.Context, v retryplan.Verdict), do func(ctx context.Context, q retryplan.Question) error) (early, err error) {
 	ctx, stop := context.WithTimeoutCause(ctx, s.ask.Limit, errLimit)
 	defer stop()
@@ -104,6 +105,9 @@ func (s *storm) limited(ctx context.Context, known func(ctx context.Context, v r
 // count counts the seeds, and draws one with the commoner outcome.
 func (s *storm) count(ctx context.Context) (v retryplan.Verdict, err error) {
 	grows := func(ctx context.Context, known retryplan.Verdict) {
+		if known.Seeds == 0 && s.told.IsZero() {
+			s.tell() // of the plan
+		}
 		if known.Seeds == 0 || known.Seeds > 1 && time.Since(s.told) < pace {
 			return
 		}
@@ -134,17 +138,14 @@ func (s *storm) count(ctx context.Context) (v retryplan.Verdict, err error) {
 
 func (s *storm) tell() {
 	s.told = time.Now()
-	if s.ask.Tell == nil {
-		return
-	}
-	if body, err := wire.JSON(s.answer); err == nil {
+	if body, err := s.answer.line(); err == nil {
 		s.ask.Tell(body)
 	}
 }
 
 // verdict returns the count so far.
-func (s *storm) verdict(v *retryplan.Verdict, note string) verdict {
-	return verdict{
+func (s *storm) verdict(v *retryplan.Verdict, note string) *verdict {
+	return &verdict{
 		Kind: "counting", Title: capital(v.String()) + ".", Text: capital(say.Storm(s.policy, s.fleet)) + ".", Note: note, Counted: v.Seeds, Of: seeds,
 		Facts: say.Verdict(v)[1:], // the first is the title
 	}
@@ -166,7 +167,10 @@ func kind(v *retryplan.Verdict) string {
 
 // draw simulates a seed with the commoner outcome once more, unless it is drawn already.
 func (s *storm) draw(ctx context.Context, v *retryplan.Verdict) error {
-	shown, _ := s.answer.Simulation.(simulation)
+	shown := simulation{}
+	if s.answer.Simulation != nil {
+		shown = *s.answer.Simulation
+	}
 	if s.drawn != v.Drawn {
 		r, err := retryplan.Simulate(ctx, s.asked, v.Drawn)
 		if err != nil {
@@ -177,12 +181,12 @@ func (s *storm) draw(ctx context.Context, v *retryplan.Verdict) error {
 		for _, f := range facts {
 			summary += " " + f.Name + ": " + f.Figure + f.More + "."
 		}
-		picture := plots.Simulation(plots.Run{Result: r})
+		picture := plots.Simulation(r)
 		low := Size{s.size.Width, min(s.size.Most, 170)}
 		shown = simulation{Load: chart{s.size.part(picture, 0), summary}, Queue: chart{low.part(picture, 1), "Queue. " + summary}, Facts: facts}
 	}
 	shown.Title = capital(say.Drawn(v))
-	s.answer.Simulation = shown
+	s.answer.Simulation = &shown
 	return nil
 }
 
@@ -203,7 +207,7 @@ func (s *storm) advise(ctx context.Context, v retryplan.Verdict) error {
 		}
 		return err
 	})
-	slices.SortStableFunc(s.answer.Advice, func(x, y advice) int { return cmp.Compare(len(x.Effect), len(y.Effect)) }) // what helps comes first
+	slices.SortStableFunc(s.answer.Advice, func(x, y advice) int { return cmp.Compare(len(x.Effect), len(y.Effect)) }) // changes that help come first
 	return err
 }
 

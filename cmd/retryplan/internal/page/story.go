@@ -9,16 +9,19 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// story says in a title and a text what is set, for a reader who does not know the fields.
-type story struct{ Title, Text string }
-
-func (q *question) story() story {
-	f := &q.fleet
-	text := fmt.Sprintf("It can serve %s attempts a second and gets %s. ", say.Number(f.Capacity), say.Number(f.Rate))
-	return story{happens(f.Trigger) + " Does the fleet come back?", text + q.clientsDo() + " " + q.budgetDoes()}
+// story describes the state in a title and a text, for a reader who does not know the fields.
+type story struct {
+	Title string `json:"title"`
+	Text  string `json:"text"`
 }
 
-// happens says what the trigger does.
+func (q *question) story() *story {
+	f := &q.fleet
+	text := fmt.Sprintf("It can serve %s attempts a second and gets %s. ", say.Number(f.Capacity), say.Number(f.Rate))
+	return &story{happens(f.Trigger) + " Does the fleet come back?", text + q.clientsDo() + " " + q.budgetDoes()}
+}
+
+// happens describes the effect of the trigger.
 func happens(t retryplan.Trigger) string {
 	lasts := say.Duration(t.For)
 	switch t.Kind {

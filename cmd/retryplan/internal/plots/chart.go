@@ -4,7 +4,6 @@ import "math"
 
 // chart is series within two axes, below their legend.
 type chart struct {
-	title  string
 	height float64
 	x, y   axis
 	series []series // the first at the bottom
@@ -30,10 +29,6 @@ func upright(left, right float64) box { return box{left, right, math.Inf(-1), ma
 
 // draw draws c with its upper left corner at a place, and returns the height of its lower edge.
 func (c chart) draw(to *canvas, left, y, width float64) (bottom float64) {
-	if c.title != "" {
-		to.text("title ink", "start", titleSize, left, y+titleSize*0.75, c.title)
-		y += titleSize * 1.5
-	}
 	y = c.legend(to, left, y, width)
 	to.text("ink", "start", labelSize, left, y+rowHeight/2, c.y.name)
 	f := frame{c.x, c.y, left + beside, y + rowHeight + gap, left + width - after, y + c.height}

@@ -12,15 +12,6 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-func TestLooksDifferWithoutColor(t *testing.T) {
-	for i, a := range looks {
-		for _, b := range looks[:i] {
-			require.NotEqual(t, a.dash, b.dash)
-			require.NotEqual(t, a.class, b.class)
-		}
-	}
-}
-
 func TestThinKeepsEveryPeak(t *testing.T) {
 	points := make([]point, 100_003)
 	for i := range points {

@@ -17,13 +17,10 @@ import (
 )
 
 func FuzzSchedule(f *testing.F) {
-	f.Add("full jitter", int64(100e6), uint8(4), uint8(0))
-	f.Add("\x00<&", int64(1<<63-1), uint8(255), uint8(1))
-	f.Add("", int64(0), uint8(1), uint8(9))
-	f.Fuzz(func(t *testing.T, name string, base int64, n, never uint8) {
-		if strings.Contains(name, "NaN") || strings.Contains(name, "Inf") {
-			t.Skip("looks like a bad number in the picture")
-		}
+	f.Add(int64(100e6), uint8(4), uint8(0))
+	f.Add(int64(1<<63-1), uint8(255), uint8(1))
+	f.Add(int64(0), uint8(1), uint8(9))
+	f.Fuzz(func(t *testing.T, base int64, n, never uint8) {
 		policy := retry.Policy{MaxAttempts: int(n) + 1, Backoff: retry.Backoff{Base: time.Duration(base), Jitter: retry.JitterMode(never % 4)}}
 		p, err := retryplan.New(policy, retryplan.Model{})
 		if err != nil {
@@ -33,8 +30,7 @@ func FuzzSchedule(f *testing.F) {
 		for i := range p.Attempts {
 			p.Attempts[i].Never = retry.Reason(never)
 		}
-		wellFormed(t, Plans(Plan{name, p}, Plan{"other", p}))
-		wellFormed(t, Plans(Plan{name, p}))
+		wellFormed(t, Schedule(p))
 	})
 }
 
@@ -49,9 +45,8 @@ func FuzzSimulation(f *testing.F) {
 			})
 		}
 		r.Trigger = retryplan.Trigger{Kind: retryplan.TriggerKind(kind), From: time.Duration(from), For: time.Duration(lasts), Factor: factor}
-		run := Run{Result: r}
-		wellFormed(t, Simulation(run))
-		wellFormed(t, Simulation(run, run))
+		wellFormed(t, Simulation(r))
+		wellFormed(t, Comparison(Run{Result: r}, Run{Result: r}))
 	})
 }
 
@@ -81,7 +76,7 @@ func FuzzDurationAxis(f *testing.F) {
 // wellFormed wants an SVG that parses.
 func wellFormed(t *testing.T, p Picture) {
 	t.Helper()
-	svg := p.SVG()
+	svg := p.SVG("Simulation")
 	for _, bad := range []string{"NaN", "Inf"} {
 		require.NotContains(t, svg, bad)
 	}

@@ -27,14 +27,14 @@ func TestPicturesOfREADMEAreUpToDate(t *testing.T) {
 		draw func() plots.Picture
 	}{
 		{"retryplan-storm.svg", func() plots.Picture {
-			return plots.Simulation(storm(t, "3 immediate retries", nil), storm(t, "3 immediate retries with a budget", budget))
+			return plots.Comparison(storm(t, "3 immediate retries", nil), storm(t, "3 immediate retries with a budget", budget))
 		}},
 		{"retryplan-chain.svg", func() plots.Picture {
-			return plots.Simulation(chain(t, "3 layers of 3 attempts", nil), chain(t, "with a budget in each layer", budget))
+			return plots.Comparison(chain(t, "3 layers of 3 attempts", nil), chain(t, "with a budget in each layer", budget))
 		}},
 	} {
 		t.Run(row.file, func(t *testing.T) {
-			drawn := []byte(row.draw().SVG())
+			drawn := []byte(row.draw().SVG("Simulation"))
 			require.Less(t, len(drawn), 60_000, "a README should load fast")
 			path := filepath.Join("..", "..", "..", "..", "docs", "images", row.file)
 			if *update {
@@ -78,9 +78,9 @@ func chain(t *testing.T, name string, budget *retry.BudgetConfig) plots.Run {
 	return plots.Run{Name: name, Result: r}
 }
 
-func plan(t *testing.T, name string, p retry.Policy) plots.Plan {
+func plan(t *testing.T, p retry.Policy) *retryplan.Plan {
 	t.Helper()
 	made, err := retryplan.New(p, retryplan.Model{})
 	require.NoError(t, err)
-	return plots.Plan{Name: name, Plan: made}
+	return made
 }

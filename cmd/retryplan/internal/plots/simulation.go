@@ -16,35 +16,34 @@ func attempts(p retryplan.Point) int { return p.Attempts }
 func goodput(p retryplan.Point) int  { return p.Goodput }
 func queue(p retryplan.Point) int    { return p.Queue }
 
-// simulation draws runs over time, with their triggers shaded.
-func simulation(runs []Run) Picture {
-	parts := decades(1, -12, 30)
-	top := chart{title: "Simulation", height: 194, y: axis{name: "goodput, per second", steps: parts}}
-	below := chart{height: 139, y: axis{name: "attempts sent, per second", steps: parts}}
+// Simulation draws a run over time, with its trigger shaded: the load and the goodput, and below them the queue. If the
+// series is empty, the picture says so.
+func Simulation(r retryplan.Result) Picture {
+	return overTime([]retryplan.Result{r}, chart{y: axis{name: "load, per second", steps: parts}, series: []series{
+		{name: "attempts sent", class: "red", points: rates(r, attempts)},
+		{name: "goodput: runs that succeeded", class: "blue", points: rates(r, goodput)},
+		{name: "runs offered", class: "ink", dash: "3 3", points: rates(r, offered)},
+	}}, chart{y: axis{name: "queue, attempts", steps: decades(1, 0, 30)}, series: []series{ // whole numbers
+		{class: "green", points: points(r, queue, 1), area: true},
+	}})
+}
+
+// parts are steps of an axis of numbers.
+var parts = decades(1, -12, 30)
+
+// overTime gives charts the axes of runs over time, and shades the triggers of these.
+func overTime(runs []retryplan.Result, top, below chart) Picture {
 	begin, end := beforeTriggers(runs), time.Second
-	for i, r := range runs {
-		l := looks[i]
-		top.series = append(top.series, series{name: short(r.Name), class: l.class, dash: l.dash, points: rates(r.Result, goodput)})
-		below.series = append(below.series, series{class: l.class, dash: l.dash, points: rates(r.Result, attempts)})
-		if n := len(r.Result.Series); n > 0 {
-			end = max(end, r.Result.Series[n-1].Start+r.Result.Step)
+	for _, r := range runs {
+		if n := len(r.Series); n > 0 {
+			end = max(end, r.Series[n-1].Start+r.Step)
 		}
-	}
-	if len(runs) == 1 {
-		r := runs[0].Result
-		top.title += ": " + top.series[0].name
-		top.y.name, top.series = "load, per second", []series{
-			{name: "attempts sent", class: "red", points: rates(r, attempts)},
-			{name: "goodput: runs that succeeded", class: "blue", points: rates(r, goodput)},
-			{name: "runs offered", class: "ink", dash: "3 3", points: rates(r, offered)},
-		}
-		below.y = axis{name: "queue, attempts", steps: decades(1, 0, 30)} // whole numbers
-		below.series = []series{{class: "green", points: points(r, queue, 1), area: true}}
 	}
 	if begin > end-time.Second {
 		begin = 0
 	}
 	shade := triggers(runs)
+	top.height, below.height = 194, 139
 	for _, c := range []*chart{&top, &below} {
 		c.empty = "no data: nothing was simulated"
 		c.x, c.y.text = durationAxis("time since the start", end), say.Number
@@ -64,11 +63,11 @@ func simulation(runs []Run) Picture {
 }
 
 // beforeTriggers returns the time from which on runs are drawn: half a minute before the first trigger, or 0 without one.
-func beforeTriggers(runs []Run) time.Duration {
+func beforeTriggers(runs []retryplan.Result) time.Duration {
 	first := time.Duration(math.MaxInt64)
 	for _, r := range runs {
-		if len(r.Result.Series) > 0 {
-			first = min(first, r.Result.Trigger.From)
+		if len(r.Series) > 0 {
+			first = min(first, r.Trigger.From)
 		}
 	}
 	if first == math.MaxInt64 {
@@ -78,16 +77,15 @@ func beforeTriggers(runs []Run) time.Duration {
 }
 
 // triggers shades the triggers of the runs. The last one names them all: they differ in when they begin.
-func triggers(runs []Run) (shade series) {
+func triggers(runs []retryplan.Result) (shade series) {
 	for _, r := range runs {
-		t := r.Result.Trigger
+		t := r.Trigger
 		if t == (retryplan.Trigger{}) {
 			continue
 		}
 		if b := upright(t.From.Seconds(), t.From.Seconds()+t.For.Seconds()); !slices.Contains(shade.boxes, b) {
 			shade.boxes = append(shade.boxes, b)
 		}
-		t.From = 0
 		shade.name, shade.class = "trigger: "+say.Trigger(t), "orange"
 	}
 	return shade

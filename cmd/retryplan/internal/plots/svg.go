@@ -7,8 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
-
-	"github.com/rivo/uniseg"
+	"unicode/utf8"
 )
 
 // Stylesheet has the colors of pictures, light and dark. A file includes it; a page that shows parts of pictures links
@@ -19,23 +18,14 @@ var Stylesheet string
 
 // Sizes in CSS pixels.
 const (
-	pictureWidth = 720.
-	margin       = 10.
-	titleSize    = 15.
-	labelSize    = 12.
-	tickSize     = 11. // the least that reads well
-	rowHeight    = 18.
-	swatch       = 28.
-	gap          = 8.
-	beside       = 60. // left of the vertical axis, for its labels
-	after        = 30. // right of the horizontal axis: its last label may stand at its very end
+	labelSize = 12.
+	tickSize  = 11. // the least that reads well
+	rowHeight = 18.
+	swatch    = 28.
+	gap       = 8.
+	beside    = 60. // left of the vertical axis, for its labels
+	after     = 30. // right of the horizontal axis: its last label may stand at its very end
 )
-
-// looks are the color and the dashes of each line. They differ in dashes, so that a reader does not need the colors.
-var looks = [Most]struct{ class, dash string }{
-	{"blue", ""}, {"red", "8 3"}, {"green", "2.5 2.5"}, {"purple", "11 3 3 3"},
-	{"ink", "15 4"}, {"orange", "5 3 2 3 2 3"}, {"sky", "4.5 4.5"}, {"faint", "1.5 3.5"},
-}
 
 // element returns an SVG element.
 func element(width, height float64, attribute, content string) string {
@@ -96,7 +86,7 @@ func pixels(v float64) string {
 }
 
 // widthOf returns an upper bound of the width of text in pixels. Words and figures in Helvetica, Arial and Liberation
-// Sans take less than 0.6 times the font size per column.
+// Sans take less than 0.6 times the font size per character.
 func widthOf(text string, size float64) float64 {
-	return 0.6 * size * float64(uniseg.StringWidth(text))
+	return 0.6 * size * float64(utf8.RuneCountInString(text))
 }

@@ -15,15 +15,15 @@ import (
 
 // Fact is a figure with its name.
 type Fact struct {
-	Name, Figure string
-	More         string // what the terminal adds to the figure, after a space or a comma of its own
-	Help         string // what the page adds instead, for a reader who does not know the name
+	Name   string `json:"name"`
+	Figure string `json:"figure"`
+	More   string `json:"more"` // follows the figure, and begins with a space or a comma
 }
 
 // Facts are in the order in which they are read.
 type Facts []Fact
 
-// Add adds a fact without help.
+// Add adds a fact.
 func (f *Facts) Add(name, figure, more string) {
 	*f = append(*f, Fact{Name: name, Figure: figure, More: more})
 }
@@ -38,7 +38,7 @@ func (f *Facts) Distribution(name string, d retryplan.Distribution) {
 	f.Add(name, Between(d.Min(), d.Max()), more)
 }
 
-// Plan returns what becomes of a run whose caller has a deadline, or none if it is 0.
+// Plan returns the figures of a run whose caller has a deadline, or none if it is 0.
 func Plan(p *retryplan.Plan, deadline time.Duration) (f Facts) {
 	by := ""
 	if deadline > 0 {

@@ -2,6 +2,7 @@
 package say
 
 import (
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -45,10 +46,10 @@ func Between(lo, hi time.Duration) string {
 	return Span(lo) + ".." + Span(hi)
 }
 
-// Noise is what the computation of a distribution leaves of a probability that is 0 or 1.
+// Noise is the largest rounding error of a probability that is 0 or 1.
 const Noise = 1e-12
 
-// Percent returns a probability. What is not certain is never shown as 0 or 100 %.
+// Percent returns a probability. It shows 0 and 100 % for certainty alone.
 func Percent(p float64) string {
 	switch {
 	case math.Abs(p) < Noise:
@@ -91,6 +92,20 @@ func Reason(r retry.Reason) string {
 func Schedule(p retry.Policy) string {
 	p.Name = ""
 	return p.String()
+}
+
+// Fields returns every bad field of err: errors.As would find only the first.
+func Fields(err error) (found []*retry.FieldError) {
+	all, ok := errors.AsType[retry.FieldErrors](err)
+	if !ok {
+		all = retry.FieldErrors{err}
+	}
+	for _, one := range all {
+		if bad, ok := errors.AsType[*retry.FieldError](one); ok {
+			found = append(found, bad)
+		}
+	}
+	return found
 }
 
 // OneLine returns text on one line, without control characters that a terminal would obey. A line break becomes "; ",

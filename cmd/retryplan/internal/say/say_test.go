@@ -39,8 +39,6 @@ func TestTriggers(t *testing.T) {
 	trigger, err := say.ParseTrigger("capacity-cut 10s 0.5")
 	require.NoError(t, err)
 	require.Equal(t, retryplan.Trigger{Kind: retryplan.CapacityCut, For: 10 * time.Second, Factor: .5}, trigger)
-	trigger.From = time.Minute
-	require.Equal(t, "capacity_cut 10s 0.5 at 1m", say.Trigger(trigger))
 }
 
 func TestNamesReadBack(t *testing.T) {
@@ -67,7 +65,7 @@ func FuzzOneLine(f *testing.F) {
 	})
 }
 
-// FuzzParseTrigger holds that what is read is written and read again as the same.
+// FuzzParseTrigger holds that a trigger that was read is written and read again as the same.
 func FuzzParseTrigger(f *testing.F) {
 	for _, seed := range []string{"stall 10s", "surge 1h 3", "failing 1s 1e-3", "surge 1s NaN", "slowdown -1ns Inf", "none", ""} {
 		f.Add(seed)

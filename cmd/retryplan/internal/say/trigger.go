@@ -49,7 +49,7 @@ func ParseTrigger(text string) (t retryplan.Trigger, err error) {
 	return t, err
 }
 
-// Trigger returns a trigger as text: "surge 10s 3 at 1m" if it begins later than at once, "none" for none.
+// Trigger returns a trigger as text: "surge 10s 3", or "none".
 func Trigger(t retryplan.Trigger) string {
 	if t.Kind == 0 {
 		return "none"
@@ -57,9 +57,6 @@ func Trigger(t retryplan.Trigger) string {
 	text := t.Kind.String() + " " + Duration(t.For)
 	if factored(t.Kind) {
 		text += " " + strconv.FormatFloat(t.Factor, 'g', -1, 64)
-	}
-	if t.From != 0 {
-		text += " at " + Duration(t.From)
 	}
 	return text
 }

@@ -22,7 +22,7 @@ func Verdict(v *retryplan.Verdict) (f Facts) {
 	return f
 }
 
-// Storm returns what arithmetic says about every trigger.
+// Storm returns the arithmetic about every trigger.
 func Storm(p retry.Policy, fleet retryplan.Fleet) string {
 	attempts, fits := fleet.Storm(p)
 	become := Number(attempts) + " attempts/s"
@@ -45,33 +45,27 @@ func Count(v *retryplan.Verdict) string { return fmt.Sprintf("%d of %d", v.Back,
 
 // Drawn says which seed of v is drawn: "seed 4, one of the 15 that come back".
 func Drawn(v *retryplan.Verdict) string {
-	lost := v.Seeds - v.Back
+	n, does, do := v.Back, "comes back", "come back"
 	switch {
 	case v.Seeds == 0:
 		return ""
 	case 2*v.Back < v.Seeds:
-		return fmt.Sprintf("seed %d, one of the %d that do not come back", v.Drawn, lost)
+		n, does, do = v.Seeds-v.Back, "does not come back", "do not come back"
 	case v.Trigger.Kind == 0:
-		return fmt.Sprintf("seed %d, one of the %d that stay well", v.Drawn, v.Back)
-	default:
-		return fmt.Sprintf("seed %d, one of the %d that come back", v.Drawn, v.Back)
+		does, do = "stays well", "stay well"
 	}
+	if n == 1 {
+		return fmt.Sprintf("seed %d, the only one that %s", v.Drawn, does)
+	}
+	return fmt.Sprintf("seed %d, one of the %d that %s", v.Drawn, n, do)
 }
 
-// Median returns the median time in which the seeds of v came back, or nothing if none did.
-func Median(v *retryplan.Verdict) string {
+// Times returns the median and the longest time in which the seeds of v came back, or nothing if none did.
+func Times(v *retryplan.Verdict) (median, worst string) {
 	if n := len(v.Recoveries); n > 0 {
-		return Span(v.Recoveries[(n-1)/2])
+		median, worst = Span(v.Recoveries[(n-1)/2]), Span(v.Recoveries[n-1])
 	}
-	return ""
-}
-
-// Worst returns the longest time.
-func Worst(v *retryplan.Verdict) string {
-	if n := len(v.Recoveries); n > 0 {
-		return Span(v.Recoveries[n-1])
-	}
-	return ""
+	return median, worst
 }
 
 // Gravity returns the level of a verdict as a finding, or 0 for none.

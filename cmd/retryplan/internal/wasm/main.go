@@ -1,6 +1,6 @@
 //go:build js
 
-// Command wasm is package page as WebAssembly, for the static form of the page: retryplan page builds it.
+// Command wasm is package page as WebAssembly, for the static form of the page: page.sh builds it.
 package main
 
 import (

@@ -37,7 +37,7 @@ type page struct {
 	url string
 
 	mu       sync.Mutex
-	problems []string // what was written to the console, and exceptions
+	problems []string // lines of the console, and exceptions
 	requests []string // every address that was asked
 }
 
@@ -134,7 +134,7 @@ func (p *page) listen(event any) {
 	}
 }
 
-// refusals takes from the problems what a browser itself says of an answer 422.
+// refusals takes from the problems the browser's own lines about an answer 422.
 func (p *page) refusals() (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +197,7 @@ func (p *page) prefers(name, value string) {
 	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: name, Value: value}}})
 }
 
-// picture returns what a figure's picture is drawn with.
+// picture returns the SVG of a figure.
 func (p *page) picture(figure string) string {
 	p.t.Helper()
 	return eval[string](p, fmt.Sprintf(`document.querySelector("#%s svg").outerHTML`, figure))
@@ -380,7 +380,7 @@ func TestAttemptsAndGoodputDifferForTheColorBlind(t *testing.T) {
 	}
 }
 
-// visions turn linear RGB into what is seen of it.
+// visions turn linear RGB into the colors that are seen.
 var visions = map[string][3][3]float64{
 	"all":      {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
 	"no red":   {{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}},
@@ -393,7 +393,7 @@ func distance(seen [3][3]float64, a, b string) float64 {
 	return math.Sqrt((la[0]-lb[0])*(la[0]-lb[0]) + (la[1]-lb[1])*(la[1]-lb[1]) + (la[2]-lb[2])*(la[2]-lb[2]))
 }
 
-// lab returns what is seen of a color such as rgb(88, 166, 255) in CIE L*a*b*, white point D65.
+// lab returns a color such as rgb(88, 166, 255) as it is seen, in CIE L*a*b*, white point D65.
 func lab(seen [3][3]float64, color string) [3]float64 {
 	var bytes [3]int
 	if _, err := fmt.Sscanf(color, "rgb(%d, %d, %d)", &bytes[0], &bytes[1], &bytes[2]); err != nil {
@@ -535,7 +535,8 @@ func TestStaticForm(t *testing.T) {
 		t.Skip("a browser is not short")
 	}
 	chromium(t)
-	require.NoError(t, web.Static(t.Context(), dir, "(devel)"))
+	out, err := exec.CommandContext(t.Context(), "../../page.sh", dir).CombinedOutput()
+	require.NoError(t, err, "%s", out)
 	p, served := openWith(t, "", dir), open(t, "")
 	for _, q := range []*page{p, served} {
 		q.next(choose("rate", "40"), choose("budget", "client"))

@@ -25,25 +25,13 @@ const (
 	// evaluationLimit is the time after which an evaluation ends its count and shows the seeds that it has, and once more
 	// its advice. A user who moves a slider should not wait longer.
 	evaluationLimit = 3 * time.Second
-	// evaluations is the number of evaluations at the same time, since each may take over 100 MiB. A page needs one.
-	evaluations = 2
-	// contentPolicy allows what the binary itself serves. Neither the page nor its pictures have inline scripts or
+	// contentPolicy allows the files that the binary itself serves. Neither the page nor its pictures have inline scripts or
 	// styles.
 	contentPolicy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'"
 )
 
-// handler answers the page's requests.
-type handler struct {
-	limit time.Duration // of an evaluation
-	slots chan struct{} // has one for each evaluation under way; others wait
-}
-
-func newHandler(limit time.Duration) *handler {
-	return &handler{limit, make(chan struct{}, evaluations)}
-}
-
-// routes returns h with the files of the page and its protection.
-func (h *handler) routes() http.Handler {
+// newHandler returns the page and its answers, with their protection. limit is that of an evaluation.
+func newHandler(limit time.Duration) http.Handler {
 	files, err := fs.Sub(assets, "assets")
 	if err != nil {
 		panic(err)
@@ -58,7 +46,7 @@ func (h *handler) routes() http.Handler {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write(page.PresetsJSON)
 	})
-	mux.HandleFunc("POST /api/evaluate", h.evaluate)
+	mux.HandleFunc("POST /api/evaluate", func(w http.ResponseWriter, r *http.Request) { evaluate(w, r, limit) })
 	protection := http.NewCrossOriginProtection()
 	protection.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusForbidden, "a page of another origin asked this")
@@ -66,7 +54,7 @@ func (h *handler) routes() http.Handler {
 	return guarded(protection.Handler(mux))
 }
 
-// guarded refuses requests for other hosts, and restricts what a browser may do with the answer. A page elsewhere can
+// guarded refuses requests for other hosts, and restricts the use that a browser may make of the answer. A page elsewhere can
 // make its own name resolve to 127.0.0.1 (DNS rebinding), but then the Host header has that name.
 func guarded(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,16 +85,10 @@ func local(host string) bool {
 
 // evaluate answers a state with 200 and lines of JSON, each of which is the answer as far as it is known by then, or with
 // 422 and the fields that are wrong.
-func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
+func evaluate(w http.ResponseWriter, r *http.Request, limit time.Duration) {
 	var s page.State
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&s); err != nil {
 		refuse(w, http.StatusBadRequest, "the state is not a JSON object of texts, of 64 kB at most")
-		return
-	}
-	select {
-	case h.slots <- struct{}{}:
-		defer func() { <-h.slots }()
-	case <-r.Context().Done():
 		return
 	}
 	query := r.URL.Query()
@@ -124,11 +106,11 @@ func (h *handler) evaluate(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	answer, ok := page.Ask(r.Context(), page.Question{
-		State: s, Part: query.Get("part"), Limit: h.limit, Size: page.Size{Width: width, Most: most}, Tell: tell,
+		State: s, Limit: limit, Size: page.Size{Width: width, Most: most}, Tell: tell,
 	})
 	switch {
 	case r.Context().Err() != nil: // the page does not wait for this answer any more
-	case ok || told: // what is wrong is found before anything is sent, but for time that stands still
+	case ok || told: // faults are found before anything is sent, but for time that stands still
 		tell(answer)
 	default:
 		reply(w, http.StatusUnprocessableEntity, answer)

@@ -1,4 +1,4 @@
-// Package web serves retryplan's page: sliders for a policy and a fleet, and beside them what they do. Figures and
+// Package web serves retryplan's page. It has sliders for a policy and a fleet, and their effect beside them. Figures and
 // pictures are computed here, by package retryplan. Everything the page needs is in the binary, and it is served on
 // loopback only.
 package web
@@ -38,11 +38,11 @@ func Serve(ctx context.Context, addr string, ready func(url string)) error {
 
 func newServer(ctx context.Context) *http.Server {
 	return &http.Server{
-		Handler:           newHandler(evaluationLimit).routes(),
+		Handler:           newHandler(evaluationLimit),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      time.Minute, // of which an evaluation may wait for others, and for its limit
+		WriteTimeout:      time.Minute, // of which an evaluation may take its limit twice
 		IdleTimeout:       time.Minute,
 	}
 }

@@ -1,8 +1,8 @@
 // Asks the server of retryplan serve. In the static form of the page another ask.js is in the place of this one.
 
-/** ask asks for a part of the answer about a state, "plan" or "storm", calls told as it grows, and returns {ok, body}. */
-export async function ask(state, part, room, signal, told) {
-  const response = await fetch(`api/evaluate?${new URLSearchParams({ part, ...room })}`, {
+/** ask asks about a state, calls told with the answer as it grows, and returns {ok, body}. */
+export async function ask(state, room, signal, told) {
+  const response = await fetch(`api/evaluate?${new URLSearchParams(room)}`, {
     method: "POST", signal, headers: { "Content-Type": "application/json" }, body: JSON.stringify(state),
   });
   if (!response.ok) return { ok: false, body: await response.json() };

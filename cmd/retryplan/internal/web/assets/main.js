@@ -45,21 +45,23 @@ async function evaluate() {
   const mine = (asked = new AbortController());
   document.body.setAttribute("aria-busy", "true");
   document.body.classList.add("pale");
-  for (const part of ["plan", "storm"]) {
-    const told = part === "plan" ? show : showStorm;
-    let faults = [];
-    try {
-      const { ok, body } = await ask(state, part, room($("schedule")), mine.signal, (body) => mine.signal.aborted || told(body));
-      if (mine.signal.aborted) return;
-      if (ok) told(body, true);
-      else faults = body.errors;
-    } catch {
-      faults = [{ text: "retryplan does not answer. Is it still running?" }];
-    }
+  let faults = [], planned = false;
+  const told = (body, last) => {
     if (mine.signal.aborted) return;
-    tell(faults);
-    if (faults.length > 0) break;
+    tell([]);
+    if (!planned) showPlan(body);
+    planned = true;
+    if (body.verdict) showStorm(body, last);
+  };
+  try {
+    const { ok, body } = await ask(state, room($("schedule")), mine.signal, told);
+    if (ok) told(body, true);
+    else faults = body.errors;
+  } catch {
+    faults = [{ text: "retryplan does not answer. Is it still running?" }];
   }
+  if (mine.signal.aborted) return;
+  tell(faults);
   document.body.removeAttribute("aria-busy");
 }
 
@@ -72,7 +74,7 @@ function tell(faults) {
   document.body.classList.toggle("stale", faults.length > 0);
 }
 
-function show(answer) {
+function showPlan(answer) {
   setText($("line"), answer.policy.text);
   setText($("story-title"), answer.story.title);
   setText($("story-text"), answer.story.text);
@@ -99,7 +101,7 @@ function showStorm({ verdict, simulation, advice }, last) {
   $("verdict").setAttribute("aria-live", verdict.kind === "counting" ? "off" : "polite");
   setText($("verdict"), verdict.title);
   setText($("why"), verdict.text);
-  setText($("note"), verdict.note ?? "");
+  setText($("note"), verdict.note);
   $("note").hidden = !verdict.note;
   facts($("verdict-facts"), verdict.facts);
   if (simulation) {
@@ -111,7 +113,7 @@ function showStorm({ verdict, simulation, advice }, last) {
   }
   $("advice-part").hidden = !advice;
   if (advice) {
-    const items = advice.map(({ count, change, effect }) => element("li", {}, element("strong", {}, count), ` ${change} `, element("small", {}, effect ?? "")));
+    const items = advice.map(({ count, change, effect }) => element("li", {}, element("strong", {}, count), ` ${change} `, element("small", {}, effect)));
     $("advice").replaceChildren(...(items.length ? items : [element("li", {}, last ? "No change that was simulated does better." : "Simulating changes.")]));
   }
   if (last) document.body.dataset.drawn = Number(document.body.dataset.drawn ?? 0) + 1; // for tests
@@ -119,8 +121,8 @@ function showStorm({ verdict, simulation, advice }, last) {
 
 /** facts lists figures. What the terminal adds to a figure begins with punctuation. */
 function facts(list, all) {
-  list.replaceChildren(...all.map(({ name, figure, more, help }) => element("div", {}, element("dt", {}, name),
-    element("dd", {}, figure ?? "", element("small", {}, help ?? (more ?? "").replace(/^[,;:]? /, ""))))));
+  list.replaceChildren(...all.map(({ name, figure, more }) => element("div", {}, element("dt", {}, name),
+    element("dd", {}, figure, element("small", {}, more.replace(/^[,;:]? /, ""))))));
 }
 
 /** setText leaves a text alone that is the same already: a live region would say it again. */

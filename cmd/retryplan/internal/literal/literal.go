@@ -1,11 +1,10 @@
-package wire
+// Package literal writes values of package retry as Go source, to be copied into a program.
+package literal
 
 import (
 	"fmt"
 	"go/format"
-	"math"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -33,15 +32,11 @@ func literal(v reflect.Value) string {
 	if len(text) > 80 || strings.Contains(text, "\n") {
 		text = v.Type().String() + "{\n" + strings.Join(fields, ",\n") + ",\n}"
 	}
-	formatted, err := format.Source([]byte(text))
-	if err != nil {
-		return text // the policy is not valid, but it can be read
-	}
+	formatted, _ := format.Source([]byte(text)) // which is Go
 	return string(formatted)
 }
 
-// expression returns the value of a field. It returns "" for code, and for values without a literal, which no valid
-// policy has.
+// expression returns the value of a field. It returns "" for code.
 func expression(v reflect.Value) string {
 	switch x := v.Interface().(type) {
 	case time.Duration:
@@ -58,11 +53,7 @@ func expression(v reflect.Value) string {
 		if text := literal(v); text != "retry.Backoff{}" {
 			return text
 		}
-	case float64:
-		if !math.IsNaN(x) && !math.IsInf(x, 0) {
-			return strconv.FormatFloat(x, 'g', -1, 64)
-		}
-	case string, int, bool:
+	case float64, string, int, bool:
 		return fmt.Sprintf("%#v", x)
 	}
 	return ""
@@ -76,26 +67,21 @@ var constants = map[any]string{
 
 // duration returns d as a Go expression in the largest unit that divides it: "90 * time.Second".
 func duration(d time.Duration) string {
-	if d == 0 {
-		return "0"
-	}
-	unit, name := time.Nanosecond, "time.Nanosecond"
-	for _, u := range units {
-		if d%u.unit == 0 {
-			unit, name = u.unit, u.name
-			break
+	for _, u := range []struct {
+		unit time.Duration
+		name string
+	}{
+		{time.Hour, "time.Hour"}, {time.Minute, "time.Minute"}, {time.Second, "time.Second"},
+		{time.Millisecond, "time.Millisecond"}, {time.Microsecond, "time.Microsecond"}, {time.Nanosecond, "time.Nanosecond"},
+	} {
+		switch {
+		case d == 0:
+			return "0"
+		case d == u.unit:
+			return u.name
+		case d%u.unit == 0:
+			return fmt.Sprintf("%d * %s", int64(d/u.unit), u.name)
 		}
 	}
-	if d == unit {
-		return name
-	}
-	return fmt.Sprintf("%d * %s", int64(d/unit), name)
-}
-
-var units = []struct {
-	unit time.Duration
-	name string
-}{
-	{time.Hour, "time.Hour"}, {time.Minute, "time.Minute"}, {time.Second, "time.Second"},
-	{time.Millisecond, "time.Millisecond"}, {time.Microsecond, "time.Microsecond"},
+	return ""
 }

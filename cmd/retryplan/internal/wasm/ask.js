@@ -19,10 +19,10 @@ function send(question) {
   worker.postMessage(question.text);
 }
 
-/** ask asks for a part of the answer about a state, "plan" or "storm", calls told as it grows, and returns {ok, body}. */
-export function ask(state, part, room, signal, told) {
+/** ask asks about a state, calls told with the answer as it grows, and returns {ok, body}. */
+export function ask(state, room, signal, told) {
   return new Promise((resolve, reject) => {
-    const question = { text: JSON.stringify({ state, part, ...room }), resolve, reject, told, signal };
+    const question = { text: JSON.stringify({ state, ...room }), resolve, reject, told, signal };
     signal.addEventListener("abort", () => {
       reject(signal.reason);
       if (next === question) next = undefined;
