@@ -20,5 +20,5 @@
 // Package retryshell is for code that makes attempts without Do. This package starts no goroutine, does not log and
 // keeps state only in a [Budget] or [Budgets].
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package retry

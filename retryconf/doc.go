@@ -29,5 +29,5 @@
 // BurntSushi/toml and flag.TextVar read them without extra code. The package does not watch files. Call Load after a
 // change.
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package retryconf

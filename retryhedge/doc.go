@@ -27,5 +27,5 @@
 //
 // The package imports the standard library and package retry.
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package retryhedge

@@ -34,5 +34,5 @@
 // attempts. An option, such as a classifier, can make a header raise it, but never beyond MaxAttempts, TTL, Budget and
 // MaxHint.
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package retryhttp

@@ -4,7 +4,7 @@
 //
 // Code that only calls retry.Do does not need this package. A context made from a nil one is nil, which retry.Do refuses.
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package retryshell
 
 import (

@@ -24,5 +24,5 @@
 // An SQLite transaction that writes should begin immediately (_txlock=immediate in the data source name). Otherwise it
 // must begin again, however long busy_timeout is, if another connection writes between its first read and first write.
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package retrysql

@@ -29,5 +29,5 @@
 // Each constructor registers a Cleanup that ends the goroutines and servers that it started. The values that
 // constructors return are safe for concurrent use. Concurrent calls use rows in the order in which they arrive.
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package retrytest

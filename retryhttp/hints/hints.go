@@ -1,7 +1,7 @@
 // Package hints reads from the headers of a response how long its server asks to stay away, by Retry-After and in the
 // dialects of services that send another header.
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package hints
 
 import (

@@ -1,7 +1,7 @@
 // Package ssrf keeps an HTTP client from being sent into the network in which it runs (server-side request forgery),
 // for requests to URLs that users supply. It works with and without retries, and imports the standard library only.
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package ssrf
 
 import (

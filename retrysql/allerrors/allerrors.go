@@ -4,7 +4,7 @@
 // requires a new transaction it sends no more statements, and it refuses the statements that a Txn refuses. Outside Tx
 // it only passes calls on. In Tx a sql.ColumnType has no Length, Nullable and DecimalSize.
 //
-// This package is of the stable core: its names are meant for v1.
+// This package is of the stable core. Its names are meant for v1.
 package allerrors
 
 import (

@@ -55,7 +55,7 @@ func checkPage(t *testing.T, path, dir string, stable bool) {
 	if len(page.Funcs)+len(page.Types)+len(page.Vars)+len(page.Consts) == 0 || strings.HasPrefix(path, rootPath+"/cmd/") {
 		return // a command and its parts, or tests alone
 	}
-	said := map[bool]string{true: "This package is of the stable core: its names are meant for v1.", false: "may change until it says otherwise."}
+	said := map[bool]string{true: "This package is of the stable core. Its names are meant for v1.", false: "may change until it says otherwise."}
 	require.Contains(t, strings.ReplaceAll(page.Doc, "\n", " "), said[stable], path)
 	shown := len(page.Examples)
 	for _, f := range page.Funcs {
