@@ -126,9 +126,10 @@ func TestAnAttemptTimeoutInACommitIsTheReason(t *testing.T) {
 			db := d.open(t, s.address, name)
 			db.SetMaxOpenConns(1)
 			exec1(t, db, slowCommits...)
+			exec1(t, db, "create or replace function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(3); return null; end $$")
 			for limit, want := range map[time.Duration]error{50 * time.Millisecond: retrysql.ErrCommitAmbiguous, time.Minute: nil} {
 				p, last := observed(1, nil)
-				p.AttemptTimeout = 100 * time.Millisecond
+				p.AttemptTimeout = 2 * time.Second // enough to begin and insert on a busy machine, not for the COMMIT
 				err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{EndTimeout: limit}, enter)
 				require.ErrorIs(t, err, want)
 				exec1(t, db, "select 1") // waits for the connection
