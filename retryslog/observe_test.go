@@ -133,6 +133,7 @@ var (
 	lastTry  = retry.Event{Policy: "p", Attempt: retry.Attempt{Number: 2, Err: errDown}, Decision: retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted}}
 	failed   = ended(retry.DeadLettered, retry.AttemptsExhausted, 2)
 	canceled = ended(retry.Canceled, retry.CallerCanceled, 2)
+	hungUp   = hangsUp()
 	expired  = ended(retry.Expired, retry.DeadlinePassed, 2)
 	terminal = ended(retry.DeadLettered, retry.TerminalError, 1)
 	recovery = ended(retry.Succeeded, 0, 2)
@@ -185,6 +186,7 @@ func TestLevels(t *testing.T) {
 		{"a passed deadline is an error", retryslog.Options{}, expired, "ERROR"},
 		{"a canceled run is not a failure", retryslog.Options{}, canceled, "WARN"},
 		{"a client that hangs up is nothing", retryslog.Options{}, ended(retry.Canceled, retry.CallerCanceled, 1), ""},
+		{"a client that hangs up while the only attempt fails", retryslog.Options{}, hungUp, ""},
 		{"a client that hangs up at a level of its own", retryslog.Options{Canceled: debug}, ended(retry.Canceled, retry.CallerCanceled, 1), "DEBUG"},
 		{"a terminal error at the first attempt is a warning", retryslog.Options{}, terminal, "WARN"},
 		{"a refused request is a warning", retryslog.Options{}, endedWith(asked(false)), "WARN"},
@@ -298,4 +300,11 @@ func TestNoAllocationsIfTheLevelIsOff(t *testing.T) {
 
 	discard := retryslog.Observe(slog.New(slog.DiscardHandler), options)
 	require.Zero(t, testing.AllocsPerRun(100, func() { discard(ctx, failed) }))
+}
+
+// hangsUp returns the end of a run whose only attempt has failed because its caller had gone.
+func hangsUp() retry.Event {
+	e := ended(retry.Canceled, retry.CallerCanceled, 1)
+	e.Outcome.History = []retry.Attempt{{Number: 1, Err: errDown}}
+	return e
 }

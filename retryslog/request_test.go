@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -102,6 +103,19 @@ func TestRequestsAreBounded(t *testing.T) {
 			retryslog.Observe(slog.New(slog.NewJSONHandler(&b, nil)), retryslog.Options{MaxErrorText: retry.Unlimited})(t.Context(), event)
 			require.Contains(t, b.String(), `"request":{`)
 		})
+	}
+}
+
+func TestARequestHas32AttributesAtMost(t *testing.T) {
+	for n, want := range map[int]int{31: 31, 32: 32, 33: 32} {
+		attrs := make([]slog.Attr, n)
+		for i := range attrs {
+			attrs[i] = slog.Int("k"+strconv.Itoa(i), i)
+		}
+		var b bytes.Buffer
+		event := retry.Event{Decision: retry.Decision{Status: retry.WaitingRetry}, Attempt: retry.Attempt{Number: 1, Err: says{slog.GroupValue(attrs...)}}}
+		retryslog.Observe(textTo(&b), retryslog.Options{})(t.Context(), event)
+		require.Equal(t, want, strings.Count(b.String(), " request.k"), n)
 	}
 }
 
