@@ -79,3 +79,11 @@ func ExamplePolicy_Decide() {
 	// look 30ms
 	// start
 }
+
+func TestTheTextsOfActions(t *testing.T) {
+	for action, want := range map[retryhedge.Action]string{
+		0: "Action(?)", retryhedge.Start: "start", retryhedge.Look: "look", retryhedge.Await: "await", retryhedge.End: "end", retryhedge.End + 1: "Action(?)",
+	} {
+		require.Equal(t, want, action.String())
+	}
+}
