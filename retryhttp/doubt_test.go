@@ -160,10 +160,11 @@ func TestDoubtDoesNotDependOnWhatEndedTheRun(t *testing.T) {
 		})
 	}
 	inBubble(t, "a caller that has gone", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
 		for method, want := range map[string]bool{http.MethodPost: true, http.MethodPut: false} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
 			_, err := (&retryhttp.Transport{Base: roundTripper(silent)}).RoundTrip(request(ctx, method, nil))
+			require.ErrorIs(t, err, retry.DeadlinePassed)
 			require.Equal(t, want, retry.IsAmbiguous(err), method)
 		}
 	})
