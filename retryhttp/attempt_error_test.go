@@ -227,3 +227,11 @@ func TestALongErrorOfAPeerIsShownInPart(t *testing.T) {
 		})
 	}
 }
+
+func TestAFieldWithoutValuesIsNotKept(t *testing.T) {
+	resp := answer(get(t.Context()), 503)
+	resp.Header["X-Request-Id"] = nil
+	var failed *retryhttp.AttemptError
+	require.ErrorAs(t, retryhttp.CheckResponse(resp), &failed)
+	require.Nil(t, failed.Header)
+}
