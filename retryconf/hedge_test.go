@@ -97,6 +97,7 @@ func TestHedgesOfTenants(t *testing.T) {
 		{`{"delay": "1s"}`, retryconf.ServiceLimits(), "hedge.max_calls 2 (the default) is above 1"},
 		{`{"delay": "1s", "max_calls": 1}`, retryconf.ServiceLimits(), ""},
 		{`{"share": 0.1, "max_calls": 3}`, limits{MaxHedgeCalls: 2}, "hedge.max_calls 3 is above 2"},
+		{`{"share": 0.1, "max_calls": 2}`, limits{MaxHedgeCalls: 2}, ""},
 		{`{"delay": "9ms"}`, limits{MinHedgeDelay: 10 * time.Millisecond}, `hedge.delay "9ms" is below 10ms`},
 		{`{"delay": "10ms"}`, limits{MinHedgeDelay: 10 * time.Millisecond}, ""},
 		{`{"share": 0.1}`, limits{MinHedgeDelay: 10 * time.Millisecond}, `hedge.min_delay "1ms" (the default) is below 10ms`},
