@@ -61,8 +61,8 @@ func one(ctx context.Context, from *origin, repeatable bool, fn func(context.Con
 
 type idempotentKey struct{}
 
-// WithIdempotent returns a context under which Do may repeat a write, and Tx a transaction, whose outcome is unknown,
-// because it may take effect twice. It does not apply to calls of Do and Tx in fn.
+// WithIdempotent returns a context under which Do repeats a write, and Tx a transaction, whose outcome is unknown. It
+// declares that a second effect does no harm. It does not apply to calls of Do and Tx in fn.
 func WithIdempotent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, idempotentKey{}, true)
 }
