@@ -16,50 +16,41 @@ import (
 )
 
 func TestStepOfAnAttemptThatDoesNotReturn(t *testing.T) {
-	t.Run("a panic is the failure of the attempt", func(t *testing.T) {
-		c := &clock{epoch}
+	waits := retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(5 * sec)}
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		fn     func(context.Context) error
+		want   retryjob.Next
+		says   string
+	}{
+		{"a panic is the failure of the attempt", retry.Policy{}, func(context.Context) error { panic("boom") }, waits, "panicked: boom"},
+		{"a panic with an error can be classified by it", retry.Policy{Classify: retry.StopOn(errFlaky)}, func(context.Context) error { panic(errFlaky) },
+			retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.TerminalError}, "panicked: flaky"},
+		{"a panic with nil is a failure", retry.Policy{}, func(context.Context) error { panic(nil) }, waits, "panicked: panic called with nil"},
+		{"the absence of a handler is a failure", retry.Policy{}, nil, waits, "panicked: runtime error"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			x := newTrial(t, row.policy)
+			require.Equal(t, row.want, x.step(1, row.fn))
+			require.Contains(t, x.r.History[0].Err, "retryjob: the handler "+row.says)
+		})
+	}
+	t.Run("the classifier gets the value and the stack of a panic", func(t *testing.T) {
 		var seen error
-		s := stepper(retry.Policy{Classify: func(err error) retry.Class { seen = err; return retry.Unknown }}, c)
-		r := record(c)
-		v, err := s.Step(t.Context(), &r, 1, func(context.Context) error { panic("boom") })
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(5 * sec)}, v)
-		require.Equal(t, "retryjob: the handler panicked: boom", r.History[0].Err)
+		x := newTrial(t, retry.Policy{Classify: func(err error) retry.Class { seen = err; return retry.Unknown }})
+		x.step(1, func(context.Context) error { panic("boom") })
 		var p *retryjob.PanicError
 		require.ErrorAs(t, seen, &p)
 		require.Equal(t, "boom", p.Value)
 		require.Contains(t, string(p.Stack), "TestStepOfAnAttemptThatDoesNotReturn")
 	})
-	t.Run("a panic with an error can be classified by it", func(t *testing.T) {
-		c := &clock{epoch}
-		r := record(c)
-		v, err := stepper(retry.Policy{Classify: retry.StopOn(errFlaky)}, c).Step(t.Context(), &r, 1, func(context.Context) error { panic(errFlaky) })
-		require.NoError(t, err)
-		require.Equal(t, retry.TerminalError, v.Reason)
-	})
-	t.Run("a panic with nil is a failure", func(t *testing.T) {
-		c := &clock{epoch}
-		r := record(c)
-		v, err := stepper(retry.Policy{}, c).Step(t.Context(), &r, 1, func(context.Context) error { panic(nil) })
-		require.NoError(t, err)
-		require.Equal(t, retryjob.WaitingRetry, v.Status)
-		require.Contains(t, r.History[0].Err, "retryjob: the handler panicked: panic called with nil")
-	})
-	t.Run("the absence of a handler is a failure", func(t *testing.T) {
-		c := &clock{epoch}
-		r := record(c)
-		v, err := stepper(retry.Policy{}, c).Step(t.Context(), &r, 1, nil)
-		require.NoError(t, err)
-		require.Equal(t, retryjob.WaitingRetry, v.Status)
-	})
 	t.Run("Goexit is the failure of the attempt, and the record is up to date when deferred functions run", func(t *testing.T) {
-		c := &clock{epoch}
-		s := stepper(retry.Policy{}, c)
-		r := record(c)
+		x := newTrial(t, retry.Policy{})
 		done := make(chan retryjob.Record, 1)
 		go func() {
-			defer func() { done <- clone(r) }()
-			_, _ = s.Step(t.Context(), &r, 1, func(context.Context) error { runtime.Goexit(); return nil })
+			defer func() { done <- clone(x.r) }()
+			x.step(1, func(context.Context) error { runtime.Goexit(); return nil })
 		}()
 		got := <-done
 		require.Equal(t, retryjob.WaitingRetry, got.Status)
@@ -86,57 +77,44 @@ func TestStepWhoseContextEnds(t *testing.T) {
 		{"a success does not undo ErrCanceled", retryjob.ErrCanceled, nil, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := &clock{epoch}
-			r := record(c)
+			x := newTrial(t, evenly(1, sec))
 			ctx, cancel := context.WithCancelCause(t.Context())
-			v, err := stepper(evenly(1, sec), c).Step(ctx, &r, 1, func(context.Context) error {
-				c.pass(sec)
+			next := x.stepIn(ctx, 1, func(context.Context) error {
+				x.c.pass(sec)
 				cancel(row.cause)
 				return row.err
 			})
-			require.NoError(t, err)
-			require.Equal(t, row.want, v)
-			require.Equal(t, row.want.Status, r.Status)
-			require.Equal(t, row.runs, r.Attempts)
-			require.Len(t, r.History, row.runs)
-			require.NoError(t, r.Validate())
+			require.Equal(t, row.want, next)
+			require.Equal(t, row.runs, x.r.Attempts)
+			require.Len(t, x.r.History, row.runs)
 			if row.runs > 0 {
-				if row.err == nil {
-					require.Equal(t, retryjob.Succeeded, r.History[0].Status)
-				} else {
-					require.Equal(t, row.want.Status, r.History[0].Status)
-					require.Equal(t, row.want.Reason, r.History[0].Reason)
+				want := retryjob.Attempt{ID: x.r.AttemptID(1), Number: 1, Start: epoch, End: epoch.Add(sec), Status: retryjob.Succeeded}
+				if row.err != nil {
+					want.Status, want.Reason, want.Err, want.Ambiguous = next.Status, next.Reason, row.err.Error(), retry.IsAmbiguous(row.err)
 				}
-				require.Equal(t, epoch.Add(sec), r.Ended)
+				require.Equal(t, want, x.r.History[0])
+				require.Equal(t, epoch.Add(sec), x.r.Ended)
 			}
 		})
 	}
 	t.Run("a second attempt in a shutdown waits again", func(t *testing.T) {
-		c := &clock{epoch}
-		s := stepper(evenly(2, sec), c)
-		r := record(c)
-		_, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
-		require.NoError(t, err)
-		c.pass(9 * sec)
+		x := newTrial(t, evenly(2, sec))
+		x.step(1, ending(errFlaky))
+		x.c.pass(9 * sec)
 		ctx, cancel := context.WithCancelCause(t.Context())
-		v, err := s.Step(ctx, &r, 2, func(context.Context) error { cancel(retryjob.ErrShutdown); panic("cut off") })
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: c.now, Deferred: true}, v)
-		require.Equal(t, 1, r.Attempts)
-		_, err = s.Step(t.Context(), &r, 2, ending(nil))
-		require.NoError(t, err)
+		next := x.stepIn(ctx, 2, func(context.Context) error { cancel(retryjob.ErrShutdown); panic("cut off") })
+		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: x.c.now, Deferred: true}, next)
+		require.Equal(t, 1, x.r.Attempts)
+		x.step(2, ending(nil))
 	})
 	t.Run("a deadline is an ordinary failure", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			c := &clock{epoch}
-			r := record(c)
+			x := newTrial(t, retry.Policy{})
 			ctx, cancel := context.WithTimeout(t.Context(), sec)
 			defer cancel()
-			v, err := stepper(retry.Policy{}, c).Step(ctx, &r, 1, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-			require.NoError(t, err)
-			require.Equal(t, retryjob.WaitingRetry, v.Status)
-			require.False(t, v.Deferred)
-			require.Equal(t, 1, r.Attempts)
+			next := x.stepIn(ctx, 1, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+			require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(5 * sec)}, next)
+			require.Equal(t, 1, x.r.Attempts)
 		})
 	})
 	t.Run("AttemptTimeout ends the attempt with its cause, and is retried", func(t *testing.T) {
@@ -208,11 +186,8 @@ func TestStepWhoseContextEnds(t *testing.T) {
 		})
 	})
 	t.Run("the context is over when the attempt is", func(t *testing.T) {
-		c := &clock{epoch}
-		r := record(c)
 		var kept context.Context
-		_, err := stepper(retry.Policy{AttemptTimeout: time.Hour}, c).Step(t.Context(), &r, 1, func(ctx context.Context) error { kept = ctx; return nil })
-		require.NoError(t, err)
+		newTrial(t, retry.Policy{AttemptTimeout: time.Hour}).step(1, func(ctx context.Context) error { kept = ctx; return nil })
 		require.Error(t, kept.Err())
 	})
 }
@@ -220,40 +195,28 @@ func TestStepWhoseContextEnds(t *testing.T) {
 // TestStepUnderAContextThatHasEnded shows that no attempt begins, and that a canceled caller comes before gate and TTL,
 // as in Do.
 func TestStepUnderAContextThatHasEnded(t *testing.T) {
+	canceled := retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}
 	for name, row := range map[string]struct {
 		cause error
+		ttl   time.Duration
 		want  retryjob.Next
 	}{
-		"a shutdown defers the attempt": {retryjob.ErrShutdown, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}},
-		"a cancel cancels the job":      {retryjob.ErrCanceled, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
-		"any other cause cancels":       {errFlaky, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}},
+		"a shutdown defers the attempt": {retryjob.ErrShutdown, 2 * sec, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(sec), Deferred: true}},
+		"a cancel cancels the job":      {retryjob.ErrCanceled, 2 * sec, canceled},
+		"any other cause cancels":       {errFlaky, 2 * sec, canceled},
+		"a cancel goes before the TTL":  {retryjob.ErrCanceled, 1, canceled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(row.cause)
-			c := &clock{epoch}
-			r := record(c)
-			c.pass(sec)
-			s := stepper(retry.Policy{TTL: 2 * sec, Gate: func(context.Context) time.Duration {
+			x := newTrial(t, retry.Policy{TTL: row.ttl, Gate: func(context.Context) time.Duration {
 				t.Error("the gate was asked")
 				return sec
-			}}, c)
-			v, err := s.Step(ctx, &r, 1, never(t))
-			require.NoError(t, err)
-			require.Equal(t, row.want, v)
-			require.Zero(t, r.Attempts)
-			require.Empty(t, r.History)
-			require.NoError(t, r.Validate())
+			}})
+			x.c.pass(sec)
+			require.Equal(t, row.want, x.stepIn(ctx, 1, never(t)))
+			require.Zero(t, x.r.Attempts)
+			require.Empty(t, x.r.History)
 		})
 	}
-	t.Run("a cancel goes before the TTL", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		cancel(retryjob.ErrCanceled)
-		c := &clock{epoch}
-		r := record(c)
-		c.pass(sec)
-		v, err := stepper(retry.Policy{TTL: 1}, c).Step(ctx, &r, 1, never(t))
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Next{Status: retryjob.Canceled, Reason: retry.CallerCanceled}, v)
-	})
 }

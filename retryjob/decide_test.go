@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,6 @@ type happening struct {
 	err      error
 	canceled bool
 	lost     bool // and noticed at once
-	skipped  bool // lost, and noticed when the next attempt is to be made
 }
 
 // randomScene returns a scene whose policy validates.
@@ -85,147 +85,135 @@ func randomScene(rnd *rand.Rand) scene {
 		s.shut = upTo(30_000)
 	}
 	for range 12 {
-		h := happening{took: upTo(4000), lost: chance(5), skipped: chance(5), canceled: chance(3)}
+		h := happening{took: upTo(4000), lost: s.shut == 0 && chance(10), canceled: chance(3)} // Lost asks no gate
 		h.err = []error{
 			errFlaky, errFlaky, errFlaky, errFlaky, retry.Transient(context.Canceled), context.Canceled, retry.Permanent(errFlaky), nil,
 			retry.After(upTo(12_000), errFlaky), retry.Ambiguous(errFlaky), retryjob.ErrLost, context.DeadlineExceeded,
 			retry.Progressed(errFlaky),
 		}[rnd.IntN(13)]
-		if last := len(s.attempts) - 1; h.lost || h.skipped {
-			h.skipped = !h.lost
-			if last >= 0 {
-				s.attempts[last].skipped = false // the attempt after it is to be made
-			}
+		if h.lost {
+			h.took, h.err, h.canceled = 0, retryjob.ErrLost, false
+		}
+		if h.err == nil {
+			h.canceled = false // Step ends a canceled success otherwise than Do
 		}
 		s.attempts = append(s.attempts, h)
 	}
-	s.attempts[11].skipped = false
+	s.attempts = append(s.attempts, happening{err: retry.Permanent(errFlaky)})
 	return s
 }
 
-// at returns the scene's policy with a budget and a gate of its own, for a clock.
-func (s *scene) at(now func() time.Time) retry.Policy {
-	p := s.policy
+// at returns the scene's policy for a job or a call that begins now, with a budget and a gate of its own.
+func (s *scene) at(now func() time.Time, seen *told) retry.Policy {
+	p, began := s.policy, now()
+	p.Name, p.Observe = "p", seen.observe
 	if s.tokens > 0 {
 		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: s.tokens})
 	}
 	if s.shut > 0 {
-		p.Gate = func(context.Context) time.Duration { return epoch.Add(s.shut).Sub(now()) }
+		p.Gate = func(context.Context) time.Duration { return began.Add(s.shut).Sub(now()) }
 	}
 	return p
 }
 
-// plainly returns the decisions of the scene by the functions of package retry alone, and whether the job ended.
-func (s *scene) plainly(ctx context.Context) (decisions []retry.Decision, ended bool) {
-	c := clock{epoch}
-	p := s.at(c.Now)
-	pr := retry.Progress{}
-	decide := func(now retry.Progress, err error) bool {
-		now.Forgiven, now.Prev, now.Elapsed = pr.Forgiven, pr.Prev, c.now.Sub(epoch)
-		d := p.Spend(ctx, p.Decide(now, err, u("j", 0, now.Attempt)), c.now)
-		if now.Waited {
-			d.Delay = 0 // it is over
-		}
-		if err != nil {
-			decisions = append(decisions, d)
-		}
-		if d.Status != retry.WaitingRetry {
-			decisions = append(decisions, d)
-			return false
-		}
-		pr = retry.Progress{Attempt: now.Attempt, Forgiven: d.Forgiven, Prev: d.Backoff}
-		c.pass(d.Delay)
-		return true
-	}
-	for i, h := range s.attempts {
-		n := i + 1
-		switch {
-		case h.lost:
-			if !decide(retry.Progress{Attempt: n}, retryjob.ErrLost) {
-				return decisions, true
+// inline plays the scene as a call of Do. It returns the events, and which attempts could be the last.
+func (s *scene) inline(t *testing.T) (events told, last []bool) {
+	synctest.Test(t, func(t *testing.T) {
+		began, n := time.Now(), 0
+		p := s.at(time.Now, &events)
+		p.Rand = func() float64 { return u("j", 0, n) }
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		_ = retry.Do(ctx, p, func(ctx context.Context) error {
+			h := s.attempts[n]
+			n++
+			if !h.lost {
+				last = append(last, retry.LastAttempt(ctx))
 			}
-			continue
-		case h.skipped:
-			c.pass(h.took)
-			if !decide(retry.Progress{Attempt: n, Waited: true}, retryjob.ErrLost) {
-				return decisions, true
+			<-time.After(h.took)
+			if h.canceled {
+				cancel()
 			}
-			continue
-		}
-		for deferred := true; deferred; {
-			pr.Elapsed = c.now.Sub(epoch)
-			d := p.Admit(pr, 0)
-			if p.Gate != nil && d.Status == retry.WaitingRetry {
-				d = p.Admit(pr, p.Gate(ctx))
-			}
-			if d.Status != retry.WaitingRetry {
-				return append(decisions, d), true
-			}
-			deferred = d.Delay > 0
-			c.pass(d.Delay)
-		}
-		c.pass(h.took)
-		now := retry.Progress{Attempt: n, Lasted: h.took}
-		if h.canceled {
-			now.Caller = retry.CallerCanceled
-		}
-		if !decide(now, h.err) {
-			return decisions, true
-		}
-	}
-	return decisions, false
+			return h.err
+		})
+		events = plain(events, began)
+	})
+	return events, last
 }
 
-// stepped returns the decisions of the scene that a Stepper passed to Observe, and whether the job ended. It encodes
-// and decodes the record as JSON between two steps.
-func (s *scene) stepped(t *testing.T) (decisions []retry.Decision, ended bool) {
+// deferred plays the scene as a job, likewise. It encodes and decodes the record as JSON between two steps.
+func (s *scene) deferred(t *testing.T) (events told, last []bool) {
 	c := &clock{epoch}
-	p := s.at(c.Now)
-	p.Observe = func(_ context.Context, e retry.Event) { decisions = append(decisions, e.Decision) }
-	stepper, rec := stepper(p, c), record(c)
-	for i := 0; i < len(s.attempts) && !rec.Status.Final(); {
-		text, err := json.Marshal(rec)
+	x := &trial{t, c, stepper(s.at(c.Now, &events), c), record(c)}
+	for n := 0; !x.r.Status.Final(); {
+		text, err := json.Marshal(x.r)
 		require.NoError(t, err)
-		rec = retryjob.Record{}
-		require.NoError(t, json.Unmarshal(text, &rec))
+		x.r = retryjob.Record{}
+		require.NoError(t, json.Unmarshal(text, &x.r))
 
-		h, n := s.attempts[i], i+1
+		h := s.attempts[n]
+		ctx, cancel := context.WithCancelCause(t.Context())
 		var next retryjob.Next
-		switch {
-		case h.lost:
-			next, err = stepper.Lost(t.Context(), &rec, n)
-		case h.skipped:
-			c.pass(h.took)
-			i++
-			continue
-		default:
-			ctx, cancel := context.WithCancelCause(t.Context())
-			next, err = stepper.Step(ctx, &rec, n, func(context.Context) error {
+		if h.lost {
+			next = x.lost(n + 1)
+		} else {
+			next = x.stepIn(ctx, n+1, func(ctx context.Context) error {
+				last = append(last, retry.LastAttempt(ctx))
 				c.pass(h.took)
-				if h.canceled && h.err != nil { // Step ends a canceled success otherwise than Decide
+				if h.canceled {
 					cancel(retryjob.ErrCanceled)
 				}
 				return h.err
 			})
-			cancel(nil)
 		}
-		require.NoError(t, err)
+		cancel(nil)
 		next.Tell()
 		if !next.Due.IsZero() {
 			c.now = next.Due
 		}
 		if !next.Deferred {
-			i++
+			n++
 		}
 	}
-	return decisions, rec.Status.Final()
+	return plain(events, epoch), last
 }
 
-// TestStepperDecidesWhatThePolicyDecides checks that, for random policies, errors, durations, losses and cancellations,
-// a Stepper decides as Decide, Admit and Spend do in a plain loop.
-func TestStepperDecidesWhatThePolicyDecides(t *testing.T) {
+// plain removes from events the differences between an error and its text, and between clocks.
+func plain(events told, began time.Time) (list told) {
+	attempt := func(a retry.Attempt) retry.Attempt {
+		if a.Err != nil {
+			a.Start = epoch.Add(a.Start.Sub(began))
+			if a.Err.Error() == retryjob.ErrLost.Error() {
+				a.Start, a.Delay = time.Time{}, 0 // the record of a lost attempt has no times
+			}
+			a.Err = errors.New(a.Err.Error())
+		}
+		return a
+	}
+	for _, e := range events {
+		e.Attempt = attempt(e.Attempt)
+		if e.Err != nil {
+			e.Err = errors.New(e.Err.Error())
+		}
+		if e.Outcome != nil {
+			o := *e.Outcome
+			o.History = nil
+			for _, a := range e.Outcome.History {
+				o.History = append(o.History, attempt(a))
+			}
+			e.Outcome = &o
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+// TestStepperDecidesWhatDoDecides checks that, for random policies, errors, durations, losses and cancellations, the
+// attempts of a job have the same results as those of a retry.Do that waits in virtual time with the same jitter. The
+// log has the first scenes.
+func TestStepperDecidesWhatDoDecides(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 14))
-	seen := map[retry.Reason]int{}
+	reasons := map[retry.Reason]int{}
 	resets := 0
 	for n := 0; n < 10_000; {
 		s := randomScene(rnd)
@@ -233,22 +221,25 @@ func TestStepperDecidesWhatThePolicyDecides(t *testing.T) {
 			continue
 		}
 		n++
-		want, ended := s.plainly(t.Context())
-		have, final := s.stepped(t)
+		want, last := s.inline(t)
+		have, lastOfJob := s.deferred(t)
 		require.Equal(t, want, have, "scene %d: %v, %+v", n, s.policy, s)
-		require.Equal(t, ended, final, "scene %d: %v, %+v", n, s.policy, s)
-		for _, d := range want {
-			seen[d.Reason]++
-			if d.Forgiven > 0 {
+		require.Equal(t, last, lastOfJob, "scene %d: %v, %+v", n, s.policy, s)
+		for i, e := range want {
+			reasons[e.Decision.Reason]++
+			if e.Decision.Forgiven > 0 {
 				resets++
+			}
+			if n <= 3 && e.Outcome == nil {
+				t.Logf("scene %d: %v: %v: %v", n, s.policy, s.attempts[i], e.Decision)
 			}
 		}
 	}
 	for _, reason := range retryjob.Reasons() {
 		if reason != retry.DeadlinePassed && reason != retry.DeadlineTooNear { // a job has no deadline
-			require.Greater(t, seen[reason], 100, reason)
+			require.Greater(t, reasons[reason], 100, reason)
 		}
 	}
-	require.Greater(t, seen[0], 10_000)
+	require.Greater(t, reasons[0], 10_000)
 	require.Greater(t, resets, 1000)
 }

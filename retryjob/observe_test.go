@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -24,84 +23,76 @@ func TestObserveIsCalledForEachFailureAndOnceForTheEnd(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		policy retry.Policy
-		play   func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock)
+		play   func(x *trial)
 		failed []int // attempts reported
 		end    retry.Decision
 		last   error // what the final error reaches
 	}{
-		{"a success at once", retry.Policy{}, func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			step(t, s, r, c, 1, ending(nil))
+		{"a success at once", retry.Policy{}, func(x *trial) {
+			x.through(1, ending(nil))
 		}, nil, retry.Decision{Status: retry.Succeeded}, nil},
-		{"a success at last", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			step(t, s, r, c, 1, ending(errFlaky))
-			step(t, s, r, c, 2, ending(errFlaky))
-			step(t, s, r, c, 3, ending(nil))
+		{"a success at last", evenly(3, sec), func(x *trial) {
+			x.through(1, ending(errFlaky))
+			x.through(2, ending(errFlaky))
+			x.through(3, ending(nil))
 		}, []int{1, 2}, retry.Decision{Status: retry.Succeeded}, nil},
-		{"exhausted", evenly(2, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			step(t, s, r, c, 1, ending(errors.New("first")))
-			step(t, s, r, c, 2, ending(errFlaky))
+		{"exhausted", evenly(2, sec), func(x *trial) {
+			x.through(1, ending(errors.New("first")))
+			x.through(2, ending(errFlaky))
 		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, errFlaky},
-		{"lost before a success", evenly(5, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			step(t, s, r, c, 3, ending(nil))
+		{"lost before a success", evenly(5, sec), func(x *trial) {
+			x.through(3, ending(nil))
 		}, []int{1, 2}, retry.Decision{Status: retry.Succeeded}, nil},
-		{"lost to the last", evenly(2, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			step(t, s, r, c, 3, never(t))
+		{"lost to the last", evenly(2, sec), func(x *trial) {
+			x.through(3, never(t))
 		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, retryjob.ErrLost},
-		{"Lost, then Lost to the last", evenly(2, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			for attempt := 1; attempt <= 2; attempt++ {
-				v, err := s.Lost(t.Context(), r, attempt)
-				require.NoError(t, err)
-				v.Tell()
-			}
+		{"Lost, then Lost to the last", evenly(2, sec), func(x *trial) {
+			x.lost(1).Tell()
+			x.lost(2).Tell()
 		}, []int{1, 2}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, retryjob.ErrLost},
-		{"expired unattempted", retry.Policy{TTL: sec}, func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			c.pass(2 * sec)
-			step(t, s, r, c, 1, never(t))
+		{"expired unattempted", retry.Policy{TTL: sec}, func(x *trial) {
+			x.c.pass(2 * sec)
+			x.through(1, never(t))
 		}, nil, retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}, nil},
-		{"canceled", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+		{"canceled", evenly(3, sec), func(x *trial) {
 			canceled, cancel := context.WithCancelCause(t.Context())
-			v, err := s.Step(canceled, r, 1, func(ctx ctx) error { cancel(retryjob.ErrCanceled); return ctx.Err() })
-			require.NoError(t, err)
-			v.Tell()
+			x.stepIn(canceled, 1, func(ctx ctx) error { cancel(retryjob.ErrCanceled); return ctx.Err() }).Tell()
 		}, []int{1}, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled, Class: retry.Terminal}, retryjob.ErrCanceled},
-		{"canceled while it waits", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			step(t, s, r, c, 1, ending(errFlaky))
-			require.NoError(t, r.Cancel(c.now))
-			s.Canceled(t.Context(), r)
+		{"canceled while it waits", evenly(3, sec), func(x *trial) {
+			x.through(1, ending(errFlaky))
+			require.NoError(t, x.r.Cancel(x.c.now))
+			x.s.Canceled(t.Context(), &x.r)
 		}, []int{1}, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}, nil},
-		{"canceled before its first attempt", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			c.pass(sec)
-			require.NoError(t, r.Cancel(c.now))
-			s.Canceled(t.Context(), r)
+		{"canceled before its first attempt", evenly(3, sec), func(x *trial) {
+			x.c.pass(sec)
+			require.NoError(t, x.r.Cancel(x.c.now))
+			x.s.Canceled(t.Context(), &x.r)
 		}, nil, retry.Decision{Status: retry.Canceled, Reason: retry.CallerCanceled}, nil},
-		{"a handler that ends its goroutine", evenly(1, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+		{"a handler that ends its goroutine", evenly(1, sec), func(x *trial) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				_, _ = s.Step(t.Context(), r, 1, func(ctx) error { runtime.Goexit(); return nil })
+				x.step(1, func(ctx) error { runtime.Goexit(); return nil })
 			}()
 			<-done
 		}, []int{1}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, nil},
-		{"a shutdown is not told", evenly(3, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
+		{"a shutdown is not told", evenly(3, sec), func(x *trial) {
 			down, cancel := context.WithCancelCause(t.Context())
-			_, err := s.Step(down, r, 1, func(ctx ctx) error { cancel(retryjob.ErrShutdown); return ctx.Err() })
-			require.NoError(t, err)
-			step(t, s, r, c, 1, ending(nil))
+			x.stepIn(down, 1, func(ctx ctx) error { cancel(retryjob.ErrShutdown); return ctx.Err() })
+			x.through(1, ending(nil))
 		}, nil, retry.Decision{Status: retry.Succeeded}, nil},
-		{"a panic", evenly(1, sec), func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			step(t, s, r, c, 1, func(ctx) error { panic(errFlaky) })
+		{"a panic", evenly(1, sec), func(x *trial) {
+			x.through(1, func(ctx) error { panic(errFlaky) })
 		}, []int{1}, retry.Decision{Status: retry.DeadLettered, Reason: retry.AttemptsExhausted, Class: retry.Retryable}, errFlaky},
-		{"a budget", retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}, func(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			step(t, s, r, c, 1, ending(errFlaky))
+		{"a budget", retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}, func(x *trial) {
+			x.through(1, ending(errFlaky))
 		}, []int{1}, retry.Decision{Status: retry.DeadLettered, Reason: retry.BudgetExhausted, Class: retry.Retryable}, errFlaky},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := &clock{epoch}
 			var events told
 			row.policy.Observe = events.observe
-			s := stepper(row.policy, c)
-			r := record(c)
-			row.play(t, s, &r, c)
+			x := newTrial(t, row.policy)
+			row.play(x)
 
 			require.Len(t, events, len(row.failed)+1)
 			for n, attempt := range row.failed {
@@ -119,14 +110,11 @@ func TestObserveIsCalledForEachFailureAndOnceForTheEnd(t *testing.T) {
 			}
 			end := events[len(events)-1]
 			require.Equal(t, row.end, end.Decision)
-			require.Equal(t, "p", end.Policy)
 			require.Equal(t, retry.Attempt{}, end.Attempt)
 			require.NotNil(t, end.Outcome)
-			require.Equal(t, row.end.Status, end.Outcome.Status)
-			require.Equal(t, row.end.Reason, end.Outcome.Reason)
-			require.Equal(t, r.Attempts, end.Outcome.Attempts)
-			require.Equal(t, "p", end.Outcome.Policy)
-			require.Equal(t, r.Ended.Sub(r.FirstDue), end.Outcome.Elapsed)
+			require.Equal(t, []any{"p", "p"}, []any{end.Policy, end.Outcome.Policy})
+			require.Equal(t, []any{row.end.Status, row.end.Reason}, []any{end.Outcome.Status, end.Outcome.Reason})
+			require.Equal(t, []any{x.r.Attempts, x.r.Ended.Sub(x.r.FirstDue)}, []any{end.Outcome.Attempts, end.Outcome.Elapsed})
 			require.Len(t, end.Outcome.History, len(row.failed))
 			if row.end.Status == retry.Succeeded {
 				require.NoError(t, end.Err)
@@ -146,18 +134,13 @@ func TestObserveIsCalledForEachFailureAndOnceForTheEnd(t *testing.T) {
 }
 
 func TestObserveGetsClassAndTimes(t *testing.T) {
-	c := &clock{epoch}
 	var events told
 	p := evenly(5, 3*sec)
 	p.Name, p.Observe = "mail", events.observe
-	s := stepper(p, c)
-	r := record(c)
-	_, err := s.Step(t.Context(), &r, 1, func(context.Context) error { c.pass(2 * sec); return errFlaky })
-	require.NoError(t, err)
-	c.now = r.Due
+	x := newTrial(t, p)
+	x.c.now = x.step(1, func(context.Context) error { x.c.pass(2 * sec); return errFlaky }).Due
 	permanent := retry.Permanent(errFlaky)
-	next, err := s.Step(t.Context(), &r, 2, func(context.Context) error { c.pass(sec); return permanent })
-	require.NoError(t, err)
+	next := x.step(2, func(context.Context) error { x.c.pass(sec); return permanent })
 	require.Len(t, events, 2, "the end is for when the record is stored")
 	next.Tell()
 	first := retry.Attempt{Number: 1, Start: epoch, Duration: 2 * sec, Class: retry.Retryable, Err: errFlaky, Delay: 3 * sec}
@@ -181,15 +164,12 @@ func tell(next retryjob.Next) retryjob.Next {
 	return retryjob.Next{Status: next.Status, Reason: next.Reason, Due: next.Due, Deferred: next.Deferred}
 }
 
-// step makes an attempt and then moves the clock to when the next is due.
-func step(t *testing.T, s *retryjob.Stepper, r *retryjob.Record, c *clock, attempt int, fn func(context.Context) error) {
-	t.Helper()
-	v, err := s.Step(t.Context(), r, attempt, fn)
-	require.NoError(t, err)
-	v.Tell()
-	require.Equal(t, v.Status, r.Status)
-	require.True(t, slices.Contains(retryjob.Statuses(), v.Status))
-	if !v.Due.IsZero() {
-		c.now = v.Due
+// through makes an attempt, calls Observe with the end, and moves the clock to when the next attempt is due.
+func (x *trial) through(attempt int, fn func(context.Context) error) {
+	x.t.Helper()
+	next := x.step(attempt, fn)
+	next.Tell()
+	if !next.Due.IsZero() {
+		x.c.now = next.Due
 	}
 }

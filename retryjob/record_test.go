@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -50,22 +49,17 @@ func TestNewRecord(t *testing.T) {
 
 // A Stepper continues with a record of an earlier release, and writes it in the new form.
 func TestARecordOfVersion1IsGoneOnWith(t *testing.T) {
-	first := retryjob.Record{Version: 1, JobID: "j", Policy: "p", FirstDue: epoch, Status: retryjob.Pending, Due: epoch}
-	s := stepper(retry.Policy{MaxAttempts: 1}, &clock{epoch})
-	stepped := clone(first)
-	_, err := s.Step(t.Context(), &stepped, 1, func(context.Context) error { return errFlaky })
-	require.NoError(t, err)
-	lost := clone(first)
-	_, err = s.Lost(t.Context(), &lost, 1)
-	require.NoError(t, err)
-	canceled := clone(first)
-	require.NoError(t, canceled.Cancel(epoch))
-	replayed := clone(stepped)
-	replayed.Version = 1
-	require.NoError(t, replayed.Replay(epoch))
-	for _, r := range []retryjob.Record{stepped, lost, canceled, replayed} {
-		require.Equal(t, 3, r.Version)
-		require.NoError(t, r.Validate())
+	for name, change := range map[string]func(*trial){
+		"an attempt":      func(x *trial) { x.step(1, ending(errFlaky)) },
+		"a lost attempt":  func(x *trial) { x.lost(1) },
+		"a cancellation":  func(x *trial) { require.NoError(t, x.r.Cancel(epoch)) },
+		"a replay of one": func(x *trial) { x.step(1, ending(errFlaky)); x.r.Version = 1; require.NoError(t, x.r.Replay(epoch)) },
+	} {
+		x := newTrial(t, retry.Policy{MaxAttempts: 1})
+		x.r = retryjob.Record{Version: 1, JobID: "j", Policy: "p", FirstDue: epoch, Status: retryjob.Pending, Due: epoch}
+		change(x)
+		require.Equal(t, 3, x.r.Version, name)
+		require.NoError(t, x.r.Validate(), name)
 	}
 }
 
@@ -252,33 +246,27 @@ func TestAHistoryOutOfOrderIsOneFault(t *testing.T) {
 }
 
 func TestHistoryIsTheFirstAndTheNewest63(t *testing.T) {
-	c := &clock{epoch}
-	s := stepper(retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec}}, c)
-	r := record(c)
+	x := newTrial(t, evenly(retry.Unlimited, sec))
 	for attempt := 1; attempt <= 200; attempt++ {
-		_, err := s.Step(t.Context(), &r, attempt, ending(errFlaky))
-		require.NoError(t, err)
+		x.c.now = x.step(attempt, ending(errFlaky)).Due
 		want := []int{1}
 		for n := max(2, attempt-62); n <= attempt; n++ {
 			want = append(want, n)
 		}
 		var have []int
-		for _, a := range r.History {
+		for _, a := range x.r.History {
 			have = append(have, a.Number)
-			require.Equal(t, r.AttemptID(a.Number), a.ID)
+			require.Equal(t, x.r.AttemptID(a.Number), a.ID)
 		}
 		require.Equal(t, want, have)
-		require.Equal(t, attempt, r.Attempts)
-		c.now = r.Due
+		require.Equal(t, attempt, x.r.Attempts)
 	}
 	t.Run("lost attempts are bounded too", func(t *testing.T) {
-		_, err := s.Step(t.Context(), &r, 301, ending(nil))
-		require.NoError(t, err)
-		require.Len(t, r.History, 64)
-		require.Equal(t, 1, r.History[0].Number)
-		require.Equal(t, 239, r.History[1].Number)
-		require.Equal(t, retryjob.ErrLost.Error(), r.History[62].Err)
-		require.Equal(t, 301, r.Attempts)
+		x.step(301, ending(nil))
+		require.Len(t, x.r.History, 64)
+		require.Equal(t, []int{1, 239}, []int{x.r.History[0].Number, x.r.History[1].Number})
+		require.Equal(t, retryjob.ErrLost.Error(), x.r.History[62].Err)
+		require.Equal(t, 301, x.r.Attempts)
 	})
 }
 
@@ -296,24 +284,16 @@ func TestErrorTextsAreKeptAsText(t *testing.T) {
 		{"nothing but NUL", strings.Repeat("\x00", 1024), strings.Repeat("\ufffd", 341)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := &clock{epoch}
-			s := stepper(retry.Policy{}, c)
-			s.Code = func(err error) string { return err.Error() }
-			r := record(c)
-			_, err := s.Step(t.Context(), &r, 1, ending(errors.New(row.text)))
-			require.NoError(t, err)
-			require.Equal(t, row.want, r.History[0].Err)
-			text, err := json.Marshal(r)
+			x := newTrial(t, retry.Policy{})
+			x.s.Code = func(err error) string { return err.Error() }
+			x.step(1, ending(errors.New(row.text)))
+			require.Equal(t, row.want, x.r.History[0].Err)
+			require.Equal(t, row.want, x.r.History[0].Code, "a code is cut in the same way")
+			text, err := json.Marshal(x.r)
 			require.NoError(t, err)
 			var back retryjob.Record
 			require.NoError(t, json.Unmarshal(text, &back))
-			require.Equal(t, r.History[0].Err, back.History[0].Err)
-			t.Run("a code is cut in the same way", func(t *testing.T) {
-				code := r.History[0].Code
-				require.LessOrEqual(t, len(code), 1024)
-				require.True(t, utf8.ValidString(code))
-				require.False(t, strings.Contains(code, "\x00"), "there is NUL in it")
-			})
+			require.Equal(t, row.want, back.History[0].Err)
 		})
 	}
 }
@@ -334,24 +314,19 @@ func TestErrorTextsHaveNoSecretsOfURLs(t *testing.T) {
 		{`https://` + strings.Repeat("s3cret", 5000) + `@h ` + `failed`, ``},
 		{err.Error(), `parse "https://h:x/p": invalid port ":x" after host`},
 	} {
-		c := &clock{epoch}
-		r := record(c)
-		_, err := stepper(retry.Policy{}, c).Step(t.Context(), &r, 1, ending(errors.New(row.text)))
-		require.NoError(t, err)
+		x := newTrial(t, retry.Policy{})
+		x.step(1, ending(errors.New(row.text)))
 		if row.want != "" {
-			require.Equal(t, row.want, r.History[0].Err)
+			require.Equal(t, row.want, x.r.History[0].Err)
 		}
-		require.LessOrEqual(t, len(r.History[0].Err), 1024)
+		require.LessOrEqual(t, len(x.r.History[0].Err), 1024)
 	}
 }
 
 func TestALateResultChangesItsOwnLineOnly(t *testing.T) {
-	c := &clock{epoch}
-	r := record(c)
-	s := stepper(evenly(3, sec), c)
-	_, err := s.Step(t.Context(), &r, 2, ending(errFlaky)) // the first attempt was lost
-	require.NoError(t, err)
-	before := slices.Clone(r.History)
+	x := newTrial(t, evenly(3, sec))
+	x.step(2, ending(errFlaky)) // the first attempt was lost
+	r, before := &x.r, slices.Clone(x.r.History)
 	late := retryjob.Attempt{ID: r.AttemptID(1), Number: 1, Start: epoch, End: epoch.Add(time.Hour), Status: retryjob.DeadLettered, Reason: retry.TerminalError, Err: "no", Code: "404"}
 
 	require.True(t, r.AddLate(late))

@@ -33,21 +33,17 @@ func TestWhichErrorsPutAJobOff(t *testing.T) {
 		{"doubt that wraps one ends in doubt", func() error { return retry.Ambiguous(fmt.Errorf("commit: %w", off)) }, inDoubt, "commit: retryjob: put off for 7s"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := &clock{epoch}
-			r := record(c)
-			next, err := stepper(evenly(2, 2*sec), c).Step(t.Context(), &r, 1, func(context.Context) error {
-				c.pass(sec)
+			x := newTrial(t, evenly(2, 2*sec))
+			require.Equal(t, row.want, x.step(1, func(context.Context) error {
+				x.c.pass(sec)
 				return row.handler()
-			})
-			require.NoError(t, err)
-			require.Equal(t, row.want, next)
-			require.NoError(t, r.Validate())
-			require.Equal(t, row.lastErr, r.LastErr())
-			require.Equal(t, row.want.Status == retryjob.DeadLettered, r.Last().Ambiguous)
+			}))
+			require.Equal(t, row.lastErr, x.r.LastErr())
+			require.Equal(t, row.want.Status == retryjob.DeadLettered, x.r.Last().Ambiguous)
 			if row.want.Deferred {
-				require.Equal(t, []int{1, 0}, []int{r.PutOff, r.Attempts})
+				require.Equal(t, []int{1, 0}, []int{x.r.PutOff, x.r.Attempts})
 			} else {
-				require.Equal(t, []int{0, 1}, []int{r.PutOff, r.Attempts})
+				require.Equal(t, []int{0, 1}, []int{x.r.PutOff, x.r.Attempts})
 			}
 		})
 	}

@@ -52,58 +52,48 @@ func TestSpread(t *testing.T) {
 
 func TestDecorrelatedJitterSurvivesJSON(t *testing.T) {
 	p := retry.Policy{MaxAttempts: 20, Backoff: retry.Backoff{Base: sec, Cap: time.Hour, Jitter: retry.DecorrelatedJitter}}
-	c := &clock{epoch}
-	s := stepper(p, c)
-	kept, stored := record(c), record(c)
+	kept, stored := newTrial(t, p), newTrial(t, p)
 	for attempt := 1; attempt < 20; attempt++ {
-		prev := kept.Prev
-		v, err := s.Step(t.Context(), &kept, attempt, ending(retry.After(2*time.Minute, errFlaky)))
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, kept.Prev, p.Base)
-		require.LessOrEqual(t, kept.Prev, min(3*max(prev, p.Base), p.Cap), "a hint does not count")
+		prev := kept.r.Prev
+		next := kept.step(attempt, ending(retry.After(2*time.Minute, errFlaky)))
+		require.GreaterOrEqual(t, kept.r.Prev, p.Base)
+		require.LessOrEqual(t, kept.r.Prev, min(3*max(prev, p.Base), p.Cap), "a hint does not count")
 
-		text, err := json.Marshal(stored)
+		text, err := json.Marshal(stored.r)
 		require.NoError(t, err)
-		stored = retryjob.Record{}
-		require.NoError(t, json.Unmarshal(text, &stored))
-		w, err := s.Step(t.Context(), &stored, attempt, ending(retry.After(2*time.Minute, errFlaky)))
-		require.NoError(t, err)
-		require.Equal(t, v, w)
-		require.Equal(t, kept.Prev, stored.Prev)
-		c.now = v.Due
+		stored.r = retryjob.Record{}
+		require.NoError(t, json.Unmarshal(text, &stored.r))
+		require.Equal(t, next, stored.step(attempt, ending(retry.After(2*time.Minute, errFlaky))))
+		require.Equal(t, kept.r, stored.r)
+		kept.c.now, stored.c.now = next.Due, next.Due
 	}
-	require.Equal(t, kept, stored)
 	t.Run("a record keeps the last delay for decorrelated jitter only", func(t *testing.T) {
-		r := record(c)
-		_, err := stepper(retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}}, c).Step(t.Context(), &r, 1, ending(errFlaky))
-		require.NoError(t, err)
-		require.Zero(t, r.Prev)
+		x := newTrial(t, retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}})
+		x.step(1, ending(errFlaky))
+		require.Zero(t, x.r.Prev)
 	})
 }
 
 func TestJitterIsTheSameForEveryCaller(t *testing.T) {
-	p := retry.Policy{MaxAttempts: 9, Backoff: retry.Backoff{Base: time.Hour, Factor: 1, Jitter: retry.FullJitter}}
 	dues := map[time.Time]bool{}
 	for _, id := range []string{"a", "b", "c"} {
 		for replays := range 3 {
 			for attempt := 1; attempt < 9; attempt++ {
-				r := retryjob.NewRecord(&retryjob.Job{ID: id, Policy: "p"}, epoch)
-				r.Replays, r.Attempts = replays, attempt-1
-				if attempt > 1 {
-					r.Status = retryjob.WaitingRetry
+				next := retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(time.Duration(float64(time.Hour) * u(id, replays, attempt)))}
+				for _, wait := range []func(*trial) retryjob.Next{
+					func(x *trial) retryjob.Next { return x.step(attempt, ending(errFlaky)) },
+					func(x *trial) retryjob.Next { return x.step(attempt, ending(errors.New("another"))) },
+					func(x *trial) retryjob.Next { return x.lost(attempt) },
+				} {
+					x := newTrial(t, retry.Policy{MaxAttempts: 9, Backoff: retry.Backoff{Base: time.Hour, Factor: 1, Jitter: retry.FullJitter}})
+					x.r.JobID, x.r.Replays, x.r.Attempts = id, replays, attempt-1
+					if attempt > 1 {
+						x.r.Status = retryjob.WaitingRetry
+					}
+					require.Equal(t, next, wait(x))
 				}
-				one, two, three := clone(r), clone(r), clone(r)
-				v, err := stepper(p, &clock{epoch}).Step(t.Context(), &one, attempt, ending(errFlaky))
-				require.NoError(t, err)
-				w, err := stepper(p, &clock{epoch}).Step(t.Context(), &two, attempt, ending(errors.New("another")))
-				require.NoError(t, err)
-				require.Equal(t, v, w)
-				w, err = stepper(p, &clock{epoch}).Lost(t.Context(), &three, attempt)
-				require.NoError(t, err)
-				require.Equal(t, v, w)
-				require.False(t, dues[v.Due], "two waits are the same")
-				dues[v.Due] = true
-				require.Equal(t, time.Duration(float64(time.Hour)*u(id, replays, attempt)), v.Due.Sub(epoch))
+				require.False(t, dues[next.Due], "two waits are the same")
+				dues[next.Due] = true
 			}
 		}
 	}

@@ -46,6 +46,44 @@ func never(t *testing.T) func(context.Context) error {
 	}
 }
 
+// trial is a job under one policy, and the Stepper that makes its attempts by a clock that stands still.
+type trial struct {
+	t *testing.T
+	c *clock
+	s *retryjob.Stepper
+	r retryjob.Record
+}
+
+func newTrial(t *testing.T, p retry.Policy) *trial {
+	c := &clock{epoch}
+	return &trial{t, c, stepper(p, c), record(c)}
+}
+
+// step makes an attempt, which must be possible, and leaves a valid record that is as the result says.
+func (x *trial) step(attempt int, fn func(context.Context) error) retryjob.Next {
+	x.t.Helper()
+	return x.stepIn(x.t.Context(), attempt, fn)
+}
+
+func (x *trial) stepIn(ctx context.Context, attempt int, fn func(context.Context) error) retryjob.Next {
+	x.t.Helper()
+	return x.agrees(x.s.Step(ctx, &x.r, attempt, fn))
+}
+
+// lost records that an attempt was lost, likewise.
+func (x *trial) lost(attempt int) retryjob.Next {
+	x.t.Helper()
+	return x.agrees(x.s.Lost(x.t.Context(), &x.r, attempt))
+}
+
+func (x *trial) agrees(next retryjob.Next, err error) retryjob.Next {
+	x.t.Helper()
+	require.NoError(x.t, err)
+	require.NoError(x.t, x.r.Validate())
+	require.Equal(x.t, []any{next.Status, next.Reason, next.Due}, []any{x.r.Status, x.r.Reason, x.r.Due})
+	return next
+}
+
 func evenly(attempts int, delay time.Duration) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: delay}}
 }
@@ -77,18 +115,15 @@ func TestStepDecidesAsThePolicyDoes(t *testing.T) {
 		{"a classifier is heeded", retry.Policy{Classify: retry.StopOn(errFlaky)}, errFlaky, sec, retry.Decision{Status: retry.DeadLettered, Reason: retry.TerminalError}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			c := &clock{epoch}
-			s := stepper(row.policy, c)
-			s.Code = func(error) string { return "503" }
-			r := record(c)
-			want := clone(r)
-			v, err := s.Step(t.Context(), &r, 1, func(context.Context) error {
-				c.pass(row.took)
+			x := newTrial(t, row.policy)
+			x.s.Code = func(error) string { return "503" }
+			want := clone(x.r)
+			next := x.step(1, func(context.Context) error {
+				x.c.pass(row.took)
 				return row.err
 			})
-			require.NoError(t, err)
 			ended := epoch.Add(row.took)
-			a := retryjob.Attempt{ID: r.AttemptID(1), Number: 1, Start: epoch, End: ended, Status: map[retry.Status]retryjob.Status{
+			a := retryjob.Attempt{ID: want.AttemptID(1), Number: 1, Start: epoch, End: ended, Status: map[retry.Status]retryjob.Status{
 				retry.Succeeded: retryjob.Succeeded, retry.WaitingRetry: retryjob.WaitingRetry, retry.DeadLettered: retryjob.DeadLettered,
 				retry.Expired: retryjob.Expired, retry.FailedNoRetries: retryjob.FailedNoRetries,
 			}[row.want.Status], Reason: row.want.Reason}
@@ -103,9 +138,8 @@ func TestStepDecidesAsThePolicyDoes(t *testing.T) {
 				a.Err, a.Code = row.err.Error(), "503"
 			}
 			want.History = []retryjob.Attempt{a}
-			require.Equal(t, want, r)
-			require.Equal(t, retryjob.Next{Status: a.Status, Reason: row.want.Reason, Due: a.Due}, v)
-			require.NoError(t, r.Validate())
+			require.Equal(t, want, x.r)
+			require.Equal(t, retryjob.Next{Status: a.Status, Reason: row.want.Reason, Due: a.Due}, next)
 		})
 	}
 }
@@ -175,174 +209,116 @@ func TestStepRefuses(t *testing.T) {
 }
 
 func TestStepDoesNotMakeAnAttempt(t *testing.T) {
-	t.Run("no attempt starts beyond the TTL", func(t *testing.T) {
-		c := &clock{epoch}
-		s := stepper(retry.Policy{TTL: 5 * sec}, c)
-		r := record(c)
-		c.pass(5*sec + 1)
-		v, err := s.Step(t.Context(), &r, 1, never(t))
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, v)
-		require.Equal(t, retryjob.Expired, r.Status)
-		require.Equal(t, retry.TTLElapsed, r.Reason)
-		require.Equal(t, c.now, r.Ended)
-		require.Zero(t, r.Attempts)
-		require.Empty(t, r.History)
-		require.NoError(t, r.Validate())
+	t.Run("no attempt starts beyond the TTL, and a gate is not asked", func(t *testing.T) {
+		x := newTrial(t, retry.Policy{TTL: 5 * sec, Gate: func(context.Context) time.Duration { panic("asked") }})
+		x.c.pass(5*sec + 1)
+		require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, x.step(1, never(t)))
+		require.Equal(t, x.c.now, x.r.Ended)
+		require.Zero(t, x.r.Attempts)
+		require.Empty(t, x.r.History)
 	})
 	t.Run("an attempt starts exactly at the TTL", func(t *testing.T) {
-		c := &clock{epoch}
-		s := stepper(retry.Policy{TTL: 5 * sec}, c)
-		r := record(c)
-		c.pass(5 * sec)
-		v, err := s.Step(t.Context(), &r, 1, ending(nil))
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Next{Status: retryjob.Succeeded}, v)
+		x := newTrial(t, retry.Policy{TTL: 5 * sec})
+		x.c.pass(5 * sec)
+		require.Equal(t, retryjob.Next{Status: retryjob.Succeeded}, x.step(1, ending(nil)))
 	})
-	t.Run("no attempt starts that the policy has come to forbid", func(t *testing.T) {
-		for name, row := range map[string]struct {
-			now  retry.Policy
-			want retryjob.Next
-		}{
-			"fewer attempts": {retry.Policy{MaxAttempts: 2}, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted}},
-			"disabled":       {retry.Policy{Disabled: true}, retryjob.Next{Status: retryjob.FailedNoRetries, Reason: retry.RetriesDisabled}},
-		} {
-			t.Run(name, func(t *testing.T) {
-				c := &clock{epoch}
-				r := record(c)
-				for attempt := 1; attempt <= 3; attempt++ {
-					v, err := stepper(retry.Policy{MaxAttempts: 5}, c).Step(t.Context(), &r, attempt, ending(errFlaky))
-					require.NoError(t, err)
-					c.now = v.Due
-				}
-				v, err := stepper(row.now, c).Step(t.Context(), &r, 4, never(t))
-				require.NoError(t, err)
-				require.Equal(t, row.want, v)
-				require.Equal(t, 3, r.Attempts)
-				require.Len(t, r.History, 3)
-				require.Equal(t, c.now, r.Ended)
-				require.NoError(t, r.Validate())
-			})
-		}
-	})
+	for name, row := range map[string]struct {
+		now  retry.Policy
+		want retryjob.Next
+	}{
+		"no attempt starts if the policy has come to allow fewer": {retry.Policy{MaxAttempts: 2}, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted}},
+		"no attempt starts if the policy has come to be disabled": {retry.Policy{Disabled: true}, retryjob.Next{Status: retryjob.FailedNoRetries, Reason: retry.RetriesDisabled}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newTrial(t, retry.Policy{MaxAttempts: 5})
+			for attempt := 1; attempt <= 3; attempt++ {
+				x.c.now = x.step(attempt, ending(errFlaky)).Due
+			}
+			x.s = stepper(row.now, x.c)
+			require.Equal(t, row.want, x.step(4, never(t)))
+			require.Equal(t, 3, x.r.Attempts)
+			require.Len(t, x.r.History, 3)
+			require.Equal(t, x.c.now, x.r.Ended)
+		})
+	}
 	t.Run("no attempt starts while a gate is shut", func(t *testing.T) {
-		c := &clock{epoch}
 		wait, asked := 3*sec, 0
 		p := evenly(1, sec)
 		p.TTL = 3 * sec
 		p.Gate = func(context.Context) time.Duration { asked++; return wait }
-		s := stepper(p, c)
-		r := record(c)
-		want := clone(r)
+		x := newTrial(t, p)
+		want := clone(x.r)
 		want.Due = epoch.Add(3 * sec)
-		v, err := s.Step(t.Context(), &r, 1, never(t))
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(3 * sec), Deferred: true}, v)
-		require.Equal(t, want, r)
+		next := x.step(1, never(t))
+		require.Equal(t, retryjob.Next{Status: retryjob.Pending, Due: epoch.Add(3 * sec), Deferred: true}, next)
+		require.Equal(t, want, x.r)
 
-		wait = 0
-		c.now = v.Due
-		v, err = s.Step(t.Context(), &r, 1, ending(nil))
-		require.NoError(t, err, "it is the first attempt still")
-		require.Equal(t, retryjob.Succeeded, v.Status)
+		wait, x.c.now = 0, next.Due
+		require.Equal(t, retryjob.Succeeded, x.step(1, ending(nil)).Status, "it is the first attempt still")
 		require.Equal(t, 2, asked)
 	})
-	t.Run("a gate shut for longer than the TTL ends the job, and the outcome says so", func(t *testing.T) {
-		c := &clock{epoch}
-		var events told
-		s := stepper(retry.Policy{TTL: 3 * sec, Gate: func(context.Context) time.Duration { return 3*sec + 1 }, Observe: events.observe}, c)
-		r := record(c)
-		v, err := s.Step(t.Context(), &r, 1, never(t))
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, tell(v))
-		require.Zero(t, r.Attempts)
-		require.True(t, events[0].Outcome.EndedByGate)
-		require.EqualError(t, events[0].Err, "retry: p: gave up after 0 attempts in 0s (ttl_elapsed, deferred by Gate)")
-	})
-	t.Run("the outcome says that a layer below has given up", func(t *testing.T) {
-		c := &clock{epoch}
-		var events told
-		s := stepper(retry.Policy{Classify: retry.StopIf(retry.IsGivenUp), Observe: events.observe}, c)
-		r := record(c)
-		v, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
-			return retry.Do(ctx, retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}, func(context.Context) error { return errFlaky })
+	for _, row := range []struct {
+		name   string
+		ttl    time.Duration
+		passes time.Duration // while the gate is asked
+		wait   time.Duration
+		text   string
+		byGate bool
+	}{
+		{"a gate shut for longer than the TTL ends the job, and the outcome says so", 3 * sec, 0, 3*sec + 1, "0s (ttl_elapsed, deferred by Gate)", true},
+		{"beyond the TTL no gate is to blame", sec, 2 * sec, 5 * sec, "2s (ttl_elapsed)", false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var x *trial
+			var events told
+			x = newTrial(t, retry.Policy{TTL: row.ttl, Observe: events.observe, Gate: func(context.Context) time.Duration {
+				x.c.pass(row.passes)
+				return row.wait
+			}})
+			require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, tell(x.step(1, never(t))))
+			require.Zero(t, x.r.Attempts)
+			require.Equal(t, row.byGate, events[0].Outcome.EndedByGate)
+			require.EqualError(t, events[0].Err, "retry: p: gave up after 0 attempts in "+row.text)
 		})
-		require.NoError(t, err)
-		require.Equal(t, retry.TerminalError, tell(v).Reason)
-		require.True(t, events[len(events)-1].Outcome.InnerGaveUp)
-	})
-	t.Run("beyond the TTL no gate is to blame", func(t *testing.T) {
-		c := &clock{epoch}
-		var events told
-		s := stepper(retry.Policy{TTL: sec, Gate: func(context.Context) time.Duration { c.pass(2 * sec); return 5 * sec }, Observe: events.observe}, c)
-		r := record(c)
-		v, err := s.Step(t.Context(), &r, 1, never(t))
-		require.NoError(t, err)
-		v.Tell()
-		require.False(t, events[0].Outcome.EndedByGate)
-	})
+	}
 	t.Run("a gate that is open is not to blame for a failure", func(t *testing.T) {
-		c := &clock{epoch}
 		var events told
-		s := stepper(retry.Policy{MaxAttempts: 1, Gate: func(context.Context) time.Duration { return 0 }, Observe: events.observe}, c)
-		r := record(c)
-		v, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
-		require.NoError(t, err)
-		v.Tell()
+		x := newTrial(t, retry.Policy{MaxAttempts: 1, Gate: func(context.Context) time.Duration { return 0 }, Observe: events.observe})
+		x.step(1, ending(errFlaky)).Tell()
 		require.False(t, events[len(events)-1].Outcome.EndedByGate)
 	})
-	t.Run("a gate is not asked once the TTL is over", func(t *testing.T) {
-		c := &clock{epoch}
-		s := stepper(retry.Policy{TTL: sec, Gate: func(context.Context) time.Duration { panic("asked") }}, c)
-		r := record(c)
-		c.pass(2 * sec)
-		v, err := s.Step(t.Context(), &r, 1, never(t))
-		require.NoError(t, err)
-		require.Equal(t, retry.TTLElapsed, v.Reason)
+	t.Run("the outcome says that a layer below has given up", func(t *testing.T) {
+		var events told
+		x := newTrial(t, retry.Policy{Classify: retry.StopIf(retry.IsGivenUp), Observe: events.observe})
+		next := x.step(1, func(ctx context.Context) error {
+			return retry.Do(ctx, retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}, func(context.Context) error { return errFlaky })
+		})
+		require.Equal(t, retry.TerminalError, tell(next).Reason)
+		require.True(t, events[len(events)-1].Outcome.InnerGaveUp)
 	})
 	t.Run("a gate that says less than nothing is open, of a disabled policy too", func(t *testing.T) {
-		c := &clock{epoch}
-		wait := time.Duration(-sec)
-		s := stepper(retry.Policy{Disabled: true, Gate: func(context.Context) time.Duration { return wait }}, c)
-		r := record(c)
-		v, err := s.Step(t.Context(), &r, 1, ending(nil))
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Succeeded, v.Status)
-		wait, r = sec, record(c)
-		v, err = s.Step(t.Context(), &r, 1, never(t))
-		require.NoError(t, err)
-		require.True(t, v.Deferred)
+		wait := -sec
+		p := retry.Policy{Disabled: true, Gate: func(context.Context) time.Duration { return wait }}
+		require.Equal(t, retryjob.Succeeded, newTrial(t, p).step(1, ending(nil)).Status)
+		wait = sec
+		require.True(t, newTrial(t, p).step(1, never(t)).Deferred)
 	})
 	t.Run("a deferred second attempt waits and is still the second", func(t *testing.T) {
-		c := &clock{epoch}
-		shut := false
-		p := evenly(2, sec)
-		p.Gate = func(context.Context) time.Duration {
-			if shut {
-				return 9 * sec
-			}
-			return 0
-		}
-		s := stepper(p, c)
-		r := record(c)
-		_, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
-		require.NoError(t, err)
-		c.now, shut = r.Due, true
-		v, err := s.Step(t.Context(), &r, 2, never(t))
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: c.now.Add(9 * sec), Deferred: true}, v)
-		require.Equal(t, 1, r.Attempts)
-		shut, c.now = false, v.Due
-		v, err = s.Step(t.Context(), &r, 2, ending(errFlaky))
-		require.NoError(t, err)
-		require.Equal(t, retry.AttemptsExhausted, v.Reason)
+		p, wait := evenly(2, sec), time.Duration(0)
+		p.Gate = func(context.Context) time.Duration { return wait }
+		x := newTrial(t, p)
+		x.c.now = x.step(1, ending(errFlaky)).Due
+		wait = 9 * sec
+		next := x.step(2, never(t))
+		require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: x.c.now.Add(9 * sec), Deferred: true}, next)
+		require.Equal(t, 1, x.r.Attempts)
+		wait, x.c.now = 0, next.Due
+		require.Equal(t, retry.AttemptsExhausted, x.step(2, ending(errFlaky)).Reason)
 	})
 }
 
 func TestALongAttemptStartsAttemptsAndDelaysAnew(t *testing.T) {
-	c := &clock{epoch}
-	s := stepper(retry.Policy{MaxAttempts: 3, ResetAfter: time.Minute, Backoff: retry.Backoff{Base: sec}}, c)
-	r := record(c)
+	x := newTrial(t, retry.Policy{MaxAttempts: 3, ResetAfter: time.Minute, Backoff: retry.Backoff{Base: sec}})
 	for attempt, row := range []struct {
 		took  time.Duration
 		since int
@@ -354,32 +330,14 @@ func TestALongAttemptStartsAttemptsAndDelaysAnew(t *testing.T) {
 		{time.Minute - 1, 2, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(126*sec - 1)}},
 		{0, 2, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.AttemptsExhausted}},
 	} {
-		next, err := s.Step(t.Context(), &r, attempt+1, func(context.Context) error { c.pass(row.took); return errFlaky })
-		require.NoError(t, err)
+		next := x.step(attempt+1, func(context.Context) error { x.c.pass(row.took); return errFlaky })
 		require.Equal(t, row.want, next)
-		require.Equal(t, row.since, r.Forgiven)
-		require.NoError(t, r.Validate())
-		c.now = next.Due
+		require.Equal(t, row.since, x.r.Forgiven)
+		x.c.now = next.Due
 	}
 }
 
-// TestWhatALostAttemptsWaitIsHeldAgainst checks that, of several lost attempts, only the wait after the last one has
-// not passed.
-func TestWhatALostAttemptsWaitIsHeldAgainst(t *testing.T) {
-	c := &clock{epoch}
-	p := retry.Policy{TTL: 10 * sec, Backoff: retry.Backoff{Delays: []time.Duration{time.Hour, sec, time.Hour}}}
-	r := record(c)
-	next, err := stepper(p, c).Lost(t.Context(), &r, 2)
-	require.NoError(t, err)
-	require.Equal(t, retryjob.Next{Status: retryjob.WaitingRetry, Due: epoch.Add(sec)}, next)
-	next, err = stepper(p, c).Lost(t.Context(), &r, 3)
-	require.NoError(t, err)
-	require.Equal(t, retryjob.Next{Status: retryjob.Expired, Reason: retry.TTLElapsed}, next)
-	require.Equal(t, 3, r.Attempts)
-}
-
 func TestPayIsAskedOfEveryRetry(t *testing.T) {
-	c := &clock{epoch}
 	var asked []string
 	p := evenly(9, sec)
 	p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 9})
@@ -389,75 +347,60 @@ func TestPayIsAskedOfEveryRetry(t *testing.T) {
 		asked = append(asked, info.AttemptID)
 		return len(asked) < 3
 	}
-	s := stepper(p, c)
-	r := record(c)
-	_, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
-	require.NoError(t, err)
-	_, err = s.Lost(t.Context(), &r, 2)
-	require.NoError(t, err)
-	next, err := s.Step(t.Context(), &r, 3, ending(errFlaky))
-	require.NoError(t, err)
-	require.Equal(t, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.BudgetExhausted}, next)
-	require.Equal(t, []string{r.AttemptID(1), r.AttemptID(2), r.AttemptID(3)}, asked)
+	x := newTrial(t, p)
+	x.step(1, ending(errFlaky))
+	x.lost(2)
+	require.Equal(t, retryjob.Next{Status: retryjob.DeadLettered, Reason: retry.BudgetExhausted}, x.step(3, ending(errFlaky)))
+	require.Equal(t, []string{x.r.AttemptID(1), x.r.AttemptID(2), x.r.AttemptID(3)}, asked)
 	require.InDelta(t, 7, p.Budget.Tokens(), 1e-9, "what Pay refused is refunded")
 }
 
 func TestBudgetIsFundedBySuccesses(t *testing.T) {
-	c := &clock{epoch}
-	b := retry.NewBudget(retry.BudgetConfig{Initial: -1, Ratio: 0.5})
 	p := evenly(9, sec)
-	p.Budget = b
-	s := stepper(p, c)
-	for range 2 {
-		r := record(c)
-		_, err := s.Step(t.Context(), &r, 1, ending(nil))
-		require.NoError(t, err)
+	p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: -1, Ratio: 0.5})
+	for _, row := range []struct {
+		name   string
+		err    error
+		status retryjob.Status
+		tokens float64 // then
+	}{
+		{"half a token", nil, retryjob.Succeeded, 0.5},
+		{"and another half", nil, retryjob.Succeeded, 1},
+		{"no retry, no token", retry.Permanent(errFlaky), retryjob.DeadLettered, 1},
+		{"a retry", errFlaky, retryjob.WaitingRetry, 0},
+	} {
+		require.Equal(t, row.status, newTrial(t, p).step(1, ending(row.err)).Status, row.name)
+		require.InDelta(t, row.tokens, p.Budget.Tokens(), 1e-9, row.name)
 	}
-	require.InDelta(t, 1, b.Tokens(), 1e-9)
-	r := record(c)
-	v, err := s.Step(t.Context(), &r, 1, ending(retry.Permanent(errFlaky)))
-	require.NoError(t, err)
-	require.Equal(t, retry.TerminalError, v.Reason)
-	require.InDelta(t, 1, b.Tokens(), 1e-9, "no retry, no token")
-	r = record(c)
-	v, err = s.Step(t.Context(), &r, 1, ending(errFlaky))
-	require.NoError(t, err)
-	require.Equal(t, retryjob.WaitingRetry, v.Status)
-	require.Zero(t, b.Tokens())
 }
 
 func TestARetryThatIsNotMadeIsPaidBack(t *testing.T) {
-	for name, end := range map[string]func(s *retryjob.Stepper, r *retryjob.Record, c *clock){
-		"a job that is canceled while it waits": func(s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			require.NoError(t, r.Cancel(c.now))
-			s.Canceled(t.Context(), r)
+	for name, end := range map[string]func(*trial){
+		"a job that is canceled while it waits": func(x *trial) {
+			require.NoError(t, x.r.Cancel(x.c.now))
+			x.s.Canceled(t.Context(), &x.r)
 		},
-		"a job whose TTL is over when its retry is to start": func(s *retryjob.Stepper, r *retryjob.Record, c *clock) {
-			c.pass(time.Hour)
-			v, err := s.Step(t.Context(), r, 2, never(t))
-			require.NoError(t, err)
-			require.Equal(t, retryjob.Expired, v.Status)
+		"a job whose TTL is over when its retry is to start": func(x *trial) {
+			x.c.pass(time.Hour)
+			require.Equal(t, retryjob.Expired, x.step(2, never(t)).Status)
 		},
 	} {
-		c := &clock{epoch}
 		p := evenly(9, sec)
 		p.TTL, p.Budget = time.Minute, retry.NewBudget(retry.BudgetConfig{Initial: 3})
-		s, r := stepper(p, c), record(c)
-		_, err := s.Step(t.Context(), &r, 1, ending(errFlaky))
-		require.NoError(t, err)
+		x := newTrial(t, p)
+		x.step(1, ending(errFlaky))
 		require.InDelta(t, 2, p.Budget.Tokens(), 1e-9, name)
-		end(s, &r, c)
+		end(x)
 		require.InDelta(t, 3, p.Budget.Tokens(), 1e-9, name)
 	}
-	c := &clock{epoch}
 	p := evenly(9, sec)
 	p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 3})
-	r := record(c)
-	require.NoError(t, r.Cancel(c.now))
-	stepper(p, c).Canceled(t.Context(), &r)
+	x := newTrial(t, p)
+	require.NoError(t, x.r.Cancel(x.c.now))
+	x.s.Canceled(t.Context(), &x.r)
 	require.InDelta(t, 3, p.Budget.Tokens(), 1e-9, "a first attempt has paid nothing")
-	r.Policy = "unknown"
-	stepper(p, c).Canceled(t.Context(), &r)
+	x.r.Policy = "unknown"
+	x.s.Canceled(t.Context(), &x.r)
 }
 
 // answered is an error with an HTTP status.
@@ -480,50 +423,41 @@ func TestTheCodeOfAnAttempt(t *testing.T) {
 		{"is the status if Code has none", func(error) string { return "" }, answered(503), "503"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := stepper(retry.Policy{}, &clock{epoch})
-			s.Code = row.code
-			r := record(&clock{epoch})
-			_, err := s.Step(t.Context(), &r, 1, ending(row.err))
-			require.NoError(t, err)
-			require.Equal(t, row.want, r.History[0].Code)
+			x := newTrial(t, retry.Policy{})
+			x.s.Code = row.code
+			x.step(1, ending(row.err))
+			require.Equal(t, row.want, x.r.History[0].Code)
 		})
 	}
 }
 
 func TestAttemptFrom(t *testing.T) {
-	c := &clock{epoch}
-	s := stepper(retry.Policy{}, c)
-	r := record(c)
-	r.Replays = 2
-	c.pass(sec)
-	_, err := s.Step(t.Context(), &r, 1, func(ctx context.Context) error {
-		info, ok := retryjob.AttemptFrom(ctx)
-		require.True(t, ok)
-		require.Equal(t, retryjob.AttemptInfo{JobID: "j", Kind: "mail", AttemptID: r.AttemptID(1), Correlation: "trace", Number: 1, Replays: 2, FirstDue: epoch}, info)
+	x := newTrial(t, retry.Policy{})
+	x.r.Replays = 2
+	x.c.pass(sec)
+	x.step(1, func(ctx context.Context) error {
 		inner, cancel := context.WithCancel(ctx)
 		defer cancel()
-		again, ok := retryjob.AttemptFrom(inner)
-		require.True(t, ok)
-		require.Equal(t, info, again)
+		for _, ctx := range []context.Context{ctx, inner} {
+			info, ok := retryjob.AttemptFrom(ctx)
+			require.True(t, ok)
+			require.Equal(t, retryjob.AttemptInfo{JobID: "j", Kind: "mail", AttemptID: x.r.AttemptID(1), Correlation: "trace", Number: 1, Replays: 2, FirstDue: epoch}, info)
+		}
 		return nil
 	})
-	require.NoError(t, err)
 	info, ok := retryjob.AttemptFrom(t.Context())
 	require.False(t, ok)
 	require.Equal(t, retryjob.AttemptInfo{}, info)
 }
 
 func TestAJobsAttemptHasItsNumberInTheContext(t *testing.T) {
-	c := &clock{epoch}
-	s, r := stepper(retry.Policy{MaxAttempts: 3}, c), record(c)
+	x := newTrial(t, retry.Policy{MaxAttempts: 3})
 	var numbers []int
 	for n := range 3 {
-		next, err := s.Step(t.Context(), &r, n+1, func(ctx context.Context) error {
+		x.c.now = x.step(n+1, func(ctx context.Context) error {
 			numbers = append(numbers, retry.AttemptNumber(ctx))
 			return context.DeadlineExceeded
-		})
-		require.NoError(t, err)
-		c.now = next.Due
+		}).Due
 	}
 	require.Equal(t, []int{1, 2, 3}, numbers)
 }
