@@ -126,6 +126,8 @@ func TestDeadLetterToReportsJobsThatAreNotTaken(t *testing.T) {
 	none := func(context.Context, retry.Event) (retryjob.Job, bool) { return retryjob.Job{}, false }
 	has := open(t, retry.Policy{}, succeed)
 	put(t, has, "order-7", time.Hour)
+	closed := open(t, retry.Policy{}, succeed)
+	shutdown(t, closed)
 	for name, c := range map[string]struct {
 		q    retryjob.Enqueuer
 		job  func(context.Context, retry.Event) (retryjob.Job, bool)
@@ -135,7 +137,7 @@ func TestDeadLetterToReportsJobsThatAreNotTaken(t *testing.T) {
 		"refused":             {&taken{refuse: refuse}, handed, "order-7", "disk full"},
 		"nothing to do":       {&taken{refuse: refuse}, none, "", ""},
 		"taken":               {&taken{}, handed, "", ""},
-		"an engine shut down": {closed(t), handed, "order-7", "retryjob: the engine is shut down"},
+		"an engine shut down": {closed, handed, "order-7", "retryjob: the engine is shut down"},
 		"there already":       {has, handed, "order-7", `retryjob: a job with that ID is there already: "order-7"`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,22 +159,10 @@ func TestDeadLetterToReportsJobsThatAreNotTaken(t *testing.T) {
 	}
 }
 
-func closed(t *testing.T) *retryjob.Engine {
-	e := open(t, retry.Policy{}, succeed)
-	shutdown(t, e)
-	return e
-}
-
 func TestDeadLetterToRefusesWhatIsNotSet(t *testing.T) {
-	failed := func(context.Context, retryjob.Job, error) {}
-	_, err := retryjob.DeadLetterTo(nil, handed, failed)
-	require.EqualError(t, err, "retryjob: DeadLetterTo.q <nil> must be set")
-	_, err = retryjob.DeadLetterTo(&taken{}, nil, failed)
-	require.EqualError(t, err, "retryjob: DeadLetterTo.job <nil> must be set")
-	_, err = retryjob.DeadLetterTo(&taken{}, handed, nil)
-	require.EqualError(t, err, "retryjob: DeadLetterTo.failed <nil> must be set: it gets the jobs that q refuses")
-	_, err = retryjob.DeadLetterTo(nil, nil, failed)
-	require.EqualError(t, err, "retryjob: DeadLetterTo.q <nil> must be set; DeadLetterTo.job <nil> must be set", "all at once")
+	_, err := retryjob.DeadLetterTo(nil, nil, nil)
+	require.EqualError(t, err, "retryjob: DeadLetterTo.q <nil> must be set; DeadLetterTo.job <nil> must be set; "+
+		"DeadLetterTo.failed <nil> must be set: it gets the jobs that q refuses")
 }
 
 // toDeadLetters is DeadLetterTo for a queue that accepts all jobs.

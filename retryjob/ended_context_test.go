@@ -2,15 +2,36 @@ package retryjob_test
 
 import (
 	"context"
-	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryjob"
 )
+
+// calls are those of an engine with the jobs "dead" and "waits" that take a context.
+func calls(e *retryjob.Engine, ctx context.Context) map[string]func() error {
+	job := retryjob.Job{ID: "new", Kind: "work", Policy: "p"}
+	return map[string]func() error{
+		"Enqueue":     func() error { _, err := e.Enqueue(ctx, job); return err },
+		"EnqueueMany": func() error { _, err := e.EnqueueMany(ctx, []retryjob.Job{job}); return err },
+		"Get":         func() error { _, err := e.Get(ctx, "dead"); return err },
+		"Count":       func() error { _, err := e.Count(ctx, retryjob.Filter{}); return err },
+		"Cancel":      func() error { return e.Cancel(ctx, "waits") },
+		"Replay":      func() error { return e.Replay(ctx, "dead") },
+		"ReplayAll":   func() error { _, err := e.ReplayAll(ctx, retryjob.Filter{}); return err },
+		"Purge":       func() error { _, err := e.Purge(ctx, retryjob.Filter{}); return err },
+		"List": func() (err error) {
+			for _, err = range e.List(ctx, retryjob.Filter{}) {
+				break
+			}
+			return err
+		},
+	}
+}
 
 func TestAnEndedContextReadsAndChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -20,31 +41,36 @@ func TestAnEndedContextReadsAndChangesNothing(t *testing.T) {
 		synctest.Wait()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()
-		first := func(list iter.Seq2[retryjob.Info, error]) (err error) {
-			for _, err = range list {
-				break
-			}
-			return err
-		}
-		job := retryjob.Job{ID: "new", Kind: "work", Policy: "p"}
-		for name, do := range map[string]func() error{
-			"Get":         func() error { _, err := e.Get(ended, "dead"); return err },
-			"List":        func() error { return first(e.List(ended, retryjob.Filter{})) },
-			"Count":       func() error { _, err := e.Count(ended, retryjob.Filter{}); return err },
-			"Replay":      func() error { return e.Replay(ended, "dead") },
-			"ReplayAll":   func() error { _, err := e.ReplayAll(ended, retryjob.Filter{}); return err },
-			"Cancel":      func() error { return e.Cancel(ended, "waits") },
-			"Purge":       func() error { _, err := e.Purge(ended, retryjob.Filter{}); return err },
-			"Enqueue":     func() error { _, err := e.Enqueue(ended, job); return err },
-			"EnqueueMany": func() error { _, err := e.EnqueueMany(ended, []retryjob.Job{job}); return err },
-		} {
-			require.ErrorIs(t, do(), context.Canceled, name)
+		for name, call := range calls(e, ended) {
+			require.ErrorIs(t, call(), context.Canceled, name)
 			require.Equal(t, retryjob.DeadLettered, get(t, e, "dead").Status, name)
 			require.Equal(t, retryjob.Pending, get(t, e, "waits").Status, name)
 			_, err := e.Get(context.Background(), "new")
 			require.ErrorIs(t, err, retryjob.ErrUnknownJob, name)
 		}
-		shutdown(t, e)
+	})
+}
+
+// TestANilContextIsAnError: of each call, also of those that an ended context does not stop.
+func TestANilContextIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var none context.Context
+		e := open(t, retry.Policy{}, func(context.Context, retryjob.Job) error {
+			<-time.After(time.Minute)
+			return nil
+		})
+		h := put(t, e, "one", 0)
+		synctest.Wait()
+		all := calls(e, none)
+		all["EnqueueMany, 0"] = func() error { _, err := e.EnqueueMany(none, nil); return err }
+		all["Wait"] = func() error { _, err := e.Wait(none, "one"); return err }
+		all["Handle.Inspect"] = func() error { _, err := h.Inspect(none); return err }
+		all["Handle.Wait"] = func() error { _, err := h.Wait(none); return err }
+		all["Shutdown"] = func() error { _, err := e.Shutdown(none); return err }
+		for name, call := range all {
+			require.EqualError(t, call(), "retryjob: ctx is nil", name)
+		}
+		require.Equal(t, retryjob.Succeeded, await(t, h).Status)
 	})
 }
 

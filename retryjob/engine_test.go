@@ -1,6 +1,7 @@
 package retryjob_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +22,7 @@ import (
 
 var errDown = errors.New("the peer is down")
 
-// open returns an engine with one policy "p" and one handler "work".
+// open returns an engine with one policy "p" and one handler "work". It is shut down when the test ends.
 func open(t testing.TB, p retry.Policy, h retryjob.Handler, set ...func(*retryjob.Options)) *retryjob.Engine {
 	c := retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"p": p}),
@@ -33,6 +33,7 @@ func open(t testing.TB, p retry.Policy, h retryjob.Handler, set ...func(*retryjo
 	}
 	e, err := retryjob.New(c)
 	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = e.Shutdown(context.Background()) })
 	return e
 }
 
@@ -50,6 +51,25 @@ func get(t testing.TB, e *retryjob.Engine, id string) retryjob.Info {
 	i, err := e.Get(context.Background(), id)
 	require.NoError(t, err)
 	return i
+}
+
+// await waits until a job is final.
+func await(t testing.TB, h retryjob.Handle) retryjob.Info {
+	i, err := h.Wait(context.Background())
+	require.NoError(t, err)
+	require.True(t, i.Status.Final())
+	return i
+}
+
+// count returns the number of jobs by status.
+func count(t testing.TB, e *retryjob.Engine, f retryjob.Filter) map[retryjob.Status]int {
+	counts, err := e.Count(context.Background(), f)
+	require.NoError(t, err)
+	jobs := map[retryjob.Status]int{}
+	for status, tally := range counts {
+		jobs[status] = tally.Jobs
+	}
+	return jobs
 }
 
 func shutdown(t testing.TB, e *retryjob.Engine) []retryjob.Info {
@@ -92,9 +112,7 @@ func TestAJobSucceedsAfterTwoFailuresAtExactTimes(t *testing.T) {
 			}
 			return nil
 		})
-		h := put(t, e, "", time.Second)
-		i, err := h.Wait(t.Context())
-		require.NoError(t, err)
+		i := await(t, put(t, e, "", time.Second))
 		require.Equal(t, []time.Duration{time.Second, 6 * time.Second, 16 * time.Second}, at)
 		require.Equal(t, retryjob.Succeeded, i.Status)
 		require.Equal(t, start.Add(time.Second), i.FirstDue)
@@ -104,7 +122,6 @@ func TestAJobSucceedsAfterTwoFailuresAtExactTimes(t *testing.T) {
 			ID: i.AttemptID(2), Number: 2, Start: start.Add(6 * time.Second), End: start.Add(6 * time.Second),
 			Due: start.Add(16 * time.Second), Status: retryjob.WaitingRetry, Err: "the peer is down",
 		}, i.History[1])
-		require.Empty(t, shutdown(t, e))
 	})
 }
 
@@ -155,7 +172,6 @@ func TestAnyDueTimeWithin200YearsIsTaken(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, first.Equal(i.FirstDue), "%v is not %v", i.FirstDue, first)
 		}
-		shutdown(t, e)
 	})
 }
 
@@ -223,48 +239,12 @@ func TestJobsStartInDueOrderAndTiesInTheOrderOfEnqueuing(t *testing.T) {
 			put(t, e, id, in+time.Millisecond)
 			plan = append(plan, planned{time.Now().Add(in), n, id})
 		}
-		slices.SortFunc(plan, func(a, b planned) int {
-			if c := a.due.Compare(b.due); c != 0 {
-				return c
-			}
-			return a.seq - b.seq
-		})
+		slices.SortFunc(plan, func(a, b planned) int { return cmp.Or(a.due.Compare(b.due), a.seq-b.seq) })
 		for _, p := range plan {
 			want = append(want, p.id)
 		}
-		time.AfterFunc(time.Second, func() {})
 		<-time.After(time.Second)
-		synctest.Wait()
 		require.Equal(t, want, got)
-		require.Empty(t, shutdown(t, e))
-	})
-}
-
-func TestConcurrencyIsReleasedWhileAJobWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var now, most atomic.Int32
-		e := open(t, fixed(2, time.Hour), func(ctx context.Context, _ retryjob.Job) error {
-			most.Store(max(most.Load(), now.Add(1)))
-			<-time.After(time.Second)
-			now.Add(-1)
-			return errDown
-		}, func(c *retryjob.Options) { c.Concurrency = 3 })
-		start := time.Now()
-		for range 9 {
-			put(t, e, "", 0)
-		}
-		<-time.After(3 * time.Second)
-		synctest.Wait()
-		var waiting int
-		for i, err := range e.List(t.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}) {
-			require.NoError(t, err)
-			require.Equal(t, i.History[0].End.Add(time.Hour), i.Due)
-			waiting++
-		}
-		require.Equal(t, 9, waiting)
-		require.Equal(t, int32(3), most.Load())
-		require.Equal(t, 3*time.Second, time.Since(start))
-		require.Len(t, shutdown(t, e), 9)
 	})
 }
 
@@ -287,18 +267,11 @@ func TestPanicsAndGoexitAreFailuresAndTheWorkerLivesOn(t *testing.T) {
 			"panic": "retryjob: the handler panicked: boom", "error": "retryjob: the handler panicked: the peer is down",
 			"goexit": "retryjob: the handler ended its goroutine", "panic nil": "retryjob: the handler panicked: panic called with nil argument",
 		} {
-			h := put(t, e, id, 0)
-			ok := put(t, e, "", 0)
-			i, err := h.Wait(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, retryjob.DeadLettered, i.Status)
-			require.Equal(t, retry.AttemptsExhausted, i.Reason)
-			require.Equal(t, want, i.Last().Err)
-			i, err = ok.Wait(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, retryjob.Succeeded, i.Status)
+			h, next := put(t, e, id, 0), put(t, e, "", 0)
+			i := await(t, h)
+			require.Equal(t, []any{retryjob.DeadLettered, retry.AttemptsExhausted, want}, []any{i.Status, i.Reason, i.Last().Err})
+			require.Equal(t, retryjob.Succeeded, await(t, next).Status)
 		}
-		require.Empty(t, shutdown(t, e))
 	})
 }
 
@@ -328,39 +301,9 @@ func TestCodeOfAPolicyThatPanicsLosesNoJob(t *testing.T) {
 					require.Equal(t, c.text, i.Last().Err)
 					require.NoError(t, i.Validate())
 				}
-				shutdown(t, e)
 			})
 		})
 	}
-}
-
-func TestAJobWhosePolicyIsGoneIsPutOff(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var gone atomic.Bool
-		e := open(t, retry.Policy{}, fail, func(c *retryjob.Options) {
-			c.Policies = func(*retryjob.Job) (retry.Policy, error) {
-				if gone.Load() {
-					return retry.Policy{}, retryjob.ErrUnknownPolicy
-				}
-				return fixed(3, time.Hour), nil
-			}
-		})
-		h := put(t, e, "a", 0)
-		synctest.Wait()
-		start := time.Now()
-		gone.Store(true)
-		<-time.After(time.Hour + retryjob.PutOff + time.Second)
-		i := get(t, e, "a")
-		require.Equal(t, retryjob.WaitingRetry, i.Status)
-		require.Equal(t, 1, i.Attempts)
-		require.Equal(t, start.Add(time.Hour+2*retryjob.PutOff), i.Due)
-		gone.Store(false)
-		i, err := h.Wait(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, start.Add(2*time.Hour+2*retryjob.PutOff), i.Ended)
-		require.Equal(t, 3, i.Attempts)
-		shutdown(t, e)
-	})
 }
 
 func TestWait(t *testing.T) {
@@ -407,48 +350,41 @@ func TestWait(t *testing.T) {
 	})
 }
 
-func TestWaitGetsTheEndOfAnAttemptThatIsUnderWayAtShutdown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := open(t, fixed(1, time.Hour), func(context.Context, retryjob.Job) error {
-			<-time.After(time.Minute)
-			return nil
+func TestWaitWhileTheEngineIsShutDown(t *testing.T) {
+	for name, row := range map[string]struct {
+		patience time.Duration // of Shutdown; the attempt takes a minute
+		status   retryjob.Status
+		err      error
+	}{
+		"it gets the end of the attempt under way":       {time.Hour, retryjob.Succeeded, nil},
+		"it ends when Shutdown has put the attempt back": {time.Second, retryjob.Pending, retryjob.ErrShutdown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := open(t, fixed(1, time.Hour), func(ctx context.Context, _ retryjob.Job) error {
+					select {
+					case <-time.After(time.Minute):
+						return nil
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				})
+				h := put(t, e, "a", 0)
+				synctest.Wait()
+				var waiting sync.WaitGroup
+				waiting.Go(func() {
+					i, err := h.Wait(context.Background())
+					require.ErrorIs(t, err, row.err)
+					require.Equal(t, row.status, i.Status)
+				})
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), row.patience)
+				defer cancel()
+				_, _ = e.Shutdown(ctx)
+				waiting.Wait()
+			})
 		})
-		h := put(t, e, "a", 0)
-		synctest.Wait()
-		var waiting sync.WaitGroup
-		waiting.Go(func() {
-			i, err := h.Wait(context.Background())
-			require.NoError(t, err)
-			require.Equal(t, retryjob.Succeeded, i.Status)
-		})
-		synctest.Wait()
-		require.Empty(t, shutdown(t, e))
-		waiting.Wait()
-	})
-}
-
-func TestWaitEndsWhenShutdownPutsTheAttemptBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := open(t, fixed(1, time.Hour), func(ctx context.Context, _ retryjob.Job) error {
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		h := put(t, e, "a", 0)
-		synctest.Wait()
-		var waiting sync.WaitGroup
-		waiting.Go(func() {
-			i, err := h.Wait(context.Background())
-			require.ErrorIs(t, err, retryjob.ErrShutdown)
-			require.Equal(t, retryjob.Pending, i.Status)
-		})
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		left, err := e.Shutdown(ctx)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Len(t, left, 1)
-		waiting.Wait()
-	})
+	}
 }
 
 func TestACallerOfWaitThatLeavesLeavesTheOthersAndAnEndBeatsItsContext(t *testing.T) {
@@ -477,7 +413,6 @@ func TestACallerOfWaitThatLeavesLeavesTheOthersAndAnEndBeatsItsContext(t *testin
 			wait(h, time.Hour, nil)
 		}
 		waiting.Wait()
-		shutdown(t, e)
 	})
 }
 
@@ -512,7 +447,6 @@ func TestTheContextOfAnAttemptEndsWithIt(t *testing.T) {
 				require.True(t, ok)
 				i := get(t, e, "a")
 				require.Equal(t, i.AttemptID(1), a.AttemptID)
-				shutdown(t, e)
 			})
 		})
 	}

@@ -138,26 +138,17 @@ func TestJobIsDataThatComesBack(t *testing.T) {
 	require.JSONEq(t, `{"id":"","kind":"mail","policy":"p"}`, string(text))
 }
 
-func TestFromCatalog(t *testing.T) {
+func TestFromCatalogKnowsNoOtherPolicies(t *testing.T) {
 	var c retryconf.Catalog
 	c.Define("mail", retry.Policy{MaxAttempts: 3})
-	find := retryjob.FromCatalog(&c)
-	mail := &retryjob.Job{Policy: "mail"}
-	p, err := find(mail)
-	require.NoError(t, err)
-	require.Equal(t, 3, p.MaxAttempts)
-	_, err = find(&retryjob.Job{Policy: "fax"})
+	_, err := retryjob.FromCatalog(&c)(&retryjob.Job{Policy: "fax"})
 	require.ErrorIs(t, err, retryjob.ErrUnknownPolicy)
-	t.Run("a name means what it means when it is asked", func(t *testing.T) {
-		require.NoError(t, c.Load(strings.NewReader(`{"policies": {"mail": {"max_attempts": 5}}}`)))
-		p, err := find(mail)
-		require.NoError(t, err)
-		require.Equal(t, 5, p.MaxAttempts)
-	})
 }
 
-func TestFromMap(t *testing.T) {
-	find := retryjob.FromMap(map[string]retry.Policy{"mail": {MaxAttempts: 3}})
+func TestFromMapHasWhatTheMapHadThen(t *testing.T) {
+	m := map[string]retry.Policy{"mail": {MaxAttempts: 3}}
+	find := retryjob.FromMap(m)
+	m["mail"], m["fax"] = retry.Policy{MaxAttempts: 5}, retry.Policy{}
 	p, err := find(&retryjob.Job{Policy: "mail"})
 	require.NoError(t, err)
 	require.Equal(t, retry.Policy{MaxAttempts: 3}, p)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -53,7 +52,6 @@ func TestListGivesTheNewestChangeFirstAndEachJobOnceWhileJobsMove(t *testing.T) 
 			require.Equal(t, n == 3, errors.Is(err, context.Canceled))
 		}
 		require.Equal(t, 3, n)
-		shutdown(t, e)
 	})
 }
 
@@ -78,48 +76,13 @@ func TestAListHasEveryJobOnceAlthoughAllOfThemChange(t *testing.T) {
 			}
 			require.ElementsMatch(t, want, got)
 			require.Equal(t, map[int]int{1: 30, 2: 30, 3: 30, 4: 30, 5: 30, 6: 30, 7: 30, 8: 30, 9: 30, 10: 30}, attempts)
-			shutdownAll(e)
 		})
 	}
-}
-
-func TestReplayAllCountsWhatItReplays(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := open(t, fixed(1, time.Hour), fail)
-		for range 250 {
-			put(t, e, "", 0)
-		}
-		synctest.Wait()
-		n, err := e.ReplayAll(t.Context(), retryjob.Filter{Limit: 7})
-		require.NoError(t, err)
-		require.Equal(t, 7, n)
-		n, err = e.ReplayAll(t.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.Succeeded}})
-		require.NoError(t, err)
-		require.Equal(t, 0, n)
-		synctest.Wait()
-		n, err = e.ReplayAll(t.Context(), retryjob.Filter{}) // they fail again at once, and are not replayed again
-		require.NoError(t, err)
-		require.Equal(t, 250, n)
-		synctest.Wait()
-		shutdown(t, e)
-		n, err = e.ReplayAll(t.Context(), retryjob.Filter{})
-		require.ErrorIs(t, err, retryjob.ErrShutdown)
-		require.Equal(t, 0, n)
-	})
 }
 
 func TestSomeTenThousandOfTheDoneAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, fixed(1, time.Hour), succeed, func(c *retryjob.Options) { c.Concurrency = 1 })
-		count := func() map[retryjob.Status]int {
-			all, err := e.Count(t.Context(), retryjob.Filter{})
-			require.NoError(t, err)
-			jobs := map[retryjob.Status]int{}
-			for status, tally := range all {
-				jobs[status] = tally.Jobs
-			}
-			return jobs
-		}
 		var first []string
 		for range 5000 {
 			first = append(first, put(t, e, "", 0).ID())
@@ -127,13 +90,13 @@ func TestSomeTenThousandOfTheDoneAreKept(t *testing.T) {
 		put(t, e, "canceled", time.Hour)
 		synctest.Wait()
 		require.NoError(t, e.Cancel(t.Context(), "canceled"))
-		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 5000, retryjob.Canceled: 1}, count())
+		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 5000, retryjob.Canceled: 1}, count(t, e, retryjob.Filter{}))
 		var last []string
 		for range 20_000 {
 			last = append(last, put(t, e, "", 0).ID())
 			synctest.Wait()
 		}
-		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 10_240, retryjob.Canceled: 1}, count())
+		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 10_240, retryjob.Canceled: 1}, count(t, e, retryjob.Filter{}))
 		for _, id := range first {
 			_, err := e.Get(context.Background(), id)
 			require.ErrorIs(t, err, retryjob.ErrAgedOut)
@@ -145,46 +108,12 @@ func TestSomeTenThousandOfTheDoneAreKept(t *testing.T) {
 			put(t, e, fmt.Sprint("c", n), time.Hour)
 			require.NoError(t, e.Cancel(t.Context(), fmt.Sprint("c", n)))
 		}
-		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 10_240, retryjob.Canceled: 10_240}, count())
+		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 10_240, retryjob.Canceled: 10_240}, count(t, e, retryjob.Filter{}))
 		<-time.After(24*time.Hour - 1)
 		get(t, e, last[19_999])
 		<-time.After(1)
 		_, err := e.Get(context.Background(), last[19_999])
 		require.ErrorIs(t, err, retryjob.ErrAgedOut)
-		shutdown(t, e)
-	})
-}
-
-func TestALongListIsReadAsFarAsItIsWanted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := open(t, fixed(2, time.Hour), fail, func(c *retryjob.Options) { c.Concurrency = 1 })
-		var want []string
-		for n := range 5000 {
-			want = append(want, put(t, e, fmt.Sprint(n), time.Duration(n%2)*time.Minute).ID())
-		}
-		synctest.Wait()
-		var got []string
-		for i := range e.List(t.Context(), retryjob.Filter{}) {
-			if got = append(got, i.JobID); len(got)%1000 == 1 {
-				require.NoError(t, e.Cancel(t.Context(), fmt.Sprint(4999-len(got))))
-			}
-		}
-		require.ElementsMatch(t, want, got)
-		// jobs that wait for their first attempt changed before those that failed, or the other way around; each group
-		// in the order of its changes
-		place := map[string]int{}
-		for n, i := range got {
-			place[i] = n
-		}
-		for n := range 4998 {
-			older, newer := fmt.Sprint(n), fmt.Sprint(n+2)
-			if a, there := place[older]; there {
-				if b, there := place[newer]; there {
-					require.Greater(t, a, b)
-				}
-			}
-		}
-		shutdownAll(e)
 	})
 }
 
@@ -218,42 +147,6 @@ func TestPurgeLeavesWhatWasReplayedMeanwhile(t *testing.T) {
 		require.Equal(t, 1, get(t, e, "b").Replays)
 		_, err = e.Get(context.Background(), "a")
 		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
-		shutdown(t, e)
-	})
-}
-
-func TestListOrdersTheStatusesTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := open(t, fixed(2, time.Hour), func(_ context.Context, j retryjob.Job) error {
-			switch j.ID[0] {
-			case 'd':
-				return retry.Permanent(errDown)
-			case 'w':
-				return errDown
-			}
-			return nil
-		})
-		want := []string{"d1", "s1", "w1", "p1", "d2", "w2", "s2", "p2", "c1", "d3"}
-		for n, id := range want {
-			var in time.Duration
-			if id[0] == 'p' || id[0] == 'c' {
-				in = time.Duration(99-n) * time.Hour
-			}
-			put(t, e, id, in)
-			if synctest.Wait(); id[0] == 'c' {
-				require.NoError(t, e.Cancel(t.Context(), id))
-			}
-			<-time.After(time.Second)
-		}
-		slices.Reverse(want)
-		for _, size := range []int{0, 1, 3} {
-			var got []string
-			for i := range e.List(t.Context(), retryjob.Filter{PageSize: size}) {
-				got = append(got, i.JobID)
-			}
-			require.Equal(t, want, got)
-		}
-		shutdownAll(e)
 	})
 }
 
@@ -273,7 +166,6 @@ func TestAJobThatIsDueLaterSaysWhenItWasEnqueued(t *testing.T) {
 		require.True(t, start.Equal(get(t, e, "later").Enqueued))
 		require.NoError(t, e.Replay(t.Context(), "later"))
 		require.Zero(t, get(t, e, "later").Enqueued)
-		shutdownAll(e)
 	})
 }
 
@@ -295,7 +187,6 @@ func TestAJobUnderWayHasChangedWhenItsAttemptStarted(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, counts[retryjob.Leased].Jobs)
 		require.True(t, counts[retryjob.Leased].Oldest.Equal(started))
-		shutdown(t, e)
 	})
 }
 
@@ -316,7 +207,6 @@ func TestAPanicOfObserveDoesNotReachALaterLife(t *testing.T) {
 		i := get(t, e, "a")
 		require.Equal(t, 1, i.Replays)
 		require.Equal(t, errDown.Error(), i.LastErr())
-		shutdown(t, e)
 	})
 }
 
@@ -336,39 +226,13 @@ func TestAnAttemptAfterASlowObserveStartsWhenItDoes(t *testing.T) {
 		<-time.After(30 * time.Minute)
 		next := get(t, e, "next")
 		require.Equal(t, time.Minute, next.Last().Start.Sub(begun))
-		shutdownAll(e)
-	})
-}
-
-func TestAJobEndsWhenItsLastAttemptDoes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := open(t, fixed(2, time.Hour), func(context.Context, retryjob.Job) error {
-			<-time.After(time.Minute)
-			return errDown
-		})
-		start := time.Now()
-		put(t, e, "a", 0)
-		<-time.After(30 * time.Second)
-		i := get(t, e, "a")
-		require.True(t, start.Equal(i.Changed()), "when it was leased")
-		<-time.After(30*time.Second + 1)
-		i = get(t, e, "a")
-		require.True(t, start.Add(time.Minute).Equal(i.Changed()))
-		require.True(t, start.Add(time.Hour+time.Minute).Equal(i.Due))
-		<-time.After(2 * time.Hour)
-		i = get(t, e, "a")
-		require.Equal(t, retryjob.DeadLettered, i.Status)
-		require.True(t, start.Add(time.Hour+2*time.Minute).Equal(i.Ended))
-		require.True(t, i.Ended.Equal(i.Last().End))
-		shutdown(t, e)
 	})
 }
 
 func TestAJobOfManyAttemptsKeepsTheFirstAndTheNewest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, fixed(150, time.Second), fail)
-		i, err := put(t, e, "long", 0).Wait(t.Context())
-		require.NoError(t, err)
+		i := await(t, put(t, e, "long", 0))
 		require.Equal(t, retryjob.DeadLettered, i.Status)
 		require.Equal(t, retry.AttemptsExhausted, i.Reason)
 		require.Equal(t, 150, i.Attempts)
@@ -377,7 +241,6 @@ func TestAJobOfManyAttemptsKeepsTheFirstAndTheNewest(t *testing.T) {
 		for n, a := range i.History[1:] {
 			require.Equal(t, 88+n, a.Number)
 		}
-		shutdown(t, e)
 	})
 }
 
@@ -390,13 +253,8 @@ func TestSixteenAttemptsForEachCoreRunAtOnceByDefault(t *testing.T) {
 			put(t, e, fmt.Sprint(n), 0)
 		}
 		synctest.Wait()
-		counts := map[retryjob.Status]int{}
-		for i := range e.List(t.Context(), retryjob.Filter{}) {
-			counts[i.Status]++
-		}
-		require.Equal(t, map[retryjob.Status]int{retryjob.Leased: most, retryjob.Pending: 3}, counts)
+		require.Equal(t, map[retryjob.Status]int{retryjob.Leased: most, retryjob.Pending: 3}, count(t, e, retryjob.Filter{}))
 		close(release)
-		shutdown(t, e)
 	})
 }
 
@@ -440,7 +298,6 @@ func TestObserveOfAFinalEventHasTheEngineToItself(t *testing.T) {
 				}
 				require.Equal(t, want, i.Last().Err, end)
 			}
-			shutdown(t, e)
 		})
 	}
 }
@@ -466,27 +323,5 @@ func TestAWaitingJobThatIsCanceledGivesItsEndToObserve(t *testing.T) {
 		require.Equal(t, retry.Canceled, ends[0].Outcome.Status)
 		require.Equal(t, 1, ends[0].Outcome.Attempts)
 		require.InDelta(t, 2, p.Budget.Tokens(), 1e-9)
-		shutdown(t, e)
-	})
-}
-
-func TestWhatAJobSaysOfItselfIsInItsRecordAndCountsSayWhatWaitsLongest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := open(t, fixed(1, time.Hour), fail)
-		start := time.Now()
-		for n := range 3 {
-			_, err := e.Enqueue(t.Context(), retryjob.Job{
-				ID: fmt.Sprint(n), Kind: "work", Policy: "p", TTL: time.Hour, BudgetKey: "tenant", Due: start.Add(time.Duration(3-n) * time.Minute),
-			})
-			require.NoError(t, err)
-		}
-		i := get(t, e, "0")
-		require.Equal(t, time.Hour, i.TTL)
-		require.Equal(t, "tenant", i.BudgetKey)
-		all, err := e.Count(t.Context(), retryjob.Filter{})
-		require.NoError(t, err)
-		require.Equal(t, 3, all[retryjob.Pending].Jobs)
-		require.True(t, start.Add(time.Minute).Equal(all[retryjob.Pending].Oldest))
-		shutdownAll(e)
 	})
 }

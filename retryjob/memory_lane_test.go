@@ -18,11 +18,7 @@ func TestEachQueueHasWorkersOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		running := map[string]int{}
-		p := fixed(2, time.Hour)
-		e := open(t, p, func(_ context.Context, j retryjob.Job) error {
-			<-release
-			return nil
-		}, func(o *retryjob.Options) {
+		e := open(t, fixed(2, time.Hour), func(context.Context, retryjob.Job) error { <-release; return nil }, func(o *retryjob.Options) {
 			o.Concurrency, o.Queues = 3, map[string]int{"bulk": 2, "mail": 1}
 		})
 		for _, queue := range []string{"", "default", "bulk", "mail", "elsewhere"} {
@@ -39,28 +35,7 @@ func TestEachQueueHasWorkersOfItsOwn(t *testing.T) {
 		require.Equal(t, "bulk", get(t, e, "bulk0").Queue)
 		close(release)
 		synctest.Wait()
-		all, err := e.Count(t.Context(), retryjob.Filter{})
-		require.NoError(t, err)
-		require.Equal(t, 25, all[retryjob.Succeeded].Jobs)
-		shutdown(t, e)
-	})
-}
-
-func TestQueuesSaysTheConcurrencyOfTheDefaultToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		e := open(t, fixed(1, 0), func(context.Context, retryjob.Job) error { <-release; return nil }, func(o *retryjob.Options) {
-			o.Concurrency, o.Queues = 1, map[string]int{"default": 2}
-		})
-		for n := range 5 {
-			put(t, e, fmt.Sprint(n), 0)
-		}
-		synctest.Wait()
-		all, err := e.Count(t.Context(), retryjob.Filter{})
-		require.NoError(t, err)
-		require.Equal(t, 2, all[retryjob.Leased].Jobs)
-		close(release)
-		shutdown(t, e)
+		require.Equal(t, map[retryjob.Status]int{retryjob.Succeeded: 25}, count(t, e, retryjob.Filter{}))
 	})
 }
 
@@ -91,7 +66,6 @@ func TestAPriorityIsThatOfTheRetriesToo(t *testing.T) {
 		<-time.After(time.Hour)
 		synctest.Wait()
 		require.Equal(t, []string{"long", "first", "third", "last", "before", "later"}, got)
-		shutdown(t, e)
 	})
 }
 

@@ -163,7 +163,6 @@ func TestCanceledJobsLeaveTheAgenda(t *testing.T) {
 		require.Equal(t, want, got)
 		require.Zero(t, slices.Max(late))
 		require.True(t, slices.IsSortedFunc(got, func(a, b string) int { return len(a) - len(b) }))
-		shutdown(t, e)
 	})
 }
 
@@ -188,7 +187,6 @@ func TestAJobThatIsCanceledWhileItWaitsStartsNoOther(t *testing.T) {
 		<-time.After(3 * time.Hour)
 		synctest.Wait()
 		require.Equal(t, make([]time.Duration, 200), late)
-		shutdown(t, e)
 	})
 }
 
@@ -235,7 +233,6 @@ func TestWhatIsKeptOfAnAttemptStaysItsOwn(t *testing.T) {
 			_, err := h.Inspect(t.Context())
 			require.ErrorIs(t, err, retryjob.ErrAgedOut)
 		}
-		shutdown(t, e)
 	})
 }
 

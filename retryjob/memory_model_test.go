@@ -35,9 +35,7 @@ type engineModel struct {
 
 func succeedsAt(id string) int { return int(id[0] - '0') }
 
-func (*engineModel) change(j *engineModelJob, s retryjob.Status, at time.Time) {
-	j.status, j.at = s, at
-}
+func (j *engineModelJob) change(s retryjob.Status, at time.Time) { j.status, j.at = s, at }
 
 // advance makes the attempts that are due by now, and removes the jobs that are too old.
 func (m *engineModel) advance(now time.Time) {
@@ -56,11 +54,11 @@ func (m *engineModel) advance(now time.Time) {
 		next.runs++
 		switch {
 		case next.attempts == succeedsAt(name)-2*next.replays:
-			m.change(next, retryjob.Succeeded, next.at)
+			next.change(retryjob.Succeeded, next.at)
 		case next.attempts == 3:
-			m.change(next, retryjob.DeadLettered, next.at)
+			next.change(retryjob.DeadLettered, next.at)
 		default:
-			m.change(next, retryjob.WaitingRetry, next.at.Add(modelWait))
+			next.change(retryjob.WaitingRetry, next.at.Add(modelWait))
 		}
 	}
 	for id, j := range m.jobs {
@@ -99,7 +97,7 @@ func TestTheEngineDoesWhatItsModelDoes(t *testing.T) {
 					}
 					require.NoError(t, err)
 					m.jobs[id] = &engineModelJob{}
-					m.change(m.jobs[id], retryjob.Pending, due)
+					m.jobs[id].change(retryjob.Pending, due)
 				case 3, 4:
 					err := e.Replay(t.Context(), id)
 					switch {
@@ -109,7 +107,7 @@ func TestTheEngineDoesWhatItsModelDoes(t *testing.T) {
 						require.NoError(t, err)
 						j.attempts, j.runs = 0, 0
 						j.replays++
-						m.change(j, retryjob.Pending, now)
+						j.change(retryjob.Pending, now)
 					default:
 						require.ErrorIs(t, err, retryjob.ErrNotReplayable)
 					}
@@ -122,7 +120,7 @@ func TestTheEngineDoesWhatItsModelDoes(t *testing.T) {
 						require.EqualError(t, err, fmt.Sprintf("retryjob: job %s is %s already", id, j.status))
 					default:
 						require.NoError(t, err)
-						m.change(j, retryjob.Canceled, now)
+						j.change(retryjob.Canceled, now)
 					}
 				case 6:
 					status := retryjob.Statuses()[rnd.IntN(8)]
@@ -156,8 +154,11 @@ func TestTheEngineDoesWhatItsModelDoes(t *testing.T) {
 func agree(t *testing.T, e *retryjob.Engine, m *engineModel, page int) {
 	t.Helper()
 	listed := map[string]retryjob.Info{}
+	last := time.Now()
 	for i, err := range e.List(t.Context(), retryjob.Filter{PageSize: page}) {
 		require.NoError(t, err)
+		require.False(t, i.Changed().After(last), "the newest change is first")
+		last = i.Changed()
 		require.NotContains(t, listed, i.JobID)
 		require.NoError(t, i.Validate())
 		listed[i.JobID] = i

@@ -38,9 +38,7 @@ func TestCancelDuringAnAttempt(t *testing.T) {
 				require.Equal(t, retryjob.Leased, i.Last().Status)
 				require.NoError(t, i.Validate())
 				require.NoError(t, e.Cancel(t.Context(), "a"))
-				i, err := h.Wait(t.Context())
-				require.NoError(t, err)
-				require.Equal(t, retryjob.Canceled, i.Status)
+				require.Equal(t, retryjob.Canceled, await(t, h).Status)
 				require.Error(t, e.Cancel(t.Context(), "a"))
 				require.ErrorIs(t, e.Replay(t.Context(), "a"), retryjob.ErrNotReplayable)
 				require.Empty(t, shutdown(t, e)) // it waits for the attempt
@@ -78,11 +76,9 @@ func TestTheIDOfACanceledAndPurgedJobIsFreeOnceItsAttemptHasEnded(t *testing.T) 
 		h := put(t, e, "a", 0)
 		synctest.Wait()
 		require.Equal(t, retryjob.Leased, get(t, e, "a").Status)
-		i, err := h.Wait(t.Context())
-		require.NoError(t, err)
+		i := await(t, h)
 		require.Equal(t, retryjob.DeadLettered, i.Status)
 		require.Len(t, i.History, 1)
-		shutdown(t, e)
 	})
 }
 
@@ -189,21 +185,17 @@ func TestAHandlerIsNotStartedOnceItsJobIsCanceledOrTheEngineShutDown(t *testing.
 				require.Zero(t, i.Attempts)
 				require.Len(t, seen, 1)
 				require.Equal(t, i.AttemptID(1), seen[0].AttemptID, "a gate can ask whose it is")
-				shutdownAll(e)
 			})
 		})
 	}
 }
 
-func shutdownAll(e *retryjob.Engine) { _, _ = e.Shutdown(context.Background()) }
-
 func TestAnEngineThatIsShutDownReplaysNothing(t *testing.T) {
 	e := open(t, fixed(1, time.Second), fail)
-	_, err := put(t, e, "a", 0).Wait(t.Context())
-	require.NoError(t, err)
+	await(t, put(t, e, "a", 0))
 	shutdown(t, e)
 	require.ErrorIs(t, e.Replay(t.Context(), "a"), retryjob.ErrShutdown)
-	_, err = e.ReplayAll(t.Context(), retryjob.Filter{})
+	_, err := e.ReplayAll(t.Context(), retryjob.Filter{})
 	require.ErrorIs(t, err, retryjob.ErrShutdown)
 	n, err := e.Purge(t.Context(), retryjob.Filter{})
 	require.NoError(t, err)

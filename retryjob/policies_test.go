@@ -145,15 +145,3 @@ func TestPoliciesOfTheirOwnErrorRefuseTheJob(t *testing.T) {
 	require.ErrorAs(t, err, &field)
 	require.Equal(t, "Job.Policy", field.Field)
 }
-
-func TestFromMapCopiesTheMap(t *testing.T) {
-	m := map[string]retry.Policy{"p": {MaxAttempts: 2}}
-	policies := retryjob.FromMap(m)
-	m["p"] = retry.Policy{MaxAttempts: 3}
-	m["q"] = retry.Policy{}
-	p, err := policies.Of(&retryjob.Job{Policy: "p"})
-	require.NoError(t, err)
-	require.Equal(t, 2, p.MaxAttempts)
-	_, err = policies.Of(&retryjob.Job{Policy: "q"})
-	require.ErrorIs(t, err, retryjob.ErrUnknownPolicy)
-}

@@ -109,7 +109,6 @@ func TestAScheduleThatNeverBegan(t *testing.T) {
 		require.NoError(t, retryjob.PauseSchedule(t.Context(), e, "over"))
 		require.NoError(t, retryjob.ResumeSchedule(t.Context(), e, "over"))
 		require.ErrorIs(t, retryjob.RunSchedule(t.Context(), e, "nope"), retryjob.ErrUnknownSchedule)
-		shutdown(t, e)
 	})
 }
 

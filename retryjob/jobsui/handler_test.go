@@ -41,12 +41,8 @@ func link(t testing.TB, body, text string) string {
 
 func TestOptionsAreValidated(t *testing.T) {
 	_, err := jobsui.New(jobsui.Options{Hosts: []string{"a.example:80", "", "b.example"}})
-	bad, ok := err.(retry.FieldErrors)
-	require.True(t, ok)
-	require.Len(t, bad, 4)
-	require.EqualError(t, bad[0], `jobsui: Options.Admin <nil> must be set`)
-	require.EqualError(t, bad[1], `jobsui: Options.Access <nil> must be set`)
-	require.EqualError(t, bad[2], `jobsui: Options.Hosts[0] "a.example:80" is not a host name without a port`)
+	require.EqualError(t, err, `jobsui: Options.Admin <nil> must be set; Options.Access <nil> must be set; `+
+		`Options.Hosts[0] "a.example:80" is not a host name without a port; Options.Hosts[1] "" is not a host name without a port`)
 }
 
 func TestRequestsThatAreRefused(t *testing.T) {
@@ -336,7 +332,7 @@ func TestAJobShowsItsTimeline(t *testing.T) {
 		job.Correlation, job.Replays = "trace-9", 2
 		gone := dead("gone", time.Minute)
 		gone.Attempts, gone.History = 3, gone.History[:1]
-		gone.History[0].End = time.Time{}
+		gone.History[0].End, gone.History[0].Err = time.Time{}, "a\x1b[2Jb"
 		running := waiting("running", time.Minute)
 		running.Status, running.Due, running.Attempts = retryjob.Leased, time.Time{}, 2
 		running.History = append(running.History, retryjob.Attempt{Number: 2, Start: time.Now().Add(-3 * time.Second), Status: retryjob.Leased})
@@ -354,6 +350,8 @@ func TestAJobShowsItsTimeline(t *testing.T) {
 		require.NotContains(t, body, `value="cancel"`, "what cannot be done is not offered")
 		body = get(t, h, "job?id=gone").Body.String()
 		require.Contains(t, body, ">lost</td>")
+		require.Contains(t, body, "a\\u001b[2Jb")
+		require.NotContains(t, body, "\x1b")
 		require.Contains(t, body, `<th scope="row">2-3</th>`)
 		require.Contains(t, body, "not in the record: the worker was lost")
 		body = get(t, h, "job?id=late").Body.String()
@@ -361,6 +359,8 @@ func TestAJobShowsItsTimeline(t *testing.T) {
 		require.NotContains(t, body, ">59m57s</td>", "its wait was before its end")
 		body = get(t, h, "job?id=running").Body.String()
 		require.Contains(t, body, "3s so far")
+		live := link(t, body, "Go live")
+		require.Equal(t, "job?id=running", link(t, get(t, h, live).Body.String(), "Live: stop"))
 		require.Contains(t, body, `value="cancel"`)
 		require.NotContains(t, body, `value="purge"`)
 
@@ -368,22 +368,6 @@ func TestAJobShowsItsTimeline(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, w.Code)
 		require.Contains(t, w.Body.String(), "There is no job nobody: unknown job: never known here.")
 	})
-}
-
-func TestATimelineSaysWhatItDoesNotHold(t *testing.T) {
-	long, begun := dead("long", time.Minute), waiting("begun", time.Minute)
-	long.Attempts, long.History = 100, long.History[:1]
-	for n := 38; n <= 100; n++ {
-		long.History = append(long.History, retryjob.Attempt{Number: n, Status: retryjob.WaitingRetry, Err: "a\x1b[2Jb"})
-	}
-	begun.Status, begun.Due, begun.Attempts, begun.History = retryjob.Leased, time.Time{}, 1, nil
-	h := handler(t, newFake(long, begun))
-	body := get(t, h, "job?id=long").Body.String()
-	require.Contains(t, body, `<th scope="row">2-37</th>`)
-	require.Contains(t, body, "no longer in the record")
-	require.Contains(t, body, "a\\u001b[2Jb")
-	require.NotContains(t, body, "\x1b")
-	require.Contains(t, get(t, h, "job?id=begun&live=1").Body.String(), `<th scope="row">1</th>`)
 }
 
 func TestNoPayloadOfAListIsHeldOrCopied(t *testing.T) {
@@ -400,18 +384,6 @@ func TestNoPayloadOfAListIsHeldOrCopied(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<20), "64 KiB of each of 51 payloads are searched")
 	})
-}
-
-func TestALongPayloadIsCut(t *testing.T) {
-	job := dead("big", time.Minute)
-	job.Payload = []byte(`"` + strings.Repeat("é", 100_000) + `"`)
-	deep := dead("deep", time.Minute)
-	deep.Payload = []byte(strings.Repeat("[", 2_000) + strings.Repeat("]", 2_000))
-	h := handler(t, newFake(job, deep))
-	body := get(t, h, "job?id=big").Body.String()
-	require.Less(t, len(body), 80_000)
-	require.Contains(t, body, "the payload is 200,002 bytes long")
-	require.Less(t, len(get(t, h, "job?id=deep").Body.String()), 20_000)
 }
 
 func FuzzAddress(f *testing.F) {
