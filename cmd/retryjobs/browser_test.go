@@ -645,44 +645,6 @@ func TestTheDarkPageIsReadable(t *testing.T) {
 	}
 }
 
-// TestScreenshots shows each view at both widths in both schemes, to be looked at.
-func TestScreenshots(t *testing.T) {
-	if os.Getenv("RETRYJOBS_SCREENSHOTS") == "" {
-		t.Skip("RETRYJOBS_SCREENSHOTS is not set")
-	}
-	s := day(400)
-	for i, job := range s.selected(retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}})[:2] {
-		s.jobs[job.JobID].Tags = []string{"recurring", "recurring_" + []string{"report", "billing"}[i]}
-	}
-	p := page(t, s)
-	for _, size := range [][2]int64{{1280, 1100}, {390, 844}} {
-		p.run(chromedp.EmulateViewport(size[0], size[1]))
-		for _, scheme := range []string{"light", "dark"} {
-			call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
-			for _, view := range []struct{ name, address, then string }{
-				{"first", "", ""},
-				{"list", "?status=dead_letter", `document.getElementById("rows").scrollIntoView()`},
-				{"exact", "?q=order-918273", ""},
-				{"job", "job?id=order-918273", ""},
-				{"attempts", "job?id=order-918273", `document.getElementById("attempts").scrollIntoView()`},
-				{"groups", "", `for (const part of ["recurring", "failures"]) { document.querySelector("#" + part + " details").open = true; document.getElementById(part).scrollIntoView() }`},
-				{"confirm", "?status=dead_letter", `for (const box of [...document.querySelectorAll("#rows tbody input")].slice(0, 3)) box.click()`},
-				{"confirm-all", "?status=dead_letter&kind=mail", `document.querySelector("details.every").open = true`},
-			} {
-				p.visit(view.address)
-				p.run(chromedp.Evaluate[chromedp.Void](view.then))
-				switch view.name {
-				case "confirm":
-					p.follow("#rows > .toolbar button.purge")
-				case "confirm-all":
-					p.follow("details.every button.replay")
-				}
-				p.save(fmt.Sprintf("%s-%d-%s", view.name, size[0], scheme))
-			}
-		}
-	}
-}
-
 func TestAPhoneHasNoHorizontalScroll(t *testing.T) {
 	s := day(200)
 	evil := *s.jobs["order-918273"]

@@ -9,11 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -55,14 +53,6 @@ func TestPostgreSQL(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), server.DSN())
 	require.NoError(t, err)
 	defer pool.Close()
-
-	got := run(t, server.DSN(), "list")
-	require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
-	require.Contains(t, got.Err, "the database is not migrated")
-	got = run(t, strings.Replace(server.DSN(), "/postgres?", "/nothing?", 1), "list")
-	require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
-	require.Contains(t, got.Err, `database "nothing" does not exist`)
-
 	require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
 	life(t, database{server.DSN(), func(ctx context.Context, c retryjob.Options) (*retryriver.Queue, error) {
 		return retryriver.NewPostgres(ctx, pool, c)
@@ -82,9 +72,6 @@ func TestMigrateBringsAnOlderDatabaseUp(t *testing.T) {
 	require.Equal(t, ran{}, run(t, file, "migrate"))
 	require.Equal(t, ran{}, run(t, file, "migrate"), "it is up to date")
 	require.Equal(t, []string{"job-000000"}, ids(t, run(t, file, "list", "--json").Out))
-	missing := filepath.Join(t.TempDir(), "none.db")
-	require.Contains(t, run(t, missing, "migrate").Err, "no database there")
-	require.NoFileExists(t, missing)
 }
 
 // life makes an engine end jobs in each way, and uses the commands to find, replay and purge them.
@@ -291,42 +278,6 @@ func until(t *testing.T, ctx context.Context, holds func() bool) {
 			require.NoError(t, ctx.Err())
 		}
 	}
-}
-
-func TestADatabaseThatIsNone(t *testing.T) {
-	dir := t.TempDir()
-	in := func(name string) string { return filepath.Join(dir, name) }
-	require.NoError(t, os.WriteFile(in("notes.txt"), []byte(strings.Repeat("Dear diary, ", 1000)), 0o600))
-	require.NoError(t, os.WriteFile(in("empty.db"), nil, 0o600))
-	require.NoError(t, syscall.Mkfifo(in("pipe"), 0o600))
-	db, err := sql.Open("sqlite", in("other.db"))
-	require.NoError(t, err)
-	_, err = db.ExecContext(t.Context(), "create table recipes (id integer)")
-	require.NoError(t, errors.Join(err, db.Close()))
-	before, err := os.ReadFile(in("other.db"))
-	require.NoError(t, err)
-
-	for name, want := range map[string]string{
-		"missing.db":     "no database there",
-		"pipe":           "no database there",
-		"no/such/folder": "no database there",
-		".":              "no database there",
-		"notes.txt":      "no database there",
-		"empty.db":       "the database is not migrated",
-		"other.db":       "the database is not migrated",
-	} {
-		for _, args := range [][]string{{"list"}, {"show", "a"}, {"replay", "a"}, {"purge", "--all", "--yes"}, {"cancel", "a"}, {"serve"}, {"stats"}} {
-			got := run(t, in(name), args...)
-			require.Equal(t, ran{Exit: cli.Failed, Err: got.Err}, got)
-			require.Contains(t, got.Err, "retryjobs: database "+in(name)+": ")
-			require.Contains(t, got.Err, want, name)
-			require.Equal(t, 1, strings.Count(got.Err, "\n"))
-		}
-	}
-	require.NoFileExists(t, in("missing.db"))
-	after, err := os.ReadFile(in("other.db"))
-	require.NoError(t, err)
-	require.True(t, bytes.Equal(before, after), "the database of another program was changed")
 }
 
 func TestAServerOutOfReach(t *testing.T) {

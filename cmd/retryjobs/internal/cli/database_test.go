@@ -3,6 +3,7 @@ package cli_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,7 @@ func TestNoDatabaseIsNamed(t *testing.T) {
 }
 
 func TestADatabaseThatDoesNotOpenIsNamed(t *testing.T) {
+	commands := []string{"list", "show a", "replay a", "purge --all --yes", "cancel a", "serve", "stats", "migrate"}
 	for database, label := range map[string]string{
 		"jobs.db":           "jobs.db",
 		"sqlite:a/jobs.db":  "sqlite:a/jobs.db",
@@ -39,10 +41,10 @@ func TestADatabaseThatDoesNotOpenIsNamed(t *testing.T) {
 		"postgres:///jobs?host=/run/postgresql":          "postgres:///jobs",
 		"postgres://me:hush@a:1,b:2/jobs":                "postgres://me@a:1,b:2/jobs",
 	} {
-		require.Equal(t, ran{cli.Failed, "", "retryjobs: database " + label + ": it is not there\n"},
-			openIn(t, database, errors.New("it is not there"), "stats"), database)
-		require.Equal(t, ran{cli.Failed, "", "retryjobs: database " + label + ": it is not there\n"},
-			openIn(t, database, errors.New("it is not there"), "migrate"), database)
+		for _, args := range commands {
+			require.Equal(t, ran{cli.Failed, "", "retryjobs: database " + label + ": it is not there\n"},
+				openIn(t, database, errors.New("it is not there"), strings.Fields(args)...), "%s: %s", args, database)
+		}
 	}
 }
 

@@ -226,15 +226,8 @@ func (f *fake) Groups(ctx context.Context, filter retryjob.Filter) ([]retryjob.G
 	return retryjob.GroupsOf(f.List(ctx, filter))
 }
 
-func (f *fake) Queues(context.Context) ([]retryjob.QueueDepth, error) {
-	var all iter.Seq2[retryjob.Info, error] = func(yield func(retryjob.Info, error) bool) {
-		for _, job := range f.jobs {
-			if !yield(*job, nil) {
-				return
-			}
-		}
-	}
-	return retryjob.QueuesOf(all, now)
+func (f *fake) Queues(ctx context.Context) ([]retryjob.QueueDepth, error) {
+	return retryjob.QueuesOf(f.List(ctx, retryjob.Filter{}), now)
 }
 
 func (f *fake) Schedules(context.Context) ([]retryjob.Schedule, error) { return f.schedules, nil }

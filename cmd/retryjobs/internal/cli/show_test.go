@@ -4,13 +4,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/cmd/retryjobs/internal/cli"
-	"github.com/retrygo/retry/retryjob"
 )
 
 // head returns the result of show before the payload.
@@ -117,79 +114,17 @@ func TestAPayloadIsShownWithoutSecrets(t *testing.T) {
 	require.Contains(t, run(t, newFake(job), "show", "pending-1", "--json").Out, "hush", "JSON is for programs")
 }
 
-// TestTimeline shows the rows of different records: the part between the empty line and the total.
-func TestTimeline(t *testing.T) {
-	run1 := retryjob.Attempt{Number: 1, Start: at(time.Hour), End: at(time.Hour - time.Second), Due: at(50 * time.Minute), Status: retryjob.WaitingRetry, Err: "no"}
-	lost := func(attempt int, start time.Time) retryjob.Attempt {
-		return retryjob.Attempt{Number: attempt, Start: start, Status: retryjob.WaitingRetry, Err: "lost"}
-	}
-	many := []retryjob.Attempt{run1}
-	for n := 8; n <= 70; n++ {
-		many = append(many, retryjob.Attempt{Number: n, Start: at(time.Minute), End: at(time.Minute), Due: at(time.Minute), Status: retryjob.WaitingRetry})
-	}
-	for _, row := range []struct {
-		name     string
-		status   retryjob.Status
-		attempts int
-		history  []retryjob.Attempt
-		rows     string // all of the table, or its beginning if the record is long
-	}{
-		{"an attempt that has just begun and is not in the record is under way", retryjob.Leased, 2, []retryjob.Attempt{run1}, `
-ATTEMPT  START                 DURATION  STATUS         WAIT   CODE  ERROR
-1        2026-11-21T11:00:00Z  1s        waiting_retry  9m59s  -     no
-2        -                     -         leased         -      -     -
-`},
-		{"attempts before it that nobody recorded are lost", retryjob.Leased, 4, []retryjob.Attempt{run1}, `
-ATTEMPT  START                 DURATION  STATUS         WAIT   CODE  ERROR
-1        2026-11-21T11:00:00Z  1s        waiting_retry  9m59s  -     no
-2-3      -                     -         -              -      -     not in the record: the worker was lost
-4        -                     -         leased         -      -     -
-`},
-		{"the first attempt is lost and nothing is known of it", retryjob.DeadLettered, 1, nil, `
-ATTEMPT  START  DURATION  STATUS  WAIT  CODE  ERROR
-1        -      -         -       -     -     not in the record: the worker was lost
-`},
-		{"the start of a lost attempt is known, and of the next one is not", retryjob.WaitingRetry, 3,
-			[]retryjob.Attempt{lost(1, at(time.Hour)), lost(2, time.Time{}), lost(3, at(time.Minute))}, `
-ATTEMPT  START                 DURATION  STATUS         WAIT  CODE  ERROR
-1        2026-11-21T11:00:00Z  lost      waiting_retry  -     -     lost
-2        -                     lost      waiting_retry  -     -     lost
-3        2026-11-21T11:59:00Z  lost      waiting_retry  -     -     lost
-`},
-		{"a clock that went back makes nothing negative", retryjob.WaitingRetry, 1,
-			[]retryjob.Attempt{{Number: 1, Start: at(0), End: at(time.Minute), Due: at(time.Hour), Status: retryjob.WaitingRetry}}, `
-ATTEMPT  START                 DURATION  STATUS         WAIT  CODE  ERROR
-1        2026-11-21T12:00:00Z  0s        waiting_retry  0s    -     -
-`},
-		{"a long record keeps its first and its newest attempts", retryjob.WaitingRetry, 70, many, `
-ATTEMPT  START                 DURATION  STATUS         WAIT   CODE  ERROR
-1        2026-11-21T11:00:00Z  1s        waiting_retry  9m59s  -     no
-2-7      -                     -         -              -      -     no longer in the record
-8        2026-11-21T11:59:00Z  0s        waiting_retry  0s     -     -
-`},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			job := retryjob.Info{Record: retryjob.Record{
-				Version: 1, JobID: "a", Policy: "p", FirstDue: at(time.Hour), Status: row.status, Attempts: row.attempts, History: row.history,
-			}}
-			if row.status.Final() {
-				job.Ended, job.Reason = now, retry.AttemptsExhausted
-			}
-			got := head(run(t, newFake(job), "show", "a"))
-			require.Equal(t, cli.Done, got.Exit, got.Err)
-			require.Contains(t, got.Out, "\n"+row.rows)
-		})
-	}
-}
-
-func TestAnAttemptThatEndedLateIsMarked(t *testing.T) {
-	job := jobs()[2]
-	job.JobID = "late-1"
-	job.History = append([]retryjob.Attempt(nil), job.History...)
-	first := &job.History[0]
-	first.End, first.Late, first.Err, first.Due = first.Start.Add(2*time.Hour), true, "", at(2*time.Hour)
-	got := run(t, newFake(job), "show", "late-1")
-	require.Contains(t, got.Out, "\n1        2026-11-21T09:00:00Z  2h0m0s, late  waiting_retry  -  ")
+// Which lines there are is tested where they are made, by jobsui.Attempts.
+func TestShowPrintsLinesOfWhatTheRecordDoesNotHave(t *testing.T) {
+	job := jobs()[1]
+	job.Attempts, job.History = 4, job.History[:1]
+	want := `
+ATTEMPT  START                 DURATION  STATUS         WAIT    CODE  ERROR
+1        2026-11-21T11:00:00Z  250ms     waiting_retry  59.75s  503   503 Service Unavailable
+2-3      -                     -         -              -       -     not in the record: the worker was lost
+4        -                     -         leased         -       -     -
+`
+	require.Contains(t, run(t, newFake(job), "show", "leased-1").Out, "\n"+want)
 }
 
 func TestShowPrintsWhyAJobFailedBeforeItWasReplayed(t *testing.T) {
