@@ -1,25 +1,19 @@
 package retryriver_test
 
 import (
-	"context"
 	"database/sql"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
 
 // The client of a Queue is River's own: jobs are inserted in the caller's transaction.
 func TestTheClientOfAQueueIsReached(t *testing.T) {
-	c := retryjob.Options{
-		Policies: retryjob.FromMap(map[string]retry.Policy{"": {}}),
-		Handlers: map[string]retryjob.Handler{"work": func(context.Context, retryjob.Job) error { return nil }},
-	}
-	both(t, c, func(t *testing.T, q *retryriver.Queue) {
+	both(t, fine, func(t *testing.T, q *retryriver.Queue) {
 		if retryriver.ClientOf[*sql.Tx](q) == nil {
 			insertTx[pgx.Tx](t, q)
 			return
@@ -34,13 +28,11 @@ func insertTx[TTx any](t *testing.T, q *retryriver.Queue) {
 	for _, commit := range []bool{true, false} {
 		tx, err := client.Driver().GetExecutor().Begin(t.Context())
 		require.NoError(t, err)
-		handle, err := retryriver.InsertTx(t.Context(), q.Adapter(), client, client.Driver().UnwrapTx(tx), retryjob.Job{Kind: "work"})
+		handle, err := retryriver.InsertTx(t.Context(), q.Adapter(), client, client.Driver().UnwrapTx(tx), retryjob.Job{Kind: "kind", Policy: "once"})
 		require.NoError(t, err)
 		if commit {
 			require.NoError(t, tx.Commit(t.Context()))
-			i, err := handle.Wait(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, retryjob.Succeeded, i.Status)
+			require.Equal(t, retryjob.Succeeded, ended(t, handle).Status)
 			continue
 		}
 		require.NoError(t, tx.Rollback(t.Context()))

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 	"github.com/retrygo/retry/retryjob/jobtest"
@@ -29,12 +28,12 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, end := range slices.Backward(shared.end) {
+		end()
+	}
+	os.Exit(code)
 }
-
-// patience bounds the wait for an event of a real database. Tests go on when the event has come, so only a failure takes
-// as long.
-const patience = time.Minute
 
 // A scenario plays in seconds, since River may be 100 ms late. Attempts may start much later, as many scenarios share a
 // machine that may be busy with other things too: being late is no fault of the adapter, and being early is checked.
@@ -150,7 +149,6 @@ func TestConformancePostgres(t *testing.T) {
 		t.Skip("the race detector is too slow for real time")
 	}
 	t.Parallel()
-	server := pgtest.Start(t, "max_connections=500")
 	l := lives{reach: func(t *testing.T, dsn string, c retryjob.Options, g *gate) (*retryriver.Queue, func(), error) {
 		config, err := pgxpool.ParseConfig(dsn)
 		require.NoError(t, err)
@@ -163,11 +161,10 @@ func TestConformancePostgres(t *testing.T) {
 		q, err := retryriver.NewHastyPostgres(t.Context(), pool, c)
 		return q, w.die, err
 	}}
-	var databases atomic.Int64
 	jobtest.Run(t, jobtest.Harness{
 		Unit: unit, Late: late, Parallel: true, Crash: l.crash, Suspend: l.suspend,
 		New: func(t *testing.T, c retryjob.Options) retryjob.Queue {
-			return l.open(t, database(t, server, databases.Add(1)), c)
+			return l.open(t, newPostgres(t).Config().ConnString(), c)
 		},
 	})
 }

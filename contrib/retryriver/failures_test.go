@@ -7,47 +7,17 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
 
-// both runs f with an engine on each database.
-func both(t *testing.T, c retryjob.Options, f func(t *testing.T, q *retryriver.Queue)) {
-	t.Run("SQLite", func(t *testing.T) {
-		q, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), c)
-		require.NoError(t, err)
-		f(t, q)
-		require.NoError(t, q.Close())
-	})
-	t.Run("PostgreSQL", func(t *testing.T) {
-		pool, err := pgxpool.New(t.Context(), pgtest.Start(t).DSN())
-		require.NoError(t, err)
-		defer pool.Close()
-		require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
-		q, err := retryriver.NewPostgres(t.Context(), pool, c)
-		require.NoError(t, err)
-		f(t, q)
-		require.NoError(t, q.Close())
-	})
-}
-
-var once = retryjob.FromMap(map[string]retry.Policy{"once": {MaxAttempts: 1}})
-
-func enqueue(t *testing.T, q retryjob.Enqueuer, kind string) retryjob.Handle {
-	h, err := q.Enqueue(t.Context(), retryjob.Job{Kind: kind, Policy: "once"})
-	require.NoError(t, err)
-	return h
-}
-
 // TestNothingInAnErrorKeepsOthersFromBeingRecorded is for PostgreSQL, whose JSON does not allow NUL: River writes the
 // results of many jobs at once.
 func TestNothingInAnErrorKeepsOthersFromBeingRecorded(t *testing.T) {
-	both(t, retryjob.Options{Policies: once, Handlers: map[string]retryjob.Handler{
+	both(t, retryjob.Options{Policies: catalog, Handlers: map[string]retryjob.Handler{
 		"error": func(context.Context, retryjob.Job) error { return errors.New("a\x00b\xff") },
 		"panic": func(context.Context, retryjob.Job) error { panic("a\x00b\xff") },
 		"fine":  func(context.Context, retryjob.Job) error { return nil },
@@ -58,38 +28,32 @@ func TestNothingInAnErrorKeepsOthersFromBeingRecorded(t *testing.T) {
 			handles[kind] = enqueue(t, q, kind)
 		}
 		for kind, h := range handles {
-			i, err := h.Wait(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, want[kind], i.Status, kind)
+			require.Equal(t, want[kind], ended(t, h).Status, kind)
 		}
 	})
 }
 
 func TestAHandlerThatEndsItsGoroutineHasFailed(t *testing.T) {
-	both(t, retryjob.Options{Policies: once, Concurrency: 1, Handlers: map[string]retryjob.Handler{
+	both(t, retryjob.Options{Policies: catalog, Concurrency: 1, Handlers: map[string]retryjob.Handler{
 		"goexit": func(context.Context, retryjob.Job) error { runtime.Goexit(); return nil },
 		"fine":   func(context.Context, retryjob.Job) error { return nil },
 	}}, func(t *testing.T, q *retryriver.Queue) {
-		i, err := enqueue(t, q, "goexit").Wait(t.Context())
-		require.NoError(t, err)
+		i := ended(t, enqueue(t, q, "goexit"))
 		require.Equal(t, retryjob.DeadLettered, i.Status)
 		require.Equal(t, "retryjob: the handler ended its goroutine", i.Last().Err)
-		i, err = enqueue(t, q, "fine").Wait(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Succeeded, i.Status, "its worker lives on")
+		require.Equal(t, retryjob.Succeeded, ended(t, enqueue(t, q, "fine")).Status, "its worker lives on")
 	})
 }
 
 func TestASecondShutdownCutsTheFirstShort(t *testing.T) {
 	started := make(chan struct{})
-	q, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), retryjob.Options{
-		Policies: once, Handlers: map[string]retryjob.Handler{"waits": func(ctx context.Context, _ retryjob.Job) error {
+	q := queue(t, filepath.Join(t.TempDir(), "jobs.db"), retryjob.Options{
+		Policies: catalog, Handlers: map[string]retryjob.Handler{"waits": func(ctx context.Context, _ retryjob.Job) error {
 			close(started)
 			<-ctx.Done()
 			return ctx.Err()
 		}},
 	})
-	require.NoError(t, err)
 	h := enqueue(t, q, "waits")
 	<-started
 	first := make(chan error)
@@ -99,13 +63,12 @@ func TestASecondShutdownCutsTheFirstShort(t *testing.T) {
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = q.Shutdown(ctx)
+	_, err := q.Shutdown(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, <-first, context.Canceled)
 	i, err := h.Inspect(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, retryjob.Pending, i.Status, "the attempt counts as not made")
-	require.NoError(t, q.Close())
 }
 
 func TestARunningJobThatIsCanceledTellsItsEndOnce(t *testing.T) {
@@ -128,9 +91,7 @@ func TestARunningJobThatIsCanceledTellsItsEndOnce(t *testing.T) {
 	h := enqueue(t, q, "waits")
 	<-started
 	require.NoError(t, q.Cancel(t.Context(), h.ID()))
-	i, err := h.Wait(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, retryjob.Canceled, i.Status)
+	require.Equal(t, retryjob.Canceled, ended(t, h).Status)
 	require.NoError(t, q.Close())
 	require.Equal(t, []retry.Status{retry.Canceled}, ends)
 }

@@ -54,8 +54,7 @@ func onDisk(t *testing.T) (*sql.DB, *disk) {
 // caller, and the jobs are as they were. The operation then works.
 func TestAnOperationThatFailsHalfwayHasDoneNothing(t *testing.T) {
 	db, d := onDisk(t)
-	a, err := retryriver.New(retryriver.Options{Policies: catalog})
-	require.NoError(t, err)
+	a := newAdapter(t)
 	client, err := retryriver.NewClient(a, riversqlite.New(db), &river.Config{})
 	require.NoError(t, err)
 	m := retryriver.NewAdmin(a, client)
@@ -202,10 +201,6 @@ func TestTheSchemaIsMadeWholeOrNotAtAll(t *testing.T) {
 func TestAFileThatCannotBeMadeIsAnError(t *testing.T) {
 	_, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "nowhere", "jobs.db"))
 	require.ErrorIs(t, err, fs.ErrNotExist)
-	_, err = retryriver.OpenSQLite(t.Context(), "")
-	require.ErrorIs(t, err, retryriver.ErrNoDatabase)
-	_, err = retryriver.NewSQLite(t.Context(), "", retryjob.Options{Policies: catalog})
-	require.ErrorIs(t, err, retryriver.ErrNoDatabase)
 	text := filepath.Join(t.TempDir(), "text")
 	require.NoError(t, os.WriteFile(text, []byte(strings.Repeat("no database. ", 100)), 0o600))
 	_, err = retryriver.OpenSQLite(t.Context(), text)

@@ -2,7 +2,6 @@ package retryriver_test
 
 import (
 	"math/rand/v2"
-	"path/filepath"
 	"testing"
 
 	"github.com/riverqueue/river"
@@ -17,12 +16,8 @@ import (
 // TestAListSelectsWhatItsFilterSelects: Filter.Selects, asked about each job, is the model of what SQL makes of a
 // filter.
 func TestAListSelectsWhatItsFilterSelects(t *testing.T) {
-	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
-	require.NoError(t, err)
-	defer db.Close()
-	a, err := retryriver.New(retryriver.Options{Policies: catalog})
-	require.NoError(t, err)
-	client, err := retryriver.NewClient(a, riversqlite.New(db), &river.Config{})
+	db, a := newSQLite(t), newAdapter(t)
+	client, err := retryriver.NewClient(a, riversqlite.New(db), &river.Config{}) // it knows every kind
 	require.NoError(t, err)
 	m := retryriver.NewAdmin(a, client)
 	ends := []string{

@@ -5,13 +5,11 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -19,7 +17,6 @@ import (
 	"github.com/riverqueue/river/rivertype"
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
@@ -77,20 +74,12 @@ func TestForeignMetadataBreaksNoIndex(t *testing.T) {
 			}
 		}
 		c.exec("UPDATE river_job SET attempt = attempt + 1, attempted_at = CURRENT_TIMESTAMP")
-		s, err := retryriver.OpenStore(t.Context(), c.database)
-		require.NoError(t, err)
-		defer s.Close()
+		s := c.store(t)
 		for _, size := range []int{0, 1, 7} {
 			require.Len(t, page(t, s.List(t.Context(), retryjob.Filter{PageSize: size}), 1000), 2, "in pages of %d", size)
 		}
-		counts, err := s.Count(t.Context(), retryjob.Filter{})
-		require.NoError(t, err)
-		jobs := 0
-		for _, tally := range counts {
-			jobs += tally.Jobs
-		}
-		require.Equal(t, 2, jobs)
-		_, err = s.Get(t.Context(), "j")
+		require.Equal(t, 2, counted(t, s, retryjob.Filter{}))
+		_, err := s.Get(t.Context(), "j")
 		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
 		n, err := s.ReplayAll(t.Context(), retryjob.Filter{})
 		require.NoError(t, err)
@@ -105,19 +94,8 @@ func TestForeignMetadataBreaksNoIndex(t *testing.T) {
 // TestForeignMetadataDecidesNothing: a job with metadata from another program is River's own: it is worked on as by a
 // client without the adapter, with the policy of river.Config, and is not listed.
 func TestForeignMetadataDecidesNothing(t *testing.T) {
-	t.Run("SQLite", func(t *testing.T) {
-		db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
-		require.NoError(t, err)
-		defer db.Close()
-		foreignMetadata(t, riversqlite.New(db))
-	})
-	t.Run("PostgreSQL", func(t *testing.T) {
-		pool, err := pgxpool.New(t.Context(), pgtest.Start(t).DSN())
-		require.NoError(t, err)
-		defer pool.Close()
-		require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
-		foreignMetadata(t, riverpgxv5.New(pool))
-	})
+	t.Run("SQLite", func(t *testing.T) { foreignMetadata(t, riversqlite.New(newSQLite(t))) })
+	t.Run("PostgreSQL", func(t *testing.T) { foreignMetadata(t, riverpgxv5.New(newPostgres(t))) })
 }
 
 func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
@@ -134,8 +112,7 @@ func foreignMetadata[TTx any](t *testing.T, driver riverdriver.Driver[TTx]) {
 	}
 	var made atomic.Int64
 	var policy atOnce
-	a, err := retryriver.New(retryriver.Options{Policies: catalog})
-	require.NoError(t, err)
+	a := newAdapter(t)
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(func(_ context.Context, job *river.Job[mail]) error {
 		made.Add(1)

@@ -1,9 +1,7 @@
 package retryriver_test
 
 import (
-	"context"
 	"errors"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -12,18 +10,9 @@ import (
 	"github.com/riverqueue/river/riverdriver/riversqlite"
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
-
-// catalog is the policies of most tests here.
-var catalog = retryjob.FromMap(map[string]retry.Policy{
-	"once":    {MaxAttempts: 1},
-	"quick":   {MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Millisecond}, AttemptTimeout: 5 * time.Second},
-	"slow":    {AttemptTimeout: 2 * time.Minute},
-	"endless": {MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Millisecond}},
-})
 
 func TestNewNamesEveryFault(t *testing.T) {
 	_, err := retryriver.New(retryriver.Options{Retention: -1})
@@ -32,11 +21,7 @@ func TestNewNamesEveryFault(t *testing.T) {
 
 // TestAClientThatIsNotFromNewClientTakesNoJobs: it would run them without a policy.
 func TestAClientThatIsNotFromNewClientTakesNoJobs(t *testing.T) {
-	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
-	require.NoError(t, err)
-	defer db.Close()
-	a, err := retryriver.New(retryriver.Options{Policies: catalog})
-	require.NoError(t, err)
+	db, a := newSQLite(t), newAdapter(t)
 	foreign, err := river.NewClient(riversqlite.New(db), &river.Config{})
 	require.NoError(t, err)
 	m := retryriver.NewAdmin(a, foreign)
@@ -70,9 +55,7 @@ func TestAClientThatIsNotFromNewClientTakesNoJobs(t *testing.T) {
 }
 
 func TestNewClientSetsWhatIsNotSet(t *testing.T) {
-	a, err := retryriver.New(retryriver.Options{Policies: catalog})
-	require.NoError(t, err)
-	cfg, err := retryriver.Configure(a, river.Config{})
+	cfg, err := retryriver.Configure(newAdapter(t), river.Config{})
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, cfg.JobTimeout)
 	require.Equal(t, 2*time.Minute, cfg.RescueStuckJobsAfter)
@@ -102,15 +85,12 @@ func TestNewClientRefusesWhatLosesJobs(t *testing.T) {
 			"river.Config.DiscardedJobRetentionPeriod 168h is not Options.Retention 336h"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			a, err := retryriver.New(retryriver.Options{Policies: catalog})
-			require.NoError(t, err)
-			_, err = retryriver.NewClient(a, riversqlite.New(nil), &row.cfg)
+			_, err := retryriver.NewClient(newAdapter(t), riversqlite.New(nil), &row.cfg)
 			require.EqualError(t, err, strings.Join(row.want, "; "))
 		})
 	}
-	a, err := retryriver.New(retryriver.Options{Policies: catalog})
-	require.NoError(t, err)
-	_, err = retryriver.NewClient(a, riversqlite.New(nil), nil)
+	a := newAdapter(t)
+	_, err := retryriver.NewClient(a, riversqlite.New(nil), nil)
 	require.EqualError(t, err, "retryriver: NewClient: river.Config is nil")
 	var cfg river.Config
 	_, err = retryriver.NewClient(a, riversqlite.New(nil), &cfg)
@@ -121,10 +101,7 @@ func TestNewClientRefusesWhatLosesJobs(t *testing.T) {
 }
 
 func TestAddHandlerRefusesWhatRiverWould(t *testing.T) {
-	a, err := retryriver.New(retryriver.Options{Policies: catalog})
-	require.NoError(t, err)
-	workers := river.NewWorkers()
-	nothing := func(context.Context, retryjob.Job) error { return nil }
+	a, workers, nothing := newAdapter(t), river.NewWorkers(), fine.Handlers["kind"]
 	require.NoError(t, a.AddHandler(workers, "mail", nothing))
 	require.EqualError(t, a.AddHandler(workers, "mail", nothing), `retryriver: AddHandler: worker for kind "mail" is already registered`)
 	require.EqualError(t, a.AddHandler(workers, "m", nothing), `retryriver: AddHandler: kind "m" has 1 bytes: River takes 2 to 127`)

@@ -13,11 +13,9 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
@@ -45,13 +43,31 @@ func (c *crowd) keyIndex() string { return retryriver.KeyIndex(c.onSQLite()) }
 
 func (c *crowd) onSQLite() bool { return !strings.HasPrefix(c.database, "postgres:") }
 
+// store opens the database as a tool does.
+func (c *crowd) store(tb testing.TB) *retryriver.Store {
+	tb.Helper()
+	s, err := retryriver.OpenStore(tb.Context(), c.database)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { require.NoError(tb, s.Close()) })
+	return s
+}
+
+// counted returns the number of jobs that a filter selects.
+func counted(tb testing.TB, s *retryriver.Store, f retryjob.Filter) (jobs int) {
+	tb.Helper()
+	counts, err := s.Count(tb.Context(), f)
+	require.NoError(tb, err)
+	for _, tally := range counts {
+		jobs += tally.Jobs
+	}
+	return jobs
+}
+
 // crowds calls f with a crowd on each database.
 func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func(tb TB, c *crowd)) {
 	run("SQLite", func(tb TB) {
 		file := filepath.Join(tb.TempDir(), "jobs.db")
-		db, err := retryriver.OpenSQLite(tb.Context(), file)
-		require.NoError(tb, err)
-		tb.Cleanup(func() { require.NoError(tb, db.Close()) })
+		db := openSQLite(tb, file)
 		seed(tb, func(c retryjob.Options) (*retryriver.Queue, error) {
 			return retryriver.NewSQLite(tb.Context(), file, c)
 		})
@@ -94,15 +110,11 @@ func crowds[TB testing.TB](tb TB, run func(name string, f func(TB)) bool, f func
 			FROM copy, (SELECT *, coalesce(metadata->>'$.retryjob[0].ended', metadata->>'$.retryjob[0].history[0].end') AS ended FROM river_job)`})
 	})
 	run("PostgreSQL", func(tb TB) {
-		server := pgtest.Start(tb)
-		pool, err := pgxpool.New(tb.Context(), server.DSN())
-		require.NoError(tb, err)
-		tb.Cleanup(pool.Close)
-		require.NoError(tb, retryriver.MigratePostgres(tb.Context(), pool))
+		pool := newPostgres(tb)
 		seed(tb, func(c retryjob.Options) (*retryriver.Queue, error) {
 			return retryriver.NewPostgres(tb.Context(), pool, c)
 		})
-		f(tb, &crowd{server.DSN(), func(query string, args ...any) {
+		f(tb, &crowd{pool.Config().ConnString(), func(query string, args ...any) {
 			_, err := pool.Exec(tb.Context(), query, args...)
 			require.NoError(tb, err)
 		}, func(query string, args ...any) (table [][]any) {
@@ -172,32 +184,31 @@ func seed(tb testing.TB, open func(retryjob.Options) (*retryriver.Queue, error))
 var lists = []struct {
 	name   string
 	filter retryjob.Filter
-	none   bool // it selects no jobs
 }{
-	{"all", retryjob.Filter{}, false},
-	{"waiting", retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}, false},
-	{"dead", retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}}, false},
-	{"a status that none has", retryjob.Filter{Statuses: []retryjob.Status{retryjob.Expired}}, true},
-	{"in doubt", retryjob.Filter{InDoubt: retryjob.OnlyInDoubt}, true},
-	{"not in doubt", retryjob.Filter{InDoubt: retryjob.NotInDoubt, Statuses: []retryjob.Status{retryjob.DeadLettered}}, false},
-	{"a kind", retryjob.Filter{Kinds: []string{"kind3"}}, false},
-	{"kinds", retryjob.Filter{Kinds: []string{"kind1", "kind3", "rare"}}, false},
-	{"a rare kind", retryjob.Filter{Kinds: []string{"rare"}}, false},
-	{"a kind that none has", retryjob.Filter{Kinds: []string{"nothing"}}, true},
-	{"a rare policy", retryjob.Filter{Policies: []string{"rare"}}, false},
-	{"a rare reason", retryjob.Filter{Reasons: []retry.Reason{retry.BudgetExhausted}}, false},
-	{"a reason that none has", retryjob.Filter{Reasons: []retry.Reason{retry.RetriesDisabled}}, true},
-	{"a reason and a policy", retryjob.Filter{Reasons: []retry.Reason{retry.AttemptsExhausted}, Policies: []string{"policy3"}}, false},
-	{"a reason and a rare policy", retryjob.Filter{Reasons: []retry.Reason{retry.AttemptsExhausted}, Policies: []string{"rare"}}, true},
-	{"a rare tag", retryjob.Filter{Tags: []string{"rare_tag"}}, false},
-	{"a tag that none has", retryjob.Filter{Tags: []string{"rare"}}, true},
-	{"a kind and a rare tag", retryjob.Filter{Kinds: []string{"kind3"}, Tags: []string{"rare_tag"}}, false},
-	{"a kind and a rare policy", retryjob.Filter{Kinds: []string{"kind3"}, Policies: []string{"rare"}}, true},
+	{"all", retryjob.Filter{}},
+	{"waiting", retryjob.Filter{Statuses: []retryjob.Status{retryjob.WaitingRetry}}},
+	{"dead", retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}}},
+	{"a status that none has", retryjob.Filter{Statuses: []retryjob.Status{retryjob.Expired}}},
+	{"in doubt", retryjob.Filter{InDoubt: retryjob.OnlyInDoubt}},
+	{"not in doubt", retryjob.Filter{InDoubt: retryjob.NotInDoubt, Statuses: []retryjob.Status{retryjob.DeadLettered}}},
+	{"a kind", retryjob.Filter{Kinds: []string{"kind3"}}},
+	{"kinds", retryjob.Filter{Kinds: []string{"kind1", "kind3", "rare"}}},
+	{"a rare kind", retryjob.Filter{Kinds: []string{"rare"}}},
+	{"a kind that none has", retryjob.Filter{Kinds: []string{"nothing"}}},
+	{"a rare policy", retryjob.Filter{Policies: []string{"rare"}}},
+	{"a rare reason", retryjob.Filter{Reasons: []retry.Reason{retry.BudgetExhausted}}},
+	{"a reason that none has", retryjob.Filter{Reasons: []retry.Reason{retry.RetriesDisabled}}},
+	{"a reason and a policy", retryjob.Filter{Reasons: []retry.Reason{retry.AttemptsExhausted}, Policies: []string{"policy3"}}},
+	{"a reason and a rare policy", retryjob.Filter{Reasons: []retry.Reason{retry.AttemptsExhausted}, Policies: []string{"rare"}}},
+	{"a rare tag", retryjob.Filter{Tags: []string{"rare_tag"}}},
+	{"a tag that none has", retryjob.Filter{Tags: []string{"rare"}}},
+	{"a kind and a rare tag", retryjob.Filter{Kinds: []string{"kind3"}, Tags: []string{"rare_tag"}}},
+	{"a kind and a rare policy", retryjob.Filter{Kinds: []string{"kind3"}, Policies: []string{"rare"}}},
 	{"dead of a kind and a policy", retryjob.Filter{
 		Statuses: []retryjob.Status{retryjob.DeadLettered}, Kinds: []string{"kind3"}, Policies: []string{"policy3"},
-	}, false},
-	{"dead, a day ago", retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Until: time.Now().Add(-24 * time.Hour)}, false},
-	{"all of an hour, a day ago", retryjob.Filter{Since: time.Now().Add(-25 * time.Hour), Until: time.Now().Add(-24 * time.Hour)}, false},
+	}},
+	{"dead, a day ago", retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}, Until: time.Now().Add(-24 * time.Hour)}},
+	{"all of an hour, a day ago", retryjob.Filter{Since: time.Now().Add(-25 * time.Hour), Until: time.Now().Add(-24 * time.Hour)}},
 }
 
 // BenchmarkLists measures a page of a list with 100,000 waiting jobs and 100,000 dead letters, a Get of an unknown ID,
@@ -207,29 +218,24 @@ var lists = []struct {
 func BenchmarkLists(b *testing.B) {
 	crowds(b, b.Run, func(b *testing.B, c *crowd) {
 		c.exec(c.copies, 100_000)
-		s, err := retryriver.OpenStore(b.Context(), c.database)
-		require.NoError(b, err)
-		defer s.Close()
-		bare := func(b *testing.B, most int, query string) {
-			for b.Loop() {
-				if rows := c.query(query); len(rows) > most {
-					b.Fatal(len(rows))
-				}
-			}
-		}
-		for _, row := range lists {
-			b.Run(row.name, func(b *testing.B) {
+		s := c.store(b)
+		run := func(name string, f func()) {
+			b.Run(name, func(b *testing.B) {
 				for b.Loop() {
-					page(b, s.List(b.Context(), row.filter), 50)
+					f()
 				}
 			})
+		}
+		bare := func(most int, query string) func() {
+			return func() { require.LessOrEqual(b, len(c.query(query)), most) }
+		}
+		for _, row := range lists {
+			run(row.name, func() { page(b, s.List(b.Context(), row.filter), 50) })
 			var numbers []string
 			for _, id := range page(b, s.List(b.Context(), row.filter), 50) {
 				numbers = append(numbers, fmt.Sprint(c.query("SELECT id FROM river_job WHERE " + c.keyIndex() + " AND unique_key = " + c.key(id))[0][0]))
 			}
-			b.Run(row.name+", bare", func(b *testing.B) {
-				bare(b, 50, "SELECT * FROM river_job WHERE id IN (0"+strings.Join(append([]string{""}, numbers...), ",")+")")
-			})
+			run(row.name+", bare", bare(50, "SELECT * FROM river_job WHERE id IN (0"+strings.Join(append([]string{""}, numbers...), ",")+")"))
 		}
 		for _, n := range []int{2, 1000, 10_000, 40_000} {
 			var ids, quoted []string
@@ -237,65 +243,32 @@ func BenchmarkLists(b *testing.B) {
 				ids = append(ids, fmt.Sprintf("dead-%d", 2*i+1))
 				quoted = append(quoted, c.key(ids[i]))
 			}
-			b.Run(fmt.Sprint(n, " IDs"), func(b *testing.B) {
-				for b.Loop() {
-					require.Len(b, page(b, s.List(b.Context(), retryjob.Filter{IDs: ids}), n), n)
-				}
-			})
-			b.Run(fmt.Sprint(n, " IDs, bare"), func(b *testing.B) {
-				bare(b, n, "SELECT * FROM river_job WHERE "+c.keyIndex()+" AND unique_key IN ("+strings.Join(quoted, ",")+")")
-			})
-			b.Run(fmt.Sprint(n, " IDs, Count"), func(b *testing.B) {
-				for b.Loop() {
-					_, err := s.Count(b.Context(), retryjob.Filter{IDs: ids})
-					require.NoError(b, err)
-				}
+			run(fmt.Sprint(n, " IDs"), func() { require.Len(b, page(b, s.List(b.Context(), retryjob.Filter{IDs: ids}), n), n) })
+			run(fmt.Sprint(n, " IDs, bare"), bare(n, "SELECT * FROM river_job WHERE "+c.keyIndex()+" AND unique_key IN ("+strings.Join(quoted, ",")+")"))
+			run(fmt.Sprint(n, " IDs, Count"), func() { counted(b, s, retryjob.Filter{IDs: ids}) })
+		}
+		run("pages 999 and 1000", func() {
+			page(b, s.List(b.Context(), retryjob.Filter{Until: time.Now().Add(-50_000 * time.Second)}), 100)
+		})
+		run("Count, bare", bare(8, "SELECT state, count(*) FROM river_job GROUP BY state"))
+		run("Count", func() { require.Equal(b, 200_002, counted(b, s, retryjob.Filter{})) })
+		run("Groups of dead letters", func() {
+			_, err := s.Groups(b.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}})
+			require.NoError(b, err)
+		})
+		run("Count of an hour", func() {
+			counted(b, s, retryjob.Filter{Since: time.Now().Add(-25 * time.Hour), Until: time.Now().Add(-24 * time.Hour)})
+		})
+		for name, change := range map[string]func(context.Context, retryjob.Filter) (int, error){"ReplayAll": s.ReplayAll, "Purge": s.Purge} {
+			run(name+" of 1,000", func() {
+				n, err := change(b.Context(), retryjob.Filter{Limit: 1000})
+				require.NoError(b, err)
+				require.Equal(b, 1000, n)
 			})
 		}
-		b.Run("pages 999 and 1000", func(b *testing.B) {
-			for b.Loop() {
-				page(b, s.List(b.Context(), retryjob.Filter{Until: time.Now().Add(-50_000 * time.Second)}), 100)
-			}
-		})
-		b.Run("Count, bare", func(b *testing.B) { bare(b, 8, "SELECT state, count(*) FROM river_job GROUP BY state") })
-		b.Run("Count", func(b *testing.B) {
-			for b.Loop() {
-				counts, err := s.Count(b.Context(), retryjob.Filter{})
-				require.NoError(b, err)
-				require.Equal(b, 100_001, counts[retryjob.WaitingRetry].Jobs)
-			}
-		})
-		b.Run("Groups of dead letters", func(b *testing.B) {
-			for b.Loop() {
-				_, err := s.Groups(b.Context(), retryjob.Filter{Statuses: []retryjob.Status{retryjob.DeadLettered}})
-				require.NoError(b, err)
-			}
-		})
-		b.Run("Count of an hour", func(b *testing.B) {
-			for b.Loop() {
-				_, err := s.Count(b.Context(), retryjob.Filter{Since: time.Now().Add(-25 * time.Hour), Until: time.Now().Add(-24 * time.Hour)})
-				require.NoError(b, err)
-			}
-		})
-		b.Run("ReplayAll of 1,000", func(b *testing.B) {
-			for b.Loop() {
-				n, err := s.ReplayAll(b.Context(), retryjob.Filter{Limit: 1000})
-				require.NoError(b, err)
-				require.Equal(b, 1000, n)
-			}
-		})
-		b.Run("Purge of 1,000", func(b *testing.B) {
-			for b.Loop() {
-				n, err := s.Purge(b.Context(), retryjob.Filter{Limit: 1000})
-				require.NoError(b, err)
-				require.Equal(b, 1000, n)
-			}
-		})
-		b.Run("Get of an unknown ID", func(b *testing.B) {
-			for b.Loop() {
-				_, err := s.Get(b.Context(), "unknown")
-				require.ErrorIs(b, err, retryjob.ErrUnknownJob)
-			}
+		run("Get of an unknown ID", func() {
+			_, err := s.Get(b.Context(), "unknown")
+			require.ErrorIs(b, err, retryjob.ErrUnknownJob)
 		})
 	})
 }
@@ -353,9 +326,7 @@ func TestTheIndexesHaveWhatTheJobsSay(t *testing.T) {
 			c.exec("UPDATE river_job SET " + change + " WHERE id IN (SELECT id FROM river_job WHERE state IN ('scheduled', 'retryable') ORDER BY id LIMIT 2)")
 		}
 		c.exec("DELETE FROM river_job WHERE id IN (SELECT min(id) FROM river_job WHERE state = 'cancelled')")
-		s, err := retryriver.OpenStore(t.Context(), c.database)
-		require.NoError(t, err)
-		defer s.Close()
+		s := c.store(t)
 		check := func() {
 			known := map[string][]any{}
 			for _, line := range c.query("SELECT metadata->'retryjob'->0->>'job', x.kind, policy, status, reason, changed FROM " + retryriver.JobsQuery(c.onSQLite(), "row_id", "kind", "policy", "status", "reason", "changed") + " AS x JOIN river_job ON id = row_id") {
@@ -442,9 +413,7 @@ func TestAPageFollowsItsCursor(t *testing.T) {
 			status = "jsonb_set(metadata, '$.retryjob[0].status', 'waiting_retry')"
 		}
 		c.exec("UPDATE river_job SET state = 'discarded', metadata = " + status + ", finalized_at = CURRENT_TIMESTAMP WHERE state = 'cancelled'") // all at once
-		s, err := retryriver.OpenStore(t.Context(), c.database)
-		require.NoError(t, err)
-		defer s.Close()
+		s := c.store(t)
 		all := page(t, s.List(t.Context(), retryjob.Filter{}), 100)
 		require.Len(t, all, 20)
 		var paged []string
@@ -459,13 +428,7 @@ func TestAPageFollowsItsCursor(t *testing.T) {
 		require.Equal(t, all, paged)
 		some := []string{all[17], all[3], "nobody's", all[3]}
 		require.Equal(t, []string{all[3], all[17]}, page(t, s.List(t.Context(), retryjob.Filter{IDs: some}), 100))
-		counts, err := s.Count(t.Context(), retryjob.Filter{IDs: some})
-		require.NoError(t, err)
-		jobs := 0
-		for _, tally := range counts {
-			jobs += tally.Jobs
-		}
-		require.Equal(t, 2, jobs)
+		require.Equal(t, 2, counted(t, s, retryjob.Filter{IDs: some}))
 	})
 }
 

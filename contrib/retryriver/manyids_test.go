@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
@@ -20,17 +19,13 @@ import (
 func TestManyIDs(t *testing.T) {
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		c.exec(c.copies, 3000)
-		s, err := retryriver.OpenStore(t.Context(), c.database)
-		require.NoError(t, err)
-		defer s.Close()
+		s := c.store(t)
 		var ids []string
 		for i := range 70_000 {
 			ids = append(ids, fmt.Sprintf("dead-%d", i+1))
 		}
 		require.Len(t, page(t, s.List(t.Context(), retryjob.Filter{IDs: ids}), 70_000), 3000)
-		counts, err := s.Count(t.Context(), retryjob.Filter{IDs: ids})
-		require.NoError(t, err)
-		require.Equal(t, 3000, counts[retryjob.DeadLettered].Jobs)
+		require.Equal(t, 3000, counted(t, s, retryjob.Filter{IDs: ids}))
 		n, err := s.Purge(t.Context(), retryjob.Filter{IDs: ids[1000:1400]})
 		require.NoError(t, err)
 		require.Equal(t, 400, n)
@@ -85,16 +80,13 @@ func TestMigrateBringsAnExistingDatabaseUpToDate(t *testing.T) {
 		_, err := retryriver.OpenStore(t.Context(), c.database)
 		require.ErrorIs(t, err, retryriver.ErrNotMigrated)
 		require.NoError(t, retryriver.Migrate(t.Context(), c.database))
-		s, err := retryriver.OpenStore(t.Context(), c.database)
-		require.NoError(t, err)
-		defer s.Close()
-		require.Len(t, page(t, s.List(t.Context(), retryjob.Filter{}), 9), 2)
+		require.Len(t, page(t, c.store(t).List(t.Context(), retryjob.Filter{}), 9), 2)
 		c.exec("DROP TABLE river_job")
 		require.ErrorIs(t, retryriver.Migrate(t.Context(), c.database), retryriver.ErrNotMigrated, "the database of another program")
 	})
-	server := pgtest.Start(t)
-	require.ErrorIs(t, retryriver.Migrate(t.Context(), server.DSN()), retryriver.ErrNotMigrated)
-	pool, err := pgxpool.New(t.Context(), server.DSN())
+	empty := newDatabase(t)
+	require.ErrorIs(t, retryriver.Migrate(t.Context(), empty), retryriver.ErrNotMigrated)
+	pool, err := pgxpool.New(t.Context(), empty)
 	require.NoError(t, err)
 	defer pool.Close()
 	var tables int

@@ -15,7 +15,7 @@ import (
 // TestANilContextIsAnError: database/sql panics over it with its lock held, so that each later call would block.
 func TestANilContextIsAnError(t *testing.T) {
 	var none context.Context
-	both(t, retryjob.Options{Policies: once, Handlers: fine}, func(t *testing.T, q *retryriver.Queue) {
+	both(t, fine, func(t *testing.T, q *retryriver.Queue) {
 		job := retryjob.Job{ID: "one", Kind: "kind", Policy: "once"}
 		for name, call := range map[string]func() error{
 			"Enqueue":        func() error { _, err := q.Enqueue(none, job); return err },
@@ -38,21 +38,17 @@ func TestANilContextIsAnError(t *testing.T) {
 		} {
 			require.EqualError(t, call(), "retryriver: ctx is nil", name)
 		}
-		h, err := q.Enqueue(t.Context(), job)
-		require.NoError(t, err)
-		_, err = h.Wait(t.Context())
-		require.NoError(t, err)
+		ended(t, enqueue(t, q, "kind"))
 	})
 }
 
 func TestANilContextOpensNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var none context.Context
-	o := retryjob.Options{Policies: once, Handlers: fine}
 	for name, call := range map[string]func() error{
 		"OpenSQLite":      func() error { _, err := retryriver.OpenSQLite(none, "jobs.db"); return err },
-		"NewSQLite":       func() error { _, err := retryriver.NewSQLite(none, "jobs.db", o); return err },
-		"NewPostgres":     func() error { _, err := retryriver.NewPostgres(none, new(pgxpool.Pool), o); return err },
+		"NewSQLite":       func() error { _, err := retryriver.NewSQLite(none, "jobs.db", fine); return err },
+		"NewPostgres":     func() error { _, err := retryriver.NewPostgres(none, new(pgxpool.Pool), fine); return err },
 		"MigratePostgres": func() error { return retryriver.MigratePostgres(none, new(pgxpool.Pool)) },
 		"OpenStore":       func() error { _, err := retryriver.OpenStore(none, "jobs.db"); return err },
 		"OpenStore, URL":  func() error { _, err := retryriver.OpenStore(none, "postgres://host/db"); return err },
@@ -67,10 +63,7 @@ func TestInsertTxRefusesWhatIsNotSet(t *testing.T) {
 	_, err := retryriver.InsertTx[*sql.Tx](t.Context(), nil, nil, nil, job)
 	require.EqualError(t, err, "retryriver: InsertTx: the adapter, the client or the transaction is nil")
 
-	database := t.TempDir() + "/jobs.db"
-	q, err := retryriver.NewSQLite(t.Context(), database, retryjob.Options{Policies: once, Handlers: fine})
-	require.NoError(t, err)
-	defer q.Close()
+	q := queue(t, t.TempDir()+"/jobs.db", fine)
 	client := retryriver.ClientOf[*sql.Tx](q)
 	_, err = retryriver.InsertTx(t.Context(), q.Adapter(), client, nil, job)
 	require.EqualError(t, err, "retryriver: InsertTx: the adapter, the client or the transaction is nil")

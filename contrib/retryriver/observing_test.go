@@ -39,9 +39,6 @@ func (n *notes) String() string {
 }
 
 func TestAPanicOfObserveAtTheEndIsLoggedWhereTheClientLogs(t *testing.T) {
-	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
-	require.NoError(t, err)
-	defer db.Close()
 	a, err := retryriver.New(retryriver.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{
 			"quiet": {}, "panics": {Observe: func(_ context.Context, e retry.Event) { panic("boom") }},
@@ -49,9 +46,9 @@ func TestAPanicOfObserveAtTheEndIsLoggedWhereTheClientLogs(t *testing.T) {
 	})
 	require.NoError(t, err)
 	workers := river.NewWorkers()
-	require.NoError(t, a.AddHandler(workers, "mail", fine["kind"]))
+	require.NoError(t, a.AddHandler(workers, "mail", fine.Handlers["kind"]))
 	var log notes
-	client, err := retryriver.NewClient(a, riversqlite.New(db), &river.Config{
+	client, err := retryriver.NewClient(a, riversqlite.New(newSQLite(t)), &river.Config{
 		Workers: workers, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 1}}, TestOnly: true,
 		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 10 * time.Millisecond, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
@@ -61,9 +58,7 @@ func TestAPanicOfObserveAtTheEndIsLoggedWhereTheClientLogs(t *testing.T) {
 	for _, policy := range []string{"panics", "quiet"} {
 		h, err := m.Enqueue(t.Context(), retryjob.Job{Kind: "mail", Policy: policy})
 		require.NoError(t, err)
-		i, err := h.Wait(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, retryjob.Succeeded, i.Status)
+		require.Equal(t, retryjob.Succeeded, ended(t, h).Status)
 	}
 	require.NoError(t, client.Stop(context.Background()))
 	require.Eventually(t, func() bool { return bytes.Contains([]byte(log.String()), []byte("value=boom")) }, patience, time.Millisecond)
@@ -86,19 +81,16 @@ func TestShutdownWaitsForObserve(t *testing.T) {
 		}
 		told = true
 	}}
-	q, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), retryjob.Options{
-		Policies: retryjob.FromMap(map[string]retry.Policy{"once": p}), Handlers: fine,
+	q = queue(t, filepath.Join(t.TempDir(), "jobs.db"), retryjob.Options{
+		Policies: retryjob.FromMap(map[string]retry.Policy{"once": p}), Handlers: fine.Handlers,
 	})
-	require.NoError(t, err)
 	close(opened)
 	h, err := q.Enqueue(t.Context(), retryjob.Job{ID: "a", Kind: "kind", Policy: "once"})
 	require.NoError(t, err)
-	_, err = h.Wait(t.Context())
-	require.NoError(t, err)
+	ended(t, h)
 	_, err = q.Shutdown(t.Context())
 	require.NoError(t, err)
 	require.True(t, told)
-	require.NoError(t, q.Close())
 }
 
 // River looks for scheduled jobs every five seconds. What is due earlier does not wait for that.

@@ -1,7 +1,6 @@
 package retryriver_test
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"errors"
@@ -10,10 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
@@ -41,14 +38,12 @@ func placeOrder(ctx context.Context, q *retryriver.Queue, db *sql.DB, order stri
 // TestARepeatedHandlerWritesItsRowAndItsJobOnce: the first attempt commits and then fails.
 func TestARepeatedHandlerWritesItsRowAndItsJobOnce(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "jobs.db")
-	db, err := retryriver.OpenSQLite(t.Context(), file)
-	require.NoError(t, err)
-	defer db.Close()
-	_, err = db.ExecContext(t.Context(), "CREATE TABLE orders (id text)")
+	db := openSQLite(t, file)
+	_, err := db.ExecContext(t.Context(), "CREATE TABLE orders (id text)")
 	require.NoError(t, err)
 	var q *retryriver.Queue
 	ready := make(chan struct{})
-	q, err = retryriver.NewSQLite(t.Context(), file, retryjob.Options{Policies: catalog, Handlers: map[string]retryjob.Handler{
+	q = queue(t, file, retryjob.Options{Policies: catalog, Handlers: map[string]retryjob.Handler{
 		"order": func(ctx context.Context, _ retryjob.Job) error {
 			<-ready
 			if err := placeOrder(ctx, q, db, "7"); err != nil {
@@ -61,15 +56,11 @@ func TestARepeatedHandlerWritesItsRowAndItsJobOnce(t *testing.T) {
 		},
 		"ship": func(context.Context, retryjob.Job) error { return nil },
 	}})
-	require.NoError(t, err)
 	close(ready)
-	defer q.Close()
 	h, err := q.Enqueue(t.Context(), retryjob.Job{Kind: "order", Policy: "quick"})
 	require.NoError(t, err)
-	i, err := h.Wait(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, retryjob.Succeeded, i.Status)
-	require.Equal(t, 2, i.Attempts)
+	i := ended(t, h)
+	require.Equal(t, []any{retryjob.Succeeded, 2}, []any{i.Status, i.Attempts})
 	shipped, err := q.Wait(t.Context(), "ship-7")
 	require.NoError(t, err)
 	require.Equal(t, retryjob.Succeeded, shipped.Status)
@@ -80,61 +71,35 @@ func TestARepeatedHandlerWritesItsRowAndItsJobOnce(t *testing.T) {
 
 // TestACallerWhoCommitsAfterADuplicateHasChangedNoJob: the transaction goes on, and has the caller's own row.
 func TestACallerWhoCommitsAfterADuplicateHasChangedNoJob(t *testing.T) {
-	handlers := map[string]retryjob.Handler{
-		"mail":   func(context.Context, retryjob.Job) error { return nil },
-		"charge": func(context.Context, retryjob.Job) error { return nil },
-	}
-	options := retryjob.Options{Policies: catalog, Handlers: handlers}
+	o := retryjob.Options{Policies: catalog, Handlers: map[string]retryjob.Handler{"mail": fine.Handlers["kind"], "charge": fine.Handlers["kind"]}}
+	both(t, o, func(t *testing.T, q *retryriver.Queue) {
+		if retryriver.ClientOf[*sql.Tx](q) != nil {
+			commitDuplicate[*sql.Tx](t, q)
+		} else {
+			commitDuplicate[pgx.Tx](t, q)
+		}
+	})
+}
+
+func commitDuplicate[TTx any](t *testing.T, q *retryriver.Queue) {
 	mail := retryjob.Job{ID: "order-7", Kind: "mail", Policy: "quick", Payload: []byte(`{"to":"ann"}`), Due: time.Now().Add(time.Hour)}
+	_, err := q.Enqueue(t.Context(), mail)
+	require.NoError(t, err)
+	client := retryriver.ClientOf[TTx](q)
+	tx, err := client.Driver().GetExecutor().Begin(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, tx.Exec(t.Context(), "CREATE TABLE orders (id text)"))
 	charge := retryjob.Job{ID: "order-7", Kind: "charge", Policy: "quick", Payload: []byte(`{"amount":7}`)}
-	unchanged := func(t *testing.T, q *retryriver.Queue) {
-		t.Helper()
-		i, err := q.Get(t.Context(), "order-7")
-		require.NoError(t, err)
-		require.Equal(t, []string{"mail", `{"to":"ann"}`, "pending"}, []string{i.Kind, string(bytes.ReplaceAll(i.Payload, []byte(" "), nil)), i.Status.String()})
-	}
+	_, err = retryriver.InsertTx(t.Context(), q.Adapter(), client, client.Driver().UnwrapTx(tx), charge)
+	require.ErrorIs(t, err, retryjob.ErrDuplicate)
+	require.NoError(t, tx.Exec(t.Context(), "INSERT INTO orders (id) VALUES ('7')"))
+	require.NoError(t, tx.Commit(t.Context()))
+	var order string
+	require.NoError(t, client.Driver().GetExecutor().QueryRow(t.Context(), "SELECT id FROM orders").Scan(&order))
+	require.Equal(t, "7", order)
 
-	t.Run("on SQLite", func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "jobs.db")
-		q, err := retryriver.NewSQLite(t.Context(), file, options)
-		require.NoError(t, err)
-		defer q.Close()
-		_, err = q.Enqueue(t.Context(), mail)
-		require.NoError(t, err)
-		db, err := retryriver.OpenSQLite(t.Context(), file)
-		require.NoError(t, err)
-		defer db.Close()
-		tx, err := db.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
-		_, err = tx.ExecContext(t.Context(), "CREATE TABLE orders (id text)")
-		require.NoError(t, err)
-		_, err = retryriver.InsertTx(t.Context(), q.Adapter(), retryriver.ClientOf[*sql.Tx](q), tx, charge)
-		require.ErrorIs(t, err, retryjob.ErrDuplicate)
-		_, err = tx.ExecContext(t.Context(), "INSERT INTO orders (id) VALUES ('7')")
-		require.NoError(t, err)
-		require.NoError(t, tx.Commit())
-		unchanged(t, q)
-	})
-
-	t.Run("on PostgreSQL", func(t *testing.T) {
-		pool, err := pgxpool.New(t.Context(), pgtest.Start(t).DSN())
-		require.NoError(t, err)
-		defer pool.Close()
-		require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
-		q, err := retryriver.NewPostgres(t.Context(), pool, options)
-		require.NoError(t, err)
-		defer q.Close()
-		_, err = q.Enqueue(t.Context(), mail)
-		require.NoError(t, err)
-		tx, err := pool.Begin(t.Context())
-		require.NoError(t, err)
-		_, err = tx.Exec(t.Context(), "CREATE TABLE orders (id text)")
-		require.NoError(t, err)
-		_, err = retryriver.InsertTx(t.Context(), q.Adapter(), retryriver.ClientOf[pgx.Tx](q), tx, charge)
-		require.ErrorIs(t, err, retryjob.ErrDuplicate)
-		_, err = tx.Exec(t.Context(), "INSERT INTO orders (id) VALUES ('7')")
-		require.NoError(t, err)
-		require.NoError(t, tx.Commit(t.Context()))
-		unchanged(t, q)
-	})
+	i, err := q.Get(t.Context(), "order-7")
+	require.NoError(t, err)
+	require.Equal(t, []any{"mail", retryjob.Pending}, []any{i.Kind, i.Status})
+	require.JSONEq(t, `{"to":"ann"}`, string(i.Payload))
 }

@@ -16,21 +16,45 @@ import (
 	"github.com/retrygo/retry/contrib/retryriver"
 )
 
-// database creates a migrated database and returns its URL.
-func database(t testing.TB, server *pgtest.Server, n int64) string {
+// shared is the server of all tests but those that stop theirs. The first one starts it, and TestMain ends it.
+var shared struct {
+	mu     sync.Mutex
+	server *pgtest.Server
+	made   int // databases
+	end    []func()
+}
+
+// outliving is a test that leaves its cleanup to TestMain.
+type outliving struct{ testing.TB }
+
+func (outliving) Cleanup(f func()) { shared.end = append(shared.end, f) }
+
+// newDatabase returns the URL of a new and empty database.
+func newDatabase(t testing.TB) string {
 	t.Helper()
-	name := fmt.Sprintf("test%d", n)
-	conn, err := pgx.Connect(t.Context(), server.DSN())
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.server == nil {
+		shared.server = pgtest.Start(outliving{t}, "max_connections=500")
+	}
+	shared.made++
+	name := fmt.Sprintf("test%d", shared.made)
+	conn, err := pgx.Connect(t.Context(), shared.server.DSN())
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
 	_, err = conn.Exec(t.Context(), "CREATE DATABASE "+name)
 	require.NoError(t, err)
-	dsn := strings.Replace(server.DSN(), "/postgres?", "/"+name+"?", 1)
-	pool, err := pgxpool.New(t.Context(), dsn)
+	return strings.Replace(shared.server.DSN(), "/postgres?", "/"+name+"?", 1)
+}
+
+// newPostgres returns a new database that is migrated.
+func newPostgres(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), newDatabase(t))
 	require.NoError(t, err)
-	defer pool.Close()
+	t.Cleanup(pool.Close)
 	require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
-	return dsn
+	return pool
 }
 
 // wires is the connections of a pool, which can all be cut at once.

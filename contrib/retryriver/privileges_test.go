@@ -16,15 +16,15 @@ import (
 // TestTheSchemaBelongsToTheOwnerOfRiversTable: also if a superuser migrates. A role with rights on River's tables alone
 // can enqueue and work on jobs, as the indexes need none.
 func TestTheSchemaBelongsToTheOwnerOfRiversTable(t *testing.T) {
-	pool, err := pgxpool.New(t.Context(), pgtest.Start(t).DSN())
+	pool, err := pgxpool.New(t.Context(), pgtest.Start(t).DSN()) // roles are of a whole server
 	require.NoError(t, err)
 	defer pool.Close()
+	require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
 	exec := func(statement string) {
 		t.Helper()
 		_, err := pool.Exec(t.Context(), statement)
 		require.NoError(t, err)
 	}
-	require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
 	exec(`CREATE ROLE "the Owner"; CREATE ROLE writer; ALTER TABLE river_job OWNER TO "the Owner"; DROP INDEX retryjob_group;
 		GRANT INSERT, SELECT, UPDATE ON river_job TO writer; GRANT USAGE ON SEQUENCE river_job_id_seq TO writer`)
 	require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))

@@ -13,24 +13,32 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-var fine = map[string]retryjob.Handler{"kind": func(context.Context, retryjob.Job) error { return nil }}
-
 func TestAQueueRefusesMoreWorkersThanRiverHas(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "jobs.db")
-	_, err := retryriver.NewSQLite(t.Context(), file, retryjob.Options{Policies: once, Handlers: fine, Concurrency: 10_001})
-	var bad *retry.FieldError
-	require.ErrorAs(t, err, &bad)
-	require.Equal(t, retry.FieldError{Package: "retryriver", Field: "Options.Concurrency", Value: "10001", Rule: "is above 10000"}, *bad)
-	_, err = retryriver.NewSQLite(t.Context(), file, retryjob.Options{Policies: once, Handlers: fine, Queues: map[string]int{"bulk": 10_001, "a": 1}})
-	require.ErrorAs(t, err, &bad)
-	require.Equal(t, retry.FieldError{Package: "retryriver", Field: `Options.Queues["bulk"]`, Value: "10001", Rule: "is above 10000"}, *bad)
-	q, err := retryriver.NewSQLite(t.Context(), file, retryjob.Options{Policies: once, Handlers: fine, Concurrency: 10_000, Queues: map[string]int{"bulk": 10_000}})
-	require.NoError(t, err)
-	require.NoError(t, q.Close())
+	for _, row := range []struct {
+		concurrency int
+		queues      map[string]int
+		field       string // empty means that they are taken
+	}{
+		{10_001, nil, "Options.Concurrency"},
+		{0, map[string]int{"bulk": 10_001, "a": 1}, `Options.Queues["bulk"]`},
+		{10_000, map[string]int{"bulk": 10_000}, ""},
+	} {
+		o := fine
+		o.Concurrency, o.Queues = row.concurrency, row.queues
+		q, err := retryriver.NewSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"), o)
+		if row.field == "" {
+			require.NoError(t, err)
+			require.NoError(t, q.Close())
+			continue
+		}
+		var bad *retry.FieldError
+		require.ErrorAs(t, err, &bad)
+		require.Equal(t, retry.FieldError{Package: "retryriver", Field: row.field, Value: "10001", Rule: "is above 10000"}, *bad)
+	}
 }
 
 func TestAQueueThatIsShutDownTakesNoJobs(t *testing.T) {
-	both(t, retryjob.Options{Policies: once, Handlers: fine}, func(t *testing.T, q *retryriver.Queue) {
+	both(t, fine, func(t *testing.T, q *retryriver.Queue) {
 		_, err := q.Shutdown(t.Context())
 		require.NoError(t, err)
 		_, err = q.Enqueue(t.Context(), retryjob.Job{ID: "one", Kind: "kind", Policy: "once"})
@@ -44,16 +52,14 @@ func TestAQueueThatIsShutDownTakesNoJobs(t *testing.T) {
 
 func TestAQueueThatIsShutDownStillChangesJobs(t *testing.T) {
 	broken := map[string]retryjob.Handler{"kind": func(context.Context, retryjob.Job) error { return errors.New("broken") }}
-	both(t, retryjob.Options{Policies: once, Handlers: broken}, func(t *testing.T, q *retryriver.Queue) {
+	both(t, retryjob.Options{Policies: catalog, Handlers: broken}, func(t *testing.T, q *retryriver.Queue) {
 		h, err := q.Enqueue(t.Context(), retryjob.Job{ID: "dead", Kind: "kind", Policy: "once"})
 		require.NoError(t, err)
-		i, err := h.Wait(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, retryjob.DeadLettered, i.Status)
+		require.Equal(t, retryjob.DeadLettered, ended(t, h).Status)
 		_, err = q.Shutdown(t.Context())
 		require.NoError(t, err)
 		require.NoError(t, q.Replay(t.Context(), "dead"))
-		i, err = h.Inspect(t.Context())
+		i, err := h.Inspect(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, retryjob.Pending, i.Status)
 		require.NoError(t, q.Cancel(t.Context(), "dead"))
@@ -70,9 +76,7 @@ func TestManyJobsAreChangedInShortTransactions(t *testing.T) {
 			t.Skip("PostgreSQL knows the transaction of each row")
 		}
 		c.exec(c.copies, 2000)
-		s, err := retryriver.OpenStore(t.Context(), c.database)
-		require.NoError(t, err)
-		defer s.Close()
+		s := c.store(t)
 		n, err := s.ReplayAll(t.Context(), retryjob.Filter{})
 		require.NoError(t, err)
 		require.Equal(t, 2001, n)

@@ -1,10 +1,9 @@
 package retryriver_test
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,33 +13,50 @@ import (
 	"github.com/retrygo/retry/retryjob"
 )
 
-// TestAChangedScheduleTakesEffectWithoutASecondCopy: a process that starts with the same schedule leaves the occurrence
-// as it is, and one with another schedule replaces it.
-func TestAChangedScheduleTakesEffectWithoutASecondCopy(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "jobs.db")
-	run := func(every time.Duration, want ...string) {
-		t.Helper()
-		q, err := retryriver.NewSQLite(t.Context(), file, retryjob.Options{
-			Policies: catalog, Handlers: map[string]retryjob.Handler{"work": func(context.Context, retryjob.Job) error { return nil }},
-			Recurring: []retryjob.Recurring{{Name: "beat", Job: retryjob.Job{Kind: "work", Policy: "quick"}, Next: retryjob.AtRate(every)}},
-		})
-		require.NoError(t, err)
-		var got []string
-		require.Eventually(t, func() bool {
-			got = nil
-			for i, err := range q.List(t.Context(), retryjob.Filter{Tags: []string{"recurring_beat"}, Statuses: []retryjob.Status{retryjob.Pending, retryjob.Canceled}}) {
-				require.NoError(t, err)
-				got = append(got, fmt.Sprint(i.Status, " ", i.FirstDue.Sub(i.Enqueued).Round(time.Minute)))
-			}
-			return len(got) == len(want)
-		}, patience, 10*time.Millisecond)
-		require.ElementsMatch(t, want, got)
-		require.NoError(t, q.Close())
+// beat is the options of an engine with a job of the kind that comes back.
+func beat(kind string, next func(due, ended time.Time) time.Time) retryjob.Options {
+	return retryjob.Options{
+		Policies: catalog, Handlers: map[string]retryjob.Handler{kind: fine.Handlers["kind"]},
+		Recurring: []retryjob.Recurring{{Name: "beat", Job: retryjob.Job{Kind: kind, Policy: "quick"}, Next: next}},
 	}
-	run(time.Hour, "pending 1h0m0s")
-	run(time.Hour, "pending 1h0m0s")
-	run(2*time.Hour, "canceled 1h0m0s", "pending 2h0m0s")
-	run(2*time.Hour, "canceled 1h0m0s", "pending 2h0m0s")
+}
+
+// TestAProcessWithAnotherScheduleReplacesTheOccurrenceThatWaits: one that starts with the same schedule leaves it as it
+// is.
+func TestAProcessWithAnotherScheduleReplacesTheOccurrenceThatWaits(t *testing.T) {
+	for name, starts := range map[string][]struct {
+		options retryjob.Options
+		want    []string // kind, status and delay of the occurrences
+	}{
+		"another time": {
+			{beat("work", retryjob.AtRate(time.Hour)), []string{"work pending 1h0m0s"}},
+			{beat("work", retryjob.AtRate(time.Hour)), []string{"work pending 1h0m0s"}},
+			{beat("work", retryjob.AtRate(2*time.Hour)), []string{"work canceled 1h0m0s", "work pending 2h0m0s"}},
+			{beat("work", retryjob.AtRate(2*time.Hour)), []string{"work canceled 1h0m0s", "work pending 2h0m0s"}},
+		},
+		"another kind": {
+			{beat("work", retryjob.AfterEnd(time.Hour)), []string{"work pending 1h0m0s"}},
+			{beat("task", retryjob.AfterEnd(time.Hour)), []string{"task pending 1h0m0s", "work canceled 1h0m0s"}},
+			{beat("task", retryjob.AfterEnd(time.Hour)), []string{"task pending 1h0m0s", "work canceled 1h0m0s"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "jobs.db")
+			for _, start := range starts {
+				q := queue(t, file, start.options)
+				require.Eventually(t, func() bool {
+					var got []string
+					for i, err := range q.List(t.Context(), retryjob.Filter{Tags: []string{"recurring_beat"}}) {
+						require.NoError(t, err)
+						got = append(got, fmt.Sprint(i.Kind, " ", i.Status, " ", i.FirstDue.Sub(i.Enqueued).Round(time.Minute)))
+					}
+					slices.Sort(got)
+					return slices.Equal(start.want, got)
+				}, patience, 10*time.Millisecond, "%v", start.want)
+				require.NoError(t, q.Close())
+			}
+		})
+	}
 }
 
 // TestAScheduleGoesOnWhateverTheClocksSay: the clock of the process that made the newest occurrence was a day ahead, or
@@ -49,14 +65,6 @@ func TestAScheduleGoesOnWhateverTheClocksSay(t *testing.T) {
 	for _, off := range []time.Duration{24 * time.Hour, -24 * time.Hour} {
 		t.Run(off.String(), func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "jobs.db")
-			open := func() *retryriver.Queue {
-				q, err := retryriver.NewSQLite(t.Context(), file, retryjob.Options{
-					Policies: catalog, Handlers: map[string]retryjob.Handler{"work": func(context.Context, retryjob.Job) error { return nil }},
-					Recurring: []retryjob.Recurring{{Name: "beat", Job: retryjob.Job{Kind: "work", Policy: "quick"}, Next: retryjob.AfterEnd(300 * time.Millisecond)}},
-				})
-				require.NoError(t, err)
-				return q
-			}
 			number := func(q *retryriver.Queue) int {
 				all, err := q.Schedules(t.Context())
 				require.NoError(t, err)
@@ -65,45 +73,17 @@ func TestAScheduleGoesOnWhateverTheClocksSay(t *testing.T) {
 				}
 				return all[0].Number
 			}
-			q := open()
+			q := queue(t, file, beat("work", retryjob.AfterEnd(300*time.Millisecond)))
 			require.Eventually(t, func() bool { return number(q) >= 3 }, patience, 10*time.Millisecond)
 			require.NoError(t, q.Close())
-			db, err := retryriver.OpenSQLite(t.Context(), file)
-			require.NoError(t, err)
+			db := openSQLite(t, file)
 			for _, column := range []string{"created_at", "attempted_at", "finalized_at"} {
-				_, err = db.ExecContext(t.Context(), fmt.Sprintf("UPDATE river_job SET %[1]s = strftime('%%Y-%%m-%%d %%H:%%M:%%f', %[1]s, '%[2]d seconds') WHERE %[1]s IS NOT NULL", column, int(off.Seconds())))
+				_, err := db.ExecContext(t.Context(), fmt.Sprintf("UPDATE river_job SET %[1]s = strftime('%%Y-%%m-%%d %%H:%%M:%%f', %[1]s, '%[2]d seconds') WHERE %[1]s IS NOT NULL", column, int(off.Seconds())))
 				require.NoError(t, err)
 			}
-			require.NoError(t, db.Close())
-			q = open()
-			defer q.Close()
+			q = queue(t, file, beat("work", retryjob.AfterEnd(300*time.Millisecond)))
 			before := number(q)
 			require.Eventually(t, func() bool { return number(q) >= before+2 }, patience, 10*time.Millisecond)
 		})
 	}
-}
-
-// TestARenamedKindChangesNoEarlierOccurrence: the schedule goes on with jobs of the new kind.
-func TestARenamedKindChangesNoEarlierOccurrence(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "jobs.db")
-	kinds := func(kind string, want map[string]int) {
-		t.Helper()
-		q, err := retryriver.NewSQLite(t.Context(), file, retryjob.Options{
-			Policies: catalog, Handlers: map[string]retryjob.Handler{kind: func(context.Context, retryjob.Job) error { return nil }},
-			Recurring: []retryjob.Recurring{{Name: "beat", Job: retryjob.Job{Kind: kind, Policy: "quick"}, Next: retryjob.AfterEnd(time.Hour)}},
-		})
-		require.NoError(t, err)
-		defer q.Close()
-		require.Eventually(t, func() bool {
-			got := map[string]int{}
-			for i, err := range q.List(t.Context(), retryjob.Filter{Tags: []string{"recurring_beat"}}) {
-				require.NoError(t, err)
-				got[i.Kind+" "+i.Status.String()]++
-			}
-			return maps.Equal(want, got)
-		}, patience, 10*time.Millisecond)
-	}
-	kinds("work", map[string]int{"work pending": 1})
-	kinds("task", map[string]int{"work canceled": 1, "task pending": 1})
-	kinds("task", map[string]int{"work canceled": 1, "task pending": 1})
 }

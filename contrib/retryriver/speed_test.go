@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -22,7 +21,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
@@ -36,9 +34,7 @@ import (
 //	go test -C contrib/retryriver -run '^$' -bench Overhead -benchtime 30x
 func BenchmarkOverhead(b *testing.B) {
 	b.Run("SQLite", func(b *testing.B) {
-		db, err := retryriver.OpenSQLite(b.Context(), filepath.Join(b.TempDir(), "jobs.db"))
-		require.NoError(b, err)
-		defer db.Close()
+		db := newSQLite(b)
 		var on []string
 		rows, err := db.QueryContext(b.Context(), "SELECT sql FROM sqlite_master WHERE type = 'index' AND name LIKE 'retryjob%'")
 		require.NoError(b, err)
@@ -54,10 +50,7 @@ func BenchmarkOverhead(b *testing.B) {
 		}})
 	})
 	b.Run("PostgreSQL", func(b *testing.B) {
-		pool, err := pgxpool.New(b.Context(), pgtest.Start(b).DSN())
-		require.NoError(b, err)
-		defer pool.Close()
-		require.NoError(b, retryriver.MigratePostgres(b.Context(), pool))
+		pool := newPostgres(b)
 		var backend int
 		require.NoError(b, pool.QueryRow(b.Context(), "SELECT pg_backend_pid()").Scan(&backend))
 		rows, err := pool.Query(b.Context(), "SELECT indexdef FROM pg_indexes WHERE indexname LIKE 'retryjob%' AND tablename = 'river_job'")

@@ -3,7 +3,6 @@ package retryriver_test
 import (
 	"database/sql"
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,10 +12,7 @@ import (
 
 // TestASQLiteStatementIsCompiledOnce: a connection keeps its compiled statements, and they work as if newly compiled.
 func TestASQLiteStatementIsCompiledOnce(t *testing.T) {
-	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
-	require.NoError(t, err)
-	defer db.Close()
-	conn, err := db.Conn(t.Context())
+	conn, err := newSQLite(t).Conn(t.Context())
 	require.NoError(t, err)
 	defer conn.Close()
 	kept := func() (n int) {

@@ -1,6 +1,7 @@
 package retryriver_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -25,16 +26,18 @@ func TestOpenStoreSaysWhatIsWrongWithAFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 	pipe := filepath.Join(dir, "pipe")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
-	db, err := retryriver.OpenSQLite(t.Context(), foreign)
-	require.NoError(t, err)
-	_, err = db.ExecContext(t.Context(), "DROP TABLE river_job; DROP TABLE river_migration")
+	db := openSQLite(t, foreign)
+	_, err := db.ExecContext(t.Context(), "DROP TABLE river_job; DROP TABLE river_migration")
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
+	before, err := os.ReadFile(foreign)
+	require.NoError(t, err)
 	for _, row := range []struct {
 		name, path string
 		want       error
 	}{
 		{"there is no file", filepath.Join(dir, "none"), retryriver.ErrNoDatabase},
+		{"there is no folder", filepath.Join(dir, "no", "such", "folder"), retryriver.ErrNoDatabase},
 		{"it is a folder", dir, retryriver.ErrNoDatabase},
 		{"it is a text", text, retryriver.ErrNoDatabase},
 		{"it is empty", empty, retryriver.ErrNotMigrated},
@@ -48,15 +51,15 @@ func TestOpenStoreSaysWhatIsWrongWithAFile(t *testing.T) {
 			t.Log(err)
 		})
 	}
-	_, err = os.Stat(filepath.Join(dir, "none"))
-	require.ErrorIs(t, err, os.ErrNotExist, "it was made")
+	require.NoFileExists(t, filepath.Join(dir, "none"))
+	after, err := os.ReadFile(foreign)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(before, after), "the database of another program was changed")
 }
 
 // TestAProgramsOwnTablesCanBeChanged: SQLite reads its whole schema again if any column is renamed.
 func TestAProgramsOwnTablesCanBeChanged(t *testing.T) {
-	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "jobs.db"))
-	require.NoError(t, err)
-	defer db.Close()
+	db := newSQLite(t)
 	for _, statement := range []string{
 		"CREATE TABLE orders (id integer, amount integer)", "ALTER TABLE orders RENAME COLUMN amount TO price",
 		"ALTER TABLE orders RENAME TO invoices", "ALTER TABLE invoices ADD COLUMN paid integer", "ALTER TABLE invoices DROP COLUMN price", "DROP TABLE invoices",
@@ -108,9 +111,7 @@ func TestOpenStoreShowsNoPassword(t *testing.T) {
 func TestASQLiteFileIsForItsOwnerAlone(t *testing.T) {
 	dir := t.TempDir()
 	defer syscall.Umask(syscall.Umask(0o022))
-	db, err := retryriver.OpenSQLite(t.Context(), filepath.Join(dir, "jobs.db"))
-	require.NoError(t, err)
-	defer db.Close()
+	openSQLite(t, filepath.Join(dir, "jobs.db"))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, entries, 3, "the database, its journal and what they share")
@@ -121,9 +122,7 @@ func TestASQLiteFileIsForItsOwnerAlone(t *testing.T) {
 	}
 	theirs := filepath.Join(dir, "theirs.db")
 	require.NoError(t, os.WriteFile(theirs, nil, 0o640))
-	other, err := retryriver.OpenSQLite(t.Context(), theirs)
-	require.NoError(t, err)
-	require.NoError(t, other.Close())
+	openSQLite(t, theirs)
 	info, err := os.Stat(theirs)
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o640), info.Mode(), "a file that was there stays as it is")
@@ -165,19 +164,14 @@ func TestStoreReplaysWithoutPoliciesOrWorkers(t *testing.T) {
 	defer q.Close()
 	h, err := q.Enqueue(t.Context(), retryjob.Job{ID: "m-1", Kind: "mail", Policy: "quick", Payload: []byte(`[1,{"retryjob":2}]`), Correlation: "c"})
 	require.NoError(t, err)
-	i, err := h.Wait(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, retryjob.DeadLettered, i.Status)
+	require.Equal(t, retryjob.DeadLettered, ended(t, h).Status)
 	mended.Store(true)
 	s, err := retryriver.OpenStore(t.Context(), path)
 	require.NoError(t, err)
 	defer s.Close()
 	require.NoError(t, s.Replay(t.Context(), "m-1"))
-	i, err = h.Wait(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, retryjob.Succeeded, i.Status)
-	require.Equal(t, 1, i.Replays)
-	require.Equal(t, "c", i.Correlation)
+	i := ended(t, h)
+	require.Equal(t, []any{retryjob.Succeeded, 1, "c"}, []any{i.Status, i.Replays, i.Correlation})
 	require.JSONEq(t, `[1,{"retryjob":2}]`, string(i.Payload))
 	n, err := s.Purge(t.Context(), retryjob.Filter{Until: time.Now().Add(time.Hour)})
 	require.NoError(t, err)
@@ -204,7 +198,7 @@ func TestOpenSQLiteRefusesADatabaseThatIsNotAFile(t *testing.T) {
 		require.ErrorIs(t, err, retryriver.ErrNoDatabase, name)
 		_, err = retryriver.OpenStore(t.Context(), name)
 		require.ErrorIs(t, err, retryriver.ErrNoDatabase, name)
-		_, err = retryriver.NewSQLite(t.Context(), name, retryjob.Options{Policies: once, Handlers: fine})
+		_, err = retryriver.NewSQLite(t.Context(), name, fine)
 		require.ErrorIs(t, err, retryriver.ErrNoDatabase, name)
 	}
 	made, err := os.ReadDir(".")
@@ -214,9 +208,8 @@ func TestOpenSQLiteRefusesADatabaseThatIsNotAFile(t *testing.T) {
 
 func TestANameThatOpenStoreTakesIsTheSameFileForNewSQLite(t *testing.T) {
 	t.Chdir(t.TempDir())
-	q, err := retryriver.NewSQLite(t.Context(), "sqlite:jobs.db", retryjob.Options{Policies: once, Handlers: fine})
-	require.NoError(t, err)
-	_, err = q.Enqueue(t.Context(), retryjob.Job{ID: "one", Kind: "kind", Policy: "once"})
+	q := queue(t, "sqlite:jobs.db", fine)
+	_, err := q.Enqueue(t.Context(), retryjob.Job{ID: "one", Kind: "kind", Policy: "once"})
 	require.NoError(t, err)
 	require.NoError(t, q.Close())
 	require.FileExists(t, "jobs.db")

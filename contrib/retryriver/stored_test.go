@@ -7,26 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 	"github.com/riverqueue/river/rivertype"
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry/contrib/retrypgx/pgtest"
 	"github.com/retrygo/retry/contrib/retryriver"
 	"github.com/retrygo/retry/retryjob"
 )
 
 // TestANewRecordIsReadWithoutParsing: on PostgreSQL parsing took a tenth of this process's time for a job.
 func TestANewRecordIsReadWithoutParsing(t *testing.T) {
-	pool, err := pgxpool.New(t.Context(), pgtest.Start(t).DSN())
-	require.NoError(t, err)
-	defer pool.Close()
-	require.NoError(t, retryriver.MigratePostgres(t.Context(), pool))
-	a, err := retryriver.New(retryriver.Options{Policies: catalog})
-	require.NoError(t, err)
-	client, err := retryriver.NewClient(a, riverpgxv5.New(pool), &river.Config{})
+	a := newAdapter(t)
+	client, err := retryriver.NewClient(a, riverpgxv5.New(newPostgres(t)), &river.Config{})
 	require.NoError(t, err)
 	for _, job := range []retryjob.Job{{}, {ID: "own id"}, {Payload: []byte("7"), Queue: "other", Tags: []string{"tag"}}} {
 		job.Kind, job.Policy = "mail", "quick"
@@ -44,8 +37,7 @@ func TestANewRecordIsReadWithoutParsing(t *testing.T) {
 
 // TestARecordThatIsNotParsedIsTheSame: a space before the metadata makes it be parsed.
 func TestARecordThatIsNotParsedIsTheSame(t *testing.T) {
-	a, err := retryriver.New(retryriver.Options{Policies: catalog})
-	require.NoError(t, err)
+	a := newAdapter(t)
 	info := func(key []byte, metadata string) *retryjob.Info {
 		now := time.Date(2026, 11, 2, 9, 0, 0, 0, time.UTC)
 		return retryriver.InfoOf(a, &rivertype.JobRow{
