@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,7 @@ import (
 // parallel.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "8"); err != nil {
+	if err := flag.Set("test.parallel", "24"); err != nil {
 		panic(err)
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -114,7 +115,8 @@ func (l *lives) crash(t *testing.T, q retryjob.Queue) retryjob.Queue {
 	a := l.of[q]
 	l.mu.Unlock()
 	a.cut()
-	q.(*retryriver.Queue).Abandon()
+	abandoned := q.(*retryriver.Queue).Abandon()
+	t.Cleanup(func() { <-abandoned }) // before q is closed, which waits for it with a lock
 	return l.open(t, a.place, a.config)
 }
 
@@ -128,16 +130,13 @@ func (l *lives) suspend(t *testing.T, q retryjob.Queue) (retryjob.Queue, func())
 	return l.open(t, a.place, a.config), resume
 }
 
+// TestConformanceSQLite plays in virtual time: SQLite is in this process.
 func TestConformanceSQLite(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector is too slow for real time")
-	}
-	t.Parallel()
 	l := lives{reach: func(t *testing.T, path string, c retryjob.Options, g *gate) (*retryriver.Queue, func(), error) {
 		return retryriver.NewMortalSQLite(t.Context(), path, c, g.pass)
 	}}
 	jobtest.Run(t, jobtest.Harness{
-		Unit: unit, Late: late, Parallel: true, Crash: l.crash, Suspend: l.suspend,
+		Unit: unit, Late: late, Bubble: synctest.Test, Parallel: true, Crash: l.crash, Suspend: l.suspend,
 		New: func(t *testing.T, c retryjob.Options) retryjob.Queue {
 			return l.open(t, filepath.Join(t.TempDir(), "jobs.db"), c)
 		},

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -33,10 +34,10 @@ func KeyIndex(onSQLite bool) string {
 }
 
 // hasty is for tests: a job is found lost as soon as River's rescuer looks.
-var hasty = pace{poll: 10 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 5 * time.Second, rescue: time.Second, hasty: true}
+var hasty = pace{poll: 50 * time.Millisecond, cooldown: 2 * time.Millisecond, unlimited: 5 * time.Second, rescue: time.Second, hasty: true}
 
-// NewMortalSQLite is NewSQLite for tests. cut takes the database away from it; hold, if not nil, is called before each
-// use.
+// NewMortalSQLite is NewSQLite for tests, also in a synctest bubble. cut takes the database away from it; hold, if not
+// nil, is called before each use.
 func NewMortalSQLite(ctx context.Context, path string, o retryjob.Options, hold func(context.Context) error) (q *Queue, cut func(), err error) {
 	db, err := OpenSQLite(ctx, path)
 	if err != nil {
@@ -74,10 +75,24 @@ func (l *line) Connect(ctx context.Context) (driver.Conn, error) {
 	return &lineConn{conn.(sqliteConn), l}, nil
 }
 
-// lineConn is not returned to the pool after its line is cut.
+// lineConn is not returned to the pool after its line is cut. Its statements have the time of this process, which can
+// be virtual, where River has SQLite read the system's clock.
 type lineConn struct {
 	sqliteConn
 	line *line
+}
+
+// ownTime replaces SQLite's reading of the clock.
+func ownTime(text string) string {
+	return strings.ReplaceAll(text, "datetime('now', 'subsec')", "time_of_process()")
+}
+
+func (c *lineConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	return c.sqliteConn.ExecContext(ctx, ownTime(text), args)
+}
+
+func (c *lineConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	return c.sqliteConn.QueryContext(ctx, ownTime(text), args)
 }
 
 func (c *lineConn) ResetSession(ctx context.Context) error {
@@ -161,8 +176,15 @@ func NewHastyPostgres(ctx context.Context, pool *pgxpool.Pool, o retryjob.Option
 	return start(ctx, riverpgxv5.New(pool), o, hasty, func() error { return nil })
 }
 
-// Abandon lets the rest of a queue end in the background.
-func (q *Queue) Abandon() { go q.client.StopAndCancel(context.Background()) }
+// Abandon lets the rest of a queue end in the background. The channel is closed at the end.
+func (q *Queue) Abandon() <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = q.client.StopAndCancel(context.Background())
+	}()
+	return ended
+}
 
 // Configure returns the config that NewClient derives from a config.
 func Configure(a *Adapter, cfg river.Config) (river.Config, error) { return a.configure(cfg) }
@@ -244,6 +266,9 @@ func IDsQuery(onSQLite bool, ids []string) (string, []any) {
 func init() {
 	sqlitedriver.MustRegisterDeterministicScalarFunction("unique_key_of", 1, func(_ *sqlitedriver.FunctionContext, args []driver.Value) (driver.Value, error) {
 		return keyOf(args[0].(string)), nil
+	})
+	sqlitedriver.MustRegisterScalarFunction("time_of_process", 0, func(*sqlitedriver.FunctionContext, []driver.Value) (driver.Value, error) {
+		return time.Now().UTC().Format("2006-01-02 15:04:05.000"), nil
 	})
 }
 
