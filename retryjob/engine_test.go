@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -304,6 +305,29 @@ func TestCodeOfAPolicyThatPanicsLosesNoJob(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestAJobWhosePolicyIsGoneIsPutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var gone atomic.Bool
+		e := open(t, retry.Policy{}, succeed, func(o *retryjob.Options) {
+			o.Policies = func(*retryjob.Job) (retry.Policy, error) {
+				if gone.Load() {
+					return retry.Policy{}, retryjob.ErrUnknownPolicy
+				}
+				return retry.Policy{}, nil
+			}
+		})
+		put(t, e, "a", time.Hour)
+		gone.Store(true)
+		due := time.Now().Add(time.Hour)
+		<-time.After(time.Hour + 1)
+		i := get(t, e, "a")
+		require.Equal(t, []any{retryjob.Pending, 0, due.Add(retryjob.PutOff)}, []any{i.Status, i.Attempts, i.Due})
+		gone.Store(false)
+		<-time.After(retryjob.PutOff)
+		require.Equal(t, retryjob.Succeeded, get(t, e, "a").Status)
+	})
 }
 
 func TestWait(t *testing.T) {
