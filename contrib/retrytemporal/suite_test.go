@@ -74,6 +74,21 @@ func runWith(t *testing.T, options workflow.ActivityOptions, failure func(ctx co
 	return j.waits(), env.GetWorkflowError()
 }
 
+// runChild is run for a child workflow, which has no context of an activity.
+func runChild(rp *temporal.RetryPolicy, failure func(attempt int) error) ([]time.Duration, error) {
+	env := environment()
+	var j journal
+	env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
+		j.note(workflow.Now(ctx))
+		return failure(int(workflow.GetInfo(ctx).Attempt))
+	}, workflow.RegisterOptions{Name: "child"})
+	env.ExecuteWorkflow(func(ctx workflow.Context) error {
+		ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{RetryPolicy: rp})
+		return workflow.ExecuteChildWorkflow(ctx, "child").Get(ctx, nil)
+	})
+	return j.waits(), env.GetWorkflowError()
+}
+
 func alwaysDown(context.Context, int, time.Duration) error { return errDown }
 
 // ours returns the waits of retry.Do for the same failures.
@@ -148,18 +163,9 @@ func TestPolicyRunsLocalActivitiesAndChildWorkflows(t *testing.T) {
 	require.NoError(t, err)
 	want, _ := ours(t, p, alwaysDown)
 	t.Run("a child workflow", func(t *testing.T) {
-		env := environment()
-		var j journal
-		env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
-			j.note(workflow.Now(ctx))
-			return errDown
-		}, workflow.RegisterOptions{Name: "child"})
-		env.ExecuteWorkflow(func(ctx workflow.Context) error {
-			ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{RetryPolicy: rp})
-			return workflow.ExecuteChildWorkflow(ctx, "child").Get(ctx, nil)
-		})
-		require.Error(t, env.GetWorkflowError())
-		require.Equal(t, want, j.waits())
+		got, err := runChild(rp, func(int) error { return errDown })
+		require.Error(t, err)
+		require.Equal(t, want, got)
 	})
 	t.Run("a local activity", func(t *testing.T) {
 		env := environment()
@@ -323,19 +329,9 @@ func TestErrorAtRuns(t *testing.T) {
 		p := retry.Cautious()
 		rp, _, err := retrytemporal.PolicyForErrors(p)
 		require.NoError(t, err)
-		env := environment()
-		var j journal
-		env.RegisterWorkflowWithOptions(func(ctx workflow.Context) error {
-			j.note(workflow.Now(ctx))
-			attempt := int(workflow.GetInfo(ctx).Attempt)
-			return retrytemporal.ErrorAt(p, retry.Progress{Attempt: attempt}, errDown, 0)
-		}, workflow.RegisterOptions{Name: "child"})
-		env.ExecuteWorkflow(func(ctx workflow.Context) error {
-			ctx = workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{RetryPolicy: rp})
-			return workflow.ExecuteChildWorkflow(ctx, "child").Get(ctx, nil)
-		})
-		require.ErrorContains(t, env.GetWorkflowError(), "(attempts_exhausted)")
-		require.Equal(t, p.Delays, j.waits())
+		got, err := runChild(rp, func(attempt int) error { return retrytemporal.ErrorAt(p, retry.Progress{Attempt: attempt}, errDown, 0) })
+		require.ErrorContains(t, err, "(attempts_exhausted)")
+		require.Equal(t, p.Delays, got)
 	})
 	t.Run("a delay above MaximumInterval is not cut by the suite", func(t *testing.T) {
 		// The server does cut it: see the package comment. If this fails, that has changed.

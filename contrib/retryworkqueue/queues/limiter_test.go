@@ -154,7 +154,7 @@ func TestHandleKeepsTheWholePolicy(t *testing.T) {
 		"a gate beyond the TTL": {change: func(p *retry.Policy) {
 			p.TTL, p.Gate = time.Second, func(context.Context) time.Duration { return time.Minute }
 		}, at: []time.Duration{0}, reason: retry.TTLElapsed},
-		"a canceled error, twice": {errs: []error{context.Canceled}, at: []time.Duration{0}, reason: retry.TerminalError},
+		"a canceled error": {errs: []error{context.Canceled}, at: []time.Duration{0}, reason: retry.TerminalError},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
