@@ -234,8 +234,9 @@ func TestJobsStartInDueOrderAndTiesInTheOrderOfEnqueuing(t *testing.T) {
 			got = append(got, j.ID)
 			return nil
 		}, func(c *retryjob.Options) { c.Concurrency = 1 })
+		rnd := rand.New(rand.NewPCG(5, 5))
 		for n := range 5000 {
-			in := time.Duration(rand.N(100)) * time.Millisecond
+			in := time.Duration(rnd.IntN(100)) * time.Millisecond
 			id := fmt.Sprint(n)
 			put(t, e, id, in+time.Millisecond)
 			plan = append(plan, planned{time.Now().Add(in), n, id})
@@ -245,6 +246,7 @@ func TestJobsStartInDueOrderAndTiesInTheOrderOfEnqueuing(t *testing.T) {
 			want = append(want, p.id)
 		}
 		<-time.After(time.Second)
+		synctest.Wait()
 		require.Equal(t, want, got)
 	})
 }
@@ -411,30 +413,24 @@ func TestWaitWhileTheEngineIsShutDown(t *testing.T) {
 	}
 }
 
-func TestACallerOfWaitThatLeavesLeavesTheOthersAndAnEndBeatsItsContext(t *testing.T) {
+func TestACallerOfWaitThatLeavesLeavesTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := open(t, fixed(1, time.Hour), func(context.Context, retryjob.Job) error {
 			<-time.After(time.Minute)
 			return nil
 		}, func(o *retryjob.Options) { o.Concurrency = 200 })
 		var waiting sync.WaitGroup
-		wait := func(h retryjob.Handle, d time.Duration, want error) {
-			waiting.Go(func() {
-				ctx, cancel := context.WithTimeout(context.Background(), d)
-				defer cancel()
-				i, err := h.Wait(ctx)
-				if d == time.Minute && err != nil { // both may be first
-					want = context.DeadlineExceeded
-				}
-				require.ErrorIs(t, err, want)
-				require.Equal(t, err == nil, i.Status == retryjob.Succeeded)
-			})
-		}
 		for n := range 200 {
 			h := put(t, e, fmt.Sprint(n), 0)
-			wait(h, time.Second, context.DeadlineExceeded)
-			wait(h, time.Minute, nil)
-			wait(h, time.Hour, nil)
+			for patience, want := range map[time.Duration]error{time.Second: context.DeadlineExceeded, time.Minute + 1: nil, time.Hour: nil} {
+				waiting.Go(func() {
+					ctx, cancel := context.WithTimeout(context.Background(), patience)
+					defer cancel()
+					i, err := h.Wait(ctx)
+					require.ErrorIs(t, err, want)
+					require.Equal(t, want == nil, i.Status == retryjob.Succeeded)
+				})
+			}
 		}
 		waiting.Wait()
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -337,15 +338,16 @@ func TestTheNumberOfRunsIsBounded(t *testing.T) {
 
 func TestManyWorkersShareALimiter(t *testing.T) {
 	const items = 100
-	p := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Microsecond, Jitter: retry.FullJitter}}
-	l := newLimiter(t, p)
+	l := newLimiter(t, retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Microsecond, Jitter: retry.FullJitter}})
 	q := workqueue.NewTypedRateLimitingQueue[string](l)
+	var made atomic.Int64
 	var ended, workers sync.WaitGroup
 	ended.Add(items)
 	for range 8 {
 		workers.Go(func() {
 			worker(q, func(item string) {
-				if d, _ := retryworkqueue.Handle(t.Context(), q, l, item, func(context.Context) error { return errBusy }); d.Status != retry.WaitingRetry {
+				d, _ := retryworkqueue.Handle(t.Context(), q, l, item, func(context.Context) error { made.Add(1); return errBusy })
+				if d.Status != retry.WaitingRetry {
 					ended.Done()
 				}
 			})
@@ -357,6 +359,7 @@ func TestManyWorkersShareALimiter(t *testing.T) {
 	ended.Wait()
 	q.ShutDown()
 	workers.Wait()
+	require.EqualValues(t, 3*items, made.Load())
 }
 
 func TestAnItemThatIsQueuedOftenHasAllItsAttempts(t *testing.T) {
