@@ -132,6 +132,7 @@ func (l *lives) suspend(t *testing.T, q retryjob.Queue) (retryjob.Queue, func())
 
 // TestConformanceSQLite plays in virtual time: SQLite is in this process.
 func TestConformanceSQLite(t *testing.T) {
+	t.Parallel()
 	l := lives{reach: func(t *testing.T, path string, c retryjob.Options, g *gate) (*retryriver.Queue, func(), error) {
 		return retryriver.NewMortalSQLite(t.Context(), path, c, g.pass)
 	}}
@@ -144,9 +145,6 @@ func TestConformanceSQLite(t *testing.T) {
 }
 
 func TestConformancePostgres(t *testing.T) {
-	if raceDetector {
-		t.Skip("the race detector is too slow for real time")
-	}
 	t.Parallel()
 	l := lives{reach: func(t *testing.T, dsn string, c retryjob.Options, g *gate) (*retryriver.Queue, func(), error) {
 		config, err := pgxpool.ParseConfig(dsn)
