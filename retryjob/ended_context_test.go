@@ -95,22 +95,10 @@ func TestEnqueueManyTakesAllOrNone(t *testing.T) {
 			require.ErrorIs(t, err, row.want)
 			require.EqualError(t, err, row.text)
 			require.Empty(t, handles)
-			counts, err := e.Count(t.Context(), retryjob.Filter{})
-			require.NoError(t, err)
-			require.Equal(t, 1, counts[retryjob.Pending].Jobs)
+			require.Equal(t, map[retryjob.Status]int{retryjob.Pending: 1}, count(t, e, retryjob.Filter{}))
 		}
-		handles, err := e.EnqueueMany(t.Context(), []retryjob.Job{job("one"), job(""), job("two")})
-		require.NoError(t, err)
-		require.Equal(t, "one", handles[0].ID())
-		require.Equal(t, "two", handles[2].ID())
-		for _, h := range handles {
-			i, err := h.Inspect(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, h.ID(), i.JobID)
-			require.Equal(t, retryjob.Pending, i.Status)
-		}
-		require.Len(t, shutdown(t, e), 4)
-		_, err = e.EnqueueMany(t.Context(), []retryjob.Job{job("three")})
+		shutdown(t, e)
+		_, err := e.EnqueueMany(t.Context(), []retryjob.Job{job("three")})
 		require.ErrorIs(t, err, retryjob.ErrShutdown)
 	})
 }

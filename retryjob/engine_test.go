@@ -360,30 +360,19 @@ func TestWait(t *testing.T) {
 		}
 		_, err = h.Wait(t.Context())
 		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
-
-		left := put(t, e, "left", time.Hour)
-		var wg sync.WaitGroup
-		wg.Go(func() {
-			i, err := left.Wait(context.Background())
-			require.ErrorIs(t, err, retryjob.ErrShutdown)
-			require.Equal(t, retryjob.Pending, i.Status)
-		})
-		synctest.Wait()
-		require.Len(t, shutdown(t, e), 1)
-		wg.Wait()
-		_, err = left.Wait(t.Context())
-		require.ErrorIs(t, err, retryjob.ErrShutdown)
 	})
 }
 
 func TestWaitWhileTheEngineIsShutDown(t *testing.T) {
 	for name, row := range map[string]struct {
-		patience time.Duration // of Shutdown; the attempt takes a minute
+		in       time.Duration // until the attempt, which takes a minute
+		patience time.Duration // of Shutdown
 		status   retryjob.Status
 		err      error
 	}{
-		"it gets the end of the attempt under way":       {time.Hour, retryjob.Succeeded, nil},
-		"it ends when Shutdown has put the attempt back": {time.Second, retryjob.Pending, retryjob.ErrShutdown},
+		"it gets the end of the attempt under way":       {0, time.Hour, retryjob.Succeeded, nil},
+		"it ends when Shutdown has put the attempt back": {0, time.Second, retryjob.Pending, retryjob.ErrShutdown},
+		"it ends if no attempt is under way":             {time.Hour, time.Hour, retryjob.Pending, retryjob.ErrShutdown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -395,19 +384,20 @@ func TestWaitWhileTheEngineIsShutDown(t *testing.T) {
 						return ctx.Err()
 					}
 				})
-				h := put(t, e, "a", 0)
-				synctest.Wait()
-				var waiting sync.WaitGroup
-				waiting.Go(func() {
+				h := put(t, e, "a", row.in)
+				wait := func() {
 					i, err := h.Wait(context.Background())
 					require.ErrorIs(t, err, row.err)
 					require.Equal(t, row.status, i.Status)
-				})
+				}
+				var waiting sync.WaitGroup
+				waiting.Go(wait)
 				synctest.Wait()
 				ctx, cancel := context.WithTimeout(t.Context(), row.patience)
 				defer cancel()
 				_, _ = e.Shutdown(ctx)
 				waiting.Wait()
+				wait() // and once it is shut down
 			})
 		})
 	}

@@ -28,24 +28,26 @@ func dead(t *testing.T, ids ...string) *Engine {
 	return e
 }
 
+// kept returns the number of jobs in memory.
+func kept(e *Engine) int {
+	synctest.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.jobs)
+}
+
 func TestWhatIsTooOldIsRemovedThoughNoCallComes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := dead(t, "a")
 		<-time.After(30 * time.Minute)
 		_, err := e.Enqueue(t.Context(), Job{ID: "b", Kind: "work", Policy: "p"})
 		require.NoError(t, err)
-		count := func() int {
-			synctest.Wait()
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			return len(e.jobs)
-		}
 		<-time.After(30*time.Minute - 1)
-		require.Equal(t, 2, count())
+		require.Equal(t, 2, kept(e))
 		<-time.After(time.Nanosecond)
-		require.Equal(t, 1, count())
+		require.Equal(t, 1, kept(e))
 		<-time.After(30 * time.Minute)
-		require.Equal(t, 0, count())
+		require.Equal(t, 0, kept(e))
 	})
 }
 
@@ -58,18 +60,12 @@ func TestTheRemovalOfTheOldLosesLittleTime(t *testing.T) {
 			require.NoError(t, err)
 			synctest.Wait()
 		}
-		kept := func() int {
-			synctest.Wait()
-			e.mu.Lock()
-			defer e.mu.Unlock()
-			return len(e.jobs)
-		}
 		for left := range 60 { // it is three minutes past the hour of the first: 1 to 3 have gone
-			require.InDelta(t, 60-left, kept(), 1, "a sweep comes within 1/64 of an hour")
+			require.InDelta(t, 60-left, kept(e), 1, "a sweep comes within 1/64 of an hour")
 			<-time.After(time.Minute)
 		}
 		<-time.After(time.Minute)
-		require.Zero(t, kept())
+		require.Zero(t, kept(e))
 		require.Zero(t, e.armed, "nothing is left to remove, and no timer set")
 	})
 }
@@ -133,39 +129,6 @@ func TestMostCanceledJobsLeaveTheAgenda(t *testing.T) {
 		left, err := e.Shutdown(t.Context())
 		require.NoError(t, err)
 		require.Len(t, left, 1)
-	})
-}
-
-func TestAnIDWhoseCanceledAttemptRunsIsNotFreeThoughItsJobIsAged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		e, err := New(Options{
-			Policies:  FromMap(map[string]retry.Policy{"p": {MaxAttempts: 1}}),
-			Handlers:  map[string]Handler{"work": func(context.Context, Job) error { <-release; return nil }, "dead": func(context.Context, Job) error { return ErrLost }},
-			Retention: time.Hour,
-		})
-		require.NoError(t, err)
-		_, err = e.Enqueue(t.Context(), Job{ID: "x", Kind: "dead", Policy: "p"})
-		require.NoError(t, err)
-		job := Job{ID: "a", Kind: "work", Policy: "p"}
-		_, err = e.Enqueue(t.Context(), job)
-		require.NoError(t, err)
-		<-time.After(time.Second)
-		require.NoError(t, e.Cancel(t.Context(), "a"))
-		<-time.After(time.Hour) // x is swept a second before; the next sweep is yet to come
-		_, err = e.Get(t.Context(), "a")
-		require.ErrorIs(t, err, ErrUnknownJob)
-		_, err = e.Enqueue(t.Context(), job)
-		require.ErrorIs(t, err, ErrDuplicate)
-		close(release)
-		synctest.Wait()
-		_, err = e.Enqueue(t.Context(), job)
-		require.NoError(t, err)
-		synctest.Wait()
-		_, err = e.Get(t.Context(), "a")
-		require.NoError(t, err)
-		_, err = e.Shutdown(t.Context())
-		require.NoError(t, err)
 	})
 }
 

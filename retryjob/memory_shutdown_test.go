@@ -53,33 +53,44 @@ func TestCancelDuringAnAttempt(t *testing.T) {
 	}
 }
 
-func TestTheIDOfACanceledAndPurgedJobIsFreeOnceItsAttemptHasEnded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := open(t, fixed(1, time.Hour), func(context.Context, retryjob.Job) error {
-			<-time.After(time.Minute)
-			return errDown
+func TestAnIDIsFreeOnceTheCanceledAttemptOfItsJobHasEnded(t *testing.T) {
+	for name, remove := range map[string]func(*testing.T, *retryjob.Engine){
+		"its job is purged": func(t *testing.T, e *retryjob.Engine) {
+			purged, err := e.Purge(t.Context(), retryjob.Filter{IDs: []string{"a"}})
+			require.NoError(t, err)
+			require.Equal(t, 1, purged)
+		},
+		"its job is too old, and yet to be swept": func(*testing.T, *retryjob.Engine) { <-time.After(time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				e := open(t, fixed(1, time.Hour), func(_ context.Context, j retryjob.Job) error {
+					if j.ID == "a" {
+						<-release
+					}
+					return errDown
+				}, func(o *retryjob.Options) { o.Retention = time.Hour })
+				put(t, e, "swept", 0)
+				put(t, e, "a", 0)
+				<-time.After(time.Second)
+				require.NoError(t, e.Cancel(t.Context(), "a"))
+				remove(t, e)
+				_, err := e.Get(t.Context(), "a")
+				require.ErrorIs(t, err, retryjob.ErrUnknownJob)
+				for i := range e.List(t.Context(), retryjob.Filter{}) {
+					require.NotEqual(t, "a", i.JobID)
+				}
+				_, err = e.Enqueue(t.Context(), retryjob.Job{ID: "a", Kind: "work", Policy: "p"})
+				require.ErrorIs(t, err, retryjob.ErrDuplicate, "two attempts would have one ID")
+				close(release)
+				synctest.Wait()
+				i := await(t, put(t, e, "a", 0))
+				require.Equal(t, retryjob.DeadLettered, i.Status)
+				require.Len(t, i.History, 1)
+			})
 		})
-		put(t, e, "a", 0)
-		synctest.Wait()
-		require.NoError(t, e.Cancel(t.Context(), "a"))
-		purged, err := e.Purge(t.Context(), retryjob.Filter{})
-		require.NoError(t, err)
-		require.Equal(t, 1, purged)
-		_, err = e.Get(t.Context(), "a")
-		require.ErrorIs(t, err, retryjob.ErrUnknownJob)
-		for i := range e.List(t.Context(), retryjob.Filter{}) {
-			require.Fail(t, "it is listed", "%v", i)
-		}
-		_, err = e.Enqueue(t.Context(), retryjob.Job{ID: "a", Kind: "work", Policy: "p"})
-		require.ErrorIs(t, err, retryjob.ErrDuplicate, "two attempts would have one ID")
-		<-time.After(time.Minute + 1)
-		h := put(t, e, "a", 0)
-		synctest.Wait()
-		require.Equal(t, retryjob.Leased, get(t, e, "a").Status)
-		i := await(t, h)
-		require.Equal(t, retryjob.DeadLettered, i.Status)
-		require.Len(t, i.History, 1)
-	})
+	}
 }
 
 func TestShutdownEndsAttemptsWithItsContext(t *testing.T) {
