@@ -25,7 +25,7 @@ import (
 // parallel.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if err := flag.Set("test.parallel", "24"); err != nil {
+	if err := flag.Set("test.parallel", "16"); err != nil {
 		panic(err)
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
