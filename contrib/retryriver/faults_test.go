@@ -125,6 +125,10 @@ func TestAnOperationThatFailsHalfwayHasDoneNothing(t *testing.T) {
 			_, err := m.Purge(ctx, retryjob.Filter{After: retryjob.Cursor{Changed: time.Now().Add(time.Hour), ID: "gone"}})
 			return err
 		}},
+		{"Schedules", nil, func(ctx context.Context) error { _, err := m.Schedules(ctx); return err }},
+		{"ChangeSchedule", nil, func(ctx context.Context) error {
+			return m.ChangeSchedule(ctx, "beat", func(*retryjob.Schedule) (*retryjob.Job, error) { return nil, nil })
+		}},
 		{"a rescue", func(t *testing.T) {
 			exec("UPDATE river_job SET state = 'running', attempt = 1, attempted_at = datetime('now', '-1 hour') WHERE id = ?", enqueue(t, "stuck"))
 		}, func(ctx context.Context) error {
