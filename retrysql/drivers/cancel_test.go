@@ -75,8 +75,7 @@ func TestAStatementThatIsCancelledIsNotDoneOrAmbiguous(t *testing.T) {
 	withCancel(t, 6, retrysql.ErrStatementAmbiguous, func(ctx context.Context, t *testing.T, b *bank, db *sql.DB, id int) error {
 		p, _ := observed(4, nil)
 		return retrysql.Do(ctx, db, p, func(ctx context.Context, c *retrysql.Single) error {
-			_, err := c.ExecContext(ctx, b.bind("insert into ledger values (?, 0, 1, 10)"), id)
-			return err
+			return stmtErr(c.ExecContext(ctx, b.bind("insert into ledger values (?, 0, 1, 10)"), id))
 		})
 	})
 }
@@ -102,8 +101,7 @@ func TestAnAttemptThatTimesOutOnALockIsRetried(t *testing.T) {
 			p.AttemptTimeout = 200 * time.Millisecond // enough for an attempt that waits for no lock
 
 			err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				_, err := tx.ExecContext(ctx, "update counter set n = n + 1")
-				return err
+				return execute(ctx, tx, "update counter set n = n + 1")
 			})
 
 			require.NoError(t, err)
@@ -118,25 +116,18 @@ func TestAnAttemptThatTimesOutOnALockIsRetried(t *testing.T) {
 
 // TestAnAttemptTimeoutInACommitIsTheReason: the reply comes after it, within EndTimeout, or not at all.
 func TestAnAttemptTimeoutInACommitIsTheReason(t *testing.T) {
-	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := newPostgres(t)
-			db := d.open(t, s.address, name)
-			db.SetMaxOpenConns(1)
-			exec1(t, db, slowCommits...)
-			exec1(t, db, "create or replace function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(3); return null; end $$")
-			for limit, want := range map[time.Duration]error{50 * time.Millisecond: retrysql.ErrCommitAmbiguous, time.Minute: nil} {
-				p, last := observed(1, nil)
-				p.AttemptTimeout = 2 * time.Second // enough to begin and insert on a busy machine, not for the COMMIT
-				err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{EndTimeout: limit}, enter)
-				require.ErrorIs(t, err, want)
-				exec1(t, db, "select 1") // waits for the connection
-				if want != nil {
-					require.Equal(t, []failure{{Phase: retrysql.Commit, Reason: retrysql.AttemptTimeout}}, last.Failures)
-				}
+	withPostgres(t, slowCommits, func(t *testing.T, _ driver, db *sql.DB) {
+		db.SetMaxOpenConns(1)
+		exec1(t, db, "create or replace function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(3); return null; end $$")
+		for limit, want := range map[time.Duration]error{50 * time.Millisecond: retrysql.ErrCommitAmbiguous, time.Minute: nil} {
+			p, last := observed(1, nil)
+			p.AttemptTimeout = 2 * time.Second // enough to begin and insert on a busy machine, not for the COMMIT
+			err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{EndTimeout: limit}, enter)
+			require.ErrorIs(t, err, want)
+			exec1(t, db, "select 1") // waits for the connection
+			if want != nil {
+				require.Equal(t, []failure{{Phase: retrysql.Commit, Reason: retrysql.AttemptTimeout}}, last.Failures)
 			}
-		})
-	}
+		}
+	})
 }

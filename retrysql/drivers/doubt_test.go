@@ -46,9 +46,10 @@ var slowCommits = []string{
 	"create constraint trigger slow after insert on ledger deferrable initially deferred for each row execute function slow()",
 }
 
-func enter(ctx context.Context, tx *retrysql.Txn) error {
-	_, err := tx.ExecContext(ctx, insert)
-	return err
+// enter and enterAlone are the fn of a Tx and of a Do.
+func enter(ctx context.Context, tx *retrysql.Txn) error { return execute(ctx, tx, insert) }
+func enterAlone(ctx context.Context, c *retrysql.Single) error {
+	return stmtErr(c.ExecContext(ctx, insert))
 }
 
 func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
@@ -156,91 +157,58 @@ func TestAProbeIsNotDeceivedByTheSearchPath(t *testing.T) {
 	}
 }
 
-// TestAProbeThatIsSharedAnswersForItsTransaction: another transaction commits while the first is cut.
-func TestAProbeThatIsSharedAnswersForItsTransaction(t *testing.T) {
-	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := newPostgres(t)
-			direct := d.open(t, s.address, name)
-			exec1(t, direct, ledger)
-			db := d.open(t, newProxy(t, s.address, at(d.commit, loseRequest)).address, name)
-			p, last := observed(4, nil)
-			opts, other := &retrysql.Options{Probe: true}, true
-			require.NoError(t, retrysql.Tx(t.Context(), db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
-				if err := enter(ctx, tx); err != nil || !other {
-					return err
-				}
-				other = false
-				return retrysql.Tx(ctx, direct, retry.Policy{}, opts, enter)
-			}))
-			require.Equal(t, 2, last.Attempts)
-			require.Equal(t, 2, number(t, direct, entries))
-		})
-	}
-}
-
-// TestAStatementOfMySQLThatCommitsIsRefused: it would commit the earlier work of fn, which the next attempt would
+// TestAStatementThatCommitsIsRefused on MariaDB, since it would commit the earlier work of fn, which the next attempt would
 // repeat.
-func TestAStatementOfMySQLThatCommitsIsRefused(t *testing.T) {
+func TestAStatementThatCommitsIsRefused(t *testing.T) {
 	t.Parallel()
 	s, name := newMaria(t)
-	db := goMySQL.open(t, s.address, name)
-	exec1(t, db, ledger, "create table other (id integer)")
-	work := func(query string) func(context.Context, *retrysql.Txn) error {
-		conflicts := 1
-		return func(ctx context.Context, tx *retrysql.Txn) error {
-			if err := enter(ctx, tx); err != nil {
+	maria := goMySQL.open(t, s.address, name)
+	exec1(t, maria, ledger, "create table other (id integer)")
+	// tried executes the query after an insert, in a transaction that is repeated once, and returns the number of inserts.
+	tried := func(db *sql.DB, query string) (inserts int, err error) {
+		exec1(t, db, "delete from ledger")
+		p, _ := observed(4, nil)
+		err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			if err := execute(ctx, tx, insert, query); err != nil || retry.AttemptNumber(ctx) > 1 {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, query); err != nil {
-				return err
-			}
-			if conflicts--; conflicts == 0 {
-				return retry.Transient(errors.New("a conflict"))
-			}
-			return nil
-		}
+			return retry.Transient(errors.New("a conflict"))
+		})
+		return number(t, db, entries), err
 	}
 	for _, query := range []string{
 		"TRUNCATE other", "create table another (id integer)", "ANALYZE TABLE other", "/*!40000 commit */", "/*M!100100 commit */",
 		"alter table other add n integer", "drop table other", "lock tables other write", "set autocommit = 1", "create or replace table other (id integer)",
 		`insert into other (id) select 1 from dual where 'x' in ('it\'s; commit; x')`, "insert into other values (7) # ; commit", // in vain
 	} {
-		p, _ := observed(4, nil)
-		err := retrysql.Tx(t.Context(), db, p, nil, work(query))
+		inserts, err := tried(maria, query)
 		require.ErrorIs(t, err, retrysql.ErrTransactionEnded, query)
-		require.Equal(t, 0, number(t, db, entries), query)
+		require.Zero(t, inserts, query)
 	}
-	for i, query := range []string{
+	for _, query := range []string{
 		`insert into other (id) select 1 from dual where 'x' in ('it''s; commit; x')`, "create temporary table if not exists scratch (id integer)",
 		"drop temporary table if exists scratch", "insert into other values (7) -- ; commit",
 		"analyze select * from other", "analyze format=json update other set id = id + 1", "analyze insert into other values (8)", "xa recover",
 	} {
-		p, _ := observed(4, nil)
-		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, work(query)), query)
-		require.Equal(t, i+1, number(t, db, entries), query)
+		inserts, err := tried(maria, query)
+		require.NoError(t, err, query)
+		require.Equal(t, 1, inserts, query)
 	}
-}
-
-func TestAStatementThatOnlyMySQLCommitsByIsExecutedElsewhere(t *testing.T) {
-	withPostgres(t, []string{ledger}, func(t *testing.T, _ driver, db *sql.DB) {
-		p, _ := observed(4, nil)
-		first := true
-		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			for _, query := range []string{insert, "truncate ledger", "create table another (id integer)", insert} {
-				if _, err := tx.ExecContext(ctx, query); err != nil {
-					return err
-				}
+	t.Run("by Unwrap of a watched connection", func(t *testing.T) {
+		err := retrysql.Tx(t.Context(), goMySQL.watched(t, s.address, name), retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			return stmtErr(tx.Unwrap().ExecContext(ctx, "truncate ledger"))
+		})
+		require.ErrorIs(t, err, retrysql.ErrTransactionEnded)
+		require.Equal(t, 1, number(t, maria, entries))
+	})
+	t.Run("unless the server is PostgreSQL", func(t *testing.T) {
+		withPostgres(t, []string{ledger}, func(t *testing.T, _ driver, db *sql.DB) {
+			for _, query := range []string{"create table another (id integer)", "truncate another"} {
+				inserts, err := tried(db, query)
+				require.NoError(t, err, query)
+				require.Equal(t, 1, inserts, query)
 			}
-			if first {
-				first = false
-				return retry.Transient(errors.New("a conflict"))
-			}
-			return nil
-		}))
-		require.Equal(t, 1, number(t, db, entries))
+		})
 	})
 }
 
@@ -263,8 +231,7 @@ func TestAStatementsOwnTimeoutThatIsPassedOverIsNoDoubt(t *testing.T) {
 				first = false
 				ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 				defer cancel()
-				_, err := tx.ExecContext(ctx, sleeps[d.name])
-				require.Error(t, err)
+				require.Error(t, execute(ctx, tx, sleeps[d.name]))
 				return nil
 			})
 			require.NoError(t, err)
@@ -299,10 +266,7 @@ func TestDoAfterARestart(t *testing.T) {
 			doubts := 0
 			for range connections {
 				p, last := observed(4, nil)
-				err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Single) error {
-					_, err := c.ExecContext(ctx, insert)
-					return err
-				})
+				err := retrysql.Do(t.Context(), db, p, enterAlone)
 				require.Equal(t, 1, last.Attempts)
 				if err != nil {
 					require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
@@ -326,7 +290,7 @@ func TestAPauseThatPostgreSQLEnds(t *testing.T) {
 				if err := enter(ctx, tx); err != nil || retry.AttemptNumber(ctx) > 1 {
 					return err
 				}
-				if _, err := tx.ExecContext(ctx, "set local idle_in_transaction_session_timeout = '20ms'"); err != nil {
+				if err := execute(ctx, tx, "set local idle_in_transaction_session_timeout = '20ms'"); err != nil {
 					return err
 				}
 				for number(t, db, "select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'") > 0 {
@@ -342,37 +306,4 @@ func TestAPauseThatPostgreSQLEnds(t *testing.T) {
 			require.Equal(t, before+1, number(t, db, entries))
 		}
 	})
-}
-
-// TestAPatientPolicyOutlivesARestart: the default one ends before the server is back.
-func TestAPatientPolicyOutlivesARestart(t *testing.T) {
-	patient := retrysql.DefaultPolicy()
-	patient.MaxAttempts, patient.Backoff.Cap, patient.Backoff.Jitter = 16, 5*time.Second, retry.EqualJitter
-	for _, row := range []struct {
-		name   string
-		policy retry.Policy
-		want   error
-	}{
-		{"the default policy does not", retrysql.DefaultPolicy(), retry.AttemptsExhausted},
-		{"a patient one does", patient, nil},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s, name := newPostgres(t)
-			db := libpq.open(t, s.address, name)
-			exec1(t, db, ledger)
-			s.stop(fast)
-			began, back := time.Now(), false
-			row.policy.Observe = func(_ context.Context, e retry.Event) {
-				if !back && time.Since(began) > time.Second { // as long as the server's restart takes
-					back = true
-					require.NoError(t, s.start())
-				}
-			}
-			err := retrysql.Tx(t.Context(), db, row.policy, nil, enter)
-			if !back {
-				require.NoError(t, s.start())
-			}
-			require.ErrorIs(t, err, row.want)
-		})
-	}
 }

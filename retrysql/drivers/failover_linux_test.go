@@ -212,13 +212,6 @@ func (p pair) newBank(t *testing.T) (*bank, string) {
 	return b, name
 }
 
-// text returns the one text that a query yields.
-func text(t *testing.T, db *sql.DB, query string) (s string) {
-	t.Helper()
-	require.NoError(t, db.QueryRow(query).Scan(&s))
-	return s
-}
-
 // TestAFailoverLosesAndDoublesNothing ends the primary in the middle, and promotes the standby.
 func TestAFailoverLosesAndDoublesNothing(t *testing.T) {
 	for name, open := range tellers {

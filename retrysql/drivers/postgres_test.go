@@ -1,6 +1,7 @@
 package drivers_test
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"net"
@@ -18,6 +19,7 @@ import (
 	_ "github.com/lib/pq"
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/retrysql"
 	"github.com/retrygo/retry/retrysql/allerrors"
 )
 
@@ -188,10 +190,27 @@ func exec1(t *testing.T, db *sql.DB, queries ...string) {
 	}
 }
 
+// execute executes statements in a transaction until one fails.
+func execute(ctx context.Context, tx *retrysql.Txn, queries ...string) error {
+	for _, query := range queries {
+		if _, err := tx.ExecContext(ctx, query); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // number returns the one number that a query yields.
 func number(t *testing.T, db *sql.DB, query string, args ...any) int {
 	t.Helper()
 	var n int
 	require.NoError(t, db.QueryRow(query, args...).Scan(&n), query)
 	return n
+}
+
+// text returns the one text that a query yields.
+func text(t *testing.T, db *sql.DB, query string) (s string) {
+	t.Helper()
+	require.NoError(t, db.QueryRow(query).Scan(&s))
+	return s
 }

@@ -69,21 +69,15 @@ func TestSQLiteBusyIsRetriedUntilTheLockIsGone(t *testing.T) {
 // TestASnapshotThatIsTooOldIsRetried: the second transaction to write has read what the first one changed.
 func TestASnapshotThatIsTooOldIsRetried(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
-		name     string
-		swallows bool
-	}{
-		{name: "where fn returns the error"},
-		{name: "where fn passes over it", swallows: true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
+	for name, swallows := range map[string]bool{"if fn returns the error": false, "if fn ignores it": true} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := newSQLite(t, "wal")
 			p, last := observed(4, nil)
 			interfere := sync.OnceFunc(func() { exec1(t, db, "update counter set n = n + 10") })
 
 			err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if err := increment(ctx, tx, interfere); !test.swallows {
+				if err := increment(ctx, tx, interfere); !swallows {
 					return err
 				}
 				return nil
@@ -111,8 +105,7 @@ func TestABusyCommitIsRetried(t *testing.T) {
 			var err error
 			reader, err = db.BeginTx(t.Context(), nil)
 			require.NoError(t, err)
-			var n int
-			require.NoError(t, reader.QueryRow("select n from counter").Scan(&n))
+			require.NoError(t, drain(reader.Query("select n from counter")))
 		}
 		return increment(ctx, tx, nil)
 	})
@@ -129,26 +122,12 @@ func TestParallelSQLiteWritersLoseNoIncrement(t *testing.T) {
 	t.Parallel()
 	const writers, increments = 8, 50
 	db := newSQLite(t, "wal")
-	p := retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Base: time.Millisecond, Cap: 20 * time.Millisecond, Jitter: retry.FullJitter}}
-	p, count := counted(p)
-
-	var all sync.WaitGroup
-	failed := make([]error, writers)
-	for w := range writers {
-		all.Go(func() {
-			for range increments {
-				failed[w] = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					return increment(ctx, tx, nil)
-				})
-				if failed[w] != nil {
-					return
-				}
-			}
-		})
+	p, count := counted(retry.Policy{MaxAttempts: retry.Unlimited, Backoff: contended.Backoff})
+	for _, err := range inParallel(writers, writers*increments, func(int) error {
+		return retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error { return increment(ctx, tx, nil) })
+	}) {
+		require.NoError(t, err)
 	}
-	all.Wait()
-
-	require.Equal(t, make([]error, writers), failed)
 	require.Equal(t, writers*increments, number(t, db, "select n from counter"))
 	t.Log(count)
 }
@@ -162,8 +141,7 @@ func TestAnInterruptedSQLiteTransactionIsNotCommittedInPart(t *testing.T) {
 	passOver := func(ctx context.Context, tx *retrysql.Txn) error {
 		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
-		_, err := tx.ExecContext(ctx, endless)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, execute(ctx, tx, endless), context.DeadlineExceeded)
 		return nil
 	}
 	for name, row := range map[string]struct {
@@ -175,8 +153,7 @@ func TestAnInterruptedSQLiteTransactionIsNotCommittedInPart(t *testing.T) {
 			return tx.Savepoint(ctx, func(ctx context.Context) error { return passOver(ctx, tx) })
 		}},
 		"by the attempt's end": {timeout: 200 * time.Millisecond, cut: func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.ExecContext(ctx, endless)
-			return err
+			return execute(ctx, tx, endless)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,42 +161,19 @@ func TestAnInterruptedSQLiteTransactionIsNotCommittedInPart(t *testing.T) {
 			db := newSQLite(t, "wal")
 			p, last := observed(4, nil)
 			p.AttemptTimeout = row.timeout
-			first := true
 			require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if _, err := tx.ExecContext(ctx, "insert into counter values (1)"); err != nil {
+				if err := execute(ctx, tx, "insert into counter values (1)"); err != nil {
 					return err
 				}
-				if first {
-					first = false
+				if retry.AttemptNumber(ctx) == 1 {
 					if err := row.cut(ctx, tx); err != nil {
 						return err
 					}
 				}
-				_, err := tx.ExecContext(ctx, "insert into counter values (10)")
-				return err
+				return execute(ctx, tx, "insert into counter values (10)")
 			}))
 			require.Equal(t, 2, last.Attempts)
 			require.Equal(t, 11, number(t, db, "select sum(n) from counter"))
 		})
 	}
-}
-
-// TestAConstraintThatRollsBackIsTheAnswer: the text of the statement does not show that SQLite has undone the
-// transaction.
-func TestAConstraintThatRollsBackIsTheAnswer(t *testing.T) {
-	t.Parallel()
-	db := newSQLite(t, "wal")
-	exec1(t, db, "create table own (n integer unique on conflict rollback)", "insert into own values (1)")
-	p, last := observed(4, nil)
-	err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		if _, err := tx.ExecContext(ctx, "insert into counter values (1)"); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, "insert into own values (1)")
-		return err
-	})
-	require.Equal(t, retrysql.UniqueViolation, retrysql.ReasonOf(err))
-	require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
-	require.Equal(t, retry.Succeeded, last.Status)
-	require.Equal(t, 0, number(t, db, "select sum(n) from counter"))
 }
