@@ -37,10 +37,10 @@ func TestADoubtStaysAlthoughItWasDenied(t *testing.T) {
 }
 
 func TestACommitThatTheAttemptsTimeoutCutIsInDoubt(t *testing.T) {
-	inBubble(t, "the reason is the commit's", func(t *testing.T) {
+	inBubble(t, "no run around it repeats it, and the reason is the commit's", func(t *testing.T) {
 		db, log := openDB(t, &base{}, faults{{On: retrytest.Commit, Takes: 2 * time.Second, Err: context.DeadlineExceeded}})
 		p := retry.Policy{MaxAttempts: 1, AttemptTimeout: time.Second}
-		err := retrysql.Tx(t.Context(), db, p, nil, exec)
+		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error { return retrysql.Tx(ctx, db, p, nil, exec) })
 		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
 		require.Equal(t, retrysql.CommitAmbiguous, retrysql.ReasonOf(err))

@@ -162,6 +162,10 @@ func reasons(t *testing.T, o retry.Outcome) []string {
 }
 
 func TestRun(t *testing.T) {
+	lost := db{commits: []error{driver.ErrBadConn}}
+	confirm := func(committed bool, err error) retrysql.Options {
+		return retrysql.Options{Confirm: func(context.Context) (bool, error) { return committed, err }}
+	}
 	for _, row := range []struct {
 		name    string
 		db      db
@@ -184,8 +188,6 @@ func TestRun(t *testing.T) {
 		{name: "an error that fn makes up rolls back and ends the run", fn: statements(errBusiness), log: []string{"begin", "exec!", "rollback"},
 			answer: errBusiness},
 		{name: "unless it is marked", fn: statements(retry.Transient(errBusiness)), log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
-		{name: "a constraint ends the run", fn: statements(duplicate), log: []string{"begin", "exec!", "rollback"},
-			answer: duplicate},
 		{name: "a conflict that is marked permanent ends the run", fn: statements(retry.Permanent(conflict)), log: []string{"begin", "exec!", "rollback"},
 			want: retry.TerminalError, is: []error{conflict}},
 		{name: "a lost connection in a statement is repeated", fn: statements(driver.ErrBadConn), log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
@@ -220,7 +222,7 @@ func TestRun(t *testing.T) {
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
 		{name: "a constraint at the commit ends the run", db: db{commits: []error{duplicate}}, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback"}, answer: duplicate},
-		{name: "driver.ErrBadConn at the commit is ambiguous", db: db{commits: []error{driver.ErrBadConn}}, fn: statements(),
+		{name: "driver.ErrBadConn at the commit is ambiguous", db: lost, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError,
 			is: []error{retrysql.ErrCommitAmbiguous, driver.ErrBadConn}, reasons: []string{"commit connection_lost"}},
 		{name: "EOF at the commit is ambiguous", db: db{commits: []error{io.ErrUnexpectedEOF}}, fn: statements(),
@@ -229,9 +231,9 @@ func TestRun(t *testing.T) {
 			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, shutdown}},
 		{name: "an unknown error at the commit is ambiguous", db: db{commits: []error{errBusiness}}, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
-		{name: "a read-only transaction is repeated then", db: db{commits: []error{driver.ErrBadConn}}, opts: retrysql.Options{ReadOnly: true}, fn: statements(),
+		{name: "a read-only transaction is repeated then", db: lost, opts: retrysql.Options{ReadOnly: true}, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
-		{name: "an idempotent one too", db: db{commits: []error{driver.ErrBadConn}}, mark: true, fn: statements(),
+		{name: "an idempotent one too", db: lost, mark: true, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
 		{name: "an idempotent one that stays unknown says so", mark: true, fn: statements(),
 			db:   db{commits: []error{io.EOF, io.EOF, io.EOF}},
@@ -252,7 +254,7 @@ func TestRun(t *testing.T) {
 		{name: "a connection that breaks at the rollback has rolled back", db: db{rollback: func(context.Context) error { return shutdown }},
 			fn: statements(retry.Transient(errBusiness)), log: []string{"begin", "exec!", "rollback!", "begin", "exec", "commit"}},
 		{name: "an idempotent one whose repetition fails still says so", mark: true, fn: statements(nil, duplicate),
-			db: db{commits: []error{driver.ErrBadConn}}, log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec!", "rollback"},
+			db: lost, log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec!", "rollback"},
 			want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, duplicate, driver.ErrBadConn}},
 		{name: "an idempotent one after which no other begins still says so", mark: true, fn: statements(),
 			db:   db{begins: []error{nil, state("28P01")}, commits: []error{driver.ErrBadConn}},
@@ -264,6 +266,15 @@ func TestRun(t *testing.T) {
 			log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError, is: []error{duplicate, io.ErrClosedPipe}},
 		{name: "a commit that the server has made a rollback of takes the class of the first error", db: db{commits: []error{errors.New("commit unexpectedly resulted in rollback")}},
 			fn: swallows(duplicate), log: []string{"begin", "exec!", "commit!", "rollback"}, want: retry.TerminalError, is: []error{duplicate}},
+
+		{name: "a Confirm that says it is committed makes it a success", db: lost, opts: confirm(true, nil), fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback"}},
+		{name: "a Confirm that says it is not repeats the transaction", db: lost, opts: confirm(false, nil), fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
+		{name: "a Confirm that fails leaves it unknown", db: lost, opts: confirm(true, io.EOF), fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, io.EOF, driver.ErrBadConn}},
+		{name: "a Confirm that fails does not matter to an idempotent one", db: lost, opts: confirm(false, io.EOF), mark: true, fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			d := row.db
@@ -302,35 +313,7 @@ func TestRollbackOfACommitThatFailed(t *testing.T) {
 	}
 }
 
-func TestProbe(t *testing.T) {
-	probe := func(committed bool, err error) retrysql.Options {
-		return retrysql.Options{Confirm: func(context.Context) (bool, error) { return committed, err }}
-	}
-	harmless := probe(false, io.EOF)
-	harmless.ReadOnly = true
-	for _, row := range []struct {
-		name string
-		opts retrysql.Options
-		log  []string
-		is   []error
-	}{
-		{"that says it is committed is a success", probe(true, nil), []string{"begin", "exec", "commit!", "rollback"}, nil},
-		{"that says it is not repeats the transaction", probe(false, nil), []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}, nil},
-		{"that fails leaves it unknown", probe(true, io.EOF), []string{"begin", "exec", "commit!", "rollback"}, []error{retrysql.ErrCommitAmbiguous, io.EOF, driver.ErrBadConn}},
-		{"that fails, of a transaction that may be repeated", harmless, []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}, nil},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			d := db{commits: []error{driver.ErrBadConn}}
-			err := retrysql.Run(t.Context(), atOnce, &row.opts, d.begin, statements())
-			require.Equal(t, row.log, d.log)
-			if row.is == nil {
-				require.NoError(t, err)
-			}
-			for _, is := range row.is {
-				require.ErrorIs(t, err, is)
-			}
-		})
-	}
+func TestConfirm(t *testing.T) {
 	inBubble(t, "that says no when its time is over leaves it unknown", func(t *testing.T) {
 		opts := retrysql.Options{Confirm: func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, nil }}
 		d := db{commits: []error{driver.ErrBadConn}}
@@ -359,11 +342,8 @@ func TestProbe(t *testing.T) {
 			require.Equal(t, time.Minute, time.Until(deadline))
 			return true, nil
 		}}
-		begin := func(ctx context.Context) (*cancelsCommit, error) {
-			inner, err := new(db).begin(ctx)
-			return &cancelsCommit{inner, cancel, context.Canceled}, err
-		}
-		require.NoError(t, retrysql.Run(ctx, atOnce, &opts, begin, func(context.Context, *cancelsCommit) error { return nil }))
+		d := db{commit: cancel, commits: []error{context.Canceled}}
+		require.NoError(t, retrysql.Run(ctx, atOnce, &opts, d.begin, statements()))
 	})
 }
 
@@ -398,17 +378,23 @@ func TestRunAndTheCaller(t *testing.T) {
 		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 		require.Equal(t, []string{"begin", "rollback"}, d.log)
 	})
-	t.Run("cancelled during the commit: ambiguous", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		d := &db{}
-		begin := func(ctx context.Context) (*cancelsCommit, error) {
-			inner, err := d.begin(ctx)
-			return &cancelsCommit{inner, cancel, context.Canceled}, err
-		}
-		err := retrysql.Run(ctx, atOnce, nil, begin, func(context.Context, *cancelsCommit) error { return nil })
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-	})
+	for name, row := range map[string]struct {
+		err error // of the commit
+		is  error // in the error of the run
+	}{
+		"cancelled during the commit: ambiguous":                                    {context.Canceled, retrysql.ErrCommitAmbiguous},
+		"cancelled and rolled back by the driver before the commit: it is canceled": {sql.ErrTxDone, retry.CallerCanceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			d := db{commit: cancel, commits: []error{row.err}}
+			err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
+			require.ErrorIs(t, err, retry.CallerCanceled)
+			require.ErrorIs(t, err, row.is)
+			require.Equal(t, row.is == retrysql.ErrCommitAmbiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
+			require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
+		})
+	}
 	for name, row := range map[string]struct {
 		takes     time.Duration
 		err       error
@@ -435,18 +421,6 @@ func TestRunAndTheCaller(t *testing.T) {
 			<-time.After(10 * time.Second)
 		})
 	}
-	t.Run("cancelled and rolled back by the driver before the commit: rolled back", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		d := &db{}
-		begin := func(ctx context.Context) (*cancelsCommit, error) {
-			inner, err := d.begin(ctx)
-			return &cancelsCommit{inner, cancel, sql.ErrTxDone}, err
-		}
-		err := retrysql.Run(ctx, atOnce, nil, begin, func(context.Context, *cancelsCommit) error { return nil })
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-		require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
-	})
 	t.Run("an error of fn's own is not an attempt's timeout, though that has passed", func(t *testing.T) {
 		p := atOnce
 		p.AttemptTimeout = 1
@@ -471,11 +445,6 @@ func TestRunAndTheCaller(t *testing.T) {
 			require.Equal(t, []string{"begin", "rollback", "begin", "commit"}, d.log)
 		}
 	})
-	inBubble(t, "a statement timeout of the server is not", func(t *testing.T) {
-		var d db
-		err := retrysql.Run(t.Context(), atOnce, nil, d.begin, statements(state("57014")))
-		require.ErrorIs(t, err, retry.TerminalError)
-	})
 	inBubble(t, "a rollback that hangs is not waited for longer than its timeout", func(t *testing.T) {
 		release := make(chan struct{})
 		d := db{rollback: func(context.Context) error { <-release; return nil }}
@@ -484,25 +453,6 @@ func TestRunAndTheCaller(t *testing.T) {
 		require.ErrorContains(t, err, "rollback did not return within 5s")
 		require.Equal(t, 5*time.Second, time.Since(start))
 		close(release)
-	})
-	inBubble(t, "a commit that hangs is not waited for longer than its timeout after the caller has gone: ambiguous", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		release := make(chan struct{})
-		d := db{commit: func() { <-release }, rollback: func(context.Context) error { panic("the commit is under way") }}
-		start := time.Now()
-		err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
-		require.ErrorIs(t, err, retry.DeadlinePassed)
-		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-		require.ErrorContains(t, err, "commit did not return within 5s after context deadline exceeded")
-		require.Equal(t, 6*time.Second, time.Since(start))
-		close(release)
-	})
-	inBubble(t, "a commit that returns a little after the caller has gone is believed", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		d := db{commit: func() { <-time.After(2 * time.Second) }}
-		require.NoError(t, retrysql.Run(ctx, atOnce, nil, d.begin, statements()))
 	})
 	inBubble(t, "it waits between attempts, outside any transaction", func(t *testing.T) {
 		var d db
@@ -574,16 +524,4 @@ func TestRunAndTheCaller(t *testing.T) {
 		d = db{commits: []error{io.EOF}}
 		require.ErrorIs(t, retrysql.Run(t.Context(), p, nil, d.begin, statements()), retrysql.ErrCommitAmbiguous, "but not about that")
 	})
-}
-
-// cancelsCommit is a transaction whose caller cancels during the commit.
-type cancelsCommit struct {
-	*tx
-	cancel context.CancelFunc
-	err    error
-}
-
-func (c *cancelsCommit) Commit(context.Context) error {
-	c.cancel()
-	return c.err
 }

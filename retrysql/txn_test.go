@@ -70,7 +70,10 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 		{"the row of QueryRowContext", nil, noRow, func(ctx context.Context, tx *retrysql.Txn) error {
 			return scan(tx.QueryRowContext(ctx, "select"))
 		}, false},
-		{"PrepareContext", inQuery, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		{"PrepareContext", nil, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			return stmtErr(tx.PrepareContext(ctx, "bad"))
+		}, true},
+		{"the *sql.Stmt of PrepareContext", inQuery, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			stmt, err := tx.PrepareContext(ctx, "select")
 			require.NoError(t, err)
 			return scan(stmt.QueryRowContext(ctx))
@@ -81,7 +84,7 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 	} {
 		for watched, around := range map[bool]func(driver.Connector) driver.Connector{false: plain, true: allerrors.Connector} {
 			t.Run(fmt.Sprintf("%s, watched %v", row.name, watched), func(t *testing.T) {
-				db, log := openDBWith(t, &base{answers: row.answers}, row.faults, around)
+				db, log := openDBWith(t, &base{answers: row.answers, badErr: deadlock}, row.faults, around)
 				attempts := 0
 				err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 					if attempts++; attempts > 1 {
@@ -98,23 +101,6 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 				require.Equal(t, !row.noticed && !watched, strings.Contains(log(), "insert"))
 			})
 		}
-	}
-}
-
-func TestAConflictInPrepareContextIsNoted(t *testing.T) {
-	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector} {
-		t.Run(name, func(t *testing.T) {
-			db, log := openDBWith(t, &base{badErr: deadlock}, nil, around)
-			attempts := 0
-			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if attempts++; attempts == 1 {
-					require.ErrorIs(t, stmtErr(tx.PrepareContext(ctx, "bad")), deadlock)
-					require.ErrorIs(t, stmtErr(tx.ExecContext(ctx, "insert")), deadlock, "it is not sent")
-				}
-				return nil
-			}))
-			require.Equal(t, "begin prepare bad! rollback begin commit", log())
-		})
 	}
 }
 
@@ -137,7 +123,7 @@ func TestAConfirmThatFoundNothing(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			db, log := openDB(t, &base{version: row.version}, append(faults{{On: retrytest.Commit, Lost: true}}, row.faults...))
 			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, nil }}
-			err := retrysql.Tx(t.Context(), db, atOnce, opts, func(context.Context, *retrysql.Txn) error { return nil })
+			err := retrysql.Tx(t.Context(), db, atOnce, opts, nothing)
 			require.Equal(t, row.believed, err == nil, "%v", err)
 			require.Equal(t, !row.believed, errors.Is(err, retrysql.ErrCommitAmbiguous))
 			require.Equal(t, row.believed, strings.Count(log(), "begin") == 2)
@@ -149,7 +135,7 @@ func TestAConfirmThatFoundNothing(t *testing.T) {
 		require.NoError(t, err)
 		defer conn.Close()
 		opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, nil }}
-		err = retrysql.Tx(t.Context(), conn, atOnce, opts, func(context.Context, *retrysql.Txn) error { return nil })
+		err = retrysql.Tx(t.Context(), conn, atOnce, opts, nothing)
 		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 		require.ErrorContains(t, err, "no other connection")
 	})
@@ -299,7 +285,6 @@ func TestHooksAllRun(t *testing.T) {
 func TestWhatIsNilIsAnError(t *testing.T) {
 	var none context.Context
 	db, log := openDB(t, &base{}, nil)
-	nothing := func(context.Context, *retrysql.Txn) error { return nil }
 	begin := func(context.Context) (retrysql.Transaction, error) { panic("not begun") }
 	require.EqualError(t, retrysql.Tx(none, db, atOnce, nil, nothing), "retrysql: ctx is nil")
 	require.EqualError(t, retrysql.Run(none, atOnce, nil, begin, func(context.Context, retrysql.Transaction) error { return nil }), "retrysql: ctx is nil")
@@ -325,9 +310,6 @@ func TestAPanicThatFnRecoversFromIsNotCommitted(t *testing.T) {
 }
 
 func TestATxInATx(t *testing.T) {
-	exec := func(query string) func(context.Context, *retrysql.Txn) error {
-		return func(ctx context.Context, tx *retrysql.Txn) error { return stmtErr(tx.ExecContext(ctx, query)) }
-	}
 	// both works in the caller's transaction if there is one, as the comment of TxnFromContext says.
 	both := func(ctx context.Context, db *sql.DB, fn func(context.Context, *retrysql.Txn) error) error {
 		if tx, ok := retrysql.TxnFromContext(ctx, db); ok {
@@ -350,7 +332,7 @@ func TestATxInATx(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, log := openDB(t, &base{}, row.faults)
 			err := both(t.Context(), db, func(ctx context.Context, tx *retrysql.Txn) error {
-				return errors.Join(exec("outer")(ctx, tx), row.inner(ctx, db, exec("inner")))
+				return errors.Join(sends("outer")(ctx, tx), row.inner(ctx, db, sends("inner")))
 			})
 			require.Equal(t, row.log, log())
 			if row.err == "" {
@@ -377,20 +359,20 @@ func TestATxInATx(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		other, otherLog := openDB(t, &base{}, nil)
 		require.NoError(t, both(t.Context(), db, func(ctx context.Context, _ *retrysql.Txn) error {
-			return both(ctx, other, func(ctx context.Context, _ *retrysql.Txn) error { return both(ctx, db, exec("inner")) })
+			return both(ctx, other, func(ctx context.Context, _ *retrysql.Txn) error { return both(ctx, db, sends("inner")) })
 		}))
 		require.Equal(t, "begin inner commit", log())
 		require.Equal(t, "begin commit", otherLog())
 	})
 	t.Run("one with a context from outside is a transaction of its own", func(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
-		require.NoError(t, both(t.Context(), db, func(context.Context, *retrysql.Txn) error { return both(t.Context(), db, exec("own")) }))
+		require.NoError(t, both(t.Context(), db, func(context.Context, *retrysql.Txn) error { return both(t.Context(), db, sends("own")) }))
 		require.Equal(t, "begin begin own commit commit", log())
 	})
 	t.Run("after the end of fn its context belongs to no transaction", func(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		require.NoError(t, both(t.Context(), db, func(ctx context.Context, tx *retrysql.Txn) error {
-			tx.AfterCommit(func(context.Context) { require.NoError(t, both(ctx, db, exec("later"))) })
+			tx.AfterCommit(func(context.Context) { require.NoError(t, both(ctx, db, sends("later"))) })
 			return nil
 		}))
 		require.Equal(t, "begin commit begin later commit", log())
@@ -415,7 +397,7 @@ func TestATxInATx(t *testing.T) {
 				if answers != nil {
 					require.NoError(t, tx.QueryRowContext(ctx, "select").Scan(new(int)))
 				}
-				return both(ctx, other, exec("inner"))
+				return both(ctx, other, sends("inner"))
 			})
 			require.ErrorIs(t, err, retry.AttemptsExhausted)
 			require.Equal(t, 1, strings.Count(log(), "begin"), name)
@@ -436,10 +418,6 @@ func TestATxInATx(t *testing.T) {
 
 func TestSavepoint(t *testing.T) {
 	const sp, release, back = "SAVEPOINT retrysql_1", "RELEASE SAVEPOINT retrysql_1", "ROLLBACK TO SAVEPOINT retrysql_1"
-	exec := func(query string) func(context.Context, *retrysql.Txn) error {
-		return func(ctx context.Context, tx *retrysql.Txn) error { return stmtErr(tx.ExecContext(ctx, query)) }
-	}
-	pass := func(context.Context, *retrysql.Txn) error { return nil }
 	for _, row := range []struct {
 		name   string
 		faults faults
@@ -448,25 +426,25 @@ func TestSavepoint(t *testing.T) {
 		again  bool
 		is     error // of Savepoint in the first attempt
 	}{
-		{name: "a success", fn: exec("update"), first: sp + " update " + release},
+		{name: "a success", fn: sends("update"), first: sp + " update " + release},
 		{name: "an error of fn undoes its part", fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			_ = exec("update")(ctx, tx)
+			_ = sends("update")(ctx, tx)
 			return errBusiness
 		}, first: sp + " update " + back + " " + release, is: errBusiness},
-		{name: "a conflict that is undone does not count", fn: exec("update"), faults: faults{{Query: "update", Err: deadlock}},
+		{name: "a conflict that is undone does not count", fn: sends("update"), faults: faults{{Query: "update", Err: deadlock}},
 			first: sp + " update! " + back + " " + release, is: deadlock},
-		{name: "one that cannot be undone does", fn: exec("update"),
+		{name: "one that cannot be undone does", fn: sends("update"),
 			faults: faults{{Query: "update", Err: deadlock}, {Query: "ROLLBACK TO", Err: errNoSavepoint}},
 			first:  sp + " update! " + back + "!", again: true, is: deadlock},
 		{name: "one that was not noticed, but only returned, does", fn: func(context.Context, *retrysql.Txn) error { return deadlock },
 			faults: faults{{Query: "ROLLBACK TO", Err: errNoSavepoint}},
 			first:  sp + " " + back + "!", again: true, is: deadlock},
 		{name: "a conflict that fn passes over is not released", fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			_ = exec("update")(ctx, tx)
+			_ = sends("update")(ctx, tx)
 			return nil
 		}, faults: faults{{Query: "update", Err: deadlock}}, first: sp + " update!", again: true, is: deadlock},
-		{name: "a conflict at SAVEPOINT", fn: pass, faults: faults{{Query: "SAVEPOINT", Err: deadlock}}, first: sp + "!", again: true, is: deadlock},
-		{name: "a conflict at RELEASE", fn: pass, faults: faults{{Query: "RELEASE", Err: deadlock}}, first: sp + " " + release + "!", again: true, is: deadlock},
+		{name: "a conflict at SAVEPOINT", fn: nothing, faults: faults{{Query: "SAVEPOINT", Err: deadlock}}, first: sp + "!", again: true, is: deadlock},
+		{name: "a conflict at RELEASE", fn: nothing, faults: faults{{Query: "RELEASE", Err: deadlock}}, first: sp + " " + release + "!", again: true, is: deadlock},
 	} {
 		for name, around := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": allerrors.Connector} {
 			t.Run(row.name+name, func(t *testing.T) {
@@ -494,7 +472,7 @@ func TestSavepoint(t *testing.T) {
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			err := tx.Savepoint(ctx, func(ctx context.Context) error {
 				tx.Unwrap()
-				return exec("update")(ctx, tx)
+				return sends("update")(ctx, tx)
 			})
 			require.Equal(t, deadlock, err)
 			return nil

@@ -1,13 +1,14 @@
 package retrysql_test
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -107,57 +108,45 @@ func TestDoubtOutlivesItsRun(t *testing.T) {
 			require.Equal(t, 1, commits)
 		})
 	}
-	t.Run("of a write of Do", func(t *testing.T) {
-		db, log := openDB(t, faults{{Query: "INSERT", Err: driver.ErrBadConn}})
-		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
+	write := func(ctx context.Context, c *retrysql.Single) error {
+		_, err := c.ExecContext(ctx, "INSERT")
+		return err
+	}
+	for _, row := range []struct {
+		name   string
+		faults faults
+		run    func(context.Context, *sql.DB) error
+		is     []error
+		text   string // of the error
+		log    string
+	}{
+		{"of a write of Do", faults{{Query: "INSERT", Err: driver.ErrBadConn}}, func(ctx context.Context, db *sql.DB) error {
+			return retrysql.Do(ctx, db, once, write)
+		}, []error{retrysql.ErrStatementAmbiguous}, "may or may not have taken effect", "INSERT!"},
+		{"of a write of Do that has taken effect, after which something failed", nil, func(ctx context.Context, db *sql.DB) error {
 			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Single) error {
-				_, err := c.ExecContext(ctx, "INSERT")
-				return err
+				return cmp.Or(write(ctx, c), error(conflict))
 			})
-		})
-		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
-		require.Equal(t, "INSERT!", log())
-	})
-	t.Run("of a transaction that fn committed itself", func(t *testing.T) {
-		db, log := openDB(t, nil)
-		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
+		}, []error{retrysql.ErrStatementAmbiguous, conflict}, "partly_done: ERROR 40001", "INSERT"},
+		{"of a transaction that fn committed itself", nil, func(ctx context.Context, db *sql.DB) error {
 			return retrysql.Tx(ctx, db, once, nil, func(_ context.Context, tx *retrysql.Txn) error { return tx.Unwrap().Commit() })
+		}, []error{retrysql.ErrTransactionEnded}, "must not begin or end", "begin commit"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			db, log := openDB(t, row.faults)
+			err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error { return row.run(ctx, db) })
+			for _, is := range row.is {
+				require.ErrorIs(t, err, is)
+			}
+			require.ErrorContains(t, err, row.text)
+			require.Equal(t, strings.Contains(row.text, "may or may not"), strings.Contains(err.Error(), "may or may not"))
+			require.Equal(t, row.log, log())
 		})
-		require.ErrorIs(t, err, retrysql.ErrTransactionEnded)
-		require.Equal(t, "begin commit", log())
-	})
-	t.Run("of a write of Do that has taken effect, after which something failed", func(t *testing.T) {
-		db, log := openDB(t, nil)
-		err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
-			return retrysql.Do(ctx, db, once, func(ctx context.Context, c *retrysql.Single) error {
-				if _, err := c.ExecContext(ctx, "INSERT"); err != nil {
-					return err
-				}
-				return conflict
-			})
-		})
-		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
-		require.ErrorIs(t, err, conflict)
-		require.ErrorContains(t, err, "partly_done: ERROR 40001")
-		require.NotContains(t, err.Error(), "may or may not")
-		require.Equal(t, "INSERT", log())
-	})
+	}
 	t.Run("whatever mark the probe's error has", func(t *testing.T) {
 		opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, retry.Transient(errors.New("no answer")) }}
 		run, log := tx(t, opts)
 		require.ErrorIs(t, do(t, run)(t.Context()), retrysql.ErrCommitAmbiguous)
 		require.Equal(t, "begin touch commit!", log())
 	})
-	for name, outer := range map[string]layer{"Do": do, "Tx": inTx(nil)} {
-		inBubble(t, "of a commit that the attempt's timeout has cut, in "+name, func(t *testing.T) {
-			db, log := openDB(t, faults{{On: retrytest.Commit, Takes: 2 * time.Second, Err: context.DeadlineExceeded}})
-			p := once
-			p.AttemptTimeout = time.Second
-			err := outer(t, func(ctx context.Context) error { return retrysql.Tx(ctx, db, p, nil, insert) })(t.Context())
-			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-			require.ErrorIs(t, err, retry.ErrAttemptTimeout)
-			require.Equal(t, retrysql.CommitAmbiguous, retrysql.ReasonOf(err))
-			require.Equal(t, "begin touch commit!", log())
-		})
-	}
 }
