@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -38,9 +39,8 @@ func config(server http.RoundTripper, options ...func(*middleware.Stack) error) 
 }
 
 // option is the Middleware of a policy that validates.
-func option(p retry.Policy) func(*middleware.Stack) error { return optionOf(retryaws.Middleware(p)) }
-
-func optionOf(option func(*middleware.Stack) error, err error) func(*middleware.Stack) error {
+func option(p retry.Policy) func(*middleware.Stack) error {
+	option, err := retryaws.Middleware(p)
 	if err != nil {
 		panic(err)
 	}
@@ -60,12 +60,17 @@ func get(ctx context.Context, client *s3.Client, options ...func(*s3.Options)) (
 	return read(out.Body)
 }
 
-// bothModes runs test with either setting of the switch that changes the SDK's own retries.
+// bothModes runs test in virtual time with either setting of the switch that changes the SDK's own retries.
 func bothModes(t *testing.T, test func(t *testing.T)) {
 	for _, mode := range []string{"false", "true"} {
 		t.Run("AWS_NEW_RETRIES_2026="+mode, func(t *testing.T) {
 			t.Setenv("AWS_NEW_RETRIES_2026", mode)
-			test(t)
+			synctest.Test(t, test)
 		})
 	}
+}
+
+// inBubble runs f as a subtest in virtual time.
+func inBubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
