@@ -152,9 +152,7 @@ func (e timeoutOfServer) Unwrap() error   { return e.error }
 
 func TestEventsOfFailedAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSDK(t)
-		observe, err := retryotel.Observe(s.Options)
-		require.NoError(t, err)
+		s, observe := observed(t)
 		p := retry.Policy{Name: "charge", AttemptTimeout: time.Second, Observe: observe}
 		errs := []error{
 			fmt.Errorf("step: %w", retry.After(7*time.Second, &net.OpError{Op: "dial", Err: errDown})),
@@ -166,7 +164,7 @@ func TestEventsOfFailedAttempts(t *testing.T) {
 			retry.Permanent(fmt.Errorf("no: %w", errDown)),
 		}
 		ctx, span := s.traces.Tracer("").Start(t.Context(), "caller")
-		err = retry.Do(ctx, p, func(ctx context.Context) error {
+		err := retry.Do(ctx, p, func(ctx context.Context) error {
 			err := errs[retry.AttemptNumber(ctx)-1]
 			if err == nil {
 				<-ctx.Done()
@@ -210,34 +208,10 @@ func TestEventsOfFailedAttempts(t *testing.T) {
 	})
 }
 
-// The caller's deadline is not a timeout of the attempt.
-func TestTheCallersDeadlineIsNoAttemptTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newSDK(t)
-		observe, err := retryotel.Observe(s.Options)
-		require.NoError(t, err)
-		ctx, span := s.traces.Tracer("").Start(t.Context(), "caller")
-		limited, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		err = retry.Do(limited, retry.Policy{Observe: observe}, func(ctx context.Context) error {
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		require.ErrorIs(t, err, retry.DeadlinePassed)
-		span.End()
-		events := s.span("caller").Events
-		require.Len(t, events, 1)
-		require.Equal(t, "retry.attempt.failed", events[0].Name)
-		require.Equal(t, map[string]any{"retry.attempt": int64(1), "retry.class": "retryable", "error.type": "timeout"}, set(events[0].Attributes))
-	})
-}
-
 func TestPolicyNamesAreBounded(t *testing.T) {
 	for _, row := range []struct{ names, told int }{{150, 80}, {81, 80}, {80, 80}} {
 		t.Run(fmt.Sprintf("%d names", row.names), func(t *testing.T) {
-			s := newSDK(t)
-			observe, err := retryotel.Observe(s.Options)
-			require.NoError(t, err)
+			s, observe := observed(t)
 			for range 2 { // the second time finds the same
 				for i := range row.names {
 					p := retry.Policy{Name: fmt.Sprintf("policy-%03d", i), Observe: observe}
@@ -259,9 +233,7 @@ func TestPolicyNamesAreBounded(t *testing.T) {
 
 // The values of an Event not made by package retry do not add to an enumeration.
 func TestStatusesAndReasonsAreEnumerations(t *testing.T) {
-	s := newSDK(t)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
+	s, observe := observed(t)
 	for i := range 200 {
 		e := retry.Event{Outcome: &retry.Outcome{Status: retry.Canceled + 1 + retry.Status(i), Reason: retry.CallerCanceled + 1 + retry.Reason(i)}}
 		observe(t.Context(), e)
@@ -275,9 +247,7 @@ func TestStatusesAndReasonsAreEnumerations(t *testing.T) {
 
 // Statuses and reasons of the root package each have a series of their own.
 func TestEveryStatusAndReasonIsRecorded(t *testing.T) {
-	s := newSDK(t)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
+	s, observe := observed(t)
 	want := map[string]int64{}
 	for status := retry.Succeeded; status.String() != fmt.Sprintf("Status(%d)", status); status++ {
 		for reason := retry.Reason(1); reason.Error() != fmt.Sprintf("Reason(%d)", reason); reason++ {
@@ -304,9 +274,7 @@ var endings = map[retry.Status][]retry.Reason{
 
 // TestTheSeriesAreFewerThanTheSDKsLimit counts the series of each instrument for as many names as are distinguished.
 func TestTheSeriesAreFewerThanTheSDKsLimit(t *testing.T) {
-	s := newSDK(t)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
+	s, observe := observed(t)
 	reasons := 0
 	for status := retry.Succeeded; status.String() != fmt.Sprintf("Status(%d)", status); status++ {
 		require.Equal(t, status == retry.WaitingRetry, endings[status] == nil, status)
@@ -338,9 +306,7 @@ func TestTheSeriesAreFewerThanTheSDKsLimit(t *testing.T) {
 }
 
 func TestConcurrentRunsAreAllCounted(t *testing.T) {
-	s := newSDK(t)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
+	s, observe := observed(t)
 	ctx, span := s.traces.Tracer("").Start(t.Context(), "caller")
 	var all sync.WaitGroup
 	const goroutines, runs = 16, 50

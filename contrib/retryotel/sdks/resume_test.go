@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/contrib/retryotel"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -37,9 +36,7 @@ func TestAResumptionIsOneEvent(t *testing.T) {
 		panic(http.ErrAbortHandler)
 	}))
 	defer server.Close()
-	s := newSDK(t)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
+	s, observe := observed(t)
 	rt := &retryhttp.Transport{Resume: true, Policy: retry.Policy{
 		Name: "file", Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}, Observe: observe}}
 

@@ -1,6 +1,7 @@
 package sdks_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
 )
 
@@ -22,12 +24,20 @@ type sdk struct {
 	retryotel.Options
 }
 
-func newSDK(t *testing.T, opts ...sdktrace.TracerProviderOption) *sdk {
+func newSDK(t *testing.T) *sdk {
 	s := &sdk{t: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewInMemoryExporter()}
-	s.traces = sdktrace.NewTracerProvider(append(opts, sdktrace.WithSyncer(s.spans))...)
+	s.traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
 	s.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(s.reader))
 	s.TracerProvider = s.traces
 	return s
+}
+
+// observed returns an SDK and an observer that records with it.
+func observed(t *testing.T) (*sdk, func(context.Context, retry.Event)) {
+	s := newSDK(t)
+	observe, err := retryotel.Observe(s.Options)
+	require.NoError(t, err)
+	return s, observe
 }
 
 // metric returns what was measured under a name, nil if nothing was.

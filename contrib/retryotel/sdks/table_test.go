@@ -29,9 +29,7 @@ func (j jobs) Count(context.Context, retryjob.Filter) (map[retryjob.Status]retry
 // The table of the package documentation is what an SDK gets, and its names follow the conventions: a counter that goes
 // up and down is never a plural.
 func TestTheTableOfMetrics(t *testing.T) {
-	s := newSDK(t)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
+	s, observe := observed(t)
 	p := retry.Policy{Name: "a", MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}, Observe: observe}
 	require.Error(t, retry.Do(t.Context(), p, func(context.Context) error { return errDown }))
 	hedges, err := retryotel.ObserveHedges(s.Options)
