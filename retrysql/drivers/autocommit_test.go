@@ -21,18 +21,11 @@ const (
 // connections lose the reply to the first request that contains the text, and one whose connections do not.
 func withLostReply(t *testing.T, text string, test func(t *testing.T, d driver, db, direct *sql.DB)) {
 	t.Helper()
-	t.Parallel()
-	for _, d := range serverDrivers {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := d.newDatabase(t)
-			direct := d.open(t, s.address, name)
-			exec1(t, direct, ledger)
-			p := newProxy(t, s.address, at(text, loseReply))
-			test(t, d, d.open(t, p.address, name), direct)
-			require.EqualValues(t, 1, p.cuts.Load())
-		})
-	}
+	onEach(t, serverDrivers, []string{ledger}, func(t *testing.T, s site) {
+		db, p := s.behind(t, at(text, loseReply))
+		test(t, s.driver, db, s.db)
+		require.EqualValues(t, 1, p.cuts.Load())
+	})
 }
 
 func TestAStatementOfDoWhoseReplyIsLost(t *testing.T) {

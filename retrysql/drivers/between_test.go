@@ -94,13 +94,10 @@ func TestAPoolersNotNowIsRepeated(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			s, name := newPostgres(t)
-			direct := row.driver.open(t, s.address, name)
-			exec1(t, direct, ledger)
-			proxy := newProxy(t, s.address, at(row.at, refuse))
+			s := newSite(t, row.driver, ledger)
+			db, proxy := s.behind(t, at(row.at, refuse))
 			proxy.refusal = pgError("08P01", row.words)
 			p, last := observed(3, nil)
-			db := row.driver.open(t, proxy.address, name)
 			if row.alone {
 				require.NoError(t, retrysql.Do(t.Context(), db, p, enterAlone))
 			} else {
@@ -110,7 +107,7 @@ func TestAPoolersNotNowIsRepeated(t *testing.T) {
 			if row.want != (failure{}) {
 				require.Equal(t, []failure{row.want}, last.Failures)
 			}
-			require.Equal(t, 1, number(t, direct, "select count(*) from ledger"))
+			require.Equal(t, 1, number(t, s.db, entries))
 		})
 	}
 }

@@ -33,11 +33,11 @@ func withLostCommits(t *testing.T, test func(t *testing.T, c lostCommit, b *bank
 		} {
 			t.Run(d.name+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
-				s, name := d.newDatabase(t)
-				b := newBank(t, d, d.open(t, s.address, name), 5)
-				p := newProxy(t, s.address, at(d.commit, pass, c.fault, c.fault))
+				s := newSite(t, d)
+				b := newBank(t, d, s.db, 5)
+				db, p := s.behind(t, at(d.commit, pass, c.fault, c.fault))
 
-				test(t, c, b, d.open(t, p.address, name))
+				test(t, c, b, db)
 
 				require.EqualValues(t, 2, p.cuts.Load())
 				b.requireConserved(t)
@@ -124,31 +124,24 @@ func TestACommitThatIsLostIsRepeatedIfTheCallerAllowsIt(t *testing.T) {
 
 // TestWhatDriversSayOfALostCommitDoesNotTellThatItWasApplied is why no driver's error is believed at that phase.
 func TestWhatDriversSayOfALostCommitDoesNotTellThatItWasApplied(t *testing.T) {
-	t.Parallel()
-	for _, d := range serverDrivers {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := d.newDatabase(t)
-			direct := d.open(t, s.address, name)
-			exec1(t, direct, counter...)
-			db := d.open(t, newProxy(t, s.address, at(d.commit, loseReply)).address, name)
-			tx, err := db.Begin()
-			require.NoError(t, err)
-			_, err = tx.Exec("update counter set n = n + 1")
-			require.NoError(t, err)
+	onEach(t, serverDrivers, counter, func(t *testing.T, s site) {
+		db, _ := s.behind(t, at(s.commit, loseReply))
+		tx, err := db.Begin()
+		require.NoError(t, err)
+		_, err = tx.Exec("update counter set n = n + 1")
+		require.NoError(t, err)
 
-			err = tx.Commit()
+		err = tx.Commit()
 
-			require.Error(t, err)
-			require.Equal(t, 1, number(t, direct, "select n from counter"))
-			safe, ok := asType[interface {
-				error
-				SafeToRetry() bool
-			}](err)
-			t.Logf("%v; driver.ErrBadConn: %v; SafeToRetry: %v", err, errors.Is(err, sqldriver.ErrBadConn), ok && safe.SafeToRetry())
-			require.Equal(t, retrysql.Verdict{
-				Class: retry.Terminal, Reason: retrysql.ConnectionLost, Ambiguous: true,
-			}, retrysql.Judge(retrysql.Commit, err))
-		})
-	}
+		require.Error(t, err)
+		require.Equal(t, 1, number(t, s.db, "select n from counter"))
+		safe, ok := asType[interface {
+			error
+			SafeToRetry() bool
+		}](err)
+		t.Logf("%v; driver.ErrBadConn: %v; SafeToRetry: %v", err, errors.Is(err, sqldriver.ErrBadConn), ok && safe.SafeToRetry())
+		require.Equal(t, retrysql.Verdict{
+			Class: retry.Terminal, Reason: retrysql.ConnectionLost, Ambiguous: true,
+		}, retrysql.Judge(retrysql.Commit, err))
+	})
 }

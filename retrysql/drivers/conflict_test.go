@@ -17,20 +17,10 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// withPostgres runs a test in parallel with each driver for PostgreSQL, each with its own database in which the setup
-// was executed.
+// withPostgres is onEach for the drivers of PostgreSQL.
 func withPostgres(t *testing.T, setup []string, test func(t *testing.T, d driver, db *sql.DB)) {
 	t.Helper()
-	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := newPostgres(t)
-			db := d.open(t, s.address, name)
-			exec1(t, db, setup...)
-			test(t, d, db)
-		})
-	}
+	onEach(t, postgresDrivers, setup, func(t *testing.T, s site) { test(t, s.driver, s.db) })
 }
 
 var counter = []string{"create table counter (n integer not null)", "insert into counter values (0)"}
@@ -160,14 +150,12 @@ func TestADeadlockLosesNothing(t *testing.T) {
 		for _, d := range serverDrivers {
 			t.Run(d.name+", "+name, func(t *testing.T) {
 				t.Parallel()
-				s, database := d.newDatabase(t)
+				s := newSite(t, d, pairs...)
 				code := "40P01"
 				if d.name == goMySQL.name {
 					code = "1213"
 				}
-				db := row.open(d, t, s.address, database)
-				exec1(t, db, pairs...)
-				deadlock(t, db, code, row.send, row.passOver)
+				deadlock(t, row.open(d, t, s.address, s.name), code, row.send, row.passOver)
 			})
 		}
 	}
@@ -176,10 +164,8 @@ func TestADeadlockLosesNothing(t *testing.T) {
 // TestADeadlockInRowsThatAreLeftOpenIsRetried: MariaDB reports it after the first rows, which fn has not read.
 func TestADeadlockInRowsThatAreLeftOpenIsRetried(t *testing.T) {
 	t.Parallel()
-	s, name := newMaria(t)
-	db := goMySQL.open(t, s.address, name)
-	exec1(t, db, "create table done (n integer)", "create table weight (n integer)", "create table first (n integer)", "insert into first values (0)",
-		"create table wide (id integer primary key, pad text)", "insert into wide select seq, repeat('x', 1000) from seq_1_to_400")
+	db := newSite(t, goMySQL, "create table done (n integer)", "create table weight (n integer)", "create table first (n integer)", "insert into first values (0)",
+		"create table wide (id integer primary key, pad text)", "insert into wide select seq, repeat('x', 1000) from seq_1_to_400").db
 	attempts := 0
 	other := make(chan error, 1)
 	err := retrysql.Tx(t.Context(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
@@ -288,9 +274,8 @@ func TestALockThatIsNotFreeIsRetriedAsAWhole(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			s, name := row.driver.newDatabase(t)
-			db := row.driver.watched(t, s.address, name)
-			exec1(t, db, append(counter, "create table done (n integer)")...)
+			s := newSite(t, row.driver, append(counter, "create table done (n integer)")...)
+			db := s.watched(t, s.address, s.name)
 			holder, err := db.Begin()
 			require.NoError(t, err)
 			defer holder.Rollback()

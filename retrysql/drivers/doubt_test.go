@@ -53,40 +53,32 @@ func enterAlone(ctx context.Context, c *retrysql.Single) error {
 }
 
 func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
-	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
-		open := func(t *testing.T) (direct, db *sql.DB) {
-			s, name := newPostgres(t)
-			direct = d.open(t, s.address, name)
-			exec1(t, direct, slowCommits...)
-			return direct, d.open(t, newProxy(t, s.address, inFlight(d, nil)).address, name)
-		}
-		t.Run(d.name+"/is waited for by Options.Probe", func(t *testing.T) {
-			t.Parallel()
-			direct, db := open(t)
+	t.Run("is waited for by Options.Probe", func(t *testing.T) {
+		onEach(t, postgresDrivers, slowCommits, func(t *testing.T, s site) {
+			db, _ := s.behind(t, inFlight(s.driver, nil))
 			p, last := observed(4, nil)
 			require.NoError(t, retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter))
 			require.Equal(t, 1, last.Attempts)
-			require.Equal(t, 1, number(t, direct, entries))
+			require.Equal(t, 1, number(t, s.db, entries))
 		})
-		t.Run(d.name+"/is not seen by a query for the row, so that its answer does not count", func(t *testing.T) {
-			t.Parallel()
-			direct, db := open(t)
+	})
+	t.Run("is not seen by a query of PostgreSQL for the row, so that its answer does not count", func(t *testing.T) {
+		onEach(t, postgresDrivers, slowCommits, func(t *testing.T, s site) {
+			db, _ := s.behind(t, inFlight(s.driver, nil))
 			p, last := observed(4, nil)
-			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return number(t, direct, entries) > 0, nil }}
+			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return number(t, s.db, entries) > 0, nil }}
 			err := retrysql.Tx(t.Context(), db, p, opts, enter)
 			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 			require.ErrorContains(t, err, "set Options.Probe")
 			require.Equal(t, 1, last.Attempts)
-			exec1(t, direct, "do $$ begin lock table ledger; end $$") // after it
-			require.Equal(t, 1, number(t, direct, entries))
+			exec1(t, s.db, "do $$ begin lock table ledger; end $$") // after it
+			require.Equal(t, 1, number(t, s.db, entries))
 		})
-	}
-	t.Run("mysql/is waited for by FOR UPDATE", func(t *testing.T) {
+	})
+	t.Run("is waited for by FOR UPDATE on MariaDB", func(t *testing.T) {
 		t.Parallel()
-		s, name := newMaria(t)
-		direct := goMySQL.open(t, s.address, name)
-		exec1(t, direct, ledger)
+		s := newSite(t, goMySQL, ledger)
+		direct := s.db
 		holder, err := direct.Conn(t.Context())
 		require.NoError(t, err)
 		defer holder.Close()
@@ -94,10 +86,10 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 			_, err := holder.ExecContext(context.Background(), query)
 			require.NoError(t, err)
 		}
-		db := goMySQL.open(t, newProxy(t, s.address, inFlight(goMySQL, func() {
+		db, _ := s.behind(t, inFlight(goMySQL, func() {
 			do("backup stage start")
 			do("backup stage block_commit") // so that commits take until its end
-		})).address, name)
+		}))
 		p, last := observed(4, nil)
 		released := make(chan struct{})
 		opts := &retrysql.Options{Confirm: func(ctx context.Context) (bool, error) {
@@ -125,9 +117,7 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 // TestOptionsProbeOnAnotherServerFailsBeforeTheCommit: the option is for PostgreSQL only.
 func TestOptionsProbeOnAnotherServerFailsBeforeTheCommit(t *testing.T) {
 	t.Parallel()
-	s, name := newMaria(t)
-	maria := goMySQL.open(t, s.address, name)
-	for _, db := range []*sql.DB{maria, newSQLite(t, "wal")} {
+	for _, db := range []*sql.DB{newSite(t, goMySQL).db, newSQLite(t, "wal")} {
 		exec1(t, db, ledger)
 		p, _ := observed(4, nil)
 		err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter)
@@ -139,31 +129,25 @@ func TestOptionsProbeOnAnotherServerFailsBeforeTheCommit(t *testing.T) {
 
 // TestAProbeIsNotDeceivedByTheSearchPath: another schema, which comes first, has a function of the same name.
 func TestAProbeIsNotDeceivedByTheSearchPath(t *testing.T) {
-	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := newPostgres(t)
-			direct := d.open(t, s.address, name)
-			exec1(t, direct, ledger, "create schema first", "alter database "+name+" set search_path = first, public, pg_catalog",
-				"create function first.pg_xact_status(xid8) returns text language sql as $$ select 'aborted'::text $$",
-				"create function first.pg_current_xact_id() returns xid8 language sql as $$ select '3'::xid8 $$")
-			db := d.open(t, newProxy(t, s.address, at(d.commit, loseReply)).address, name)
-			p, last := observed(4, nil)
-			require.NoError(t, retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter))
-			require.Equal(t, 1, last.Attempts)
-			require.Equal(t, 1, number(t, direct, entries))
-		})
-	}
+	onEach(t, postgresDrivers, []string{
+		ledger, "create schema first",
+		"create function first.pg_xact_status(xid8) returns text language sql as $$ select 'aborted'::text $$",
+		"create function first.pg_current_xact_id() returns xid8 language sql as $$ select '3'::xid8 $$",
+	}, func(t *testing.T, s site) {
+		exec1(t, s.db, "alter database "+s.name+" set search_path = first, public, pg_catalog")
+		db, _ := s.behind(t, at(s.commit, loseReply))
+		p, last := observed(4, nil)
+		require.NoError(t, retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter))
+		require.Equal(t, 1, last.Attempts)
+		require.Equal(t, 1, number(t, s.db, entries))
+	})
 }
 
 // TestAStatementThatCommitsIsRefused on MariaDB, since it would commit the earlier work of fn, which the next attempt would
 // repeat.
 func TestAStatementThatCommitsIsRefused(t *testing.T) {
 	t.Parallel()
-	s, name := newMaria(t)
-	maria := goMySQL.open(t, s.address, name)
-	exec1(t, maria, ledger, "create table other (id integer)")
+	s := newSite(t, goMySQL, ledger, "create table other (id integer)")
 	// tried executes the query after an insert, in a transaction that is repeated once, and returns the number of inserts.
 	tried := func(db *sql.DB, query string) (inserts int, err error) {
 		exec1(t, db, "delete from ledger")
@@ -181,7 +165,7 @@ func TestAStatementThatCommitsIsRefused(t *testing.T) {
 		"alter table other add n integer", "drop table other", "lock tables other write", "set autocommit = 1", "create or replace table other (id integer)",
 		`insert into other (id) select 1 from dual where 'x' in ('it\'s; commit; x')`, "insert into other values (7) # ; commit", // in vain
 	} {
-		inserts, err := tried(maria, query)
+		inserts, err := tried(s.db, query)
 		require.ErrorIs(t, err, retrysql.ErrTransactionEnded, query)
 		require.Zero(t, inserts, query)
 	}
@@ -190,16 +174,16 @@ func TestAStatementThatCommitsIsRefused(t *testing.T) {
 		"drop temporary table if exists scratch", "insert into other values (7) -- ; commit",
 		"analyze select * from other", "analyze format=json update other set id = id + 1", "analyze insert into other values (8)", "xa recover",
 	} {
-		inserts, err := tried(maria, query)
+		inserts, err := tried(s.db, query)
 		require.NoError(t, err, query)
 		require.Equal(t, 1, inserts, query)
 	}
 	t.Run("by Unwrap of a watched connection", func(t *testing.T) {
-		err := retrysql.Tx(t.Context(), goMySQL.watched(t, s.address, name), retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		err := retrysql.Tx(t.Context(), s.watched(t, s.address, s.name), retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			return stmtErr(tx.Unwrap().ExecContext(ctx, "truncate ledger"))
 		})
 		require.ErrorIs(t, err, retrysql.ErrTransactionEnded)
-		require.Equal(t, 1, number(t, maria, entries))
+		require.Equal(t, 1, number(t, s.db, entries))
 	})
 	t.Run("unless the server is PostgreSQL", func(t *testing.T) {
 		withPostgres(t, []string{ledger}, func(t *testing.T, _ driver, db *sql.DB) {
@@ -214,31 +198,22 @@ func TestAStatementThatCommitsIsRefused(t *testing.T) {
 
 // TestAStatementsOwnTimeoutThatIsPassedOverIsNoDoubt: the drivers close the connection, so no COMMIT is sent.
 func TestAStatementsOwnTimeoutThatIsPassedOverIsNoDoubt(t *testing.T) {
-	t.Parallel()
 	sleeps := map[string]string{libpq.name: "select pg_sleep(60)", pgxStdlib.name: "select pg_sleep(60)", goMySQL.name: "select sleep(60)"}
-	for _, d := range serverDrivers {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := d.newDatabase(t)
-			db := d.open(t, s.address, name)
-			exec1(t, db, ledger)
-			p, last := observed(4, nil)
-			first := true
-			err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if err := enter(ctx, tx); err != nil || !first {
-					return err
-				}
-				first = false
-				ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-				defer cancel()
-				require.Error(t, execute(ctx, tx, sleeps[d.name]))
-				return nil
-			})
-			require.NoError(t, err)
-			require.Equal(t, 2, last.Attempts)
-			require.Equal(t, 1, number(t, db, entries))
+	onEach(t, serverDrivers, []string{ledger}, func(t *testing.T, s site) {
+		p, last := observed(4, nil)
+		err := retrysql.Tx(t.Context(), s.db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			if err := enter(ctx, tx); err != nil || retry.AttemptNumber(ctx) > 1 {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			require.Error(t, execute(ctx, tx, sleeps[s.driver.name]))
+			return nil
 		})
-	}
+		require.NoError(t, err)
+		require.Equal(t, 2, last.Attempts)
+		require.Equal(t, 1, number(t, s.db, entries))
+	})
 }
 
 // TestDoAfterARestart: lib/pq notices that connections in the pool are dead only when it uses them, so a write is lost

@@ -119,10 +119,7 @@ func drain(rows *sql.Rows, err error) error {
 
 func TestWhatMariaDBSendsIsJudgedByItsNumber(t *testing.T) {
 	t.Parallel()
-	s, name := newMaria(t)
-	db := goMySQL.open(t, s.address, name)
-	exec1(t, db, pairs...)
-	requireJudged(t, db, map[string]string{
+	requireJudged(t, newSite(t, goMySQL, pairs...).db, map[string]string{
 		"insert into pairs values (1, 1)":                              "unique_violation 1062",
 		"insert into pairs values (3, null)":                           "constraint_violation 1048",
 		"select * from nothing":                                        "syntax_or_access 1146",

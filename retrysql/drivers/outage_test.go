@@ -34,9 +34,7 @@ func TestASessionThatTheAdministratorEnds(t *testing.T) {
 		} {
 			t.Run(d.name+"/"+row.name, func(t *testing.T) {
 				t.Parallel()
-				s, name := d.newDatabase(t)
-				db := d.open(t, s.address, name)
-				exec1(t, db, counter...)
+				db := newSite(t, d, counter...).db
 				p, last := observed(4, nil)
 
 				err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
@@ -83,12 +81,11 @@ func TestATransactionOutlivesARestartOfTheServer(t *testing.T) {
 		name   string
 		signal syscall.Signal
 	}{{"fast", fast}, {"immediate", immediate}, {"kill", kill}} {
-		for _, d := range []driver{libpq, pgxStdlib} {
+		for _, d := range postgresDrivers {
 			t.Run(stop.name+"/"+d.name, func(t *testing.T) {
-				s, name := newPostgres(t)
-				db := d.open(t, s.address, name)
+				s := newSite(t, d, counter...)
+				db := s.db
 				db.SetMaxIdleConns(3)
-				exec1(t, db, counter...)
 				fill(t, db, 3)
 				p, last := observed(4, nil)
 				restart := sync.OnceFunc(func() { require.NoError(t, s.restart(stop.signal)) })
@@ -117,11 +114,9 @@ func fill(t *testing.T, db *sql.DB, connections int) {
 
 // TestATransactionWaitsForAServerThatIsDown: the server comes back after the third failure.
 func TestATransactionWaitsForAServerThatIsDown(t *testing.T) {
-	for _, d := range []driver{libpq, pgxStdlib} {
+	for _, d := range postgresDrivers {
 		t.Run(d.name, func(t *testing.T) {
-			s, name := newPostgres(t)
-			db := d.open(t, s.address, name)
-			exec1(t, db, counter...)
+			s := newSite(t, d, counter...)
 			stop := sync.OnceFunc(func() { s.stop(fast) })
 			p, last := observed(5, func(attempt int) {
 				if attempt == 3 {
@@ -129,7 +124,7 @@ func TestATransactionWaitsForAServerThatIsDown(t *testing.T) {
 				}
 			})
 
-			err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			err := retrysql.Tx(t.Context(), s.db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				return increment(ctx, tx, stop)
 			})
 
@@ -138,7 +133,7 @@ func TestATransactionWaitsForAServerThatIsDown(t *testing.T) {
 			require.Contains(t, gone, last.Failures[0].Reason)
 			refused := failure{Phase: retrysql.Connect, Reason: retrysql.CannotConnect}
 			require.Equal(t, []failure{refused, refused}, last.Failures[1:])
-			require.Equal(t, 1, number(t, db, "select n from counter"))
+			require.Equal(t, 1, number(t, s.db, "select n from counter"))
 		})
 	}
 }
@@ -148,11 +143,10 @@ func TestATransactionWaitsForAServerThatIsDown(t *testing.T) {
 func TestACrashOfTheServerUnderLoadAppliesEachAcknowledgedTransactionOnce(t *testing.T) {
 	const workers, transactions = 8, 480
 	crashes := map[int]syscall.Signal{120: kill, 240: immediate, 360: fast} // before this transaction
-	for _, d := range []driver{libpq, pgxStdlib} {
+	for _, d := range postgresDrivers {
 		t.Run(d.name, func(t *testing.T) {
-			s, name := newPostgres(t)
-			db := d.open(t, s.address, name)
-			exec1(t, db, "create table ledger (id integer not null)")
+			s := newSite(t, d, ledger)
+			db := s.db
 			p, count := counted(retry.Policy{
 				MaxAttempts: retry.Unlimited,
 				Backoff:     retry.Backoff{Base: 10 * time.Millisecond, Cap: 50 * time.Millisecond, Jitter: retry.FullJitter},

@@ -29,10 +29,8 @@ func everywhere(t *testing.T, test func(t *testing.T, db *sql.DB)) {
 		for name, open := range map[string]func(driver, *testing.T, string, string) *sql.DB{"": driver.open, ", watched": driver.watched} {
 			t.Run(d.name+name, func(t *testing.T) {
 				t.Parallel()
-				s, database := d.newDatabase(t)
-				db := open(d, t, s.address, database)
-				exec1(t, db, "create table done (n integer unique)")
-				test(t, db)
+				s := newSite(t, d, "create table done (n integer unique)")
+				test(t, open(d, t, s.address, s.name))
 			})
 		}
 	}
@@ -116,7 +114,6 @@ func TestReadOnlyWritesNothing(t *testing.T) {
 }
 
 func TestAWatchedConnectionHasTheTypesOfTheDriver(t *testing.T) {
-	t.Parallel()
 	describe := func(t *testing.T, db *sql.DB) (all []string) {
 		t.Helper()
 		err := retrysql.Tx(t.Context(), db, retry.Policy{MaxAttempts: 1}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
@@ -134,17 +131,11 @@ func TestAWatchedConnectionHasTheTypesOfTheDriver(t *testing.T) {
 		require.NoError(t, err)
 		return all
 	}
-	for _, d := range serverDrivers {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, database := d.newDatabase(t)
-			plain := d.open(t, s.address, database)
-			exec1(t, plain, "create table kinds (n integer not null, price decimal(7, 2), name varchar(20))")
-			want := describe(t, plain)
-			require.Len(t, want, 3)
-			require.Equal(t, want, describe(t, d.watched(t, s.address, database)))
-		})
-	}
+	onEach(t, serverDrivers, []string{"create table kinds (n integer not null, price decimal(7, 2), name varchar(20))"}, func(t *testing.T, s site) {
+		want := describe(t, s.db)
+		require.Len(t, want, 3)
+		require.Equal(t, want, describe(t, s.watched(t, s.address, s.name)))
+	})
 }
 
 // TestASavepointWithOpenRowsIsUndone: a server that is asked for rows does not accept another statement.
