@@ -466,23 +466,21 @@ func TestRunAndTheCaller(t *testing.T) {
 		require.Equal(t, []string{"begin", "exec!", "rollback", "wait", "begin", "exec!", "rollback", "wait", "begin", "exec", "commit"}, d.log)
 		require.Equal(t, 15*time.Millisecond, time.Since(start), "the default policy: 10ms and 20ms, full jitter")
 	})
-	t.Run("a panic in fn rolls back and goes on", func(t *testing.T) {
-		var d db
-		require.PanicsWithValue(t, "boom", func() {
-			_ = retrysql.Run(t.Context(), atOnce, nil, d.begin, func(context.Context, *tx) error { panic("boom") })
+	for name, row := range map[string]struct {
+		end       func()
+		recovered any
+	}{"a panic": {func() { panic("boom") }, "boom"}, "runtime.Goexit": {runtime.Goexit, nil}} {
+		t.Run(name+" in fn rolls back and goes on", func(t *testing.T) {
+			var d db
+			done := make(chan any)
+			go func() {
+				defer func() { done <- recover() }()
+				_ = retrysql.Run(t.Context(), atOnce, nil, d.begin, func(context.Context, *tx) error { row.end(); return nil })
+			}()
+			require.Equal(t, row.recovered, <-done)
+			require.Equal(t, []string{"begin", "rollback"}, d.log)
 		})
-		require.Equal(t, []string{"begin", "rollback"}, d.log)
-	})
-	t.Run("runtime.Goexit in fn rolls back", func(t *testing.T) {
-		var d db
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = retrysql.Run(t.Context(), atOnce, nil, d.begin, func(context.Context, *tx) error { runtime.Goexit(); return nil })
-		}()
-		<-done
-		require.Equal(t, []string{"begin", "rollback"}, d.log)
-	})
+	}
 	t.Run("arguments that are missing or wrong are refused before anything is done", func(t *testing.T) {
 		var d db
 		bad := retrysql.Run(t.Context(), atOnce, &retrysql.Options{EndTimeout: -1}, d.begin, statements())
