@@ -112,7 +112,7 @@ func TestEveryEnding(t *testing.T) {
 						before = policy + ","
 					}
 					kind := "retry.kind=" + row.kind
-					require.Equal(t, map[string]int64{kind + "," + before + row.runs: 1}, s.sums("retry.runs"))
+					require.Equal(t, map[string]float64{kind + "," + before + row.runs: 1}, s.values("retry.runs"))
 					of := kind
 					if name != "" {
 						of += "," + policy
@@ -219,14 +219,14 @@ func TestPolicyNamesAreBounded(t *testing.T) {
 				}
 				require.NoError(t, retry.Do(t.Context(), retry.Policy{Observe: observe}, func(context.Context) error { return nil }))
 			}
-			want := map[string]int64{"retry.kind=succeeded_without_retry,retry.status=succeeded": 2}
+			want := map[string]float64{"retry.kind=succeeded_without_retry,retry.status=succeeded": 2}
 			for i := range row.told {
 				want[fmt.Sprintf("retry.kind=succeeded_without_retry,retry.policy=policy-%03d,retry.status=succeeded", i)] = 2
 			}
 			if beyond := row.names - row.told; beyond > 0 {
-				want["retry.kind=succeeded_without_retry,retry.policy=_OTHER,retry.status=succeeded"] = int64(2 * beyond)
+				want["retry.kind=succeeded_without_retry,retry.policy=_OTHER,retry.status=succeeded"] = float64(2 * beyond)
 			}
-			require.Equal(t, want, s.sums("retry.runs"))
+			require.Equal(t, want, s.values("retry.runs"))
 		})
 	}
 }
@@ -238,7 +238,7 @@ func TestStatusesAndReasonsAreEnumerations(t *testing.T) {
 		e := retry.Event{Outcome: &retry.Outcome{Status: retry.Canceled + 1 + retry.Status(i), Reason: retry.CallerCanceled + 1 + retry.Reason(i)}}
 		observe(t.Context(), e)
 	}
-	require.Equal(t, map[string]int64{"retry.kind=failed_without_retry,retry.status=_OTHER": 200}, s.sums("retry.runs"))
+	require.Equal(t, map[string]float64{"retry.kind=failed_without_retry,retry.status=_OTHER": 200}, s.values("retry.runs"))
 	ctx, span := s.traces.Tracer("").Start(t.Context(), "caller")
 	observe(ctx, retry.Event{})
 	span.End()
@@ -248,7 +248,7 @@ func TestStatusesAndReasonsAreEnumerations(t *testing.T) {
 // Statuses and reasons of the root package each have a series of their own.
 func TestEveryStatusAndReasonIsRecorded(t *testing.T) {
 	s, observe := observed(t)
-	want := map[string]int64{}
+	want := map[string]float64{}
 	for status := retry.Succeeded; status.String() != fmt.Sprintf("Status(%d)", status); status++ {
 		for reason := retry.Reason(1); reason.Error() != fmt.Sprintf("Reason(%d)", reason); reason++ {
 			kind := "failed_without_retry"
@@ -260,7 +260,7 @@ func TestEveryStatusAndReasonIsRecorded(t *testing.T) {
 		}
 	}
 	require.Len(t, want, 6*9)
-	require.Equal(t, want, s.sums("retry.runs"))
+	require.Equal(t, want, s.values("retry.runs"))
 }
 
 // endings are the reasons of each status with which a run can end.
@@ -298,9 +298,9 @@ func TestTheSeriesAreFewerThanTheSDKsLimit(t *testing.T) {
 		}
 	}
 	const policies, ways, limit = 80 + 2, 21, 2000
-	require.Len(t, s.sums("retry.runs"), policies*ways)
+	require.Len(t, s.values("retry.runs"), policies*ways)
 	require.Less(t, policies*ways, limit)
-	for set := range s.sums("retry.runs") {
+	for set := range s.values("retry.runs") {
 		require.NotContains(t, set, "otel.metric.overflow")
 	}
 }
@@ -325,12 +325,12 @@ func TestConcurrentRunsAreAllCounted(t *testing.T) {
 	}
 	all.Wait()
 	span.End()
-	var counted int64
-	sums := s.sums("retry.runs")
-	for _, n := range sums {
+	counted := 0.0
+	runsBy := s.values("retry.runs")
+	for _, n := range runsBy {
 		counted += n
 	}
-	require.Len(t, sums, 81)
+	require.Len(t, runsBy, 81)
 	require.EqualValues(t, goroutines*runs, counted)
 	var delays uint64
 	for _, point := range s.histogram("retry.delay") {

@@ -58,8 +58,8 @@ func TestAResumptionIsOneEvent(t *testing.T) {
 	}
 	const one = "retry.attempt.failed file body body_truncated"
 	require.Equal(t, []string{one, one}, events)
-	require.Equal(t, map[string]int64{
+	require.Equal(t, map[string]float64{
 		"retry.kind=succeeded_without_retry,retry.policy=file,retry.status=succeeded":   1,
 		"retry.kind=succeeded_with_retry,retry.policy=file body,retry.status=succeeded": 2,
-	}, s.sums("retry.runs"))
+	}, s.values("retry.runs"))
 }

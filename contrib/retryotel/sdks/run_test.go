@@ -158,13 +158,13 @@ func TestAttemptsAreCountedAndMeasuredByClass(t *testing.T) {
 		for _, class := range []retry.Class{retry.Unknown, retry.Terminal + 1, 255} { // of an Event made by hand
 			observe(t.Context(), retry.Event{Attempt: retry.Attempt{Class: class}})
 		}
-		require.Equal(t, map[string]int64{
+		require.Equal(t, map[string]float64{
 			"retry.class=succeeded,retry.policy=charge": 2,
 			"retry.class=retryable,retry.policy=charge": 3,
 			"retry.class=terminal,retry.policy=charge":  1,
 			"retry.class=terminal":                      1,
 			"retry.class=_OTHER":                        3,
-		}, s.sums("retry.attempts"))
+		}, s.values("retry.attempts"))
 		require.Equal(t, map[string]recorded{
 			"retry.class=succeeded,retry.policy=charge": {2, 2 + 4},
 			"retry.class=retryable,retry.policy=charge": {3, 3 + 1 + 5},
@@ -259,7 +259,7 @@ func TestNamesAreBounded(t *testing.T) {
 			_ = retryotel.Do(t.Context(), p, s.Options, func(context.Context) error { return typed(x) })
 		}
 		want := []string{x[:128] + "... (60000 bytes)", x[:128] + "... (129 bytes)", x[:128]}
-		counted := map[string]int64{}
+		counted := map[string]float64{}
 		for i, run := range s.named("retry.run") {
 			values := set(run.Attributes)
 			require.Equal(t, [2]any{want[i], want[0]}, [2]any{values["retry.policy"], values["error.type"]})
@@ -267,7 +267,7 @@ func TestNamesAreBounded(t *testing.T) {
 			require.Equal(t, want[i], set(s.named("retry.attempt")[2*i].Attributes)["retry.policy"])
 			counted["retry.class=retryable,retry.policy="+want[i]] = 2
 		}
-		require.Equal(t, counted, s.sums("retry.attempts"))
+		require.Equal(t, counted, s.values("retry.attempts"))
 
 		ctx, caller := s.traces.Tracer("").Start(t.Context(), "caller")
 		require.NoError(t, retry.Do(ctx, retry.Policy{Name: x, Observe: observe}, succeed))

@@ -57,15 +57,20 @@ func (s *sdk) metric(name string) metricdata.Aggregation {
 // labels is a set of attributes as a reader of a test writes it: "retry.policy=a,retry.status=succeeded".
 func labels(set attribute.Set) string { return set.Encoded(attribute.DefaultEncoder()) }
 
-// sums returns a counter by its attributes.
-func (s *sdk) sums(name string) map[string]int64 {
-	sums := map[string]int64{}
-	if data, ok := s.metric(name).(metricdata.Sum[int64]); ok {
+// values returns a counter or a gauge by its attributes.
+func (s *sdk) values(name string) map[string]float64 {
+	values := map[string]float64{}
+	switch data := s.metric(name).(type) {
+	case metricdata.Sum[int64]:
 		for _, point := range data.DataPoints {
-			sums[labels(point.Attributes)] = point.Value
+			values[labels(point.Attributes)] = float64(point.Value)
+		}
+	case metricdata.Gauge[float64]:
+		for _, point := range data.DataPoints {
+			values[labels(point.Attributes)] = point.Value
 		}
 	}
-	return sums
+	return values
 }
 
 // recorded is a histogram's point without its buckets.
@@ -88,17 +93,6 @@ func (s *sdk) histogram(name string) map[string]recorded {
 		}
 	}
 	return points
-}
-
-// gauge returns a gauge by its attributes.
-func (s *sdk) gauge(name string) map[string]float64 {
-	values := map[string]float64{}
-	if data, ok := s.metric(name).(metricdata.Gauge[float64]); ok {
-		for _, point := range data.DataPoints {
-			values[labels(point.Attributes)] = point.Value
-		}
-	}
-	return values
 }
 
 // span returns the only ended span with that name.
