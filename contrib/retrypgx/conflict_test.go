@@ -37,23 +37,6 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, []string{"commit serialization_failure 40001"}, r.failures)
 		require.Equal(t, 3, db.total(t))
 	})
-	t.Run("a conflict of another transaction that gave up is not repeated", func(t *testing.T) {
-		db, other := newDatabase(t, server), newDatabase(t, server)
-		calls := 0
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
-			if err := execute(ctx, tx, increment); err != nil {
-				return err
-			}
-			return retrypgx.Tx(ctx, other, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error {
-				calls++
-				return execute(ctx, tx, "do $$ begin raise sqlstate '40001'; end $$")
-			})
-		})
-		require.ErrorIs(t, r.err, retry.AttemptsExhausted)
-		require.Empty(t, r.failures)
-		require.Equal(t, 3, calls)
-		require.Equal(t, 0, db.total(t))
-	})
 	t.Run("many workers lose no update", func(t *testing.T) {
 		const workers, each = 8, 20
 		db := newDatabase(t, server)
@@ -88,39 +71,6 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		returned(t, db.Pool)
 		require.Equal(t, workers*each, db.total(t))
 		t.Logf("%d transactions, %d attempts failed", workers*each, failed.Load())
-	})
-	t.Run("a deadlock is repeated", func(t *testing.T) {
-		db := newDatabase(t, server)
-		var met sync.WaitGroup
-		met.Add(2)
-		var all sync.WaitGroup
-		runs := make([]run, 2)
-		over := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
-		for i, ids := range [][2]int{{1, 2}, {2, 1}} {
-			all.Go(func() {
-				defer close(over[i])
-				runs[i] = db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
-					if attempt > 1 { // the other one waits for its row, and may not have it before this one asks again
-						<-over[1-i]
-					}
-					if _, err := tx.Exec(ctx, "update test set n = n + 1 where id = $1", ids[0]); err != nil {
-						return err
-					}
-					if attempt == 1 {
-						met.Done()
-						met.Wait()
-					}
-					_, err := tx.Exec(ctx, "update test set n = n + 1 where id = $1", ids[1])
-					return err
-				})
-			})
-		}
-		all.Wait()
-		returned(t, db.Pool)
-		require.NoError(t, runs[0].err)
-		require.NoError(t, runs[1].err)
-		require.Equal(t, []string{"statement deadlock 40P01"}, append(runs[0].failures, runs[1].failures...))
-		require.Equal(t, 4, db.total(t))
 	})
 }
 
