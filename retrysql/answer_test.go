@@ -105,10 +105,6 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, 3, calls)
 	})
-	t.Run("no answer if the rollback fails", func(t *testing.T) {
-		d := db{rollback: func(context.Context) error { return io.EOF }}
-		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, nil, d.begin, statements(duplicate)), retry.TerminalError)
-	})
 	t.Run("no answer if the rollback shows that the connection is lost", func(t *testing.T) {
 		d := db{rollback: func(context.Context) error { return driver.ErrBadConn }}
 		n := 0
@@ -120,23 +116,10 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 		}))
 		require.Equal(t, 2, n)
 	})
-	t.Run("no answer after a statement that fn ignored", func(t *testing.T) {
-		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, nil, new(db).begin, func(_ context.Context, tx *tx) error {
-			_ = tx.exec(duplicate)
-			return aborted
-		}), retry.TerminalError)
-	})
-	t.Run("no answer at begin", func(t *testing.T) {
-		d := db{begins: []error{state("42501")}}
-		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, nil, d.begin, statements()), retry.TerminalError)
-	})
 	t.Run("no answer of a caller who has gone", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := retrysql.Run(ctx, atOnce, nil, new(db).begin, func(context.Context, *tx) error { cancel(); return errBusiness })
 		require.ErrorIs(t, err, retry.CallerCanceled)
-	})
-	t.Run("no earlier answer stays", func(t *testing.T) {
-		require.NoError(t, retrysql.Run(t.Context(), atOnce, nil, new(db).begin, statements(conflict)))
 	})
 }
 

@@ -21,7 +21,7 @@ func TestADoubtStaysAlthoughItWasDenied(t *testing.T) {
 			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, nil }}
 			n := 0
 			err := retry.Do(t.Context(), atOnce, func(ctx context.Context) error {
-				return retrysql.Run(ctx, atOnce, opts, d.begin, func(_ context.Context, work *fake) error {
+				return retrysql.Run(ctx, atOnce, opts, d.begin, func(_ context.Context, work *tx) error {
 					if n++; n == 1 {
 						return nil
 					}

@@ -68,12 +68,6 @@ func pop(list *[]error) error {
 	return err
 }
 
-// The same if a variable has the name.
-type (
-	fake   = tx
-	fakeDB = db
-)
-
 // tx is a transaction of db.
 type tx struct {
 	db               *db
@@ -194,6 +188,7 @@ func TestRun(t *testing.T) {
 		{name: "a lost connection at begin is repeated", db: db{begins: []error{driver.ErrBadConn}}, fn: statements(), log: []string{"begin!", "begin", "exec", "commit"}},
 		{name: "an unknown error at begin is repeated", db: db{begins: []error{errors.New("Refresh error: 503")}}, fn: statements(), log: []string{"begin!", "begin", "exec", "commit"}},
 		{name: "a driver's own time limit at begin is repeated", db: db{begins: []error{context.DeadlineExceeded}}, fn: statements(), log: []string{"begin!", "begin", "exec", "commit"}},
+		{name: "a refused statement at begin is no answer", db: db{begins: []error{state("42501")}}, fn: statements(), log: []string{"begin!"}, want: retry.TerminalError},
 		{name: "a refused login is not", db: db{begins: []error{state("28P01")}}, fn: statements(), log: []string{"begin!"}, want: retry.TerminalError},
 		{name: "a conflict that fn passes over is not committed", fn: swallows(conflict),
 			log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
@@ -481,27 +476,6 @@ func TestRunAndTheCaller(t *testing.T) {
 			require.Equal(t, []string{"begin", "rollback"}, d.log)
 		})
 	}
-	t.Run("arguments that are missing or wrong are refused before anything is done", func(t *testing.T) {
-		var d db
-		bad := retrysql.Run(t.Context(), atOnce, &retrysql.Options{EndTimeout: -1}, d.begin, statements())
-		require.EqualError(t, bad, "retrysql: Options.EndTimeout -1ns is negative")
-		require.ErrorAs(t, bad, new(*retry.FieldError))
-		bad = retrysql.Run(t.Context(), retry.Policy{MaxAttempts: -2}, &retrysql.Options{EndTimeout: -1}, d.begin, statements())
-		require.EqualError(t, bad, "retrysql: Options.EndTimeout -1ns is negative; "+
-			"retry: Policy.MaxAttempts -2 is below -1, which is Unlimited")
-		for _, err := range []error{
-			retrysql.Run(t.Context(), atOnce, nil, nil, statements()),
-			retrysql.Run[*tx](t.Context(), atOnce, nil, d.begin, nil),
-			retrysql.Run(t.Context(), retry.Policy{TTL: -1}, nil, d.begin, statements()),
-			retrysql.Tx(t.Context(), nil, atOnce, nil, nil),
-			retrysql.Do(t.Context(), nil, atOnce, nil),
-			retrysql.Do(t.Context(), new(sql.DB), atOnce, nil),
-		} {
-			require.Error(t, err)
-			require.NotErrorAs(t, err, new(*retry.Error))
-		}
-		require.Empty(t, d.log)
-	})
 	t.Run("no classifier repeats a run in fn that may have committed", func(t *testing.T) {
 		p, inner := atOnce, db{commits: []error{driver.ErrBadConn}}
 		p.Classify = retry.Otherwise(retry.Retryable)

@@ -306,8 +306,6 @@ func TestTxValue(t *testing.T) {
 	})
 	require.ErrorIs(t, err, errBusiness)
 	require.Zero(t, value, "what was rolled back is not a value")
-	_, err = retrysql.TxValue[int](t.Context(), db, atOnce, nil, nil)
-	require.ErrorContains(t, err, "fn is nil")
 }
 
 func TestDo(t *testing.T) {
@@ -437,8 +435,8 @@ func TestDo(t *testing.T) {
 		require.Equal(t, []string{"autocommit connection_lost", "autocommit connection_lost", "autocommit connection_lost"}, reasons(t, run.Outcome))
 	})
 	t.Run("the doubt of a run in fn is not repeated", func(t *testing.T) {
+		inner := db{commits: []error{driver.ErrBadConn}}
 		db, _ := openDB(t, &base{}, nil)
-		inner := fakeDB{commits: []error{driver.ErrBadConn}}
 		err := retrysql.Do(t.Context(), db, atOnce, func(ctx context.Context, _ *retrysql.Single) error {
 			return retrysql.Run(ctx, atOnce, nil, inner.begin, statements())
 		})

@@ -226,13 +226,6 @@ func TestAConflictOfRowsIsSettledByTheNextStatement(t *testing.T) {
 	require.Equal(t, "begin select rollback begin commit", log())
 }
 
-func TestATypedNilDatabaseIsAnError(t *testing.T) {
-	var db *sql.DB
-	fn := func(context.Context, *retrysql.Txn) error { panic("not run") }
-	require.EqualError(t, retrysql.Tx(t.Context(), db, atOnce, nil, fn), "retrysql: db is nil")
-	require.EqualError(t, retrysql.Tx(t.Context(), nil, atOnce, nil, fn), "retrysql: db is nil")
-}
-
 // TestAHookEndsByItself: the caller may be gone, and the hook has as long as a rollback.
 func TestAHookEndsByItself(t *testing.T) {
 	inBubble(t, "a hook", func(t *testing.T) {
@@ -282,18 +275,44 @@ func TestHooksAllRun(t *testing.T) {
 	require.Equal(t, "begin commit begin rollback", log())
 }
 
-func TestWhatIsNilIsAnError(t *testing.T) {
-	var none context.Context
+func TestBadArgumentsAreRefusedBeforeAnythingIsDone(t *testing.T) {
+	var (
+		ctx  = t.Context()
+		none context.Context
+		d    db
+		bad  = retry.Policy{MaxAttempts: -2}
+		opts = &retrysql.Options{EndTimeout: -1}
+	)
 	db, log := openDB(t, &base{}, nil)
-	begin := func(context.Context) (retrysql.Transaction, error) { panic("not begun") }
-	require.EqualError(t, retrysql.Tx(none, db, atOnce, nil, nothing), "retrysql: ctx is nil")
-	require.EqualError(t, retrysql.Run(none, atOnce, nil, begin, func(context.Context, retrysql.Transaction) error { return nil }), "retrysql: ctx is nil")
-	require.EqualError(t, retrysql.Do(none, db, atOnce, func(context.Context, *retrysql.Single) error { return nil }), "retrysql: ctx is nil")
+	_, noFn := retrysql.TxValue[int](ctx, db, atOnce, nil, nil)
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{retrysql.Tx(none, db, atOnce, nil, nothing), "retrysql: ctx is nil"},
+		{retrysql.Tx(ctx, nil, atOnce, nil, nothing), "retrysql: db is nil"},
+		{retrysql.Tx(ctx, (*sql.DB)(nil), atOnce, nil, nothing), "retrysql: db is nil"},
+		{retrysql.Tx(ctx, db, atOnce, nil, nil), "retrysql: fn is nil"},
+		{noFn, "retrysql: fn is nil"},
+		{retrysql.Do(none, db, atOnce, update), "retrysql: ctx is nil"},
+		{retrysql.Do(ctx, nil, atOnce, update), "retrysql: db is nil"},
+		{retrysql.Do(ctx, db, atOnce, nil), "retrysql: fn is nil"},
+		{retrysql.Run(none, atOnce, nil, d.begin, statements()), "retrysql: ctx is nil"},
+		{retrysql.Run(ctx, atOnce, nil, nil, statements()), "retrysql: begin is nil"},
+		{retrysql.Run[*tx](ctx, atOnce, nil, d.begin, nil), "retrysql: fn is nil"},
+		{retrysql.Run(ctx, retry.Policy{TTL: -1}, nil, d.begin, statements()), "retry: Policy.TTL -1ns is negative"},
+		{retrysql.Run(ctx, atOnce, opts, d.begin, statements()), "retrysql: Options.EndTimeout -1ns is negative"},
+		{retrysql.Run(ctx, bad, opts, d.begin, statements()),
+			"retrysql: Options.EndTimeout -1ns is negative; retry: Policy.MaxAttempts -2 is below -1, which is Unlimited"},
+		{opts.Validate(), "retrysql: Options.EndTimeout -1ns is negative"},
+	} {
+		require.EqualError(t, row.err, row.want)
+		require.NotErrorAs(t, row.err, new(*retry.Error))
+	}
+	require.ErrorAs(t, opts.Validate(), new(*retry.FieldError))
+	require.Empty(t, d.log)
 	require.Empty(t, log())
-	require.EqualError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		return tx.Savepoint(ctx, nil)
-	}), "retrysql: fn is nil")
-	require.Equal(t, "begin rollback", log())
+	require.EqualError(t, retrysql.Tx(ctx, db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error { return tx.Savepoint(ctx, nil) }), "retrysql: fn is nil")
 }
 
 func TestAPanicThatFnRecoversFromIsNotCommitted(t *testing.T) {
