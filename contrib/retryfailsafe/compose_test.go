@@ -29,11 +29,24 @@ func each(attempts int) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second}}
 }
 
+// limited is each with a limit for an attempt.
+func limited(attempts int, limit time.Duration) retry.Policy {
+	p := each(attempts)
+	p.AttemptTimeout = limit
+	return p
+}
+
 func TestACircuitBreakerInside(t *testing.T) {
 	// It opens at the second failure, for 2.5s: the attempts at 2s and 3s are refused and sent nowhere, the one at 4s
 	// is the trial that closes it.
 	guard := func() circuitbreaker.CircuitBreaker[string] {
 		return circuitbreaker.NewBuilder[string]().WithFailureThreshold(2).WithDelay(2500 * time.Millisecond).WithSuccessThreshold(1).Build()
+	}
+	untilThird := func(sent int) error {
+		if sent == 3 {
+			return nil
+		}
+		return errDown
 	}
 	inBubble(t, "an open breaker refuses attempts, which are retried", func(t *testing.T) {
 		breaker := guard()
@@ -45,12 +58,7 @@ func TestACircuitBreakerInside(t *testing.T) {
 			}
 		}
 		start := time.Now()
-		waits, err := run(t.Context(), func(sent int) error {
-			if sent == 3 {
-				return nil
-			}
-			return errDown
-		}, policy(t, p), breaker)
+		waits, err := run(t.Context(), untilThird, policy(t, p), breaker)
 		require.NoError(t, err)
 		require.Equal(t, []time.Duration{time.Second, 3 * time.Second}, waits) // sent at 0s, 1s and 4s
 		require.Equal(t, 4*time.Second, time.Since(start))
@@ -61,12 +69,7 @@ func TestACircuitBreakerInside(t *testing.T) {
 		breaker := guard()
 		p := each(8)
 		p.Gate = func(context.Context) time.Duration { return breaker.RemainingDelay() }
-		waits, err := run(t.Context(), func(sent int) error {
-			if sent == 3 {
-				return nil
-			}
-			return errDown
-		}, policy(t, p), breaker)
+		waits, err := run(t.Context(), untilThird, policy(t, p), breaker)
 		require.NoError(t, err)
 		require.Equal(t, []time.Duration{time.Second, 2500 * time.Millisecond}, waits)
 	})
@@ -105,8 +108,7 @@ func TestTimeouts(t *testing.T) {
 		require.Equal(t, retry.Canceled, status)
 	})
 	inBubble(t, "AttemptTimeout ends an attempt", func(t *testing.T) {
-		p := each(3)
-		p.AttemptTimeout = 10 * time.Second
+		p := limited(3, 10*time.Second)
 		var failures []error
 		p.Observe = func(_ context.Context, e retry.Event) { failures = append(failures, e.Attempt.Err) }
 		start := time.Now()
@@ -119,12 +121,10 @@ func TestTimeouts(t *testing.T) {
 		require.Len(t, failures, 4)
 		require.EqualError(t, failures[0], "attempt timeout: reading: context canceled")
 	})
-	inBubble(t, "AttemptTimeout is told by a policy inside too", func(t *testing.T) {
-		p := each(2)
-		p.AttemptTimeout = 10 * time.Second
+	inBubble(t, "AttemptTimeout ends an attempt with a policy inside, too", func(t *testing.T) {
 		hedged := hedgepolicy.NewWithDelay[string](time.Minute)
 		start := time.Now()
-		_, err := failsafe.With(policy(t, p), failsafe.Policy[string](hedged)).GetWithExecution(hang)
+		_, err := failsafe.With(policy(t, limited(2, 10*time.Second)), failsafe.Policy[string](hedged)).GetWithExecution(hang)
 		var gaveUp *retry.Error
 		require.ErrorAs(t, err, &gaveUp)
 		require.Equal(t, retry.AttemptsExhausted, gaveUp.Reason)
@@ -134,9 +134,7 @@ func TestTimeouts(t *testing.T) {
 		synctest.Wait()
 	})
 	inBubble(t, "a result that comes after AttemptTimeout is a result", func(t *testing.T) {
-		p := each(3)
-		p.AttemptTimeout = time.Second
-		result, err := failsafe.With(policy(t, p)).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+		result, err := failsafe.With(policy(t, limited(3, time.Second))).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
 			<-e.Canceled()
 			return "late", nil
 		})
@@ -144,11 +142,9 @@ func TestTimeouts(t *testing.T) {
 		require.Equal(t, "late", result)
 	})
 	inBubble(t, "a caller who cancels is not an attempt's timeout", func(t *testing.T) {
-		p := each(3)
-		p.AttemptTimeout = time.Second
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(500*time.Millisecond, cancel)
-		_, err := failsafe.With(policy(t, p)).WithContext(ctx).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+		_, err := failsafe.With(policy(t, limited(3, time.Second))).WithContext(ctx).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
 			result, err := hang(e)
 			<-time.After(time.Second) // past the timeout
 			return result, err
@@ -157,10 +153,8 @@ func TestTimeouts(t *testing.T) {
 		require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
 	})
 	inBubble(t, "no attempt leaves its context behind", func(t *testing.T) {
-		p := each(3)
-		p.AttemptTimeout = time.Hour
 		var contexts []context.Context
-		_, err := failsafe.With(policy(t, p)).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+		_, err := failsafe.With(policy(t, limited(3, time.Hour))).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
 			require.NoError(t, e.Context().Err())
 			contexts = append(contexts, e.Context())
 			return "", errDown
@@ -176,11 +170,9 @@ func TestTimeouts(t *testing.T) {
 // As failsafehttp does, so that a response's body can be read once the attempt is over.
 func TestAnExecutionCanKeepItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := each(2)
-		p.AttemptTimeout = time.Second
 		var ctx context.Context
 		var release func()
-		_, err := failsafe.With(policy(t, p)).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+		_, err := failsafe.With(policy(t, limited(2, time.Second))).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
 			ctx, release = e.Context(), e.(interface{ DeferCancel() func() }).DeferCancel()
 			return "head", nil
 		})

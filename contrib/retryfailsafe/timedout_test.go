@@ -78,12 +78,10 @@ func TestATimeoutIsNotTheEndingOfARunThatIsCanceledLater(t *testing.T) {
 	} {
 		for _, deferred := range []bool{false, true} {
 			inBubble(t, fmt.Sprintf("%s, cancellation put off %v", name, deferred), func(t *testing.T) {
-				p := each(3)
-				p.AttemptTimeout = 50 * time.Millisecond
 				ctx, cancel := context.WithCancel(t.Context())
 				time.AfterFunc(500*time.Millisecond, cancel)
 				start := time.Now()
-				_, err := failsafe.With(outside(), policy(t, p)).WithContext(ctx).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+				_, err := failsafe.With(outside(), policy(t, limited(3, 50*time.Millisecond))).WithContext(ctx).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
 					if deferred {
 						defer e.(interface{ DeferCancel() func() }).DeferCancel()()
 					}
@@ -105,13 +103,11 @@ func TestATimeoutIsNotTheEndingOfARunThatIsCanceledLater(t *testing.T) {
 // If a hedge's attempt times out, another execution that has put its cancellation off keeps that.
 func TestATimeoutLeavesADeferredCancellationDeferred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := each(2)
-		p.AttemptTimeout = time.Second
 		hedged := hedgepolicy.NewBuilderWithDelay[string](500 * time.Millisecond).CancelIf(func(head string, _ error) bool { return head != "" }).Build()
 		start := time.Now()
 		var kept context.Context
 		var release func()
-		result, err := failsafe.With(failsafe.Policy[string](hedged), policy(t, p)).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+		result, err := failsafe.With(failsafe.Policy[string](hedged), policy(t, limited(2, time.Second))).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
 			switch {
 			case e.IsHedge(): // from 0.5s to 1.5s
 				<-e.Canceled()
