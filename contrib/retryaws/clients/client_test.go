@@ -19,7 +19,10 @@ import (
 // doubling waits 100ms, 200ms, 400ms.
 var doubling = retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 100 * time.Millisecond}}
 
-var slowDown = retrytest.Answer{Status: 503, Body: apiError("SlowDown")}
+var (
+	slowDown = retrytest.Answer{Status: 503, Body: apiError("SlowDown")}
+	ok       = retrytest.Answer{} // 200
+)
 
 func apiError(code string) string {
 	return "<Error><Code>" + code + "</Code><Message>m</Message></Error>"
@@ -58,6 +61,22 @@ func get(ctx context.Context, client *s3.Client, options ...func(*s3.Options)) (
 		return "", err
 	}
 	return read(out.Body)
+}
+
+// fetched is the result of a client that gets an object.
+type fetched struct {
+	*retrytest.Server
+	text string
+	err  error
+	took time.Duration
+}
+
+// fetch gets an object, under the policy, from a server with the answers.
+func fetch(ctx context.Context, t *testing.T, p retry.Policy, answers ...retrytest.Answer) fetched {
+	server := retrytest.NewPipeServer(t, answers)
+	began := time.Now()
+	text, err := get(ctx, clientOf(config(server, option(p))))
+	return fetched{server, text, err, time.Since(began)}
 }
 
 // bothModes runs test in virtual time with either setting of the switch that changes the SDK's own retries.

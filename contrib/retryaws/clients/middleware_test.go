@@ -48,12 +48,11 @@ func TestTheWaitsAreThePolicysInBothModes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothModes(t, func(t *testing.T) {
-				server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, slowDown, {Body: "object"}})
-				text, err := get(t.Context(), clientOf(config(server, option(row.policy))))
-				require.NoError(t, err)
-				require.Equal(t, "object", text)
-				require.Equal(t, row.waits, waits(server))
-				require.Equal(t, []string{"attempt=1; max=4", "attempt=2; max=4", "attempt=3; max=4", "attempt=4; max=4"}, attempts(server))
+				r := fetch(t.Context(), t, row.policy, slowDown, slowDown, slowDown, retrytest.Answer{Body: "object"})
+				require.NoError(t, r.err)
+				require.Equal(t, "object", r.text)
+				require.Equal(t, row.waits, waits(r.Server))
+				require.Equal(t, []string{"attempt=1; max=4", "attempt=2; max=4", "attempt=3; max=4", "attempt=4; max=4"}, attempts(r.Server))
 			})
 		})
 	}
@@ -78,10 +77,9 @@ func attempts(server *retrytest.Server) (fields []string) {
 
 func TestAnUnlimitedPolicyAnnouncesNoMaximum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
-		_, err := get(t.Context(), clientOf(config(server, option(retry.Policy{MaxAttempts: retry.Unlimited}))))
-		require.NoError(t, err)
-		require.Equal(t, []string{"attempt=1", "attempt=2"}, attempts(server))
+		r := fetch(t.Context(), t, retry.Policy{MaxAttempts: retry.Unlimited}, slowDown, ok)
+		require.NoError(t, r.err)
+		require.Equal(t, []string{"attempt=1", "attempt=2"}, attempts(r.Server))
 	})
 }
 
@@ -99,11 +97,9 @@ func TestHintsOfBothHeadersAreFloorsInBothModes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothModes(t, func(t *testing.T) {
-				server := retrytest.NewPipeServer(t, []retrytest.Answer{{Status: 503, Header: row.header, Body: apiError("SlowDown")}, {}})
-				began := time.Now()
-				_, err := get(t.Context(), clientOf(config(server, option(doubling))))
-				require.NoError(t, err)
-				require.Equal(t, row.want, time.Since(began))
+				r := fetch(t.Context(), t, doubling, retrytest.Answer{Status: 503, Header: row.header, Body: apiError("SlowDown")}, ok)
+				require.NoError(t, r.err)
+				require.Equal(t, row.want, r.took)
 			})
 		})
 	}
@@ -134,7 +130,6 @@ func TestEveryEndingIsAnOutcome(t *testing.T) {
 				answer = row.answer
 			}
 			answer.Times = row.made
-			server := retrytest.NewPipeServer(t, []retrytest.Answer{answer})
 			p := doubling
 			p.Name = "s3"
 			var events []retry.Event
@@ -148,43 +143,39 @@ func TestEveryEndingIsAnOutcome(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, row.within)
 				defer cancel()
 			}
-			began := time.Now()
-			_, err := get(ctx, clientOf(config(server, option(p))))
-			require.Equal(t, row.after, time.Since(began))
-			require.ErrorIs(t, err, row.reason)
+			r := fetch(ctx, t, p, answer)
+			require.Equal(t, row.after, r.took)
+			require.ErrorIs(t, r.err, row.reason)
 
 			var run *retry.Error
 			var operation *smithy.OperationError
 			var api smithy.APIError
-			require.ErrorAs(t, err, &run)
-			require.ErrorAs(t, err, &operation)
-			require.ErrorAs(t, err, &api, "the SDK's error of the last attempt")
+			require.ErrorAs(t, r.err, &run)
+			require.ErrorAs(t, r.err, &operation)
+			require.ErrorAs(t, r.err, &api, "the SDK's error of the last attempt")
 			require.Equal(t, "GetObject", operation.OperationName)
 			require.Equal(t, row.made, run.Attempts)
 			require.Len(t, events, row.made+1)
 			require.Equal(t, row.reason, events[row.made].Outcome.Reason)
-			require.NotContains(t, err.Error(), "\n")
+			require.NotContains(t, r.err.Error(), "\n")
 		})
 	}
 }
 
 func TestACanceledWaitIsRefunded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
 		p := doubling
 		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		shutdown := errors.New("shutdown")
 		time.AfterFunc(30*time.Millisecond, func() { cancel(shutdown) })
-		began := time.Now()
-		_, err := get(ctx, clientOf(config(server, option(p))))
-		require.Equal(t, 30*time.Millisecond, time.Since(began))
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, shutdown)
+		r := fetch(ctx, t, p, slowDown)
+		require.Equal(t, 30*time.Millisecond, r.took)
+		require.ErrorIs(t, r.err, retry.CallerCanceled)
+		require.ErrorIs(t, r.err, context.Canceled)
+		require.ErrorIs(t, r.err, shutdown)
 		require.InDelta(t, 1, p.Budget.Tokens(), 0)
-		var api smithy.APIError
-		require.ErrorAs(t, err, &api, "which the SDK loses here")
+		require.ErrorAs(t, r.err, new(smithy.APIError), "which the SDK loses here")
 	})
 }
 
@@ -198,20 +189,17 @@ func TestAnAnswerIsNoFailure(t *testing.T) {
 		"404, with a Retry-After": {Status: 404, Body: apiError("NoSuchKey"), RetryAfter: time.Minute},
 	} {
 		inBubble(t, name, func(t *testing.T) {
-			server := retrytest.NewPipeServer(t, []retrytest.Answer{answer})
 			var last retry.Event
 			p := doubling
 			p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: 1})
 			p.Observe = func(_ context.Context, e retry.Event) { last = e }
-			_, err := get(t.Context(), clientOf(config(server, option(p))))
-			require.Error(t, err)
-			var run *retry.Error
-			require.NotErrorAs(t, err, &run)
+			r := fetch(t.Context(), t, p, answer)
+			require.Error(t, r.err)
+			require.NotErrorAs(t, r.err, new(*retry.Error))
 			require.Equal(t, retry.Succeeded, last.Outcome.Status)
 			require.InDelta(t, 1.5, p.Budget.Tokens(), 0)
 			if strings.HasPrefix(name, "404") {
-				var missing *types.NoSuchKey
-				require.ErrorAs(t, err, &missing)
+				require.ErrorAs(t, r.err, new(*types.NoSuchKey))
 			}
 		})
 	}
@@ -236,16 +224,11 @@ func TestWhatIsRepeated(t *testing.T) {
 		"a 503 that is not repeated": {answer: slowDown, classify: retry.Otherwise(retry.Terminal), made: 1, failed: true},
 	} {
 		inBubble(t, name, func(t *testing.T) {
-			script := []retrytest.Answer{row.answer}
-			if row.made > 1 {
-				script = append(script, retrytest.Answer{})
-			}
-			server := retrytest.NewPipeServer(t, script)
 			p := doubling
 			p.Classify = row.classify
-			_, err := get(t.Context(), clientOf(config(server, option(p))))
-			require.Len(t, server.Requests(), row.made)
-			require.Equal(t, row.failed, errors.Is(err, retry.TerminalError))
+			r := fetch(t.Context(), t, p, []retrytest.Answer{row.answer, ok}[:row.made]...)
+			require.Len(t, r.Requests(), row.made)
+			require.Equal(t, row.failed, errors.Is(r.err, retry.TerminalError))
 		})
 	}
 }
@@ -268,16 +251,14 @@ func TestAMarkOfTheTransportIsFound(t *testing.T) {
 
 func TestAnAttemptTimeoutStopsAtTheHeadersOfABody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Takes: time.Hour}, {Pause: time.Minute, Body: "slow"}})
 		p := doubling
 		p.AttemptTimeout = time.Second
 		var events []retry.Event
 		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
-		began := time.Now()
-		text, err := get(t.Context(), clientOf(config(server, option(p))))
-		require.NoError(t, err)
-		require.Equal(t, "slow", text)
-		require.Equal(t, time.Second+100*time.Millisecond+time.Minute, time.Since(began))
+		r := fetch(t.Context(), t, p, retrytest.Answer{Takes: time.Hour}, retrytest.Answer{Pause: time.Minute, Body: "slow"})
+		require.NoError(t, r.err)
+		require.Equal(t, "slow", r.text)
+		require.Equal(t, time.Second+100*time.Millisecond+time.Minute, r.took)
 		require.ErrorIs(t, events[0].Attempt.Err, retry.ErrAttemptTimeout)
 		require.NotErrorIs(t, events[0].Attempt.Err, context.Canceled)
 	})
@@ -387,14 +368,13 @@ func TestARequestSignedByAWrongClockIsSignedAnew(t *testing.T) {
 
 func TestTheCallersDeadlineIsNoAttemptTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Takes: time.Hour}})
 		p := doubling
 		p.AttemptTimeout = time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := get(ctx, clientOf(config(server, option(p))))
-		require.ErrorIs(t, err, retry.DeadlinePassed)
-		require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
+		r := fetch(ctx, t, p, retrytest.Answer{Takes: time.Hour})
+		require.ErrorIs(t, r.err, retry.DeadlinePassed)
+		require.NotErrorIs(t, r.err, retry.ErrAttemptTimeout)
 	})
 }
 
@@ -529,9 +509,7 @@ func TestTheBodyOfARequest(t *testing.T) {
 
 func TestUnderOneAttemptAnOperationIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
-		_, err := get(retry.OneAttempt(t.Context()), clientOf(config(server, option(doubling))))
-		require.ErrorIs(t, err, retry.RetriesDisabled)
+		require.ErrorIs(t, fetch(retry.OneAttempt(t.Context()), t, doubling, slowDown).err, retry.RetriesDisabled)
 	})
 }
 
@@ -565,13 +543,11 @@ func TestAForeignRetryStepIsRefused(t *testing.T) {
 
 func TestTheGateIsAskedBeforeEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
 		p, opens := doubling, time.Now().Add(time.Minute)
 		p.Gate = func(context.Context) time.Duration { return time.Until(opens) }
-		began := time.Now()
-		_, err := get(t.Context(), clientOf(config(server, option(p))))
-		require.NoError(t, err)
-		require.Equal(t, time.Minute+100*time.Millisecond, time.Since(began))
+		r := fetch(t.Context(), t, p, slowDown, ok)
+		require.NoError(t, r.err)
+		require.Equal(t, time.Minute+100*time.Millisecond, r.took)
 	})
 }
 
