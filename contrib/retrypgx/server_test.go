@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -164,16 +165,13 @@ func serve(all *sync.WaitGroup, client net.Conn, addr string, judge func(request
 		return
 	}
 	defer server.Close()
-	lost := make(chan bool, 1) // judge's answer to what was sent last
-	lost <- false
+	var lost atomic.Bool // the reply to what was sent last
 	all.Go(func() {
 		defer client.Close()
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buf)
-			cut := <-lost
-			lost <- cut
-			if err != nil || cut {
+			if err != nil || lost.Load() {
 				return
 			}
 			if _, err := client.Write(buf[:n]); err != nil {
@@ -188,8 +186,7 @@ func serve(all *sync.WaitGroup, client net.Conn, addr string, judge func(request
 			return
 		}
 		found := judge(string(buf[:n]))
-		<-lost
-		lost <- found == loseReply
+		lost.Store(found == loseReply)
 		if found == loseRequest {
 			return
 		}

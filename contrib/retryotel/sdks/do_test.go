@@ -139,17 +139,6 @@ func TestChainsOfConcurrentRunsDoNotMeet(t *testing.T) {
 	}
 }
 
-func TestDoValueReturnsTheLastValue(t *testing.T) {
-	s := newSDK(t)
-	p := quickly(2)
-	value, err := retryotel.DoValue(t.Context(), p, s.Options, func(ctx context.Context) (int, error) {
-		return retry.AttemptNumber(ctx), errDown
-	})
-	require.ErrorIs(t, err, retry.AttemptsExhausted)
-	require.Equal(t, 2, value)
-	require.Len(t, s.named("retry.attempt"), 2)
-}
-
 func TestANilFunctionIsRefusedAsRetryDoes(t *testing.T) {
 	s := newSDK(t)
 	want := retry.Do(t.Context(), retry.Policy{}, nil).Error()

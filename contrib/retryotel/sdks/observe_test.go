@@ -245,24 +245,6 @@ func TestStatusesAndReasonsAreEnumerations(t *testing.T) {
 	require.Equal(t, "_OTHER", set(s.span("caller").Events[0].Attributes)["error.type"])
 }
 
-// Statuses and reasons of the root package each have a series of their own.
-func TestEveryStatusAndReasonIsRecorded(t *testing.T) {
-	s, observe := observed(t)
-	want := map[string]float64{}
-	for status := retry.Succeeded; status.String() != fmt.Sprintf("Status(%d)", status); status++ {
-		for reason := retry.Reason(1); reason.Error() != fmt.Sprintf("Reason(%d)", reason); reason++ {
-			kind := "failed_without_retry"
-			if status == retry.Succeeded {
-				kind = "succeeded_without_retry"
-			}
-			observe(t.Context(), retry.Event{Outcome: &retry.Outcome{Status: status, Reason: reason}})
-			want[fmt.Sprintf("retry.kind=%s,retry.reason=%s,retry.status=%s", kind, reason.Error(), status)] = 1
-		}
-	}
-	require.Len(t, want, 6*9)
-	require.Equal(t, want, s.values("retry.runs"))
-}
-
 // endings are the reasons of each status with which a run can end.
 var endings = map[retry.Status][]retry.Reason{
 	retry.Succeeded:       {0},
