@@ -186,14 +186,24 @@ func TestTx(t *testing.T) {
 		"10.11.6-MariaDB": true, "8.0.36": true, "5.7.25-TiDB-v7.5.0": true,
 		"PostgreSQL 15.4": false, "CockroachDB CCL v23": false, "": false,
 	} {
-		t.Run("a statement that commits by itself, of a server of version "+version, func(t *testing.T) {
-			db, log := openDB(t, &base{version: version}, nil)
-			err := retrysql.Tx(t.Context(), db, atOnce, nil, sends("TRUNCATE t", "CREATE TABLE t (a int)"))
-			require.Equal(t, refused, errors.Is(err, retrysql.ErrTransactionEnded))
-			require.Equal(t, !refused, err == nil)
-			require.Equal(t, 1, strings.Count(log(), "VERSION"), "it is asked once")
-			require.Equal(t, !refused, strings.Contains(log(), "TRUNCATE"))
-		})
+		for name, row := range map[string]struct {
+			around func(driver.Connector) driver.Connector
+			fn     func(context.Context, *retrysql.Txn) error
+		}{
+			"": {plain, sends("TRUNCATE t", "CREATE TABLE t (a int)")},
+			", by Unwrap of a watched connection": {allerrors.Connector, func(ctx context.Context, tx *retrysql.Txn) error {
+				return stmtErr(tx.Unwrap().ExecContext(ctx, "TRUNCATE t"))
+			}},
+		} {
+			t.Run("a statement that commits by itself, of a server of version "+version+name, func(t *testing.T) {
+				db, log := openDBWith(t, &base{version: version}, nil, row.around)
+				err := retrysql.Tx(t.Context(), db, atOnce, nil, row.fn)
+				require.Equal(t, refused, errors.Is(err, retrysql.ErrTransactionEnded))
+				require.Equal(t, !refused, err == nil)
+				require.Equal(t, 1, strings.Count(log(), "VERSION"), "it is asked once")
+				require.Equal(t, !refused, strings.Contains(log(), "TRUNCATE"))
+			})
+		}
 	}
 	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector} {
 		t.Run("a server that could not say its version is asked again, "+name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -175,9 +176,8 @@ func TestWhatFnHoldsSendsNothingAfterAConflict(t *testing.T) {
 			outside, err := db.PrepareContext(t.Context(), "outside")
 			require.NoError(t, err)
 			defer outside.Close()
-			attempts := 0
 			err = retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if attempts++; attempts > 1 {
+				if retry.AttemptNumber(ctx) > 1 {
 					return nil
 				}
 				prepared, err := tx.PrepareContext(ctx, "prepared")
@@ -196,24 +196,10 @@ func TestWhatFnHoldsSendsNothingAfterAConflict(t *testing.T) {
 	}
 }
 
-func TestAWatchedConnectionRefusesWhatMySQLCommits(t *testing.T) {
-	for version, refused := range map[string]bool{"8.0.36": true, "PostgreSQL 15": false, "": false} {
-		t.Run(version, func(t *testing.T) {
-			db, _ := openDBWith(t, &base{version: version}, nil, allerrors.Connector)
-			err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				return stmtErr(tx.Unwrap().ExecContext(ctx, "TRUNCATE t"))
-			})
-			require.Equal(t, refused, errors.Is(err, retrysql.ErrTransactionEnded))
-			require.Equal(t, !refused, err == nil)
-		})
-	}
-}
-
 func TestAConflictOfRowsIsSettledByTheNextStatement(t *testing.T) {
 	db, log := openDB(t, &base{answers: append([]answer{{[]int64{1}, deadlock, 0}}, one...)}, nil)
-	attempts := 0
 	require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		if attempts++; attempts > 1 {
+		if retry.AttemptNumber(ctx) > 1 {
 			return nil
 		}
 		prepared, err := tx.PrepareContext(ctx, "prepared")
@@ -228,7 +214,7 @@ func TestAConflictOfRowsIsSettledByTheNextStatement(t *testing.T) {
 
 // TestAHookEndsByItself: the caller may be gone, and the hook has as long as a rollback.
 func TestAHookEndsByItself(t *testing.T) {
-	inBubble(t, "a hook", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Hour)
 		db, _ := openDB(t, &base{commit: cancel}, nil)
@@ -468,9 +454,8 @@ func TestSavepoint(t *testing.T) {
 		for name, around := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": allerrors.Connector} {
 			t.Run(row.name+name, func(t *testing.T) {
 				db, log := openDBWith(t, &base{}, row.faults, around)
-				attempts := 0
 				err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					if attempts++; attempts > 1 {
+					if retry.AttemptNumber(ctx) > 1 {
 						return nil
 					}
 					err := tx.Savepoint(ctx, func(ctx context.Context) error { return row.fn(ctx, tx) })
