@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -227,7 +228,9 @@ func TestAFailoverLosesAndDoublesNothing(t *testing.T) {
 					if err := p.fail(); err != nil {
 						return err
 					}
-					time.Sleep(200 * time.Millisecond) // until somebody notices
+					for count.of(func(failure) bool { return true }) == 0 { // until another worker has met it
+						runtime.Gosched()
+					}
 					if err := p.standby.run("pg_ctl", "promote", "-w", "-D", p.standby.data); err != nil {
 						return err
 					}
