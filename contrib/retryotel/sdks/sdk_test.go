@@ -58,9 +58,11 @@ func (s *sdk) metric(name string) metricdata.Aggregation {
 func labels(set attribute.Set) string { return set.Encoded(attribute.DefaultEncoder()) }
 
 // values returns a counter or a gauge by its attributes.
-func (s *sdk) values(name string) map[string]float64 {
+func (s *sdk) values(name string) map[string]float64 { return valuesOf(s.metric(name)) }
+
+func valuesOf(data metricdata.Aggregation) map[string]float64 {
 	values := map[string]float64{}
-	switch data := s.metric(name).(type) {
+	switch data := data.(type) {
 	case metricdata.Sum[int64]:
 		for _, point := range data.DataPoints {
 			values[labels(point.Attributes)] = float64(point.Value)
