@@ -12,16 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrysql/allerrors"
 	"github.com/retrygo/retry/retrytest"
 )
 
 type faults = []retrytest.SQLFault
-
-// openDB returns a database over b with the given faults, and a func that returns the log of calls to the driver; a
-// failure has "!".
-func openDB(t testing.TB, b *base, f faults) (*sql.DB, func() string) {
-	return openDBWith(t, b, f, plain)
-}
 
 // nothing is an fn that sends nothing.
 func nothing(context.Context, *retrysql.Txn) error { return nil }
@@ -40,10 +35,18 @@ func sends(queries ...string) func(context.Context, *retrysql.Txn) error {
 
 func plain(c driver.Connector) driver.Connector { return c }
 
-// openDBWith is openDB for a connector around that of the faults.
-func openDBWith(t testing.TB, b *base, f faults, around func(driver.Connector) driver.Connector) (*sql.DB, func() string) {
+// bothWays are without and with package allerrors.
+var bothWays = map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector}
+
+// openDB returns a database over b with the given faults, and a func that returns the log of calls to the driver; a
+// failure has "!". A way is around the connector of the faults.
+func openDB(t testing.TB, b *base, f faults, way ...func(driver.Connector) driver.Connector) (*sql.DB, func() string) {
 	t.Cleanup(func() { require.Zero(t, b.open.Load(), "no connection is open") })
 	c := retrytest.NewConnector(t, b, f)
+	around := plain
+	if len(way) > 0 {
+		around = way[0]
+	}
 	db := sql.OpenDB(around(c))
 	t.Cleanup(func() {
 		require.Zero(t, db.Stats().InUse, "rows and transactions are closed")

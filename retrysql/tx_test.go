@@ -159,11 +159,11 @@ func TestTx(t *testing.T) {
 			return nil
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 	} {
-		for name, watch := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": allerrors.Connector} {
-			t.Run(row.name+name, func(t *testing.T) {
-				db, log := openDBWith(t, &base{answers: row.answers}, row.faults, watch)
+		for name, way := range bothWays {
+			t.Run(row.name+", "+name, func(t *testing.T) {
+				db, log := openDB(t, &base{answers: row.answers}, row.faults, way)
 				row := row
-				if name != "" && row.watched != "" {
+				if name == "watched" && row.watched != "" {
 					row.log, row.is, row.text = row.watched, nil, ""
 				}
 				err := retrysql.Tx(t.Context(), db, atOnce, nil, row.fn)
@@ -196,7 +196,7 @@ func TestTx(t *testing.T) {
 			}},
 		} {
 			t.Run("a statement that commits by itself, of a server of version "+version+name, func(t *testing.T) {
-				db, log := openDBWith(t, &base{version: version}, nil, row.around)
+				db, log := openDB(t, &base{version: version}, nil, row.around)
 				err := retrysql.Tx(t.Context(), db, atOnce, nil, row.fn)
 				require.Equal(t, refused, errors.Is(err, retrysql.ErrTransactionEnded))
 				require.Equal(t, !refused, err == nil)
@@ -205,10 +205,10 @@ func TestTx(t *testing.T) {
 			})
 		}
 	}
-	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector} {
+	for name, around := range bothWays {
 		t.Run("a server that could not say its version is asked again, "+name, func(t *testing.T) {
 			asked := map[string]int{"plain": 1, "watched": 2}[name] // noted by the Txn, and by its connection
-			db, log := openDBWith(t, &base{version: "8.0.36"}, faults{{Query: "VERSION", Err: errors.New("busy buffer"), Times: asked}}, around)
+			db, log := openDB(t, &base{version: "8.0.36"}, faults{{Query: "VERSION", Err: errors.New("busy buffer"), Times: asked}}, around)
 			err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				if _, err := tx.ExecContext(ctx, "TRUNCATE t"); err != nil {
 					return err
@@ -219,7 +219,7 @@ func TestTx(t *testing.T) {
 			require.Equal(t, "begin "+strings.Repeat("SELECT VERSION()! ", asked)+"TRUNCATE t SELECT VERSION() rollback", log())
 		})
 		t.Run("fn may use it in several goroutines, "+name, func(t *testing.T) {
-			db, _ := openDBWith(t, &base{version: "PostgreSQL 15"}, nil, around)
+			db, _ := openDB(t, &base{version: "PostgreSQL 15"}, nil, around)
 			var hooks atomic.Int64
 			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				var all sync.WaitGroup

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -83,9 +82,10 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 			return drain(tx.Unwrap().QueryContext(ctx, "select"))
 		}, false},
 	} {
-		for watched, around := range map[bool]func(driver.Connector) driver.Connector{false: plain, true: allerrors.Connector} {
-			t.Run(fmt.Sprintf("%s, watched %v", row.name, watched), func(t *testing.T) {
-				db, log := openDBWith(t, &base{answers: row.answers, badErr: deadlock}, row.faults, around)
+		for name, around := range bothWays {
+			watched := name == "watched"
+			t.Run(row.name+", "+name, func(t *testing.T) {
+				db, log := openDB(t, &base{answers: row.answers, badErr: deadlock}, row.faults, around)
 				attempts := 0
 				err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 					if attempts++; attempts > 1 {
@@ -156,7 +156,7 @@ func TestRowsThatAreLeftOpenHideNoConflict(t *testing.T) {
 		"of Unwrap, watched": {allerrors.Connector, func(ctx context.Context, tx *retrysql.Txn) { tx.Unwrap().QueryRowContext(ctx, "select") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, log := openDBWith(t, &base{answers: append([]answer{{[]int64{1, 2}, deadlock, 0}}, one...)}, nil, row.around)
+			db, log := openDB(t, &base{answers: append([]answer{{[]int64{1, 2}, deadlock, 0}}, one...)}, nil, row.around)
 			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				row.send(ctx, tx)
 				return nil
@@ -170,9 +170,9 @@ func TestRowsThatAreLeftOpenHideNoConflict(t *testing.T) {
 var deadlock = &mysqlError{Number: 1213}
 
 func TestWhatFnHoldsSendsNothingAfterAConflict(t *testing.T) {
-	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector} {
+	for name, around := range bothWays {
 		t.Run(name, func(t *testing.T) {
-			db, log := openDBWith(t, &base{}, faults{{Query: "update", Err: deadlock}}, around)
+			db, log := openDB(t, &base{}, faults{{Query: "update", Err: deadlock}}, around)
 			outside, err := db.PrepareContext(t.Context(), "outside")
 			require.NoError(t, err)
 			defer outside.Close()
@@ -451,9 +451,9 @@ func TestSavepoint(t *testing.T) {
 		{name: "a conflict at SAVEPOINT", fn: nothing, faults: faults{{Query: "SAVEPOINT", Err: deadlock}}, first: sp + "!", again: true, is: deadlock},
 		{name: "a conflict at RELEASE", fn: nothing, faults: faults{{Query: "RELEASE", Err: deadlock}}, first: sp + " " + release + "!", again: true, is: deadlock},
 	} {
-		for name, around := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": allerrors.Connector} {
-			t.Run(row.name+name, func(t *testing.T) {
-				db, log := openDBWith(t, &base{}, row.faults, around)
+		for name, around := range bothWays {
+			t.Run(row.name+", "+name, func(t *testing.T) {
+				db, log := openDB(t, &base{}, row.faults, around)
 				err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 					if retry.AttemptNumber(ctx) > 1 {
 						return nil
@@ -472,7 +472,7 @@ func TestSavepoint(t *testing.T) {
 		}
 	}
 	t.Run("a conflict that is undone does not count on a watched database, even if fn has the *sql.Tx", func(t *testing.T) {
-		db, log := openDBWith(t, &base{}, faults{{Query: "update", Err: deadlock}}, allerrors.Connector)
+		db, log := openDB(t, &base{}, faults{{Query: "update", Err: deadlock}}, allerrors.Connector)
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			err := tx.Savepoint(ctx, func(ctx context.Context) error {
 				tx.Unwrap()

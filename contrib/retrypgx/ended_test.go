@@ -20,10 +20,6 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 		fn   func(context.Context, pgx.Tx) error
 		took int // effect
 	}{
-		{"by Commit", func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) }, 0},
-		{"by Rollback, and goes on", func(ctx context.Context, tx pgx.Tx) error {
-			return errors.Join(tx.Rollback(ctx), execute(ctx, tx, increment))
-		}, 0},
 		{"by COMMIT", func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, "commit") }, 1},
 		{"by COMMIT, in a query", func(ctx context.Context, tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, "commit")

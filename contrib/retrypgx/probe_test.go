@@ -120,36 +120,26 @@ func testCopy(t *testing.T, server *pgtest.Server) {
 		return err
 	}
 	rows := func() pgx.CopyFromSource { return pgx.CopyFromRows([][]any{{3, 1}, {4, 1}}) }
-	t.Run("a source made outside fn that the first attempt has read is refused", func(t *testing.T) {
-		db, src := newDatabase(t, server), rows()
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+	for _, row := range []struct {
+		name  string // of the source
+		fn    func(ctx context.Context, tx pgx.Tx, src pgx.CopyFromSource, attempt int) error
+		text  string // of the error
+		total int
+	}{
+		{name: "made outside fn that the first attempt has read is refused", fn: func(ctx context.Context, tx pgx.Tx, src pgx.CopyFromSource, _ int) error {
 			if err := copied(ctx, tx, src); err != nil {
 				return err
 			}
-			if attempt == 1 {
-				return execute(ctx, tx, conflict)
-			}
-			return nil
-		})
-		require.EqualError(t, r.err, "retrypgx: the pgx.CopyFromSource was read by an earlier attempt (create it in fn)")
-		require.Equal(t, 2, r.attempts)
-		require.Equal(t, 0, db.total(t))
-	})
-	t.Run("a source that no attempt has read is copied", func(t *testing.T) {
-		db, src := newDatabase(t, server), rows()
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			return execute(ctx, tx, conflict)
+		}, text: "retrypgx: the pgx.CopyFromSource was read by an earlier attempt (create it in fn)"},
+		{name: "that no attempt has read is copied", fn: func(ctx context.Context, tx pgx.Tx, src pgx.CopyFromSource, attempt int) error {
 			if attempt == 1 {
 				_, err := tx.CopyFrom(ctx, pgx.Identifier{"missing"}, []string{"id"}, src)
 				return retry.Transient(err)
 			}
 			return copied(ctx, tx, src)
-		})
-		require.NoError(t, r.err)
-		require.Equal(t, 2, db.total(t))
-	})
-	t.Run("a source made in fn is copied, and twice in one attempt", func(t *testing.T) {
-		db := newDatabase(t, server)
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
+		}, total: 2},
+		{name: "made in fn is copied, and twice in one attempt", fn: func(ctx context.Context, tx pgx.Tx, _ pgx.CopyFromSource, attempt int) error {
 			src := rows()
 			if err := copied(ctx, tx, src); err != nil {
 				return err
@@ -158,10 +148,20 @@ func testCopy(t *testing.T, server *pgtest.Server) {
 				return execute(ctx, tx, conflict)
 			}
 			return copied(ctx, tx, src) // no rows are left
+		}, total: 2},
+	} {
+		t.Run("a source "+row.name, func(t *testing.T) {
+			db, src := newDatabase(t, server), rows()
+			r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error { return row.fn(ctx, tx, src, attempt) })
+			if row.text == "" {
+				require.NoError(t, r.err)
+			} else {
+				require.EqualError(t, r.err, row.text)
+			}
+			require.Equal(t, 2, r.attempts)
+			require.Equal(t, row.total, db.total(t))
 		})
-		require.NoError(t, r.err)
-		require.Equal(t, 2, db.total(t))
-	})
+	}
 	t.Run("sources that look alike are told apart", func(t *testing.T) {
 		db := newDatabase(t, server)
 		for name, src := range map[string]pgx.CopyFromSource{"value": noRows{}, "pointer": &noRows{}} {
