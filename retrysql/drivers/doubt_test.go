@@ -143,6 +143,23 @@ func TestAProbeIsNotDeceivedByTheSearchPath(t *testing.T) {
 	})
 }
 
+// TestAProbeThatIsSharedAnswersForItsTransaction: another transaction commits while the first is cut.
+func TestAProbeThatIsSharedAnswersForItsTransaction(t *testing.T) {
+	onEach(t, postgresDrivers, []string{ledger}, func(t *testing.T, s site) {
+		db, _ := s.behind(t, at(s.commit, loseRequest))
+		p, last := observed(4, nil)
+		opts := &retrysql.Options{Probe: true}
+		require.NoError(t, retrysql.Tx(t.Context(), db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+			if err := enter(ctx, tx); err != nil || retry.AttemptNumber(ctx) > 1 {
+				return err
+			}
+			return retrysql.Tx(ctx, s.db, retry.Policy{}, opts, enter)
+		}))
+		require.Equal(t, 2, last.Attempts)
+		require.Equal(t, 2, number(t, s.db, entries))
+	})
+}
+
 // TestAStatementThatCommitsIsRefused on MariaDB, since it would commit the earlier work of fn, which the next attempt would
 // repeat.
 func TestAStatementThatCommitsIsRefused(t *testing.T) {
