@@ -327,7 +327,6 @@ func TestTooManyConnectionsIsRetriedUntilOneIsFree(t *testing.T) {
 			func(ctx context.Context, tx *retrysql.Txn) error { return increment(ctx, tx, nil) })
 
 		require.NoError(t, err)
-		require.Equal(t, retry.Succeeded, last.Status)
 		require.Greater(t, last.Attempts, 3)
 		for _, failed := range last.Failures {
 			require.Equal(t, failure{retrysql.Connect, retrysql.TooManyConnections, "53300"}, failed)

@@ -41,81 +41,53 @@ func increment(ctx context.Context, tx *retrysql.Txn, between func()) error {
 	return err
 }
 
-func TestSQLiteBusyIsRetriedUntilTheLockIsGone(t *testing.T) {
+// TestAConflictOfSQLiteIsRetried: another connection meddles between the read and the write of the first attempt.
+func TestAConflictOfSQLiteIsRetried(t *testing.T) {
 	t.Parallel()
-	db := newSQLite(t, "wal")
-	writer, err := db.Conn(t.Context())
-	require.NoError(t, err)
-	defer writer.Close()
-	_, err = writer.ExecContext(t.Context(), "begin immediate")
-	require.NoError(t, err)
-	p, last := observed(4, func(attempt int) {
-		if attempt == 2 {
-			_, err := writer.ExecContext(t.Context(), "rollback")
-			require.NoError(t, err)
-		}
-	})
-
-	err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		return increment(ctx, tx, nil)
-	})
-
-	require.NoError(t, err)
-	busy := failure{retrysql.Statement, retrysql.Busy, "5"}
-	require.Equal(t, run{Status: retry.Succeeded, Attempts: 3, Failures: []failure{busy, busy}}, *last)
-	require.Equal(t, 1, number(t, db, "select n from counter"))
-}
-
-// TestASnapshotThatIsTooOldIsRetried: the second transaction to write has read what the first one changed.
-func TestASnapshotThatIsTooOldIsRetried(t *testing.T) {
-	t.Parallel()
-	for name, swallows := range map[string]bool{"if fn returns the error": false, "if fn ignores it": true} {
-		t.Run(name, func(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		journal string
+		meddle  []string // of the other connection
+		end     string   // of it, after the failure
+		ignores bool     // fn does, the error
+		want    failure
+		n       int
+	}{
+		{name: "a lock of another writer", journal: "wal", meddle: []string{"begin immediate"}, end: "rollback",
+			want: failure{retrysql.Statement, retrysql.Busy, "5"}, n: 1},
+		{name: "a snapshot that is too old", journal: "wal", meddle: []string{"update counter set n = n + 10"}, end: "select 1",
+			want: failure{retrysql.Statement, retrysql.BusySnapshot, "517"}, n: 11},
+		{name: "a snapshot that is too old, which fn ignores", journal: "wal", meddle: []string{"update counter set n = n + 10"}, end: "select 1", ignores: true,
+			want: failure{retrysql.Statement, retrysql.BusySnapshot, "517"}, n: 11},
+		{name: "a reader that keeps a writer with a rollback journal from committing", journal: "delete", meddle: []string{"begin", "select n from counter"}, end: "rollback",
+			want: failure{retrysql.Commit, retrysql.Busy, "5"}, n: 1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			db := newSQLite(t, "wal")
-			p, last := observed(4, nil)
-			interfere := sync.OnceFunc(func() { exec1(t, db, "update counter set n = n + 10") })
+			db := newSQLite(t, row.journal)
+			other, err := db.Conn(t.Context())
+			require.NoError(t, err)
+			defer other.Close()
+			do := func(queries ...string) {
+				for _, query := range queries {
+					require.NoError(t, stmtErr(other.ExecContext(t.Context(), query)), query)
+				}
+			}
+			meddle := sync.OnceFunc(func() { do(row.meddle...) })
+			p, last := observed(4, func(int) { do(row.end) })
 
-			err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if err := increment(ctx, tx, interfere); !swallows {
+			err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if err := increment(ctx, tx, meddle); !row.ignores {
 					return err
 				}
 				return nil
 			})
 
 			require.NoError(t, err)
-			require.Equal(t, run{
-				Status: retry.Succeeded, Attempts: 2,
-				Failures: []failure{{retrysql.Statement, retrysql.BusySnapshot, "517"}},
-			}, *last)
-			require.Equal(t, 11, number(t, db, "select n from counter"))
+			require.Equal(t, run{Status: retry.Succeeded, Attempts: 2, Failures: []failure{row.want}}, *last)
+			require.Equal(t, row.n, number(t, db, "select n from counter"))
 		})
 	}
-}
-
-// TestABusyCommitIsRetried uses a rollback journal, with which a reader keeps a writer from committing.
-func TestABusyCommitIsRetried(t *testing.T) {
-	t.Parallel()
-	db := newSQLite(t, "delete")
-	var reader *sql.Tx
-	p, last := observed(4, func(int) { require.NoError(t, reader.Rollback()) })
-
-	err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		if reader == nil {
-			var err error
-			reader, err = db.BeginTx(t.Context(), nil)
-			require.NoError(t, err)
-			require.NoError(t, drain(reader.Query("select n from counter")))
-		}
-		return increment(ctx, tx, nil)
-	})
-
-	require.NoError(t, err)
-	require.Equal(t, run{
-		Status: retry.Succeeded, Attempts: 2,
-		Failures: []failure{{retrysql.Commit, retrysql.Busy, "5"}},
-	}, *last)
-	require.Equal(t, 1, number(t, db, "select n from counter"))
 }
 
 func TestParallelSQLiteWritersLoseNoIncrement(t *testing.T) {
