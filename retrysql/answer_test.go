@@ -252,24 +252,6 @@ func TestDeadlines(t *testing.T) {
 			require.NotErrorIs(t, err, row.isNot)
 		})
 	}
-	for _, deadline := range []bool{false, true} {
-		inBubble(t, fmt.Sprintf("a commit that stalls is not waited for after the caller has gone, deadline %v", deadline), func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			if deadline {
-				ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
-			}
-			time.AfterFunc(time.Second, cancel)
-			release := make(chan struct{})
-			d := db{commit: func() { <-release }, rollback: func(context.Context) error { panic("the commit is under way") }}
-			start := time.Now()
-			err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
-			require.Equal(t, 6*time.Second, time.Since(start))
-			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-			require.ErrorIs(t, err, retry.CallerCanceled)
-			require.ErrorContains(t, err, "commit did not return within 5s after context canceled")
-			close(release)
-		})
-	}
 	for name, d := range map[string]driver.Driver{"of another driver": nil, "of SQLite": &sqliteDriver{}} {
 		inBubble(t, "a commit that stalls, "+name, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())

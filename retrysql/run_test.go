@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"testing"
@@ -384,28 +385,43 @@ func TestRunAndTheCaller(t *testing.T) {
 	for name, row := range map[string]struct {
 		takes     time.Duration
 		err       error
-		want      error
 		ambiguous bool
 	}{
-		"a commit that succeeds after the deadline is a success":                       {takes: 3 * time.Second},
-		"one that the server refuses then is known":                                    {takes: 3 * time.Second, err: conflict, want: conflict},
-		"one whose connection is lost then is in doubt":                                {takes: 3 * time.Second, err: io.EOF, want: io.EOF, ambiguous: true},
-		"one that succeeds after EndTimeout is in doubt":                               {takes: 7 * time.Second, want: context.DeadlineExceeded, ambiguous: true},
-		"one that succeeds just before it is a success, although the deadline is over": {takes: 6*time.Second - 1},
+		"a commit that succeeds after the caller has gone is a success": {takes: 3 * time.Second},
+		"one that the server refuses then is known":                     {takes: 3 * time.Second, err: conflict},
+		"one whose connection is lost then is in doubt":                 {takes: 3 * time.Second, err: io.EOF, ambiguous: true},
+		"one that succeeds just before EndTimeout is a success":         {takes: 6*time.Second - 1},
+		"one that succeeds after EndTimeout is in doubt":                {takes: 7 * time.Second, ambiguous: true},
 	} {
-		inBubble(t, name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			d := db{commit: func() { <-time.After(row.takes) }}
-			if row.err != nil {
-				d.commits = []error{row.err}
-			}
-			err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
-			require.ErrorIs(t, err, row.want)
-			require.Equal(t, row.want == nil, err == nil)
-			require.Equal(t, row.ambiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
-			<-time.After(10 * time.Second)
-		})
+		for _, canceled := range []bool{false, true} {
+			inBubble(t, fmt.Sprintf("%s, canceled %v", name, canceled), func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if canceled {
+					ctx, cancel = context.WithCancel(t.Context())
+					time.AfterFunc(time.Second, cancel)
+				}
+				defer cancel()
+				late := row.takes > 6*time.Second
+				d := db{commit: func() { <-time.After(row.takes) }, rollback: func(context.Context) error {
+					require.False(t, late, "the commit is under way")
+					return nil
+				}}
+				if row.err != nil {
+					d.commits = []error{row.err}
+				}
+				start := time.Now()
+				err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
+				require.Equal(t, min(row.takes, 6*time.Second), time.Since(start))
+				require.Equal(t, row.ambiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
+				if late {
+					require.ErrorIs(t, err, ctx.Err())
+					require.ErrorContains(t, err, "commit did not return within 5s after "+ctx.Err().Error())
+				} else {
+					require.ErrorIs(t, err, row.err)
+				}
+				<-time.After(10 * time.Second)
+			})
+		}
 	}
 	t.Run("an error of fn's own is not an attempt's timeout, though that has passed", func(t *testing.T) {
 		p := atOnce
