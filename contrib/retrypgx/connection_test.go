@@ -53,7 +53,7 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 	} {
 		t.Run("a commit "+row.name, func(t *testing.T) {
 			db := newDatabase(t, server)
-			behind := openPool(t, server, newProxy(t, server.Addr(), once(row.fault)))
+			behind := openPool(t, newProxy(t, server.Addr(), once(row.fault)))
 			ctx := t.Context()
 			if row.mark {
 				ctx = retrysql.WithIdempotent(ctx)
@@ -71,7 +71,7 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 	t.Run("a commit that is canceled is ambiguous as well", func(t *testing.T) {
 		newDatabase(t, server)
 		ctx, cancel := context.WithCancel(t.Context())
-		behind := openPool(t, server, newProxy(t, server.Addr(), func(request string) fault {
+		behind := openPool(t, newProxy(t, server.Addr(), func(request string) fault {
 			if strings.HasSuffix(request, commitText) {
 				cancel()
 				return loseReply
@@ -173,7 +173,7 @@ func testElsewhere(t *testing.T, server *pgtest.Server) {
 	work := func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, increment) }
 	t.Run("a run does not meet all read-only connections of a pool", func(t *testing.T) {
 		direct := newDatabase(t, server)
-		db := openPool(t, server, server.Addr(), wide)
+		db := openPool(t, server.Addr(), wide)
 		each(t, db, readOnly)
 		r := db.attempt(t.Context(), nil, work)
 		returned(t, db.Pool)
@@ -183,7 +183,7 @@ func testElsewhere(t *testing.T, server *pgtest.Server) {
 	})
 	t.Run("a read-only transaction stays on a read-only connection", func(t *testing.T) {
 		newDatabase(t, server)
-		db := openPool(t, server, server.Addr(), wide)
+		db := openPool(t, server.Addr(), wide)
 		r := db.attempt(t.Context(), &retrypgx.Options{TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}, work)
 		require.ErrorIs(t, r.err, retry.TerminalError)
 		require.Equal(t, 1, r.attempts)
@@ -204,7 +204,7 @@ func testElsewhere(t *testing.T, server *pgtest.Server) {
 	})
 	t.Run("connections that died in the pool cost no attempt", func(t *testing.T) {
 		direct := newDatabase(t, server)
-		db := openPool(t, server, server.Addr(), wide)
+		db := openPool(t, server.Addr(), wide)
 		pids := map[uint32]bool{}
 		each(t, db, func(conn *pgxpool.Conn) { pids[conn.Conn().PgConn().PID()] = true })
 		require.Len(t, pids, idle)

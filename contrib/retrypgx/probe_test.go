@@ -30,7 +30,7 @@ func testProbe(t *testing.T, server *pgtest.Server) {
 	// behind returns a pool whose first commit meets the fault that judge returns.
 	behind := func(t *testing.T, judge func() fault) database {
 		var seen atomic.Bool
-		return openPool(t, server, newProxy(t, server.Addr(), func(request string) fault {
+		return openPool(t, newProxy(t, server.Addr(), func(request string) fault {
 			switch {
 			case strings.HasSuffix(request, commitText) && seen.CompareAndSwap(false, true):
 				return judge()

@@ -271,18 +271,6 @@ func testOutcomes(t *testing.T, server *pgtest.Server) {
 		require.ErrorIs(t, err, errBusiness)
 		require.Zero(t, got)
 	})
-	t.Run("the options are those of the transaction", func(t *testing.T) {
-		db := newDatabase(t, server)
-		modes := pgx.TxOptions{IsoLevel: pgx.Serializable, AccessMode: pgx.ReadOnly, DeferrableMode: pgx.Deferrable}
-		r := db.attempt(t.Context(), &retrypgx.Options{TxOptions: modes}, func(ctx context.Context, tx pgx.Tx, _ int) error {
-			var level, only, later string
-			err := tx.QueryRow(ctx, `select current_setting('transaction_isolation'), current_setting('transaction_read_only'),
-				current_setting('transaction_deferrable')`).Scan(&level, &only, &later)
-			require.Equal(t, []string{"serializable", "on", "on"}, []string{level, only, later})
-			return err
-		})
-		require.NoError(t, r.err)
-	})
 	t.Run("a panic rolls back and goes on", func(t *testing.T) {
 		db := newDatabase(t, server)
 		require.PanicsWithValue(t, "boom", func() {
