@@ -15,7 +15,7 @@ func BenchmarkJudge(b *testing.B) {
 		name string
 		err  error
 	}{
-		{"postgres", fmt.Errorf("insert: %w", conflict)},
+		{"postgres", fmt.Errorf("insert: %w", &pgError{"40001", ""})},
 		{"mysql", &mysqlError{Number: 1213}},
 		{"sqlite", &sqliteError{517}},
 		{"sqlserver", mssqlError(1205)},

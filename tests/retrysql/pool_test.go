@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -49,27 +50,29 @@ func TestAPoolNeedsALimitForConnecting(t *testing.T) {
 		"without one, a full pool is blocked when the network is back": {0, context.DeadlineExceeded},
 		"with one, it serves": {time.Second, nil},
 	} {
-		inBubble(t, name, func(t *testing.T) {
-			server := &silent{Connector: retrytest.NewConnector(t, nil, nil), limit: c.limit}
-			db := sql.OpenDB(server)
-			defer db.Close()
-			db.SetMaxOpenConns(1)
-			tx := func() error {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				defer cancel()
-				return retrysql.Tx(ctx, db, retry.Policy{}, nil, func(context.Context, *retrysql.Txn) error { return nil })
-			}
-			server.lost.Store(true)
-			var both sync.WaitGroup
-			for range 2 { // the later one still waits when the first one gives up
-				both.Go(func() { assert.Error(t, tx()) })
-				time.Sleep(500 * time.Millisecond)
-			}
-			both.Wait()
-			server.lost.Store(false)
-			time.Sleep(time.Minute)
-			err := tx()
-			require.True(t, errors.Is(err, c.want), "%v", err)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &silent{Connector: retrytest.NewConnector(t, nil, nil), limit: c.limit}
+				db := sql.OpenDB(server)
+				defer db.Close()
+				db.SetMaxOpenConns(1)
+				tx := func() error {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					return retrysql.Tx(ctx, db, retry.Policy{}, nil, func(context.Context, *retrysql.Txn) error { return nil })
+				}
+				server.lost.Store(true)
+				var both sync.WaitGroup
+				for range 2 { // the later one still waits when the first one gives up
+					both.Go(func() { assert.Error(t, tx()) })
+					time.Sleep(500 * time.Millisecond)
+				}
+				both.Wait()
+				server.lost.Store(false)
+				time.Sleep(time.Minute)
+				err := tx()
+				require.True(t, errors.Is(err, c.want), "%v", err)
+			})
 		})
 	}
 }
