@@ -85,10 +85,10 @@ func (p pair) source(database string) string {
 		p.primary.host, p.standby.host, p.primary.port, p.standby.port, database)
 }
 
-// patient waits about two seconds.
+// patient outlives a failover, however long it takes on a busy machine.
 var patient = retry.Policy{
-	MaxAttempts: 14,
-	Backoff:     retry.Backoff{Base: 20 * time.Millisecond, Cap: 250 * time.Millisecond, Jitter: retry.EqualJitter},
+	MaxAttempts: retry.Unlimited, TTL: time.Minute,
+	Backoff: retry.Backoff{Base: 20 * time.Millisecond, Cap: 250 * time.Millisecond, Jitter: retry.EqualJitter},
 }
 
 // teller makes the transfers of a bank, by one driver.
