@@ -49,6 +49,9 @@ func TestACommitThatTheAttemptsTimeoutCutIsInDoubt(t *testing.T) {
 		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
 		require.Equal(t, retrysql.CommitAmbiguous, retrysql.ReasonOf(err))
+		var failed *retrysql.AttemptError
+		require.ErrorAs(t, err, &failed)
+		require.Equal(t, retrysql.AttemptTimeout, failed.Reason)
 		require.Equal(t, "begin UPDATE commit!", log())
 	})
 }

@@ -317,6 +317,10 @@ func TestConfirm(t *testing.T) {
 			err := retrysql.Run(ctx, p, &opts, d.begin, statements())
 			require.Equal(t, committed, err == nil)
 			require.Equal(t, !committed, errors.Is(err, retrysql.ErrCommitAmbiguous))
+			var failed *retrysql.AttemptError
+			if errors.As(err, &failed) {
+				require.Equal(t, retry.Terminal, failed.Class)
+			}
 			close(release)
 			cancel()
 		}
