@@ -116,9 +116,3 @@ func TestClassifiers(t *testing.T) {
 		require.Same(t, wrapped, seen)
 	})
 }
-
-func TestClassTexts(t *testing.T) {
-	require.Equal(t, []string{"unknown", "retryable", "terminal", "Class(3)"}, []string{
-		retry.Unknown.String(), retry.Retryable.String(), retry.Terminal.String(), retry.Class(3).String(),
-	})
-}
