@@ -220,7 +220,9 @@ func TestMarks(t *testing.T) {
 			if retry.IsAmbiguous(row.err) {
 				require.Equal(t, retry.Terminal, class)
 				require.Equal(t, retry.Terminal, classOf(retry.Otherwise(retry.Retryable), row.err), "no classifier undoes it")
-				require.ErrorAs(t, row.err, new(interface{ Ambiguous() bool }), "a package that does not import retry finds it")
+				var marked interface{ Ambiguous() bool }
+				require.ErrorAs(t, row.err, &marked, "a package that does not import retry finds it")
+				require.True(t, marked.Ambiguous())
 				got = "doubt"
 			}
 			require.Equal(t, row.want, got)
@@ -313,6 +315,11 @@ func TestTimedOut(t *testing.T) {
 	}
 	t.Run("the cause of an attempt's context is a timeout already", func(t *testing.T) {
 		require.Equal(t, retry.ErrAttemptTimeout, retryshell.MarkTimeout(retry.ErrAttemptTimeout))
+		require.ErrorIs(t, retry.ErrAttemptTimeout, context.DeadlineExceeded)
+		require.NotErrorIs(t, retry.ErrAttemptTimeout, context.Canceled)
+		var timeout interface{ Timeout() bool }
+		require.ErrorAs(t, retry.ErrAttemptTimeout, &timeout)
+		require.True(t, timeout.Timeout())
 		wrapped := fmt.Errorf("read: %w", retry.ErrAttemptTimeout)
 		require.Same(t, wrapped, retryshell.MarkTimeout(wrapped))
 	})
