@@ -93,9 +93,6 @@ func TestDelay(t *testing.T) {
 		{"the zero backoff begins with 5s", retry.Backoff{}, 1, 5 * sec},
 		{"the zero backoff doubles", retry.Backoff{}, 4, 40 * sec},
 		{"the zero backoff stops at 1h", retry.Backoff{}, 11, hour},
-		{"attempt 0 counts as 1", retry.Backoff{}, 0, 5 * sec},
-		{"a negative attempt counts as 1", retry.Backoff{}, -7, 5 * sec},
-		{"the smallest attempt counts as 1", retry.Backoff{}, math.MinInt, 5 * sec},
 		{"the largest attempt gets the cap", retry.Backoff{}, maxTries, hour},
 
 		{"a whole factor is exact if it just fits", exp(1, 3, longest), 40, 4052555153018976267},

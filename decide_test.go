@@ -65,7 +65,6 @@ func TestDecide(t *testing.T) {
 		{name: "nil is a success of a disabled policy", policy: retry.Policy{Disabled: true}, err: nil, want: succeeded},
 		{name: "an error waits", progress: retry.Progress{Attempt: 1}, err: errFlaky, want: waiting(5 * sec)},
 		{name: "the zero progress is after the first attempt", err: errFlaky, want: waiting(5 * sec)},
-		{name: "a negative attempt is the first", progress: retry.Progress{Attempt: -5}, err: errFlaky, want: waiting(5 * sec)},
 		{name: "the wait grows with the attempt", progress: retry.Progress{Attempt: 3}, err: errFlaky, want: waiting(20 * sec)},
 
 		{name: "attempt 7 of 8 waits", progress: retry.Progress{Attempt: 7}, err: errFlaky, want: waiting(320 * sec)},

@@ -93,34 +93,28 @@ func TestDoSucceeds(t *testing.T) {
 }
 
 func TestDoGivesUp(t *testing.T) {
-	inBubble(t, "when the attempts are used up, and not before", func(t *testing.T) {
-		start, calls := time.Now(), 0
-		err := retry.Do(t.Context(), everySecond(3), func(context.Context) error {
-			calls++
-			return fmt.Errorf("try %d", calls)
+	limited := everySecond(4)
+	limited.AttemptTimeout = 2 * sec
+	for _, row := range []struct {
+		name     string
+		policy   retry.Policy
+		fn       func(context.Context) error
+		want     retry.Decision
+		attempts int
+		elapsed  time.Duration
+	}{
+		{"when the attempts are used up, without a wait after the last", everySecond(3), failing, exhausted, 3, 2 * sec},
+		{"at once on a terminal error, whatever attempts are left", retry.Policy{}, failsWith(retry.Permanent(io.EOF)), terminal, 1, 0},
+		{"at once when disabled, as Failed", retry.Policy{Disabled: true}, failing, disabled, 1, 0},
+		{"after every attempt timed out: attempt timeouts are retried", limited, untilDone, exhausted, 4, 4*2*sec + 3*sec},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			start := time.Now()
+			failed := requireEnd(t, retry.Do(t.Context(), row.policy, row.fn), row.want, row.attempts)
+			require.Equal(t, row.elapsed, time.Since(start))
+			require.NoError(t, failed.Cause())
 		})
-		failed := requireEnd(t, err, exhausted, 3)
-		require.Equal(t, 2*sec, time.Since(start), "no wait after the last attempt")
-		require.NoError(t, failed.Cause())
-		require.EqualError(t, err, "retry: gave up after 3 attempts in 2s (attempts_exhausted): try 3")
-	})
-	inBubble(t, "at once on a terminal error, whatever attempts are left", func(t *testing.T) {
-		start := time.Now()
-		requireEnd(t, retry.Do(t.Context(), retry.Policy{}, failsWith(retry.Permanent(io.EOF))), terminal, 1)
-		require.Zero(t, time.Since(start))
-	})
-	inBubble(t, "at once when disabled, as Failed", func(t *testing.T) {
-		start := time.Now()
-		requireEnd(t, retry.Do(t.Context(), retry.Policy{Disabled: true}, failing), disabled, 1)
-		require.Zero(t, time.Since(start))
-	})
-	inBubble(t, "after every attempt timed out: attempt timeouts are retried", func(t *testing.T) {
-		p := everySecond(4)
-		p.AttemptTimeout = 2 * sec
-		start := time.Now()
-		requireEnd(t, retry.Do(t.Context(), p, untilDone), exhausted, 4)
-		require.Equal(t, 4*2*sec+3*sec, time.Since(start))
-	})
+	}
 }
 
 func untilDone(ctx context.Context) error {
@@ -258,35 +252,14 @@ func TestCancel(t *testing.T) {
 			require.EqualError(t, err, "retry: gave up after 1 attempt in 1.234s (caller_canceled): flaky")
 		})
 	}
-	inBubble(t, "during an attempt it ends the run with what the attempt returned", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		err := retry.Do(ctx, retry.Policy{}, func(ctx context.Context) error {
-			cancel()
-			<-ctx.Done()
-			return io.ErrUnexpectedEOF
-		})
-		require.Same(t, io.ErrUnexpectedEOF, requireEnd(t, err, canceled, 1).Last)
-	})
 	inBubble(t, "before the call there is no attempt", func(t *testing.T) {
 		err := retry.Do(canceledBy(why), retry.Policy{}, func(context.Context) error { t.Error("called"); return nil })
 		require.Empty(t, requireEnd(t, err, canceled, 0).History)
 		require.EqualError(t, err, "retry: gave up after 0 attempts in 0s (caller_canceled): shutting down")
 	})
-	inBubble(t, "it goes before every other ending", func(t *testing.T) {
-		for _, p := range []retry.Policy{{Disabled: true}, {MaxAttempts: 1}, {TTL: 1}} {
-			ctx, cancel := context.WithCancel(t.Context())
-			requireEnd(t, retry.Do(ctx, p, func(context.Context) error { cancel(); return retry.Permanent(errFlaky) }), canceled, 1)
-		}
-	})
 	inBubble(t, "it beats a timer that fires with it", func(t *testing.T) {
 		ctx := silentContext{t.Context(), time.Now().Add(sec)} // canceled when the timer fires, which wins the select
 		requireEnd(t, retry.Do(ctx, everySecond(9), failing), canceled, 1)
-	})
-	inBubble(t, "between attempts without a wait it ends the run too", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		p := atOnce
-		p.Observe = func(context.Context, retry.Event) { cancel() }
-		requireEnd(t, retry.Do(ctx, p, failing), canceled, 1)
 	})
 	inBubble(t, "a context that ends with an error of its own is a canceled one", func(t *testing.T) {
 		requireEnd(t, retry.Do(brokenContext{t.Context()}, retry.Policy{}, failing), canceled, 0)

@@ -189,11 +189,6 @@ func TestNewError(t *testing.T) {
 			}
 		}
 	})
-	t.Run("it keeps outcome and last error", func(t *testing.T) {
-		e := retry.Policy{}.NewError(t.Context(), ended(retry.DeadLettered, retry.AttemptsExhausted), io.EOF)
-		require.Equal(t, ended(retry.DeadLettered, retry.AttemptsExhausted), e.Outcome)
-		require.Equal(t, io.EOF, e.Last)
-	})
 	t.Run("the cause is the caller's, for the two endings that are", func(t *testing.T) {
 		why := errors.New("why")
 		for reason := retry.TerminalError; reason <= retry.CallerCanceled; reason++ {
@@ -218,7 +213,6 @@ func TestNewError(t *testing.T) {
 			require.Equal(t, "retry: gave up after 2 attempts in 1s (caller_canceled)", e.Error())
 		}
 	})
-	t.Run("the cause of a nil *Error is nil", func(t *testing.T) { require.NoError(t, (*retry.Error)(nil).Cause()) })
 }
 
 func TestTimeout(t *testing.T) {
@@ -284,6 +278,7 @@ func TestErrorParts(t *testing.T) {
 		require.NotErrorIs(t, err, io.EOF)
 		require.NotErrorIs(t, none, context.Canceled)
 		require.False(t, none.Timeout())
+		require.NoError(t, none.Cause())
 		require.Contains(t, err.Error(), "(attempts_exhausted): <nil>")
 	})
 	t.Run("an *Error that carries no reason matches nothing by itself", func(t *testing.T) {
