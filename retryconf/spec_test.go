@@ -118,23 +118,16 @@ func TestFromPolicyRefusesWhatDoesNotValidate(t *testing.T) {
 	require.Zero(t, s)
 }
 
+// TestOrIsThatOfAPolicy has the formulas.
 func TestOrTakesWhatIsNotGiven(t *testing.T) {
 	full, none := retryconf.FullJitter, retryconf.NoJitter
 	for _, row := range []struct {
 		name              string
 		s, defaults, want retryconf.Spec
 	}{
-		{"a base takes mode and factor", retryconf.Spec{Base: seconds(1)}, retryconf.Spec{Factor: 3, Mode: 2, MaxAttempts: 4}, retryconf.Spec{Base: seconds(1), Factor: 3, Mode: 2, MaxAttempts: 4}},
-		{"another mode takes the base alone", retryconf.Spec{Mode: 2}, retryconf.Spec{Base: seconds(1), Factor: 3}, retryconf.Spec{Mode: 2, Base: seconds(1)}},
-		{"a lone factor stands", retryconf.Spec{Factor: 4}, retryconf.Spec{Factor: 3, Base: seconds(1)}, retryconf.Spec{Factor: 4, Base: seconds(1)}},
-		{"a factor takes no delays", retryconf.Spec{Factor: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, TTL: 1}, retryconf.Spec{Factor: 4, TTL: 1}},
 		{"mode list takes delays", retryconf.Spec{Mode: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, MaxAttempts: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, MaxAttempts: 4}},
-		{"delays are a formula", retryconf.Spec{Delays: []retryconf.Delay{0}}, retryconf.Spec{Base: 1}, retryconf.Spec{Delays: []retryconf.Delay{0}}},
-		{"a whole formula is taken", retryconf.Spec{TTL: 1}, retryconf.Spec{Base: 1, Factor: 2, Mode: 1}, retryconf.Spec{TTL: 1, Base: 1, Factor: 2, Mode: 1}},
 		{"jitter none stands", retryconf.Spec{Jitter: none}, retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: none}},
 		{"on stands", retryconf.Spec{RetriesEnabled: retryconf.On}, retryconf.Spec{RetriesEnabled: retryconf.Off}, retryconf.Spec{RetriesEnabled: retryconf.On}},
-		{"a ratio comes along to ratio jitter", retryconf.Spec{}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}},
-		{"a ratio does not come along to full jitter", retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}, retryconf.Spec{Jitter: full}},
 		{"max stands against cap", retryconf.Spec{Max: 1}, retryconf.Spec{Cap: 2}, retryconf.Spec{Cap: 1}},
 		{"the defaults' max is their cap", retryconf.Spec{}, retryconf.Spec{Max: 2}, retryconf.Spec{Cap: 2}},
 		{"a preset comes before the defaults, as a whole", retryconf.Spec{Extends: "aggressive"},
