@@ -207,10 +207,10 @@ func TestABatchEnds(t *testing.T) {
 	inBubble(t, "every item is done once, refused once, or left with its error", func(t *testing.T) {
 		r := rand.New(rand.NewPCG(49, 2))
 		all, some := 0, 0
-		for range 1_000 {
+		for i := range 1_000 {
 			items := make([]int, 1+r.IntN(20))
-			for i := range items {
-				items[i] = i
+			for item := range items {
+				items[item] = item
 			}
 			share := r.IntN(100)
 			done, refused := map[int]int{}, map[int]int{}
@@ -231,6 +231,9 @@ func TestABatchEnds(t *testing.T) {
 				}
 				return failed, nil
 			})
+			if i < 3 {
+				t.Logf("%d items, %d attempts without progress: %d attempts, left %v, %v", len(items), p.MaxAttempts, attempts, left, err)
+			}
 			require.LessOrEqual(t, attempts, len(items)*p.MaxAttempts)
 			require.Equal(t, err == nil, len(left) == 0)
 			require.Len(t, left, len(items)-len(done))

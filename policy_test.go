@@ -330,9 +330,12 @@ func TestEffective(t *testing.T) {
 	}
 	t.Run("it does nothing else than p, for any p, and is its own Effective", func(t *testing.T) {
 		r := rand.New(rand.NewPCG(14, 36))
-		for range 10_000 {
+		for i := range 10_000 {
 			p := anySchedule(r)
 			e := p.Effective()
+			if i < 3 {
+				t.Logf("%v is %d attempts and %+v", p, e.MaxAttempts, e.Backoff)
+			}
 			schedule := func(p retry.Policy) string { return strings.TrimSuffix(p.String(), " (not valid)") }
 			require.Equal(t, fmt.Sprintf("%+v", e.Effective()), fmt.Sprintf("%+v", e), "%#v", p)
 			if e.Mode != retry.Fixed { // whose String shows a Cap only if it is set
