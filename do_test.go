@@ -205,9 +205,11 @@ func TestDeadline(t *testing.T) {
 		require.EqualError(t, err, "retry: gave up after 0 attempts in 0s (deadline_passed): context deadline exceeded")
 	})
 	inBubble(t, "passed by the clock, it is DeadlinePassed before the context has noticed", func(t *testing.T) {
-		ctx := lateContext{t.Context(), time.Now().Add(sec)}
-		failed := requireEnd(t, retry.Do(ctx, atOnce, lasting(sec)), passed, 1)
-		require.Equal(t, context.DeadlineExceeded, failed.Cause())
+		for _, d := range []time.Duration{0, sec} { // 0 is the start of the run
+			ctx := lateContext{t.Context(), time.Now().Add(d)}
+			failed := requireEnd(t, retry.Do(ctx, atOnce, lasting(d)), passed, 1)
+			require.Equal(t, context.DeadlineExceeded, failed.Cause())
+		}
 	})
 	inBubble(t, "a deadline that no Deadline method returns cuts the wait all the same", func(t *testing.T) {
 		inner, cancel := context.WithTimeout(t.Context(), 3*sec/2)
