@@ -205,43 +205,22 @@ func TestATurnOfAttempts(t *testing.T) {
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, errFlaky, must[*retry.Error](t, err).Last)
 	})
-	inBubble(t, "that continues with an error is repeated, and one with nil ends the loop", func(t *testing.T) {
-		var err error
-		turns := 0
-		for range retry.Attempts(t.Context(), everySecond(5), &err) {
-			if turns++; turns < 3 {
-				err = errFlaky
-				continue
-			}
-			err = nil
-		}
-		require.NoError(t, err)
-		require.Equal(t, 3, turns)
-	})
-	inBubble(t, "is not made for arguments that Do refuses", func(t *testing.T) {
+	inBubble(t, "is not made for a caller that has gone, nor for arguments that Do refuses", func(t *testing.T) {
 		for _, row := range []struct {
 			ctx  context.Context
 			p    retry.Policy
 			want string
 		}{
+			{canceledBy(errOutage), retry.Policy{}, "retry: gave up after 0 attempts in 0s (caller_canceled): outage"},
 			{nil, retry.Policy{}, "retry: Do.ctx <nil> is not a context"},
 			{t.Context(), retry.Policy{TTL: -1}, "retry: Policy.TTL -1ns is negative"},
 		} {
-			err := errOutage
+			err := errFlaky
 			for range retry.Attempts(row.ctx, row.p, &err) {
 				t.Fatal("a turn")
 			}
 			require.EqualError(t, err, row.want)
 		}
-	})
-	inBubble(t, "is not made for a caller that has gone", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		var err error
-		for range retry.Attempts(ctx, retry.Policy{}, &err) {
-			t.Fatal("a turn")
-		}
-		require.ErrorIs(t, err, retry.CallerCanceled)
 	})
 	inBubble(t, "that panics pays back the token, and the panic passes through", func(t *testing.T) {
 		var ends []string

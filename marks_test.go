@@ -132,6 +132,7 @@ func TestMarks(t *testing.T) {
 		{"Ambiguous of a run in a run under Transient", retry.Transient(runOf(runOf(ambiguous))), "retryable", 0},
 		{"Ambiguous of a nested run beside Transient", errors.Join(transient, runOf(ambiguous)), "doubt", 0},
 		{"Ambiguous of a nested run under After", retry.After(sec, runOf(ambiguous)), "doubt", sec},
+		{"Permanent in a timeout", retryshell.MarkTimeout(retry.Permanent(context.Canceled)), "terminal", 0},
 		{"Ambiguous in a timeout", retryshell.MarkTimeout(retry.Ambiguous(context.DeadlineExceeded)), "doubt", 0},
 
 		// What only an error's own As reaches.
@@ -293,6 +294,7 @@ func TestTimedOut(t *testing.T) {
 		{"wrapped", fmt.Errorf("read: %w", context.Canceled), true},
 		{"what calls itself canceled", isCanceled{}, true},
 		{"a list with it", multi{io.EOF, context.DeadlineExceeded}, true},
+		{"a cancellation beside the cause of an attempt's context", errors.Join(retry.ErrAttemptTimeout, context.Canceled), true},
 		{"a nested run that was canceled", retry.Policy{}.NewError(canceledBy(io.EOF), retry.Outcome{Reason: retry.CallerCanceled}, own), true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -323,11 +325,6 @@ func TestTimedOut(t *testing.T) {
 		wrapped := fmt.Errorf("read: %w", retry.ErrAttemptTimeout)
 		require.Same(t, wrapped, retryshell.MarkTimeout(wrapped))
 	})
-	t.Run("a cancellation beside it is hidden", func(t *testing.T) {
-		got := retryshell.MarkTimeout(errors.Join(retry.ErrAttemptTimeout, context.Canceled))
-		require.NotErrorIs(t, got, context.Canceled)
-		require.ErrorIs(t, got, retry.ErrAttemptTimeout)
-	})
 	t.Run("everything else in the error is found", func(t *testing.T) {
 		got := retryshell.MarkTimeout(errors.Join(isCanceled{}, own, retry.After(7*sec, runOf(io.EOF))))
 		require.ErrorIs(t, got, own)
@@ -335,10 +332,6 @@ func TestTimedOut(t *testing.T) {
 		require.Equal(t, isCanceled{}, must[isCanceled](t, got))
 		require.Equal(t, 7*sec, hintOf(got))
 		require.Same(t, io.EOF, must[*retry.Error](t, got).Last)
-	})
-	t.Run("marks in it are found", func(t *testing.T) {
-		require.Equal(t, retry.Terminal, classOf(nil, retryshell.MarkTimeout(retry.Permanent(context.Canceled))))
-		require.Equal(t, retry.Retryable, classOf(retry.Otherwise(retry.Terminal), retryshell.MarkTimeout(retry.Transient(context.Canceled))))
 	})
 	t.Run("a classifier sees a timeout and no cancellation", func(t *testing.T) {
 		require.Equal(t, retry.Retryable, classOf(retry.StopOn(context.Canceled), retryshell.MarkTimeout(context.Canceled)))
