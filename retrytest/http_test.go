@@ -23,17 +23,17 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
-// start is NewServer or NewPipeServer.
-type start = func(testing.TB, []retrytest.Answer) *retrytest.Server
+// serveFunc is NewServer or NewPipeServer.
+type serveFunc = func(testing.TB, []retrytest.Answer) *retrytest.Server
 
 // both runs f as two subtests: over pipes in virtual time, and over the loopback.
-func both(t *testing.T, name string, f func(t *testing.T, serve start)) {
+func both(t *testing.T, name string, f func(t *testing.T, serve serveFunc)) {
 	bubble(t, name+", over pipes", func(t *testing.T) { f(t, retrytest.NewPipeServer) })
 	t.Run(name+", over the loopback", func(t *testing.T) { f(t, retrytest.NewServer) })
 }
 
 // bothHTTP2 is both, but without virtual time before Go 1.26, whose HTTP/2 server shares channels between bubbles.
-func bothHTTP2(t *testing.T, name string, f func(t *testing.T, serve start)) {
+func bothHTTP2(t *testing.T, name string, f func(t *testing.T, serve serveFunc)) {
 	if strings.HasPrefix(runtime.Version(), "go1.25") {
 		t.Run(name+", over pipes", func(t *testing.T) { f(t, retrytest.NewPipeServer) })
 		t.Run(name+", over the loopback", func(t *testing.T) { f(t, retrytest.NewServer) })
@@ -107,7 +107,7 @@ func TestWire(t *testing.T) {
 			ok + "Content-Length: 33\r\n" + headers + closes + "a body that does", nil},
 		{"garbage", retrytest.Answer{Fault: retrytest.Garbage}, "garbage\r\n\r\n", nil},
 	} {
-		both(t, row.name, func(t *testing.T, serve start) {
+		both(t, row.name, func(t *testing.T, serve serveFunc) {
 			s := serve(t, []retrytest.Answer{row.answer})
 			got, err := raw(t, s, post, row.want)
 			require.Equal(t, row.want, got)
@@ -128,7 +128,7 @@ func TestWire(t *testing.T) {
 			require.Equal(t, []retrytest.Request{want}, requests)
 		})
 	}
-	both(t, "the protocol after 101 is an echo", func(t *testing.T, serve start) {
+	both(t, "the protocol after 101 is an echo", func(t *testing.T, serve serveFunc) {
 		s := serve(t, []retrytest.Answer{{Status: 101, Header: http.Header{"Upgrade": {"chat"}}}})
 		resp, err := send(t, s, "GET", s.URL, "", "Connection", "Upgrade", "Upgrade", "chat")
 		require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestWire(t *testing.T) {
 		require.Equal(t, "hello", string(echo))
 		require.NoError(t, conn.Close())
 	})
-	both(t, "a connection under 101 ends with the test", func(t *testing.T, serve start) {
+	both(t, "a connection under 101 ends with the test", func(t *testing.T, serve serveFunc) {
 		r := recorder{TB: t}
 		s := serve(&r, []retrytest.Answer{{Status: 101}})
 		c, err := s.Transport.DialContext(t.Context(), "tcp", "")
@@ -182,7 +182,7 @@ func TestWireHTTP2(t *testing.T) {
 		{"reset read", retrytest.ResetRead, 0, "", syscall.ECONNRESET},
 		{"reset unread, as read", retrytest.ResetUnread, 0, "", syscall.ECONNRESET},
 	} {
-		bothHTTP2(t, row.name, func(t *testing.T, serve start) {
+		bothHTTP2(t, row.name, func(t *testing.T, serve serveFunc) {
 			s := serve(t, []retrytest.Answer{{Fault: row.fault}})
 			c, err := s.Transport.DialContext(t.Context(), "tcp", "")
 			require.NoError(t, err)
@@ -245,7 +245,7 @@ func get(t *testing.T, s *retrytest.Server, url string) (int, error) {
 }
 
 func TestServer(t *testing.T) {
-	both(t, "a connection is kept, and closed before a reset, which net/http would repeat", func(t *testing.T, serve start) {
+	both(t, "a connection is kept, and closed before a reset, which net/http would repeat", func(t *testing.T, serve serveFunc) {
 		s := serve(t, []retrytest.Answer{{Times: 2}, {Body: "x"}, {Fault: retrytest.ResetRead}, {}, {Fault: retrytest.ResetUnread}, {}})
 		var got []any
 		for range 7 {
@@ -291,7 +291,7 @@ func TestServer(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, began.Truncate(time.Second).Add(2*time.Second).UTC().Format(http.TimeFormat), resp.Header.Get("Retry-After"))
 	})
-	both(t, "a handler answers, also while the script goes on", func(t *testing.T, serve start) {
+	both(t, "a handler answers, also while the script goes on", func(t *testing.T, serve serveFunc) {
 		echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 		s := serve(t, []retrytest.Answer{{Status: 503}, {Fault: retrytest.ResetRead}, {Handler: echo, Times: retrytest.Forever}})
 		for _, want := range []string{"503 ", "reset", "200 order"} {
@@ -307,7 +307,7 @@ func TestServer(t *testing.T) {
 		}
 		require.Equal(t, "order", s.Requests()[2].Body)
 	})
-	both(t, "a caller who leaves frees the server", func(t *testing.T, serve start) {
+	both(t, "a caller who leaves frees the server", func(t *testing.T, serve serveFunc) {
 		for _, a := range []retrytest.Answer{{Takes: time.Hour}, {Fault: retrytest.HangHeaders}, {Fault: retrytest.HangBody}, {Body: "x", Pause: time.Hour}} {
 			s := serve(t, []retrytest.Answer{a})
 			ctx, cancel := context.WithCancel(t.Context())
@@ -333,7 +333,7 @@ func TestServer(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 		}
 	})
-	both(t, "the test ends while a caller waits", func(t *testing.T, serve start) {
+	both(t, "the test ends while a caller waits", func(t *testing.T, serve serveFunc) {
 		for _, fault := range []retrytest.HTTPFault{retrytest.HangHeaders, retrytest.ResetUnread} {
 			r := recorder{TB: t}
 			s := serve(&r, []retrytest.Answer{{Fault: fault, Takes: time.Hour}})
@@ -351,7 +351,7 @@ func TestServer(t *testing.T) {
 			require.ErrorContains(t, err, "refused")
 		}
 	})
-	bothHTTP2(t, "what fails the test", func(t *testing.T, serve start) {
+	bothHTTP2(t, "what fails the test", func(t *testing.T, serve serveFunc) {
 		r := recorder{TB: t}
 		s := serve(&r, nil)
 		status, err := get(t, s, s.URL)
@@ -369,7 +369,7 @@ func TestServer(t *testing.T) {
 		require.Len(t, r.ended(), 1)
 		require.Contains(t, r.messages[0], "the body of the response to GET "+s.URL+"/leak is not closed")
 	})
-	bothHTTP2(t, "101 does not go with HTTP/2", func(t *testing.T, serve start) {
+	bothHTTP2(t, "101 does not go with HTTP/2", func(t *testing.T, serve serveFunc) {
 		s := serve(t, []retrytest.Answer{{Status: 101}})
 		s.Transport.Protocols.SetHTTP1(false)
 		s.Transport.Protocols.SetUnencryptedHTTP2(true)
