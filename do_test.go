@@ -324,10 +324,6 @@ func TestTTL(t *testing.T) {
 		start := time.Now()
 		requireEnd(t, retry.Do(t.Context(), p, lasting(2*sec, 3*sec, 0, 1)), tooOld, 4)
 		require.Equal(t, 5*sec+1, time.Since(start))
-		p.MaxAttempts = retry.Unlimited
-		start = time.Now()
-		requireEnd(t, retry.Do(t.Context(), p, lasting(6*sec)), tooOld, 1)
-		require.Equal(t, 6*sec, time.Since(start))
 	})
 	inBubble(t, "it counts from the call, what Observe takes included", func(t *testing.T) {
 		p := calling(func() { spend(sec + 1) }, "Observe", everySecond(9))

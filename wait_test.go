@@ -177,20 +177,6 @@ func TestResetAfter(t *testing.T) {
 			require.Equal(t, []int{1, 2, 3, 4, 5, 6}[:len(row.waits)], numbers, "the numbers go on")
 		})
 	}
-	inBubble(t, "the TTL goes on", func(t *testing.T) {
-		p := p
-		p.TTL = 5 * minute
-		start := time.Now()
-		err := retry.Do(t.Context(), p, lasting(minute, minute, minute, minute, minute, minute))
-		requireEnd(t, err, tooOld, 5)
-		require.Equal(t, 5*minute+4*sec, time.Since(start))
-	})
-	inBubble(t, "it forgets the last delay of decorrelated jitter", func(t *testing.T) {
-		p := retry.Policy{MaxAttempts: 4, ResetAfter: minute, Rand: func() float64 { return 0.5 },
-			Backoff: retry.Backoff{Base: sec, Jitter: retry.DecorrelatedJitter}}
-		failed := requireEnd(t, retry.Do(t.Context(), p, lasting(0, 0, minute, 0, 0, 0)), exhausted, 6)
-		require.Equal(t, []time.Duration{2 * sec, 3500 * ms, 2 * sec, 3500 * ms, 5750 * ms, 0}, delays(failed))
-	})
 	inBubble(t, "a wait, a gate or an observer that takes long is not a long attempt", func(t *testing.T) {
 		p := p
 		p.Base = 2 * minute
@@ -198,18 +184,6 @@ func TestResetAfter(t *testing.T) {
 			p = calling(func() { spend(2 * minute) }, slow, p)
 		}
 		requireEnd(t, retry.Do(t.Context(), p, failing), exhausted, 3)
-	})
-	inBubble(t, "a connection that is up for an hour at a time is reconnected forever", func(t *testing.T) {
-		start := time.Now()
-		err := retry.Do(t.Context(), p, func(ctx context.Context) error {
-			if retry.AttemptNumber(ctx) == 1000 {
-				return nil
-			}
-			spend(hour)
-			return errFlaky
-		})
-		require.NoError(t, err)
-		require.Equal(t, 999*(hour+sec), time.Since(start))
 	})
 }
 
