@@ -332,39 +332,28 @@ func TestIsHedge(t *testing.T) {
 
 // Two layers of two calls each would make four.
 func TestOfTwoLayersThatHedgeTheOuterOneDoes(t *testing.T) {
-	slow := func(ctx context.Context) error { return (&script{steps: []step{{lasts: time.Second}}}).wait(ctx) }
-	for _, row := range []struct {
-		name  string
-		outer retryhedge.Policy
-		calls int
-	}{
-		{"both hedge", retryhedge.Policy{Delay: 100 * ms}, 2},
-		{"the outer one is off", retryhedge.Policy{}, 2},
-		{"the outer one is off by MaxCalls", retryhedge.Policy{Delay: 100 * ms, MaxCalls: 1}, 2},
+	for name, outer := range map[string]retryhedge.Policy{
+		"both hedge":                       {Delay: 100 * ms},
+		"the outer one is off":             {},
+		"the outer one is off by MaxCalls": {Delay: 100 * ms, MaxCalls: 1},
 	} {
-		for name, outer := range map[string]func(context.Context, func(context.Context) error) error{
-			"Do": func(ctx context.Context, fn func(context.Context) error) error {
-				return retryhedge.Do(ctx, row.outer, fn)
-			},
-			"Open": func(ctx context.Context, fn func(context.Context) error) error {
-				_, release, err := retryhedge.Open(ctx, row.outer, func(ctx context.Context) (int, error) { return 0, fn(ctx) }, nil)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls atomic.Int32
+				inner := func(ctx context.Context) error {
+					return retryhedge.Do(ctx, retryhedge.Policy{Delay: 50 * ms}, func(ctx context.Context) error {
+						calls.Add(1)
+						return (&script{steps: []step{{lasts: time.Second}}}).wait(ctx)
+					})
+				}
+				require.NoError(t, retryhedge.Do(t.Context(), outer, inner))
+				require.EqualValues(t, 2, calls.Load())
+				_, release, err := retryhedge.Open(t.Context(), outer, func(ctx context.Context) (int, error) { return 0, inner(ctx) }, nil)
 				release()
-				return err
-			},
-		} {
-			t.Run(row.name+", by "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var calls atomic.Int32
-					require.NoError(t, outer(t.Context(), func(ctx context.Context) error {
-						return retryhedge.Do(ctx, retryhedge.Policy{Delay: 50 * ms}, func(ctx context.Context) error {
-							calls.Add(1)
-							return slow(ctx)
-						})
-					}))
-					require.EqualValues(t, row.calls, calls.Load())
-				})
+				require.NoError(t, err)
+				require.EqualValues(t, 4, calls.Load(), "two more by Open")
 			})
-		}
+		})
 	}
 }
 
