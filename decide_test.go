@@ -354,16 +354,6 @@ func TestDecisionTexts(t *testing.T) {
 		[]string{succeeded.String(), waiting(hour).String(), terminal.String(), tooOld.String(), retry.Decision{}.String()})
 }
 
-// reasonsOf is the whole vocabulary: which reasons go with which status.
-var reasonsOf = map[retry.Status][]retry.Reason{
-	retry.Succeeded:       {0},
-	retry.WaitingRetry:    {0},
-	retry.DeadLettered:    {retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted},
-	retry.Expired:         {retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong},
-	retry.FailedNoRetries: {retry.RetriesDisabled},
-	retry.Canceled:        {retry.CallerCanceled},
-}
-
 func TestDecideJudgesOnceForAShellThatHasAsked(t *testing.T) {
 	asked := 0
 	p := retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}, Classify: func(err error) retry.Class {

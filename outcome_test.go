@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 
@@ -185,7 +184,7 @@ func TestNewError(t *testing.T) {
 	t.Run("the cause is the caller's, for the two endings that are", func(t *testing.T) {
 		why := errors.New("why")
 		for reason := retry.TerminalError; reason <= retry.CallerCanceled; reason++ {
-			e := retry.Policy{}.NewError(canceledBy(why), ended(statusOf(reason), reason), io.EOF)
+			e := retry.Policy{}.NewError(canceledBy(why), ended(0, reason), io.EOF)
 			want := reason == retry.CallerCanceled || reason == retry.DeadlinePassed
 			require.Equal(t, want, e.Cause() == why, reason)
 			require.Equal(t, want, errors.Is(e, why), reason)
@@ -479,14 +478,4 @@ func canceledBy(cause error) context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(cause)
 	return ctx
-}
-
-// statusOf returns the status that goes with a reason.
-func statusOf(reason retry.Reason) retry.Status {
-	for status, reasons := range reasonsOf {
-		if slices.Contains(reasons, reason) {
-			return status
-		}
-	}
-	return 0
 }
