@@ -283,6 +283,24 @@ func TestBudgetInAHundredGoroutines(t *testing.T) {
 		})
 		require.Equal(t, int64(0), above.Load())
 	})
+	t.Run("an empty one with Trickle grants one at one instant", func(t *testing.T) {
+		var budgets [1000]*retry.Budget
+		var granted [1000]atomic.Int64
+		for i := range budgets {
+			budgets[i] = retry.NewBudget(retry.BudgetConfig{Initial: -1, Trickle: time.Minute})
+		}
+		at := time.Now().Add(time.Hour)
+		crowd(func(int) {
+			for i, b := range budgets {
+				if take(b, at) {
+					granted[i].Add(1)
+				}
+			}
+		})
+		for i := range budgets {
+			require.Equal(t, int64(1), granted[i].Load())
+		}
+	})
 	t.Run("with successes Trickle grants at most one more at one instant", func(t *testing.T) {
 		for range 20 {
 			b := retry.NewBudget(retry.BudgetConfig{Burst: 1_000_000, Initial: -1, Trickle: time.Minute})
