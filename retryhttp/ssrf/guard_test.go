@@ -1,21 +1,14 @@
 package ssrf_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
-	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -279,94 +272,9 @@ func TestGuardTransportHasTheDefaultsAndNoProxy(t *testing.T) {
 	require.Equal(t, want.TLSHandshakeTimeout, got.TLSHandshakeTimeout)
 	require.Equal(t, want.ExpectContinueTimeout, got.ExpectContinueTimeout)
 	require.Equal(t, retryhttp.NewBase().HTTP2, got.HTTP2)
+	require.Equal(t, retryhttp.NewBase().MaxResponseHeaderBytes, got.MaxResponseHeaderBytes)
 	require.NotSame(t, got, ssrf.Guard{}.Transport())
 	require.NotNil(t, retryhttp.NewBase().Proxy, "which only a guard forbids")
-}
-
-// neverCalled is a RoundTripper that is not an *http.Transport.
-type neverCalled struct{ http.RoundTripper }
-
-func TestGuardTransportDoesNotNeedTheDefaultTransport(t *testing.T) {
-	saved := http.DefaultTransport
-	t.Cleanup(func() { http.DefaultTransport = saved })
-	http.DefaultTransport = neverCalled{}
-
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	_, err := guardedClient(t, ssrf.Guard{}.Transport()).Get(server.URL)
-	require.ErrorIs(t, err, ssrf.ErrBlocked)
-	require.Equal(t, neverCalled{}, http.DefaultTransport)
-}
-
-// guardedClient returns a client on transport, whose idle connections end with the test.
-func guardedClient(t *testing.T, transport *http.Transport) *http.Client {
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
-}
-
-func TestGuardRefusalIsFoundThroughTheErrorsOfHTTPAndNet(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-
-	_, err := guardedClient(t, ssrf.Guard{}.Transport()).Get(server.URL)
-	require.ErrorIs(t, err, ssrf.ErrBlocked)
-	var urlError *url.Error
-	require.ErrorAs(t, err, &urlError)
-	var opError *net.OpError
-	require.ErrorAs(t, err, &opError)
-	require.Equal(t, "dial", opError.Op)
-	var blocked *ssrf.BlockedError
-	require.ErrorAs(t, err, &blocked)
-	require.Equal(t, &ssrf.BlockedError{Address: server.Listener.Addr().String(), Rule: "loopback"}, blocked)
-}
-
-var allowLoopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-
-// TestGuardTransportSaysThatAnotherAddressCannotBeReached is about a name with an address that is blocked and one on which
-// no server listens. An error that matched ErrBlocked would not be repeated.
-func TestGuardTransportSaysThatAnotherAddressCannotBeReached(t *testing.T) {
-	saved := net.DefaultResolver
-	t.Cleanup(func() { net.DefaultResolver = saved })
-	for _, row := range []struct {
-		second  byte
-		blocked bool
-	}{
-		{second: 1, blocked: false},
-		{second: 3, blocked: true},
-	} {
-		net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-			client, server := net.Pipe() // no PacketConn, hence DNS over TCP: RFC 1035, section 4.2.2
-			go answer(server, row.second)
-			return client, nil
-		}}
-		_, err := guardedClient(t, ssrf.Guard{Allow: allowLoopback}.Transport()).Get("http://some.test.:1")
-		require.ErrorContains(t, err, "ssrf: address is blocked")
-		require.Equal(t, row.blocked, errors.Is(err, ssrf.ErrBlocked))
-	}
-}
-
-// answer answers each query with 127.0.0.2 and 127.0.0.n.
-func answer(c net.Conn, n byte) {
-	defer c.Close()
-	for {
-		var size [2]byte
-		if _, err := io.ReadFull(c, size[:]); err != nil {
-			return // the resolver has closed its end
-		}
-		query := make([]byte, binary.BigEndian.Uint16(size[:]))
-		_, _ = io.ReadFull(c, query)
-		end := 12 + bytes.IndexByte(query[12:], 0) + 5 // the question: a name, type and class
-		message := append([]byte{0, 0}, query[:end]...)
-		copy(message[4:], []byte{0x85, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}) // a response, authoritative, to one question
-		if query[end-3] == 1 {                                        // type A: RFC 1035, section 3.2.2
-			for _, last := range []byte{2, n} {
-				message[9]++
-				message = append(message, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, last)
-			}
-		}
-		binary.BigEndian.PutUint16(message, uint16(len(message)-2))
-		_, _ = c.Write(message)
-	}
 }
 
 // FuzzGuard checks that Check agrees with slowRefused, that Control agrees with Check, that a mapped address is judged
@@ -443,4 +351,16 @@ func fourBytes(digits string) netip.Addr {
 	var b [4]byte
 	n.FillBytes(b[:])
 	return netip.AddrFrom4(b)
+}
+
+func BenchmarkGuardCheck(b *testing.B) {
+	for _, text := range []string{"8.8.8.8", "2606:4700:4700::1111", "64:ff9b::8.8.8.8"} {
+		b.Run(text, func(b *testing.B) {
+			b.ReportAllocs()
+			addr := netip.MustParseAddr(text)
+			for b.Loop() {
+				_ = ssrf.Guard{}.Check(addr)
+			}
+		})
+	}
 }
