@@ -52,39 +52,13 @@ func TestWhichStatusesLeaveDoubt(t *testing.T) {
 			require.Equal(t, 1, sent, "it is not repeated")
 			failed := retryhttp.CheckResponse(resp)
 			require.Equal(t, doubt, retry.IsAmbiguous(failed))
-			class, hint := retry.Policy{}.Judge(failed)
-			require.Equal(t, 30*time.Second, hint)
 			answered := status < 500 && status != 408 && status != 429
-			require.Equal(t, doubt || answered, class == retry.Terminal, "an outer run repeats a failure that is not in doubt")
+			for _, outer := range []retry.Policy{{}, {Classify: retryhttp.Classify}} {
+				class, hint := outer.Judge(failed)
+				require.Equal(t, 30*time.Second, hint, "a run around it waits as asked")
+				require.Equal(t, doubt || answered, class == retry.Terminal, "and repeats a failure that is not in doubt")
+			}
 		})
-	}
-}
-
-// A job, or a retry.Do, that posts to an API with a rate limit waits as asked, as it does over a plain client.
-func TestARunAroundAPostWaitsForItsRateLimit(t *testing.T) {
-	for _, status := range []int{408, 429} {
-		for name, classify := range map[string]retry.Classifier{"the default rules": nil, "Classify": retryhttp.Classify} {
-			inBubble(t, fmt.Sprintf("%d by %s", status, name), func(t *testing.T) {
-				sent := 0
-				tr := &retryhttp.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) {
-					if sent++; sent == 1 {
-						return answer(req, status, "Retry-After", "30"), nil
-					}
-					return answer(req, 200), nil
-				})}
-				outer := retry.Policy{MaxAttempts: 3, Classify: classify, Backoff: retry.Backoff{Base: time.Second}}
-				began := time.Now()
-				require.NoError(t, retry.Do(t.Context(), outer, func(ctx context.Context) error {
-					resp, err := tr.RoundTrip(request(ctx, http.MethodPost, nil))
-					if err != nil {
-						return err
-					}
-					return retryhttp.CheckResponse(resp)
-				}))
-				require.Equal(t, 2, sent)
-				require.Equal(t, 30*time.Second, time.Since(began))
-			})
-		}
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -151,20 +150,6 @@ func ExampleWriteError() {
 	resp.Body.Close()
 	fmt.Println(resp.Status, resp.Header.Get("X-Should-Retry"), calls)
 	// Output: 503 Service Unavailable false 4
-}
-
-func TestAVetoOfTheTransportIsSaidToTheCallerOfTheHandler(t *testing.T) {
-	down := roundTripper(func(req *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 503, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
-	})
-	ctx := retryhttp.WithOutcome(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.example.com/orders", strings.NewReader("{}"))
-	require.NoError(t, err)
-	resp, err := (&retryhttp.Transport{Base: down}).RoundTrip(req)
-	require.NoError(t, err)
-	w := httptest.NewRecorder()
-	retryhttp.WriteError(w, retryhttp.CheckResponse(resp))
-	require.Equal(t, "false", w.Header().Get("X-Should-Retry"), "a retry of the handler would repeat the POST")
 }
 
 // uncomparable is a context that == panics of.

@@ -64,11 +64,7 @@ func TestHints(t *testing.T) {
 }
 
 func TestDeadlines(t *testing.T) {
-	readable := roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 503)
-		resp.Body = io.NopCloser(strings.NewReader("busy"))
-		return resp, nil
-	})
+	readable, _ := busyBodies()
 	inBubble(t, "a wait that would outlive the caller's deadline is not begun: the last response comes back", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
@@ -140,7 +136,7 @@ func TestDeadlines(t *testing.T) {
 		why := errors.New("why")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(why)
-		body := &closes{Reader: strings.NewReader("x")}
+		body := newBody("x")
 		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: three}, request(ctx, "PUT", body))
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.ErrorIs(t, err, context.Canceled)
@@ -149,74 +145,58 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
+// withCancel returns a GET with ctx and a Request.Cancel.
+func withCancel(ctx context.Context, cancel <-chan struct{}) *http.Request {
+	req := get(ctx)
+	//lint:ignore SA1019 it still has to work
+	req.Cancel = cancel
+	return req
+}
+
 func TestCancelDuringAWait(t *testing.T) {
-	gone := &closes{Reader: strings.NewReader("busy")}
-	busy := roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 503)
-		resp.Body = gone
-		return resp, nil
-	})
+	const soon = 1500 * time.Millisecond
+	gone := newBody("busy")
+	tr := &retryhttp.Transport{Base: withBody(503, gone), Policy: three}
 	why := errors.New("why")
 	inBubble(t, "by the context: at once, with its cause", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(1500*time.Millisecond, func() { cancel(why) })
+		time.AfterFunc(soon, func() { cancel(why) })
 		start := time.Now()
-		o, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, get(ctx))
+		o, _, err := run(t, tr, get(ctx))
 		require.ErrorIs(t, err, why)
 		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.Equal(t, 1500*time.Millisecond, time.Since(start))
+		require.Equal(t, soon, time.Since(start))
 		require.Equal(t, []string{"status_503", "status_503"}, reasons(o))
 		require.Equal(t, int32(2), gone.n.Load())
 	})
-	inBubble(t, "by Request.Cancel: at once", func(t *testing.T) {
-		cancel := make(chan struct{})
-		time.AfterFunc(1500*time.Millisecond, func() { close(cancel) })
-		req := get(t.Context())
-		//lint:ignore SA1019 it still has to work
-		req.Cancel = cancel
-		start := time.Now()
-		_, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.Equal(t, 1500*time.Millisecond, time.Since(start))
-	})
-	inBubble(t, "by the context of a request with a Cancel", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(1500*time.Millisecond, func() { cancel(why) })
-		req := get(ctx)
-		//lint:ignore SA1019 it still has to work
-		req.Cancel = make(chan struct{})
-		_, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
-		require.ErrorIs(t, err, why)
-	})
-	inBubble(t, "by Request.Cancel: a deadline that passes later is not the cause", func(t *testing.T) {
+	inBubble(t, "by Request.Cancel: at once, and a deadline that passes later is not the cause", func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 		defer stop()
 		cancel := make(chan struct{})
-		time.AfterFunc(1500*time.Millisecond, func() { close(cancel) })
-		req := get(ctx)
-		//lint:ignore SA1019 it still has to work
-		req.Cancel = cancel
-		_, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
+		time.AfterFunc(soon, func() { close(cancel) })
+		start := time.Now()
+		_, _, err := run(t, tr, withCancel(ctx, cancel))
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.Equal(t, soon, time.Since(start))
 		spend(time.Hour)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	})
+	inBubble(t, "by the context of a request with a Cancel", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(soon, func() { cancel(why) })
+		_, _, err := run(t, tr, withCancel(ctx, make(chan struct{})))
+		require.ErrorIs(t, err, why)
+	})
 	inBubble(t, "a Request.Cancel that stays open leaves no goroutine", func(t *testing.T) {
-		req := get(context.Background()) // which does not end with the test either
-		//lint:ignore SA1019 it still has to work
-		req.Cancel = make(chan struct{})
-		_, resp, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
-		require.NoError(t, err) // and the bubble ends only when its goroutines have
+		_, resp, err := run(t, tr, withCancel(context.Background(), make(chan struct{}))) // whose context does not end with the test either
+		require.NoError(t, err)                                                           // and the bubble ends only when its goroutines have
 		require.Equal(t, 503, resp.StatusCode)
 	})
 	inBubble(t, "by a Request.Cancel that is closed before the first attempt", func(t *testing.T) {
 		cancel := make(chan struct{})
 		close(cancel)
-		req := get(t.Context())
-		//lint:ignore SA1019 it still has to work
-		req.Cancel = cancel
-		o, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: three}, req)
+		o, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: three}, withCancel(t.Context(), cancel))
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, 0, o.Attempts)
 	})
@@ -270,35 +250,26 @@ func TestBudgetsAndGates(t *testing.T) {
 	inBubble(t, "a gate that would pass the TTL ends the run before anything is sent", func(t *testing.T) {
 		p := three
 		p.TTL = time.Minute
-		body := &closes{Reader: strings.NewReader("x")}
+		body := newBody("x")
 		tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: gated(p, func(context.Context) time.Duration { return time.Hour })}
 		_, _, err := run(t, tr, request(t.Context(), "PUT", body))
 		require.ErrorIs(t, err, retry.TTLElapsed)
 		require.Equal(t, int32(1), body.n.Load())
 	})
-	inBubble(t, "a gate that ends the run before a retry: the response has been given up, the error has its status", func(t *testing.T) {
-		p := three
-		p.TTL = time.Minute
-		n := 0
-		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: gated(p, func(context.Context) time.Duration {
-			n++
-			return time.Duration(n-1) * time.Hour
-		})}
-		o, _, err := run(t, tr, get(t.Context()))
-		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.Equal(t, []string{"status_503"}, reasons(o))
-	})
-	inBubble(t, "a gate that ends the run before an immediate retry: the error has its status too", func(t *testing.T) {
-		p := retry.Policy{TTL: time.Minute, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
-		n := 0
-		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: gated(p, func(context.Context) time.Duration {
-			n++
-			return time.Duration(n-1) * time.Hour
-		})}
-		o, _, err := run(t, tr, get(t.Context()))
-		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.True(t, o.EndedByGate)
-	})
+	for name, delay := range map[string]time.Duration{"a retry": time.Second, "an immediate retry": 0} {
+		inBubble(t, "a gate that ends the run before "+name+": the response has been given up, the error has its status", func(t *testing.T) {
+			p := retry.Policy{TTL: time.Minute, Backoff: retry.Backoff{Delays: []time.Duration{delay}}}
+			n := 0
+			tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: gated(p, func(context.Context) time.Duration {
+				n++
+				return time.Duration(n-1) * time.Hour
+			})}
+			o, _, err := run(t, tr, get(t.Context()))
+			require.ErrorIs(t, err, retry.TTLElapsed)
+			require.Equal(t, []string{"status_503"}, reasons(o))
+			require.True(t, o.EndedByGate)
+		})
+	}
 	t.Run("it is not asked about a request that is refused", func(t *testing.T) {
 		req := get(t.Context())
 		req.URL = nil
@@ -318,10 +289,8 @@ func gated(p retry.Policy, gate func(context.Context) time.Duration) retry.Polic
 func busyBodies() (http.RoundTripper, *[]*closes) {
 	all := new([]*closes)
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 503)
-		*all = append(*all, &closes{Reader: strings.NewReader("busy")})
-		resp.Body = (*all)[len(*all)-1]
-		return resp, nil
+		*all = append(*all, newBody("busy"))
+		return withBody(503, (*all)[len(*all)-1])(req)
 	}), all
 }
 
@@ -360,13 +329,6 @@ func TestPay(t *testing.T) {
 		require.Equal(t, []string{"status_503"}, reasons(o))
 		require.Equal(t, int32(1), (*bodies)[0].n.Load())
 	})
-}
-
-func TestOneAttempt(t *testing.T) {
-	o, resp, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: three}, get(retry.OneAttempt(t.Context())))
-	require.NoError(t, err)
-	require.Equal(t, 503, resp.StatusCode)
-	require.Equal(t, retry.RetriesDisabled, o.Reason)
 }
 
 func TestTheScheduleOfAPolicyThatSetsNone(t *testing.T) {
