@@ -83,7 +83,7 @@ func TestTimeLeft(t *testing.T) {
 	})
 	inBubble(t, "a hedge has less left, and a resumption its own", func(t *testing.T) {
 		var got []string
-		base := &parts{answers: []func(*http.Request) *http.Response{
+		base := &parts{answers: []reply{
 			func(req *http.Request) *http.Response { <-req.Context().Done(); return nil },
 			half, rest("bytes 10-25/26", "Etag", v1)}}
 		tr := &retryhttp.Transport{Base: base, TimeLeftHeaders: example, Resume: true,
