@@ -68,25 +68,28 @@ func (a *answerer) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	a.open.Add(1)
 	resp := answer(req, next.status, next.header...)
-	resp.Body = &boundBody{ctx: req.Context(), Reader: strings.NewReader("whole"), open: &a.open}
+	resp.Body = &boundBody{io.NopCloser(strings.NewReader("whole")), req.Context(), &a.open}
 	return resp, nil
 }
 
 // boundBody is a body that cannot be read once its request's context has ended.
 type boundBody struct {
-	io.Reader
+	io.ReadCloser
 	ctx  context.Context
-	open *atomic.Int32
+	open *atomic.Int32 // bodies
 }
 
 func (b *boundBody) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return b.Reader.Read(p)
+	return b.ReadCloser.Read(p)
 }
 
-func (b *boundBody) Close() error { b.open.Add(-1); return nil }
+func (b *boundBody) Close() error {
+	b.open.Add(-1)
+	return b.ReadCloser.Close()
+}
 
 func TestHedges(t *testing.T) {
 	const ms = time.Millisecond

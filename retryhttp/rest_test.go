@@ -240,6 +240,7 @@ func TestAnExpiredURLIsAskedForAgain(t *testing.T) {
 		signed int // the newest signature
 		log    []string
 	}
+	again := []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}
 	for _, row := range []struct {
 		name    string
 		refusal int
@@ -247,10 +248,10 @@ func TestAnExpiredURLIsAskedForAgain(t *testing.T) {
 		want    []string
 		fails   retryhttp.Reason
 	}{
-		{name: "after a 403", refusal: 403, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
-		{name: "after a 401", refusal: 401, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
-		{name: "after a 404", refusal: 404, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
-		{name: "after a 410", refusal: 410, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
+		{name: "after a 403", refusal: 403, want: again},
+		{name: "after a 401", refusal: 401, want: again},
+		{name: "after a 404", refusal: 404, want: again},
+		{name: "after a 410", refusal: 410, want: again},
 		{name: "not after a 400", refusal: 400, want: []string{"/file", "/signed/1", "/signed/1"}, fails: "status_400"},
 		{name: "which answers itself", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, _ *server) {
 			serveFile(w, r, content, `"v1"`)

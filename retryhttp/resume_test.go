@@ -90,19 +90,8 @@ func (p *parts) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errFault
 	}
 	p.open.Add(1)
-	resp.Body = partBody{&boundBody{resp.Body, req.Context(), &p.open}, resp.Body}
+	resp.Body = &boundBody{resp.Body, req.Context(), &p.open}
 	return resp, nil
-}
-
-// partBody closes what is inside as well.
-type partBody struct {
-	*boundBody
-	inner io.Closer
-}
-
-func (b partBody) Close() error {
-	_ = b.inner.Close()
-	return b.boundBody.Close()
 }
 
 // ranges returns the Range and If-Range of each request after the first.
@@ -461,42 +450,68 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 		from, _ := strconv.Atoi(strings.Trim(req.Header.Get("Range"), "bytes=-"))
 		return part(206, alphabet[from:from+1], reset, int64(26-from), "Etag", v1, "Content-Range", fmt.Sprintf("bytes %d-25/26", from))(req)
 	}
+	// one answers with one byte of the rest, by its own will.
+	one := func(req *http.Request) *http.Response {
+		resp := piece(req)
+		from := strings.TrimPrefix(strings.TrimSuffix(req.Header.Get("Range"), "-"), "bytes=")
+		resp.Header.Set("Content-Range", fmt.Sprintf("bytes %[1]s-%[1]s/26", from))
+		resp.Body, resp.ContentLength = io.NopCloser(io.LimitReader(resp.Body, 1)), 1
+		return resp
+	}
+	slow := func(req *http.Request) *http.Response {
+		time.Sleep(400 * time.Millisecond)
+		return one(req)
+	}
 	down := func(*http.Request) *http.Response { return nil }
-	inBubble(t, "attempts count anew when a byte has come", func(t *testing.T) {
-		began := time.Now()
-		body, base, err := resumed(t, three, half, down, piece, down, piece, piece)
-		require.NoError(t, err)
-		require.Equal(t, alphabet, body)
-		require.Len(t, base.got, 1+2+2+14)
-		require.Equal(t, 18*time.Second, time.Since(began))
-	})
-	inBubble(t, "a body that always breaks at the same byte fails", func(t *testing.T) {
-		empty := part(206, "", reset, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")
-		body, base, err := resumed(t, three, half, empty)
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-		require.Equal(t, alphabet[:10], body)
-		require.Len(t, base.got, 3)
+	hang := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
+	none := part(206, "", reset, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")
+	end := rest("bytes 10-25/26", "Etag", v1)
+	tokens := func(n int) *retry.Budget { return retry.NewBudget(retry.BudgetConfig{Initial: n, Ratio: 0.1}) }
+	gates := 0
+	const s = time.Second
+	for _, row := range []struct {
+		name     string
+		policy   retry.Policy // over three
+		answers  []reply
+		body     string
+		err      error
+		requests int
+		took     time.Duration
+		left     float64 // tokens; the first response deposits 0.1
+	}{
+		{"attempts count anew when a byte has come", retry.Policy{}, []reply{half, down, piece, down, piece, piece}, alphabet, nil, 1 + 2 + 2 + 14, 18 * s, 0},
+		{"a body that always breaks at the same byte fails", retry.Policy{}, []reply{half, none}, alphabet[:10], retry.AttemptsExhausted, 3, 2 * s, 0},
+		{"a budget pays for breaks", retry.Policy{Budget: tokens(2)}, []reply{half, piece}, alphabet[:12], retry.BudgetExhausted, 3, 2 * s, 0.1},
+		{"a Pay that refuses is asked after the budget", retry.Policy{Budget: tokens(1), Pay: func(context.Context, retry.Decision) bool { return false }},
+			[]reply{half}, alphabet[:10], retry.BudgetExhausted, 1, 0, 1.1},
+		{"short parts cost neither a wait nor a token", retry.Policy{Budget: tokens(1)}, []reply{half, one}, alphabet, nil, 1 + 16, s, 0.1},
+		{"a failure between them does, and is the first of three", retry.Policy{Budget: tokens(3)}, []reply{half, one, down}, alphabet[:11], retry.AttemptsExhausted, 1 + 1 + 3, 3 * s, 0.1},
+		{"a TTL counts since the request began", retry.Policy{TTL: 5 * s}, []reply{half, piece}, alphabet[:15], retry.TTLElapsed, 6, 5 * s, 0},
+		{"short parts do not outlive the TTL", retry.Policy{TTL: 2 * s}, []reply{half, slow}, alphabet[:13], retry.TTLElapsed, 4, 2200 * time.Millisecond, 0},
+		{"a gate is asked before each request", retry.Policy{Gate: func(context.Context) time.Duration { gates++; return time.Duration(gates%2) * s }},
+			[]reply{half, end}, alphabet, nil, 2, 3 * s, 0},
+		{"a Retry-After is obeyed", retry.Policy{}, []reply{half, part(503, "", io.EOF, 0, "Retry-After", "7"), end}, alphabet, nil, 3, 8 * s, 0},
+		{"an attempt timeout ends a request", retry.Policy{AttemptTimeout: time.Minute}, []reply{half, hang, end}, alphabet, nil, 3, time.Minute + 2*s, 0},
+		{"rules of the caller's are asked about the break", retry.Policy{Classify: retry.StopOn(syscall.ECONNRESET)}, []reply{half}, alphabet[:10], retry.TerminalError, 1, 0, 0},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			began := time.Now()
+			body, base, err := resumed(t, row.policy.Or(three), row.answers...)
+			require.ErrorIs(t, err, row.err)
+			require.Equal(t, row.body, body)
+			require.Len(t, base.got, row.requests)
+			require.Equal(t, row.took, time.Since(began))
+			require.Zero(t, base.open.Load())
+			if row.policy.Budget != nil {
+				require.InDelta(t, row.left, row.policy.Budget.Tokens(), 1e-9)
+			}
+		})
+	}
+	t.Run("the break is the first attempt", func(t *testing.T) {
+		_, _, err := resumed(t, atOnce, half, none)
 		o, err := retryhttp.OutcomeOf(nil, err)
 		require.NoError(t, err)
-		require.Equal(t, 3, o.Attempts)
 		require.Equal(t, []string{"conn_reset", "conn_reset", "conn_reset"}, reasons(o))
-	})
-	inBubble(t, "a budget, which the first response alone funds", func(t *testing.T) {
-		p := three
-		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 2, Ratio: 0.1})
-		body, _, err := resumed(t, p, half, piece)
-		require.ErrorIs(t, err, retry.BudgetExhausted)
-		require.Equal(t, alphabet[:12], body)
-		require.InDelta(t, 0.1, p.Budget.Tokens(), 1e-9)
-	})
-	inBubble(t, "the policy's own Pay, after the budget", func(t *testing.T) {
-		p := three
-		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
-		p.Pay = func(context.Context, retry.Decision) bool { return false }
-		_, _, err := resumed(t, p, half)
-		require.ErrorIs(t, err, retry.BudgetExhausted)
-		require.InDelta(t, 1.1, p.Budget.Tokens(), 1e-9, "it is paid back")
 	})
 	inBubble(t, "a retry that is not made is paid back", func(t *testing.T) {
 		p := three
@@ -512,62 +527,6 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.InDelta(t, 1.1, p.Budget.Tokens(), 1e-9)
 	})
-	inBubble(t, "a TTL, since the request began", func(t *testing.T) {
-		p := three
-		p.TTL = 5 * time.Second
-		body, base, err := resumed(t, p, half, piece)
-		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.Equal(t, alphabet[:15], body)
-		require.Len(t, base.got, 6)
-	})
-	// one answers with one byte of the rest, by its own will.
-	one := func(req *http.Request) *http.Response {
-		resp := piece(req)
-		from := strings.TrimPrefix(strings.TrimSuffix(req.Header.Get("Range"), "-"), "bytes=")
-		resp.Header.Set("Content-Range", fmt.Sprintf("bytes %[1]s-%[1]s/26", from))
-		resp.Body, resp.ContentLength = io.NopCloser(io.LimitReader(resp.Body, 1)), 1
-		return resp
-	}
-	inBubble(t, "short parts cost neither a wait nor a token", func(t *testing.T) {
-		p := three
-		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
-		began := time.Now()
-		body, base, err := resumed(t, p, half, one)
-		require.NoError(t, err)
-		require.Equal(t, alphabet, body)
-		require.Len(t, base.got, 1+16)
-		require.Equal(t, time.Second, time.Since(began), "after the break")
-		require.InDelta(t, 0.1, p.Budget.Tokens(), 1e-9)
-	})
-	inBubble(t, "a failure between them does, and is the first of three", func(t *testing.T) {
-		p := three
-		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 3})
-		body, base, err := resumed(t, p, half, one, down)
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.Equal(t, alphabet[:11], body)
-		require.Len(t, base.got, 1+1+3)
-		require.Less(t, p.Budget.Tokens(), 1.0)
-	})
-	inBubble(t, "short parts do not outlive the TTL", func(t *testing.T) {
-		p := three
-		p.TTL = 2 * time.Second
-		slow := func(req *http.Request) *http.Response {
-			time.Sleep(400 * time.Millisecond)
-			return one(req)
-		}
-		body, _, err := resumed(t, p, half, slow)
-		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.Equal(t, alphabet[:13], body)
-	})
-	inBubble(t, "a gate", func(t *testing.T) {
-		p, gates := three, 0
-		p.Gate = func(context.Context) time.Duration { gates++; return time.Duration(gates%2) * time.Second }
-		began := time.Now()
-		_, _, err := resumed(t, p, half, rest("bytes 10-25/26", "Etag", v1))
-		require.NoError(t, err)
-		require.Equal(t, 4, gates)
-		require.Equal(t, 3*time.Second, time.Since(began))
-	})
 	inBubble(t, "a deadline", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
@@ -576,29 +535,11 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 		require.ErrorIs(t, err, retry.DeadlineTooNear)
 		require.Equal(t, alphabet[:12], string(body))
 	})
-	inBubble(t, "a Retry-After", func(t *testing.T) {
-		began := time.Now()
-		_, _, err := resumed(t, three, half, part(503, "", io.EOF, 0, "Retry-After", "7"), rest("bytes 10-25/26", "Etag", v1))
-		require.NoError(t, err)
-		require.Equal(t, 8*time.Second, time.Since(began))
-	})
 	inBubble(t, "none under OneAttempt", func(t *testing.T) {
 		base := &parts{answers: []reply{half}}
 		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true}, get(retry.OneAttempt(t.Context())))
 		require.ErrorIs(t, err, retry.RetriesDisabled)
 		require.ErrorIs(t, err, syscall.ECONNRESET)
-		require.Len(t, base.got, 1)
-	})
-	inBubble(t, "rules of the caller's", func(t *testing.T) {
-		p := three
-		p.Classify = func(err error) retry.Class {
-			if retryhttp.ReasonOf(err) == retryhttp.ConnReset {
-				return retry.Terminal
-			}
-			return retry.Unknown
-		}
-		_, base, err := resumed(t, p, half)
-		require.ErrorIs(t, err, retry.TerminalError)
 		require.Len(t, base.got, 1)
 	})
 	inBubble(t, "the policy of PolicyFor, asked once", func(t *testing.T) {
@@ -608,17 +549,6 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, alphabet, string(body))
 		require.Equal(t, 1, asked)
-	})
-	inBubble(t, "an attempt timeout", func(t *testing.T) {
-		p := three
-		p.AttemptTimeout = time.Minute
-		hang := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
-		began := time.Now()
-		body, base, err := resumed(t, p, half, hang, rest("bytes 10-25/26", "Etag", v1))
-		require.NoError(t, err)
-		require.Equal(t, alphabet, body)
-		require.Equal(t, time.Minute+2*time.Second, time.Since(began))
-		require.Zero(t, base.open.Load())
 	})
 	inBubble(t, "what Observe gets", func(t *testing.T) {
 		var told []string
