@@ -418,9 +418,10 @@ func TestAttemptTimeout(t *testing.T) {
 		require.ErrorAs(t, o.History[1].Err, &failed)
 		require.True(t, failed.Timeout())
 	})
-	inBubble(t, "that ends all attempts is a timeout to the caller, and no cancellation, although its context says so", func(t *testing.T) {
+	inBubble(t, "that ends all attempts is a timeout to the transport and to the caller, and no cancellation", func(t *testing.T) {
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
+			require.Equal(t, context.DeadlineExceeded, req.Context().Err())
 			return nil, req.Context().Err()
 		})
 		client := http.Client{Transport: &retryhttp.Transport{Base: base, Policy: limited}}
