@@ -110,6 +110,38 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+func TestABufferedBodyHasItsLength(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		text   string
+		change func(*http.Request)
+		buffer int64
+		want   int64
+	}{
+		{"of unknown length", "1234567", func(req *http.Request) { req.ContentLength = -1 }, 10, 7},
+		{"of a length that is not said", "1234567", func(*http.Request) {}, 7, 7},
+		{"that is empty", "", func(*http.Request) {}, 10, 0},
+		{"that is too long for the buffer has not", "1234567", func(req *http.Request) { req.ContentLength = -1 }, 6, -1},
+		{"with a trailer, which only chunks can have, has not", "1234567", func(req *http.Request) {
+			req.ContentLength, req.Trailer = -1, http.Header{"X-Sum": {"28"}}
+		}, 10, -1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var lengths []int64
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				lengths = append(lengths, req.ContentLength)
+				_, _ = io.Copy(io.Discard, req.Body)
+				return answer(req, 503), req.Body.Close()
+			})
+			req := put(t.Context(), strings.NewReader(row.text))
+			row.change(req)
+			_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce, BufferBody: row.buffer}, req)
+			require.NoError(t, err)
+			require.Equal(t, []int64{row.want}, slices.Compact(lengths), "of each attempt")
+		})
+	}
+}
+
 func TestBodyFaults(t *testing.T) {
 	failing := func() io.ReadCloser {
 		return io.NopCloser(io.MultiReader(strings.NewReader("half"), iotest.ErrReader(errFault)))
@@ -272,6 +304,13 @@ func TestUnreadStream(t *testing.T) {
 		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
 		require.NoError(t, err)
 	})
+	t.Run("that the transport has closed before it answers is closed with the run", func(t *testing.T) {
+		body := newBody("whole")
+		base := roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), req.Body.Close() })
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
+		require.NoError(t, err)
+		require.Equal(t, int32(1), body.n.Load())
+	})
 	inBubble(t, "whose Read ends because the transport closes it has not failed", func(t *testing.T) {
 		req := put(t.Context(), strings.NewReader(""))
 		req.GetBody = func() (io.ReadCloser, error) {
@@ -419,17 +458,25 @@ func TestAttemptTimeout(t *testing.T) {
 		require.True(t, failed.Timeout())
 	})
 	inBubble(t, "that ends all attempts is a timeout to the transport and to the caller, and no cancellation", func(t *testing.T) {
+		faults := []error{context.DeadlineExceeded, retry.ErrAttemptTimeout, context.Canceled} // what a transport may make of it
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
 			require.Equal(t, context.DeadlineExceeded, req.Context().Err())
-			return nil, req.Context().Err()
+			return nil, faults[retry.AttemptNumber(req.Context())-1]
 		})
 		client := http.Client{Transport: &retryhttp.Transport{Base: base, Policy: limited}}
 		_, err := client.Do(get(t.Context()))
-		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, context.Canceled)
-		require.True(t, err.(interface{ Timeout() bool }).Timeout())
+		o, missing := retryhttp.OutcomeOf(nil, err)
+		require.NoError(t, missing)
+		require.Len(t, o.History, 3)
+		for _, a := range append(o.History, retry.Attempt{Err: err}) {
+			require.ErrorIs(t, a.Err, retry.ErrAttemptTimeout)
+			require.ErrorIs(t, a.Err, context.DeadlineExceeded)
+			require.NotErrorIs(t, a.Err, context.Canceled)
+			var timeout net.Error
+			require.ErrorAs(t, a.Err, &timeout)
+			require.True(t, timeout.Timeout())
+		}
 		require.ErrorContains(t, err, ": retry: gave up after 3 attempts in 5s (attempts_exhausted): retryhttp: attempt timeout")
 	})
 	inBubble(t, "is not what ended an attempt whose caller had gone before", func(t *testing.T) {
@@ -481,6 +528,8 @@ func TestAttemptTimeout(t *testing.T) {
 			require.NoError(t, err)
 			spend(time.Hour)
 			require.NoError(t, ctx.Err())
+			_, limited := ctx.Deadline()
+			require.False(t, limited, "the timeout is over")
 			if row.want != nil {
 				for err == nil {
 					_, err = resp.Body.Read(make([]byte, 1))

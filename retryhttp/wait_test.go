@@ -64,19 +64,39 @@ func TestHints(t *testing.T) {
 }
 
 func TestDeadlines(t *testing.T) {
-	readable, _ := busyBodies()
-	inBubble(t, "a wait that would outlive the caller's deadline is not begun: the last response comes back", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-		defer cancel()
-		start := time.Now()
-		o, resp, err := run(t, &retryhttp.Transport{Base: readable, Policy: three}, get(ctx))
-		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(start))
-		require.Equal(t, retry.DeadlineTooNear, o.Reason)
-		body, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.Equal(t, "busy", string(body))
-	})
+	for _, row := range []struct {
+		name                   string
+		deadline, timeout, ttl time.Duration // of the caller, the client and the policy
+		reason                 retry.Reason
+	}{
+		{"the caller's deadline", 1500 * time.Millisecond, 0, 0, retry.DeadlineTooNear},
+		{"a Client.Timeout", 0, 1500 * time.Millisecond, 0, retry.DeadlineTooNear},
+		{"the TTL", 0, 0, 1500 * time.Millisecond, retry.TTLElapsed},
+	} {
+		inBubble(t, "a wait that would outlive "+row.name+" is not begun: the last response comes back", func(t *testing.T) {
+			ctx := retryhttp.WithOutcome(t.Context())
+			if row.deadline > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, row.deadline)
+				defer cancel()
+			}
+			base, _ := busyBodies()
+			p := three
+			p.TTL = row.ttl
+			client := http.Client{Timeout: row.timeout, Transport: &retryhttp.Transport{Base: base, Policy: p}}
+			start := time.Now()
+			resp, err := client.Do(get(ctx))
+			require.NoError(t, err)
+			require.Equal(t, time.Second, time.Since(start))
+			o, err := retryhttp.OutcomeOf(resp, nil)
+			require.NoError(t, err)
+			require.Equal(t, row.reason, o.Reason)
+			body, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.Equal(t, "busy", string(body))
+			require.NoError(t, resp.Body.Close())
+		})
+	}
 	inBubble(t, "a wait that would outlive the caller's deadline is not begun: the last error comes back", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -85,33 +105,14 @@ func TestDeadlines(t *testing.T) {
 		require.ErrorIs(t, err, errFault)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	})
-	inBubble(t, "a Client.Timeout counts as the deadline", func(t *testing.T) {
-		client := http.Client{Timeout: 1500 * time.Millisecond, Transport: &retryhttp.Transport{Base: readable, Policy: three}}
-		start := time.Now()
-		resp, err := client.Do(get(t.Context()))
-		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(start))
-		body, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.Equal(t, "busy", string(body))
-		require.NoError(t, resp.Body.Close())
-	})
-	inBubble(t, "a TTL ends the run with the last response", func(t *testing.T) {
-		p := three
-		p.TTL = 1500 * time.Millisecond
-		o, resp, err := run(t, &retryhttp.Transport{Base: readable, Policy: p}, get(t.Context()))
-		require.NoError(t, err)
-		require.Equal(t, 503, resp.StatusCode)
-		require.Equal(t, retry.TTLElapsed, o.Reason)
+	hang := roundTripper(func(req *http.Request) (*http.Response, error) {
+		<-req.Context().Done()
+		return nil, errors.New("net/http: request canceled")
 	})
 	inBubble(t, "a deadline that passes during an attempt", func(t *testing.T) {
 		why := errors.New("why")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
 		defer cancel()
-		hang := roundTripper(func(req *http.Request) (*http.Response, error) {
-			<-req.Context().Done()
-			return nil, errors.New("net/http: request canceled")
-		})
 		o, _, err := run(t, &retryhttp.Transport{Base: hang, Policy: three}, get(ctx))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, why)
@@ -119,10 +120,6 @@ func TestDeadlines(t *testing.T) {
 		require.Equal(t, []string{"deadline_passed"}, reasons(o))
 	})
 	inBubble(t, "a Client.Timeout that passes during an attempt is a timeout to the caller", func(t *testing.T) {
-		hang := roundTripper(func(req *http.Request) (*http.Response, error) {
-			<-req.Context().Done()
-			return nil, errors.New("net/http: request canceled")
-		})
 		var ended retry.Event
 		p := three
 		p.Observe = func(_ context.Context, e retry.Event) { ended = e }
