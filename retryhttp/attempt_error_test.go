@@ -200,6 +200,7 @@ func TestALongErrorOfAPeerIsShownInPart(t *testing.T) {
 		kept bool // the error itself
 	}{
 		{"a text and nothing else", errors.New(long), false},
+		{"an answer that is not HTTP", fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New("malformed HTTP response "+long)), false},
 		{"an error with a chain", chained, true},
 		{"one under a mark", retry.Permanent(chained), true},
 		{"a short one", errFault, true},

@@ -113,6 +113,7 @@ func TestDoubtDoesNotDependOnWhatEndedTheRun(t *testing.T) {
 		{"an AttemptTimeout of the run around", silent, retry.Policy{}, slow, retryhttp.DeadlinePassed},
 		{"an AttemptTimeout of its own", silent, retry.Policy{AttemptTimeout: time.Second}, outer, retryhttp.AttemptTimeout},
 		{"a rule that does not repeat the status", always(503), retry.Policy{Classify: retryhttp.OnStatus(retry.Terminal, 503)}, outer, "status_503"},
+		{"a server in doubt that forbids it", always(503, "X-Should-Retry", "false", "Retry-In-Doubt", "true"), retry.Policy{}, outer, "status_503"},
 		{"a rule that repeats nothing", always(503), retry.Policy{Classify: retry.Otherwise(retry.Terminal)}, outer, "status_503"},
 	} {
 		inBubble(t, row.name, func(t *testing.T) {

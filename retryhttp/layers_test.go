@@ -99,6 +99,11 @@ func TestWriteError(t *testing.T) {
 			require.Equal(t, []any{409, "false"}, []any{w.Code, w.Header().Get("X-Should-Retry")}, name)
 		}
 	})
+	t.Run("an answer in doubt says both", func(t *testing.T) {
+		w := httptest.NewRecorder()
+		retryhttp.WriteError(w, retryhttp.CheckResponse(answer(request(t.Context(), "POST", nil), 409, "Retry-In-Doubt", "true")))
+		require.Equal(t, []any{409, "false", "true"}, []any{w.Code, w.Header().Get("X-Should-Retry"), w.Header().Get("Retry-In-Doubt")})
+	})
 	t.Run("what a receiver makes of a delivery is no answer to the one who ordered it", func(t *testing.T) {
 		resp, err := (&retryhttp.Transport{Base: always(404), Policy: atOnce, Delivery: true}).RoundTrip(get(t.Context()))
 		require.NoError(t, err)

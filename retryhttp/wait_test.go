@@ -1,12 +1,14 @@
 package retryhttp_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -140,6 +142,38 @@ func TestDeadlines(t *testing.T) {
 		require.ErrorIs(t, err, why)
 		require.Equal(t, int32(1), body.n.Load())
 	})
+}
+
+// late is a context whose deadline has passed a moment before it notices, as a context's timer may.
+type late struct {
+	context.Context
+	deadline time.Time
+}
+
+func (l late) Deadline() (time.Time, bool) { return l.deadline, true }
+
+func TestADeadlineThatComesWithAnotherEndIsTheReason(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"an attempt timeout": time.Second, "a Request.Cancel, as of a Client.Timeout": 0} {
+		inBubble(t, name, func(t *testing.T) {
+			ctx := late{t.Context(), time.Now().Add(2 * time.Second)}
+			req := get(ctx)
+			if timeout == 0 {
+				cancel := make(chan struct{})
+				time.AfterFunc(2*time.Second, func() { close(cancel) })
+				req = withCancel(ctx, cancel)
+			}
+			slow := roundTripper(func(req *http.Request) (*http.Response, error) {
+				spend(2 * time.Second)
+				synctest.Wait()
+				return nil, cmp.Or(context.Cause(req.Context()), errFault)
+			})
+			p := three
+			p.AttemptTimeout = timeout
+			o, _, err := run(t, &retryhttp.Transport{Base: slow, Policy: p}, req)
+			require.ErrorIs(t, err, retry.DeadlinePassed)
+			require.Equal(t, []string{"deadline_passed"}, reasons(o))
+		})
+	}
 }
 
 // withCancel returns a GET with ctx and a Request.Cancel.

@@ -102,7 +102,8 @@ func TestADiscardedResponseKeepsItsConnectionIfItIsShort(t *testing.T) {
 	t.Run("the connection is back in the pool before the wait", func(t *testing.T) {
 		server := retrytest.NewServer(t, busy(write(5<<10)))
 		reused := 0
-		p := gated(atOnce, func(ctx context.Context) time.Duration {
+		p := atOnce
+		p.Gate = func(ctx context.Context) time.Duration {
 			if len(server.Requests()) == 0 {
 				return 0
 			}
@@ -114,7 +115,7 @@ func TestADiscardedResponseKeepsItsConnectionIfItIsShort(t *testing.T) {
 			require.NoError(t, err)
 			socketRead(t, resp)
 			return 0
-		})
+		}
 		_, resp, err := run(t, &retryhttp.Transport{Base: server, Policy: p}, socketTo(t.Context(), "GET", server.URL, nil))
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())

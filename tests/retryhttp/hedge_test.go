@@ -42,7 +42,7 @@ func TestALoserThatOutlivesItsAttempt(t *testing.T) {
 			})}
 		tr.Policy.AttemptTimeout = time.Second
 		tr.Hedge.Policy.Classify = retry.Otherwise(retry.Terminal)
-		req := put(t.Context(), io.MultiReader(strings.NewReader("order")))
+		req := request(t.Context(), http.MethodPut, io.MultiReader(strings.NewReader("order")))
 		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(io.MultiReader(strings.NewReader("order"))), nil }
 		resp, err := tr.RoundTrip(req)
 		require.NoError(t, err)

@@ -75,6 +75,13 @@ func TestADoubtPassesThroughServices(t *testing.T) {
 
 func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 	forbids := always(503, "X-Should-Retry", "false")
+	calls := 0
+	answersAfterAFault := roundTripper(func(req *http.Request) (*http.Response, error) {
+		if calls++; calls == 1 {
+			return nil, errFault
+		}
+		return answer(req, 404), nil
+	})
 	recorded := retryhttp.WithOutcome(t.Context())
 	for _, row := range []struct {
 		name string
@@ -86,7 +93,7 @@ func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 		{"that has retried, without a record", always(503), t.Context(), true},
 		{"but not that of one attempt", always(503), retry.OneAttempt(recorded), false},
 		{"but not an answer", always(404), recorded, false},
-		{"but not an answer after a retry", faults(always(404), 1), recorded, false},
+		{"but not an answer after a retry", answersAfterAFault, recorded, false},
 		{"that its server forbids to go on", forbids, t.Context(), true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -114,6 +121,7 @@ func TestAResponseSaysThatItsRunHasGivenUp(t *testing.T) {
 // Doubt outlives the run of a request that may have taken effect and was not repeated for that reason.
 func TestDoubtIsTerminalToEveryRunAround(t *testing.T) {
 	lost := traced(true, true, io.EOF)
+	yes := func(*retryhttp.AttemptError) bool { return true }
 	for _, row := range []struct {
 		name   string
 		base   roundTripper
@@ -124,7 +132,7 @@ func TestDoubtIsTerminalToEveryRunAround(t *testing.T) {
 		{"a POST whose answer is lost", lost, "POST", nil, 1},
 		{"a POST that is answered 503", always(503), "POST", nil, 1},
 		{"a GET whose answer is lost", lost, "GET", nil, 9},
-		{"a POST that may be repeated", lost, "POST", anyFailure, 9},
+		{"a POST that may be repeated", lost, "POST", yes, 9},
 		{"a POST that was not sent", traced(true, false, &net.OpError{Op: "dial", Err: errFault}), "POST", nil, 9},
 		{"a POST that is answered 404", always(404), "POST", nil, 3},
 	} {

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -85,20 +84,6 @@ func answer(req *http.Request, status int, header ...string) *http.Response {
 	return resp
 }
 
-// faults returns errFault for the calls with these numbers, from 1, and leaves the others to base.
-func faults(base http.RoundTripper, numbers ...int) roundTripper {
-	n := 0
-	return func(req *http.Request) (*http.Response, error) {
-		if n++; slices.Contains(numbers, n) {
-			return nil, errFault
-		}
-		return base.RoundTrip(req)
-	}
-}
-
-// anyFailure is a Transport.Repeat.
-func anyFailure(*retryhttp.AttemptError) bool { return true }
-
 var errFault = errors.New("fault")
 
 func get(ctx context.Context) *http.Request { return request(ctx, http.MethodGet, nil) }
@@ -153,22 +138,6 @@ func reasons(o retry.Outcome) []string {
 		list = append(list, text)
 	}
 	return list
-}
-
-// gated returns p with the gate.
-func gated(p retry.Policy, gate func(context.Context) time.Duration) retry.Policy {
-	p.Gate = gate
-	return p
-}
-
-// put returns a PUT whose body is a stream: it has no GetBody.
-func put(ctx context.Context, body io.Reader) *http.Request {
-	req := request(ctx, http.MethodPut, nil)
-	req.Body = io.NopCloser(body)
-	if closer, ok := body.(io.ReadCloser); ok {
-		req.Body = closer
-	}
-	return req
 }
 
 func anyone(*http.Request) bool { return true }

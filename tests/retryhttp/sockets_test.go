@@ -189,28 +189,6 @@ func TestTheReasonNamesTheTimerThatFired(t *testing.T) {
 	}
 }
 
-// socketLate is a context whose deadline has passed a moment before it notices, as a context's timer may.
-type socketLate struct {
-	context.Context
-	deadline time.Time
-}
-
-func (l socketLate) Deadline() (time.Time, bool) { return l.deadline, true }
-
-func TestADeadlineAndAnAttemptTimeoutAtOnceAreADeadline(t *testing.T) {
-	inBubble(t, "the attempt's reason is the run's", func(t *testing.T) {
-		p := three
-		p.AttemptTimeout = time.Second
-		slow := roundTripper(func(req *http.Request) (*http.Response, error) {
-			time.Sleep(2 * time.Second)
-			return nil, context.Cause(req.Context())
-		})
-		o, _, err := run(t, &retryhttp.Transport{Base: slow, Policy: p}, get(socketLate{t.Context(), time.Now().Add(2 * time.Second)}))
-		require.ErrorIs(t, err, retry.DeadlinePassed)
-		require.Equal(t, []string{"deadline_passed"}, reasons(o))
-	})
-}
-
 func TestEachAttemptSendsTheWholeBody(t *testing.T) {
 	large := strings.Repeat("0123456789abcdef", 1<<18) // 4 MiB
 	for name, early := range map[string]bool{"after answers to all of it": false, "after answers that come while it is being sent": true} {
