@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -30,28 +30,6 @@ func guardedClient(t *testing.T, transport *http.Transport) *http.Client {
 }
 
 var allowLoopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-
-// listen listens on a loopback address, "127.0.0.1" or "::1", until the test ends, and returns the port too.
-func listen(t *testing.T, ip string) (*net.TCPListener, int) {
-	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.ParseIP(ip)})
-	if err != nil {
-		t.Skipf("no %s: %v", ip, err)
-	}
-	t.Cleanup(func() { _ = listener.Close() })
-	return listener, listener.Addr().(*net.TCPAddr).Port
-}
-
-// requireUntouched checks that no client connected to listener. The queue of connections is first in, first out, so the
-// first that listener accepts must be the one made here.
-func requireUntouched(t *testing.T, listener *net.TCPListener) {
-	ours, err := net.Dial("tcp", listener.Addr().String())
-	require.NoError(t, err)
-	defer ours.Close()
-	accepted, err := listener.Accept()
-	require.NoError(t, err)
-	defer accepted.Close()
-	require.Equal(t, ours.LocalAddr().String(), accepted.RemoteAddr().String(), "another client connected before")
-}
 
 func requireBlocked(t *testing.T, err error, address string) {
 	t.Helper()
@@ -75,31 +53,28 @@ func TestGuardTransportReachesWhatIsAllowedAndJudgesTheHopsOfARedirect(t *testin
 }
 
 func TestGuardStopsTheSpellingsOfLoopback(t *testing.T) {
-	for ip, hosts := range map[string][]string{
-		"127.0.0.1": {
-			"127.0.0.1", "localhost", "LOCALHOST", "localhost.", "foo.localhost", "localtest.test.",
-			"2130706433", "0x7f000001", "0x7f.1", "0x7f.0.0.1", "017700000001", "0177.0.0.1", "127.1", "127.0.1",
-			"0", "0.0.0.0", "127.0.0.1.", "127.0.0.1.nip.test", "①②⑦.⓪.⓪.①", "127。0。0。1",
-			"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:0.0.0.0]",
-		},
-		"::1": {"[::1]", "[0:0:0:0:0:0:0:1]", "[::]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[::1%25lo]"},
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "LOCALHOST", "localhost.", "foo.localhost", "localtest.test.",
+		"2130706433", "0x7f000001", "0x7f.1", "0x7f.0.0.1", "017700000001", "0177.0.0.1", "127.1", "127.0.1",
+		"0", "0.0.0.0", "127.0.0.1.", "127.0.0.1.nip.test", "①②⑦.⓪.⓪.①", "127。0。0。1",
+		"[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::ffff:0.0.0.0]",
+		"[::1]", "[0:0:0:0:0:0:0:1]", "[::]", "[::127.0.0.1]", "[64:ff9b::7f00:1]", "[::1%25lo]",
 	} {
-		for _, host := range hosts {
-			t.Run(host, func(t *testing.T) {
-				listener, port := listen(t, ip)
-				// The worst resolver there is: every name is loopback, numbers in any notation too.
-				resolver := answering([]string{"127.0.0.1"})
-				transport := ssrf.Guard{}.Transport()
-				transport.DialContext = (&net.Dialer{Control: ssrf.Guard{}.Control, Resolver: resolver}).DialContext
-
-				_, err := guardedClient(t, transport).Get(fmt.Sprintf("http://%s:%d/", host, port))
-				var dnsError *net.DNSError
-				if !errors.As(err, &dnsError) { // Go's resolver does not look up a name that is all digits
-					require.ErrorIs(t, err, ssrf.ErrBlocked)
-				}
-				requireUntouched(t, listener)
-			})
-		}
+		t.Run(host, func(t *testing.T) {
+			transport := ssrf.Guard{}.Transport()
+			// The worst resolver there is: every name is loopback, numbers in any notation too.
+			transport.DialContext = (&net.Dialer{Control: ssrf.Guard{}.Control, Resolver: answering([]string{"127.0.0.1"})}).DialContext
+			_, err := guardedClient(t, transport).Get("http://" + host + ":1")
+			var unknown *net.DNSError
+			var unsuitable *net.AddrError
+			switch {
+			case errors.As(err, &unknown): // Go's resolver does not look up a name that is all digits
+			case errors.As(err, &unsuitable), errors.Is(err, syscall.EAFNOSUPPORT):
+				t.Skip("no IPv6")
+			default:
+				require.ErrorIs(t, err, ssrf.ErrBlocked)
+			}
+		})
 	}
 }
 
@@ -109,7 +84,6 @@ func TestGuardStopsRebindingBetweenCheckAndDial(t *testing.T) {
 		"the guard in the dialer does":               true,
 	} {
 		t.Run(name, func(t *testing.T) {
-			listener, port := listen(t, "127.0.0.1")
 			guard := ssrf.Guard{}
 			dialer := &net.Dialer{Resolver: answering([]string{"8.8.8.8"}, []string{"127.0.0.1"})}
 			if control {
@@ -120,14 +94,13 @@ func TestGuardStopsRebindingBetweenCheckAndDial(t *testing.T) {
 			require.Len(t, addrs, 1)
 			require.NoError(t, guard.Check(addrs[0]), "the first answer is public")
 
-			conn, err := dialer.DialContext(t.Context(), "tcp", fmt.Sprintf("rebind.test.:%d", port))
-			if !control {
-				require.NoError(t, err)
-				require.NoError(t, conn.Close())
-				return
+			_, err = dialer.DialContext(t.Context(), "tcp", "rebind.test.:1")
+			if control {
+				requireBlocked(t, err, "127.0.0.1:1")
+			} else {
+				require.ErrorContains(t, err, "127.0.0.1:1: ", "it has dialed the inner host, on which no server listens")
+				require.NotErrorIs(t, err, ssrf.ErrBlocked)
 			}
-			requireBlocked(t, err, listener.Addr().String())
-			requireUntouched(t, listener)
 		})
 	}
 }
