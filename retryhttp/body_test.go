@@ -228,26 +228,32 @@ func TestBodyFaults(t *testing.T) {
 }
 
 func TestUnreadStream(t *testing.T) {
-	dialFails := func(after int, then roundTripper) roundTripper {
-		n := 0
-		return func(req *http.Request) (*http.Response, error) {
-			if n++; n <= after {
-				_ = req.Body.Close()
-				return nil, errFault
-			}
-			return then(req)
-		}
-	}
 	t.Run("is sent again", func(t *testing.T) {
 		body := newBody("whole")
 		var got []string
-		o, resp, err := run(t, &retryhttp.Transport{Base: dialFails(2, bodies(&got)), Policy: atOnce}, put(t.Context(), body))
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			if retry.AttemptNumber(req.Context()) < 3 {
+				return nil, errors.Join(errFault, req.Body.Close())
+			}
+			return bodies(&got)(req)
+		})
+		o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, put(t.Context(), body))
 		require.NoError(t, err)
 		require.Equal(t, 503, resp.StatusCode)
 		require.Equal(t, []string{"whole"}, got)
 		require.Equal(t, []string{"transport_error", "transport_error", "status_503/body_not_replayable"}, reasons(o))
 		require.Equal(t, int32(1), body.n.Load(), "it is closed once")
 	})
+	for name, base := range map[string]roundTripper{
+		"has closed before it answers": func(req *http.Request) (*http.Response, error) { return answer(req, 200), req.Body.Close() },
+		"keeps although it has failed": func(*http.Request) (*http.Response, error) { return nil, errFault },
+	} {
+		inBubble(t, "that the transport "+name+" is closed with the run", func(t *testing.T) {
+			body := newBody("whole")
+			_, _, _ = run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
+			require.Equal(t, int32(1), body.n.Load())
+		})
+	}
 	inBubble(t, "that is closed a moment after the response is sent again", func(t *testing.T) {
 		body := newBody("whole")
 		var got []string
@@ -304,13 +310,6 @@ func TestUnreadStream(t *testing.T) {
 		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
 		require.NoError(t, err)
 	})
-	t.Run("that the transport has closed before it answers is closed with the run", func(t *testing.T) {
-		body := newBody("whole")
-		base := roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), req.Body.Close() })
-		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
-		require.NoError(t, err)
-		require.Equal(t, int32(1), body.n.Load())
-	})
 	inBubble(t, "whose Read ends because the transport closes it has not failed", func(t *testing.T) {
 		req := put(t.Context(), strings.NewReader(""))
 		req.GetBody = func() (io.ReadCloser, error) {
@@ -332,13 +331,6 @@ func TestUnreadStream(t *testing.T) {
 		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, req)
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, []string{"transport_error", "transport_error", "transport_error"}, reasons(o))
-	})
-	inBubble(t, "that the transport keeps although it failed is closed with the run", func(t *testing.T) {
-		body := newBody("whole")
-		base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errFault })
-		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
-		require.ErrorIs(t, err, errFault)
-		require.Equal(t, int32(1), body.n.Load())
 	})
 	inBubble(t, "with a Read under way when it is closed counts as read", func(t *testing.T) {
 		read, write := io.Pipe()
@@ -436,39 +428,20 @@ func (s *slow) Close() error {
 func TestAttemptTimeout(t *testing.T) {
 	limited := three
 	limited.AttemptTimeout = time.Second
-	inBubble(t, "covers the headers, is retried, and is told from other faults", func(t *testing.T) {
-		n := 0
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			if n++; n < 3 {
-				<-req.Context().Done()
-				require.Equal(t, retry.ErrAttemptTimeout, context.Cause(req.Context()))
-				return nil, []error{context.Cause(req.Context()), errFault}[n-1]
-			}
-			return answer(req, 200), nil
-		})
-		start := time.Now()
-		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(t.Context()))
-		require.NoError(t, err)
-		require.Equal(t, 4*time.Second, time.Since(start))
-		require.Equal(t, []string{"attempt_timeout", "attempt_timeout"}, reasons(o), "whatever error the transport makes of it")
-		require.ErrorIs(t, o.History[0].Err, retry.ErrAttemptTimeout)
-		require.ErrorIs(t, o.History[1].Err, errFault, "which is kept")
-		var failed *retryhttp.AttemptError
-		require.ErrorAs(t, o.History[1].Err, &failed)
-		require.True(t, failed.Timeout())
-	})
-	inBubble(t, "that ends all attempts is a timeout to the transport and to the caller, and no cancellation", func(t *testing.T) {
-		faults := []error{context.DeadlineExceeded, retry.ErrAttemptTimeout, context.Canceled} // what a transport may make of it
+	inBubble(t, "is retried, and a timeout to the transport and to the caller, whatever error the transport makes of it", func(t *testing.T) {
+		faults := []error{context.DeadlineExceeded, context.Canceled, errFault}
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
 			require.Equal(t, context.DeadlineExceeded, req.Context().Err())
+			require.Equal(t, retry.ErrAttemptTimeout, context.Cause(req.Context()))
 			return nil, faults[retry.AttemptNumber(req.Context())-1]
 		})
 		client := http.Client{Transport: &retryhttp.Transport{Base: base, Policy: limited}}
 		_, err := client.Do(get(t.Context()))
+		require.ErrorContains(t, err, ": retry: gave up after 3 attempts in 5s (attempts_exhausted): retryhttp: attempt timeout: fault")
 		o, missing := retryhttp.OutcomeOf(nil, err)
 		require.NoError(t, missing)
-		require.Len(t, o.History, 3)
+		require.Equal(t, []string{"attempt_timeout", "attempt_timeout", "attempt_timeout"}, reasons(o))
 		for _, a := range append(o.History, retry.Attempt{Err: err}) {
 			require.ErrorIs(t, a.Err, retry.ErrAttemptTimeout)
 			require.ErrorIs(t, a.Err, context.DeadlineExceeded)
@@ -477,7 +450,7 @@ func TestAttemptTimeout(t *testing.T) {
 			require.ErrorAs(t, a.Err, &timeout)
 			require.True(t, timeout.Timeout())
 		}
-		require.ErrorContains(t, err, ": retry: gave up after 3 attempts in 5s (attempts_exhausted): retryhttp: attempt timeout")
+		require.ErrorIs(t, err, errFault, "which is kept")
 	})
 	inBubble(t, "is not what ended an attempt whose caller had gone before", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -164,20 +164,18 @@ func TestEndings(t *testing.T) {
 		require.EqualError(t, o.History[0].Err, "retryhttp: 503 Service Unavailable")
 		require.EqualError(t, o.History[1].Err, "retryhttp: transport_error: fault")
 	})
-	t.Run("a run that a fault ends is the *retry.Error", func(t *testing.T) {
-		o, _, err := run(t, &retryhttp.Transport{Base: faults(retrytest.Statuses(t, 503), 2, 3), Policy: atOnce}, get(t.Context()))
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.ErrorIs(t, err, errFault)
-		require.Equal(t, retryhttp.TransportError, retryhttp.ReasonOf(err))
-		require.Equal(t, []string{"status_503", "transport_error", "transport_error"}, reasons(o))
-	})
-	t.Run("through a client too, below its *url.Error", func(t *testing.T) {
-		client := http.Client{Transport: &retryhttp.Transport{Base: faults(nil, 1, 2, 3), Policy: atOnce}}
+	t.Run("a run that a fault ends is the *retry.Error, through a client too", func(t *testing.T) {
+		client := http.Client{Transport: &retryhttp.Transport{Base: faults(retrytest.Statuses(t, 503), 2, 3), Policy: atOnce}}
 		_, err := client.Do(get(t.Context()))
 		var outer *url.Error
 		require.ErrorAs(t, err, &outer)
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.False(t, outer.Timeout())
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.ErrorIs(t, err, errFault)
+		require.Equal(t, retryhttp.TransportError, retryhttp.ReasonOf(err))
+		o, err := retryhttp.OutcomeOf(nil, err)
+		require.NoError(t, err)
+		require.Equal(t, []string{"status_503", "transport_error", "transport_error"}, reasons(o))
 	})
 	t.Run("a disabled policy returns its one response", func(t *testing.T) {
 		p := three
@@ -271,11 +269,9 @@ func TestRules(t *testing.T) {
 		status int
 		want   int // attempts
 	}{
-		{"409 is terminal", retryhttp.Transport{Policy: atOnce}, 409, 1},
 		{"a status can be added", retryhttp.Transport{Policy: with(retryhttp.OnStatus(retry.Retryable, 409))}, 409, 3},
 		{"the other rules stay", retryhttp.Transport{Policy: with(retryhttp.OnStatus(retry.Retryable, 409))}, 503, 3},
 		{"a status can be taken away", retryhttp.Transport{Policy: with(retryhttp.OnStatus(retry.Terminal, 503))}, 503, 1},
-		{"501 is retryable", retryhttp.Transport{Policy: atOnce}, 501, 3},
 		{"ClassifyStrict stops at 501", retryhttp.Transport{Policy: with(retryhttp.ClassifyStrict)}, 501, 1},
 		{"ClassifyStrict repeats 503", retryhttp.Transport{Policy: with(retryhttp.ClassifyStrict)}, 503, 3},
 		{"ClassifyStrict with a status", retryhttp.Transport{Policy: with(retry.FirstOf(retryhttp.OnStatus(retry.Retryable, 501), retryhttp.ClassifyStrict))}, 501, 3},
@@ -311,30 +307,25 @@ func TestRules(t *testing.T) {
 		require.Equal(t, 3, n)
 	})
 	for _, row := range []struct {
-		name   string
-		method string
-		err    error
-		want   []string
+		name     string
+		method   string
+		err      error // of the Base
+		classify retry.Classifier
+		want     []string
 	}{
-		{"a mark of the Base goes before the rules: Permanent", http.MethodGet, retry.Permanent(errFault), []string{"transport_error"}},
-		{"a mark of the Base goes before the rules: Transient", http.MethodGet, retry.Transient(context.Canceled), []string{"canceled", "canceled", "canceled"}},
-		{"no mark repeats what must not be", http.MethodPost, retry.Transient(errFault), []string{"transport_error/not_idempotent"}},
-		{"a cancelled Base is terminal", http.MethodGet, context.Canceled, []string{"canceled"}},
+		{"a mark of the Base goes before the rules: Permanent", http.MethodGet, retry.Permanent(errFault), nil, []string{"transport_error"}},
+		{"a mark of the Base goes before the rules: Transient", http.MethodGet, retry.Transient(context.Canceled), nil, []string{"canceled", "canceled", "canceled"}},
+		{"no mark repeats what must not be", http.MethodPost, retry.Transient(errFault), nil, []string{"transport_error/not_idempotent"}},
+		{"a canceled Base is terminal", http.MethodGet, context.Canceled, nil, []string{"canceled"}},
+		{"a classifier goes before the default rules", http.MethodGet, context.Canceled, retry.RetryOn(context.Canceled), []string{"canceled", "canceled", "canceled"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, row.err })
-			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, request(t.Context(), row.method, nil))
+			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: with(row.classify)}, request(t.Context(), row.method, nil))
 			require.ErrorIs(t, err, row.err)
 			require.Equal(t, row.want, reasons(o))
 		})
 	}
-	t.Run("a classifier goes before the default rules", func(t *testing.T) {
-		base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, context.Canceled })
-		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: with(retry.RetryOn(context.Canceled))}, get(t.Context()))
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.Equal(t, []string{"canceled", "canceled", "canceled"}, reasons(o))
-		require.Equal(t, retry.Retryable, o.History[0].Class)
-	})
 }
 
 func TestValidate(t *testing.T) {
