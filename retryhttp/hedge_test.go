@@ -270,18 +270,6 @@ func TestTheBudgetOfTheRunPaysForHedges(t *testing.T) {
 	})
 }
 
-func TestAHedgeOnAnotherBase(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		first := &answerer{answers: []timedAnswer{{time.Hour, 200, nil}}}
-		other := &answerer{answers: []timedAnswer{{time.Millisecond, 201, nil}}}
-		tr := &retryhttp.Transport{Base: first, Hedge: &retryhttp.Hedge{Policy: hedgeAfter, Base: other}}
-		resp, err := tr.RoundTrip(get(t.Context()))
-		require.NoError(t, err)
-		require.Equal(t, 201, resp.StatusCode)
-		require.NoError(t, resp.Body.Close())
-	})
-}
-
 func TestAHedgeThatCannotBeMade(t *testing.T) {
 	for name, fails := range map[string]error{"GetBody fails": errFault, "GetBody returns nothing": nil} {
 		inBubble(t, name, func(t *testing.T) {

@@ -264,20 +264,6 @@ func TestContextOfAttempts(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
-	t.Run("without WithOutcome there is none", func(t *testing.T) {
-		resp, err := (&retryhttp.Transport{Base: retrytest.Statuses(t, 200)}).RoundTrip(get(t.Context()))
-		require.NoError(t, err)
-		_, err = retryhttp.OutcomeOf(resp, nil)
-		require.EqualError(t, err, "retryhttp: OutcomeOf: the request's context is not from WithOutcome")
-	})
-	t.Run("OutcomeOf finds it for either ending", func(t *testing.T) {
-		for _, base := range []http.RoundTripper{retrytest.Statuses(t, 503, 503, 503), faults(nil, 1, 2, 3)} {
-			client := (&retryhttp.Transport{Base: base, Policy: atOnce}).Client()
-			o, err := retryhttp.OutcomeOf(client.Do(get(retryhttp.WithOutcome(t.Context()))))
-			require.NoError(t, err)
-			require.Equal(t, retry.AttemptsExhausted, o.Reason)
-		}
-	})
 	recorded := get(retryhttp.WithOutcome(t.Context()))
 	for _, row := range []struct {
 		name string

@@ -258,13 +258,6 @@ func TestBudgetsAndGates(t *testing.T) {
 		require.Equal(t, 1, o.Attempts)
 		require.Equal(t, 2, budgets.Len())
 	})
-	t.Run("all requests have the policy's budget without PolicyFor", func(t *testing.T) {
-		p := atOnce
-		p.Budget = retry.NewBudget(none)
-		o, _, err := run(t, &retryhttp.Transport{Base: faults(nil, 1), Policy: p}, get(t.Context()))
-		require.ErrorIs(t, err, retry.BudgetExhausted)
-		require.Equal(t, 1, o.Attempts)
-	})
 	inBubble(t, "the policy's gate is asked with the request's context before each attempt", func(t *testing.T) {
 		var asked []time.Duration
 		p := three
@@ -277,15 +270,6 @@ func TestBudgetsAndGates(t *testing.T) {
 		_, _, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 200), Policy: p}, get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, []time.Duration{0, 4 * time.Second, 4*time.Second + three.Base}, asked)
-	})
-	inBubble(t, "a gate that would pass the TTL ends the run before anything is sent", func(t *testing.T) {
-		p := three
-		p.TTL = time.Minute
-		body := newBody("x")
-		tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: gated(p, func(context.Context) time.Duration { return time.Hour })}
-		_, _, err := run(t, tr, request(t.Context(), "PUT", body))
-		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.Equal(t, int32(1), body.n.Load())
 	})
 	for name, delay := range map[string]time.Duration{"a retry": time.Second, "an immediate retry": 0} {
 		inBubble(t, "a gate that ends the run before "+name+": the response has been given up, the error has its status", func(t *testing.T) {
