@@ -78,6 +78,9 @@ var three = retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixe
 // atOnce is a policy of 3 attempts with waits of a nanosecond.
 var atOnce = retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
 
+// A policy that makes one attempt ends its run as RetriesDisabled, which says nothing of the failure.
+var once = retry.Policy{Disabled: true}
+
 // inBubble runs f as a subtest in virtual time.
 func inBubble(t *testing.T, name string, f func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
@@ -122,12 +125,10 @@ func TestStatuses(t *testing.T) {
 		status, attempts int
 		want, delivery   retry.Reason
 	}{
-		{101, 1, 0, 0}, {200, 1, 0, 0}, {204, 1, 0, 0}, {206, 1, 0, 0}, {299, 1, 0, 0},
-		{300, 1, 0, terminal}, {301, 1, 0, terminal}, {304, 1, 0, terminal}, {307, 1, 0, terminal},
-		{400, 1, 0, terminal}, {404, 1, 0, terminal}, {409, 1, 0, terminal}, {425, 1, 0, terminal}, {499, 1, 0, terminal},
-		{408, 3, exhausted, exhausted}, {429, 3, exhausted, exhausted},
-		{500, 3, exhausted, exhausted}, {501, 3, exhausted, exhausted}, {503, 3, exhausted, exhausted}, {599, 3, exhausted, exhausted},
-		{0, 3, exhausted, exhausted}, {99, 3, exhausted, exhausted}, {600, 3, exhausted, exhausted}, {999, 3, exhausted, exhausted},
+		{101, 1, 0, 0}, {200, 1, 0, 0}, {299, 1, 0, 0},
+		{300, 1, 0, terminal}, {304, 1, 0, terminal}, {400, 1, 0, terminal}, {409, 1, 0, terminal}, {499, 1, 0, terminal},
+		{408, 3, exhausted, exhausted}, {429, 3, exhausted, exhausted}, {500, 3, exhausted, exhausted}, {501, 3, exhausted, exhausted},
+		{599, 3, exhausted, exhausted}, {0, 3, exhausted, exhausted}, {99, 3, exhausted, exhausted}, {600, 3, exhausted, exhausted},
 	} {
 		t.Run(strconv.Itoa(row.status), func(t *testing.T) {
 			base := roundTripper(func(req *http.Request) (*http.Response, error) {
