@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,52 +44,44 @@ func TestADeclaredKeyWithoutValueIsNotSent(t *testing.T) {
 // How much of a body is read is in TestDiscard of the package.
 func TestADiscardedResponseKeepsItsConnectionIfItIsShort(t *testing.T) {
 	const limit = 64 << 10
-	busy := func(body http.HandlerFunc, header ...string) []retrytest.Answer {
-		return []retrytest.Answer{{Times: 2, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/plain")
-			for i := 0; i < len(header); i += 2 {
-				w.Header().Set(header[i], header[i+1])
-			}
+	busy := func(size int) retrytest.Answer { return retrytest.Answer{Status: 503, Body: strings.Repeat("x", size)} }
+	chunks := func(body func(io.Writer)) retrytest.Answer {
+		return retrytest.Answer{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(503)
-			body(w, r)
-		})}, {}}
-	}
-	write := func(size int) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, size)) }
-	}
-	flood := func(w http.ResponseWriter, _ *http.Request) {
-		for {
-			if _, err := w.Write(make([]byte, 1<<10)); err != nil {
-				return
-			}
-		}
-	}
-	stall := func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, "half")
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	}
-	stallPacked := func(w http.ResponseWriter, r *http.Request) {
-		packer := gzip.NewWriter(w)
-		_, _ = io.WriteString(packer, "half")
-		_ = packer.Flush()
-		stall(w, r)
+			_ = http.NewResponseController(w).Flush()
+			body(w)
+		})}
 	}
 	for _, row := range []struct {
-		name    string
-		answers []retrytest.Answer
-		keeps   bool
+		name   string
+		answer retrytest.Answer
+		keeps  bool
 	}{
-		{"without a body", busy(write(0)), true},
-		{"of 64 KiB", busy(write(limit), "Content-Length", strconv.Itoa(limit)), true},
-		{"of a few KiB, chunked", busy(write(5 << 10)), true},
-		{"that says it has more", busy(write(limit+1), "Content-Length", strconv.Itoa(limit+1)), false},
-		{"without end", busy(flood), false},
-		{"that stalls", busy(stall), false},
-		{"that net/http unpacks and that stalls", busy(stallPacked, "Content-Encoding", "gzip"), false},
+		{"without a body", busy(0), true},
+		{"of 64 KiB", busy(limit), true},
+		{"that says it has more", busy(limit + 1), false},
+		{"that stalls", retrytest.Answer{Status: 503, Body: "halfhalf", Fault: retrytest.HangBody}, false},
+		{"of a few KiB, in chunks", chunks(func(w io.Writer) { _, _ = w.Write(make([]byte, 5<<10)) }), true},
+		{"without end", chunks(func(w io.Writer) {
+			for {
+				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+					return
+				}
+			}
+		}), false},
+		{"that net/http unpacks and that stalls", retrytest.Answer{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.WriteHeader(503)
+			packer := gzip.NewWriter(w)
+			_, _ = io.WriteString(packer, "half")
+			_ = packer.Flush()
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		})}, false},
 	} {
 		t.Run("one "+row.name, func(t *testing.T) {
-			server := retrytest.NewServer(t, row.answers)
+			row.answer.Times = 2
+			server := retrytest.NewServer(t, []retrytest.Answer{row.answer, {}})
 			server.Transport.DisableCompression = false
 			_, resp, err := run(t, &retryhttp.Transport{Base: server, Policy: atOnce}, socketTo(t.Context(), "GET", server.URL, nil))
 			require.NoError(t, err)
@@ -100,7 +91,7 @@ func TestADiscardedResponseKeepsItsConnectionIfItIsShort(t *testing.T) {
 		})
 	}
 	t.Run("the connection is back in the pool before the wait", func(t *testing.T) {
-		server := retrytest.NewServer(t, busy(write(5<<10)))
+		server := retrytest.NewServer(t, []retrytest.Answer{busy(5 << 10), busy(0), {}})
 		reused := 0
 		p := atOnce
 		p.Gate = func(ctx context.Context) time.Duration {
@@ -123,10 +114,10 @@ func TestADiscardedResponseKeepsItsConnectionIfItIsShort(t *testing.T) {
 	})
 	t.Run("HTTP/2 keeps it, whatever is left unread", func(t *testing.T) {
 		var n atomic.Int32
-		peer := socketServer(t, true, func(w http.ResponseWriter, r *http.Request) {
+		peer := socketServer(t, true, func(w http.ResponseWriter, _ *http.Request) {
 			if n.Add(1) < 6 {
 				w.WriteHeader(503)
-				write(4<<20)(w, r)
+				_, _ = w.Write(make([]byte, 4<<20))
 			}
 		})
 		_, resp, err := run(t, &retryhttp.Transport{Base: peer.base, Policy: socketUntil(0)}, peer.request(t.Context(), "GET", nil))
