@@ -54,9 +54,7 @@ func TestAnAnswerIsNotAFailure(t *testing.T) {
 			p.Classify = row.classify
 			err := retry.Do(t.Context(), p, func(ctx context.Context) error {
 				calls++
-				resp, err := row.base.RoundTrip(get(ctx))
-				require.NoError(t, err)
-				return retryhttp.CheckResponse(resp)
+				return checked(row.base, get(ctx))
 			})
 			require.Error(t, err, row.name)
 			require.Equal(t, row.calls, calls, row.name)
@@ -79,9 +77,7 @@ func TestAnAnswerIsNotAFailure(t *testing.T) {
 	t.Run("CheckResponse knows that a 200 was not accepted, with a context of WithOutcome and without", func(t *testing.T) {
 		tr := &retryhttp.Transport{Base: always(200), Policy: atOnce, Accept: func(*http.Response) bool { return false }}
 		for _, ctx := range []context.Context{t.Context(), retryhttp.WithOutcome(t.Context())} {
-			resp, err := tr.RoundTrip(get(ctx))
-			require.NoError(t, err)
-			require.True(t, retry.IsGivenUp(retryhttp.CheckResponse(resp)))
+			require.True(t, retry.IsGivenUp(checked(tr, get(ctx))))
 		}
 	})
 

@@ -82,11 +82,7 @@ func TestARunAroundAStreamSendsAnother(t *testing.T) {
 				outer := atOnce
 				outer.Classify = classify
 				require.NoError(t, retry.Do(t.Context(), outer, func(ctx context.Context) error {
-					resp, err := tr.RoundTrip(put(ctx, io.MultiReader(strings.NewReader("stream"))))
-					if err != nil {
-						return err
-					}
-					return retryhttp.CheckResponse(resp)
+					return checked(tr, put(ctx, io.MultiReader(strings.NewReader("stream"))))
 				}))
 				require.Equal(t, 2, sent)
 			})
@@ -123,11 +119,7 @@ func TestDoubtDoesNotDependOnWhatEndedTheRun(t *testing.T) {
 				return row.base(req)
 			})}
 			err := retry.Do(t.Context(), row.outer, func(ctx context.Context) error {
-				resp, err := tr.RoundTrip(request(ctx, http.MethodPost, nil))
-				if err != nil {
-					return err
-				}
-				return retryhttp.CheckResponse(resp)
+				return checked(tr, request(ctx, http.MethodPost, nil))
 			})
 			require.Equal(t, 1, sent)
 			require.True(t, retry.IsAmbiguous(err), err)
@@ -363,17 +355,13 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 			"retryhttp: 503 Service Unavailable (a; b: gave up after 2 attempts)"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			resp, err := (&retryhttp.Transport{Base: always(503), Policy: row.policy}).RoundTrip(get(t.Context()))
-			require.NoError(t, err)
-			require.EqualError(t, retryhttp.CheckResponse(resp), row.want)
+			require.EqualError(t, checked(&retryhttp.Transport{Base: always(503), Policy: row.policy}, get(t.Context())), row.want)
 		})
 	}
 	t.Run("the error has the Reason and the outcome of the run", func(t *testing.T) {
 		for _, header := range []string{"X-None", "Retry-After"} {
 			p := retry.Policy{Name: "prices", MaxAttempts: 2, Backoff: atOnce.Backoff}
-			resp, err := (&retryhttp.Transport{Base: always(503, header, "0.1"), Policy: p}).RoundTrip(get(t.Context()))
-			require.NoError(t, err)
-			failed := retryhttp.CheckResponse(resp)
+			failed := checked(&retryhttp.Transport{Base: always(503, header, "0.1"), Policy: p}, get(t.Context()))
 			require.ErrorIs(t, failed, retry.AttemptsExhausted)
 			o, err := retryhttp.OutcomeOf(nil, fmt.Errorf("charge: %w", failed))
 			require.NoError(t, err)
@@ -386,8 +374,6 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 		}
 	})
 	t.Run("a run that a veto has ended is not named", func(t *testing.T) {
-		resp, err := (&retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}).RoundTrip(get(t.Context()))
-		require.NoError(t, err)
-		require.EqualError(t, retryhttp.CheckResponse(resp), "retryhttp: 503 Service Unavailable (not repeated: do_not_retry)")
+		require.EqualError(t, checked(&retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}, get(t.Context())), "retryhttp: 503 Service Unavailable (not repeated: do_not_retry)")
 	})
 }

@@ -60,9 +60,7 @@ func TestWriteError(t *testing.T) {
 			301: 502, 304: 502, 401: 502, 405: 502, 407: 502, 418: 502,
 		} {
 			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				resp, err := (&retryhttp.Transport{Base: always(below), Policy: atOnce}).RoundTrip(get(r.Context()))
-				require.NoError(t, err)
-				retryhttp.WriteError(w, fmt.Errorf("load: %w", retryhttp.CheckResponse(resp)))
+				retryhttp.WriteError(w, fmt.Errorf("load: %w", checked(&retryhttp.Transport{Base: always(below), Policy: atOnce}, get(r.Context()))))
 			})
 			calls := 0
 			base := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -93,10 +91,8 @@ func TestWriteError(t *testing.T) {
 			"repeated": {Base: always(409), Policy: again},
 			"forbids":  {Base: always(409, "X-Should-Retry", "false"), Policy: atOnce},
 		} {
-			resp, err := tr.RoundTrip(get(t.Context()))
-			require.NoError(t, err)
 			w := httptest.NewRecorder()
-			retryhttp.WriteError(w, retryhttp.CheckResponse(resp))
+			retryhttp.WriteError(w, checked(tr, get(t.Context())))
 			require.Equal(t, []any{409, "false"}, []any{w.Code, w.Header().Get("X-Should-Retry")}, name)
 		}
 	})
@@ -106,10 +102,8 @@ func TestWriteError(t *testing.T) {
 		require.Equal(t, []any{409, "false", "true"}, []any{w.Code, w.Header().Get("X-Should-Retry"), w.Header().Get("Retry-In-Doubt")})
 	})
 	t.Run("what a receiver makes of a delivery is no answer to the one who ordered it", func(t *testing.T) {
-		resp, err := (&retryhttp.Transport{Base: always(404), Policy: atOnce, Delivery: true}).RoundTrip(get(t.Context()))
-		require.NoError(t, err)
 		w := httptest.NewRecorder()
-		retryhttp.WriteError(w, retryhttp.CheckResponse(resp))
+		retryhttp.WriteError(w, checked(&retryhttp.Transport{Base: always(404), Policy: atOnce, Delivery: true}, get(t.Context())))
 		require.Equal(t, []any{502, "false"}, []any{w.Code, w.Header().Get("X-Should-Retry")})
 	})
 	t.Run("a Retry-After of the handler's own stays", func(t *testing.T) {

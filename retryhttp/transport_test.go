@@ -101,6 +101,15 @@ func run(t *testing.T, rt http.RoundTripper, req *http.Request) (retry.Outcome, 
 	return o, resp, nil
 }
 
+// checked sends req and returns the error of CheckResponse, as an fn of retry.Do does.
+func checked(rt http.RoundTripper, req *http.Request) error {
+	resp, err := rt.RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	return retryhttp.CheckResponse(resp)
+}
+
 // reasons returns the reasons of a history, with its vetoes.
 func reasons(o retry.Outcome) []string {
 	var list []string
