@@ -234,25 +234,19 @@ func TestCancelDuringAWait(t *testing.T) {
 }
 
 func TestBudgetsAndGates(t *testing.T) {
-	to := func(ctx context.Context, url string) *http.Request {
-		req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-		require.NoError(t, err)
-		return req
-	}
-	none := retry.BudgetConfig{Initial: -1, Ratio: 1}
 	t.Run("each host has a budget of its own", func(t *testing.T) {
-		budgets := retry.NewBudgets(none, 10)
+		budgets := retry.NewBudgets(retry.BudgetConfig{Initial: -1, Ratio: 1}, 10)
 		retry.Policy{Budget: budgets.For("good.example")}.Spend(t.Context(), retry.Decision{Status: retry.Succeeded}, time.Time{})
 		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 503, 503), PolicyFor: func(r *http.Request) retry.Policy {
 			p := atOnce
 			p.Budget = budgets.For(strings.ToLower(r.URL.Host))
 			return p
 		}}
-		o, _, err := run(t, tr, to(t.Context(), "http://GOOD.example/"))
+		o, _, err := run(t, tr, toHost(t.Context(), "GOOD.example"))
 		require.NoError(t, err)
 		require.Equal(t, retry.BudgetExhausted, o.Reason)
 		require.Equal(t, 2, o.Attempts)
-		o, resp, err := run(t, tr, to(t.Context(), "http://bad.example/"))
+		o, resp, err := run(t, tr, toHost(t.Context(), "bad.example"))
 		require.NoError(t, err)
 		require.Equal(t, 503, resp.StatusCode)
 		require.Equal(t, 1, o.Attempts)
@@ -275,11 +269,11 @@ func TestBudgetsAndGates(t *testing.T) {
 		inBubble(t, "a gate that ends the run before "+name+": the response has been given up, the error has its status", func(t *testing.T) {
 			p := retry.Policy{TTL: time.Minute, Backoff: retry.Backoff{Delays: []time.Duration{delay}}}
 			n := 0
-			tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: gated(p, func(context.Context) time.Duration {
+			p.Gate = func(context.Context) time.Duration {
 				n++
 				return time.Duration(n-1) * time.Hour
-			})}
-			o, _, err := run(t, tr, get(t.Context()))
+			}
+			o, _, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: p}, get(t.Context()))
 			require.ErrorIs(t, err, retry.TTLElapsed)
 			require.Equal(t, []string{"status_503"}, reasons(o))
 			require.True(t, o.EndedByGate)
@@ -288,16 +282,10 @@ func TestBudgetsAndGates(t *testing.T) {
 	t.Run("it is not asked about a request that is refused", func(t *testing.T) {
 		req := get(t.Context())
 		req.URL = nil
-		tr := &retryhttp.Transport{Policy: gated(retry.Policy{}, func(context.Context) time.Duration { panic("asked") })}
+		tr := &retryhttp.Transport{Policy: retry.Policy{Gate: func(context.Context) time.Duration { panic("asked") }}}
 		_, _, err := run(t, tr, req)
 		require.ErrorIs(t, err, retry.TerminalError)
 	})
-}
-
-// gated returns p with the gate.
-func gated(p retry.Policy, gate func(context.Context) time.Duration) retry.Policy {
-	p.Gate = gate
-	return p
 }
 
 // busyBodies returns a Base that answers 503 with a body, and those bodies.
