@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -730,36 +729,38 @@ func TestDiscard(t *testing.T) {
 			require.Equal(t, delay+100*time.Millisecond, time.Since(start))
 		})
 	}
-	for name, bound := range map[string]func(time.Duration, *retry.Policy, *context.Context) context.CancelFunc{
-		"deadline": func(d time.Duration, _ *retry.Policy, ctx *context.Context) (cancel context.CancelFunc) {
-			*ctx, cancel = context.WithTimeout(*ctx, d)
-			return cancel
-		},
-		"TTL": func(d time.Duration, p *retry.Policy, _ *context.Context) context.CancelFunc {
-			p.TTL = d
-			return func() {}
-		},
+	for _, row := range []struct {
+		name          string
+		deadline, ttl time.Duration
+		retries       int // the last of which reading for 100ms would make too late
+	}{
+		{"the deadline of retry 1", 1050 * time.Millisecond, 0, 1},
+		{"the deadline of retry 2", 2150 * time.Millisecond, 0, 2},
+		{"the TTL of retry 1", 0, 1050 * time.Millisecond, 1},
+		{"the TTL of retry 2", 0, 2150 * time.Millisecond, 2},
 	} {
-		for retries, most := range map[int]time.Duration{1: 1050 * time.Millisecond, 2: 2150 * time.Millisecond} {
-			inBubble(t, fmt.Sprintf("a body is closed at once if reading it would make retry %d too late for the %s", retries, name), func(t *testing.T) {
-				n := 0
-				base := roundTripper(func(req *http.Request) (*http.Response, error) {
-					if n++; n <= retries {
-						return withBody(503, slowly(time.Hour, 1, io.EOF))(req)
-					}
-					return answer(req, 503), nil
-				})
-				p, ctx := three, t.Context()
-				p.MaxAttempts, p.Mode = retries+1, retry.Fixed
-				defer bound(most, &p, &ctx)()
-				start := time.Now()
-				o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(ctx))
-				require.NoError(t, err)
-				require.Equal(t, 503, resp.StatusCode)
-				require.Equal(t, retry.AttemptsExhausted, o.Reason)
-				require.Equal(t, time.Duration(retries)*time.Second+time.Duration(retries-1)*100*time.Millisecond, time.Since(start))
+		inBubble(t, "a body is closed at once if reading it would not leave time before "+row.name, func(t *testing.T) {
+			ctx := t.Context()
+			if row.deadline > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, row.deadline)
+				defer cancel()
+			}
+			n := 0
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				if n++; n <= row.retries {
+					return withBody(503, slowly(time.Hour, 1, io.EOF))(req)
+				}
+				return answer(req, 503), nil
 			})
-		}
+			p := three
+			p.MaxAttempts, p.TTL = row.retries+1, row.ttl
+			start := time.Now()
+			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(ctx))
+			require.NoError(t, err)
+			require.Equal(t, retry.AttemptsExhausted, o.Reason)
+			require.Equal(t, time.Duration(row.retries)*time.Second+time.Duration(row.retries-1)*100*time.Millisecond, time.Since(start))
+		})
 	}
 }
 
