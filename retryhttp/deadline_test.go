@@ -85,7 +85,7 @@ func TestTimeLeft(t *testing.T) {
 		var got []string
 		base := &parts{answers: []reply{
 			func(req *http.Request) *http.Response { <-req.Context().Done(); return nil },
-			half, rest("bytes 10-25/26", "Etag", v1)}}
+			half, theRest}}
 		tr := &retryhttp.Transport{Base: base, TimeLeftHeaders: example, Resume: true,
 			Policy: retry.Policy{AttemptTimeout: 3 * time.Second, MaxAttempts: 3, Backoff: three.Backoff},
 			Hedge:  &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Second}}}

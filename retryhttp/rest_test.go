@@ -143,7 +143,7 @@ func TestAResumptionThatFailsIsRetryableOutside(t *testing.T) {
 
 // A caller that reads a body to its end need not close it for that.
 func TestTheContextOfTheRestEndsWithTheBody(t *testing.T) {
-	base := &parts{answers: []reply{half, rest("bytes 10-25/26", "Etag", v1)}}
+	base := &parts{answers: []reply{half, theRest}}
 	resp, err := (&retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}).RoundTrip(get(t.Context()))
 	require.NoError(t, err)
 	body, err := io.ReadAll(resp.Body)
@@ -163,7 +163,7 @@ func TestTheDigestOfABody(t *testing.T) {
 	first := func(status int, header ...string) reply {
 		return part(status, alphabet[:10], reset, 26, append([]string{"Etag", v1}, header...)...)
 	}
-	second := rest("bytes 10-25/26", "Etag", v1)
+	second := theRest
 	for _, row := range []struct {
 		name  string
 		parts []reply

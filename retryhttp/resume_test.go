@@ -135,6 +135,9 @@ func resumed(t *testing.T, p retry.Policy, answers ...reply) (string, *parts, er
 	return string(body), base, err
 }
 
+// theRest is the answer after half that is whole and of the same version.
+var theRest = rest("bytes 10-25/26", "Etag", v1)
+
 func TestTheRestIsChecked(t *testing.T) {
 	const changed, unusable = retryhttp.ContentChanged, retryhttp.NotResumable
 	answers := func(list ...reply) []reply { return list }
@@ -144,7 +147,7 @@ func TestTheRestIsChecked(t *testing.T) {
 		want string           // the body
 		err  retryhttp.Reason // "" for io.EOF
 	}{
-		{"the rest", answers(rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
+		{"the rest", answers(theRest), alphabet, ""},
 		{"the rest, total not said", answers(rest("bytes 10-25/*", "Etag", v1)), alphabet, ""},
 		{"less than asked for, twice", answers(
 			part(206, "klm", io.EOF, 3, "Content-Range", "bytes 10-12/26", "Etag", v1),
@@ -159,8 +162,8 @@ func TestTheRestIsChecked(t *testing.T) {
 		{"a break after the last byte", answers(
 			part(206, alphabet[10:], reset, 16, "Content-Range", "bytes 10-25/26", "Etag", v1)), alphabet, ""},
 		{"a fault and a 503, which are all attempts", answers(func(*http.Request) *http.Response { return nil },
-			part(503, "", io.EOF, 0), rest("bytes 10-25/26", "Etag", v1)), "", "status_503"},
-		{"a fault before it", answers(func(*http.Request) *http.Response { return nil }, rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
+			part(503, "", io.EOF, 0), theRest), "", "status_503"},
+		{"a fault before it", answers(func(*http.Request) *http.Response { return nil }, theRest), alphabet, ""},
 		{"200 of another version", answers(part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)), "", changed},
 		{"200 of the same version, which is passed over", answers(part(200, alphabet, io.EOF, 26, "Etag", v1)), alphabet, ""},
 		{"200 of the same version, of unknown length", answers(part(200, alphabet, io.EOF, -1, "Etag", v1)), alphabet, ""},
@@ -168,14 +171,14 @@ func TestTheRestIsChecked(t *testing.T) {
 			part(200, alphabet[:4], reset, 26, "Etag", v1), part(200, alphabet[:12], reset, 26, "Etag", v1),
 			part(200, alphabet, io.EOF, 26, "Etag", v1)), alphabet, ""},
 		{"200 of the same version, which ends before anything is new", answers(
-			part(200, alphabet[:4], io.EOF, -1, "Etag", v1), rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
+			part(200, alphabet[:4], io.EOF, -1, "Etag", v1), theRest), alphabet, ""},
 		{"200 of the same version and another length", answers(part(200, alphabet, io.EOF, 27, "Etag", v1)), "", unusable},
 		{"200 of the same version in another coding", answers(part(200, alphabet, io.EOF, 26, "Etag", v1, "Content-Encoding", "br")), "", changed},
 		{"200 of the same version, with a range", answers(part(200, alphabet, io.EOF, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")), "", unusable},
 		{"206 of another version", answers(rest("bytes 10-25/26", "Etag", `"v2"`)), "", changed},
 		{"206 in another coding", answers(rest("bytes 10-25/26", "Etag", v1, "Content-Encoding", "br")), "", changed},
 		{"206 that was decoded", answers(func(req *http.Request) *http.Response {
-			resp := rest("bytes 10-25/26", "Etag", v1)(req)
+			resp := theRest(req)
 			resp.Uncompressed = true
 			return resp
 		}), "", changed},
@@ -401,14 +404,14 @@ func TestNothingDelivered(t *testing.T) {
 func TestARangeThatTheServerIgnored(t *testing.T) {
 	req := get(t.Context())
 	req.Header.Set("Range", "bytes=5-8")
-	base := &parts{answers: []reply{half, rest("bytes 10-25/26", "Etag", v1)}}
+	base := &parts{answers: []reply{half, theRest}}
 	body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, req)
 	require.NoError(t, err)
 	require.Equal(t, alphabet, string(body))
 }
 
 func TestWhatAResumptionSends(t *testing.T) {
-	base := &parts{answers: []reply{half, rest("bytes 10-25/26", "Etag", v1)}}
+	base := &parts{answers: []reply{half, theRest}}
 	req := get(t.Context())
 	req.Header.Set("Authorization", "secret")
 	req.Header["if-range"] = []string{`"other"`}
@@ -454,7 +457,6 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 	down := func(*http.Request) *http.Response { return nil }
 	hang := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
 	none := part(206, "", reset, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")
-	end := rest("bytes 10-25/26", "Etag", v1)
 	tokens := func(n int) *retry.Budget { return retry.NewBudget(retry.BudgetConfig{Initial: n, Ratio: 0.1}) }
 	gates := 0
 	const s = time.Second
@@ -478,9 +480,9 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 		{"a TTL counts since the request began", retry.Policy{TTL: 5 * s}, []reply{half, piece}, alphabet[:15], retry.TTLElapsed, 6, 5 * s, 0},
 		{"short parts do not outlive the TTL", retry.Policy{TTL: 2 * s}, []reply{half, slow}, alphabet[:13], retry.TTLElapsed, 4, 2200 * time.Millisecond, 0},
 		{"a gate is asked before each request", retry.Policy{Gate: func(context.Context) time.Duration { gates++; return time.Duration(gates%2) * s }},
-			[]reply{half, end}, alphabet, nil, 2, 3 * s, 0},
-		{"a Retry-After is obeyed", retry.Policy{}, []reply{half, part(503, "", io.EOF, 0, "Retry-After", "7"), end}, alphabet, nil, 3, 8 * s, 0},
-		{"an attempt timeout ends a request", retry.Policy{AttemptTimeout: time.Minute}, []reply{half, hang, end}, alphabet, nil, 3, time.Minute + 2*s, 0},
+			[]reply{half, theRest}, alphabet, nil, 2, 3 * s, 0},
+		{"a Retry-After is obeyed", retry.Policy{}, []reply{half, part(503, "", io.EOF, 0, "Retry-After", "7"), theRest}, alphabet, nil, 3, 8 * s, 0},
+		{"an attempt timeout ends a request", retry.Policy{AttemptTimeout: time.Minute}, []reply{half, hang, theRest}, alphabet, nil, 3, time.Minute + 2*s, 0},
 		{"rules of the caller's are asked about the break", retry.Policy{Classify: retry.StopOn(syscall.ECONNRESET)}, []reply{half}, alphabet[:10], retry.TerminalError, 1, 0, 0},
 	} {
 		inBubble(t, row.name, func(t *testing.T) {
@@ -551,7 +553,7 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 			}
 		}
 		ctx := retryhttp.WithOutcome(t.Context())
-		base := &parts{answers: []reply{half, down, rest("bytes 10-25/26", "Etag", v1)}}
+		base := &parts{answers: []reply{half, down, theRest}}
 		_, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: p, Resume: true}, get(ctx))
 		require.NoError(t, err)
 		require.Equal(t, []string{"file: succeeded after 1 attempt in 0s", "file body: conn_reset waiting_retry 1s",
@@ -641,7 +643,7 @@ func TestAStallBecomesAResumption(t *testing.T) {
 			}{io.MultiReader(strings.NewReader(alphabet[:10]), silent), silent}
 			return resp
 		}
-		base := &parts{answers: []reply{stalls, rest("bytes 10-25/26", "Etag", v1)}}
+		base := &parts{answers: []reply{stalls, theRest}}
 		began := time.Now()
 		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true, StallTimeout: time.Minute}, get(t.Context()))
 		require.NoError(t, err)
@@ -664,7 +666,7 @@ func TestAnEndThatComesWithBytes(t *testing.T) {
 		}
 	}
 	body, _, err := resumed(t, atOnce, ending(half, alphabet[:10], reset),
-		ending(rest("bytes 10-25/26", "Etag", v1), alphabet[10:20], reset), ending(rest("bytes 20-25/26", "Etag", v1), alphabet[20:], io.EOF))
+		ending(theRest, alphabet[10:20], reset), ending(rest("bytes 20-25/26", "Etag", v1), alphabet[20:], io.EOF))
 	require.NoError(t, err)
 	require.Equal(t, alphabet, body)
 }
@@ -672,7 +674,7 @@ func TestAnEndThatComesWithBytes(t *testing.T) {
 // An encoded body is resumed by its encoded bytes, if it has an ETag.
 func TestAnEncodedBodyIsResumed(t *testing.T) {
 	base := &parts{answers: []reply{
-		part(200, alphabet[:10], reset, 26, "Etag", v1, "Content-Encoding", "br"), rest("bytes 10-25/26", "Etag", v1)}}
+		part(200, alphabet[:10], reset, 26, "Etag", v1, "Content-Encoding", "br"), theRest}}
 	req := get(t.Context())
 	req.Header.Set("Accept-Encoding", "br")
 	body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, req)
@@ -690,7 +692,7 @@ func TestTrailersOfTheLastPart(t *testing.T) {
 		}
 	}
 	for _, first := range []reply{half, with(half, "")} {
-		base := &parts{answers: []reply{first, with(rest("bytes 10-25/26", "Etag", v1), "right")}}
+		base := &parts{answers: []reply{first, with(theRest, "right")}}
 		_, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, http.Header{"X-Sum": {"right"}}, resp.Trailer)
@@ -709,14 +711,13 @@ func TestABodyThatIsWrittenToIsLeftAlone(t *testing.T) {
 func TestTheRestComesFromTheBaseThatAnswered(t *testing.T) {
 	down := func(*http.Request) *http.Response { return nil }
 	hangs := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
-	end := rest("bytes 10-25/26", "Etag", v1)
 	for _, row := range []struct {
 		name           string
 		first, replica []reply
 		asked          int // of the first
 	}{
-		{"that of a hedge", []reply{hangs, rest("bytes 10-25/26", "Etag", `"of the first"`)}, []reply{half, down, end}, 1},
-		{"the first, and its hedges go to the other", []reply{half, hangs}, []reply{end}, 2},
+		{"that of a hedge", []reply{hangs, rest("bytes 10-25/26", "Etag", `"of the first"`)}, []reply{half, down, theRest}, 1},
+		{"the first, and its hedges go to the other", []reply{half, hangs}, []reply{theRest}, 2},
 	} {
 		inBubble(t, row.name, func(t *testing.T) {
 			first, replica := &parts{answers: row.first}, &parts{answers: row.replica}
@@ -734,7 +735,7 @@ func TestTheRestComesFromTheBaseThatAnswered(t *testing.T) {
 // A client removes credentials at a redirect to another host, and the rest is asked for without them.
 func TestCredentialsDoNotFollowAResumption(t *testing.T) {
 	moved := part(302, "", io.EOF, 0, "Location", "http://mirror.example/file")
-	base := &parts{answers: []reply{moved, half, rest("bytes 10-25/26", "Etag", v1)}}
+	base := &parts{answers: []reply{moved, half, theRest}}
 	tr := &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true, AttemptHeader: retryhttp.AttemptHeader,
 		TimeLeftHeaders: map[string]string{"example.com": retryhttp.EnvoyTimeLeftHeader, "mirror.example": retryhttp.EnvoyTimeLeftHeader}}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
