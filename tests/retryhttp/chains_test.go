@@ -1,7 +1,6 @@
 package retryhttp_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -141,11 +140,11 @@ func TestChains(t *testing.T) {
 			&chainAnswer{`http.nothingWrittenError > *net.OpError(write) > poll.errNetClosing`, conn, retryhttp.ConnClosed, maybeSent}},
 		{"garbage / partial headers: garbage", answered("http", retrytest.Answer{Fault: retrytest.Garbage}),
 			chainAnswer{`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > *errors.errorString(malformed HTTP response "garbage")`, conn, retryhttp.MalformedResponse, maybeSent}, nil},
-		{"garbage / partial headers: bad header", afterRequest(says("HTTP/1.1 200 OK\r\n: none\r\n\r\n")),
+		{"garbage / partial headers: bad header", says("HTTP/1.1 200 OK\r\n: none\r\n\r\n"),
 			chainAnswer{`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > textproto.ProtocolError`, conn, retryhttp.MalformedResponse, maybeSent}, nil},
 		{"garbage / partial headers: endless headers", endlessHeaders,
 			chainAnswer{`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > *errors.errorString(net/http: server response headers exceeded 1024 bytes; aborted)`, conn, retryhttp.MalformedResponse, maybeSent}, nil},
-		{"garbage / partial headers: partial", afterRequest(says("HTTP/1.1 200 OK\r\nX-Half: ")),
+		{"garbage / partial headers: partial", says("HTTP/1.1 200 OK\r\nX-Half: "),
 			chainAnswer{`*fmt.wrapError(net/http: HTTP/1.x transport connection broken) > io.ErrUnexpectedEOF`, conn, retryhttp.BodyTruncated, maybeSent}, nil},
 		{"response header timeout", headerTimeout,
 			chainAnswer{`*http.timeoutError`, conn, retryhttp.Timeout, maybeSent}, nil},
@@ -176,7 +175,7 @@ func TestChains(t *testing.T) {
 			chainAnswer{`http.http2StreamError`, conn, retryhttp.StreamReset, maybeSent}, nil},
 		{"truncated body after 2xx headers", answered("http", retrytest.Answer{Fault: retrytest.Truncate}),
 			chainAnswer{`io.ErrUnexpectedEOF`, conn, retryhttp.BodyTruncated, maybeSent}, nil},
-		{"truncated body after 2xx headers: chunked", afterRequest(says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf")),
+		{"truncated body after 2xx headers: chunked", says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf"),
 			chainAnswer{`io.ErrUnexpectedEOF`, conn, retryhttp.BodyTruncated, maybeSent}, nil},
 
 		// The request.
@@ -384,10 +383,6 @@ func (s *scene) serve(handle func(*net.TCPConn)) string {
 func drain(c *net.TCPConn)     { _, _ = io.Copy(io.Discard, c) }
 func halfClose(c *net.TCPConn) { _ = c.CloseWrite(); drain(c) }
 
-func says(text string) func(*net.TCPConn) {
-	return func(c *net.TCPConn) { _, _ = io.WriteString(c, text) }
-}
-
 var hangUp = retrytest.Answer{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })}
 
 // answered sends a GET to a server without TLS that answers so.
@@ -397,15 +392,9 @@ func answered(scheme string, answers ...retrytest.Answer) func(*scene) error {
 	}
 }
 
-// afterRequest serves plain HTTP: a request is read, and then answered by handle.
-func afterRequest(handle func(*net.TCPConn)) func(*scene) error {
-	return func(s *scene) error {
-		return s.get("http://" + s.serve(func(c *net.TCPConn) {
-			if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-				handle(c)
-			}
-		}))
-	}
+// says sends a GET to a server without TLS that answers with this text as it is, and closes the connection.
+func says(text string) func(*scene) error {
+	return answered("http", retrytest.Answer{Handler: socketSays(text)})
 }
 
 // handshake serves what should be TLS: one byte is read, and then answered by handle.
@@ -473,8 +462,7 @@ func canceledWaiting(cause error) func(*scene) error {
 
 // The way to the server.
 
-// refused asks port 1, on which no server listens. A port that was just closed could be another test's by now.
-func refused(s *scene) error { return s.get("http://127.0.0.1:1") }
+func refused(s *scene) error { return s.get("http://" + unheard) }
 
 // controlled fails in place of connect(2).
 func controlled(err error) func(*scene) error {
@@ -628,11 +616,7 @@ func proxyUnknown(s *scene) error {
 
 func connectAnswer(status string) func(*scene) error {
 	return func(s *scene) error {
-		s.proxy("http://" + s.serve(func(c *net.TCPConn) {
-			_, _ = http.ReadRequest(bufio.NewReader(c))
-			_, _ = io.WriteString(c, "HTTP/1.1 "+status+"\r\n\r\n")
-			drain(c)
-		}))
+		s.proxy(retrytest.NewServer(s.t, []retrytest.Answer{{Handler: socketSays("HTTP/1.1 " + status + "\r\n\r\n")}}).URL)
 		return s.get("https://service.example")
 	}
 }
@@ -687,10 +671,7 @@ func (c *brokenConn) Write(p []byte) (int, error) {
 
 func endlessHeaders(s *scene) error {
 	s.transport.MaxResponseHeaderBytes = 1 << 10
-	return afterRequest(func(c *net.TCPConn) {
-		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 10<<10))
-		drain(c)
-	})(s)
+	return says("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 10<<10))(s)
 }
 
 func headerTimeout(s *scene) error {

@@ -266,6 +266,9 @@ func (s *oneShot) requireClosed(t *testing.T) {
 	require.Equal(t, int32(1), s.closes.Load())
 }
 
+// unheard is an address on which no server listens. A port that was just closed could be another test's by now.
+const unheard = "127.0.0.1:1"
+
 func TestAStreamIsRepeatedOnlyWhileUnread(t *testing.T) {
 	text := strings.Repeat("stream", 1<<15) // 192 KiB
 	whole := func(t *testing.T, h2 bool, early int32, got *socketLog) *socketPeer {
@@ -289,7 +292,7 @@ func TestAStreamIsRepeatedOnlyWhileUnread(t *testing.T) {
 		peer.base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 			require.Zero(t, body.reads.Load(), "nothing is buffered")
 			if dials++; dials <= 2 {
-				addr = closedAddress(t)
+				addr = unheard
 			}
 			return dial(ctx, network, addr)
 		}
@@ -316,15 +319,6 @@ func TestAStreamIsRepeatedOnlyWhileUnread(t *testing.T) {
 	})
 }
 
-// closedAddress returns an address on which no server listens.
-func closedAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	return listener.Addr().String()
-}
-
 // Which errors of net/http say that nothing was sent is in TestChains.
 func TestAPOSTIsRepeatedOnlyIfItWasNotSent(t *testing.T) {
 	secure := func(url string) string { return "https" + strings.TrimPrefix(url, "http") }
@@ -337,7 +331,7 @@ func TestAPOSTIsRepeatedOnlyIfItWasNotSent(t *testing.T) {
 		want     string
 		repeated bool
 	}{
-		{"a refused connection", func(t *testing.T, _ *http.Transport) string { return "http://" + closedAddress(t) }, "conn_refused", true},
+		{"a refused connection", func(t *testing.T, _ *http.Transport) string { return "http://" + unheard }, "conn_refused", true},
 		{"a reset in the TLS handshake", func(t *testing.T, _ *http.Transport) string {
 			return secure(retrytest.NewServer(t, []retrytest.Answer{{Fault: retrytest.ResetUnread, Times: 3}}).URL)
 		}, "conn_reset", true},
