@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"testing"
 	"time"
 
@@ -214,6 +215,8 @@ func TestMarks(t *testing.T) {
 		{"the same doubt in a list under Transient, and beside it", errors.Join(retry.Transient(multi{io.EOF, ambiguous}), multi{io.EOF, ambiguous}), "doubt", 0},
 		{"doubt behind more hints than are looked at", hints, "doubt", sec},
 		{"doubt behind more hints than are looked at, in an opaque error", opaque{hints}, "doubt", sec},
+		{"what is behind a thousand hints is not looked at, and so it may be doubt",
+			opaque{errors.Join(append(slices.Repeat([]error{busy(sec)}, 1000), ambiguous)...)}, "doubt", sec},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			class, hint := retry.Policy{}.Judge(row.err)
