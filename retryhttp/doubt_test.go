@@ -361,7 +361,7 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 	t.Run("the error has the Reason and the outcome of the run", func(t *testing.T) {
 		for _, header := range []string{"X-None", "Retry-After"} {
 			p := retry.Policy{Name: "prices", MaxAttempts: 2, Backoff: atOnce.Backoff}
-			failed := checked(&retryhttp.Transport{Base: always(503, header, "0.1"), Policy: p}, get(t.Context()))
+			failed := checked(&retryhttp.Transport{Base: always(503, header, "0.001"), Policy: p}, get(t.Context()))
 			require.ErrorIs(t, failed, retry.AttemptsExhausted)
 			o, err := retryhttp.OutcomeOf(nil, fmt.Errorf("charge: %w", failed))
 			require.NoError(t, err)

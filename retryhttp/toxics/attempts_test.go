@@ -53,6 +53,10 @@ func TestAFaultAfterSendingIsRepeatedIfTheRequestMayBe(t *testing.T) {
 		{name: "a POST is not repeated", method: http.MethodPost},
 		{name: "a POST with a key is repeated", method: http.MethodPost, header: withKey, repeated: true},
 	}
+	const isLost = true
+	timedOut := []retryhttp.Reason{retryhttp.AttemptTimeout}
+	closed := []retryhttp.Reason{retryhttp.ConnClosed}
+	broken := []retryhttp.Reason{retryhttp.ConnReset, retryhttp.ConnClosed}
 	for _, fault := range []struct {
 		name    string
 		toxic   toxic
@@ -60,56 +64,17 @@ func TestAFaultAfterSendingIsRepeatedIfTheRequestMayBe(t *testing.T) {
 		reasons []retryhttp.Reason // any of these
 		lost    bool               // the request does not reach the server
 	}{
-		{
-			name:    "a response that is late",
-			toxic:   toxic{kind: "latency", attributes: ms("latency", forever)},
-			timeout: attemptTimeout,
-			reasons: []retryhttp.Reason{retryhttp.AttemptTimeout},
-		},
-		{
-			name:    "a request that never arrives",
-			toxic:   toxic{kind: "timeout", stream: "upstream", attributes: ms("timeout", 0)},
-			timeout: attemptTimeout,
-			reasons: []retryhttp.Reason{retryhttp.AttemptTimeout},
-			lost:    true,
-		},
-		{
-			name:    "a response that never comes",
-			toxic:   toxic{kind: "timeout", attributes: ms("timeout", 0)},
-			timeout: attemptTimeout,
-			reasons: []retryhttp.Reason{retryhttp.AttemptTimeout},
-		},
-		{
-			name:    "a connection that is closed instead of a response",
-			toxic:   toxic{kind: "timeout", attributes: ms("timeout", attemptTimeout)},
-			reasons: []retryhttp.Reason{retryhttp.ConnClosed},
-		},
-		{
-			name:    "a connection that is reset by the response",
-			toxic:   toxic{kind: "reset_peer", attributes: ms("timeout", 0)},
-			reasons: []retryhttp.Reason{retryhttp.ConnReset, retryhttp.ConnClosed},
-		},
-		{
-			name:    "a connection that is reset by the request",
-			toxic:   toxic{kind: "reset_peer", stream: "upstream", attributes: ms("timeout", 0)},
-			reasons: []retryhttp.Reason{retryhttp.ConnReset, retryhttp.ConnClosed},
-			lost:    true,
-		},
-		{
-			name:    "a response of no bytes",
-			toxic:   toxic{kind: "limit_data", attributes: `{"bytes": 0}`},
-			reasons: []retryhttp.Reason{retryhttp.ConnClosed},
-		},
-		{
-			name:    "a response that ends within its status line",
-			toxic:   toxic{kind: "limit_data", attributes: `{"bytes": 10}`},
-			reasons: []retryhttp.Reason{retryhttp.MalformedResponse},
-		},
-		{
-			name:    "a response that ends within its headers",
-			toxic:   toxic{kind: "limit_data", attributes: `{"bytes": 30}`},
-			reasons: []retryhttp.Reason{retryhttp.BodyTruncated},
-		},
+		{"a response that is late", toxic{kind: "latency", attributes: ms("latency", forever)}, attemptTimeout, timedOut, !isLost},
+		{"a request that never arrives", toxic{kind: "timeout", stream: "upstream", attributes: ms("timeout", 0)}, attemptTimeout, timedOut, isLost},
+		{"a response that never comes", toxic{kind: "timeout", attributes: ms("timeout", 0)}, attemptTimeout, timedOut, !isLost},
+		{"a connection that is closed instead of a response", toxic{kind: "timeout", attributes: ms("timeout", attemptTimeout)}, 0, closed, !isLost},
+		{"a connection that is reset by the response", toxic{kind: "reset_peer", attributes: ms("timeout", 0)}, 0, broken, !isLost},
+		{"a connection that is reset by the request", toxic{kind: "reset_peer", stream: "upstream", attributes: ms("timeout", 0)}, 0, broken, isLost},
+		{"a response of no bytes", toxic{kind: "limit_data", attributes: `{"bytes": 0}`}, 0, closed, !isLost},
+		{"a response that ends within its status line", toxic{kind: "limit_data", attributes: `{"bytes": 10}`}, 0,
+			[]retryhttp.Reason{retryhttp.MalformedResponse}, !isLost},
+		{"a response that ends within its headers", toxic{kind: "limit_data", attributes: `{"bytes": 30}`}, 0,
+			[]retryhttp.Reason{retryhttp.BodyTruncated}, !isLost},
 	} {
 		for _, request := range requests {
 			t.Run(fault.name+"/"+request.name, func(t *testing.T) {
