@@ -315,6 +315,21 @@ func TestAPanicOfObserveReleasesTheResult(t *testing.T) {
 	}
 }
 
+func TestAnEventHasTheTimesOfItsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{steps: []step{{lasts: time.Second}, {lasts: 30 * ms, err: errDown}, {lasts: 10 * ms}}}
+		p := retryhedge.Policy{Delay: 50 * ms, MaxCalls: 3}
+		p.Observe = func(_ context.Context, e retryhedge.Event) {
+			require.Equal(t, []retryhedge.Call{
+				{Duration: 110 * ms, Err: context.Canceled},
+				{Began: 50 * ms, Duration: 30 * ms, Err: errDown},
+				{Began: 100 * ms, Duration: 10 * ms},
+			}, e.Calls)
+		}
+		require.NoError(t, retryhedge.Do(t.Context(), p, s.wait))
+	})
+}
+
 func TestIsHedge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{steps: []step{{lasts: time.Second}, {lasts: time.Second}, {lasts: 10 * ms}}}
@@ -327,6 +342,13 @@ func TestIsHedge(t *testing.T) {
 		}
 		require.False(t, retryhedge.IsHedge(t.Context()))
 		require.Zero(t, retryhedge.CallNumber(t.Context()))
+
+		_, release, err := retryhedge.Open(s.contexts[1], retryhedge.Policy{}, func(ctx context.Context) (int, error) {
+			require.Equal(t, 2, retryhedge.CallNumber(ctx), "a single call in it has no number of its own")
+			return 0, nil
+		}, nil)
+		release()
+		require.NoError(t, err)
 	})
 }
 
@@ -471,6 +493,7 @@ func TestWhatDoRefuses(t *testing.T) {
 	_, release, err := retryhedge.Open[int](t.Context(), retryhedge.Policy{}, nil, nil)
 	require.Error(t, err)
 	release()
+	require.NoError(t, retryhedge.Policy{MaxCalls: 8}.Validate())
 }
 
 func TestPolicyString(t *testing.T) {

@@ -55,6 +55,25 @@ func TestTracker(t *testing.T) {
 			require.Equal(t, before, track.Delay())
 		})
 	})
+	t.Run("stays where one call in twenty is slow", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := retryhedge.Policy{Tracker: tracker(t, retryhedge.TrackerConfig{Share: 0.05})}
+			lasts := func(d time.Duration) {
+				require.NoError(t, retryhedge.Do(t.Context(), p, (&script{steps: []step{{lasts: d}, {}}}).wait))
+			}
+			lasts(0)
+			before := p.Tracker.Delay()
+			for range 19 {
+				lasts(0)
+			}
+			require.Less(t, p.Tracker.Delay(), before)
+			lasts(time.Minute)
+			require.InDelta(t, float64(before), float64(p.Tracker.Delay()), 10)
+		})
+	})
+	t.Run("takes each limit", func(t *testing.T) {
+		require.NoError(t, retryhedge.TrackerConfig{Share: 0.5, Min: time.Second, Max: time.Second}.Validate())
+	})
 	t.Run("refuses what cannot be tracked", func(t *testing.T) {
 		for _, row := range []struct {
 			c    retryhedge.TrackerConfig
@@ -65,6 +84,7 @@ func TestTracker(t *testing.T) {
 			{retryhedge.TrackerConfig{Share: math.NaN()}, "retryhedge: TrackerConfig.Share NaN is outside (0, 0.5]"},
 			{retryhedge.TrackerConfig{Min: -1}, "retryhedge: TrackerConfig.Min -1ns is negative"},
 			{retryhedge.TrackerConfig{Max: -1}, "retryhedge: TrackerConfig.Max -1ns is negative"},
+			{retryhedge.TrackerConfig{Max: ms / 2}, "retryhedge: TrackerConfig.Min 1ms is above Max 500µs"},
 			{retryhedge.TrackerConfig{Min: time.Minute}, "retryhedge: TrackerConfig.Min 1m is above Max 10s"},
 		} {
 			track, err := retryhedge.NewTracker(row.c)
