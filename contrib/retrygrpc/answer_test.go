@@ -61,7 +61,7 @@ func TestAnAnswerIsNoFailureOfTheRun(t *testing.T) {
 			require.NoError(t, events[0].Err)
 		})
 	}
-	notFound, unavailable := status.Error(codes.NotFound, "no"), status.Error(codes.Unavailable, "no")
+	notFound := status.Error(codes.NotFound, "no")
 	terminal := func(p *retry.Policy) {
 		p.Classify = retrygrpc.OnCode(retry.Terminal, codes.Unavailable, codes.NotFound)
 	}
@@ -113,7 +113,7 @@ func TestAnAnswerIsNoFailureOfAStream(t *testing.T) {
 		p := funded(2, &events)
 		service := &scripted{output: func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
 			if call == 1 {
-				return status.Error(codes.Unavailable, "no")
+				return unavailable
 			}
 			s.SetTrailer(metadata.Pairs("t", "2"))
 			return status.Error(codes.NotFound, "none")

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
 	"github.com/retrygo/retry/contrib/retryrpc"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // fakeStream is a stream of a server whose header comes after a request was sent.
@@ -74,7 +74,6 @@ func open(t *testing.T, ctx context.Context, p retry.Policy, fakes ...*fakeStrea
 }
 
 func TestStreamWithoutGeneratedCode(t *testing.T) {
-	unavailable := status.Error(codes.Unavailable, "no")
 	t.Run("a message has nothing of an attempt before", func(t *testing.T) {
 		first, second := &fakeStream{err: unavailable, reply: "a"}, &fakeStream{header: metadata.MD{}, reply: "b"}
 		s := open(t, t.Context(), upTo(2), first, second)
@@ -252,6 +251,13 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.NoError(t, retry.Do(s.Context(), upTo(2), failOnce()), "a run under it makes its own attempts")
 		require.Equal(t, "value", s.Context().Value(key{}))
 
+		caller := retryshell.WithAttempt(ctx, retry.Policy{}, retry.Progress{Attempt: 4})
+		s = open(t, caller, upTo(2), &fakeStream{header: metadata.MD{}})
+		require.NoError(t, s.SendMsg("request"))
+		require.NoError(t, s.RecvMsg(nil))
+		require.Equal(t, 5, retry.AttemptNumber(caller))
+		require.Equal(t, 5, retry.AttemptNumber(s.Context()), "the caller's own")
+
 		s = open(t, retry.OneAttempt(ctx), upTo(2), &fakeStream{header: metadata.MD{}})
 		require.NoError(t, s.SendMsg("request"))
 		require.NoError(t, s.RecvMsg(nil))
@@ -269,15 +275,4 @@ func failOnce() func(context.Context) error {
 		}
 		return nil
 	}
-}
-
-func TestSendsWithoutAServer(t *testing.T) {
-	// An error of the client itself, such as a message that cannot be marshaled, fails at once.
-	service := &scripted{output: func(int, testgrpc.TestService_StreamingOutputCallServer) error { return nil }}
-	client := serve(t, service, upTo(3), retrygrpc.Options{})
-	_, err := client.StreamingOutputCall(bounded(t), nil, grpc.MaxCallSendMsgSize(1))
-	require.NoError(t, err, "an empty message is short enough")
-	request := &testgrpc.StreamingOutputCallRequest{Payload: &testgrpc.Payload{Body: make([]byte, 100)}}
-	_, err = client.StreamingOutputCall(bounded(t), request, grpc.MaxCallSendMsgSize(1))
-	require.Equal(t, codes.ResourceExhausted, status.Code(err))
 }

@@ -23,7 +23,6 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
 	"github.com/retrygo/retry/contrib/retryrpc"
-	"github.com/retrygo/retry/retryshell"
 )
 
 func part(text string) *testgrpc.StreamingOutputCallResponse {
@@ -56,7 +55,6 @@ func readAll(stream testgrpc.TestService_StreamingOutputCallClient) (string, err
 }
 
 func TestServerStream(t *testing.T) {
-	unavailable := status.Error(codes.Unavailable, "no")
 	type stream = testgrpc.TestService_StreamingOutputCallServer
 	for _, row := range []struct {
 		name   string
@@ -177,13 +175,6 @@ func TestServerStream(t *testing.T) {
 		require.Nil(t, s.Trailer())
 		require.NotNil(t, s.Context())
 	})
-	t.Run("an empty stream is a success of the run", func(t *testing.T) {
-		service := &scripted{output: func(int, stream) error { return nil }}
-		s, err := serve(t, service, upTo(2), retrygrpc.Options{}).StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
-		require.NoError(t, err)
-		_, err = readAll(s)
-		require.NoError(t, err)
-	})
 	t.Run("a stream gives the caller's options the results of the last attempt", func(t *testing.T) {
 		for _, row := range []struct {
 			succeedsAt int
@@ -225,7 +216,7 @@ func (e *echo) StreamingOutputCall(request *testgrpc.StreamingOutputCallRequest,
 	md, _ := metadata.FromIncomingContext(s.Context())
 	e.previous = append(e.previous, md.Get("grpc-previous-rpc-attempts"))
 	if len(e.previous) <= e.failures {
-		return status.Error(codes.Unavailable, "no")
+		return unavailable
 	}
 	return s.Send(part(string(request.GetPayload().GetBody())))
 }
@@ -268,7 +259,7 @@ func TestAttemptTimeoutOfAStream(t *testing.T) {
 				proceed := make(chan struct{})
 				service := &scripted{output: func(call int, s stream) error {
 					if call == 1 && first != "unread" {
-						return status.Error(codes.Unavailable, "no")
+						return unavailable
 					}
 					if err := s.SendHeader(nil); err != nil {
 						return err
@@ -299,7 +290,6 @@ func TestAttemptTimeoutOfAStream(t *testing.T) {
 }
 
 func TestOtherStreamsPassThrough(t *testing.T) {
-	unavailable := status.Error(codes.Unavailable, "no")
 	service := &scripted{
 		input:  func(int, testgrpc.TestService_StreamingInputCallServer) error { return unavailable },
 		duplex: func(int, testgrpc.TestService_FullDuplexCallServer) error { return unavailable },
@@ -323,7 +313,7 @@ func TestStreamsLeaveNothingBehind(t *testing.T) {
 	hang := make(chan struct{})
 	service := &scripted{output: func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
 		if call%2 == 1 {
-			return status.Error(codes.Unavailable, "no")
+			return unavailable
 		}
 		if err := sends(s, nil, "a"); err != nil {
 			return err
@@ -354,43 +344,4 @@ func TestStreamsLeaveNothingBehind(t *testing.T) {
 		round()
 	}
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, 20*time.Second, 5*time.Millisecond)
-}
-
-func TestCallerOfAStreamGoes(t *testing.T) {
-	service := &scripted{output: func(int, testgrpc.TestService_StreamingOutputCallServer) error {
-		return status.Error(codes.Unavailable, "no")
-	}}
-	ctx, cancel := context.WithCancel(bounded(t))
-	p := retry.Policy{Backoff: retry.Backoff{Base: 10 * time.Second}, Observe: func(_ context.Context, e retry.Event) {
-		if e.Outcome == nil {
-			cancel()
-		}
-	}}
-	s, err := serve(t, service, p, retrygrpc.Options{}).StreamingOutputCall(ctx, &testgrpc.StreamingOutputCallRequest{})
-	require.NoError(t, err)
-	_, err = s.Recv()
-	require.Equal(t, codes.Canceled, status.Code(err))
-	require.ErrorIs(t, err, retry.CallerCanceled)
-	require.Equal(t, int64(1), service.calls.Load())
-}
-
-// What a caller does under the context of a stream is no part of the attempt that opened it.
-func TestTheContextOfAStreamHasTheCallersNumbers(t *testing.T) {
-	service := &scripted{output: func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
-		if call == 1 {
-			return status.Error(codes.Unavailable, "")
-		}
-		return sends(s, nil, "a")
-	}}
-	client := serve(t, service, upTo(2), retrygrpc.Options{})
-	for _, caller := range []context.Context{bounded(t), retryshell.WithAttempt(bounded(t), retry.Policy{}, retry.Progress{Attempt: 4})} {
-		service.calls.Store(0)
-		s, err := client.StreamingOutputCall(caller, &testgrpc.StreamingOutputCallRequest{})
-		require.NoError(t, err)
-		_, err = s.Recv()
-		require.NoError(t, err)
-		require.Equal(t, int64(2), service.calls.Load())
-		require.Equal(t, retry.AttemptNumber(caller), retry.AttemptNumber(s.Context()))
-		require.False(t, retryshell.IsOneAttempt(s.Context()))
-	}
 }
