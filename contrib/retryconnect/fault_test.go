@@ -62,24 +62,3 @@ func TestWhatATransportCanFailWith(t *testing.T) {
 		}
 	}
 }
-
-func TestAResponseThatBreaksOffIsUnknown(t *testing.T) {
-	for _, optedIn := range [][]connect.Code{nil, {connect.CodeUnknown}} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &server{}
-			broken := retrytest.Answer{Fault: retrytest.Truncate, Header: http.Header{"Content-Type": {"application/proto"}}, Body: "\x0a\x04pong"}
-			answers := []retrytest.Answer{broken}
-			if optedIn != nil {
-				answers = append(answers, retrytest.Answer{Handler: s.handler()})
-			}
-			h := retrytest.NewPipeServer(t, answers)
-			unary, _ := s.over(t, &http.Client{Transport: h}, nil, upTo(2), retryconnect.Options{RetryCodes: optedIn}, idempotent)
-			_, err := ping(t.Context(), unary)
-			if optedIn == nil {
-				require.Equal(t, connect.CodeUnknown, connect.CodeOf(err))
-			} else {
-				require.NoError(t, err)
-			}
-		})
-	}
-}
