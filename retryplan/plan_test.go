@@ -44,20 +44,6 @@ func TestTheZeroPolicyHasExactlyThePublishedSchedule(t *testing.T) {
 	require.Equal(t, map[retry.Reason]float64{retry.AttemptsExhausted: 1}, plan.Endings)
 }
 
-func TestThePresetsTakeWhatTheirDocsSay(t *testing.T) {
-	for name, row := range map[string]struct {
-		policy retry.Policy
-		total  time.Duration
-	}{
-		"aggressive": {retry.Aggressive(), 6*time.Minute + 10*time.Second},
-		"standard":   {retry.Standard(), 3*time.Hour + 31*time.Minute},
-		"patient":    {retry.Patient(), 7*time.Hour + 5*time.Minute},
-		"cautious":   {retry.Cautious(), 17*time.Hour + 11*time.Minute},
-	} {
-		require.Equal(t, row.total, planned(t, row.policy, retryplan.Model{}).TotalWait.Mean(), name)
-	}
-}
-
 // irwinHall is the CDF of the sum of n uniforms on [0,1): Σ (−1)^k·C(n,k)·(x−k)^n / n! for k up to x.
 func irwinHall(n int, x float64) (p float64) {
 	binomial, factorial := 1., 1.
