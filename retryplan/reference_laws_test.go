@@ -2,7 +2,6 @@ package retryplan_test
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"time"
 
@@ -12,36 +11,22 @@ import (
 	"github.com/retrygo/retry/retryplan"
 )
 
-// recoveries returns the time to recovery of n runs, in seconds, as the published criterion has it, and requires that
-// Result.Recovery is the same but for dips of the arrivals. The criterion is a goodput of 0.9 of the rate of arrivals;
-// but of 70 runs a second, now and then fewer than 63 begin in some 5 s, although nothing is wrong. So Recovery is
-// never later. If it is sooner, each 5 s that fails the criterion saw fewer arrivals than the mean, and nearly all of
-// them succeeded.
+// recoveries returns the time to recovery of n runs, in seconds, by the published criterion, a goodput of 0.9 of the rate
+// of arrivals. Result.Recovery is never later. It can be sooner, since of 70 runs a second now and then fewer than 63
+// begin in some 5 s, although nothing is wrong.
 func recoveries(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64 {
 	t.Helper()
 	rate := s(0).Rate
-	end := int(math.Ceil(retryplan.End(s(0).Trigger).Seconds()))
 	values := sample(t, n, s, func(r retryplan.Seen) []float64 {
-		published := recovery(r, rate, end)
-		if !r.Recovered {
-			return []float64{never, published, 0}
+		told := never
+		if r.Recovered {
+			told = r.Recovery.Seconds()
 		}
-		ill := 0.0
-		for i := end + int(r.Recovery.Seconds()); i+5 <= end+int(r.Recovery.Seconds())+20; i++ {
-			offered := func(p retryplan.Point) int { return p.Offered }
-			goodput := perSecond(r, i, i+5, func(p retryplan.Point) int { return p.Goodput })
-			// Runs that are due in 5 s began in them or in the 2 s before, and runs that begin in their first 3 s are due.
-			fewest := min(perSecond(r, i, i+5, offered), perSecond(r, i-1, i+4, offered), perSecond(r, i-2, i+3, offered))
-			if goodput < float64(0.9*rate) && (fewest >= rate || goodput < float64(0.9*3/5)*perSecond(r, i, i+3, offered)) {
-				ill++
-			}
-		}
-		return []float64{r.Recovery.Seconds(), published, ill}
+		return []float64{told, recovery(r, rate, stallFrom+stallFor)}
 	})
 	for i, told := range values[0] {
 		require.LessOrEqual(t, told, values[1][i])
 	}
-	require.Equal(t, make([]float64, n), values[2])
 	return values[1]
 }
 
@@ -62,9 +47,9 @@ func recovered(t *testing.T, n int, s func(uint64) retryplan.Scenario) []float64
 // Law 1: with n unlimited retries a fleet is metastable if and only if rate·(1+n) is above the capacity, here from 25
 // runs a second on.
 func TestReferenceLawHiddenCapacity(t *testing.T) {
-	c := compare(t, "Law 1, hidden capacity 100/4 = 25/s: share of runs that have recovered by 240 s")
+	c := comparison{t}
 	at := func(rate float64) []float64 {
-		return recovered(t, seeds(8, 60), func(uint64) retryplan.Scenario { return stalledQueue(rate, 240*time.Second) })
+		return recovered(t, seeds(8, 60), func(uint64) retryplan.Scenario { return stalledQueue(rate) })
 	}
 	for _, rate := range []float64{15, 20} {
 		c.exact(fmt.Sprintf("%v/s", rate), at(rate), 1)
@@ -73,16 +58,15 @@ func TestReferenceLawHiddenCapacity(t *testing.T) {
 	for _, rate := range []float64{26, 30, 50, 70} {
 		c.exact(fmt.Sprintf("%v/s", rate), at(rate), 0)
 	}
-	c.done()
 }
 
 // Law 2: a trigger that is not longer than the clients' timeout does no harm. At the timeout itself chance decides,
 // since the arrivals of that second do.
 func TestReferenceLawTriggerAboveTimeout(t *testing.T) {
-	c := compare(t, "Law 2, a timeout of 1 s: share of runs that recover from a stall")
+	c := comparison{t}
 	at := func(stall time.Duration) []float64 {
 		return recovered(t, seeds(8, 200), func(uint64) retryplan.Scenario {
-			s := stalledQueue(70, 240*time.Second)
+			s := stalledQueue(70)
 			s.Trigger.For = stall
 			return s
 		})
@@ -92,30 +76,28 @@ func TestReferenceLawTriggerAboveTimeout(t *testing.T) {
 	c.share("1s", at(time.Second), 5, 5)
 	c.share("1.2s", at(1200*time.Millisecond), 0, 5)
 	c.exact("1.5s", at(1500*time.Millisecond), 0)
-	c.done()
 }
 
 // Law 3: the time to recovery is (rate·(1+q)·stall + S − capacity·timeout)/(capacity − rate·(1+q)), for retries funded
 // by a share q of the requests and S tokens stored in the whole fleet.
 func TestReferenceLawRecovery(t *testing.T) {
-	c := compare(t, "Law 3: time to recovery in s")
+	c := comparison{t}
 	for _, row := range []struct {
 		name       string
 		rate, q, s float64
 		lo, hi     float64
-		duration   time.Duration
 		change     func(*retryplan.Scenario)
 	}{
-		{"no retries", 70, 0, 0, 17, 22, 240 * time.Second, func(s *retryplan.Scenario) { s.Policy.MaxAttempts = 1 }},
-		{"100 clients of 10 tokens", 70, 0, 1000, 53, 59, 240 * time.Second, func(s *retryplan.Scenario) {
+		{"no retries", 70, 0, 0, 17, 22, func(s *retryplan.Scenario) { s.Policy.MaxAttempts = 1 }},
+		{"100 clients of 10 tokens", 70, 0, 1000, 53, 59, func(s *retryplan.Scenario) {
 			s.Clients, s.Budget = 100, &retry.BudgetConfig{Ratio: .1, Burst: 10, Initial: 10}
 		}},
-		{"100 clients of 5 tokens", 70, 0, 500, 34, 59, 240 * time.Second, func(s *retryplan.Scenario) {
+		{"100 clients of 5 tokens", 70, 0, 500, 34, 59, func(s *retryplan.Scenario) {
 			s.Clients, s.Budget = 100, &retry.BudgetConfig{Ratio: .1, Burst: 5, Initial: 5}
 		}},
 	} {
 		values := recoveries(t, seeds(8, 60), func(uint64) retryplan.Scenario {
-			s := stalledQueue(row.rate, row.duration)
+			s := stalledQueue(row.rate)
 			row.change(&s)
 			return s
 		})
@@ -123,16 +105,15 @@ func TestReferenceLawRecovery(t *testing.T) {
 		law := (load*stallFor + row.s - 100*1) / (100 - load)
 		c.spread(fmt.Sprintf("%s, law %.1f", row.name, law), values, 5, row.lo, row.hi, 1)
 	}
-	c.done()
 }
 
 // Law 4: a budget that successes fund delays the recovery by no more than its stored tokens.
 func TestReferenceLawSuccessFunded(t *testing.T) {
-	c := compare(t, "Law 4, q=.2: time to recovery in s")
+	c := comparison{t}
 	for _, row := range []struct{ rate, lo, hi float64 }{{85, 53, 69}, {90, 69, 107}} {
 		at := func(change func(*retryplan.Scenario)) []float64 {
 			return recoveries(t, seeds(8, 60), func(uint64) retryplan.Scenario {
-				s := stalledQueue(row.rate, 240*time.Second)
+				s := stalledQueue(row.rate)
 				change(&s)
 				return s
 			})
@@ -145,5 +126,4 @@ func TestReferenceLawSuccessFunded(t *testing.T) {
 		}
 		c.spread(fmt.Sprintf("%v/s, later than no retry", row.rate), values, 5, 0, 5, 0)
 	}
-	c.done()
 }

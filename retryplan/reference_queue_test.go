@@ -16,13 +16,13 @@ const (
 // stalledQueue is the canonical storm: a server that works on attempts one after the other, 10 ms each, whether their
 // clients still wait or not, and stands still from 60 s to 70 s; clients that give an attempt up after 1 s and make
 // four.
-func stalledQueue(rate float64, duration time.Duration) retryplan.Scenario {
+func stalledQueue(rate float64) retryplan.Scenario {
 	return retryplan.Scenario{
 		Policy:   retry.Policy{MaxAttempts: 4, AttemptTimeout: time.Second, Backoff: immediately},
 		Rate:     rate,
 		Server:   retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * time.Millisecond)},
 		Trigger:  retryplan.Trigger{Kind: retryplan.Stall, From: stallFrom * time.Second, For: stallFor * time.Second},
-		Duration: duration,
+		Duration: 240 * time.Second,
 	}
 }
 
@@ -63,9 +63,10 @@ type queueRow struct {
 	sd                                    [4]float64
 }
 
+// The goodput of 70 to 100 s and of 200 to 235 s, the attempts a second then, the recovery in s, and the share that failed.
 func TestReferenceStalledQueue(t *testing.T) {
 	const rate, reference = 70, 5
-	c := compare(t, "A queue that stalled: goodput of 70-100 s and 200-235 s, attempts a second, recovery in s, share failed")
+	c := comparison{t}
 	for _, row := range []queueRow{
 		{"no retry", func(s *retryplan.Scenario) { s.Policy.MaxAttempts = 1 },
 			23.0, 69.5, 69.5, 17, 22, .125, [4]float64{3.5, 1.46, 1.46, .0085}},
@@ -79,7 +80,7 @@ func TestReferenceStalledQueue(t *testing.T) {
 		}, 22.3, 69.5, 69.5, 17, 23, .126, [4]float64{3.45, 1.46, 1.46, .0085}},
 	} {
 		values := sample(t, seeds(8, 60), func(uint64) retryplan.Scenario {
-			s := stalledQueue(rate, 240*time.Second)
+			s := stalledQueue(rate)
 			row.change(&s)
 			return s
 		}, queueFigures(rate))
@@ -93,7 +94,6 @@ func TestReferenceStalledQueue(t *testing.T) {
 		c.spread(row.name+", recovery", values[3], 5, row.lo, row.hi, 1)
 		c.mean(row.name+", failed", values[4], measured(row.failed, reference, row.sd[3], .001))
 	}
-	c.done()
 }
 
 // perSecond is the mean of the counts of f in the seconds [from, to) of a series with steps of a second.

@@ -28,12 +28,13 @@ func loadAndSuccess(r retryplan.Seen) []float64 {
 	return []float64{r.Amplification, float64(r.Endings[0]) / float64(r.Runs-r.Unfinished)}
 }
 
+// The load amplification and the success rate of 100 clients that make 10 runs a second each.
 func TestReferenceStatelessFailures(t *testing.T) {
 	variants := []struct {
 		name     string
 		attempts int
 	}{{"none", 1}, {"3 retries", 4}}
-	c := compare(t, "Stateless failures: load amplification and success rate, 100 clients of 10 runs a second")
+	c := comparison{t}
 	for _, row := range []struct {
 		failing float64
 		cells   [2]struct{ load, success figure }
@@ -57,7 +58,6 @@ func TestReferenceStatelessFailures(t *testing.T) {
 			c.mean(name+", success", values[1], row.cells[i].success)
 		}
 	}
-	c.done()
 }
 
 // stateCells reads load, its sd, success rate and its sd. The reference has 5 runs, and three digits for most figures.
