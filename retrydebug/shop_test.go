@@ -122,7 +122,7 @@ func shop(t *testing.T) *retrydebug.Page {
 	return live
 }
 
-// page returns the HTML of a page with n policies, a hundred failed runs and twenty slow ones.
+// busyPage returns a page with n policies, a hundred failed runs and twenty slow ones.
 func busyPage(n int) *retrydebug.Page {
 	live := retrydebug.New(retrydebug.Options{})
 	for i := range n {
