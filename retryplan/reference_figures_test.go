@@ -108,6 +108,7 @@ func (c comparison) log(ok bool, format string, args ...any) {
 // mean compares the mean of one value per run with a reference mean. Both are estimates, so they may differ by four
 // standard errors of their difference, and by the rounding of the reference.
 func (c comparison) mean(name string, values []float64, f figure) {
+	c.Helper()
 	m, sd := meanAndSD(values)
 	bound := 4*f.sd*math.Sqrt(1/float64(f.runs)+1/float64(len(values))) + f.unit/2
 	c.log(math.Abs(m-f.want) <= bound, "%s: %.4g (sd %.4g), in the reference %.4g ± %.4g", name, m, sd, f.want, bound)
@@ -116,39 +117,12 @@ func (c comparison) mean(name string, values []float64, f figure) {
 	}
 }
 
-// share compares how many of the runs of a reference had some property with the share of ours that have it, 1 or 0 each:
-// were ours the true share, a count as low or as high as the reference's must have a probability of 1 % at least.
-func (c comparison) share(name string, values []float64, count, runs int) {
-	had, _ := meanAndSD(values)
-	n := float64(len(values))
-	p := (float64(had*n) + 1) / (n + 2) // Laplace: a few runs cannot say that something never happens
-	low, high := 0.0, 0.0
-	ways := 1.0
-	for k := range runs + 1 {
-		chance := ways * math.Pow(p, float64(k)) * math.Pow(1-p, float64(runs-k))
-		if k <= count {
-			low += chance
-		}
-		if k >= count {
-			high += chance
-		}
-		ways *= float64(runs-k) / float64(k+1)
-	}
-	chance := min(low, high)
-	c.log(chance >= 0.01, "%s: %.4g, in the reference %d of %d, chance %.4g, not below 0.01", name, had, count, runs, chance)
-}
-
-// exact compares a figure that is the same in every run.
-func (c comparison) exact(name string, values []float64, want float64) {
-	lo, hi := slices.Min(values), slices.Max(values)
-	c.log(lo == want && hi == want, "%s: %.4g to %.4g, in the reference %.4g, exact", name, lo, hi, want)
-}
-
 // spread compares with the smallest and largest of a few reference runs, to the reference's resolution of unit: if ours
 // and its runs came from one distribution, so many of ours beyond either of its extremes must have a probability of
 // 1/32 at least. With many runs of ours and five of the reference that says that our median is between the extremes.
 // The short form has too few runs for that, one of its rows is easily unlucky, and so the limit is 1/1000 there.
 func (c comparison) spread(name string, values []float64, runs int, lo, hi, unit float64) {
+	c.Helper()
 	sorted := slices.Sorted(slices.Values(values))
 	below, above := 0, 0
 	for _, v := range sorted {
