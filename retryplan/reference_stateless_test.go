@@ -24,7 +24,7 @@ func stateless(failing, rate float64, clients, attempts int) retryplan.Scenario 
 
 // loadAndSuccess are attempts per run, and the share of the runs that succeed of those that end.
 func loadAndSuccess(r retryplan.Seen) []float64 {
-	return []float64{r.Amplification, float64(r.Endings[0]) / float64(r.Runs-r.Unfinished)}
+	return []float64{float64(r.Attempts) / float64(r.Runs), float64(r.Endings[0]) / float64(r.Runs-r.Unfinished)}
 }
 
 // The load amplification and the success rate of 100 clients that make 10 runs a second each, with the sd of each figure
