@@ -142,13 +142,9 @@ func TestAnAnswerIsNoFailureOfAStream(t *testing.T) {
 		refused := status.Error(codes.Unauthenticated, "no token")
 		var events []retry.Event
 		var trailer metadata.MD
-		intercept, err := retrygrpc.StreamClientInterceptor(funded(2, &events), retrygrpc.Options{})
-		require.NoError(t, err)
-		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
-			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-				return nil, refused
-			}, grpc.Trailer(&trailer))
-		require.NoError(t, err)
+		s := openBy(t, t.Context(), funded(2, &events), func(context.Context, ...grpc.CallOption) (grpc.ClientStream, error) {
+			return nil, refused
+		}, grpc.Trailer(&trailer))
 		require.NoError(t, s.SendMsg("request"))
 		requireAnswer(t, refused, s.RecvMsg(nil))
 		require.Nil(t, s.Trailer())

@@ -1,7 +1,6 @@
 package retrygrpc_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,18 +30,11 @@ func TestPolicyOfEachCall(t *testing.T) {
 	t.Run("a policy that sets no schedule has that of Inline", func(t *testing.T) {
 		require.Equal(t, retry.Inline().MaxAttempts, attempts(t, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{Rand: func() float64 { return 0 }} }}))
 	})
-	t.Run("a stream has the schedule of Inline, too", func(t *testing.T) {
-		intercept, err := retrygrpc.StreamClientInterceptor(retry.Policy{}, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }})
-		require.NoError(t, err)
-		calls := 0
-		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
-			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-				calls++
-				return nil, fails[0].err
-			})
-		require.NoError(t, err)
-		require.ErrorIs(t, s.RecvMsg(nil), retry.AttemptsExhausted)
-		require.Equal(t, 2, calls)
+	t.Run("PolicyFor is asked for a stream, too", func(t *testing.T) {
+		service := refusing()
+		client := serve(t, service, retry.Policy{}, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }})
+		require.ErrorIs(t, ask(bounded(t), client, true), retry.AttemptsExhausted)
+		require.Equal(t, int64(2), service.calls.Load())
 	})
 	t.Run("a policy that does not validate fails the call before any attempt", func(t *testing.T) {
 		bad := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{TTL: -1} }}
@@ -56,12 +48,6 @@ func TestPolicyOfEachCall(t *testing.T) {
 		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", nil)
 		require.Nil(t, s)
 		require.Equal(t, codes.Internal, status.Code(err))
-	})
-	t.Run("OneAttempt makes one attempt", func(t *testing.T) {
-		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(9) }}
-		calls, err := invoke(t, retry.OneAttempt(t.Context()), retry.Policy{}, o, fails)
-		require.Equal(t, 1, calls)
-		require.ErrorIs(t, err, retry.RetriesDisabled)
 	})
 	t.Run("a policy has one source", func(t *testing.T) {
 		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }}

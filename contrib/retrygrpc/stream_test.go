@@ -2,6 +2,7 @@ package retrygrpc_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -39,6 +40,16 @@ func sends(stream testgrpc.TestService_StreamingOutputCallServer, err error, tex
 	return err
 }
 
+// failUntil is a stream that is unavailable before its n-th attempt, and then sends the texts and ends with err.
+func failUntil(n int, err error, texts ...string) func(int, testgrpc.TestService_StreamingOutputCallServer) error {
+	return func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
+		if call < n {
+			return unavailable
+		}
+		return sends(s, err, texts...)
+	}
+}
+
 // readAll reads a stream to its end and returns its error, nil for io.EOF.
 func readAll(stream testgrpc.TestService_StreamingOutputCallClient) (string, error) {
 	var all strings.Builder
@@ -64,28 +75,16 @@ func TestServerStream(t *testing.T) {
 		code   codes.Code
 		reason retry.Reason // zero: the error, if any, is gRPC's own
 	}{
-		{name: "a stream is repeated before an answer has come", calls: 3, read: "abc", script: func(call int, s stream) error {
-			if call <= 2 {
-				return unavailable
-			}
-			return sends(s, nil, "a", "b", "c")
-		}},
-		{name: "a stream is not repeated after a message", calls: 1, read: "ab", code: codes.Unavailable, script: func(_ int, s stream) error {
-			return sends(s, unavailable, "a", "b")
-		}},
+		{name: "a stream is repeated before an answer has come", script: failUntil(3, nil, "a", "b", "c"), calls: 3, read: "abc"},
+		{name: "a stream is not repeated after a message", script: failUntil(1, unavailable, "a", "b"), calls: 1, read: "ab", code: codes.Unavailable},
 		{name: "a stream is not repeated after a header", calls: 1, code: codes.Unavailable, script: func(_ int, s stream) error {
-			return errors.Join(s.SendHeader(metadata.Pairs("h", "1")), unavailable)
+			return cmp.Or(s.SendHeader(metadata.Pairs("h", "1")), unavailable)
 		}},
-		{name: "a stream is repeated while it is empty", calls: 2, script: func(call int, _ stream) error {
-			if call == 1 {
-				return unavailable
-			}
-			return nil
-		}},
-		{name: "an empty stream succeeds", calls: 1, script: func(int, stream) error { return nil }},
-		{name: "a stream is given up when no attempt is left", calls: 4, code: codes.Unavailable, reason: retry.AttemptsExhausted, script: func(int, stream) error { return unavailable }},
-		{name: "a stream is not repeated for another code", calls: 1, code: codes.Internal, reason: retry.TerminalError, script: func(int, stream) error { return status.Error(codes.Internal, "") }},
-		{name: "a stream is not repeated after an answer", calls: 1, code: codes.NotFound, script: func(int, stream) error { return status.Error(codes.NotFound, "") }},
+		{name: "a stream is repeated while it is empty", script: failUntil(2, nil), calls: 2},
+		{name: "an empty stream succeeds", script: failUntil(1, nil), calls: 1},
+		{name: "a stream is given up when no attempt is left", script: failUntil(9, nil), calls: 4, code: codes.Unavailable, reason: retry.AttemptsExhausted},
+		{name: "a stream is not repeated for another code", script: failUntil(1, status.Error(codes.Internal, "")), calls: 1, code: codes.Internal, reason: retry.TerminalError},
+		{name: "a stream is not repeated after an answer", script: failUntil(1, status.Error(codes.NotFound, "")), calls: 1, code: codes.NotFound},
 		{name: "a stream is not repeated if a pushback forbids it", calls: 1, code: codes.Unavailable, reason: retry.TerminalError, script: func(_ int, s stream) error {
 			s.SetTrailer(metadata.Pairs("grpc-retry-pushback-ms", "-1"))
 			return unavailable
@@ -97,13 +96,7 @@ func TestServerStream(t *testing.T) {
 				name += ", with Header called first"
 			}
 			t.Run(name, func(t *testing.T) {
-				service := &scripted{output: func(call int, s stream) error {
-					err := row.script(call, s)
-					if errors.Is(err, unavailable) {
-						return unavailable
-					}
-					return err
-				}}
+				service := &scripted{output: row.script}
 				client := serve(t, service, upTo(4), retrygrpc.Options{})
 				s, err := client.StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{})
 				require.NoError(t, err)
