@@ -87,18 +87,18 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 		})
 	}
 	t.Run("a call that no server can have seen is not in doubt", func(t *testing.T) {
-		p := upTo(2)
-		p.AttemptTimeout = 20 * time.Millisecond
-		opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{})
-		require.NoError(t, err)
-		client := testgrpc.NewTestServiceClient(dialNowhere(t, opts...))
-		outer := 0
-		err = retry.Do(bounded(t), upTo(3), func(ctx context.Context) error {
-			outer++
-			return ask(ctx, client, false, grpc.WaitForReady(true))
+		synctest.Test(t, func(t *testing.T) {
+			opts, err := retrygrpc.DialOptions(upTo(2).Or(timeout), retrygrpc.Options{})
+			require.NoError(t, err)
+			client := testgrpc.NewTestServiceClient(dialNowhere(t, opts...))
+			outer := 0
+			err = retry.Do(t.Context(), upTo(3), func(ctx context.Context) error {
+				outer++
+				return ask(ctx, client, false, grpc.WaitForReady(true))
+			})
+			require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+			require.Equal(t, 3, outer)
 		})
-		require.Equal(t, codes.DeadlineExceeded, status.Code(err))
-		require.Equal(t, 3, outer)
 	})
 	t.Run("a call whose caller leaves is in doubt, and so is a stream without a header", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -182,14 +183,18 @@ func TestAgreesWithGRPC(t *testing.T) {
 }
 
 func TestWaitForReadyIsBoundByTheAttemptsTimeout(t *testing.T) {
-	p := upTo(3)
-	p.AttemptTimeout = 20 * time.Millisecond
-	opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{Idempotent: always})
-	require.NoError(t, err)
-	client := testgrpc.NewTestServiceClient(dialNowhere(t, opts...))
 	for _, stream := range []bool{false, true} {
-		err := ask(bounded(t), client, stream, grpc.WaitForReady(true))
-		require.Equal(t, codes.DeadlineExceeded, status.Code(err))
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		synctest.Test(t, func(t *testing.T) {
+			p := upTo(3)
+			p.AttemptTimeout = time.Second
+			opts, err := retrygrpc.DialOptions(p, retrygrpc.Options{Idempotent: always})
+			require.NoError(t, err)
+			client := testgrpc.NewTestServiceClient(dialNowhere(t, opts...))
+			start := time.Now()
+			err = ask(t.Context(), client, stream, grpc.WaitForReady(true))
+			require.Equal(t, codes.DeadlineExceeded, status.Code(err))
+			require.ErrorIs(t, err, retry.AttemptsExhausted)
+			require.Equal(t, 3*time.Second+2, time.Since(start))
+		})
 	}
 }
