@@ -122,17 +122,23 @@ func TestAHedgedCallThatWasSentIsInDoubt(t *testing.T) {
 	})
 }
 
+// numbered answers each request with its number, also in a header, after the delays.
+func numbered(delays ...time.Duration) *server {
+	return &server{unary: func(ctx context.Context, n int, _ *request) (string, error) {
+		select {
+		case <-time.After(delays[n-1]):
+		case <-ctx.Done():
+		}
+		info, _ := connect.CallInfoForHandlerContext(ctx)
+		info.ResponseHeader().Set("Call", strconv.Itoa(n))
+		return strconv.Itoa(n), nil
+	}}
+}
+
 // connect writes into a CallInfo the header of whichever call it sends last, which is not always the one that wins.
 func TestACallWithACallInfoIsNotHedged(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-		s := &server{unary: func(ctx context.Context, n int, _ *request) (string, error) {
-			if n == 1 {
-				time.Sleep(time.Second)
-			}
-			info, _ := connect.CallInfoForHandlerContext(ctx)
-			info.ResponseHeader().Set("Call", strconv.Itoa(n))
-			return strconv.Itoa(n), nil
-		}}
+		s := numbered(time.Second, 0)
 		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, idempotent,
 			hedges(t, retryhedge.Policy{Delay: 50 * time.Millisecond}, retryconnect.Options{}))
 		ctx, info := connect.NewClientContext(t.Context())
@@ -146,15 +152,7 @@ func TestACallWithACallInfoIsNotHedged(t *testing.T) {
 // The response that wins has its own header.
 func TestHeaderAndMessageOfAHedgedCallAreOfOneCall(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-		s := &server{unary: func(ctx context.Context, n int, _ *request) (string, error) {
-			select {
-			case <-time.After([]time.Duration{time.Second, 10 * time.Millisecond}[n-1]):
-			case <-ctx.Done():
-			}
-			info, _ := connect.CallInfoForHandlerContext(ctx)
-			info.ResponseHeader().Set("Call", strconv.Itoa(n))
-			return strconv.Itoa(n), nil
-		}}
+		s := numbered(time.Second, 10*time.Millisecond)
 		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, idempotent,
 			hedges(t, retryhedge.Policy{Delay: 50 * time.Millisecond}, retryconnect.Options{}))
 		resp, err := unary.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("ping")))
