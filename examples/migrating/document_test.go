@@ -35,9 +35,6 @@ func TestTheCodeOfTheDocumentsIsCompiledHere(t *testing.T) {
 		for _, block := range blocks {
 			require.Contains(t, sources.String(), "\n"+imports.ReplaceAllString(block[1], ""), "the block stands here word for word")
 		}
-		for _, name := range regexp.MustCompile("`(Test[A-Z]\\w*)`").FindAllStringSubmatch(text, -1) {
-			require.Contains(t, sources.String(), "\nfunc "+name[1]+"(", "a test that the document names exists")
-		}
 	}
 }
 
