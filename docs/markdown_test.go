@@ -106,6 +106,25 @@ func TestTheTestsThatPagesNameExist(t *testing.T) {
 	require.Greater(t, named, 150)
 }
 
+// TestTheLinksBetweenPagesLeadSomewhere looks at the links to files of this repository.
+func TestTheLinksBetweenPagesLeadSomewhere(t *testing.T) {
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	code, link := regexp.MustCompile("`[^`\n]*`"), regexp.MustCompile(`\]\(([^):#\s]+)(#[^)]*)?\)`)
+	seen := 0
+	for _, file := range markdownFiles(t, root) {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		prose := code.ReplaceAllString(fence.ReplaceAllString(string(text), ""), "")
+		for _, to := range link.FindAllStringSubmatch(prose, -1) {
+			seen++
+			_, err := os.Stat(filepath.Join(root, filepath.Dir(file), filepath.FromSlash(to[1])))
+			require.NoError(t, err, file)
+		}
+	}
+	require.Greater(t, seen, 200)
+}
+
 func markdownFiles(t *testing.T, root string) []string {
 	out := run(t, root, "git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md")
 	files := strings.Fields(out)

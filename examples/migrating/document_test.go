@@ -38,19 +38,6 @@ func TestTheCodeOfTheDocumentsIsCompiledHere(t *testing.T) {
 	}
 }
 
-func TestTheLinksOfTheDocumentsLeadSomewhere(t *testing.T) {
-	for _, page := range documents(t) {
-		text := regexp.MustCompile("(?s)```.*?```").ReplaceAllString(read(t, page), "")
-		links := regexp.MustCompile(`\]\(([^):]+)\)`).FindAllStringSubmatch(text, -1)
-		require.NotEmpty(t, links, page)
-		for _, link := range links {
-			path, _, _ := strings.Cut(link[1], "#")
-			_, err := os.Stat(filepath.Join(filepath.Dir(page), filepath.FromSlash(path)))
-			require.NoError(t, err)
-		}
-	}
-}
-
 func TestTheVersionsOfTheDocumentAreThoseThatRun(t *testing.T) {
 	text, module := read(t, document), read(t, "go.mod")
 	versions := regexp.MustCompile("`(github.com/[^` ]+ v[0-9.]+)`").FindAllStringSubmatch(text, -1)
