@@ -64,6 +64,7 @@ func TestAWrongCommandLine(t *testing.T) {
 func TestWhatCannotBeDone(t *testing.T) {
 	for _, row := range []struct{ line, stdin, err string }{
 		{"show missing.json", "", `open missing.json: no such file or directory`},
+		{"serve --addr :8080", "", `web: address ":8080" is not a loopback address with a port, such as 127.0.0.1:8080: the page is for this machine only`},
 		{"show email@missing.json", "", `open missing.json: no such file or directory`},
 		{"show nobody@policies.json", "", `policies.json: there is no policy "nobody", but email, search`},
 		{"show .", "", `read .: is a directory`},
