@@ -103,7 +103,8 @@ func (n *slowNode) handle(ctx context.Context, again bool) error {
 	if !n.chain.PassOn {
 		ctx = context.Background()
 	}
-	switch err := n.chain.nodes[n.number+1].call(ctx, again); {
+	err := n.chain.nodes[n.number+1].call(ctx, again)
+	switch {
 	case err == nil:
 		return nil
 	case n.chain.DoNotRetry && !again:

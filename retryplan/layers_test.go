@@ -292,14 +292,15 @@ func TestATriggerAtAnyNode(t *testing.T) {
 	c := layers(2, s, s, s)
 	c.Rate, c.Trigger = 10, retryplan.Trigger{Kind: retryplan.Stall, For: 5 * s}
 	c.Layers[1].Capacity, c.Layers[2].Capacity = 200, 100
-	for c.TriggerAt = range 4 {
+	for at := range 4 {
+		c.TriggerAt = at
 		r := result(t, retryplan.Question{Chain: c}, 1)
 		require.GreaterOrEqual(t, r.Recovery, time.Duration(0))
 		busy := 0
 		for _, p := range r.Series[r.Trigger.From/s+1 : (r.Trigger.From+r.Trigger.For)/s-1] {
 			busy += p.Attempts
 		}
-		require.Equal(t, c.TriggerAt == 1 || c.TriggerAt == 2, busy == 0, "the bottom has nothing to do")
+		require.Equal(t, at == 1 || at == 2, busy == 0, "the bottom has nothing to do")
 	}
 	c.Rate, c.TriggerAt = 60, 2
 	require.Zero(t, judged(t, retryplan.Question{Chain: c}).Back)

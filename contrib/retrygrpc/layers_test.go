@@ -168,7 +168,8 @@ func TestAgreesWithGRPC(t *testing.T) {
 	}
 	ready(t, ours)
 	ready(t, theirs)
-	for _, code = range slices.Concat(chosen, others) {
+	for _, each := range slices.Concat(chosen, others) {
+		code = each
 		want := [2]int64{1, 1}
 		if slices.Contains(chosen, code) {
 			want = [2]int64{5, 5}
@@ -177,7 +178,8 @@ func TestAgreesWithGRPC(t *testing.T) {
 		require.Equal(t, want, calls(ours), "ours %v", code)
 	}
 	code = codes.Unavailable
-	for _, pushback = range [][]string{{"0"}, {"3"}, {"-1"}, {""}, {"many"}, {"1", "1"}} {
+	for _, each := range [][]string{{"0"}, {"3"}, {"-1"}, {""}, {"many"}, {"1", "1"}} {
+		pushback = each
 		require.Equal(t, calls(theirs), calls(ours), pushback)
 	}
 }

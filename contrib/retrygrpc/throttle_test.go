@@ -50,8 +50,8 @@ func results(t *testing.T, calls [][]said, opts ...grpc.DialOption) (list []stri
 	defer conn.Close()
 	client := testgrpc.NewTestServiceClient(conn)
 	ready(t, client)
-	for _, answers = range calls {
-		attempts = 0
+	for _, call := range calls {
+		answers, attempts = call, 0
 		code := status.Code(ask(bounded(t), client, false))
 		list = append(list, fmt.Sprintf("%d %s", attempts, code))
 	}
