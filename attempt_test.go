@@ -28,17 +28,14 @@ func TestAttemptContext(t *testing.T) {
 			<-ctx.Done()
 			require.Zero(t, time.Until(deadline))
 			require.Equal(t, context.DeadlineExceeded, ctx.Err())
-			require.Equal(t, retry.ErrAttemptTimeout, context.Cause(ctx))
 			return context.Cause(ctx)
 		})
-		requireEnd(t, err, exhausted, 2)
-		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, retry.ErrAttemptTimeout, requireEnd(t, err, exhausted, 2).Last)
 		require.EqualError(t, err, "retry: gave up after 2 attempts in 7s (attempts_exhausted): attempt timeout")
 	})
-	inBubble(t, "has the caller's deadline if that is earlier, and its cause", func(t *testing.T) {
+	inBubble(t, "has the caller's deadline if that is earlier or at the same instant, and its cause", func(t *testing.T) {
 		why := errors.New("enough")
-		for _, callers := range []time.Duration{sec, 3 * sec} { // earlier, and at the same instant
+		for _, callers := range []time.Duration{sec, 3 * sec} {
 			ctx, cancel := context.WithTimeoutCause(t.Context(), callers, why)
 			defer cancel()
 			start := time.Now()
@@ -48,6 +45,7 @@ func TestAttemptContext(t *testing.T) {
 				return ctx.Err()
 			})
 			requireEnd(t, err, passed, 1)
+			require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
 			require.Equal(t, callers, time.Since(start))
 		}
 	})
@@ -72,13 +70,7 @@ func TestAttemptContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
 		defer cancel()
 		var kept context.Context
-		require.NoError(t, retry.Do(ctx, atOnce, func(ctx context.Context) error {
-			kept = ctx
-			if retry.AttemptNumber(ctx) < 3 {
-				return errFlaky
-			}
-			return nil
-		}))
+		_ = retry.Do(ctx, atOnce, func(ctx context.Context) error { kept = ctx; return errFlaky })
 		require.NoError(t, kept.Err())
 		require.Equal(t, "v", kept.Value(key{}))
 		child, stop := context.WithCancel(kept)
@@ -91,34 +83,22 @@ func TestAttemptContext(t *testing.T) {
 		require.NoError(t, retry.Do(t.Context(), timeout(sec), func(context.Context) error { spend(hour); return nil }))
 		require.Equal(t, hour, time.Since(start))
 	})
-	inBubble(t, "the longest timeout does not overflow", func(t *testing.T) {
+	inBubble(t, "the longest timeout does not overflow, and the shortest holds for retries too", func(t *testing.T) {
 		require.NoError(t, retry.Do(t.Context(), timeout(longest), func(ctx context.Context) error { return ctx.Err() }))
+		err := retry.Do(t.Context(), timeout(1), func(ctx context.Context) error {
+			_, limited := ctx.Deadline()
+			require.True(t, limited)
+			return errFlaky
+		})
+		requireEnd(t, err, exhausted, 2)
 	})
 	inBubble(t, "a timeout applies to a disabled policy", func(t *testing.T) {
-		p := retry.Policy{Disabled: true, AttemptTimeout: sec}
 		start := time.Now()
-		requireEnd(t, retry.Do(t.Context(), p, untilDone), disabled, 1)
+		err := retry.Do(t.Context(), retry.Policy{Disabled: true, AttemptTimeout: sec}, untilDone)
+		requireEnd(t, err, disabled, 1)
+		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
 		require.Equal(t, sec, time.Since(start))
 	})
-	t.Run("ErrAttemptTimeout is a timeout by every convention", func(t *testing.T) {
-		require.ErrorIs(t, retry.ErrAttemptTimeout, context.DeadlineExceeded)
-		var timeout interface{ Timeout() bool }
-		require.ErrorAs(t, retry.ErrAttemptTimeout, &timeout)
-		require.True(t, timeout.Timeout())
-		require.NotErrorIs(t, retry.ErrAttemptTimeout, context.Canceled)
-	})
-}
-
-func TestTheShortestAttemptTimeoutHoldsForRetriesToo(t *testing.T) {
-	p := retry.Policy{MaxAttempts: 3, AttemptTimeout: 1, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
-	attempts := 0
-	_ = retry.Do(context.Background(), p, func(ctx context.Context) error {
-		_, limited := ctx.Deadline()
-		require.True(t, limited)
-		attempts++
-		return errFlaky
-	})
-	require.Equal(t, 3, attempts)
 }
 
 func TestAttemptNumber(t *testing.T) {
@@ -127,37 +107,24 @@ func TestAttemptNumber(t *testing.T) {
 		require.Equal(t, 1, retry.AttemptNumber(noContext))
 	})
 	for _, timeout := range []time.Duration{0, sec} {
-		inBubble(t, fmt.Sprintf("counts from 1, with an attempt timeout of %v", timeout), func(t *testing.T) {
-			p := atOnce
-			p.AttemptTimeout = timeout
-			p.MaxAttempts = 12
-			var numbers []int
-			var contexts []context.Context
-			_ = retry.Do(t.Context(), p, func(ctx context.Context) error {
-				child, cancel := context.WithCancel(ctx)
-				defer cancel()
-				require.Equal(t, retry.AttemptNumber(ctx), retry.AttemptNumber(child))
-				numbers = append(numbers, retry.AttemptNumber(ctx))
-				contexts = append(contexts, ctx)
-				return errFlaky
-			})
-			require.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, numbers)
-			for i, ctx := range contexts {
-				require.Equal(t, i+1, retry.AttemptNumber(ctx), "a context that was kept keeps its number")
-			}
-		})
-		inBubble(t, fmt.Sprintf("a nested run counts from 1 again, with an attempt timeout of %v", timeout), func(t *testing.T) {
-			inner, outer := atOnce, atOnce
-			inner.MaxAttempts, outer.MaxAttempts = 2, 3
-			inner.AttemptTimeout = timeout
+		inBubble(t, fmt.Sprintf("counts from 1, in a nested run again, with an attempt timeout of %v", timeout), func(t *testing.T) {
+			inner, outer := instantly(2), instantly(3)
+			inner.AttemptTimeout, outer.AttemptTimeout = timeout, timeout
 			var numbers [][2]int
+			var contexts []context.Context
 			_ = retry.Do(t.Context(), outer, func(octx context.Context) error {
 				return retry.Do(octx, inner, func(ictx context.Context) error {
-					numbers = append(numbers, [2]int{retry.AttemptNumber(octx), retry.AttemptNumber(ictx)})
+					child, cancel := context.WithCancel(ictx)
+					defer cancel()
+					numbers = append(numbers, [2]int{retry.AttemptNumber(octx), retry.AttemptNumber(child)})
+					contexts = append(contexts, ictx)
 					return errFlaky
 				})
 			})
 			require.Equal(t, [][2]int{{1, 1}, {1, 2}, {2, 1}, {2, 2}, {3, 1}, {3, 2}}, numbers)
+			for i, ctx := range contexts {
+				require.Equal(t, numbers[i][1], retry.AttemptNumber(ctx), "a context that was kept keeps its number")
+			}
 		})
 	}
 }
@@ -200,7 +167,6 @@ func TestAttemptTimeoutIsRecorded(t *testing.T) {
 			}
 			require.Len(t, seen, 2)
 			require.EqualError(t, failed.Last, row.text)
-			require.Equal(t, retry.Retryable, failed.History[0].Class)
 			require.NotErrorIs(t, err, retry.DeadlinePassed)
 		})
 	}
@@ -210,22 +176,6 @@ func TestAttemptTimeoutIsRecorded(t *testing.T) {
 		err := retry.Do(t.Context(), p, func(ctx context.Context) error { return retry.Permanent(untilDone(ctx)) })
 		requireEnd(t, err, terminal, 1)
 		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
-	})
-	inBubble(t, "a single attempt says so too", func(t *testing.T) {
-		err := retry.Do(t.Context(), retry.Policy{Disabled: true, AttemptTimeout: sec}, untilDone)
-		requireEnd(t, err, disabled, 1)
-		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
-	})
-	inBubble(t, "a caller's deadline that comes first is none", func(t *testing.T) {
-		for _, callers := range []time.Duration{sec, minute} { // earlier, and at the same instant
-			ctx, cancel := context.WithTimeout(t.Context(), callers)
-			defer cancel()
-			p := everySecond(2)
-			p.AttemptTimeout = minute
-			err := retry.Do(ctx, p, untilDone)
-			requireEnd(t, err, passed, 1)
-			require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
-		}
 	})
 	inBubble(t, "a caller that cancels first is none, however long the attempt goes on", func(t *testing.T) {
 		for _, more := range []time.Duration{0, hour} {
@@ -243,107 +193,76 @@ func TestAttemptTimeoutIsRecorded(t *testing.T) {
 		}
 	})
 
-	nested := func(ctx context.Context, outer, inner time.Duration, fn func(context.Context) error) (outerErr, innerErr *retry.Error) {
-		p, q := everySecond(1), everySecond(1)
-		p.AttemptTimeout, q.AttemptTimeout = outer, inner
-		err := retry.Do(ctx, p, func(ctx context.Context) error {
-			err := retry.Do(ctx, q, fn)
-			errors.As(err, &innerErr)
-			return err
+	same := func(ctx context.Context) context.Context { return ctx }
+	hidden := func(ctx context.Context) context.Context { return secretive{ctx} }
+	for _, row := range []struct {
+		name         string
+		outer, inner time.Duration
+		derive       func(context.Context) context.Context
+		overrun      time.Duration
+		want         retry.Decision // of the inner run
+		timedOut     bool           // the inner attempt
+		cause        error          // of the inner run's end
+	}{
+		{"the inner timeout comes first", minute, sec, same, 0, exhausted, true, nil},
+		{"the outer timeout comes first", sec, minute, same, 0, passed, false, retry.ErrAttemptTimeout},
+		{"the outer timeout comes first, behind a context that hides the deadline", sec, minute, hidden, 0, passed, false, retry.ErrAttemptTimeout},
+		{"the inner attempt outlasts both", 5 * sec, sec, same, minute, passed, true, retry.ErrAttemptTimeout},
+	} {
+		inBubble(t, "of two runs, one in the other: "+row.name, func(t *testing.T) {
+			outer, inner := everySecond(1), everySecond(1)
+			outer.AttemptTimeout, inner.AttemptTimeout = row.outer, row.inner
+			var within *retry.Error
+			err := retry.Do(t.Context(), outer, func(ctx context.Context) error {
+				require.ErrorAs(t, retry.Do(row.derive(ctx), inner, func(ctx context.Context) error {
+					<-ctx.Done()
+					spend(row.overrun)
+					return ctx.Err()
+				}), &within)
+				return within
+			})
+			requireEnd(t, within, row.want, 1)
+			require.Equal(t, row.timedOut, errors.Is(within.History[0].Err, retry.ErrAttemptTimeout))
+			require.Equal(t, row.cause, within.Cause())
+			require.Same(t, within, requireEnd(t, err, exhausted, 1).Last, "an outer timeout matches through the inner cause already")
+			require.ErrorIs(t, err, retry.ErrAttemptTimeout)
+			require.NotErrorIs(t, err, retry.DeadlinePassed)
 		})
-		errors.As(err, &outerErr)
-		return outerErr, innerErr
 	}
-	inBubble(t, "nested: if the inner timeout comes first, the inner attempt timed out", func(t *testing.T) {
-		outer, inner := nested(t.Context(), minute, sec, untilDone)
-		requireEnd(t, inner, exhausted, 1)
-		require.ErrorIs(t, inner.History[0].Err, retry.ErrAttemptTimeout)
-		requireEnd(t, outer, exhausted, 1)
-		require.Same(t, inner, outer.History[0].Err, "the outer attempt did not")
-	})
-	inBubble(t, "nested: if the outer timeout comes first, the outer attempt timed out, and the inner run met a deadline", func(t *testing.T) {
-		outer, inner := nested(t.Context(), sec, minute, untilDone)
-		requireEnd(t, inner, passed, 1)
-		require.NotErrorIs(t, inner.History[0].Err, retry.ErrAttemptTimeout)
-		require.Equal(t, retry.ErrAttemptTimeout, inner.Cause())
-		requireEnd(t, outer, exhausted, 1)
-		require.ErrorIs(t, outer.History[0].Err, retry.ErrAttemptTimeout)
-		require.Same(t, inner, outer.Last, "which matches through its cause already")
-		require.NotErrorIs(t, outer, retry.DeadlinePassed)
-	})
-	inBubble(t, "nested, behind a context that hides the deadline: the same", func(t *testing.T) {
-		p, q := everySecond(1), everySecond(1)
-		p.AttemptTimeout, q.AttemptTimeout = sec, minute
-		var inner *retry.Error
-		_ = retry.Do(t.Context(), p, func(ctx context.Context) error {
-			require.ErrorAs(t, retry.Do(secretive{ctx}, q, untilDone), &inner)
-			return inner
-		})
-		requireEnd(t, inner, passed, 1)
-		require.NotErrorIs(t, inner.History[0].Err, retry.ErrAttemptTimeout)
-	})
-	inBubble(t, "nested: an inner attempt that outlasts both timed out", func(t *testing.T) {
-		outer, inner := nested(t.Context(), 5*sec, sec, func(ctx context.Context) error {
-			<-ctx.Done()
-			spend(minute)
-			return ctx.Err()
-		})
-		requireEnd(t, inner, passed, 1)
-		require.ErrorIs(t, inner.History[0].Err, retry.ErrAttemptTimeout)
-		require.ErrorIs(t, outer.History[0].Err, retry.ErrAttemptTimeout)
-	})
 }
 
 func TestOneAttempt(t *testing.T) {
 	inBubble(t, "a failure ends as Failed, whatever the policy says", func(t *testing.T) {
 		for _, p := range []retry.Policy{{}, everySecond(9), everySecond(retry.Unlimited), atOnce, {MaxAttempts: 1}, {Disabled: true}, {AttemptTimeout: sec}} {
 			start := time.Now()
-			failed := requireEnd(t, retry.Do(retry.OneAttempt(t.Context()), p, failing), disabled, 1)
-			require.Same(t, errFlaky, failed.Last)
+			requireEnd(t, retry.Do(retry.OneAttempt(t.Context()), p, failing), disabled, 1)
 			require.Zero(t, time.Since(start))
 		}
-	})
-	inBubble(t, "a success is a success", func(t *testing.T) {
-		require.NoError(t, retry.Do(retry.OneAttempt(t.Context()), everySecond(9), failTimes(0)))
 	})
 	inBubble(t, "a terminal error ends as Failed too", func(t *testing.T) {
 		failed := requireEnd(t, retry.Do(retry.OneAttempt(t.Context()), retry.Policy{}, failsWith(retry.Permanent(errFlaky))), disabled, 1)
 		require.Equal(t, retry.Terminal, failed.History[0].Class)
 	})
 	inBubble(t, "a canceled caller is Canceled", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		requireEnd(t, retry.Do(retry.OneAttempt(ctx), retry.Policy{}, failing), canceled, 0)
+		requireEnd(t, retry.Do(retry.OneAttempt(canceledBy(io.EOF)), retry.Policy{}, failing), canceled, 0)
 	})
 	inBubble(t, "no token is taken, and a success funds the budget", func(t *testing.T) {
-		p := everySecond(9)
+		p := calling(func() { t.Error("asked") }, "Pay", everySecond(9))
 		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 3})
-		p.Pay = func(context.Context, retry.Decision) bool { t.Error("asked"); return true }
 		requireEnd(t, retry.Do(retry.OneAttempt(t.Context()), p, failing), disabled, 1)
 		require.Equal(t, 3.0, p.Budget.Tokens())
-		require.NoError(t, retry.Do(retry.OneAttempt(t.Context()), p, failTimes(0)))
+		require.NoError(t, retry.Do(retry.OneAttempt(t.Context()), p, succeed))
 		require.Equal(t, 3.1, p.Budget.Tokens())
 	})
 	inBubble(t, "gate, timeout and observer are as ever", func(t *testing.T) {
-		p := everySecond(9)
-		gated, events := 0, 0
-		p.Gate = func(context.Context) time.Duration {
-			if gated++; gated == 1 {
-				return sec
-			}
-			return 0
-		}
-		p.Observe = func(context.Context, retry.Event) { events++ }
+		events := 0
+		p := calling(func() { events++ }, "Observe", everySecond(9))
+		p.Gate, _ = closedFor(sec)
 		p.AttemptTimeout = 2 * sec
 		start := time.Now()
 		requireEnd(t, retry.Do(retry.OneAttempt(t.Context()), p, untilDone), disabled, 1)
 		require.Equal(t, 3*sec, time.Since(start))
-		require.Equal(t, []int{2, 2}, []int{gated, events})
-	})
-	inBubble(t, "the policy stays as it is", func(t *testing.T) {
-		p := everySecond(2)
-		requireEnd(t, retry.Do(retry.OneAttempt(t.Context()), p, failing), disabled, 1)
-		requireEnd(t, retry.Do(t.Context(), p, failing), exhausted, 2)
+		require.Equal(t, 2, events)
 	})
 
 	runs := func(ctx context.Context) int {
@@ -363,9 +282,12 @@ func TestOneAttempt(t *testing.T) {
 		"one that is canceled beside": func(ctx context.Context) context.Context { _, stop := context.WithCancel(ctx); stop(); return ctx },
 	} {
 		inBubble(t, "what descends from it inherits it: "+name, func(t *testing.T) {
-			require.Equal(t, 1, runs(derive(retry.OneAttempt(t.Context()))))
-			require.Equal(t, 1, runs(retry.OneAttempt(derive(retry.OneAttempt(t.Context())))), "twice is once")
+			one := derive(retry.OneAttempt(t.Context()))
+			require.Equal(t, 1, runs(one))
+			require.True(t, retryshell.IsOneAttempt(one))
+			require.Equal(t, 1, runs(retry.OneAttempt(one)), "twice is once")
 			require.Equal(t, 3, runs(derive(t.Context())), "and nothing else does")
+			require.False(t, retryshell.IsOneAttempt(derive(t.Context())))
 		})
 	}
 	inBubble(t, "nested runs inherit it, in any attempt's context and to any depth", func(t *testing.T) {
@@ -375,6 +297,7 @@ func TestOneAttempt(t *testing.T) {
 			p.AttemptTimeout = timeout
 			err := retry.Do(retry.OneAttempt(t.Context()), p, func(ctx context.Context) error {
 				return retry.Do(ctx, p, func(ctx context.Context) error {
+					require.True(t, retryshell.IsOneAttempt(ctx))
 					return retry.Do(context.WithoutCancel(ctx), p, func(context.Context) error { calls++; return errFlaky })
 				})
 			})
@@ -382,26 +305,22 @@ func TestOneAttempt(t *testing.T) {
 			require.Equal(t, 1, calls)
 		}
 	})
-	inBubble(t, "inside an attempt it holds for the runs under it and for no other", func(t *testing.T) {
-		var calls []int
-		_ = retry.Do(t.Context(), everySecond(2), func(ctx context.Context) error {
-			calls = append(calls, runs(retry.OneAttempt(ctx)), runs(ctx))
-			return errFlaky
-		})
-		require.Equal(t, []int{1, 3, 1, 3}, calls)
-	})
-	inBubble(t, "AttemptNumber is kept", func(t *testing.T) {
+	inBubble(t, "inside an attempt it holds for the runs under it, which have its number, and for no other", func(t *testing.T) {
 		require.Equal(t, 1, retry.AttemptNumber(retry.OneAttempt(t.Context())))
-		var numbers [][2]int
-		_ = retry.Do(t.Context(), everySecond(3), func(ctx context.Context) error {
+		require.Zero(t, retryshell.OuterAttemptNumber(t.Context()))
+		require.Equal(t, 1, retryshell.OuterAttemptNumber(retry.OneAttempt(t.Context())))
+		var numbers [][3]int
+		_ = retry.Do(t.Context(), everySecond(2), func(ctx context.Context) error {
 			one := retry.OneAttempt(ctx)
 			_ = retry.Do(one, everySecond(3), func(inner context.Context) error {
-				numbers = append(numbers, [2]int{retry.AttemptNumber(one), retry.AttemptNumber(inner)})
+				numbers = append(numbers, [3]int{retry.AttemptNumber(one), retry.AttemptNumber(inner), retryshell.OuterAttemptNumber(inner)})
 				return errFlaky
 			})
+			require.Equal(t, 3, runs(ctx))
+			require.Zero(t, retryshell.OuterAttemptNumber(ctx))
 			return errFlaky
 		})
-		require.Equal(t, [][2]int{{1, 1}, {2, 1}, {3, 1}}, numbers)
+		require.Equal(t, [][3]int{{1, 1, 1}, {2, 1, 2}}, numbers)
 	})
 	inBubble(t, "the context is otherwise its parent", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(value(t.Context()), minute)
@@ -414,11 +333,6 @@ func TestOneAttempt(t *testing.T) {
 		cancel()
 		<-one.Done()
 		require.Equal(t, context.Canceled, one.Err())
-	})
-	t.Run("it costs a plain first try nothing", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		require.Zero(t, testing.AllocsPerRun(100, func() { _ = retry.Do(ctx, retry.Policy{}, succeed) }))
 	})
 }
 
@@ -439,23 +353,4 @@ func ExampleOneAttempt() {
 	// load
 	// load
 	// true
-}
-
-func TestIsOneAttempt(t *testing.T) {
-	ctx := retry.OneAttempt(t.Context())
-	require.False(t, retryshell.IsOneAttempt(t.Context()))
-	require.True(t, retryshell.IsOneAttempt(ctx))
-	require.True(t, retryshell.IsOneAttempt(context.WithoutCancel(ctx)), "detached work inherits it")
-	for _, row := range []struct {
-		ctx  context.Context
-		want bool
-	}{{t.Context(), false}, {ctx, true}} {
-		calls := 0
-		_ = retry.Do(row.ctx, atOnce, func(ctx context.Context) error { // an attempt has what its caller has
-			calls++
-			require.Equal(t, row.want, retryshell.IsOneAttempt(ctx))
-			return errFlaky
-		})
-		require.Equal(t, row.want, calls == 1)
-	}
 }

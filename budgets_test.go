@@ -23,13 +23,9 @@ func TestBudgetsFor(t *testing.T) {
 		require.Same(t, a, s.For("a"))
 		require.NotSame(t, a, s.For("b"))
 		require.Same(t, a, s.For("a"))
-		require.Equal(t, 2, s.Len())
-	})
-	t.Run("the empty key is a key", func(t *testing.T) {
-		s := retry.NewBudgets(retry.BudgetConfig{}, 10)
-		require.Same(t, s.For(""), s.For(""))
+		require.Same(t, s.For(""), s.For(""), "the empty key is one")
 		require.NotSame(t, s.For(""), s.For(" "))
-		require.Equal(t, 2, s.Len())
+		require.Equal(t, 4, s.Len())
 	})
 	t.Run("each key has the config and its own tokens", func(t *testing.T) {
 		s := retry.NewBudgets(retry.BudgetConfig{Ratio: 0.5, Burst: 4, Initial: 3}, 10)
@@ -49,9 +45,13 @@ func TestBudgetsFor(t *testing.T) {
 			require.Equal(t, []bool{false, true}, []bool{take(a, time.Now()), take(b, time.Now())})
 		})
 	})
-	for _, maxKeys := range []int{1, 0, -1, math.MinInt} {
-		t.Run(fmt.Sprintf("maxKeys %d keeps one key", maxKeys), func(t *testing.T) {
-			s := retry.NewBudgets(retry.BudgetConfig{}, maxKeys)
+	for name, s := range map[string]*retry.Budgets{
+		"maxKeys of 1":      retry.NewBudgets(retry.BudgetConfig{}, 1),
+		"maxKeys below 1":   retry.NewBudgets(retry.BudgetConfig{}, -1),
+		"the least maxKeys": retry.NewBudgets(retry.BudgetConfig{}, math.MinInt),
+		"the zero Budgets":  {},
+	} {
+		t.Run(name+" means one key", func(t *testing.T) {
 			a := s.For("a")
 			require.NotSame(t, a, s.For("b"))
 			require.True(t, take(s.For("b"), anyTime))
@@ -61,12 +61,6 @@ func TestBudgetsFor(t *testing.T) {
 			require.Equal(t, []int{1, 3}, []int{s.Len(), s.Overflows()})
 		})
 	}
-	t.Run("the zero Budgets keeps one key", func(t *testing.T) {
-		var s retry.Budgets
-		require.Same(t, s.For("a"), s.For("a"))
-		require.NotSame(t, s.For("a"), s.For("b"))
-		require.Equal(t, 1, s.Len())
-	})
 	t.Run("the largest maxKeys reserves nothing", func(t *testing.T) {
 		s := retry.NewBudgets(retry.BudgetConfig{}, math.MaxInt)
 		require.Same(t, s.For("a"), s.For("a"))
@@ -95,6 +89,8 @@ func TestBudgetsFor(t *testing.T) {
 		fund(a)
 		require.Equal(t, 0.1, a.Tokens())
 		require.Equal(t, 0.1, s.For("b").Tokens())
+		require.NotSame(t, a, s.For("a"))
+		require.NotSame(t, s.For("a"), s.For("a"), "it has no place")
 	})
 	t.Run("budgets that their callers keep have no more tokens than the places", func(t *testing.T) {
 		s := retry.NewBudgets(retry.BudgetConfig{Ratio: 1}, 1)
@@ -217,20 +213,6 @@ func TestBudgetsEviction(t *testing.T) {
 			<-time.After(time.Minute / 2)
 			require.Equal(t, []bool{false, true, false}, []bool{take(a, time.Now()), take(b, time.Now()), take(b, time.Now())})
 		})
-	})
-	t.Run("a key that has lost its place has lost its budget", func(t *testing.T) {
-		s := retry.NewBudgets(retry.BudgetConfig{Ratio: 1}, 1)
-		a := s.For("a")
-		takeAll(a)
-		fund(s.For("b"))
-		require.Same(t, s.For("b"), s.For("b"))
-		require.NotSame(t, a, s.For("a"))
-		require.NotSame(t, s.For("a"), s.For("a"), "it has no place")
-	})
-	t.Run("below maxKeys a newcomer has Initial, whatever the others have", func(t *testing.T) {
-		s := retry.NewBudgets(retry.BudgetConfig{Initial: 2}, 2)
-		takeAll(s.For("a"))
-		require.Equal(t, 2.0, s.For("b").Tokens())
 	})
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,12 +16,6 @@ import (
 func classOf(classify retry.Classifier, err error) retry.Class {
 	class, _ := retry.Policy{Classify: classify}.Judge(err)
 	return class
-}
-
-// hintOf returns the hint that a policy finds in err.
-func hintOf(err error) time.Duration {
-	_, hint := retry.Policy{}.Judge(err)
-	return hint
 }
 
 // isCanceled is an error that calls itself context.Canceled, as net's errors do.
@@ -114,11 +107,5 @@ func TestClassifiers(t *testing.T) {
 		var seen error
 		classOf(func(err error) retry.Class { seen = err; return retry.Unknown }, wrapped)
 		require.Same(t, wrapped, seen)
-	})
-}
-
-func TestClassTexts(t *testing.T) {
-	require.Equal(t, []string{"unknown", "retryable", "terminal", "Class(3)"}, []string{
-		retry.Unknown.String(), retry.Retryable.String(), retry.Terminal.String(), retry.Class(3).String(),
 	})
 }

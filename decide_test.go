@@ -3,7 +3,6 @@ package retry_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -61,22 +60,15 @@ func TestDecide(t *testing.T) {
 		want     retry.Decision
 	}{
 		{name: "nil is a success", err: nil, want: succeeded},
-		{name: "nil is a success on any attempt", progress: retry.Progress{Attempt: 99, Elapsed: hour},
-			policy: retry.Policy{MaxAttempts: 1, TTL: 1}, err: nil, want: succeeded},
 		{name: "nil is a success of a disabled policy", policy: retry.Policy{Disabled: true}, err: nil, want: succeeded},
 		{name: "an error waits", progress: retry.Progress{Attempt: 1}, err: errFlaky, want: waiting(5 * sec)},
 		{name: "the zero progress is after the first attempt", err: errFlaky, want: waiting(5 * sec)},
-		{name: "a negative attempt is the first", progress: retry.Progress{Attempt: -5}, err: errFlaky, want: waiting(5 * sec)},
 		{name: "the wait grows with the attempt", progress: retry.Progress{Attempt: 3}, err: errFlaky, want: waiting(20 * sec)},
 
 		{name: "attempt 7 of 8 waits", progress: retry.Progress{Attempt: 7}, err: errFlaky, want: waiting(320 * sec)},
 		{name: "attempt 8 of 8 was the last", progress: retry.Progress{Attempt: 8}, err: errFlaky, want: exhausted},
 		{name: "an attempt beyond the last was too", progress: retry.Progress{Attempt: maxTries}, err: errFlaky, want: exhausted},
 		{name: "one attempt is one", policy: retry.Policy{MaxAttempts: 1}, err: errFlaky, want: exhausted},
-		{name: "a list of three has four attempts: the third waits", policy: retry.Standard(),
-			progress: retry.Progress{Attempt: 3}, err: errFlaky, want: waiting(3 * hour)},
-		{name: "a list of three has four attempts: the fourth is the last", policy: retry.Standard(),
-			progress: retry.Progress{Attempt: 4}, err: errFlaky, want: exhausted},
 		{name: "a list repeats its last delay for more attempts", policy: retry.Policy{MaxAttempts: 9, Backoff: retry.Standard().Backoff},
 			progress: retry.Progress{Attempt: 8}, err: errFlaky, want: waiting(3 * hour)},
 		{name: "unlimited has no last", policy: retry.Policy{MaxAttempts: retry.Unlimited},
@@ -85,9 +77,6 @@ func TestDecide(t *testing.T) {
 			progress: retry.Progress{Attempt: 8}, err: errFlaky, want: exhausted},
 
 		{name: "a terminal error ends at once", err: retry.Permanent(errFlaky), want: terminal},
-		{name: "canceled, while the caller lives, is terminal", err: context.Canceled, want: terminal},
-		{name: "an attempt's deadline is retryable", err: context.DeadlineExceeded, want: waiting(5 * sec)},
-		{name: "an attempt's timeout is retryable", err: retry.ErrAttemptTimeout, want: waiting(5 * sec)},
 
 		{name: "disabled fails", policy: retry.Policy{Disabled: true}, err: errFlaky, want: disabled},
 		{name: "disabled goes before terminal", policy: retry.Policy{Disabled: true}, err: retry.Permanent(errFlaky),
@@ -142,8 +131,6 @@ func TestDecide(t *testing.T) {
 			err: after(longest), u: 0.9, want: hinted(longest, waitingFor(longest, 4500*ms))},
 		{name: "a bad MaxHint counts as unset", policy: retry.Policy{MaxHint: -1}, err: after(hour),
 			want: hinted(hour, waitingFor(hour, 5*sec))},
-		{name: "a hint of 0 is none", err: after(0), want: waiting(5 * sec)},
-		{name: "a negative hint is none", err: after(-hour), want: waiting(5 * sec)},
 		{name: "jitter goes upwards from a hint, by its own width",
 			policy: retry.Policy{Backoff: retry.Backoff{Base: 10 * sec, Jitter: retry.EqualJitter}},
 			err:    after(minute), u: 0.5, want: hinted(minute, waitingFor(minute+2500*ms, 7500*ms))},
@@ -156,8 +143,6 @@ func TestDecide(t *testing.T) {
 
 		{name: "u chooses the jitter", policy: retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}},
 			err: errFlaky, u: 0.25, want: waiting(1250 * ms)},
-		{name: "u is clamped", policy: retry.Policy{Backoff: retry.Backoff{Jitter: retry.FullJitter}},
-			err: errFlaky, u: math.NaN(), want: waiting(0)},
 		{name: "the last delay feeds decorrelated jitter",
 			policy:   retry.Policy{Backoff: retry.Backoff{Base: sec, Jitter: retry.DecorrelatedJitter}},
 			progress: retry.Progress{Attempt: 2, Prev: 3 * sec}, err: errFlaky, u: 0.5, want: waiting(5 * sec)},
@@ -248,6 +233,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// TestAdmitAgreesWithDecide has what both answer.
 func TestAdmit(t *testing.T) {
 	// may is an attempt that may start after the given wait.
 	may := func(wait time.Duration) retry.Decision {
@@ -271,12 +257,6 @@ func TestAdmit(t *testing.T) {
 		{name: "an attempt after the last may not", policy: everySecond(3), progress: retry.Progress{Attempt: 3}, want: ending(exhausted)},
 		{name: "an attempt after the largest number may, if there is no limit", policy: everySecond(retry.Unlimited),
 			progress: retry.Progress{Attempt: maxTries}, want: may(0)},
-		{name: "attempts that are written off do not count", policy: everySecond(3),
-			progress: retry.Progress{Attempt: 9, Forgiven: 7}, want: since(7, may(0))},
-		{name: "attempts that are not written off do", policy: everySecond(3),
-			progress: retry.Progress{Attempt: 9, Forgiven: 6}, want: since(6, ending(exhausted))},
-		{name: "a Since of the future leaves a first attempt, which is the last of one", policy: everySecond(1),
-			progress: retry.Progress{Attempt: 1, Forgiven: 37}, want: since(37, ending(exhausted))},
 		{name: "a negative Since counts as 0", policy: everySecond(4), progress: retry.Progress{Attempt: 2, Forgiven: -5}, want: may(0)},
 		{name: "the least Since counts as 0", policy: everySecond(2), progress: retry.Progress{Attempt: 2, Forgiven: math.MinInt}, want: ending(exhausted)},
 		{name: "what the next decision needs is passed on", progress: retry.Progress{Attempt: 4, Forgiven: 2, Prev: 7 * sec}, wait: sec,
@@ -287,22 +267,6 @@ func TestAdmit(t *testing.T) {
 		{name: "the longest wait may be made", wait: longest, want: may(longest)},
 		{name: "a wait is not the backoff's, so Cap and MaxHint do not bound it", policy: retry.Policy{MaxHint: sec, Backoff: retry.Backoff{Cap: sec}},
 			wait: hour, want: may(hour)},
-
-		{name: "a wait until exactly the TTL may be made", policy: retry.Policy{TTL: 10 * sec},
-			progress: retry.Progress{Elapsed: sec}, wait: 9 * sec, want: may(9 * sec)},
-		{name: "a wait until 1ns after the TTL may not", policy: retry.Policy{TTL: 10 * sec},
-			progress: retry.Progress{Elapsed: sec}, wait: 9*sec + 1, want: ending(tooOld)},
-		{name: "an attempt exactly at the TTL may start", policy: retry.Policy{TTL: 10 * sec}, progress: retry.Progress{Elapsed: 10 * sec}, want: may(0)},
-		{name: "an attempt 1ns after the TTL may not", policy: retry.Policy{TTL: 10 * sec},
-			progress: retry.Progress{Elapsed: 10*sec + 1}, want: ending(tooOld)},
-		{name: "a negative elapsed time counts as 0", policy: retry.Policy{TTL: sec},
-			progress: retry.Progress{Elapsed: -hour}, wait: sec + 1, want: ending(tooOld)},
-		{name: "a wait until 1ns before the deadline may be made", progress: retry.Progress{Elapsed: sec, Deadline: 10 * sec},
-			wait: 9*sec - 1, want: may(9*sec - 1)},
-		{name: "a wait until the deadline may not", progress: retry.Progress{Elapsed: sec, Deadline: 10 * sec}, wait: 9 * sec, want: ending(tooNear)},
-		{name: "an attempt 1ns before the deadline may start", progress: retry.Progress{Elapsed: 10*sec - 1, Deadline: 10 * sec}, want: may(0)},
-		{name: "an attempt at the deadline may not", progress: retry.Progress{Elapsed: 10 * sec, Deadline: 10 * sec}, want: ending(passed)},
-		{name: "a deadline before the run has passed", progress: retry.Progress{Deadline: -1}, want: ending(passed)},
 		{name: "a wait that is over counts for nothing", policy: retry.Policy{TTL: 10 * sec},
 			progress: retry.Progress{Elapsed: 10 * sec, Deadline: 11 * sec, Waited: true}, wait: hour, want: may(hour)},
 
@@ -312,14 +276,6 @@ func TestAdmit(t *testing.T) {
 			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 1}, wait: 3, want: ending(passed)},
 		{name: "a passed deadline that only the caller's context knows of goes before them too", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
 			progress: retry.Progress{Attempt: 1, Elapsed: 2, Caller: retry.DeadlinePassed}, wait: 3, want: ending(passed)},
-		{name: "then disabled", policy: retry.Policy{Disabled: true, MaxAttempts: 1, TTL: 1},
-			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 3}, wait: 3, want: ending(disabled)},
-		{name: "then the attempts", policy: retry.Policy{MaxAttempts: 1, TTL: 1},
-			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 3}, wait: 3, want: ending(exhausted)},
-		{name: "then the TTL", policy: retry.Policy{MaxAttempts: 2, TTL: 1},
-			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 3}, wait: 3, want: ending(tooOld)},
-		{name: "at last a deadline too near", policy: retry.Policy{MaxAttempts: 2, TTL: 9},
-			progress: retry.Progress{Attempt: 1, Elapsed: 2, Deadline: 3}, wait: 3, want: ending(tooNear)},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			require.Equal(t, row.want, row.policy.Admit(row.progress, row.wait))
@@ -380,10 +336,6 @@ func TestSpend(t *testing.T) {
 			p := retry.Policy{Pay: func(context.Context, retry.Decision) bool { return yes }}
 			require.Equal(t, yes, p.Spend(ctx, wait, anyTime) == wait)
 		}
-		var none *retry.Budget
-		require.Equal(t, wait, spendOn(none, wait, anyTime))
-		require.Equal(t, succeeded, spendOn(none, succeeded, anyTime))
-		none.Refund()
 	})
 	t.Run("a token that a panic in Pay has cost comes back", func(t *testing.T) {
 		p := retry.Policy{Budget: newBudget(2), Pay: func(context.Context, retry.Decision) bool { panic("boom") }}
@@ -397,46 +349,9 @@ func TestSpend(t *testing.T) {
 	})
 }
 
-func TestStatusAndReasonTexts(t *testing.T) {
-	for want, status := range map[string]retry.Status{
-		"": 0, "succeeded": retry.Succeeded, "waiting_retry": retry.WaitingRetry, "dead_letter": retry.DeadLettered,
-		"expired": retry.Expired, "failed_no_retries": retry.FailedNoRetries, "canceled": retry.Canceled, "Status(7)": 7,
-	} {
-		require.Equal(t, want, status.String())
-	}
-	for want, reason := range map[string]retry.Reason{
-		"": 0, "terminal_error": retry.TerminalError, "attempts_exhausted": retry.AttemptsExhausted,
-		"budget_exhausted": retry.BudgetExhausted, "ttl_elapsed": retry.TTLElapsed,
-		"deadline_passed": retry.DeadlinePassed, "deadline_too_near": retry.DeadlineTooNear,
-		"hint_too_long": retry.HintTooLong, "retries_disabled": retry.RetriesDisabled,
-		"caller_canceled": retry.CallerCanceled, "Reason(10)": 10,
-	} {
-		require.Equal(t, want, reason.Error())
-	}
-}
-
 func TestDecisionTexts(t *testing.T) {
 	require.Equal(t, []string{"succeeded", "waiting_retry 1h", "dead_letter (terminal_error)", "expired (ttl_elapsed)", ""},
 		[]string{succeeded.String(), waiting(hour).String(), terminal.String(), tooOld.String(), retry.Decision{}.String()})
-}
-
-// reasonsOf is the whole vocabulary: which reasons go with which status.
-var reasonsOf = map[retry.Status][]retry.Reason{
-	retry.Succeeded:       {0},
-	retry.WaitingRetry:    {0},
-	retry.DeadLettered:    {retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted},
-	retry.Expired:         {retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.HintTooLong},
-	retry.FailedNoRetries: {retry.RetriesDisabled},
-	retry.Canceled:        {retry.CallerCanceled},
-}
-
-func TestReasonIsAnError(t *testing.T) {
-	err := fmt.Errorf("charge card: %w", retry.AttemptsExhausted)
-	require.ErrorIs(t, err, retry.AttemptsExhausted)
-	require.NotErrorIs(t, err, retry.TerminalError)
-	var reason retry.Reason
-	require.True(t, errors.As(err, &reason))
-	require.Equal(t, retry.AttemptsExhausted, reason)
 }
 
 func TestDecideJudgesOnceForAShellThatHasAsked(t *testing.T) {
@@ -466,11 +381,14 @@ func TestAdmitAgreesWithDecide(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(14, 31))
 	small := func(n int) time.Duration { return time.Duration(rnd.IntN(n)) }
 	waits := 0
-	for range 100_000 {
+	for i := range 100_000 {
 		p := retry.Policy{MaxAttempts: rnd.IntN(5), TTL: small(6), Disabled: rnd.IntN(8) == 0, ResetAfter: small(3),
 			Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1 + small(3)}}
 		pr := retry.Progress{Attempt: 1 + rnd.IntN(4), Forgiven: rnd.IntN(3), Elapsed: small(6), Lasted: small(4), Deadline: small(9) - 1}
 		d := p.Decide(pr, errFlaky, 0)
+		if i < 3 {
+			t.Logf("%v, TTL %v, disabled %v, after %+v: %v", p, p.TTL, p.Disabled, pr, d)
+		}
 		pr.Forgiven = d.Forgiven
 		switch again := p.Admit(pr, d.Delay); {
 		case d.Status == retry.WaitingRetry:

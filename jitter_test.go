@@ -141,10 +141,3 @@ func TestJitterSpreadsAtTheCap(t *testing.T) {
 		})
 	}
 }
-
-func TestJitterTexts(t *testing.T) {
-	require.Equal(t, []string{"none", "full", "equal", "ratio", "decorrelated", "JitterMode(5)"}, []string{
-		retry.NoJitter.String(), retry.FullJitter.String(), retry.EqualJitter.String(), retry.RatioJitter.String(),
-		retry.DecorrelatedJitter.String(), retry.JitterMode(5).String(),
-	})
-}

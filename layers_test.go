@@ -19,62 +19,32 @@ type saysGivenUp bool
 func (saysGivenUp) Error() string   { return "503" }
 func (s saysGivenUp) GivenUp() bool { return bool(s) }
 
-func TestGivenUp(t *testing.T) {
-	run := func(p retry.Policy, fn func(context.Context) error) func(context.Context) error {
-		return func(ctx context.Context) error { return retry.Do(ctx, p, fn) }
-	}
-	gone := func(context.Context) error { return nil }
-	for _, row := range []struct {
-		name string
-		fn   func(context.Context) error
-		want bool
-	}{
-		{"success", gone, false},
-		{"a plain error", failing, false},
-		{"a layer that says so", failsWith(saysGivenUp(true)), true},
-		{"a layer that says no", failsWith(saysGivenUp(false)), false},
-		{"a run that has retried", run(atOnce, failing), true},
-		{"a run of one attempt", run(retry.Policy{MaxAttempts: 1}, failing), false},
-		{"a run without retries", run(retry.Policy{Disabled: true}, failing), false},
-		{"a terminal error at once", run(atOnce, failsWith(retry.Permanent(errFlaky))), false},
-		{"a server that asked for two hours", run(retry.Inline(), failsWith(retry.After(2*hour, errFlaky))), true},
-		{"a budget that is empty", run(retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}, failing), true},
-		{"a layer below a run of one attempt", run(retry.Policy{Disabled: true}, failsWith(saysGivenUp(true))), true},
-		{"a run that has retried below a run of one attempt", run(retry.Policy{MaxAttempts: 1}, run(atOnce, failing)), true},
-		{"marked and wrapped", func(ctx context.Context) error {
-			return fmt.Errorf("load: %w", retry.Permanent(errors.Join(errFlaky, run(atOnce, failing)(ctx))))
-		}, true},
-	} {
-		inBubble(t, row.name, func(t *testing.T) {
-			require.Equal(t, row.want, retry.IsGivenUp(row.fn(t.Context())))
-		})
-	}
-	inBubble(t, "a run under OneAttempt has not: its caller holds the retries", func(t *testing.T) {
-		require.False(t, retry.IsGivenUp(retry.Do(retry.OneAttempt(t.Context()), atOnce, failing)))
-	})
-	inBubble(t, "a run that its caller canceled has not", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		calls := 0
-		err := retry.Do(ctx, atOnce, func(context.Context) error {
-			if calls++; calls == 2 {
-				cancel()
-			}
-			return errFlaky
-		})
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.False(t, retry.IsGivenUp(err))
-	})
-	var none *retry.Error
-	require.False(t, retry.IsGivenUp(none))
-}
-
-func TestEveryBranchOfAnErrorCanHaveGivenUp(t *testing.T) {
-	gaveUp, once := runOf(errFlaky), &retry.Error{Outcome: retry.Outcome{Attempts: 1, Reason: retry.AttemptsExhausted}, Last: errFlaky}
+func TestIsGivenUp(t *testing.T) {
+	run := func(p retry.Policy, fn func(context.Context) error) error { return retry.Do(t.Context(), p, fn) }
+	gaveUp := runOf(errFlaky)
+	once := &retry.Error{Outcome: retry.Outcome{Attempts: 1, Reason: retry.AttemptsExhausted}, Last: errFlaky}
+	canceled := &retry.Error{Outcome: retry.Outcome{Attempts: 2, Reason: retry.CallerCanceled}, Last: gaveUp}
 	for _, row := range []struct {
 		name string
 		err  error
 		want bool
 	}{
+		{"success", nil, false},
+		{"a nil *Error", (*retry.Error)(nil), false},
+		{"a plain error", errFlaky, false},
+		{"a layer that says so", saysGivenUp(true), true},
+		{"a layer that says no", saysGivenUp(false), false},
+		{"a run that has retried", run(atOnce, failing), true},
+		{"a run of one attempt", run(retry.Policy{MaxAttempts: 1}, failing), false},
+		{"a run without retries", run(retry.Policy{Disabled: true}, failing), false},
+		{"a run under OneAttempt, whose caller holds the retries", retry.Do(retry.OneAttempt(t.Context()), atOnce, failing), false},
+		{"a run that its caller canceled", canceled, false},
+		{"a terminal error at once", run(atOnce, failsWith(retry.Permanent(errFlaky))), false},
+		{"a server that asked for two hours", run(retry.Inline(), failsWith(retry.After(2*hour, errFlaky))), true},
+		{"a budget that is empty", run(retry.Policy{Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1})}, failing), true},
+		{"a layer below a run of one attempt", run(retry.Policy{Disabled: true}, failsWith(saysGivenUp(true))), true},
+		{"a run that has retried below a run of one attempt", run(retry.Policy{MaxAttempts: 1}, failsWith(gaveUp)), true},
+		{"marked and wrapped", fmt.Errorf("load: %w", retry.Permanent(errors.Join(errFlaky, gaveUp))), true},
 		{"first in a join", errors.Join(gaveUp, once), true},
 		{"second in a join", errors.Join(once, gaveUp), true},
 		{"second in %w and %w", fmt.Errorf("%w %w", once, gaveUp), true},
@@ -83,9 +53,8 @@ func TestEveryBranchOfAnErrorCanHaveGivenUp(t *testing.T) {
 		{"second in a list", multi{once, gaveUp}, true},
 		{"behind an As that sets nothing", multi{yes{}, gaveUp}, true},
 		{"under marks and a timeout", retry.Permanent(retry.After(sec, retryshell.MarkTimeout(retry.Progressed(errors.Join(context.Canceled, gaveUp))))), true},
-		{"under a run of one attempt", &retry.Error{Outcome: once.Outcome, Last: gaveUp}, true},
 		{"nowhere", errors.Join(once, io.EOF, multi{once, yes{}}), false},
-		{"under a run that its caller canceled", errors.Join(&retry.Error{Outcome: retry.Outcome{Attempts: 2, Reason: retry.CallerCanceled}, Last: gaveUp}), false},
+		{"under a run that its caller canceled", errors.Join(canceled), false},
 	} {
 		require.Equal(t, row.want, retry.IsGivenUp(row.err), row.name)
 	}
@@ -106,21 +75,6 @@ func TestANestedRunIsRepeatedUnlessThePolicyStopsAtWhatIsGivenUp(t *testing.T) {
 			require.ErrorIs(t, err, errFlaky)
 		})
 	}
-}
-
-func TestAServerThatAsksForTwoHoursIsNotAskedAgainAtOnce(t *testing.T) {
-	inBubble(t, "with StopIf(IsGivenUp)", func(t *testing.T) {
-		outer, calls := retry.Inline(), 0
-		outer.Classify = retry.StopIf(retry.IsGivenUp)
-		err := retry.Do(t.Context(), outer, func(ctx context.Context) error {
-			return retry.Do(ctx, retry.Inline(), func(context.Context) error {
-				calls++
-				return retry.After(2*hour, errFlaky)
-			})
-		})
-		require.Equal(t, 1, calls)
-		require.Equal(t, 2*hour, must[*retry.Error](t, err).Hint())
-	})
 }
 
 func TestBelowTellsARunThatALayerBelowHasEnded(t *testing.T) {
@@ -158,6 +112,7 @@ func TestWithRemoteAttempt(t *testing.T) {
 		var numbers [][2]int
 		ctx := retryshell.WithRemoteAttempt(t.Context(), 3)
 		require.Equal(t, 3, retry.AttemptNumber(ctx))
+		require.False(t, retry.LastAttempt(ctx), "the attempt of another process does not say")
 		_ = retry.Do(ctx, everySecond(4), func(ctx context.Context) error {
 			return retry.Do(retry.OneAttempt(context.WithoutCancel(ctx)), everySecond(4), func(ctx context.Context) error {
 				numbers = append(numbers, [2]int{retry.AttemptNumber(ctx), retryshell.OuterAttemptNumber(ctx)})
@@ -166,21 +121,6 @@ func TestWithRemoteAttempt(t *testing.T) {
 		})
 		require.Equal(t, [][2]int{{1, 3}}, numbers)
 		require.True(t, retryshell.IsOneAttempt(ctx))
-	})
-}
-
-func TestOuterAttemptNumber(t *testing.T) {
-	inBubble(t, "is the attempt around OneAttempt, and none without it", func(t *testing.T) {
-		require.Zero(t, retryshell.OuterAttemptNumber(t.Context()))
-		require.Equal(t, 1, retryshell.OuterAttemptNumber(retry.OneAttempt(t.Context())))
-		var numbers [][2]int
-		_ = retry.Do(t.Context(), everySecond(3), func(ctx context.Context) error {
-			return retry.Do(retry.OneAttempt(ctx), everySecond(3), func(inner context.Context) error {
-				numbers = append(numbers, [2]int{retryshell.OuterAttemptNumber(ctx), retryshell.OuterAttemptNumber(inner)})
-				return errFlaky
-			})
-		})
-		require.Equal(t, [][2]int{{0, 1}, {0, 2}, {0, 3}}, numbers)
 	})
 }
 

@@ -25,42 +25,44 @@ func watched(p retry.Policy, ends *[]string) retry.Policy {
 	return p
 }
 
-func TestLeavingALoopOfAttempts(t *testing.T) {
+func TestEndsOfALoopOfAttempts(t *testing.T) {
+	const lost = "a turn of Attempts ended without an error or nil in its variable"
 	never := errors.New("not to be seen")
+	call := func() (int, error) { return 0, errFlaky }
 	for _, row := range []struct {
 		name   string
-		leave  func(ctx context.Context, p retry.Policy) error
-		want   error
-		end    string
+		loop   func(ctx context.Context, p retry.Policy) error
+		want   any    // the error, or a part of the text of an *Error
+		end    string // that is observed
 		tokens float64
 	}{
-		{"by break with an error", func(ctx context.Context, p retry.Policy) (err error) {
+		{"left by break with an error", func(ctx context.Context, p retry.Policy) (err error) {
 			for range retry.Attempts(ctx, p, &err) {
 				err = errFlaky
 				break
 			}
 			return err
 		}, errFlaky, "dead_letter (terminal_error) after 1", 2},
-		{"by break without one", func(ctx context.Context, p retry.Policy) (err error) {
+		{"left by break without one", func(ctx context.Context, p retry.Policy) (err error) {
 			for range retry.Attempts(ctx, p, &err) {
 				break
 			}
 			return err
 		}, nil, "succeeded after 1", 2.5},
-		{"by return of an error through a named result", func(ctx context.Context, p retry.Policy) (err error) {
+		{"left by return of an error through a named result", func(ctx context.Context, p retry.Policy) (err error) {
 			for range retry.Attempts(ctx, p, &err) {
 				return errFlaky
 			}
 			return never
 		}, errFlaky, "dead_letter (terminal_error) after 1", 2},
-		{"by return of an error that the loop does not see", func(ctx context.Context, p retry.Policy) error {
+		{"left by return of an error that the loop does not see", func(ctx context.Context, p retry.Policy) error {
 			var err error
 			for range retry.Attempts(ctx, p, &err) {
 				return errFlaky
 			}
 			return never
 		}, errFlaky, "succeeded after 1", 2.5},
-		{"by return in the second turn", func(ctx context.Context, p retry.Policy) (err error) {
+		{"left by return in the second turn", func(ctx context.Context, p retry.Policy) (err error) {
 			for ctx := range retry.Attempts(ctx, p, &err) {
 				if err = errFlaky; retry.AttemptNumber(ctx) == 2 {
 					return errOutage
@@ -68,7 +70,7 @@ func TestLeavingALoopOfAttempts(t *testing.T) {
 			}
 			return never
 		}, errOutage, "dead_letter (terminal_error) after 2", 1},
-		{"by goto", func(ctx context.Context, p retry.Policy) (err error) {
+		{"left by goto", func(ctx context.Context, p retry.Policy) (err error) {
 			for range retry.Attempts(ctx, p, &err) {
 				err = errFlaky
 				goto out
@@ -77,7 +79,7 @@ func TestLeavingALoopOfAttempts(t *testing.T) {
 		out:
 			return err
 		}, errFlaky, "dead_letter (terminal_error) after 1", 2},
-		{"by continue of a loop around it", func(ctx context.Context, p retry.Policy) (err error) {
+		{"left by continue of a loop around it", func(ctx context.Context, p retry.Policy) (err error) {
 		outer:
 			for i := range 2 {
 				for range retry.Attempts(ctx, p, &err) {
@@ -89,30 +91,103 @@ func TestLeavingALoopOfAttempts(t *testing.T) {
 			}
 			return err
 		}, nil, "dead_letter (terminal_error) after 1; succeeded after 1", 2.5},
-		{"with an error under Transient", func(ctx context.Context, p retry.Policy) (err error) {
+		{"left with an error under Transient", func(ctx context.Context, p retry.Policy) (err error) {
 			for range retry.Attempts(ctx, p, &err) {
 				err = retry.Transient(errFlaky)
 				break
 			}
 			return errors.Unwrap(err)
 		}, errFlaky, "dead_letter (terminal_error) after 1", 2},
-		{"under OneAttempt", func(ctx context.Context, p retry.Policy) (err error) {
+		{"left under OneAttempt", func(ctx context.Context, p retry.Policy) (err error) {
 			for range retry.Attempts(retry.OneAttempt(ctx), p, &err) {
 				err = errFlaky
 				break
 			}
 			return err
 		}, errFlaky, "failed_no_retries (retries_disabled) after 1", 2},
+
+		// A turn that leaves its error unset has lost it: the loop ends, and says so.
+		{"an error is lost by an err that the body declares anew", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				_, err := call()
+				if err != nil {
+					continue
+				}
+			}
+			return err
+		}, lost, "dead_letter (terminal_error) after 1", 2},
+		{"an error is lost by an err that the body declares anew in a later turn", func(ctx context.Context, p retry.Policy) (err error) {
+			for ctx := range retry.Attempts(ctx, p, &err) {
+				if retry.AttemptNumber(ctx) == 1 {
+					err = errFlaky
+					continue
+				}
+				_, err := call()
+				_ = err
+			}
+			return err
+		}, "gave up after 2 attempts in 1s (terminal_error): retry: " + lost, "dead_letter (terminal_error) after 2", 1},
+		{"an error is lost by a success that does not say so", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				continue
+			}
+			return err
+		}, lost, "dead_letter (terminal_error) after 1", 2},
+		{"an error is lost by a body that asks for nil first", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				if err == nil {
+					_, err = call()
+				}
+			}
+			return err
+		}, lost, "dead_letter (terminal_error) after 1", 2},
+		{"an error is lost by a body that adds to it", func(ctx context.Context, p retry.Policy) (err error) {
+			for range retry.Attempts(ctx, p, &err) {
+				err = errors.Join(err, errFlaky)
+			}
+			return err
+		}, lost, "dead_letter (terminal_error) after 1", 2},
+		{"an error is lost by the inner of two loops with an error each", func(ctx context.Context, p retry.Policy) (err error) {
+		outer:
+			for ctx := range retry.Attempts(ctx, p, &err) {
+				var inner error
+				for range retry.Attempts(ctx, p, &inner) {
+					continue outer
+				}
+			}
+			return err
+		}, lost, "succeeded after 1; dead_letter (terminal_error) after 1", 2.5},
 	} {
 		inBubble(t, row.name, func(t *testing.T) {
 			var ends []string
 			p := watched(everySecond(3), &ends)
 			p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: 2})
-			require.Equal(t, row.want, row.leave(t.Context(), p))
+			err := row.loop(t.Context(), p)
+			if text, ok := row.want.(string); ok {
+				require.ErrorContains(t, err, text)
+				require.ErrorIs(t, err, retry.TerminalError)
+			} else {
+				require.Equal(t, row.want, err)
+			}
 			require.Equal(t, row.end, strings.Join(ends, "; "))
 			require.Equal(t, row.tokens, p.Budget.Tokens())
 		})
 	}
+	inBubble(t, "a lost error inside of another Attempts ends that one too", func(t *testing.T) {
+		var err error
+		turns := 0
+		for range retry.Attempts(t.Context(), everySecond(3), &err) {
+			turns++
+			err = func() (err error) {
+				for range retry.Attempts(t.Context(), everySecond(3), &err) {
+					continue
+				}
+				return err
+			}()
+		}
+		require.ErrorContains(t, err, lost)
+		require.Equal(t, 1, turns)
+	})
 }
 
 func TestATurnOfAttempts(t *testing.T) {
@@ -130,43 +205,22 @@ func TestATurnOfAttempts(t *testing.T) {
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, errFlaky, must[*retry.Error](t, err).Last)
 	})
-	inBubble(t, "that continues with an error is repeated, and one with nil ends the loop", func(t *testing.T) {
-		var err error
-		turns := 0
-		for range retry.Attempts(t.Context(), everySecond(5), &err) {
-			if turns++; turns < 3 {
-				err = errFlaky
-				continue
-			}
-			err = nil
-		}
-		require.NoError(t, err)
-		require.Equal(t, 3, turns)
-	})
-	inBubble(t, "is not made for arguments that Do refuses", func(t *testing.T) {
+	inBubble(t, "is not made for a caller that has gone, nor for arguments that Do refuses", func(t *testing.T) {
 		for _, row := range []struct {
 			ctx  context.Context
 			p    retry.Policy
 			want string
 		}{
+			{canceledBy(errOutage), retry.Policy{}, "retry: gave up after 0 attempts in 0s (caller_canceled): outage"},
 			{nil, retry.Policy{}, "retry: Do.ctx <nil> is not a context"},
 			{t.Context(), retry.Policy{TTL: -1}, "retry: Policy.TTL -1ns is negative"},
 		} {
-			err := errOutage
+			err := errFlaky
 			for range retry.Attempts(row.ctx, row.p, &err) {
 				t.Fatal("a turn")
 			}
 			require.EqualError(t, err, row.want)
 		}
-	})
-	inBubble(t, "is not made for a caller that has gone", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		var err error
-		for range retry.Attempts(ctx, retry.Policy{}, &err) {
-			t.Fatal("a turn")
-		}
-		require.ErrorIs(t, err, retry.CallerCanceled)
 	})
 	inBubble(t, "that panics pays back the token, and the panic passes through", func(t *testing.T) {
 		var ends []string
@@ -182,6 +236,13 @@ func TestATurnOfAttempts(t *testing.T) {
 		})
 		require.Equal(t, 2.0, p.Budget.Tokens())
 		require.Empty(t, ends)
+		require.Equal(t, errFlaky, err)
+		require.Panics(t, func() {
+			for range retry.Attempts(t.Context(), p, &err) {
+				panic("turn 1")
+			}
+		})
+		require.ErrorContains(t, err, "ended without an error or nil", "so that a recover does not make it a success")
 	})
 	inBubble(t, "may end its goroutine", func(t *testing.T) {
 		p := everySecond(3)
@@ -198,121 +259,6 @@ func TestATurnOfAttempts(t *testing.T) {
 		}()
 		<-done
 		require.Equal(t, 2.0, p.Budget.Tokens())
-	})
-}
-
-// A turn that leaves its error unset has lost it: the loop ends, and says so.
-func TestALostErrorOfAttempts(t *testing.T) {
-	const lost = "a turn of Attempts ended without an error or nil in its variable"
-	call := func() (int, error) { return 0, errFlaky }
-	for _, row := range []struct {
-		name string
-		loop func(ctx context.Context, p retry.Policy) error
-		want string // in the error; empty means success
-		end  string
-		left float64 // tokens
-	}{
-		{"by an err that the body declares anew", func(ctx context.Context, p retry.Policy) (err error) {
-			for range retry.Attempts(ctx, p, &err) {
-				_, err := call()
-				if err != nil {
-					continue
-				}
-			}
-			return err
-		}, lost, "dead_letter (terminal_error) after 1", 2},
-		{"by an err that the body declares anew in a later turn", func(ctx context.Context, p retry.Policy) (err error) {
-			for ctx := range retry.Attempts(ctx, p, &err) {
-				if retry.AttemptNumber(ctx) == 1 {
-					err = errFlaky
-					continue
-				}
-				_, err := call()
-				_ = err
-			}
-			return err
-		}, "gave up after 2 attempts in 1s (terminal_error): retry: " + lost, "dead_letter (terminal_error) after 2", 1},
-		{"by a success that does not say so", func(ctx context.Context, p retry.Policy) (err error) {
-			for range retry.Attempts(ctx, p, &err) {
-				continue
-			}
-			return err
-		}, lost, "dead_letter (terminal_error) after 1", 2},
-		{"by a body that asks for nil first", func(ctx context.Context, p retry.Policy) (err error) {
-			for range retry.Attempts(ctx, p, &err) {
-				if err == nil {
-					_, err = call()
-				}
-			}
-			return err
-		}, lost, "dead_letter (terminal_error) after 1", 2},
-		{"by a body that adds to it", func(ctx context.Context, p retry.Policy) (err error) {
-			for range retry.Attempts(ctx, p, &err) {
-				err = errors.Join(err, errFlaky)
-			}
-			return err
-		}, lost, "dead_letter (terminal_error) after 1", 2},
-		{"by the inner of two loops with an error each", func(ctx context.Context, p retry.Policy) (err error) {
-		outer:
-			for ctx := range retry.Attempts(ctx, p, &err) {
-				var inner error
-				for range retry.Attempts(ctx, p, &inner) {
-					continue outer
-				}
-			}
-			return err
-		}, lost, "succeeded after 1; dead_letter (terminal_error) after 1", 2.5},
-		{"not by leaving the loop", func(ctx context.Context, p retry.Policy) (err error) {
-			for range retry.Attempts(ctx, p, &err) {
-				break
-			}
-			return err
-		}, "", "succeeded after 1", 2.5},
-		{"not by setting nil", func(ctx context.Context, p retry.Policy) (err error) {
-			for range retry.Attempts(ctx, p, &err) {
-				err = nil
-			}
-			return err
-		}, "", "succeeded after 1", 2.5},
-	} {
-		inBubble(t, row.name, func(t *testing.T) {
-			var ends []string
-			p := watched(everySecond(3), &ends)
-			p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: 2})
-			err := row.loop(t.Context(), p)
-			require.Equal(t, row.end, strings.Join(ends, "; "))
-			require.Equal(t, row.left, p.Budget.Tokens())
-			if row.want == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorContains(t, err, row.want)
-			require.ErrorIs(t, err, retry.TerminalError)
-		})
-	}
-	inBubble(t, "a panic leaves an error, so that a recover does not make it a success", func(t *testing.T) {
-		err := errOutage
-		require.Panics(t, func() {
-			for range retry.Attempts(t.Context(), everySecond(3), &err) {
-				panic("turn")
-			}
-		})
-		require.ErrorContains(t, err, "ended without an error or nil")
-	})
-	inBubble(t, "a lost error inside of another Attempts ends that one too", func(t *testing.T) {
-		var err error
-		turns := 0
-		for range retry.Attempts(t.Context(), everySecond(3), &err) {
-			turns++
-			err = func() (err error) {
-				for range retry.Attempts(t.Context(), everySecond(3), &err) {
-					continue
-				}
-				return err
-			}()
-		}
-		require.ErrorContains(t, err, lost)
-		require.Equal(t, 1, turns)
 	})
 }
 

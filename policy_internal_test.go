@@ -21,7 +21,7 @@ func TestAPolicyThatIsPlainIsValid(t *testing.T) {
 		return d
 	}
 	plain, bad := 0, 0
-	for range 100_000 {
+	for i := range 100_000 {
 		p := Policy{
 			MaxAttempts: []int{0, 1, 5, Unlimited, -2, math.MinInt, math.MaxInt}[r.IntN(7)],
 			Backoff: Backoff{
@@ -34,6 +34,9 @@ func TestAPolicyThatIsPlainIsValid(t *testing.T) {
 			p.Delays = append(p.Delays, d())
 		}
 		found := p.check()
+		if i < 3 {
+			t.Logf("%v: plain %v, %v", p, p.plain(), found)
+		}
 		switch {
 		case p.plain():
 			plain++

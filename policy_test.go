@@ -16,49 +16,24 @@ import (
 	"github.com/retrygo/retry"
 )
 
-func TestTheZeroPolicyIsValid(t *testing.T) {
-	require.NoError(t, retry.Policy{}.Validate())
-}
-
 func TestPresets(t *testing.T) {
-	for _, row := range []struct {
-		preset retry.Policy
-		name   string
-		want   string
-	}{
-		{retry.Inline(), "inline", "inline: 4 attempts, exponential 50ms ×2, cap 1s, full jitter: 50ms 100ms 200ms (0s to 350ms in all)"},
-		{retry.Aggressive(), "aggressive", "aggressive: 4 attempts, list: 10s 1m 5m (6m10s in all)"},
-		{retry.Standard(), "standard", "standard: 4 attempts, list: 1m 30m 3h (3h31m in all)"},
-		{retry.Patient(), "patient", "patient: 4 attempts, list: 5m 1h 6h (7h5m in all)"},
-		{retry.Cautious(), "cautious", "cautious: 6 attempts, list: 1m 10m 1h 4h 12h (17h11m in all)"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			require.NoError(t, row.preset.Validate())
-			require.Equal(t, row.name, row.preset.Name)
-			require.Equal(t, row.want, row.preset.String())
-			require.Equal(t, row.want, fmt.Sprintf("%+v", row.preset), "the name is not hidden")
-		})
-	}
 	require.Equal(t, retry.Policy{Name: "inline", MaxAttempts: 4, MaxHint: 10 * sec,
 		Backoff: retry.Backoff{Base: 50 * ms, Cap: sec, Jitter: retry.FullJitter}}, retry.Inline())
-}
-
-func TestPresetsAreNewEachTime(t *testing.T) {
 	retry.Standard().Delays[0] = 0
-	require.Equal(t, minute, retry.Standard().Delays[0])
+	require.Equal(t, minute, retry.Standard().Delays[0], "they are new each time")
 }
 
+// Do looks at a policy at a glance first, which must not overlook the least fault that Validate finds.
 func TestValidateNamesFieldValueAndRule(t *testing.T) {
 	for _, row := range []struct {
 		policy retry.Policy
 		want   string
 	}{
 		{retry.Policy{MaxAttempts: -2}, "Policy.MaxAttempts -2 is below -1, which is Unlimited"},
-		{retry.Policy{MaxAttempts: math.MinInt32}, "Policy.MaxAttempts -2147483648 is below -1, which is Unlimited"},
-		{retry.Policy{AttemptTimeout: -sec}, "Policy.AttemptTimeout -1s is negative"},
-		{retry.Policy{TTL: -sec}, "Policy.TTL -1s is negative"},
-		{retry.Policy{MaxHint: -sec}, "Policy.MaxHint -1s is negative"},
-		{retry.Policy{ResetAfter: -sec}, "Policy.ResetAfter -1s is negative"},
+		{retry.Policy{AttemptTimeout: -1}, "Policy.AttemptTimeout -1ns is negative"},
+		{retry.Policy{TTL: -1}, "Policy.TTL -1ns is negative"},
+		{retry.Policy{MaxHint: -1}, "Policy.MaxHint -1ns is negative"},
+		{retry.Policy{ResetAfter: -1}, "Policy.ResetAfter -1ns is negative"},
 		{backoff(retry.Backoff{Mode: 5}), "Policy.Mode 5 is not one of Exponential, Linear, Fixed and List"},
 		{backoff(retry.Backoff{Base: -1}), "Policy.Base -1ns is negative"},
 		{backoff(retry.Backoff{Cap: -1}), "Policy.Cap -1ns is negative"},
@@ -109,15 +84,6 @@ func TestValidateNamesFieldValueAndRule(t *testing.T) {
 			require.False(t, errors.As(err, &failed), "nothing ran, so it is not an *Error")
 		})
 	}
-	t.Run("every bad field is found by errors.As, each as a line of its own", func(t *testing.T) {
-		err := retry.Policy{MaxAttempts: -3, TTL: -1}.Validate()
-		var texts []string
-		for _, e := range err.(interface{ Unwrap() []error }).Unwrap() {
-			texts = append(texts, e.Error())
-		}
-		require.Equal(t, []string{
-			"retry: Policy.MaxAttempts -3 is below -1, which is Unlimited", "retry: Policy.TTL -1ns is negative"}, texts)
-	})
 	t.Run("a delay of 0 is good after any number of bad ones", func(t *testing.T) {
 		bad := slices.Repeat([]time.Duration{-1}, 20)
 		require.Len(t, retry.Policy{Backoff: retry.Backoff{Delays: append(bad[:10:10], 0)}}.Validate(), 10)
@@ -157,43 +123,29 @@ func TestOr(t *testing.T) {
 	full := retry.Policy{
 		Name: "defaults", MaxAttempts: 5,
 		Backoff:        retry.Backoff{Mode: retry.Linear, Base: sec, Factor: 3, Cap: minute, Jitter: retry.RatioJitter, JitterRatio: 0.3},
-		AttemptTimeout: sec, TTL: hour, MaxHint: minute,
+		AttemptTimeout: sec, TTL: hour, MaxHint: minute, ResetAfter: hour,
 	}
-	t.Run("the zero policy takes everything", func(t *testing.T) {
-		require.Equal(t, full, retry.Policy{}.Or(full))
-	})
-	t.Run("a full policy takes nothing", func(t *testing.T) {
-		require.Equal(t, full, full.Or(retry.Policy{
+	for _, row := range []struct {
+		name              string
+		p, defaults, want retry.Policy
+	}{
+		{"the zero policy takes everything", retry.Policy{}, full, full},
+		{"a full policy takes nothing", full, retry.Policy{
 			Name: "x", MaxAttempts: 1, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1, Factor: 1, Cap: 1, Jitter: retry.FullJitter},
-			AttemptTimeout: 1, TTL: 1, MaxHint: 1}))
-	})
-	t.Run("the zero defaults give nothing", func(t *testing.T) {
-		require.Equal(t, full, full.Or(retry.Policy{}))
-	})
-	t.Run("what a policy gained later is taken too", func(t *testing.T) {
-		d := retry.Policy{ResetAfter: hour}
-		require.Equal(t, hour, retry.Policy{}.Or(d).ResetAfter)
-		require.Equal(t, minute, retry.Policy{ResetAfter: minute}.Or(d).ResetAfter)
-	})
-	t.Run("a ratio does not come to another jitter", func(t *testing.T) {
-		p := backoff(retry.Backoff{Jitter: retry.FullJitter}).Or(full)
-		require.NoError(t, p.Validate())
-		require.Zero(t, p.JitterRatio)
-	})
-	t.Run("an empty list is not a list", func(t *testing.T) {
-		p := backoff(retry.Backoff{Delays: []time.Duration{}}).Or(retry.Standard())
-		require.Equal(t, retry.Standard().Delays, p.Delays)
-	})
-	t.Run("a list takes a cap but no formula", func(t *testing.T) {
-		p := retry.Standard().Or(full)
-		require.NoError(t, p.Validate())
-		require.Equal(t, "standard", p.Name)
-		require.Equal(t, minute, p.Delay(3))
-	})
-	t.Run("Disabled cannot be turned off", func(t *testing.T) {
-		require.True(t, retry.Policy{}.Or(retry.Policy{Disabled: true}).Disabled)
-		require.True(t, retry.Policy{Disabled: true}.Or(retry.Policy{}).Disabled)
-	})
+			AttemptTimeout: 1, TTL: 1, MaxHint: 1, ResetAfter: 1}, full},
+		{"the zero defaults give nothing", full, retry.Policy{}, full},
+		{"a ratio does not come to another jitter", retry.Policy{Name: "p", Backoff: retry.Backoff{Jitter: retry.FullJitter}},
+			backoff(retry.Backoff{Jitter: retry.RatioJitter, JitterRatio: 0.3}),
+			retry.Policy{Name: "p", Backoff: retry.Backoff{Jitter: retry.FullJitter}}},
+		{"a list takes a cap but no formula", retry.Standard(), backoff(retry.Backoff{Mode: retry.Linear, Base: sec, Factor: 3, Cap: minute}),
+			retry.Policy{Name: "standard", Backoff: retry.Backoff{Delays: retry.Standard().Delays, Cap: minute}}},
+		{"Disabled is taken", retry.Policy{}, retry.Policy{Disabled: true}, retry.Policy{Disabled: true}},
+		{"Disabled cannot be turned off", retry.Policy{Disabled: true}, retry.Policy{}, retry.Policy{Disabled: true}},
+		{"two set values that conflict are kept for Validate", backoff(retry.Backoff{Base: hour}), backoff(retry.Backoff{Cap: minute}),
+			backoff(retry.Backoff{Base: hour, Cap: minute})},
+	} {
+		t.Run(row.name, func(t *testing.T) { require.Equal(t, row.want, row.p.Or(row.defaults)) })
+	}
 	t.Run("what is code is taken and kept", func(t *testing.T) {
 		budget, other := retry.NewBudget(retry.BudgetConfig{}), retry.NewBudget(retry.BudgetConfig{})
 		called := ""
@@ -215,16 +167,6 @@ func TestOr(t *testing.T) {
 			require.ErrorIs(t, retry.Do(context.Background(), p, failing), retry.BudgetExhausted)
 			require.Equal(t, "a.Gate a.Classify a.Rand a.Wait a.Pay a.Observe a.Observe ", called)
 		}
-	})
-	t.Run("two set values that conflict are kept for Validate", func(t *testing.T) {
-		p := backoff(retry.Backoff{Base: hour}).Or(backoff(retry.Backoff{Cap: minute}))
-		require.EqualError(t, p.Validate(), "retry: Policy.Cap 1m is below Base 1h")
-	})
-	t.Run("neither policy is changed", func(t *testing.T) {
-		p, d := retry.Policy{}, full
-		p.Or(d)
-		require.Equal(t, retry.Policy{}, p)
-		require.Equal(t, full, d)
 	})
 }
 
@@ -311,47 +253,34 @@ func everywhere(b retry.Backoff) (same [8]retry.Backoff) {
 
 func TestOrSchedule(t *testing.T) {
 	inline := retry.Inline()
-	t.Run("a policy that says nothing of a schedule takes it as a whole", func(t *testing.T) {
-		p := retry.Policy{Name: "own", AttemptTimeout: sec, TTL: minute, ResetAfter: hour, Disabled: true}
-		want := p
-		want.MaxAttempts, want.Backoff, want.MaxHint = inline.MaxAttempts, inline.Backoff, inline.MaxHint
-		require.Equal(t, want, p.OrSchedule(inline))
-	})
-	t.Run("an own MaxHint stays", func(t *testing.T) {
-		p := retry.Policy{MaxHint: minute}.OrSchedule(inline)
-		require.Equal(t, retry.Policy{MaxHint: minute, MaxAttempts: inline.MaxAttempts, Backoff: inline.Backoff}, p)
-	})
-	for _, attempts := range []int{1, 3, retry.Unlimited} {
-		t.Run(fmt.Sprintf("%d attempts leave the delays alone", attempts), func(t *testing.T) {
-			want := retry.Policy{MaxAttempts: attempts, Backoff: inline.Backoff, MaxHint: inline.MaxHint}
-			require.Equal(t, want, retry.Policy{MaxAttempts: attempts}.OrSchedule(inline))
-		})
-	}
-	for name, p := range map[string]retry.Policy{
-		"Mode":     backoff(retry.Backoff{Mode: retry.Exponential}),
-		"Base":     backoff(retry.Backoff{Base: sec}),
-		"Factor":   backoff(retry.Backoff{Factor: 2}),
-		"Cap":      backoff(retry.Backoff{Cap: sec}),
-		"Delays":   backoff(retry.Backoff{Delays: list}),
-		"Jitter":   backoff(retry.Backoff{Jitter: retry.EqualJitter}),
-		"a preset": retry.Standard(),
+	other := retry.Policy{TTL: sec, AttemptTimeout: sec, Disabled: true, MaxAttempts: inline.MaxAttempts, Backoff: inline.Backoff, MaxHint: inline.MaxHint}
+	for _, row := range []struct {
+		name string
+		p    retry.Policy
+		want retry.Policy
+	}{
+		{"nothing of a schedule takes it as a whole", retry.Policy{Name: "own", AttemptTimeout: sec, TTL: minute, ResetAfter: hour, Disabled: true},
+			retry.Policy{Name: "own", AttemptTimeout: sec, TTL: minute, ResetAfter: hour, Disabled: true,
+				MaxAttempts: 4, Backoff: inline.Backoff, MaxHint: 10 * sec}},
+		{"an own MaxHint stays", retry.Policy{MaxHint: minute}, retry.Policy{MaxHint: minute, MaxAttempts: 4, Backoff: inline.Backoff}},
+		{"one attempt leaves the delays alone", retry.Policy{MaxAttempts: 1}, retry.Policy{MaxAttempts: 1, Backoff: inline.Backoff, MaxHint: 10 * sec}},
+		{"unlimited attempts leave them alone", retry.Policy{MaxAttempts: retry.Unlimited},
+			retry.Policy{MaxAttempts: retry.Unlimited, Backoff: inline.Backoff, MaxHint: 10 * sec}},
+		{"Mode alone keeps all delays, and MaxHint", backoff(retry.Backoff{Mode: retry.Exponential}),
+			retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Exponential}}},
+		{"Base alone keeps them", backoff(retry.Backoff{Base: sec}), retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: sec}}},
+		{"Factor alone keeps them", backoff(retry.Backoff{Factor: 2}), retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Factor: 2}}},
+		{"Cap alone keeps them", backoff(retry.Backoff{Cap: sec}), retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Cap: sec}}},
+		{"Jitter alone keeps them", backoff(retry.Backoff{Jitter: retry.EqualJitter}),
+			retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Jitter: retry.EqualJitter}}},
+		{"Delays keep the attempts too", retry.Standard(), retry.Standard()},
+		{"an empty list is none", backoff(retry.Backoff{Delays: []time.Duration{}}), retry.Policy{MaxAttempts: 4, Backoff: inline.Backoff, MaxHint: 10 * sec}},
 	} {
-		t.Run(name+" alone keeps all delays, and MaxHint", func(t *testing.T) {
-			want := p
-			if len(p.Delays) == 0 {
-				want.MaxAttempts = inline.MaxAttempts
-			}
-			require.Equal(t, want, p.OrSchedule(inline))
+		t.Run(row.name, func(t *testing.T) {
+			require.Equal(t, row.want, row.p.OrSchedule(inline))
+			require.Equal(t, row.want, row.p.OrSchedule(other), "only the schedule is taken")
 		})
 	}
-	t.Run("an empty list is none", func(t *testing.T) {
-		require.Equal(t, inline.Backoff, backoff(retry.Backoff{Delays: []time.Duration{}}).OrSchedule(inline).Backoff)
-	})
-	t.Run("only the schedule is taken", func(t *testing.T) {
-		d := inline
-		d.TTL, d.AttemptTimeout, d.Disabled = sec, sec, true
-		require.Equal(t, retry.Policy{}.OrSchedule(inline), retry.Policy{}.OrSchedule(d))
-	})
 }
 
 // anySchedule makes a policy out of small numbers, valid or not, so that rows meet.
@@ -372,11 +301,6 @@ func anySchedule(r *rand.Rand) retry.Policy {
 		p.Wait = func(_ int, _ error, computed time.Duration) time.Duration { return computed / 2 }
 	}
 	return p
-}
-
-func TestAPolicyThatDoRefusesSaysSo(t *testing.T) {
-	p := retry.Policy{MaxAttempts: -3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second, Cap: time.Second}}
-	require.Equal(t, "8 attempts, fixed 1s, cap 1s: 1s 1s 1s 1s 1s 1s 1s (7s in all) (not valid)", p.String())
 }
 
 func TestEffective(t *testing.T) {
@@ -406,9 +330,12 @@ func TestEffective(t *testing.T) {
 	}
 	t.Run("it does nothing else than p, for any p, and is its own Effective", func(t *testing.T) {
 		r := rand.New(rand.NewPCG(14, 36))
-		for range 10_000 {
+		for i := range 10_000 {
 			p := anySchedule(r)
 			e := p.Effective()
+			if i < 3 {
+				t.Logf("%v is %d attempts and %+v", p, e.MaxAttempts, e.Backoff)
+			}
 			schedule := func(p retry.Policy) string { return strings.TrimSuffix(p.String(), " (not valid)") }
 			require.Equal(t, fmt.Sprintf("%+v", e.Effective()), fmt.Sprintf("%+v", e), "%#v", p)
 			if e.Mode != retry.Fixed { // whose String shows a Cap only if it is set
@@ -438,46 +365,52 @@ func TestEffective(t *testing.T) {
 	})
 }
 
-func TestPolicySchedule(t *testing.T) {
-	waits := func(p retry.Policy, rnd func() float64) (list []time.Duration) {
-		want := 1
-		for attempt, delay := range p.Schedule(rnd) {
-			require.Equal(t, want, attempt)
-			list = append(list, delay)
-			if want++; want > 20 {
-				break
-			}
-		}
-		return list
-	}
+func TestSchedule(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		policy retry.Policy
+		u      float64 // that Schedule is given; 0 is no function
 		want   []time.Duration
 	}{
-		{"the zero policy: 7 waits", retry.Policy{}, []time.Duration{5 * sec, 10 * sec, 20 * sec, 40 * sec, 80 * sec, 160 * sec, 320 * sec}},
-		{"a list: all of it", retry.Standard(), []time.Duration{minute, 30 * minute, 3 * hour}},
-		{"three attempts: two waits", everySecond(3), []time.Duration{sec, sec}},
-		{"one attempt: none", everySecond(1), nil},
-		{"disabled: none", retry.Policy{Disabled: true}, nil},
-		{"TTL is ignored", retry.Policy{MaxAttempts: 3, TTL: 1}, []time.Duration{5 * sec, 10 * sec}},
+		{"one attempt has none", everySecond(1), 0, nil},
+		{"a disabled policy has none", retry.Policy{Disabled: true}, 0, nil},
+		{"TTL is ignored", retry.Policy{MaxAttempts: 3, TTL: 1}, 0, []time.Duration{5 * sec, 10 * sec}},
+		{"unlimited attempts have no end", everySecond(retry.Unlimited), 0, slices.Repeat([]time.Duration{sec}, 20)},
+		{"without a function there is no jitter", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: sec, Jitter: retry.DecorrelatedJitter}}, 0,
+			[]time.Duration{sec, 2 * sec}},
+		{"a function is called once for each wait", retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: sec, Jitter: retry.FullJitter}}, 0.5,
+			[]time.Duration{sec / 2, sec}},
+		// 1+½(3·1−1)=2, 1+½(3·2−1)=3.5, 1+½(3·3.5−1)=5.75, 1+½(3·5.75−1)=9.125, 1+½(20−1)=10.5
+		{"decorrelated jitter feeds on the delay before",
+			retry.Policy{MaxAttempts: 6, Backoff: retry.Backoff{Base: sec, Cap: 20 * sec, Jitter: retry.DecorrelatedJitter}}, 0.5,
+			[]time.Duration{2 * sec, 3500 * ms, 5750 * ms, 9125 * ms, 10500 * ms}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			require.Equal(t, row.want, waits(row.policy, nil))
-			lo, _ := row.policy.TotalWait()
-			var sum time.Duration
-			for _, d := range row.want {
-				sum += d
+			calls := 0
+			var rnd func() float64
+			if row.u != 0 {
+				rnd = func() float64 { calls++; return row.u }
 			}
-			require.Equal(t, lo, sum)
+			require.Equal(t, row.want, scheduled(t, row.policy, rnd))
+			if row.u != 0 {
+				require.Equal(t, len(row.want), calls)
+			}
 		})
 	}
-	t.Run("unlimited attempts: no end", func(t *testing.T) { require.Len(t, waits(everySecond(retry.Unlimited), nil), 20) })
-	t.Run("rnd is called once for each wait", func(t *testing.T) {
-		calls := 0
-		p := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: sec, Jitter: retry.FullJitter}}
-		require.Equal(t, []time.Duration{sec / 2, sec}, waits(p, func() float64 { calls++; return 0.5 }))
-		require.Equal(t, 2, calls)
+	t.Run("a policy without jitter does not call the function", func(t *testing.T) {
+		for _, b := range []retry.Backoff{{}, {Jitter: 99}, {Mode: retry.Fixed, Jitter: retry.DecorrelatedJitter}} {
+			scheduled(t, backoff(b), func() float64 { t.Error("called"); return 0 })
+		}
+	})
+	t.Run("each range starts anew", func(t *testing.T) {
+		schedule := retry.Policy{Backoff: retry.Backoff{Jitter: retry.DecorrelatedJitter}}.Schedule(func() float64 { return 0.9 })
+		for range 2 {
+			for attempt, delay := range schedule {
+				require.Equal(t, 1, attempt)
+				require.Equal(t, 14*sec, delay)
+				break
+			}
+		}
 	})
 }
 
@@ -526,10 +459,8 @@ func TestPolicyString(t *testing.T) {
 		policy retry.Policy
 		want   string
 	}{
-		{retry.Policy{}, "8 attempts, exponential 5s ×2, cap 1h: 5s 10s 20s 40s 1m20s 2m40s 5m20s (10m35s in all)"},
-		{retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: 10 * sec, Factor: 2, Cap: 30 * minute}},
-			"12 attempts, exponential 10s ×2, cap 30m: 10s 20s 40s 1m20s 2m40s 5m20s 10m40s 21m20s 30m 30m 30m (2h12m30s in all)"},
-		{retry.Standard(), "standard: 4 attempts, list: 1m 30m 3h (3h31m in all)"},
+		{retry.Policy{MaxAttempts: -3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: sec, Cap: sec}},
+			"8 attempts, fixed 1s, cap 1s: 1s 1s 1s 1s 1s 1s 1s (7s in all) (not valid)"},
 		{retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 5 * sec}}, "3 attempts, fixed 5s: 5s 5s (10s in all)"},
 		{retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Linear, Base: sec, Factor: 0.5}},
 			"4 attempts, linear 1s +500ms, cap 1h: 1s 1.5s 2s (4.5s in all)"},
@@ -568,20 +499,3 @@ func TestPolicyString(t *testing.T) {
 }
 
 func ownWait(int, error, time.Duration) time.Duration { return sec }
-
-// Do looks at a policy at a glance first, which must not overlook what Validate finds.
-func TestDoRefusesTheLeastFault(t *testing.T) {
-	for field, p := range map[string]retry.Policy{
-		"MaxAttempts": {MaxAttempts: -2}, "AttemptTimeout": {AttemptTimeout: -1}, "TTL": {TTL: -1}, "MaxHint": {MaxHint: -1},
-		"ResetAfter": {ResetAfter: -1}, "Base": {Backoff: retry.Backoff{Base: -1}}, "Cap": {Backoff: retry.Backoff{Base: 2, Cap: 1}},
-		"Mode": {Backoff: retry.Backoff{Mode: retry.List + 1}}, "Delays": {Backoff: retry.Backoff{Mode: retry.List}},
-		"Jitter":      {Backoff: retry.Backoff{Jitter: retry.DecorrelatedJitter + 1}},
-		"JitterRatio": {Backoff: retry.Backoff{JitterRatio: 0.1}}, "Factor": {Backoff: retry.Backoff{Factor: 0.5}},
-	} {
-		require.Error(t, p.Validate(), field)
-		err := retry.Do(t.Context(), p, succeed)
-		require.ErrorContains(t, err, "Policy."+field)
-		require.NotErrorIs(t, err, retry.TerminalError)
-	}
-	require.ErrorContains(t, retry.Policy{Backoff: retry.Backoff{Cap: -1}}.Validate(), "Policy.Cap -1ns is negative")
-}

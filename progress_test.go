@@ -51,7 +51,6 @@ func TestProgressed(t *testing.T) {
 		require.Equal(t, retry.Terminal, classOf(nil, retry.Progressed(context.Canceled)))
 		require.True(t, retry.IsAmbiguous(retry.Progressed(retry.Ambiguous(errFlaky))))
 		require.True(t, retry.IsGivenUp(retry.Progressed(runOf(errFlaky))))
-		require.NoError(t, retry.Progressed(nil))
 	})
 	inBubble(t, "attempts and delays begin anew", func(t *testing.T) {
 		start := time.Now()
@@ -101,32 +100,29 @@ func TestLastAttempt(t *testing.T) {
 		return got
 	}
 	p := everySecond(3)
-	inBubble(t, "it is true in the last attempt by count", func(t *testing.T) {
-		require.Equal(t, []bool{false, false, true}, last(t.Context(), p))
-	})
-	inBubble(t, "it is true for the only attempt", func(t *testing.T) {
-		require.Equal(t, []bool{true}, last(t.Context(), everySecond(1)))
-		require.Equal(t, []bool{true}, last(t.Context(), retry.Policy{Disabled: true}))
-		require.Equal(t, []bool{true}, last(retry.OneAttempt(t.Context()), p))
-		gated := everySecond(1)
-		gated.Gate = func(context.Context) time.Duration { return 0 }
-		require.Equal(t, []bool{true}, last(t.Context(), gated))
-	})
-	inBubble(t, "one of a list of delays is the last too", func(t *testing.T) {
-		require.Equal(t, []bool{false, true}, last(t.Context(), retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{sec}}}))
-	})
-	inBubble(t, "after progress another one can follow a last one", func(t *testing.T) {
-		require.Equal(t, []bool{false, false, true, false, true},
-			last(t.Context(), p, errFlaky, errFlaky, retry.Progressed(errFlaky)))
-	})
-	inBubble(t, "it is false outside of a run and without an end by count", func(t *testing.T) {
-		require.False(t, retry.LastAttempt(t.Context()))
-		var none context.Context
-		require.False(t, retry.LastAttempt(none))
-		unlimited := everySecond(retry.Unlimited)
-		unlimited.TTL = sec
-		require.Equal(t, []bool{false, false}, last(t.Context(), unlimited))
-	})
+	unlimited := everySecond(retry.Unlimited)
+	unlimited.TTL = sec
+	for _, row := range []struct {
+		name   string
+		policy retry.Policy
+		derive func(context.Context) context.Context
+		errs   []error
+		want   []bool
+	}{
+		{"the last by count", p, context.WithoutCancel, nil, []bool{false, false, true}},
+		{"the only one", everySecond(1), context.WithoutCancel, nil, []bool{true}},
+		{"the only one behind a gate", calling(func() {}, "Gate", everySecond(1)), context.WithoutCancel, nil, []bool{true}},
+		{"the only one of a disabled policy", retry.Policy{Disabled: true}, context.WithoutCancel, nil, []bool{true}},
+		{"the only one under OneAttempt", p, retry.OneAttempt, nil, []bool{true}},
+		{"the last of a list of delays", retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{sec}}}, context.WithoutCancel, nil, []bool{false, true}},
+		{"another one after progress", p, context.WithoutCancel, []error{errFlaky, errFlaky, retry.Progressed(errFlaky)},
+			[]bool{false, false, true, false, true}},
+		{"none without an end by count", unlimited, context.WithoutCancel, nil, []bool{false, false}},
+	} {
+		inBubble(t, row.name, func(t *testing.T) { require.Equal(t, row.want, last(row.derive(t.Context()), row.policy, row.errs...)) })
+	}
+	require.False(t, retry.LastAttempt(t.Context()), "no run")
+	require.False(t, retry.LastAttempt(noContext))
 	inBubble(t, "a nested run answers for itself", func(t *testing.T) {
 		_ = retry.Do(t.Context(), everySecond(1), func(ctx context.Context) error {
 			require.Equal(t, []bool{false, false, true}, last(ctx, p))
@@ -138,9 +134,6 @@ func TestLastAttempt(t *testing.T) {
 			require.False(t, retry.LastAttempt(retry.OneAttempt(ctx)))
 			return nil
 		})
-	})
-	inBubble(t, "the attempt of another process does not say", func(t *testing.T) {
-		require.False(t, retry.LastAttempt(retryshell.WithRemoteAttempt(t.Context(), 3)))
 	})
 }
 

@@ -20,52 +20,40 @@ func TestChecked(t *testing.T) {
 		}
 		return nil
 	}
-	from := func(values ...int) func(context.Context) (int, error) {
-		return func(context.Context) (int, error) {
-			n := values[0]
-			values = values[1:]
-			if n < 0 {
-				return n, errFlaky
+	stop := func(int) error { return retry.Permanent(errOdd) }
+	for _, row := range []struct {
+		name    string
+		results []int // a negative one is a failure
+		check   func(int) error
+		want    int
+		err     error // that is found in the error of the run
+		elapsed time.Duration
+	}{
+		{"a result that fails the check is repeated, with the hint of the check", []int{1, 4}, even, 4, nil, 7 * sec},
+		{"the last result is returned with the error of the check", []int{1, 3, 5}, even, 5, errOdd, 14 * sec},
+		{"a mark of the check counts", []int{1}, stop, 1, retry.TerminalError, 0},
+		{"a result with an error is not checked", []int{-1, 4}, even, 4, nil, sec},
+		{"no check is none", []int{1}, nil, 1, nil, 0},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			left := row.results
+			fn := func(context.Context) (n int, err error) {
+				n, left = left[0], left[1:]
+				if n < 0 {
+					err = errFlaky
+				}
+				return n, err
 			}
-			return n, nil
-		}
+			start := time.Now()
+			n, err := retry.DoValue(t.Context(), everySecond(3), retry.Checked(fn, row.check))
+			require.Equal(t, row.want, n)
+			require.ErrorIs(t, err, row.err)
+			require.Empty(t, left)
+			require.Equal(t, row.elapsed, time.Since(start))
+		})
 	}
-	p := everySecond(3)
-	inBubble(t, "a result that fails the check is repeated, with the hint of the check", func(t *testing.T) {
-		start := time.Now()
-		n, err := retry.DoValue(t.Context(), p, retry.Checked(from(1, 4), even))
-		require.NoError(t, err)
-		require.Equal(t, 4, n)
-		require.Equal(t, 7*sec, time.Since(start))
-	})
-	inBubble(t, "the last result is returned with the error of the check", func(t *testing.T) {
-		n, err := retry.DoValue(t.Context(), p, retry.Checked(from(1, 3, 5), even))
-		require.Equal(t, 5, n)
-		requireEnd(t, err, exhausted, 3)
-		require.ErrorIs(t, err, errOdd)
-	})
-	inBubble(t, "a mark of the check counts", func(t *testing.T) {
-		stop := func(int) error { return retry.Permanent(errOdd) }
-		n, err := retry.DoValue(t.Context(), p, retry.Checked(from(1), stop))
-		require.Equal(t, 1, n)
-		requireEnd(t, err, terminal, 1)
-	})
-	inBubble(t, "a result with an error is not checked", func(t *testing.T) {
-		asked := func(n int) error {
-			require.GreaterOrEqual(t, n, 0)
-			return nil
-		}
-		n, err := retry.DoValue(t.Context(), p, retry.Checked(from(-1, 3), asked))
-		require.NoError(t, err)
-		require.Equal(t, 3, n)
-	})
-	inBubble(t, "no check is none, and no function is refused", func(t *testing.T) {
-		n, err := retry.DoValue(t.Context(), p, retry.Checked(from(1), nil))
-		require.NoError(t, err)
-		require.Equal(t, 1, n)
-		_, err = retry.DoValue(t.Context(), p, retry.Checked(nil, even))
-		require.EqualError(t, err, "retry: Do.fn <nil> is not a function")
-	})
+	_, err := retry.DoValue(t.Context(), everySecond(3), retry.Checked(nil, even))
+	require.EqualError(t, err, "retry: Do.fn <nil> is not a function")
 }
 
 func ExampleChecked() {

@@ -77,6 +77,54 @@ func TestCodeRuns(t *testing.T) {
 	}
 }
 
+// TestTheTestsThatPagesNameExist looks at the text of all pages and package comments, without their code.
+func TestTheTestsThatPagesNameExist(t *testing.T) {
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	texts := func(patterns ...string) map[string]string {
+		found := map[string]string{}
+		for _, file := range strings.Fields(run(t, root, "git", append([]string{"ls-files"}, patterns...)...)) {
+			text, err := os.ReadFile(filepath.Join(root, file))
+			require.NoError(t, err)
+			found[file] = strings.ReplaceAll(string(text), "\r", "")
+		}
+		return found
+	}
+	declared := map[string]bool{}
+	for _, text := range texts("*_test.go") {
+		for _, f := range regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`).FindAllStringSubmatch(text, -1) {
+			declared[f[1]] = true
+		}
+	}
+	named := 0
+	for file, text := range texts("*.md", "*doc.go") {
+		for _, name := range regexp.MustCompile(`\b(?:Test|Fuzz|Benchmark)[A-Z]\w+`).FindAllString(fence.ReplaceAllString(text, ""), -1) {
+			named++
+			require.True(t, declared[name], "%s names %s, which does not exist", file, name)
+		}
+	}
+	require.Greater(t, named, 150)
+}
+
+// TestTheLinksBetweenPagesLeadSomewhere looks at the links to files of this repository.
+func TestTheLinksBetweenPagesLeadSomewhere(t *testing.T) {
+	root, err := filepath.Abs("..")
+	require.NoError(t, err)
+	code, link := regexp.MustCompile("`[^`\n]*`"), regexp.MustCompile(`\]\(([^):#\s]+)(#[^)]*)?\)`)
+	seen := 0
+	for _, file := range markdownFiles(t, root) {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		require.NoError(t, err)
+		prose := code.ReplaceAllString(fence.ReplaceAllString(string(text), ""), "")
+		for _, to := range link.FindAllStringSubmatch(prose, -1) {
+			seen++
+			_, err := os.Stat(filepath.Join(root, filepath.Dir(file), filepath.FromSlash(to[1])))
+			require.NoError(t, err, file)
+		}
+	}
+	require.Greater(t, seen, 200)
+}
+
 func markdownFiles(t *testing.T, root string) []string {
 	out := run(t, root, "git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md")
 	files := strings.Fields(out)

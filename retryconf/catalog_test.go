@@ -198,20 +198,6 @@ func TestOneLetterIsNoSlipForAnother(t *testing.T) {
 	require.EqualError(t, load(&c, `{"policies":{"b":{}}}`), "retryconf: policies.b is not defined in the code")
 }
 
-func TestADocumentOfUnknownPoliciesIsRefusedInAFewWords(t *testing.T) {
-	var b strings.Builder
-	b.WriteString(`{"policies":{"a":{}`)
-	for b.Len() < 1<<20-20 {
-		b.WriteString(`,"` + time.Duration(b.Len()).String() + `":{}`)
-	}
-	b.WriteString("}}")
-	err := load(defined(), b.String())
-	faults := faultsOf(err)
-	require.Len(t, faults, 101)
-	require.Equal(t, `has more faults than are listed`, faults[100].Rule)
-	require.Less(t, len(err.Error()), 200_000)
-}
-
 func TestAReloadForgetsTheEarlierDocument(t *testing.T) {
 	c := defined()
 	before := c.All()

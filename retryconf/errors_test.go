@@ -11,14 +11,6 @@ import (
 	"github.com/retrygo/retry/retryconf"
 )
 
-func TestAFieldErrorHasPathValueAndRule(t *testing.T) {
-	_, err := retryconf.Parse([]byte(`{"max_attempts": 51}`), retryconf.Spec{}, retryconf.ServiceLimits())
-	var field *retry.FieldError
-	require.ErrorAs(t, err, &field)
-	require.Equal(t, retry.FieldError{Package: "retryconf", Field: "max_attempts", Value: "51", Rule: "is outside 1 to 50"}, *field)
-	require.EqualError(t, field, "retryconf: max_attempts 51 is outside 1 to 50")
-}
-
 func TestAFaultIsABadFieldLikeThoseOfOtherPackages(t *testing.T) {
 	_, parsed := retryconf.Parse([]byte(`{"ttl": 5, "bass": "1s"}`), retryconf.Spec{}, noLimits)
 	_, read := retryconf.FromEnviron("R_", []string{"R_TTL=5"})

@@ -140,11 +140,6 @@ func TestHostileInputIsRefusedInAFewWords(t *testing.T) {
 			require.False(t, strings.ContainsAny(text, lineBreaks), "%.200q", text)
 			require.True(t, utf8.ValidString(text), "%.200q", text)
 			require.Less(t, len(text), 200_000)
-			if row.name == "unknown keys by the thousand" {
-				faults := faultsOf(err)
-				require.Len(t, faults, 101)
-				require.Equal(t, `has more faults than are listed`, faults[100].Rule)
-			}
 		})
 	}
 }

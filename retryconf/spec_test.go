@@ -3,7 +3,6 @@ package retryconf_test
 import (
 	"context"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"math"
 	"reflect"
@@ -19,14 +18,6 @@ import (
 
 var noLimits = retryconf.Limits{MaxName: -1}
 
-// waits returns the waits of a run without jitter.
-func waits(p retry.Policy, n int) (delays []time.Duration) {
-	for attempt := 1; attempt <= n; attempt++ {
-		delays = append(delays, p.Delay(attempt))
-	}
-	return delays
-}
-
 func policyOf(t testing.TB, document string) retry.Policy {
 	t.Helper()
 	s, err := retryconf.Parse([]byte(document), retryconf.Spec{}, noLimits)
@@ -34,13 +25,6 @@ func policyOf(t testing.TB, document string) retry.Policy {
 	p, err := s.Policy()
 	require.NoError(t, err)
 	return p
-}
-
-func TestTheDeliveryRequestLoadsAsItIs(t *testing.T) {
-	p := policyOf(t, `{"max_attempts": 12, "base": "10s", "factor": 2, "max": "30m"}`)
-	require.Equal(t, retry.Policy{MaxAttempts: 12, Backoff: retry.Backoff{Base: 10 * sec, Factor: 2, Cap: 30 * minute}}, p)
-	require.Equal(t, []time.Duration{10 * sec, 20 * sec, 40 * sec, 80 * sec, 160 * sec, 320 * sec, 640 * sec, 1280 * sec,
-		30 * minute, 30 * minute, 30 * minute}, waits(p, 11))
 }
 
 func TestASpecIsThePolicyItDescribes(t *testing.T) {
@@ -134,23 +118,16 @@ func TestFromPolicyRefusesWhatDoesNotValidate(t *testing.T) {
 	require.Zero(t, s)
 }
 
+// TestOrIsThatOfAPolicy has the formulas.
 func TestOrTakesWhatIsNotGiven(t *testing.T) {
 	full, none := retryconf.FullJitter, retryconf.NoJitter
 	for _, row := range []struct {
 		name              string
 		s, defaults, want retryconf.Spec
 	}{
-		{"a base takes mode and factor", retryconf.Spec{Base: seconds(1)}, retryconf.Spec{Factor: 3, Mode: 2, MaxAttempts: 4}, retryconf.Spec{Base: seconds(1), Factor: 3, Mode: 2, MaxAttempts: 4}},
-		{"another mode takes the base alone", retryconf.Spec{Mode: 2}, retryconf.Spec{Base: seconds(1), Factor: 3}, retryconf.Spec{Mode: 2, Base: seconds(1)}},
-		{"a lone factor stands", retryconf.Spec{Factor: 4}, retryconf.Spec{Factor: 3, Base: seconds(1)}, retryconf.Spec{Factor: 4, Base: seconds(1)}},
-		{"a factor takes no delays", retryconf.Spec{Factor: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, TTL: 1}, retryconf.Spec{Factor: 4, TTL: 1}},
 		{"mode list takes delays", retryconf.Spec{Mode: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, MaxAttempts: 4}, retryconf.Spec{Delays: []retryconf.Delay{0}, MaxAttempts: 4}},
-		{"delays are a formula", retryconf.Spec{Delays: []retryconf.Delay{0}}, retryconf.Spec{Base: 1}, retryconf.Spec{Delays: []retryconf.Delay{0}}},
-		{"a whole formula is taken", retryconf.Spec{TTL: 1}, retryconf.Spec{Base: 1, Factor: 2, Mode: 1}, retryconf.Spec{TTL: 1, Base: 1, Factor: 2, Mode: 1}},
 		{"jitter none stands", retryconf.Spec{Jitter: none}, retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: none}},
 		{"on stands", retryconf.Spec{RetriesEnabled: retryconf.On}, retryconf.Spec{RetriesEnabled: retryconf.Off}, retryconf.Spec{RetriesEnabled: retryconf.On}},
-		{"a ratio comes along to ratio jitter", retryconf.Spec{}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}},
-		{"a ratio does not come along to full jitter", retryconf.Spec{Jitter: full}, retryconf.Spec{Jitter: retryconf.RatioJitter, JitterRatio: 0.5}, retryconf.Spec{Jitter: full}},
 		{"max stands against cap", retryconf.Spec{Max: 1}, retryconf.Spec{Cap: 2}, retryconf.Spec{Cap: 1}},
 		{"the defaults' max is their cap", retryconf.Spec{}, retryconf.Spec{Max: 2}, retryconf.Spec{Cap: 2}},
 		{"a preset comes before the defaults, as a whole", retryconf.Spec{Extends: "aggressive"},
@@ -213,33 +190,6 @@ func TestPolicyNamesEveryBadField(t *testing.T) {
 			require.Zero(t, p)
 		})
 	}
-}
-
-func TestEachTextFieldIsAFlag(t *testing.T) {
-	var s retryconf.Spec
-	flags := flag.NewFlagSet("x", flag.ContinueOnError)
-	flags.SetOutput(&strings.Builder{})
-	flags.TextVar(&s.MaxAttempts, "attempts", s.MaxAttempts, "")
-	flags.TextVar(&s.Mode, "mode", s.Mode, "")
-	flags.TextVar(&s.Base, "base", s.Base, "")
-	flags.TextVar(&s.Factor, "factor", s.Factor, "")
-	flags.TextVar(&s.Cap, "cap", s.Cap, "")
-	flags.TextVar(&s.Max, "max", s.Max, "")
-	flags.TextVar(&s.Jitter, "jitter", s.Jitter, "")
-	flags.TextVar(&s.JitterRatio, "ratio", s.JitterRatio, "")
-	flags.TextVar(&s.AttemptTimeout, "timeout", s.AttemptTimeout, "")
-	flags.TextVar(&s.TTL, "ttl", s.TTL, "")
-	flags.TextVar(&s.MaxHint, "hint", s.MaxHint, "")
-	flags.TextVar(&s.ResetAfter, "reset", s.ResetAfter, "")
-	flags.TextVar(&s.RetriesEnabled, "enabled", s.RetriesEnabled, "")
-	flags.Func("delays", "", s.SetDelays)
-	require.NoError(t, flags.Parse(strings.Fields(
-		"-attempts unlimited -mode list -base 1s -factor 2 -cap 3s -max 4s -jitter ratio -ratio 0.5 -timeout 6s -ttl 7s -hint 8s -reset 9s -enabled false -delays 1m,0s")))
-	require.Equal(t, retryconf.Spec{MaxAttempts: retry.Unlimited, Mode: 4, Base: seconds(1), Factor: 2, Cap: seconds(3), Max: seconds(4), Jitter: retryconf.RatioJitter,
-		JitterRatio: 0.5, AttemptTimeout: seconds(6), TTL: seconds(7), MaxHint: seconds(8), ResetAfter: seconds(9), RetriesEnabled: retryconf.Off,
-		Delays: []retryconf.Delay{retryconf.Delay(minute), 0}}, s)
-	require.ErrorContains(t, flags.Parse([]string{"-base", "30"}), `has no unit (write it as a string such as "30s")`)
-	require.NotPanics(t, flags.PrintDefaults)
 }
 
 func TestSetDelaysKeepsTheListIfOneIsBad(t *testing.T) {

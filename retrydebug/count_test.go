@@ -278,20 +278,22 @@ func TestHedgesAreCounted(t *testing.T) {
 	require.Contains(t, get(live, "", "").Body.String(), "hedged in an hour: 50.0% of 4 calls, 1 won, 1 refused")
 }
 
-// TestNamesAreBounded: a service that names its policies after its customers gets one row for most of them.
+// TestNamesAreBounded: a service that names its policies after its customers gets one row for most of them, which has no
+// schedule, since that is of no policy.
 func TestNamesAreBounded(t *testing.T) {
 	live := retrydebug.New(retrydebug.Options{})
 	for i := range 1000 {
-		e := firstTry
-		e.Policy = fmt.Sprintf("customer-%03d", i)
-		live.Observe(t.Context(), e)
-		live.Budget(e.Policy, retry.NewBudget(retry.BudgetConfig{}))
+		p := live.Watch(retry.Policy{Name: fmt.Sprintf("customer-%03d", i), TTL: time.Hour, Budget: retry.NewBudget(retry.BudgetConfig{})})
+		_ = retry.Do(t.Context(), p, takes(0, nil))
 	}
 	s := live.Snapshot()
 	require.Len(t, s.Policies, 101)
 	require.Len(t, s.Budgets, 100)
-	require.Equal(t, 900, policyOf(t, s, "_OTHER").Total.FirstTry)
 	require.Equal(t, 1, policyOf(t, s, "customer-099").Total.FirstTry)
+	others := policyOf(t, s, "_OTHER")
+	require.Equal(t, 900, others.Total.FirstTry)
+	require.Empty(t, others.Schedule)
+	require.Zero(t, others.TTL)
 }
 
 func TestALongNameIsCut(t *testing.T) {
@@ -396,17 +398,4 @@ func TestNoBudgetIsNotShown(t *testing.T) {
 	for _, accept := range []string{"text/html", "text/plain", "application/json"} {
 		require.Equal(t, 200, get(live, "", accept).Code)
 	}
-}
-
-// TestTheRowOfAllOthersHasNoSchedule: it is that of no policy.
-func TestTheRowOfAllOthersHasNoSchedule(t *testing.T) {
-	live := retrydebug.New(retrydebug.Options{})
-	for i := range 120 {
-		live.Watch(retry.Policy{Name: fmt.Sprint("customer-", i), TTL: time.Hour, Budget: retry.NewBudget(retry.BudgetConfig{})})
-	}
-	s := live.Snapshot()
-	require.Len(t, s.Budgets, 100)
-	others := policyOf(t, s, "_OTHER")
-	require.Empty(t, others.Schedule)
-	require.Zero(t, others.TTL)
 }

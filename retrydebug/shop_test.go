@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-
 	"testing"
 	"time"
 
@@ -99,10 +98,10 @@ func shop(t *testing.T) *retrydebug.Page {
 	for minute := range 50 {
 		for i := range 6 {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			switch outage := minute >= 20 && minute < 26 || minute >= 46; {
-			case outage && i > 0:
+			outage := minute >= 20 && minute < 26 || minute >= 46
+			if outage && i > 0 {
 				_ = retry.Do(ctx, inventory, takes(15*time.Millisecond, down))
-			default:
+			} else {
 				_ = retry.Do(ctx, inventory, takes(15*time.Millisecond, nil))
 			}
 			_ = retry.Do(ctx, prices, takes(time.Duration(i)*49*time.Millisecond, nil)) // never just as AttemptTimeout ends
@@ -122,7 +121,7 @@ func shop(t *testing.T) *retrydebug.Page {
 	return live
 }
 
-// page returns the HTML of a page with n policies, a hundred failed runs and twenty slow ones.
+// busyPage returns a page with n policies, a hundred failed runs and twenty slow ones.
 func busyPage(n int) *retrydebug.Page {
 	live := retrydebug.New(retrydebug.Options{})
 	for i := range n {

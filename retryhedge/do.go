@@ -358,7 +358,7 @@ func (g *group[T]) note(c *call[T]) (loser *call[T]) {
 	if c == &g.first && c.err == nil && !g.slow {
 		g.p.note(false)
 	}
-	if until := now.Add(c.hint); c.hint > 0 && until.After(g.holdOff) {
+	if until := now.Add(c.hint); until.After(g.holdOff) {
 		g.holdOff = until
 	}
 	pr := Progress{Calls: len(g.calls), Running: g.running, HasEnded: true, Ended: c.class}

@@ -93,6 +93,7 @@ func TestDo(t *testing.T) {
 		lost    []int // discarded by the time all calls have ended
 		tokens  float64
 		event   string
+		single  bool // one call with the caller's context
 	}{
 		{name: "a fast call has no hedge", steps: []step{{lasts: 10 * ms}}, want: 1, elapsed: 10 * ms, tokens: 2.1,
 			event: "won 1 of 1, slow false, refused false"},
@@ -134,10 +135,10 @@ func TestDo(t *testing.T) {
 		{name: "a caller that goes ends all calls", ctx: cancelAfter(70 * ms), steps: []step{{lasts: time.Minute}, {lasts: time.Minute}},
 			err: context.Canceled, elapsed: 70 * ms, tokens: 1, event: ""},
 		{name: "a hedge of one call is none", p: retryhedge.Policy{MaxCalls: 1}, steps: []step{{lasts: time.Second}}, want: 1,
-			elapsed: time.Second, tokens: 2.1},
+			elapsed: time.Second, tokens: 2.1, single: true},
 		{name: "under OneAttempt there are no hedges", ctx: func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return retry.OneAttempt(ctx), func() {}
-		}, steps: []step{{lasts: time.Second}}, want: 1, elapsed: time.Second, tokens: 2.1},
+		}, steps: []step{{lasts: time.Second}}, want: 1, elapsed: time.Second, tokens: 2.1, single: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -173,10 +174,12 @@ func TestDo(t *testing.T) {
 				}
 				require.Len(t, s.contexts, len(row.steps))
 				require.InDelta(t, row.tokens, p.Budget.Tokens(), 1e-9)
+				if row.single {
+					require.Equal(t, ctx, s.contexts[0])
+					return
+				}
 				for i, ctx := range s.contexts {
-					if ctx != t.Context() && p.MaxCalls != 1 && row.name != "under OneAttempt there are no hedges" {
-						require.Error(t, ctx.Err(), "the context of call %d has ended", i+1)
-					}
+					require.Error(t, ctx.Err(), "the context of call %d has ended", i+1)
 				}
 			})
 		})
@@ -195,28 +198,52 @@ func cancelAfter(d time.Duration) func(context.Context) (context.Context, contex
 	}
 }
 
+// unreturned calls DoValue, which does not return because of a panic or runtime.Goexit, and returns the panic's value.
+func unreturned(t *testing.T, p retryhedge.Policy, s *script) (value any) {
+	t.Helper()
+	returned, done := false, make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() { value = recover() }()
+		_, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard)
+		returned = true
+	}()
+	<-done
+	require.False(t, returned)
+	return value
+}
+
 func TestAPanicReachesTheCaller(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		steps   []step
+		want    any // the panic, nil for runtime.Goexit
 		elapsed time.Duration
 		lost    []int
 		tokens  float64
 	}{
-		{"of the first call", []step{{lasts: 10 * ms, panics: "boom"}}, 10 * ms, nil, 2},
-		{"of the first call beside a hedge", []step{{lasts: 60 * ms, panics: "boom"}, {lasts: time.Second}}, 60 * ms, []int{2}, 1},
-		{"of the first call after a hedge has failed", []step{{lasts: 70 * ms, panics: "boom"}, {lasts: 10 * ms, err: errDown}}, 70 * ms, []int{2}, 1},
-		{"of the first call after a hedge has won", []step{{lasts: 70 * ms, ignores: true, panics: "boom"}, {lasts: 10 * ms}}, 70 * ms, []int{2}, 1},
-		{"of a hedge, which is paid back", []step{{lasts: time.Second}, {lasts: 10 * ms, panics: "boom"}}, 60 * ms, []int{1}, 2},
-		{"of a hedge after the first call has failed", []step{{lasts: 55 * ms, err: errDown}, {lasts: 10 * ms, panics: "boom"}}, 60 * ms, []int{1}, 2},
+		{"of the first call", []step{{lasts: 10 * ms, panics: "boom"}}, "boom", 10 * ms, nil, 5},
+		{"of the first call beside a hedge", []step{{lasts: 60 * ms, panics: "boom"}, {lasts: time.Second}}, "boom", 60 * ms, []int{2}, 4},
+		{"of the first call after a hedge has failed", []step{{lasts: 70 * ms, panics: "boom"}, {lasts: 10 * ms, err: errDown}}, "boom", 70 * ms, []int{2}, 4},
+		{"of the first call after a hedge has won", []step{{lasts: 70 * ms, ignores: true, panics: "boom"}, {lasts: 10 * ms}}, "boom", 70 * ms, []int{2}, 4},
+		{"of a hedge, which is paid back", []step{{lasts: time.Second}, {lasts: 10 * ms, panics: "boom"}}, "boom", 60 * ms, []int{1}, 5},
+		{"of a hedge after the first call has failed", []step{{lasts: 55 * ms, err: errDown}, {lasts: 10 * ms, panics: "boom"}}, "boom", 60 * ms, []int{1}, 5},
+		{"of a hedge that has lost, which is not paid back, while the first call is awaited", []step{
+			{lasts: time.Second, ignores: true}, {lasts: 100 * ms, ignores: true, panics: "boom"}, {lasts: 10 * ms},
+		}, "boom", time.Second, []int{1, 3}, 3},
+		{"and not the Goexit of another hedge", []step{
+			{lasts: time.Second, ignores: true}, {lasts: 100 * ms, panics: "boom"}, {lasts: 100 * ms, ignores: true, exits: true},
+		}, "boom", time.Second, []int{1}, 4},
+		{"Goexit of the first call", []step{{lasts: 60 * ms, exits: true}, {lasts: time.Second}}, nil, 60 * ms, []int{2}, 4},
+		{"Goexit of a hedge", []step{{lasts: time.Second}, {lasts: 10 * ms, exits: true}}, nil, 60 * ms, []int{1}, 5},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &script{steps: row.steps}
-				p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 2})}
+				p := retryhedge.Policy{Delay: 50 * ms, MaxCalls: max(len(row.steps), 2), Budget: retry.NewBudget(retry.BudgetConfig{Initial: 5})}
 				p.Observe = func(context.Context, retryhedge.Event) { t.Error("an event") }
 				start := time.Now()
-				require.PanicsWithValue(t, "boom", func() { _, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard) })
+				require.Equal(t, row.want, unreturned(t, p, s))
 				require.Equal(t, row.elapsed, time.Since(start))
 				synctest.Wait()
 				require.ElementsMatch(t, row.lost, s.discarded)
@@ -231,33 +258,24 @@ func TestAPanicReachesTheCaller(t *testing.T) {
 
 // A classifier, or a method of the error, can panic or exit while a call is judged.
 func TestWhatHappensWhileACallIsJudgedReachesTheCaller(t *testing.T) {
-	for _, first := range []bool{true, false} {
-		for _, exits := range []bool{true, false} {
-			t.Run(fmt.Sprintf("of the first call %v, by Goexit %v", first, exits), func(t *testing.T) {
+	for name, steps := range map[string][]step{
+		"of the first call": {{lasts: 10 * ms, err: errDown}},
+		"of a hedge":        {{lasts: time.Second}, {lasts: 10 * ms, err: errDown}},
+	} {
+		for _, value := range []any{"boom", nil} {
+			t.Run(fmt.Sprintf("%s, by a panic %v", name, value != nil), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					s := &script{steps: []step{{lasts: 10 * ms, err: errDown}}}
-					if !first {
-						s.steps = []step{{lasts: time.Second}, {lasts: 10 * ms, err: errDown}}
-					}
+					s := &script{steps: steps}
 					p := retryhedge.Policy{Delay: 50 * ms, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 2})}
 					p.Classify = func(error) retry.Class {
-						if exits {
-							runtime.Goexit()
+						if value != nil {
+							panic(value)
 						}
-						panic("boom")
+						runtime.Goexit()
+						return retry.Unknown
 					}
-					var value any
-					returned, done := false, make(chan struct{})
-					go func() {
-						defer close(done)
-						defer func() { value = recover() }()
-						_, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard)
-						returned = true
-					}()
-					<-done
+					require.Equal(t, value, unreturned(t, p, s))
 					synctest.Wait()
-					require.False(t, returned)
-					require.Equal(t, !exits, value == "boom")
 					require.Len(t, s.discarded, len(s.steps), "no value is lost")
 					require.Equal(t, float64(3-len(s.steps)), p.Budget.Tokens(), "a hedge that has returned is paid for")
 					for _, ctx := range s.contexts {
@@ -297,55 +315,19 @@ func TestAPanicOfObserveReleasesTheResult(t *testing.T) {
 	}
 }
 
-// A hedge that has lost can panic while Do still waits for the first call.
-func TestAPanicOfALoserReachesACallerThatWaits(t *testing.T) {
+func TestAnEventHasTheTimesOfItsCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &script{steps: []step{
-			{lasts: time.Second, ignores: true}, {lasts: 100 * ms, ignores: true, panics: "boom"}, {lasts: 10 * ms},
-		}}
-		p := retryhedge.Policy{Delay: 50 * ms, MaxCalls: 3, Budget: retry.NewBudget(retry.BudgetConfig{Initial: 5})}
-		require.PanicsWithValue(t, "boom", func() { _, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard) })
-		synctest.Wait()
-		require.ElementsMatch(t, []int{1, 3}, s.discarded)
-		require.Equal(t, 3.0, p.Budget.Tokens(), "a hedge that has lost is not paid back")
-	})
-}
-
-// Of two hedges that do not return, the panic is what the caller gets.
-func TestAPanicIsNotLostToAGoexit(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{steps: []step{
-			{lasts: time.Second, ignores: true}, {lasts: 100 * ms, panics: "boom"}, {lasts: 100 * ms, ignores: true, exits: true},
-		}}
+		s := &script{steps: []step{{lasts: time.Second}, {lasts: 30 * ms, err: errDown}, {lasts: 10 * ms}}}
 		p := retryhedge.Policy{Delay: 50 * ms, MaxCalls: 3}
-		require.PanicsWithValue(t, "boom", func() { _, _ = retryhedge.DoValue(t.Context(), p, s.call, s.discard) })
+		p.Observe = func(_ context.Context, e retryhedge.Event) {
+			require.Equal(t, []retryhedge.Call{
+				{Duration: 110 * ms, Err: context.Canceled},
+				{Began: 50 * ms, Duration: 30 * ms, Err: errDown},
+				{Began: 100 * ms, Duration: 10 * ms},
+			}, e.Calls)
+		}
+		require.NoError(t, retryhedge.Do(t.Context(), p, s.wait))
 	})
-}
-
-func TestGoexitReachesTheCaller(t *testing.T) {
-	for _, row := range []struct {
-		name  string
-		steps []step
-	}{
-		{"of the first call", []step{{lasts: 60 * ms, exits: true}, {lasts: time.Second}}},
-		{"of a hedge", []step{{lasts: time.Second}, {lasts: 10 * ms, exits: true}}},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &script{steps: row.steps}
-				returned, done := false, make(chan struct{})
-				go func() {
-					defer close(done)
-					_, _ = retryhedge.DoValue(t.Context(), retryhedge.Policy{Delay: 50 * ms}, s.call, s.discard)
-					returned = true
-				}()
-				<-done
-				synctest.Wait()
-				require.False(t, returned)
-				require.Len(t, s.discarded, 1)
-			})
-		})
-	}
 }
 
 func TestIsHedge(t *testing.T) {
@@ -360,44 +342,40 @@ func TestIsHedge(t *testing.T) {
 		}
 		require.False(t, retryhedge.IsHedge(t.Context()))
 		require.Zero(t, retryhedge.CallNumber(t.Context()))
+
+		_, release, err := retryhedge.Open(s.contexts[1], retryhedge.Policy{}, func(ctx context.Context) (int, error) {
+			require.Equal(t, 2, retryhedge.CallNumber(ctx), "a single call in it has no number of its own")
+			return 0, nil
+		}, nil)
+		release()
+		require.NoError(t, err)
 	})
 }
 
 // Two layers of two calls each would make four.
 func TestOfTwoLayersThatHedgeTheOuterOneDoes(t *testing.T) {
-	slow := func(ctx context.Context) error { return (&script{steps: []step{{lasts: time.Second}}}).wait(ctx) }
-	for _, row := range []struct {
-		name  string
-		outer retryhedge.Policy
-		calls int
-	}{
-		{"both hedge", retryhedge.Policy{Delay: 100 * ms}, 2},
-		{"the outer one is off", retryhedge.Policy{}, 2},
-		{"the outer one is off by MaxCalls", retryhedge.Policy{Delay: 100 * ms, MaxCalls: 1}, 2},
+	for name, outer := range map[string]retryhedge.Policy{
+		"both hedge":                       {Delay: 100 * ms},
+		"the outer one is off":             {},
+		"the outer one is off by MaxCalls": {Delay: 100 * ms, MaxCalls: 1},
 	} {
-		for name, outer := range map[string]func(context.Context, func(context.Context) error) error{
-			"Do": func(ctx context.Context, fn func(context.Context) error) error {
-				return retryhedge.Do(ctx, row.outer, fn)
-			},
-			"Open": func(ctx context.Context, fn func(context.Context) error) error {
-				_, release, err := retryhedge.Open(ctx, row.outer, func(ctx context.Context) (int, error) { return 0, fn(ctx) }, nil)
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls atomic.Int32
+				inner := func(ctx context.Context) error {
+					return retryhedge.Do(ctx, retryhedge.Policy{Delay: 50 * ms}, func(ctx context.Context) error {
+						calls.Add(1)
+						return (&script{steps: []step{{lasts: time.Second}}}).wait(ctx)
+					})
+				}
+				require.NoError(t, retryhedge.Do(t.Context(), outer, inner))
+				require.EqualValues(t, 2, calls.Load())
+				_, release, err := retryhedge.Open(t.Context(), outer, func(ctx context.Context) (int, error) { return 0, inner(ctx) }, nil)
 				release()
-				return err
-			},
-		} {
-			t.Run(row.name+", by "+name, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var calls atomic.Int32
-					require.NoError(t, outer(t.Context(), func(ctx context.Context) error {
-						return retryhedge.Do(ctx, retryhedge.Policy{Delay: 50 * ms}, func(ctx context.Context) error {
-							calls.Add(1)
-							return slow(ctx)
-						})
-					}))
-					require.EqualValues(t, row.calls, calls.Load())
-				})
+				require.NoError(t, err)
+				require.EqualValues(t, 4, calls.Load(), "two more by Open")
 			})
-		}
+		})
 	}
 }
 
@@ -429,41 +407,36 @@ func TestTheLongestHintOfTheCallsCounts(t *testing.T) {
 	}
 }
 
-func TestOpen(t *testing.T) {
-	for _, winner := range []int{1, 2} {
-		t.Run(fmt.Sprintf("the context of call %d lives until it is released", winner), func(t *testing.T) {
+func TestOpenKeepsTheContextOfTheCallUntilItIsReleased(t *testing.T) {
+	hedged := retryhedge.Policy{Delay: 50 * ms}
+	for _, row := range []struct {
+		name  string
+		p     retryhedge.Policy
+		steps []step
+		want  int
+		err   error
+	}{
+		{"that is the first one", hedged, []step{{lasts: 60 * ms}, {lasts: time.Second}}, 1, nil},
+		{"that is a hedge", hedged, []step{{lasts: time.Second}, {lasts: 60 * ms}}, 2, nil},
+		{"without hedges", retryhedge.Policy{}, []step{{lasts: time.Hour}}, 1, nil},
+		{"that has failed", hedged, []step{{err: errDown}}, 1, errDown},
+	} {
+		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				steps := []step{{lasts: time.Second}, {lasts: time.Second}}
-				steps[winner-1].lasts = 60 * ms
-				s := &script{steps: steps}
-				n, release, err := retryhedge.Open(t.Context(), retryhedge.Policy{Delay: 50 * ms}, s.call, s.discard)
-				require.NoError(t, err)
-				require.Equal(t, winner, n)
+				s := &script{steps: row.steps}
+				n, release, err := retryhedge.Open(t.Context(), row.p, s.call, s.discard)
+				require.Equal(t, row.err, err)
+				require.Equal(t, row.want, n)
 				synctest.Wait()
-				require.NoError(t, s.contexts[winner-1].Err())
-				require.Error(t, s.contexts[2-winner].Err())
+				for i, ctx := range s.contexts {
+					require.Equal(t, i+1 == row.want, ctx.Err() == nil)
+				}
 				release()
 				release()
-				require.Error(t, s.contexts[winner-1].Err())
+				require.Error(t, s.contexts[row.want-1].Err())
 			})
 		})
 	}
-	t.Run("without hedges too", func(t *testing.T) {
-		s := &script{steps: []step{{}}}
-		_, release, err := retryhedge.Open(t.Context(), retryhedge.Policy{}, s.call, s.discard)
-		require.NoError(t, err)
-		require.NoError(t, s.contexts[0].Err())
-		release()
-		require.Error(t, s.contexts[0].Err())
-	})
-	t.Run("after an error too", func(t *testing.T) {
-		s := &script{steps: []step{{err: errDown}}}
-		_, release, err := retryhedge.Open(t.Context(), retryhedge.Policy{Delay: time.Minute}, s.call, s.discard)
-		require.Equal(t, errDown, err)
-		require.NoError(t, s.contexts[0].Err())
-		release()
-		require.Error(t, s.contexts[0].Err())
-	})
 }
 
 func TestEachAttemptOfARunIsHedged(t *testing.T) {
@@ -520,15 +493,7 @@ func TestWhatDoRefuses(t *testing.T) {
 	_, release, err := retryhedge.Open[int](t.Context(), retryhedge.Policy{}, nil, nil)
 	require.Error(t, err)
 	release()
-}
-
-func TestTheZeroPolicyMakesNoHedges(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &script{steps: []step{{lasts: time.Hour}}}
-		_, err := retryhedge.DoValue(t.Context(), retryhedge.Policy{}, s.call, s.discard)
-		require.NoError(t, err)
-		require.Equal(t, t.Context(), s.contexts[0])
-	})
+	require.NoError(t, retryhedge.Policy{MaxCalls: 8}.Validate())
 }
 
 func TestPolicyString(t *testing.T) {

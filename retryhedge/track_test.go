@@ -16,30 +16,6 @@ import (
 	"github.com/retrygo/retry/retryhedge"
 )
 
-// backend is a function whose calls take as long as latency says; it honors its context.
-type backend struct {
-	mu      sync.Mutex
-	r       *rand.Rand
-	latency func(*rand.Rand) time.Duration
-	times   time.Duration // factor of all durations
-	calls   int
-}
-
-func (b *backend) call(ctx context.Context) error {
-	b.mu.Lock()
-	b.calls++
-	d := b.latency(b.r) * max(b.times, 1)
-	b.mu.Unlock()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 func tracker(t testing.TB, c retryhedge.TrackerConfig) *retryhedge.Tracker {
 	t.Helper()
 	track, err := retryhedge.NewTracker(c)
@@ -52,28 +28,25 @@ func TestTracker(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			track := tracker(t, retryhedge.TrackerConfig{Min: 2 * ms, Max: 40 * ms})
 			require.Equal(t, 40*ms, track.Delay())
-			b := &backend{r: rand.New(rand.NewPCG(1, 1)), latency: func(*rand.Rand) time.Duration { return 0 }}
 			p := retryhedge.Policy{Tracker: track, Budget: retry.NewBudget(retry.BudgetConfig{Initial: -1, Ratio: -1})}
 			for range 3_000 {
-				require.NoError(t, retryhedge.Do(t.Context(), p, b.call))
+				require.NoError(t, retryhedge.Do(t.Context(), p, func(context.Context) error { return nil }))
 			}
 			require.Equal(t, 2*ms, track.Delay())
-			b.calls = 0
-			b.latency = func(*rand.Rand) time.Duration { return time.Second }
+			calls := 0
 			for range 100 {
-				require.NoError(t, retryhedge.Do(t.Context(), p, b.call))
+				require.NoError(t, retryhedge.Do(t.Context(), p, func(context.Context) error { calls++; <-time.After(time.Second); return nil }))
 			}
 			require.Equal(t, 40*ms, track.Delay())
-			require.Equal(t, 100, b.calls, "refused hedges are counted as slow calls, and not made")
+			require.Equal(t, 100, calls, "refused hedges are counted as slow calls, and not made")
 		})
 	})
 	t.Run("does not count a failure within the delay", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			track := tracker(t, retryhedge.TrackerConfig{})
 			p := retryhedge.Policy{Tracker: track}
-			b := &backend{r: rand.New(rand.NewPCG(1, 1)), latency: func(*rand.Rand) time.Duration { return 20 * ms }}
 			for range 100 {
-				require.NoError(t, retryhedge.Do(t.Context(), p, b.call))
+				require.NoError(t, retryhedge.Do(t.Context(), p, func(context.Context) error { <-time.After(20 * ms); return nil }))
 			}
 			before := track.Delay()
 			for range 100 {
@@ -81,6 +54,25 @@ func TestTracker(t *testing.T) {
 			}
 			require.Equal(t, before, track.Delay())
 		})
+	})
+	t.Run("stays where one call in twenty is slow", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			p := retryhedge.Policy{Tracker: tracker(t, retryhedge.TrackerConfig{Share: 0.05})}
+			lasts := func(d time.Duration) {
+				require.NoError(t, retryhedge.Do(t.Context(), p, (&script{steps: []step{{lasts: d}, {}}}).wait))
+			}
+			lasts(0)
+			before := p.Tracker.Delay()
+			for range 19 {
+				lasts(0)
+			}
+			require.Less(t, p.Tracker.Delay(), before)
+			lasts(time.Minute)
+			require.InDelta(t, float64(before), float64(p.Tracker.Delay()), 10)
+		})
+	})
+	t.Run("takes each limit", func(t *testing.T) {
+		require.NoError(t, retryhedge.TrackerConfig{Share: 0.5, Min: time.Second, Max: time.Second}.Validate())
 	})
 	t.Run("refuses what cannot be tracked", func(t *testing.T) {
 		for _, row := range []struct {
@@ -92,6 +84,7 @@ func TestTracker(t *testing.T) {
 			{retryhedge.TrackerConfig{Share: math.NaN()}, "retryhedge: TrackerConfig.Share NaN is outside (0, 0.5]"},
 			{retryhedge.TrackerConfig{Min: -1}, "retryhedge: TrackerConfig.Min -1ns is negative"},
 			{retryhedge.TrackerConfig{Max: -1}, "retryhedge: TrackerConfig.Max -1ns is negative"},
+			{retryhedge.TrackerConfig{Max: ms / 2}, "retryhedge: TrackerConfig.Min 1ms is above Max 500µs"},
 			{retryhedge.TrackerConfig{Min: time.Minute}, "retryhedge: TrackerConfig.Min 1m is above Max 10s"},
 		} {
 			track, err := retryhedge.NewTracker(row.c)
@@ -108,7 +101,9 @@ func TestTracker(t *testing.T) {
 		for range 64 {
 			group.Go(func() {
 				for range 100 {
-					require.NoError(t, retryhedge.Do(t.Context(), p, func(context.Context) error { return nil }))
+					if err := retryhedge.Do(t.Context(), p, func(context.Context) error { return nil }); err != nil {
+						t.Error(err)
+					}
 				}
 			})
 		}

@@ -95,7 +95,7 @@ func TestAttemptErrorSaysWhichRequestFailed(t *testing.T) {
 	})
 	t.Run("as far as it is known", func(t *testing.T) {
 		var none *retryhttp.AttemptError
-		require.Equal(t, slog.Value{}, none.LogValue())
+		require.Equal(t, []any{slog.Value{}, "", 0}, []any{none.LogValue(), none.ErrorType(), none.HTTPStatus()})
 		require.Equal(t, "status=503", attrs(&retryhttp.AttemptError{StatusCode: 503}))
 		require.Equal(t, "method=GET path= reason=invalid_request", attrs(&retryhttp.AttemptError{Request: new(http.Request), Reason: retryhttp.InvalidRequest}))
 	})
@@ -112,30 +112,16 @@ func TestARunThatCouldNotBeRepeatedHasTheTextOfItsFailure(t *testing.T) {
 	require.ErrorContains(t, err, "retry: gave up after 3 attempts in ")
 }
 
-func TestAttemptErrorInAWord(t *testing.T) {
-	var none *retryhttp.AttemptError
-	for _, row := range []struct {
-		err    *retryhttp.AttemptError
-		word   string
-		status int
-	}{
-		{none, "", 0},
-		{&retryhttp.AttemptError{Reason: "status_503", StatusCode: 503}, "503", 503},
-		{&retryhttp.AttemptError{Reason: retryhttp.ConnRefused, Err: errFault}, "conn_refused", 0},
-	} {
-		require.Equal(t, row.word, row.err.ErrorType())
-		require.Equal(t, row.status, row.err.HTTPStatus())
-	}
-}
-
 func TestAttemptErrorCarriesItsHint(t *testing.T) {
 	resp := answer(get(t.Context()), 503, "Retry-After", "30")
 	err := retryhttp.CheckResponse(resp)
 	class, hint := retry.Policy{}.Judge(fmt.Errorf("deliver: %w", err))
 	require.Equal(t, retry.Retryable, class)
 	require.Equal(t, 30*time.Second, hint)
-	_, hint = retry.Policy{}.Judge(retryhttp.CheckResponse(answer(get(t.Context()), 503)))
+	none := retryhttp.CheckResponse(answer(get(t.Context()), 503))
+	_, hint = retry.Policy{}.Judge(none)
 	require.Zero(t, hint)
+	require.NoError(t, errors.Unwrap(none), "nor has it any other mark")
 	require.Same(t, resp.Request, err.(*retryhttp.AttemptError).Request)
 	require.Equal(t, http.Header{"Retry-After": {"30"}}, err.(*retryhttp.AttemptError).Header)
 	require.NoError(t, retryhttp.CheckResponse(answer(get(t.Context()), 204)))
@@ -199,11 +185,10 @@ func TestTheErrorKeepsWhatSaysWhetherAndWhenToComeBack(t *testing.T) {
 	var failed *retryhttp.AttemptError
 	require.ErrorAs(t, retryhttp.CheckResponse(resp), &failed)
 	require.Equal(t, want, failed.Header)
-}
 
-func TestAResponseThatSaysNothingHasNoMark(t *testing.T) {
-	require.NoError(t, errors.Unwrap(retryhttp.CheckResponse(answer(get(t.Context()), 503))))
-	require.Error(t, errors.Unwrap(retryhttp.CheckResponse(answer(get(t.Context()), 503, "Retry-After", "1"))))
+	resp.Header = http.Header{"X-Request-Id": nil}
+	require.ErrorAs(t, retryhttp.CheckResponse(resp), &failed)
+	require.Nil(t, failed.Header, "a field without values is not kept")
 }
 
 func TestALongErrorOfAPeerIsShownInPart(t *testing.T) {
@@ -215,6 +200,7 @@ func TestALongErrorOfAPeerIsShownInPart(t *testing.T) {
 		kept bool // the error itself
 	}{
 		{"a text and nothing else", errors.New(long), false},
+		{"an answer that is not HTTP", fmt.Errorf("net/http: HTTP/1.x transport connection broken: %w", errors.New("malformed HTTP response "+long)), false},
 		{"an error with a chain", chained, true},
 		{"one under a mark", retry.Permanent(chained), true},
 		{"a short one", errFault, true},
@@ -226,12 +212,4 @@ func TestALongErrorOfAPeerIsShownInPart(t *testing.T) {
 			require.Equal(t, row.kept, errors.Is(err, row.err))
 		})
 	}
-}
-
-func TestAFieldWithoutValuesIsNotKept(t *testing.T) {
-	resp := answer(get(t.Context()), 503)
-	resp.Header["X-Request-Id"] = nil
-	var failed *retryhttp.AttemptError
-	require.ErrorAs(t, retryhttp.CheckResponse(resp), &failed)
-	require.Nil(t, failed.Header)
 }

@@ -1,21 +1,15 @@
 package retryhttp_test
 
 import (
-	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"runtime"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
@@ -53,13 +47,7 @@ func bodies(got *[]string) roundTripper {
 
 func TestReplay(t *testing.T) {
 	text := strings.Repeat("0123456789", 10)
-	times := func(n int) []string {
-		list := make([]string, n)
-		for i := range list {
-			list[i] = text
-		}
-		return list
-	}
+	times := func(n int) []string { return slices.Repeat([]string{text}, n) }
 	getBody := func(body io.Reader) *http.Request { return request(t.Context(), http.MethodPut, body) }
 	other := put(t.Context(), strings.NewReader(text))
 	other.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(iotest.OneByteReader(strings.NewReader(text))), nil }
@@ -104,29 +92,53 @@ func TestReplay(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 3, o.Attempts)
 	})
-	inBubble(t, "a body that stalls while it is buffered ends with the caller", func(t *testing.T) {
-		read, _ := io.Pipe()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), BufferBody: 100}, put(ctx, read))
-		require.ErrorIs(t, err, retry.DeadlinePassed)
-	})
-	inBubble(t, "one that calls itself complete then ends with the caller too", func(t *testing.T) {
-		read, _ := io.Pipe()
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), BufferBody: 100}, put(ctx, endsOnClose{read}))
-		require.ErrorIs(t, err, retry.CallerCanceled)
-	})
-	t.Run("a buffered body is closed once, and the caller's request keeps its own", func(t *testing.T) {
-		body := &closes{Reader: strings.NewReader(text)}
-		req := put(t.Context(), body)
-		_, _, err := run(t, &retryhttp.Transport{Base: bodies(new([]string)), Policy: atOnce, BufferBody: 100}, req)
-		require.NoError(t, err)
-		require.Equal(t, int32(1), body.n.Load())
-		require.Same(t, body, req.Body)
-		require.Nil(t, req.GetBody)
-	})
+	for name, reports := range map[string]bool{"": false, ", if it calls itself complete then": true} {
+		inBubble(t, "a body that stalls while it is buffered ends with the caller, and is closed once"+name, func(t *testing.T) {
+			body := newPipe()
+			stalls := io.ReadCloser(body)
+			if reports {
+				stalls = endsOnClose{body}
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), BufferBody: 100}, put(ctx, stalls))
+			require.ErrorIs(t, err, retry.CallerCanceled)
+			synctest.Wait()
+			require.Equal(t, int32(1), body.closed.Load())
+		})
+	}
+}
+
+func TestABufferedBodyHasItsLength(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		text   string
+		change func(*http.Request)
+		buffer int64
+		want   int64
+	}{
+		{"of unknown length", "1234567", func(req *http.Request) { req.ContentLength = -1 }, 10, 7},
+		{"of a length that is not said", "1234567", func(*http.Request) {}, 7, 7},
+		{"that is empty", "", func(*http.Request) {}, 10, 0},
+		{"that is too long for the buffer has not", "1234567", func(req *http.Request) { req.ContentLength = -1 }, 6, -1},
+		{"with a trailer, which only chunks can have, has not", "1234567", func(req *http.Request) {
+			req.ContentLength, req.Trailer = -1, http.Header{"X-Sum": {"28"}}
+		}, 10, -1},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var lengths []int64
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				lengths = append(lengths, req.ContentLength)
+				_, _ = io.Copy(io.Discard, req.Body)
+				return answer(req, 503), req.Body.Close()
+			})
+			req := put(t.Context(), strings.NewReader(row.text))
+			row.change(req)
+			_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce, BufferBody: row.buffer}, req)
+			require.NoError(t, err)
+			require.Equal(t, []int64{row.want}, slices.Compact(lengths), "of each attempt")
+		})
+	}
 }
 
 func TestBodyFaults(t *testing.T) {
@@ -157,34 +169,22 @@ func TestBodyFaults(t *testing.T) {
 			require.Equal(t, []string{"body_failed/body_failed"}, reasons(o))
 		})
 	}
-	t.Run("a read that the transport has ended by Close is the transport's fault", func(t *testing.T) {
-		read, _ := io.Pipe()
-		req := put(t.Context(), read)
-		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x")), nil }
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			var group sync.WaitGroup
-			group.Go(func() { _, _ = io.Copy(io.Discard, req.Body) })
-			_ = req.Body.Close()
-			group.Wait()
-			return nil, io.EOF
-		})
-		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, req)
-		require.ErrorIs(t, err, io.EOF)
-		require.Equal(t, []string{"conn_closed", "conn_closed", "conn_closed"}, reasons(o))
-	})
 	for _, row := range []struct {
 		name   string
 		length int64
-		tr     retryhttp.Transport
-		body   io.Reader
+		buffer int64
+		body   io.Reader // nil is "xxx" in memory
 		sent   int
+		want   string
 	}{
-		{"too short, in memory", 4, retryhttp.Transport{}, nil, 0},
-		{"too long, in memory", 2, retryhttp.Transport{}, nil, 0},
-		{"too short, to be buffered", 4, retryhttp.Transport{BufferBody: 10}, strings.NewReader("xxx"), 0},
-		{"nothing is left of it", 3, retryhttp.Transport{}, nil, -1},
-		{"too short, a stream", 4, retryhttp.Transport{}, strings.NewReader("xxx"), 1},
-		{"too long, a stream", 2, retryhttp.Transport{}, strings.NewReader("xxx"), 1},
+		{"too short, in memory", 4, 0, nil, 0, "body_failed/body_failed"},
+		{"too long, in memory", 2, 0, nil, 0, "body_failed/body_failed"},
+		{"too short, to be buffered", 4, 10, strings.NewReader("xxx"), 0, "body_failed/body_failed"},
+		{"too short, a stream", 4, 0, strings.NewReader("xxx"), 1, "body_failed/body_failed"},
+		{"too long, a stream", 2, 0, strings.NewReader("xxx"), 1, "body_failed/body_failed"},
+		{"too short, in pieces", 4, 0, iotest.OneByteReader(strings.NewReader("xxx")), 1, "body_failed/body_failed"},
+		{"too long, in pieces", 2, 0, iotest.OneByteReader(strings.NewReader("xxx")), 1, "body_failed/body_failed"},
+		{"which it is, in pieces, so that the fault is another's", 3, 0, iotest.OneByteReader(strings.NewReader("xxx")), 1, "conn_closed/body_not_replayable"},
 	} {
 		t.Run("a body that is not as long as its request says is terminal: "+row.name, func(t *testing.T) {
 			req := request(t.Context(), http.MethodPut, strings.NewReader("xxx"))
@@ -193,23 +193,25 @@ func TestBodyFaults(t *testing.T) {
 			}
 			req.ContentLength = row.length
 			n := 0
-			row.tr.Policy, row.tr.Base = atOnce, roundTripper(func(req *http.Request) (*http.Response, error) {
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
 				n++
 				_, _ = io.Copy(io.Discard, req.Body)
 				_ = req.Body.Close()
 				return nil, net.ErrClosed // which is what net/http may make of it
 			})
-			want := "body_failed/body_failed"
-			if row.sent < 0 {
-				_, _ = io.Copy(io.Discard, req.Body)
-				row.sent, want = 0, "body_not_replayable/body_not_replayable"
-			}
-			o, _, err := run(t, &row.tr, req)
+			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce, BufferBody: row.buffer}, req)
 			require.ErrorIs(t, err, retry.TerminalError)
-			require.Equal(t, []string{want}, reasons(o))
+			require.Equal(t, []string{row.want}, reasons(o))
 			require.Equal(t, row.sent, n)
 		})
 	}
+	t.Run("a body in memory of which nothing is left is not sent", func(t *testing.T) {
+		req := request(t.Context(), http.MethodPut, strings.NewReader("xxx"))
+		_, _ = io.Copy(io.Discard, req.Body)
+		o, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: atOnce}, req)
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.Equal(t, []string{"body_not_replayable/body_not_replayable"}, reasons(o))
+	})
 	t.Run("a GetBody that fails ends the run", func(t *testing.T) {
 		for _, getBody := range []func() (io.ReadCloser, error){
 			func() (io.ReadCloser, error) { return nil, errFault },
@@ -224,49 +226,35 @@ func TestBodyFaults(t *testing.T) {
 	})
 }
 
-// source is a stream that counts what happens to it.
-type source struct {
-	closes
-	reads int
-}
-
-func (s *source) Read(b []byte) (int, error) {
-	s.reads++
-	return s.Reader.Read(b)
-}
-
-func newSource(text string) *source { return &source{closes: closes{Reader: strings.NewReader(text)}} }
-
 func TestUnreadStream(t *testing.T) {
-	dialFails := func(after int, then roundTripper) roundTripper {
-		n := 0
-		return func(req *http.Request) (*http.Response, error) {
-			if n++; n <= after {
-				_ = req.Body.Close()
-				return nil, errFault
-			}
-			return then(req)
-		}
-	}
 	t.Run("is sent again", func(t *testing.T) {
-		body := newSource("whole")
+		body := newBody("whole")
 		var got []string
-		o, resp, err := run(t, &retryhttp.Transport{Base: dialFails(2, bodies(&got)), Policy: atOnce}, put(t.Context(), body))
+		base := roundTripper(func(req *http.Request) (*http.Response, error) {
+			if retry.AttemptNumber(req.Context()) < 3 {
+				return nil, errors.Join(errFault, req.Body.Close())
+			}
+			return bodies(&got)(req)
+		})
+		o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, put(t.Context(), body))
 		require.NoError(t, err)
 		require.Equal(t, 503, resp.StatusCode)
 		require.Equal(t, []string{"whole"}, got)
 		require.Equal(t, []string{"transport_error", "transport_error", "status_503/body_not_replayable"}, reasons(o))
 		require.Equal(t, int32(1), body.n.Load(), "it is closed once")
 	})
-	t.Run("is closed when the attempts are used up", func(t *testing.T) {
-		body := newSource("whole")
-		_, _, err := run(t, &retryhttp.Transport{Base: dialFails(3, nil), Policy: atOnce}, put(t.Context(), body))
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.Equal(t, int32(1), body.n.Load())
-		require.Zero(t, body.reads)
-	})
+	for name, base := range map[string]roundTripper{
+		"has closed before it answers": func(req *http.Request) (*http.Response, error) { return answer(req, 200), req.Body.Close() },
+		"keeps although it has failed": func(*http.Request) (*http.Response, error) { return nil, errFault },
+	} {
+		inBubble(t, "that the transport "+name+" is closed with the run", func(t *testing.T) {
+			body := newBody("whole")
+			_, _, _ = run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
+			require.Equal(t, int32(1), body.n.Load())
+		})
+	}
 	inBubble(t, "that is closed a moment after the response is sent again", func(t *testing.T) {
-		body := newSource("whole")
+		body := newBody("whole")
 		var got []string
 		n := 0
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -283,7 +271,7 @@ func TestUnreadStream(t *testing.T) {
 		require.Equal(t, 1010*time.Millisecond, time.Since(start))
 	})
 	inBubble(t, "that the transport keeps is not sent again, and closed in the end", func(t *testing.T) {
-		body := newSource("whole")
+		body := newBody("whole")
 		var kept io.ReadCloser
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
 			kept = req.Body
@@ -303,13 +291,14 @@ func TestUnreadStream(t *testing.T) {
 	inBubble(t, "that the transport keeps holds no caller that goes", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(100*time.Millisecond, cancel)
+		keeps := roundTripper(func(*http.Request) (*http.Response, error) { return nil, &net.OpError{Op: "dial", Err: errFault} })
 		start := time.Now()
-		_, _, err := run(t, &retryhttp.Transport{Base: dialKeepsBody, Policy: three}, put(ctx, newSource("whole")))
+		_, _, err := run(t, &retryhttp.Transport{Base: keeps, Policy: three}, put(ctx, newBody("whole")))
 		require.Error(t, err)
 		require.Equal(t, 100*time.Millisecond, time.Since(start))
 	})
 	inBubble(t, "that was read is closed as soon as the transport closes it", func(t *testing.T) {
-		body := newSource("whole")
+		body := newBody("whole")
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
 			_, _ = io.Copy(io.Discard, req.Body)
 			require.Equal(t, int32(0), body.n.Load())
@@ -342,13 +331,6 @@ func TestUnreadStream(t *testing.T) {
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, []string{"transport_error", "transport_error", "transport_error"}, reasons(o))
 	})
-	inBubble(t, "that the transport keeps although it failed is closed with the run", func(t *testing.T) {
-		body := newSource("whole")
-		base := roundTripper(func(*http.Request) (*http.Response, error) { return nil, errFault })
-		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: three}, put(t.Context(), body))
-		require.ErrorIs(t, err, errFault)
-		require.Equal(t, int32(1), body.n.Load())
-	})
 	inBubble(t, "with a Read under way when it is closed counts as read", func(t *testing.T) {
 		read, write := io.Pipe()
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -375,7 +357,7 @@ func TestUnreadStream(t *testing.T) {
 			require.ErrorIs(t, err, http.ErrBodyReadAfterClose)
 			return bodies(&got)(req)
 		})
-		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, put(t.Context(), newSource("whole")))
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, put(t.Context(), newBody("whole")))
 		require.NoError(t, err)
 		require.Equal(t, []string{"whole"}, got)
 	})
@@ -384,24 +366,13 @@ func TestUnreadStream(t *testing.T) {
 			_, _ = io.Copy(io.Discard, req.Body)
 			return nil, retry.Transient(errFault)
 		})
-		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, put(t.Context(), newSource("whole")))
+		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, put(t.Context(), newBody("whole")))
 		require.ErrorIs(t, err, retry.TerminalError)
 		require.Equal(t, []string{"transport_error/body_not_replayable"}, reasons(o))
 	})
-	t.Run("is closed when the Base panics", func(t *testing.T) {
-		body := newSource("whole")
-		require.PanicsWithValue(t, "boom", func() {
-			_, _ = (&retryhttp.Transport{Base: roundTripper(func(*http.Request) (*http.Response, error) { panic("boom") })}).RoundTrip(put(t.Context(), body))
-		})
-		require.Equal(t, int32(1), body.n.Load())
-	})
 	t.Run("is kept open for an attempt that has answered and still sends", func(t *testing.T) {
 		read, write := io.Pipe()
-		echo := roundTripper(func(req *http.Request) (*http.Response, error) {
-			resp := answer(req, 200)
-			resp.Body = req.Body
-			return resp, nil
-		})
+		echo := roundTripper(func(req *http.Request) (*http.Response, error) { return withBody(200, req.Body)(req) })
 		_, resp, err := run(t, &retryhttp.Transport{Base: echo, Policy: atOnce}, put(t.Context(), read))
 		require.NoError(t, err)
 		go func() {
@@ -418,17 +389,21 @@ func TestUnreadStream(t *testing.T) {
 // spend lets virtual time pass.
 func spend(d time.Duration) { <-time.After(d) }
 
-// slow is a body that gives a byte at each interval, n in all.
+// slow is a body that gives a byte at each interval, n in all, and then end.
 type slow struct {
 	interval time.Duration
 	n        int
+	end      error
 	closed   chan struct{}
-	end      error // what follows the last byte; nil means io.EOF
+}
+
+func slowly(interval time.Duration, n int, end error) *slow {
+	return &slow{interval, n, end, make(chan struct{})}
 }
 
 func (s *slow) Read(b []byte) (int, error) {
 	if s.n == 0 {
-		return 0, cmp.Or(s.end, io.EOF)
+		return 0, s.end
 	}
 	select {
 	case <-time.After(s.interval):
@@ -449,59 +424,32 @@ func (s *slow) Close() error {
 	return nil
 }
 
-func slowly(interval time.Duration, n int) *slow {
-	return &slow{interval: interval, n: n, closed: make(chan struct{})}
-}
-
 func TestAttemptTimeout(t *testing.T) {
 	limited := three
 	limited.AttemptTimeout = time.Second
-	inBubble(t, "covers the headers, is retried, and is told from other faults", func(t *testing.T) {
-		n := 0
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			if n++; n < 3 {
-				<-req.Context().Done()
-				require.Equal(t, retry.ErrAttemptTimeout, context.Cause(req.Context()))
-				return nil, []error{context.Cause(req.Context()), errFault}[n-1]
-			}
-			return answer(req, 200), nil
-		})
-		start := time.Now()
-		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(t.Context()))
-		require.NoError(t, err)
-		require.Equal(t, 4*time.Second, time.Since(start))
-		require.Equal(t, []string{"attempt_timeout", "attempt_timeout"}, reasons(o), "whatever error the transport makes of it")
-		require.ErrorIs(t, o.History[0].Err, retry.ErrAttemptTimeout)
-		require.ErrorIs(t, o.History[1].Err, errFault, "which is kept")
-		var failed *retryhttp.AttemptError
-		require.ErrorAs(t, o.History[1].Err, &failed)
-		require.True(t, failed.Timeout())
-	})
-	inBubble(t, "that ends all attempts is a timeout to the caller", func(t *testing.T) {
+	inBubble(t, "is retried, and a timeout to the transport and to the caller, whatever error the transport makes of it", func(t *testing.T) {
+		faults := []error{context.DeadlineExceeded, context.Canceled, errFault}
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
 			<-req.Context().Done()
-			return nil, context.Cause(req.Context())
+			require.Equal(t, context.DeadlineExceeded, req.Context().Err())
+			require.Equal(t, retry.ErrAttemptTimeout, context.Cause(req.Context()))
+			return nil, faults[retry.AttemptNumber(req.Context())-1]
 		})
 		client := http.Client{Transport: &retryhttp.Transport{Base: base, Policy: limited}}
 		_, err := client.Do(get(t.Context()))
-		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.True(t, err.(interface{ Timeout() bool }).Timeout())
-		require.ErrorContains(t, err, ": retry: gave up after 3 attempts in 5s (attempts_exhausted): retryhttp: attempt timeout")
-		require.Equal(t, 1, strings.Count(err.Error(), "timeout"), "said once")
-	})
-	inBubble(t, "is not a cancellation, although its context says so", func(t *testing.T) {
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			<-req.Context().Done()
-			return nil, req.Context().Err()
-		})
-		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(t.Context()))
-		require.Len(t, o.History, 3)
+		require.ErrorContains(t, err, ": retry: gave up after 3 attempts in 5s (attempts_exhausted): retryhttp: attempt timeout: fault")
+		o, missing := retryhttp.OutcomeOf(nil, err)
+		require.NoError(t, missing)
+		require.Equal(t, []string{"attempt_timeout", "attempt_timeout", "attempt_timeout"}, reasons(o))
 		for _, a := range append(o.History, retry.Attempt{Err: err}) {
 			require.ErrorIs(t, a.Err, retry.ErrAttemptTimeout)
 			require.ErrorIs(t, a.Err, context.DeadlineExceeded)
 			require.NotErrorIs(t, a.Err, context.Canceled)
+			var timeout net.Error
+			require.ErrorAs(t, a.Err, &timeout)
+			require.True(t, timeout.Timeout())
 		}
+		require.ErrorIs(t, err, errFault, "which is kept")
 	})
 	inBubble(t, "is not what ended an attempt whose caller had gone before", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -516,52 +464,53 @@ func TestAttemptTimeout(t *testing.T) {
 		require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
 	})
 	inBubble(t, "a response that comes too late is closed and retried", func(t *testing.T) {
-		late := &closes{Reader: strings.NewReader("")}
+		late := newBody("")
 		n := 0
 		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			resp := answer(req, 200)
 			if n++; n == 1 {
 				spend(2 * time.Second)
-				resp.Body = late
+				return withBody(200, late)(req)
 			}
-			return resp, nil
+			return answer(req, 200), nil
 		})
 		o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, []string{"attempt_timeout"}, reasons(o))
 		require.Equal(t, int32(1), late.n.Load())
 	})
-	for name, end := range map[string]func(*testing.T, io.ReadCloser){
-		"EOF": func(t *testing.T, body io.ReadCloser) {
-			n, err := io.Copy(io.Discard, body)
-			require.NoError(t, err)
-			require.Equal(t, int64(10), n)
-		},
-		"Close": func(t *testing.T, body io.ReadCloser) { require.NoError(t, body.Close()) },
-		"a read error": func(t *testing.T, body io.ReadCloser) {
-			_, err := io.Copy(io.Discard, body)
-			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-		},
+	for _, row := range []struct {
+		end      string
+		interval time.Duration // between two bytes
+		last     error
+		want     error // of the last Read, nil if there is none before Close
+	}{
+		{"Close", time.Minute, io.EOF, nil},
+		{"EOF", time.Minute, io.EOF, io.EOF},
+		{"a read error", time.Minute, io.ErrUnexpectedEOF, io.ErrUnexpectedEOF},
+		{"a stall", time.Hour, io.EOF, retryhttp.ErrBodyStalled},
 	} {
-		inBubble(t, "never cuts a body that is being read, and lives until "+name, func(t *testing.T) {
+		inBubble(t, "never cuts a body that is being read, and lives until "+row.end, func(t *testing.T) {
 			var ctx context.Context
-			body := slowly(time.Minute, 10)
-			if name == "a read error" {
-				body.end = io.ErrUnexpectedEOF
-			}
 			base := roundTripper(func(req *http.Request) (*http.Response, error) {
 				ctx = req.Context()
-				resp := answer(req, 200)
-				resp.Body = body
-				return resp, nil
+				return withBody(200, slowly(row.interval, 10, row.last))(req)
 			})
-			_, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: limited}, get(t.Context()))
+			tr := &retryhttp.Transport{Base: base, Policy: limited, StallTimeout: 2 * time.Minute}
+			_, resp, err := run(t, tr, get(t.Context()))
 			require.NoError(t, err)
 			spend(time.Hour)
 			require.NoError(t, ctx.Err())
-			end(t, resp.Body)
-			require.ErrorIs(t, ctx.Err(), context.Canceled)
+			_, limited := ctx.Deadline()
+			require.False(t, limited, "the timeout is over")
+			if row.want != nil {
+				for err == nil {
+					_, err = resp.Body.Read(make([]byte, 1))
+				}
+				require.Equal(t, row.want, err)
+				require.ErrorIs(t, ctx.Err(), context.Canceled)
+			}
 			require.NoError(t, resp.Body.Close())
+			require.ErrorIs(t, ctx.Err(), context.Canceled)
 		})
 	}
 	inBubble(t, "leaves no context behind where there is no body", func(t *testing.T) {
@@ -575,17 +524,6 @@ func TestAttemptTimeout(t *testing.T) {
 		require.Equal(t, http.NoBody, resp.Body)
 		require.ErrorIs(t, ctx.Err(), context.Canceled)
 	})
-	t.Run("without one the body is the transport's", func(t *testing.T) {
-		body := &closes{Reader: strings.NewReader("")}
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			resp := answer(req, 200)
-			resp.Body = body
-			return resp, nil
-		})
-		_, resp, err := run(t, &retryhttp.Transport{Base: base}, get(t.Context()))
-		require.NoError(t, err)
-		require.Same(t, body, resp.Body)
-	})
 }
 
 // lateReader is a body each of whose Reads takes two seconds, whatever Close does.
@@ -595,84 +533,60 @@ func (*lateReader) Read(b []byte) (int, error) { spend(2 * time.Second); return 
 func (*lateReader) Close() error               { return nil }
 
 func TestStallTimeout(t *testing.T) {
-	read := func(t *testing.T, body io.ReadCloser) (int64, error) {
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			resp := answer(req, 200)
-			resp.Body = body
-			return resp, nil
-		})
+	answered := func(t *testing.T, body io.ReadCloser) io.ReadCloser {
+		base := withBody(200, body)
 		_, resp, err := run(t, &retryhttp.Transport{Base: base, StallTimeout: time.Second}, get(t.Context()))
 		require.NoError(t, err)
-		var n int64
-		if _, ok := body.(slowReader); ok {
-			for b := make([]byte, 1); err == nil; spend(time.Hour) {
-				var one int
-				one, err = resp.Body.Read(b)
-				n += int64(one)
-			}
-			require.ErrorIs(t, err, io.EOF)
-			return n, nil
-		}
-		n, err = io.Copy(io.Discard, resp.Body)
-		_, again := resp.Body.Read(make([]byte, 1))
-		if err != nil {
-			require.Equal(t, err, again, "it stays so")
-		}
-		require.NoError(t, resp.Body.Close())
-		return n, err
+		return resp.Body
 	}
-	inBubble(t, "lets a body be slow", func(t *testing.T) {
-		n, err := read(t, slowly(999*time.Millisecond, 100))
-		require.NoError(t, err)
-		require.Equal(t, int64(100), n)
+	inBubble(t, "lets a body be slow, and its reader too", func(t *testing.T) {
+		body := answered(t, slowly(999*time.Millisecond, 3, io.EOF))
+		for range 3 {
+			n, err := body.Read(make([]byte, 1))
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+			spend(time.Hour)
+		}
+		_, err := body.Read(make([]byte, 1))
+		require.Equal(t, io.EOF, err)
+		require.NoError(t, body.Close())
 	})
 	inBubble(t, "ends one that stalls", func(t *testing.T) {
 		start := time.Now()
-		n, err := read(t, slowly(1001*time.Millisecond, 100))
+		body := answered(t, slowly(1001*time.Millisecond, 100, io.EOF))
+		n, err := io.Copy(io.Discard, body)
 		require.ErrorIs(t, err, retryhttp.ErrBodyStalled)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.True(t, err.(interface{ Timeout() bool }).Timeout())
 		require.EqualError(t, err, "retryhttp: response body stalled")
 		require.Zero(t, n)
 		require.Equal(t, time.Second, time.Since(start))
+		_, again := body.Read(make([]byte, 1))
+		require.Equal(t, err, again, "it stays so")
+		require.NoError(t, body.Close())
 	})
 	inBubble(t, "keeps what a Read returns that Close does not end, and ends the next one", func(t *testing.T) {
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			resp := answer(req, 200)
-			resp.Body = &lateReader{}
-			return resp, nil
-		})
-		_, resp, err := run(t, &retryhttp.Transport{Base: base, StallTimeout: time.Second}, get(t.Context()))
-		require.NoError(t, err)
+		body := answered(t, &lateReader{})
 		b := make([]byte, 10)
-		n, err := resp.Body.Read(b)
+		n, err := body.Read(b)
 		require.NoError(t, err)
 		require.Equal(t, "late", string(b[:n]))
 		start := time.Now()
-		_, err = resp.Body.Read(b)
+		_, err = body.Read(b)
 		require.ErrorIs(t, err, retryhttp.ErrBodyStalled)
 		require.Equal(t, start, time.Now(), "at once")
 	})
-	inBubble(t, "does not count the time between two reads", func(t *testing.T) {
-		n, err := read(t, slowReader{slowly(time.Millisecond, 3)})
-		require.NoError(t, err)
-		require.Equal(t, int64(3), n)
-	})
 	inBubble(t, "takes an end of what was closed for no end", func(t *testing.T) {
-		silent, _ := io.Pipe()
-		_, err := read(t, endsOnClose{silent})
+		_, err := io.Copy(io.Discard, answered(t, endsOnClose{newPipe()}))
 		require.ErrorIs(t, err, retryhttp.ErrBodyStalled)
 	})
 }
 
-// slowReader is a body whose reader takes its time.
-type slowReader struct{ *slow }
-
 // endsOnClose is a body whose Read returns io.EOF once it is closed.
-type endsOnClose struct{ *io.PipeReader }
+type endsOnClose struct{ *pipe }
 
 func (e endsOnClose) Read(b []byte) (int, error) {
-	n, err := e.PipeReader.Read(b)
+	n, err := e.pipe.Read(b)
 	if err != nil {
 		err = io.EOF
 	}
@@ -706,9 +620,7 @@ func TestWritableBodies(t *testing.T) {
 			c := &conn{Reader: strings.NewReader("half")}
 			row.tr.Base = roundTripper(func(req *http.Request) (*http.Response, error) {
 				ctx = req.Context()
-				resp := answer(req, row.status)
-				resp.Body = c
-				return resp, nil
+				return withBody(row.status, c)(req)
 			})
 			_, resp, err := run(t, &row.tr, get(t.Context()))
 			require.NoError(t, err)
@@ -723,29 +635,21 @@ func TestWritableBodies(t *testing.T) {
 			require.Equal(t, "other", c.String())
 			require.NoError(t, resp.Body.Close())
 			require.True(t, c.closed)
+			require.Equal(t, row.tr.Policy.AttemptTimeout > 0, ctx.Err() != nil, "an attempt's own context ends with it")
 		})
 	}
 }
-
-// dialKeepsBody is a transport that fails before it sends anything, and does not close the body.
-var dialKeepsBody = roundTripper(func(*http.Request) (*http.Response, error) {
-	return nil, &net.OpError{Op: "dial", Err: errFault}
-})
 
 func TestUpgradedBodyClosesOneHalf(t *testing.T) {
 	upgraded := func(t *testing.T, body io.ReadCloser) io.ReadCloser {
 		_, resp, err := run(t, &retryhttp.Transport{
 			Policy: retry.Policy{AttemptTimeout: time.Second},
-			Base: roundTripper(func(req *http.Request) (*http.Response, error) {
-				resp := answer(req, http.StatusSwitchingProtocols)
-				resp.Body = body
-				return resp, nil
-			}),
+			Base:   withBody(http.StatusSwitchingProtocols, body),
 		}, get(t.Context()))
 		require.NoError(t, err)
 		return resp.Body
 	}
-	inBubble(t, "if the transport's can", func(t *testing.T) {
+	inBubble(t, "if the transport's can, as a reverse proxy needs it", func(t *testing.T) {
 		c := &halved{conn: conn{Reader: strings.NewReader("")}}
 		body := upgraded(t, c)
 		require.NoError(t, body.(interface{ CloseWrite() error }).CloseWrite())
@@ -758,42 +662,6 @@ func TestUpgradedBodyClosesOneHalf(t *testing.T) {
 		body := upgraded(t, &conn{Reader: strings.NewReader("")})
 		require.NotImplements(t, (*interface{ CloseWrite() error })(nil), body)
 		require.NoError(t, body.Close())
-	})
-	t.Run("through a reverse proxy, so that the answer after it arrives", func(t *testing.T) {
-		backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			c, from, err := http.NewResponseController(w).Hijack()
-			if err != nil {
-				return
-			}
-			defer func() { _ = c.Close() }()
-			_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: sum\r\n\r\n")
-			all, _ := io.ReadAll(from) // until the client has said all
-			_, _ = fmt.Fprintf(c, "%d bytes", len(all))
-		}))
-		defer backend.Close()
-		to, err := url.Parse(backend.URL)
-		require.NoError(t, err)
-		proxy := httptest.NewServer(&httputil.ReverseProxy{
-			Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
-			Transport: &retryhttp.Transport{Policy: retry.Policy{AttemptTimeout: time.Minute}},
-		})
-		defer proxy.Close()
-
-		c, err := net.Dial("tcp", proxy.Listener.Addr().String())
-		require.NoError(t, err)
-		defer func() { _ = c.Close() }()
-		_, err = io.WriteString(c, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: sum\r\n\r\n")
-		require.NoError(t, err)
-		from := bufio.NewReader(c)
-		resp, err := http.ReadResponse(from, nil)
-		require.NoError(t, err)
-		require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
-		_, err = io.WriteString(c, "1234567")
-		require.NoError(t, err)
-		require.NoError(t, c.(*net.TCPConn).CloseWrite())
-		got, err := io.ReadAll(from)
-		require.NoError(t, err)
-		require.Equal(t, "7 bytes", string(got))
 	})
 }
 
@@ -849,11 +717,10 @@ func TestDiscard(t *testing.T) {
 		inBubble(t, "a body that stalls is read for 100ms before a wait of "+delay.String(), func(t *testing.T) {
 			n := 0
 			base := roundTripper(func(req *http.Request) (*http.Response, error) {
-				resp := answer(req, 503)
 				if n++; n == 1 {
-					resp.ContentLength, resp.Body = -1, slowly(time.Hour, 1)
+					return withBody(503, slowly(time.Hour, 1, io.EOF))(req)
 				}
-				return resp, nil
+				return answer(req, 503), nil
 			})
 			p := retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{delay}}}
 			start := time.Now()
@@ -862,56 +729,60 @@ func TestDiscard(t *testing.T) {
 			require.Equal(t, delay+100*time.Millisecond, time.Since(start))
 		})
 	}
-	for name, bound := range map[string]func(time.Duration, *retry.Policy, *context.Context) context.CancelFunc{
-		"deadline": func(d time.Duration, _ *retry.Policy, ctx *context.Context) (cancel context.CancelFunc) {
-			*ctx, cancel = context.WithTimeout(*ctx, d)
-			return cancel
-		},
-		"TTL": func(d time.Duration, p *retry.Policy, _ *context.Context) context.CancelFunc {
-			p.TTL = d
-			return func() {}
-		},
+	for _, row := range []struct {
+		name          string
+		deadline, ttl time.Duration
+		retries       int // the last of which reading for 100ms would make too late
+	}{
+		{"the deadline of retry 1", 1050 * time.Millisecond, 0, 1},
+		{"the deadline of retry 2", 2150 * time.Millisecond, 0, 2},
+		{"the TTL of retry 1", 0, 1050 * time.Millisecond, 1},
+		{"the TTL of retry 2", 0, 2150 * time.Millisecond, 2},
 	} {
-		for retries, most := range map[int]time.Duration{1: 1050 * time.Millisecond, 2: 2150 * time.Millisecond} {
-			inBubble(t, fmt.Sprintf("a body is closed at once if reading it would make retry %d too late for the %s", retries, name), func(t *testing.T) {
-				n := 0
-				base := roundTripper(func(req *http.Request) (*http.Response, error) {
-					resp := answer(req, 503)
-					if n++; n <= retries {
-						resp.ContentLength, resp.Body = -1, slowly(time.Hour, 1)
-					}
-					return resp, nil
-				})
-				p, ctx := three, t.Context()
-				p.MaxAttempts, p.Mode = retries+1, retry.Fixed
-				defer bound(most, &p, &ctx)()
-				start := time.Now()
-				o, resp, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(ctx))
-				require.NoError(t, err)
-				require.Equal(t, 503, resp.StatusCode)
-				require.Equal(t, retry.AttemptsExhausted, o.Reason)
-				require.Equal(t, time.Duration(retries)*time.Second+time.Duration(retries-1)*100*time.Millisecond, time.Since(start))
+		inBubble(t, "a body is closed at once if reading it would not leave time before "+row.name, func(t *testing.T) {
+			ctx := t.Context()
+			if row.deadline > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, row.deadline)
+				defer cancel()
+			}
+			n := 0
+			base := roundTripper(func(req *http.Request) (*http.Response, error) {
+				if n++; n <= row.retries {
+					return withBody(503, slowly(time.Hour, 1, io.EOF))(req)
+				}
+				return answer(req, 503), nil
 			})
-		}
+			p := three
+			p.MaxAttempts, p.TTL = row.retries+1, row.ttl
+			start := time.Now()
+			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, get(ctx))
+			require.NoError(t, err)
+			require.Equal(t, retry.AttemptsExhausted, o.Reason)
+			require.Equal(t, time.Duration(row.retries)*time.Second+time.Duration(row.retries-1)*100*time.Millisecond, time.Since(start))
+		})
 	}
 }
 
 func TestTheCallersRequestIsNotChanged(t *testing.T) {
-	req := request(t.Context(), http.MethodPost, newSource("x"))
+	body := newBody("stream")
+	req := request(t.Context(), http.MethodPost, body)
 	req.Header.Set("Accept", "text/plain")
-	before := *req
-	header := req.Header.Clone()
-	tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 200), Policy: atOnce, IdempotencyKey: retryhttp.RandomKey,
+	req.Host, req.ContentLength, req.Trailer = "other.example", -1, http.Header{"X-Sum": {"1"}}
+	req.TransferEncoding = []string{"chunked"}
+	before, header, trailer, target := *req, req.Header.Clone(), req.Trailer.Clone(), *req.URL
+	p := atOnce
+	p.AttemptTimeout = time.Minute
+	tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 200), Policy: p, IdempotencyKey: retryhttp.RandomKey,
 		AttemptHeader: retryhttp.AttemptHeader, BufferBody: 10}
 	resp, err := tr.RoundTrip(req)
 	require.NoError(t, err)
 	require.Equal(t, 200, resp.StatusCode)
 	require.Same(t, req, resp.Request)
-	require.Equal(t, header, req.Header)
-	require.Equal(t, before.Body, req.Body)
+	require.Equal(t, []any{header, trailer, target}, []any{req.Header, req.Trailer, *req.URL})
 	require.Nil(t, req.GetBody)
-	require.Equal(t, before.ContentLength, req.ContentLength)
-	require.Equal(t, before.Context(), req.Context())
+	require.Equal(t, before, *req)
+	require.Equal(t, int32(1), body.n.Load(), "its body is closed once")
 }
 
 // pipe is a body whose Read waits for Close, which it counts.
@@ -939,9 +810,7 @@ func TestABodyIsClosedOnce(t *testing.T) {
 			if n++; n > 1 {
 				return answer(req, 200), nil
 			}
-			resp := answer(req, 503)
-			resp.Body, resp.ContentLength = body, -1
-			return resp, nil
+			return withBody(503, body)(req)
 		})
 		_, resp, err := run(t, &retryhttp.Transport{Base: stalls, Policy: atOnce}, get(t.Context()))
 		require.NoError(t, err)
@@ -951,11 +820,7 @@ func TestABodyIsClosedOnce(t *testing.T) {
 	})
 	inBubble(t, "a response that stalls while it is read", func(t *testing.T) {
 		body := newPipe()
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			resp := answer(req, 200)
-			resp.Body, resp.ContentLength = body, -1
-			return resp, nil
-		})
+		base := withBody(200, body)
 		_, resp, err := run(t, &retryhttp.Transport{Base: base, StallTimeout: time.Second}, get(t.Context()))
 		require.NoError(t, err)
 		_, err = resp.Body.Read(make([]byte, 1))
@@ -964,18 +829,17 @@ func TestABodyIsClosedOnce(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, int32(1), body.closed.Load())
 	})
-	inBubble(t, "a request's body that stalls while it is buffered", func(t *testing.T) {
-		body := newPipe()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), BufferBody: 100}, put(ctx, body))
-		require.ErrorIs(t, err, retry.DeadlinePassed)
-		synctest.Wait()
-		require.Equal(t, int32(1), body.closed.Load())
+	t.Run("a request's body, if Base panics", func(t *testing.T) {
+		body := newBody("order")
+		req := put(t.Context(), body)
+		req.GetBody = func() (io.ReadCloser, error) { return newBody("order"), nil }
+		panics := roundTripper(func(*http.Request) (*http.Response, error) { panic("boom") })
+		require.PanicsWithValue(t, "boom", func() { _, _ = (&retryhttp.Transport{Base: panics}).RoundTrip(req) })
+		require.Equal(t, int32(1), body.n.Load())
 	})
 	for name, streamed := range map[string]bool{"a stream": true, "one with GetBody": false} {
 		t.Run("a request's body that Base closes twice: "+name, func(t *testing.T) {
-			body := &closes{Reader: strings.NewReader("order")}
+			body := newBody("order")
 			req := put(t.Context(), body)
 			if !streamed {
 				req.GetBody = func() (io.ReadCloser, error) { return body, nil }
@@ -1013,26 +877,6 @@ func TestABufferedBodyThatPanicsLeavesNoGoroutine(t *testing.T) {
 type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(b []byte) (int, error) { return f(b) }
-
-// A body with GetBody that is not in memory is read in pieces, and its length counted.
-func TestThePiecesOfABody(t *testing.T) {
-	for text, want := range map[string][]string{
-		"12345678": {"transport_error", "transport_error", "transport_error"}, "1234": {"body_failed/body_failed"}, "123456789": {"body_failed/body_failed"},
-	} {
-		req := put(t.Context(), iotest.OneByteReader(strings.NewReader(text)))
-		req.ContentLength = 8
-		req.GetBody = func() (io.ReadCloser, error) {
-			return io.NopCloser(iotest.OneByteReader(strings.NewReader(text))), nil
-		}
-		base := roundTripper(func(req *http.Request) (*http.Response, error) {
-			_, _ = io.Copy(io.Discard, req.Body)
-			_ = req.Body.Close()
-			return nil, errFault
-		})
-		o, _, _ := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, req)
-		require.Equal(t, want, reasons(o), text)
-	}
-}
 
 // halved is a conn whose writing half can be closed alone.
 type halved struct {

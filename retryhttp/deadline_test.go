@@ -83,9 +83,9 @@ func TestTimeLeft(t *testing.T) {
 	})
 	inBubble(t, "a hedge has less left, and a resumption its own", func(t *testing.T) {
 		var got []string
-		base := &parts{answers: []func(*http.Request) *http.Response{
+		base := &parts{answers: []reply{
 			func(req *http.Request) *http.Response { <-req.Context().Done(); return nil },
-			half, rest("bytes 10-25/26", "Etag", v1)}}
+			half, theRest}}
 		tr := &retryhttp.Transport{Base: base, TimeLeftHeaders: example, Resume: true,
 			Policy: retry.Policy{AttemptTimeout: 3 * time.Second, MaxAttempts: 3, Backoff: three.Backoff},
 			Hedge:  &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Second}}}

@@ -52,39 +52,13 @@ func TestWhichStatusesLeaveDoubt(t *testing.T) {
 			require.Equal(t, 1, sent, "it is not repeated")
 			failed := retryhttp.CheckResponse(resp)
 			require.Equal(t, doubt, retry.IsAmbiguous(failed))
-			class, hint := retry.Policy{}.Judge(failed)
-			require.Equal(t, 30*time.Second, hint)
 			answered := status < 500 && status != 408 && status != 429
-			require.Equal(t, doubt || answered, class == retry.Terminal, "an outer run repeats a failure that is not in doubt")
+			for _, outer := range []retry.Policy{{}, {Classify: retryhttp.Classify}} {
+				class, hint := outer.Judge(failed)
+				require.Equal(t, 30*time.Second, hint, "a run around it waits as asked")
+				require.Equal(t, doubt || answered, class == retry.Terminal, "and repeats a failure that is not in doubt")
+			}
 		})
-	}
-}
-
-// A job, or a retry.Do, that posts to an API with a rate limit waits as asked, as it does over a plain client.
-func TestARunAroundAPostWaitsForItsRateLimit(t *testing.T) {
-	for _, status := range []int{408, 429} {
-		for name, classify := range map[string]retry.Classifier{"the default rules": nil, "Classify": retryhttp.Classify} {
-			inBubble(t, fmt.Sprintf("%d by %s", status, name), func(t *testing.T) {
-				sent := 0
-				tr := &retryhttp.Transport{Base: roundTripper(func(req *http.Request) (*http.Response, error) {
-					if sent++; sent == 1 {
-						return answer(req, status, "Retry-After", "30"), nil
-					}
-					return answer(req, 200), nil
-				})}
-				outer := retry.Policy{MaxAttempts: 3, Classify: classify, Backoff: retry.Backoff{Base: time.Second}}
-				began := time.Now()
-				require.NoError(t, retry.Do(t.Context(), outer, func(ctx context.Context) error {
-					resp, err := tr.RoundTrip(request(ctx, http.MethodPost, nil))
-					if err != nil {
-						return err
-					}
-					return retryhttp.CheckResponse(resp)
-				}))
-				require.Equal(t, 2, sent)
-				require.Equal(t, 30*time.Second, time.Since(began))
-			})
-		}
 	}
 }
 
@@ -108,11 +82,7 @@ func TestARunAroundAStreamSendsAnother(t *testing.T) {
 				outer := atOnce
 				outer.Classify = classify
 				require.NoError(t, retry.Do(t.Context(), outer, func(ctx context.Context) error {
-					resp, err := tr.RoundTrip(put(ctx, io.MultiReader(strings.NewReader("stream"))))
-					if err != nil {
-						return err
-					}
-					return retryhttp.CheckResponse(resp)
+					return checked(tr, put(ctx, io.MultiReader(strings.NewReader("stream"))))
 				}))
 				require.Equal(t, 2, sent)
 			})
@@ -139,6 +109,7 @@ func TestDoubtDoesNotDependOnWhatEndedTheRun(t *testing.T) {
 		{"an AttemptTimeout of the run around", silent, retry.Policy{}, slow, retryhttp.DeadlinePassed},
 		{"an AttemptTimeout of its own", silent, retry.Policy{AttemptTimeout: time.Second}, outer, retryhttp.AttemptTimeout},
 		{"a rule that does not repeat the status", always(503), retry.Policy{Classify: retryhttp.OnStatus(retry.Terminal, 503)}, outer, "status_503"},
+		{"a server in doubt that forbids it", always(503, "X-Should-Retry", "false", "Retry-In-Doubt", "true"), retry.Policy{}, outer, "status_503"},
 		{"a rule that repeats nothing", always(503), retry.Policy{Classify: retry.Otherwise(retry.Terminal)}, outer, "status_503"},
 	} {
 		inBubble(t, row.name, func(t *testing.T) {
@@ -148,11 +119,7 @@ func TestDoubtDoesNotDependOnWhatEndedTheRun(t *testing.T) {
 				return row.base(req)
 			})}
 			err := retry.Do(t.Context(), row.outer, func(ctx context.Context) error {
-				resp, err := tr.RoundTrip(request(ctx, http.MethodPost, nil))
-				if err != nil {
-					return err
-				}
-				return retryhttp.CheckResponse(resp)
+				return checked(tr, request(ctx, http.MethodPost, nil))
 			})
 			require.Equal(t, 1, sent)
 			require.True(t, retry.IsAmbiguous(err), err)
@@ -388,17 +355,13 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 			"retryhttp: 503 Service Unavailable (a; b: gave up after 2 attempts)"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			resp, err := (&retryhttp.Transport{Base: always(503), Policy: row.policy}).RoundTrip(get(t.Context()))
-			require.NoError(t, err)
-			require.EqualError(t, retryhttp.CheckResponse(resp), row.want)
+			require.EqualError(t, checked(&retryhttp.Transport{Base: always(503), Policy: row.policy}, get(t.Context())), row.want)
 		})
 	}
 	t.Run("the error has the Reason and the outcome of the run", func(t *testing.T) {
 		for _, header := range []string{"X-None", "Retry-After"} {
 			p := retry.Policy{Name: "prices", MaxAttempts: 2, Backoff: atOnce.Backoff}
-			resp, err := (&retryhttp.Transport{Base: always(503, header, "0.1"), Policy: p}).RoundTrip(get(t.Context()))
-			require.NoError(t, err)
-			failed := retryhttp.CheckResponse(resp)
+			failed := checked(&retryhttp.Transport{Base: always(503, header, "0.001"), Policy: p}, get(t.Context()))
 			require.ErrorIs(t, failed, retry.AttemptsExhausted)
 			o, err := retryhttp.OutcomeOf(nil, fmt.Errorf("charge: %w", failed))
 			require.NoError(t, err)
@@ -411,8 +374,6 @@ func TestTheErrorOfAResponseNamesItsRun(t *testing.T) {
 		}
 	})
 	t.Run("a run that a veto has ended is not named", func(t *testing.T) {
-		resp, err := (&retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}).RoundTrip(get(t.Context()))
-		require.NoError(t, err)
-		require.EqualError(t, retryhttp.CheckResponse(resp), "retryhttp: 503 Service Unavailable (not repeated: do_not_retry)")
+		require.EqualError(t, checked(&retryhttp.Transport{Base: always(503, "X-Should-Retry", "false"), Policy: atOnce}, get(t.Context())), "retryhttp: 503 Service Unavailable (not repeated: do_not_retry)")
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -74,9 +73,13 @@ func TestTheFirstEventOfAStream(t *testing.T) {
 
 func TestAStreamThatBeginsWithAnErrorIsRepeated(t *testing.T) {
 	failure := func() io.Reader { return strings.NewReader("event: error\ndata: overloaded\n\n") }
-	t.Run("after the wait that it asks for", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			tr := &retryhttp.Transport{Base: events(failure(), strings.NewReader("data: 1\n\n")), Policy: three, Accept: retryhttp.FirstEvent(noError)}
+	for name, stream := range map[string]string{
+		"begins with an error": "event: error\ndata: overloaded\n\n", "is empty": "", "is of pings": ": ping\n\n",
+		"ends within its first event": "event: token\ndata: 1\n",
+	} {
+		inBubble(t, "one that "+name+", after the wait that it asks for", func(t *testing.T) {
+			tr := &retryhttp.Transport{Base: events(strings.NewReader(stream), strings.NewReader("data: 1\n\n")),
+				Policy: three, Accept: retryhttp.FirstEvent(noError)}
 			began := time.Now()
 			o, resp, err := run(t, tr, get(t.Context()))
 			require.NoError(t, err)
@@ -86,7 +89,7 @@ func TestAStreamThatBeginsWithAnErrorIsRepeated(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "data: 1\n\n", string(body))
 		})
-	})
+	}
 	t.Run("the last stream is the caller's to read", func(t *testing.T) {
 		tr := &retryhttp.Transport{Base: events(failure()), Policy: once, Accept: retryhttp.FirstEvent(noError)}
 		body, resp, err := fetched(t, tr, get(t.Context()))
@@ -94,7 +97,7 @@ func TestAStreamThatBeginsWithAnErrorIsRepeated(t *testing.T) {
 		require.Equal(t, "event: error\ndata: overloaded\n\n", string(body))
 		require.EqualError(t, retryhttp.CheckResponse(resp), "retryhttp: 200 OK, not accepted")
 	})
-	t.Run("as is one that breaks off before it", func(t *testing.T) {
+	t.Run("as is one that breaks off before its first event", func(t *testing.T) {
 		broken := io.MultiReader(strings.NewReader("data: 1\n"), iotest.ErrReader(reset))
 		tr := &retryhttp.Transport{Base: events(broken), Policy: once, Accept: retryhttp.FirstEvent(nil)}
 		body, resp, err := fetched(t, tr, get(t.Context()))
@@ -102,17 +105,6 @@ func TestAStreamThatBeginsWithAnErrorIsRepeated(t *testing.T) {
 		require.Equal(t, "data: 1\n", string(body))
 		require.Error(t, retryhttp.CheckResponse(resp))
 	})
-	for name, stream := range map[string]string{
-		"is empty": "", "is of pings": ": ping\n\n", "ends within its first event": "event: token\ndata: 1\n",
-	} {
-		t.Run("as is one that "+name, func(t *testing.T) {
-			tr := &retryhttp.Transport{Base: events(strings.NewReader(stream), strings.NewReader("data: 1\n\n")),
-				Policy: atOnce, Accept: retryhttp.FirstEvent(nil)}
-			body, _, err := fetched(t, tr, get(t.Context()))
-			require.NoError(t, err)
-			require.Equal(t, "data: 1\n\n", string(body))
-		})
-	}
 	t.Run("a POST without a key is in doubt", func(t *testing.T) {
 		tr := &retryhttp.Transport{Base: events(failure()), Policy: three, Accept: retryhttp.FirstEvent(noError)}
 		o, resp, err := run(t, tr, request(t.Context(), http.MethodPost, nil))

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -35,6 +34,7 @@ func TestWriteError(t *testing.T) {
 		{name: "a run that has retried", err: ended(atOnce, plain), once: "false"},
 		{name: "a run without budget", err: ended(broke, plain), once: "false"},
 		{name: "a run of one attempt", err: ended(retry.Policy{Disabled: true}, plain)},
+		{name: "a run under OneAttempt", err: retry.Do(retry.OneAttempt(t.Context()), atOnce, func(context.Context) error { return plain })},
 		{name: "a run of one attempt with a hint", err: ended(retry.Policy{Disabled: true}, retry.After(time.Minute, plain)), after: "60"},
 		{name: "a run that asks for too long a wait", err: ended(retry.Policy{MaxHint: time.Second}, retry.After(time.Minute, plain)), after: "60", once: "false"},
 		{name: "a run that could do harm", err: ended(atOnce, retry.Permanent(plain)), once: "false"},
@@ -60,9 +60,7 @@ func TestWriteError(t *testing.T) {
 			301: 502, 304: 502, 401: 502, 405: 502, 407: 502, 418: 502,
 		} {
 			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				resp, err := (&retryhttp.Transport{Base: always(below), Policy: atOnce}).RoundTrip(get(r.Context()))
-				require.NoError(t, err)
-				retryhttp.WriteError(w, fmt.Errorf("load: %w", retryhttp.CheckResponse(resp)))
+				retryhttp.WriteError(w, fmt.Errorf("load: %w", checked(&retryhttp.Transport{Base: always(below), Policy: atOnce}, get(r.Context()))))
 			})
 			calls := 0
 			base := roundTripper(func(req *http.Request) (*http.Response, error) {
@@ -93,24 +91,20 @@ func TestWriteError(t *testing.T) {
 			"repeated": {Base: always(409), Policy: again},
 			"forbids":  {Base: always(409, "X-Should-Retry", "false"), Policy: atOnce},
 		} {
-			resp, err := tr.RoundTrip(get(t.Context()))
-			require.NoError(t, err)
 			w := httptest.NewRecorder()
-			retryhttp.WriteError(w, retryhttp.CheckResponse(resp))
+			retryhttp.WriteError(w, checked(tr, get(t.Context())))
 			require.Equal(t, []any{409, "false"}, []any{w.Code, w.Header().Get("X-Should-Retry")}, name)
 		}
 	})
-	t.Run("what a receiver makes of a delivery is no answer to the one who ordered it", func(t *testing.T) {
-		resp, err := (&retryhttp.Transport{Base: always(404), Policy: atOnce, Delivery: true}).RoundTrip(get(t.Context()))
-		require.NoError(t, err)
+	t.Run("an answer in doubt says both", func(t *testing.T) {
 		w := httptest.NewRecorder()
-		retryhttp.WriteError(w, retryhttp.CheckResponse(resp))
-		require.Equal(t, []any{502, "false"}, []any{w.Code, w.Header().Get("X-Should-Retry")})
+		retryhttp.WriteError(w, retryhttp.CheckResponse(answer(request(t.Context(), "POST", nil), 409, "Retry-In-Doubt", "true")))
+		require.Equal(t, []any{409, "false", "true"}, []any{w.Code, w.Header().Get("X-Should-Retry"), w.Header().Get("Retry-In-Doubt")})
 	})
-	t.Run("a run under OneAttempt says nothing", func(t *testing.T) {
+	t.Run("what a receiver makes of a delivery is no answer to the one who ordered it", func(t *testing.T) {
 		w := httptest.NewRecorder()
-		retryhttp.WriteError(w, retry.Do(retry.OneAttempt(t.Context()), atOnce, func(context.Context) error { return plain }))
-		require.Empty(t, w.Header().Values("X-Should-Retry"))
+		retryhttp.WriteError(w, checked(&retryhttp.Transport{Base: always(404), Policy: atOnce, Delivery: true}, get(t.Context())))
+		require.Equal(t, []any{502, "false"}, []any{w.Code, w.Header().Get("X-Should-Retry")})
 	})
 	t.Run("a Retry-After of the handler's own stays", func(t *testing.T) {
 		w := httptest.NewRecorder()
@@ -151,20 +145,6 @@ func ExampleWriteError() {
 	resp.Body.Close()
 	fmt.Println(resp.Status, resp.Header.Get("X-Should-Retry"), calls)
 	// Output: 503 Service Unavailable false 4
-}
-
-func TestAVetoOfTheTransportIsSaidToTheCallerOfTheHandler(t *testing.T) {
-	down := roundTripper(func(req *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 503, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
-	})
-	ctx := retryhttp.WithOutcome(t.Context())
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.example.com/orders", strings.NewReader("{}"))
-	require.NoError(t, err)
-	resp, err := (&retryhttp.Transport{Base: down}).RoundTrip(req)
-	require.NoError(t, err)
-	w := httptest.NewRecorder()
-	retryhttp.WriteError(w, retryhttp.CheckResponse(resp))
-	require.Equal(t, "false", w.Header().Get("X-Should-Retry"), "a retry of the handler would repeat the POST")
 }
 
 // uncomparable is a context that == panics of.

@@ -32,17 +32,6 @@ func TestThePolicyOfARun(t *testing.T) {
 			require.Equal(t, n, asked)
 		}
 	})
-	t.Run("PolicyFor is by request", func(t *testing.T) {
-		tr := &retryhttp.Transport{
-			Base:      always(503),
-			PolicyFor: func(r *http.Request) retry.Policy { return attempts(len(r.Method)) },
-		}
-		for _, method := range []string{"GET", "HEAD"} {
-			o, _, err := run(t, tr, request(t.Context(), method, nil))
-			require.NoError(t, err)
-			require.Equal(t, len(method), o.Attempts)
-		}
-	})
 	t.Run("all of it counts: hooks, classifier, timeout, budget", func(t *testing.T) {
 		events := 0
 		p := attempts(3)

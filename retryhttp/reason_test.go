@@ -61,6 +61,7 @@ func TestFault(t *testing.T) {
 		{"a local alert is our failure", &net.OpError{Op: "local error", Err: errors.New("tls: bad record MAC")}, TLSFailed, maybeSent},
 		{"a bare x509 error is a certificate's", x509.HostnameError{Certificate: &x509.Certificate{}}, TLSCertificate, unsent},
 		{"the lack of roots is a certificate's", x509.SystemRootsError{}, TLSCertificate, unsent},
+		{"a request that a Transport below has refused", &retry.Error{Last: refuse("Request.Host", "a b", "has the byte 0x20 at 1")}, InvalidRequest, unsent},
 		{"a URL that does not parse", &url.Error{Op: "parse", URL: "http://[", Err: errors.New("missing ']' in host")}, InvalidRequest, unsent},
 		{"a proxy for SOCKS that does not connect", &net.OpError{Op: "socks connect", Err: errors.New("general failure")}, ProxyConnect, unsent},
 		{"an alert of the server may follow a write", &net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, TLSAlert, maybeSent},

@@ -85,7 +85,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"a trailer that would change the framing", trailer("content-length", "1"), `Request.Trailer "content-length" is not allowed in a trailer (RFC 9110, section 6.5.1)`},
 	} {
 		t.Run(row.name+" is refused before anything is sent", func(t *testing.T) {
-			body := &closes{Reader: strings.NewReader("x")}
+			body := newBody("x")
 			req := request(t.Context(), http.MethodPut, body)
 			row.change(req)
 			o, _, err := run(t, &retryhttp.Transport{Base: undialed, Policy: atOnce}, req)

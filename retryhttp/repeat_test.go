@@ -155,12 +155,10 @@ func TestIdempotencyKey(t *testing.T) {
 		require.Regexp(t, regexp.MustCompile(`^"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"$`), first[0])
 		require.Empty(t, req.Header, "the caller's header is not changed")
 	})
-	t.Run("the caller's own key stays", func(t *testing.T) {
+	t.Run("the caller's own key stays, and an idempotent method gets none", func(t *testing.T) {
 		req := request(t.Context(), "POST", nil)
 		req.Header.Set("Idempotency-Key", "mine")
 		require.Equal(t, []string{"mine", "mine", "mine"}, calls(req))
-	})
-	t.Run("an idempotent method gets none", func(t *testing.T) {
 		require.Equal(t, []string{"", "", ""}, calls(request(t.Context(), "PUT", nil)))
 	})
 	t.Run("a request without a header map gets one", func(t *testing.T) {
@@ -182,7 +180,7 @@ func TestIdempotencyKey(t *testing.T) {
 		require.Equal(t, []string{"example.com", "example.com", "example.com"}, sent)
 	})
 	t.Run("a key that no header can have is refused before anything is sent", func(t *testing.T) {
-		body := &closes{Reader: strings.NewReader("x")}
+		body := newBody("x")
 		tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: atOnce, IdempotencyKey: func(*http.Request) string { return "a\r\nb" }}
 		o, _, err := run(t, tr, request(t.Context(), "POST", body))
 		require.ErrorIs(t, err, retry.TerminalError)
@@ -243,11 +241,8 @@ func TestContextOfAttempts(t *testing.T) {
 		}
 	})
 	t.Run("beside a Request.Cancel a retry has its number too", func(t *testing.T) {
-		req := get(ctx)
-		//lint:ignore SA1019 http.Client still uses it
-		req.Cancel = make(chan struct{})
 		seen = nil
-		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, req)
+		_, _, err := run(t, &retryhttp.Transport{Base: base, Policy: atOnce}, withCancel(ctx, make(chan struct{})))
 		require.NoError(t, err)
 		for i, got := range seen {
 			require.Equal(t, i+1, retry.AttemptNumber(got))
@@ -269,20 +264,6 @@ func TestContextOfAttempts(t *testing.T) {
 }
 
 func TestRecord(t *testing.T) {
-	t.Run("without WithOutcome there is none", func(t *testing.T) {
-		resp, err := (&retryhttp.Transport{Base: retrytest.Statuses(t, 200)}).RoundTrip(get(t.Context()))
-		require.NoError(t, err)
-		_, err = retryhttp.OutcomeOf(resp, nil)
-		require.EqualError(t, err, "retryhttp: OutcomeOf: the request's context is not from WithOutcome")
-	})
-	t.Run("OutcomeOf finds it for either ending", func(t *testing.T) {
-		for _, base := range []http.RoundTripper{retrytest.Statuses(t, 503, 503, 503), faults(nil, 1, 2, 3)} {
-			client := (&retryhttp.Transport{Base: base, Policy: atOnce}).Client()
-			o, err := retryhttp.OutcomeOf(client.Do(get(retryhttp.WithOutcome(t.Context()))))
-			require.NoError(t, err)
-			require.Equal(t, retry.AttemptsExhausted, o.Reason)
-		}
-	})
 	recorded := get(retryhttp.WithOutcome(t.Context()))
 	for _, row := range []struct {
 		name string

@@ -127,7 +127,7 @@ func TestWhatReplicasRefuse(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			replicas := &retryhttp.Replicas{Hosts: row.hosts, Base: always(200)}
 			require.EqualError(t, replicas.Validate(), row.want)
-			body := &closes{Reader: strings.NewReader("x")}
+			body := newBody("x")
 			req := request(t.Context(), http.MethodPut, body)
 			_, err := replicas.RoundTrip(req)
 			require.EqualError(t, err, row.want)
@@ -167,7 +167,7 @@ func TestAHedgeGoesToAnotherReplica(t *testing.T) {
 }
 
 func TestTheRestOfABodyComesFromTheReplicaOfItsBeginning(t *testing.T) {
-	bodies := []func(*http.Request) *http.Response{
+	bodies := []reply{
 		part(503, "", io.EOF, 0), half, part(503, "", io.EOF, 0), part(206, alphabet[10:20], reset, -1, "Content-Range", "bytes 10-25/26", "Etag", v1),
 		part(206, alphabet[20:22], io.EOF, 2, "Content-Range", "bytes 20-21/26", "Etag", v1),
 		part(206, alphabet[22:], io.EOF, 4, "Content-Range", "bytes 22-25/26", "Etag", v1),

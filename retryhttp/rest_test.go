@@ -88,7 +88,7 @@ func TestWhatIsStoredInGzipArrivesAsWithoutResume(t *testing.T) {
 		}
 	}
 	t.Run("what calls itself gzip and is not, is an error", func(t *testing.T) {
-		base := &parts{answers: []func(*http.Request) *http.Response{part(200, alphabet, io.EOF, 26, "Content-Encoding", "GZIP", "Etag", v1)}}
+		base := &parts{answers: []reply{part(200, alphabet, io.EOF, 26, "Content-Encoding", "GZIP", "Etag", v1)}}
 		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(t.Context()))
 		require.ErrorIs(t, err, gzip.ErrHeader)
 		require.Empty(t, body)
@@ -102,15 +102,15 @@ func TestAResumptionThatFailsIsRetryableOutside(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		method string
-		parts  []func(*http.Request) *http.Response
+		parts  []reply
 		reason retryhttp.Reason
 	}{
-		{"no validator", "GET", []func(*http.Request) *http.Response{weak}, retryhttp.BodyTruncated},
-		{"a POST", "POST", []func(*http.Request) *http.Response{weak}, retryhttp.BodyTruncated},
-		{"another version", "GET", []func(*http.Request) *http.Response{half, part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)}, retryhttp.ContentChanged},
-		{"a wrong range", "GET", []func(*http.Request) *http.Response{half, rest("bytes 9-25/26", "Etag", v1)}, retryhttp.NotResumable},
-		{"a URL that has expired", "GET", []func(*http.Request) *http.Response{half, part(403, "", io.EOF, 0)}, "status_403"},
-		{"all attempts", "GET", []func(*http.Request) *http.Response{half, part(503, "", io.EOF, 0)}, "status_503"},
+		{"no validator", "GET", []reply{weak}, retryhttp.BodyTruncated},
+		{"a POST", "POST", []reply{weak}, retryhttp.BodyTruncated},
+		{"another version", "GET", []reply{half, part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)}, retryhttp.ContentChanged},
+		{"a wrong range", "GET", []reply{half, rest("bytes 9-25/26", "Etag", v1)}, retryhttp.NotResumable},
+		{"a URL that has expired", "GET", []reply{half, part(403, "", io.EOF, 0)}, "status_403"},
+		{"all attempts", "GET", []reply{half, part(503, "", io.EOF, 0)}, "status_503"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			_, _, err := fetched(t, &retryhttp.Transport{Base: &parts{answers: row.parts}, Policy: atOnce, Resume: true}, request(t.Context(), row.method, nil))
@@ -135,7 +135,7 @@ func TestAResumptionThatFailsIsRetryableOutside(t *testing.T) {
 	t.Run("unless its caller has gone", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		base := &parts{answers: []func(*http.Request) *http.Response{half, func(*http.Request) *http.Response { cancel(); return nil }}}
+		base := &parts{answers: []reply{half, func(*http.Request) *http.Response { cancel(); return nil }}}
 		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(ctx))
 		require.Equal(t, retry.Terminal, retryhttp.Classify(err))
 	})
@@ -143,7 +143,7 @@ func TestAResumptionThatFailsIsRetryableOutside(t *testing.T) {
 
 // A caller that reads a body to its end need not close it for that.
 func TestTheContextOfTheRestEndsWithTheBody(t *testing.T) {
-	base := &parts{answers: []func(*http.Request) *http.Response{half, rest("bytes 10-25/26", "Etag", v1)}}
+	base := &parts{answers: []reply{half, theRest}}
 	resp, err := (&retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}).RoundTrip(get(t.Context()))
 	require.NoError(t, err)
 	body, err := io.ReadAll(resp.Body)
@@ -160,35 +160,35 @@ func sha(s string) string {
 
 func TestTheDigestOfABody(t *testing.T) {
 	good, bad := "sha-256="+sha(alphabet), "sha-256="+sha("x")
-	first := func(status int, header ...string) func(*http.Request) *http.Response {
+	first := func(status int, header ...string) reply {
 		return part(status, alphabet[:10], reset, 26, append([]string{"Etag", v1}, header...)...)
 	}
-	second := rest("bytes 10-25/26", "Etag", v1)
+	second := theRest
 	for _, row := range []struct {
 		name  string
-		parts []func(*http.Request) *http.Response
+		parts []reply
 		fails bool
 	}{
-		{"of two parts", []func(*http.Request) *http.Response{first(200, "Content-Digest", good), second}, false},
-		{"of two parts that do not match", []func(*http.Request) *http.Response{first(200, "Content-Digest", bad), second}, true},
-		{"of what the server has", []func(*http.Request) *http.Response{first(200, "Repr-Digest", good), second}, false},
-		{"of what the server has, which does not match", []func(*http.Request) *http.Response{first(200, "Repr-Digest", bad), second}, true},
-		{"of the content comes first", []func(*http.Request) *http.Response{first(200, "Content-Digest", good, "Repr-Digest", bad), second}, false},
-		{"among others", []func(*http.Request) *http.Response{first(200, "Content-Digest", "sha-512=:AA==:, "+bad+";x=1 , md5=:AA==:"), second}, true},
-		{"in a second field", []func(*http.Request) *http.Response{first(200, "Content-Digest", "md5=:AA==:", "Content-Digest", bad), second}, true},
-		{"the last of two counts", []func(*http.Request) *http.Response{first(200, "Content-Digest", bad+","+good), second}, false},
-		{"of another kind is not known", []func(*http.Request) *http.Response{first(200, "Content-Digest", "sha-512="+sha("x")), second}, false},
-		{"in capitals is another", []func(*http.Request) *http.Response{first(200, "Content-Digest", "SHA-256="+sha("x")), second}, false},
-		{"without colons is none", []func(*http.Request) *http.Response{first(200, "Content-Digest", strings.ReplaceAll(bad, ":", "")), second}, false},
-		{"without the last colon is none", []func(*http.Request) *http.Response{first(200, "Content-Digest", bad[:len(bad)-1]), second}, false},
-		{"of another length is none", []func(*http.Request) *http.Response{first(200, "Content-Digest", "sha-256=:AAAA:"), second}, false},
-		{"of a body in one part", []func(*http.Request) *http.Response{part(200, alphabet, io.EOF, 26, "Content-Digest", bad)}, true},
-		{"of a body of unknown length", []func(*http.Request) *http.Response{part(200, alphabet, io.EOF, -1, "Content-Digest", bad)}, true},
-		{"of a part, by its own", []func(*http.Request) *http.Response{
+		{"of two parts", []reply{first(200, "Content-Digest", good), second}, false},
+		{"of two parts that do not match", []reply{first(200, "Content-Digest", bad), second}, true},
+		{"of what the server has", []reply{first(200, "Repr-Digest", good), second}, false},
+		{"of what the server has, which does not match", []reply{first(200, "Repr-Digest", bad), second}, true},
+		{"of the content comes first", []reply{first(200, "Content-Digest", good, "Repr-Digest", bad), second}, false},
+		{"among others", []reply{first(200, "Content-Digest", "sha-512=:AA==:, "+bad+";x=1 , md5=:AA==:"), second}, true},
+		{"in a second field", []reply{first(200, "Content-Digest", "md5=:AA==:", "Content-Digest", bad), second}, true},
+		{"the last of two counts", []reply{first(200, "Content-Digest", bad+","+good), second}, false},
+		{"of another kind is not known", []reply{first(200, "Content-Digest", "sha-512="+sha("x")), second}, false},
+		{"in capitals is another", []reply{first(200, "Content-Digest", "SHA-256="+sha("x")), second}, false},
+		{"without colons is none", []reply{first(200, "Content-Digest", strings.ReplaceAll(bad, ":", "")), second}, false},
+		{"without the last colon is none", []reply{first(200, "Content-Digest", bad[:len(bad)-1]), second}, false},
+		{"of another length is none", []reply{first(200, "Content-Digest", "sha-256=:AAAA:"), second}, false},
+		{"of a body in one part", []reply{part(200, alphabet, io.EOF, 26, "Content-Digest", bad)}, true},
+		{"of a body of unknown length", []reply{part(200, alphabet, io.EOF, -1, "Content-Digest", bad)}, true},
+		{"of a part, by its own", []reply{
 			part(206, alphabet[:10], io.EOF, 10, "Content-Range", "bytes 0-9/26", "Content-Digest", bad)}, true},
-		{"of the whole is not that of a part", []func(*http.Request) *http.Response{
+		{"of the whole is not that of a part", []reply{
 			part(206, alphabet[:10], io.EOF, 10, "Content-Range", "bytes 0-9/26", "Repr-Digest", bad)}, false},
-		{"is not of what was decoded", []func(*http.Request) *http.Response{func(req *http.Request) *http.Response {
+		{"is not of what was decoded", []reply{func(req *http.Request) *http.Response {
 			resp := part(200, alphabet, io.EOF, -1, "Content-Digest", bad)(req)
 			resp.Uncompressed = true
 			return resp
@@ -212,12 +212,12 @@ func TestTheDigestOfABody(t *testing.T) {
 		})
 	}
 	t.Run("is not looked at without Resume", func(t *testing.T) {
-		base := &parts{answers: []func(*http.Request) *http.Response{part(200, alphabet, io.EOF, 26, "Content-Digest", bad)}}
+		base := &parts{answers: []reply{part(200, alphabet, io.EOF, 26, "Content-Digest", bad)}}
 		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce}, get(t.Context()))
 		require.NoError(t, err)
 	})
 	t.Run("names the first eight parts", func(t *testing.T) {
-		base := &parts{answers: []func(*http.Request) *http.Response{first(200, "Content-Digest", bad)}}
+		base := &parts{answers: []reply{first(200, "Content-Digest", bad)}}
 		for i := 10; i < 26; i++ {
 			span := fmt.Sprintf("bytes %d-%d/26", i, i)
 			base.answers = append(base.answers, part(206, alphabet[i:i+1], io.EOF, 1, "Content-Range", span, "Etag", v1))
@@ -226,7 +226,7 @@ func TestTheDigestOfABody(t *testing.T) {
 		require.ErrorContains(t, err, "its parts began at byte 0, 10, 11, 12, 13, 14, 15, 16, ...")
 	})
 	t.Run("names the parts", func(t *testing.T) {
-		base := &parts{answers: []func(*http.Request) *http.Response{first(200, "Content-Digest", bad), second}}
+		base := &parts{answers: []reply{first(200, "Content-Digest", bad), second}}
 		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(t.Context()))
 		require.EqualError(t, err, fmt.Sprintf("retryhttp: digest_mismatch: the body has the SHA-256 %s, not %s as by Content-Digest; "+
 			"its parts began at byte 0, 10", strings.Trim(sha(alphabet), ":"), strings.Trim(sha("x"), ":")))
@@ -240,6 +240,7 @@ func TestAnExpiredURLIsAskedForAgain(t *testing.T) {
 		signed int // the newest signature
 		log    []string
 	}
+	again := []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}
 	for _, row := range []struct {
 		name    string
 		refusal int
@@ -247,10 +248,10 @@ func TestAnExpiredURLIsAskedForAgain(t *testing.T) {
 		want    []string
 		fails   retryhttp.Reason
 	}{
-		{name: "after a 403", refusal: 403, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
-		{name: "after a 401", refusal: 401, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
-		{name: "after a 404", refusal: 404, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
-		{name: "after a 410", refusal: 410, want: []string{"/file", "/signed/1", "/signed/1", "/file", "/signed/2", "/signed/2", "/file", "/signed/3"}},
+		{name: "after a 403", refusal: 403, want: again},
+		{name: "after a 401", refusal: 401, want: again},
+		{name: "after a 404", refusal: 404, want: again},
+		{name: "after a 410", refusal: 410, want: again},
 		{name: "not after a 400", refusal: 400, want: []string{"/file", "/signed/1", "/signed/1"}, fails: "status_400"},
 		{name: "which answers itself", refusal: 403, first: func(w http.ResponseWriter, r *http.Request, _ *server) {
 			serveFile(w, r, content, `"v1"`)

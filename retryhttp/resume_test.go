@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -68,9 +69,12 @@ func fetched(t *testing.T, rt http.RoundTripper, req *http.Request) ([]byte, *ht
 	return body, resp, err
 }
 
-// parts is a RoundTripper that answers each request with the next function, and records the requests.
+// reply answers a request, nil for errFault.
+type reply = func(*http.Request) *http.Response
+
+// parts is a RoundTripper that answers each request with the next reply, and records the requests.
 type parts struct {
-	answers []func(*http.Request) *http.Response
+	answers []reply
 	mu      sync.Mutex
 	got     []*http.Request
 	open    atomic.Int32 // bodies that are not closed
@@ -86,19 +90,8 @@ func (p *parts) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errFault
 	}
 	p.open.Add(1)
-	resp.Body = partBody{&boundBody{resp.Body, req.Context(), &p.open}, resp.Body}
+	resp.Body = &boundBody{resp.Body, req.Context(), &p.open}
 	return resp, nil
-}
-
-// partBody closes what is inside as well.
-type partBody struct {
-	*boundBody
-	inner io.Closer
-}
-
-func (b partBody) Close() error {
-	_ = b.inner.Close()
-	return b.boundBody.Close()
 }
 
 // ranges returns the Range and If-Range of each request after the first.
@@ -110,7 +103,7 @@ func (p *parts) ranges() (list []string) {
 }
 
 // part returns an answer with the body, which ends with err, a ContentLength, and a header of pairs of name and value.
-func part(status int, body string, err error, length int64, header ...string) func(*http.Request) *http.Response {
+func part(status int, body string, err error, length int64, header ...string) reply {
 	return func(req *http.Request) *http.Response {
 		resp := answer(req, status, header...)
 		resp.ContentLength = length
@@ -130,20 +123,31 @@ var reset = &net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}
 var half = part(200, alphabet[:10], reset, 26, "Etag", v1)
 
 // rest answers with a part of the alphabet, from 10.
-func rest(contentRange string, header ...string) func(*http.Request) *http.Response {
+func rest(contentRange string, header ...string) reply {
 	return part(206, alphabet[10:], io.EOF, -1, append([]string{"Content-Range", contentRange}, header...)...)
 }
 
+// resumed returns what a GET with Resume brings from a base with these answers, up to the error.
+func resumed(t *testing.T, p retry.Policy, answers ...reply) (string, *parts, error) {
+	t.Helper()
+	base := &parts{answers: answers}
+	body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: p, Resume: true}, get(t.Context()))
+	return string(body), base, err
+}
+
+// theRest is the answer after half that is whole and of the same version.
+var theRest = rest("bytes 10-25/26", "Etag", v1)
+
 func TestTheRestIsChecked(t *testing.T) {
 	const changed, unusable = retryhttp.ContentChanged, retryhttp.NotResumable
-	answers := func(list ...func(*http.Request) *http.Response) []func(*http.Request) *http.Response { return list }
+	answers := func(list ...reply) []reply { return list }
 	for _, row := range []struct {
 		name string
-		then []func(*http.Request) *http.Response // after half
-		want string                               // the body
-		err  retryhttp.Reason                     // "" for io.EOF
+		then []reply          // after half
+		want string           // the body
+		err  retryhttp.Reason // "" for io.EOF
 	}{
-		{"the rest", answers(rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
+		{"the rest", answers(theRest), alphabet, ""},
 		{"the rest, total not said", answers(rest("bytes 10-25/*", "Etag", v1)), alphabet, ""},
 		{"less than asked for, twice", answers(
 			part(206, "klm", io.EOF, 3, "Content-Range", "bytes 10-12/26", "Etag", v1),
@@ -158,8 +162,8 @@ func TestTheRestIsChecked(t *testing.T) {
 		{"a break after the last byte", answers(
 			part(206, alphabet[10:], reset, 16, "Content-Range", "bytes 10-25/26", "Etag", v1)), alphabet, ""},
 		{"a fault and a 503, which are all attempts", answers(func(*http.Request) *http.Response { return nil },
-			part(503, "", io.EOF, 0), rest("bytes 10-25/26", "Etag", v1)), "", "status_503"},
-		{"a fault before it", answers(func(*http.Request) *http.Response { return nil }, rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
+			part(503, "", io.EOF, 0), theRest), "", "status_503"},
+		{"a fault before it", answers(func(*http.Request) *http.Response { return nil }, theRest), alphabet, ""},
 		{"200 of another version", answers(part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)), "", changed},
 		{"200 of the same version, which is passed over", answers(part(200, alphabet, io.EOF, 26, "Etag", v1)), alphabet, ""},
 		{"200 of the same version, of unknown length", answers(part(200, alphabet, io.EOF, -1, "Etag", v1)), alphabet, ""},
@@ -167,14 +171,14 @@ func TestTheRestIsChecked(t *testing.T) {
 			part(200, alphabet[:4], reset, 26, "Etag", v1), part(200, alphabet[:12], reset, 26, "Etag", v1),
 			part(200, alphabet, io.EOF, 26, "Etag", v1)), alphabet, ""},
 		{"200 of the same version, which ends before anything is new", answers(
-			part(200, alphabet[:4], io.EOF, -1, "Etag", v1), rest("bytes 10-25/26", "Etag", v1)), alphabet, ""},
+			part(200, alphabet[:4], io.EOF, -1, "Etag", v1), theRest), alphabet, ""},
 		{"200 of the same version and another length", answers(part(200, alphabet, io.EOF, 27, "Etag", v1)), "", unusable},
 		{"200 of the same version in another coding", answers(part(200, alphabet, io.EOF, 26, "Etag", v1, "Content-Encoding", "br")), "", changed},
 		{"200 of the same version, with a range", answers(part(200, alphabet, io.EOF, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")), "", unusable},
 		{"206 of another version", answers(rest("bytes 10-25/26", "Etag", `"v2"`)), "", changed},
 		{"206 in another coding", answers(rest("bytes 10-25/26", "Etag", v1, "Content-Encoding", "br")), "", changed},
 		{"206 that was decoded", answers(func(req *http.Request) *http.Response {
-			resp := rest("bytes 10-25/26", "Etag", v1)(req)
+			resp := theRest(req)
 			resp.Uncompressed = true
 			return resp
 		}), "", changed},
@@ -201,7 +205,7 @@ func TestTheRestIsChecked(t *testing.T) {
 			base := &parts{answers: append(answers(half), row.then...)}
 			tr := &retryhttp.Transport{Base: base, Policy: three, Resume: true,
 				Accept: func(resp *http.Response) bool { return resp.StatusCode == 200 }, Delivery: true}
-			body, resp, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
+			body, resp, err := fetched(t, tr, get(t.Context()))
 			require.EqualValues(t, 26, resp.ContentLength)
 			require.Zero(t, base.open.Load())
 			if row.err == "" {
@@ -225,9 +229,8 @@ func TestTheRestIsChecked(t *testing.T) {
 }
 
 func TestTheTextsOfChangedContent(t *testing.T) {
-	base := &parts{answers: []func(*http.Request) *http.Response{half, part(200, alphabet, io.EOF, 26, "Etag", `"v2"`)}}
-	tr := &retryhttp.Transport{Base: base, Policy: retry.Policy{Name: "file", MaxAttempts: 2, Backoff: atOnce.Backoff}, Resume: true}
-	_, _, err := fetched(t, tr, request(t.Context(), http.MethodGet, nil))
+	p := retry.Policy{Name: "file", MaxAttempts: 2, Backoff: atOnce.Backoff}
+	_, _, err := resumed(t, p, half, part(200, alphabet, io.EOF, 26, "Etag", `"v2"`))
 	var run *retry.Error
 	require.ErrorAs(t, err, &run)
 	require.Equal(t, retry.DeadLettered, run.Status)
@@ -237,8 +240,8 @@ func TestTheTextsOfChangedContent(t *testing.T) {
 
 // What has no rest fails as without Resume, and says why.
 func TestWhatCannotBeResumed(t *testing.T) {
-	get := func(header ...string) *http.Request {
-		req := request(t.Context(), http.MethodGet, nil)
+	asking := func(header ...string) *http.Request {
+		req := get(t.Context())
 		for i := 0; i < len(header); i += 2 {
 			req.Header.Set(header[i], header[i+1])
 		}
@@ -253,32 +256,32 @@ func TestWhatCannotBeResumed(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		req    *http.Request
-		first  func(*http.Request) *http.Response
+		first  reply
 		reason string
 	}{
 		{"POST", request(t.Context(), http.MethodPost, nil), half, "the method is not GET"},
 		{"GET with a body", request(t.Context(), http.MethodGet, strings.NewReader("x")), half, "the request has a body"},
-		{"decoded", get(), decoded, "the transport has decoded it"},
-		{"404", get(), part(404, alphabet[:10], reset, 26, "Etag", v1), "the status is neither 200 nor 206"},
-		{"no ranges", get(), part(200, alphabet[:10], reset, 26, "Etag", v1, "Accept-Ranges", "none"), "Accept-Ranges is none"},
-		{"no validator", get(), part(200, alphabet[:10], reset, 26), "no strong validator"},
-		{"a weak ETag", get(), part(200, alphabet[:10], reset, 26, "Etag", "W/"+v1), "no strong validator"},
-		{"a weak ETag and a date", get(), part(200, alphabet[:10], reset, 26, "Etag", "W/"+v1,
+		{"decoded", get(t.Context()), decoded, "the transport has decoded it"},
+		{"404", get(t.Context()), part(404, alphabet[:10], reset, 26, "Etag", v1), "the status is neither 200 nor 206"},
+		{"no ranges", get(t.Context()), part(200, alphabet[:10], reset, 26, "Etag", v1, "Accept-Ranges", "none"), "Accept-Ranges is none"},
+		{"no validator", get(t.Context()), part(200, alphabet[:10], reset, 26), "no strong validator"},
+		{"a weak ETag", get(t.Context()), part(200, alphabet[:10], reset, 26, "Etag", "W/"+v1), "no strong validator"},
+		{"a weak ETag and a date", get(t.Context()), part(200, alphabet[:10], reset, 26, "Etag", "W/"+v1,
 			"Last-Modified", date(0), "Date", date(time.Hour)), "no strong validator"},
-		{"no ETag", get(), part(200, alphabet[:10], reset, 26, "Etag", "v1"), "no strong validator"},
-		{"half an ETag", get(), part(200, alphabet[:10], reset, 26, "Etag", `"`), "no strong validator"},
-		{"a fresh date", get(), part(200, alphabet[:10], reset, 26, "Last-Modified", date(0), "Date", date(59*time.Second)), "no strong validator"},
-		{"a date for all codings", get("Accept-Encoding", "gzip"), part(200, alphabet[:10], reset, 26, "Content-Encoding", "gzip",
+		{"no ETag", get(t.Context()), part(200, alphabet[:10], reset, 26, "Etag", "v1"), "no strong validator"},
+		{"half an ETag", get(t.Context()), part(200, alphabet[:10], reset, 26, "Etag", `"`), "no strong validator"},
+		{"a fresh date", get(t.Context()), part(200, alphabet[:10], reset, 26, "Last-Modified", date(0), "Date", date(59*time.Second)), "no strong validator"},
+		{"a date for all codings", asking("Accept-Encoding", "gzip"), part(200, alphabet[:10], reset, 26, "Content-Encoding", "gzip",
 			"Last-Modified", date(0), "Date", date(time.Hour)), "no strong validator"},
-		{"a date without Date", get(), part(200, alphabet[:10], reset, 26, "Last-Modified", date(0)), "no strong validator"},
-		{"several ranges", get("Range", "bytes=0-1,5-6"), part(206, "--x", reset, -1, "Etag", v1,
+		{"a date without Date", get(t.Context()), part(200, alphabet[:10], reset, 26, "Last-Modified", date(0)), "no strong validator"},
+		{"several ranges", asking("Range", "bytes=0-1,5-6"), part(206, "--x", reset, -1, "Etag", v1,
 			"Content-Type", "multipart/byteranges; boundary=x"), "several ranges"},
-		{"206 without Content-Range", get("Range", "bytes=0-"), part(206, alphabet[:10], reset, 26, "Etag", v1), "no valid Content-Range"},
-		{"206 of another length", get("Range", "bytes=0-"), part(206, alphabet[:10], reset, 26, "Etag", v1,
+		{"206 without Content-Range", asking("Range", "bytes=0-"), part(206, alphabet[:10], reset, 26, "Etag", v1), "no valid Content-Range"},
+		{"206 of another length", asking("Range", "bytes=0-"), part(206, alphabet[:10], reset, 26, "Etag", v1,
 			"Content-Range", "bytes 0-24/26"), "no valid Content-Range"},
 	} {
 		inBubble(t, row.name, func(t *testing.T) {
-			base := &parts{answers: []func(*http.Request) *http.Response{row.first}}
+			base := &parts{answers: []reply{row.first}}
 			var told []retry.Event
 			p := three
 			p.Observe = func(_ context.Context, e retry.Event) { told = append(told, e) }
@@ -297,20 +300,38 @@ func TestWhatCannotBeResumed(t *testing.T) {
 	}
 }
 
+// Code that decodes a body deletes what says how it was coded.
+func TestTheRestIsComparedWithTheResponseAsItArrived(t *testing.T) {
+	base := &parts{answers: []reply{
+		part(206, alphabet[5:10], reset, 21, "Content-Range", "bytes 5-25/26", "Etag", v1, "Content-Encoding", "x"),
+		part(206, alphabet[10:], io.EOF, 16, "Content-Range", "bytes 10-25/26", "Etag", v1, "Content-Encoding", "x")}}
+	tr := &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}
+	decoded := roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := tr.RoundTrip(req)
+		require.NoError(t, err)
+		resp.StatusCode, resp.Header, resp.ContentLength, resp.Uncompressed = 200, http.Header{}, -1, true
+		return resp, nil
+	})
+	req := get(t.Context())
+	req.Header.Set("Range", "bytes=5-")
+	body, _, err := fetched(t, decoded, req)
+	require.NoError(t, err)
+	require.Equal(t, alphabet[5:], string(body))
+}
+
 // A body that is whole is whole whether it could be resumed or not, and so is one that its server ends early by its own
 // account.
 func TestBodiesThatDoNotBreak(t *testing.T) {
-	for name, first := range map[string]func(*http.Request) *http.Response{
+	for name, first := range map[string]reply{
 		"resumable":   part(200, alphabet, io.EOF, 26, "Etag", v1),
 		"unvalidated": part(200, alphabet, io.EOF, 26),
 		"chunked":     part(200, alphabet, io.EOF, -1, "Etag", v1),
 		"a range":     part(206, alphabet, io.EOF, 26, "Etag", v1, "Content-Range", "bytes 10-35/100"),
 	} {
 		t.Run(name, func(t *testing.T) {
-			base := &parts{answers: []func(*http.Request) *http.Response{first}}
-			body, _, err := fetched(t, &retryhttp.Transport{Base: base, Resume: true}, request(t.Context(), http.MethodGet, nil))
+			body, base, err := resumed(t, retry.Policy{}, first)
 			require.NoError(t, err)
-			require.Equal(t, alphabet, string(body))
+			require.Equal(t, alphabet, body)
 			require.Len(t, base.got, 1)
 		})
 	}
@@ -320,7 +341,7 @@ func TestOfUnknownLength(t *testing.T) {
 	first := part(200, alphabet, reset, -1, "Etag", v1) // all is there, but for the end
 	for _, row := range []struct {
 		name   string
-		then   func(*http.Request) *http.Response
+		then   reply
 		reason retryhttp.Reason
 	}{
 		{"416 at the end", part(416, "an error page", io.EOF, 13, "Content-Range", "bytes */26"), ""},
@@ -329,28 +350,26 @@ func TestOfUnknownLength(t *testing.T) {
 		{"416 that does not say where", part(416, "", io.EOF, 0), "status_416"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			base := &parts{answers: []func(*http.Request) *http.Response{first, row.then}}
-			body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
+			body, base, err := resumed(t, atOnce, first, row.then)
 			require.Equal(t, []string{`bytes=26- "v1"`}, base.ranges())
-			require.Equal(t, alphabet, string(body))
+			require.Equal(t, alphabet, body)
 			require.Equal(t, row.reason, retryhttp.ReasonOf(err))
 			require.Zero(t, base.open.Load())
 		})
 	}
 	t.Run("parts whose total is not said", func(t *testing.T) {
-		base := &parts{answers: []func(*http.Request) *http.Response{half0(-1),
+		body, _, err := resumed(t, atOnce, half0(-1),
 			part(206, alphabet[10:20], io.EOF, 10, "Etag", v1, "Content-Range", "bytes 10-19/*"),
 			part(206, alphabet[20:], io.EOF, 6, "Etag", v1, "Content-Range", "bytes 20-25/*"),
-			part(416, "", io.EOF, 0, "Content-Range", "bytes */26")}}
-		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
+			part(416, "", io.EOF, 0, "Content-Range", "bytes */26"))
 		require.NoError(t, err)
-		require.Equal(t, alphabet, string(body))
+		require.Equal(t, alphabet, body)
 	})
 }
 
 // A caller that recovers from a panic of Base and reads on does not take the break for the end.
 func TestAPanicWhileTheRestIsAskedFor(t *testing.T) {
-	base := &parts{answers: []func(*http.Request) *http.Response{half0(-1),
+	base := &parts{answers: []reply{half0(-1),
 		func(*http.Request) *http.Response { panic("base") },
 		part(206, alphabet[10:], io.EOF, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")}}
 	resp, err := (&retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}).RoundTrip(get(t.Context()))
@@ -366,7 +385,7 @@ func TestAPanicWhileTheRestIsAskedFor(t *testing.T) {
 }
 
 // half0 is half with another ContentLength.
-func half0(length int64) func(*http.Request) *http.Response {
+func half0(length int64) reply {
 	return part(200, alphabet[:10], reset, length, "Etag", v1)
 }
 
@@ -374,27 +393,26 @@ func half0(length int64) func(*http.Request) *http.Response {
 func TestNothingDelivered(t *testing.T) {
 	none := part(200, "", reset, 26, "Etag", v1)
 	for etag, want := range map[string]retryhttp.Reason{v1: "", `"v2"`: retryhttp.ContentChanged} {
-		base := &parts{answers: []func(*http.Request) *http.Response{none,
-			part(206, "", reset, 4, "Etag", v1, "Content-Range", "bytes 0-3/26"), part(200, alphabet, io.EOF, 26, "Etag", etag)}}
-		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
+		body, base, err := resumed(t, atOnce, none,
+			part(206, "", reset, 4, "Etag", v1, "Content-Range", "bytes 0-3/26"), part(200, alphabet, io.EOF, 26, "Etag", etag))
 		require.Equal(t, want, retryhttp.ReasonOf(err))
-		require.Equal(t, want == "", string(body) == alphabet)
+		require.Equal(t, want == "", body == alphabet)
 		require.Equal(t, []string{`bytes=0- "v1"`, `bytes=0- "v1"`}, base.ranges())
 	}
 }
 
 func TestARangeThatTheServerIgnored(t *testing.T) {
-	req := request(t.Context(), http.MethodGet, nil)
+	req := get(t.Context())
 	req.Header.Set("Range", "bytes=5-8")
-	base := &parts{answers: []func(*http.Request) *http.Response{half, rest("bytes 10-25/26", "Etag", v1)}}
+	base := &parts{answers: []reply{half, theRest}}
 	body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, req)
 	require.NoError(t, err)
 	require.Equal(t, alphabet, string(body))
 }
 
 func TestWhatAResumptionSends(t *testing.T) {
-	base := &parts{answers: []func(*http.Request) *http.Response{half, rest("bytes 10-25/26", "Etag", v1)}}
-	req := request(t.Context(), http.MethodGet, nil)
+	base := &parts{answers: []reply{half, theRest}}
+	req := get(t.Context())
 	req.Header.Set("Authorization", "secret")
 	req.Header["if-range"] = []string{`"other"`}
 	tr := &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true, AttemptHeader: retryhttp.AttemptHeader}
@@ -406,7 +424,7 @@ func TestWhatAResumptionSends(t *testing.T) {
 	require.Equal(t, http.Header{"Authorization": {"secret"}, "Range": {"bytes=10-"}, "If-Range": {v1},
 		"Accept-Encoding": {"identity"}, "Retry-Attempt": {"2"}}, base.got[1].Header)
 
-	base = &parts{answers: []func(*http.Request) *http.Response{part(200, alphabet[:10], reset, 26,
+	base = &parts{answers: []reply{part(200, alphabet[:10], reset, 26,
 		"Last-Modified", longAgo.Format(http.TimeFormat), "Date", longAgo.Add(time.Minute).Format(http.TimeFormat)),
 		rest("bytes 10-25/26", "Last-Modified", longAgo.Add(1).Format(http.TimeFormat))}}
 	req.Header = http.Header{"Accept-Encoding": {"zstd"}} // the caller decodes
@@ -424,47 +442,6 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 		from, _ := strconv.Atoi(strings.Trim(req.Header.Get("Range"), "bytes=-"))
 		return part(206, alphabet[from:from+1], reset, int64(26-from), "Etag", v1, "Content-Range", fmt.Sprintf("bytes %d-25/26", from))(req)
 	}
-	down := func(*http.Request) *http.Response { return nil }
-	get := func(t *testing.T, p retry.Policy, answers ...func(*http.Request) *http.Response) (string, *parts, error) {
-		base := &parts{answers: answers}
-		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: p, Resume: true}, request(t.Context(), http.MethodGet, nil))
-		return string(body), base, err
-	}
-	inBubble(t, "attempts count anew when a byte has come", func(t *testing.T) {
-		began := time.Now()
-		body, base, err := get(t, three, half, down, piece, down, piece, piece)
-		require.NoError(t, err)
-		require.Equal(t, alphabet, body)
-		require.Len(t, base.got, 1+2+2+14)
-		require.Equal(t, 18*time.Second, time.Since(began))
-	})
-	inBubble(t, "a body that always breaks at the same byte fails", func(t *testing.T) {
-		empty := part(206, "", reset, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")
-		body, base, err := get(t, three, half, empty)
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.ErrorIs(t, err, syscall.ECONNRESET)
-		require.Equal(t, alphabet[:10], body)
-		require.Len(t, base.got, 3)
-		o, err := retryhttp.OutcomeOf(nil, err)
-		require.NoError(t, err)
-		require.Equal(t, 3, o.Attempts)
-		require.Equal(t, []string{"conn_reset", "conn_reset", "conn_reset"}, reasons(o))
-	})
-	inBubble(t, "a budget", func(t *testing.T) {
-		p := three
-		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 2, Ratio: 0.1})
-		body, _, err := get(t, p, half, piece)
-		require.ErrorIs(t, err, retry.BudgetExhausted)
-		require.Equal(t, alphabet[:12], body)
-	})
-	inBubble(t, "a TTL, since the request began", func(t *testing.T) {
-		p := three
-		p.TTL = 5 * time.Second
-		body, base, err := get(t, p, half, piece)
-		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.Equal(t, alphabet[:15], body)
-		require.Len(t, base.got, 6)
-	})
 	// one answers with one byte of the rest, by its own will.
 	one := func(req *http.Request) *http.Response {
 		resp := piece(req)
@@ -473,96 +450,96 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 		resp.Body, resp.ContentLength = io.NopCloser(io.LimitReader(resp.Body, 1)), 1
 		return resp
 	}
-	inBubble(t, "short parts cost neither a wait nor a token", func(t *testing.T) {
+	slow := func(req *http.Request) *http.Response {
+		time.Sleep(400 * time.Millisecond)
+		return one(req)
+	}
+	down := func(*http.Request) *http.Response { return nil }
+	hang := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
+	none := part(206, "", reset, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")
+	tokens := func(n int) *retry.Budget { return retry.NewBudget(retry.BudgetConfig{Initial: n, Ratio: 0.1}) }
+	gates := 0
+	const s = time.Second
+	for _, row := range []struct {
+		name     string
+		policy   retry.Policy // over three
+		answers  []reply
+		body     string
+		err      error
+		requests int
+		took     time.Duration
+		left     float64 // tokens; the first response deposits 0.1
+	}{
+		{"attempts count anew when a byte has come", retry.Policy{}, []reply{half, down, piece, down, piece, piece}, alphabet, nil, 1 + 2 + 2 + 14, 18 * s, 0},
+		{"a body that always breaks at the same byte fails", retry.Policy{}, []reply{half, none}, alphabet[:10], retry.AttemptsExhausted, 3, 2 * s, 0},
+		{"a budget pays for breaks", retry.Policy{Budget: tokens(2)}, []reply{half, piece}, alphabet[:12], retry.BudgetExhausted, 3, 2 * s, 0.1},
+		{"a Pay that refuses is asked after the budget", retry.Policy{Budget: tokens(1), Pay: func(context.Context, retry.Decision) bool { return false }},
+			[]reply{half}, alphabet[:10], retry.BudgetExhausted, 1, 0, 1.1},
+		{"short parts cost neither a wait nor a token", retry.Policy{Budget: tokens(1)}, []reply{half, one}, alphabet, nil, 1 + 16, s, 0.1},
+		{"a failure between them does, and is the first of three", retry.Policy{Budget: tokens(3)}, []reply{half, one, down}, alphabet[:11], retry.AttemptsExhausted, 1 + 1 + 3, 3 * s, 0.1},
+		{"a TTL counts since the request began", retry.Policy{TTL: 5 * s}, []reply{half, piece}, alphabet[:15], retry.TTLElapsed, 6, 5 * s, 0},
+		{"short parts do not outlive the TTL", retry.Policy{TTL: 2 * s}, []reply{half, slow}, alphabet[:13], retry.TTLElapsed, 4, 2200 * time.Millisecond, 0},
+		{"a gate is asked before each request", retry.Policy{Gate: func(context.Context) time.Duration { gates++; return time.Duration(gates%2) * s }},
+			[]reply{half, theRest}, alphabet, nil, 2, 3 * s, 0},
+		{"a Retry-After is obeyed", retry.Policy{}, []reply{half, part(503, "", io.EOF, 0, "Retry-After", "7"), theRest}, alphabet, nil, 3, 8 * s, 0},
+		{"an attempt timeout ends a request", retry.Policy{AttemptTimeout: time.Minute}, []reply{half, hang, theRest}, alphabet, nil, 3, time.Minute + 2*s, 0},
+		{"rules of the caller's are asked about the break", retry.Policy{Classify: retry.StopOn(syscall.ECONNRESET)}, []reply{half}, alphabet[:10], retry.TerminalError, 1, 0, 0},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			began := time.Now()
+			body, base, err := resumed(t, row.policy.Or(three), row.answers...)
+			require.ErrorIs(t, err, row.err)
+			require.Equal(t, row.body, body)
+			require.Len(t, base.got, row.requests)
+			require.Equal(t, row.took, time.Since(began))
+			require.Zero(t, base.open.Load())
+			if row.policy.Budget != nil {
+				require.InDelta(t, row.left, row.policy.Budget.Tokens(), 1e-9)
+			}
+		})
+	}
+	t.Run("the break is the first attempt", func(t *testing.T) {
+		_, _, err := resumed(t, atOnce, half, none)
+		o, err := retryhttp.OutcomeOf(nil, err)
+		require.NoError(t, err)
+		require.Equal(t, []string{"conn_reset", "conn_reset", "conn_reset"}, reasons(o))
+	})
+	inBubble(t, "a retry that is not made is paid back", func(t *testing.T) {
 		p := three
 		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
-		began := time.Now()
-		body, base, err := get(t, p, half, one)
-		require.NoError(t, err)
-		require.Equal(t, alphabet, body)
-		require.Len(t, base.got, 1+16)
-		require.Equal(t, time.Second, time.Since(began), "after the break")
-	})
-	inBubble(t, "a failure between them does, and is the first of three", func(t *testing.T) {
-		p := three
-		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 3})
-		body, base, err := get(t, p, half, one, down)
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.Equal(t, alphabet[:11], body)
-		require.Len(t, base.got, 1+1+3)
-		require.Less(t, p.Budget.Tokens(), 1.0)
-	})
-	inBubble(t, "short parts do not outlive the TTL", func(t *testing.T) {
-		p := three
-		p.TTL = 2 * time.Second
-		slow := func(req *http.Request) *http.Response {
-			time.Sleep(400 * time.Millisecond)
-			return one(req)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Policy == "body" && e.Decision.Status == retry.WaitingRetry {
+				cancel()
+			}
 		}
-		body, _, err := get(t, p, half, slow)
-		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.Equal(t, alphabet[:13], body)
-	})
-	inBubble(t, "a gate", func(t *testing.T) {
-		p, gates := three, 0
-		p.Gate = func(context.Context) time.Duration { gates++; return time.Duration(gates%2) * time.Second }
-		began := time.Now()
-		_, _, err := get(t, p, half, rest("bytes 10-25/26", "Etag", v1))
-		require.NoError(t, err)
-		require.Equal(t, 4, gates)
-		require.Equal(t, 3*time.Second, time.Since(began))
+		_, _, err := fetched(t, &retryhttp.Transport{Base: &parts{answers: []reply{half}}, Policy: p, Resume: true}, get(ctx))
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.InDelta(t, 1.1, p.Budget.Tokens(), 1e-9)
 	})
 	inBubble(t, "a deadline", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
-		base := &parts{answers: []func(*http.Request) *http.Response{half, piece}}
-		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true}, request(ctx, http.MethodGet, nil))
+		base := &parts{answers: []reply{half, piece}}
+		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true}, get(ctx))
 		require.ErrorIs(t, err, retry.DeadlineTooNear)
 		require.Equal(t, alphabet[:12], string(body))
 	})
-	inBubble(t, "a Retry-After", func(t *testing.T) {
-		began := time.Now()
-		_, _, err := get(t, three, half, part(503, "", io.EOF, 0, "Retry-After", "7"), rest("bytes 10-25/26", "Etag", v1))
-		require.NoError(t, err)
-		require.Equal(t, 8*time.Second, time.Since(began))
-	})
 	inBubble(t, "none under OneAttempt", func(t *testing.T) {
-		base := &parts{answers: []func(*http.Request) *http.Response{half}}
-		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true}, request(retry.OneAttempt(t.Context()), http.MethodGet, nil))
+		base := &parts{answers: []reply{half}}
+		_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true}, get(retry.OneAttempt(t.Context())))
 		require.ErrorIs(t, err, retry.RetriesDisabled)
 		require.ErrorIs(t, err, syscall.ECONNRESET)
 		require.Len(t, base.got, 1)
 	})
-	inBubble(t, "rules of the caller's", func(t *testing.T) {
-		p := three
-		p.Classify = func(err error) retry.Class {
-			if retryhttp.ReasonOf(err) == retryhttp.ConnReset {
-				return retry.Terminal
-			}
-			return retry.Unknown
-		}
-		_, base, err := get(t, p, half)
-		require.ErrorIs(t, err, retry.TerminalError)
-		require.Len(t, base.got, 1)
-	})
 	inBubble(t, "the policy of PolicyFor, asked once", func(t *testing.T) {
-		asked, base := 0, &parts{answers: []func(*http.Request) *http.Response{half, piece}}
+		asked, base := 0, &parts{answers: []reply{half, piece}}
 		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Resume: true,
-			PolicyFor: func(*http.Request) retry.Policy { asked++; return three }}, request(t.Context(), http.MethodGet, nil))
+			PolicyFor: func(*http.Request) retry.Policy { asked++; return three }}, get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, alphabet, string(body))
 		require.Equal(t, 1, asked)
-	})
-	inBubble(t, "an attempt timeout", func(t *testing.T) {
-		p := three
-		p.AttemptTimeout = time.Minute
-		hang := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
-		began := time.Now()
-		body, base, err := get(t, p, half, hang, rest("bytes 10-25/26", "Etag", v1))
-		require.NoError(t, err)
-		require.Equal(t, alphabet, body)
-		require.Equal(t, time.Minute+2*time.Second, time.Since(began))
-		require.Zero(t, base.open.Load())
 	})
 	inBubble(t, "what Observe gets", func(t *testing.T) {
 		var told []string
@@ -576,8 +553,8 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 			}
 		}
 		ctx := retryhttp.WithOutcome(t.Context())
-		base := &parts{answers: []func(*http.Request) *http.Response{half, down, rest("bytes 10-25/26", "Etag", v1)}}
-		_, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: p, Resume: true}, request(ctx, http.MethodGet, nil))
+		base := &parts{answers: []reply{half, down, theRest}}
+		_, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: p, Resume: true}, get(ctx))
 		require.NoError(t, err)
 		require.Equal(t, []string{"file: succeeded after 1 attempt in 0s", "file body: conn_reset waiting_retry 1s",
 			"file body: transport_error waiting_retry 1s", "file body: succeeded after 3 attempts in 2s"}, told)
@@ -588,7 +565,7 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 }
 
 // bound returns an answer whose body ends with err once its context ends, and until then does not.
-func bound(status int, body string, length int64, header ...string) func(*http.Request) *http.Response {
+func bound(status int, body string, length int64, header ...string) reply {
 	return func(req *http.Request) *http.Response {
 		resp := answer(req, status, header...)
 		resp.ContentLength = length
@@ -603,14 +580,15 @@ func bound(status int, body string, length int64, header ...string) func(*http.R
 func TestAResumptionEndsWithItsCaller(t *testing.T) {
 	hang := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
 	for _, row := range []struct {
-		name string
-		then func(*http.Request) *http.Response
-		at   time.Duration // when the caller goes
+		name    string
+		then    reply
+		at      time.Duration // when the caller goes
+		between bool          // two parts, so that no body ends with an error of its own
 	}{
-		{"in the wait", nil, 500 * time.Millisecond},
-		{"in the request", hang, 5 * time.Second},
-		{"in the first byte of the rest", bound(206, "", 16, "Etag", v1, "Content-Range", "bytes 10-25/26"), 5 * time.Second},
-		{"in the rest", bound(206, "klm", 16, "Etag", v1, "Content-Range", "bytes 10-25/26"), 5 * time.Second},
+		{"in the wait", nil, 500 * time.Millisecond, true},
+		{"in the request", hang, 5 * time.Second, true},
+		{"in the first byte of the rest", bound(206, "", 16, "Etag", v1, "Content-Range", "bytes 10-25/26"), 5 * time.Second, false},
+		{"in the rest", bound(206, "klm", 16, "Etag", v1, "Content-Range", "bytes 10-25/26"), 5 * time.Second, false},
 	} {
 		for name, leave := range map[string]func(io.Closer, context.CancelCauseFunc){
 			"Close":  func(body io.Closer, _ context.CancelCauseFunc) { _ = body.Close() },
@@ -619,16 +597,20 @@ func TestAResumptionEndsWithItsCaller(t *testing.T) {
 			inBubble(t, name+" "+row.name, func(t *testing.T) {
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
-				base := &parts{answers: []func(*http.Request) *http.Response{half, row.then}}
+				base := &parts{answers: []reply{half, row.then}}
 				tr := &retryhttp.Transport{Base: base, Policy: three, Resume: true}
-				resp, err := tr.RoundTrip(request(ctx, http.MethodGet, nil))
+				resp, err := tr.RoundTrip(get(ctx))
 				require.NoError(t, err)
 				began := time.Now()
 				time.AfterFunc(row.at, func() { leave(resp.Body, cancel) })
 				_, err = io.Copy(io.Discard, resp.Body)
 				require.Equal(t, row.at, time.Since(began))
 				require.Error(t, err)
-				if name == "cancel" && row.name != "in the rest" && row.name != "in the first byte of the rest" {
+				switch {
+				case !row.between:
+				case name == "Close":
+					require.ErrorIs(t, err, http.ErrBodyReadAfterClose)
+				default:
 					require.ErrorIs(t, err, retry.CallerCanceled)
 					require.ErrorIs(t, err, errFault)
 				}
@@ -640,8 +622,8 @@ func TestAResumptionEndsWithItsCaller(t *testing.T) {
 		}
 	}
 	inBubble(t, "a read after Close", func(t *testing.T) {
-		base := &parts{answers: []func(*http.Request) *http.Response{half}}
-		resp, err := (&retryhttp.Transport{Base: base, Policy: three, Resume: true}).RoundTrip(request(t.Context(), http.MethodGet, nil))
+		base := &parts{answers: []reply{half}}
+		resp, err := (&retryhttp.Transport{Base: base, Policy: three, Resume: true}).RoundTrip(get(t.Context()))
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		_, err = io.ReadAll(resp.Body)
@@ -661,9 +643,9 @@ func TestAStallBecomesAResumption(t *testing.T) {
 			}{io.MultiReader(strings.NewReader(alphabet[:10]), silent), silent}
 			return resp
 		}
-		base := &parts{answers: []func(*http.Request) *http.Response{stalls, rest("bytes 10-25/26", "Etag", v1)}}
+		base := &parts{answers: []reply{stalls, theRest}}
 		began := time.Now()
-		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true, StallTimeout: time.Minute}, request(t.Context(), http.MethodGet, nil))
+		body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: three, Resume: true, StallTimeout: time.Minute}, get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, alphabet, string(body))
 		require.Equal(t, time.Minute+time.Second, time.Since(began))
@@ -672,7 +654,7 @@ func TestAStallBecomesAResumption(t *testing.T) {
 
 // A Read may return the last bytes with what ends them, and need not return that twice.
 func TestAnEndThatComesWithBytes(t *testing.T) {
-	ending := func(answer func(*http.Request) *http.Response, text string, end error) func(*http.Request) *http.Response {
+	ending := func(answer reply, text string, end error) reply {
 		return func(req *http.Request) *http.Response {
 			resp, over := answer(req), false
 			resp.Body = io.NopCloser(readFunc(func(p []byte) (int, error) {
@@ -683,18 +665,17 @@ func TestAnEndThatComesWithBytes(t *testing.T) {
 			return resp
 		}
 	}
-	base := &parts{answers: []func(*http.Request) *http.Response{ending(half, alphabet[:10], reset),
-		ending(rest("bytes 10-25/26", "Etag", v1), alphabet[10:20], reset), ending(rest("bytes 20-25/26", "Etag", v1), alphabet[20:], io.EOF)}}
-	body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
+	body, _, err := resumed(t, atOnce, ending(half, alphabet[:10], reset),
+		ending(theRest, alphabet[10:20], reset), ending(rest("bytes 20-25/26", "Etag", v1), alphabet[20:], io.EOF))
 	require.NoError(t, err)
-	require.Equal(t, alphabet, string(body))
+	require.Equal(t, alphabet, body)
 }
 
 // An encoded body is resumed by its encoded bytes, if it has an ETag.
 func TestAnEncodedBodyIsResumed(t *testing.T) {
-	base := &parts{answers: []func(*http.Request) *http.Response{
-		part(200, alphabet[:10], reset, 26, "Etag", v1, "Content-Encoding", "br"), rest("bytes 10-25/26", "Etag", v1)}}
-	req := request(t.Context(), http.MethodGet, nil)
+	base := &parts{answers: []reply{
+		part(200, alphabet[:10], reset, 26, "Etag", v1, "Content-Encoding", "br"), theRest}}
+	req := get(t.Context())
 	req.Header.Set("Accept-Encoding", "br")
 	body, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, req)
 	require.NoError(t, err)
@@ -703,33 +684,76 @@ func TestAnEncodedBodyIsResumed(t *testing.T) {
 }
 
 func TestTrailersOfTheLastPart(t *testing.T) {
-	with := func(answer func(*http.Request) *http.Response, value string) func(*http.Request) *http.Response {
+	with := func(answer reply, value string) reply {
 		return func(req *http.Request) *http.Response {
 			resp := answer(req)
 			resp.Trailer = http.Header{"X-Sum": {value}}
 			return resp
 		}
 	}
-	base := &parts{answers: []func(*http.Request) *http.Response{with(half, ""), with(rest("bytes 10-25/26", "Etag", v1), "right")}}
-	_, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
-	require.NoError(t, err)
-	require.Equal(t, http.Header{"X-Sum": {"right"}}, resp.Trailer)
-	base = &parts{answers: []func(*http.Request) *http.Response{half, with(rest("bytes 10-25/26", "Etag", v1), "right")}}
-	_, resp, err = fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, request(t.Context(), http.MethodGet, nil))
-	require.NoError(t, err)
-	require.Equal(t, http.Header{"X-Sum": {"right"}}, resp.Trailer)
+	for _, first := range []reply{half, with(half, "")} {
+		base := &parts{answers: []reply{first, with(theRest, "right")}}
+		_, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(t.Context()))
+		require.NoError(t, err)
+		require.Equal(t, http.Header{"X-Sum": {"right"}}, resp.Trailer)
+	}
 }
 
 func TestABodyThatIsWrittenToIsLeftAlone(t *testing.T) {
 	rw := &conn{Reader: strings.NewReader("x")}
-	base := roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 200)
-		resp.Body = rw
-		return resp, nil
-	})
-	resp, err := (&retryhttp.Transport{Base: base, Resume: true}).RoundTrip(request(t.Context(), http.MethodGet, nil))
+	base := withBody(200, rw)
+	resp, err := (&retryhttp.Transport{Base: base, Resume: true}).RoundTrip(get(t.Context()))
 	require.NoError(t, err)
 	require.Same(t, rw, resp.Body)
+}
+
+// Replicas can have ETags of their own, so the rest is asked for where the body came from.
+func TestTheRestComesFromTheBaseThatAnswered(t *testing.T) {
+	down := func(*http.Request) *http.Response { return nil }
+	hangs := func(req *http.Request) *http.Response { <-req.Context().Done(); return nil }
+	for _, row := range []struct {
+		name           string
+		first, replica []reply
+		asked          int // of the first
+	}{
+		{"that of a hedge", []reply{hangs, rest("bytes 10-25/26", "Etag", `"of the first"`)}, []reply{half, down, theRest}, 1},
+		{"the first, and its hedges go to the other", []reply{half, hangs}, []reply{theRest}, 2},
+	} {
+		inBubble(t, row.name, func(t *testing.T) {
+			first, replica := &parts{answers: row.first}, &parts{answers: row.replica}
+			hedge := &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: time.Second}, Base: replica}
+			body, _, err := fetched(t, &retryhttp.Transport{Base: first, Policy: three, Resume: true, Hedge: hedge}, get(t.Context()))
+			require.NoError(t, err)
+			require.Equal(t, alphabet, string(body))
+			require.Len(t, first.got, row.asked)
+			require.Same(t, replica, hedge.Base, "the caller's")
+			require.Zero(t, first.open.Load()+replica.open.Load())
+		})
+	}
+}
+
+// A client removes credentials at a redirect to another host, and the rest is asked for without them.
+func TestCredentialsDoNotFollowAResumption(t *testing.T) {
+	moved := part(302, "", io.EOF, 0, "Location", "http://mirror.example/file")
+	base := &parts{answers: []reply{moved, half, theRest}}
+	tr := &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true, AttemptHeader: retryhttp.AttemptHeader,
+		TimeLeftHeaders: map[string]string{"example.com": retryhttp.EnvoyTimeLeftHeader, "mirror.example": retryhttp.EnvoyTimeLeftHeader}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	req := get(ctx)
+	req.Header.Set("Authorization", "secret")
+	req.Header.Set("Cookie", "session=secret")
+	resp, err := (&http.Client{Transport: tr}).Do(req)
+	require.NoError(t, err)
+	body, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	require.Equal(t, alphabet, string(body))
+	require.Equal(t, "secret", base.got[0].Header.Get("Authorization"))
+	require.Len(t, base.got, 3)
+	require.Equal(t, "mirror.example", base.got[2].URL.Host)
+	require.Equal(t, http.Header{"Accept-Encoding": {"identity"}, "Range": {"bytes=10-"}, "If-Range": {v1}, "Referer": {"http://example.com/"}},
+		base.got[2].Header)
 }
 
 // A Read is one Read of what net/http has returned, into the caller's buffer, so that its speed is that of the bare body.

@@ -92,13 +92,11 @@ func TestRulesByReason(t *testing.T) {
 		strict  retry.Class
 	}{
 		{"a blocked address is terminal", []retryhttp.Reason{retryhttp.AddressBlocked}, terminal, terminal},
-		{"a request that cannot be sent is terminal", []retryhttp.Reason{
-			retryhttp.InvalidRequest, retryhttp.InvalidRequest, retryhttp.InvalidRequest, retryhttp.InvalidRequest, retryhttp.InvalidRequest,
-			retryhttp.InvalidRequest, retryhttp.InvalidRequest, retryhttp.BodyFailed, retryhttp.BodyFailed,
-		}, terminal, terminal},
+		{"a request that cannot be sent is terminal", []retryhttp.Reason{retryhttp.InvalidRequest, retryhttp.BodyFailed}, terminal, terminal},
 		{"a request that cannot be sent again is terminal", []retryhttp.Reason{
-			retryhttp.BodyNotReplayable, retryhttp.BodyNotReplayable, retryhttp.BodyNotReplayable, retryhttp.NotIdempotent,
+			retryhttp.BodyNotReplayable, retryhttp.NotIdempotent, retryhttp.DoNotRetry,
 		}, terminal, terminal},
+		{"the rest of a body that cannot be had is terminal", []retryhttp.Reason{retryhttp.ContentChanged, retryhttp.NotResumable}, terminal, terminal},
 		{"what the caller has ended is terminal", []retryhttp.Reason{
 			retryhttp.Redirect, retryhttp.Canceled, retryhttp.DeadlinePassed,
 		}, terminal, terminal},
@@ -106,11 +104,9 @@ func TestRulesByReason(t *testing.T) {
 			retryhttp.TLSCertificate, retryhttp.TLSAlert, retryhttp.TLSNotSpoken, retryhttp.DNSNotFound, retryhttp.ProxyAuth,
 		}, retryable, terminal},
 		{"every other fault is retryable", []retryhttp.Reason{
-			retryhttp.DNSFailed, retryhttp.DNSFailed, retryhttp.DialTimeout, retryhttp.DialFailed, retryhttp.ProxyConnect,
-			retryhttp.DialTimeout, retryhttp.ConnRefused, retryhttp.ConnReset,
-			retryhttp.ConnClosed, retryhttp.TLSFailed, retryhttp.StreamReset,
-			retryhttp.AttemptTimeout, retryhttp.Timeout, retryhttp.Timeout, retryhttp.MalformedResponse,
-			retryhttp.BodyTruncated, retryhttp.TransportError,
+			retryhttp.DNSFailed, retryhttp.DialTimeout, retryhttp.DialFailed, retryhttp.ProxyConnect, retryhttp.ConnRefused,
+			retryhttp.ConnReset, retryhttp.ConnClosed, retryhttp.TLSFailed, retryhttp.StreamReset, retryhttp.AttemptTimeout,
+			retryhttp.Timeout, retryhttp.MalformedResponse, retryhttp.BodyTruncated, retryhttp.DigestMismatch, retryhttp.TransportError,
 		}, retryable, retryable},
 		{"a word that is not known yet is retryable", []retryhttp.Reason{"", "meteor"}, retryable, retryable},
 	}

@@ -1,12 +1,14 @@
 package retryhttp_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -64,23 +66,39 @@ func TestHints(t *testing.T) {
 }
 
 func TestDeadlines(t *testing.T) {
-	readable := roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 503)
-		resp.Body = io.NopCloser(strings.NewReader("busy"))
-		return resp, nil
-	})
-	inBubble(t, "a wait that would outlive the caller's deadline is not begun: the last response comes back", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-		defer cancel()
-		start := time.Now()
-		o, resp, err := run(t, &retryhttp.Transport{Base: readable, Policy: three}, get(ctx))
-		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(start))
-		require.Equal(t, retry.DeadlineTooNear, o.Reason)
-		body, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.Equal(t, "busy", string(body))
-	})
+	for _, row := range []struct {
+		name                   string
+		deadline, timeout, ttl time.Duration // of the caller, the client and the policy
+		reason                 retry.Reason
+	}{
+		{"the caller's deadline", 1500 * time.Millisecond, 0, 0, retry.DeadlineTooNear},
+		{"a Client.Timeout", 0, 1500 * time.Millisecond, 0, retry.DeadlineTooNear},
+		{"the TTL", 0, 0, 1500 * time.Millisecond, retry.TTLElapsed},
+	} {
+		inBubble(t, "a wait that would outlive "+row.name+" is not begun: the last response comes back", func(t *testing.T) {
+			ctx := retryhttp.WithOutcome(t.Context())
+			if row.deadline > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, row.deadline)
+				defer cancel()
+			}
+			base, _ := busyBodies()
+			p := three
+			p.TTL = row.ttl
+			client := http.Client{Timeout: row.timeout, Transport: &retryhttp.Transport{Base: base, Policy: p}}
+			start := time.Now()
+			resp, err := client.Do(get(ctx))
+			require.NoError(t, err)
+			require.Equal(t, time.Second, time.Since(start))
+			o, err := retryhttp.OutcomeOf(resp, nil)
+			require.NoError(t, err)
+			require.Equal(t, row.reason, o.Reason)
+			body, err := io.ReadAll(resp.Body)
+			require.NoError(t, err)
+			require.Equal(t, "busy", string(body))
+			require.NoError(t, resp.Body.Close())
+		})
+	}
 	inBubble(t, "a wait that would outlive the caller's deadline is not begun: the last error comes back", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -89,33 +107,14 @@ func TestDeadlines(t *testing.T) {
 		require.ErrorIs(t, err, errFault)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	})
-	inBubble(t, "a Client.Timeout counts as the deadline", func(t *testing.T) {
-		client := http.Client{Timeout: 1500 * time.Millisecond, Transport: &retryhttp.Transport{Base: readable, Policy: three}}
-		start := time.Now()
-		resp, err := client.Do(get(t.Context()))
-		require.NoError(t, err)
-		require.Equal(t, time.Second, time.Since(start))
-		body, err := io.ReadAll(resp.Body)
-		require.NoError(t, err)
-		require.Equal(t, "busy", string(body))
-		require.NoError(t, resp.Body.Close())
-	})
-	inBubble(t, "a TTL ends the run with the last response", func(t *testing.T) {
-		p := three
-		p.TTL = 1500 * time.Millisecond
-		o, resp, err := run(t, &retryhttp.Transport{Base: readable, Policy: p}, get(t.Context()))
-		require.NoError(t, err)
-		require.Equal(t, 503, resp.StatusCode)
-		require.Equal(t, retry.TTLElapsed, o.Reason)
+	hang := roundTripper(func(req *http.Request) (*http.Response, error) {
+		<-req.Context().Done()
+		return nil, errors.New("net/http: request canceled")
 	})
 	inBubble(t, "a deadline that passes during an attempt", func(t *testing.T) {
 		why := errors.New("why")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
 		defer cancel()
-		hang := roundTripper(func(req *http.Request) (*http.Response, error) {
-			<-req.Context().Done()
-			return nil, errors.New("net/http: request canceled")
-		})
 		o, _, err := run(t, &retryhttp.Transport{Base: hang, Policy: three}, get(ctx))
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, why)
@@ -123,10 +122,6 @@ func TestDeadlines(t *testing.T) {
 		require.Equal(t, []string{"deadline_passed"}, reasons(o))
 	})
 	inBubble(t, "a Client.Timeout that passes during an attempt is a timeout to the caller", func(t *testing.T) {
-		hang := roundTripper(func(req *http.Request) (*http.Response, error) {
-			<-req.Context().Done()
-			return nil, errors.New("net/http: request canceled")
-		})
 		var ended retry.Event
 		p := three
 		p.Observe = func(_ context.Context, e retry.Event) { ended = e }
@@ -140,7 +135,7 @@ func TestDeadlines(t *testing.T) {
 		why := errors.New("why")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(why)
-		body := &closes{Reader: strings.NewReader("x")}
+		body := newBody("x")
 		_, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: three}, request(ctx, "PUT", body))
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.ErrorIs(t, err, context.Canceled)
@@ -149,110 +144,113 @@ func TestDeadlines(t *testing.T) {
 	})
 }
 
+// late is a context whose deadline has passed a moment before it notices, as a context's timer may.
+type late struct {
+	context.Context
+	deadline time.Time
+}
+
+func (l late) Deadline() (time.Time, bool) { return l.deadline, true }
+
+func TestADeadlineThatComesWithAnotherEndIsTheReason(t *testing.T) {
+	for name, timeout := range map[string]time.Duration{"an attempt timeout": time.Second, "a Request.Cancel, as of a Client.Timeout": 0} {
+		inBubble(t, name, func(t *testing.T) {
+			ctx := late{t.Context(), time.Now().Add(2 * time.Second)}
+			req := get(ctx)
+			if timeout == 0 {
+				cancel := make(chan struct{})
+				time.AfterFunc(2*time.Second, func() { close(cancel) })
+				req = withCancel(ctx, cancel)
+			}
+			slow := roundTripper(func(req *http.Request) (*http.Response, error) {
+				spend(2 * time.Second)
+				synctest.Wait()
+				return nil, cmp.Or(context.Cause(req.Context()), errFault)
+			})
+			p := three
+			p.AttemptTimeout = timeout
+			o, _, err := run(t, &retryhttp.Transport{Base: slow, Policy: p}, req)
+			require.ErrorIs(t, err, retry.DeadlinePassed)
+			require.Equal(t, []string{"deadline_passed"}, reasons(o))
+		})
+	}
+}
+
+// withCancel returns a GET with ctx and a Request.Cancel.
+func withCancel(ctx context.Context, cancel <-chan struct{}) *http.Request {
+	req := get(ctx)
+	//lint:ignore SA1019 it still has to work
+	req.Cancel = cancel
+	return req
+}
+
 func TestCancelDuringAWait(t *testing.T) {
-	gone := &closes{Reader: strings.NewReader("busy")}
-	busy := roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 503)
-		resp.Body = gone
-		return resp, nil
-	})
+	const soon = 1500 * time.Millisecond
+	gone := newBody("busy")
+	tr := &retryhttp.Transport{Base: withBody(503, gone), Policy: three}
 	why := errors.New("why")
 	inBubble(t, "by the context: at once, with its cause", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(1500*time.Millisecond, func() { cancel(why) })
+		time.AfterFunc(soon, func() { cancel(why) })
 		start := time.Now()
-		o, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, get(ctx))
+		o, _, err := run(t, tr, get(ctx))
 		require.ErrorIs(t, err, why)
 		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.Equal(t, 1500*time.Millisecond, time.Since(start))
+		require.Equal(t, soon, time.Since(start))
 		require.Equal(t, []string{"status_503", "status_503"}, reasons(o))
 		require.Equal(t, int32(2), gone.n.Load())
 	})
-	inBubble(t, "by Request.Cancel: at once", func(t *testing.T) {
-		cancel := make(chan struct{})
-		time.AfterFunc(1500*time.Millisecond, func() { close(cancel) })
-		req := get(t.Context())
-		//lint:ignore SA1019 it still has to work
-		req.Cancel = cancel
-		start := time.Now()
-		_, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.Equal(t, 1500*time.Millisecond, time.Since(start))
-	})
-	inBubble(t, "by the context of a request with a Cancel", func(t *testing.T) {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(1500*time.Millisecond, func() { cancel(why) })
-		req := get(ctx)
-		//lint:ignore SA1019 it still has to work
-		req.Cancel = make(chan struct{})
-		_, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
-		require.ErrorIs(t, err, why)
-	})
-	inBubble(t, "by Request.Cancel: a deadline that passes later is not the cause", func(t *testing.T) {
+	inBubble(t, "by Request.Cancel: at once, and a deadline that passes later is not the cause", func(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
 		defer stop()
 		cancel := make(chan struct{})
-		time.AfterFunc(1500*time.Millisecond, func() { close(cancel) })
-		req := get(ctx)
-		//lint:ignore SA1019 it still has to work
-		req.Cancel = cancel
-		_, _, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
+		time.AfterFunc(soon, func() { close(cancel) })
+		start := time.Now()
+		_, err := tr.RoundTrip(withCancel(ctx, cancel)) // without a record, which would ask for the cause at once
+		require.Equal(t, soon, time.Since(start))
 		spend(time.Hour)
+		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.ErrorIs(t, err, context.Canceled)
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 	})
+	inBubble(t, "by the context of a request with a Cancel", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(soon, func() { cancel(why) })
+		_, _, err := run(t, tr, withCancel(ctx, make(chan struct{})))
+		require.ErrorIs(t, err, why)
+	})
 	inBubble(t, "a Request.Cancel that stays open leaves no goroutine", func(t *testing.T) {
-		req := get(context.Background()) // which does not end with the test either
-		//lint:ignore SA1019 it still has to work
-		req.Cancel = make(chan struct{})
-		_, resp, err := run(t, &retryhttp.Transport{Base: busy, Policy: three}, req)
-		require.NoError(t, err) // and the bubble ends only when its goroutines have
+		_, resp, err := run(t, tr, withCancel(context.Background(), make(chan struct{}))) // whose context does not end with the test either
+		require.NoError(t, err)                                                           // and the bubble ends only when its goroutines have
 		require.Equal(t, 503, resp.StatusCode)
 	})
 	inBubble(t, "by a Request.Cancel that is closed before the first attempt", func(t *testing.T) {
 		cancel := make(chan struct{})
 		close(cancel)
-		req := get(t.Context())
-		//lint:ignore SA1019 it still has to work
-		req.Cancel = cancel
-		o, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: three}, req)
+		o, _, err := run(t, &retryhttp.Transport{Base: roundTripper(nil), Policy: three}, withCancel(t.Context(), cancel))
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, 0, o.Attempts)
 	})
 }
 
 func TestBudgetsAndGates(t *testing.T) {
-	to := func(ctx context.Context, url string) *http.Request {
-		req, err := http.NewRequestWithContext(ctx, "GET", url, nil)
-		require.NoError(t, err)
-		return req
-	}
-	none := retry.BudgetConfig{Initial: -1, Ratio: 1}
 	t.Run("each host has a budget of its own", func(t *testing.T) {
-		budgets := retry.NewBudgets(none, 10)
+		budgets := retry.NewBudgets(retry.BudgetConfig{Initial: -1, Ratio: 1}, 10)
 		retry.Policy{Budget: budgets.For("good.example")}.Spend(t.Context(), retry.Decision{Status: retry.Succeeded}, time.Time{})
 		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503, 503, 503), PolicyFor: func(r *http.Request) retry.Policy {
 			p := atOnce
 			p.Budget = budgets.For(strings.ToLower(r.URL.Host))
 			return p
 		}}
-		o, _, err := run(t, tr, to(t.Context(), "http://GOOD.example/"))
+		o, _, err := run(t, tr, toHost(t.Context(), "GOOD.example"))
 		require.NoError(t, err)
 		require.Equal(t, retry.BudgetExhausted, o.Reason)
 		require.Equal(t, 2, o.Attempts)
-		o, resp, err := run(t, tr, to(t.Context(), "http://bad.example/"))
+		o, resp, err := run(t, tr, toHost(t.Context(), "bad.example"))
 		require.NoError(t, err)
 		require.Equal(t, 503, resp.StatusCode)
 		require.Equal(t, 1, o.Attempts)
 		require.Equal(t, 2, budgets.Len())
-	})
-	t.Run("all requests have the policy's budget without PolicyFor", func(t *testing.T) {
-		p := atOnce
-		p.Budget = retry.NewBudget(none)
-		o, _, err := run(t, &retryhttp.Transport{Base: faults(nil, 1), Policy: p}, get(t.Context()))
-		require.ErrorIs(t, err, retry.BudgetExhausted)
-		require.Equal(t, 1, o.Attempts)
 	})
 	inBubble(t, "the policy's gate is asked with the request's context before each attempt", func(t *testing.T) {
 		var asked []time.Duration
@@ -267,61 +265,35 @@ func TestBudgetsAndGates(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []time.Duration{0, 4 * time.Second, 4*time.Second + three.Base}, asked)
 	})
-	inBubble(t, "a gate that would pass the TTL ends the run before anything is sent", func(t *testing.T) {
-		p := three
-		p.TTL = time.Minute
-		body := &closes{Reader: strings.NewReader("x")}
-		tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: gated(p, func(context.Context) time.Duration { return time.Hour })}
-		_, _, err := run(t, tr, request(t.Context(), "PUT", body))
-		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.Equal(t, int32(1), body.n.Load())
-	})
-	inBubble(t, "a gate that ends the run before a retry: the response has been given up, the error has its status", func(t *testing.T) {
-		p := three
-		p.TTL = time.Minute
-		n := 0
-		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: gated(p, func(context.Context) time.Duration {
-			n++
-			return time.Duration(n-1) * time.Hour
-		})}
-		o, _, err := run(t, tr, get(t.Context()))
-		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.Equal(t, []string{"status_503"}, reasons(o))
-	})
-	inBubble(t, "a gate that ends the run before an immediate retry: the error has its status too", func(t *testing.T) {
-		p := retry.Policy{TTL: time.Minute, Backoff: retry.Backoff{Delays: []time.Duration{0}}}
-		n := 0
-		tr := &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: gated(p, func(context.Context) time.Duration {
-			n++
-			return time.Duration(n-1) * time.Hour
-		})}
-		o, _, err := run(t, tr, get(t.Context()))
-		require.ErrorIs(t, err, retry.TTLElapsed)
-		require.True(t, o.EndedByGate)
-	})
+	for name, delay := range map[string]time.Duration{"a retry": time.Second, "an immediate retry": 0} {
+		inBubble(t, "a gate that ends the run before "+name+": the response has been given up, the error has its status", func(t *testing.T) {
+			p := retry.Policy{TTL: time.Minute, Backoff: retry.Backoff{Delays: []time.Duration{delay}}}
+			n := 0
+			p.Gate = func(context.Context) time.Duration {
+				n++
+				return time.Duration(n-1) * time.Hour
+			}
+			o, _, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: p}, get(t.Context()))
+			require.ErrorIs(t, err, retry.TTLElapsed)
+			require.Equal(t, []string{"status_503"}, reasons(o))
+			require.True(t, o.EndedByGate)
+		})
+	}
 	t.Run("it is not asked about a request that is refused", func(t *testing.T) {
 		req := get(t.Context())
 		req.URL = nil
-		tr := &retryhttp.Transport{Policy: gated(retry.Policy{}, func(context.Context) time.Duration { panic("asked") })}
+		tr := &retryhttp.Transport{Policy: retry.Policy{Gate: func(context.Context) time.Duration { panic("asked") }}}
 		_, _, err := run(t, tr, req)
 		require.ErrorIs(t, err, retry.TerminalError)
 	})
-}
-
-// gated returns p with the gate.
-func gated(p retry.Policy, gate func(context.Context) time.Duration) retry.Policy {
-	p.Gate = gate
-	return p
 }
 
 // busyBodies returns a Base that answers 503 with a body, and those bodies.
 func busyBodies() (http.RoundTripper, *[]*closes) {
 	all := new([]*closes)
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 503)
-		*all = append(*all, &closes{Reader: strings.NewReader("busy")})
-		resp.Body = (*all)[len(*all)-1]
-		return resp, nil
+		*all = append(*all, newBody("busy"))
+		return withBody(503, (*all)[len(*all)-1])(req)
 	}), all
 }
 
@@ -360,13 +332,6 @@ func TestPay(t *testing.T) {
 		require.Equal(t, []string{"status_503"}, reasons(o))
 		require.Equal(t, int32(1), (*bodies)[0].n.Load())
 	})
-}
-
-func TestOneAttempt(t *testing.T) {
-	o, resp, err := run(t, &retryhttp.Transport{Base: retrytest.Statuses(t, 503), Policy: three}, get(retry.OneAttempt(t.Context())))
-	require.NoError(t, err)
-	require.Equal(t, 503, resp.StatusCode)
-	require.Equal(t, retry.RetriesDisabled, o.Reason)
 }
 
 func TestTheScheduleOfAPolicyThatSetsNone(t *testing.T) {

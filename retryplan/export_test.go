@@ -22,24 +22,19 @@ type (
 	Server   = backend
 )
 
-// Seen is the Result of a scenario, with figures that follow from it.
+// Seen is the Result of a scenario, with what the simulation knows beside it.
 type Seen struct {
 	Result
-	Simulated     time.Duration
-	Events        uint64
-	Amplification float64
-	Failed        float64 // share of the runs, the unfinished included
-	Peak          int
-	PeakAt        time.Duration
-	Recovered     bool // see recovery
-	Judged        bool // there was time to see that, and for the last retry of the runs that the trigger hit
+	Simulated time.Duration
+	Events    uint64
+	Recovered bool // see recovery
 }
 
 // Run simulates a scenario to its end.
 func Run(ctx context.Context, s Scenario) (Seen, error) {
 	s.Clients = max(s.Clients, 1)
 	sim := newSimulation(&s, s)
-	sim.recovery.share = calmShare(s)
+	sim.recovery.share = 1 - s.Server.FailureRate
 	err := sim.play(ctx)
 	return seen(sim), err
 }
@@ -52,41 +47,12 @@ func Tokens(ctx context.Context, s Scenario) (float64, error) {
 	return float64(sim.nodes[0].tokens) / 1e6, err
 }
 
-// calmShare is the share of runs that succeed if each attempt fails by the server's FailureRate.
-func calmShare(s Scenario) float64 {
-	fails := s.Server.FailureRate
-	return min((1-fails)*calmAttempts(&s.Policy, s.Budget, fails), 1)
-}
-
-// calmAttempts is the number of attempts of a run of which each fails with a probability, as far as its budget allows.
-func calmAttempts(p *retry.Policy, b *retry.BudgetConfig, fails float64) float64 {
-	layer := Layer{Policy: *p}
-	n := amplification(fails, layer.attempts())
-	if b != nil {
-		if ratio := max(b.Effective().Ratio, 0); n-1 > ratio*n*(1-fails) {
-			n = 1 / (1 - ratio*(1-fails))
-		}
-	}
-	return n
-}
-
 func seen(s *simulation) Seen {
 	r := s.finish()
 	out := Seen{Result: r, Simulated: s.simulated, Events: s.recorder.events, Recovered: s.recovery.found}
-	for _, p := range r.Series {
-		if p.Attempts > out.Peak {
-			out.Peak, out.PeakAt = p.Attempts, p.Start
-		}
-	}
-	if r.Runs > 0 {
-		out.Amplification = float64(r.Attempts) / float64(r.Runs)
-		out.Failed = float64(r.Runs-r.Endings[0]) / float64(r.Runs)
-	}
 	if out.Recovered {
 		out.Recovery = time.Duration(s.recovery.at * second)
 	}
-	from, until := s.recovery.from, int64(s.simulated)-s.recovery.while*second
-	out.Judged = from != never && until >= from && (!out.Recovered || until-from >= s.recovery.echo)
 	return out
 }
 
@@ -99,7 +65,7 @@ func (d Distribution) AsDist() Dist { return LogNormal(d.Quantile(.5), d.Quantil
 // ChangedBy returns the policy that Advise simulates for a finding, and whether it has a budget then.
 func ChangedBy(f Finding) (p *retry.Policy, funded bool) { return f.changed, f.funded }
 
-// Horizon returns the time after which a scenario is always Judged.
+// Horizon returns the time until which the runs that a trigger hit can retry, with a time of health after the trigger.
 func Horizon(s Scenario) time.Duration {
 	r := newRecovery(&s)
 	if r.from == never {
@@ -112,7 +78,7 @@ func Horizon(s Scenario) time.Duration {
 func followed(ctx context.Context, s Scenario, note func(s *simulation, now time.Duration)) (Seen, error) {
 	s.Clients = max(s.Clients, 1)
 	sim := newSimulation(&s, s)
-	sim.recovery.share = calmShare(s)
+	sim.recovery.share = 1 - s.Server.FailureRate
 	sim.planArrivals()
 	note(sim, 0)
 	for e := (event.Event{}); sim.events.Next(&e) && (e.At < int64(s.Duration) || sim.runs.Len() > 0); note(sim, time.Duration(e.At)) {

@@ -15,16 +15,29 @@ import (
 )
 
 // at100 returns a fleet whose backend does 100 attempts a second.
-func at100(rate float64, kind retryplan.TriggerKind, lasts time.Duration, factor float64) retryplan.Fleet {
-	return retryplan.Fleet{Rate: rate, Capacity: 100, Trigger: retryplan.Trigger{Kind: kind, For: lasts, Factor: factor}}
+func at100(rate float64, kind retryplan.TriggerKind, lasts time.Duration) retryplan.Fleet {
+	return retryplan.Fleet{Rate: rate, Capacity: 100, Trigger: retryplan.Trigger{Kind: kind, For: lasts}}
 }
 
 // judge returns the verdict about a fleet.
 func judge(t *testing.T, p retry.Policy, f retryplan.Fleet) retryplan.Verdict {
 	t.Helper()
-	v, err := retryplan.Judge(t.Context(), retryplan.Question{Policy: p, Fleet: f})
+	return judged(t, retryplan.Question{Policy: p, Fleet: f})
+}
+
+func judged(t *testing.T, q retryplan.Question) retryplan.Verdict {
+	t.Helper()
+	v, err := retryplan.Judge(t.Context(), q)
 	require.NoError(t, err)
 	return v
+}
+
+// result returns what a seed of q does.
+func result(t *testing.T, q retryplan.Question, seed uint64) retryplan.Result {
+	t.Helper()
+	r, err := retryplan.Simulate(t.Context(), q, seed)
+	require.NoError(t, err)
+	return r
 }
 
 // between returns an even point of [lo, hi].

@@ -13,31 +13,23 @@ import (
 // slowTail returns a fleet of which one attempt in 100 takes 50 times as long as the median.
 func slowTail(h retryplan.Hedge) retryplan.Scenario {
 	return retryplan.Scenario{
-		Policy: waiting(3, 5*time.Second, 0), Rate: 100, Duration: 10 * time.Minute, Hedge: h,
+		Policy: waiting(3, 5*time.Second, 0), Rate: 100, Duration: 10 * time.Minute, Step: time.Second, Hedge: h,
 		Server: retryplan.Server{Service: retryplan.LogNormal(10*time.Millisecond, 500*time.Millisecond)},
 	}
 }
 
-func simulate(t *testing.T, s retryplan.Scenario) retryplan.Seen {
-	t.Helper()
-	r, err := retryplan.Run(t.Context(), s)
-	require.NoError(t, err)
-	return r
-}
-
-// Hedges have the share that is asked for, and cut the tail as two independent draws do: P(min > d + x) = P(> d + x)·P(> x).
 func TestHedgesCutTheTail(t *testing.T) {
-	without := simulate(t, slowTail(retryplan.Hedge{}))
+	without := simulated(t, slowTail(retryplan.Hedge{}))
 	require.Zero(t, without.Hedges)
 	for _, share := range []float64{0.02, 0.05} {
-		r := simulate(t, slowTail(retryplan.Hedge{Share: share}))
+		r := simulated(t, slowTail(retryplan.Hedge{Share: share}))
 		require.InDelta(t, share, float64(r.Hedges)/float64(r.Runs), 0.005)
 		require.Equal(t, r.Runs+r.Hedges, r.Attempts)
 		require.Less(t, r.Latency.Quantile(.999), without.Latency.Quantile(.999)/2)
 		require.Positive(t, r.Wasted, "what a loser is worked on is of no use")
 	}
 	delay := 100 * time.Millisecond
-	r := simulate(t, slowTail(retryplan.Hedge{Delay: delay}))
+	r := simulated(t, slowTail(retryplan.Hedge{Delay: delay}))
 	d := retryplan.LogNormal(10*time.Millisecond, 500*time.Millisecond)
 	require.InDelta(t, 1-d.CDF(delay), float64(r.Hedges)/float64(r.Runs), 0.003)
 	x := r.Latency.Quantile(.999)
@@ -49,9 +41,9 @@ func TestABudgetBoundsHedges(t *testing.T) {
 	s := slowTail(retryplan.Hedge{Delay: 100 * time.Millisecond})
 	s.Trigger = retryplan.Trigger{Kind: retryplan.Slowdown, From: 5 * time.Minute, For: time.Minute, Factor: 100}
 	s.Policy = waiting(1, 0, 0)
-	free := simulate(t, s)
+	free := simulated(t, s)
 	s.Budget = &retry.BudgetConfig{Ratio: 0.1, Burst: 10}
-	paid := simulate(t, s)
+	paid := simulated(t, s)
 	extra := func(r retryplan.Seen) (n int) {
 		for _, p := range r.Series[300:360] {
 			n += p.Attempts - p.Offered
@@ -97,7 +89,7 @@ func TestHedgesCanKeepAStormAlive(t *testing.T) {
 		{"a queue as long as the delay, though no client gives up", 60, retryplan.Hedge{Delay: 300 * time.Millisecond}, nil, waiting(2, 0, 0), 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			f := at100(row.rate, retryplan.Stall, 10*time.Second, 0)
+			f := at100(row.rate, retryplan.Stall, 10*time.Second)
 			f.Hedge, f.Budget = row.h, row.budget
 			require.Equal(t, row.back, judge(t, row.p, f).Back)
 		})

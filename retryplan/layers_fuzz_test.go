@@ -47,8 +47,8 @@ func FuzzLoads(f *testing.F) {
 	})
 }
 
-// Chains of a million attempts and waits of an hour are counted in seconds.
-func TestChainsOfExtremes(t *testing.T) {
+// The attempts of the callers are multiplied, and not tried one by one.
+func TestAMillionAttemptsWithWaitsOfAnHourAreCounted(t *testing.T) {
 	if retryplan.RaceDetector {
 		t.Skip("seconds of arithmetic in one goroutine")
 	}

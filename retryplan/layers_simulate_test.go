@@ -26,13 +26,11 @@ func TestAChainOfOneLayerIsAFleet(t *testing.T) {
 				Layers:   []retryplan.Layer{{Policy: policy, Budget: &retry.BudgetConfig{Burst: 7}, Clients: 5, Failure: 0.1, Capacity: 100, Workers: 4}},
 				Deadline: 3 * time.Second, Rate: 60, Trigger: trigger,
 			}
-			chain, err := retryplan.Simulate(t.Context(), retryplan.Question{Chain: c}, 9)
-			require.NoError(t, err)
+			chain := result(t, retryplan.Question{Chain: c}, 9)
 			f := retryplan.Fleet{
 				Rate: c.Rate, Capacity: 100, Workers: 4, Clients: 5, Budget: c.Layers[0].Budget, Failure: 0.1, Deadline: c.Deadline, Trigger: trigger,
 			}
-			fleet, err := retryplan.Simulate(t.Context(), retryplan.Question{Policy: policy, Fleet: f}, 9)
-			require.NoError(t, err)
+			fleet := result(t, retryplan.Question{Policy: policy, Fleet: f}, 9)
 			require.Equal(t, fleet, chain)
 			require.Equal(t, []int{fleet.Attempts}, chain.Nodes)
 		})

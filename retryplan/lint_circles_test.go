@@ -26,6 +26,9 @@ func TestFollowingTheAdviceEnds(t *testing.T) {
 		p, s := randomPolicy(rnd), randomSetting(rnd)
 		for _, pick := range []func(int) int{func(int) int { return 0 }, rnd.IntN} {
 			codes := followed(t, p, s, pick)
+			if i < 3 {
+				t.Logf("to be checked by hand: %v, %+v: %v", p, s, codes)
+			}
 			longest = max(longest, len(codes))
 			for _, code := range codes {
 				came[code] = true

@@ -44,20 +44,6 @@ func TestTheZeroPolicyHasExactlyThePublishedSchedule(t *testing.T) {
 	require.Equal(t, map[retry.Reason]float64{retry.AttemptsExhausted: 1}, plan.Endings)
 }
 
-func TestThePresetsTakeWhatTheirDocsSay(t *testing.T) {
-	for name, row := range map[string]struct {
-		policy retry.Policy
-		total  time.Duration
-	}{
-		"aggressive": {retry.Aggressive(), 6*time.Minute + 10*time.Second},
-		"standard":   {retry.Standard(), 3*time.Hour + 31*time.Minute},
-		"patient":    {retry.Patient(), 7*time.Hour + 5*time.Minute},
-		"cautious":   {retry.Cautious(), 17*time.Hour + 11*time.Minute},
-	} {
-		require.Equal(t, row.total, planned(t, row.policy, retryplan.Model{}).TotalWait.Mean(), name)
-	}
-}
-
 // irwinHall is the CDF of the sum of n uniforms on [0,1): Σ (−1)^k·C(n,k)·(x−k)^n / n! for k up to x.
 func irwinHall(n int, x float64) (p float64) {
 	binomial, factorial := 1., 1.
@@ -312,19 +298,8 @@ func TestHugeDurationsSaturate(t *testing.T) {
 	}
 }
 
-func TestEndingsOfPlayedRunsAddUp(t *testing.T) {
-	p := retry.Policy{MaxAttempts: 3, Backoff: retry.Backoff{Base: time.Second, Cap: 10 * time.Second, Jitter: retry.DecorrelatedJitter}}
-	plan := planned(t, p, retryplan.Model{Duration: retryplan.Exponential(time.Second), Deadline: 4 * time.Second})
-	var total float64
-	for _, share := range plan.Endings {
-		total += share
-	}
-	require.InDelta(t, 1, total, 1e-12, "%v", plan.Endings)
-	require.InDelta(t, 1, plan.Attempts[0].Starts, 0)
-}
-
 func FuzzPlanKeepsItsPromises(f *testing.F) {
-	f.Add(int64(1e8), int64(1e10), int64(1e9), int64(1e9), int64(2e9), uint8(0x14), uint8(10), 0.5, int64(1e7), int64(1e8))
+	f.Add(int64(1e8), int64(1e10), int64(1e9), int64(1e9), int64(2e9), uint8(0x30), uint8(10), 0.5, int64(1e7), int64(1e8))
 	f.Add(int64(1), int64(3), int64(0), int64(0), int64(0), uint8(0x10), uint8(30), 1., int64(1), int64(2))
 	f.Add(int64(1e9), int64(math.MaxInt64), int64(0), int64(math.MaxInt64), int64(0), uint8(0x43), uint8(99), 0.1, int64(1), int64(math.MaxInt64))
 	f.Add(int64(1e9), int64(math.MaxInt64), int64(0), int64(math.MaxInt64), int64(0), uint8(0x88), uint8('c'), 0.1, int64(1), int64(math.MaxInt64))

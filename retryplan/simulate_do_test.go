@@ -3,7 +3,6 @@ package retryplan_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
 	"testing"
@@ -29,7 +28,7 @@ type lone struct {
 	deadline time.Duration
 	service  time.Duration
 	outage   time.Duration
-	fails    bool // every attempt that is worked on
+	fails    bool // every attempt that is worked on fails
 	budget   *retry.BudgetConfig
 	hedge    time.Duration // the delay of one; 0 for none
 	seed     uint64
@@ -58,6 +57,38 @@ func randomLone(rng *rand.Rand) lone {
 	}
 	if rng.IntN(3) == 0 {
 		l.hedge = span(time.Second)
+	}
+	return l
+}
+
+// anyLone is randomLone with attempts that fail at the server, errors that are terminal, waits of one's own, and attempts
+// that are long enough to restart the schedule. It has no hedges.
+func anyLone(rng *rand.Rand) lone {
+	l := randomLone(rng)
+	l.service += 20 * time.Millisecond // bounds the number of attempts
+	l.fails = rng.IntN(3) == 0
+	l.hedge = 0
+	p := &l.policy
+	errs := []error{retryplan.ErrWorkFailed, retryplan.ErrRejected, retry.ErrAttemptTimeout}
+	if rng.IntN(5) == 0 {
+		p.Classify = retry.StopOn(errs[rng.IntN(len(errs))])
+	}
+	if rng.IntN(5) == 0 {
+		p.Wait = func(attempt int, err error, computed time.Duration) time.Duration {
+			if err == retryplan.ErrWorkFailed {
+				return time.Duration(attempt) * 101 * time.Millisecond
+			}
+			return computed/2 + 1
+		}
+	}
+	if rng.IntN(5) == 0 {
+		p.ResetAfter = l.service/2 + time.Duration(rng.Int64N(int64(2*time.Second)))
+	}
+	if rng.IntN(8) == 0 {
+		p.MaxAttempts = retry.Unlimited
+	}
+	if p.TTL == 0 && l.deadline == 0 && (p.ResetAfter > 0 || p.MaxAttempts == retry.Unlimited) {
+		l.deadline = time.Minute + time.Duration(rng.IntN(1000))
 	}
 	return l
 }
@@ -130,37 +161,47 @@ func (l lone) done(t *testing.T, draws []float64) (got trace) {
 
 func (l lone) attempt(ctx context.Context, began time.Time) error {
 	if time.Since(began) < l.outage {
-		return errors.New("rejected")
+		return retryplan.ErrRejected
 	}
 	timer := time.NewTimer(l.service)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		if l.fails {
+			return retryplan.ErrWorkFailed
+		}
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
+// The first three cases are logged, to be checked by hand.
 func TestSimulateDoesWhatDoDoes(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	endings := map[retry.Reason]int{}
 	attempts, hedges := 0, 0
-	for i := range 900 {
+	for i := range 3000 {
 		l := randomLone(rng)
+		if i%3 > 0 {
+			l = anyLone(rng)
+		}
 		if l.policy.Validate() != nil {
 			continue
 		}
-		what := fmt.Sprintf("case %d: %+v", i, l)
 		want := l.simulated(t)
-		require.Equal(t, want, l.done(t, retryplan.Draws(l.seed, 20)), what)
+		if i < 3 {
+			t.Logf("case %d: %+v\n%+v", i, l, want)
+		}
+		require.Equal(t, want, l.done(t, retryplan.Draws(l.seed, len(want.Sent)+1)), "case %d: %+v", i, l)
 		endings[want.Reason]++
 		attempts += len(want.Sent)
 		hedges += want.Calls - len(want.Sent)
 	}
 	t.Log(endings, attempts, hedges)
 	require.Greater(t, hedges, 100)
-	for _, reason := range []retry.Reason{0, retry.AttemptsExhausted, retry.BudgetExhausted, retry.TTLElapsed, retry.DeadlinePassed, retry.DeadlineTooNear, retry.RetriesDisabled} {
-		require.Positive(t, endings[reason], "no case ends as %q", reason.Error())
+	for _, reason := range []retry.Reason{0, retry.TerminalError, retry.AttemptsExhausted, retry.BudgetExhausted, retry.TTLElapsed,
+		retry.DeadlinePassed, retry.DeadlineTooNear, retry.RetriesDisabled} {
+		require.Greater(t, endings[reason], 10, "%q", reason.Error())
 	}
 }

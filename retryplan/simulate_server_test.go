@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryplan"
 	"github.com/stretchr/testify/require"
 )
@@ -53,17 +52,4 @@ func TestSimulateSurges(t *testing.T) {
 	for i, mean := range []float64{5000, 5000, 15000, 15000, 5000, 5000} {
 		require.InDelta(t, mean, r.Series[i].Offered, 4*math.Sqrt(mean), "step %d", i)
 	}
-}
-
-func TestSimulateQueues(t *testing.T) {
-	// Five arrive together; a worker takes 10ms; clients leave after 25ms, so that the third in line would be too late.
-	five := retryplan.Scenario{
-		Policy:  retry.Policy{MaxAttempts: 1, AttemptTimeout: 25 * ms},
-		Clients: 5,
-		Server:  retryplan.Server{Workers: 1, Service: retryplan.Constant(10 * ms)},
-	}
-	r := simulated(t, five)
-	require.Zero(t, r.Rejected)
-	require.Equal(t, 3, r.Wasted)
-	require.Equal(t, []int{10, 20}, when(r, goodput))
 }

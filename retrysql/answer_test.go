@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -105,10 +105,6 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.Equal(t, 3, calls)
 	})
-	t.Run("no answer if the rollback fails", func(t *testing.T) {
-		d := db{rollback: func(context.Context) error { return io.EOF }}
-		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, nil, d.begin, statements(duplicate)), retry.TerminalError)
-	})
 	t.Run("no answer if the rollback shows that the connection is lost", func(t *testing.T) {
 		d := db{rollback: func(context.Context) error { return driver.ErrBadConn }}
 		n := 0
@@ -120,215 +116,140 @@ func TestAnAnswerIsASuccessOfTheRun(t *testing.T) {
 		}))
 		require.Equal(t, 2, n)
 	})
-	t.Run("no answer after a statement that fn ignored", func(t *testing.T) {
-		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, nil, new(db).begin, func(_ context.Context, tx *tx) error {
-			_ = tx.exec(duplicate)
-			return aborted
-		}), retry.TerminalError)
-	})
-	t.Run("no answer at begin", func(t *testing.T) {
-		d := db{begins: []error{state("42501")}}
-		require.ErrorIs(t, retrysql.Run(t.Context(), atOnce, nil, d.begin, statements()), retry.TerminalError)
-	})
 	t.Run("no answer of a caller who has gone", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := retrysql.Run(ctx, atOnce, nil, new(db).begin, func(context.Context, *tx) error { cancel(); return errBusiness })
 		require.ErrorIs(t, err, retry.CallerCanceled)
 	})
-	t.Run("no earlier answer stays", func(t *testing.T) {
-		require.NoError(t, retrysql.Run(t.Context(), atOnce, nil, new(db).begin, statements(conflict)))
-	})
 }
 
-// recorded is a transaction of db with a record that can be asked.
-type recorded struct {
-	*tx
-	track  error
-	answer func() (bool, error)
-}
-
-func (r recorded) Ask(context.Context, []any, string, ...any) error {
-	r.db.note("track", r.track)
-	return r.exec(r.track)
-}
-
-func (r recorded) AskOutside(_ context.Context, dest []any, _ string, _ ...any) error {
-	r.db.note("record", nil)
-	committed, err := r.answer()
-	status := map[bool]string{true: "committed", false: "aborted"}[committed]
-	*dest[0].(*bool), *dest[1].(**string) = true, &status
-	return err
-}
-
+// TestProbeOfTheServer is about a commit whose reply is lost, and the record that PostgreSQL has of the transaction. In the
+// logs "track" asks for its id, and "record" for its status.
 func TestProbeOfTheServer(t *testing.T) {
+	type status = []driver.Value // whether the server is the same, and the text
+	committed, aborted, underWay, forgotten := status{true, "committed"}, status{true, "aborted"}, status{true, "in progress"}, status{true, nil}
+	lost := retrytest.SQLFault{On: retrytest.Commit, Lost: true}
+	asked := func(err error) faults { return faults{lost, {Query: "pg_xact_status", Err: err}} }
+	unknown := my(1305, "42000")
 	for _, row := range []struct {
-		name      string
-		committed bool
-		err       error
-		track     error
-		opts      retrysql.Options
-		fn        func(context.Context, *tx) error
-		db        db
-		log       []string
-		is        []error
-		isNot     error
+		name     string
+		statuses []status
+		faults   faults // nil means that of the commit
+		opts     retrysql.Options
+		fn       func(context.Context, *retrysql.Txn) error
+		log      string
+		is       []error
+		text     string // of the error
 	}{
-		{name: "committed is a success", committed: true, db: db{commits: []error{io.EOF}}, log: []string{"begin", "exec", "track", "commit!", "rollback", "record"}},
-		{name: "rolled back repeats it", db: db{commits: []error{io.EOF}},
-			log: []string{"begin", "exec", "track", "commit!", "rollback", "record", "begin", "exec", "track", "commit"}},
-		{name: "rolled back is certain, so no doubt remains", db: db{commits: []error{io.EOF}}, fn: statements(nil, duplicate),
-			log: []string{"begin", "exec", "track", "commit!", "rollback", "record", "begin", "exec!", "rollback"}, is: []error{duplicate}, isNot: retrysql.ErrCommitAmbiguous},
-		{name: "no answer leaves it unknown", err: retry.Permanent(errBusiness), db: db{commits: []error{io.EOF}},
-			log: []string{"begin", "exec", "track", "commit!", "rollback", "record"}, is: []error{retrysql.ErrCommitAmbiguous, errBusiness}},
-		{name: "no answer leaves it to Confirm", err: retry.Permanent(errBusiness), db: db{commits: []error{io.EOF}},
-			opts: retrysql.Options{Confirm: func(context.Context) (bool, error) { return true, nil }},
-			log:  []string{"begin", "exec", "track", "commit!", "rollback", "record"}},
-		{name: "a connection that is lost before the commit is no doubt", track: driver.ErrBadConn,
-			log: []string{"begin", "exec", "track!", "rollback", "begin", "exec", "track!", "rollback", "begin", "exec", "track!", "rollback"},
-			is:  []error{retry.AttemptsExhausted}, isNot: retrysql.ErrCommitAmbiguous},
-		{name: "it is not asked before an fn that failed, ignoring a conflict", fn: swallows(conflict),
-			log: []string{"begin", "exec!", "rollback", "begin", "exec", "track", "commit"}},
-		{name: "it is not asked of a read-only transaction, which is repeated", opts: retrysql.Options{ReadOnly: true}, db: db{commits: []error{io.EOF}},
-			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
+		{name: "committed is a success", statuses: []status{committed}, log: "begin track commit! record"},
+		{name: "aborted repeats it", statuses: []status{aborted}, log: "begin track commit! record begin track commit"},
+		{name: "aborted is certain, so no doubt remains", statuses: []status{aborted}, fn: func(ctx context.Context, tx *retrysql.Txn) error {
+			if retry.AttemptNumber(ctx) > 1 {
+				return duplicate
+			}
+			return nil
+		}, log: "begin track commit! record begin rollback", is: []error{duplicate}},
+		{name: "in progress is asked again", statuses: []status{underWay, underWay, committed}, log: "begin track commit! record record record"},
+		{name: "no answer leaves it unknown", statuses: []status{forgotten}, log: "begin track commit! record",
+			is: []error{retrysql.ErrCommitAmbiguous}, text: "the server no longer knows transaction 742"},
+		{name: "no answer leaves it to Confirm", statuses: []status{forgotten}, log: "begin track commit! record",
+			opts: retrysql.Options{Confirm: func(context.Context) (bool, error) { return true, nil }}},
+		{name: "another server has no answer", statuses: []status{{false, nil}}, log: "begin track commit! record",
+			is: []error{retrysql.ErrCommitAmbiguous}, text: "restarted or replaced"},
+		{name: "no row is no answer", statuses: []status{nil}, log: "begin track commit! record",
+			is: []error{retrysql.ErrCommitAmbiguous}, text: "sql: no rows in result set"},
+		{name: "asked again after a driver's own time limit", statuses: []status{committed}, faults: asked(context.DeadlineExceeded), log: "begin track commit! record! record"},
+		{name: "asked again after an error of a dialer", statuses: []status{committed}, faults: asked(errors.New("503")), log: "begin track commit! record! record"},
+		{name: "asked again after a server that is not yet up", statuses: []status{committed}, faults: asked(state("57P03")), log: "begin track commit! record! record"},
+		{name: "asked again after a connection that died there", statuses: []status{committed}, faults: asked(driver.ErrBadConn), log: "begin track commit! record! record"},
+		{name: "a connection that is lost before the commit is no doubt", faults: faults{{Query: "pg_current_xact_id", Err: driver.ErrBadConn, Times: retrytest.Forever}},
+			log: "begin track! rollback begin track! rollback begin track! rollback", is: []error{retry.AttemptsExhausted}},
+		{name: "it is not asked before an fn that failed, ignoring a conflict", statuses: []status{committed}, faults: faults{{Query: "UPDATE", Err: conflict}, lost},
+			fn: func(ctx context.Context, tx *retrysql.Txn) error {
+				_ = exec(ctx, tx)
+				return nil
+			}, log: "begin UPDATE! rollback begin UPDATE track commit! record"},
+		{name: "it is not asked of a read-only transaction, which is repeated", opts: retrysql.Options{ReadOnly: true}, log: "begin read only commit! begin read only commit"},
+		{name: "another database fails before the commit", faults: faults{{Query: "pg_current_xact_id", Err: unknown}}, log: "begin track! rollback",
+			is: []error{unknown}, text: "retrysql: Options.Probe, which needs PostgreSQL 13 or later: "},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			d, fn := row.db, row.fn
+		inBubble(t, row.name, func(t *testing.T) {
+			if row.faults == nil {
+				row.faults = faults{lost}
+			}
+			db, log := openDB(t, &base{statuses: row.statuses}, row.faults)
+			fn := row.fn
 			if fn == nil {
-				fn = statements()
+				fn = nothing
 			}
 			row.opts.Probe = true
-			begin := func(ctx context.Context) (recorded, error) {
-				tx, err := d.begin(ctx)
-				return recorded{tx, row.track, func() (bool, error) { return row.committed, row.err }}, err
-			}
-			err := retrysql.Run(t.Context(), atOnce, &row.opts, begin, func(ctx context.Context, r recorded) error { return fn(ctx, r.tx) })
-			require.Equal(t, row.log, d.log)
+			err := retrysql.Tx(t.Context(), db, atOnce, &row.opts, fn)
+			require.Equal(t, row.log, log())
 			if row.is == nil {
 				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, row.text)
 			}
 			for _, is := range row.is {
 				require.ErrorIs(t, err, is)
 			}
-			if row.isNot != nil {
-				require.NotErrorIs(t, err, row.isNot)
-			}
+			require.Equal(t, slices.Contains(row.is, retrysql.ErrCommitAmbiguous), errors.Is(err, retrysql.ErrCommitAmbiguous))
 		})
 	}
-	for _, row := range []struct {
-		name     string
-		statuses [][]driver.Value
-		asked    int
-		repeated bool
-		text     string // of the error
-	}{
-		{name: "committed", statuses: [][]driver.Value{{true, "committed"}}, asked: 1},
-		{name: "aborted", statuses: [][]driver.Value{{true, "aborted"}}, asked: 1, repeated: true},
-		{name: "in progress, then committed", statuses: [][]driver.Value{{true, "in progress"}, {true, "in progress"}, {true, "committed"}}, asked: 3},
-		{name: "another server", statuses: [][]driver.Value{{false, nil}}, asked: 1, text: "restarted or replaced"},
-		{name: "forgotten", statuses: [][]driver.Value{{true, nil}}, asked: 1, text: "the server no longer knows transaction 742"},
-		{name: "no row", statuses: [][]driver.Value{nil}, asked: 1, text: "sql: no rows in result set"},
-	} {
-		inBubble(t, "of PostgreSQL: "+row.name, func(t *testing.T) {
-			db, log := openDB(t, &base{statuses: row.statuses}, faults{{On: retrytest.Commit, Lost: true}})
-			err := retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil })
-			require.Equal(t, row.asked, strings.Count(log(), "pg_xact_status"))
-			require.Equal(t, row.repeated, strings.Count(log(), "begin") == 2)
-			if row.text == "" {
-				require.NoError(t, err)
-				return
-			}
-			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-			require.ErrorContains(t, err, row.text)
-		})
-	}
-	for name, failure := range map[string]error{
-		"a driver's own time limit":    context.DeadlineExceeded,
-		"an error of a dialer":         errors.New("Refresh error: 503"),
-		"a server that is not yet up":  state("57P03"),
-		"a connection that died there": driver.ErrBadConn,
-	} {
-		inBubble(t, "of PostgreSQL: asked again after "+name, func(t *testing.T) {
-			db, log := openDB(t, &base{statuses: [][]driver.Value{{true, "committed"}}},
-				faults{{On: retrytest.Commit, Lost: true}, {Query: "pg_xact_status", Err: failure}})
-			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil }))
-			require.Equal(t, 2, strings.Count(log(), "pg_xact_status"))
-			require.Equal(t, 1, strings.Count(log(), "begin"))
-		})
-	}
-	inBubble(t, "of PostgreSQL: in progress until the time is over", func(t *testing.T) {
-		db, _ := openDB(t, &base{statuses: [][]driver.Value{{true, "in progress"}}}, faults{{On: retrytest.Commit, Lost: true}})
+	inBubble(t, "in progress until the time is over leaves it unknown", func(t *testing.T) {
+		db, _ := openDB(t, &base{statuses: []status{underWay}}, faults{lost})
 		start := time.Now()
-		err := retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil })
+		err := retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Probe: true}, nothing)
 		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 		require.ErrorContains(t, err, "transaction 742 is in progress")
 		require.LessOrEqual(t, time.Since(start), 5*time.Second)
 	})
-	t.Run("on another server the transaction fails before the commit", func(t *testing.T) {
-		unknown := my(1305, "42000")
-		db, log := openDB(t, &base{}, faults{{Query: "pg_current_xact_id", Err: unknown}})
-		err := retrysql.Tx(t.Context(), db, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil })
-		require.ErrorIs(t, err, unknown)
-		require.ErrorContains(t, err, "retrysql: Options.Probe, which needs PostgreSQL 13 or later: ")
-		require.NotContains(t, log(), "commit")
-	})
-	t.Run("needs a pool", func(t *testing.T) {
+	t.Run("it needs a pool", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, nil)
 		conn, err := db.Conn(t.Context())
 		require.NoError(t, err)
 		defer conn.Close()
-		err = retrysql.Tx(t.Context(), conn, atOnce, &retrysql.Options{Probe: true}, func(context.Context, *retrysql.Txn) error { return nil })
+		err = retrysql.Tx(t.Context(), conn, atOnce, &retrysql.Options{Probe: true}, nothing)
 		require.EqualError(t, err, "retrysql: Options.Probe needs a *sql.DB, not a *sql.Conn")
 	})
 }
 
 func TestDeadlines(t *testing.T) {
-	work := func(context.Context, *retrysql.Txn) error { return nil }
-	inBubble(t, "a pool without a free connection: the caller's deadline", func(t *testing.T) {
-		db, _ := openDB(t, &base{}, nil)
-		db.SetMaxOpenConns(1)
-		held, err := db.Conn(t.Context())
-		require.NoError(t, err)
-		defer held.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		err = retrysql.Tx(ctx, db, atOnce, nil, work)
-		var failed *retrysql.AttemptError
-		require.ErrorAs(t, err, &failed)
-		require.ErrorIs(t, failed, context.DeadlineExceeded)
-		require.ErrorIs(t, err, retry.DeadlinePassed)
-		require.NotErrorIs(t, err, context.Canceled)
-	})
-	inBubble(t, "a pool without a free connection: the attempt's", func(t *testing.T) {
-		db, _ := openDB(t, &base{}, nil)
-		db.SetMaxOpenConns(1)
-		held, err := db.Conn(t.Context())
-		require.NoError(t, err)
-		defer held.Close()
-		p := atOnce
-		p.AttemptTimeout = time.Minute
-		start := time.Now()
-		err = retrysql.Tx(t.Context(), db, p, nil, work)
-		require.Equal(t, 3*time.Minute, time.Since(start).Truncate(time.Second))
-		require.ErrorIs(t, err, retry.AttemptsExhausted)
-		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.NotErrorIs(t, err, context.Canceled)
-	})
-	for _, deadline := range []bool{false, true} {
-		inBubble(t, fmt.Sprintf("a commit that stalls is not waited for after the caller has gone, deadline %v", deadline), func(t *testing.T) {
+	for name, row := range map[string]struct {
+		cancel, deadline, limit time.Duration // the caller's, the caller's, and an attempt's; 0 means none
+		lasts                   time.Duration
+		is                      []error
+		isNot                   error
+	}{
+		"the caller's cancellation": {cancel: time.Minute, lasts: time.Minute, is: []error{retry.CallerCanceled, context.Canceled}, isNot: context.DeadlineExceeded},
+		"the caller's deadline":     {deadline: time.Minute, lasts: time.Minute, is: []error{retry.DeadlinePassed, context.DeadlineExceeded}, isNot: context.Canceled},
+		"the attempt's timeout": {limit: time.Minute, lasts: 3 * time.Minute,
+			is: []error{retry.AttemptsExhausted, retry.ErrAttemptTimeout, context.DeadlineExceeded}, isNot: context.Canceled},
+	} {
+		inBubble(t, "a wait for a connection of the pool ends with "+name, func(t *testing.T) {
+			db, _ := openDB(t, &base{}, nil)
+			db.SetMaxOpenConns(1)
+			held, err := db.Conn(t.Context())
+			require.NoError(t, err)
+			defer held.Close()
 			ctx, cancel := context.WithCancel(t.Context())
-			if deadline {
-				ctx, cancel = context.WithTimeout(t.Context(), time.Hour)
+			defer cancel()
+			if row.deadline > 0 {
+				ctx, cancel = context.WithTimeout(ctx, row.deadline)
+				defer cancel()
 			}
-			time.AfterFunc(time.Second, cancel)
-			release := make(chan struct{})
-			d := db{commit: func() { <-release }}
+			if row.cancel > 0 {
+				time.AfterFunc(row.cancel, cancel)
+			}
+			p := atOnce
+			p.AttemptTimeout = row.limit
 			start := time.Now()
-			err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
-			require.Equal(t, 6*time.Second, time.Since(start))
-			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-			require.ErrorIs(t, err, retry.CallerCanceled)
-			close(release)
+			err = retrysql.Tx(ctx, db, p, nil, nothing)
+			require.Equal(t, row.lasts, time.Since(start).Truncate(time.Second))
+			for _, is := range row.is {
+				require.ErrorIs(t, err, is)
+			}
+			require.NotErrorIs(t, err, row.isNot)
 		})
 	}
 	for name, d := range map[string]driver.Driver{"of another driver": nil, "of SQLite": &sqliteDriver{}} {
@@ -337,7 +258,7 @@ func TestDeadlines(t *testing.T) {
 			time.AfterFunc(time.Second, cancel)
 			db := sql.OpenDB(&base{driver: d, commit: func() { time.Sleep(time.Minute) }})
 			start := time.Now()
-			err := retrysql.Tx(ctx, db, atOnce, nil, work)
+			err := retrysql.Tx(ctx, db, atOnce, nil, nothing)
 			if d != nil {
 				require.NoError(t, err)
 				require.Equal(t, time.Minute, time.Since(start))

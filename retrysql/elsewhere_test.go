@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -106,13 +107,77 @@ func on(conns int, what string, err error) func(int, string) error {
 	}
 }
 
-func exec(ctx context.Context, tx *retrysql.Txn) error {
-	_, err := tx.ExecContext(ctx, "UPDATE")
-	return err
+var exec = sends("UPDATE")
+
+// once makes what fail with err on its first call.
+func once(what string, err error) func(int, string) error {
+	return func(_ int, did string) error {
+		if did != what || err == nil {
+			return nil
+		}
+		first := err
+		err = nil
+		return first
+	}
+}
+
+// update is an fn of Do.
+func update(ctx context.Context, s *retrysql.Single) error {
+	return stmtErr(s.ExecContext(ctx, "UPDATE"))
 }
 
 // wrapper is a type that has a pool, and its own way to begin.
 type wrapper struct{ *sql.DB }
+
+func TestTheRetryGoesElsewhere(t *testing.T) {
+	const statement, begin, commit = "1:begin 1:exec! 1:rollback", "1:begin!", "1:begin 1:exec 1:commit!" // the first attempt fails there
+	standby := &pgError{"0A000", "cannot set transaction read-write mode during recovery"}
+	for _, row := range []struct {
+		name  string
+		fails func(int, string) error
+		first string // attempt's log
+	}{
+		{"PostgreSQL, a read-only server", on(1, "exec", pg("25006")), statement},
+		{"MySQL, a read-only server", on(1, "exec", my(1290, "HY000")), statement},
+		{"MySQL, a read-only transaction", on(1, "exec", my(1792, "25006")), statement},
+		{"MySQL, a server that has become read-only before the commit", on(1, "commit", my(1290, "HY000")), commit},
+		{"SQL Server, a read-only database", on(1, "exec", mssqlError{Number: 3906}), statement},
+		{"lib/pq, a standby, which refuses its BEGIN", on(1, "begin", standby), begin},
+		{"Galera, a node that is not ready", on(1, "exec", my(1047, "08S01")), statement},
+		{"a server that shuts down", on(1, "exec", pg("57P01")), statement},
+		{"a session that was idle for too long", on(1, "exec", pg("25P03")), statement},
+		{"Azure SQL, a failover", on(1, "exec", mssqlError{Number: 40197}), statement},
+		{"a connection that is lost, of which the driver says nothing more", on(1, "exec", errors.New("conn closed")), statement},
+		{"a connection that is dead before the begin, in the same attempt", on(1, "begin", driver.ErrBadConn), begin},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			c := &cluster{fails: row.fails}
+			require.NoError(t, retrysql.Tx(t.Context(), c.pool(t, 0), atOnce, nil, exec))
+			require.Equal(t, row.first+" 2:begin 2:exec 2:commit", strings.Join(c.log, " "))
+			require.Equal(t, 2, c.made)
+		})
+	}
+	for name, err := range map[string]error{
+		"a conflict":                             conflict,
+		"a stale plan, which the driver forgets": &pgError{"0A000", "cached plan must not change result type"},
+		"a lock that was not free":               my(1205, "HY000"),
+	} {
+		t.Run("the same connection after "+name, func(t *testing.T) {
+			c := &cluster{fails: once("exec", err)}
+			require.NoError(t, retrysql.Tx(t.Context(), c.pool(t, 0), atOnce, nil, exec))
+			require.Equal(t, "1:begin 1:exec! 1:rollback 1:begin 1:exec 1:commit", strings.Join(c.log, " "))
+		})
+	}
+	t.Run("the same connection after an error of another database, which is fn's own", func(t *testing.T) {
+		c := &cluster{}
+		readOnly := pg("25006")
+		db := c.pool(t, 0)
+		err := retrysql.Tx(t.Context(), db, atOnce, nil, func(context.Context, *retrysql.Txn) error { return readOnly })
+		require.ErrorIs(t, err, readOnly)
+		require.Equal(t, "1:begin 1:rollback", strings.Join(c.log, " "))
+		require.Equal(t, 1, db.Stats().OpenConnections)
+	})
+}
 
 func TestAReadOnlyServerIsFinalIfThereIsNoOther(t *testing.T) {
 	one := func(t *testing.T, db *sql.DB) retrysql.Beginner {
@@ -200,10 +265,7 @@ func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 	})
 	t.Run("Do closes them too", func(t *testing.T) {
 		c := &cluster{fails: on(idle, "exec", pg("25006"))}
-		require.NoError(t, retrysql.Do(t.Context(), c.pool(t, idle), atOnce, func(ctx context.Context, s *retrysql.Single) error {
-			_, err := s.ExecContext(ctx, "UPDATE")
-			return err
-		}))
+		require.NoError(t, retrysql.Do(t.Context(), c.pool(t, idle), atOnce, update))
 		require.Len(t, c.log, 2)
 	})
 	t.Run("those that another run has made since stay", func(t *testing.T) {
@@ -222,17 +284,63 @@ func TestTheOtherIdleConnectionsToAReadOnlyServerAreClosedOnce(t *testing.T) {
 		require.Equal(t, 5, c.made, "the third attempt has the connection that the second one has left in the pool")
 	})
 	t.Run("all stay after a lost connection", func(t *testing.T) {
-		lost := true
-		c := &cluster{fails: func(_ int, what string) error {
-			if what != "exec" || !lost {
-				return nil
-			}
-			lost = false
-			return driver.ErrBadConn
-		}}
+		c := &cluster{fails: once("exec", driver.ErrBadConn)}
 		db := c.pool(t, idle)
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, exec))
 		require.Equal(t, idle-1, db.Stats().OpenConnections)
+	})
+}
+
+func TestConnectionsThatDiedInThePoolCostNoAttempt(t *testing.T) {
+	const idle = 8
+	once := retry.Policy{MaxAttempts: 1}
+	dead := func(what ...string) func(int, string) error {
+		return func(conn int, did string) error {
+			if conn <= idle && strings.Contains(strings.Join(what, " "), did) {
+				return errors.New("conn closed") // as pgx says: database/sql does not know that it is dead
+			}
+			return nil
+		}
+	}
+	t.Run("of Tx", func(t *testing.T) {
+		c := &cluster{fails: dead("begin")}
+		require.NoError(t, retrysql.Tx(t.Context(), c.pool(t, idle), once, nil, exec))
+		require.Equal(t, idle, strings.Count(strings.Join(c.log, " "), "begin!"))
+		require.Equal(t, idle+1, c.made)
+	})
+	t.Run("of Do, but the first", func(t *testing.T) {
+		c := &cluster{fails: dead("ping", "exec")}
+		p := atOnce
+		p.MaxAttempts = 2
+		require.NoError(t, retrysql.Do(t.Context(), c.pool(t, idle), p, func(ctx context.Context, s *retrysql.Single) error {
+			return stmtErr(s.ExecContext(ctx, "SELECT"))
+		}))
+		require.Equal(t, 1, strings.Count(strings.Join(c.log, " "), "exec!"))
+		require.Equal(t, idle-1, strings.Count(strings.Join(c.log, " "), "ping!"))
+	})
+	t.Run("of Do, which does not ping before", func(t *testing.T) {
+		c := &cluster{}
+		require.NoError(t, retrysql.Do(t.Context(), c.pool(t, 1), atOnce, update))
+		require.Equal(t, []string{"1:exec"}, c.log)
+	})
+	t.Run("a server that ends each new connection costs an attempt", func(t *testing.T) {
+		c := &cluster{fails: on(1000, "begin", pg("57P01"))}
+		err := retrysql.Tx(t.Context(), c.pool(t, idle), once, nil, exec)
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Len(t, c.log, idle+1)
+	})
+	t.Run("an error of another kind costs an attempt", func(t *testing.T) {
+		c := &cluster{fails: on(1000, "begin", pg("53300"))}
+		err := retrysql.Tx(t.Context(), c.pool(t, idle), once, nil, exec)
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.Len(t, c.log, 1)
+	})
+	t.Run("no other connection is taken after the caller's end", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		c := &cluster{fails: func(int, string) error { cancel(); return driver.ErrBadConn }}
+		err := retrysql.Tx(ctx, c.pool(t, idle), atOnce, nil, exec)
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.Equal(t, []string{"8:begin!"}, c.log)
 	})
 }
 

@@ -11,23 +11,42 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrysql/allerrors"
 	"github.com/retrygo/retry/retrytest"
 )
 
 type faults = []retrytest.SQLFault
 
-// openDB returns a database over b with the given faults, and a func that returns the log of calls to the driver; a
-// failure has "!".
-func openDB(t testing.TB, b *base, f faults) (*sql.DB, func() string) {
-	return openDBWith(t, b, f, plain)
+// nothing is an fn that sends nothing.
+func nothing(context.Context, *retrysql.Txn) error { return nil }
+
+// sends is an fn that executes statements until one fails.
+func sends(queries ...string) func(context.Context, *retrysql.Txn) error {
+	return func(ctx context.Context, tx *retrysql.Txn) error {
+		for _, query := range queries {
+			if _, err := tx.ExecContext(ctx, query); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 func plain(c driver.Connector) driver.Connector { return c }
 
-// openDBWith is openDB for a connector around that of the faults.
-func openDBWith(t testing.TB, b *base, f faults, around func(driver.Connector) driver.Connector) (*sql.DB, func() string) {
+// bothWays are without and with package allerrors.
+var bothWays = map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector}
+
+// openDB returns a database over b with the given faults, and a func that returns the log of calls to the driver; a
+// failure has "!". A way is around the connector of the faults.
+func openDB(t testing.TB, b *base, f faults, way ...func(driver.Connector) driver.Connector) (*sql.DB, func() string) {
 	t.Cleanup(func() { require.Zero(t, b.open.Load(), "no connection is open") })
 	c := retrytest.NewConnector(t, b, f)
+	around := plain
+	if len(way) > 0 {
+		around = way[0]
+	}
 	db := sql.OpenDB(around(c))
 	t.Cleanup(func() {
 		require.Zero(t, db.Stats().InUse, "rows and transactions are closed")
@@ -40,6 +59,10 @@ func openDBWith(t testing.TB, b *base, f faults, around func(driver.Connector) d
 			switch {
 			case call.Op == retrytest.Connect && call.Err == nil:
 				continue
+			case strings.Contains(call.Query, "pg_current_xact_id"):
+				what = "track"
+			case strings.Contains(call.Query, "pg_xact_status"):
+				what = "record"
 			case call.Op == retrytest.Exec, call.Op == retrytest.Query:
 				what = call.Query
 			case call.Query != "":
@@ -58,8 +81,7 @@ func openDBWith(t testing.TB, b *base, f faults, around func(driver.Connector) d
 type base struct {
 	statuses [][]driver.Value                        // PostgreSQL's record: is the server the same, and the status; the last repeats
 	version  string                                  // answers SELECT VERSION(); empty means that the function does not exist
-	began    func(context.Context, driver.TxOptions) // is also called at each begin; nil does nothing
-	begin    func()                                  // is called at each begin; nil does nothing
+	began    func(context.Context, driver.TxOptions) // is called at each begin; nil does nothing
 	commit   func()                                  // is called at each commit; nil does nothing
 	driver   driver.Driver                           // what Driver returns
 	answers  []answer                                // of the queries, in turn; the last one repeats
@@ -85,9 +107,6 @@ func (c baseConn) Begin() (driver.Tx, error) { panic("not without options") }
 func (c baseConn) BeginTx(ctx context.Context, opts driver.TxOptions) (driver.Tx, error) {
 	if c.began != nil {
 		c.began(ctx, opts)
-	}
-	if c.begin != nil {
-		c.begin()
 	}
 	return c, nil
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"testing"
@@ -27,7 +28,6 @@ const (
 	conflict  = state("40001")
 	duplicate = state("23505")
 	aborted   = state("25P02")
-	shutdown  = state("57P01")
 )
 
 var errBusiness = errors.New("insufficient funds")
@@ -67,12 +67,6 @@ func pop(list *[]error) error {
 	*list = (*list)[1:]
 	return err
 }
-
-// The same if a variable has the name.
-type (
-	fake   = tx
-	fakeDB = db
-)
 
 // tx is a transaction of db.
 type tx struct {
@@ -162,6 +156,10 @@ func reasons(t *testing.T, o retry.Outcome) []string {
 }
 
 func TestRun(t *testing.T) {
+	lost := db{commits: []error{driver.ErrBadConn}}
+	confirm := func(committed bool, err error) retrysql.Options {
+		return retrysql.Options{Confirm: func(context.Context) (bool, error) { return committed, err }}
+	}
 	for _, row := range []struct {
 		name    string
 		db      db
@@ -184,14 +182,11 @@ func TestRun(t *testing.T) {
 		{name: "an error that fn makes up rolls back and ends the run", fn: statements(errBusiness), log: []string{"begin", "exec!", "rollback"},
 			answer: errBusiness},
 		{name: "unless it is marked", fn: statements(retry.Transient(errBusiness)), log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
-		{name: "a constraint ends the run", fn: statements(duplicate), log: []string{"begin", "exec!", "rollback"},
-			answer: duplicate},
 		{name: "a conflict that is marked permanent ends the run", fn: statements(retry.Permanent(conflict)), log: []string{"begin", "exec!", "rollback"},
 			want: retry.TerminalError, is: []error{conflict}},
 		{name: "a lost connection in a statement is repeated", fn: statements(driver.ErrBadConn), log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
 		{name: "a lost connection at begin is repeated", db: db{begins: []error{driver.ErrBadConn}}, fn: statements(), log: []string{"begin!", "begin", "exec", "commit"}},
-		{name: "an unknown error at begin is repeated", db: db{begins: []error{errors.New("Refresh error: 503")}}, fn: statements(), log: []string{"begin!", "begin", "exec", "commit"}},
-		{name: "a driver's own time limit at begin is repeated", db: db{begins: []error{context.DeadlineExceeded}}, fn: statements(), log: []string{"begin!", "begin", "exec", "commit"}},
+		{name: "a refused statement at begin is no answer", db: db{begins: []error{state("42501")}}, fn: statements(), log: []string{"begin!"}, want: retry.TerminalError},
 		{name: "a refused login is not", db: db{begins: []error{state("28P01")}}, fn: statements(), log: []string{"begin!"}, want: retry.TerminalError},
 		{name: "a conflict that fn passes over is not committed", fn: swallows(conflict),
 			log: []string{"begin", "exec!", "rollback", "begin", "exec", "commit"}},
@@ -220,26 +215,20 @@ func TestRun(t *testing.T) {
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
 		{name: "a constraint at the commit ends the run", db: db{commits: []error{duplicate}}, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback"}, answer: duplicate},
-		{name: "driver.ErrBadConn at the commit is ambiguous", db: db{commits: []error{driver.ErrBadConn}}, fn: statements(),
+		{name: "driver.ErrBadConn at the commit is ambiguous", db: lost, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError,
 			is: []error{retrysql.ErrCommitAmbiguous, driver.ErrBadConn}, reasons: []string{"commit connection_lost"}},
-		{name: "EOF at the commit is ambiguous", db: db{commits: []error{io.ErrUnexpectedEOF}}, fn: statements(),
-			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
-		{name: "a shutdown at the commit is ambiguous", db: db{commits: []error{shutdown}}, fn: statements(),
-			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, shutdown}},
 		{name: "an unknown error at the commit is ambiguous", db: db{commits: []error{errBusiness}}, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous}},
-		{name: "a read-only transaction is repeated then", db: db{commits: []error{driver.ErrBadConn}}, opts: retrysql.Options{ReadOnly: true}, fn: statements(),
+		{name: "a read-only transaction is repeated then", db: lost, opts: retrysql.Options{ReadOnly: true}, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
-		{name: "an idempotent one too", db: db{commits: []error{driver.ErrBadConn}}, mark: true, fn: statements(),
+		{name: "an idempotent one too", db: lost, mark: true, fn: statements(),
 			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
 		{name: "an idempotent one that stays unknown says so", mark: true, fn: statements(),
 			db:   db{commits: []error{io.EOF, io.EOF, io.EOF}},
 			log:  []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit!", "rollback", "begin", "exec", "commit!", "rollback"},
 			want: retry.AttemptsExhausted, is: []error{retrysql.ErrCommitAmbiguous}},
 		{name: "fn that has ended the transaction itself", db: db{commits: []error{sql.ErrTxDone}}, fn: statements(),
-			log: []string{"begin", "exec", "commit!"}, want: retry.TerminalError, is: []error{retrysql.ErrTransactionEnded}},
-		{name: "fn that has ended it, as pgx says so", db: db{commits: []error{errors.New("tx is closed")}}, fn: statements(),
 			log: []string{"begin", "exec", "commit!"}, want: retry.TerminalError, is: []error{retrysql.ErrTransactionEnded}},
 		{name: "fn that has ended it and failed then, with whatever", db: db{rollback: func(context.Context) error { return sql.ErrTxDone }},
 			fn: statements(conflict), log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError,
@@ -249,10 +238,10 @@ func TestRun(t *testing.T) {
 			log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError, is: []error{retrysql.ErrTransactionEnded}},
 		{name: "a server that has nothing to roll back, after a conflict", db: db{rollback: func(context.Context) error { return state("25P01") }},
 			fn: statements(conflict), log: []string{"begin", "exec!", "rollback!", "begin", "exec", "commit"}},
-		{name: "a connection that breaks at the rollback has rolled back", db: db{rollback: func(context.Context) error { return shutdown }},
+		{name: "a connection that breaks at the rollback has rolled back", db: db{rollback: func(context.Context) error { return state("57P01") }},
 			fn: statements(retry.Transient(errBusiness)), log: []string{"begin", "exec!", "rollback!", "begin", "exec", "commit"}},
 		{name: "an idempotent one whose repetition fails still says so", mark: true, fn: statements(nil, duplicate),
-			db: db{commits: []error{driver.ErrBadConn}}, log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec!", "rollback"},
+			db: lost, log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec!", "rollback"},
 			want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, duplicate, driver.ErrBadConn}},
 		{name: "an idempotent one after which no other begins still says so", mark: true, fn: statements(),
 			db:   db{begins: []error{nil, state("28P01")}, commits: []error{driver.ErrBadConn}},
@@ -264,6 +253,15 @@ func TestRun(t *testing.T) {
 			log: []string{"begin", "exec!", "rollback!"}, want: retry.TerminalError, is: []error{duplicate, io.ErrClosedPipe}},
 		{name: "a commit that the server has made a rollback of takes the class of the first error", db: db{commits: []error{errors.New("commit unexpectedly resulted in rollback")}},
 			fn: swallows(duplicate), log: []string{"begin", "exec!", "commit!", "rollback"}, want: retry.TerminalError, is: []error{duplicate}},
+
+		{name: "a Confirm that says it is committed makes it a success", db: lost, opts: confirm(true, nil), fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback"}},
+		{name: "a Confirm that says it is not repeats the transaction", db: lost, opts: confirm(false, nil), fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
+		{name: "a Confirm that fails leaves it unknown", db: lost, opts: confirm(true, io.EOF), fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback"}, want: retry.TerminalError, is: []error{retrysql.ErrCommitAmbiguous, io.EOF, driver.ErrBadConn}},
+		{name: "a Confirm that fails does not matter to an idempotent one", db: lost, opts: confirm(false, io.EOF), mark: true, fn: statements(),
+			log: []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			d := row.db
@@ -302,35 +300,7 @@ func TestRollbackOfACommitThatFailed(t *testing.T) {
 	}
 }
 
-func TestProbe(t *testing.T) {
-	probe := func(committed bool, err error) retrysql.Options {
-		return retrysql.Options{Confirm: func(context.Context) (bool, error) { return committed, err }}
-	}
-	harmless := probe(false, io.EOF)
-	harmless.ReadOnly = true
-	for _, row := range []struct {
-		name string
-		opts retrysql.Options
-		log  []string
-		is   []error
-	}{
-		{"that says it is committed is a success", probe(true, nil), []string{"begin", "exec", "commit!", "rollback"}, nil},
-		{"that says it is not repeats the transaction", probe(false, nil), []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}, nil},
-		{"that fails leaves it unknown", probe(true, io.EOF), []string{"begin", "exec", "commit!", "rollback"}, []error{retrysql.ErrCommitAmbiguous, io.EOF, driver.ErrBadConn}},
-		{"that fails, of a transaction that may be repeated", harmless, []string{"begin", "exec", "commit!", "rollback", "begin", "exec", "commit"}, nil},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			d := db{commits: []error{driver.ErrBadConn}}
-			err := retrysql.Run(t.Context(), atOnce, &row.opts, d.begin, statements())
-			require.Equal(t, row.log, d.log)
-			if row.is == nil {
-				require.NoError(t, err)
-			}
-			for _, is := range row.is {
-				require.ErrorIs(t, err, is)
-			}
-		})
-	}
+func TestConfirm(t *testing.T) {
 	inBubble(t, "that says no when its time is over leaves it unknown", func(t *testing.T) {
 		opts := retrysql.Options{Confirm: func(ctx context.Context) (bool, error) { <-ctx.Done(); return false, nil }}
 		d := db{commits: []error{driver.ErrBadConn}}
@@ -347,6 +317,10 @@ func TestProbe(t *testing.T) {
 			err := retrysql.Run(ctx, p, &opts, d.begin, statements())
 			require.Equal(t, committed, err == nil)
 			require.Equal(t, !committed, errors.Is(err, retrysql.ErrCommitAmbiguous))
+			var failed *retrysql.AttemptError
+			if errors.As(err, &failed) {
+				require.Equal(t, retry.Terminal, failed.Class)
+			}
 			close(release)
 			cancel()
 		}
@@ -359,11 +333,8 @@ func TestProbe(t *testing.T) {
 			require.Equal(t, time.Minute, time.Until(deadline))
 			return true, nil
 		}}
-		begin := func(ctx context.Context) (*cancelsCommit, error) {
-			inner, err := new(db).begin(ctx)
-			return &cancelsCommit{inner, cancel, context.Canceled}, err
-		}
-		require.NoError(t, retrysql.Run(ctx, atOnce, &opts, begin, func(context.Context, *cancelsCommit) error { return nil }))
+		d := db{commit: cancel, commits: []error{context.Canceled}}
+		require.NoError(t, retrysql.Run(ctx, atOnce, &opts, d.begin, statements()))
 	})
 }
 
@@ -398,55 +369,64 @@ func TestRunAndTheCaller(t *testing.T) {
 		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 		require.Equal(t, []string{"begin", "rollback"}, d.log)
 	})
-	t.Run("cancelled during the commit: ambiguous", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		d := &db{}
-		begin := func(ctx context.Context) (*cancelsCommit, error) {
-			inner, err := d.begin(ctx)
-			return &cancelsCommit{inner, cancel, context.Canceled}, err
-		}
-		err := retrysql.Run(ctx, atOnce, nil, begin, func(context.Context, *cancelsCommit) error { return nil })
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-	})
+	for name, row := range map[string]struct {
+		err error // of the commit
+		is  error // in the error of the run
+	}{
+		"cancelled during the commit: ambiguous":                                    {context.Canceled, retrysql.ErrCommitAmbiguous},
+		"cancelled and rolled back by the driver before the commit: it is canceled": {sql.ErrTxDone, retry.CallerCanceled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			d := db{commit: cancel, commits: []error{row.err}}
+			err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
+			require.ErrorIs(t, err, retry.CallerCanceled)
+			require.ErrorIs(t, err, row.is)
+			require.Equal(t, row.is == retrysql.ErrCommitAmbiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
+			require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
+		})
+	}
 	for name, row := range map[string]struct {
 		takes     time.Duration
 		err       error
-		want      error
 		ambiguous bool
 	}{
-		"a commit that succeeds after the deadline is a success":                       {takes: 3 * time.Second},
-		"one that the server refuses then is known":                                    {takes: 3 * time.Second, err: conflict, want: conflict},
-		"one whose connection is lost then is in doubt":                                {takes: 3 * time.Second, err: io.EOF, want: io.EOF, ambiguous: true},
-		"one that succeeds after EndTimeout is in doubt":                               {takes: 7 * time.Second, want: context.DeadlineExceeded, ambiguous: true},
-		"one that succeeds just before it is a success, although the deadline is over": {takes: 6*time.Second - 1},
+		"a commit that succeeds after the caller has gone is a success": {takes: 3 * time.Second},
+		"one that the server refuses then is known":                     {takes: 3 * time.Second, err: conflict},
+		"one whose connection is lost then is in doubt":                 {takes: 3 * time.Second, err: io.EOF, ambiguous: true},
+		"one that succeeds just before EndTimeout is a success":         {takes: 6*time.Second - 1},
+		"one that succeeds after EndTimeout is in doubt":                {takes: 7 * time.Second, ambiguous: true},
 	} {
-		inBubble(t, name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			d := db{commit: func() { <-time.After(row.takes) }}
-			if row.err != nil {
-				d.commits = []error{row.err}
-			}
-			err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
-			require.ErrorIs(t, err, row.want)
-			require.Equal(t, row.want == nil, err == nil)
-			require.Equal(t, row.ambiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
-			<-time.After(10 * time.Second)
-		})
-	}
-	t.Run("cancelled and rolled back by the driver before the commit: rolled back", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		d := &db{}
-		begin := func(ctx context.Context) (*cancelsCommit, error) {
-			inner, err := d.begin(ctx)
-			return &cancelsCommit{inner, cancel, sql.ErrTxDone}, err
+		for _, canceled := range []bool{false, true} {
+			inBubble(t, fmt.Sprintf("%s, canceled %v", name, canceled), func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				if canceled {
+					ctx, cancel = context.WithCancel(t.Context())
+					time.AfterFunc(time.Second, cancel)
+				}
+				defer cancel()
+				late := row.takes > 6*time.Second
+				d := db{commit: func() { <-time.After(row.takes) }, rollback: func(context.Context) error {
+					require.False(t, late, "the commit is under way")
+					return nil
+				}}
+				if row.err != nil {
+					d.commits = []error{row.err}
+				}
+				start := time.Now()
+				err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
+				require.Equal(t, min(row.takes, 6*time.Second), time.Since(start))
+				require.Equal(t, row.ambiguous, errors.Is(err, retrysql.ErrCommitAmbiguous))
+				if late {
+					require.ErrorIs(t, err, ctx.Err())
+					require.ErrorContains(t, err, "commit did not return within 5s after "+ctx.Err().Error())
+				} else {
+					require.ErrorIs(t, err, row.err)
+				}
+				<-time.After(10 * time.Second)
+			})
 		}
-		err := retrysql.Run(ctx, atOnce, nil, begin, func(context.Context, *cancelsCommit) error { return nil })
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-		require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
-	})
+	}
 	t.Run("an error of fn's own is not an attempt's timeout, though that has passed", func(t *testing.T) {
 		p := atOnce
 		p.AttemptTimeout = 1
@@ -471,11 +451,6 @@ func TestRunAndTheCaller(t *testing.T) {
 			require.Equal(t, []string{"begin", "rollback", "begin", "commit"}, d.log)
 		}
 	})
-	inBubble(t, "a statement timeout of the server is not", func(t *testing.T) {
-		var d db
-		err := retrysql.Run(t.Context(), atOnce, nil, d.begin, statements(state("57014")))
-		require.ErrorIs(t, err, retry.TerminalError)
-	})
 	inBubble(t, "a rollback that hangs is not waited for longer than its timeout", func(t *testing.T) {
 		release := make(chan struct{})
 		d := db{rollback: func(context.Context) error { <-release; return nil }}
@@ -484,25 +459,6 @@ func TestRunAndTheCaller(t *testing.T) {
 		require.ErrorContains(t, err, "rollback did not return within 5s")
 		require.Equal(t, 5*time.Second, time.Since(start))
 		close(release)
-	})
-	inBubble(t, "a commit that hangs is not waited for longer than its timeout after the caller has gone: ambiguous", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		release := make(chan struct{})
-		d := db{commit: func() { <-release }, rollback: func(context.Context) error { panic("the commit is under way") }}
-		start := time.Now()
-		err := retrysql.Run(ctx, atOnce, nil, d.begin, statements())
-		require.ErrorIs(t, err, retry.DeadlinePassed)
-		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-		require.ErrorContains(t, err, "commit did not return within 5s after context deadline exceeded")
-		require.Equal(t, 6*time.Second, time.Since(start))
-		close(release)
-	})
-	inBubble(t, "a commit that returns a little after the caller has gone is believed", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		d := db{commit: func() { <-time.After(2 * time.Second) }}
-		require.NoError(t, retrysql.Run(ctx, atOnce, nil, d.begin, statements()))
 	})
 	inBubble(t, "it waits between attempts, outside any transaction", func(t *testing.T) {
 		var d db
@@ -516,44 +472,21 @@ func TestRunAndTheCaller(t *testing.T) {
 		require.Equal(t, []string{"begin", "exec!", "rollback", "wait", "begin", "exec!", "rollback", "wait", "begin", "exec", "commit"}, d.log)
 		require.Equal(t, 15*time.Millisecond, time.Since(start), "the default policy: 10ms and 20ms, full jitter")
 	})
-	t.Run("a panic in fn rolls back and goes on", func(t *testing.T) {
-		var d db
-		require.PanicsWithValue(t, "boom", func() {
-			_ = retrysql.Run(t.Context(), atOnce, nil, d.begin, func(context.Context, *tx) error { panic("boom") })
+	for name, row := range map[string]struct {
+		end       func()
+		recovered any
+	}{"a panic": {func() { panic("boom") }, "boom"}, "runtime.Goexit": {runtime.Goexit, nil}} {
+		t.Run(name+" in fn rolls back and goes on", func(t *testing.T) {
+			var d db
+			done := make(chan any)
+			go func() {
+				defer func() { done <- recover() }()
+				_ = retrysql.Run(t.Context(), atOnce, nil, d.begin, func(context.Context, *tx) error { row.end(); return nil })
+			}()
+			require.Equal(t, row.recovered, <-done)
+			require.Equal(t, []string{"begin", "rollback"}, d.log)
 		})
-		require.Equal(t, []string{"begin", "rollback"}, d.log)
-	})
-	t.Run("runtime.Goexit in fn rolls back", func(t *testing.T) {
-		var d db
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			_ = retrysql.Run(t.Context(), atOnce, nil, d.begin, func(context.Context, *tx) error { runtime.Goexit(); return nil })
-		}()
-		<-done
-		require.Equal(t, []string{"begin", "rollback"}, d.log)
-	})
-	t.Run("arguments that are missing or wrong are refused before anything is done", func(t *testing.T) {
-		var d db
-		bad := retrysql.Run(t.Context(), atOnce, &retrysql.Options{EndTimeout: -1}, d.begin, statements())
-		require.EqualError(t, bad, "retrysql: Options.EndTimeout -1ns is negative")
-		require.ErrorAs(t, bad, new(*retry.FieldError))
-		bad = retrysql.Run(t.Context(), retry.Policy{MaxAttempts: -2}, &retrysql.Options{EndTimeout: -1}, d.begin, statements())
-		require.EqualError(t, bad, "retrysql: Options.EndTimeout -1ns is negative; "+
-			"retry: Policy.MaxAttempts -2 is below -1, which is Unlimited")
-		for _, err := range []error{
-			retrysql.Run(t.Context(), atOnce, nil, nil, statements()),
-			retrysql.Run[*tx](t.Context(), atOnce, nil, d.begin, nil),
-			retrysql.Run(t.Context(), retry.Policy{TTL: -1}, nil, d.begin, statements()),
-			retrysql.Tx(t.Context(), nil, atOnce, nil, nil),
-			retrysql.Do(t.Context(), nil, atOnce, nil),
-			retrysql.Do(t.Context(), new(sql.DB), atOnce, nil),
-		} {
-			require.Error(t, err)
-			require.NotErrorAs(t, err, new(*retry.Error))
-		}
-		require.Empty(t, d.log)
-	})
+	}
 	t.Run("no classifier repeats a run in fn that may have committed", func(t *testing.T) {
 		p, inner := atOnce, db{commits: []error{driver.ErrBadConn}}
 		p.Classify = retry.Otherwise(retry.Retryable)
@@ -574,16 +507,4 @@ func TestRunAndTheCaller(t *testing.T) {
 		d = db{commits: []error{io.EOF}}
 		require.ErrorIs(t, retrysql.Run(t.Context(), p, nil, d.begin, statements()), retrysql.ErrCommitAmbiguous, "but not about that")
 	})
-}
-
-// cancelsCommit is a transaction whose caller cancels during the commit.
-type cancelsCommit struct {
-	*tx
-	cancel context.CancelFunc
-	err    error
-}
-
-func (c *cancelsCommit) Commit(context.Context) error {
-	c.cancel()
-	return c.err
 }

@@ -22,24 +22,23 @@ import (
 )
 
 func TestTx(t *testing.T) {
-	exec := func(queries ...string) func(context.Context, *retrysql.Txn) error {
-		return func(ctx context.Context, tx *retrysql.Txn) error {
+	read := func(ctx context.Context, tx *retrysql.Txn) error {
+		return tx.QueryRowContext(ctx, "select").Scan(new(int))
+	}
+	// goesOn ignores the errors of all queries but the last one.
+	goesOn := func(queries ...string) func(context.Context, *retrysql.Txn) error {
+		return func(ctx context.Context, tx *retrysql.Txn) (err error) {
 			for _, query := range queries {
-				if _, err := tx.ExecContext(ctx, query); err != nil {
-					return err
-				}
+				err = sends(query)(ctx, tx)
 			}
-			return nil
+			return err
 		}
 	}
-	read := func(ctx context.Context, tx *retrysql.Txn) error {
-		var n int
-		return tx.QueryRowContext(ctx, "select").Scan(&n)
-	}
-	ignore := func(ctx context.Context, tx *retrysql.Txn) error {
-		_ = exec("update")(ctx, tx)
-		_ = exec("insert")(ctx, tx)
-		return nil
+	ignore := func(queries ...string) func(context.Context, *retrysql.Txn) error {
+		return func(ctx context.Context, tx *retrysql.Txn) error {
+			_ = goesOn(queries...)(ctx, tx)
+			return nil
+		}
 	}
 	// fails makes the first query fail, after its first row.
 	fails := func(err error) []answer { return append([]answer{{[]int64{1}, err, 0}}, one...) }
@@ -47,33 +46,25 @@ func TestTx(t *testing.T) {
 		name    string
 		faults  faults
 		answers []answer
-		opts    *retrysql.Options
 		fn      func(context.Context, *retrysql.Txn) error
 		log     string
 		watched string  // the log with package allerrors; empty means the same
 		is      []error // none for a success or an answer; of an unwatched run
 		text    string  // of an answer
 	}{
-		{name: "a success", fn: exec("update"), log: "begin update commit"},
-		{name: "the options reach the driver", fn: exec("select"), log: "begin read only serializable select commit",
-			opts: &retrysql.Options{Isolation: sql.LevelSerializable, ReadOnly: true}},
-		{name: "too many connections at begin", faults: faults{{On: retrytest.Begin, Err: state("53300")}}, fn: exec("update"),
+		{name: "a success", fn: sends("update"), log: "begin update commit"},
+		{name: "too many connections at begin", faults: faults{{On: retrytest.Begin, Err: state("53300")}}, fn: sends("update"),
 			log: "begin! begin update commit"},
-		{name: "a conflict in Exec", faults: faults{{Query: "update", Err: conflict}}, fn: exec("update"),
+		{name: "a conflict in Exec", faults: faults{{Query: "update", Err: conflict}}, fn: sends("update"),
 			log: "begin update! rollback begin update commit"},
-		{name: "a conflict in Exec that fn ignores", faults: faults{{Query: "update", Err: conflict}},
-			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				_ = exec("update")(ctx, tx)
-				return nil
-			}, log: "begin update! rollback begin update commit"},
 		{name: "what follows a conflict is not sent, since MySQL would commit it by itself", faults: faults{{Query: "update", Err: conflict}},
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				stmt, err := tx.PrepareContext(ctx, "insert")
 				if err != nil {
 					return err
 				}
-				if exec("update")(ctx, tx) != nil {
-					for _, err := range []error{exec("insert")(ctx, tx), read(ctx, tx), stmtErr(stmt.ExecContext(ctx)), stmtErr(stmt.QueryContext(ctx)), stmtErr(tx.PrepareContext(ctx, "insert"))} {
+				if sends("update")(ctx, tx) != nil {
+					for _, err := range []error{sends("insert")(ctx, tx), read(ctx, tx), stmtErr(stmt.ExecContext(ctx)), stmtErr(stmt.QueryContext(ctx)), stmtErr(tx.PrepareContext(ctx, "insert"))} {
 						if !errors.Is(err, conflict) {
 							return errBusiness
 						}
@@ -81,22 +72,9 @@ func TestTx(t *testing.T) {
 				}
 				return nil
 			}, log: "begin update! rollback begin update commit"},
-		{name: "a conflict in Query", faults: faults{{Query: "select", Err: conflict}}, answers: one, fn: read,
-			log: "begin select! rollback begin select commit"},
-		{name: "a conflict after the rows, which fn ignores", answers: fails(conflict),
-			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				rows, err := tx.QueryContext(ctx, "select")
-				if err != nil {
-					return err
-				}
-				for rows.Next() {
-				}
-				return nil
-			}, log: "begin select rollback begin select commit"},
 		{name: "a conflict after the first row of QueryRow, which sql.Row would have ignored too", answers: fails(conflict),
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				var n int
-				_ = tx.QueryRowContext(ctx, "select").Scan(&n)
+				_ = read(ctx, tx)
 				return nil
 			}, log: "begin select commit"},
 		{name: "a conflict in a prepared statement", faults: faults{{Query: "update", Err: conflict}},
@@ -108,27 +86,11 @@ func TestTx(t *testing.T) {
 				_, _ = stmt.ExecContext(ctx)
 				return stmt.Close()
 			}, log: "begin update! commit!", watched: "begin update! rollback begin update commit", is: []error{retry.TerminalError}},
-		{name: "a conflict in a prepared query", faults: faults{{Query: "select", Err: conflict}}, answers: one,
-			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				stmt, err := tx.PrepareContext(ctx, "select")
-				if err != nil {
-					return err
-				}
-				var n int
-				_ = stmt.QueryRowContext(ctx).Scan(&n)
-				return nil
-			}, log: "begin select! commit!", watched: "begin select! rollback begin select commit", is: []error{retry.TerminalError}},
 		{name: "a statement that cannot be prepared", fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.PrepareContext(ctx, "bad")
-			return err
+			return stmtErr(tx.PrepareContext(ctx, "bad"))
 		}, log: "begin prepare bad! rollback", is: []error{duplicate}},
-		{name: "a row that does not fit, and one that is not there", answers: one, fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			row := tx.QueryRowContext(ctx, "select")
-			if err := row.Err(); err != nil {
-				return err
-			}
-			var when time.Time
-			return row.Scan(&when)
+		{name: "a row that does not fit", answers: one, fn: func(ctx context.Context, tx *retrysql.Txn) error {
+			return tx.QueryRowContext(ctx, "select").Scan(new(time.Time))
 		}, log: "begin select rollback", text: "sql: Scan error on column index 0, name \"value\": unsupported Scan, storing driver.Value type int64 into type *time.Time"},
 		{name: "no row is an answer", fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			if err := read(ctx, tx); !errors.Is(err, sql.ErrNoRows) {
@@ -137,13 +99,9 @@ func TestTx(t *testing.T) {
 			return nil
 		}, log: "begin select commit"},
 		{name: "sql.ErrNoRows ends the run", fn: read, log: "begin select rollback", text: "sql: no rows in result set"},
-		{name: "RawBytes are refused as by sql.Row", answers: one, fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			var raw sql.RawBytes
-			return tx.QueryRowContext(ctx, "select").Scan(&raw)
-		}, log: "begin select rollback", text: "sql: RawBytes isn't allowed on Row.Scan"},
-		{name: "a commit whose reply is lost", faults: faults{{On: retrytest.Commit, Err: driver.ErrBadConn}}, fn: exec("update"),
+		{name: "a commit whose reply is lost", faults: faults{{On: retrytest.Commit, Err: driver.ErrBadConn}}, fn: sends("update"),
 			log: "begin update commit!", is: []error{retrysql.ErrCommitAmbiguous, driver.ErrBadConn}},
-		{name: "a conflict at the commit", faults: faults{{On: retrytest.Commit, Err: conflict}}, fn: exec("update"),
+		{name: "a conflict at the commit", faults: faults{{On: retrytest.Commit, Err: conflict}}, fn: sends("update"),
 			log: "begin update commit! begin update commit"},
 		{name: "fn that commits by itself", fn: func(_ context.Context, tx *retrysql.Txn) error { return tx.Unwrap().Commit() },
 			log: "begin commit", is: []error{retrysql.ErrTransactionEnded}},
@@ -153,52 +111,39 @@ func TestTx(t *testing.T) {
 		}, log: "begin commit", is: []error{retrysql.ErrTransactionEnded, conflict}},
 		{name: "fn that rolls back by itself", fn: func(_ context.Context, tx *retrysql.Txn) error { return tx.Unwrap().Rollback() },
 			log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
-		{name: "fn that commits by a statement is refused", fn: exec("COMMIT"), log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
-		{name: "fn that commits by a statement is repeated if it fails with a conflict", fn: func(ctx context.Context, tx *retrysql.Txn) error {
+		{name: "fn that commits by a statement is refused", fn: sends("COMMIT"), log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
+		{name: "fn that commits by a statement is not repeated, even if it fails with a conflict", fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			_, _ = tx.ExecContext(ctx, "COMMIT")
 			return conflict
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded, conflict}},
 		{name: "fn that prepares a commit is refused", fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.PrepareContext(ctx, "COMMIT")
-			return err
+			return stmtErr(tx.PrepareContext(ctx, "COMMIT"))
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
-		{name: "a statement that only MySQL would commit by, on another server", fn: exec("TRUNCATE t"),
+		{name: "a statement that only MySQL would commit by, on another server", fn: sends("TRUNCATE t"),
 			log: "begin SELECT VERSION()! TRUNCATE t commit"},
 		{name: "an aborted transaction names the first error, which aborted it",
 			faults: faults{{Query: "insert", Err: duplicate}}, // what follows has 25P02
-			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				_ = exec("insert")(ctx, tx)
-				return exec("update")(ctx, tx)
-			}, log: "begin insert! update! rollback", is: []error{duplicate}},
+			fn:     goesOn("insert", "update"), log: "begin insert! update! rollback", is: []error{duplicate}},
 		{name: "a timeout of fn's own that it ignored", faults: faults{{Query: "update", Err: context.DeadlineExceeded}},
-			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				_ = exec("update")(ctx, tx)
-				return nil
-			}, log: "begin update! rollback begin update commit"},
+			fn: ignore("update"), log: "begin update! rollback begin update commit"},
 		{name: "a statement that the server canceled, which fn ignored", faults: faults{{Query: "update", Err: my(1317, "70100")}},
-			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				_ = exec("update")(ctx, tx)
-				return nil
-			}, log: "begin update! rollback begin update commit"},
+			fn: ignore("update"), log: "begin update! rollback begin update commit"},
 		{name: "a cancellation of fn's own that it ignored, and a statement after it", faults: faults{{Query: "update", Err: context.Canceled}},
-			fn: func(ctx context.Context, tx *retrysql.Txn) error {
-				_ = exec("update")(ctx, tx)
-				return exec("insert")(ctx, tx)
-			}, log: "begin update! rollback begin update insert commit"},
+			fn: goesOn("update", "insert"), log: "begin update! rollback begin update insert commit"},
 		{name: "rows that a context has ended", answers: fails(context.DeadlineExceeded),
 			fn: func(ctx context.Context, tx *retrysql.Txn) error {
 				_ = drain(tx.QueryContext(ctx, "select"))
 				return nil
 			}, log: "begin select rollback begin select commit"},
 		{name: "an error with which SQLite ended the transaction, so that BEGIN succeeds", faults: faults{{Query: "update", Err: &sqliteError{2067}}},
-			fn: exec("update"), log: "begin update! BEGIN rollback", text: "sqlite 2067"},
-		{name: "an error with which SQLite ended the transaction, which fn ignores: nothing that follows is sent", faults: faults{{Query: "update", Err: errFull}}, fn: ignore,
+			fn: sends("update"), log: "begin update! BEGIN rollback", text: "sqlite 2067"},
+		{name: "an error with which SQLite ended the transaction, which fn ignores: nothing that follows is sent", faults: faults{{Query: "update", Err: errFull}}, fn: ignore("update", "insert"),
 			log: "begin update! BEGIN rollback", is: []error{errFull, retry.TerminalError}},
 		{name: "one that is not what BEGIN should fail with", faults: faults{{Query: "update", Err: errFull}, {Query: "BEGIN", Err: errBusiness}},
-			fn: ignore, log: "begin update! BEGIN! rollback", is: []error{errFull, retry.TerminalError}},
+			fn: ignore("update", "insert"), log: "begin update! BEGIN! rollback", is: []error{errFull, retry.TerminalError}},
 		{name: "one with which it did not end it", faults: faults{{Query: "update", Err: &sqliteError{2067}}, {Query: "BEGIN", Err: &sqliteError{1}}},
-			fn: ignore, log: "begin update! BEGIN! insert commit"},
-		{name: "a timeout of fn's own that it returns", faults: faults{{Query: "update", Err: context.DeadlineExceeded}}, fn: exec("update"),
+			fn: ignore("update", "insert"), log: "begin update! BEGIN! insert commit"},
+		{name: "a timeout of fn's own that it returns", faults: faults{{Query: "update", Err: context.DeadlineExceeded}}, fn: sends("update"),
 			log: "begin update! rollback", is: []error{context.DeadlineExceeded, retry.TerminalError}},
 		{name: "fn that rolls back by a statement is not committed", fn: func(ctx context.Context, tx *retrysql.Txn) error {
 			_, _ = tx.QueryContext(ctx, "rollback")
@@ -206,14 +151,14 @@ func TestTx(t *testing.T) {
 			return nil
 		}, log: "begin rollback", is: []error{retrysql.ErrTransactionEnded}},
 	} {
-		for name, watch := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": allerrors.Connector} {
-			t.Run(row.name+name, func(t *testing.T) {
-				db, log := openDBWith(t, &base{answers: row.answers}, row.faults, watch)
+		for name, way := range bothWays {
+			t.Run(row.name+", "+name, func(t *testing.T) {
+				db, log := openDB(t, &base{answers: row.answers}, row.faults, way)
 				row := row
-				if name != "" && row.watched != "" {
+				if name == "watched" && row.watched != "" {
 					row.log, row.is, row.text = row.watched, nil, ""
 				}
-				err := retrysql.Tx(t.Context(), db, atOnce, row.opts, row.fn)
+				err := retrysql.Tx(t.Context(), db, atOnce, nil, row.fn)
 				require.Equal(t, row.log, log())
 				switch {
 				case row.text != "":
@@ -233,19 +178,29 @@ func TestTx(t *testing.T) {
 		"10.11.6-MariaDB": true, "8.0.36": true, "5.7.25-TiDB-v7.5.0": true,
 		"PostgreSQL 15.4": false, "CockroachDB CCL v23": false, "": false,
 	} {
-		t.Run("a statement that commits by itself, of a server of version "+version, func(t *testing.T) {
-			db, log := openDB(t, &base{version: version}, nil)
-			err := retrysql.Tx(t.Context(), db, atOnce, nil, exec("TRUNCATE t", "CREATE TABLE t (a int)"))
-			require.Equal(t, refused, errors.Is(err, retrysql.ErrTransactionEnded))
-			require.Equal(t, !refused, err == nil)
-			require.Equal(t, 1, strings.Count(log(), "VERSION"), "it is asked once")
-			require.Equal(t, !refused, strings.Contains(log(), "TRUNCATE"))
-		})
+		for name, row := range map[string]struct {
+			around func(driver.Connector) driver.Connector
+			fn     func(context.Context, *retrysql.Txn) error
+		}{
+			"": {plain, sends("TRUNCATE t", "CREATE TABLE t (a int)")},
+			", by Unwrap of a watched connection": {allerrors.Connector, func(ctx context.Context, tx *retrysql.Txn) error {
+				return stmtErr(tx.Unwrap().ExecContext(ctx, "TRUNCATE t"))
+			}},
+		} {
+			t.Run("a statement that commits by itself, of a server of version "+version+name, func(t *testing.T) {
+				db, log := openDB(t, &base{version: version}, nil, row.around)
+				err := retrysql.Tx(t.Context(), db, atOnce, nil, row.fn)
+				require.Equal(t, refused, errors.Is(err, retrysql.ErrTransactionEnded))
+				require.Equal(t, !refused, err == nil)
+				require.Equal(t, 1, strings.Count(log(), "VERSION"), "it is asked once")
+				require.Equal(t, !refused, strings.Contains(log(), "TRUNCATE"))
+			})
+		}
 	}
-	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector} {
+	for name, around := range bothWays {
 		t.Run("a server that could not say its version is asked again, "+name, func(t *testing.T) {
 			asked := map[string]int{"plain": 1, "watched": 2}[name] // noted by the Txn, and by its connection
-			db, log := openDBWith(t, &base{version: "8.0.36"}, faults{{Query: "VERSION", Err: errors.New("busy buffer"), Times: asked}}, around)
+			db, log := openDB(t, &base{version: "8.0.36"}, faults{{Query: "VERSION", Err: errors.New("busy buffer"), Times: asked}}, around)
 			err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				if _, err := tx.ExecContext(ctx, "TRUNCATE t"); err != nil {
 					return err
@@ -256,7 +211,7 @@ func TestTx(t *testing.T) {
 			require.Equal(t, "begin "+strings.Repeat("SELECT VERSION()! ", asked)+"TRUNCATE t SELECT VERSION() rollback", log())
 		})
 		t.Run("fn may use it in several goroutines, "+name, func(t *testing.T) {
-			db, _ := openDBWith(t, &base{version: "PostgreSQL 15"}, nil, around)
+			db, _ := openDB(t, &base{version: "PostgreSQL 15"}, nil, around)
 			var hooks atomic.Int64
 			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				var all sync.WaitGroup
@@ -293,53 +248,32 @@ func TestTx(t *testing.T) {
 		db, _ := openDB(t, &base{}, nil)
 		conn, err := db.Conn(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, retrysql.Tx(t.Context(), conn, atOnce, nil, exec("update")))
+		require.NoError(t, retrysql.Tx(t.Context(), conn, atOnce, nil, sends("update")))
 		require.NoError(t, conn.Close())
 	})
-	inBubble(t, "cancelled in a statement, without a deadline: rolled back by database/sql", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		db, log := openDB(t, &base{}, nil)
-		err := retrysql.Tx(ctx, db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			cancel()
-			_, err := tx.ExecContext(ctx, "update")
-			return err
+	for name, limit := range map[string]time.Duration{"by database/sql": 0, "by Tx, which waits for it": time.Hour} {
+		inBubble(t, "cancelled in a statement: rolled back "+name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			if limit > 0 {
+				ctx, cancel = context.WithTimeout(ctx, limit)
+			}
+			db, log := openDB(t, &base{}, nil)
+			err := retrysql.Tx(ctx, db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				cancel()
+				return sends("update")(ctx, tx)
+			})
+			require.ErrorIs(t, err, retry.CallerCanceled)
+			require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
+			require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
+			if limit == 0 {
+				synctest.Wait()
+			}
+			require.Equal(t, "begin rollback", log())
 		})
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-		require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
-		synctest.Wait()
-		require.Equal(t, "begin rollback", log())
-	})
-	t.Run("cancelled in a statement: rolled back", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		db, log := openDB(t, &base{}, nil)
-		err := retrysql.Tx(ctx, db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			cancel()
-			_, err := tx.ExecContext(ctx, "update")
-			return err
-		})
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-		require.Equal(t, "begin rollback", log(), "and that is waited for")
-	})
-	inBubble(t, "a wait for a connection ends with the caller, and with the attempt, which is repeated", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		db, _ := openDB(t, &base{}, nil)
-		db.SetMaxOpenConns(1)
-		held, err := db.Conn(t.Context())
-		require.NoError(t, err)
-		time.AfterFunc(time.Minute, cancel)
-		start := time.Now()
-		require.ErrorIs(t, retrysql.Tx(ctx, db, atOnce, nil, exec("update")), retry.CallerCanceled)
-		require.Equal(t, time.Minute, time.Since(start))
-		time.AfterFunc(90*time.Second, func() { _ = held.Close() })
-		p := atOnce
-		p.AttemptTimeout = time.Minute
-		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, exec("update")))
-	})
+	}
 	inBubble(t, "cancelled while it begins: rolled back", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		db, log := openDB(t, &base{begin: cancel}, nil)
+		db, log := openDB(t, &base{began: func(context.Context, driver.TxOptions) { cancel() }}, nil)
 		err := retrysql.Tx(ctx, db, atOnce, nil, func(context.Context, *retrysql.Txn) error { panic("not run") })
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		synctest.Wait()
@@ -351,7 +285,7 @@ func TestTx(t *testing.T) {
 		p := retry.Policy{MaxAttempts: retry.Unlimited, Backoff: atOnce.Backoff}
 		for range 100 {
 			group.Go(func() {
-				if err := retrysql.Tx(context.Background(), db, p, nil, exec("update")); err != nil {
+				if err := retrysql.Tx(context.Background(), db, p, nil, sends("update")); err != nil {
 					t.Error(err)
 				}
 			})
@@ -365,8 +299,7 @@ func TestTxValue(t *testing.T) {
 	n := 0
 	value, err := retrysql.TxValue(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) (int, error) {
 		n++
-		_, err := tx.ExecContext(ctx, "update")
-		return n, err
+		return n, sends("update")(ctx, tx)
 	})
 	require.NoError(t, err)
 	require.Equal(t, 2, value, "the value is that of the attempt that was committed")
@@ -375,8 +308,6 @@ func TestTxValue(t *testing.T) {
 	})
 	require.ErrorIs(t, err, errBusiness)
 	require.Zero(t, value, "what was rolled back is not a value")
-	_, err = retrysql.TxValue[int](t.Context(), db, atOnce, nil, nil)
-	require.ErrorContains(t, err, "fn is nil")
 }
 
 func TestDo(t *testing.T) {
@@ -392,8 +323,7 @@ func TestDo(t *testing.T) {
 	}
 	query := func(query string) func(context.Context, *retrysql.Single) error {
 		return func(ctx context.Context, c *retrysql.Single) error {
-			var n int
-			return c.QueryRowContext(ctx, query).Scan(&n)
+			return c.QueryRowContext(ctx, query).Scan(new(int))
 		}
 	}
 	// cut makes the rows of the first query end in err.
@@ -455,6 +385,11 @@ func TestDo(t *testing.T) {
 		{name: "a write that the server has undone is repeated while its rows are read", answers: cut(conflict), fn: query("INSERT RETURNING"), log: "INSERT RETURNING INSERT RETURNING"},
 		{name: "a write declared idempotent is repeated", idempotent: true, faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}}, fn: exec("INSERT"),
 			log: "INSERT! INSERT"},
+		{name: "a write declared idempotent says so if it may have taken effect and cannot be repeated", idempotent: true,
+			faults: faults{{Query: "INSERT", Err: driver.ErrBadConn}, {Query: "INSERT", Err: duplicate}}, fn: exec("INSERT"),
+			log: "INSERT! INSERT!", is: []error{retrysql.ErrStatementAmbiguous, duplicate}},
+		{name: "a write that a timeout has cut is ambiguous", faults: faults{{Query: "INSERT", Err: context.DeadlineExceeded}}, fn: exec("INSERT"),
+			log: "INSERT!", is: []error{retrysql.ErrStatementAmbiguous}},
 		{name: "a write with an error that no rule knows is in doubt", faults: faults{{Query: "INSERT", Err: errors.New("ORA-03113: end-of-file")}}, fn: exec("INSERT"),
 			log: "INSERT!", is: []error{retrysql.ErrStatementAmbiguous, retry.TerminalError}},
 		{name: "unless database/sql has not sent it", faults: faults{{Query: "INSERT", Err: errors.New("sql: converting argument $1 type")}}, fn: exec("INSERT"),
@@ -502,8 +437,8 @@ func TestDo(t *testing.T) {
 		require.Equal(t, []string{"autocommit connection_lost", "autocommit connection_lost", "autocommit connection_lost"}, reasons(t, run.Outcome))
 	})
 	t.Run("the doubt of a run in fn is not repeated", func(t *testing.T) {
+		inner := db{commits: []error{driver.ErrBadConn}}
 		db, _ := openDB(t, &base{}, nil)
-		inner := fakeDB{commits: []error{driver.ErrBadConn}}
 		err := retrysql.Do(t.Context(), db, atOnce, func(ctx context.Context, _ *retrysql.Single) error {
 			return retrysql.Run(ctx, atOnce, nil, inner.begin, statements())
 		})
@@ -513,23 +448,11 @@ func TestDo(t *testing.T) {
 		require.ErrorAs(t, err, &failed)
 		require.Equal(t, retrysql.Statement, failed.Phase)
 	})
-	t.Run("a write declared idempotent that may have taken effect, and cannot be repeated, says so", func(t *testing.T) {
-		db, _ := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}, {Query: "INSERT", Err: duplicate}})
-		err := retrysql.Do(retrysql.WithIdempotent(t.Context()), db, atOnce, exec("INSERT"))
-		require.ErrorIs(t, err, duplicate)
-		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
-	})
 	t.Run("a write declared idempotent is in doubt if no attempt is left to repeat it", func(t *testing.T) {
 		db, _ := openDB(t, &base{}, faults{{Query: "INSERT", Err: driver.ErrBadConn}})
 		err := retrysql.Do(retrysql.WithIdempotent(t.Context()), db, retry.Policy{MaxAttempts: 1}, exec("INSERT"))
 		require.ErrorIs(t, err, retry.AttemptsExhausted)
 		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
-	})
-	t.Run("a write that a timeout has cut is ambiguous", func(t *testing.T) {
-		db, log := openDB(t, &base{}, faults{{Query: "INSERT", Err: context.DeadlineExceeded}})
-		err := retrysql.Do(t.Context(), db, atOnce, exec("INSERT"))
-		require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
-		require.Equal(t, "INSERT!", log())
 	})
 }
 
@@ -551,10 +474,13 @@ func TestAttemptErrorText(t *testing.T) {
 	}
 }
 
-func TestDefaultPolicy(t *testing.T) {
-	require.Equal(t, "sql: 5 attempts, exponential 10ms ×2, cap 1s, full jitter: 10ms 20ms 40ms 80ms (0s to 150ms in all)",
-		retrysql.DefaultPolicy().String())
-	require.NoError(t, retrysql.DefaultPolicy().Validate())
+// TestTheWaitsForAServerThatRestarts are those of the comment of DefaultPolicy.
+func TestTheWaitsForAServerThatRestarts(t *testing.T) {
+	p := retrysql.DefaultPolicy()
+	p.MaxAttempts, p.Cap, p.Jitter = 16, 5*time.Second, retry.EqualJitter
+	require.NoError(t, p.Validate())
+	lo, hi := p.TotalWait()
+	require.Equal(t, []time.Duration{17 * time.Second, 35 * time.Second}, []time.Duration{lo.Truncate(time.Second), hi.Truncate(time.Second)})
 }
 
 func stmtErr[T any](_ T, err error) error { return err }
@@ -582,8 +508,7 @@ func TestNothingIsLeftAtTheCallersContext(t *testing.T) {
 	p := atOnce
 	p.MaxAttempts = 4
 	require.NoError(t, retrysql.Tx(w, db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		_, err := tx.ExecContext(ctx, "update")
-		return err
+		return stmtErr(tx.ExecContext(ctx, "update"))
 	}))
 	require.Zero(t, w.waiting.Load())
 }
@@ -599,7 +524,7 @@ func TestATransactionBeginsWithItsOptions(t *testing.T) {
 	} {
 		var got driver.TxOptions
 		db, _ := openDB(t, &base{began: func(_ context.Context, opts driver.TxOptions) { got = opts }}, nil)
-		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, row.opts, func(context.Context, *retrysql.Txn) error { return nil }))
+		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, row.opts, nothing))
 		require.Equal(t, row.want, got)
 	}
 }
@@ -610,14 +535,14 @@ func TestABeginIsCanceledByWhoseContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		db, log := openDB(t, &base{}, faults{{On: retrytest.Begin, Err: context.Canceled}})
-		require.NoError(t, retrysql.Tx(ctx, db, atOnce, nil, func(context.Context, *retrysql.Txn) error { return nil }))
+		require.NoError(t, retrysql.Tx(ctx, db, atOnce, nil, nothing))
 		require.Equal(t, "begin! begin commit", log())
 	})
 	t.Run("by the caller's, it is not", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		db, log := openDB(t, &base{}, nil)
 		cancel()
-		err := retrysql.Tx(ctx, db, retry.Policy{MaxAttempts: 3}, nil, func(context.Context, *retrysql.Txn) error { return nil })
+		err := retrysql.Tx(ctx, db, retry.Policy{MaxAttempts: 3}, nil, nothing)
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.Empty(t, log())
 		var run *retry.Error

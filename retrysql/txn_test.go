@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -70,7 +71,10 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 		{"the row of QueryRowContext", nil, noRow, func(ctx context.Context, tx *retrysql.Txn) error {
 			return scan(tx.QueryRowContext(ctx, "select"))
 		}, false},
-		{"PrepareContext", inQuery, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		{"PrepareContext", nil, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			return stmtErr(tx.PrepareContext(ctx, "bad"))
+		}, true},
+		{"the *sql.Stmt of PrepareContext", inQuery, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			stmt, err := tx.PrepareContext(ctx, "select")
 			require.NoError(t, err)
 			return scan(stmt.QueryRowContext(ctx))
@@ -79,9 +83,10 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 			return drain(tx.Unwrap().QueryContext(ctx, "select"))
 		}, false},
 	} {
-		for watched, around := range map[bool]func(driver.Connector) driver.Connector{false: plain, true: allerrors.Connector} {
-			t.Run(fmt.Sprintf("%s, watched %v", row.name, watched), func(t *testing.T) {
-				db, log := openDBWith(t, &base{answers: row.answers}, row.faults, around)
+		for name, around := range bothWays {
+			watched := name == "watched"
+			t.Run(row.name+", "+name, func(t *testing.T) {
+				db, log := openDB(t, &base{answers: row.answers, badErr: deadlock}, row.faults, around)
 				attempts := 0
 				err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 					if attempts++; attempts > 1 {
@@ -98,23 +103,6 @@ func TestWhichWayNoticesWhat(t *testing.T) {
 				require.Equal(t, !row.noticed && !watched, strings.Contains(log(), "insert"))
 			})
 		}
-	}
-}
-
-func TestAConflictInPrepareContextIsNoted(t *testing.T) {
-	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector} {
-		t.Run(name, func(t *testing.T) {
-			db, log := openDBWith(t, &base{badErr: deadlock}, nil, around)
-			attempts := 0
-			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if attempts++; attempts == 1 {
-					require.ErrorIs(t, stmtErr(tx.PrepareContext(ctx, "bad")), deadlock)
-					require.ErrorIs(t, stmtErr(tx.ExecContext(ctx, "insert")), deadlock, "it is not sent")
-				}
-				return nil
-			}))
-			require.Equal(t, "begin prepare bad! rollback begin commit", log())
-		})
 	}
 }
 
@@ -137,7 +125,7 @@ func TestAConfirmThatFoundNothing(t *testing.T) {
 		inBubble(t, name, func(t *testing.T) {
 			db, log := openDB(t, &base{version: row.version}, append(faults{{On: retrytest.Commit, Lost: true}}, row.faults...))
 			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, nil }}
-			err := retrysql.Tx(t.Context(), db, atOnce, opts, func(context.Context, *retrysql.Txn) error { return nil })
+			err := retrysql.Tx(t.Context(), db, atOnce, opts, nothing)
 			require.Equal(t, row.believed, err == nil, "%v", err)
 			require.Equal(t, !row.believed, errors.Is(err, retrysql.ErrCommitAmbiguous))
 			require.Equal(t, row.believed, strings.Count(log(), "begin") == 2)
@@ -149,7 +137,7 @@ func TestAConfirmThatFoundNothing(t *testing.T) {
 		require.NoError(t, err)
 		defer conn.Close()
 		opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return false, nil }}
-		err = retrysql.Tx(t.Context(), conn, atOnce, opts, func(context.Context, *retrysql.Txn) error { return nil })
+		err = retrysql.Tx(t.Context(), conn, atOnce, opts, nothing)
 		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 		require.ErrorContains(t, err, "no other connection")
 	})
@@ -169,7 +157,7 @@ func TestRowsThatAreLeftOpenHideNoConflict(t *testing.T) {
 		"of Unwrap, watched": {allerrors.Connector, func(ctx context.Context, tx *retrysql.Txn) { tx.Unwrap().QueryRowContext(ctx, "select") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, log := openDBWith(t, &base{answers: append([]answer{{[]int64{1, 2}, deadlock, 0}}, one...)}, nil, row.around)
+			db, log := openDB(t, &base{answers: append([]answer{{[]int64{1, 2}, deadlock, 0}}, one...)}, nil, row.around)
 			require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 				row.send(ctx, tx)
 				return nil
@@ -183,15 +171,14 @@ func TestRowsThatAreLeftOpenHideNoConflict(t *testing.T) {
 var deadlock = &mysqlError{Number: 1213}
 
 func TestWhatFnHoldsSendsNothingAfterAConflict(t *testing.T) {
-	for name, around := range map[string]func(driver.Connector) driver.Connector{"plain": plain, "watched": allerrors.Connector} {
+	for name, around := range bothWays {
 		t.Run(name, func(t *testing.T) {
-			db, log := openDBWith(t, &base{}, faults{{Query: "update", Err: deadlock}}, around)
+			db, log := openDB(t, &base{}, faults{{Query: "update", Err: deadlock}}, around)
 			outside, err := db.PrepareContext(t.Context(), "outside")
 			require.NoError(t, err)
 			defer outside.Close()
-			attempts := 0
 			err = retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if attempts++; attempts > 1 {
+				if retry.AttemptNumber(ctx) > 1 {
 					return nil
 				}
 				prepared, err := tx.PrepareContext(ctx, "prepared")
@@ -210,24 +197,10 @@ func TestWhatFnHoldsSendsNothingAfterAConflict(t *testing.T) {
 	}
 }
 
-func TestAWatchedConnectionRefusesWhatMySQLCommits(t *testing.T) {
-	for version, refused := range map[string]bool{"8.0.36": true, "PostgreSQL 15": false, "": false} {
-		t.Run(version, func(t *testing.T) {
-			db, _ := openDBWith(t, &base{version: version}, nil, allerrors.Connector)
-			err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				return stmtErr(tx.Unwrap().ExecContext(ctx, "TRUNCATE t"))
-			})
-			require.Equal(t, refused, errors.Is(err, retrysql.ErrTransactionEnded))
-			require.Equal(t, !refused, err == nil)
-		})
-	}
-}
-
 func TestAConflictOfRowsIsSettledByTheNextStatement(t *testing.T) {
 	db, log := openDB(t, &base{answers: append([]answer{{[]int64{1}, deadlock, 0}}, one...)}, nil)
-	attempts := 0
 	require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		if attempts++; attempts > 1 {
+		if retry.AttemptNumber(ctx) > 1 {
 			return nil
 		}
 		prepared, err := tx.PrepareContext(ctx, "prepared")
@@ -240,16 +213,9 @@ func TestAConflictOfRowsIsSettledByTheNextStatement(t *testing.T) {
 	require.Equal(t, "begin select rollback begin commit", log())
 }
 
-func TestATypedNilDatabaseIsAnError(t *testing.T) {
-	var db *sql.DB
-	fn := func(context.Context, *retrysql.Txn) error { panic("not run") }
-	require.EqualError(t, retrysql.Tx(t.Context(), db, atOnce, nil, fn), "retrysql: db is nil")
-	require.EqualError(t, retrysql.Tx(t.Context(), nil, atOnce, nil, fn), "retrysql: db is nil")
-}
-
 // TestAHookEndsByItself: the caller may be gone, and the hook has as long as a rollback.
 func TestAHookEndsByItself(t *testing.T) {
-	inBubble(t, "a hook", func(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		type key struct{}
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "value"), time.Hour)
 		db, _ := openDB(t, &base{commit: cancel}, nil)
@@ -269,6 +235,51 @@ func TestAHookEndsByItself(t *testing.T) {
 		}))
 		require.Equal(t, 2, hooks)
 	})
+}
+
+func TestHooksRunOnceAfterACertainCommit(t *testing.T) {
+	lost := faults{{On: retrytest.Commit, Err: driver.ErrBadConn}}
+	committed := func(yes bool, err error) *retrysql.Options {
+		return &retrysql.Options{Confirm: func(context.Context) (bool, error) { return yes, err }}
+	}
+	for _, row := range []struct {
+		name   string
+		faults faults
+		opts   *retrysql.Options
+		mark   bool
+		fnErr  error
+		ran    []string
+	}{
+		{name: "after a commit", ran: []string{"1a", "1b"}},
+		{name: "of the attempt that was committed alone", faults: faults{{On: retrytest.Commit, Err: conflict}}, ran: []string{"2a", "2b"}},
+		{name: "none for a commit whose outcome is not known", faults: lost},
+		{name: "none if the probe does not know", faults: lost, opts: committed(false, errBusiness)},
+		{name: "for one that the probe has found", faults: lost, opts: committed(true, nil), ran: []string{"1a", "1b"}},
+		{name: "for the one after it, of an idempotent transaction", faults: lost, mark: true, ran: []string{"2a", "2b"}},
+		{name: "none after an error of fn", fnErr: errBusiness},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			db, log := openDB(t, &base{}, row.faults)
+			var ran []string
+			attempts := 0
+			_ = retrysql.Tx(idempotent(t, row.mark), db, atOnce, row.opts, func(ctx context.Context, tx *retrysql.Txn) error {
+				attempts++
+				for _, name := range []string{"a", "b"} {
+					tx.AfterCommit(func(ctx context.Context) {
+						require.NoError(t, ctx.Err())
+						require.Contains(t, log(), "commit")
+						ran = append(ran, fmt.Sprint(attempts, name))
+					})
+				}
+				_ = tx.Savepoint(ctx, func(context.Context) error {
+					tx.AfterCommit(func(context.Context) { t.Error("a savepoint that was undone") })
+					return errBusiness
+				})
+				return row.fnErr
+			})
+			require.Equal(t, row.ran, ran)
+		})
+	}
 }
 
 func TestHooksAllRun(t *testing.T) {
@@ -296,19 +307,44 @@ func TestHooksAllRun(t *testing.T) {
 	require.Equal(t, "begin commit begin rollback", log())
 }
 
-func TestWhatIsNilIsAnError(t *testing.T) {
-	var none context.Context
+func TestBadArgumentsAreRefusedBeforeAnythingIsDone(t *testing.T) {
+	var (
+		ctx  = t.Context()
+		none context.Context
+		d    db
+		bad  = retry.Policy{MaxAttempts: -2}
+		opts = &retrysql.Options{EndTimeout: -1}
+	)
 	db, log := openDB(t, &base{}, nil)
-	nothing := func(context.Context, *retrysql.Txn) error { return nil }
-	begin := func(context.Context) (retrysql.Transaction, error) { panic("not begun") }
-	require.EqualError(t, retrysql.Tx(none, db, atOnce, nil, nothing), "retrysql: ctx is nil")
-	require.EqualError(t, retrysql.Run(none, atOnce, nil, begin, func(context.Context, retrysql.Transaction) error { return nil }), "retrysql: ctx is nil")
-	require.EqualError(t, retrysql.Do(none, db, atOnce, func(context.Context, *retrysql.Single) error { return nil }), "retrysql: ctx is nil")
+	_, noFn := retrysql.TxValue[int](ctx, db, atOnce, nil, nil)
+	for _, row := range []struct {
+		err  error
+		want string
+	}{
+		{retrysql.Tx(none, db, atOnce, nil, nothing), "retrysql: ctx is nil"},
+		{retrysql.Tx(ctx, nil, atOnce, nil, nothing), "retrysql: db is nil"},
+		{retrysql.Tx(ctx, (*sql.DB)(nil), atOnce, nil, nothing), "retrysql: db is nil"},
+		{retrysql.Tx(ctx, db, atOnce, nil, nil), "retrysql: fn is nil"},
+		{noFn, "retrysql: fn is nil"},
+		{retrysql.Do(none, db, atOnce, update), "retrysql: ctx is nil"},
+		{retrysql.Do(ctx, nil, atOnce, update), "retrysql: db is nil"},
+		{retrysql.Do(ctx, db, atOnce, nil), "retrysql: fn is nil"},
+		{retrysql.Run(none, atOnce, nil, d.begin, statements()), "retrysql: ctx is nil"},
+		{retrysql.Run(ctx, atOnce, nil, nil, statements()), "retrysql: begin is nil"},
+		{retrysql.Run[*tx](ctx, atOnce, nil, d.begin, nil), "retrysql: fn is nil"},
+		{retrysql.Run(ctx, retry.Policy{TTL: -1}, nil, d.begin, statements()), "retry: Policy.TTL -1ns is negative"},
+		{retrysql.Run(ctx, atOnce, opts, d.begin, statements()), "retrysql: Options.EndTimeout -1ns is negative"},
+		{retrysql.Run(ctx, bad, opts, d.begin, statements()),
+			"retrysql: Options.EndTimeout -1ns is negative; retry: Policy.MaxAttempts -2 is below -1, which is Unlimited"},
+		{opts.Validate(), "retrysql: Options.EndTimeout -1ns is negative"},
+	} {
+		require.EqualError(t, row.err, row.want)
+		require.NotErrorAs(t, row.err, new(*retry.Error))
+	}
+	require.ErrorAs(t, opts.Validate(), new(*retry.FieldError))
+	require.Empty(t, d.log)
 	require.Empty(t, log())
-	require.EqualError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		return tx.Savepoint(ctx, nil)
-	}), "retrysql: fn is nil")
-	require.Equal(t, "begin rollback", log())
+	require.EqualError(t, retrysql.Tx(ctx, db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error { return tx.Savepoint(ctx, nil) }), "retrysql: fn is nil")
 }
 
 func TestAPanicThatFnRecoversFromIsNotCommitted(t *testing.T) {
@@ -325,9 +361,6 @@ func TestAPanicThatFnRecoversFromIsNotCommitted(t *testing.T) {
 }
 
 func TestATxInATx(t *testing.T) {
-	exec := func(query string) func(context.Context, *retrysql.Txn) error {
-		return func(ctx context.Context, tx *retrysql.Txn) error { return stmtErr(tx.ExecContext(ctx, query)) }
-	}
 	// both works in the caller's transaction if there is one, as the comment of TxnFromContext says.
 	both := func(ctx context.Context, db *sql.DB, fn func(context.Context, *retrysql.Txn) error) error {
 		if tx, ok := retrysql.TxnFromContext(ctx, db); ok {
@@ -350,7 +383,7 @@ func TestATxInATx(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			db, log := openDB(t, &base{}, row.faults)
 			err := both(t.Context(), db, func(ctx context.Context, tx *retrysql.Txn) error {
-				return errors.Join(exec("outer")(ctx, tx), row.inner(ctx, db, exec("inner")))
+				return errors.Join(sends("outer")(ctx, tx), row.inner(ctx, db, sends("inner")))
 			})
 			require.Equal(t, row.log, log())
 			if row.err == "" {
@@ -377,20 +410,20 @@ func TestATxInATx(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		other, otherLog := openDB(t, &base{}, nil)
 		require.NoError(t, both(t.Context(), db, func(ctx context.Context, _ *retrysql.Txn) error {
-			return both(ctx, other, func(ctx context.Context, _ *retrysql.Txn) error { return both(ctx, db, exec("inner")) })
+			return both(ctx, other, func(ctx context.Context, _ *retrysql.Txn) error { return both(ctx, db, sends("inner")) })
 		}))
 		require.Equal(t, "begin inner commit", log())
 		require.Equal(t, "begin commit", otherLog())
 	})
 	t.Run("one with a context from outside is a transaction of its own", func(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
-		require.NoError(t, both(t.Context(), db, func(context.Context, *retrysql.Txn) error { return both(t.Context(), db, exec("own")) }))
+		require.NoError(t, both(t.Context(), db, func(context.Context, *retrysql.Txn) error { return both(t.Context(), db, sends("own")) }))
 		require.Equal(t, "begin begin own commit commit", log())
 	})
 	t.Run("after the end of fn its context belongs to no transaction", func(t *testing.T) {
 		db, log := openDB(t, &base{}, nil)
 		require.NoError(t, both(t.Context(), db, func(ctx context.Context, tx *retrysql.Txn) error {
-			tx.AfterCommit(func(context.Context) { require.NoError(t, both(ctx, db, exec("later"))) })
+			tx.AfterCommit(func(context.Context) { require.NoError(t, both(ctx, db, sends("later"))) })
 			return nil
 		}))
 		require.Equal(t, "begin commit begin later commit", log())
@@ -415,7 +448,7 @@ func TestATxInATx(t *testing.T) {
 				if answers != nil {
 					require.NoError(t, tx.QueryRowContext(ctx, "select").Scan(new(int)))
 				}
-				return both(ctx, other, exec("inner"))
+				return both(ctx, other, sends("inner"))
 			})
 			require.ErrorIs(t, err, retry.AttemptsExhausted)
 			require.Equal(t, 1, strings.Count(log(), "begin"), name)
@@ -436,10 +469,6 @@ func TestATxInATx(t *testing.T) {
 
 func TestSavepoint(t *testing.T) {
 	const sp, release, back = "SAVEPOINT retrysql_1", "RELEASE SAVEPOINT retrysql_1", "ROLLBACK TO SAVEPOINT retrysql_1"
-	exec := func(query string) func(context.Context, *retrysql.Txn) error {
-		return func(ctx context.Context, tx *retrysql.Txn) error { return stmtErr(tx.ExecContext(ctx, query)) }
-	}
-	pass := func(context.Context, *retrysql.Txn) error { return nil }
 	for _, row := range []struct {
 		name   string
 		faults faults
@@ -448,32 +477,31 @@ func TestSavepoint(t *testing.T) {
 		again  bool
 		is     error // of Savepoint in the first attempt
 	}{
-		{name: "a success", fn: exec("update"), first: sp + " update " + release},
+		{name: "a success", fn: sends("update"), first: sp + " update " + release},
 		{name: "an error of fn undoes its part", fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			_ = exec("update")(ctx, tx)
+			_ = sends("update")(ctx, tx)
 			return errBusiness
 		}, first: sp + " update " + back + " " + release, is: errBusiness},
-		{name: "a conflict that is undone does not count", fn: exec("update"), faults: faults{{Query: "update", Err: deadlock}},
+		{name: "a conflict that is undone does not count", fn: sends("update"), faults: faults{{Query: "update", Err: deadlock}},
 			first: sp + " update! " + back + " " + release, is: deadlock},
-		{name: "one that cannot be undone does", fn: exec("update"),
+		{name: "one that cannot be undone does", fn: sends("update"),
 			faults: faults{{Query: "update", Err: deadlock}, {Query: "ROLLBACK TO", Err: errNoSavepoint}},
 			first:  sp + " update! " + back + "!", again: true, is: deadlock},
 		{name: "one that was not noticed, but only returned, does", fn: func(context.Context, *retrysql.Txn) error { return deadlock },
 			faults: faults{{Query: "ROLLBACK TO", Err: errNoSavepoint}},
 			first:  sp + " " + back + "!", again: true, is: deadlock},
 		{name: "a conflict that fn passes over is not released", fn: func(ctx context.Context, tx *retrysql.Txn) error {
-			_ = exec("update")(ctx, tx)
+			_ = sends("update")(ctx, tx)
 			return nil
 		}, faults: faults{{Query: "update", Err: deadlock}}, first: sp + " update!", again: true, is: deadlock},
-		{name: "a conflict at SAVEPOINT", fn: pass, faults: faults{{Query: "SAVEPOINT", Err: deadlock}}, first: sp + "!", again: true, is: deadlock},
-		{name: "a conflict at RELEASE", fn: pass, faults: faults{{Query: "RELEASE", Err: deadlock}}, first: sp + " " + release + "!", again: true, is: deadlock},
+		{name: "a conflict at SAVEPOINT", fn: nothing, faults: faults{{Query: "SAVEPOINT", Err: deadlock}}, first: sp + "!", again: true, is: deadlock},
+		{name: "a conflict at RELEASE", fn: nothing, faults: faults{{Query: "RELEASE", Err: deadlock}}, first: sp + " " + release + "!", again: true, is: deadlock},
 	} {
-		for name, around := range map[string]func(driver.Connector) driver.Connector{"": plain, ", watched": allerrors.Connector} {
-			t.Run(row.name+name, func(t *testing.T) {
-				db, log := openDBWith(t, &base{}, row.faults, around)
-				attempts := 0
+		for name, around := range bothWays {
+			t.Run(row.name+", "+name, func(t *testing.T) {
+				db, log := openDB(t, &base{}, row.faults, around)
 				err := retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					if attempts++; attempts > 1 {
+					if retry.AttemptNumber(ctx) > 1 {
 						return nil
 					}
 					err := tx.Savepoint(ctx, func(ctx context.Context) error { return row.fn(ctx, tx) })
@@ -490,11 +518,11 @@ func TestSavepoint(t *testing.T) {
 		}
 	}
 	t.Run("a conflict that is undone does not count on a watched database, even if fn has the *sql.Tx", func(t *testing.T) {
-		db, log := openDBWith(t, &base{}, faults{{Query: "update", Err: deadlock}}, allerrors.Connector)
+		db, log := openDB(t, &base{}, faults{{Query: "update", Err: deadlock}}, allerrors.Connector)
 		require.NoError(t, retrysql.Tx(t.Context(), db, atOnce, nil, func(ctx context.Context, tx *retrysql.Txn) error {
 			err := tx.Savepoint(ctx, func(ctx context.Context) error {
 				tx.Unwrap()
-				return exec("update")(ctx, tx)
+				return sends("update")(ctx, tx)
 			})
 			require.Equal(t, deadlock, err)
 			return nil

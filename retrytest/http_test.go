@@ -23,14 +23,17 @@ import (
 	"github.com/retrygo/retry/retrytest"
 )
 
+// serveFunc is NewServer or NewPipeServer.
+type serveFunc = func(testing.TB, []retrytest.Answer) *retrytest.Server
+
 // both runs f as two subtests: over pipes in virtual time, and over the loopback.
-func both(t *testing.T, name string, f func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server)) {
+func both(t *testing.T, name string, f func(t *testing.T, serve serveFunc)) {
 	bubble(t, name+", over pipes", func(t *testing.T) { f(t, retrytest.NewPipeServer) })
 	t.Run(name+", over the loopback", func(t *testing.T) { f(t, retrytest.NewServer) })
 }
 
 // bothHTTP2 is both, but without virtual time before Go 1.26, whose HTTP/2 server shares channels between bubbles.
-func bothHTTP2(t *testing.T, name string, f func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server)) {
+func bothHTTP2(t *testing.T, name string, f func(t *testing.T, serve serveFunc)) {
 	if strings.HasPrefix(runtime.Version(), "go1.25") {
 		t.Run(name+", over pipes", func(t *testing.T) { f(t, retrytest.NewPipeServer) })
 		t.Run(name+", over the loopback", func(t *testing.T) { f(t, retrytest.NewServer) })
@@ -45,14 +48,23 @@ func requireReset(t *testing.T, err error) {
 	require.True(t, errors.Is(err, syscall.ECONNRESET) || errors.Is(err, wsaeConnReset), "%v", err)
 }
 
-// raw sends bytes over a new connection to s and returns the bytes that come back and the error at their end.
-func raw(t *testing.T, s *retrytest.Server, request string) (string, error) {
+// raw sends bytes over a new connection to s and returns the bytes that come back and the error at their end. It waits for
+// as many as want has, and then 100ms for more.
+func raw(t *testing.T, s *retrytest.Server, request, want string) (string, error) {
 	c, err := s.Transport.DialContext(t.Context(), "tcp", "any.example:80")
 	require.NoError(t, err)
 	defer func() { _ = c.Close() }()
-	require.NoError(t, c.SetDeadline(time.Now().Add(100*time.Millisecond)))
+	require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 	_, _ = io.WriteString(c, request)
-	got, err := io.ReadAll(c)
+	got := make([]byte, len(strings.ReplaceAll(want, "Date: now", "Date: "+http.TimeFormat)))
+	n, err := io.ReadFull(c, got)
+	got = got[:n]
+	if err == nil {
+		_ = c.SetDeadline(time.Now().Add(100 * time.Millisecond)) // an error of a pipe that is closed comes again
+		var more []byte
+		more, err = io.ReadAll(c)
+		got = append(got, more...)
+	}
 	return regexp.MustCompile(`Date: [^\r]*`).ReplaceAllString(string(got), "Date: now"), err
 }
 
@@ -95,9 +107,9 @@ func TestWire(t *testing.T) {
 			ok + "Content-Length: 33\r\n" + headers + closes + "a body that does", nil},
 		{"garbage", retrytest.Answer{Fault: retrytest.Garbage}, "garbage\r\n\r\n", nil},
 	} {
-		both(t, row.name, func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
+		both(t, row.name, func(t *testing.T, serve serveFunc) {
 			s := serve(t, []retrytest.Answer{row.answer})
-			got, err := raw(t, s, post)
+			got, err := raw(t, s, post, row.want)
 			require.Equal(t, row.want, got)
 			if row.end == syscall.ECONNRESET {
 				requireReset(t, err)
@@ -116,13 +128,9 @@ func TestWire(t *testing.T) {
 			require.Equal(t, []retrytest.Request{want}, requests)
 		})
 	}
-	both(t, "the protocol after 101 is an echo", func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
+	both(t, "the protocol after 101 is an echo", func(t *testing.T, serve serveFunc) {
 		s := serve(t, []retrytest.Answer{{Status: 101, Header: http.Header{"Upgrade": {"chat"}}}})
-		req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL, nil)
-		require.NoError(t, err)
-		req.Header.Set("Connection", "Upgrade")
-		req.Header.Set("Upgrade", "chat")
-		resp, err := s.RoundTrip(req)
+		resp, err := send(t, s, "GET", s.URL, "", "Connection", "Upgrade", "Upgrade", "chat")
 		require.NoError(t, err)
 		require.Equal(t, "chat", resp.Header.Get("Upgrade"))
 		conn := resp.Body.(io.ReadWriteCloser)
@@ -134,7 +142,7 @@ func TestWire(t *testing.T) {
 		require.Equal(t, "hello", string(echo))
 		require.NoError(t, conn.Close())
 	})
-	both(t, "a connection under 101 ends with the test", func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
+	both(t, "a connection under 101 ends with the test", func(t *testing.T, serve serveFunc) {
 		r := recorder{TB: t}
 		s := serve(&r, []retrytest.Answer{{Status: 101}})
 		c, err := s.Transport.DialContext(t.Context(), "tcp", "")
@@ -174,15 +182,18 @@ func TestWireHTTP2(t *testing.T) {
 		{"reset read", retrytest.ResetRead, 0, "", syscall.ECONNRESET},
 		{"reset unread, as read", retrytest.ResetUnread, 0, "", syscall.ECONNRESET},
 	} {
-		bothHTTP2(t, row.name, func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
+		bothHTTP2(t, row.name, func(t *testing.T, serve serveFunc) {
 			s := serve(t, []retrytest.Answer{{Fault: row.fault}})
 			c, err := s.Transport.DialContext(t.Context(), "tcp", "")
 			require.NoError(t, err)
 			defer func() { _ = c.Close() }()
-			require.NoError(t, c.SetDeadline(time.Now().Add(100*time.Millisecond)))
+			require.NoError(t, c.SetDeadline(time.Now().Add(time.Minute)))
 			go func() { _, _ = io.WriteString(c, request+frame(settings, 1, 0, "")) }() // a pipe does not buffer
 			var got string
 			for {
+				if got != "" { // nothing more comes
+					_ = c.SetDeadline(time.Now().Add(100 * time.Millisecond)) // an error of a pipe that is closed comes again
+				}
 				header := make([]byte, 9)
 				if _, err = io.ReadFull(c, header); err != nil {
 					break
@@ -206,11 +217,25 @@ func TestWireHTTP2(t *testing.T) {
 	}
 }
 
+// send sends a request through s. The body of a response is closed with the test.
+func send(t *testing.T, s *retrytest.Server, method, url, body string, header ...string) (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := s.RoundTrip(req)
+	if err == nil {
+		t.Cleanup(func() { _ = resp.Body.Close() })
+	}
+	return resp, err
+}
+
 // get sends a GET through s and returns the status, or the error.
 func get(t *testing.T, s *retrytest.Server, url string) (int, error) {
-	req, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
-	require.NoError(t, err)
-	resp, err := s.RoundTrip(req)
+	t.Helper()
+	resp, err := send(t, s, "GET", url, "")
 	if err != nil {
 		return 0, err
 	}
@@ -220,7 +245,7 @@ func get(t *testing.T, s *retrytest.Server, url string) (int, error) {
 }
 
 func TestServer(t *testing.T) {
-	both(t, "a connection is kept, and closed before a reset, which net/http would repeat", func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
+	both(t, "a connection is kept, and closed before a reset, which net/http would repeat", func(t *testing.T, serve serveFunc) {
 		s := serve(t, []retrytest.Answer{{Times: 2}, {Body: "x"}, {Fault: retrytest.ResetRead}, {}, {Fault: retrytest.ResetUnread}, {}})
 		var got []any
 		for range 7 {
@@ -244,9 +269,7 @@ func TestServer(t *testing.T) {
 			{Takes: time.Minute, Pause: time.Hour, Body: "late", RetryDate: 90 * time.Second}, {Takes: time.Second, Fault: retrytest.ResetUnread},
 		})
 		began := time.Now()
-		req, err := http.NewRequestWithContext(t.Context(), "GET", "https://api.example/", nil)
-		require.NoError(t, err)
-		resp, err := s.RoundTrip(req)
+		resp, err := send(t, s, "GET", "https://api.example/", "")
 		require.NoError(t, err)
 		require.Equal(t, time.Minute, time.Since(began))
 		require.Equal(t, began.Add(time.Minute+90*time.Second).UTC().Format(http.TimeFormat), resp.Header.Get("Retry-After"))
@@ -264,20 +287,15 @@ func TestServer(t *testing.T) {
 		s := retrytest.NewPipeServer(t, []retrytest.Answer{{RetryDate: time.Second}})
 		time.Sleep(time.Millisecond)
 		began := time.Now()
-		req, err := http.NewRequestWithContext(t.Context(), "GET", s.URL, nil)
+		resp, err := send(t, s, "GET", s.URL, "")
 		require.NoError(t, err)
-		resp, err := s.RoundTrip(req)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
 		require.Equal(t, began.Truncate(time.Second).Add(2*time.Second).UTC().Format(http.TimeFormat), resp.Header.Get("Retry-After"))
 	})
-	both(t, "a handler answers, also while the script goes on", func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
+	both(t, "a handler answers, also while the script goes on", func(t *testing.T, serve serveFunc) {
 		echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
 		s := serve(t, []retrytest.Answer{{Status: 503}, {Fault: retrytest.ResetRead}, {Handler: echo, Times: retrytest.Forever}})
 		for _, want := range []string{"503 ", "reset", "200 order"} {
-			req, err := http.NewRequestWithContext(t.Context(), "POST", s.URL, strings.NewReader("order"))
-			require.NoError(t, err)
-			resp, err := s.RoundTrip(req)
+			resp, err := send(t, s, "POST", s.URL, "order")
 			if want == "reset" {
 				requireReset(t, err)
 				continue
@@ -285,12 +303,11 @@ func TestServer(t *testing.T) {
 			require.NoError(t, err)
 			body, err := io.ReadAll(resp.Body)
 			require.NoError(t, err)
-			require.NoError(t, resp.Body.Close())
 			require.Equal(t, want, resp.Status[:4]+string(body))
 		}
 		require.Equal(t, "order", s.Requests()[2].Body)
 	})
-	both(t, "a caller who leaves frees the server", func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
+	both(t, "a caller who leaves frees the server", func(t *testing.T, serve serveFunc) {
 		for _, a := range []retrytest.Answer{{Takes: time.Hour}, {Fault: retrytest.HangHeaders}, {Fault: retrytest.HangBody}, {Body: "x", Pause: time.Hour}} {
 			s := serve(t, []retrytest.Answer{a})
 			ctx, cancel := context.WithCancel(t.Context())
@@ -316,7 +333,7 @@ func TestServer(t *testing.T) {
 			require.ErrorIs(t, err, context.Canceled)
 		}
 	})
-	both(t, "the test ends while a caller waits", func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
+	both(t, "the test ends while a caller waits", func(t *testing.T, serve serveFunc) {
 		for _, fault := range []retrytest.HTTPFault{retrytest.HangHeaders, retrytest.ResetUnread} {
 			r := recorder{TB: t}
 			s := serve(&r, []retrytest.Answer{{Fault: fault, Takes: time.Hour}})
@@ -334,7 +351,7 @@ func TestServer(t *testing.T) {
 			require.ErrorContains(t, err, "refused")
 		}
 	})
-	bothHTTP2(t, "what fails the test", func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
+	bothHTTP2(t, "what fails the test", func(t *testing.T, serve serveFunc) {
 		r := recorder{TB: t}
 		s := serve(&r, nil)
 		status, err := get(t, s, s.URL)
@@ -352,20 +369,12 @@ func TestServer(t *testing.T) {
 		require.Len(t, r.ended(), 1)
 		require.Contains(t, r.messages[0], "the body of the response to GET "+s.URL+"/leak is not closed")
 	})
-	bothHTTP2(t, "101 does not go with HTTP/2", func(t *testing.T, serve func(testing.TB, []retrytest.Answer) *retrytest.Server) {
+	bothHTTP2(t, "101 does not go with HTTP/2", func(t *testing.T, serve serveFunc) {
 		s := serve(t, []retrytest.Answer{{Status: 101}})
 		s.Transport.Protocols.SetHTTP1(false)
 		s.Transport.Protocols.SetUnencryptedHTTP2(true)
 		_, err := get(t, s, s.URL)
 		require.ErrorContains(t, err, "INTERNAL_ERROR")
-	})
-	bubble(t, "statuses alone", func(t *testing.T) {
-		s := retrytest.Statuses(t, 503, 404)
-		for _, want := range []int{503, 404} {
-			status, err := get(t, s, s.URL)
-			require.NoError(t, err)
-			require.Equal(t, want, status)
-		}
 	})
 	bubble(t, "a dial that is given up", func(t *testing.T) {
 		s := retrytest.NewPipeServer(t, nil)
@@ -413,19 +422,14 @@ func TestPipeReset(t *testing.T) {
 	require.Equal(t, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}, op)
 }
 
-func TestDialFaults(t *testing.T) {
-	bubble(t, "are those of a connection that is not made", func(t *testing.T) {
+func TestAConnectionThatIsNotMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
 		server := retrytest.NewPipeServer(t, []retrytest.Answer{
 			{Fault: retrytest.RefuseDial}, {Fault: retrytest.NoHost, Takes: time.Second}, {Fault: retrytest.FailTLS}, {}, {Fault: retrytest.RefuseDial}, {},
 		})
 		start := time.Now()
 		get := func() error {
-			req, err := http.NewRequestWithContext(t.Context(), "GET", "https://api.example.com/", nil)
-			require.NoError(t, err)
-			resp, err := server.RoundTrip(req)
-			if err == nil {
-				require.NoError(t, resp.Body.Close())
-			}
+			_, err := get(t, server, "https://api.example.com/")
 			return err
 		}
 		require.ErrorIs(t, get(), syscall.ECONNREFUSED)
@@ -447,62 +451,53 @@ func TestRowsForARequest(t *testing.T) {
 		{On: "POST /orders", Status: 503}, {On: "POST", Status: 201}, {On: "/price", OnHeader: "X-Region: eu", Status: 404},
 		{Status: 204, Times: retrytest.Forever},
 	})
-	send := func(method, path, region string) int {
-		req, err := http.NewRequestWithContext(t.Context(), method, "http://x"+path, nil)
-		require.NoError(t, err)
-		req.Header.Set("X-Region", region)
-		resp, err := server.RoundTrip(req)
+	for _, row := range []struct {
+		method, path, region string
+		want                 int
+	}{
+		{"GET", "/price", "us", 204},
+		{"GET", "/price", "eu", 404},
+		{"GET", "/price", "eu", 204}, // a row that is used up is not used again
+		{"POST", "/orders", "", 503},
+		{"POST", "/orders", "", 201},
+		{"POST", "/orders", "", 204},
+	} {
+		resp, err := send(t, server, row.method, "http://x"+row.path, "", "X-Region", row.region)
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
-		return resp.StatusCode
+		require.Equal(t, row.want, resp.StatusCode, row)
 	}
-	require.Equal(t, 204, send("GET", "/price", "us"))
-	require.Equal(t, 404, send("GET", "/price", "eu"))
-	require.Equal(t, 204, send("GET", "/price", "eu"), "a row that is used up is not used again")
-	require.Equal(t, 503, send("POST", "/orders", ""))
-	require.Equal(t, 201, send("POST", "/orders", ""))
-	require.Equal(t, 204, send("POST", "/orders", ""))
 
 	var r recorder
 	other := retrytest.NewPipeServer(&r, []retrytest.Answer{{On: "POST", Status: 503}})
-	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://x/price", nil)
+	_, err := get(t, other, "http://x/price")
 	require.NoError(t, err)
-	resp, err := other.RoundTrip(req)
-	require.NoError(t, err)
-	require.NoError(t, resp.Body.Close())
 	require.Contains(t, r.ended()[0], `call 1, GET /price, has no row: row 1 of 1, {Status: 503, On: "POST"}, is for another`)
 }
 
-func TestDrip(t *testing.T) {
-	bubble(t, "sends a body byte by byte", func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Body: "0123456789", Drip: 10 * time.Second}, {Body: "0123", Drip: 4 * time.Second, Fault: retrytest.Truncate}})
-		var arrived []time.Duration
+func TestDripSendsABodyByteByByte(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := retrytest.NewPipeServer(t, []retrytest.Answer{
+			{Body: "0123456789", Drip: 10 * time.Second}, {Body: "0123", Drip: 4 * time.Second, Fault: retrytest.Truncate},
+		})
 		start := time.Now()
-		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://x/", nil)
+		resp, err := send(t, server, "GET", "http://x/", "")
 		require.NoError(t, err)
-		resp, err := server.RoundTrip(req)
-		require.NoError(t, err)
-		for b := make([]byte, 1); ; {
-			n, err := resp.Body.Read(b)
-			if n > 0 {
-				arrived = append(arrived, time.Since(start))
-			}
-			if err != nil {
+		for b, read := make([]byte, 1), time.Duration(1); ; read++ {
+			_, err := io.ReadFull(resp.Body, b)
+			require.Equal(t, min(read, 10)*time.Second, time.Since(start))
+			if read > 10 {
 				require.Equal(t, io.EOF, err)
 				break
 			}
+			require.NoError(t, err)
 		}
 		require.NoError(t, resp.Body.Close())
-		require.Len(t, arrived, 10)
-		for i, at := range arrived {
-			require.Equal(t, time.Duration(i+1)*time.Second, at)
-		}
-		resp, err = server.RoundTrip(req)
+		resp, err = send(t, server, "GET", "http://x/", "")
 		require.NoError(t, err)
 		got, err := io.ReadAll(resp.Body)
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		require.Equal(t, "01", string(got))
-		require.NoError(t, resp.Body.Close())
 		require.Equal(t, 12*time.Second, time.Since(start))
 	})
 }

@@ -168,8 +168,18 @@ func insert(ctx context.Context, db *sql.DB) error {
 
 // Each fault at the driver, and retrysql's verdict on it.
 func TestSQLFault(t *testing.T) {
-	const whole = "connect, begin false 0, INSERT, commit"
+	const (
+		begin = "connect, begin false 0"
+		whole = begin + ", INSERT, commit"
+		back  = begin + ", INSERT, rollback"
+	)
 	type fault = retrytest.SQLFault
+	again := func(reason retrysql.Reason, code string) retrysql.Verdict {
+		return retrysql.Verdict{Class: retry.Retryable, Reason: reason, Code: code}
+	}
+	doubt := func(reason retrysql.Reason) retrysql.Verdict {
+		return retrysql.Verdict{Class: retry.Terminal, Reason: reason, Ambiguous: true}
+	}
 	for _, row := range []struct {
 		name      string
 		fault     fault
@@ -181,55 +191,39 @@ func TestSQLFault(t *testing.T) {
 		took      time.Duration
 	}{
 		{"serialization failure of a statement", fault{Err: retrytest.ErrSerialization}, retrytest.ErrSerialization,
-			"connect, begin false 0, rollback", 0,
-			retrysql.Statement, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.SerializationFailure, Code: "40001"}, 0},
+			begin + ", rollback", 0, retrysql.Statement, again(retrysql.SerializationFailure, "40001"), 0},
 		{"serialization failure of the commit", fault{On: retrytest.Commit, Err: retrytest.ErrSerialization}, retrytest.ErrSerialization,
-			"connect, begin false 0, INSERT, rollback", 0,
-			retrysql.Commit, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.SerializationFailure, Code: "40001"}, 0},
+			back, 0, retrysql.Commit, again(retrysql.SerializationFailure, "40001"), 0},
 		{"deadlock", fault{Query: "INS", Err: retrytest.ErrDeadlock}, retrytest.ErrDeadlock,
-			"connect, begin false 0, rollback", 0,
-			retrysql.Statement, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.Deadlock, Code: "40P01"}, 0},
-		{"busy", fault{Err: retrytest.ErrBusy}, retrytest.ErrBusy,
-			"connect, begin false 0, rollback", 0,
-			retrysql.Statement, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.Busy, Code: "5"}, 0},
+			begin + ", rollback", 0, retrysql.Statement, again(retrysql.Deadlock, "40P01"), 0},
+		{"busy", fault{Err: retrytest.ErrBusy}, retrytest.ErrBusy, begin + ", rollback", 0, retrysql.Statement, again(retrysql.Busy, "5"), 0},
 		{"read-only", fault{Err: retrytest.ErrReadOnly}, retrytest.ErrReadOnly,
-			"connect, begin false 0, rollback", 0,
-			retrysql.Statement, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ReadOnlyServer, Code: "25006"}, 0},
+			begin + ", rollback", 0, retrysql.Statement, again(retrysql.ReadOnlyServer, "25006"), 0},
 		{"connection lost before the server took COMMIT", fault{On: retrytest.Commit, Lost: true}, syscall.ECONNRESET,
-			"connect, begin false 0, INSERT, rollback, close", 0,
-			retrysql.Commit, retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.ConnectionLost, Ambiguous: true}, 0},
+			back + ", close", 0, retrysql.Commit, doubt(retrysql.ConnectionLost), 0},
 		{"connection lost after the server took COMMIT", fault{On: retrytest.Commit, Lost: true, Late: true}, syscall.ECONNRESET,
-			whole + ", close", 1,
-			retrysql.Commit, retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.ConnectionLost, Ambiguous: true}, 0},
+			whole + ", close", 1, retrysql.Commit, doubt(retrysql.ConnectionLost), 0},
 		{"connection lost, with the driver's own error", fault{On: retrytest.Commit, Lost: true, Late: true, Err: driver.ErrBadConn}, driver.ErrBadConn,
-			whole + ", close", 1,
-			retrysql.Commit, retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.ConnectionLost, Ambiguous: true}, 0},
+			whole + ", close", 1, retrysql.Commit, doubt(retrysql.ConnectionLost), 0},
 		{"an answer of COMMIT that comes as an error", fault{On: retrytest.Commit, Late: true, Err: context.DeadlineExceeded}, context.DeadlineExceeded,
-			whole, 1,
-			retrysql.Commit, retrysql.Verdict{Class: retry.Terminal, Reason: retrysql.Timeout, Ambiguous: true}, 0},
+			whole, 1, retrysql.Commit, doubt(retrysql.Timeout), 0},
 		{"connection lost at a statement", fault{On: retrytest.Exec, Lost: true}, syscall.ECONNRESET,
-			"connect, begin false 0, rollback, close", 0,
-			retrysql.Statement, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost}, 0},
+			begin + ", rollback, close", 0, retrysql.Statement, again(retrysql.ConnectionLost, ""), 0},
 		{"connection lost after a statement", fault{On: retrytest.Exec, Lost: true, Late: true}, syscall.ECONNRESET,
-			"connect, begin false 0, INSERT, rollback, close", 0,
-			retrysql.Statement, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost}, 0},
+			back + ", close", 0, retrysql.Statement, again(retrysql.ConnectionLost, ""), 0},
 		{"connection lost at BEGIN", fault{On: retrytest.Begin, Lost: true}, syscall.ECONNRESET,
-			"connect, close", 0,
-			retrysql.Connect, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost}, 0},
+			"connect, close", 0, retrysql.Connect, again(retrysql.ConnectionLost, ""), 0},
 		{"BEGIN that is done and fails", fault{On: retrytest.Begin, Late: true, Err: errDown}, errDown,
-			"connect, begin false 0, rollback", 0,
-			retrysql.Connect, retrysql.Verdict{Class: retry.Retryable}, 0},
-		{"no connection", fault{On: retrytest.Connect, Lost: true}, syscall.ECONNRESET, "", 0,
-			retrysql.Connect, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost}, 0},
-		{"a connection that is lost once it is made", fault{On: retrytest.Connect, Lost: true, Late: true}, syscall.ECONNRESET, "connect, close", 0,
-			retrysql.Connect, retrysql.Verdict{Class: retry.Retryable, Reason: retrysql.ConnectionLost}, 0},
+			begin + ", rollback", 0, retrysql.Connect, again("", ""), 0},
+		{"no connection", fault{On: retrytest.Connect, Lost: true}, syscall.ECONNRESET, "", 0, retrysql.Connect, again(retrysql.ConnectionLost, ""), 0},
+		{"a connection that is lost once it is made", fault{On: retrytest.Connect, Lost: true, Late: true}, syscall.ECONNRESET,
+			"connect, close", 0, retrysql.Connect, again(retrysql.ConnectionLost, ""), 0},
 		{"a bad connection, which database/sql replaces", fault{On: retrytest.Begin, Err: driver.ErrBadConn}, nil,
-			"connect, close, connect, begin false 0, INSERT, commit", 1, 0, retrysql.Verdict{}, 0},
+			"connect, close, " + whole, 1, 0, retrysql.Verdict{}, 0},
 		{"a slow statement", fault{Takes: time.Minute}, nil, whole, 1, 0, retrysql.Verdict{}, time.Minute},
 		{"a slow commit", fault{On: retrytest.Commit, Takes: time.Hour}, nil, whole, 1, 0, retrysql.Verdict{}, time.Hour},
 		{"a statement that is too slow for its context", fault{Takes: 3 * time.Hour}, context.DeadlineExceeded,
-			"connect, begin false 0, rollback", 0,
-			retrysql.Statement, retrysql.Verdict{Reason: retrysql.Timeout}, 2 * time.Hour},
+			begin + ", rollback", 0, retrysql.Statement, retrysql.Verdict{Reason: retrysql.Timeout}, 2 * time.Hour},
 		{"a row that lets an operation pass", fault{On: retrytest.Commit}, nil, whole, 1, 0, retrysql.Verdict{}, 0},
 	} {
 		bubble(t, row.name, func(t *testing.T) {
@@ -289,7 +283,7 @@ func TestSQLFault(t *testing.T) {
 		require.Equal(t, "connect, reset, 1, reset, close, connect, 3, close, connect, select, close rows, close", s.log())
 		require.Equal(t, []string{"1", "3", "select"}, c.Committed())
 	})
-	bubble(t, "a lost connection answers nothing more", func(t *testing.T) {
+	bubble(t, "a lost connection answers nothing more, nor does it prepare", func(t *testing.T) {
 		db := retrytest.NewConnector(t, new(server), []fault{{Lost: true}}).OpenDB()
 		conn, err := db.Conn(t.Context())
 		require.NoError(t, err)
@@ -298,17 +292,9 @@ func TestSQLFault(t *testing.T) {
 		require.ErrorIs(t, err, syscall.ECONNRESET)
 		require.ErrorIs(t, conn.PingContext(t.Context()), driver.ErrBadConn)
 		require.ErrorIs(t, conn.Close(), sql.ErrConnDone)
-	})
-	bubble(t, "nor does it prepare", func(t *testing.T) {
-		db := retrytest.NewConnector(t, nil, []fault{{Lost: true}}).OpenDB()
-		conn, err := db.Conn(t.Context())
+
+		conn, err = retrytest.NewConnector(t, nil, []fault{{Lost: true}}).OpenDB().Conn(t.Context())
 		require.NoError(t, err)
-		require.NoError(t, conn.PingContext(t.Context()))
-		require.NoError(t, conn.Raw(func(c any) error {
-			_, err := c.(driver.ConnPrepareContext).PrepareContext(t.Context(), "INSERT")
-			require.NoError(t, err)
-			return nil
-		}))
 		_, err = conn.ExecContext(t.Context(), "INSERT")
 		require.ErrorIs(t, err, syscall.ECONNRESET)
 		_, err = conn.PrepareContext(t.Context(), "INSERT")

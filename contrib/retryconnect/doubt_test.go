@@ -33,61 +33,37 @@ func TestDoubtOutlivesTheRun(t *testing.T) {
 	for name, row := range map[string]struct {
 		fails      func(ctx context.Context) error // in the handler
 		policy     retry.Policy
-		options    retryconnect.Options
 		idempotent bool
 		calls      int // of three outer attempts
 	}{
-		"the timeout of the attempt has passed":                {fails: hangs, policy: timeout, calls: 1},
-		"an idempotent call may be repeated":                   {fails: hangs, policy: timeout, idempotent: true, calls: 6},
-		"the server's timeout has passed":                      {fails: says(connect.CodeDeadlineExceeded), calls: 1},
-		"INTERNAL of the server":                               {fails: says(connect.CodeInternal), calls: 1},
-		"INTERNAL by opt-in, of a call that is not idempotent": {fails: says(connect.CodeInternal), options: retryconnect.Options{RetryCodes: []connect.Code{connect.CodeInternal}}, calls: 1},
-		"INTERNAL of the server, idempotent":                   {fails: says(connect.CodeInternal), idempotent: true, calls: 3},
-		"a handler's plain error, which is UNKNOWN":            {fails: func(context.Context) error { return errors.New("no") }, calls: 1},
-		"DATA_LOSS of the server":                              {fails: says(connect.CodeDataLoss), calls: 1},
-		"CANCELED of the server":                               {fails: says(connect.CodeCanceled), calls: 1},
-		"RESOURCE_EXHAUSTED":                                   {fails: says(connect.CodeResourceExhausted), calls: 3},
-		"an answer of a server that is in doubt":               {fails: with(connect.CodeAborted, "retry-in-doubt", "true"), calls: 1},
-		"UNAVAILABLE of a server that is in doubt":             {fails: with(connect.CodeUnavailable, "retry-in-doubt", "true"), calls: 1},
-		"UNAVAILABLE of a server that has given up":            {fails: with(connect.CodeUnavailable, "grpc-retry-pushback-ms", "-1"), calls: 3},
-		"the attempts are used up":                             {fails: says(connect.CodeUnavailable), calls: 6},
+		"the timeout of the attempt has passed":     {fails: hangs, policy: timeout, calls: 1},
+		"an idempotent call may be repeated":        {fails: hangs, policy: timeout, idempotent: true, calls: 6},
+		"the server's timeout has passed":           {fails: says(connect.CodeDeadlineExceeded), calls: 1},
+		"INTERNAL of the server":                    {fails: says(connect.CodeInternal), calls: 1},
+		"a handler's plain error, which is UNKNOWN": {fails: func(context.Context) error { return errors.New("no") }, calls: 1},
+		"RESOURCE_EXHAUSTED":                        {fails: says(connect.CodeResourceExhausted), calls: 3},
+		"an answer of a server that is in doubt":    {fails: with(connect.CodeAborted, "retry-in-doubt", "true"), calls: 1},
+		"UNAVAILABLE of a server that is in doubt":  {fails: with(connect.CodeUnavailable, "retry-in-doubt", "true"), calls: 1},
+		"UNAVAILABLE of a server that has given up": {fails: with(connect.CodeUnavailable, "grpc-retry-pushback-ms", "-1"), calls: 3},
+		"the attempts are used up":                  {fails: says(connect.CodeUnavailable), calls: 6},
 		"the server has begun to answer, and is lost": {fails: func(context.Context) error { panic(http.ErrAbortHandler) }, policy: retry.Policy{
 			Classify: retryconnect.OnCode(retry.Terminal, connect.CodeUnavailable, connect.CodeInternal, connect.CodeUnknown),
 		}, calls: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-				s := &server{
-					unary:  func(ctx context.Context, _ int, _ *request) (string, error) { return "", row.fails(ctx) },
-					stream: func(ctx context.Context, _ int, _ *connect.ServerStream[text]) error { return row.fails(ctx) },
+				s := answers(row.fails)
+				o := retryconnect.Options{Idempotent: func(string) bool { return row.idempotent }}
+				unary, stream := s.start(t, protocol, upTo(2).Or(row.policy), o)
+				for name, call := range map[string]func(context.Context) error{"unary": pings(unary), "stream": reads(stream)} {
+					s.headers = nil
+					err := retry.Do(t.Context(), upTo(3), call)
+					require.Equal(t, row.calls == 1, retry.IsAmbiguous(err), name)
+					require.Equal(t, row.calls, s.requests(), name)
 				}
-				row.options.Idempotent = func(string) bool { return row.idempotent }
-				unary, stream := s.start(t, protocol, upTo(2).Or(row.policy), row.options)
-				err := retry.Do(t.Context(), upTo(3), func(ctx context.Context) error {
-					_, err := ping(ctx, unary)
-					return err
-				})
-				require.Equal(t, row.calls == 1, retry.IsAmbiguous(err))
-				require.Equal(t, row.calls, s.requests())
-				s.headers, s.at = nil, nil
-				err = retry.Do(t.Context(), upTo(3), func(ctx context.Context) error {
-					_, err := read(ctx, stream)
-					return err
-				})
-				require.Equal(t, row.calls == 1, retry.IsAmbiguous(err))
-				require.Equal(t, row.calls, s.requests(), "of a stream")
 			})
 		})
 	}
-}
-
-// brokenAnswer is the answer of a server that is lost in its midst.
-func brokenAnswer(r *http.Request) (*http.Response, error) {
-	_, _ = io.Copy(io.Discard, r.Body)
-	return &http.Response{
-		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": r.Header["Content-Type"]}, Request: r,
-		Body: io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)),
-	}, nil
 }
 
 func TestAnAnswerThatIsCutIsInDoubt(t *testing.T) {
@@ -96,18 +72,15 @@ func TestAnAnswerThatIsCutIsInDoubt(t *testing.T) {
 			s, calls := new(server), 0
 			unary, _ := s.over(t, transport(func(r *http.Request) (*http.Response, error) {
 				calls++
-				return brokenAnswer(r)
+				_, _ = io.Copy(io.Discard, r.Body)
+				return &http.Response{
+					StatusCode: http.StatusOK, Header: http.Header{"Content-Type": r.Header["Content-Type"]}, Request: r,
+					Body: io.NopCloser(iotest.ErrReader(io.ErrUnexpectedEOF)),
+				}, nil
 			}), protocol, upTo(1), retryconnect.Options{Idempotent: func(string) bool { return idempotent }})
-			err := retry.Do(t.Context(), upTo(3), func(ctx context.Context) error {
-				_, err := ping(ctx, unary)
-				return err
-			})
+			err := retry.Do(t.Context(), upTo(3), pings(unary))
 			require.Error(t, err)
-			if idempotent {
-				require.Equal(t, 3, calls)
-			} else {
-				require.Equal(t, 1, calls, "%v", err)
-			}
+			require.Equal(t, map[bool]int{false: 1, true: 3}[idempotent], calls, "%v", err)
 		}
 	})
 }
@@ -139,14 +112,11 @@ func TestARunAroundACallDoesNotRepeatAnAnswer(t *testing.T) {
 			classify retry.Classifier
 			calls    int
 		}{{nil, 1}, {retryconnect.OnCode(retry.Retryable, connect.CodeNotFound), 3}} {
-			s := &server{unary: fails(connect.CodeNotFound)}
+			s := fails(connect.CodeNotFound)
 			unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{})
 			p := upTo(3)
 			p.Classify = row.classify
-			err := retry.Do(t.Context(), p, func(ctx context.Context) error {
-				_, err := ping(ctx, unary)
-				return err
-			})
+			err := retry.Do(t.Context(), p, pings(unary))
 			require.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 			require.Equal(t, row.calls, s.requests())
 		}

@@ -17,14 +17,13 @@ import (
 // TestWhatATransportCanFailWith fails connections at the byte level: HTTP/1.1, and HTTP/2 for gRPC.
 func TestWhatATransportCanFailWith(t *testing.T) {
 	for fault, row := range map[retrytest.HTTPFault]struct {
-		code         connect.Code
-		always       bool // also if not idempotent
-		ifIdempotent bool
+		code   connect.Code
+		always bool // repeated, also if not idempotent
 	}{
-		retrytest.ResetUnread: {connect.CodeCanceled, true, true},
-		retrytest.ResetRead:   {connect.CodeCanceled, true, true},
-		retrytest.Garbage:     {connect.CodeUnavailable, true, true},
-		retrytest.HangHeaders: {connect.CodeDeadlineExceeded, false, true},
+		retrytest.ResetUnread: {connect.CodeCanceled, true},
+		retrytest.ResetRead:   {connect.CodeCanceled, true},
+		retrytest.Garbage:     {connect.CodeUnavailable, true},
+		retrytest.HangHeaders: {connect.CodeDeadlineExceeded, false},
 	} {
 		for name, protocol := range protocols {
 			t.Run(string(fault)+" "+name, func(t *testing.T) {
@@ -47,7 +46,7 @@ func TestWhatATransportCanFailWith(t *testing.T) {
 								call = func() (string, error) { return read(t.Context(), stream) }
 							}
 							got, err := call()
-							if row.always || more != nil && row.ifIdempotent {
+							if row.always || more != nil {
 								require.NoError(t, err)
 								require.Equal(t, want, got)
 								return
@@ -60,26 +59,5 @@ func TestWhatATransportCanFailWith(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-func TestAResponseThatBreaksOffIsUnknown(t *testing.T) {
-	for _, optedIn := range [][]connect.Code{nil, {connect.CodeUnknown}} {
-		synctest.Test(t, func(t *testing.T) {
-			s := &server{}
-			broken := retrytest.Answer{Fault: retrytest.Truncate, Header: http.Header{"Content-Type": {"application/proto"}}, Body: "\x0a\x04pong"}
-			answers := []retrytest.Answer{broken}
-			if optedIn != nil {
-				answers = append(answers, retrytest.Answer{Handler: s.handler()})
-			}
-			h := retrytest.NewPipeServer(t, answers)
-			unary, _ := s.over(t, &http.Client{Transport: h}, nil, upTo(2), retryconnect.Options{RetryCodes: optedIn}, idempotent)
-			_, err := ping(t.Context(), unary)
-			if optedIn == nil {
-				require.Equal(t, connect.CodeUnknown, connect.CodeOf(err))
-			} else {
-				require.NoError(t, err)
-			}
-		})
 	}
 }

@@ -41,17 +41,15 @@ func TestLayers(t *testing.T) {
 					return connect.NewError(connect.CodeUnavailable, errors.New("no"))
 				}
 				for range 3 {
-					below := next
-					s := &server{layer: retryconnect.NewHandlerInterceptor(row.trust)}
-					s.unary = func(ctx context.Context, _ int, _ *request) (string, error) { return "", below(ctx) }
-					s.stream = func(ctx context.Context, _ int, _ *connect.ServerStream[text]) error { return below(ctx) }
+					s := answers(next)
+					s.layer = retryconnect.NewHandlerInterceptor(row.trust)
 					unary, stream := s.start(t, protocol, upTo(4), o)
-					next = func(ctx context.Context) (err error) {
-						if streams {
-							_, err = read(ctx, stream)
-						} else {
-							_, err = ping(ctx, unary)
-						}
+					call := pings(unary)
+					if streams {
+						call = reads(stream)
+					}
+					next = func(ctx context.Context) error {
+						err := call(ctx)
 						if row.silent {
 							err = connect.NewError(connect.CodeOf(err), errors.New("silent"))
 						}
@@ -82,8 +80,8 @@ func TestAHandlerSaysWhatItHasGivenUp(t *testing.T) {
 			{connect.NewError(connect.CodeUnavailable, retry.After(1500*time.Microsecond, no)), connect.CodeUnavailable, []string{"2"}},
 			{fmt.Errorf("load: %w", shared), connect.CodeUnavailable, []string{"-1"}},
 		} {
-			s := &server{layer: retryconnect.NewHandlerInterceptor(nil)}
-			s.unary = func(context.Context, int, *request) (string, error) { return "", row.err }
+			s := answers(func(context.Context) error { return row.err })
+			s.layer = retryconnect.NewHandlerInterceptor(nil)
 			unary, _ := s.start(t, protocol, retry.Policy{Disabled: true}, retryconnect.Options{})
 			_, err := ping(t.Context(), unary)
 			require.Equal(t, row.code, connect.CodeOf(err))
@@ -132,13 +130,10 @@ func TestAClientGetsNothingOfARun(t *testing.T) {
 			{run(fmt.Errorf("hunter2: %w", connect.NewError(connect.CodeNotFound, errors.New("none")))), "not_found: none"},
 			{errors.New("plain"), "unknown: plain"},
 		} {
-			s := &server{layer: retryconnect.NewHandlerInterceptor(nil)}
-			s.unary = func(context.Context, int, *request) (string, error) { return "", row.err }
-			s.stream = func(context.Context, int, *connect.ServerStream[text]) error { return row.err }
+			s := answers(func(context.Context) error { return row.err })
+			s.layer = retryconnect.NewHandlerInterceptor(nil)
 			unary, stream := s.start(t, protocol, retry.Policy{Disabled: true}, retryconnect.Options{})
-			_, err := ping(t.Context(), unary)
-			_, ofStream := read(t.Context(), stream)
-			for _, err := range []error{err, ofStream} {
+			for _, err := range []error{pings(unary)(t.Context()), reads(stream)(t.Context())} {
 				if row.want == "" {
 					require.NoError(t, err)
 					continue
@@ -153,15 +148,10 @@ func TestAClientGetsNothingOfARun(t *testing.T) {
 
 func TestANestedCallCountsItsOwnAttempts(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-		s := &server{unary: fails(connect.CodeUnavailable)}
-		s.stream = func(context.Context, int, *connect.ServerStream[text]) error {
-			return connect.NewError(connect.CodeUnavailable, errors.New("no"))
-		}
+		s := fails(connect.CodeUnavailable)
 		unary, stream := s.start(t, protocol, retry.Policy{Disabled: true}, retryconnect.Options{})
 		_ = retry.Do(t.Context(), upTo(2), func(ctx context.Context) error {
-			_, err := ping(ctx, unary)
-			_, _ = read(ctx, stream)
-			return err
+			return errors.Join(pings(unary)(ctx), reads(stream)(ctx))
 		})
 		require.Len(t, s.headers, 4)
 		for _, header := range s.headers {
@@ -187,21 +177,4 @@ func ExampleNewHandlerInterceptor() {
 		fmt.Println(failed.Code(), failed.Meta().Get("grpc-retry-pushback-ms"))
 	}
 	// Output: unavailable -1
-}
-
-func TestTheInterceptorOfAHandlerKeepsTheCodeOfAnError(t *testing.T) {
-	const procedure = "/a.B/C"
-	for name, options := range map[string][]connect.HandlerOption{
-		"without": nil, "with": {connect.WithInterceptors(retryconnect.NewHandlerInterceptor(nil))},
-	} {
-		server := httptest.NewServer(connect.NewUnaryHandler(procedure,
-			func(ctx context.Context, _ *connect.Request[wrapperspb.StringValue]) (*connect.Response[wrapperspb.StringValue], error) {
-				p := retry.Policy{MaxAttempts: 2, AttemptTimeout: time.Millisecond, Backoff: retry.Backoff{Base: 1}}
-				return nil, retry.Do(ctx, p, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-			}, options...))
-		client := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](http.DefaultClient, server.URL+procedure)
-		_, err := client.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("x")))
-		require.Equal(t, connect.CodeDeadlineExceeded, connect.CodeOf(err), name)
-		server.Close()
-	}
 }

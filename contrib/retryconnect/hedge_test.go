@@ -17,6 +17,14 @@ import (
 	"github.com/retrygo/retry/retryhedge"
 )
 
+// hedges is the interceptor of hedges as an option of a client.
+func hedges(t *testing.T, h retryhedge.Policy, o retryconnect.Options) connect.ClientOption {
+	t.Helper()
+	interceptor, err := retryconnect.NewHedgeInterceptor(h, o)
+	require.NoError(t, err)
+	return connect.WithInterceptors(interceptor)
+}
+
 func TestHedges(t *testing.T) {
 	const ms = time.Millisecond
 	type timed struct {
@@ -78,9 +86,7 @@ func TestHedges(t *testing.T) {
 				if row.change != nil {
 					row.change(&h, &o)
 				}
-				hedges, err := retryconnect.NewHedgeInterceptor(h, o)
-				require.NoError(t, err)
-				more := []connect.ClientOption{connect.WithInterceptors(hedges)}
+				more := []connect.ClientOption{hedges(t, h, o)}
 				if !row.unsafe {
 					more = append(more, idempotent)
 				}
@@ -107,31 +113,34 @@ func TestHedges(t *testing.T) {
 // The interceptor of retries does not know that the procedure is idempotent, which only the hedges declare.
 func TestAHedgedCallThatWasSentIsInDoubt(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-		s := &server{unary: fails(connect.CodeInternal)}
-		hedges, err := retryconnect.NewHedgeInterceptor(retryhedge.Policy{Delay: time.Second},
-			retryconnect.Options{Idempotent: func(string) bool { return true }})
-		require.NoError(t, err)
-		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, connect.WithInterceptors(hedges))
-		_, err = ping(t.Context(), unary)
+		s := fails(connect.CodeInternal)
+		o := retryconnect.Options{Idempotent: func(string) bool { return true }}
+		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, hedges(t, retryhedge.Policy{Delay: time.Second}, o))
+		_, err := ping(t.Context(), unary)
 		require.Equal(t, connect.CodeInternal, connect.CodeOf(err))
 		require.True(t, retry.IsAmbiguous(err))
 	})
 }
 
+// numbered answers each request with its number, also in a header, after the delays.
+func numbered(delays ...time.Duration) *server {
+	return &server{unary: func(ctx context.Context, n int, _ *request) (string, error) {
+		select {
+		case <-time.After(delays[n-1]):
+		case <-ctx.Done():
+		}
+		info, _ := connect.CallInfoForHandlerContext(ctx)
+		info.ResponseHeader().Set("Call", strconv.Itoa(n))
+		return strconv.Itoa(n), nil
+	}}
+}
+
 // connect writes into a CallInfo the header of whichever call it sends last, which is not always the one that wins.
 func TestACallWithACallInfoIsNotHedged(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-		s := &server{unary: func(ctx context.Context, n int, _ *request) (string, error) {
-			if n == 1 {
-				time.Sleep(time.Second)
-			}
-			info, _ := connect.CallInfoForHandlerContext(ctx)
-			info.ResponseHeader().Set("Call", strconv.Itoa(n))
-			return strconv.Itoa(n), nil
-		}}
-		hedges, err := retryconnect.NewHedgeInterceptor(retryhedge.Policy{Delay: 50 * time.Millisecond}, retryconnect.Options{})
-		require.NoError(t, err)
-		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, idempotent, connect.WithInterceptors(hedges))
+		s := numbered(time.Second, 0)
+		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, idempotent,
+			hedges(t, retryhedge.Policy{Delay: 50 * time.Millisecond}, retryconnect.Options{}))
 		ctx, info := connect.NewClientContext(t.Context())
 		answer, err := ping(ctx, unary)
 		require.NoError(t, err)
@@ -143,18 +152,9 @@ func TestACallWithACallInfoIsNotHedged(t *testing.T) {
 // The response that wins has its own header.
 func TestHeaderAndMessageOfAHedgedCallAreOfOneCall(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-		s := &server{unary: func(ctx context.Context, n int, _ *request) (string, error) {
-			select {
-			case <-time.After([]time.Duration{time.Second, 10 * time.Millisecond}[n-1]):
-			case <-ctx.Done():
-			}
-			info, _ := connect.CallInfoForHandlerContext(ctx)
-			info.ResponseHeader().Set("Call", strconv.Itoa(n))
-			return strconv.Itoa(n), nil
-		}}
-		hedges, err := retryconnect.NewHedgeInterceptor(retryhedge.Policy{Delay: 50 * time.Millisecond}, retryconnect.Options{})
-		require.NoError(t, err)
-		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, idempotent, connect.WithInterceptors(hedges))
+		s := numbered(time.Second, 10*time.Millisecond)
+		unary, _ := s.start(t, protocol, upTo(2), retryconnect.Options{}, idempotent,
+			hedges(t, retryhedge.Policy{Delay: 50 * time.Millisecond}, retryconnect.Options{}))
 		resp, err := unary.CallUnary(t.Context(), connect.NewRequest(wrapperspb.String("ping")))
 		require.NoError(t, err)
 		require.Equal(t, "2", resp.Msg.GetValue())
@@ -166,17 +166,16 @@ func TestHeaderAndMessageOfAHedgedCallAreOfOneCall(t *testing.T) {
 // Of two interceptors of hedges in one client the inner one makes none: there are two calls, not four.
 func TestOneLayerHedges(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-		s := &server{unary: func(ctx context.Context, _ int, _ *request) (string, error) {
+		s := answers(func(ctx context.Context) error {
 			select {
 			case <-time.After(time.Minute):
 			case <-ctx.Done():
 			}
-			return "pong", nil
-		}}
-		hedges, err := retryconnect.NewHedgeInterceptor(retryhedge.Policy{Delay: time.Second}, retryconnect.Options{})
-		require.NoError(t, err)
-		unary, _ := s.start(t, protocol, upTo(1), retryconnect.Options{}, idempotent, connect.WithInterceptors(hedges, hedges))
-		_, err = ping(t.Context(), unary)
+			return nil
+		})
+		once := hedges(t, retryhedge.Policy{Delay: time.Second}, retryconnect.Options{})
+		unary, _ := s.start(t, protocol, upTo(1), retryconnect.Options{}, idempotent, once, once)
+		_, err := ping(t.Context(), unary)
 		require.NoError(t, err)
 		require.Equal(t, 2, s.requests())
 	})

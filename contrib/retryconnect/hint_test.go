@@ -69,27 +69,22 @@ func TestWhatAServerSaysOfRetries(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-				fail := func() error {
+				fail := func(context.Context) error {
 					err := connect.NewError(row.code, nil)
 					row.says(err)
 					return err
 				}
-				s := &server{
-					unary:  func(context.Context, int, *request) (string, error) { return "", fail() },
-					stream: func(context.Context, int, *sending) error { return fail() },
-				}
+				s := answers(fail)
 				var want []time.Duration
 				if row.wait > 0 {
 					want = []time.Duration{row.wait}
 				}
 				unary, stream := s.start(t, protocol, upTo(2), retryconnect.Options{})
-				_, err := ping(t.Context(), unary)
-				require.Equal(t, row.code, connect.CodeOf(err))
-				require.Equal(t, want, s.waits())
-				s.headers, s.at = nil, nil
-				_, err = read(t.Context(), stream)
-				require.Equal(t, row.code, connect.CodeOf(err))
-				require.Equal(t, want, s.waits(), "of a stream")
+				for name, call := range map[string]func(context.Context) error{"unary": pings(unary), "stream": reads(stream)} {
+					s.headers, s.at = nil, nil
+					require.Equal(t, row.code, connect.CodeOf(call(t.Context())), name)
+					require.Equal(t, want, s.waits(), name)
+				}
 			})
 		})
 	}
@@ -97,11 +92,11 @@ func TestWhatAServerSaysOfRetries(t *testing.T) {
 
 func TestTheHintOfARunIsTheLastOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{unary: func(context.Context, int, *request) (string, error) {
+		s := answers(func(context.Context) error {
 			err := connect.NewError(connect.CodeUnavailable, nil)
 			err.AddDetail(retryInfo(t, 2*time.Hour))
-			return "", err
-		}}
+			return err
+		})
 		unary, _ := s.start(t, nil, upTo(2), retryconnect.Options{})
 		_, err := ping(t.Context(), unary)
 		require.ErrorIs(t, err, retry.HintTooLong)

@@ -51,36 +51,9 @@ func TestLostThatAnAnswerHasBegun(t *testing.T) {
 	})
 }
 
-func TestLostAStreamAfterItsFirstMessage(t *testing.T) {
-	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-		s := &server{stream: failUntil(1, connect.NewError(connect.CodeUnavailable, nil), "a")}
-		_, stream := s.start(t, protocol, upTo(2), retryconnect.Options{}, idempotent)
-		all, err := read(t.Context(), stream)
-		require.Equal(t, "a", all)
-		require.Equal(t, connect.CodeUnavailable, connect.CodeOf(err))
-		require.Equal(t, 1, s.requests())
-	})
-}
-
-func TestLostClientStreams(t *testing.T) {
-	for _, protocol := range protocols {
-		calls := 0
-		h := transport(func(*http.Request) (*http.Response, error) {
-			calls++
-			return nil, errors.New("down")
-		})
-		c, _ := (&server{}).over(t, h, protocol, upTo(2), retryconnect.Options{}, idempotent)
-		s := c.CallClientStream(t.Context())
-		_ = s.Send(wrapperspb.String(""))
-		_, err := s.CloseAndReceive()
-		require.Equal(t, connect.CodeUnavailable, connect.CodeOf(err))
-		require.Equal(t, 1, calls)
-	}
-}
-
 func TestLostTheOtherLayer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &server{unary: fails(connect.CodeUnavailable)}
+		s := fails(connect.CodeUnavailable)
 		plain := start(t, s.handler())
 		repeats := &http.Client{Transport: &retryhttp.Transport{Base: plain.Transport, Policy: upTo(3)}}
 		get := []connect.ClientOption{connect.WithHTTPGet(), connect.WithIdempotency(connect.IdempotencyNoSideEffects)}
@@ -127,7 +100,7 @@ func TestAConnectionThatIsResetIsRepeated(t *testing.T) {
 // TestAttemptsThatAreCutOffDoNotRace is for the race detector: the transport may still read the header of an attempt
 // that its timeout has ended.
 func TestAttemptsThatAreCutOffDoNotRace(t *testing.T) {
-	s := &server{unary: fails(connect.CodeUnavailable)}
+	s := fails(connect.CodeUnavailable)
 	served := httptest.NewUnstartedServer(s.handler())
 	served.Config.Protocols = new(http.Protocols)
 	served.Config.Protocols.SetUnencryptedHTTP2(true)

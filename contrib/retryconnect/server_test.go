@@ -25,6 +25,7 @@ type (
 	client   = connect.Client[text, text]
 	request  = connect.Request[text]
 	response = connect.Response[text]
+	sending  = connect.ServerStream[text]
 )
 
 const (
@@ -51,13 +52,15 @@ func inEach(t *testing.T, test func(t *testing.T, protocol []connect.ClientOptio
 // server answers calls with its functions, which get the number of the request.
 type server struct {
 	unary  func(ctx context.Context, n int, req *request) (string, error)
-	stream func(ctx context.Context, n int, send *connect.ServerStream[text]) error
+	stream func(ctx context.Context, n int, send *sending) error
 	layer  connect.Interceptor // of the handlers; nil for none
 
 	mu      sync.Mutex
 	began   time.Time
 	headers []http.Header
 	at      []time.Duration
+
+	messages []string // of streams
 }
 
 func (s *server) record(h http.Header) int {
@@ -103,7 +106,10 @@ func (s *server) handler() http.Handler {
 		}
 		return connect.NewResponse(wrapperspb.String(answer)), nil
 	}, append(options, connect.WithIdempotency(connect.IdempotencyNoSideEffects))...))
-	mux.Handle(streamProcedure, connect.NewServerStreamHandler(streamProcedure, func(ctx context.Context, req *request, stream *connect.ServerStream[text]) error {
+	mux.Handle(streamProcedure, connect.NewServerStreamHandler(streamProcedure, func(ctx context.Context, req *request, stream *sending) error {
+		s.mu.Lock()
+		s.messages = append(s.messages, req.Msg.GetValue())
+		s.mu.Unlock()
 		return s.stream(ctx, s.record(req.Header()), stream)
 	}, options...))
 	return mux
@@ -176,11 +182,17 @@ func upTo(attempts int) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Base: time.Second}}
 }
 
-// fails is a unary handler that always fails with err.
-func fails(code connect.Code) func(context.Context, int, *request) (string, error) {
-	return func(context.Context, int, *request) (string, error) {
-		return "", connect.NewError(code, errors.New("no"))
+// answers is a server whose unary call and stream fail as f does.
+func answers(f func(context.Context) error) *server {
+	return &server{
+		unary:  func(ctx context.Context, _ int, _ *request) (string, error) { return "pong", f(ctx) },
+		stream: func(ctx context.Context, _ int, _ *sending) error { return f(ctx) },
 	}
+}
+
+// fails is a server that answers everything with the code.
+func fails(code connect.Code) *server {
+	return answers(func(context.Context) error { return connect.NewError(code, errors.New("no")) })
 }
 
 // ping makes the unary call.
@@ -190,6 +202,15 @@ func ping(ctx context.Context, c *client) (string, error) {
 		return "", err
 	}
 	return resp.Msg.GetValue(), nil
+}
+
+// pings and reads are the calls as functions of runs.
+func pings(c *client) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := ping(ctx, c); return err }
+}
+
+func reads(c *client) func(context.Context) error {
+	return func(ctx context.Context) error { _, err := read(ctx, c); return err }
 }
 
 // read opens the stream and returns all of its messages.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -16,8 +14,6 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryconnect"
 )
-
-type sending = connect.ServerStream[text]
 
 // failUntil is a stream that fails before its n-th attempt, then sends the messages and ends with err.
 func failUntil(n int, err error, messages ...string) func(context.Context, int, *sending) error {
@@ -281,36 +277,25 @@ func TestOtherStreamsAndHandlersPassThrough(t *testing.T) {
 }
 
 func TestAStreamSendsTheMessageOfItsCallAgain(t *testing.T) {
-	const procedure = "/a.B/C"
-	var got []string
-	server := httptest.NewServer(connect.NewServerStreamHandler(procedure,
-		func(_ context.Context, r *connect.Request[wrapperspb.StringValue], out *connect.ServerStream[wrapperspb.StringValue]) error {
-			if got = append(got, r.Msg.GetValue()); len(got) == 1 {
-				return connect.NewError(connect.CodeUnavailable, errors.New("restarting"))
-			}
-			return out.Send(r.Msg)
-		}))
-	defer server.Close()
-	again, err := retryconnect.NewInterceptor(retry.Policy{Backoff: retry.Backoff{Base: 1}}, retryconnect.Options{})
-	require.NoError(t, err)
-	client := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](http.DefaultClient, server.URL+procedure, connect.WithInterceptors(again))
-	req := connect.NewRequest(wrapperspb.String("first"))
-	stream, err := client.CallServerStream(t.Context(), req)
-	require.NoError(t, err)
-	defer stream.Close()
-	req.Msg.Value = "second" // the caller reuses its message
-	require.True(t, stream.Receive(), stream.Err())
-	require.Equal(t, []string{"first", "first"}, got)
+	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
+		s := &server{stream: failUntil(2, nil, "a")}
+		_, stream := s.start(t, protocol, upTo(2), retryconnect.Options{})
+		req := connect.NewRequest(wrapperspb.String("first"))
+		got, err := stream.CallServerStream(t.Context(), req)
+		require.NoError(t, err)
+		req.Msg.Value = "second" // the caller reuses its message
+		require.True(t, got.Receive(), got.Err())
+		require.NoError(t, got.Close())
+		require.Equal(t, []string{"first", "first"}, s.messages)
+	})
 }
 
 func TestATrailerOfAStreamThatWasNeverSentIsEmpty(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
 	bad, err := retryconnect.NewInterceptor(retry.Policy{}, retryconnect.Options{
 		PolicyFor: func(string) retry.Policy { return retry.Policy{MaxAttempts: -5} },
 	})
 	require.NoError(t, err)
-	client := connect.NewClient[wrapperspb.StringValue, wrapperspb.StringValue](http.DefaultClient, server.URL+"/a.B/C", connect.WithInterceptors(bad))
+	client := connect.NewClient[text, text](nil, "http://server.test/a.B/C", connect.WithInterceptors(bad))
 	stream, err := client.CallServerStream(t.Context(), connect.NewRequest(wrapperspb.String("x")))
 	require.NoError(t, err)
 	require.False(t, stream.Receive())

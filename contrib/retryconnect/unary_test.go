@@ -60,9 +60,7 @@ func TestWhatIsRepeated(t *testing.T) {
 		t.Run(code.String(), func(t *testing.T) {
 			inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
 				attempts := func(o retryconnect.Options, more ...connect.ClientOption) bool {
-					s := &server{unary: fails(code), stream: func(context.Context, int, *connect.ServerStream[text]) error {
-						return connect.NewError(code, nil)
-					}}
+					s := fails(code)
 					unary, stream := s.start(t, protocol, upTo(2), o, more...)
 					_, err := ping(t.Context(), unary)
 					require.Equal(t, code, connect.CodeOf(err))
@@ -115,7 +113,7 @@ func TestAnAnswerIsNoFailure(t *testing.T) {
 			p.Budget = budget
 			var ends []retry.Status
 			p.Observe = func(_ context.Context, e retry.Event) { ends = append(ends, e.Decision.Status) }
-			s := &server{unary: fails(code)}
+			s := fails(code)
 			unary, _ := s.start(t, protocol, p, retryconnect.Options{})
 			_, err := ping(t.Context(), unary)
 			answered := errors.As(err, new(*retryrpc.AnswerError))
@@ -139,14 +137,14 @@ func TestThePolicysClassifyGoesFirst(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
 		p := upTo(2)
 		p.Classify = retryconnect.OnCode(retry.Retryable, connect.CodeNotFound)
-		s := &server{unary: fails(connect.CodeNotFound)}
+		s := fails(connect.CodeNotFound)
 		unary, _ := s.start(t, protocol, p, retryconnect.Options{})
 		_, err := ping(t.Context(), unary)
 		require.Equal(t, 2, s.requests())
 		require.ErrorIs(t, err, retry.AttemptsExhausted, "what is to be repeated is not an answer")
 
 		p.Classify = retryconnect.OnCode(retry.Terminal, connect.CodeUnavailable)
-		s = &server{unary: fails(connect.CodeUnavailable)}
+		s = fails(connect.CodeUnavailable)
 		unary, _ = s.start(t, protocol, p, retryconnect.Options{})
 		_, err = ping(t.Context(), unary)
 		require.Equal(t, 1, s.requests())
@@ -203,21 +201,11 @@ func TestAnAttemptTimeout(t *testing.T) {
 		p.AttemptTimeout = 500 * time.Millisecond
 		var events []retry.Event
 		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
-		hang := func(ctx context.Context, _ int, _ *request) (string, error) {
-			<-time.After(time.Minute)
-			return "", ctx.Err()
-		}
-		s := &server{unary: hang, stream: func(ctx context.Context, n int, _ *connect.ServerStream[text]) error {
-			_, err := hang(ctx, n, nil)
-			return err
-		}}
+		s := answers(func(ctx context.Context) error { <-time.After(time.Minute); return ctx.Err() })
 		unary, stream := s.start(t, protocol, p, retryconnect.Options{}, idempotent)
-		for name, call := range map[string]func() error{
-			"unary":  func() error { _, err := ping(t.Context(), unary); return err },
-			"stream": func() error { _, err := read(t.Context(), stream); return err },
-		} {
+		for name, call := range map[string]func(context.Context) error{"unary": pings(unary), "stream": reads(stream)} {
 			events, s.headers, s.at = nil, nil, nil
-			err := call()
+			err := call(t.Context())
 			require.Equal(t, []time.Duration{1500 * time.Millisecond, 2500 * time.Millisecond}, s.waits(), name)
 			require.ErrorIs(t, err, retry.AttemptsExhausted)
 			require.Len(t, events, 4)
@@ -244,7 +232,7 @@ func TestAnAttemptTimeout(t *testing.T) {
 
 func TestACallerWhoLeaves(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
-		s := &server{unary: fails(connect.CodeUnavailable)}
+		s := fails(connect.CodeUnavailable)
 		unary, _ := s.start(t, protocol, upTo(3), retryconnect.Options{})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		gone := errors.New("gone")
@@ -322,9 +310,7 @@ func TestOneLayerRepeats(t *testing.T) {
 	inEach(t, func(t *testing.T, protocol []connect.ClientOption) {
 		inner, err := retryconnect.NewInterceptor(upTo(3), retryconnect.Options{})
 		require.NoError(t, err)
-		s := &server{unary: fails(connect.CodeUnavailable), stream: func(context.Context, int, *connect.ServerStream[text]) error {
-			return connect.NewError(connect.CodeUnavailable, nil)
-		}}
+		s := fails(connect.CodeUnavailable)
 		unary, stream := s.start(t, protocol, upTo(3), retryconnect.Options{}, connect.WithInterceptors(inner))
 		_, err = ping(t.Context(), unary)
 		require.ErrorIs(t, err, retry.AttemptsExhausted)

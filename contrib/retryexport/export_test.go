@@ -81,7 +81,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestAnExactSeriesHasTheWaits compares 1,000 backoffs with the series that are said to be exact.
+// TestAnExactSeriesHasTheWaits compares backoffs with their series, which are said to be exact.
 func TestAnExactSeriesHasTheWaits(t *testing.T) {
 	for base := time.Duration(1); base < 1e12; base = base*7 + 3 {
 		for _, factor := range []float64{1, 1.1, 1.5, 2, 3.7, 1e6} {
@@ -97,7 +97,7 @@ func TestAnExactSeriesHasTheWaits(t *testing.T) {
 	}
 }
 
-func TestAWaitNeverOverflows(t *testing.T) {
+func TestAWaitThatWouldOverflowIsTheTop(t *testing.T) {
 	s := retryexport.Series{First: time.Hour, Top: math.MaxInt64, Factor: 1e9}
 	require.Equal(t, time.Duration(math.MaxInt64), s.Wait(math.MaxInt))
 }

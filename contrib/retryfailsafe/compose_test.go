@@ -29,60 +29,57 @@ func each(attempts int) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second}}
 }
 
+// limited is each with a limit for an attempt.
+func limited(attempts int, limit time.Duration) retry.Policy {
+	p := each(attempts)
+	p.AttemptTimeout = limit
+	return p
+}
+
 func TestACircuitBreakerInside(t *testing.T) {
 	// It opens at the second failure, for 2.5s: the attempts at 2s and 3s are refused and sent nowhere, the one at 4s
 	// is the trial that closes it.
 	guard := func() circuitbreaker.CircuitBreaker[string] {
 		return circuitbreaker.NewBuilder[string]().WithFailureThreshold(2).WithDelay(2500 * time.Millisecond).WithSuccessThreshold(1).Build()
 	}
-	t.Run("an open breaker refuses attempts, which are retried", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			breaker := guard()
-			var failures []error
-			p := each(8)
-			p.Observe = func(_ context.Context, e retry.Event) {
-				if e.Outcome == nil {
-					failures = append(failures, e.Attempt.Err)
-				}
+	untilThird := func(sent int) error {
+		if sent == 3 {
+			return nil
+		}
+		return errDown
+	}
+	inBubble(t, "an open breaker refuses attempts, which are retried", func(t *testing.T) {
+		breaker := guard()
+		var failures []error
+		p := each(8)
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Outcome == nil {
+				failures = append(failures, e.Attempt.Err)
 			}
-			start := time.Now()
-			waits, err := run(t.Context(), func(sent int) error {
-				if sent == 3 {
-					return nil
-				}
-				return errDown
-			}, policy(t, p), breaker)
-			require.NoError(t, err)
-			require.Equal(t, []time.Duration{time.Second, 3 * time.Second}, waits) // sent at 0s, 1s and 4s
-			require.Equal(t, 4*time.Second, time.Since(start))
-			require.Equal(t, []error{errDown, errDown, circuitbreaker.ErrOpen, circuitbreaker.ErrOpen}, failures)
-			require.True(t, breaker.IsClosed())
-		})
+		}
+		start := time.Now()
+		waits, err := run(t.Context(), untilThird, policy(t, p), breaker)
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{time.Second, 3 * time.Second}, waits) // sent at 0s, 1s and 4s
+		require.Equal(t, 4*time.Second, time.Since(start))
+		require.Equal(t, []error{errDown, errDown, circuitbreaker.ErrOpen, circuitbreaker.ErrOpen}, failures)
+		require.True(t, breaker.IsClosed())
 	})
-	t.Run("a breaker that is the gate as well refuses no attempt", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			breaker := guard()
-			p := each(8)
-			p.Gate = func(context.Context) time.Duration { return breaker.RemainingDelay() }
-			waits, err := run(t.Context(), func(sent int) error {
-				if sent == 3 {
-					return nil
-				}
-				return errDown
-			}, policy(t, p), breaker)
-			require.NoError(t, err)
-			require.Equal(t, []time.Duration{time.Second, 2500 * time.Millisecond}, waits)
-		})
+	inBubble(t, "a breaker that is the gate as well refuses no attempt", func(t *testing.T) {
+		breaker := guard()
+		p := each(8)
+		p.Gate = func(context.Context) time.Duration { return breaker.RemainingDelay() }
+		waits, err := run(t.Context(), untilThird, policy(t, p), breaker)
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{time.Second, 2500 * time.Millisecond}, waits)
 	})
-	t.Run("an open breaker ends the run if a classifier says so", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := each(8)
-			p.Classify = retry.StopOn(circuitbreaker.ErrOpen)
-			waits, err := run(t.Context(), always, policy(t, p), guard())
-			require.Len(t, waits, 1)
-			require.ErrorIs(t, err, retry.TerminalError)
-			require.ErrorIs(t, err, circuitbreaker.ErrOpen)
-		})
+	inBubble(t, "an open breaker ends the run if a classifier says so", func(t *testing.T) {
+		p := each(8)
+		p.Classify = retry.StopOn(circuitbreaker.ErrOpen)
+		waits, err := run(t.Context(), always, policy(t, p), guard())
+		require.Len(t, waits, 1)
+		require.ErrorIs(t, err, retry.TerminalError)
+		require.ErrorIs(t, err, circuitbreaker.ErrOpen)
 	})
 }
 
@@ -91,128 +88,91 @@ func TestTimeouts(t *testing.T) {
 		<-e.Canceled()
 		return "", fmt.Errorf("reading: %w", e.Context().Err())
 	}
-	t.Run("a timeout inside ends an attempt", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			_, err := failsafe.With(policy(t, each(3)), failsafe.Policy[string](timeout.New[string](10*time.Second))).GetWithExecution(hang)
-			require.ErrorIs(t, err, retry.AttemptsExhausted)
-			require.ErrorIs(t, err, timeout.ErrExceeded)
-			require.Equal(t, 32*time.Second, time.Since(start))
-		})
+	inBubble(t, "a timeout inside ends an attempt", func(t *testing.T) {
+		start := time.Now()
+		_, err := failsafe.With(policy(t, each(3)), failsafe.Policy[string](timeout.New[string](10*time.Second))).GetWithExecution(hang)
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.ErrorIs(t, err, timeout.ErrExceeded)
+		require.Equal(t, 32*time.Second, time.Since(start))
 	})
-	t.Run("a timeout outside ends the run, in the middle of a wait too", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			start := time.Now()
-			var status retry.Status
-			p := each(retry.Unlimited)
-			p.Observe = func(_ context.Context, e retry.Event) { status = e.Decision.Status }
-			outside := failsafe.Policy[string](timeout.New[string](2500 * time.Millisecond))
-			waits, err := run(t.Context(), always, outside, policy(t, p))
-			require.ErrorIs(t, err, timeout.ErrExceeded)
-			require.Len(t, waits, 2)
-			require.Equal(t, 2500*time.Millisecond, time.Since(start))
-			require.Equal(t, retry.Canceled, status)
-		})
+	inBubble(t, "a timeout outside ends the run, in the middle of a wait too", func(t *testing.T) {
+		start := time.Now()
+		var status retry.Status
+		p := each(retry.Unlimited)
+		p.Observe = func(_ context.Context, e retry.Event) { status = e.Decision.Status }
+		outside := failsafe.Policy[string](timeout.New[string](2500 * time.Millisecond))
+		waits, err := run(t.Context(), always, outside, policy(t, p))
+		require.ErrorIs(t, err, timeout.ErrExceeded)
+		require.Len(t, waits, 2)
+		require.Equal(t, 2500*time.Millisecond, time.Since(start))
+		require.Equal(t, retry.Canceled, status)
 	})
-	t.Run("AttemptTimeout ends an attempt", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := each(3)
-			p.AttemptTimeout = 10 * time.Second
-			var failures []error
-			p.Observe = func(_ context.Context, e retry.Event) { failures = append(failures, e.Attempt.Err) }
-			rp, _, err := retryfailsafe.Policy[string](p)
-			require.NoError(t, err)
-			start := time.Now()
-			_, err = failsafe.With(rp).GetWithExecution(hang)
-			require.ErrorIs(t, err, retry.AttemptsExhausted)
-			require.ErrorIs(t, err, retry.ErrAttemptTimeout)
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			require.NotErrorIs(t, err, context.Canceled)
-			require.Equal(t, 32*time.Second, time.Since(start))
-			require.Len(t, failures, 4)
-			require.EqualError(t, failures[0], "attempt timeout: reading: context canceled")
-		})
+	inBubble(t, "AttemptTimeout ends an attempt", func(t *testing.T) {
+		p := limited(3, 10*time.Second)
+		var failures []error
+		p.Observe = func(_ context.Context, e retry.Event) { failures = append(failures, e.Attempt.Err) }
+		start := time.Now()
+		_, err := failsafe.With(policy(t, p)).GetWithExecution(hang)
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.ErrorIs(t, err, retry.ErrAttemptTimeout)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.NotErrorIs(t, err, context.Canceled)
+		require.Equal(t, 32*time.Second, time.Since(start))
+		require.Len(t, failures, 4)
+		require.EqualError(t, failures[0], "attempt timeout: reading: context canceled")
 	})
-	t.Run("AttemptTimeout is told by a policy inside too", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := each(2)
-			p.AttemptTimeout = 10 * time.Second
-			rp, _, err := retryfailsafe.Policy[string](p)
-			require.NoError(t, err)
-			hedged := hedgepolicy.NewWithDelay[string](time.Minute)
-			start := time.Now()
-			_, err = failsafe.With(rp, failsafe.Policy[string](hedged)).GetWithExecution(hang)
-			var gaveUp *retry.Error
-			require.ErrorAs(t, err, &gaveUp)
-			require.Equal(t, retry.AttemptsExhausted, gaveUp.Reason)
-			require.ErrorIs(t, gaveUp.Last, retry.ErrAttemptTimeout)
-			require.NotErrorIs(t, gaveUp.Last, context.Canceled)
-			require.Equal(t, 21*time.Second, time.Since(start))
-			synctest.Wait()
-		})
+	inBubble(t, "AttemptTimeout ends an attempt with a policy inside, too", func(t *testing.T) {
+		hedged := hedgepolicy.NewWithDelay[string](time.Minute)
+		start := time.Now()
+		_, err := failsafe.With(policy(t, limited(2, 10*time.Second)), failsafe.Policy[string](hedged)).GetWithExecution(hang)
+		var gaveUp *retry.Error
+		require.ErrorAs(t, err, &gaveUp)
+		require.Equal(t, retry.AttemptsExhausted, gaveUp.Reason)
+		require.ErrorIs(t, gaveUp.Last, retry.ErrAttemptTimeout)
+		require.NotErrorIs(t, gaveUp.Last, context.Canceled)
+		require.Equal(t, 21*time.Second, time.Since(start))
+		synctest.Wait()
 	})
-	t.Run("a result that comes after AttemptTimeout is a result", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := each(3)
-			p.AttemptTimeout = time.Second
-			rp, _, err := retryfailsafe.Policy[string](p)
-			require.NoError(t, err)
-			result, err := failsafe.With(rp).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
-				<-e.Canceled()
-				return "late", nil
-			})
-			require.NoError(t, err)
-			require.Equal(t, "late", result)
+	inBubble(t, "a result that comes after AttemptTimeout is a result", func(t *testing.T) {
+		result, err := failsafe.With(policy(t, limited(3, time.Second))).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+			<-e.Canceled()
+			return "late", nil
 		})
+		require.NoError(t, err)
+		require.Equal(t, "late", result)
 	})
-	t.Run("a caller who cancels is not an attempt's timeout", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := each(3)
-			p.AttemptTimeout = time.Second
-			rp, _, err := retryfailsafe.Policy[string](p)
-			require.NoError(t, err)
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(500*time.Millisecond, cancel)
-			_, err = failsafe.With(rp).WithContext(ctx).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
-				result, err := hang(e)
-				<-time.After(time.Second) // past the timeout
-				return result, err
-			})
-			require.ErrorIs(t, err, retry.CallerCanceled)
-			require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
+	inBubble(t, "a caller who cancels is not an attempt's timeout", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(500*time.Millisecond, cancel)
+		_, err := failsafe.With(policy(t, limited(3, time.Second))).WithContext(ctx).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+			result, err := hang(e)
+			<-time.After(time.Second) // past the timeout
+			return result, err
 		})
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
 	})
-	t.Run("no attempt leaves its context behind", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			p := each(3)
-			p.AttemptTimeout = time.Hour
-			rp, _, err := retryfailsafe.Policy[string](p)
-			require.NoError(t, err)
-			var contexts []context.Context
-			_, err = failsafe.With(rp).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
-				require.NoError(t, e.Context().Err())
-				contexts = append(contexts, e.Context())
-				return "", errDown
-			})
-			require.ErrorIs(t, err, errDown)
-			require.Len(t, contexts, 3)
-			for _, ctx := range contexts {
-				require.ErrorIs(t, ctx.Err(), context.Canceled)
-			}
+	inBubble(t, "no attempt leaves its context behind", func(t *testing.T) {
+		var contexts []context.Context
+		_, err := failsafe.With(policy(t, limited(3, time.Hour))).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+			require.NoError(t, e.Context().Err())
+			contexts = append(contexts, e.Context())
+			return "", errDown
 		})
+		require.ErrorIs(t, err, errDown)
+		require.Len(t, contexts, 3)
+		for _, ctx := range contexts {
+			require.ErrorIs(t, ctx.Err(), context.Canceled)
+		}
 	})
 }
 
 // As failsafehttp does, so that a response's body can be read once the attempt is over.
 func TestAnExecutionCanKeepItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := each(2)
-		p.AttemptTimeout = time.Second
-		rp, _, err := retryfailsafe.Policy[string](p)
-		require.NoError(t, err)
 		var ctx context.Context
 		var release func()
-		_, err = failsafe.With(rp).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+		_, err := failsafe.With(policy(t, limited(2, time.Second))).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
 			ctx, release = e.Context(), e.(interface{ DeferCancel() func() }).DeferCancel()
 			return "head", nil
 		})
@@ -272,41 +232,37 @@ func TestABulkheadInside(t *testing.T) {
 }
 
 func TestHedges(t *testing.T) {
-	t.Run("hedges inside are not retries", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var sent atomic.Int32
-			p := retry.Policy{MaxAttempts: 3}
-			start := time.Now()
-			var ended []time.Duration
-			p.Observe = func(_ context.Context, e retry.Event) { ended = append(ended, time.Since(start)) }
-			hedged := hedgepolicy.NewBuilderWithDelay[string](time.Second).WithMaxHedges(2).CancelIf(func(string, error) bool { return false }).Build()
-			_, err := failsafe.With(policy(t, p), failsafe.Policy[string](hedged)).GetWithExecution(func(failsafe.Execution[string]) (string, error) {
-				sent.Add(1)
-				<-time.After(1500 * time.Millisecond)
-				return "", errDown
-			})
-			require.ErrorIs(t, err, retry.AttemptsExhausted)
-			require.EqualValues(t, 9, sent.Load())
-			// Each attempt ends with its last hedge, 3.5s after it began; 5s and 10s lie between.
-			require.Equal(t, []time.Duration{3500 * time.Millisecond, 12 * time.Second, 25500 * time.Millisecond, 25500 * time.Millisecond}, ended)
+	inBubble(t, "hedges inside are not retries", func(t *testing.T) {
+		var sent atomic.Int32
+		p := retry.Policy{MaxAttempts: 3}
+		start := time.Now()
+		var ended []time.Duration
+		p.Observe = func(_ context.Context, e retry.Event) { ended = append(ended, time.Since(start)) }
+		hedged := hedgepolicy.NewBuilderWithDelay[string](time.Second).WithMaxHedges(2).CancelIf(func(string, error) bool { return false }).Build()
+		_, err := failsafe.With(policy(t, p), failsafe.Policy[string](hedged)).GetWithExecution(func(failsafe.Execution[string]) (string, error) {
+			sent.Add(1)
+			<-time.After(1500 * time.Millisecond)
+			return "", errDown
 		})
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		require.EqualValues(t, 9, sent.Load())
+		// Each attempt ends with its last hedge, 3.5s after it began; 5s and 10s lie between.
+		require.Equal(t, []time.Duration{3500 * time.Millisecond, 12 * time.Second, 25500 * time.Millisecond, 25500 * time.Millisecond}, ended)
 	})
-	t.Run("each hedge outside is a run of its own", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			var mu sync.Mutex
-			sent := map[time.Duration]int{}
-			start := time.Now()
-			hedged := hedgepolicy.NewBuilderWithDelay[string](time.Second).CancelIf(func(string, error) bool { return false }).Build()
-			_, err := failsafe.With(failsafe.Policy[string](hedged), policy(t, retry.Policy{MaxAttempts: 3})).Get(func() (string, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				sent[time.Since(start)]++
-				return "", errDown
-			})
-			require.ErrorIs(t, err, retry.AttemptsExhausted)
-			const s = time.Second
-			require.Equal(t, map[time.Duration]int{0: 1, 5 * s: 1, 15 * s: 1, 1 * s: 1, 6 * s: 1, 16 * s: 1}, sent)
+	inBubble(t, "each hedge outside is a run of its own", func(t *testing.T) {
+		var mu sync.Mutex
+		sent := map[time.Duration]int{}
+		start := time.Now()
+		hedged := hedgepolicy.NewBuilderWithDelay[string](time.Second).CancelIf(func(string, error) bool { return false }).Build()
+		_, err := failsafe.With(failsafe.Policy[string](hedged), policy(t, retry.Policy{MaxAttempts: 3})).Get(func() (string, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			sent[time.Since(start)]++
+			return "", errDown
 		})
+		require.ErrorIs(t, err, retry.AttemptsExhausted)
+		const s = time.Second
+		require.Equal(t, map[time.Duration]int{0: 1, 5 * s: 1, 15 * s: 1, 1 * s: 1, 6 * s: 1, 16 * s: 1}, sent)
 	})
 }
 

@@ -22,13 +22,18 @@ import (
 
 var errDown = errors.New("down")
 
-// policy is retryfailsafe.Policy for a p that is carried in full.
+// policy is retryfailsafe.Policy for a p that is carried in full, but for AttemptTimeout.
 func policy(t *testing.T, p retry.Policy) retrypolicy.RetryPolicy[string] {
 	t.Helper()
 	rp, lost, err := retryfailsafe.Policy[string](p)
 	require.NoError(t, err)
-	require.Empty(t, lost)
+	require.Equal(t, p.AttemptTimeout > 0, len(lost) > 0)
 	return rp
+}
+
+// inBubble runs f as a subtest in virtual time.
+func inBubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }
 
 // seeded returns the same numbers on every call of it.
@@ -99,16 +104,14 @@ func TestTheWaitsAreThoseOfThePolicy(t *testing.T) {
 				"a TTL":      {MaxAttempts: retry.Unlimited, Backoff: b, TTL: 5 * time.Minute},
 			} {
 				for text, fail := range map[string]func(int) error{"": always, " and a hint": hinted} {
-					t.Run(fmt.Sprintf("%s, %v jitter, %s%s", mode, jitter, name, text), func(t *testing.T) {
-						synctest.Test(t, func(t *testing.T) {
-							p.Rand = seeded()
-							want, end := delays(p, fail)
-							p.Rand = seeded()
-							got, err := run(t.Context(), fail, policy(t, p))
-							require.Equal(t, want, got)
-							require.ErrorIs(t, err, end.Reason)
-							require.Greater(t, len(got), 2)
-						})
+					inBubble(t, fmt.Sprintf("%s, %v jitter, %s%s", mode, jitter, name, text), func(t *testing.T) {
+						p.Rand = seeded()
+						want, end := delays(p, fail)
+						p.Rand = seeded()
+						got, err := run(t.Context(), fail, policy(t, p))
+						require.Equal(t, want, got)
+						require.ErrorIs(t, err, end.Reason)
+						require.Greater(t, len(got), 2)
 					})
 				}
 			}
@@ -153,50 +156,44 @@ func TestEndings(t *testing.T) {
 		{name: "a classifier", policy: retry.Policy{Classify: retry.StopOn(errDown)}, fail: always, reason: retry.TerminalError},
 		{name: "disabled", policy: retry.Policy{Disabled: true}, fail: always, reason: retry.RetriesDisabled},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				waits, err := run(t.Context(), row.fail, policy(t, row.policy))
-				require.Len(t, waits, row.waits)
-				require.ErrorIs(t, err, row.reason)
-				require.ErrorIs(t, err, errDown)
-				require.Equal(t, row.exceeded, retrypolicy.IsExceededError(err))
-				require.Equal(t, row.exceeded, retrypolicy.AsExceededError(err) != nil)
-				var gaveUp *retry.Error
-				require.ErrorAs(t, err, &gaveUp)
-				require.Equal(t, row.waits+1, gaveUp.Attempts)
-			})
+		inBubble(t, row.name, func(t *testing.T) {
+			waits, err := run(t.Context(), row.fail, policy(t, row.policy))
+			require.Len(t, waits, row.waits)
+			require.ErrorIs(t, err, row.reason)
+			require.ErrorIs(t, err, errDown)
+			require.Equal(t, row.exceeded, retrypolicy.IsExceededError(err))
+			require.Equal(t, row.exceeded, retrypolicy.AsExceededError(err) != nil)
+			var gaveUp *retry.Error
+			require.ErrorAs(t, err, &gaveUp)
+			require.Equal(t, row.waits+1, gaveUp.Attempts)
 		})
 	}
 }
 
 func TestTheCaller(t *testing.T) {
-	t.Run("a deadline that is too near is not waited for", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-			defer cancel()
-			start := time.Now()
-			waits, err := run(ctx, always, policy(t, retry.Policy{}))
-			require.Equal(t, []time.Duration{5 * time.Second}, waits)
-			require.Equal(t, 5*time.Second, time.Since(start))
-			require.ErrorIs(t, err, retry.DeadlineTooNear)
-			require.True(t, retrypolicy.IsExceededError(err))
-		})
+	inBubble(t, "a deadline that is too near is not waited for", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		start := time.Now()
+		waits, err := run(ctx, always, policy(t, retry.Policy{}))
+		require.Equal(t, []time.Duration{5 * time.Second}, waits)
+		require.Equal(t, 5*time.Second, time.Since(start))
+		require.ErrorIs(t, err, retry.DeadlineTooNear)
+		require.True(t, retrypolicy.IsExceededError(err))
 	})
-	t.Run("a caller can cancel during a wait", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancelCause(t.Context())
-			errCause := errors.New("shutdown")
-			time.AfterFunc(7*time.Second, func() { cancel(errCause) })
-			start := time.Now()
-			waits, err := run(ctx, always, policy(t, retry.Policy{}))
-			require.Equal(t, []time.Duration{5 * time.Second}, waits)
-			require.Equal(t, 7*time.Second, time.Since(start))
-			require.ErrorIs(t, err, retry.CallerCanceled)
-			require.ErrorIs(t, err, context.Canceled)
-			require.ErrorIs(t, err, errCause)
-			require.ErrorIs(t, err, errDown)
-			require.False(t, retrypolicy.IsExceededError(err))
-		})
+	inBubble(t, "a caller can cancel during a wait", func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		errCause := errors.New("shutdown")
+		time.AfterFunc(7*time.Second, func() { cancel(errCause) })
+		start := time.Now()
+		waits, err := run(ctx, always, policy(t, retry.Policy{}))
+		require.Equal(t, []time.Duration{5 * time.Second}, waits)
+		require.Equal(t, 7*time.Second, time.Since(start))
+		require.ErrorIs(t, err, retry.CallerCanceled)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, errCause)
+		require.ErrorIs(t, err, errDown)
+		require.False(t, retrypolicy.IsExceededError(err))
 	})
 	t.Run("a caller who has given up before has no attempt", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -208,15 +205,13 @@ func TestTheCaller(t *testing.T) {
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		require.Empty(t, result)
 	})
-	t.Run("a caller of RunAsync can cancel", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			result := failsafe.With(policy(t, retry.Policy{})).RunAsync(func() error { return errDown })
-			time.AfterFunc(time.Second, result.Cancel)
-			start := time.Now()
-			<-result.Done()
-			require.Equal(t, failsafe.ErrExecutionCanceled, result.Error())
-			require.Equal(t, time.Second, time.Since(start))
-		})
+	inBubble(t, "a caller of RunAsync can cancel", func(t *testing.T) {
+		result := failsafe.With(policy(t, retry.Policy{})).RunAsync(func() error { return errDown })
+		time.AfterFunc(time.Second, result.Cancel)
+		start := time.Now()
+		<-result.Done()
+		require.Equal(t, failsafe.ErrExecutionCanceled, result.Error())
+		require.Equal(t, time.Second, time.Since(start))
 	})
 }
 
@@ -314,10 +309,8 @@ func TestABadPolicyIsRefused(t *testing.T) {
 
 func TestAPanicPassesThrough(t *testing.T) {
 	p := retry.Policy{AttemptTimeout: time.Minute}
-	rp, _, err := retryfailsafe.Policy[string](p)
-	require.NoError(t, err)
 	require.PanicsWithValue(t, "broken", func() {
-		_ = failsafe.With(rp).Run(func() error { panic("broken") })
+		_ = failsafe.With(policy(t, p)).Run(func() error { panic("broken") })
 	})
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/contrib/retryfailsafe"
 )
 
 var errBusy = errors.New("busy")
@@ -39,36 +38,32 @@ func TestATimedOutAttemptEndsAsInDo(t *testing.T) {
 		"a mark of another run": func(err error) error { return &retry.Error{Last: retry.Permanent(err)} },
 		"an answer of its own":  func(error) error { return errBusy },
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := retry.Policy{MaxAttempts: 3, AttemptTimeout: 50 * time.Millisecond, Backoff: retry.Backoff{Base: 100 * time.Millisecond}}
-				p.Classify = retry.FirstOf(retry.StopOn(errBusy), retry.StopIf(func(err error) bool {
-					var at *fs.PathError
-					return errors.As(err, &at)
-				}))
-				rp, _, err := retryfailsafe.Policy[string](p)
-				require.NoError(t, err)
-				var calls int
-				fn := func(ctx context.Context) error {
-					calls++
-					<-ctx.Done()
-					return wrap(ctx.Err())
-				}
-				start := time.Now()
-				want := retry.Do(t.Context(), p, fn)
-				wantCalls, wantTime := calls, time.Since(start)
-				calls, start = 0, time.Now()
-				err = failsafe.With(rp).RunWithExecution(func(e failsafe.Execution[string]) error { return fn(e.Context()) })
-				require.Equal(t, wantCalls, calls)
-				require.Equal(t, wantTime, time.Since(start))
-				var gaveUp, gaveUpThere *retry.Error
-				require.ErrorAs(t, want, &gaveUpThere)
-				require.ErrorAs(t, err, &gaveUp)
-				require.Equal(t, gaveUpThere.Reason, gaveUp.Reason)
-				require.Equal(t, errors.Is(want, errBusy), errors.Is(err, errBusy))
-				require.NotErrorIs(t, err, context.Canceled)
-				require.Equal(t, errors.Is(want, context.DeadlineExceeded), errors.Is(err, context.DeadlineExceeded))
-			})
+		inBubble(t, name, func(t *testing.T) {
+			p := retry.Policy{MaxAttempts: 3, AttemptTimeout: 50 * time.Millisecond, Backoff: retry.Backoff{Base: 100 * time.Millisecond}}
+			p.Classify = retry.FirstOf(retry.StopOn(errBusy), retry.StopIf(func(err error) bool {
+				var at *fs.PathError
+				return errors.As(err, &at)
+			}))
+			var calls int
+			fn := func(ctx context.Context) error {
+				calls++
+				<-ctx.Done()
+				return wrap(ctx.Err())
+			}
+			start := time.Now()
+			want := retry.Do(t.Context(), p, fn)
+			wantCalls, wantTime := calls, time.Since(start)
+			calls, start = 0, time.Now()
+			err := failsafe.With(policy(t, p)).RunWithExecution(func(e failsafe.Execution[string]) error { return fn(e.Context()) })
+			require.Equal(t, wantCalls, calls)
+			require.Equal(t, wantTime, time.Since(start))
+			var gaveUp, gaveUpThere *retry.Error
+			require.ErrorAs(t, want, &gaveUpThere)
+			require.ErrorAs(t, err, &gaveUp)
+			require.Equal(t, gaveUpThere.Reason, gaveUp.Reason)
+			require.Equal(t, errors.Is(want, errBusy), errors.Is(err, errBusy))
+			require.NotErrorIs(t, err, context.Canceled)
+			require.Equal(t, errors.Is(want, context.DeadlineExceeded), errors.Is(err, context.DeadlineExceeded))
 		})
 	}
 }
@@ -82,30 +77,24 @@ func TestATimeoutIsNotTheEndingOfARunThatIsCanceledLater(t *testing.T) {
 		"breaker":  func() failsafe.Policy[string] { return circuitbreaker.NewWithDefaults[string]() },
 	} {
 		for _, deferred := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, cancellation put off %v", name, deferred), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					p := each(3)
-					p.AttemptTimeout = 50 * time.Millisecond
-					rp, _, err := retryfailsafe.Policy[string](p)
-					require.NoError(t, err)
-					ctx, cancel := context.WithCancel(t.Context())
-					time.AfterFunc(500*time.Millisecond, cancel)
-					start := time.Now()
-					_, err = failsafe.With(outside(), rp).WithContext(ctx).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
-						if deferred {
-							defer e.(interface{ DeferCancel() func() }).DeferCancel()()
-						}
-						<-e.Canceled()
-						require.Equal(t, 50*time.Millisecond, time.Since(start))
-						return "", errDown
-					})
-					require.Equal(t, 500*time.Millisecond, time.Since(start))
-					require.ErrorIs(t, err, context.Canceled)
-					require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
-					if name != "breaker" {
-						require.Equal(t, context.Canceled, err) // failsafe-go's own word
+			inBubble(t, fmt.Sprintf("%s, cancellation put off %v", name, deferred), func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(500*time.Millisecond, cancel)
+				start := time.Now()
+				_, err := failsafe.With(outside(), policy(t, limited(3, 50*time.Millisecond))).WithContext(ctx).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+					if deferred {
+						defer e.(interface{ DeferCancel() func() }).DeferCancel()()
 					}
+					<-e.Canceled()
+					require.Equal(t, 50*time.Millisecond, time.Since(start))
+					return "", errDown
 				})
+				require.Equal(t, 500*time.Millisecond, time.Since(start))
+				require.ErrorIs(t, err, context.Canceled)
+				require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
+				if name != "breaker" {
+					require.Equal(t, context.Canceled, err) // failsafe-go's own word
+				}
 			})
 		}
 	}
@@ -114,15 +103,11 @@ func TestATimeoutIsNotTheEndingOfARunThatIsCanceledLater(t *testing.T) {
 // If a hedge's attempt times out, another execution that has put its cancellation off keeps that.
 func TestATimeoutLeavesADeferredCancellationDeferred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := each(2)
-		p.AttemptTimeout = time.Second
-		rp, _, err := retryfailsafe.Policy[string](p)
-		require.NoError(t, err)
 		hedged := hedgepolicy.NewBuilderWithDelay[string](500 * time.Millisecond).CancelIf(func(head string, _ error) bool { return head != "" }).Build()
 		start := time.Now()
 		var kept context.Context
 		var release func()
-		result, err := failsafe.With(failsafe.Policy[string](hedged), rp).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
+		result, err := failsafe.With(failsafe.Policy[string](hedged), policy(t, limited(2, time.Second))).GetWithExecution(func(e failsafe.Execution[string]) (string, error) {
 			switch {
 			case e.IsHedge(): // from 0.5s to 1.5s
 				<-e.Canceled()

@@ -61,7 +61,7 @@ func TestAnAnswerIsNoFailureOfTheRun(t *testing.T) {
 			require.NoError(t, events[0].Err)
 		})
 	}
-	notFound, unavailable := status.Error(codes.NotFound, "no"), status.Error(codes.Unavailable, "no")
+	notFound := status.Error(codes.NotFound, "no")
 	terminal := func(p *retry.Policy) {
 		p.Classify = retrygrpc.OnCode(retry.Terminal, codes.Unavailable, codes.NotFound)
 	}
@@ -113,7 +113,7 @@ func TestAnAnswerIsNoFailureOfAStream(t *testing.T) {
 		p := funded(2, &events)
 		service := &scripted{output: func(call int, s testgrpc.TestService_StreamingOutputCallServer) error {
 			if call == 1 {
-				return status.Error(codes.Unavailable, "no")
+				return unavailable
 			}
 			s.SetTrailer(metadata.Pairs("t", "2"))
 			return status.Error(codes.NotFound, "none")
@@ -142,13 +142,9 @@ func TestAnAnswerIsNoFailureOfAStream(t *testing.T) {
 		refused := status.Error(codes.Unauthenticated, "no token")
 		var events []retry.Event
 		var trailer metadata.MD
-		intercept, err := retrygrpc.StreamClientInterceptor(funded(2, &events), retrygrpc.Options{})
-		require.NoError(t, err)
-		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
-			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-				return nil, refused
-			}, grpc.Trailer(&trailer))
-		require.NoError(t, err)
+		s := openBy(t, t.Context(), funded(2, &events), func(context.Context, ...grpc.CallOption) (grpc.ClientStream, error) {
+			return nil, refused
+		}, grpc.Trailer(&trailer))
 		require.NoError(t, s.SendMsg("request"))
 		requireAnswer(t, refused, s.RecvMsg(nil))
 		require.Nil(t, s.Trailer())

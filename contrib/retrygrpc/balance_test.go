@@ -3,7 +3,6 @@ package retrygrpc_test
 import (
 	"context"
 	"fmt"
-	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -27,13 +26,8 @@ import (
 func backends(t *testing.T, f func(ctx context.Context, backend int) error, number int) (*manual.Resolver, []resolver.Address) {
 	var state resolver.State
 	for backend := range number {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		server := grpc.NewServer()
-		testgrpc.RegisterTestServiceServer(server, serverOf(func(ctx context.Context) error { return f(ctx, backend) }))
-		go func() { _ = server.Serve(listener) }()
-		t.Cleanup(server.Stop)
-		state.Addresses = append(state.Addresses, resolver.Address{Addr: listener.Addr().String()})
+		_, at := listen(t, "", serverOf(func(ctx context.Context) error { return f(ctx, backend) }))
+		state.Addresses = append(state.Addresses, resolver.Address{Addr: at})
 	}
 	found := manual.NewBuilderWithScheme("backends")
 	found.InitialState(state)
@@ -120,8 +114,7 @@ func TestAServiceConfigThatComesAndGoes(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close()
 	client := testgrpc.NewTestServiceClient(conn)
-	_, err = client.EmptyCall(bounded(t), &testgrpc.Empty{}, grpc.WaitForReady(true))
-	require.Equal(t, codes.Unimplemented, status.Code(err))
+	ready(t, client)
 
 	const calls = 100
 	done := make(chan struct{})

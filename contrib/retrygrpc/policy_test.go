@@ -1,7 +1,6 @@
 package retrygrpc_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,50 +14,27 @@ import (
 
 func TestPolicyOfEachCall(t *testing.T) {
 	fails := []answer{{err: status.Error(codes.Unavailable, "")}}
-	attempts := func(t *testing.T, o retrygrpc.Options, opts ...grpc.CallOption) int {
-		calls, err := invoke(t, t.Context(), retry.Policy{}, o, fails, opts...)
+	attempts := func(t *testing.T, o retrygrpc.Options) int {
+		calls, err := invoke(t, t.Context(), retry.Policy{}, o, fails)
 		require.Equal(t, codes.Unavailable, status.Code(err))
 		return calls
 	}
-	t.Run("PolicyFor is asked once for each call", func(t *testing.T) {
-		asked := 0
-		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy {
-			asked++
-			return upTo(asked + 1)
-		}}
-		unary, err := retrygrpc.UnaryClientInterceptor(retry.Policy{}, o)
-		require.NoError(t, err)
-		for want := 2; want <= 4; want++ {
-			calls := 0
-			require.Error(t, unary(t.Context(), "/s/m", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
-				calls++
-				return fails[0].err
-			}))
-			require.Equal(t, want, calls)
-		}
-		require.Equal(t, 3, asked)
-	})
-	t.Run("PolicyFor is asked with the method", func(t *testing.T) {
+	t.Run("PolicyFor is asked once for each call, with the method", func(t *testing.T) {
+		var asked []string
 		require.Equal(t, 2, attempts(t, retrygrpc.Options{PolicyFor: func(method string) retry.Policy {
-			require.Equal(t, "/test.Service/Method", method)
+			asked = append(asked, method)
 			return upTo(2)
 		}}))
+		require.Equal(t, []string{"/test.Service/Method"}, asked)
 	})
 	t.Run("a policy that sets no schedule has that of Inline", func(t *testing.T) {
 		require.Equal(t, retry.Inline().MaxAttempts, attempts(t, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{Rand: func() float64 { return 0 }} }}))
 	})
-	t.Run("a stream has the schedule of Inline, too", func(t *testing.T) {
-		intercept, err := retrygrpc.StreamClientInterceptor(retry.Policy{}, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }})
-		require.NoError(t, err)
-		calls := 0
-		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
-			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-				calls++
-				return nil, fails[0].err
-			})
-		require.NoError(t, err)
-		require.ErrorIs(t, s.RecvMsg(nil), retry.AttemptsExhausted)
-		require.Equal(t, 2, calls)
+	t.Run("PolicyFor is asked for a stream, too", func(t *testing.T) {
+		service := refusing()
+		client := serve(t, service, retry.Policy{}, retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }})
+		require.ErrorIs(t, ask(bounded(t), client, true), retry.AttemptsExhausted)
+		require.Equal(t, int64(2), service.calls.Load())
 	})
 	t.Run("a policy that does not validate fails the call before any attempt", func(t *testing.T) {
 		bad := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return retry.Policy{TTL: -1} }}
@@ -73,18 +49,10 @@ func TestPolicyOfEachCall(t *testing.T) {
 		require.Nil(t, s)
 		require.Equal(t, codes.Internal, status.Code(err))
 	})
-	t.Run("OneAttempt makes one attempt", func(t *testing.T) {
-		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(9) }}
-		calls, err := invoke(t, retry.OneAttempt(t.Context()), retry.Policy{}, o, fails)
-		require.Equal(t, 1, calls)
-		require.ErrorIs(t, err, retry.RetriesDisabled)
-	})
 	t.Run("a policy has one source", func(t *testing.T) {
 		o := retrygrpc.Options{PolicyFor: func(string) retry.Policy { return upTo(2) }}
-		for name, o := range map[string]retrygrpc.Options{"PolicyFor": o} {
-			require.NoError(t, o.Validate())
-			_, err := retrygrpc.DialOptions(upTo(2), o)
-			require.EqualError(t, err, "retryrpc: Options."+name+" func is set together with a policy")
-		}
+		require.NoError(t, o.Validate())
+		_, err := retrygrpc.DialOptions(upTo(2), o)
+		require.EqualError(t, err, "retryrpc: Options.PolicyFor func is set together with a policy")
 	})
 }

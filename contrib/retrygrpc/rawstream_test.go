@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	testgrpc "google.golang.org/grpc/interop/grpc_testing"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
 	"github.com/retrygo/retry/contrib/retryrpc"
+	"github.com/retrygo/retry/retryshell"
 )
 
 // fakeStream is a stream of a server whose header comes after a request was sent.
@@ -58,23 +58,34 @@ func (f *fakeStream) RecvMsg(m any) error {
 	return f.err
 }
 
-// open opens a server stream through the interceptor, whose attempts are the fakes in turn.
-func open(t *testing.T, ctx context.Context, p retry.Policy, fakes ...*fakeStream) grpc.ClientStream {
+// streamer makes the stream of an attempt.
+type streamer = func(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStream, error)
+
+// openBy opens a server stream through the interceptor.
+func openBy(t *testing.T, ctx context.Context, p retry.Policy, attempt streamer, opts ...grpc.CallOption) grpc.ClientStream {
 	t.Helper()
 	intercept, err := retrygrpc.StreamClientInterceptor(p, retrygrpc.Options{})
 	require.NoError(t, err)
-	s, err := intercept(ctx, &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	s, err := intercept(ctx, &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
+		func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+			return attempt(ctx, opts...)
+		}, opts...)
+	require.NoError(t, err)
+	return s
+}
+
+// open is openBy with fakes as attempts, in turn.
+func open(t *testing.T, ctx context.Context, p retry.Policy, fakes ...*fakeStream) grpc.ClientStream {
+	t.Helper()
+	return openBy(t, ctx, p, func(ctx context.Context, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 		f := fakes[0]
 		fakes = fakes[1:]
 		f.ctx, f.sent = ctx, make(chan struct{})
 		return f, nil
 	})
-	require.NoError(t, err)
-	return s
 }
 
 func TestStreamWithoutGeneratedCode(t *testing.T) {
-	unavailable := status.Error(codes.Unavailable, "no")
 	t.Run("a message has nothing of an attempt before", func(t *testing.T) {
 		first, second := &fakeStream{err: unavailable, reply: "a"}, &fakeStream{header: metadata.MD{}, reply: "b"}
 		s := open(t, t.Context(), upTo(2), first, second)
@@ -113,16 +124,6 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.NoError(t, s.SendMsg("request"))
 		require.Equal(t, codes.Internal, status.Code(s.SendMsg("another")))
 	})
-	t.Run("a caller who has gone before the first read gets CANCELED, and the attempt is canceled", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		fake := &fakeStream{header: metadata.MD{}}
-		s := open(t, ctx, upTo(2), fake)
-		require.NoError(t, s.SendMsg("request"))
-		cancel()
-		require.Equal(t, codes.Canceled, status.Code(s.RecvMsg(nil)))
-		require.Error(t, fake.ctx.Err())
-		require.Equal(t, codes.Canceled, status.Code(s.RecvMsg(nil)))
-	})
 	t.Run("an attempt that was read to its end is canceled, and no option of the caller's is left to it", func(t *testing.T) {
 		fake := &fakeStream{header: metadata.MD{}}
 		var trailer metadata.MD
@@ -134,30 +135,24 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.Equal(t, io.EOF, s.RecvMsg(nil))
 		require.Error(t, fake.ctx.Err())
 
-		intercept, err := retrygrpc.StreamClientInterceptor(upTo(1), retrygrpc.Options{})
-		require.NoError(t, err)
-		_, err = intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", func(_ context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+		openBy(t, t.Context(), upTo(1), func(_ context.Context, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 			require.Len(t, opts, 2)
 			require.Contains(t, opts, grpc.WaitForReady(true))
 			require.NotContains(t, opts, grpc.Trailer(&trailer), "grpc-go would write the trailer when a canceled attempt is over")
 			return fake, nil
 		}, grpc.Trailer(&trailer), grpc.WaitForReady(true))
-		require.NoError(t, err)
 	})
 	t.Run("the attempt's timeout covers the connection and the header together", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := upTo(1)
 			p.AttemptTimeout = 100 * time.Millisecond
-			intercept, err := retrygrpc.StreamClientInterceptor(p, retrygrpc.Options{})
-			require.NoError(t, err)
 			start := time.Now()
 			fake := &fakeStream{sent: make(chan struct{})}
-			s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+			s := openBy(t, t.Context(), p, func(ctx context.Context, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 				<-time.After(60 * time.Millisecond)
 				fake.ctx = ctx
 				return fake, nil
 			})
-			require.NoError(t, err)
 			require.Equal(t, codes.DeadlineExceeded, status.Code(s.RecvMsg(nil)))
 			require.Equal(t, p.AttemptTimeout, time.Since(start))
 		})
@@ -177,7 +172,7 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.Equal(t, retry.TerminalError, events[2].Outcome.Reason)
 		require.Equal(t, metadata.Pairs("t", "1"), s.Trailer())
 	})
-	t.Run("the error of a caller who has gone before the first read tells of the attempt that was begun", func(t *testing.T) {
+	t.Run("the error of a caller who has gone before the first read tells of the attempt that was begun, and is canceled", func(t *testing.T) {
 		for reason, gone := range map[retry.Reason]func(context.Context) (context.Context, context.CancelFunc){
 			retry.CallerCanceled: context.WithCancel,
 			retry.DeadlinePassed: func(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -209,20 +204,18 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 				require.Equal(t, status.Code(err), codes.Code(failed.Code))
 				require.ErrorIs(t, err, ctx.Err())
 				require.Contains(t, err.Error(), "1 attempt")
+				require.Error(t, fake.ctx.Err())
+				require.Equal(t, err, s.RecvMsg(nil))
 			})
 		}
 	})
 	t.Run("an attempt that could not be made is reported", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		intercept, err := retrygrpc.StreamClientInterceptor(upTo(2), retrygrpc.Options{})
-		require.NoError(t, err)
-		s, err := intercept(ctx, &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m",
-			func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-				return nil, status.Error(codes.NotFound, "none")
-			})
-		require.NoError(t, err)
+		s := openBy(t, ctx, upTo(2), func(context.Context, ...grpc.CallOption) (grpc.ClientStream, error) {
+			return nil, status.Error(codes.NotFound, "none")
+		})
 		cancel()
-		err = s.RecvMsg(nil)
+		err := s.RecvMsg(nil)
 		require.Equal(t, codes.Canceled, status.Code(err))
 		require.ErrorIs(t, err, retry.CallerCanceled)
 		var failed *retryrpc.AttemptError
@@ -232,10 +225,7 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 	t.Run("a gate that puts the stream off for too long leaves no attempt to report", func(t *testing.T) {
 		var trailer metadata.MD
 		p := retry.Policy{TTL: time.Second, Gate: func(context.Context) time.Duration { return time.Minute }}
-		intercept, err := retrygrpc.StreamClientInterceptor(p, retrygrpc.Options{})
-		require.NoError(t, err)
-		s, err := intercept(t.Context(), &grpc.StreamDesc{ServerStreams: true}, nil, "/s/m", nil, grpc.Trailer(&trailer))
-		require.NoError(t, err)
+		s := openBy(t, t.Context(), p, nil, grpc.Trailer(&trailer))
 		require.ErrorIs(t, s.RecvMsg(nil), retry.TTLElapsed)
 		require.Nil(t, trailer)
 		require.Nil(t, s.Trailer())
@@ -251,6 +241,13 @@ func TestStreamWithoutGeneratedCode(t *testing.T) {
 		require.Equal(t, 1, retry.AttemptNumber(s.Context()))
 		require.NoError(t, retry.Do(s.Context(), upTo(2), failOnce()), "a run under it makes its own attempts")
 		require.Equal(t, "value", s.Context().Value(key{}))
+
+		caller := retryshell.WithAttempt(ctx, retry.Policy{}, retry.Progress{Attempt: 4})
+		s = open(t, caller, upTo(2), &fakeStream{header: metadata.MD{}})
+		require.NoError(t, s.SendMsg("request"))
+		require.NoError(t, s.RecvMsg(nil))
+		require.Equal(t, 5, retry.AttemptNumber(caller))
+		require.Equal(t, 5, retry.AttemptNumber(s.Context()), "the caller's own")
 
 		s = open(t, retry.OneAttempt(ctx), upTo(2), &fakeStream{header: metadata.MD{}})
 		require.NoError(t, s.SendMsg("request"))
@@ -269,15 +266,4 @@ func failOnce() func(context.Context) error {
 		}
 		return nil
 	}
-}
-
-func TestSendsWithoutAServer(t *testing.T) {
-	// An error of the client itself, such as a message that cannot be marshaled, fails at once.
-	service := &scripted{output: func(int, testgrpc.TestService_StreamingOutputCallServer) error { return nil }}
-	client := serve(t, service, upTo(3), retrygrpc.Options{})
-	_, err := client.StreamingOutputCall(bounded(t), nil, grpc.MaxCallSendMsgSize(1))
-	require.NoError(t, err, "an empty message is short enough")
-	request := &testgrpc.StreamingOutputCallRequest{Payload: &testgrpc.Payload{Body: make([]byte, 100)}}
-	_, err = client.StreamingOutputCall(bounded(t), request, grpc.MaxCallSendMsgSize(1))
-	require.Equal(t, codes.ResourceExhausted, status.Code(err))
 }

@@ -20,7 +20,6 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retrygrpc"
-	"github.com/retrygo/retry/contrib/retryrpc"
 )
 
 func TestAnAttemptTimeoutIsNoCancellation(t *testing.T) {
@@ -54,9 +53,6 @@ func TestAnAttemptTimeoutIsNoCancellation(t *testing.T) {
 			}
 		})
 	}
-	server := &retryrpc.AttemptError{Code: retryrpc.DeadlineExceeded, Origin: retryrpc.Remote}
-	require.NotErrorIs(t, server, retry.ErrAttemptTimeout)
-	require.NotErrorIs(t, server, context.DeadlineExceeded)
 }
 
 // retained returns how many more bytes are in use than before.
@@ -146,13 +142,6 @@ func TestARecordIsBoundedWhateverAServerSends(t *testing.T) {
 			require.Equal(t, row.kept, errors.Is(run.History[0].Err, row.err), name)
 			require.ErrorIs(t, err, row.err)
 		}
-	})
-	t.Run("a text at the limit stays as it came", func(t *testing.T) {
-		atLimit := "\n" + strings.Repeat("m", 1023)
-		require.Equal(t, atLimit, (&retryrpc.AttemptError{Err: errors.New(atLimit)}).Error())
-		require.Equal(t, " "+strings.Repeat("m", 1023)+"...", (&retryrpc.AttemptError{Err: errors.New(atLimit + "m")}).Error())
-		require.Equal(t, " "+strings.Repeat("m", 1023), (&retryrpc.AttemptError{Method: atLimit}).LogValue().Group()[0].Value.String())
-		require.Equal(t, "a\uFFFD b c d", (&retryrpc.AttemptError{Method: "a\xff\u2028b\u2029c\u0085d"}).LogValue().Group()[0].Value.String())
 	})
 	t.Run("an answer stays as it came, too", func(t *testing.T) {
 		said := withDetails("m", 5000)

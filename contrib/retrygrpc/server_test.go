@@ -2,6 +2,7 @@ package retrygrpc_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -10,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	testgrpc "google.golang.org/grpc/interop/grpc_testing"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"github.com/retrygo/retry"
@@ -47,6 +50,40 @@ func (s *scripted) StreamingInputCall(stream testgrpc.TestService_StreamingInput
 	return s.input(s.next(), stream)
 }
 
+// start serves the service in memory and returns a channel to it.
+func start(service testgrpc.TestServiceServer, of []grpc.ServerOption, more ...grpc.DialOption) (conn *grpc.ClientConn, stop func()) {
+	listener := bufconn.Listen(1 << 16)
+	server := grpc.NewServer(of...)
+	testgrpc.RegisterTestServiceServer(server, service)
+	go func() { _ = server.Serve(listener) }()
+	conn, err := grpc.NewClient("passthrough:///memory", append([]grpc.DialOption{
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
+		quickConnect,
+	}, more...)...)
+	if err != nil {
+		panic(err)
+	}
+	return conn, server.Stop
+}
+
+// connect is start for an example.
+func connect(service testgrpc.TestServiceServer, opts ...grpc.DialOption) (client testgrpc.TestServiceClient, stop func()) {
+	conn, stopServer := start(service, nil, opts...)
+	return testgrpc.NewTestServiceClient(conn), func() {
+		_ = conn.Close()
+		stopServer()
+	}
+}
+
+// channelTo is start for a test, which closes the channel.
+func channelTo(t *testing.T, service testgrpc.TestServiceServer, more ...grpc.DialOption) *grpc.ClientConn {
+	t.Helper()
+	conn, stop := start(service, nil, more...)
+	t.Cleanup(stop)
+	return conn
+}
+
 // serve runs the service in memory and returns a client with the interceptors.
 func serve(t *testing.T, service testgrpc.TestServiceServer, p retry.Policy, o retrygrpc.Options, more ...grpc.DialOption) testgrpc.TestServiceClient {
 	t.Helper()
@@ -59,21 +96,33 @@ func serve(t *testing.T, service testgrpc.TestServiceServer, p retry.Policy, o r
 	return testgrpc.NewTestServiceClient(conn)
 }
 
-// channelTo runs the service in memory and returns a channel to it.
-func channelTo(t *testing.T, service testgrpc.TestServiceServer, more ...grpc.DialOption) *grpc.ClientConn {
-	t.Helper()
-	listener := bufconn.Listen(1 << 16)
-	server := grpc.NewServer()
-	testgrpc.RegisterTestServiceServer(server, service)
-	go func() { _ = server.Serve(listener) }()
-	t.Cleanup(server.Stop)
-	conn, err := grpc.NewClient("passthrough:///"+t.Name(), append([]grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
-		quickConnect,
-	}, more...)...)
-	require.NoError(t, err)
-	return conn
+// serverOf is a service whose unary and streaming calls f answers.
+func serverOf(f func(context.Context) error) *scripted {
+	return &scripted{
+		unary: func(ctx context.Context, _ int) (*testgrpc.SimpleResponse, error) {
+			return &testgrpc.SimpleResponse{}, f(ctx)
+		},
+		output: func(_ int, s testgrpc.TestService_StreamingOutputCallServer) error { return f(s.Context()) },
+	}
+}
+
+// hangs returns when the caller has left.
+func hangs(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+// ask makes a unary call, or a stream.
+func ask(ctx context.Context, client testgrpc.TestServiceClient, stream bool, opts ...grpc.CallOption) error {
+	if !stream {
+		_, err := client.UnaryCall(ctx, &testgrpc.SimpleRequest{}, opts...)
+		return err
+	}
+	s, err := client.StreamingOutputCall(ctx, &testgrpc.StreamingOutputCallRequest{}, opts...)
+	if err != nil {
+		return err
+	}
+	if _, err = s.Recv(); err == io.EOF {
+		return nil
+	}
+	return err
 }
 
 // quickConnect makes a channel try to connect every few milliseconds.
@@ -82,7 +131,7 @@ var quickConnect = grpc.WithConnectParams(grpc.ConnectParams{
 	MinConnectTimeout: time.Second,
 })
 
-// attempts is a policy of n attempts without waits.
+// upTo is a policy of n attempts without waits.
 func upTo(attempts int) retry.Policy {
 	return retry.Policy{MaxAttempts: attempts, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Nanosecond}}
 }
@@ -104,3 +153,5 @@ func delays(into *[]time.Duration) func(context.Context, retry.Event) {
 }
 
 func always(string) bool { return true }
+
+var unavailable = status.Error(codes.Unavailable, "no")

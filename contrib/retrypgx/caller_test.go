@@ -63,7 +63,7 @@ func testCaller(t *testing.T, server *pgtest.Server) {
 		t.Run("a caller cancels "+row.name, func(t *testing.T) {
 			db := newDatabase(t, server)
 			ctx, cancel := context.WithCancelCause(t.Context())
-			behind := openPool(t, server, newProxy(t, server.Addr(), func(request string) fault {
+			behind := openPool(t, newProxy(t, server.Addr(), func(request string) fault {
 				if row.judge != nil {
 					row.judge(request, func() { cancel(why) })
 				}

@@ -2,6 +2,7 @@ package retrypgx_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -35,36 +36,6 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		require.NoError(t, r.err)
 		require.Equal(t, []string{"commit serialization_failure 40001"}, r.failures)
 		require.Equal(t, 3, db.total(t))
-	})
-	t.Run("a conflict that only fn sees is repeated", func(t *testing.T) {
-		db := newDatabase(t, server)
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
-			if attempt == 1 {
-				_, err := tx.Conn().Exec(ctx, "do $$ begin raise sqlstate '40001'; end $$")
-				return err
-			}
-			return execute(ctx, tx, increment)
-		})
-		require.NoError(t, r.err)
-		require.Equal(t, []string{"statement serialization_failure 40001"}, r.failures)
-		require.Equal(t, 1, db.total(t))
-	})
-	t.Run("a conflict of another transaction that gave up is not repeated", func(t *testing.T) {
-		db, other := newDatabase(t, server), newDatabase(t, server)
-		calls := 0
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
-			if err := execute(ctx, tx, increment); err != nil {
-				return err
-			}
-			return retrypgx.Tx(ctx, other, quick(3), nil, func(ctx context.Context, tx pgx.Tx) error {
-				calls++
-				return execute(ctx, tx, "do $$ begin raise sqlstate '40001'; end $$")
-			})
-		})
-		require.ErrorIs(t, r.err, retry.AttemptsExhausted)
-		require.Empty(t, r.failures)
-		require.Equal(t, 3, calls)
-		require.Equal(t, 0, db.total(t))
 	})
 	t.Run("many workers lose no update", func(t *testing.T) {
 		const workers, each = 8, 20
@@ -101,67 +72,29 @@ func testConflicts(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, workers*each, db.total(t))
 		t.Logf("%d transactions, %d attempts failed", workers*each, failed.Load())
 	})
-	t.Run("a deadlock is repeated", func(t *testing.T) {
-		db := newDatabase(t, server)
-		var met sync.WaitGroup
-		met.Add(2)
-		var all sync.WaitGroup
-		runs := make([]run, 2)
-		over := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
-		for i, ids := range [][2]int{{1, 2}, {2, 1}} {
-			all.Go(func() {
-				defer close(over[i])
-				runs[i] = db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
-					if attempt > 1 { // the other one waits for its row, and may not have it before this one asks again
-						<-over[1-i]
-					}
-					if _, err := tx.Exec(ctx, "update test set n = n + 1 where id = $1", ids[0]); err != nil {
-						return err
-					}
-					if attempt == 1 {
-						met.Done()
-						met.Wait()
-					}
-					_, err := tx.Exec(ctx, "update test set n = n + 1 where id = $1", ids[1])
-					return err
-				})
-			})
-		}
-		all.Wait()
-		returned(t, db.Pool)
-		require.NoError(t, runs[0].err)
-		require.NoError(t, runs[1].err)
-		require.Equal(t, []string{"statement deadlock 40P01"}, append(runs[0].failures, runs[1].failures...))
-		require.Equal(t, 4, db.total(t))
-	})
 }
 
 func testSavepoints(t *testing.T, server *pgtest.Server) {
-	for name, query := range map[string]string{
-		"a violation": duplicate,
-		"a conflict":  conflict,
+	for way, fail := range map[string]func(ctx context.Context, tx pgx.Tx, query string) error{
+		"a savepoint": func(ctx context.Context, tx pgx.Tx, query string) error {
+			return pgx.BeginFunc(ctx, tx, func(nested pgx.Tx) error { return execute(ctx, nested, increment, query) })
+		},
+		"ROLLBACK TO SAVEPOINT": func(ctx context.Context, tx pgx.Tx, query string) error {
+			return errors.Join(execute(ctx, tx, "savepoint here", increment, query), execute(ctx, tx, "rollback to here"))
+		},
 	} {
-		t.Run(name+" that a savepoint has undone counts no more", func(t *testing.T) {
-			db := newDatabase(t, server)
-			r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
-				err := pgx.BeginFunc(ctx, tx, func(nested pgx.Tx) error { return execute(ctx, nested, increment, query) })
-				require.Error(t, err)
-				return execute(ctx, tx, increment)
+		for name, query := range map[string]string{"a violation": duplicate, "a conflict": conflict} {
+			t.Run(name+" that "+way+" has undone counts no more", func(t *testing.T) {
+				db := newDatabase(t, server)
+				r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
+					require.Error(t, fail(ctx, tx, query))
+					return execute(ctx, tx, increment)
+				})
+				require.NoError(t, r.err)
+				require.Equal(t, 1, r.attempts)
+				require.Equal(t, 1, db.total(t))
 			})
-			require.NoError(t, r.err)
-			require.Equal(t, 1, r.attempts)
-			require.Equal(t, 1, db.total(t))
-		})
-		t.Run(name+" that ROLLBACK TO SAVEPOINT has undone counts no more", func(t *testing.T) {
-			db := newDatabase(t, server)
-			r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
-				require.Error(t, execute(ctx, tx, "savepoint here", query))
-				return execute(ctx, tx, "rollback to here", increment)
-			})
-			require.NoError(t, r.err)
-			require.Equal(t, 1, r.attempts)
-			require.Equal(t, 1, db.total(t))
-		})
+		}
 	}
 	t.Run("the error that is named is the one after it", func(t *testing.T) {
 		db := newDatabase(t, server)
@@ -173,20 +106,5 @@ func testSavepoints(t *testing.T, server *pgtest.Server) {
 		violation, ok := find[*pgconn.PgError](r.err)
 		require.True(t, ok)
 		require.Equal(t, "22012", violation.Code)
-	})
-	t.Run("savepoints nest, and can be committed and rolled back", func(t *testing.T) {
-		db := newDatabase(t, server)
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
-			return pgx.BeginFunc(ctx, tx, func(outer pgx.Tx) error {
-				inner, err := outer.Begin(ctx)
-				require.NoError(t, err)
-				require.NoError(t, execute(ctx, inner, increment, increment))
-				require.NoError(t, inner.Rollback(ctx))
-				require.ErrorIs(t, inner.Rollback(ctx), pgx.ErrTxClosed)
-				return execute(ctx, outer, increment)
-			})
-		})
-		require.NoError(t, r.err)
-		require.Equal(t, 1, db.total(t))
 	})
 }

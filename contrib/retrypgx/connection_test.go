@@ -29,65 +29,56 @@ func testCommit(t *testing.T, server *pgtest.Server) {
 			return pass
 		}
 	}
-	work := func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, increment) }
-	t.Run("a commit whose answer is lost is ambiguous, although pgx before 5.13 says that it is safe to retry", func(t *testing.T) {
-		db := newDatabase(t, server)
-		behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
-		r := behind.attempt(t.Context(), nil, work)
-		returned(t, behind.Pool)
-		require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
-		require.Equal(t, []string{"commit connection_lost"}, r.failures)
-		require.Equal(t, 1, db.total(t))
-	})
-	t.Run("a lost commit is ambiguous to a run around it, too", func(t *testing.T) {
-		db := newDatabase(t, server)
-		behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
-		p := quick(3)
-		p.Classify = retry.Otherwise(retry.Retryable)
-		err := retry.Do(t.Context(), p, func(ctx context.Context) error { return behind.attempt(ctx, nil, work).err })
-		returned(t, behind.Pool)
-		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-		require.Equal(t, 1, db.total(t))
-	})
-	t.Run("a lost commit is repeated if the transaction is idempotent", func(t *testing.T) {
-		for _, row := range []struct {
-			ctx  context.Context
-			opts *retrypgx.Options
-		}{{retrysql.WithIdempotent(t.Context()), nil}, {t.Context(), &retrypgx.Options{TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}}} {
-			behind := openPool(t, server, newProxy(t, server.Addr(), once(loseReply)))
-			r := behind.attempt(row.ctx, row.opts, func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, "select 1") })
-			require.NoError(t, r.err)
-			require.Equal(t, []string{"commit connection_lost"}, r.failures)
-		}
-	})
+	lost := []string{"commit connection_lost"}
 	for _, row := range []struct {
-		name     string
+		name     string // of the commit
 		fault    fault
+		mark     bool // retrysql.WithIdempotent
+		opts     retrypgx.Options
+		confirm  bool // looks for the row
+		query    string
 		failures []string
+		want     error
+		total    int
 	}{
-		{"a lost commit is a success if the probe says so", loseReply, nil},
-		{"a lost commit is repeated if the probe says that it did not happen", loseRequest, []string{"commit connection_lost"}},
+		{name: "whose answer is lost is ambiguous, although pgx before 5.13 says that it is safe to retry", fault: loseReply, query: increment,
+			failures: lost, want: retrysql.ErrCommitAmbiguous, total: 1},
+		{name: "whose answer is lost is repeated if the transaction is idempotent", fault: loseReply, mark: true, query: increment, failures: lost, total: 2},
+		{name: "whose answer is lost is repeated if the transaction is read-only", fault: loseReply,
+			opts: retrypgx.Options{TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}, query: "select 1", failures: lost},
+		{name: "whose answer is lost is a success if the probe says so", fault: loseReply, opts: retrypgx.Options{Probe: true}, query: increment, total: 1},
+		{name: "whose answer is lost is a success if Confirm finds the row", fault: loseReply, confirm: true, query: increment, total: 1},
+		{name: "that is lost is repeated if the probe says that it did not happen", fault: loseRequest, opts: retrypgx.Options{Probe: true}, query: increment,
+			failures: lost, total: 1},
 	} {
-		t.Run(row.name, func(t *testing.T) {
+		t.Run("a commit "+row.name, func(t *testing.T) {
 			db := newDatabase(t, server)
-			behind := openPool(t, server, newProxy(t, server.Addr(), once(row.fault)))
-			r := behind.attempt(t.Context(), &retrypgx.Options{Probe: true}, work)
+			behind := openPool(t, newProxy(t, server.Addr(), once(row.fault)))
+			ctx := t.Context()
+			if row.mark {
+				ctx = retrysql.WithIdempotent(ctx)
+			}
+			if row.confirm {
+				row.opts.Confirm = func(context.Context) (bool, error) { return db.total(t) > 0, nil }
+			}
+			r := behind.attempt(ctx, &row.opts, func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, row.query) })
 			returned(t, behind.Pool)
-			require.NoError(t, r.err)
+			require.ErrorIs(t, r.err, row.want)
 			require.Equal(t, row.failures, r.failures)
-			require.Equal(t, 1, db.total(t))
+			require.Equal(t, row.total, db.total(t))
 		})
 	}
-	t.Run("a canceled commit is ambiguous as well", func(t *testing.T) {
+	t.Run("a commit that is canceled is ambiguous as well", func(t *testing.T) {
+		newDatabase(t, server)
 		ctx, cancel := context.WithCancel(t.Context())
-		behind := openPool(t, server, newProxy(t, server.Addr(), func(request string) fault {
+		behind := openPool(t, newProxy(t, server.Addr(), func(request string) fault {
 			if strings.HasSuffix(request, commitText) {
 				cancel()
 				return loseReply
 			}
 			return pass
 		}))
-		r := behind.attempt(ctx, nil, work)
+		r := behind.attempt(ctx, nil, func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, increment) })
 		returned(t, behind.Pool)
 		require.ErrorIs(t, r.err, retrysql.ErrCommitAmbiguous)
 		require.ErrorIs(t, r.err, retry.CallerCanceled)
@@ -137,32 +128,6 @@ func testConnections(t *testing.T, server *pgtest.Server) {
 		require.Equal(t, 1, attempts)
 		require.Equal(t, 1, db.total(t))
 	})
-	t.Run("a lost connection that fn passes over is repeated", func(t *testing.T) {
-		db := newDatabase(t, server)
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
-			_, _ = tx.Exec(ctx, increment)
-			if attempt == 1 {
-				_, _ = tx.Exec(ctx, cutOff)
-			}
-			return nil
-		})
-		require.NoError(t, r.err)
-		require.Equal(t, []string{"statement admin_shutdown 57P01"}, r.failures)
-		require.Equal(t, 1, db.total(t))
-	})
-	t.Run("a connection that is lost unseen is neither committed nor ambiguous", func(t *testing.T) {
-		db := newDatabase(t, server)
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
-			if attempt == 1 {
-				_, _ = tx.Conn().Exec(ctx, cutOff)
-				return nil
-			}
-			return execute(ctx, tx, increment)
-		})
-		require.NoError(t, r.err)
-		require.Equal(t, []string{"statement connection_lost"}, r.failures)
-		require.Equal(t, 1, db.total(t))
-	})
 	t.Run("a connection instead of a pool", func(t *testing.T) {
 		db := newDatabase(t, server)
 		conn, err := pgx.Connect(t.Context(), server.DSN())
@@ -208,7 +173,7 @@ func testElsewhere(t *testing.T, server *pgtest.Server) {
 	work := func(ctx context.Context, tx pgx.Tx, _ int) error { return execute(ctx, tx, increment) }
 	t.Run("a run does not meet all read-only connections of a pool", func(t *testing.T) {
 		direct := newDatabase(t, server)
-		db := openPool(t, server, server.Addr(), wide)
+		db := openPool(t, server.Addr(), wide)
 		each(t, db, readOnly)
 		r := db.attempt(t.Context(), nil, work)
 		returned(t, db.Pool)
@@ -218,7 +183,7 @@ func testElsewhere(t *testing.T, server *pgtest.Server) {
 	})
 	t.Run("a read-only transaction stays on a read-only connection", func(t *testing.T) {
 		newDatabase(t, server)
-		db := openPool(t, server, server.Addr(), wide)
+		db := openPool(t, server.Addr(), wide)
 		r := db.attempt(t.Context(), &retrypgx.Options{TxOptions: pgx.TxOptions{AccessMode: pgx.ReadOnly}}, work)
 		require.ErrorIs(t, r.err, retry.TerminalError)
 		require.Equal(t, 1, r.attempts)
@@ -239,7 +204,7 @@ func testElsewhere(t *testing.T, server *pgtest.Server) {
 	})
 	t.Run("connections that died in the pool cost no attempt", func(t *testing.T) {
 		direct := newDatabase(t, server)
-		db := openPool(t, server, server.Addr(), wide)
+		db := openPool(t, server.Addr(), wide)
 		pids := map[uint32]bool{}
 		each(t, db, func(conn *pgxpool.Conn) { pids[conn.Conn().PgConn().PID()] = true })
 		require.Len(t, pids, idle)

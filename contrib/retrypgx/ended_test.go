@@ -20,10 +20,6 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 		fn   func(context.Context, pgx.Tx) error
 		took int // effect
 	}{
-		{"by Commit", func(ctx context.Context, tx pgx.Tx) error { return tx.Commit(ctx) }, 0},
-		{"by Rollback, and goes on", func(ctx context.Context, tx pgx.Tx) error {
-			return errors.Join(tx.Rollback(ctx), execute(ctx, tx, increment))
-		}, 0},
 		{"by COMMIT", func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, "commit") }, 1},
 		{"by COMMIT, in a query", func(ctx context.Context, tx pgx.Tx) error {
 			rows, err := tx.Query(ctx, "commit")
@@ -79,65 +75,6 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 			})
 		}
 	}
-	t.Run("a deferred Rollback is harmless", func(t *testing.T) {
-		db := newDatabase(t, server)
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
-			defer tx.Rollback(ctx)
-			nested, err := tx.Begin(ctx)
-			require.NoError(t, err)
-			defer nested.Rollback(ctx)
-			require.NoError(t, execute(ctx, nested, increment))
-			return nested.Commit(ctx)
-		})
-		require.NoError(t, r.err)
-		require.Equal(t, 1, db.total(t))
-	})
-	t.Run("a Rollback whose error fn ignores does not roll back", func(t *testing.T) {
-		db := newDatabase(t, server)
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
-			require.NoError(t, execute(ctx, tx, increment))
-			require.ErrorContains(t, tx.Rollback(ctx), "return an error to roll back")
-			return nil
-		})
-		require.NoError(t, r.err)
-		require.Equal(t, 1, db.total(t))
-	})
-	t.Run("a deferred Rollback is harmless to a savepoint that was begun before", func(t *testing.T) {
-		db := newDatabase(t, server)
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
-			require.NoError(t, execute(ctx, tx, increment))
-			nested, err := tx.Begin(ctx)
-			require.NoError(t, err)
-			defer nested.Rollback(ctx)
-			defer tx.Rollback(ctx)
-			return execute(ctx, nested, increment)
-		})
-		require.NoError(t, r.err)
-		require.Equal(t, 1, db.total(t))
-	})
-	t.Run("a deferred Rollback leaves a conflict one that is repeated", func(t *testing.T) {
-		db := newDatabase(t, server)
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, attempt int) error {
-			defer tx.Rollback(ctx)
-			if err := execute(ctx, tx, increment); err != nil || attempt > 1 {
-				return err
-			}
-			return execute(ctx, tx, "do $$ begin raise exception 'conflict' using errcode = '40001'; end $$")
-		})
-		require.NoError(t, r.err)
-		require.Equal(t, 2, r.attempts)
-		require.Equal(t, 1, db.total(t))
-	})
-	t.Run("a Rollback that fn returns ends the run", func(t *testing.T) {
-		db := newDatabase(t, server)
-		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
-			require.NoError(t, execute(ctx, tx, increment))
-			return tx.Rollback(ctx)
-		})
-		require.ErrorIs(t, r.err, retrysql.ErrTransactionEnded)
-		require.ErrorIs(t, r.err, retry.TerminalError)
-		require.Equal(t, 0, db.total(t))
-	})
 	t.Run("no statement is executed after the end of the transaction", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {

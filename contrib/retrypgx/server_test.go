@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,21 +21,18 @@ import (
 )
 
 // database is a pool and the table test(id int primary key, n int) with the rows 1 and 2, whose n is 0.
-type database struct {
-	*pgxpool.Pool
-	server *pgtest.Server
-}
+type database struct{ *pgxpool.Pool }
 
 // newDatabase recreates the table and returns a pool that is closed with the test. It checks that all connections were
 // returned.
 func newDatabase(t *testing.T, server *pgtest.Server) database {
 	t.Helper()
-	db := openPool(t, server, server.Addr())
+	db := openPool(t, server.Addr())
 	db.exec(t, "drop table if exists test", "create table test (id int primary key, n int not null)", "insert into test values (1, 0), (2, 0)")
 	return db
 }
 
-func openPool(t *testing.T, server *pgtest.Server, addr string, configure ...func(*pgxpool.Config)) database {
+func openPool(t *testing.T, addr string, configure ...func(*pgxpool.Config)) database {
 	t.Helper()
 	config, err := pgxpool.ParseConfig(pgtest.DSN(addr) + "&pool_max_conns=16")
 	require.NoError(t, err)
@@ -47,7 +45,7 @@ func openPool(t *testing.T, server *pgtest.Server, addr string, configure ...fun
 		returned(t, pool)
 		pool.Close()
 	})
-	return database{pool, server}
+	return database{pool}
 }
 
 // returned waits until no connection is acquired: the pool closes broken ones in the background.
@@ -69,15 +67,12 @@ func (d database) exec(t *testing.T, queries ...string) {
 	}
 }
 
-// number returns the one number that a query yields.
-func (d database) number(t *testing.T, query string) (n int) {
+// total returns the sum of n.
+func (d database) total(t *testing.T) (n int) {
 	t.Helper()
-	require.NoError(t, d.QueryRow(t.Context(), query).Scan(&n), query)
+	require.NoError(t, d.QueryRow(t.Context(), "select sum(n)::int from test").Scan(&n))
 	return n
 }
-
-// total returns the sum of n.
-func (d database) total(t *testing.T) int { return d.number(t, "select sum(n)::int from test") }
 
 // Statements of the tests.
 const (
@@ -164,16 +159,13 @@ func serve(all *sync.WaitGroup, client net.Conn, addr string, judge func(request
 		return
 	}
 	defer server.Close()
-	lost := make(chan bool, 1) // judge's answer to what was sent last
-	lost <- false
+	var lost atomic.Bool // the reply to what was sent last
 	all.Go(func() {
 		defer client.Close()
 		buf := make([]byte, 64<<10)
 		for {
 			n, err := server.Read(buf)
-			cut := <-lost
-			lost <- cut
-			if err != nil || cut {
+			if err != nil || lost.Load() {
 				return
 			}
 			if _, err := client.Write(buf[:n]); err != nil {
@@ -188,8 +180,7 @@ func serve(all *sync.WaitGroup, client net.Conn, addr string, judge func(request
 			return
 		}
 		found := judge(string(buf[:n]))
-		<-lost
-		lost <- found == loseReply
+		lost.Store(found == loseReply)
 		if found == loseRequest {
 			return
 		}

@@ -89,6 +89,75 @@ func testOutcomes(t *testing.T, server *pgtest.Server) {
 			}
 			return nil
 		}, attempts: 2, failures: []string{"statement serialization_failure 40001"}},
+		{name: "a conflict that only fn sees is repeated", fn: func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			if attempt == 1 {
+				_, err := tx.Conn().Exec(ctx, conflict)
+				return err
+			}
+			return execute(ctx, tx, increment)
+		}, attempts: 2, failures: []string{"statement serialization_failure 40001"}},
+		{name: "a lost connection that fn passes over is repeated", fn: func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			_, _ = tx.Exec(ctx, increment)
+			if attempt == 1 {
+				_, _ = tx.Exec(ctx, cutOff)
+			}
+			return nil
+		}, attempts: 2, failures: []string{"statement admin_shutdown 57P01"}},
+		{name: "a connection that is lost unseen is neither committed nor ambiguous", fn: func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			if attempt == 1 {
+				_, _ = tx.Conn().Exec(ctx, cutOff)
+				return nil
+			}
+			return execute(ctx, tx, increment)
+		}, attempts: 2, failures: []string{"statement connection_lost"}},
+		{name: "savepoints nest, and can be committed and rolled back", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			return pgx.BeginFunc(ctx, tx, func(outer pgx.Tx) error {
+				inner, err := outer.Begin(ctx)
+				if err != nil {
+					return err
+				}
+				if err := errors.Join(execute(ctx, inner, increment, increment), inner.Rollback(ctx)); err != nil {
+					return err
+				}
+				if !errors.Is(inner.Rollback(ctx), pgx.ErrTxClosed) {
+					return errBusiness
+				}
+				return execute(ctx, outer, increment)
+			})
+		}, attempts: 1},
+		{name: "a deferred Rollback is harmless, also to a savepoint", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			nested, err := tx.Begin(ctx)
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback(ctx)
+			defer nested.Rollback(ctx)
+			return errors.Join(execute(ctx, nested, increment), nested.Commit(ctx))
+		}, attempts: 1},
+		{name: "a deferred Rollback is harmless to a savepoint that was begun before", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			err := execute(ctx, tx, increment)
+			nested, failed := tx.Begin(ctx)
+			if failed != nil {
+				return failed
+			}
+			defer nested.Rollback(ctx)
+			defer tx.Rollback(ctx)
+			return errors.Join(err, execute(ctx, nested, increment))
+		}, attempts: 1},
+		{name: "a deferred Rollback leaves a conflict one that is repeated", fn: func(ctx context.Context, tx pgx.Tx, attempt int) error {
+			defer tx.Rollback(ctx)
+			if err := execute(ctx, tx, increment); err != nil || attempt > 1 {
+				return err
+			}
+			return execute(ctx, tx, conflict)
+		}, attempts: 2, failures: []string{"statement serialization_failure 40001"}},
+		{name: "a Rollback whose error fn ignores does not roll back", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
+			err := execute(ctx, tx, increment)
+			if left := tx.Rollback(ctx); left == nil || !strings.Contains(left.Error(), "return an error to roll back") {
+				return errBusiness
+			}
+			return err
+		}, attempts: 1},
 		{name: "a violation that fn returns ends the run", fn: func(ctx context.Context, tx pgx.Tx, _ int) error {
 			return execute(ctx, tx, increment, duplicate)
 		}, attempts: 1, answer: retrysql.UniqueViolation},
@@ -201,18 +270,6 @@ func testOutcomes(t *testing.T, server *pgtest.Server) {
 		got, err = retrypgx.TxValue(t.Context(), db, quick(3), nil, func(context.Context, pgx.Tx) (int, error) { return -1, errBusiness })
 		require.ErrorIs(t, err, errBusiness)
 		require.Zero(t, got)
-	})
-	t.Run("the options are those of the transaction", func(t *testing.T) {
-		db := newDatabase(t, server)
-		modes := pgx.TxOptions{IsoLevel: pgx.Serializable, AccessMode: pgx.ReadOnly, DeferrableMode: pgx.Deferrable}
-		r := db.attempt(t.Context(), &retrypgx.Options{TxOptions: modes}, func(ctx context.Context, tx pgx.Tx, _ int) error {
-			var level, only, later string
-			err := tx.QueryRow(ctx, `select current_setting('transaction_isolation'), current_setting('transaction_read_only'),
-				current_setting('transaction_deferrable')`).Scan(&level, &only, &later)
-			require.Equal(t, []string{"serializable", "on", "on"}, []string{level, only, later})
-			return err
-		})
-		require.NoError(t, r.err)
 	})
 	t.Run("a panic rolls back and goes on", func(t *testing.T) {
 		db := newDatabase(t, server)

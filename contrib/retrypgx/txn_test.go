@@ -228,11 +228,20 @@ func TestTheContextOfAFnThatHasReturnedBelongsToNoTransaction(t *testing.T) {
 }
 
 func TestAConflictOfAnotherDatabaseIsFnsOwn(t *testing.T) {
-	var d fakeDB
 	foreign := &pgconn.PgError{Code: "40001"}
-	err := retrypgx.Tx(t.Context(), &d, quick(3), nil, func(context.Context, pgx.Tx) error { return foreign })
-	require.Equal(t, foreign, err)
-	require.Equal(t, []string{"begin", "rollback"}, d.log)
+	other := fakeDB{err: foreign}
+	for name, fn := range map[string]func(context.Context, pgx.Tx) error{
+		"alone": func(context.Context, pgx.Tx) error { return foreign },
+		"of a run that gave up": func(ctx context.Context, _ pgx.Tx) error {
+			return retrypgx.Tx(ctx, &other, quick(1), nil, func(ctx context.Context, tx pgx.Tx) error { return execute(ctx, tx, increment) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var d fakeDB
+			require.ErrorIs(t, retrypgx.Tx(t.Context(), &d, quick(3), nil, fn), foreign)
+			require.Equal(t, []string{"begin", "rollback"}, d.log)
+		})
+	}
 }
 
 func TestArguments(t *testing.T) {

@@ -22,6 +22,9 @@ func TestAttemptErrorForLogsAndTraces(t *testing.T) {
 	} {
 		require.Equal(t, want, (&retryrpc.AttemptError{Code: code}).ErrorType())
 	}
+	timedOut := &retryrpc.AttemptError{Code: retryrpc.DeadlineExceeded, Origin: retryrpc.AttemptTimeout}
+	require.Equal(t, "attempt_timeout", timedOut.ErrorType())
+	require.Equal(t, "DEADLINE_EXCEEDED", timedOut.LogValue().Group()[1].Value.String())
 	require.Equal(t, "Code(17)", retryrpc.Code(17).String())
 
 	var none *retryrpc.AttemptError

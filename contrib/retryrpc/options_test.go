@@ -1,7 +1,6 @@
 package retryrpc_test
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -71,27 +70,10 @@ func TestTheClassOfAFailure(t *testing.T) {
 	require.Equal(t, retry.Terminal, retryrpc.Failure{Code: retryrpc.Unavailable, Pushback: []string{"-1"}}.Class())
 }
 
-func TestTheTypeOfAnError(t *testing.T) {
-	var none *retryrpc.AttemptError
-	require.Empty(t, none.ErrorType())
-	require.Equal(t, "UNKNOWN", (&retryrpc.AttemptError{Code: 99}).ErrorType())
-	require.Equal(t, "UNAVAILABLE", (&retryrpc.AttemptError{Code: retryrpc.Unavailable}).ErrorType())
-	timedOut := &retryrpc.AttemptError{Code: retryrpc.DeadlineExceeded, Origin: retryrpc.AttemptTimeout}
-	require.Equal(t, "attempt_timeout", timedOut.ErrorType())
-	require.Equal(t, "DEADLINE_EXCEEDED", timedOut.LogValue().Group()[1].Value.String())
-	require.Equal(t, "DEADLINE_EXCEEDED", (&retryrpc.AttemptError{Code: retryrpc.DeadlineExceeded, Origin: retryrpc.Remote}).ErrorType())
-}
-
 func TestAClassifierGoesBeforeTheTable(t *testing.T) {
 	p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}}
-	p.Classify = func(err error) retry.Class {
-		var e *retryrpc.AttemptError
-		if errors.As(err, &e) && e.Code == retryrpc.NotFound {
-			return retry.Retryable
-		}
-		return retry.Unknown
-	}
-	attempts, err := call(t, context.Background(), p, options{}, false, retryrpc.Failure{Err: errors.New("no"), Code: retryrpc.NotFound})
+	p.Classify = retry.Otherwise(retry.Retryable)
+	attempts, err := call(t, t.Context(), p, options{}, false, retryrpc.Failure{Err: errors.New("no"), Code: retryrpc.NotFound})
 	require.Error(t, err)
 	require.Equal(t, 2, attempts)
 }

@@ -17,6 +17,31 @@ import (
 	"github.com/retrygo/retry"
 )
 
+// backoff4With is a call with this backoff, and the others are calls with these options.
+func backoff4With(b backoff4.BackOff) call {
+	return func(c client, ctx context.Context) (string, error) {
+		return backoff4.RetryWithData(func() (string, error) { return c.fetch(ctx) }, b)
+	}
+}
+
+func backoff5With(options ...backoff5.RetryOption) call {
+	return func(c client, ctx context.Context) (string, error) {
+		return backoff5.Retry(ctx, func() (string, error) { return c.fetch(ctx) }, options...)
+	}
+}
+
+func backoff6With(options ...backoff6.RetryOption) call {
+	return func(c client, ctx context.Context) (string, error) {
+		return backoff6.Retry(ctx, func() (string, error) { return c.fetch(ctx) }, options...)
+	}
+}
+
+func backoff7With(options ...backoff7.RetryOption) call {
+	return func(c client, ctx context.Context) (string, error) {
+		return backoff7.Retry(ctx, func() (string, error) { return c.fetch(ctx) }, options...)
+	}
+}
+
 func TestBackoffJitterPassesMaxInterval(t *testing.T) {
 	longest := func(do call) time.Duration {
 		var longest time.Duration
@@ -37,36 +62,19 @@ func TestBackoffJitterPassesMaxInterval(t *testing.T) {
 
 // A retry exactly at the limit is made, by both; the next is not begun, by both.
 func TestBackoffMaxElapsedTimeIsTTL(t *testing.T) {
-	v4 := func(c client, ctx context.Context) (string, error) {
-		b := backoff4.NewExponentialBackOff(
-			backoff4.WithInitialInterval(time.Second), backoff4.WithMultiplier(1),
-			backoff4.WithRandomizationFactor(0), backoff4.WithMaxElapsedTime(3*time.Second))
-		return backoff4.RetryWithData(func() (string, error) { return c.fetch(ctx) }, b)
-	}
-	v5 := func(c client, ctx context.Context) (string, error) {
-		return backoff5.Retry(ctx, func() (string, error) { return c.fetch(ctx) },
-			backoff5.WithBackOff(backoff5.NewConstantBackOff(time.Second)), backoff5.WithMaxElapsedTime(3*time.Second))
-	}
-	v6 := func(c client, ctx context.Context) (string, error) {
-		return backoff6.Retry(ctx, func() (string, error) { return c.fetch(ctx) },
-			backoff6.WithBackOff(backoff6.NewConstantBackOff(time.Second)), backoff6.WithMaxElapsedTime(3*time.Second))
-	}
-	v7 := func(c client, ctx context.Context) (string, error) {
-		return backoff7.Retry(ctx, func() (string, error) { return c.fetch(ctx) },
-			backoff7.WithBackOff(backoff7.NewConstantBackOff(time.Second)), backoff7.WithMaxElapsedTime(3*time.Second))
-	}
-	after := func(c client, ctx context.Context) (string, error) {
-		return retry.DoValue(ctx, retry.Policy{
-			MaxAttempts: retry.Unlimited,
-			Backoff:     retry.Backoff{Mode: retry.Fixed, Base: time.Second},
-			TTL:         3 * time.Second,
-		}, c.fetch)
-	}
+	const limit = 3 * time.Second
+	v4 := backoff4With(backoff4.NewExponentialBackOff(
+		backoff4.WithInitialInterval(time.Second), backoff4.WithMultiplier(1),
+		backoff4.WithRandomizationFactor(0), backoff4.WithMaxElapsedTime(limit)))
+	v5 := backoff5With(backoff5.WithBackOff(backoff5.NewConstantBackOff(time.Second)), backoff5.WithMaxElapsedTime(limit))
+	v6 := backoff6With(backoff6.WithBackOff(backoff6.NewConstantBackOff(time.Second)), backoff6.WithMaxElapsedTime(limit))
+	v7 := backoff7With(backoff7.WithBackOff(backoff7.NewConstantBackOff(time.Second)), backoff7.WithMaxElapsedTime(limit))
+	after := with(retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Second}, TTL: limit})
 	errs := map[string]error{}
 	for name, do := range map[string]call{"v4": v4, "v5": v5, "v6": v6, "v7": v7, "after": after} {
 		r := watch(t, do, always(errBusy))
 		require.Equal(t, ms(0, 1000, 2000, 3000), r.at, name)
-		require.Equal(t, 3*time.Second, r.took, name)
+		require.Equal(t, limit, r.took, name)
 		require.ErrorIs(t, r.err, errBusy, name)
 		errs[name] = r.err
 	}
@@ -79,31 +87,19 @@ func TestBackoffMaxElapsedTimeIsTTL(t *testing.T) {
 
 // Fifteen minutes are the limit also if the call-site names another backoff and a number of tries.
 func TestBackoffsDefaultLimitOfFifteenMinutes(t *testing.T) {
-	v4 := func(c client, ctx context.Context) (string, error) {
-		b := backoff4.WithMaxRetries(backoff4.NewConstantBackOff(10*time.Minute), 4)
-		return backoff4.RetryWithData(func() (string, error) { return c.fetch(ctx) }, b)
+	const wait = 10 * time.Minute
+	for _, row := range []struct {
+		do       call
+		attempts int
+	}{
+		{backoff4With(backoff4.WithMaxRetries(backoff4.NewConstantBackOff(wait), 4)), 5}, // there it is the ExponentialBackOff's
+		{backoff5With(backoff5.WithBackOff(backoff5.NewConstantBackOff(wait)), backoff5.WithMaxTries(5)), 2},
+		{backoff6With(backoff6.WithBackOff(backoff6.NewConstantBackOff(wait)), backoff6.WithMaxTries(5)), 2},
+		{backoff7With(backoff7.WithBackOff(backoff7.NewConstantBackOff(wait)), backoff7.WithMaxTries(5)), 2},
+		{with(retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Mode: retry.Fixed, Base: wait}}), 5},
+	} {
+		require.Len(t, watch(t, row.do, always(errBusy)).at, row.attempts)
 	}
-	v5 := func(c client, ctx context.Context) (string, error) {
-		return backoff5.Retry(ctx, func() (string, error) { return c.fetch(ctx) },
-			backoff5.WithBackOff(backoff5.NewConstantBackOff(10*time.Minute)), backoff5.WithMaxTries(5))
-	}
-	v6 := func(c client, ctx context.Context) (string, error) {
-		return backoff6.Retry(ctx, func() (string, error) { return c.fetch(ctx) },
-			backoff6.WithBackOff(backoff6.NewConstantBackOff(10*time.Minute)), backoff6.WithMaxTries(5))
-	}
-	v7 := func(c client, ctx context.Context) (string, error) {
-		return backoff7.Retry(ctx, func() (string, error) { return c.fetch(ctx) },
-			backoff7.WithBackOff(backoff7.NewConstantBackOff(10*time.Minute)), backoff7.WithMaxTries(5))
-	}
-	after := func(c client, ctx context.Context) (string, error) {
-		p := retry.Policy{MaxAttempts: 5, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 10 * time.Minute}}
-		return retry.DoValue(ctx, p, c.fetch)
-	}
-	require.Len(t, watch(t, v4, always(errBusy)).at, 5) // there it is the ExponentialBackOff's
-	require.Len(t, watch(t, v5, always(errBusy)).at, 2)
-	require.Len(t, watch(t, v6, always(errBusy)).at, 2)
-	require.Len(t, watch(t, v7, always(errBusy)).at, 2)
-	require.Len(t, watch(t, after, always(errBusy)).at, 5)
 }
 
 func TestBackoffPermanentAtTheLastTry(t *testing.T) {

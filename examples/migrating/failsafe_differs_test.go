@@ -3,7 +3,6 @@ package migrating_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -45,19 +44,6 @@ func TestFailsafeMaxDurationShortensTheLastWait(t *testing.T) {
 
 	after := with(retry.Policy{Backoff: retry.Backoff{Mode: retry.Fixed, Base: 2 * time.Second}, TTL: 3 * time.Second})
 	require.Equal(t, ms(0, 2001), watch(t, after, slowly(always(errBusy))).at)
-}
-
-func TestFailsafeJitterPassesMaxDelay(t *testing.T) {
-	do := failsafeWith(retrypolicy.NewBuilder[string]().WithMaxAttempts(101).
-		WithBackoff(time.Second/2, time.Second).WithJitterFactor(0.5).Build())
-	longest := slices.Max(watch(t, do, always(errBusy)).waits())
-	require.Greater(t, longest, time.Second)
-	require.LessOrEqual(t, longest, 1500*time.Millisecond)
-
-	after := with(retry.Policy{MaxAttempts: 101, Backoff: retry.Backoff{
-		Base: time.Second / 2, Cap: time.Second, Jitter: retry.RatioJitter, JitterRatio: 0.5,
-	}})
-	require.LessOrEqual(t, slices.Max(watch(t, after, always(errBusy)).waits()), time.Second)
 }
 
 // Another retry uses up the budget, so this one is refused: by theirs after the wait, by ours before it.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	avast4 "github.com/avast/retry-go/v4"
 	avast5 "github.com/avast/retry-go/v5"
 	backoff7 "github.com/cenkalti/backoff/v7"
 	"github.com/failsafe-go/failsafe-go/retrypolicy"
@@ -65,11 +66,8 @@ func TestJitters(t *testing.T) {
 
 // What each library waits when its delays have reached the cap of 1s: with full jitter, or the jitter that it has.
 func TestWaitsAtTheCap(t *testing.T) {
-	v7 := func(c client, ctx context.Context) (string, error) {
-		b := backoff7.NewExponentialBackOff()
-		b.InitialInterval, b.MaxInterval = time.Second, time.Second
-		return backoff7.Retry(ctx, func() (string, error) { return c.fetch(ctx) }, backoff7.WithBackOff(b), backoff7.WithMaxTries(101))
-	}
+	b7 := backoff7.NewExponentialBackOff()
+	b7.InitialInterval, b7.MaxInterval = time.Second, time.Second
 	v5 := func(kind avast5.DelayTypeFunc) call {
 		return avast5With(avast5.Attempts(101), avast5.Delay(time.Second), avast5.MaxDelay(time.Second), avast5.DelayType(kind))
 	}
@@ -84,7 +82,8 @@ func TestWaitsAtTheCap(t *testing.T) {
 		{"retry", with(retry.Policy{MaxAttempts: 101, Backoff: retry.Backoff{
 			Base: time.Second, Cap: time.Second, Jitter: retry.FullJitter,
 		}}), true, true},
-		{"backoff", v7, true, false},
+		{"backoff", backoff7With(backoff7.WithBackOff(b7), backoff7.WithMaxTries(101)), true, false},
+		{"retry-go v4, by default", avast4With(avast4.Attempts(101), avast4.Delay(time.Second), avast4.MaxDelay(time.Second)), false, true},
 		{"retry-go, by default", v5(avast5.CombineDelay(avast5.BackOffDelay, avast5.RandomDelay)), false, true},
 		{"retry-go, FullJitterBackoffDelay", v5(avast5.FullJitterBackoffDelay), true, true},
 		{"go-retry, the cap inside", seths(func(b seth.Backoff) seth.Backoff {

@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -110,31 +109,6 @@ func TestHTTPTheSame(t *testing.T) {
 			// Retry-After takes precedence over the limit of the waits.
 			x := send(t, newClient, http.MethodGet, ages, status(429, "Retry-After", "10"))
 			require.Equal(t, ms(0, 10000, 20000, 30000), x.at)
-		})
-	}
-}
-
-func TestHTTPOverLoopback(t *testing.T) {
-	for name, newClient := range map[string]func(http.RoundTripper) *http.Client{
-		"before": httpClient, "after": afterHTTPClient,
-	} {
-		t.Run(name, func(t *testing.T) {
-			var requests atomic.Int64
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				if requests.Add(1) == 1 {
-					w.WriteHeader(503)
-					return
-				}
-				_, _ = io.WriteString(w, "page 1")
-			}))
-			defer server.Close()
-			resp, err := newClient(server.Client().Transport).Get(server.URL)
-			require.NoError(t, err)
-			defer func() { _ = resp.Body.Close() }()
-			got, err := io.ReadAll(resp.Body)
-			require.NoError(t, err)
-			require.Equal(t, "page 1", string(got))
-			require.EqualValues(t, 2, requests.Load())
 		})
 	}
 }

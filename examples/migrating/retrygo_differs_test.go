@@ -3,7 +3,6 @@ package migrating_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"time"
 
@@ -84,22 +83,6 @@ func TestRetryGoRetryIfReplacesUnrecoverable(t *testing.T) {
 	require.Len(t, watch(t, v4, always(avast4.Unrecoverable(errBusy))).at, 5)
 	require.Len(t, watch(t, v5, always(avast5.Unrecoverable(errBusy))).at, 5)
 	require.Len(t, watch(t, after, always(retry.Permanent(errBusy))).at, 1)
-}
-
-func TestRetryGoHasNoJitterAtMaxDelay(t *testing.T) {
-	v4 := avast4With(avast4.MaxDelay(time.Second), avast4.Attempts(20))
-	v5 := avast5With(avast5.MaxDelay(time.Second), avast5.Attempts(20))
-	for _, do := range []call{v4, v5} {
-		waits := watch(t, do, always(errBusy)).waits()
-		for _, wait := range waits[4:] { // 1.6s and more before the limit
-			require.Equal(t, time.Second, wait)
-		}
-	}
-	waits := watch(t, with(retry.Policy{MaxAttempts: 20, Backoff: retry.Backoff{
-		Base: 100 * time.Millisecond, Cap: time.Second, Jitter: retry.EqualJitter,
-	}}), always(errBusy)).waits()
-	slices.Sort(waits)
-	require.Len(t, slices.Compact(waits), 19) // no two are the same
 }
 
 func TestRetryGoFullJitterBeginsAtTwiceTheDelay(t *testing.T) {

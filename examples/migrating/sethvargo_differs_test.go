@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 	"time"
 
@@ -82,21 +81,6 @@ func TestSethvargoDropsWhatIsWrappedAroundTheMark(t *testing.T) {
 	err = watch(t, with(retry.Policy{}), always(fmt.Errorf("%w: %w", errLoad, retry.Transient(errBusy)))).err
 	require.ErrorIs(t, err, errLoad)
 	require.ErrorContains(t, err, "(attempts_exhausted): load: busy")
-}
-
-func TestSethvargoOrderOfCapAndJitter(t *testing.T) {
-	longest := func(do call) time.Duration {
-		return slices.Max(watch(t, do, always(errBusy)).waits())
-	}
-	capInside := sethWith(func() seth.Backoff {
-		b := seth.WithCappedDuration(time.Second, seth.NewExponential(time.Second))
-		return seth.WithMaxRetries(100, seth.WithJitterPercent(50, b))
-	})
-	require.Greater(t, longest(capInside), time.Second)
-	after := with(retry.Policy{MaxAttempts: 101, Backoff: retry.Backoff{
-		Base: time.Second, Cap: time.Second, Jitter: retry.RatioJitter, JitterRatio: 0.5,
-	}})
-	require.LessOrEqual(t, longest(after), time.Second)
 }
 
 func TestSethvargoFibonacciIsAList(t *testing.T) {

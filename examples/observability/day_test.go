@@ -166,7 +166,8 @@ func ordinaryPeer() roundTripper {
 		if since := time.Since(bubble); since >= 3*time.Hour && since < 3*time.Hour+time.Minute {
 			return refuse(req)
 		}
-		switch k := n.Add(1) % 50; {
+		k := n.Add(1) % 50
+		switch {
 		case k%10 == 2:
 			return answer(req, 404), nil
 		case k%10 == 4:

@@ -76,15 +76,16 @@ func (f fault) recovery() time.Duration {
 const stretch = 15
 
 // each is the storm of seed 0: every kind of fault, on the links on which it can lose or double work. What follows a fault
-// has little time to recover, as in a storm.
+// has little time to recover, as in a storm. First come those that need a budget with tokens, for a hedge or a late retry.
 var each = []fault{
-	{kind: cutAfter, target: "shop-orders"}, // the order is placed, and a client without a key must not repeat it
+	{kind: slow, target: "shop-orders", delay: 600 * time.Millisecond, steps: 2}, // long enough for a hedge, which a write must not have
 	{kind: commitAfter, target: "orders-db"},
 	{kind: commitAfter, target: "stock-db"},
+	{kind: blackHole, target: "orders-db", steps: 2},          // longer than the TTL of a transaction
+	{kind: cutAfter, target: "shop-orders"},                   // the order is placed, and a client without a key must not repeat it
+	{kind: cutDuring, target: "shop-prices1", after: 1 << 16}, // in the middle of a download
+	{kind: blackHole, target: "orders-stock"},                 // in doubt over gRPC
 	{kind: commitBefore, target: "orders-db"},
-	{kind: slow, target: "shop-orders", delay: 700 * time.Millisecond}, // long enough for a hedge, which a write must not have
-	{kind: cutDuring, target: "shop-prices1", after: 1 << 16},          // in the middle of a download
-	{kind: blackHole, target: "orders-stock"},                          // in doubt over gRPC
 	{kind: cutAfter, target: "orders-stock"},
 	{kind: answer429, target: "shop-orders", hint: 1},
 	{kind: down, target: "orders-mail"}, // the jobs wait
@@ -94,8 +95,7 @@ var each = []fault{
 	{kind: cutBefore, target: "shop-prices1"},
 	{kind: kill, target: "orders"},
 	{kind: commitSilence, target: "stock-db"},
-	{kind: commitSilence, target: "orders-db"},       // in doubt over HTTP
-	{kind: blackHole, target: "orders-db", steps: 2}, // longer than the TTL of a transaction
+	{kind: commitSilence, target: "orders-db"}, // in doubt over HTTP
 	{kind: vanish, target: "shop-orders"},
 	{kind: restart, target: "postgres"},
 }

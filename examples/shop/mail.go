@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/retrygo/retry"
@@ -37,7 +36,8 @@ func (s *service) mails() retryjob.Options {
 	}
 }
 
-// deliver makes one attempt to send a mail.
+// deliver makes one attempt to send a mail. It has no Idempotency-Key, with which net/http would repeat it on its own and
+// the receiver could not tell the attempts of jobs apart.
 func (s *service) deliver(ctx context.Context, client *http.Client, job retryjob.Job) error {
 	var order string
 	if err := json.Unmarshal(job.Payload, &order); err != nil {
@@ -47,7 +47,6 @@ func (s *service) deliver(ctx context.Context, client *http.Client, job retryjob
 	if err != nil {
 		return retry.Permanent(err)
 	}
-	req.Header.Set("Idempotency-Key", strconv.Quote(job.ID)) // so a failure is not in doubt: a second mail does no harm
 	a, _ := retryjob.AttemptFrom(ctx)
 	req.Header.Set(attemptHeader, a.AttemptID)
 	resp, err := client.Do(req)
@@ -55,7 +54,11 @@ func (s *service) deliver(ctx context.Context, client *http.Client, job retryjob
 		return err
 	}
 	_ = resp.Body.Close()
-	return retryhttp.CheckResponse(resp)
+	err = retryhttp.CheckResponse(resp)
+	if retry.IsAmbiguous(err) { // a second mail does no harm
+		err = retry.Transient(err)
+	}
+	return err
 }
 
 // mailService receives the mails:

@@ -21,8 +21,8 @@ type policies struct {
 
 // The budgets of the clients. The download is a client alone. Its successes fund little, so time funds it too.
 var (
-	budget       = retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 5}
-	exportBudget = retry.BudgetConfig{Ratio: 0.1, Burst: 10, Initial: 10, Trickle: time.Second}
+	budget       = retry.BudgetConfig{Ratio: 0.1, Burst: 10}
+	exportBudget = retry.BudgetConfig{Ratio: 0.1, Burst: 10, Trickle: time.Second}
 )
 
 // define returns the budgets by the names of their policies.

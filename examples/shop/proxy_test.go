@@ -12,7 +12,10 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 )
 
 // rule is what a proxy does while a fault lasts. The zero rule passes everything on.
@@ -166,8 +169,9 @@ func (p *proxy) connect(client net.Conn) {
 	defer end()
 	var both sync.WaitGroup
 	deaths := p.deaths.Load()
-	both.Go(func() { p.pump(server, client, true, deaths, closed, end) })
-	both.Go(func() { p.pump(client, server, false, deaths, closed, end) })
+	var lost atomic.Bool
+	both.Go(func() { p.pump(server, client, true, deaths, &lost, closed, end) })
+	both.Go(func() { p.pump(client, server, false, deaths, &lost, closed, end) })
 	both.Wait()
 }
 
@@ -177,8 +181,8 @@ var errCut = errors.New("cut")
 const unnoticed = 5 * time.Second
 
 // pump passes one direction on, as the rule of the moment says. A connection that was there at a death stays dead: neither
-// side learns of the other.
-func (p *proxy) pump(to io.Writer, from io.Reader, up bool, deaths int64, closed <-chan struct{}, end func()) {
+// side learns of the other. Once lost is true, no answer comes back.
+func (p *proxy) pump(to io.Writer, from io.Reader, up bool, deaths int64, lost *atomic.Bool, closed <-chan struct{}, end func()) {
 	defer end()
 	buffer := make([]byte, 32<<10)
 	var began time.Time // of the fault for which left was drawn
@@ -200,7 +204,7 @@ func (p *proxy) pump(to io.Writer, from io.Reader, up bool, deaths int64, closed
 			if r.kind == cutDuring && r.began != began {
 				began, left = r.began, p.draw(r.after+1)
 			}
-			if err := p.apply(r, to, part, up, &left, closed); err != nil {
+			if err := p.apply(r, to, part, up, &left, lost, closed); err != nil {
 				return
 			}
 		}
@@ -213,7 +217,10 @@ func (p *proxy) pump(to io.Writer, from io.Reader, up bool, deaths int64, closed
 // commit is how pgx sends it. The query is in a message of its own.
 var commit = []byte("commit\x00")
 
-func (p *proxy) apply(r *rule, to io.Writer, part []byte, up bool, left *int, closed <-chan struct{}) error {
+func (p *proxy) apply(r *rule, to io.Writer, part []byte, up bool, left *int, lost *atomic.Bool, closed <-chan struct{}) error {
+	if !up && lost.Load() {
+		return nil
+	}
 	switch r.kind {
 	case cutDuring:
 		if len(part) > *left {
@@ -228,6 +235,7 @@ func (p *proxy) apply(r *rule, to io.Writer, part []byte, up bool, left *int, cl
 	case commitBefore, commitAfter:
 		if up && bytes.HasSuffix(part, commit) && p.draw(2) == 0 {
 			if r.kind == commitAfter {
+				lost.Store(true)
 				_, _ = to.Write(part)
 				pause(closed, 20*time.Millisecond) // or the reset would overtake it
 			}
@@ -284,3 +292,43 @@ func (h *handOver) Accept() (net.Conn, error) {
 
 func (h *handOver) Close() error   { h.once.Do(func() { close(h.closed) }); return nil }
 func (h *handOver) Addr() net.Addr { return h.addr }
+
+func TestACommitWithoutAnswerIsDone(t *testing.T) {
+	const times = 40
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = server.Close() })
+	committed := make(chan bool, times)
+	go func() {
+		for {
+			conn, err := server.Accept()
+			if err != nil {
+				return
+			}
+			_, err = io.ReadFull(conn, make([]byte, len(commit)))
+			committed <- err == nil
+			_, _ = conn.Write([]byte("done"))
+			go func() { _, _ = io.Copy(io.Discard, conn); _ = conn.Close() }()
+		}
+	}()
+	p, err := newProxy("client-server", "127.0.0.1:0", server.Addr().String(), 1)
+	require.NoError(t, err)
+	t.Cleanup(p.close)
+	p.set(rule{kind: commitAfter})
+	lost := 0
+	for range times {
+		conn, err := net.Dial("tcp", p.in.Addr().String())
+		require.NoError(t, err)
+		_, err = conn.Write(commit)
+		require.NoError(t, err)
+		answer := make([]byte, len("done"))
+		n, err := io.ReadFull(conn, answer)
+		require.NoError(t, conn.Close())
+		require.True(t, <-committed)
+		if err != nil {
+			require.Zero(t, n)
+			lost++
+		}
+	}
+	require.Equal(t, 27, lost, "about half, by the seed")
+}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -68,6 +69,23 @@ func parseFlags(args []string) (s retryconf.Spec, err error) {
 type document struct {
 	yaml, toml, json string
 	environ, flags   []string
+}
+
+// documentOf returns the document of the given members of a JSON object, without quotes around the key. A string, a list
+// and a number of JSON are written alike in YAML and TOML, and without quotes and brackets in a variable and a flag.
+func documentOf(members ...string) (d document) {
+	var object []string
+	for _, member := range members {
+		key, value, _ := strings.Cut(member, ": ")
+		object = append(object, fmt.Sprintf("%q: %s", key, value))
+		d.toml += key + " = " + value + "\n"
+		plain := strings.NewReplacer(`"`, "", "[", "", "]", "").Replace(value)
+		d.environ = append(d.environ, "RETRY_"+strings.ToUpper(key)+"="+plain)
+		d.flags = append(d.flags, "-"+key+"="+plain)
+	}
+	d.yaml = strings.Join(members, "\n")
+	d.json = "{" + strings.Join(object, ", ") + "}"
+	return d
 }
 
 // read is the Spec that each format returns for a document, by the format's name.
@@ -139,42 +157,20 @@ var rows = []struct {
 		want: retry.Policy{Backoff: retry.Backoff{Delays: []time.Duration{0, time.Minute, 90 * time.Minute}}},
 	},
 	{
-		name: "mode list, said outright",
-		document: document{
-			yaml:    "mode: list\ndelays: [10s, 10s]\nmax_attempts: 9",
-			toml:    "mode = 'list'\ndelays = ['10s', '10s']\nmax_attempts = 9",
-			json:    `{"mode": "list", "delays": ["10s", "10s"], "max_attempts": 9}`,
-			environ: []string{"RETRY_MODE=list", "RETRY_DELAYS=10s, 10s", "RETRY_MAX_ATTEMPTS=9"},
-			flags:   []string{"-mode=list", "-delays=10s, 10s", "-max_attempts=9"},
-		},
-		want: retry.Policy{
-			MaxAttempts: 9,
-			Backoff:     retry.Backoff{Mode: retry.List, Delays: []time.Duration{10 * time.Second, 10 * time.Second}},
-		},
+		name:     "mode list, said outright",
+		document: documentOf(`mode: "list"`, `delays: ["10s", "10s"]`, "max_attempts: 9"),
+		want: retry.Policy{MaxAttempts: 9,
+			Backoff: retry.Backoff{Mode: retry.List, Delays: []time.Duration{10 * time.Second, 10 * time.Second}}},
 	},
 	{
-		name: "unlimited attempts of a constant wait",
-		document: document{
-			yaml:    "max_attempts: unlimited\nmode: constant\nbase: 1m",
-			toml:    "max_attempts = 'unlimited'\nmode = 'constant'\nbase = '1m'",
-			json:    `{"max_attempts": "unlimited", "mode": "constant", "base": "1m"}`,
-			environ: []string{"RETRY_MAX_ATTEMPTS=unlimited", "RETRY_MODE=constant", "RETRY_BASE=1m"},
-			flags:   []string{"-max_attempts=unlimited", "-mode=constant", "-base=1m"},
-		},
-		want: retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Minute}},
+		name:     "unlimited attempts of a constant wait",
+		document: documentOf(`max_attempts: "unlimited"`, `mode: "constant"`, `base: "1m"`),
+		want:     retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Minute}},
 	},
 	{
-		name: "linear, with ratio jitter",
-		document: document{
-			yaml:    "mode: linear\nfactor: 3\njitter: ratio\njitter_ratio: 0.25",
-			toml:    "mode = 'linear'\nfactor = 3.0\njitter = 'ratio'\njitter_ratio = 0.25",
-			json:    `{"mode": "linear", "factor": 3.0, "jitter": "ratio", "jitter_ratio": 0.25}`,
-			environ: []string{"RETRY_MODE=linear", "RETRY_FACTOR=3", "RETRY_JITTER=ratio", "RETRY_JITTER_RATIO=0.25"},
-			flags:   []string{"-mode=linear", "-factor=3", "-jitter=ratio", "-jitter_ratio=.25"},
-		},
-		want: retry.Policy{
-			Backoff: retry.Backoff{Mode: retry.Linear, Factor: 3, Jitter: retry.RatioJitter, JitterRatio: 0.25},
-		},
+		name:     "linear, with ratio jitter",
+		document: documentOf(`mode: "linear"`, "factor: 3.0", `jitter: "ratio"`, "jitter_ratio: 0.25"),
+		want:     retry.Policy{Backoff: retry.Backoff{Mode: retry.Linear, Factor: 3, Jitter: retry.RatioJitter, JitterRatio: 0.25}},
 	},
 	{
 		name: "a hedge, which is beside the policy",
@@ -188,38 +184,22 @@ var rows = []struct {
 		want: retry.Policy{Backoff: retry.Backoff{Base: time.Minute}},
 	},
 	{
-		name: "durations below a millisecond",
-		document: document{
-			yaml: "base: 1ns\ncap: 0.75ms\nattempt_timeout: 250us\nmax_hint: 1.5µs\njitter: equal",
-			toml: "base = '1ns'\ncap = '0.75ms'\nattempt_timeout = '250us'\nmax_hint = '1.5µs'\njitter = 'equal'",
-			json: `{"base": "1ns", "cap": "0.75ms", "attempt_timeout": "250us", "max_hint": "1.5µs", "jitter": "equal"}`,
-			environ: []string{"RETRY_BASE=1ns", "RETRY_CAP=0.75ms", "RETRY_ATTEMPT_TIMEOUT=250us", "RETRY_MAX_HINT=1.5µs",
-				"RETRY_JITTER=equal"},
-			flags: []string{"-base=1ns", "-cap=0.75ms", "-attempt_timeout=250us", "-max_hint=1.5µs", "-jitter=equal"},
-		},
+		name:     "durations below a millisecond",
+		document: documentOf(`base: "1ns"`, `cap: "0.75ms"`, `attempt_timeout: "250us"`, `max_hint: "1.5µs"`, `jitter: "equal"`),
 		want: retry.Policy{
 			Backoff:        retry.Backoff{Base: 1, Cap: 750 * time.Microsecond, Jitter: retry.EqualJitter},
 			AttemptTimeout: 250 * time.Microsecond, MaxHint: 1500,
 		},
 	},
 	{
-		name: "retries_enabled false, over a preset with decorrelated jitter",
-		document: document{
-			yaml:    "extends: delivery\njitter: decorrelated\nretries_enabled: false",
-			toml:    "extends = 'delivery'\njitter = 'decorrelated'\nretries_enabled = false",
-			json:    `{"extends": "delivery", "jitter": "decorrelated", "retries_enabled": false}`,
-			environ: []string{"RETRY_EXTENDS=delivery", "RETRY_JITTER=decorrelated", "RETRY_RETRIES_ENABLED=false"},
-			flags:   []string{"-extends=delivery", "-jitter=decorrelated", "-retries_enabled=false"},
-		},
-		want: retry.Policy{Backoff: retry.Backoff{Jitter: retry.DecorrelatedJitter}, Disabled: true},
+		name:     "retries_enabled false, over a preset with decorrelated jitter",
+		document: documentOf(`extends: "delivery"`, `jitter: "decorrelated"`, "retries_enabled: false"),
+		want:     retry.Policy{Backoff: retry.Backoff{Jitter: retry.DecorrelatedJitter}, Disabled: true},
 	},
 	{
-		name: "a factor with many decimals",
-		document: document{
-			yaml: "factor: 1.00000001", toml: "factor = 1.00000001", json: `{"factor": 1.00000001}`,
-			environ: []string{"RETRY_FACTOR=1.00000001"}, flags: []string{"-factor=1.00000001"},
-		},
-		want: retry.Policy{Backoff: retry.Backoff{Factor: 1.00000001}},
+		name:     "a factor with many decimals",
+		document: documentOf("factor: 1.00000001"),
+		want:     retry.Policy{Backoff: retry.Backoff{Factor: 1.00000001}},
 	},
 	{
 		name: "jitter none, and nothing else",

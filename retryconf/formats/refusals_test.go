@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryconf"
 )
 
@@ -18,108 +17,23 @@ func TestEveryFormatRefuses(t *testing.T) {
 		document
 		says string // in each format
 	}{
-		{
-			name: "a number for a duration",
-			document: document{yaml: "base: 30", toml: "base = 30", json: `{"base": 30}`,
-				environ: []string{"RETRY_BASE=30"}, flags: []string{"-base=30"}},
-			says: `such as "30s"`,
-		},
-		{
-			name: "a number in a list of durations",
-			document: document{yaml: "delays: [1m, 30]", toml: "delays = ['1m', 30]", json: `{"delays": ["1m", 30]}`,
-				environ: []string{"RETRY_DELAYS=1m,30"}, flags: []string{"-delays=1m,30"}},
-			says: `such as "30s"`,
-		},
-		{
-			name: "attempts of 0",
-			document: document{yaml: "max_attempts: 0", toml: "max_attempts = 0", json: `{"max_attempts": 0}`,
-				environ: []string{"RETRY_MAX_ATTEMPTS=0"}, flags: []string{"-max_attempts=0"}},
-			says: `is not a whole number of 1 or more, nor "unlimited"`,
-		},
-		{
-			name: "attempts of -1, which is not how to say unlimited",
-			document: document{yaml: "max_attempts: -1", toml: "max_attempts = -1", json: `{"max_attempts": -1}`,
-				environ: []string{"RETRY_MAX_ATTEMPTS=-1"}, flags: []string{"-max_attempts=-1"}},
-			says: `is not a whole number of 1 or more, nor "unlimited"`,
-		},
-		{
-			name: "attempts that are not whole",
-			document: document{yaml: "max_attempts: 2.5", toml: "max_attempts = 2.5", json: `{"max_attempts": 2.5}`,
-				environ: []string{"RETRY_MAX_ATTEMPTS=2.5"}, flags: []string{"-max_attempts=2.5"}},
-			says: `is not a whole number of 1 or more, nor "unlimited"`,
-		},
-		{
-			name: "an unknown key",
-			document: document{yaml: "bass: 30s", toml: "bass = '30s'", json: `{"bass": "30s"}`,
-				environ: []string{"RETRY_BASS=30s"}, flags: []string{"-bass=30s"}},
-			says: "bass",
-		},
-		{
-			name: "a field's name in Go for its key",
-			document: document{yaml: "MaxAttempts: 5", toml: "MaxAttempts = 5", json: `{"MaxAttempts": 5}`,
-				environ: []string{"RETRY_MAXATTEMPTS=5"}, flags: []string{"-MaxAttempts=5"}},
-			says: "maxattempts",
-		},
-		{
-			name: "a bad mode",
-			document: document{yaml: "mode: cubic", toml: "mode = 'cubic'", json: `{"mode": "cubic"}`,
-				environ: []string{"RETRY_MODE=cubic"}, flags: []string{"-mode=cubic"}},
-			says: `"cubic" is not one of "exponential", "linear", "fixed" and "list"`,
-		},
-		{
-			name: "a mode in capitals",
-			document: document{yaml: "mode: Linear", toml: "mode = 'Linear'", json: `{"mode": "Linear"}`,
-				environ: []string{"RETRY_MODE=Linear"}, flags: []string{"-mode=Linear"}},
-			says: `"linear" is not one of "exponential", "linear", "fixed" and "list"`,
-		},
-		{
-			name: "a bad jitter",
-			document: document{yaml: "jitter: some", toml: "jitter = 'some'", json: `{"jitter": "some"}`,
-				environ: []string{"RETRY_JITTER=some"}, flags: []string{"-jitter=some"}},
-			says: `"some" is not one of "none", "full", "equal", "ratio" and "decorrelated"`,
-		},
-		{
-			name: "a negative duration",
-			document: document{yaml: "ttl: -30s", toml: "ttl = '-30s'", json: `{"ttl": "-30s"}`,
-				environ: []string{"RETRY_TTL=-30s"}, flags: []string{"-ttl=-30s"}},
-			says: `"-30s" is negative`,
-		},
-		{
-			name: "a negative delay",
-			document: document{yaml: "delays: [-1ns]", toml: "delays = ['-1ns']", json: `{"delays": ["-1ns"]}`,
-				environ: []string{"RETRY_DELAYS=-1ns"}, flags: []string{"-delays=-1ns"}},
-			says: `"-1ns" is negative`,
-		},
-		{
-			name: "a duration that overflows",
-			document: document{yaml: "ttl: 3000000h", toml: "ttl = '3000000h'", json: `{"ttl": "3000000h"}`,
-				environ: []string{"RETRY_TTL=3000000h"}, flags: []string{"-ttl=3000000h"}},
-			says: `"3000000h" is not a duration`,
-		},
-		{
-			name: "an empty duration",
-			document: document{yaml: "cap: ''", toml: "cap = ''", json: `{"cap": ""}`,
-				environ: []string{"RETRY_CAP="}, flags: []string{"-cap="}},
-			says: `"" is not a duration`,
-		},
-		{
-			name: "a switch that is neither",
-			document: document{yaml: "retries_enabled: no", toml: "retries_enabled = 'no'", json: `{"retries_enabled": "no"}`,
-				environ: []string{"RETRY_RETRIES_ENABLED=no"}, flags: []string{"-retries_enabled=no"}},
-			says: `"no" is neither true nor false`,
-		},
-		{
-			name: "cap and max at once",
-			document: document{yaml: "cap: 1h\nmax: 1h", toml: "cap = '1h'\nmax = '1h'", json: `{"cap": "1h", "max": "1h"}`,
-				environ: []string{"RETRY_CAP=1h", "RETRY_MAX=1h"}, flags: []string{"-cap=1h", "-max=1h"}},
-			says: "max 1h0m0s is given together with cap, which means the same",
-		},
-		{
-			name: "a policy that is not valid",
-			document: document{yaml: "base: 1m\ncap: 1s", toml: "base = '1m'\ncap = '1s'", json: `{"base": "1m", "cap": "1s"}`,
-				environ: []string{"RETRY_BASE=1m", "RETRY_CAP=1s"}, flags: []string{"-base=1m", "-cap=1s"}},
-			says: "cap 1s is below base 1m",
-		},
+		{"a number for a duration", documentOf("base: 30"), `such as "30s"`},
+		{"a number in a list of durations", documentOf(`delays: ["1m", 30]`), `such as "30s"`},
+		{"attempts of 0", documentOf("max_attempts: 0"), `is not a whole number of 1 or more, nor "unlimited"`},
+		{"attempts of -1, which is not how to say unlimited", documentOf("max_attempts: -1"), `is not a whole number of 1 or more, nor "unlimited"`},
+		{"attempts that are not whole", documentOf("max_attempts: 2.5"), `is not a whole number of 1 or more, nor "unlimited"`},
+		{"an unknown key", documentOf(`bass: "30s"`), "bass"},
+		{"a field's name in Go for its key", documentOf("MaxAttempts: 5"), "maxattempts"},
+		{"a bad mode", documentOf(`mode: "cubic"`), `"cubic" is not one of "exponential", "linear", "fixed" and "list"`},
+		{"a mode in capitals", documentOf(`mode: "Linear"`), `"linear" is not one of "exponential", "linear", "fixed" and "list"`},
+		{"a bad jitter", documentOf(`jitter: "some"`), `"some" is not one of "none", "full", "equal", "ratio" and "decorrelated"`},
+		{"a negative duration", documentOf(`ttl: "-30s"`), `"-30s" is negative`},
+		{"a negative delay", documentOf(`delays: ["-1ns"]`), `"-1ns" is negative`},
+		{"a duration that overflows", documentOf(`ttl: "3000000h"`), `"3000000h" is not a duration`},
+		{"an empty duration", documentOf(`cap: ""`), `"" is not a duration`},
+		{"a switch that is neither", documentOf(`retries_enabled: "no"`), `"no" is neither true nor false`},
+		{"cap and max at once", documentOf(`cap: "1h"`, `max: "1h"`), "max 1h0m0s is given together with cap, which means the same"},
+		{"a policy that is not valid", documentOf(`base: "1m"`, `cap: "1s"`), "cap 1s is below base 1m"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			for format, read := range row.read() {
@@ -139,30 +53,13 @@ func TestAnExplicitZeroNeverBecomesADefault(t *testing.T) {
 	durations := []string{"base", "cap", "max", "attempt_timeout", "ttl", "max_hint", "reset_after"}
 	words := []string{"mode", "jitter", "retries_enabled"}
 	for _, key := range append(append(numbers, durations...), words...) {
-		for _, zero := range []string{"0", "-0", "0.0", "0e0", "0s", "0h0m0s", "-0s", "0ns", ""} {
-			quoted := `"` + zero + `"`
-			documents := []document{{yaml: key + ": " + quoted, toml: key + " = " + quoted, json: `{"` + key + `": ` + quoted + `}`,
-				environ: []string{"RETRY_" + strings.ToUpper(key) + "=" + zero}, flags: []string{"-" + key + "=" + zero}}}
-			if !strings.HasSuffix(zero, "s") && zero != "" { // also a number
-				number := documents[0]
-				number.yaml, number.toml, number.json = key+": "+zero, key+" = "+zero, `{"`+key+`": `+zero+`}`
-				documents = append(documents, number)
-			}
-			for _, d := range documents {
-				for format, read := range d.read() {
-					_, err := read()
-					require.Error(t, err, "%s of %s %s", format, key, zero)
-				}
+		for _, zero := range []string{"0", "-0", "0.0", "0e0", `"0"`, `"-0"`, `"0.0"`, `"0e0"`, `"0s"`, `"0h0m0s"`, `"-0s"`, `"0ns"`, `""`} {
+			for format, read := range documentOf(key + ": " + zero).read() {
+				_, err := read()
+				require.Error(t, err, "%s of %s %s", format, key, zero)
 			}
 		}
 	}
-}
-
-func TestAnErrorOfAValueIsFoundThroughYAML(t *testing.T) {
-	var s retryconf.Spec
-	var got *retry.FieldError
-	require.ErrorAs(t, decodeYAML("base: 1 minute", &s), &got)
-	require.Equal(t, retry.FieldError{Package: "retryconf", Field: "base", Value: `"1 minute"`, Rule: `is not a duration such as "30s" or "1h30m"`, Line: 1}, *got)
 }
 
 // A decoder passes UnmarshalText its own view of a value: never a null, a float cut to six decimals, a key in any case.

@@ -155,13 +155,3 @@ func TestYAMLIsAsStrictAsJSON(t *testing.T) {
 	require.NoError(t, decodeYAML("$schema: policy.json\nbase: 1s", &s))
 	require.Equal(t, retryconf.Spec{Base: retryconf.Duration(time.Second)}, s)
 }
-
-func TestAByteOrderMarkIsNamed(t *testing.T) {
-	_, err := retryconf.Parse([]byte("\ufeff{}"), retryconf.Spec{}, retryconf.Limits{})
-	require.EqualError(t, err, `retryconf: document begins with a byte order mark; save it as UTF-8 without one`)
-}
-
-func TestAWholeNumberWithAPointIsRefusedWithTheOneToWrite(t *testing.T) {
-	err := json.Unmarshal([]byte(`{"max_attempts": 5.0}`), new(retryconf.Spec))
-	require.EqualError(t, err, "retryconf: max_attempts 5.0 is not a whole number of 1 or more (write 5)")
-}

@@ -1,21 +1,15 @@
 package ssrf_test
 
 import (
-	"bytes"
-	"context"
-	"encoding/binary"
+	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
-	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,58 +17,55 @@ import (
 	"github.com/retrygo/retry/retryhttp/ssrf"
 )
 
-// blockedRanges is the second list of the refused ranges, as first and last address with the neighbors outside. A
-// neighbor that is refused too has its rule after a space.
-var blockedRanges = []struct {
-	before, first, last, after string
-	rule                       string
-}{
-	{before: "", first: "0.0.0.0", last: "0.0.0.0", after: "0.0.0.1 this-network", rule: "unspecified"},
-	{before: "0.0.0.0 unspecified", first: "0.0.0.1", last: "0.255.255.255", after: "1.0.0.0", rule: "this-network"},
-	{before: "9.255.255.255", first: "10.0.0.0", last: "10.255.255.255", after: "11.0.0.0", rule: "private"},
-	{before: "100.63.255.255", first: "100.64.0.0", last: "100.127.255.255", after: "100.128.0.0", rule: "shared"},
-	{before: "126.255.255.255", first: "127.0.0.0", last: "127.255.255.255", after: "128.0.0.0", rule: "loopback"},
-	{before: "168.63.129.15", first: "168.63.129.16", last: "168.63.129.16", after: "168.63.129.17", rule: "cloud-metadata"},
-	{before: "169.253.255.255", first: "169.254.0.0", last: "169.254.255.255", after: "169.255.0.0", rule: "link-local"},
-	{before: "172.15.255.255", first: "172.16.0.0", last: "172.31.255.255", after: "172.32.0.0", rule: "private"},
-	{before: "191.255.255.255", first: "192.0.0.0", last: "192.0.0.255", after: "192.0.1.0", rule: "protocol-assignment"},
-	{before: "192.0.1.255", first: "192.0.2.0", last: "192.0.2.255", after: "192.0.3.0", rule: "documentation"},
-	{before: "192.88.98.255", first: "192.88.99.0", last: "192.88.99.255", after: "192.88.100.0", rule: "6to4-relay"},
-	{before: "192.167.255.255", first: "192.168.0.0", last: "192.168.255.255", after: "192.169.0.0", rule: "private"},
-	{before: "198.17.255.255", first: "198.18.0.0", last: "198.19.255.255", after: "198.20.0.0", rule: "benchmarking"},
-	{before: "198.51.99.255", first: "198.51.100.0", last: "198.51.100.255", after: "198.51.101.0", rule: "documentation"},
-	{before: "203.0.112.255", first: "203.0.113.0", last: "203.0.113.255", after: "203.0.114.0", rule: "documentation"},
-	{before: "223.255.255.255", first: "224.0.0.0", last: "239.255.255.255", after: "240.0.0.0 reserved", rule: "multicast"},
-	{before: "239.255.255.255 multicast", first: "240.0.0.0", last: "255.255.255.254", after: "255.255.255.255 broadcast", rule: "reserved"},
-	{before: "255.255.255.254 reserved", first: "255.255.255.255", last: "255.255.255.255", after: "", rule: "broadcast"},
+// blockedRanges is the second list of the refused ranges. Every address between them is allowed, unless it carries one that
+// is refused.
+var blockedRanges = []struct{ first, last, rule string }{
+	{"0.0.0.0", "0.0.0.0", "unspecified"},
+	{"0.0.0.1", "0.255.255.255", "this-network"},
+	{"10.0.0.0", "10.255.255.255", "private"},
+	{"100.64.0.0", "100.127.255.255", "shared"},
+	{"127.0.0.0", "127.255.255.255", "loopback"},
+	{"168.63.129.16", "168.63.129.16", "cloud-metadata"},
+	{"169.254.0.0", "169.254.255.255", "link-local"},
+	{"172.16.0.0", "172.31.255.255", "private"},
+	{"192.0.0.0", "192.0.0.255", "protocol-assignment"},
+	{"192.0.2.0", "192.0.2.255", "documentation"},
+	{"192.88.99.0", "192.88.99.255", "6to4-relay"},
+	{"192.168.0.0", "192.168.255.255", "private"},
+	{"198.18.0.0", "198.19.255.255", "benchmarking"},
+	{"198.51.100.0", "198.51.100.255", "documentation"},
+	{"203.0.113.0", "203.0.113.255", "documentation"},
+	{"224.0.0.0", "239.255.255.255", "multicast"},
+	{"240.0.0.0", "255.255.255.254", "reserved"},
+	{"255.255.255.255", "255.255.255.255", "broadcast"},
 
-	{before: "", first: "::", last: "::", after: "::1 loopback", rule: "unspecified"},
-	{before: ":: unspecified", first: "::1", last: "::1", after: "::2 ipv4-compatible", rule: "loopback"},
-	{before: "::1 loopback", first: "::2", last: "::ffff:ffff", after: "::1:0:0 reserved", rule: "ipv4-compatible"},
-	{before: "::ffff:ffff ipv4-compatible", first: "::1:0:0", last: "::fffe:ffff:ffff", after: "::ffff:0.0.0.0 unspecified", rule: "reserved"},
-	{before: "::ffff:255.255.255.255 broadcast", first: "::1:0:0:0", last: "::fffe:ffff:ffff:ffff", after: "::ffff:0:0:0 ipv4-translated", rule: "reserved"},
-	{before: "::fffe:ffff:ffff:ffff reserved", first: "::ffff:0:0:0", last: "::ffff:0:ffff:ffff", after: "::ffff:1:0:0 reserved", rule: "ipv4-translated"},
-	{before: "::ffff:0:ffff:ffff ipv4-translated", first: "::ffff:1:0:0", last: "64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff", after: "64:ff9b:: unspecified", rule: "reserved"},
-	{before: "64:ff9b::255.255.255.255 broadcast", first: "64:ff9b::1:0:0", last: "64:ff9b:0:ffff:ffff:ffff:ffff:ffff", after: "64:ff9b:1:: local-nat64", rule: "reserved"},
-	{before: "64:ff9b:0:ffff:ffff:ffff:ffff:ffff reserved", first: "64:ff9b:1::", last: "64:ff9b:1:ffff:ffff:ffff:ffff:ffff", after: "64:ff9b:2:: reserved", rule: "local-nat64"},
-	{before: "64:ff9b:1:ffff:ffff:ffff:ffff:ffff local-nat64", first: "64:ff9b:2::", last: "ff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "100:: discard", rule: "reserved"},
-	{before: "ff:ffff:ffff:ffff:ffff:ffff:ffff:ffff reserved", first: "100::", last: "100::ffff:ffff:ffff:ffff", after: "100:0:0:1:: dummy", rule: "discard"},
-	{before: "100::ffff:ffff:ffff:ffff discard", first: "100:0:0:1::", last: "100::1:ffff:ffff:ffff:ffff", after: "100:0:0:2:: reserved", rule: "dummy"},
-	{before: "100::1:ffff:ffff:ffff:ffff dummy", first: "100:0:0:2::", last: "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "2000::", rule: "reserved"},
-	{before: "2000:ffff:ffff:ffff:ffff:ffff:ffff:ffff", first: "2001::", last: "2001:0:ffff:ffff:ffff:ffff:ffff:ffff", after: "2001:1:: protocol-assignment", rule: "teredo"},
-	{before: "2001:0:ffff:ffff:ffff:ffff:ffff:ffff teredo", first: "2001:1::", last: "2001:1:ffff:ffff:ffff:ffff:ffff:ffff", after: "2001:2:: benchmarking", rule: "protocol-assignment"},
-	{before: "2001:1:ffff:ffff:ffff:ffff:ffff:ffff protocol-assignment", first: "2001:2::", last: "2001:2:0:ffff:ffff:ffff:ffff:ffff", after: "2001:2:1:: protocol-assignment", rule: "benchmarking"},
-	{before: "2001:2:0:ffff:ffff:ffff:ffff:ffff benchmarking", first: "2001:2:1::", last: "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", after: "2001:200::", rule: "protocol-assignment"},
-	{before: "2001:db7:ffff:ffff:ffff:ffff:ffff:ffff", first: "2001:db8::", last: "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", after: "2001:db9::", rule: "documentation"},
-	{before: "3ffe:ffff:ffff:ffff:ffff:ffff:ffff:ffff", first: "3fff::", last: "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff", after: "3fff:1000::", rule: "documentation"},
-	{before: "3fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", first: "4000::", last: "5eff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "5f00:: segment-routing", rule: "reserved"},
-	{before: "5eff:ffff:ffff:ffff:ffff:ffff:ffff:ffff reserved", first: "5f00::", last: "5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "5f01:: reserved", rule: "segment-routing"},
-	{before: "5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff segment-routing", first: "5f01::", last: "fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "fc00:: private", rule: "reserved"},
-	{before: "fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff reserved", first: "fc00::", last: "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "fe00:: reserved", rule: "private"},
-	{before: "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff private", first: "fe00::", last: "fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "fe80:: link-local", rule: "reserved"},
-	{before: "fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff reserved", first: "fe80::", last: "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "fec0:: site-local", rule: "link-local"},
-	{before: "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff link-local", first: "fec0::", last: "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "ff00:: multicast", rule: "site-local"},
-	{before: "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff site-local", first: "ff00::", last: "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", after: "", rule: "multicast"},
+	{"::", "::", "unspecified"},
+	{"::1", "::1", "loopback"},
+	{"::2", "::ffff:ffff", "ipv4-compatible"},
+	{"::1:0:0", "::fffe:ffff:ffff", "reserved"},
+	{"::1:0:0:0", "::fffe:ffff:ffff:ffff", "reserved"},
+	{"::ffff:0:0:0", "::ffff:0:ffff:ffff", "ipv4-translated"},
+	{"::ffff:1:0:0", "64:ff9a:ffff:ffff:ffff:ffff:ffff:ffff", "reserved"},
+	{"64:ff9b::1:0:0", "64:ff9b:0:ffff:ffff:ffff:ffff:ffff", "reserved"},
+	{"64:ff9b:1::", "64:ff9b:1:ffff:ffff:ffff:ffff:ffff", "local-nat64"},
+	{"64:ff9b:2::", "ff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "reserved"},
+	{"100::", "100::ffff:ffff:ffff:ffff", "discard"},
+	{"100:0:0:1::", "100::1:ffff:ffff:ffff:ffff", "dummy"},
+	{"100:0:0:2::", "1fff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "reserved"},
+	{"2001::", "2001:0:ffff:ffff:ffff:ffff:ffff:ffff", "teredo"},
+	{"2001:1::", "2001:1:ffff:ffff:ffff:ffff:ffff:ffff", "protocol-assignment"},
+	{"2001:2::", "2001:2:0:ffff:ffff:ffff:ffff:ffff", "benchmarking"},
+	{"2001:2:1::", "2001:1ff:ffff:ffff:ffff:ffff:ffff:ffff", "protocol-assignment"},
+	{"2001:db8::", "2001:db8:ffff:ffff:ffff:ffff:ffff:ffff", "documentation"},
+	{"3fff::", "3fff:fff:ffff:ffff:ffff:ffff:ffff:ffff", "documentation"},
+	{"4000::", "5eff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "reserved"},
+	{"5f00::", "5f00:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "segment-routing"},
+	{"5f01::", "fbff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "reserved"},
+	{"fc00::", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "private"},
+	{"fe00::", "fe7f:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "reserved"},
+	{"fe80::", "febf:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "link-local"},
+	{"fec0::", "feff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "site-local"},
+	{"ff00::", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "multicast"},
 }
 
 func TestGuardRefusesEachRangeFromItsFirstToItsLastAddress(t *testing.T) {
@@ -83,15 +74,11 @@ func TestGuardRefusesEachRangeFromItsFirstToItsLastAddress(t *testing.T) {
 			first, last := netip.MustParseAddr(row.first), netip.MustParseAddr(row.last)
 			require.Equal(t, row.rule, ruleOf(t, first))
 			require.Equal(t, row.rule, ruleOf(t, last))
-			if row.before != "" {
-				addr, rule, _ := strings.Cut(row.before, " ")
-				require.Equal(t, first.Prev().Unmap(), netip.MustParseAddr(addr).Unmap(), "not the neighbor before")
-				require.Equal(t, rule, ruleOf(t, netip.MustParseAddr(addr)))
-			}
-			if row.after != "" {
-				addr, rule, _ := strings.Cut(row.after, " ")
-				require.Equal(t, last.Next().Unmap(), netip.MustParseAddr(addr).Unmap(), "not the neighbor after")
-				require.Equal(t, rule, ruleOf(t, netip.MustParseAddr(addr)))
+			for _, neighbor := range []netip.Addr{first.Prev(), last.Next()} {
+				if neighbor.IsValid() { // 0.0.0.0 has none before it
+					require.NotEqual(t, row.rule, ruleOf(t, neighbor), neighbor)
+					require.Equal(t, slowRule(neighbor), ruleOf(t, neighbor), neighbor)
+				}
 			}
 		})
 	}
@@ -279,105 +266,18 @@ func TestGuardTransportHasTheDefaultsAndNoProxy(t *testing.T) {
 	require.Equal(t, want.TLSHandshakeTimeout, got.TLSHandshakeTimeout)
 	require.Equal(t, want.ExpectContinueTimeout, got.ExpectContinueTimeout)
 	require.Equal(t, retryhttp.NewBase().HTTP2, got.HTTP2)
+	require.Equal(t, retryhttp.NewBase().MaxResponseHeaderBytes, got.MaxResponseHeaderBytes)
 	require.NotSame(t, got, ssrf.Guard{}.Transport())
 	require.NotNil(t, retryhttp.NewBase().Proxy, "which only a guard forbids")
 }
 
-// neverCalled is a RoundTripper that is not an *http.Transport.
-type neverCalled struct{ http.RoundTripper }
-
-func TestGuardTransportDoesNotNeedTheDefaultTransport(t *testing.T) {
-	saved := http.DefaultTransport
-	t.Cleanup(func() { http.DefaultTransport = saved })
-	http.DefaultTransport = neverCalled{}
-
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	_, err := guardedClient(t, ssrf.Guard{}.Transport()).Get(server.URL)
-	require.ErrorIs(t, err, ssrf.ErrBlocked)
-	require.Equal(t, neverCalled{}, http.DefaultTransport)
-}
-
-// guardedClient returns a client on transport, whose idle connections end with the test.
-func guardedClient(t *testing.T, transport *http.Transport) *http.Client {
-	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
-}
-
-func TestGuardRefusalIsFoundThroughTheErrorsOfHTTPAndNet(t *testing.T) {
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-
-	_, err := guardedClient(t, ssrf.Guard{}.Transport()).Get(server.URL)
-	require.ErrorIs(t, err, ssrf.ErrBlocked)
-	var urlError *url.Error
-	require.ErrorAs(t, err, &urlError)
-	var opError *net.OpError
-	require.ErrorAs(t, err, &opError)
-	require.Equal(t, "dial", opError.Op)
-	var blocked *ssrf.BlockedError
-	require.ErrorAs(t, err, &blocked)
-	require.Equal(t, &ssrf.BlockedError{Address: server.Listener.Addr().String(), Rule: "loopback"}, blocked)
-}
-
-var allowLoopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-
-// TestGuardTransportSaysThatAnotherAddressCannotBeReached is about a name with an address that is blocked and one on which
-// no server listens. An error that matched ErrBlocked would not be repeated.
-func TestGuardTransportSaysThatAnotherAddressCannotBeReached(t *testing.T) {
-	saved := net.DefaultResolver
-	t.Cleanup(func() { net.DefaultResolver = saved })
-	for _, row := range []struct {
-		second  byte
-		blocked bool
-	}{
-		{second: 1, blocked: false},
-		{second: 3, blocked: true},
-	} {
-		net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-			client, server := net.Pipe() // no PacketConn, hence DNS over TCP: RFC 1035, section 4.2.2
-			go answer(server, row.second)
-			return client, nil
-		}}
-		_, err := guardedClient(t, ssrf.Guard{Allow: allowLoopback}.Transport()).Get("http://some.test.:1")
-		require.ErrorContains(t, err, "ssrf: address is blocked")
-		require.Equal(t, row.blocked, errors.Is(err, ssrf.ErrBlocked))
-	}
-}
-
-// answer answers each query with 127.0.0.2 and 127.0.0.n.
-func answer(c net.Conn, n byte) {
-	defer c.Close()
-	for {
-		var size [2]byte
-		if _, err := io.ReadFull(c, size[:]); err != nil {
-			return // the resolver has closed its end
-		}
-		query := make([]byte, binary.BigEndian.Uint16(size[:]))
-		_, _ = io.ReadFull(c, query)
-		end := 12 + bytes.IndexByte(query[12:], 0) + 5 // the question: a name, type and class
-		message := append([]byte{0, 0}, query[:end]...)
-		copy(message[4:], []byte{0x85, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}) // a response, authoritative, to one question
-		if query[end-3] == 1 {                                        // type A: RFC 1035, section 3.2.2
-			for _, last := range []byte{2, n} {
-				message[9]++
-				message = append(message, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 127, 0, 0, last)
-			}
-		}
-		binary.BigEndian.PutUint16(message, uint16(len(message)-2))
-		_, _ = c.Write(message)
-	}
-}
-
-// FuzzGuard checks that Check agrees with slowRefused, that Control agrees with Check, that a mapped address is judged
+// FuzzGuard checks that Check agrees with slowRule, that Control agrees with Check, that a mapped address is judged
 // as the IPv4 address, and that Allow opens what it names.
 func FuzzGuard(f *testing.F) {
 	for _, row := range blockedRanges {
-		for _, text := range []string{row.before, row.first, row.last, row.after} {
-			if text, _, _ = strings.Cut(text, " "); text != "" {
-				b := netip.MustParseAddr(text).As16()
-				f.Add(b[:], "", uint8(24))
-			}
+		for _, text := range []string{row.first, row.last} {
+			b := netip.MustParseAddr(text).As16()
+			f.Add(b[:], "", uint8(24))
 		}
 	}
 	f.Add([]byte{127, 0, 0, 1}, "", uint8(32))
@@ -391,7 +291,7 @@ func FuzzGuard(f *testing.F) {
 		addr, _ := netip.AddrFromSlice(b) // the zero Addr for other lengths
 		addr = addr.WithZone(zone)
 		err := ssrf.Guard{}.Check(addr)
-		require.Equal(t, slowRefused(addr), err != nil, "%v: %v", addr, err)
+		require.Equal(t, slowRule(addr), ruleOf(t, addr), "%v: %v", addr, err)
 		require.Equal(t, err != nil, errors.Is(err, ssrf.ErrBlocked))
 
 		if !addr.IsValid() {
@@ -411,28 +311,30 @@ func FuzzGuard(f *testing.F) {
 	})
 }
 
-// slowRefused compares numbers: IPv6 is one range of 128 bits with IPv4 at ::ffff:0:0.
-func slowRefused(addr netip.Addr) bool {
-	if !addr.IsValid() || addr.Zone() != "" {
-		return true
+// slowRule is the rule of addr by comparing numbers. IPv6 is one range of 128 bits with IPv4 at ::ffff:0:0.
+func slowRule(addr netip.Addr) string {
+	if !addr.IsValid() {
+		return "not-an-ip"
 	}
-	n := new(big.Int).SetBytes(net.ParseIP(addr.String()).To16())
+	n := new(big.Int).SetBytes(net.ParseIP(addr.WithZone("").String()).To16())
 	for _, row := range blockedRanges {
 		first, last := number(row.first), number(row.last)
 		if first.Cmp(n) <= 0 && n.Cmp(last) <= 0 {
-			return true
+			return row.rule
 		}
 	}
 	digits := fmt.Sprintf("%032x", n)
-	switch {
-	case strings.HasPrefix(digits, "0064ff9b0000000000000000"):
-		return slowRefused(fourBytes(digits[24:]))
-	case strings.HasPrefix(digits, "2002") && slowRefused(fourBytes(digits[4:12])):
-		return true
-	case digits[16:24] == "00005efe", digits[16:24] == "02005efe":
-		return slowRefused(fourBytes(digits[24:]))
+	rule := ""
+	if strings.HasPrefix(digits, "2002") {
+		rule = slowRule(fourBytes(digits[4:12]))
 	}
-	return false
+	if strings.HasPrefix(digits, "0064ff9b0000000000000000") || digits[16:24] == "00005efe" || digits[16:24] == "02005efe" {
+		rule = cmp.Or(rule, slowRule(fourBytes(digits[24:])))
+	}
+	if rule == "" && addr.Zone() != "" {
+		return "zone"
+	}
+	return rule
 }
 
 func number(text string) *big.Int { return new(big.Int).SetBytes(net.ParseIP(text).To16()) }
@@ -443,4 +345,16 @@ func fourBytes(digits string) netip.Addr {
 	var b [4]byte
 	n.FillBytes(b[:])
 	return netip.AddrFrom4(b)
+}
+
+func BenchmarkGuardCheck(b *testing.B) {
+	for _, text := range []string{"8.8.8.8", "2606:4700:4700::1111", "64:ff9b::8.8.8.8"} {
+		b.Run(text, func(b *testing.B) {
+			b.ReportAllocs()
+			addr := netip.MustParseAddr(text)
+			for b.Loop() {
+				_ = ssrf.Guard{}.Check(addr)
+			}
+		})
+	}
 }

@@ -126,27 +126,6 @@ func cutAfter(t *testing.T, o origin, n int) string {
 	return "http://" + proxy.Listen + o.path
 }
 
-// curled runs curl with -C - until it succeeds, and returns the file.
-func curled(t *testing.T, url string, between func()) ([]byte, string) {
-	if _, err := exec.LookPath("curl"); errors.Is(err, exec.ErrNotFound) {
-		t.Skip("curl is not here")
-	}
-	path := filepath.Join(t.TempDir(), "file")
-	var output []byte
-	for range 100 {
-		var err error
-		output, err = exec.CommandContext(t.Context(), "curl", "-sS", "--retry", "2", "--retry-all-errors", "--retry-delay", "1",
-			"-C", "-", "-o", path, url).CombinedOutput()
-		if err == nil {
-			break
-		}
-		between()
-	}
-	got, err := os.ReadFile(path)
-	require.NoError(t, err)
-	return got, string(output)
-}
-
 const (
 	whole = 1 << 20
 	piece = 150_000 // of each connection
@@ -190,19 +169,6 @@ func TestDownloads(t *testing.T) {
 			require.True(t, bytes.Equal(first[:len(got)], got), "nothing of the second")
 		})
 	}
-}
-
-// TestBesideCurl: curl goes on too, and mixes two versions of a file without a word.
-func TestBesideCurl(t *testing.T) {
-	first, second := bytes.Repeat([]byte("1"), whole), bytes.Repeat([]byte("2"), whole)
-	o := nginx(t)
-	o.put(first)
-	url := cutAfter(t, o, piece)
-	got, output := curled(t, url, func() {})
-	require.True(t, bytes.Equal(first, got), output)
-	got, output = curled(t, url, func() { o.put(second) })
-	require.Len(t, got, whole, output)
-	require.Contains(t, string(got), "12")
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

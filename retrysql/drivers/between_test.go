@@ -77,46 +77,37 @@ func TestAPoolersNotNowIsRepeated(t *testing.T) {
 		at     string // the request that is refused
 		words  string
 		want   failure
+		alone  bool // by Do instead of Tx
 	}{
-		{"lib/pq, at the login", libpq, startup, "no more connections allowed (max_client_conn)",
-			failure{retrysql.Connect, retrysql.TooManyConnections, "08P01"}},
-		{"pgx, at the login", pgxStdlib, startup, "no more connections allowed (max_client_conn)",
-			failure{retrysql.Connect, retrysql.TooManyConnections, "08P01"}},
-		{"pgx, a server that cannot be reached", pgxStdlib, startup, "server login has been failing, cached error: connect failed (server_login_retry)",
-			failure{retrysql.Connect, retrysql.CannotConnectNow, "08P01"}},
-		{"pgx, at the begin", pgxStdlib, "begin", "query_wait_timeout", failure{retrysql.Connect, retrysql.TooManyConnections, "08P01"}},
-		{"lib/pq, at the begin, as a lost connection, which costs no attempt", libpq, "BEGIN", "query_wait_timeout", failure{}},
-		{"pgx, in a transaction", pgxStdlib, "insert", "query timeout", failure{retrysql.Statement, retrysql.ConnectionLost, "08P01"}},
+		{name: "lib/pq, at the login", driver: libpq, at: startup, words: "no more connections allowed (max_client_conn)",
+			want: failure{retrysql.Connect, retrysql.TooManyConnections, "08P01"}},
+		{name: "pgx, at the login", driver: pgxStdlib, at: startup, words: "no more connections allowed (max_client_conn)",
+			want: failure{retrysql.Connect, retrysql.TooManyConnections, "08P01"}},
+		{name: "pgx, a server that cannot be reached", driver: pgxStdlib, at: startup,
+			words: "server login has been failing, cached error: connect failed (server_login_retry)",
+			want:  failure{retrysql.Connect, retrysql.CannotConnectNow, "08P01"}},
+		{name: "pgx, at the begin", driver: pgxStdlib, at: "begin", words: "query_wait_timeout", want: failure{retrysql.Connect, retrysql.TooManyConnections, "08P01"}},
+		{name: "lib/pq, at the begin, as a lost connection, which costs no attempt", driver: libpq, at: "BEGIN", words: "query_wait_timeout"},
+		{name: "pgx, in a transaction", driver: pgxStdlib, at: "insert", words: "query timeout", want: failure{retrysql.Statement, retrysql.ConnectionLost, "08P01"}},
+		{name: "pgx, a write outside a transaction that no server saw, which is not in doubt", driver: pgxStdlib, at: "insert", words: "query_wait_timeout",
+			want: failure{retrysql.Autocommit, retrysql.TooManyConnections, "08P01"}, alone: true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			s, name := newPostgres(t)
-			direct := row.driver.open(t, s.address, name)
-			exec1(t, direct, ledger)
-			proxy := newProxy(t, s.address, at(row.at, refuse))
+			s := newSite(t, row.driver, ledger)
+			db, proxy := s.behind(t, at(row.at, refuse))
 			proxy.refusal = pgError("08P01", row.words)
 			p, last := observed(3, nil)
-			require.NoError(t, retrysql.Tx(t.Context(), row.driver.open(t, proxy.address, name), p, nil, enter))
+			if row.alone {
+				require.NoError(t, retrysql.Do(t.Context(), db, p, enterAlone))
+			} else {
+				require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, enter))
+			}
 			require.EqualValues(t, 1, proxy.cuts.Load())
 			if row.want != (failure{}) {
 				require.Equal(t, []failure{row.want}, last.Failures)
 			}
-			require.Equal(t, 1, number(t, direct, "select count(*) from ledger"))
+			require.Equal(t, 1, number(t, s.db, entries))
 		})
 	}
-	t.Run("pgx, a write outside a transaction that no server saw is not in doubt", func(t *testing.T) {
-		t.Parallel()
-		s, name := newPostgres(t)
-		direct := pgxStdlib.open(t, s.address, name)
-		exec1(t, direct, ledger)
-		proxy := newProxy(t, s.address, at("insert", refuse))
-		proxy.refusal = pgError("08P01", "query_wait_timeout")
-		p, last := observed(3, nil)
-		require.NoError(t, retrysql.Do(t.Context(), pgxStdlib.open(t, proxy.address, name), p, func(ctx context.Context, s *retrysql.Single) error {
-			_, err := s.ExecContext(ctx, insert)
-			return err
-		}))
-		require.Equal(t, []failure{{retrysql.Autocommit, retrysql.TooManyConnections, "08P01"}}, last.Failures)
-		require.Equal(t, 1, number(t, direct, "select count(*) from ledger"))
-	})
 }

@@ -21,45 +21,40 @@ import (
 // succeeded, at most once if the error is the one for an unknown outcome, and not at all after any other error.
 func withCancel(t *testing.T, requests int, unknown error, work func(ctx context.Context, t *testing.T, b *bank, db *sql.DB, id int) error) {
 	t.Helper()
-	t.Parallel()
-	for _, d := range serverDrivers {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := d.newDatabase(t)
-			b := newBank(t, d, d.open(t, s.address, name), 2)
-			faults := []fault{pass, loseRequest, loseReply}
-			outcomes := make([]error, requests*len(faults))
-			for id := range outcomes {
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				var seen atomic.Int32
-				p := newProxy(t, s.address, func(string) fault {
-					if int(seen.Add(1)) != id/len(faults)+1 {
-						return pass
-					}
-					cancel()
-					return faults[id%len(faults)]
-				})
-				outcomes[id] = work(ctx, t, b, d.open(t, p.address, name), id)
-			}
-
-			// A transaction that the server is still running holds a lock on one of these rows.
-			exec1(t, b.direct, "update accounts set balance = balance")
-			for id, err := range outcomes {
-				rows := number(t, b.direct, b.bind("select count(*) from ledger where id = ?"), id)
-				request := fmt.Sprintf("request %d, fault %d: %v", id/len(faults)+1, faults[id%len(faults)], err)
-				switch {
-				case err == nil:
-					require.Equal(t, 1, rows, request)
-				case errors.Is(err, unknown):
-					require.LessOrEqual(t, rows, 1, request)
-				default:
-					require.Zero(t, rows, request)
-					require.ErrorIs(t, err, context.Canceled)
+	onEach(t, serverDrivers, nil, func(t *testing.T, s site) {
+		b := newBank(t, s.driver, s.db, 2)
+		faults := []fault{pass, loseRequest, loseReply}
+		outcomes := make([]error, requests*len(faults))
+		for id := range outcomes {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var seen atomic.Int32
+			db, _ := s.behind(t, func(string) fault {
+				if int(seen.Add(1)) != id/len(faults)+1 {
+					return pass
 				}
+				cancel()
+				return faults[id%len(faults)]
+			})
+			outcomes[id] = work(ctx, t, b, db, id)
+		}
+
+		// A transaction that the server is still running holds a lock on one of these rows.
+		exec1(t, b.direct, "update accounts set balance = balance")
+		for id, err := range outcomes {
+			rows := number(t, b.direct, b.bind("select count(*) from ledger where id = ?"), id)
+			request := fmt.Sprintf("request %d, fault %d: %v", id/len(faults)+1, faults[id%len(faults)], err)
+			switch {
+			case err == nil:
+				require.Equal(t, 1, rows, request)
+			case errors.Is(err, unknown):
+				require.LessOrEqual(t, rows, 1, request)
+			default:
+				require.Zero(t, rows, request)
+				require.ErrorIs(t, err, context.Canceled)
 			}
-		})
-	}
+		}
+	})
 }
 
 func TestATransactionThatIsCancelledIsRolledBackOrAmbiguous(t *testing.T) {
@@ -75,68 +70,52 @@ func TestAStatementThatIsCancelledIsNotDoneOrAmbiguous(t *testing.T) {
 	withCancel(t, 6, retrysql.ErrStatementAmbiguous, func(ctx context.Context, t *testing.T, b *bank, db *sql.DB, id int) error {
 		p, _ := observed(4, nil)
 		return retrysql.Do(ctx, db, p, func(ctx context.Context, c *retrysql.Single) error {
-			_, err := c.ExecContext(ctx, b.bind("insert into ledger values (?, 0, 1, 10)"), id)
-			return err
+			return stmtErr(c.ExecContext(ctx, b.bind("insert into ledger values (?, 0, 1, 10)"), id))
 		})
 	})
 }
 
 // TestAnAttemptThatTimesOutOnALockIsRetried: however drivers and servers report that the attempt's context ended.
 func TestAnAttemptThatTimesOutOnALockIsRetried(t *testing.T) {
-	t.Parallel()
-	for _, d := range serverDrivers {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := d.newDatabase(t)
-			db := d.open(t, s.address, name)
-			exec1(t, db, counter...)
-			holder, err := db.Begin()
-			require.NoError(t, err)
-			_, err = holder.Exec("update counter set n = n + 10")
-			require.NoError(t, err)
-			p, last := observed(retry.Unlimited, func(attempt int) {
-				if attempt == 2 {
-					require.NoError(t, holder.Commit())
-				}
-			})
-			p.AttemptTimeout = 200 * time.Millisecond // enough for an attempt that waits for no lock
-
-			err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				_, err := tx.ExecContext(ctx, "update counter set n = n + 1")
-				return err
-			})
-
-			require.NoError(t, err)
-			require.Greater(t, last.Attempts, 2)
-			for _, failed := range last.Failures[:2] {
-				require.Equal(t, retrysql.AttemptTimeout, failed.Reason)
+	onEach(t, serverDrivers, counter, func(t *testing.T, s site) {
+		holder, err := s.db.Begin()
+		require.NoError(t, err)
+		_, err = holder.Exec("update counter set n = n + 10")
+		require.NoError(t, err)
+		p, last := observed(retry.Unlimited, func(attempt int) {
+			if attempt == 2 {
+				require.NoError(t, holder.Commit())
 			}
-			require.Equal(t, 11, number(t, db, "select n from counter"))
 		})
-	}
+		p.AttemptTimeout = 200 * time.Millisecond // enough for an attempt that waits for no lock
+
+		err = retrysql.Tx(t.Context(), s.db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			return execute(ctx, tx, "update counter set n = n + 1")
+		})
+
+		require.NoError(t, err)
+		require.Greater(t, last.Attempts, 2)
+		for _, failed := range last.Failures[:2] {
+			require.Equal(t, retrysql.AttemptTimeout, failed.Reason)
+		}
+		require.Equal(t, 11, number(t, s.db, "select n from counter"))
+	})
 }
 
 // TestAnAttemptTimeoutInACommitIsTheReason: the reply comes after it, within EndTimeout, or not at all.
 func TestAnAttemptTimeoutInACommitIsTheReason(t *testing.T) {
-	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := newPostgres(t)
-			db := d.open(t, s.address, name)
-			db.SetMaxOpenConns(1)
-			exec1(t, db, slowCommits...)
-			exec1(t, db, "create or replace function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(3); return null; end $$")
-			for limit, want := range map[time.Duration]error{50 * time.Millisecond: retrysql.ErrCommitAmbiguous, time.Minute: nil} {
-				p, last := observed(1, nil)
-				p.AttemptTimeout = 2 * time.Second // enough to begin and insert on a busy machine, not for the COMMIT
-				err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{EndTimeout: limit}, enter)
-				require.ErrorIs(t, err, want)
-				exec1(t, db, "select 1") // waits for the connection
-				if want != nil {
-					require.Equal(t, []failure{{Phase: retrysql.Commit, Reason: retrysql.AttemptTimeout}}, last.Failures)
-				}
+	withPostgres(t, slowCommits, func(t *testing.T, _ driver, db *sql.DB) {
+		db.SetMaxOpenConns(1)
+		exec1(t, db, "create or replace function slow() returns trigger language plpgsql as $$ begin perform pg_sleep(3); return null; end $$")
+		for limit, want := range map[time.Duration]error{50 * time.Millisecond: retrysql.ErrCommitAmbiguous, time.Minute: nil} {
+			p, last := observed(1, nil)
+			p.AttemptTimeout = 2 * time.Second // enough to begin and insert on a busy machine, not for the COMMIT
+			err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{EndTimeout: limit}, enter)
+			require.ErrorIs(t, err, want)
+			exec1(t, db, "select 1") // waits for the connection
+			if want != nil {
+				require.Equal(t, []failure{{Phase: retrysql.Commit, Reason: retrysql.AttemptTimeout}}, last.Failures)
 			}
-		})
-	}
+		}
+	})
 }

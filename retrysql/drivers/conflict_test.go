@@ -1,6 +1,7 @@
 package drivers_test
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -16,20 +17,10 @@ import (
 	"github.com/retrygo/retry/retrysql"
 )
 
-// withPostgres runs a test in parallel with each driver for PostgreSQL, each with its own database in which the setup
-// was executed.
+// withPostgres is onEach for the drivers of PostgreSQL.
 func withPostgres(t *testing.T, setup []string, test func(t *testing.T, d driver, db *sql.DB)) {
 	t.Helper()
-	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := newPostgres(t)
-			db := d.open(t, s.address, name)
-			exec1(t, db, setup...)
-			test(t, d, db)
-		})
-	}
+	onEach(t, postgresDrivers, setup, func(t *testing.T, s site) { test(t, s.driver, s.db) })
 }
 
 var counter = []string{"create table counter (n integer not null)", "insert into counter values (0)"}
@@ -85,8 +76,8 @@ func TestWriteSkewLeavesOneDoctorOnCall(t *testing.T) {
 
 // deadlock has two transactions write the same two rows in opposite orders, each its first row before the other's
 // second. The server ends one of them with the code, and deadlock requires that both take effect once. The retried one
-// can meet the other again. passOver handles an error in fn, send sends a statement.
-func deadlock(t *testing.T, db *sql.DB, code string, passOver func(error) error, send way) {
+// can meet the other again. send sends a statement. If passOver is set, fn ignores the deadlock and goes on.
+func deadlock(t *testing.T, db *sql.DB, code string, send way, passOver bool) {
 	t.Helper()
 	p, count := counted(contended)
 	var first, all sync.WaitGroup
@@ -103,10 +94,11 @@ func deadlock(t *testing.T, db *sql.DB, code string, passOver func(error) error,
 					return err
 				}
 				firstOnce()
-				if err := send(ctx, tx, queries[1]); passOver(err) != nil {
-					return err
+				err := errors.Join(send(ctx, tx, queries[1]), send(ctx, tx, "insert into done values (1)"))
+				if passOver {
+					return nil
 				}
-				return passOver(send(ctx, tx, "insert into done values (1)"))
+				return err
 			})
 		})
 	}
@@ -123,50 +115,87 @@ func deadlock(t *testing.T, db *sql.DB, code string, passOver func(error) error,
 // way is a way to send a statement.
 type way func(ctx context.Context, tx *retrysql.Txn, query string) error
 
-func byExec(ctx context.Context, tx *retrysql.Txn, query string) error {
-	_, err := tx.ExecContext(ctx, query)
-	return err
-}
-
-// TestADeadlockThatALayerPassesOverLosesNothing is about errors that only a watched connection sees. MariaDB ends the
-// transaction, so otherwise the rest would be committed without its beginning.
-func TestADeadlockThatALayerPassesOverLosesNothing(t *testing.T) {
+// TestADeadlockLosesNothing: MariaDB undoes the whole transaction, so what fn sends afterward would be
+// committed without its beginning. Only a watched connection sees the errors of some ways to send a statement.
+func TestADeadlockLosesNothing(t *testing.T) {
 	t.Parallel()
-	for name, send := range map[string]way{
-		"by Unwrap": func(ctx context.Context, tx *retrysql.Txn, query string) error {
-			_, err := tx.Unwrap().ExecContext(ctx, query)
-			return err
-		},
-		"by PrepareContext": func(ctx context.Context, tx *retrysql.Txn, query string) error {
+	exec := func(ctx context.Context, tx *retrysql.Txn, query string) error {
+		return stmtErr(tx.ExecContext(ctx, query))
+	}
+	for name, row := range map[string]struct {
+		open     func(driver, *testing.T, string, string) *sql.DB
+		send     way
+		passOver bool
+	}{
+		"ExecContext, whose error fn returns": {open: driver.open, send: exec},
+		"ExecContext, whose error fn ignores": {open: driver.open, send: exec, passOver: true},
+		"Unwrap, whose error fn ignores": {open: driver.watched, passOver: true, send: func(ctx context.Context, tx *retrysql.Txn, query string) error {
+			return stmtErr(tx.Unwrap().ExecContext(ctx, query))
+		}},
+		"PrepareContext, whose error fn ignores": {open: driver.watched, passOver: true, send: func(ctx context.Context, tx *retrysql.Txn, query string) error {
 			stmt, err := tx.PrepareContext(ctx, query)
 			if err != nil {
 				return err
 			}
-			_, err = stmt.ExecContext(ctx)
-			return errors.Join(err, stmt.Close())
-		},
-		"by a row's Scan": func(ctx context.Context, tx *retrysql.Txn, query string) error {
+			return errors.Join(stmtErr(stmt.ExecContext(ctx)), stmt.Close())
+		}},
+		"a row's Scan, whose error fn ignores": {open: driver.watched, passOver: true, send: func(ctx context.Context, tx *retrysql.Txn, query string) error {
 			err := tx.Unwrap().QueryRowContext(ctx, query).Scan()
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}
 			return err
-		},
+		}},
 	} {
 		for _, d := range serverDrivers {
-			t.Run(d.name+" "+name, func(t *testing.T) {
+			t.Run(d.name+", "+name, func(t *testing.T) {
 				t.Parallel()
-				s, database := d.newDatabase(t)
+				s := newSite(t, d, pairs...)
 				code := "40P01"
 				if d.name == goMySQL.name {
 					code = "1213"
 				}
-				db := d.watched(t, s.address, database)
-				exec1(t, db, pairs...)
-				deadlock(t, db, code, passed, send)
+				deadlock(t, row.open(d, t, s.address, s.name), code, row.send, row.passOver)
 			})
 		}
 	}
+}
+
+// TestADeadlockInRowsThatAreLeftOpenIsRetried: MariaDB reports it after the first rows, which fn has not read.
+func TestADeadlockInRowsThatAreLeftOpenIsRetried(t *testing.T) {
+	t.Parallel()
+	db := newSite(t, goMySQL, "create table done (n integer)", "create table weight (n integer)", "create table first (n integer)", "insert into first values (0)",
+		"create table wide (id integer primary key, pad text)", "insert into wide select seq, repeat('x', 1000) from seq_1_to_400").db
+	attempts := 0
+	other := make(chan error, 1)
+	err := retrysql.Tx(t.Context(), db, retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+		if attempts++; attempts > 1 {
+			return execute(ctx, tx, "insert into done values (10)")
+		}
+		if err := execute(ctx, tx, "insert into done values (1)", "update first set n = 1"); err != nil {
+			return err
+		}
+		rival, err := db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		for _, query := range []string{"insert into weight select seq from seq_1_to_2000", "update wide set pad = 'y' where id = 400"} {
+			_, err = rival.Exec(query)
+			require.NoError(t, err)
+		}
+		rows, err := tx.QueryContext(ctx, "select id, pad from wide order by id for update")
+		if err != nil {
+			return err
+		}
+		require.True(t, rows.Next())
+		go func() {
+			_, err := rival.Exec("update first set n = 2")
+			other <- errors.Join(err, rival.Commit())
+		}()
+		return nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, <-other)
+	require.Equal(t, 2, attempts)
+	require.Equal(t, 10, number(t, db, "select sum(n) from done"))
 }
 
 // TestPostgreSQLsDefaultIsolationLosesAnUpdate: PostgreSQL does not report that a row has changed since it was read, so
@@ -204,8 +233,7 @@ func TestSerializableTransactionsConflictOverASmallTable(t *testing.T) {
 					return err
 				}
 				between()
-				_, err := tx.ExecContext(ctx, fmt.Sprintf("update pairs set n = %d where id = %d", n+1, row))
-				return err
+				return execute(ctx, tx, fmt.Sprintf("update pairs set n = %d where id = %d", n+1, row))
 			})
 			require.NoError(t, err)
 			return attempts
@@ -218,145 +246,77 @@ func TestSerializableTransactionsConflictOverASmallTable(t *testing.T) {
 	})
 }
 
-// passed is an fn's handling of an error that it ignores.
-func passed(error) error { return nil }
-
-// returned is an fn's handling of an error by default.
-func returned(err error) error { return err }
-
 var pairs = []string{
 	"create table pairs (id integer primary key, n integer not null)", "insert into pairs values (1, 0), (2, 0)",
 	"create table done (n integer)",
 }
 
-func TestADeadlockIsRetried(t *testing.T) {
-	withPostgres(t, pairs, func(t *testing.T, _ driver, db *sql.DB) { deadlock(t, db, "40P01", returned, byExec) })
-}
-
-func TestADeadlockThatFnPassesOverIsRetried(t *testing.T) {
-	withPostgres(t, pairs, func(t *testing.T, _ driver, db *sql.DB) { deadlock(t, db, "40P01", passed, byExec) })
-}
-
-func TestALockThatIsNotHadIsRetriedUntilItIs(t *testing.T) {
-	for _, test := range []struct {
-		name    string
-		prepare string
-		lock    string
+// TestALockThatIsNotFreeIsRetriedAsAWhole: MariaDB undoes only the statement, so a commit would keep the one before it. It
+// reports that in place of a row, so only Scan and a watched connection see it.
+func TestALockThatIsNotFreeIsRetriedAsAWhole(t *testing.T) {
+	t.Parallel()
+	const wait, nowait = "select n from counter for update", "select n from counter for update nowait"
+	for _, row := range []struct {
+		name     string
+		driver   driver
+		prepare  string
+		lock     string
+		code     string
+		passOver bool
 	}{
-		{name: "NOWAIT", lock: "select n from counter for update nowait"},
-		{name: "lock_timeout", prepare: "set local lock_timeout = '10ms'", lock: "select n from counter for update"},
+		{name: "lib/pq, NOWAIT", driver: libpq, lock: nowait, code: "55P03"},
+		{name: "lib/pq, lock_timeout", driver: libpq, prepare: "set local lock_timeout = '10ms'", lock: wait, code: "55P03"},
+		{name: "pgx, NOWAIT", driver: pgxStdlib, lock: nowait, code: "55P03"},
+		{name: "pgx, lock_timeout", driver: pgxStdlib, prepare: "set local lock_timeout = '10ms'", lock: wait, code: "55P03"},
+		{name: "MariaDB, NOWAIT", driver: goMySQL, lock: nowait, code: "1205"},
+		{name: "MariaDB, innodb_lock_wait_timeout", driver: goMySQL, lock: wait, code: "1205"},
+		{name: "MariaDB, which fn passes over", driver: goMySQL, lock: wait, code: "1205", passOver: true},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
-				holder, err := db.Begin()
-				require.NoError(t, err)
-				_, err = holder.Exec("update counter set n = n + 10")
-				require.NoError(t, err)
-				p, last := observed(4, func(attempt int) {
-					if attempt == 2 {
-						require.NoError(t, holder.Commit())
-					}
-				})
+		t.Run(row.name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t, row.driver, append(counter, "create table done (n integer)")...)
+			db := s.watched(t, s.address, s.name)
+			holder, err := db.Begin()
+			require.NoError(t, err)
+			defer holder.Rollback()
+			_, err = holder.Exec("update counter set n = n + 10")
+			require.NoError(t, err)
+			p, last := observed(4, func(int) { require.NoError(t, holder.Commit()) })
+			update := "update counter set n = ?" // whose argument the driver checks
+			if row.driver.name != goMySQL.name {
+				update = dollars(update)
+			}
 
-				err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					if test.prepare != "" {
-						if _, err := tx.ExecContext(ctx, test.prepare); err != nil {
-							return err
-						}
-					}
-					var n int
-					if err := tx.QueryRowContext(ctx, test.lock).Scan(&n); err != nil {
-						return err
-					}
-					_, err := tx.ExecContext(ctx, "update counter set n = $1", n+1)
+			err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if err := execute(ctx, tx, "insert into done values (1)", cmp.Or(row.prepare, "select 1")); err != nil {
 					return err
-				})
-
-				require.NoError(t, err)
-				timeout := failure{retrysql.Statement, retrysql.LockTimeout, "55P03"}
-				require.Equal(t, run{Status: retry.Succeeded, Attempts: 3, Failures: []failure{timeout, timeout}}, *last)
-				require.Equal(t, 11, number(t, db, "select n from counter"))
+				}
+				var n int
+				if err := tx.QueryRowContext(ctx, row.lock).Scan(&n); err != nil {
+					if row.passOver {
+						return nil
+					}
+					return err
+				}
+				return stmtErr(tx.ExecContext(ctx, update, n+1))
 			})
+
+			require.NoError(t, err)
+			require.Equal(t, run{
+				Status: retry.Succeeded, Attempts: 2,
+				Failures: []failure{{retrysql.Statement, retrysql.LockTimeout, row.code}},
+			}, *last)
+			require.Equal(t, 11, number(t, db, "select n from counter"))
+			require.Equal(t, 1, number(t, db, "select count(*) from done"))
 		})
 	}
-}
-
-// TestAConflictThatFnPassesOverIsRolledBackAndRetried: if the error were not noted, the transaction would go on to the
-// commit, which reports a rollback, but not its cause.
-func TestAConflictThatFnPassesOverIsRolledBackAndRetried(t *testing.T) {
-	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
-		p, last := observed(4, nil)
-		interfere := sync.OnceFunc(func() { exec1(t, db, "update counter set n = n + 10") })
-		opts := &retrysql.Options{Isolation: sql.LevelRepeatableRead}
-
-		err := retrysql.Tx(t.Context(), db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
-			_ = increment(ctx, tx, interfere)
-			return nil
-		})
-
-		require.NoError(t, err)
-		require.Equal(t, run{
-			Status: retry.Succeeded, Attempts: 2,
-			Failures: []failure{{retrysql.Statement, retrysql.SerializationFailure, "40001"}},
-		}, *last)
-		require.Equal(t, 11, number(t, db, "select n from counter"))
-	})
-}
-
-// TestAnUnnoticedAbortIsNoSuccess ignores an error of the sql.Tx itself, so that the commit is the first to report it.
-func TestAnUnnoticedAbortIsNoSuccess(t *testing.T) {
-	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
-		p, last := observed(4, nil)
-
-		err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			if err := increment(ctx, tx, nil); err != nil {
-				return err
-			}
-			_, err := tx.Unwrap().ExecContext(ctx, "select nothing from nowhere")
-			require.Error(t, err)
-			return nil
-		})
-
-		require.Error(t, err)
-		require.NotErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-		require.Equal(t, run{
-			Status: retry.DeadLettered, Attempts: 1,
-			Failures: []failure{{Phase: retrysql.Commit, Reason: retrysql.TransactionAborted}},
-		}, *last)
-		require.Equal(t, 0, number(t, db, "select n from counter"))
-	})
-}
-
-func TestAStatementTimeoutIsNotRetried(t *testing.T) {
-	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
-		p, last := observed(4, nil)
-
-		err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			if err := increment(ctx, tx, nil); err != nil {
-				return err
-			}
-			if _, err := tx.ExecContext(ctx, "set local statement_timeout = '10ms'"); err != nil {
-				return err
-			}
-			_, err := tx.ExecContext(ctx, "select pg_sleep(3600)")
-			return err
-		})
-
-		require.ErrorIs(t, err, retry.TerminalError)
-		require.Equal(t, run{
-			Status: retry.DeadLettered, Attempts: 1,
-			Failures: []failure{{retrysql.Statement, retrysql.QueryCanceled, "57014"}},
-		}, *last)
-		require.Equal(t, 0, number(t, db, "select n from counter"))
-	})
 }
 
 // TestTooManyConnectionsIsRetriedUntilOneIsFree uses a user with a limit of one connection. The server needs a moment
 // to notice that it was closed.
 func TestTooManyConnectionsIsRetriedUntilOneIsFree(t *testing.T) {
 	withPostgres(t, counter, func(t *testing.T, d driver, db *sql.DB) {
-		name := database(t, db)
-		s := required(t, postgres)
+		s, name := required(t, postgres), text(t, db, "select current_database()")
 		exec1(t, db, "create role "+name+" login connection limit 1", "grant all on counter to "+name)
 		t.Cleanup(func() { exec1(t, db, "drop owned by "+name, "drop role "+name) })
 		holder := d.openAs(t, name, s.address, name)
@@ -371,19 +331,10 @@ func TestTooManyConnectionsIsRetriedUntilOneIsFree(t *testing.T) {
 			func(ctx context.Context, tx *retrysql.Txn) error { return increment(ctx, tx, nil) })
 
 		require.NoError(t, err)
-		require.Equal(t, retry.Succeeded, last.Status)
 		require.Greater(t, last.Attempts, 3)
 		for _, failed := range last.Failures {
 			require.Equal(t, failure{retrysql.Connect, retrysql.TooManyConnections, "53300"}, failed)
 		}
 		require.Equal(t, 1, number(t, db, "select n from counter"))
 	})
-}
-
-// database returns the name of the pool's database.
-func database(t *testing.T, db *sql.DB) string {
-	t.Helper()
-	var name string
-	require.NoError(t, db.QueryRow("select current_database()").Scan(&name))
-	return name
 }

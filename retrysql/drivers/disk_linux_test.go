@@ -29,7 +29,7 @@ func TestACommitOnAFullDiskIsNoDoubt(t *testing.T) {
 				exec1(t, db, "pragma journal_mode = "+journal, "pragma cache_size = -20000", "create table counter (n)")
 				p, last := observed(4, nil)
 				err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					return stmtErr(tx.ExecContext(ctx, "insert into counter values (randomblob(1300000))"))
+					return execute(ctx, tx, "insert into counter values (randomblob(1300000))")
 				})
 				require.Equal(t, retrysql.DiskFull, retrysql.ReasonOf(err))
 				require.Equal(t, []failure{{retrysql.Commit, retrysql.DiskFull, "13"}}, last.Failures)

@@ -46,46 +46,39 @@ var slowCommits = []string{
 	"create constraint trigger slow after insert on ledger deferrable initially deferred for each row execute function slow()",
 }
 
-func enter(ctx context.Context, tx *retrysql.Txn) error {
-	_, err := tx.ExecContext(ctx, insert)
-	return err
+// enter and enterAlone are the fn of a Tx and of a Do.
+func enter(ctx context.Context, tx *retrysql.Txn) error { return execute(ctx, tx, insert) }
+func enterAlone(ctx context.Context, c *retrysql.Single) error {
+	return stmtErr(c.ExecContext(ctx, insert))
 }
 
 func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
-	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
-		open := func(t *testing.T) (direct, db *sql.DB) {
-			s, name := newPostgres(t)
-			direct = d.open(t, s.address, name)
-			exec1(t, direct, slowCommits...)
-			return direct, d.open(t, newProxy(t, s.address, inFlight(d, nil)).address, name)
-		}
-		t.Run(d.name+"/is waited for by Options.Probe", func(t *testing.T) {
-			t.Parallel()
-			direct, db := open(t)
+	t.Run("is waited for by Options.Probe", func(t *testing.T) {
+		onEach(t, postgresDrivers, slowCommits, func(t *testing.T, s site) {
+			db, _ := s.behind(t, inFlight(s.driver, nil))
 			p, last := observed(4, nil)
 			require.NoError(t, retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter))
 			require.Equal(t, 1, last.Attempts)
-			require.Equal(t, 1, number(t, direct, entries))
+			require.Equal(t, 1, number(t, s.db, entries))
 		})
-		t.Run(d.name+"/is not seen by a query for the row, so that its answer does not count", func(t *testing.T) {
-			t.Parallel()
-			direct, db := open(t)
+	})
+	t.Run("is not seen by a query of PostgreSQL for the row, so that its answer does not count", func(t *testing.T) {
+		onEach(t, postgresDrivers, slowCommits, func(t *testing.T, s site) {
+			db, _ := s.behind(t, inFlight(s.driver, nil))
 			p, last := observed(4, nil)
-			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return number(t, direct, entries) > 0, nil }}
+			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return number(t, s.db, entries) > 0, nil }}
 			err := retrysql.Tx(t.Context(), db, p, opts, enter)
 			require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
 			require.ErrorContains(t, err, "set Options.Probe")
 			require.Equal(t, 1, last.Attempts)
-			exec1(t, direct, "do $$ begin lock table ledger; end $$") // after it
-			require.Equal(t, 1, number(t, direct, entries))
+			exec1(t, s.db, "do $$ begin lock table ledger; end $$") // after it
+			require.Equal(t, 1, number(t, s.db, entries))
 		})
-	}
-	t.Run("mysql/is waited for by FOR UPDATE", func(t *testing.T) {
+	})
+	t.Run("is waited for by FOR UPDATE on MariaDB", func(t *testing.T) {
 		t.Parallel()
-		s, name := newMaria(t)
-		direct := goMySQL.open(t, s.address, name)
-		exec1(t, direct, ledger)
+		s := newSite(t, goMySQL, ledger)
+		direct := s.db
 		holder, err := direct.Conn(t.Context())
 		require.NoError(t, err)
 		defer holder.Close()
@@ -93,10 +86,10 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 			_, err := holder.ExecContext(context.Background(), query)
 			require.NoError(t, err)
 		}
-		db := goMySQL.open(t, newProxy(t, s.address, inFlight(goMySQL, func() {
+		db, _ := s.behind(t, inFlight(goMySQL, func() {
 			do("backup stage start")
 			do("backup stage block_commit") // so that commits take until its end
-		})).address, name)
+		}))
 		p, last := observed(4, nil)
 		released := make(chan struct{})
 		opts := &retrysql.Options{Confirm: func(ctx context.Context) (bool, error) {
@@ -124,9 +117,7 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 // TestOptionsProbeOnAnotherServerFailsBeforeTheCommit: the option is for PostgreSQL only.
 func TestOptionsProbeOnAnotherServerFailsBeforeTheCommit(t *testing.T) {
 	t.Parallel()
-	s, name := newMaria(t)
-	maria := goMySQL.open(t, s.address, name)
-	for _, db := range []*sql.DB{maria, newSQLite(t, "wal")} {
+	for _, db := range []*sql.DB{newSite(t, goMySQL).db, newSQLite(t, "wal")} {
 		exec1(t, db, ledger)
 		p, _ := observed(4, nil)
 		err := retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter)
@@ -138,140 +129,108 @@ func TestOptionsProbeOnAnotherServerFailsBeforeTheCommit(t *testing.T) {
 
 // TestAProbeIsNotDeceivedByTheSearchPath: another schema, which comes first, has a function of the same name.
 func TestAProbeIsNotDeceivedByTheSearchPath(t *testing.T) {
-	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := newPostgres(t)
-			direct := d.open(t, s.address, name)
-			exec1(t, direct, ledger, "create schema first", "alter database "+name+" set search_path = first, public, pg_catalog",
-				"create function first.pg_xact_status(xid8) returns text language sql as $$ select 'aborted'::text $$",
-				"create function first.pg_current_xact_id() returns xid8 language sql as $$ select '3'::xid8 $$")
-			db := d.open(t, newProxy(t, s.address, at(d.commit, loseReply)).address, name)
-			p, last := observed(4, nil)
-			require.NoError(t, retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter))
-			require.Equal(t, 1, last.Attempts)
-			require.Equal(t, 1, number(t, direct, entries))
-		})
-	}
+	onEach(t, postgresDrivers, []string{
+		ledger, "create schema first",
+		"create function first.pg_xact_status(xid8) returns text language sql as $$ select 'aborted'::text $$",
+		"create function first.pg_current_xact_id() returns xid8 language sql as $$ select '3'::xid8 $$",
+	}, func(t *testing.T, s site) {
+		exec1(t, s.db, "alter database "+s.name+" set search_path = first, public, pg_catalog")
+		db, _ := s.behind(t, at(s.commit, loseReply))
+		p, last := observed(4, nil)
+		require.NoError(t, retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter))
+		require.Equal(t, 1, last.Attempts)
+		require.Equal(t, 1, number(t, s.db, entries))
+	})
 }
 
 // TestAProbeThatIsSharedAnswersForItsTransaction: another transaction commits while the first is cut.
 func TestAProbeThatIsSharedAnswersForItsTransaction(t *testing.T) {
-	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := newPostgres(t)
-			direct := d.open(t, s.address, name)
-			exec1(t, direct, ledger)
-			db := d.open(t, newProxy(t, s.address, at(d.commit, loseRequest)).address, name)
-			p, last := observed(4, nil)
-			opts, other := &retrysql.Options{Probe: true}, true
-			require.NoError(t, retrysql.Tx(t.Context(), db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
-				if err := enter(ctx, tx); err != nil || !other {
-					return err
-				}
-				other = false
-				return retrysql.Tx(ctx, direct, retry.Policy{}, opts, enter)
-			}))
-			require.Equal(t, 2, last.Attempts)
-			require.Equal(t, 2, number(t, direct, entries))
-		})
-	}
+	onEach(t, postgresDrivers, []string{ledger}, func(t *testing.T, s site) {
+		db, _ := s.behind(t, at(s.commit, loseRequest))
+		p, last := observed(4, nil)
+		opts := &retrysql.Options{Probe: true}
+		require.NoError(t, retrysql.Tx(t.Context(), db, p, opts, func(ctx context.Context, tx *retrysql.Txn) error {
+			if err := enter(ctx, tx); err != nil || retry.AttemptNumber(ctx) > 1 {
+				return err
+			}
+			return retrysql.Tx(ctx, s.db, retry.Policy{}, opts, enter)
+		}))
+		require.Equal(t, 2, last.Attempts)
+		require.Equal(t, 2, number(t, s.db, entries))
+	})
 }
 
-// TestAStatementOfMySQLThatCommitsIsRefused: it would commit the earlier work of fn, which the next attempt would
+// TestAStatementThatCommitsIsRefused on MariaDB, since it would commit the earlier work of fn, which the next attempt would
 // repeat.
-func TestAStatementOfMySQLThatCommitsIsRefused(t *testing.T) {
+func TestAStatementThatCommitsIsRefused(t *testing.T) {
 	t.Parallel()
-	s, name := newMaria(t)
-	db := goMySQL.open(t, s.address, name)
-	exec1(t, db, ledger, "create table other (id integer)")
-	work := func(query string) func(context.Context, *retrysql.Txn) error {
-		conflicts := 1
-		return func(ctx context.Context, tx *retrysql.Txn) error {
-			if err := enter(ctx, tx); err != nil {
+	s := newSite(t, goMySQL, ledger, "create table other (id integer)")
+	// tried executes the query after an insert, in a transaction that is repeated once, and returns the number of inserts.
+	tried := func(db *sql.DB, query string) (inserts int, err error) {
+		exec1(t, db, "delete from ledger")
+		p, _ := observed(4, nil)
+		err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			if err := execute(ctx, tx, insert, query); err != nil || retry.AttemptNumber(ctx) > 1 {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, query); err != nil {
-				return err
-			}
-			if conflicts--; conflicts == 0 {
-				return retry.Transient(errors.New("a conflict"))
-			}
-			return nil
-		}
+			return retry.Transient(errors.New("a conflict"))
+		})
+		return number(t, db, entries), err
 	}
 	for _, query := range []string{
 		"TRUNCATE other", "create table another (id integer)", "ANALYZE TABLE other", "/*!40000 commit */", "/*M!100100 commit */",
 		"alter table other add n integer", "drop table other", "lock tables other write", "set autocommit = 1", "create or replace table other (id integer)",
 		`insert into other (id) select 1 from dual where 'x' in ('it\'s; commit; x')`, "insert into other values (7) # ; commit", // in vain
 	} {
-		p, _ := observed(4, nil)
-		err := retrysql.Tx(t.Context(), db, p, nil, work(query))
+		inserts, err := tried(s.db, query)
 		require.ErrorIs(t, err, retrysql.ErrTransactionEnded, query)
-		require.Equal(t, 0, number(t, db, entries), query)
+		require.Zero(t, inserts, query)
 	}
-	for i, query := range []string{
+	for _, query := range []string{
 		`insert into other (id) select 1 from dual where 'x' in ('it''s; commit; x')`, "create temporary table if not exists scratch (id integer)",
 		"drop temporary table if exists scratch", "insert into other values (7) -- ; commit",
 		"analyze select * from other", "analyze format=json update other set id = id + 1", "analyze insert into other values (8)", "xa recover",
 	} {
-		p, _ := observed(4, nil)
-		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, work(query)), query)
-		require.Equal(t, i+1, number(t, db, entries), query)
+		inserts, err := tried(s.db, query)
+		require.NoError(t, err, query)
+		require.Equal(t, 1, inserts, query)
 	}
-}
-
-func TestAStatementThatOnlyMySQLCommitsByIsExecutedElsewhere(t *testing.T) {
-	withPostgres(t, []string{ledger}, func(t *testing.T, _ driver, db *sql.DB) {
-		p, _ := observed(4, nil)
-		first := true
-		require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			for _, query := range []string{insert, "truncate ledger", "create table another (id integer)", insert} {
-				if _, err := tx.ExecContext(ctx, query); err != nil {
-					return err
-				}
+	t.Run("by Unwrap of a watched connection", func(t *testing.T) {
+		err := retrysql.Tx(t.Context(), s.watched(t, s.address, s.name), retry.Policy{}, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			return stmtErr(tx.Unwrap().ExecContext(ctx, "truncate ledger"))
+		})
+		require.ErrorIs(t, err, retrysql.ErrTransactionEnded)
+		require.Equal(t, 1, number(t, s.db, entries))
+	})
+	t.Run("unless the server is PostgreSQL", func(t *testing.T) {
+		withPostgres(t, []string{ledger}, func(t *testing.T, _ driver, db *sql.DB) {
+			for _, query := range []string{"create table another (id integer)", "truncate another"} {
+				inserts, err := tried(db, query)
+				require.NoError(t, err, query)
+				require.Equal(t, 1, inserts, query)
 			}
-			if first {
-				first = false
-				return retry.Transient(errors.New("a conflict"))
-			}
-			return nil
-		}))
-		require.Equal(t, 1, number(t, db, entries))
+		})
 	})
 }
 
 // TestAStatementsOwnTimeoutThatIsPassedOverIsNoDoubt: the drivers close the connection, so no COMMIT is sent.
 func TestAStatementsOwnTimeoutThatIsPassedOverIsNoDoubt(t *testing.T) {
-	t.Parallel()
 	sleeps := map[string]string{libpq.name: "select pg_sleep(60)", pgxStdlib.name: "select pg_sleep(60)", goMySQL.name: "select sleep(60)"}
-	for _, d := range serverDrivers {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			s, name := d.newDatabase(t)
-			db := d.open(t, s.address, name)
-			exec1(t, db, ledger)
-			p, last := observed(4, nil)
-			first := true
-			err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if err := enter(ctx, tx); err != nil || !first {
-					return err
-				}
-				first = false
-				ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
-				defer cancel()
-				_, err := tx.ExecContext(ctx, sleeps[d.name])
-				require.Error(t, err)
-				return nil
-			})
-			require.NoError(t, err)
-			require.Equal(t, 2, last.Attempts)
-			require.Equal(t, 1, number(t, db, entries))
+	onEach(t, serverDrivers, []string{ledger}, func(t *testing.T, s site) {
+		p, last := observed(4, nil)
+		err := retrysql.Tx(t.Context(), s.db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+			if err := enter(ctx, tx); err != nil || retry.AttemptNumber(ctx) > 1 {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			defer cancel()
+			require.Error(t, execute(ctx, tx, sleeps[s.driver.name]))
+			return nil
 		})
-	}
+		require.NoError(t, err)
+		require.Equal(t, 2, last.Attempts)
+		require.Equal(t, 1, number(t, s.db, entries))
+	})
 }
 
 // TestDoAfterARestart: lib/pq notices that connections in the pool are dead only when it uses them, so a write is lost
@@ -299,10 +258,7 @@ func TestDoAfterARestart(t *testing.T) {
 			doubts := 0
 			for range connections {
 				p, last := observed(4, nil)
-				err := retrysql.Do(t.Context(), db, p, func(ctx context.Context, c *retrysql.Single) error {
-					_, err := c.ExecContext(ctx, insert)
-					return err
-				})
+				err := retrysql.Do(t.Context(), db, p, enterAlone)
 				require.Equal(t, 1, last.Attempts)
 				if err != nil {
 					require.ErrorIs(t, err, retrysql.ErrStatementAmbiguous)
@@ -326,7 +282,7 @@ func TestAPauseThatPostgreSQLEnds(t *testing.T) {
 				if err := enter(ctx, tx); err != nil || retry.AttemptNumber(ctx) > 1 {
 					return err
 				}
-				if _, err := tx.ExecContext(ctx, "set local idle_in_transaction_session_timeout = '20ms'"); err != nil {
+				if err := execute(ctx, tx, "set local idle_in_transaction_session_timeout = '20ms'"); err != nil {
 					return err
 				}
 				for number(t, db, "select count(*) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'") > 0 {
@@ -342,37 +298,4 @@ func TestAPauseThatPostgreSQLEnds(t *testing.T) {
 			require.Equal(t, before+1, number(t, db, entries))
 		}
 	})
-}
-
-// TestAPatientPolicyOutlivesARestart: the default one ends before the server is back.
-func TestAPatientPolicyOutlivesARestart(t *testing.T) {
-	patient := retrysql.DefaultPolicy()
-	patient.MaxAttempts, patient.Backoff.Cap, patient.Backoff.Jitter = 16, 5*time.Second, retry.EqualJitter
-	for _, row := range []struct {
-		name   string
-		policy retry.Policy
-		want   error
-	}{
-		{"the default policy does not", retrysql.DefaultPolicy(), retry.AttemptsExhausted},
-		{"a patient one does", patient, nil},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			s, name := newPostgres(t)
-			db := libpq.open(t, s.address, name)
-			exec1(t, db, ledger)
-			s.stop(fast)
-			began, back := time.Now(), false
-			row.policy.Observe = func(_ context.Context, e retry.Event) {
-				if !back && time.Since(began) > time.Second { // as long as the server's restart takes
-					back = true
-					require.NoError(t, s.start())
-				}
-			}
-			err := retrysql.Tx(t.Context(), db, row.policy, nil, enter)
-			if !back {
-				require.NoError(t, s.start())
-			}
-			require.ErrorIs(t, err, row.want)
-		})
-	}
 }

@@ -24,9 +24,7 @@ func TestARunDoesNotMeetAllReadOnlyConnectionsOfAPool(t *testing.T) {
 	} {
 		t.Run(row.driver.name, func(t *testing.T) {
 			t.Parallel()
-			s, name := row.driver.newDatabase(t)
-			db := row.driver.open(t, s.address, name)
-			exec1(t, db, ledger)
+			db := newSite(t, row.driver, ledger).db
 			db.SetMaxIdleConns(8)
 			each(t, db, 8, func(conn *sql.Conn) {
 				_, err := conn.ExecContext(t.Context(), row.setting)
@@ -59,7 +57,7 @@ func each(t *testing.T, db *sql.DB, connections int, f func(*sql.Conn)) {
 // that one is dead, and a ping shows it of the others.
 func TestIdleConnectionsThatDiedCostNoAttempt(t *testing.T) {
 	t.Parallel()
-	for _, d := range []driver{libpq, pgxStdlib} {
+	for _, d := range postgresDrivers {
 		for _, row := range []struct {
 			name     string
 			attempts int
@@ -77,10 +75,8 @@ func TestIdleConnectionsThatDiedCostNoAttempt(t *testing.T) {
 			t.Run(d.name+"/"+row.name, func(t *testing.T) {
 				t.Parallel()
 				const idle = 8
-				s, name := newPostgres(t)
-				admin := d.open(t, s.address, name)
-				exec1(t, admin, ledger)
-				db := d.open(t, s.address, name)
+				s := newSite(t, d, ledger)
+				db := s.open(t, s.address, s.name)
 				db.SetMaxIdleConns(idle)
 				var pids []int
 				for range 2 { // pgx pings a connection before its first reuse
@@ -92,7 +88,7 @@ func TestIdleConnectionsThatDiedCostNoAttempt(t *testing.T) {
 					})
 				}
 				for _, pid := range pids {
-					require.Equal(t, 1, number(t, admin, "select pg_terminate_backend($1, 60000)::int", pid))
+					require.Equal(t, 1, number(t, s.db, "select pg_terminate_backend($1, 60000)::int", pid))
 				}
 				p, last := observed(row.attempts, nil)
 				require.NoError(t, row.call(t.Context(), db, p))

@@ -3,7 +3,6 @@ package drivers_test
 import (
 	"context"
 	"database/sql"
-	sqldriver "database/sql/driver"
 	"errors"
 	"io"
 	"net"
@@ -15,261 +14,75 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/puddle/v2"
 	"github.com/lib/pq"
-	"github.com/lib/pq/pqerror"
 	mssql "github.com/microsoft/go-mssqldb"
 	"github.com/stretchr/testify/require"
-	"modernc.org/sqlite"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
 )
 
-// effects are what an error means at each phase.
-type effects struct {
-	connect, statement, commit, autocommit retrysql.Verdict
+// judged returns the reason and the code that Judge reads from an error. The tests of package retrysql show what they
+// mean in each phase.
+func judged(err error) string {
+	v := retrysql.Judge(retrysql.Statement, err)
+	return strings.TrimSpace(string(v.Reason) + " " + v.Code)
 }
 
-var (
-	noOpinion = retrysql.Verdict{}
-	again     = retrysql.Verdict{Class: retry.Retryable}
-	never     = retrysql.Verdict{Class: retry.Terminal}
-	ambiguous = retrysql.Verdict{Class: retry.Terminal, Ambiguous: true}
-)
-
-// The rows of the tables.
-var (
-	undone    = effects{again, again, again, again}                 // the whole transaction
-	refused   = effects{again, again, ambiguous, again}             // the statement, for now
-	unreached = refused                                             // no session
-	lost      = effects{again, again, ambiguous, ambiguous}         // the connection
-	uncertain = effects{ambiguous, ambiguous, ambiguous, ambiguous} // the server says so
-	rejected  = effects{never, never, never, never}                 // the work
-	failed    = effects{never, never, ambiguous, never}             // the statement, and any connection
-	unable    = effects{again, never, ambiguous, never}             // the statement
-	misplaced = effects{again, again, again, again}                 // on this server
-	stopped   = effects{again, never, ambiguous, ambiguous}         // the statement, in its middle
-	aborted   = effects{again, noOpinion, noOpinion, noOpinion}     // because of an earlier error
-	gaveUp    = effects{again, noOpinion, ambiguous, ambiguous}     // a context is done
-	over      = effects{never, never, never, never}                 // before it was begun
-)
-
-func postgresErrors(state string) map[string]error {
-	return map[string]error{
-		"lib/pq": &pq.Error{Severity: "ERROR", Code: pqerror.Code(state), Message: "made by hand"},
-		"pgx":    &pgconn.PgError{Severity: "ERROR", Code: state, Message: "made by hand"},
-	}
-}
-
-func mysqlError(number uint16, state string) error {
-	return &mysql.MySQLError{Number: number, SQLState: [5]byte([]byte(state)), Message: "made by hand"}
-}
-
-// requireJudged requires Judge's verdict on an error at each phase.
-func requireJudged(t *testing.T, err error, at effects, reason retrysql.Reason, code string) {
-	t.Helper()
-	for _, row := range []struct {
-		phase retrysql.Phase
-		want  retrysql.Verdict
-	}{
-		{retrysql.Connect, at.connect},
-		{retrysql.Statement, at.statement},
-		{retrysql.Commit, at.commit},
-		{retrysql.Autocommit, at.autocommit},
-	} {
-		row.want.Reason, row.want.Code = reason, code
-		require.Equal(t, row.want, retrysql.Judge(row.phase, err), "%v at %v", err, row.phase)
-	}
-	require.Equal(t, at.statement.Class, retrysql.Classify(err))
-	require.Equal(t, reason, retrysql.ReasonOf(err))
-}
-
-func TestTheCodesOfPostgreSQLAreReadFromBothDrivers(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		state  string
-		reason retrysql.Reason
-		at     effects
-	}{
-		{"40001", retrysql.SerializationFailure, undone},
-		{"CR000", retrysql.SerializationFailure, undone},
-		{"40P01", retrysql.Deadlock, undone},
-		{"40000", retrysql.TransactionRollback, undone},
-		{"40002", retrysql.ConstraintViolation, rejected},
-		{"40003", retrysql.CompletionUnknown, uncertain},
-		{"55P03", retrysql.LockTimeout, refused},
-		{"55006", retrysql.ObjectInUse, unable},
-		{"53300", retrysql.TooManyConnections, unreached},
-		{"53200", retrysql.OutOfMemory, refused},
-		{"53100", retrysql.DiskFull, unable},
-		{"57P01", retrysql.AdminShutdown, lost},
-		{"57P02", retrysql.AdminShutdown, lost},
-		{"57P05", retrysql.AdminShutdown, lost},
-		{"57P03", retrysql.CannotConnectNow, unreached},
-		{"08001", retrysql.CannotConnect, unreached},
-		{"08004", retrysql.CannotConnect, unreached},
-		{"08006", retrysql.ConnectionLost, lost},
-		{"08007", retrysql.CompletionUnknown, uncertain},
-		{"57014", retrysql.QueryCanceled, stopped},
-		{"25P02", retrysql.TransactionAborted, aborted},
-		{"25P03", retrysql.IdleInTransaction, lost},
-		{"25006", retrysql.ReadOnlyServer, misplaced},
-		{"23505", retrysql.UniqueViolation, rejected},
-		{"23503", retrysql.ConstraintViolation, rejected},
-		{"22001", retrysql.InvalidData, rejected},
-		{"42P01", retrysql.SyntaxOrAccess, rejected},
-		{"28P01", retrysql.AuthFailed, failed},
-		{"3D000", retrysql.UnknownDatabase, failed},
-		{"XX000", retrysql.InternalError, stopped},
-		{"58030", retrysql.StorageFault, stopped},
-	} {
-		for name, err := range postgresErrors(row.state) {
-			t.Run(row.state+"/"+name, func(t *testing.T) { requireJudged(t, err, row.at, row.reason, row.state) })
-		}
-	}
-}
-
-func TestTheNumbersOfMySQLAreRead(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		number uint16
-		state  string
-		reason retrysql.Reason
-		code   string
-		at     effects
-	}{
-		{1213, "40001", retrysql.Deadlock, "1213", undone},
-		{1205, "HY000", retrysql.LockTimeout, "1205", refused},
-		{3572, "HY000", retrysql.LockTimeout, "3572", refused},
-		{1020, "HY000", retrysql.SerializationFailure, "1020", refused},
-		{9007, "HY000", retrysql.SerializationFailure, "9007", undone},
-		{1040, "08004", retrysql.TooManyConnections, "1040", unreached},
-		{1053, "08S01", retrysql.AdminShutdown, "1053", lost},
-		{1927, "70100", retrysql.AdminShutdown, "1927", lost},
-		{1180, "HY000", retrysql.CompletionUnknown, "1180", uncertain},
-		{1290, "HY000", retrysql.ReadOnlyServer, "1290", misplaced},
-		{1062, "23000", retrysql.UniqueViolation, "1062", rejected},
-		{1452, "23000", retrysql.ConstraintViolation, "1452", rejected},
-		{1064, "42000", retrysql.SyntaxOrAccess, "1064", rejected},
-		{1146, "42S02", retrysql.SyntaxOrAccess, "1146", rejected},
-		{1406, "22001", retrysql.InvalidData, "1406", rejected},
-		{1317, "70100", retrysql.QueryCanceled, "1317", unable},
-		{1969, "70100", retrysql.StatementTimeout, "1969", unable},
-		{1045, "28000", retrysql.AuthFailed, "1045", failed},
-	} {
-		t.Run(row.code, func(t *testing.T) {
-			requireJudged(t, mysqlError(row.number, row.state), row.at, row.reason, row.code)
-		})
-	}
-}
-
-func TestTheNumbersOfSQLServerAreRead(t *testing.T) {
-	t.Parallel()
-	for _, row := range []struct {
-		number int32
-		reason retrysql.Reason
-		code   string
-		at     effects
-	}{
-		{1205, retrysql.Deadlock, "1205", undone},
-		{3960, retrysql.SerializationFailure, "3960", undone},
-		{41302, retrysql.SerializationFailure, "41302", undone},
-		{1222, retrysql.LockTimeout, "1222", refused},
-		{40501, retrysql.Overloaded, "40501", refused},
-		{18456, retrysql.AuthFailed, "18456", failed},
-		{208, retrysql.SyntaxOrAccess, "208", rejected},
-	} {
-		t.Run(row.code, func(t *testing.T) {
-			err := mssql.Error{Number: row.number, Message: "made by hand"}
-			requireJudged(t, err, row.at, row.reason, row.code)
-			requireJudged(t, &err, row.at, row.reason, row.code)
-		})
-	}
-}
-
-// TestWhatDriversSayWithoutACodeIsKnown covers the errors that are recognized by their text or by what they wrap. It
-// fails if a driver changes the text.
-func TestWhatDriversSayWithoutACodeIsKnown(t *testing.T) {
+// TestWhatDriversReturnIsRecognized by the types of their errors, and by the texts of those without a code. It fails if
+// a driver changes one.
+func TestWhatDriversReturnIsRecognized(t *testing.T) {
 	t.Parallel()
 	_, parse := pgconn.ParseConfig("host=a port=b")
 	closed, err := sql.Open("pgx", "")
 	require.NoError(t, err)
 	require.NoError(t, closed.Close())
-	for _, row := range []struct {
-		name   string
-		err    error
-		reason retrysql.Reason
-		at     effects
+	for name, row := range map[string]struct {
+		err  error
+		want string
 	}{
-		{"mysql.ErrInvalidConn", mysql.ErrInvalidConn, retrysql.ConnectionLost, lost},
-		{"mysql.ErrNoTLS", mysql.ErrNoTLS, retrysql.TLSRefused, failed},
-		{"pgconn.ErrConnClosed", pgconn.ErrConnClosed, retrysql.ConnectionLost, lost},
-		{"pgx.ErrTxClosed", pgx.ErrTxClosed, retrysql.TransactionDone, over},
-		{"puddle.ErrClosedPool", puddle.ErrClosedPool, retrysql.PoolClosed, failed},
-		{"pgconn.ParseConfigError", parse, retrysql.InvalidSource, failed},
-		{"sql: database is closed", closed.Ping(), retrysql.PoolClosed, failed},
-		{"pgx.ErrTxCommitRollback", pgx.ErrTxCommitRollback, retrysql.TransactionAborted, aborted},
-		{"pgx.ErrNoRows", pgx.ErrNoRows, retrysql.NoRows, unable},
-		{"pq.ErrInFailedTransaction", pq.ErrInFailedTransaction, retrysql.TransactionAborted, aborted},
-		{"pq.ErrSSLNotSupported", pq.ErrSSLNotSupported, retrysql.TLSRefused, failed},
-		{"mssql.ServerError", mssql.ServerError{}, retrysql.ServerFault, lost},
-		{"mssql.StreamError", mssql.StreamError{InnerError: io.ErrUnexpectedEOF}, retrysql.ConnectionLost, lost},
-		{"mssql.RetryableError", mssql.RetryableError{}, retrysql.ConnectionLost, lost},
-		{"driver.ErrBadConn", sqldriver.ErrBadConn, retrysql.ConnectionLost, lost},
-		{"sql.ErrConnDone", sql.ErrConnDone, retrysql.ConnectionLost, lost},
-		{"sql.ErrTxDone", sql.ErrTxDone, retrysql.TransactionDone, over},
-		{"net.ErrClosed", net.ErrClosed, retrysql.ConnectionLost, lost},
-		{"context.Canceled", context.Canceled, retrysql.Canceled, gaveUp},
+		"pq.Error":                        {&pq.Error{Code: "40P01"}, "deadlock 40P01"},
+		"pgconn.PgError":                  {&pgconn.PgError{Code: "40P01"}, "deadlock 40P01"},
+		"mysql.MySQLError, by its number": {&mysql.MySQLError{Number: 1205, SQLState: [5]byte([]byte("HY000"))}, "lock_timeout 1205"},
+		"mysql.MySQLError, by the class of SQLState": {&mysql.MySQLError{Number: 1146, SQLState: [5]byte([]byte("42S02"))}, "syntax_or_access 1146"},
+		"mssql.Error":              {mssql.Error{Number: 1205}, "deadlock 1205"},
+		"a pointer to mssql.Error": {&mssql.Error{Number: 1205}, "deadlock 1205"},
+
+		"mysql.ErrInvalidConn":      {mysql.ErrInvalidConn, "connection_lost"},
+		"mysql.ErrNoTLS":            {mysql.ErrNoTLS, "tls_refused"},
+		"pgconn.ErrConnClosed":      {pgconn.ErrConnClosed, "connection_lost"},
+		"pgx.ErrTxClosed":           {pgx.ErrTxClosed, "transaction_done"},
+		"puddle.ErrClosedPool":      {puddle.ErrClosedPool, "pool_closed"},
+		"pgconn.ParseConfigError":   {parse, "invalid_source"},
+		"sql: database is closed":   {closed.Ping(), "pool_closed"},
+		"pgx.ErrTxCommitRollback":   {pgx.ErrTxCommitRollback, "transaction_aborted"},
+		"pgx.ErrNoRows":             {pgx.ErrNoRows, "no_rows"},
+		"pq.ErrInFailedTransaction": {pq.ErrInFailedTransaction, "transaction_aborted"},
+		"pq.ErrSSLNotSupported":     {pq.ErrSSLNotSupported, "tls_refused"},
+		"mssql.ServerError":         {mssql.ServerError{}, "server_fault"},
+		"mssql.StreamError":         {mssql.StreamError{InnerError: io.ErrUnexpectedEOF}, "connection_lost"},
+		"mssql.RetryableError":      {mssql.RetryableError{}, "connection_lost"},
 	} {
-		t.Run(row.name, func(t *testing.T) { requireJudged(t, row.err, row.at, row.reason, "") })
+		t.Run(name, func(t *testing.T) { require.Equal(t, row.want, judged(row.err)) })
 	}
 }
 
-// provoked is an error that a server returned for a statement.
-type provoked struct {
-	name   string
-	query  string
-	reason retrysql.Reason
-	code   string
-	at     effects
+// requireJudged executes statements that fail.
+func requireJudged(t *testing.T, db *sql.DB, queries map[string]string) {
+	t.Helper()
+	for query, want := range queries {
+		_, err := db.Exec(query)
+		require.Equal(t, want, judged(err), query)
+	}
 }
 
 func TestWhatPostgreSQLSendsIsJudgedByItsCode(t *testing.T) {
-	rows := []provoked{
-		{"a key that exists", "insert into pairs values (1, 1)", retrysql.UniqueViolation, "23505", rejected},
-		{"a value that is missing", "insert into pairs values (3, null)", retrysql.ConstraintViolation, "23502", rejected},
-		{"a table that is not there", "select * from nothing", retrysql.SyntaxOrAccess, "42P01", rejected},
-		{"a division by zero", "select 1/0", retrysql.InvalidData, "22012", rejected},
-		{"a conflict that is raised", "do $$ begin raise sqlstate '40001'; end $$", retrysql.SerializationFailure, "40001", undone},
-	}
-	withPostgres(t, pairs, func(t *testing.T, d driver, db *sql.DB) {
-		for _, row := range rows {
-			t.Run(row.name, func(t *testing.T) {
-				_, err := db.Exec(row.query)
-				if d.name == libpq.name {
-					require.ErrorAs(t, err, new(*pq.Error))
-				} else {
-					require.ErrorAs(t, err, new(*pgconn.PgError))
-				}
-				requireJudged(t, err, row.at, row.reason, row.code)
-			})
-		}
-		t.Run("a database that is not there", func(t *testing.T) {
-			err := d.open(t, required(t, postgres).address, "nowhere").Ping()
-			requireJudged(t, err, failed, retrysql.UnknownDatabase, "3D000")
-		})
-		t.Run("a user that is not there", func(t *testing.T) {
-			err := d.openAs(t, "nobody", required(t, postgres).address, "postgres").Ping()
-			requireJudged(t, err, failed, retrysql.AuthFailed, "28000")
-		})
-		t.Run("no TLS", func(t *testing.T) {
-			source := d.source("postgres", required(t, postgres).address, "postgres")
-			tls, err := sql.Open(d.name, strings.Replace(source, "disable", "require", 1))
-			require.NoError(t, err)
-			defer tls.Close()
-			requireJudged(t, tls.Ping(), failed, retrysql.TLSRefused, "")
-		})
-		t.Run("nothing listens", func(t *testing.T) {
-			requireJudged(t, d.open(t, closedAddress(t), "postgres").Ping(), unreached, retrysql.CannotConnect, "")
+	withPostgres(t, pairs, func(t *testing.T, _ driver, db *sql.DB) {
+		requireJudged(t, db, map[string]string{
+			"insert into pairs values (1, 1)":                     "unique_violation 23505",
+			"insert into pairs values (3, null)":                  "constraint_violation 23502",
+			"select * from nothing":                               "syntax_or_access 42P01",
+			"select 1/0":                                          "invalid_data 22012",
+			"do $$ begin raise sqlstate '40001'; end $$":          "serialization_failure 40001",
+			"do $$ begin raise exception 'of a function'; end $$": "raised_exception P0001",
 		})
 		t.Run("an earlier error", func(t *testing.T) {
 			tx, err := db.Begin()
@@ -277,8 +90,8 @@ func TestWhatPostgreSQLSendsIsJudgedByItsCode(t *testing.T) {
 			_, err = tx.Exec("select 1/0")
 			require.Error(t, err)
 			_, err = tx.Exec("select 1")
-			requireJudged(t, err, aborted, retrysql.TransactionAborted, "25P02")
-			requireJudged(t, tx.Commit(), aborted, retrysql.TransactionAborted, "")
+			require.Equal(t, "transaction_aborted 25P02", judged(err))
+			require.Equal(t, "transaction_aborted", judged(tx.Commit()))
 		})
 		t.Run("a plan that is out of date", func(t *testing.T) {
 			conn, err := db.Conn(t.Context())
@@ -289,7 +102,7 @@ func TestWhatPostgreSQLSendsIsJudgedByItsCode(t *testing.T) {
 			defer stmt.Close()
 			require.NoError(t, drain(stmt.Query()))
 			exec1(t, db, "alter table done add m integer")
-			requireJudged(t, drain(stmt.Query()), refused, retrysql.CachedPlan, "0A000")
+			require.Equal(t, "cached_plan 0A000", judged(drain(stmt.Query())))
 		})
 	})
 }
@@ -304,46 +117,40 @@ func drain(rows *sql.Rows, err error) error {
 	return errors.Join(rows.Err(), rows.Close())
 }
 
-// closedAddress returns an address at which nothing listens.
-func closedAddress(t *testing.T) string {
-	t.Helper()
-	host, port, err := ownAddress()
-	require.NoError(t, err)
-	return net.JoinHostPort(host, port)
-}
-
 func TestWhatMariaDBSendsIsJudgedByItsNumber(t *testing.T) {
 	t.Parallel()
-	db := openMaria(t, pairs)
-	for _, row := range []provoked{
-		{"a key that exists", "insert into pairs values (1, 1)", retrysql.UniqueViolation, "1062", rejected},
-		{"a value that is missing", "insert into pairs values (3, null)", retrysql.ConstraintViolation, "1048", rejected},
-		{"a table that is not there", "select * from nothing", retrysql.SyntaxOrAccess, "1146", rejected},
-		{"a syntax error", "selec 1", retrysql.SyntaxOrAccess, "1064", rejected},
-		{"a value that is too long", "insert into pairs values (3, 99999999999)", retrysql.InvalidData, "1264", rejected},
-		{"a deadlock that is raised", "signal sqlstate '40001' set mysql_errno = 1213", retrysql.Deadlock, "1213", undone},
-		{"a limit of MariaDB", "set statement max_statement_time = 0.01 for select sleep(60)", retrysql.StatementTimeout, "1969", unable},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			_, err := db.Exec(row.query)
-			require.ErrorAs(t, err, new(*mysql.MySQLError))
-			requireJudged(t, err, row.at, row.reason, row.code)
+	requireJudged(t, newSite(t, goMySQL, pairs...).db, map[string]string{
+		"insert into pairs values (1, 1)":                              "unique_violation 1062",
+		"insert into pairs values (3, null)":                           "constraint_violation 1048",
+		"select * from nothing":                                        "syntax_or_access 1146",
+		"selec 1":                                                      "syntax_or_access 1064",
+		"insert into pairs values (3, 99999999999)":                    "invalid_data 1264",
+		"signal sqlstate '40001' set mysql_errno = 1213":               "deadlock 1213",
+		"set statement max_statement_time = 0.01 for select sleep(60)": "statement_timeout 1969",
+	})
+}
+
+// TestWhyNoConnectionIsMade provokes what a server or a driver says at the login.
+func TestWhyNoConnectionIsMade(t *testing.T) {
+	t.Parallel()
+	host, port, err := ownAddress()
+	require.NoError(t, err)
+	for _, d := range serverDrivers {
+		t.Run(d.name, func(t *testing.T) {
+			s, _ := d.newDatabase(t)
+			unknown := "unknown_database 3D000"
+			tls := strings.Replace(d.source("postgres", s.address, "postgres"), "disable", "require", 1)
+			if d.name == goMySQL.name {
+				unknown = "unknown_database 1049"
+				tls += "?tls=true"
+			} else {
+				require.Equal(t, "auth_failed 28000", judged(d.openAs(t, "nobody", s.address, "postgres").Ping()))
+			}
+			require.Equal(t, unknown, judged(d.open(t, s.address, "nowhere").Ping()))
+			require.Equal(t, "tls_refused", judged(checked(t)(sql.Open(d.name, tls)).Ping()))
+			require.Equal(t, "cannot_connect", judged(d.open(t, net.JoinHostPort(host, port), "postgres").Ping()))
 		})
 	}
-	t.Run("a database that is not there", func(t *testing.T) {
-		err := goMySQL.open(t, required(t, mariadb).address, "nowhere").Ping()
-		requireJudged(t, err, failed, retrysql.UnknownDatabase, "1049")
-	})
-	t.Run("nothing listens", func(t *testing.T) {
-		requireJudged(t, goMySQL.open(t, closedAddress(t), "").Ping(), unreached, retrysql.CannotConnect, "")
-	})
-	t.Run("no TLS", func(t *testing.T) {
-		source := goMySQL.source("root", required(t, mariadb).address, "")
-		tls, err := sql.Open(goMySQL.name, source+"?tls=true")
-		require.NoError(t, err)
-		defer tls.Close()
-		requireJudged(t, tls.Ping(), failed, retrysql.TLSRefused, "")
-	})
 }
 
 func TestWhatSQLiteReturnsIsJudgedByItsExtendedCode(t *testing.T) {
@@ -351,42 +158,22 @@ func TestWhatSQLiteReturnsIsJudgedByItsExtendedCode(t *testing.T) {
 	db := newSQLite(t, "wal")
 	exec1(t, db, "create table keyed (id integer primary key, name text unique, n integer not null check (n > 0))",
 		"insert into keyed values (1, 'one', 1)")
-	for _, row := range []provoked{
-		{"a primary key that exists", "insert into keyed values (1, 'two', 1)", retrysql.UniqueViolation, "1555", rejected},
-		{"a unique value that exists", "insert into keyed values (2, 'one', 1)", retrysql.UniqueViolation, "2067", rejected},
-		{"a value that is missing", "insert into keyed values (2, 'two', null)", retrysql.ConstraintViolation, "1299", rejected},
-		{"a check that fails", "insert into keyed values (2, 'two', 0)", retrysql.ConstraintViolation, "275", rejected},
-		{"a table that is not there", "select * from nothing", retrysql.SyntaxOrAccess, "1", failed},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			_, err := db.Exec(row.query)
-			require.ErrorAs(t, err, new(*sqlite.Error))
-			requireJudged(t, err, row.at, row.reason, row.code)
-		})
-	}
-	t.Run("a lock of another writer", func(t *testing.T) {
-		writer, err := db.Begin()
-		require.NoError(t, err)
-		defer func() { require.NoError(t, writer.Rollback()) }()
-		_, err = writer.Exec("update counter set n = 1")
-		require.NoError(t, err)
-		_, err = db.Exec("update counter set n = 2")
-		requireJudged(t, err, undone, retrysql.Busy, "5")
+	requireJudged(t, db, map[string]string{
+		"insert into keyed values (1, 'two', 1)":    "unique_violation 1555",
+		"insert into keyed values (2, 'one', 1)":    "unique_violation 2067",
+		"insert into keyed values (2, 'two', null)": "constraint_violation 1299",
+		"insert into keyed values (2, 'two', 0)":    "constraint_violation 275",
+		"select * from nothing":                     "syntax_or_access 1",
 	})
-	t.Run("a snapshot that is too old", func(t *testing.T) {
-		tx, err := db.Begin()
-		require.NoError(t, err)
-		defer func() { require.NoError(t, tx.Rollback()) }()
-		var n int
-		require.NoError(t, tx.QueryRow("select n from counter").Scan(&n))
-		exec1(t, db, "update counter set n = 2")
-		_, err = tx.Exec("update counter set n = 3")
-		requireJudged(t, err, undone, retrysql.BusySnapshot, "517")
-	})
-	t.Run("a file that is not a database", func(t *testing.T) {
-		none, err := sql.Open("sqlite", "file:"+t.TempDir()+"/none/none.db")
-		require.NoError(t, err)
-		defer none.Close()
-		requireJudged(t, none.Ping(), unable, retrysql.StorageFault, "14")
-	})
+	none, err := sql.Open("sqlite", "file:"+t.TempDir()+"/none/none.db")
+	require.NoError(t, err)
+	defer none.Close()
+	require.Equal(t, "storage_fault 14", judged(none.Ping()))
+	tx, err := db.Begin()
+	require.NoError(t, err)
+	defer tx.Rollback()
+	require.NoError(t, drain(tx.QueryContext(context.Background(), "select n from counter")))
+	exec1(t, db, "update counter set n = 2")
+	_, err = tx.Exec("update counter set n = 3")
+	require.Equal(t, "busy_snapshot 517", judged(err))
 }

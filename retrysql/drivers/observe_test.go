@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -65,7 +64,7 @@ type tally struct {
 	failures map[failure]int
 }
 
-// counted returns p with a tally of its runs, and any Observe that it had.
+// counted returns p with a tally of its runs.
 func counted(p retry.Policy) (retry.Policy, *tally) {
 	count := &tally{failures: map[failure]int{}}
 	p.Observe = func(_ context.Context, e retry.Event) {
@@ -81,7 +80,7 @@ func counted(p retry.Policy) (retry.Policy, *tally) {
 	return p, count
 }
 
-// reasons returns how many failures there were whose phase and reason match.
+// of returns the number of failures that match.
 func (c *tally) of(match func(failure) bool) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,8 +99,8 @@ func (c *tally) String() string {
 	defer c.mu.Unlock()
 	parts := []string{fmt.Sprintf("%d runs of %d attempts", c.runs, c.attempts)}
 	var kinds []string
-	for _, f := range slices.Collect(maps.Keys(c.failures)) {
-		kinds = append(kinds, fmt.Sprintf("%v %s: %d", f.Phase, strings.TrimSpace(string(f.Reason)+" "+f.Code), c.failures[f]))
+	for f, times := range c.failures {
+		kinds = append(kinds, fmt.Sprintf("%v %s: %d", f.Phase, strings.TrimSpace(string(f.Reason)+" "+f.Code), times))
 	}
 	slices.Sort(kinds)
 	return strings.Join(append(parts, kinds...), "; ")

@@ -3,6 +3,8 @@ package drivers_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -16,56 +18,60 @@ import (
 // gone are the reasons of an attempt whose connection the server ended: the driver may or may not read why.
 var gone = []retrysql.Reason{retrysql.AdminShutdown, retrysql.ConnectionLost}
 
-func TestATransactionThatTheAdministratorEndsIsRetried(t *testing.T) {
-	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
-		p, last := observed(4, nil)
-		ended := false
+// TestASessionThatTheAdministratorEnds in a transaction. A commit after that is ambiguous although it was not applied,
+// since a server can also end a session between the commit and its reply.
+func TestASessionThatTheAdministratorEnds(t *testing.T) {
+	t.Parallel()
+	for _, d := range serverDrivers {
+		for _, row := range []struct {
+			name   string
+			failed retrysql.Phase
+			want   error
+			n      int
+		}{
+			{"before a statement, has a new transaction", retrysql.Statement, nil, 11},
+			{"before the commit, leaves it ambiguous", retrysql.Commit, retrysql.ErrCommitAmbiguous, 0},
+		} {
+			t.Run(d.name+"/"+row.name, func(t *testing.T) {
+				t.Parallel()
+				db := newSite(t, d, counter...).db
+				p, last := observed(4, nil)
 
-		err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			return increment(ctx, tx, func() {
-				if !ended {
-					ended = true
-					terminate(t, db, tx)
-				}
+				err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+					if err := execute(ctx, tx, "update counter set n = n + 1"); err != nil {
+						return err
+					}
+					if retry.AttemptNumber(ctx) == 1 {
+						terminate(t, d, db, tx)
+					}
+					if row.failed == retrysql.Commit {
+						return nil
+					}
+					return execute(ctx, tx, "update counter set n = n + 10")
+				})
+
+				require.ErrorIs(t, err, row.want)
+				require.Len(t, last.Failures, 1)
+				require.Equal(t, row.failed, last.Failures[0].Phase)
+				require.Contains(t, gone, last.Failures[0].Reason)
+				require.Equal(t, row.n, number(t, db, "select n from counter"))
 			})
-		})
-
-		require.NoError(t, err)
-		require.Equal(t, retry.Succeeded, last.Status)
-		require.Len(t, last.Failures, 1)
-		require.Equal(t, retrysql.Statement, last.Failures[0].Phase)
-		require.Contains(t, gone, last.Failures[0].Reason)
-		require.Equal(t, 1, number(t, db, "select n from counter"))
-	})
+		}
+	}
 }
 
-// TestACommitAfterTheAdministratorEndedTheTransaction is ambiguous although the commit was not applied: a server can
-// also end a session between the commit and its reply.
-func TestACommitToAConnectionThatTheAdministratorEndedIsAmbiguous(t *testing.T) {
-	withPostgres(t, counter, func(t *testing.T, _ driver, db *sql.DB) {
-		p, last := observed(4, nil)
-
-		err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-			err := increment(ctx, tx, nil)
-			terminate(t, db, tx)
-			return err
-		})
-
-		require.ErrorIs(t, err, retrysql.ErrCommitAmbiguous)
-		require.Equal(t, 1, last.Attempts)
-		require.Equal(t, retrysql.Commit, last.Failures[0].Phase)
-		require.Contains(t, gone, last.Failures[0].Reason)
-		require.Equal(t, 0, number(t, db, "select n from counter"))
-	})
-}
-
-// terminate ends the session of a transaction, and waits until it is over.
-func terminate(t *testing.T, db *sql.DB, tx *retrysql.Txn) {
+// terminate ends the session of a transaction. That of PostgreSQL is then over.
+func terminate(t *testing.T, d driver, db *sql.DB, tx *retrysql.Txn) {
 	t.Helper()
-	var pid, ended int
+	if d.name == goMySQL.name {
+		var id int
+		require.NoError(t, tx.QueryRowContext(t.Context(), "select connection_id()").Scan(&id))
+		exec1(t, db, fmt.Sprint("kill ", id))
+		return
+	}
+	var pid int
 	require.NoError(t, tx.QueryRowContext(t.Context(), "select pg_backend_pid()").Scan(&pid))
-	require.NoError(t, db.QueryRow("select pg_terminate_backend($1, 60000)::int", pid).Scan(&ended))
-	require.Equal(t, 1, ended)
+	require.Equal(t, 1, number(t, db, "select pg_terminate_backend($1, 60000)::int", pid))
 }
 
 // TestATransactionOutlivesARestartOfTheServer restarts it in the middle of the first attempt, with other connections in
@@ -75,27 +81,20 @@ func TestATransactionOutlivesARestartOfTheServer(t *testing.T) {
 		name   string
 		signal syscall.Signal
 	}{{"fast", fast}, {"immediate", immediate}, {"kill", kill}} {
-		for _, d := range []driver{libpq, pgxStdlib} {
+		for _, d := range postgresDrivers {
 			t.Run(stop.name+"/"+d.name, func(t *testing.T) {
-				s, name := newPostgres(t)
-				db := d.open(t, s.address, name)
+				s := newSite(t, d, counter...)
+				db := s.db
 				db.SetMaxIdleConns(3)
-				exec1(t, db, counter...)
 				fill(t, db, 3)
 				p, last := observed(4, nil)
-				restarted := false
+				restart := sync.OnceFunc(func() { require.NoError(t, s.restart(stop.signal)) })
 
 				err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					return increment(ctx, tx, func() {
-						if !restarted {
-							restarted = true
-							require.NoError(t, s.restart(stop.signal))
-						}
-					})
+					return increment(ctx, tx, restart)
 				})
 
 				require.NoError(t, err)
-				require.Equal(t, retry.Succeeded, last.Status)
 				require.NotEmpty(t, last.Failures)
 				require.Equal(t, retrysql.Statement, last.Failures[0].Phase)
 				for _, failed := range last.Failures {
@@ -115,34 +114,26 @@ func fill(t *testing.T, db *sql.DB, connections int) {
 
 // TestATransactionWaitsForAServerThatIsDown: the server comes back after the third failure.
 func TestATransactionWaitsForAServerThatIsDown(t *testing.T) {
-	for _, d := range []driver{libpq, pgxStdlib} {
+	for _, d := range postgresDrivers {
 		t.Run(d.name, func(t *testing.T) {
-			s, name := newPostgres(t)
-			db := d.open(t, s.address, name)
-			exec1(t, db, counter...)
-			stopped := false
+			s := newSite(t, d, counter...)
+			stop := sync.OnceFunc(func() { s.stop(fast) })
 			p, last := observed(5, func(attempt int) {
 				if attempt == 3 {
 					require.NoError(t, s.start())
 				}
 			})
 
-			err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				return increment(ctx, tx, func() {
-					if !stopped {
-						stopped = true
-						s.stop(fast)
-					}
-				})
+			err := retrysql.Tx(t.Context(), s.db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				return increment(ctx, tx, stop)
 			})
 
 			require.NoError(t, err)
-			require.Equal(t, retry.Succeeded, last.Status)
 			require.Equal(t, 4, last.Attempts)
 			require.Contains(t, gone, last.Failures[0].Reason)
 			refused := failure{Phase: retrysql.Connect, Reason: retrysql.CannotConnect}
 			require.Equal(t, []failure{refused, refused}, last.Failures[1:])
-			require.Equal(t, 1, number(t, db, "select n from counter"))
+			require.Equal(t, 1, number(t, s.db, "select n from counter"))
 		})
 	}
 }
@@ -152,11 +143,10 @@ func TestATransactionWaitsForAServerThatIsDown(t *testing.T) {
 func TestACrashOfTheServerUnderLoadAppliesEachAcknowledgedTransactionOnce(t *testing.T) {
 	const workers, transactions = 8, 480
 	crashes := map[int]syscall.Signal{120: kill, 240: immediate, 360: fast} // before this transaction
-	for _, d := range []driver{libpq, pgxStdlib} {
+	for _, d := range postgresDrivers {
 		t.Run(d.name, func(t *testing.T) {
-			s, name := newPostgres(t)
-			db := d.open(t, s.address, name)
-			exec1(t, db, "create table ledger (id integer not null)")
+			s := newSite(t, d, ledger)
+			db := s.db
 			p, count := counted(retry.Policy{
 				MaxAttempts: retry.Unlimited,
 				Backoff:     retry.Backoff{Base: 10 * time.Millisecond, Cap: 50 * time.Millisecond, Jitter: retry.FullJitter},
@@ -168,8 +158,7 @@ func TestACrashOfTheServerUnderLoadAppliesEachAcknowledgedTransactionOnce(t *tes
 					}
 				}
 				return retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					_, err := tx.ExecContext(ctx, "insert into ledger values ($1)", id)
-					return err
+					return stmtErr(tx.ExecContext(ctx, "insert into ledger values ($1)", id))
 				})
 			})
 

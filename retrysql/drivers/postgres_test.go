@@ -1,6 +1,7 @@
 package drivers_test
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"net"
@@ -18,6 +19,7 @@ import (
 	_ "github.com/lib/pq"
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry/retrysql"
 	"github.com/retrygo/retry/retrysql/allerrors"
 )
 
@@ -138,7 +140,45 @@ var (
 )
 
 // serverDrivers are all of them.
-var serverDrivers = []driver{libpq, pgxStdlib, goMySQL}
+var (
+	postgresDrivers = []driver{libpq, pgxStdlib}
+	serverDrivers   = []driver{libpq, pgxStdlib, goMySQL}
+)
+
+// site is a database of a test's own, by a driver.
+type site struct {
+	driver
+	*server
+	name string
+	db   *sql.DB
+}
+
+// onEach runs a test in parallel with each driver, on a database in which the setup was executed.
+func onEach(t *testing.T, drivers []driver, setup []string, test func(t *testing.T, s site)) {
+	t.Helper()
+	t.Parallel()
+	for _, d := range drivers {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newSite(t, d, setup...))
+		})
+	}
+}
+
+func newSite(t *testing.T, d driver, setup ...string) site {
+	t.Helper()
+	server, name := d.newDatabase(t)
+	s := site{d, server, name, d.open(t, server.address, name)}
+	exec1(t, s.db, setup...)
+	return s
+}
+
+// behind opens another pool for the database, behind a proxy.
+func (s site) behind(t *testing.T, judge func(request string) fault) (*sql.DB, *proxy) {
+	t.Helper()
+	p := newProxy(t, s.address, judge)
+	return s.open(t, p.address, s.name), p
+}
 
 // newDatabase returns the driver's server and the name of a database of the test's own.
 func (d driver) newDatabase(t *testing.T) (*server, string) {
@@ -188,10 +228,27 @@ func exec1(t *testing.T, db *sql.DB, queries ...string) {
 	}
 }
 
+// execute executes statements in a transaction until one fails.
+func execute(ctx context.Context, tx *retrysql.Txn, queries ...string) error {
+	for _, query := range queries {
+		if _, err := tx.ExecContext(ctx, query); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // number returns the one number that a query yields.
 func number(t *testing.T, db *sql.DB, query string, args ...any) int {
 	t.Helper()
 	var n int
 	require.NoError(t, db.QueryRow(query, args...).Scan(&n), query)
 	return n
+}
+
+// text returns the one text that a query yields.
+func text(t *testing.T, db *sql.DB, query string) (s string) {
+	t.Helper()
+	require.NoError(t, db.QueryRow(query).Scan(&s))
+	return s
 }

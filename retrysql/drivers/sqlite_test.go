@@ -41,114 +41,65 @@ func increment(ctx context.Context, tx *retrysql.Txn, between func()) error {
 	return err
 }
 
-func TestSQLiteBusyIsRetriedUntilTheLockIsGone(t *testing.T) {
+// TestAConflictOfSQLiteIsRetried: another connection meddles between the read and the write of the first attempt.
+func TestAConflictOfSQLiteIsRetried(t *testing.T) {
 	t.Parallel()
-	db := newSQLite(t, "wal")
-	writer, err := db.Conn(t.Context())
-	require.NoError(t, err)
-	defer writer.Close()
-	_, err = writer.ExecContext(t.Context(), "begin immediate")
-	require.NoError(t, err)
-	p, last := observed(4, func(attempt int) {
-		if attempt == 2 {
-			_, err := writer.ExecContext(t.Context(), "rollback")
-			require.NoError(t, err)
-		}
-	})
-
-	err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		return increment(ctx, tx, nil)
-	})
-
-	require.NoError(t, err)
-	busy := failure{retrysql.Statement, retrysql.Busy, "5"}
-	require.Equal(t, run{Status: retry.Succeeded, Attempts: 3, Failures: []failure{busy, busy}}, *last)
-	require.Equal(t, 1, number(t, db, "select n from counter"))
-}
-
-// TestASnapshotThatIsTooOldIsRetried: the second transaction to write has read what the first one changed.
-func TestASnapshotThatIsTooOldIsRetried(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name     string
-		swallows bool
+	for _, row := range []struct {
+		name    string
+		journal string
+		meddle  []string // of the other connection
+		end     string   // of it, after the failure
+		ignores bool     // fn does, the error
+		want    failure
+		n       int
 	}{
-		{name: "where fn returns the error"},
-		{name: "where fn passes over it", swallows: true},
+		{name: "a lock of another writer", journal: "wal", meddle: []string{"begin immediate"}, end: "rollback",
+			want: failure{retrysql.Statement, retrysql.Busy, "5"}, n: 1},
+		{name: "a snapshot that is too old", journal: "wal", meddle: []string{"update counter set n = n + 10"}, end: "select 1",
+			want: failure{retrysql.Statement, retrysql.BusySnapshot, "517"}, n: 11},
+		{name: "a snapshot that is too old, which fn ignores", journal: "wal", meddle: []string{"update counter set n = n + 10"}, end: "select 1", ignores: true,
+			want: failure{retrysql.Statement, retrysql.BusySnapshot, "517"}, n: 11},
+		{name: "a reader that keeps a writer with a rollback journal from committing", journal: "delete", meddle: []string{"begin", "select n from counter"}, end: "rollback",
+			want: failure{retrysql.Commit, retrysql.Busy, "5"}, n: 1},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			db := newSQLite(t, "wal")
-			p, last := observed(4, nil)
-			interfere := sync.OnceFunc(func() { exec1(t, db, "update counter set n = n + 10") })
+			db := newSQLite(t, row.journal)
+			other, err := db.Conn(t.Context())
+			require.NoError(t, err)
+			defer other.Close()
+			do := func(queries ...string) {
+				for _, query := range queries {
+					require.NoError(t, stmtErr(other.ExecContext(t.Context(), query)), query)
+				}
+			}
+			meddle := sync.OnceFunc(func() { do(row.meddle...) })
+			p, last := observed(4, func(int) { do(row.end) })
 
-			err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if err := increment(ctx, tx, interfere); !test.swallows {
+			err = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
+				if err := increment(ctx, tx, meddle); !row.ignores {
 					return err
 				}
 				return nil
 			})
 
 			require.NoError(t, err)
-			require.Equal(t, run{
-				Status: retry.Succeeded, Attempts: 2,
-				Failures: []failure{{retrysql.Statement, retrysql.BusySnapshot, "517"}},
-			}, *last)
-			require.Equal(t, 11, number(t, db, "select n from counter"))
+			require.Equal(t, run{Status: retry.Succeeded, Attempts: 2, Failures: []failure{row.want}}, *last)
+			require.Equal(t, row.n, number(t, db, "select n from counter"))
 		})
 	}
-}
-
-// TestABusyCommitIsRetried uses a rollback journal, with which a reader keeps a writer from committing.
-func TestABusyCommitIsRetried(t *testing.T) {
-	t.Parallel()
-	db := newSQLite(t, "delete")
-	var reader *sql.Tx
-	p, last := observed(4, func(int) { require.NoError(t, reader.Rollback()) })
-
-	err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		if reader == nil {
-			var err error
-			reader, err = db.BeginTx(t.Context(), nil)
-			require.NoError(t, err)
-			var n int
-			require.NoError(t, reader.QueryRow("select n from counter").Scan(&n))
-		}
-		return increment(ctx, tx, nil)
-	})
-
-	require.NoError(t, err)
-	require.Equal(t, run{
-		Status: retry.Succeeded, Attempts: 2,
-		Failures: []failure{{retrysql.Commit, retrysql.Busy, "5"}},
-	}, *last)
-	require.Equal(t, 1, number(t, db, "select n from counter"))
 }
 
 func TestParallelSQLiteWritersLoseNoIncrement(t *testing.T) {
 	t.Parallel()
 	const writers, increments = 8, 50
 	db := newSQLite(t, "wal")
-	p := retry.Policy{MaxAttempts: retry.Unlimited, Backoff: retry.Backoff{Base: time.Millisecond, Cap: 20 * time.Millisecond, Jitter: retry.FullJitter}}
-	p, count := counted(p)
-
-	var all sync.WaitGroup
-	failed := make([]error, writers)
-	for w := range writers {
-		all.Go(func() {
-			for range increments {
-				failed[w] = retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-					return increment(ctx, tx, nil)
-				})
-				if failed[w] != nil {
-					return
-				}
-			}
-		})
+	p, count := counted(retry.Policy{MaxAttempts: retry.Unlimited, Backoff: contended.Backoff})
+	for _, err := range inParallel(writers, writers*increments, func(int) error {
+		return retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error { return increment(ctx, tx, nil) })
+	}) {
+		require.NoError(t, err)
 	}
-	all.Wait()
-
-	require.Equal(t, make([]error, writers), failed)
 	require.Equal(t, writers*increments, number(t, db, "select n from counter"))
 	t.Log(count)
 }
@@ -162,8 +113,7 @@ func TestAnInterruptedSQLiteTransactionIsNotCommittedInPart(t *testing.T) {
 	passOver := func(ctx context.Context, tx *retrysql.Txn) error {
 		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
 		defer cancel()
-		_, err := tx.ExecContext(ctx, endless)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, execute(ctx, tx, endless), context.DeadlineExceeded)
 		return nil
 	}
 	for name, row := range map[string]struct {
@@ -175,8 +125,7 @@ func TestAnInterruptedSQLiteTransactionIsNotCommittedInPart(t *testing.T) {
 			return tx.Savepoint(ctx, func(ctx context.Context) error { return passOver(ctx, tx) })
 		}},
 		"by the attempt's end": {timeout: 200 * time.Millisecond, cut: func(ctx context.Context, tx *retrysql.Txn) error {
-			_, err := tx.ExecContext(ctx, endless)
-			return err
+			return execute(ctx, tx, endless)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -184,42 +133,19 @@ func TestAnInterruptedSQLiteTransactionIsNotCommittedInPart(t *testing.T) {
 			db := newSQLite(t, "wal")
 			p, last := observed(4, nil)
 			p.AttemptTimeout = row.timeout
-			first := true
 			require.NoError(t, retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-				if _, err := tx.ExecContext(ctx, "insert into counter values (1)"); err != nil {
+				if err := execute(ctx, tx, "insert into counter values (1)"); err != nil {
 					return err
 				}
-				if first {
-					first = false
+				if retry.AttemptNumber(ctx) == 1 {
 					if err := row.cut(ctx, tx); err != nil {
 						return err
 					}
 				}
-				_, err := tx.ExecContext(ctx, "insert into counter values (10)")
-				return err
+				return execute(ctx, tx, "insert into counter values (10)")
 			}))
 			require.Equal(t, 2, last.Attempts)
 			require.Equal(t, 11, number(t, db, "select sum(n) from counter"))
 		})
 	}
-}
-
-// TestAConstraintThatRollsBackIsTheAnswer: the text of the statement does not show that SQLite has undone the
-// transaction.
-func TestAConstraintThatRollsBackIsTheAnswer(t *testing.T) {
-	t.Parallel()
-	db := newSQLite(t, "wal")
-	exec1(t, db, "create table own (n integer unique on conflict rollback)", "insert into own values (1)")
-	p, last := observed(4, nil)
-	err := retrysql.Tx(t.Context(), db, p, nil, func(ctx context.Context, tx *retrysql.Txn) error {
-		if _, err := tx.ExecContext(ctx, "insert into counter values (1)"); err != nil {
-			return err
-		}
-		_, err := tx.ExecContext(ctx, "insert into own values (1)")
-		return err
-	})
-	require.Equal(t, retrysql.UniqueViolation, retrysql.ReasonOf(err))
-	require.NotErrorIs(t, err, retrysql.ErrTransactionEnded)
-	require.Equal(t, retry.Succeeded, last.Status)
-	require.Equal(t, 0, number(t, db, "select sum(n) from counter"))
 }

@@ -156,7 +156,7 @@ func FuzzDo(f *testing.F) {
 		if err == nil {
 			require.Equal(t, retry.Succeeded, last.Outcome.Status)
 		} else {
-			failed := requireEnd(t, err, last.Decision, calls)
+			failed := must[*retry.Error](t, err)
 			require.Equal(t, *last.Outcome, failed.Outcome)
 			require.Equal(t, failed, last.Err)
 			require.Equal(t, stopped, failed.Status == retry.Canceled, "a canceled caller is Canceled and never dead-lettered")

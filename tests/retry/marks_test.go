@@ -1,10 +1,12 @@
 package retry_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -17,18 +19,47 @@ import (
 // node is an error that is known to be made of others.
 type node struct {
 	err  error
-	kind byte
+	kind kind
 	hint time.Duration
 	in   []*node // in the order of errors.Is
 }
 
+type kind byte
+
+const (
+	permanent kind = iota
+	transient
+	ambiguous
+	busy
+	progressed
+	joined
+	wrapped
+	listed
+	hidden
+	twice
+	nested
+	late
+	canceled
+	kinds
+	flaky
+)
+
+func (n *node) String() string {
+	names := [...]string{"Permanent", "Transient", "Ambiguous", "After", "Progressed", "join", "wrap", "list", "opaque", "both", "run", "timeout",
+		"canceled", "", "flaky"}
+	if len(n.in) == 0 {
+		return names[n.kind]
+	}
+	return fmt.Sprint(names[n.kind], n.in)
+}
+
 // grow makes errors from bytes, each of which wraps one or two of those before it, and returns the last one.
 func grow(seed []byte) *node {
-	nodes := []*node{{err: errFlaky, kind: leaf}}
+	nodes := []*node{{err: errFlaky, kind: flaky}}
 	for ; len(seed) >= 2; seed = seed[2:] {
 		left := nodes[int(seed[1]&15)%len(nodes)]
 		right := nodes[int(seed[1]>>4)%len(nodes)]
-		n := &node{kind: seed[0] % kinds, in: []*node{left}}
+		n := &node{kind: kind(seed[0]) % kinds, in: []*node{left}}
 		switch n.kind {
 		case permanent:
 			n.err = retry.Permanent(left.err)
@@ -56,10 +87,35 @@ func grow(seed []byte) *node {
 			n.in = append(n.in, left)
 		case nested:
 			n.err = runOf(left.err)
+		case late:
+			if !errors.Is(left.err, context.Canceled) {
+				continue // MarkTimeout would return it as it is
+			}
+			n.err = retryshell.MarkTimeout(left.err)
+		case canceled:
+			n.err, n.in = context.Canceled, nil
 		}
 		nodes = append(nodes, n)
 	}
 	return nodes[len(nodes)-1]
+}
+
+// ours reports whether the package finds an error of its own in n by errors.As.
+func (n *node) ours() bool {
+	return n.isOurs() || slices.ContainsFunc(n.in, (*node).ours)
+}
+
+func (n *node) isOurs() bool { return n.kind <= progressed || n.kind == nested || n.kind == late }
+
+// bare reports whether there is a cancellation in n that is under none of our errors.
+func (n *node) bare() bool {
+	return n.kind == canceled || !n.isOurs() && slices.ContainsFunc(n.in, (*node).bare)
+}
+
+// unclear reports whether a cancellation is beside one of our errors behind Is and As alone, which do not show whose it is.
+func (n *node) unclear() bool {
+	behind := n.kind == listed || n.kind == hidden
+	return slices.ContainsFunc(n.in, func(in *node) bool { return behind && in.ours() && in.bare() || in.unclear() })
 }
 
 // walked is the result of a walk over every path from an error to what it is made of.
@@ -69,79 +125,94 @@ type walked struct {
 	below      time.Duration
 	ambiguous  bool
 	progressed bool
+	canceled   bool
 	paths      int
 }
 
-func (w *walked) walk(n *node, inRun, underTransient bool) {
-	if n.kind == leaf {
+// place is what is around an error on a path.
+type place struct{ inRun, underTransient, timedOut bool }
+
+func (w *walked) walk(n *node, at place) {
+	if len(n.in) == 0 {
 		w.paths++
 	}
-	class := map[byte]retry.Class{permanent: retry.Terminal, ambiguous: retry.Terminal, transient: retry.Retryable}[n.kind]
-	if inRun {
+	class := map[kind]retry.Class{permanent: retry.Terminal, ambiguous: retry.Terminal, transient: retry.Retryable}[n.kind]
+	if at.inRun {
 		w.below = max(w.below, n.hint)
 	} else {
 		w.hint = max(w.hint, n.hint)
 		w.progressed = w.progressed || n.kind == progressed
+		w.canceled = w.canceled || n.kind == canceled && !at.timedOut
 		if w.class == retry.Unknown {
 			w.class = class
 		}
 	}
-	w.ambiguous = w.ambiguous || n.kind == ambiguous && !underTransient
+	w.ambiguous = w.ambiguous || n.kind == ambiguous && !at.underTransient
+	at.inRun = at.inRun || n.kind == nested
+	at.underTransient = at.underTransient || n.kind == transient
+	at.timedOut = at.timedOut || n.kind == late
 	for _, in := range n.in {
-		w.walk(in, inRun || n.kind == nested, underTransient || n.kind == transient)
+		w.walk(in, at)
 	}
 }
 
 // agreesOnEveryPath compares what the package finds in an error with a walk over all paths.
-func agreesOnEveryPath(t *testing.T, seed []byte) (want walked) {
-	seed = seed[:min(len(seed), 24)]
-	n := grow(seed)
-	want.walk(n, false, false)
+func agreesOnEveryPath(t *testing.T, n *node) (want walked) {
+	want.walk(n, place{})
 	if want.paths > 400 {
 		return want // the search can stop at the thousandth mark
 	}
-	if want.ambiguous {
-		want.class = retry.Terminal
-	}
-	if want.class == retry.Unknown {
-		want.class = retry.Retryable
-	}
+	got := want
+	got.ambiguous = retry.IsAmbiguous(n.err)
+	class, hint := retry.Policy{}.Judge(n.err)
+	got.hint = hint
 	p := retry.Policy{MaxAttempts: retry.Unlimited}
-	got := walked{paths: want.paths, ambiguous: retry.IsAmbiguous(n.err), below: want.below}
-	got.class, got.hint = p.Judge(n.err)
 	got.progressed = p.Decide(retry.Progress{Attempt: 3, Class: retry.Retryable}, n.err, 0).Forgiven == 2
-	require.Equal(t, want, got, "%v", seed)
-	hint := want.hint
-	if hint == 0 {
-		hint = want.below
+	require.Equal(t, want, got, "%v", n)
+	switch {
+	case want.ambiguous:
+		require.Equal(t, retry.Terminal, class, "%v", n)
+	case want.class != retry.Unknown:
+		require.Equal(t, want.class, class, "%v", n)
+	case !n.unclear():
+		require.Equal(t, want.canceled, class == retry.Terminal, "%v", n)
 	}
-	require.Equal(t, hint, (&retry.Error{Last: n.err}).Hint(), "%v", seed)
+	require.Equal(t, cmp.Or(want.hint, want.below), (&retry.Error{Last: n.err}).Hint(), "%v", n)
 	return want
 }
 
-func FuzzEveryPath(f *testing.F) {
-	f.Add([]byte{ambiguous, 0, transient, 1, listed, 0x12})
-	f.Add([]byte{ambiguous, 0, transient, 1, joined, 0x12, hidden, 3})
-	f.Add([]byte{ambiguous, 0, nested, 1, transient, 2, listed, 0x23})
-	f.Add([]byte{busy, 0, twice, 1, busy, 2, twice, 3, nested, 4})
-	f.Fuzz(func(t *testing.T, seed []byte) { agreesOnEveryPath(t, seed) })
+func FuzzMarks(f *testing.F) {
+	f.Add([]byte{byte(ambiguous), 0, byte(transient), 1, byte(listed), 0x12})
+	f.Add([]byte{byte(ambiguous), 0, byte(transient), 1, byte(joined), 0x12, byte(hidden), 3})
+	f.Add([]byte{byte(ambiguous), 0, byte(nested), 1, byte(transient), 2, byte(listed), 0x23})
+	f.Add([]byte{byte(busy), 0, byte(twice), 1, byte(busy), 2, byte(twice), 3, byte(nested), 4})
+	f.Add([]byte{byte(canceled), 0, byte(late), 1, byte(listed), 0x12, byte(nested), 3})
+	f.Fuzz(func(t *testing.T, seed []byte) { agreesOnEveryPath(t, grow(seed[:min(len(seed), 24)])) })
 }
 
+// TestTheSearchTakesEveryPath compares Judge, IsAmbiguous and the others, which find marks by types, As and Is, with what
+// was put into 50,000 random errors. It logs the first that have four parts and more.
 func TestTheSearchTakesEveryPath(t *testing.T) {
 	r := rand.New(rand.NewPCG(49, 1))
-	doubtful, undone, progressed, inRuns := 0, 0, 0, 0
-	for range 30_000 {
+	logged := 0
+	doubtful, undone, progressed, inRuns, stopped := 0, 0, 0, 0, 0
+	for range 50_000 {
 		seed := make([]byte, 2*r.IntN(12))
 		for i := 0; i < len(seed); i += 2 {
-			seed[i] = byte(r.IntN(kinds))
+			seed[i] = byte(r.IntN(int(kinds)))
 			seed[i+1] = byte(i/2 - r.IntN(1+min(i/2, 3))) // mostly one of the last
 			seed[i+1] |= byte(r.IntN(1+i/2)) << 4
 		}
-		w := agreesOnEveryPath(t, seed)
+		n := grow(seed)
+		w := agreesOnEveryPath(t, n)
+		if logged < 3 && w.paths >= 4 {
+			logged++
+			t.Logf("%v: %+v", n, w)
+		}
 		switch {
 		case w.ambiguous:
 			doubtful++
-		case errors.As(grow(seed).err, new(interface{ Ambiguous() bool })):
+		case errors.As(n.err, new(interface{ Ambiguous() bool })):
 			undone++
 		}
 		if w.progressed {
@@ -150,174 +221,13 @@ func TestTheSearchTakesEveryPath(t *testing.T) {
 		if w.below > 0 {
 			inRuns++
 		}
-	}
-	require.Greater(t, min(doubtful, undone, progressed, inRuns), 500, "doubt %d, undone %d, progressed %d, hints in runs %d",
-		doubtful, undone, progressed, inRuns)
-}
-
-// FuzzMarks builds a tree of errors from bytes, together with what the docs say of it.
-func FuzzMarks(f *testing.F) {
-	f.Add([]byte{0, 1, 2, 3, 4, 5, 6})
-	f.Add([]byte{5, 1, 0, 5, 3, 0, 2, 0})
-	f.Add([]byte{6, 1, 0})
-	f.Add([]byte{9, 3, 6, 8, 0, 1})
-	f.Add([]byte{9, 5, 3, 0, 8, 0, 6, 1})
-	f.Add([]byte{10, 5, 6, 0, 2, 0})
-	f.Add([]byte{9, 11, 4, 1})
-	f.Fuzz(func(t *testing.T, tree []byte) { agrees(t, tree) })
-}
-
-// TestTheWalkAgreesWithWhatTreesAreMadeOf compares Judge and IsAmbiguous, which find marks by types, As and Is, with what
-// was put into 100,000 random trees of errors.
-func TestTheWalkAgreesWithWhatTreesAreMadeOf(t *testing.T) {
-	r := rand.New(rand.NewPCG(33, 2))
-	clear, ambiguous, deep := 0, 0, 0
-	for range 100_000 {
-		tree := make([]byte, r.IntN(24))
-		for i := range tree {
-			tree[i] = byte(r.IntN(256))
-		}
-		want := agrees(t, tree)
-		if !want.unclear {
-			clear++
-		}
-		if want.ambiguous {
-			ambiguous++
-		}
-		if want.outermost > 1 {
-			deep++
+		if w.canceled && w.class == retry.Unknown {
+			stopped++
 		}
 	}
-	require.Greater(t, min(clear, ambiguous, deep), 5_000, "clear %d, ambiguous %d, with several marks %d", clear, ambiguous, deep)
+	require.Greater(t, min(doubtful, undone, progressed, inRuns, stopped), 500, "doubt %d, undone %d, progressed %d, hints in runs %d, canceled %d",
+		doubtful, undone, progressed, inRuns, stopped)
 }
-
-// agrees compares Judge and IsAmbiguous with what is in the tree that is built.
-func agrees(t *testing.T, tree []byte) marksIn {
-	given := tree
-	want, err := build(&tree, 0)
-	class := retry.Retryable
-	switch {
-	case want.ambiguous:
-		class = retry.Terminal
-	case want.class != retry.Unknown:
-		class = want.class
-	case want.canceled:
-		class = retry.Terminal
-	}
-	got, hint := retry.Policy{}.Judge(err)
-	if !want.unclear {
-		require.Equal(t, class, got, given)
-		require.Equal(t, want.hint, hint, given)
-	}
-	require.Equal(t, want.ambiguous, retry.IsAmbiguous(err), given)
-	return want
-}
-
-// marksIn is what is to be found in an error's tree.
-type marksIn struct {
-	class     retry.Class
-	hint      time.Duration
-	canceled  bool
-	ambiguous bool
-	outermost int  // marks, timeouts and nested runs that are under no other
-	bare      bool // there is a cancellation that is under none of them
-	unclear   bool // what there is is beyond what As and Is can show: see hidden
-}
-
-// and adds what is found after m.
-func (m marksIn) and(n marksIn) marksIn {
-	if m.class == retry.Unknown {
-		m.class = n.class
-	}
-	return marksIn{m.class, max(m.hint, n.hint), m.canceled || n.canceled, m.ambiguous || n.ambiguous, m.outermost + n.outermost,
-		m.bare || n.bare, m.unclear || n.unclear}
-}
-
-// hidden is m if only Is and As see it: Is shows no scope.
-func (m marksIn) hidden() marksIn {
-	m.unclear = m.unclear || m.outermost > 0 && m.bare
-	return m
-}
-
-// under is m under a mark, a timeout or a nested run.
-func (m marksIn) under() marksIn {
-	m.outermost, m.bare = 1, false
-	return m
-}
-
-func build(tree *[]byte, depth int) (marksIn, error) {
-	if len(*tree) == 0 || depth > 7 {
-		return marksIn{}, errFlaky
-	}
-	kind := (*tree)[0]
-	*tree = (*tree)[1:]
-	child := func() (marksIn, error) { return build(tree, depth+1) }
-	switch kind % 12 {
-	case 1:
-		return marksIn{canceled: true, bare: true}, context.Canceled
-	case 2:
-		m, err := child()
-		m.class = retry.Terminal
-		return m.under(), retry.Permanent(err)
-	case 3:
-		m, err := child()
-		m.class, m.ambiguous = retry.Retryable, false
-		return m.under(), retry.Transient(err)
-	case 4:
-		m, err := child()
-		hint := time.Duration(kind) * sec
-		m.hint = max(m.hint, hint)
-		return m.under(), retry.After(hint, err)
-	case 5:
-		m, left := child()
-		n, right := child()
-		return m.and(n), errors.Join(left, right)
-	case 6:
-		m, err := child()
-		return marksIn{ambiguous: m.ambiguous, unclear: m.unclear}.under(), runOf(err)
-	case 7:
-		m, err := child()
-		return m, fmt.Errorf("while testing: %w", err)
-	case 8:
-		m, err := child()
-		m.class, m.ambiguous = retry.Terminal, true
-		return m.under(), retry.Ambiguous(err)
-	case 9:
-		m, left := child()
-		n, right := child()
-		return m.hidden().and(n.hidden()), multi{left, right}
-	case 10:
-		m, err := child()
-		return m.hidden(), opaque{err}
-	case 11:
-		m, err := child()
-		canceled := errors.Is(err, context.Canceled)
-		if !canceled && (!errors.Is(err, context.DeadlineExceeded) || errors.Is(err, retry.ErrAttemptTimeout)) {
-			return m, retryshell.MarkTimeout(err) // err as it is
-		}
-		m.canceled = false
-		return m.under(), retryshell.MarkTimeout(err)
-	default:
-		return marksIn{}, errFlaky
-	}
-}
-
-// The kinds of a node.
-const (
-	permanent = iota
-	transient
-	ambiguous
-	busy
-	progressed
-	joined
-	wrapped
-	listed
-	hidden
-	twice
-	nested
-	kinds
-	leaf
-)
 
 // multi is hashicorp/go-multierror's Error, as of v1.1.1. What it holds is reached through its chain's Is and As: the
 // first error of a chain has no Unwrap that leads to it.

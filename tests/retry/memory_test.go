@@ -15,6 +15,19 @@ import (
 	"github.com/retrygo/retry/retryshell"
 )
 
+// await collects garbage until something that was kept is among it.
+func await(collected <-chan struct{}) {
+	for {
+		runtime.GC()
+		select {
+		case <-collected:
+			return
+		default:
+			runtime.Gosched()
+		}
+	}
+}
+
 // An error that was looked at or observed keeps nothing of the caller's context.
 func TestAnErrorKeepsNoContext(t *testing.T) {
 	for name, look := range map[string]func(p *retry.Policy) func(error){
@@ -40,15 +53,7 @@ func TestAnErrorKeepsNoContext(t *testing.T) {
 				look(err)
 				return err
 			}()
-			for done := false; !done; {
-				runtime.GC()
-				select {
-				case <-collected:
-					done = true
-				default:
-					runtime.Gosched()
-				}
-			}
+			await(collected)
 			require.ErrorIs(t, failed, io.ErrUnexpectedEOF, "but it has the cause")
 		})
 	}
@@ -75,15 +80,7 @@ func TestAContextOfARetryKeepsNoFailures(t *testing.T) {
 		return failed
 	})
 	require.Len(t, must[*retry.Error](t, err).History, 64)
-	for done := false; !done; {
-		runtime.GC()
-		select {
-		case <-collected:
-			done = true
-		default:
-			runtime.Gosched()
-		}
-	}
+	await(collected)
 	require.Equal(t, 2, retry.AttemptNumber(kept))
 }
 

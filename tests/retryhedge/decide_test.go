@@ -69,6 +69,9 @@ func TestDecideAgreesWithASlowModel(t *testing.T) {
 		if got := p.Decide(pr); got != want {
 			require.Equal(t, want, got, "scene %d: %v %+v", i, p, pr)
 		}
+		if i < 3 {
+			t.Logf("%v, %+v: %+v", p, pr, want)
+		}
 		seen[want.Action]++
 	}
 	for a := retryhedge.Start; a <= retryhedge.End; a++ {

@@ -4,9 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/netip"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -108,37 +105,22 @@ func TestRefusedStreams(t *testing.T) {
 		{"with one it is not, since the transport does not say so", http.MethodPost, 10 * time.Second, []string{"attempt_timeout/not_idempotent"}, 5, 10 * time.Second},
 	} {
 		var requests atomic.Int32
-		refuse := func(f *socketFrames, stream uint32) bool {
+		refuse := func(f *frames, stream uint32) bool {
 			requests.Add(1)
 			f.write(frameReset, 0, stream, 7)
 			return true
 		}
-		socketHTTP2(t, row.name, refuse, func(t *testing.T, base *http.Transport) {
-			p := three
-			p.MaxAttempts, p.AttemptTimeout = 2, row.timeout
-			req := get(t.Context())
-			req.Method = row.method
-			start := time.Now()
-			o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, req)
-			require.Error(t, err)
-			require.Equal(t, row.want, reasons(o))
-			require.EqualValues(t, row.requests, requests.Load())
-			require.GreaterOrEqual(t, time.Since(start), row.least)
-		})
-	}
-}
-
-func TestBaseLimitsResponseHeaders(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("X-Large", strings.Repeat("x", 300<<10))
-	}))
-	defer server.Close()
-	for name, base := range map[string]*http.Transport{"NewBase": retryhttp.NewBase(), "Guard": ssrf.Guard{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}.Transport()} {
-		t.Run(name, func(t *testing.T) {
-			defer base.CloseIdleConnections()
-			_, err := (&http.Client{Transport: base}).Get(server.URL)
-			require.ErrorContains(t, err, "server response headers exceeded 262144 bytes")
-			require.Equal(t, retryhttp.MalformedResponse, retryhttp.ReasonOf(err))
+		inBubble(t, row.name, func(t *testing.T) {
+			overFrames(refuse, func(base *http.Transport) {
+				p := three
+				p.MaxAttempts, p.AttemptTimeout = 2, row.timeout
+				start := time.Now()
+				o, _, err := run(t, &retryhttp.Transport{Base: base, Policy: p}, request(t.Context(), row.method, nil))
+				require.Error(t, err)
+				require.Equal(t, row.want, reasons(o))
+				require.EqualValues(t, row.requests, requests.Load())
+				require.GreaterOrEqual(t, time.Since(start), row.least)
+			})
 		})
 	}
 }

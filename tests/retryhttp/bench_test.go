@@ -6,11 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
 )
 
@@ -68,41 +66,6 @@ func BenchmarkHandler(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				handler.ServeHTTP(w, r)
-			}
-		})
-	}
-}
-
-func BenchmarkRoundTrip(b *testing.B) {
-	base := roundTripper(func(req *http.Request) (*http.Response, error) { return answer(req, 200), nil })
-	body := roundTripper(func(req *http.Request) (*http.Response, error) {
-		resp := answer(req, 200)
-		resp.Body = io.NopCloser(strings.NewReader("body"))
-		return resp, nil
-	})
-	ctx, cancel := context.WithCancel(b.Context())
-	defer cancel()
-	for _, row := range []struct {
-		name string
-		rt   http.RoundTripper
-	}{
-		{"bare client", base},
-		{"Transport", &retryhttp.Transport{Base: base}},
-		{"bare client, a body", body},
-		{"Transport, a body", &retryhttp.Transport{Base: body}},
-		{"Transport, a body, attempt timeout", &retryhttp.Transport{Base: body, Policy: retry.Policy{AttemptTimeout: time.Minute}}},
-	} {
-		b.Run(row.name, func(b *testing.B) {
-			b.ReportAllocs()
-			client := http.Client{Transport: row.rt}
-			req := get(ctx)
-			for b.Loop() {
-				resp, err := client.Do(req)
-				if err != nil || resp.StatusCode != 200 {
-					b.Fatal(err)
-				}
-				_, _ = io.Copy(io.Discard, resp.Body)
-				_ = resp.Body.Close()
 			}
 		})
 	}

@@ -45,7 +45,7 @@ func TestAClientsTimeoutLeavesTheTextOfTheError(t *testing.T) {
 	inBubble(t, "a Client.Timeout", func(t *testing.T) {
 		client := http.Client{Timeout: time.Second, Transport: &retryhttp.Transport{Base: hangs, Policy: three}}
 		_, err := client.Do(get(retryhttp.WithOutcome(t.Context())))
-		require.ErrorContains(t, err, "retry: gave up")
+		require.ErrorContains(t, err, "retry: gave up after 1 attempt in 1s (deadline_passed)")
 		var run *retry.Error
 		require.False(t, errors.As(err, &run))
 		_, of := retryhttp.OutcomeOf(nil, err)

@@ -1,7 +1,6 @@
 package retryhttp_test
 
 import (
-	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -11,13 +10,6 @@ import (
 
 	"github.com/retrygo/retry/retryhttp"
 )
-
-func toHost(ctx context.Context, host string) *http.Request {
-	req := get(ctx)
-	req.URL.Host = host
-	req.Host = host
-	return req
-}
 
 func TestReplicasOverTLSHaveTheirOwnNames(t *testing.T) {
 	names := make(chan string, 2)
@@ -40,9 +32,7 @@ func TestReplicasOverTLSHaveTheirOwnNames(t *testing.T) {
 	twice := atOnce
 	twice.MaxAttempts = 2
 	tr := &retryhttp.Transport{Policy: twice, Base: &retryhttp.Replicas{Base: base, Hosts: []string{host(one), host(two)}}}
-	req := toHost(t.Context(), host(one))
-	req.URL.Scheme = "https"
-	_, _, err := run(t, tr, req)
+	_, _, err := run(t, tr, socketTo(t.Context(), "GET", "https://"+host(one), nil))
 	require.NoError(t, err)
 	require.Equal(t, []string{host(one) + " localhost", host(two) + " localhost"}, []string{<-names, <-names})
 }

@@ -2,15 +2,15 @@ package retryhttp_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,44 +20,6 @@ import (
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retryhttp"
 )
-
-// spend lets virtual time pass.
-func spend(d time.Duration) { <-time.After(d) }
-
-// slow is a body that gives a byte at each interval, n in all.
-type slow struct {
-	interval time.Duration
-	n        int
-	closed   chan struct{}
-	end      error // what follows the last byte; nil means io.EOF
-}
-
-func (s *slow) Read(b []byte) (int, error) {
-	if s.n == 0 {
-		return 0, cmp.Or(s.end, io.EOF)
-	}
-	select {
-	case <-time.After(s.interval):
-	case <-s.closed:
-		return 0, errors.New("closed")
-	}
-	s.n--
-	b[0] = 'x'
-	return 1, nil
-}
-
-func (s *slow) Close() error {
-	select {
-	case <-s.closed:
-	default:
-		close(s.closed)
-	}
-	return nil
-}
-
-func slowly(interval time.Duration, n int) *slow {
-	return &slow{interval: interval, n: n, closed: make(chan struct{})}
-}
 
 var errDialed = errors.New("the request would be sent")
 
@@ -122,20 +84,6 @@ func answer(req *http.Request, status int, header ...string) *http.Response {
 	return resp
 }
 
-// faults returns errFault for the calls with these numbers, from 1, and leaves the others to base.
-func faults(base http.RoundTripper, numbers ...int) roundTripper {
-	n := 0
-	return func(req *http.Request) (*http.Response, error) {
-		if n++; slices.Contains(numbers, n) {
-			return nil, errFault
-		}
-		return base.RoundTrip(req)
-	}
-}
-
-// anyFailure is a Transport.Repeat.
-func anyFailure(*retryhttp.AttemptError) bool { return true }
-
 var errFault = errors.New("fault")
 
 func get(ctx context.Context) *http.Request { return request(ctx, http.MethodGet, nil) }
@@ -192,29 +140,6 @@ func reasons(o retry.Outcome) []string {
 	return list
 }
 
-// gated returns p with the gate.
-func gated(p retry.Policy, gate func(context.Context) time.Duration) retry.Policy {
-	p.Gate = gate
-	return p
-}
-
-// put returns a PUT whose body is a stream: it has no GetBody.
-func put(ctx context.Context, body io.Reader) *http.Request {
-	req := request(ctx, http.MethodPut, nil)
-	req.Body = io.NopCloser(body)
-	if closer, ok := body.(io.ReadCloser); ok {
-		req.Body = closer
-	}
-	return req
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 func anyone(*http.Request) bool { return true }
 
 // always returns a RoundTripper whose every answer is this one.
@@ -239,3 +164,79 @@ func traced(sought, obtained bool, err error) roundTripper {
 
 // A policy that makes one attempt ends its run as RetriesDisabled, which says nothing of the failure.
 var once = retry.Policy{Disabled: true}
+
+// frames serves HTTP/2 by hand at the other end of a pipe (RFC 9113, section 4.1). Its frames are written by a goroutine
+// of their own, since a pipe holds nothing.
+type frames struct {
+	net.Conn
+	out chan []byte
+}
+
+const (
+	frameHeaders  = 1
+	frameReset    = 3
+	frameSettings = 4
+	frameGoAway   = 7
+)
+
+// write sends a frame with the numbers.
+func (f *frames) write(kind, flags byte, stream uint32, numbers ...uint32) {
+	var payload []byte
+	for _, n := range numbers {
+		payload = binary.BigEndian.AppendUint32(payload, n)
+	}
+	f.writeBytes(kind, flags, stream, payload)
+}
+
+func (f *frames) writeBytes(kind, flags byte, stream uint32, payload []byte) {
+	header := []byte{0, 0, byte(len(payload)), kind, flags}
+	f.out <- append(binary.BigEndian.AppendUint32(header, stream), payload...)
+}
+
+// ok answers the stream with 200 and no body: the static table's entry 8 (RFC 7541, appendix A).
+func (f *frames) ok(stream uint32) { f.writeBytes(frameHeaders, 0x1|0x4, stream, []byte{0x88}) }
+
+// serve calls answer for each request with its stream, until it returns false.
+func (f *frames) serve(answer func(f *frames, stream uint32) bool) {
+	f.out = make(chan []byte, 8)
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		defer func() { _ = f.Close() }()
+		for frame := range f.out {
+			_, _ = f.Write(frame)
+		}
+	})
+	defer writing.Wait()
+	end := sync.OnceFunc(func() { close(f.out) })
+	defer end()
+	_, _ = io.CopyN(io.Discard, f, int64(len("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")))
+	f.write(frameSettings, 0, 0)
+	for more := true; ; {
+		var header [9]byte
+		if _, err := io.ReadFull(f, header[:]); err != nil {
+			return
+		}
+		_, _ = io.CopyN(io.Discard, f, int64(header[0])<<16|int64(header[1])<<8|int64(header[2]))
+		if header[3] == frameHeaders && more {
+			if more = answer(f, binary.BigEndian.Uint32(header[5:])); !more {
+				end() // and read on until what was written is through: the client may have to write before it reads
+			}
+		}
+	}
+}
+
+// overFrames calls use with the transport of a server that answers by hand. It needs a bubble.
+func overFrames(answer func(f *frames, stream uint32) bool, use func(*http.Transport)) {
+	var conns sync.WaitGroup
+	base := &http.Transport{Protocols: new(http.Protocols)}
+	base.Protocols.SetUnencryptedHTTP2(true)
+	base.DialContext = func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		conns.Go(func() { (&frames{Conn: server}).serve(answer) })
+		return client, nil
+	}
+	defer conns.Wait()
+	defer base.CloseIdleConnections()
+	defer synctest.Wait() // for net/http to notice that its connection is idle
+	use(base)
+}

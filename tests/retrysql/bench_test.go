@@ -15,10 +15,10 @@ func BenchmarkJudge(b *testing.B) {
 		name string
 		err  error
 	}{
-		{"postgres", fmt.Errorf("insert: %w", pg("40001"))},
-		{"mysql", my(1213, "40001")},
+		{"postgres", fmt.Errorf("insert: %w", &pgError{"40001", ""})},
+		{"mysql", &mysqlError{Number: 1213}},
 		{"sqlite", &sqliteError{517}},
-		{"sqlserver", mssqlError{Number: 1205}},
+		{"sqlserver", mssqlError(1205)},
 		{"badconn", driver.ErrBadConn},
 		{"unknown", fmt.Errorf("transfer: %w", errors.New("insufficient funds"))},
 	} {
@@ -35,5 +35,10 @@ func BenchmarkJudge(b *testing.B) {
 type sqliteError struct{ code int }
 
 func (e *sqliteError) Error() string { return "sqlite " + strconv.Itoa(e.code) }
+func (e *sqliteError) Code() int     { return e.code }
 
-func (e *sqliteError) Code() int { return e.code }
+// mssqlError resembles that of github.com/microsoft/go-mssqldb.
+type mssqlError int32
+
+func (e mssqlError) Error() string         { return "mssql: " + strconv.Itoa(int(e)) }
+func (e mssqlError) SQLErrorNumber() int32 { return int32(e) }

@@ -1,20 +1,53 @@
 package retrysql_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
 )
 
+// pgError has the method and the field that pgconn.PgError and pq.Error have.
+type pgError struct{ state, Message string }
+
+func (e *pgError) Error() string    { return "ERROR: " + e.Message + " (SQLSTATE " + e.state + ")" }
+func (e *pgError) SQLState() string { return e.state }
+
+// mysqlError has the shape of mysql.MySQLError.
+type mysqlError struct {
+	Number   uint16
+	SQLState [5]byte
+	Message  string
+}
+
+func (e *mysqlError) Error() string { return e.Message }
+
+// The classes at Connect, Statement, Commit and Autocommit, in this order. A is terminal and ambiguous.
+const (
+	ifRefused   = "RRAR"
+	ifUnreached = "RRAR"
+	ifMisplaced = "RRRR"
+	ifLost      = "RRAA"
+	ifRejected  = "TTTT"
+	ifUnable    = "RTAT"
+	ifFutile    = "TTAT"
+)
+
+var letters = map[retrysql.Verdict]byte{
+	{Class: retry.Retryable}:                 'R',
+	{Class: retry.Terminal}:                  'T',
+	{Class: retry.Terminal, Ambiguous: true}: 'A',
+}
+
+// TestWhatStandsBetween is about what servers, poolers and proxies say beside a code that has several meanings.
 func TestWhatStandsBetween(t *testing.T) {
 	for _, row := range []struct {
-		from   string
-		code   string
-		text   string
-		reason retrysql.Reason
-		want   string
+		from, code, text string
+		reason           retrysql.Reason
+		want             string
 	}{
 		{"PostgreSQL", "0A000", "cached plan must not change result type", retrysql.CachedPlan, ifRefused},
 		{"PostgreSQL's standby", "0A000", "cannot set transaction read-write mode during recovery", retrysql.ReadOnlyServer, ifMisplaced},
@@ -82,66 +115,36 @@ func TestWhatStandsBetween(t *testing.T) {
 		{"RDS Proxy", "XX000", "Rate of connection to proxy exceeded the limit.", retrysql.TooManyConnections, ifUnreached},
 		{"RDS Proxy", "08P01", "The maximum number of client connections to the proxy exceeded the number allowed.", retrysql.TooManyConnections, ifUnreached},
 		{"RDS Proxy", "28000", "The IAM authentication failed because of too many competing requests.", retrysql.TooManyConnections, ifUnreached},
-	} {
-		t.Run(row.from+": "+row.text, func(t *testing.T) { agree(t, &pgError{row.code, row.text}, row.reason, row.code, row.want) })
-	}
-	for _, row := range []struct {
-		from   string
-		number uint16
-		code   string
-		text   string
-		reason retrysql.Reason
-		want   string
-	}{
-		{"RDS Proxy", 9501, "9501", "Timed-out waiting to acquire database connection", retrysql.TooManyConnections, ifUnreached},
-		{"RDS Proxy", 1040, "1040", "Connections rate limit exceeded", retrysql.TooManyConnections, ifUnreached},
-		{"RDS Proxy", 3159, "3159", "This RDS Proxy requires TLS connections.", retrysql.TLSRefused, ifFutile},
-		{"ProxySQL", 9001, "9001", "Max connect timeout reached while reaching hostgroup 1 after 10000ms", retrysql.Overloaded, ifRefused},
-		{"ProxySQL", 9006, "9006", "ProxySQL Error: connection is locked to hostgroup 1 but trying to reach hostgroup 2", retrysql.SyntaxOrAccess, ifRejected},
-		{"Vitess", 1105, "1105", "target: shop.0.primary: vttablet: rpc error: code = Unavailable desc = not serving", retrysql.ConnectionLost, ifLost},
-		{"Vitess", 1317, "1317", "target: shop.0.primary: vttablet: rpc error: code = Aborted desc = transaction 1: ended at 1 (killed)", retrysql.ConnectionLost, ifLost},
-		{"Vitess", 1041, "1041", "Transaction throttled", retrysql.Overloaded, ifRefused},
-		{"Vitess", 1041, "1041", "target: shop.0.primary: Transaction throttled", retrysql.Overloaded, ifRefused},
-		{"Vitess", 1203, "1203", "transaction pool connection limit exceeded", retrysql.TooManyConnections, ifUnreached},
-		{"MaxScale", 1815, "1815", "Authentication with backend failed. Session will be closed.", retrysql.CannotConnectNow, ifUnreached},
-		{"MaxScale", 1290, "1290", "The MariaDB server is running with the --read-only option so it cannot execute this statement", retrysql.ReadOnlyServer, ifMisplaced},
+		{"RDS Proxy", "9501", "Timed-out waiting to acquire database connection", retrysql.TooManyConnections, ifUnreached},
+		{"RDS Proxy", "1040", "Connections rate limit exceeded", retrysql.TooManyConnections, ifUnreached},
+		{"RDS Proxy", "3159", "This RDS Proxy requires TLS connections.", retrysql.TLSRefused, ifFutile},
+		{"ProxySQL", "9001", "Max connect timeout reached while reaching hostgroup 1 after 10000ms", retrysql.Overloaded, ifRefused},
+		{"ProxySQL", "9006", "ProxySQL Error: connection is locked to hostgroup 1 but trying to reach hostgroup 2", retrysql.SyntaxOrAccess, ifRejected},
+		{"Vitess", "1105", "target: shop.0.primary: vttablet: rpc error: code = Unavailable desc = not serving", retrysql.ConnectionLost, ifLost},
+		{"Vitess", "1317", "target: shop.0.primary: vttablet: rpc error: code = Aborted desc = transaction 1: ended at 1 (killed)", retrysql.ConnectionLost, ifLost},
+		{"Vitess", "1041", "Transaction throttled", retrysql.Overloaded, ifRefused},
+		{"Vitess", "1041", "target: shop.0.primary: Transaction throttled", retrysql.Overloaded, ifRefused},
+		{"Vitess", "1203", "transaction pool connection limit exceeded", retrysql.TooManyConnections, ifUnreached},
+		{"MaxScale", "1815", "Authentication with backend failed. Session will be closed.", retrysql.CannotConnectNow, ifUnreached},
+		{"MaxScale", "1290", "The MariaDB server is running with the --read-only option so it cannot execute this statement", retrysql.ReadOnlyServer, ifMisplaced},
 
-		{"Vitess, another code", 1105, "1105", "target: shop.0.primary: vttablet: rpc error: code = InvalidArgument desc = no", retrysql.ServerError, ifUnable},
-		{"MySQL", 1041, "1041", "Out of memory", retrysql.ServerError, ifUnable},
-		{"MySQL", 1317, "1317", "Query execution was interrupted", retrysql.QueryCanceled, ifUnable},
+		{"Vitess, another code", "1105", "target: shop.0.primary: vttablet: rpc error: code = InvalidArgument desc = no", retrysql.ServerError, ifUnable},
+		{"MySQL", "1041", "Out of memory", retrysql.ServerError, ifUnable},
+		{"MySQL", "1317", "Query execution was interrupted", retrysql.QueryCanceled, ifUnable},
 	} {
 		t.Run(row.from+": "+row.text, func(t *testing.T) {
-			agree(t, mySays(row.number, "HY000", row.text), row.reason, row.code, row.want)
-		})
-	}
-}
-
-// TestRelativesAtTheCommit: what databases that speak the protocol of PostgreSQL or MySQL document about a commit.
-func TestRelativesAtTheCommit(t *testing.T) {
-	for _, row := range []struct {
-		source string
-		err    error
-		want   retrysql.Verdict
-	}{
-		{"TiDB, Error Codes: the transaction has met a write conflict, retry it", my(8005, "HY000"), letters['R']},
-		{"TiDB, Error Codes: the commit has failed and is rolled back, retry safely", my(8022, "HY000"), letters['R']},
-		{"TiDB, Error Codes: a table was changed in the transaction, retry it", my(8028, "HY000"), letters['R']},
-		{"TiDB, Error Codes: a time limit of PD, of which a commit may be in progress", my(9001, "HY000"), letters['A']},
-		{"CockroachDB, Transaction Retry Error Reference: restart transaction", pg("40001"), letters['R']},
-		{"CockroachDB, Common Errors: the result is ambiguous", pg("40003"), letters['A']},
-		{"CockroachDB, Common Errors: committed, but a schema change failed", pg("XXA00"), letters['A']},
-		{"YugabyteDB, Transaction Error Codes in YSQL: a conflict", pg("40001"), letters['R']},
-		{"YugabyteDB, Transaction Error Codes in YSQL: a deadlock", pg("40P01"), letters['R']},
-		{"YugabyteDB, Transaction Retries in YSQL: an internal error of a commit is not clear", pg("XX000"), letters['A']},
-		{"Aurora and AlloyDB: a failover ends sessions as PostgreSQL does", pg("57P01"), letters['A']},
-		{"Aurora MySQL: the writer has become a reader", my(1290, "HY000"), letters['R']},
-		{"SingleStore, Query Errors: a lock was not free in time, restart the transaction", my(1205, "HY000"), letters['A']},
-	} {
-		t.Run(row.source, func(t *testing.T) {
-			got := retrysql.Judge(retrysql.Commit, row.err)
-			row.want.Reason, row.want.Code = got.Reason, got.Code
+			var err error = &pgError{row.code, row.text}
+			if len(row.code) == 4 {
+				number, _ := strconv.Atoi(row.code)
+				err = &mysqlError{uint16(number), [5]byte([]byte("HY000")), row.text}
+			}
+			got := ""
+			for phase := retrysql.Connect; phase <= retrysql.Autocommit; phase++ {
+				v := retrysql.Judge(phase, err)
+				require.Equal(t, []string{string(row.reason), row.code}, []string{string(v.Reason), v.Code})
+				got += string(letters[retrysql.Verdict{Class: v.Class, Ambiguous: v.Ambiguous}])
+			}
 			require.Equal(t, row.want, got)
-			require.NotEmpty(t, got.Reason)
 		})
 	}
 }

@@ -16,19 +16,20 @@ import (
 
 	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/retrysql"
+	"github.com/retrygo/retry/retrytest"
 )
 
 // silent is a server whose packets are lost for a while: a connection that is begun then never gets an answer. limit is
 // that of the driver for connecting, 0 means none.
 type silent struct {
-	cluster
+	driver.Connector
 	lost  atomic.Bool
 	limit time.Duration
 }
 
 func (s *silent) Connect(ctx context.Context) (driver.Conn, error) {
 	if !s.lost.Load() {
-		return s.cluster.Connect(ctx)
+		return s.Connector.Connect(ctx)
 	}
 	if s.limit > 0 {
 		var cancel context.CancelFunc
@@ -51,7 +52,7 @@ func TestAPoolNeedsALimitForConnecting(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				server := &silent{limit: c.limit}
+				server := &silent{Connector: retrytest.NewConnector(t, nil, nil), limit: c.limit}
 				db := sql.OpenDB(server)
 				defer db.Close()
 				db.SetMaxOpenConns(1)

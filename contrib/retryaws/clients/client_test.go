@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,7 +19,10 @@ import (
 // doubling waits 100ms, 200ms, 400ms.
 var doubling = retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Base: 100 * time.Millisecond}}
 
-var slowDown = retrytest.Answer{Status: 503, Body: apiError("SlowDown")}
+var (
+	slowDown = retrytest.Answer{Status: 503, Body: apiError("SlowDown")}
+	ok       = retrytest.Answer{} // 200
+)
 
 func apiError(code string) string {
 	return "<Error><Code>" + code + "</Code><Message>m</Message></Error>"
@@ -38,9 +42,8 @@ func config(server http.RoundTripper, options ...func(*middleware.Stack) error) 
 }
 
 // option is the Middleware of a policy that validates.
-func option(p retry.Policy) func(*middleware.Stack) error { return optionOf(retryaws.Middleware(p)) }
-
-func optionOf(option func(*middleware.Stack) error, err error) func(*middleware.Stack) error {
+func option(p retry.Policy) func(*middleware.Stack) error {
+	option, err := retryaws.Middleware(p)
 	if err != nil {
 		panic(err)
 	}
@@ -60,12 +63,33 @@ func get(ctx context.Context, client *s3.Client, options ...func(*s3.Options)) (
 	return read(out.Body)
 }
 
-// bothModes runs test with either setting of the switch that changes the SDK's own retries.
+// fetched is the result of a client that gets an object.
+type fetched struct {
+	*retrytest.Server
+	text string
+	err  error
+	took time.Duration
+}
+
+// fetch gets an object, under the policy, from a server with the answers.
+func fetch(ctx context.Context, t *testing.T, p retry.Policy, answers ...retrytest.Answer) fetched {
+	server := retrytest.NewPipeServer(t, answers)
+	began := time.Now()
+	text, err := get(ctx, clientOf(config(server, option(p))))
+	return fetched{server, text, err, time.Since(began)}
+}
+
+// bothModes runs test in virtual time with either setting of the switch that changes the SDK's own retries.
 func bothModes(t *testing.T, test func(t *testing.T)) {
 	for _, mode := range []string{"false", "true"} {
 		t.Run("AWS_NEW_RETRIES_2026="+mode, func(t *testing.T) {
 			t.Setenv("AWS_NEW_RETRIES_2026", mode)
-			test(t)
+			synctest.Test(t, test)
 		})
 	}
+}
+
+// inBubble runs f as a subtest in virtual time.
+func inBubble(t *testing.T, name string, f func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
 }

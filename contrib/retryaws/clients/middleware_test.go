@@ -24,7 +24,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
-	"github.com/retrygo/retry/contrib/retryaws"
 	"github.com/retrygo/retry/retrytest"
 )
 
@@ -49,14 +48,11 @@ func TestTheWaitsAreThePolicysInBothModes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothModes(t, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, slowDown, {Body: "object"}})
-					text, err := get(t.Context(), clientOf(config(server, option(row.policy))))
-					require.NoError(t, err)
-					require.Equal(t, "object", text)
-					require.Equal(t, row.waits, waits(server))
-					require.Equal(t, []string{"attempt=1; max=4", "attempt=2; max=4", "attempt=3; max=4", "attempt=4; max=4"}, attempts(server))
-				})
+				r := fetch(t.Context(), t, row.policy, slowDown, slowDown, slowDown, retrytest.Answer{Body: "object"})
+				require.NoError(t, r.err)
+				require.Equal(t, "object", r.text)
+				require.Equal(t, row.waits, waits(r.Server))
+				require.Equal(t, []string{"attempt=1; max=4", "attempt=2; max=4", "attempt=3; max=4", "attempt=4; max=4"}, attempts(r.Server))
 			})
 		})
 	}
@@ -81,10 +77,9 @@ func attempts(server *retrytest.Server) (fields []string) {
 
 func TestAnUnlimitedPolicyAnnouncesNoMaximum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
-		_, err := get(t.Context(), clientOf(config(server, option(retry.Policy{MaxAttempts: retry.Unlimited}))))
-		require.NoError(t, err)
-		require.Equal(t, []string{"attempt=1", "attempt=2"}, attempts(server))
+		r := fetch(t.Context(), t, retry.Policy{MaxAttempts: retry.Unlimited}, slowDown, ok)
+		require.NoError(t, r.err)
+		require.Equal(t, []string{"attempt=1", "attempt=2"}, attempts(r.Server))
 	})
 }
 
@@ -102,13 +97,9 @@ func TestHintsOfBothHeadersAreFloorsInBothModes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothModes(t, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					server := retrytest.NewPipeServer(t, []retrytest.Answer{{Status: 503, Header: row.header, Body: apiError("SlowDown")}, {}})
-					began := time.Now()
-					_, err := get(t.Context(), clientOf(config(server, option(doubling))))
-					require.NoError(t, err)
-					require.Equal(t, row.want, time.Since(began))
-				})
+				r := fetch(t.Context(), t, doubling, retrytest.Answer{Status: 503, Header: row.header, Body: apiError("SlowDown")}, ok)
+				require.NoError(t, r.err)
+				require.Equal(t, row.want, r.took)
 			})
 		})
 	}
@@ -133,65 +124,58 @@ func TestEveryEndingIsAnOutcome(t *testing.T) {
 		"status that is not an answer": {answer: retrytest.Answer{Status: 501}, reason: retry.TerminalError, made: 1},
 		"own classifier":               {change: func(p *retry.Policy) { p.Classify = retry.Otherwise(retry.Terminal) }, reason: retry.TerminalError, made: 1},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				answer := slowDown
-				if row.answer.Status != 0 {
-					answer = row.answer
-				}
-				answer.Times = row.made
-				server := retrytest.NewPipeServer(t, []retrytest.Answer{answer})
-				p := doubling
-				p.Name = "s3"
-				var events []retry.Event
-				p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
-				if row.change != nil {
-					row.change(&p)
-				}
-				ctx := t.Context()
-				if row.within > 0 {
-					var cancel context.CancelFunc
-					ctx, cancel = context.WithTimeout(ctx, row.within)
-					defer cancel()
-				}
-				began := time.Now()
-				_, err := get(ctx, clientOf(config(server, option(p))))
-				require.Equal(t, row.after, time.Since(began))
-				require.ErrorIs(t, err, row.reason)
+		inBubble(t, name, func(t *testing.T) {
+			answer := slowDown
+			if row.answer.Status != 0 {
+				answer = row.answer
+			}
+			answer.Times = row.made
+			p := doubling
+			p.Name = "s3"
+			var events []retry.Event
+			p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
+			if row.change != nil {
+				row.change(&p)
+			}
+			ctx := t.Context()
+			if row.within > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, row.within)
+				defer cancel()
+			}
+			r := fetch(ctx, t, p, answer)
+			require.Equal(t, row.after, r.took)
+			require.ErrorIs(t, r.err, row.reason)
 
-				var run *retry.Error
-				var operation *smithy.OperationError
-				var api smithy.APIError
-				require.ErrorAs(t, err, &run)
-				require.ErrorAs(t, err, &operation)
-				require.ErrorAs(t, err, &api, "the SDK's error of the last attempt")
-				require.Equal(t, "GetObject", operation.OperationName)
-				require.Equal(t, row.made, run.Attempts)
-				require.Len(t, events, row.made+1)
-				require.Equal(t, row.reason, events[row.made].Outcome.Reason)
-				require.NotContains(t, err.Error(), "\n")
-			})
+			var run *retry.Error
+			var operation *smithy.OperationError
+			var api smithy.APIError
+			require.ErrorAs(t, r.err, &run)
+			require.ErrorAs(t, r.err, &operation)
+			require.ErrorAs(t, r.err, &api, "the SDK's error of the last attempt")
+			require.Equal(t, "GetObject", operation.OperationName)
+			require.Equal(t, row.made, run.Attempts)
+			require.Len(t, events, row.made+1)
+			require.Equal(t, row.reason, events[row.made].Outcome.Reason)
+			require.NotContains(t, r.err.Error(), "\n")
 		})
 	}
 }
 
 func TestACanceledWaitIsRefunded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
 		p := doubling
 		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		shutdown := errors.New("shutdown")
 		time.AfterFunc(30*time.Millisecond, func() { cancel(shutdown) })
-		began := time.Now()
-		_, err := get(ctx, clientOf(config(server, option(p))))
-		require.Equal(t, 30*time.Millisecond, time.Since(began))
-		require.ErrorIs(t, err, retry.CallerCanceled)
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, shutdown)
+		r := fetch(ctx, t, p, slowDown)
+		require.Equal(t, 30*time.Millisecond, r.took)
+		require.ErrorIs(t, r.err, retry.CallerCanceled)
+		require.ErrorIs(t, r.err, context.Canceled)
+		require.ErrorIs(t, r.err, shutdown)
 		require.InDelta(t, 1, p.Budget.Tokens(), 0)
-		var api smithy.APIError
-		require.ErrorAs(t, err, &api, "which the SDK loses here")
+		require.ErrorAs(t, r.err, new(smithy.APIError), "which the SDK loses here")
 	})
 }
 
@@ -204,24 +188,19 @@ func TestAnAnswerIsNoFailure(t *testing.T) {
 		"304":                     {Status: 304},
 		"404, with a Retry-After": {Status: 404, Body: apiError("NoSuchKey"), RetryAfter: time.Minute},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server := retrytest.NewPipeServer(t, []retrytest.Answer{answer})
-				var last retry.Event
-				p := doubling
-				p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: 1})
-				p.Observe = func(_ context.Context, e retry.Event) { last = e }
-				_, err := get(t.Context(), clientOf(config(server, option(p))))
-				require.Error(t, err)
-				var run *retry.Error
-				require.NotErrorAs(t, err, &run)
-				require.Equal(t, retry.Succeeded, last.Outcome.Status)
-				require.InDelta(t, 1.5, p.Budget.Tokens(), 0)
-				if strings.HasPrefix(name, "404") {
-					var missing *types.NoSuchKey
-					require.ErrorAs(t, err, &missing)
-				}
-			})
+		inBubble(t, name, func(t *testing.T) {
+			var last retry.Event
+			p := doubling
+			p.Budget = retry.NewBudget(retry.BudgetConfig{Ratio: 0.5, Initial: 1})
+			p.Observe = func(_ context.Context, e retry.Event) { last = e }
+			r := fetch(t.Context(), t, p, answer)
+			require.Error(t, r.err)
+			require.NotErrorAs(t, r.err, new(*retry.Error))
+			require.Equal(t, retry.Succeeded, last.Outcome.Status)
+			require.InDelta(t, 1.5, p.Budget.Tokens(), 0)
+			if strings.HasPrefix(name, "404") {
+				require.ErrorAs(t, r.err, new(*types.NoSuchKey))
+			}
 		})
 	}
 }
@@ -244,19 +223,12 @@ func TestWhatIsRepeated(t *testing.T) {
 		"throttling, if not wanted":  {answer: retrytest.Answer{Status: 400, Body: apiError("ThrottlingException")}, classify: retry.Otherwise(retry.Terminal), made: 1, failed: true},
 		"a 503 that is not repeated": {answer: slowDown, classify: retry.Otherwise(retry.Terminal), made: 1, failed: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				script := []retrytest.Answer{row.answer}
-				if row.made > 1 {
-					script = append(script, retrytest.Answer{})
-				}
-				server := retrytest.NewPipeServer(t, script)
-				p := doubling
-				p.Classify = row.classify
-				_, err := get(t.Context(), clientOf(config(server, option(p))))
-				require.Len(t, server.Requests(), row.made)
-				require.Equal(t, row.failed, errors.Is(err, retry.TerminalError))
-			})
+		inBubble(t, name, func(t *testing.T) {
+			p := doubling
+			p.Classify = row.classify
+			r := fetch(t.Context(), t, p, []retrytest.Answer{row.answer, ok}[:row.made]...)
+			require.Len(t, r.Requests(), row.made)
+			require.Equal(t, row.failed, errors.Is(r.err, retry.TerminalError))
 		})
 	}
 }
@@ -279,16 +251,14 @@ func TestAMarkOfTheTransportIsFound(t *testing.T) {
 
 func TestAnAttemptTimeoutStopsAtTheHeadersOfABody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Takes: time.Hour}, {Pause: time.Minute, Body: "slow"}})
 		p := doubling
 		p.AttemptTimeout = time.Second
 		var events []retry.Event
 		p.Observe = func(_ context.Context, e retry.Event) { events = append(events, e) }
-		began := time.Now()
-		text, err := get(t.Context(), clientOf(config(server, option(p))))
-		require.NoError(t, err)
-		require.Equal(t, "slow", text)
-		require.Equal(t, time.Second+100*time.Millisecond+time.Minute, time.Since(began))
+		r := fetch(t.Context(), t, p, retrytest.Answer{Takes: time.Hour}, retrytest.Answer{Pause: time.Minute, Body: "slow"})
+		require.NoError(t, r.err)
+		require.Equal(t, "slow", r.text)
+		require.Equal(t, time.Second+100*time.Millisecond+time.Minute, r.took)
 		require.ErrorIs(t, events[0].Attempt.Err, retry.ErrAttemptTimeout)
 		require.NotErrorIs(t, events[0].Attempt.Err, context.Canceled)
 	})
@@ -334,48 +304,33 @@ func TestAnAttemptTimeoutCoversAResponseThatTheSDKReads(t *testing.T) {
 	})
 }
 
-func TestTheContextOfAnAttemptEndsWithItsBody(t *testing.T) {
+func TestTheContextOfAnAttemptEndsWithItsBodyOrItself(t *testing.T) {
 	server := retrytest.NewServer(t, []retrytest.Answer{slowDown, {Body: "object"}})
 	p := doubling
 	p.AttemptTimeout = time.Minute
 	var ctxs []context.Context
-	spy := func(stack *middleware.Stack) error {
-		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("spy", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-			ctxs = append(ctxs, ctx)
-			return next.HandleDeserialize(ctx, in)
-		}), middleware.Before)
-	}
-	client := clientOf(config(server, option(p), spy))
+	spy := middleware.DeserializeMiddlewareFunc("spy", func(
+		ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
+	) (middleware.DeserializeOutput, middleware.Metadata, error) {
+		ctxs = append(ctxs, ctx)
+		if len(ctxs) == 1 {
+			return middleware.DeserializeOutput{}, middleware.Metadata{}, retry.Transient(errors.New("no connection"))
+		}
+		return next.HandleDeserialize(ctx, in)
+	})
+	client := clientOf(config(server, option(p), func(stack *middleware.Stack) error {
+		return stack.Deserialize.Add(spy, middleware.Before)
+	}))
 	out, err := client.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
 	require.NoError(t, err)
-	require.Error(t, ctxs[0].Err(), "that of the attempt that failed")
-	require.NoError(t, ctxs[1].Err())
-	require.Equal(t, 2, retry.AttemptNumber(ctxs[1]))
+	require.Len(t, ctxs, 3)
+	require.ErrorIs(t, ctxs[0].Err(), context.Canceled, "without a response")
+	require.ErrorIs(t, ctxs[1].Err(), context.Canceled, "with one that is a failure")
+	require.NoError(t, ctxs[2].Err())
+	require.Equal(t, 3, retry.AttemptNumber(ctxs[2]))
 	_, err = read(out.Body)
 	require.NoError(t, err)
-	require.Error(t, ctxs[1].Err())
-}
-
-func TestTheContextOfAnAttemptWithoutAResponseEndsWithIt(t *testing.T) {
-	server := retrytest.NewServer(t, []retrytest.Answer{{Body: "object"}})
-	p := doubling
-	p.AttemptTimeout = time.Minute
-	var ctxs []context.Context
-	fails := func(stack *middleware.Stack) error {
-		return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("fails", func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
-			ctxs = append(ctxs, ctx)
-			if len(ctxs) == 1 {
-				return middleware.DeserializeOutput{}, middleware.Metadata{}, retry.Transient(errors.New("no connection"))
-			}
-			return next.HandleDeserialize(ctx, in)
-		}), middleware.Before)
-	}
-	client := clientOf(config(server, option(p), fails))
-	out, err := client.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
-	require.NoError(t, err)
-	defer out.Body.Close()
-	require.Len(t, ctxs, 2)
-	require.ErrorIs(t, ctxs[0].Err(), context.Canceled)
+	require.Error(t, ctxs[2].Err())
 }
 
 func TestARequestSignedByAWrongClockIsSignedAnew(t *testing.T) {
@@ -389,25 +344,23 @@ func TestARequestSignedByAWrongClockIsSignedAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothModes(t, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					theirs := time.Now().Add(time.Hour)
-					skewed := retrytest.Answer{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-						w.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
-						w.WriteHeader(403)
-						_, _ = io.WriteString(w, apiError("RequestTimeTooSkewed"))
-					})}
-					server := retrytest.NewPipeServer(t, []retrytest.Answer{skewed, {}}[:row.made])
-					sdk := func(stack *middleware.Stack) error {
-						step, _ := stack.Finalize.Get("Retry")
-						row.change(step.(*awsretry.Attempt))
-						return nil
-					}
-					_, err := get(t.Context(), clientOf(config(server, sdk, option(doubling))))
-					require.Equal(t, row.made == 1, err != nil)
-					signed, err := time.Parse("20060102T150405Z", server.Requests()[row.made-1].Header.Get("X-Amz-Date"))
-					require.NoError(t, err)
-					require.Equal(t, row.made == 2, signed.Sub(theirs).Abs() <= time.Second)
-				})
+				theirs := time.Now().Add(time.Hour)
+				skewed := retrytest.Answer{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
+					w.WriteHeader(403)
+					_, _ = io.WriteString(w, apiError("RequestTimeTooSkewed"))
+				})}
+				server := retrytest.NewPipeServer(t, []retrytest.Answer{skewed, {}}[:row.made])
+				sdk := func(stack *middleware.Stack) error {
+					step, _ := stack.Finalize.Get("Retry")
+					row.change(step.(*awsretry.Attempt))
+					return nil
+				}
+				_, err := get(t.Context(), clientOf(config(server, sdk, option(doubling))))
+				require.Equal(t, row.made == 1, err != nil)
+				signed, err := time.Parse("20060102T150405Z", server.Requests()[row.made-1].Header.Get("X-Amz-Date"))
+				require.NoError(t, err)
+				require.Equal(t, row.made == 2, signed.Sub(theirs).Abs() <= time.Second)
 			})
 		})
 	}
@@ -415,14 +368,13 @@ func TestARequestSignedByAWrongClockIsSignedAnew(t *testing.T) {
 
 func TestTheCallersDeadlineIsNoAttemptTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{{Takes: time.Hour}})
 		p := doubling
 		p.AttemptTimeout = time.Second
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := get(ctx, clientOf(config(server, option(p))))
-		require.ErrorIs(t, err, retry.DeadlinePassed)
-		require.NotErrorIs(t, err, retry.ErrAttemptTimeout)
+		r := fetch(ctx, t, p, retrytest.Answer{Takes: time.Hour})
+		require.ErrorIs(t, r.err, retry.DeadlinePassed)
+		require.NotErrorIs(t, r.err, retry.ErrAttemptTimeout)
 	})
 }
 
@@ -443,32 +395,30 @@ func TestTheSDKsOwnStepMakesEachAttempt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			bothModes(t, func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					var seen middleware.Metadata
-					spy := func(stack *middleware.Stack) error {
-						return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("spy", func(
-							ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
-						) (out middleware.InitializeOutput, _ middleware.Metadata, err error) {
-							out, seen, err = next.HandleInitialize(ctx, in)
-							return out, seen, err
-						}), middleware.Before)
-					}
-					began, waits := time.Now(), time.Duration(0)
-					p := doubling
-					p.Observe = func(_ context.Context, e retry.Event) { waits += e.Decision.Delay }
-					server := retrytest.NewPipeServer(t, row.answers)
-					_, err := clientOf(config(server, spy, option(p))).DeleteObject(t.Context(),
-						&s3.DeleteObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
-					require.Equal(t, row.answers[row.calls-1].Status == 503, err != nil)
-					require.Len(t, server.Requests(), row.calls)
-					results, ok := awsretry.GetAttemptResults(seen)
-					require.True(t, ok)
-					require.Len(t, results.Results, 1, "of the last attempt")
-					require.Equal(t, err != nil, results.Results[0].Err != nil)
-					require.False(t, results.Results[0].Retried)
-					require.NotNil(t, results.Results[0].GetRawResponse())
-					require.Equal(t, waits, time.Since(began), "the step does not wait")
-				})
+				var seen middleware.Metadata
+				spy := func(stack *middleware.Stack) error {
+					return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("spy", func(
+						ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+					) (out middleware.InitializeOutput, _ middleware.Metadata, err error) {
+						out, seen, err = next.HandleInitialize(ctx, in)
+						return out, seen, err
+					}), middleware.Before)
+				}
+				began, waits := time.Now(), time.Duration(0)
+				p := doubling
+				p.Observe = func(_ context.Context, e retry.Event) { waits += e.Decision.Delay }
+				server := retrytest.NewPipeServer(t, row.answers)
+				_, err := clientOf(config(server, spy, option(p))).DeleteObject(t.Context(),
+					&s3.DeleteObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
+				require.Equal(t, row.answers[row.calls-1].Status == 503, err != nil)
+				require.Len(t, server.Requests(), row.calls)
+				results, ok := awsretry.GetAttemptResults(seen)
+				require.True(t, ok)
+				require.Len(t, results.Results, 1, "of the last attempt")
+				require.Equal(t, err != nil, results.Results[0].Err != nil)
+				require.False(t, results.Results[0].Retried)
+				require.NotNil(t, results.Results[0].GetRawResponse())
+				require.Equal(t, waits, time.Since(began), "the step does not wait")
 			})
 		})
 	}
@@ -509,35 +459,6 @@ func TestTheSDKsMetricsCountTheAttempts(t *testing.T) {
 	})
 }
 
-func TestABodyIsSentAgainFromItsBeginning(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {}})
-		client := clientOf(config(server, option(doubling)))
-		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k"), Body: strings.NewReader("hello")},
-			s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware), // which would rewind the body
-			func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
-		require.NoError(t, err)
-		for _, r := range server.Requests() {
-			require.Equal(t, "hello", r.Body)
-		}
-	})
-}
-
-func TestABodyThatCannotBeRewoundIsSentOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
-		client := clientOf(config(server, option(doubling)))
-		_, err := client.PutObject(t.Context(), &s3.PutObjectInput{
-			Bucket: aws.String("b"), Key: aws.String("k"), Body: io.MultiReader(strings.NewReader("hello")), ContentLength: aws.Int64(5),
-		}, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware), func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
-		require.ErrorIs(t, err, retry.TerminalError)
-		require.ErrorContains(t, err, "(not repeated: the request's body cannot be rewound)")
-		var api smithy.APIError
-		require.ErrorAs(t, err, &api, "which the SDK loses, after a wait")
-		require.Equal(t, "SlowDown", api.ErrorCode())
-	})
-}
-
 // stuck is a body that cannot be rewound once a server has answered.
 type stuck struct {
 	*strings.Reader
@@ -551,34 +472,44 @@ func (b *stuck) Seek(offset int64, whence int) (int64, error) {
 	return b.Reader.Seek(offset, whence)
 }
 
-func TestABodyWhoseRewindingFailsEndsTheRun(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
-		_, err := clientOf(config(server, option(doubling))).PutObject(t.Context(), &s3.PutObjectInput{
-			Bucket: aws.String("b"), Key: aws.String("k"), Body: &stuck{strings.NewReader("hello"), server},
-		}, s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware), func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
-		require.ErrorIs(t, err, retry.TerminalError)
-		require.ErrorContains(t, err, "stuck")
-		require.Len(t, server.Requests(), 1)
-	})
-}
-
-func TestOneOperationHasAPolicyOfItsOwn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown})
-		client := clientOf(config(server, option(doubling)))
-		_, err := get(t.Context(), client, s3.WithAPIOptions(option(retry.Policy{MaxAttempts: 2})))
-		var run *retry.Error
-		require.ErrorAs(t, err, &run)
-		require.Equal(t, 2, run.Attempts)
-	})
+func TestTheBodyOfARequest(t *testing.T) {
+	for name, row := range map[string]struct {
+		body     func(*retrytest.Server) io.Reader
+		requests int
+		text     string // of the error
+		answered bool   // it has the SDK's error of the last attempt, which the SDK loses, after a wait
+	}{
+		"is sent again from its beginning": {body: func(*retrytest.Server) io.Reader { return strings.NewReader("hello") }, requests: 3},
+		"is sent once if it cannot be rewound": {body: func(*retrytest.Server) io.Reader { return io.MultiReader(strings.NewReader("hello")) },
+			requests: 1, text: "(not repeated: the request's body cannot be rewound)", answered: true},
+		"ends the run if its rewinding fails": {body: func(server *retrytest.Server) io.Reader { return &stuck{strings.NewReader("hello"), server} },
+			requests: 1, text: "stuck"},
+	} {
+		inBubble(t, name, func(t *testing.T) {
+			server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, slowDown, {}}[:row.requests])
+			_, err := clientOf(config(server, option(doubling))).PutObject(t.Context(),
+				&s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k"), Body: row.body(server), ContentLength: aws.Int64(5)},
+				s3.WithAPIOptions(v4.SwapComputePayloadSHA256ForUnsignedPayloadMiddleware), // which would rewind the body
+				func(o *s3.Options) { o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired })
+			require.Len(t, server.Requests(), row.requests)
+			for _, r := range server.Requests() {
+				require.Equal(t, "hello", r.Body)
+			}
+			if row.text == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, retry.TerminalError)
+			require.ErrorContains(t, err, row.text)
+			var api smithy.APIError
+			require.Equal(t, row.answered, errors.As(err, &api))
+		})
+	}
 }
 
 func TestUnderOneAttemptAnOperationIsNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown})
-		_, err := get(retry.OneAttempt(t.Context()), clientOf(config(server, option(doubling))))
-		require.ErrorIs(t, err, retry.RetriesDisabled)
+		require.ErrorIs(t, fetch(retry.OneAttempt(t.Context()), t, doubling, slowDown).err, retry.RetriesDisabled)
 	})
 }
 
@@ -610,22 +541,13 @@ func TestAForeignRetryStepIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, `retryaws: the step "Retry" is a`)
 }
 
-func TestABadPolicyIsRefusedAtOnce(t *testing.T) {
-	_, err := retryaws.Middleware(retry.Policy{AttemptTimeout: -1})
-	var field *retry.FieldError
-	require.ErrorAs(t, err, &field)
-	require.Equal(t, "Policy.AttemptTimeout", field.Field)
-}
-
 func TestTheGateIsAskedBeforeEachAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := retrytest.NewPipeServer(t, []retrytest.Answer{slowDown, {}})
 		p, opens := doubling, time.Now().Add(time.Minute)
 		p.Gate = func(context.Context) time.Duration { return time.Until(opens) }
-		began := time.Now()
-		_, err := get(t.Context(), clientOf(config(server, option(p))))
-		require.NoError(t, err)
-		require.Equal(t, time.Minute+100*time.Millisecond, time.Since(began))
+		r := fetch(t.Context(), t, p, slowDown, ok)
+		require.NoError(t, r.err)
+		require.Equal(t, time.Minute+100*time.Millisecond, r.took)
 	})
 }
 

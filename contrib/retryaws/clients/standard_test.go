@@ -26,18 +26,18 @@ func TestTheStandardModeDiffers(t *testing.T) {
 		script         []retrytest.Answer
 		policy         retry.Policy
 		within, cancel time.Duration
-		check          func(t *testing.T, standard bool, server *retrytest.Server, elapsed time.Duration, err error)
+		check          func(t *testing.T, standard bool, elapsed time.Duration, err error)
 	}{
 		"Retry-After": {
 			script: []retrytest.Answer{minute, {}}, policy: retry.Policy{MaxHint: time.Hour},
-			check: func(t *testing.T, standard bool, _ *retrytest.Server, elapsed time.Duration, err error) {
+			check: func(t *testing.T, standard bool, elapsed time.Duration, err error) {
 				require.NoError(t, err)
 				require.Equal(t, standard, elapsed < time.Minute)
 			},
 		},
 		"a deadline within the wait": {
 			script: []retrytest.Answer{slowDown}, within: 10 * time.Millisecond, policy: retry.Policy{Backoff: retry.Backoff{Base: time.Second}},
-			check: func(t *testing.T, standard bool, _ *retrytest.Server, elapsed time.Duration, err error) {
+			check: func(t *testing.T, standard bool, elapsed time.Duration, err error) {
 				var api smithy.APIError
 				require.Equal(t, !standard, errors.As(err, &api), "the last error")
 				require.Equal(t, standard, elapsed > 0, "a useless wait")
@@ -45,7 +45,7 @@ func TestTheStandardModeDiffers(t *testing.T) {
 		},
 		"a canceled wait": {
 			script: []retrytest.Answer{slowDown}, cancel: time.Nanosecond, policy: retry.Policy{Backoff: retry.Backoff{Base: time.Second}},
-			check: func(t *testing.T, standard bool, _ *retrytest.Server, _ time.Duration, err error) {
+			check: func(t *testing.T, standard bool, _ time.Duration, err error) {
 				var api smithy.APIError
 				require.Equal(t, !standard, errors.As(err, &api), "the last error")
 				var canceled *aws.RequestCanceledError
@@ -54,7 +54,7 @@ func TestTheStandardModeDiffers(t *testing.T) {
 		},
 		"attempts are used up": {
 			script: []retrytest.Answer{{Status: 503, Times: 3}}, policy: retry.Policy{MaxAttempts: 3},
-			check: func(t *testing.T, standard bool, _ *retrytest.Server, _ time.Duration, err error) {
+			check: func(t *testing.T, standard bool, _ time.Duration, err error) {
 				var used *awsretry.MaxAttemptsError
 				require.Equal(t, standard, errors.As(err, &used))
 				require.Equal(t, !standard, errors.Is(err, retry.AttemptsExhausted))
@@ -86,7 +86,7 @@ func TestTheStandardModeDiffers(t *testing.T) {
 					}
 					began := time.Now()
 					_, err := get(ctx, clientOf(cfg))
-					row.check(t, standard, server, time.Since(began), err)
+					row.check(t, standard, time.Since(began), err)
 				})
 			}
 		})

@@ -18,17 +18,17 @@ func TestBudgetsAreGaugesUntilUnregistered(t *testing.T) {
 	more, err := retryotel.ObserveBudget(s.Options, "search", retry.NewBudget(retry.BudgetConfig{Initial: -1}))
 	require.NoError(t, err)
 
-	require.Equal(t, map[string]float64{"retry.budget=payments": 3, "retry.budget=search": 0}, s.gauge("retry.budget.tokens"))
+	require.Equal(t, map[string]float64{"retry.budget=payments": 3, "retry.budget=search": 0}, s.values("retry.budget.tokens"))
 	for _, s := range []retry.Status{retry.WaitingRetry, retry.Succeeded} {
 		require.Equal(t, s, retry.Policy{Budget: payments}.Spend(t.Context(), retry.Decision{Status: s}, time.Time{}).Status)
 	}
-	require.Equal(t, map[string]float64{"retry.budget=payments": 2.1, "retry.budget=search": 0}, s.gauge("retry.budget.tokens"))
+	require.Equal(t, map[string]float64{"retry.budget=payments": 2.1, "retry.budget=search": 0}, s.values("retry.budget.tokens"))
 
 	require.NoError(t, registration.Unregister())
-	require.Equal(t, map[string]float64{"retry.budget=search": 0}, s.gauge("retry.budget.tokens"))
+	require.Equal(t, map[string]float64{"retry.budget=search": 0}, s.values("retry.budget.tokens"))
 	require.NoError(t, registration.Unregister()) // a second time does no harm
 	require.NoError(t, more.Unregister())
-	require.Empty(t, s.gauge("retry.budget.tokens"))
+	require.Empty(t, s.values("retry.budget.tokens"))
 }
 
 func TestABudgetSetIsCounted(t *testing.T) {
@@ -37,22 +37,24 @@ func TestABudgetSetIsCounted(t *testing.T) {
 	registration, err := retryotel.ObserveBudgetSet(s.Options, "tenants", budgets)
 	require.NoError(t, err)
 	budgets.For("a")
-	require.Equal(t, map[string]int64{"retry.budget=tenants": 1}, s.sums("retry.budget.key.count"))
+	require.Equal(t, map[string]float64{"retry.budget=tenants": 1}, s.values("retry.budget.key.count"))
 	budgets.For("b")
 	budgets.For("c") // which gets the shared one
-	require.Equal(t, map[string]int64{"retry.budget=tenants": 2}, s.sums("retry.budget.key.count"))
-	require.Equal(t, map[string]int64{"retry.budget=tenants": 1}, s.sums("retry.budget.overflows"))
+	require.Equal(t, map[string]float64{"retry.budget=tenants": 2}, s.values("retry.budget.key.count"))
+	require.Equal(t, map[string]float64{"retry.budget=tenants": 1}, s.values("retry.budget.overflows"))
 	require.NoError(t, registration.Unregister())
-	require.Empty(t, s.sums("retry.budget.key.count"))
-	require.Empty(t, s.sums("retry.budget.overflows"))
+	require.Empty(t, s.values("retry.budget.key.count"))
+	require.Empty(t, s.values("retry.budget.overflows"))
 }
 
-func TestBudgetsThatAreRefused(t *testing.T) {
-	s := newSDK(t)
-	_, err := retryotel.ObserveBudget(s.Options, "mail", nil)
-	require.EqualError(t, err, "retryotel: budget <nil> must be set")
-	require.ErrorAs(t, err, new(*retry.FieldError))
-	_, err = retryotel.ObserveBudgetSet(s.Options, "tenants", nil)
-	require.EqualError(t, err, "retryotel: set <nil> must be set")
-	require.ErrorAs(t, err, new(*retry.FieldError))
+func TestWhatIsNilIsRefused(t *testing.T) {
+	o := newSDK(t).Options
+	_, budget := retryotel.ObserveBudget(o, "mail", nil)
+	_, set := retryotel.ObserveBudgetSet(o, "tenants", nil)
+	_, jobs := retryotel.ObserveJobs(o, "mails", nil)
+	_, schedules := retryotel.ObserveSchedules(o, "reports", nil)
+	for name, err := range map[string]error{"budget": budget, "set": set, "count": jobs, "a": schedules} {
+		require.EqualError(t, err, "retryotel: "+name+" <nil> must be set")
+		require.ErrorAs(t, err, new(*retry.FieldError))
+	}
 }

@@ -3,7 +3,6 @@ package sdks_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -106,7 +105,7 @@ func TestAnAttemptTimeoutIsSeenInTheSpan(t *testing.T) {
 func TestChainsOfConcurrentRunsDoNotMeet(t *testing.T) {
 	s := newSDK(t)
 	type key struct{}
-	p := retry.Policy{MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
+	p := quickly(4)
 	call := func(ctx context.Context) (int, error) {
 		run := ctx.Value(key{}).(int)
 		runtime.Gosched()
@@ -140,17 +139,6 @@ func TestChainsOfConcurrentRunsDoNotMeet(t *testing.T) {
 	}
 }
 
-func TestDoValueReturnsTheLastValue(t *testing.T) {
-	s := newSDK(t)
-	p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
-	value, err := retryotel.DoValue(t.Context(), p, s.Options, func(ctx context.Context) (int, error) {
-		return retry.AttemptNumber(ctx), errDown
-	})
-	require.ErrorIs(t, err, retry.AttemptsExhausted)
-	require.Equal(t, 2, value)
-	require.Len(t, s.named("retry.attempt"), 2)
-}
-
 func TestANilFunctionIsRefusedAsRetryDoes(t *testing.T) {
 	s := newSDK(t)
 	want := retry.Do(t.Context(), retry.Policy{}, nil).Error()
@@ -163,31 +151,26 @@ func TestANilFunctionIsRefusedAsRetryDoes(t *testing.T) {
 	require.Empty(t, s.spans.GetSpans())
 }
 
-func TestAPanicEndsItsSpansAndPassesThrough(t *testing.T) {
-	s := newSDK(t)
-	require.PanicsWithValue(t, "boom", func() {
-		_ = retryotel.Do(t.Context(), retry.Policy{}, s.Options, func(context.Context) error { panic("boom") })
-	})
-	aborted(t, s.span("retry.attempt"))
-	aborted(t, s.span("retry.run"))
-}
-
-func TestGoexitEndsItsSpan(t *testing.T) {
-	s := newSDK(t)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = retryotel.Do(t.Context(), retry.Policy{}, s.Options, func(context.Context) error { runtime.Goexit(); return nil })
-	}()
-	<-done
-	aborted(t, s.span("retry.attempt"))
-	aborted(t, s.span("retry.run"))
-}
-
-func aborted(t *testing.T, span tracetest.SpanStub) {
-	require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "panic or runtime.Goexit"}, span.Status)
-	require.Equal(t, "_OTHER", set(span.Attributes)["error.type"])
-	require.False(t, span.EndTime.IsZero())
+func TestAPanicAndGoexitEndTheSpansAndPassThrough(t *testing.T) {
+	for name, row := range map[string]struct {
+		end       func()
+		recovered any
+	}{"a panic": {func() { panic("boom") }, "boom"}, "Goexit": {runtime.Goexit, nil}} {
+		t.Run(name, func(t *testing.T) {
+			s := newSDK(t)
+			done := make(chan any)
+			go func() {
+				defer func() { done <- recover() }()
+				_ = retryotel.Do(t.Context(), retry.Policy{}, s.Options, func(context.Context) error { row.end(); return nil })
+			}()
+			require.Equal(t, row.recovered, <-done)
+			for _, span := range []tracetest.SpanStub{s.span("retry.attempt"), s.span("retry.run")} {
+				require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "panic or runtime.Goexit"}, span.Status)
+				require.Equal(t, "_OTHER", set(span.Attributes)["error.type"])
+				require.False(t, span.EndTime.IsZero())
+			}
+		})
+	}
 }
 
 // mute is an error whose text is expensive: it must not be built if no span is recording.
@@ -204,14 +187,12 @@ func TestWithoutARecordingSpanNothingIsMade(t *testing.T) {
 		"no SDK":       tracenoop.NewTracerProvider(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSDK(t)
-			observe, err := retryotel.Observe(s.Options)
-			require.NoError(t, err)
+			s, observe := observed(t)
 			ctx, caller := provider.Tracer("").Start(t.Context(), "caller")
 			defer caller.End()
 			p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}, Observe: observe}
 			calls := 0
-			err = retryotel.Do(ctx, p, retryotel.Options{TracerProvider: provider}, func(context.Context) error {
+			err := retryotel.Do(ctx, p, retryotel.Options{TracerProvider: provider}, func(context.Context) error {
 				calls++
 				return mute{t}
 			})
@@ -227,9 +208,7 @@ func TestWithoutARecordingSpanNothingIsMade(t *testing.T) {
 // A run that is nested in another's attempt stands below that attempt's span.
 func TestANestedRunIsBelowItsAttempt(t *testing.T) {
 	s := newSDK(t)
-	quick := func(name string) retry.Policy {
-		return retry.Policy{Name: name, MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}}
-	}
+	quick := func(name string) retry.Policy { return quickly(2).Or(retry.Policy{Name: name}) }
 	_ = retryotel.Do(t.Context(), quick("outer"), s.Options, func(ctx context.Context) error {
 		return retryotel.Do(ctx, quick("inner"), s.Options, func(context.Context) error { return errDown })
 	})
@@ -249,10 +228,8 @@ func TestANestedRunIsBelowItsAttempt(t *testing.T) {
 // The attempt's span keeps its own policy and number if a run inside it adds its outcome to that span.
 func TestARunInsideDoesNotOverwriteItsAttempt(t *testing.T) {
 	for _, name := range []string{"inner", ""} {
-		s := newSDK(t)
-		observe, err := retryotel.Observe(s.Options)
-		require.NoError(t, err)
-		err = retryotel.Do(t.Context(), retry.Policy{Name: "outer"}, s.Options, func(ctx context.Context) error {
+		s, observe := observed(t)
+		err := retryotel.Do(t.Context(), retry.Policy{Name: "outer"}, s.Options, func(ctx context.Context) error {
 			return retry.Do(ctx, retry.Policy{Name: name, Observe: observe}, func(context.Context) error { return nil })
 		})
 		require.NoError(t, err)
@@ -306,9 +283,7 @@ func TestErrorsThatPanic(t *testing.T) {
 		{(*spent)(nil), "<nil>", "*sdks_test.spent"},
 	} {
 		t.Run(row.errorType+" "+row.text, func(t *testing.T) {
-			s := newSDK(t)
-			observe, err := retryotel.Observe(s.Options)
-			require.NoError(t, err)
+			s, observe := observed(t)
 			p := retry.Policy{MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 1}, Observe: observe}
 			ctx, caller := s.traces.Tracer("").Start(t.Context(), "caller")
 			var gaveUp *retry.Error
@@ -347,23 +322,5 @@ func TestLongTextsAreCut(t *testing.T) {
 		span := s.span("retry.attempt")
 		require.Equal(t, want, span.Status.Description)
 		require.Equal(t, want, set(span.Events[0].Attributes)["exception.message"])
-	}
-}
-
-// Marks and the errors of fmt.Errorf do not name a type, and a nil in them is not followed.
-func TestErrorTypesBelowWrappers(t *testing.T) {
-	for _, row := range []struct {
-		err  error
-		want string
-	}{
-		{retry.After(time.Hour*2, fmt.Errorf("a: %w", retry.Transient(fmt.Errorf("b: %w", timeoutOfServer{nil})))), "server_slow"},
-		{retry.Permanent(fmt.Errorf("a: %w", fmt.Errorf("b: %w", errDown))), "*errors.errorString"},
-		{fmt.Errorf("a: %w", error(nil)), "*fmt.wrapError"},
-		{fmt.Errorf("wait: %w", retry.ErrAttemptTimeout), "timeout"},
-		{&retry.FieldError{}, "*retry.FieldError"},
-	} {
-		s := newSDK(t)
-		_ = retryotel.Do(t.Context(), retry.Policy{Disabled: true}, s.Options, func(context.Context) error { return row.err })
-		require.Equal(t, row.want, set(s.span("retry.attempt").Attributes)["error.type"])
 	}
 }

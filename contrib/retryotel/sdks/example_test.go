@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
@@ -25,11 +27,26 @@ import (
 // quick retries at once, so that the examples do not wait.
 var quick = retry.Policy{Name: "price", MaxAttempts: 4, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Microsecond}}
 
-func Example_observe() {
+// measured returns Options, and a function that prints the counters and gauges that are not zero.
+func measured() (o retryotel.Options, show func()) {
 	reader := sdkmetric.NewManualReader()
-	observe, err := retryotel.Observe(retryotel.Options{
-		MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
-	})
+	return retryotel.Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}, func() {
+		var all metricdata.ResourceMetrics
+		_ = reader.Collect(context.Background(), &all)
+		for _, m := range all.ScopeMetrics[0].Metrics {
+			points := valuesOf(m.Data)
+			for _, label := range slices.Sorted(maps.Keys(points)) {
+				if points[label] != 0 {
+					fmt.Println(m.Name, points[label], m.Unit, label)
+				}
+			}
+		}
+	}
+}
+
+func Example_observe() {
+	o, show := measured()
+	observe, err := retryotel.Observe(o)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -37,28 +54,14 @@ func Example_observe() {
 	p := quick
 	p.Observe = observe
 	_ = retry.Do(context.Background(), p, func(context.Context) error { return errors.New("no route") })
-
-	var all metricdata.ResourceMetrics
-	_ = reader.Collect(context.Background(), &all)
-	for _, m := range all.ScopeMetrics[0].Metrics {
-		if runs, ok := m.Data.(metricdata.Sum[int64]); ok && m.Name == "retry.runs" {
-			for _, label := range runs.DataPoints[0].Attributes.ToSlice() {
-				fmt.Println(label.Key, label.Value.AsString())
-			}
-			fmt.Println(m.Name, runs.DataPoints[0].Value, m.Unit)
-		}
-	}
+	show()
 	// Output:
-	// retry.kind failed_with_retry
-	// retry.policy price
-	// retry.reason attempts_exhausted
-	// retry.status dead_letter
-	// retry.runs 1 {run}
+	// retry.runs 1 {run} retry.kind=failed_with_retry,retry.policy=price,retry.reason=attempts_exhausted,retry.status=dead_letter
+	// retry.attempts 4 {attempt} retry.class=retryable,retry.policy=price
 }
 
 func Example_observeBudget() {
-	reader := sdkmetric.NewManualReader()
-	o := retryotel.Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
+	o, show := measured()
 	budget := retry.NewBudget(retry.BudgetConfig{Initial: 5})
 	registration, err := retryotel.ObserveBudget(o, "payments", budget)
 	if err != nil {
@@ -68,16 +71,12 @@ func Example_observeBudget() {
 	defer func() { _ = registration.Unregister() }()
 
 	retry.Policy{Budget: budget}.Spend(context.Background(), retry.Decision{Status: retry.WaitingRetry}, time.Now()) // what each retry does
-	var all metricdata.ResourceMetrics
-	_ = reader.Collect(context.Background(), &all)
-	m := all.ScopeMetrics[0].Metrics[0]
-	fmt.Println(m.Name, m.Data.(metricdata.Gauge[float64]).DataPoints[0].Value, m.Unit)
-	// Output: retry.budget.tokens 4 {token}
+	show()
+	// Output: retry.budget.tokens 4 {token} retry.budget=payments
 }
 
 func Example_observeBudgetSet() {
-	reader := sdkmetric.NewManualReader()
-	o := retryotel.Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
+	o, show := measured()
 	tenants := retry.NewBudgets(retry.BudgetConfig{}, 1000)
 	registration, err := retryotel.ObserveBudgetSet(o, "tenants", tenants)
 	if err != nil {
@@ -87,25 +86,22 @@ func Example_observeBudgetSet() {
 	defer func() { _ = registration.Unregister() }()
 
 	tenants.For("acme")
-	var all metricdata.ResourceMetrics
-	_ = reader.Collect(context.Background(), &all)
-	for _, m := range all.ScopeMetrics[0].Metrics {
-		fmt.Println(m.Name, m.Data.(metricdata.Sum[int64]).DataPoints[0].Value, m.Unit)
-	}
-	// Output:
-	// retry.budget.key.count 1 {key}
-	// retry.budget.overflows 0 {budget}
+	show()
+	// Output: retry.budget.key.count 1 {key} retry.budget=tenants
 }
 
 // show prints spans in the order in which they ended.
 func show(spans *tracetest.InMemoryExporter) {
 	for _, span := range spans.GetSpans() {
 		values := set(span.Attributes)
-		if span.Name == "retry.run" {
+		switch span.Name {
+		case "retry.run":
 			fmt.Println(span.Name, values["retry.policy"], values["retry.status"], "attempts:", values["retry.attempts"])
-			continue
+		case "retry.attempt":
+			fmt.Println(span.Name, values["retry.attempt"], span.Status.Code, span.Status.Description, "links:", len(span.Links))
+		default:
+			fmt.Println(span.Name, values["http.response.status_code"], "resends:", values["http.request.resend_count"])
 		}
-		fmt.Println(span.Name, values["retry.attempt"], span.Status.Code, span.Status.Description, "links:", len(span.Links))
 	}
 }
 
@@ -174,14 +170,7 @@ func Example_run() {
 		}
 		return resp.Body.Close()
 	})
-	for _, span := range spans.GetSpans() {
-		values := set(span.Attributes)
-		if span.Name == "retry.run" {
-			fmt.Println(span.Name, values["retry.policy"], values["retry.status"], "attempts:", values["retry.attempts"])
-			continue
-		}
-		fmt.Println(span.Name, values["http.response.status_code"], "resends:", values["http.request.resend_count"])
-	}
+	show(spans)
 	// Output:
 	// HTTP GET 503 resends: <nil>
 	// HTTP GET 200 resends: 1
@@ -198,8 +187,7 @@ func (s sends) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func Example_observeJobs() {
-	reader := sdkmetric.NewManualReader()
-	o := retryotel.Options{MeterProvider: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))}
+	o, show := measured()
 	engine, err := retryjob.New(retryjob.Options{
 		Policies: retryjob.FromMap(map[string]retry.Policy{"": retry.Standard()}),
 		Handlers: map[string]retryjob.Handler{"mail": func(context.Context, retryjob.Job) error { return nil }},
@@ -217,22 +205,6 @@ func Example_observeJobs() {
 
 	tomorrow := time.Now().Add(24 * time.Hour)
 	_, _ = engine.EnqueueMany(context.Background(), []retryjob.Job{{Kind: "mail", Due: tomorrow}, {Kind: "mail", Due: tomorrow}})
-	var all metricdata.ResourceMetrics
-	_ = reader.Collect(context.Background(), &all)
-	for _, m := range all.ScopeMetrics[0].Metrics {
-		switch data := m.Data.(type) {
-		case metricdata.Sum[int64]:
-			for _, point := range data.DataPoints {
-				if status, _ := point.Attributes.Value("retry.status"); status.AsString() == "pending" {
-					fmt.Println(m.Name, point.Value, m.Unit)
-				}
-			}
-		case metricdata.Gauge[float64]:
-			fmt.Println(m.Name, data.DataPoints[0].Value, m.Unit)
-		}
-	}
-	// Output:
-	// retry.job.count 2 {job}
-	// retry.job.lag 0 s
-	// retry.job.recurring 0 {job}
+	show()
+	// Output: retry.job.count 2 {job} retry.engine=mails,retry.status=pending
 }

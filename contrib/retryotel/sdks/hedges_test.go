@@ -44,11 +44,11 @@ func TestHedgesAreCounted(t *testing.T) {
 		p.Name = ""
 		require.NoError(t, retryhedge.Do(near, p, takes(80*time.Millisecond)))
 		span.End()
-		require.Equal(t, map[string]int64{
+		require.Equal(t, map[string]float64{
 			"retry.hedge=not_needed,retry.policy=prices": 1, "retry.hedge=won,retry.policy=prices": 1,
 			"retry.hedge=lost,retry.policy=prices": 1, "retry.hedge=refused,retry.policy=prices": 1, "retry.hedge=not_made": 1,
-		}, s.sums("retry.hedge.count"))
-		require.Equal(t, map[string]int64{"retry.policy=prices": 2}, s.sums("retry.hedge.calls"))
+		}, s.values("retry.hedge.count"))
+		require.Equal(t, map[string]float64{"retry.policy=prices": 2}, s.values("retry.hedge.calls"))
 		var events []string
 		for _, e := range s.span("outer").Events {
 			events = append(events, e.Name+" "+e.Attributes[0].Value.AsString())

@@ -37,7 +37,8 @@ func (refusingMeter) Float64Histogram(string, ...metric.Float64HistogramOption) 
 func TestAMeterProvidersRefusalIsReturned(t *testing.T) {
 	_, err := retryotel.Observe(retryotel.Options{MeterProvider: refusingMeters{}})
 	require.ErrorIs(t, err, errDown)
-	require.EqualError(t, err, strings.Repeat("retryotel: Options.MeterProvider: down; ", 3)[:len("retryotel: Options.MeterProvider: down; ")*3-2], "one line for the three histograms")
+	const each = "retryotel: Options.MeterProvider: down"
+	require.EqualError(t, err, each+"; "+each+"; "+each, "one line for the three histograms")
 }
 
 // global is the SDK of the globals, which can be set once in a process.
@@ -64,10 +65,10 @@ func TestZeroOptionsAreTheGlobals(t *testing.T) {
 	s := global()
 	s.t = t
 	const series = "retry.kind=succeeded_without_retry,retry.policy=of the globals,retry.status=succeeded"
-	runs, spans := s.sums("retry.runs")[series], len(s.named("retry.attempt"))
+	runs, spans := s.values("retry.runs")[series], len(s.named("retry.attempt"))
 	_, err = call()
 	require.NoError(t, err)
-	require.Equal(t, runs+1, s.sums("retry.runs")[series])
+	require.Equal(t, runs+1, s.values("retry.runs")[series])
 	require.Len(t, s.named("retry.attempt"), spans+1)
 }
 

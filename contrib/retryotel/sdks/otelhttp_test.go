@@ -66,10 +66,8 @@ func TestOtelhttpBelowTheTransportCountsEachSend(t *testing.T) {
 		{name: "around", around: true, sends: 1},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			s := newSDK(t)
+			s, observe := observed(t)
 			server, parents := answers(t, 503, 503, 200)
-			observe, err := retryotel.Observe(s.Options)
-			require.NoError(t, err)
 			p := quickly(3)
 			p.Name, p.Observe = "orders", observe
 			transport := &retryhttp.Transport{Policy: p}
@@ -110,10 +108,8 @@ func TestOtelhttpBelowTheTransportCountsEachSend(t *testing.T) {
 
 // A response is not an error of RoundTrip, but the run has failed.
 func TestARunThatReturnsAResponseHasItsOutcome(t *testing.T) {
-	s := newSDK(t)
+	s, observe := observed(t)
 	server, _ := answers(t, 503)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
 	p := quickly(2)
 	p.Name, p.Observe = "orders", observe
 	require.NoError(t, retryotel.Run(t.Context(), s.Options, func(ctx context.Context) error {

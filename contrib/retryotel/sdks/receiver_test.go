@@ -1,8 +1,6 @@
 package sdks_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"io"
 	"net/http"
@@ -62,12 +60,6 @@ func newReceiver(t *testing.T) *receiver {
 
 func (r *receiver) decode(w http.ResponseWriter, req *http.Request, into proto.Message) bool {
 	data, err := io.ReadAll(req.Body)
-	if err == nil && req.Header.Get("Content-Encoding") == "gzip" {
-		var unzip *gzip.Reader
-		if unzip, err = gzip.NewReader(bytes.NewReader(data)); err == nil {
-			data, err = io.ReadAll(unzip)
-		}
-	}
 	if err == nil {
 		err = proto.Unmarshal(data, into)
 	}
@@ -85,8 +77,7 @@ func (r *receiver) options() (o retryotel.Options, flush func()) {
 	r.t.Cleanup(cancel)
 	toMetrics, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(r.server.URL+"/v1/metrics"))
 	require.NoError(r.t, err)
-	toTraces, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(r.server.URL+"/v1/traces"),
-		otlptracehttp.WithCompression(otlptracehttp.GzipCompression))
+	toTraces, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(r.server.URL+"/v1/traces"))
 	require.NoError(r.t, err)
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewPeriodicReader(toMetrics, sdkmetric.WithInterval(time.Hour))))
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithBatcher(toTraces))

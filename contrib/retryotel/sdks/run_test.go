@@ -75,9 +75,7 @@ func step(t *testing.T, p retry.Policy, rec *retryjob.Record, attempt int, fn fu
 
 func TestAJobsRunHasASpanWhenItHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSDK(t)
-		observe, err := retryotel.Observe(s.Options)
-		require.NoError(t, err)
+		s, observe := observed(t)
 		p := retry.Policy{Name: "mail", MaxAttempts: 2, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Hour}, Observe: observe}
 		enqueued := time.Now()
 		rec := retryjob.NewRecord(&retryjob.Job{ID: "welcome-7", Kind: "welcome", Policy: "mail"}, enqueued)
@@ -104,9 +102,7 @@ func TestAJobsRunHasASpanWhenItHasEnded(t *testing.T) {
 
 // Each run in the handler of a job has one span, made by Do, Run or Observe.
 func TestRunsInTheHandlerOfAJobHaveOneSpanEach(t *testing.T) {
-	s := newSDK(t)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
+	s, observe := observed(t)
 	named := func(name string) retry.Policy { return retry.Policy{Name: name, Observe: observe} }
 	rec := retryjob.NewRecord(&retryjob.Job{ID: strings.Repeat("j", 200), Kind: "welcome", Policy: "mail"}, time.Now())
 	step(t, named("mail"), &rec, 1, func(ctx context.Context) error {
@@ -129,9 +125,9 @@ func TestRunsInTheHandlerOfAJobHaveOneSpanEach(t *testing.T) {
 	// Without a recording span nothing is made of the errors, and spans of any type are compared.
 	o := s.Options
 	o.TracerProvider = tracenoop.NewTracerProvider()
-	p := named("mail")
-	p.Observe, err = retryotel.Observe(o)
+	mute, err := retryotel.Observe(o)
 	require.NoError(t, err)
+	p := retry.Policy{Name: "mail", Observe: mute}
 	rec = retryjob.NewRecord(&retryjob.Job{ID: "7", Kind: "welcome", Policy: "mail"}, time.Now())
 	step(t, p, &rec, 1, func(ctx context.Context) error {
 		return retry.Permanent(retryotel.Do(ctx, p, o, func(context.Context) error { return retry.Permanent(said{errDown, t}) }))
@@ -149,9 +145,7 @@ func (s said) ErrorType() string { s.t.Error("asked for the type"); return "" }
 
 func TestAttemptsAreCountedAndMeasuredByClass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSDK(t)
-		observe, err := retryotel.Observe(s.Options)
-		require.NoError(t, err)
+		s, observe := observed(t)
 		p := retry.Policy{Name: "charge", Observe: observe, Backoff: retry.Backoff{Mode: retry.Fixed, Base: time.Minute}}
 		takes := func(d time.Duration, err error) retrytest.Step {
 			return retrytest.Step{Err: err, Takes: d, IgnoreContext: true}
@@ -164,13 +158,13 @@ func TestAttemptsAreCountedAndMeasuredByClass(t *testing.T) {
 		for _, class := range []retry.Class{retry.Unknown, retry.Terminal + 1, 255} { // of an Event made by hand
 			observe(t.Context(), retry.Event{Attempt: retry.Attempt{Class: class}})
 		}
-		require.Equal(t, map[string]int64{
+		require.Equal(t, map[string]float64{
 			"retry.class=succeeded,retry.policy=charge": 2,
 			"retry.class=retryable,retry.policy=charge": 3,
 			"retry.class=terminal,retry.policy=charge":  1,
 			"retry.class=terminal":                      1,
 			"retry.class=_OTHER":                        3,
-		}, s.sums("retry.attempts"))
+		}, s.values("retry.attempts"))
 		require.Equal(t, map[string]recorded{
 			"retry.class=succeeded,retry.policy=charge": {2, 2 + 4},
 			"retry.class=retryable,retry.policy=charge": {3, 3 + 1 + 5},
@@ -189,7 +183,7 @@ func TestAttemptsAreCountedAndMeasuredByClass(t *testing.T) {
 	})
 }
 
-func TestGRPCsCodesAreErrorTypes(t *testing.T) {
+func TestErrorTypes(t *testing.T) {
 	errorType := func(err error) any {
 		s := newSDK(t)
 		_ = retryotel.Do(t.Context(), retry.Policy{Disabled: true}, s.Options, func(context.Context) error { return err })
@@ -207,8 +201,15 @@ func TestGRPCsCodesAreErrorTypes(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"wrapped and marked", retry.After(1, fmt.Errorf("charge: %w", down)), "UNAVAILABLE"},
-		{"the second of two", errors.Join(errDown, down), "UNAVAILABLE"},
+		// Marks and the errors of fmt.Errorf do not name a type, and a nil in them is not followed.
+		{"the error's own word below marks", retry.After(time.Hour*2, fmt.Errorf("a: %w", retry.Transient(fmt.Errorf("b: %w", timeoutOfServer{nil})))), "server_slow"},
+		{"a type below marks", retry.Permanent(fmt.Errorf("a: %w", fmt.Errorf("b: %w", errDown))), "*errors.errorString"},
+		{"nil below a wrapper", fmt.Errorf("a: %w", error(nil)), "*fmt.wrapError"},
+		{"an attempt's timeout", fmt.Errorf("wait: %w", retry.ErrAttemptTimeout), "timeout"},
+		{"a type of package retry that is no mark", &retry.FieldError{}, "*retry.FieldError"},
+
+		{"a code that is wrapped and marked", retry.After(1, fmt.Errorf("charge: %w", down)), "UNAVAILABLE"},
+		{"the code of the second of two", errors.Join(errDown, down), "UNAVAILABLE"},
 		{"the code of a nested run", retry.Policy{}.NewError(t.Context(), retry.Outcome{Reason: retry.AttemptsExhausted}, down), "UNAVAILABLE"},
 		{"the error's own word comes before a code", timeoutOfServer{down}, "server_slow"},
 		{"a code that gRPC does not have", status.Error(17, "no"), "UNKNOWN"},
@@ -251,16 +252,14 @@ func (textCode) Code() string { return "UNAVAILABLE" }
 
 func TestNamesAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSDK(t)
-		observe, err := retryotel.Observe(s.Options)
-		require.NoError(t, err)
+		s, observe := observed(t)
 		x := strings.Repeat("x", 60_000)
 		for _, name := range []string{x, x[:129], x[:128]} {
 			p := retry.Policy{Name: name, MaxAttempts: 2, Observe: observe}
 			_ = retryotel.Do(t.Context(), p, s.Options, func(context.Context) error { return typed(x) })
 		}
 		want := []string{x[:128] + "... (60000 bytes)", x[:128] + "... (129 bytes)", x[:128]}
-		counted := map[string]int64{}
+		counted := map[string]float64{}
 		for i, run := range s.named("retry.run") {
 			values := set(run.Attributes)
 			require.Equal(t, [2]any{want[i], want[0]}, [2]any{values["retry.policy"], values["error.type"]})
@@ -268,7 +267,7 @@ func TestNamesAreBounded(t *testing.T) {
 			require.Equal(t, want[i], set(s.named("retry.attempt")[2*i].Attributes)["retry.policy"])
 			counted["retry.class=retryable,retry.policy="+want[i]] = 2
 		}
-		require.Equal(t, counted, s.sums("retry.attempts"))
+		require.Equal(t, counted, s.values("retry.attempts"))
 
 		ctx, caller := s.traces.Tracer("").Start(t.Context(), "caller")
 		require.NoError(t, retry.Do(ctx, retry.Policy{Name: x, Observe: observe}, succeed))

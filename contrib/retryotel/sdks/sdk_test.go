@@ -1,6 +1,7 @@
 package sdks_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/retrygo/retry"
 	"github.com/retrygo/retry/contrib/retryotel"
 )
 
@@ -22,12 +24,20 @@ type sdk struct {
 	retryotel.Options
 }
 
-func newSDK(t *testing.T, opts ...sdktrace.TracerProviderOption) *sdk {
+func newSDK(t *testing.T) *sdk {
 	s := &sdk{t: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewInMemoryExporter()}
-	s.traces = sdktrace.NewTracerProvider(append(opts, sdktrace.WithSyncer(s.spans))...)
+	s.traces = sdktrace.NewTracerProvider(sdktrace.WithSyncer(s.spans))
 	s.MeterProvider = sdkmetric.NewMeterProvider(sdkmetric.WithReader(s.reader))
 	s.TracerProvider = s.traces
 	return s
+}
+
+// observed returns an SDK and an observer that records with it.
+func observed(t *testing.T) (*sdk, func(context.Context, retry.Event)) {
+	s := newSDK(t)
+	observe, err := retryotel.Observe(s.Options)
+	require.NoError(t, err)
+	return s, observe
 }
 
 // metric returns what was measured under a name, nil if nothing was.
@@ -47,15 +57,22 @@ func (s *sdk) metric(name string) metricdata.Aggregation {
 // labels is a set of attributes as a reader of a test writes it: "retry.policy=a,retry.status=succeeded".
 func labels(set attribute.Set) string { return set.Encoded(attribute.DefaultEncoder()) }
 
-// sums returns a counter by its attributes.
-func (s *sdk) sums(name string) map[string]int64 {
-	sums := map[string]int64{}
-	if data, ok := s.metric(name).(metricdata.Sum[int64]); ok {
+// values returns a counter or a gauge by its attributes.
+func (s *sdk) values(name string) map[string]float64 { return valuesOf(s.metric(name)) }
+
+func valuesOf(data metricdata.Aggregation) map[string]float64 {
+	values := map[string]float64{}
+	switch data := data.(type) {
+	case metricdata.Sum[int64]:
 		for _, point := range data.DataPoints {
-			sums[labels(point.Attributes)] = point.Value
+			values[labels(point.Attributes)] = float64(point.Value)
+		}
+	case metricdata.Gauge[float64]:
+		for _, point := range data.DataPoints {
+			values[labels(point.Attributes)] = point.Value
 		}
 	}
-	return sums
+	return values
 }
 
 // recorded is a histogram's point without its buckets.
@@ -78,17 +95,6 @@ func (s *sdk) histogram(name string) map[string]recorded {
 		}
 	}
 	return points
-}
-
-// gauge returns a gauge by its attributes.
-func (s *sdk) gauge(name string) map[string]float64 {
-	values := map[string]float64{}
-	if data, ok := s.metric(name).(metricdata.Gauge[float64]); ok {
-		for _, point := range data.DataPoints {
-			values[labels(point.Attributes)] = point.Value
-		}
-	}
-	return values
 }
 
 // span returns the only ended span with that name.

@@ -3,6 +3,7 @@ package sdks_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/retrygo/retry"
@@ -29,9 +29,7 @@ func (j jobs) Count(context.Context, retryjob.Filter) (map[retryjob.Status]retry
 // The table of the package documentation is what an SDK gets, and its names follow the conventions: a counter that goes
 // up and down is never a plural.
 func TestTheTableOfMetrics(t *testing.T) {
-	s := newSDK(t)
-	observe, err := retryotel.Observe(s.Options)
-	require.NoError(t, err)
+	s, observe := observed(t)
 	p := retry.Policy{Name: "a", MaxAttempts: 2, Backoff: retry.Backoff{Base: 1}, Observe: observe}
 	require.Error(t, retry.Do(t.Context(), p, func(context.Context) error { return errDown }))
 	hedges, err := retryotel.ObserveHedges(s.Options)
@@ -50,7 +48,7 @@ func TestTheTableOfMetrics(t *testing.T) {
 	require.NoError(t, s.reader.Collect(t.Context(), &all))
 	var got []string
 	for _, m := range all.ScopeMetrics[0].Metrics {
-		kind, keys := describe(t, m)
+		kind, keys := s.describe(m)
 		got = append(got, fmt.Sprintf("%s %s %s %s", m.Name, kind, m.Unit, strings.Join(keys, ", ")))
 		require.False(t, kind == "up-down counter" && strings.HasSuffix(m.Name, "s"), m.Name)
 	}
@@ -66,37 +64,19 @@ func TestTheTableOfMetrics(t *testing.T) {
 }
 
 // describe returns the instrument of a metric, and the keys of its points.
-func describe(t *testing.T, m metricdata.Metrics) (kind string, keys []string) {
-	var sets []attribute.Set
-	add := func(s attribute.Set) { sets = append(sets, s) }
+func (s *sdk) describe(m metricdata.Metrics) (kind string, keys []string) {
 	switch data := m.Data.(type) {
 	case metricdata.Sum[int64]:
 		kind = map[bool]string{true: "counter", false: "up-down counter"}[data.IsMonotonic]
-		for _, p := range data.DataPoints {
-			add(p.Attributes)
-		}
 	case metricdata.Gauge[float64]:
 		kind = "gauge"
-		for _, p := range data.DataPoints {
-			add(p.Attributes)
-		}
-	case metricdata.Histogram[float64]:
-		kind = "histogram"
-		for _, p := range data.DataPoints {
-			add(p.Attributes)
-		}
-	case metricdata.Histogram[int64]:
-		kind = "histogram"
-		for _, p := range data.DataPoints {
-			add(p.Attributes)
-		}
 	default:
-		t.Fatalf("%s: %T", m.Name, data)
+		kind = "histogram"
 	}
-	for _, set := range sets {
-		for _, a := range set.ToSlice() {
-			keys = append(keys, string(a.Key))
-		}
+	points := slices.AppendSeq(slices.Collect(maps.Keys(s.values(m.Name))), maps.Keys(s.histogram(m.Name)))
+	for label := range strings.SplitSeq(strings.Join(points, ","), ",") {
+		key, _, _ := strings.Cut(label, "=")
+		keys = append(keys, key)
 	}
 	slices.Sort(keys)
 	return kind, slices.Compact(keys)

@@ -23,18 +23,14 @@ var update = flag.Bool("update", false, "write the pictures of the READMEs")
 func TestPicturesOfREADMEAreUpToDate(t *testing.T) {
 	budget := &retry.BudgetConfig{}
 	for _, row := range []struct {
-		file string
-		draw func() plots.Picture
+		file    string
+		picture plots.Picture
 	}{
-		{"retryplan-storm.svg", func() plots.Picture {
-			return plots.Comparison(storm(t, "3 immediate retries", nil), storm(t, "3 immediate retries with a budget", budget))
-		}},
-		{"retryplan-chain.svg", func() plots.Picture {
-			return plots.Comparison(chain(t, "3 layers of 3 attempts", nil), chain(t, "with a budget in each layer", budget))
-		}},
+		{"retryplan-storm.svg", plots.Comparison(storm(t, "3 immediate retries", nil), storm(t, "3 immediate retries with a budget", budget))},
+		{"retryplan-chain.svg", plots.Comparison(chain(t, "3 layers of 3 attempts", nil), chain(t, "with a budget in each layer", budget))},
 	} {
 		t.Run(row.file, func(t *testing.T) {
-			drawn := []byte(row.draw().SVG("Simulation"))
+			drawn := []byte(row.picture.SVG("Simulation"))
 			require.Less(t, len(drawn), 60_000, "a README should load fast")
 			path := filepath.Join("..", "..", "..", "..", "docs", "images", row.file)
 			if *update {

@@ -28,31 +28,29 @@ func TestPicturesSayWhatTheyShow(t *testing.T) {
 	run := storm(t, "storm", nil)
 	for _, row := range []struct {
 		name  string
-		draw  func() plots.Picture
+		drawn plots.Picture
 		texts []string
 	}{
-		{"a schedule", func() plots.Picture { return plots.Schedule(standard) },
+		{"a schedule", plots.Schedule(standard),
 			[]string{"wait, mean and range", "attempt", "2", "3", "4", "1h", "2h"}},
-		{"a schedule with jitter", func() plots.Picture { return plots.Schedule(short) },
+		{"a schedule with jitter", plots.Schedule(short),
 			[]string{"wait, mean and range", "1s", "2s"}},
-		{"a schedule that the TTL cuts", func() plots.Picture { return plots.Schedule(late) },
+		{"a schedule that the TTL cuts", plots.Schedule(late),
 			[]string{"can never start (ttl_elapsed)"}},
-		{"a schedule beyond what is drawn", func() plots.Picture { return plots.Schedule(many) },
+		{"a schedule beyond what is drawn", plots.Schedule(many),
 			[]string{"attempt, of the first 20", "20"}},
-		{"a queue of one", func() plots.Picture {
-			return plots.Simulation(retryplan.Result{Step: time.Second, Series: []retryplan.Point{{Offered: 40, Attempts: 40, Queue: 1}}})
-		}, []string{"queue, attempts", "0", "1", "40"}},
-		{"a simulation", func() plots.Picture { return plots.Simulation(run.Result) },
+		{"a queue of one", plots.Simulation(retryplan.Result{Step: time.Second, Series: []retryplan.Point{{Offered: 40, Attempts: 40, Queue: 1}}}),
+			[]string{"queue, attempts", "0", "1", "40"}},
+		{"a simulation", plots.Simulation(run.Result),
 			[]string{"Simulation", "load, per second", "goodput: runs that succeeded", "queue, attempts", "time since the start",
 				"trigger: stall 10s", "runs offered", "attempts sent", "2m", "3m", "200"}},
-		{"simulations", func() plots.Picture { return plots.Comparison(run, storm(t, "budget", &retry.BudgetConfig{})) },
+		{"simulations", plots.Comparison(run, storm(t, "budget", &retry.BudgetConfig{})),
 			[]string{"goodput, per second", "attempts sent, per second", "storm", "budget", "trigger: stall 10s", "time since the start"}},
-		{"a simulation of nothing", func() plots.Picture { return plots.Simulation(retryplan.Result{}) },
+		{"a simulation of nothing", plots.Simulation(retryplan.Result{}),
 			[]string{"no data: nothing was simulated"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			p := row.draw()
-			require.Subset(t, textsOf(t, p.SVG("Simulation")), row.texts)
+			require.Subset(t, textsOf(t, row.drawn.SVG("Simulation")), row.texts)
 		})
 	}
 }
@@ -68,14 +66,13 @@ func TestNoTextRunsIntoAnother(t *testing.T) {
 	spread := plan(t, wide)
 	cut := storm(t, "storm", nil)
 	cut.Result.Trigger = retryplan.Trigger{Kind: retryplan.CapacityCut, From: time.Minute, For: 10 * time.Second, Factor: 0.5}
-	for name, draw := range map[string]func() plots.Picture{
-		"tight":    func() plots.Picture { return plots.Schedule(tight) },
-		"long":     func() plots.Picture { return plots.Schedule(long) },
-		"spread":   func() plots.Picture { return plots.Schedule(spread) },
-		"one run":  func() plots.Picture { return plots.Simulation(cut.Result) },
-		"two runs": func() plots.Picture { return plots.Comparison(cut, storm(t, "storm of another trigger", nil)) },
+	for name, p := range map[string]plots.Picture{
+		"tight":    plots.Schedule(tight),
+		"long":     plots.Schedule(long),
+		"spread":   plots.Schedule(spread),
+		"one run":  plots.Simulation(cut.Result),
+		"two runs": plots.Comparison(cut, storm(t, "storm of another trigger", nil)),
 	} {
-		p := draw()
 		noneRunsIntoAnother(t, name, p.SVG("Simulation"), 720)
 		if name == "two runs" {
 			continue // the page shows one
@@ -140,8 +137,7 @@ func helvetica(text string) (sum float64) {
 
 func TestSameInputGivesSameBytes(t *testing.T) {
 	draw := func() plots.Picture {
-		p := plots.Comparison(storm(t, "a", nil), storm(t, "b", &retry.BudgetConfig{}))
-		return p
+		return plots.Comparison(storm(t, "a", nil), storm(t, "b", &retry.BudgetConfig{}))
 	}
 	first := draw()
 	once := first.SVG("Simulation")
@@ -160,7 +156,7 @@ func TestOddPlansAreDrawn(t *testing.T) {
 		{MaxAttempts: 9, Backoff: retry.Backoff{Base: 1, Cap: 2}},
 	}
 	for _, p := range policies {
-		drawAll(t, func() plots.Picture { return plots.Schedule(plan(t, p)) })
+		whole(t, plots.Schedule(plan(t, p)))
 	}
 }
 
@@ -182,7 +178,7 @@ func TestOddSimulationsAreDrawn(t *testing.T) {
 		{Step: time.Second, Series: make([]retryplan.Point, 2)}, {Step: time.Second, Series: long[:50]},
 	} {
 		for _, r.Trigger = range triggers {
-			drawAll(t, func() plots.Picture { return plots.Simulation(r) })
+			whole(t, plots.Simulation(r))
 			textsOf(t, plots.Comparison(plots.Run{Result: r}, plots.Run{Name: "<&>\"'"}).SVG("Simulation"))
 		}
 	}
@@ -197,10 +193,9 @@ func TestLongSeriesMakeSmallPictures(t *testing.T) {
 	require.Less(t, len(p.SVG("Simulation")), 60_000)
 }
 
-// drawAll draws a picture, and wants it to be whole.
-func drawAll(t *testing.T, draw func() plots.Picture) {
+// whole requires that a picture is whole.
+func whole(t *testing.T, p plots.Picture) {
 	t.Helper()
-	p := draw()
 	svg := p.SVG("Simulation")
 	textsOf(t, svg)
 	for _, bad := range []string{"NaN", "Inf", "%!"} {

@@ -41,20 +41,10 @@ type page struct {
 	requests []string // every address that was asked
 }
 
-// open serves a page and opens it. It skips the test if there is no Chromium. The test fails if the page has sent a
-// request to another machine, or if the console has a message that the test did not take from problems.
+// open serves a page and opens it. It skips the test if there is no Chromium.
 func open(t *testing.T, fragment string) *page {
 	t.Helper()
-	return openWith(t, fragment, "")
-}
-
-// openWith is open, also of the static form in a directory.
-func openWith(t *testing.T, fragment, static string) *page {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("a browser is not short")
-	}
-	binary := chromium(t)
+	chromium(t)
 	serving, stop := context.WithCancel(t.Context())
 	address, served := make(chan string, 1), make(chan error, 1)
 	go func() {
@@ -64,35 +54,28 @@ func openWith(t *testing.T, fragment, static string) *page {
 		stop()
 		require.NoError(t, <-served)
 	})
-	p := &page{t: t}
-	if static != "" { // another server has the files
-		server := httptest.NewServer(http.FileServer(http.Dir(static)))
-		t.Cleanup(server.Close)
-		p.url = server.URL + "/"
-		p.load(t, binary, fragment)
-		return p
-	}
 	select {
-	case p.url = <-address:
+	case url := <-address:
+		return show(t, url, fragment)
 	case err := <-served:
-		require.NoError(t, err)
+		require.FailNow(t, "not served", err)
+		return nil
 	}
-
-	p.load(t, binary, fragment)
-	return p
 }
 
-// load opens the page in a browser.
-func (p *page) load(t *testing.T, binary, fragment string) {
+// show opens a page in a browser. The test fails if the page has sent a request to another machine, or if the console has
+// a message that the test did not take from problems.
+func show(t *testing.T, url, fragment string) *page {
+	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
-		chromedp.ExecPath(binary), chromedp.WindowSize(1280, 900), chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(chromium(t)), chromedp.WindowSize(1280, 900), chromedp.UserDataDir(t.TempDir()),
 		chromedp.NoSandbox, // containers run as root, and the page is ours
 	)
 	allocator, endAllocator := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(endAllocator)
 	tab, closeTab := chromedp.NewContext(allocator)
 	t.Cleanup(closeTab)
-	p.ctx = tab
+	p := &page{t: t, ctx: tab, url: url}
 	require.NoError(t, chromedp.Listen(tab, p.listen))
 	t.Cleanup(func() {
 		p.mu.Lock()
@@ -106,10 +89,14 @@ func (p *page) load(t *testing.T, binary, fragment string) {
 	call(p, network.Enable, network.EnableParams{})
 	p.run(chromedp.Navigate(p.url + fragment))
 	p.until(`Number(document.body.dataset.drawn) >= 1`)
+	return p
 }
 
 func chromium(t *testing.T) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("a browser is not short")
+	}
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
@@ -530,14 +517,13 @@ func TestEverythingIsReachedByKeyboard(t *testing.T) {
 
 // The static form answers as the server does, in a worker thread.
 func TestStaticForm(t *testing.T) {
-	dir := t.TempDir()
-	if testing.Short() {
-		t.Skip("a browser is not short")
-	}
 	chromium(t)
+	dir := t.TempDir()
 	out, err := exec.CommandContext(t.Context(), "../../page.sh", dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	p, served := openWith(t, "", dir), open(t, "")
+	files := httptest.NewServer(http.FileServer(http.Dir(dir)))
+	t.Cleanup(files.Close)
+	p, served := show(t, files.URL+"/", ""), open(t, "")
 	for _, q := range []*page{p, served} {
 		q.next(choose("rate", "40"), choose("budget", "client"))
 	}
@@ -559,19 +545,4 @@ func TestStaticForm(t *testing.T) {
 	p.next(choose("rate", "12"))
 	require.Contains(t, p.text("#why"), "12 runs/s")
 	p.save("static")
-	if os.Getenv("RETRYPLAN_TIMINGS") == "" {
-		return
-	}
-	for name, q := range map[string]*page{"static": p, "served": served} {
-		for _, preset := range []string{"A stall", "Inline HTTP", "See a storm"} {
-			q.next(chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`[...document.querySelectorAll("#presets button")].find((b) => b.textContent === %q).click()`, preset)))
-			took := eval[[]float64](q, `(async () => {
-				const d = document.body.dataset, drawn = d.drawn, began = performance.now();
-				const s = document.getElementById("slider-rate"); s.value = s.valueAsNumber + 1; s.dispatchEvent(new Event("input", {bubbles: true}));
-				const until = async (done) => { while (!done()) await new Promise(requestAnimationFrame); return performance.now() - began; };
-				return [await until(() => !document.body.classList.contains("pale")), await until(() => d.drawn !== drawn)];
-			})()`)
-			t.Logf("%s, %s: first chart after %.0f ms, advice after %.0f ms", name, preset, took[0], took[1])
-		}
-	}
 }
