@@ -132,6 +132,9 @@ func (l *lives) suspend(t *testing.T, q retryjob.Queue) (retryjob.Queue, func())
 
 // TestConformanceSQLite plays in virtual time: SQLite is in this process.
 func TestConformanceSQLite(t *testing.T) {
+	if raceDetector {
+		t.Skip("with the race detector SQLite takes ten times as long")
+	}
 	t.Parallel()
 	l := lives{reach: func(t *testing.T, path string, c retryjob.Options, g *gate) (*retryriver.Queue, func(), error) {
 		return retryriver.NewMortalSQLite(t.Context(), path, c, g.pass)
@@ -146,6 +149,9 @@ func TestConformanceSQLite(t *testing.T) {
 }
 
 func TestConformancePostgres(t *testing.T) {
+	if raceDetector {
+		t.Skip("with the race detector due times in real time are missed")
+	}
 	t.Parallel()
 	l := lives{reach: func(t *testing.T, dsn string, c retryjob.Options, g *gate) (*retryriver.Queue, func(), error) {
 		config, err := pgxpool.ParseConfig(dsn)

@@ -2,5 +2,6 @@
 
 package retryriver_test
 
-// raceDetector reports whether the tests run under the race detector, with which SQLite takes ten times as long.
+// raceDetector reports whether the tests run under the race detector. The conformance suite then runs over the engine in
+// memory and in the kill test alone.
 const raceDetector = true
