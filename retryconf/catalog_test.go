@@ -282,6 +282,10 @@ type failingWriter struct{ err error }
 
 func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
 
+func TestADocumentOfAMegabyteIsRead(t *testing.T) {
+	require.NoError(t, load(defined(), "{}"+strings.Repeat(" ", 1<<20-2)))
+}
+
 func TestWriteToWritesNothingThatLoadWouldNotRead(t *testing.T) {
 	c := defined()
 	require.NoError(t, load(c, `{"policies":{"webhook":{"delays":[`+strings.Repeat(`"1h",`, 150_000)+`"1h"]}}}`))

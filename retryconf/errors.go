@@ -28,10 +28,15 @@ func at(path string, err error) error {
 func pathOf(err error) string { return err.(*retry.FieldError).Field }
 
 // sorted returns the faults in the order of their paths. Each is listed once, although every policy that extends a
-// faulty one reports its faults again. It returns at most maxFaults.
+// faulty one reports its faults again.
 func sorted(bad retry.FieldErrors) retry.FieldErrors {
 	slices.SortStableFunc(bad, func(a, b error) int { return strings.Compare(pathOf(a), pathOf(b)) })
 	bad = slices.CompactFunc(bad, func(a, b error) bool { return *a.(*retry.FieldError) == *b.(*retry.FieldError) })
+	return atMost(bad)
+}
+
+// atMost returns bad, or the first maxFaults of it and that there are more.
+func atMost(bad retry.FieldErrors) retry.FieldErrors {
 	if len(bad) > maxFaults {
 		bad = append(bad[:maxFaults:maxFaults], fault("", "", moreFaults))
 	}

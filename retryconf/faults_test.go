@@ -80,15 +80,23 @@ func TestNoMoreThanAHundredFaultsAreListed(t *testing.T) {
 			_, err := retryconf.Parse([]byte(faulty(n, "1")), retryconf.Spec{}, retryconf.Limits{})
 			return err
 		},
+		"Parse of a list": func(n int) error {
+			_, err := retryconf.Parse([]byte(`{"delays":[`+strings.Repeat("1,", n-1)+`1]}`), retryconf.Spec{}, retryconf.Limits{})
+			return err
+		},
 		"Load":                     func(n int) error { return load(defined(), faulty(n, "1")) },
 		"Load of unknown policies": func(n int) error { return load(defined(), `{"policies":`+faulty(n, "{}")+`}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Len(t, faultsOf(read(99)), 99)
+			require.Len(t, faultsOf(read(100)), 100)
+			for _, n := range []int{101, 5000} {
+				faults := faultsOf(read(n))
+				require.Len(t, faults, 101)
+				for i, fault := range faults {
+					require.Equal(t, i == 100, fault.Rule == "has more faults than are listed", i)
+				}
+			}
 			err := read(5000)
-			faults := faultsOf(err)
-			require.Len(t, faults, 101)
-			require.Equal(t, "has more faults than are listed", faults[100].Rule)
 			require.Less(t, len(err.Error()), 200_000)
 		})
 	}

@@ -52,7 +52,7 @@ func Parse(data []byte, base Spec, limits Limits) (Spec, error) {
 		}
 	}
 	if bad != nil {
-		return Spec{}, ofDocument(bad)
+		return Spec{}, ofDocument(atMost(bad))
 	}
 	return s, nil
 }
@@ -81,7 +81,7 @@ func tooLarge(most int) error {
 func (s *Spec) UnmarshalJSON(data []byte) error {
 	parsed, bad := readSpec(data, "")
 	if bad != nil {
-		return bad
+		return atMost(bad)
 	}
 	*s = parsed
 	return nil
@@ -148,7 +148,7 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 		return bad
 	}
 	seen := map[string]bool{}
-	for err == nil && decoder.More() && len(bad) < maxFaults {
+	for err == nil && decoder.More() && len(bad) <= maxFaults {
 		var key json.Token
 		if key, err = decoder.Token(); err != nil {
 			break
@@ -165,9 +165,8 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 		seen[name] = true
 		bad = append(bad, read(name, value)...)
 	}
-	if len(bad) >= maxFaults {
-		add(&bad, path, "", moreFaults)
-		return bad
+	if len(bad) > maxFaults {
+		return bad // without the rest, which nobody would list
 	}
 	if err == nil {
 		_, err = decoder.Token() // the closing brace
@@ -220,7 +219,7 @@ func readDelays(value json.RawMessage, path string) (delays []Delay, bad retry.F
 		if err := delays[i].UnmarshalJSON(value); err != nil {
 			bad.Append(at(fmt.Sprintf("%s[%d]", path, i), err))
 		}
-		if len(bad) >= maxFaults {
+		if len(bad) > maxFaults {
 			break
 		}
 	}

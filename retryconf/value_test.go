@@ -51,6 +51,7 @@ func TestEachValueReadsItsText(t *testing.T) {
 		{"0s", retryconf.Delay(0)},
 		{"3h", retryconf.Delay(3 * hour)},
 		{"1", retryconf.Attempts(1)},
+		{strings.Repeat("0", 63) + "5", retryconf.Attempts(5)},
 		{strconv.Itoa(math.MaxInt), retryconf.Attempts(math.MaxInt)},
 		{"unlimited", retryconf.Attempts(retry.Unlimited)},
 		{"2", retryconf.Number(2)},

@@ -28,6 +28,7 @@ func (s *Spec) UnmarshalYAML(unmarshal func(any) error) error {
 		return err
 	}
 	parsed, bad := readSpec(yamlValue{fields: values}.json(), "")
+	bad = atMost(bad)
 	for i, err := range bad {
 		e := *err.(*retry.FieldError)
 		key, rest, _ := strings.Cut(e.Field, ".")

@@ -33,7 +33,9 @@ func TestYAML(t *testing.T) {
 	var s retryconf.Spec
 	require.NoError(t, yaml.Unmarshal([]byte("max_attempts: unlimited\nfactor: 2.5\nretries_enabled: false\ndelays: [1m]"), &s))
 	require.Equal(t, retryconf.Spec{MaxAttempts: -1, Factor: 2.5, RetriesEnabled: retryconf.Off, Delays: s.Delays}, s)
-	require.Error(t, yaml.Unmarshal([]byte("- 1"), &s))
+	require.EqualError(t, yaml.Unmarshal([]byte("- 1"), &s), "retryconf: line 1: [1] is not a mapping")
+	require.EqualError(t, yaml.Unmarshal([]byte("hedge: {}\ncap: {\n  b: 1,\n  a: 2}"), &s),
+		`retryconf: line 2: cap {"b":1,"a":2} is not a string such as "30s"`)
 	require.ErrorContains(t, yaml.Unmarshal([]byte("cap: {1: 2}"), &s), `cap {"1":2} is not a string`)
 	require.NoError(t, yaml.Unmarshal([]byte("hedge: {share: 0.1, max_calls: 3}"), &s))
 	require.Equal(t, retryconf.Spec{Hedge: retryconf.Hedge{Share: 0.1, MaxCalls: 3}}, s)
