@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"github.com/retrygo/retry"
@@ -45,11 +46,15 @@ func (j *journal) waits() (waits []time.Duration) {
 	return waits
 }
 
-// environment returns an environment that does not log.
+// environment returns an environment that does not log. A workflow may take longer than a second of real time between two
+// of its waits, and a test longer than three, as on a busy machine.
 func environment() *testsuite.TestWorkflowEnvironment {
 	var suite testsuite.WorkflowTestSuite
 	suite.SetLogger(log.NewStructuredLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
-	return suite.NewTestWorkflowEnvironment()
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Hour})
+	env.SetTestTimeout(time.Hour)
+	return env
 }
 
 // run runs an activity in Temporal's test suite until it ends, and returns the waits between its attempts and its
