@@ -128,7 +128,7 @@ func ask(ctx context.Context, client testgrpc.TestServiceClient, stream bool, op
 // quickConnect makes a channel try to connect every few milliseconds.
 var quickConnect = grpc.WithConnectParams(grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1, MaxDelay: 5 * time.Millisecond},
-	MinConnectTimeout: time.Second,
+	MinConnectTimeout: 20 * time.Second, // also on a busy machine
 })
 
 // upTo is a policy of n attempts without waits.
