@@ -313,7 +313,7 @@ func (g *group[T]) progress() *Progress {
 	now := time.Now()
 	newest := g.calls[len(g.calls)-1].record
 	pr := &Progress{
-		Calls: len(g.calls), Running: g.running, Since: now.Sub(g.began) - newest.Began, Delay: g.delay,
+		Calls: len(g.calls), Running: g.running, Since: now.Sub(g.began.Add(newest.Began)), Delay: g.delay,
 		Gone: g.ctx.Err() != nil, Refused: g.refused, Hint: max(g.holdOff.Sub(now), 0),
 	}
 	if deadline, ok := g.ctx.Deadline(); ok {
