@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert/yaml"
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
@@ -84,6 +85,8 @@ func TestNoMoreThanAHundredFaultsAreListed(t *testing.T) {
 			_, err := retryconf.Parse([]byte(`{"delays":[`+strings.Repeat("1,", n-1)+`1]}`), retryconf.Spec{}, retryconf.Limits{})
 			return err
 		},
+		"json.Unmarshal":           func(n int) error { return json.Unmarshal([]byte(faulty(n, "1")), new(retryconf.Spec)) },
+		"yaml.Unmarshal":           func(n int) error { return yaml.Unmarshal([]byte(faulty(n, "1")), new(retryconf.Spec)) },
 		"Load":                     func(n int) error { return load(defined(), faulty(n, "1")) },
 		"Load of unknown policies": func(n int) error { return load(defined(), `{"policies":`+faulty(n, "{}")+`}`) },
 	} {
@@ -93,13 +96,20 @@ func TestNoMoreThanAHundredFaultsAreListed(t *testing.T) {
 				faults := faultsOf(read(n))
 				require.Len(t, faults, 101)
 				for i, fault := range faults {
-					require.Equal(t, i == 100, fault.Rule == "has more faults than are listed", i)
+					require.Equal(t, i == 100, strings.HasSuffix(fault.Rule, "has more faults than are listed"), i)
 				}
 			}
 			err := read(5000)
 			require.Less(t, len(err.Error()), 200_000)
 		})
 	}
+}
+
+func TestAKeyThatIsGivenOftenIsOneFault(t *testing.T) {
+	faults := faultsOf(load(defined(), `{"policies":{`+strings.Repeat(`"webhook":{},`, 130)+`"bad":5}}`))
+	require.Len(t, faults, 3)
+	require.Equal(t, []string{"policies.bad", "policies.bad", "policies.webhook"}, []string{faults[0].Field, faults[1].Field, faults[2].Field})
+	require.Equal(t, "is given twice", faults[2].Rule)
 }
 
 func TestALongCircleIsShownInPart(t *testing.T) {

@@ -147,7 +147,7 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 		add(&bad, path, shownJSON(data), "is not a JSON object")
 		return bad
 	}
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	for err == nil && decoder.More() && len(bad) <= maxFaults {
 		var key json.Token
 		if key, err = decoder.Token(); err != nil {
@@ -158,12 +158,13 @@ func readObject(data []byte, path string, read func(key string, value json.RawMe
 			break
 		}
 		name := key.(string) // the decoder allows only a string as a key
-		if seen[name] {
+		seen[name]++
+		switch seen[name] {
+		case 1:
+			bad = append(bad, read(name, value)...)
+		case 2:
 			add(&bad, under(path, name), "", "is given twice")
-			continue
 		}
-		seen[name] = true
-		bad = append(bad, read(name, value)...)
 	}
 	if len(bad) > maxFaults {
 		return bad // without the rest, which nobody would list
