@@ -783,6 +783,13 @@ func TestTheCallersRequestIsNotChanged(t *testing.T) {
 	require.Nil(t, req.GetBody)
 	require.Equal(t, before, *req)
 	require.Equal(t, int32(1), body.n.Load(), "its body is closed once")
+
+	unknown := request(t.Context(), http.MethodPost, newBody("stream")) // of a length that BufferBody finds out
+	before = *unknown
+	tr.Base = retrytest.Statuses(t, 200)
+	_, err = tr.RoundTrip(unknown)
+	require.NoError(t, err)
+	require.Equal(t, before, *unknown)
 }
 
 // pipe is a body whose Read waits for Close, which it counts.

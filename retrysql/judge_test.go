@@ -556,6 +556,23 @@ func TestOnReason(t *testing.T) {
 	}
 }
 
+func TestEachNumberThatIsAmbiguousIsTerminal(t *testing.T) {
+	for _, phase := range phases {
+		judged := func(err error) {
+			if v := retrysql.Judge(phase, err); v.Ambiguous && v.Class != retry.Terminal {
+				t.Errorf("%v: %v is %v", phase, err, v)
+			}
+		}
+		for number := range 1 << 16 {
+			judged(my(uint16(number), "HY000"))
+			judged(mssqlError{Number: int32(number) - 3})
+		}
+		for number := range 1 << 12 {
+			judged(&sqliteError{number})
+		}
+	}
+}
+
 func FuzzJudge(f *testing.F) {
 	for shape := range uint8(8) {
 		f.Add(uint8(3), shape, int32(1213), "40001", "no")

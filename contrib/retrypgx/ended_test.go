@@ -75,6 +75,17 @@ func testEnded(t *testing.T, server *pgtest.Server) {
 			})
 		}
 	}
+	t.Run("the error of a Rollback ends the run", func(t *testing.T) {
+		db := newDatabase(t, server)
+		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {
+			require.NoError(t, execute(ctx, tx, increment))
+			return tx.Rollback(ctx)
+		})
+		require.ErrorIs(t, r.err, retrysql.ErrTransactionEnded)
+		require.ErrorIs(t, r.err, retry.TerminalError)
+		require.Equal(t, 1, r.attempts)
+		require.Equal(t, 0, db.total(t))
+	})
 	t.Run("no statement is executed after the end of the transaction", func(t *testing.T) {
 		db := newDatabase(t, server)
 		r := db.attempt(t.Context(), nil, func(ctx context.Context, tx pgx.Tx, _ int) error {

@@ -23,6 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/retrygo/retry"
+	"github.com/retrygo/retry/retryhedge"
 	"github.com/retrygo/retry/retryhttp"
 	"github.com/retrygo/retry/retryhttp/ssrf"
 	"github.com/retrygo/retry/retrytest"
@@ -432,6 +433,9 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 			_, _ = io.WriteString(w, "busy")
 		case 1:
 			panic(http.ErrAbortHandler)
+		case 2:
+			time.Sleep(10 * time.Millisecond) // longer than until a hedge
+			_, _ = w.Write(body)
 		default:
 			_, _ = w.Write(body)
 		}
@@ -455,9 +459,15 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 		}
 		return resp.Body.Close()
 	}
-	for name, h2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {
+	hedge := &retryhttp.Hedge{Policy: retryhedge.Policy{Delay: 5 * time.Millisecond}}
+	for name, row := range map[string]struct {
+		h2    bool
+		hedge *retryhttp.Hedge
+	}{
+		"HTTP/1.1": {false, nil}, "HTTP/2": {true, nil}, "HTTP/1.1, hedged": {false, hedge}, "HTTP/2, hedged": {true, hedge},
+	} {
 		answers := []retrytest.Answer{{Handler: http.HandlerFunc(flaky), Times: retrytest.Forever}}
-		socketBubble(t, name, h2, answers, func(t *testing.T, base *retrytest.Server) {
+		socketBubble(t, name, row.h2, answers, func(t *testing.T, base *retrytest.Server) {
 			var succeeded, failed atomic.Int32
 			p := socketUntil(time.Minute)
 			p.MaxAttempts = 4
@@ -470,7 +480,7 @@ func TestAHundredGoroutinesShareOneTransport(t *testing.T) {
 					failed.Add(1)
 				}
 			}
-			tr := &retryhttp.Transport{Base: base, Policy: p, StallTimeout: time.Minute, AttemptHeader: retryhttp.AttemptHeader}
+			tr := &retryhttp.Transport{Base: base, Policy: p, StallTimeout: time.Minute, AttemptHeader: retryhttp.AttemptHeader, Hedge: row.hedge}
 			var group sync.WaitGroup
 			for g := range goroutines {
 				group.Go(func() {
