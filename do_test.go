@@ -694,6 +694,28 @@ func TestAContextWhoseErrPanicsCostsNoToken(t *testing.T) {
 	}
 }
 
+func TestTimeBesideTheAttempts(t *testing.T) {
+	inBubble(t, "an attempt before Continue has taken its part of the TTL", func(t *testing.T) {
+		p := retry.Policy{TTL: 10 * sec, Backoff: retry.Backoff{Mode: retry.Fixed, Base: 4 * sec}}
+		began := time.Now()
+		err := p.Continue(t.Context(), 3*sec, errFlaky, failTimes(9))
+		failed := requireEnd(t, err, retry.Decision{Status: retry.Expired, Reason: retry.TTLElapsed}, 2)
+		require.Equal(t, 7*sec, failed.Elapsed)
+		require.Equal(t, 4*sec, time.Since(began))
+	})
+	inBubble(t, "the wait begins when Observe returns", func(t *testing.T) {
+		p := everySecond(2)
+		p.Observe = func(_ context.Context, e retry.Event) {
+			if e.Decision.Status == retry.WaitingRetry {
+				spend(sec / 2)
+			}
+		}
+		began := time.Now()
+		require.NoError(t, retry.Do(t.Context(), p, failTimes(1)))
+		require.Equal(t, sec/2+sec, time.Since(began))
+	})
+}
+
 func ExamplePolicy_Continue() {
 	call := func(context.Context) error { return nil }
 	began := time.Now()
