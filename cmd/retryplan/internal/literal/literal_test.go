@@ -3,6 +3,7 @@ package literal_test
 import (
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/constant"
 	"go/format"
 	"go/importer"
@@ -10,6 +11,8 @@ import (
 	"go/token"
 	"go/types"
 	"math"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -108,6 +111,9 @@ func FuzzGo(f *testing.F) {
 // newChecker returns a function that type-checks an expression and gives the constants of its fields.
 func newChecker(f *testing.F) func(*testing.T, string) map[string]constant.Value {
 	set := token.NewFileSet()
+	root, err := exec.Command("go", "env", "GOROOT").Output() // which a binary built with -trimpath does not know
+	require.NoError(f, err)
+	build.Default.GOROOT = strings.TrimSpace(string(root))
 	imports := importer.ForCompiler(set, "source", nil)
 	return func(t *testing.T, text string) map[string]constant.Value {
 		source := fmt.Sprintf("package p\nimport (\n\t\"time\"\n\t\"github.com/retrygo/retry\"\n)\nvar _ time.Duration\nvar P = %s\n", text)
