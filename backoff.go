@@ -139,7 +139,7 @@ func (b *Backoff) check() (bad FieldErrors) {
 	refuse(&bad, b.JitterRatio != 0 && b.Jitter != RatioJitter, "Policy.JitterRatio", b.JitterRatio,
 		"is set without RatioJitter")
 	refuse(&bad, !(b.JitterRatio >= 0 && b.JitterRatio <= 1), "Policy.JitterRatio", b.JitterRatio,
-		"is outside (0,1]") // NaN too
+		"is outside (0,1]") // NaN too; 0 is not set
 	return bad
 }
 

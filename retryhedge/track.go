@@ -39,7 +39,7 @@ type TrackerConfig struct {
 // negative delays, and a Min above Max, defaults included.
 func (c TrackerConfig) Validate() error {
 	var bad retry.FieldErrors
-	if !(c.Share >= 0 && c.Share <= 0.5) {
+	if !(c.Share >= 0 && c.Share <= 0.5) { // NaN too; 0 is not set
 		bad.Refuse("retryhedge.TrackerConfig.Share", c.Share, "is outside (0, 0.5]")
 	}
 	if c.Min < 0 {
