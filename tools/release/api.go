@@ -13,7 +13,7 @@ import (
 // writeAPI writes a line for each exported name of each package that users can import, sorted by package and name.
 func writeAPI(out io.Writer, list []*released) error {
 	for _, m := range list {
-		config := packages.Config{Dir: m.dir(), Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedDeps}
+		config := packages.Config{Dir: m.dir(), Mode: packages.NeedName | packages.NeedTypes | packages.NeedSyntax}
 		found, err := packages.Load(&config, "./...")
 		if err != nil {
 			return err
