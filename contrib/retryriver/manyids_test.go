@@ -17,6 +17,9 @@ import (
 
 // TestManyIDs: more IDs than a statement has arguments, and each query is by an index.
 func TestManyIDs(t *testing.T) {
+	if raceDetector {
+		t.Skip("with the race detector SQLite takes half a minute")
+	}
 	crowds(t, t.Run, func(t *testing.T, c *crowd) {
 		c.exec(c.copies, 3000)
 		s := c.store(t)
