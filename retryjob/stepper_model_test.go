@@ -355,7 +355,11 @@ func compare(t *testing.T, m *model, r *retryjob.Record) {
 // TestStepperAgreesWithTheModel walks random scripts through all policies.
 func TestStepperAgreesWithTheModel(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
-	for n := range 3000 {
+	scripts := 3000
+	if testing.Short() {
+		scripts = 600
+	}
+	for n := range scripts {
 		script := make([]byte, 2*(1+rnd.IntN(40)))
 		for i := range script {
 			script[i] = byte(rnd.UintN(256))
