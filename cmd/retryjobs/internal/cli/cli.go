@@ -54,7 +54,7 @@ const openTimeout = 10 * time.Second
 func Run(ctx context.Context, o Options, args []string, stdout, stderr io.Writer) int {
 	a := &app{Options: o}
 	root := a.root()
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // for nil, cobra would take the arguments of the process
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
