@@ -77,7 +77,7 @@ func TestMarks(t *testing.T) {
 	wrapped := func(err error) error { return fmt.Errorf("x: %w", err) }
 	canceledRun := retry.Policy{}.NewError(canceledBy(io.EOF), retry.Outcome{Status: retry.Canceled, Reason: retry.CallerCanceled}, context.Canceled)
 	hints := ambiguous
-	for range 12 {
+	for range 40 { // each of which has two ways to the next
 		hints = both{retry.After(sec, hints)}
 	}
 	for _, row := range []struct {
