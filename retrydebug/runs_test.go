@@ -198,7 +198,7 @@ func TestTheRequestOfAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		live := retrydebug.New(retrydebug.Options{HideErrors: true})
 		client := http.Client{Transport: &retryhttp.Transport{
-			Policy: live.Watch(retry.Policy{Name: "inventory", MaxAttempts: 2}),
+			Policy: live.Watch(retry.Policy{Name: "inventory", MaxAttempts: 2, Backoff: retry.Backoff{Delays: []time.Duration{time.Second}}}), // no drawn number has a 503
 			Base: always(func(r *http.Request) (*http.Response, error) {
 				return &http.Response{StatusCode: http.StatusServiceUnavailable, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
 			}),
