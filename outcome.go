@@ -121,10 +121,8 @@ func Observers(observers ...func(context.Context, Event)) func(context.Context, 
 func observeAll(ctx context.Context, e Event, observers []func(context.Context, Event)) {
 	called := 0
 	defer func() {
-		if called < len(observers) { // the last one that was called has panicked
-			for _, observe := range observers[called:] {
-				quietly(ctx, e, observe)
-			}
+		for _, observe := range observers[called:] { // there are some if the last one that was called has panicked
+			quietly(ctx, e, observe)
 		}
 	}()
 	for _, observe := range observers {
