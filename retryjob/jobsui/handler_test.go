@@ -373,7 +373,7 @@ func TestAJobShowsItsTimeline(t *testing.T) {
 func TestNoPayloadOfAListIsHeldOrCopied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // a search ends after a second
 		jobs := many(200)
-		payload := []byte(`"` + strings.Repeat("x", 2<<20) + `"`)
+		payload := []byte(`"` + strings.Repeat("x", 8<<20) + `"`)
 		for i := range jobs {
 			jobs[i].Payload = payload
 		}
