@@ -94,7 +94,7 @@ func TestPublishedInteropCases(t *testing.T) {
 	}
 }
 
-// The published case of it also ends the sending, and then the server's answer can come first: to 5 of 40,000 plain calls.
+// The published case cancel_after_begin also ends the sending, so that the server's answer can win: in 5 of 40,000 plain calls.
 func TestAStreamCanceledAfterItBegan(t *testing.T) {
 	_, at := listen(t, "", interop.NewTestServer(), new(flaky).options()...)
 	ctx, cancel := context.WithCancel(bounded(t))
