@@ -114,6 +114,8 @@ func TestErrorText(t *testing.T) {
 		{*retry.Policy{}.NewError(canceledBy(io.EOF), outcome(1, 0, retry.HintTooLong), retry.After(2*hour, io.EOF)),
 			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint 1h): EOF"},
 		{retry.Error{Outcome: outcome(1, 0, retry.HintTooLong), Last: io.EOF}, "retry: gave up after 1 attempt in 0s (hint_too_long): EOF"},
+		{retry.Error{Outcome: outcome(1, 0, retry.HintTooLong), Last: retry.After(2*hour, io.EOF)},
+			"retry: gave up after 1 attempt in 0s (hint_too_long: 2h is above MaxHint): EOF"},
 		{*retry.Policy{}.NewError(context.Background(), outcome(2, sec, retry.TTLElapsed), retry.After(2*hour, io.EOF)),
 			"retry: gave up after 2 attempts in 1s (ttl_elapsed): EOF"},
 		{*retry.Policy{}.NewError(context.Background(), gated(outcome(0, 0, retry.TTLElapsed)), nil),

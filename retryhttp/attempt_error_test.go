@@ -98,6 +98,9 @@ func TestAttemptErrorSaysWhichRequestFailed(t *testing.T) {
 		require.Equal(t, []any{slog.Value{}, "", 0}, []any{none.LogValue(), none.ErrorType(), none.HTTPStatus()})
 		require.Equal(t, "status=503", attrs(&retryhttp.AttemptError{StatusCode: 503}))
 		require.Equal(t, "method=GET path= reason=invalid_request", attrs(&retryhttp.AttemptError{Request: new(http.Request), Reason: retryhttp.InvalidRequest}))
+		req := get(t.Context())
+		req.URL = &url.URL{Host: "/x?token=hunter2"}
+		require.Equal(t, "method=GET host= path= reason=invalid_request", attrs(&retryhttp.AttemptError{Request: req, Reason: retryhttp.InvalidRequest}))
 	})
 }
 

@@ -82,7 +82,7 @@ func (d *digest) mismatch() error {
 	if got == d.want {
 		return nil
 	}
-	places := make([]string, 0, namedParts+1)
+	var places []string
 	for _, offset := range d.parts {
 		places = append(places, fmt.Sprint(offset))
 	}

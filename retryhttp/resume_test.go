@@ -138,6 +138,13 @@ func resumed(t *testing.T, p retry.Policy, answers ...reply) (string, *parts, er
 // theRest is the answer after half that is whole and of the same version.
 var theRest = rest("bytes 10-25/26", "Etag", v1)
 
+func TestAnEmptyETagIsStrong(t *testing.T) {
+	const empty = `""`
+	body, _, err := resumed(t, atOnce, part(200, alphabet[:10], reset, 26, "Etag", empty), rest("bytes 10-25/26", "Etag", empty))
+	require.NoError(t, err)
+	require.Equal(t, alphabet, body)
+}
+
 func TestTheRestIsChecked(t *testing.T) {
 	const changed, unusable = retryhttp.ContentChanged, retryhttp.NotResumable
 	answers := func(list ...reply) []reply { return list }
@@ -190,6 +197,7 @@ func TestTheRestIsChecked(t *testing.T) {
 		{"206 that begins too early", answers(rest("bytes 9-25/26", "Etag", v1)), "", unusable},
 		{"206 that begins too late", answers(rest("bytes 11-25/26", "Etag", v1)), "", unusable},
 		{"206 with the wrong length", answers(part(206, "klm", io.EOF, 4, "Content-Range", "bytes 10-25/26", "Etag", v1)), "", unusable},
+		{"206 of the right range and no length", answers(part(206, "", io.EOF, 0, "Content-Range", "bytes 10-25/26", "Etag", v1)), "", unusable},
 		{"206 without Content-Range", answers(part(206, alphabet[10:], io.EOF, 16, "Etag", v1)), "", unusable},
 		{"206 with two", answers(rest("bytes 10-25/26", "Content-Range", "bytes 10-25/26", "Etag", v1)), "", unusable},
 		{"206 in another unit", answers(rest("lines 10-25/26", "Etag", v1)), "", unusable},
