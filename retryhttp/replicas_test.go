@@ -172,11 +172,13 @@ func TestTheRestOfABodyComesFromTheReplicaOfItsBeginning(t *testing.T) {
 		part(206, alphabet[20:22], io.EOF, 2, "Content-Range", "bytes 20-21/26", "Etag", v1),
 		part(206, alphabet[22:], io.EOF, 4, "Content-Range", "bytes 22-25/26", "Etag", v1),
 	}
-	inner := &parts{answers: bodies}
-	base := &hosts{answer: inner.RoundTrip}
-	tr := &retryhttp.Transport{Policy: atOnce, Resume: true, Base: &retryhttp.Replicas{Base: base, Hosts: []string{"a", "b", "c"}}}
-	body, _, err := fetched(t, tr, toHost(t.Context(), "a"))
-	require.NoError(t, err)
-	require.Equal(t, alphabet, string(body))
-	require.Equal(t, []string{"a", "b", "b", "c", "c", "c"}, base.asked, "a failure moves on, a break and a short part do not")
+	for first, want := range []string{"a b b c c c", "b c c a a a", "c a a b b b"} {
+		inner := &parts{answers: bodies}
+		base := &hosts{answer: inner.RoundTrip}
+		tr := &retryhttp.Transport{Policy: atOnce, Resume: true, Base: &retryhttp.Replicas{Base: base, Hosts: []string{"a", "b", "c"}, First: first}}
+		body, _, err := fetched(t, tr, toHost(t.Context(), "a"))
+		require.NoError(t, err)
+		require.Equal(t, alphabet, string(body))
+		require.Equal(t, want, strings.Join(base.asked, " "), "a failure moves on, a break and a short part do not")
+	}
 }

@@ -317,4 +317,19 @@ func TestAnExpiredURLIsAskedForAgain(t *testing.T) {
 			require.True(t, bytes.Equal(content, body))
 		})
 	}
+	t.Run("not if it is the first URL itself", func(t *testing.T) {
+		_, base, err := resumed(t, atOnce, half, part(403, "", io.EOF, 0))
+		require.EqualValues(t, "status_403", retryhttp.ReasonOf(err))
+		require.Len(t, base.got, 2)
+	})
+	t.Run("once, if it leads further than before", func(t *testing.T) {
+		to := func(path string) reply { return part(302, "", io.EOF, 0, "Location", path) }
+		base := &parts{answers: []reply{to("/signed/1"), half, part(403, "", io.EOF, 0), to("/signed/2"), to("/signed/3")}}
+		client := (&retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}).Client()
+		resp, err := client.Do(get(t.Context()))
+		require.NoError(t, err)
+		_, err = io.ReadAll(resp.Body)
+		require.EqualValues(t, "status_302", retryhttp.ReasonOf(err))
+		require.Len(t, base.got, 5)
+	})
 }
