@@ -180,12 +180,14 @@ func TestIdempotencyKey(t *testing.T) {
 		require.Equal(t, []string{"example.com", "example.com", "example.com"}, sent)
 	})
 	t.Run("a key that no header can have is refused before anything is sent", func(t *testing.T) {
-		body := newBody("x")
-		tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: atOnce, IdempotencyKey: func(*http.Request) string { return "a\r\nb" }}
-		o, _, err := run(t, tr, request(t.Context(), "POST", body))
-		require.ErrorIs(t, err, retry.TerminalError)
-		require.Equal(t, []string{"invalid_request/invalid_request"}, reasons(o))
-		require.Equal(t, int32(1), body.n.Load())
+		for _, bad := range []string{"a\r\nb", "\nb"} {
+			body := newBody("x")
+			tr := &retryhttp.Transport{Base: roundTripper(nil), Policy: atOnce, IdempotencyKey: func(*http.Request) string { return bad }}
+			o, _, err := run(t, tr, request(t.Context(), "POST", body))
+			require.ErrorIs(t, err, retry.TerminalError)
+			require.Equal(t, []string{"invalid_request/invalid_request"}, reasons(o))
+			require.Equal(t, int32(1), body.n.Load())
+		}
 	})
 }
 
