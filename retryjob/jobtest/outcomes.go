@@ -20,64 +20,64 @@ type outcome struct {
 	reason   retry.Reason
 	attempts int
 	// job returns the policy and the error of each attempt, for a unit of time.
-	job func(unit time.Duration) (retry.Policy, error)
+	job func(s *stage) (retry.Policy, error)
 }
 
 var outcomes = []outcome{
 	{"there are MaxAttempts attempts, the first included, and no more", nothing, retryjob.DeadLettered, retry.AttemptsExhausted, 4,
-		func(time.Duration) (retry.Policy, error) { return fixed(4, short), errFlaky }},
+		func(*stage) (retry.Policy, error) { return fixed(4, short), errFlaky }},
 	{"MaxAttempts of one is one attempt", nothing, retryjob.DeadLettered, retry.AttemptsExhausted, 1,
-		func(time.Duration) (retry.Policy, error) { return fixed(1, short), errFlaky }},
+		func(*stage) (retry.Policy, error) { return fixed(1, short), errFlaky }},
 	{"a success leaves its attempt, without an error", nothing, retryjob.Succeeded, 0, 1,
-		func(time.Duration) (retry.Policy, error) { return retry.Policy{}, nil }},
+		func(*stage) (retry.Policy, error) { return retry.Policy{}, nil }},
 	{"a permanent error is a dead letter at once, whatever attempts are left", nothing, retryjob.DeadLettered, retry.TerminalError, 1,
-		func(unit time.Duration) (retry.Policy, error) {
-			return fixed(5, unit), fmt.Errorf("charge: %w", retry.Permanent(errFlaky))
+		func(s *stage) (retry.Policy, error) {
+			return fixed(5, s.unit), fmt.Errorf("charge: %w", retry.Permanent(errFlaky))
 		}},
 	{"an error that the policy classifies as terminal is a dead letter at once", nothing, retryjob.DeadLettered, retry.TerminalError, 1,
-		func(unit time.Duration) (retry.Policy, error) {
-			p, missing := fixed(5, unit), errors.New("no such account")
+		func(s *stage) (retry.Policy, error) {
+			p, missing := fixed(5, s.unit), errors.New("no such account")
 			p.Classify = retry.StopOn(missing)
 			return p, missing
 		}},
 	{"a failure under a disabled policy is failed_no_retries and no dead letter", nothing, retryjob.FailedNoRetries, retry.RetriesDisabled, 1,
-		func(time.Duration) (retry.Policy, error) { return retry.Policy{Disabled: true}, errFlaky }},
+		func(*stage) (retry.Policy, error) { return retry.Policy{Disabled: true}, errFlaky }},
 	{"a TTL that the next attempt would miss expires the job at once", nothing, retryjob.Expired, retry.TTLElapsed, 1,
-		func(unit time.Duration) (retry.Policy, error) { return within(5*unit, fixed(5, 6*unit)), errFlaky }},
+		func(s *stage) (retry.Policy, error) { return s.unlucky(5), errFlaky }},
 	{"an attempt exactly at the TTL is made", virtualTime, retryjob.Expired, retry.TTLElapsed, 3,
-		func(unit time.Duration) (retry.Policy, error) { return within(2*unit, fixed(5, unit)), errFlaky }},
+		func(s *stage) (retry.Policy, error) { return within(2*s.unit, fixed(5, s.unit)), errFlaky }},
 	{"a hint beyond MaxHint expires the job", nothing, retryjob.Expired, retry.HintTooLong, 1,
-		func(unit time.Duration) (retry.Policy, error) {
-			return retry.Policy{MaxHint: unit}, retry.After(unit+1, errFlaky)
+		func(s *stage) (retry.Policy, error) {
+			return retry.Policy{MaxHint: s.unit}, retry.After(s.unit+1, errFlaky)
 		}},
 	{"a gate that defers beyond the TTL expires the job", nothing, retryjob.Expired, retry.TTLElapsed, 0,
-		func(unit time.Duration) (retry.Policy, error) {
-			return retry.Policy{TTL: unit, Gate: func(context.Context) time.Duration { return 2 * unit }}, nil
+		func(s *stage) (retry.Policy, error) {
+			return retry.Policy{TTL: s.unit, Gate: func(context.Context) time.Duration { return 2 * s.unit }}, nil
 		}},
 	{"a budget without tokens makes a dead letter of the next failure", nothing, retryjob.DeadLettered, retry.BudgetExhausted, 2,
-		func(time.Duration) (retry.Policy, error) {
+		func(*stage) (retry.Policy, error) {
 			p := fixed(5, short)
 			p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 1})
 			return p, errFlaky
 		}},
 	{"a crash in the last attempt is a dead letter: attempts_exhausted", aCrash, retryjob.DeadLettered, retry.AttemptsExhausted, 1,
-		func(time.Duration) (retry.Policy, error) { return fixed(1, short), nil }},
+		func(*stage) (retry.Policy, error) { return fixed(1, short), nil }},
 	{"a crash under a disabled policy is failed_no_retries", aCrash, retryjob.FailedNoRetries, retry.RetriesDisabled, 1,
-		func(time.Duration) (retry.Policy, error) { return retry.Policy{Disabled: true}, nil }},
+		func(*stage) (retry.Policy, error) { return retry.Policy{Disabled: true}, nil }},
 	{"a classifier that calls ErrLost terminal has nothing done twice", aCrash, retryjob.DeadLettered, retry.TerminalError, 1,
-		func(time.Duration) (retry.Policy, error) {
+		func(*stage) (retry.Policy, error) {
 			p := fixed(3, short)
 			p.Classify = retry.StopOn(retryjob.ErrLost)
 			return p, nil
 		}},
 	{"a job whose TTL is over when its lost attempt is noticed expires", aCrash, retryjob.Expired, retry.TTLElapsed, 1,
-		func(unit time.Duration) (retry.Policy, error) { return within(unit, fixed(3, short)), nil }},
+		func(s *stage) (retry.Policy, error) { return within(s.unit, fixed(3, short)), nil }},
 }
 
 // scenario plays the job.
 func (o *outcome) scenario() scenario {
 	return scenario{claim: o.claim, needs: o.needs, play: func(s *stage) {
-		p, result := o.job(s.unit)
+		p, result := o.job(s)
 		var i retryjob.Info
 		if o.needs == aCrash {
 			made := s.dieIn("job", p)
