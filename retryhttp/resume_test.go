@@ -180,6 +180,7 @@ func TestTheRestIsChecked(t *testing.T) {
 		{"200 of the same version, which ends before anything is new", answers(
 			part(200, alphabet[:4], io.EOF, -1, "Etag", v1), theRest), alphabet, ""},
 		{"200 of the same version and another length", answers(part(200, alphabet, io.EOF, 27, "Etag", v1)), "", unusable},
+		{"200 of the same version and no length", answers(part(200, "", io.EOF, 0, "Etag", v1)), "", unusable},
 		{"200 of the same version in another coding", answers(part(200, alphabet, io.EOF, 26, "Etag", v1, "Content-Encoding", "br")), "", changed},
 		{"200 of the same version, with a range", answers(part(200, alphabet, io.EOF, 16, "Etag", v1, "Content-Range", "bytes 10-25/26")), "", unusable},
 		{"206 of another version", answers(rest("bytes 10-25/26", "Etag", `"v2"`)), "", changed},
@@ -195,6 +196,7 @@ func TestTheRestIsChecked(t *testing.T) {
 		{"206 of another length", answers(rest("bytes 10-25/27", "Etag", v1)), "", changed},
 		{"206 of another length, with the wrong length", answers(part(206, "klm", io.EOF, 4, "Content-Range", "bytes 10-25/27", "Etag", v1)), "", changed},
 		{"206 that begins too early", answers(rest("bytes 9-25/26", "Etag", v1)), "", unusable},
+		{"206 that ends a byte too late", answers(rest("bytes 10-26/*", "Etag", v1)), "", unusable},
 		{"206 that begins too late", answers(rest("bytes 11-25/26", "Etag", v1)), "", unusable},
 		{"206 with the wrong length", answers(part(206, "klm", io.EOF, 4, "Content-Range", "bytes 10-25/26", "Etag", v1)), "", unusable},
 		{"206 of the right range and no length", answers(part(206, "", io.EOF, 0, "Content-Range", "bytes 10-25/26", "Etag", v1)), "", unusable},
@@ -700,8 +702,8 @@ func TestTrailersOfTheLastPart(t *testing.T) {
 			return resp
 		}
 	}
-	for _, first := range []reply{half, with(half, "")} {
-		base := &parts{answers: []reply{first, with(theRest, "right")}}
+	for _, row := range [][]reply{{half, with(theRest, "right")}, {with(half, ""), with(theRest, "right")}, {with(half, "right"), theRest}} {
+		base := &parts{answers: row}
 		_, resp, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(t.Context()))
 		require.NoError(t, err)
 		require.Equal(t, http.Header{"X-Sum": {"right"}}, resp.Trailer)

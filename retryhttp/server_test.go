@@ -115,3 +115,10 @@ func TestHandlerReadsTheHeaderThatItsClientsSend(t *testing.T) {
 		require.Equal(t, want, got, name)
 	}
 }
+
+func TestTrustIsAskedOnlyAboutWhatAClientSays(t *testing.T) {
+	asked := 0
+	handler := retryhttp.Handler(nil, retryhttp.HandlerOptions{Trust: func(*http.Request) bool { asked++; return true }})
+	handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
+	require.Zero(t, asked)
+}
