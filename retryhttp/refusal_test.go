@@ -40,6 +40,7 @@ func TestRefusedRequests(t *testing.T) {
 		{"a port without host", host(":80"), `Request.URL.Host ":80" names no host`},
 		{"a host with a line break", host("a\r\nb"), `Request.URL.Host "a\r\nb" has the byte 0x0d at 1`},
 		{"a host with a path", host("a/b"), `Request.URL.Host "a/b" has the byte 0x2f at 1`},
+		{"a host with a quote", host("a\"b"), `Request.URL.Host "a\"b" has the byte 0x22 at 1`},
 		{"a host with a DEL", host("a\x7fb"), `Request.URL.Host "a\x7fb" has the byte 0x7f at 1`},
 		{"a host with a space", host("a b"), `Request.URL.Host "a b" has the byte 0x20 at 1`},
 		{"a port that is none", host("a:65536"), `Request.URL.Host "a:65536" has a port above 65535`},
