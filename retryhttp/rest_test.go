@@ -217,7 +217,7 @@ func TestTheDigestOfABody(t *testing.T) {
 		require.NoError(t, err)
 	})
 	t.Run("names the first eight parts", func(t *testing.T) {
-		for lastBegan, want := range map[int]string{16: "0, 10, 11, 12, 13, 14, 15, 16", 17: "0, 10, 11, 12, 13, 14, 15, 16, ...", 25: "0, 10, 11, 12, 13, 14, 15, 16, ..."} {
+		for lastBegan, want := range map[int]string{16: "0, 10, 11, 12, 13, 14, 15, 16", 25: "0, 10, 11, 12, 13, 14, 15, 16, ..."} {
 			base := &parts{answers: []reply{first(200, "Content-Digest", bad)}}
 			for i := 10; i <= lastBegan; i++ {
 				end := i + 1
@@ -228,8 +228,8 @@ func TestTheDigestOfABody(t *testing.T) {
 				base.answers = append(base.answers, part(206, alphabet[i:end], io.EOF, int64(end-i), "Content-Range", span, "Etag", v1))
 			}
 			_, _, err := fetched(t, &retryhttp.Transport{Base: base, Policy: atOnce, Resume: true}, get(t.Context()))
-			require.ErrorContains(t, err, "its parts began at byte "+want)
-			require.Equal(t, strings.HasSuffix(want, "..."), strings.HasSuffix(err.Error(), "..."))
+			_, places, _ := strings.Cut(err.Error(), "its parts began at byte ")
+			require.Equal(t, want, places)
 		}
 	})
 	t.Run("names the parts", func(t *testing.T) {

@@ -145,6 +145,17 @@ func TestAnEmptyETagIsStrong(t *testing.T) {
 	require.Equal(t, alphabet, body)
 }
 
+// Without an ETag a whole file is taken again as long as no byte of the first was delivered.
+func TestAFileWithoutAnETagThatBreaksBeforeItsFirstByteIsSentAgain(t *testing.T) {
+	dates := []string{"Last-Modified", longAgo.Format(http.TimeFormat), "Date", longAgo.Add(time.Hour).Format(http.TimeFormat)}
+	nothing := part(200, "", reset, 26, dates...)
+	body, _, err := resumed(t, atOnce, nothing, part(200, alphabet, io.EOF, 26, dates...))
+	require.NoError(t, err)
+	require.Equal(t, alphabet, body)
+	_, _, err = resumed(t, atOnce, nothing, part(200, alphabet, io.EOF, -1, dates...))
+	require.Equal(t, retryhttp.NotResumable, retryhttp.ReasonOf(err))
+}
+
 func TestTheRestIsChecked(t *testing.T) {
 	const changed, unusable = retryhttp.ContentChanged, retryhttp.NotResumable
 	answers := func(list ...reply) []reply { return list }
@@ -489,7 +500,7 @@ func TestResumptionsAreRunsOfThePolicy(t *testing.T) {
 		{"a failure between them does, and is the first of three", retry.Policy{Budget: tokens(3)}, []reply{half, one, down}, alphabet[:11], retry.AttemptsExhausted, 1 + 1 + 3, 3 * s, 0.1},
 		{"a TTL counts since the request began", retry.Policy{TTL: 5 * s}, []reply{half, piece}, alphabet[:15], retry.TTLElapsed, 6, 5 * s, 0},
 		{"short parts do not outlive the TTL", retry.Policy{TTL: 2 * s}, []reply{half, slow}, alphabet[:13], retry.TTLElapsed, 4, 2200 * time.Millisecond, 0},
-		{"failures after a short part neither", retry.Policy{MaxAttempts: 10, TTL: 4 * s}, []reply{half, one, down}, alphabet[:11], retry.TTLElapsed, 1 + 1 + 4, 4 * s, 0},
+		{"failures after a short part do not outlive the TTL", retry.Policy{MaxAttempts: 10, TTL: 4 * s}, []reply{half, one, down}, alphabet[:11], retry.TTLElapsed, 1 + 1 + 4, 4 * s, 0},
 		{"a gate is asked before each request", retry.Policy{Gate: func(context.Context) time.Duration { gates++; return time.Duration(gates%2) * s }},
 			[]reply{half, theRest}, alphabet, nil, 2, 3 * s, 0},
 		{"a Retry-After is obeyed", retry.Policy{}, []reply{half, part(503, "", io.EOF, 0, "Retry-After", "7"), theRest}, alphabet, nil, 3, 8 * s, 0},
