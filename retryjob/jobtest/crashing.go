@@ -16,7 +16,7 @@ var crashing = []scenario{
 	{claim: "a crash loses no job that waits and no record of one that has ended", needs: aCrash, play: func(s *stage) {
 		var d diary
 		var mended atomic.Bool
-		s.open(policies{"p": fixed(2, s.unit), "one": fixed(1, short)}, func(ctx context.Context, job retryjob.Job) error {
+		s.open(policies{"p": fixed(2, s.far()), "one": fixed(1, short)}, func(ctx context.Context, job retryjob.Job) error {
 			d.note(ctx, job)
 			if mended.Load() {
 				return nil
@@ -24,9 +24,9 @@ var crashing = []scenario{
 			return errFlaky
 		})
 		s.enqueue("dead", "one")
-		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(2 * s.unit), Payload: []byte(`{"a":1}`), Correlation: "trace"})
-		s.enqueue("waiting", "p")
 		dead := s.final("dead")
+		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(s.far()), Payload: []byte(`{"a":1}`), Correlation: "trace"})
+		s.enqueue("waiting", "p")
 		waiting := s.reaches("waiting", retryjob.WaitingRetry)
 		mended.Store(true)
 		s.crash()

@@ -171,6 +171,9 @@ func (s *stage) get(id string) retryjob.Info {
 // longest is as long as anything here may take, such as a rescuer, a cleaner or an election.
 func (s *stage) longest() time.Duration { return max(2*time.Minute, 160*s.unit) }
 
+// far is a delay at whose end the scenario has long since done what comes before, on a slow machine too.
+func (s *stage) far() time.Duration { return 6 * s.unit }
+
 // never is a wait that no scenario outlives, however slow the machine is.
 func (s *stage) never() time.Duration { return 2 * s.longest() }
 

@@ -17,7 +17,7 @@ import (
 var lives = []scenario{
 	{claim: "a job goes from pending to leased to waiting_retry to leased to its end", play: func(s *stage) {
 		begun, release := make(chan struct{}), make(chan error)
-		free := s.busy(policies{"p": s.held(fixed(2, s.unit))}, wait(begun, release))
+		free := s.busy(policies{"p": s.held(fixed(2, s.far()))}, wait(begun, release))
 		due := time.Now().Add(s.unit).Round(time.Millisecond)
 		handle := s.put(retryjob.Job{ID: "lived", Kind: kind, Policy: "p", Due: due})
 		require.Equal(s.t, "lived", handle.ID())
@@ -40,7 +40,7 @@ var lives = []scenario{
 		send(s, release, errFlaky)
 		i = s.reaches("lived", retryjob.WaitingRetry)
 		require.Equal(s.t, 1, i.Attempts)
-		require.GreaterOrEqual(s.t, i.Due.Sub(failed), s.unit-time.Millisecond)
+		require.GreaterOrEqual(s.t, i.Due.Sub(failed), s.far()-time.Millisecond)
 		require.True(s.t, i.Due.Equal(i.Last().Due), "%v is not %v", i.Due, i.Last().Due)
 		require.True(s.t, i.Ended.IsZero())
 
@@ -191,7 +191,7 @@ var enqueuing = []scenario{
 		ctx := s.t.Context()
 		s.put(retryjob.Job{ID: "ended", Kind: kind, Policy: "p"})
 		s.final("ended")
-		due := time.Now().Add(6 * s.unit) // after the duplicates, on a slow machine too
+		due := time.Now().Add(s.far()) // after the duplicates
 		waiting := retryjob.Job{Kind: kind, Policy: "p", Payload: []byte(`{"to":"ann"}`), Due: due}
 		generated, err := s.q.Enqueue(ctx, waiting)
 		require.NoError(s.t, err)

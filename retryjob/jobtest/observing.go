@@ -55,8 +55,7 @@ var observing = []scenario{
 	{claim: "a waiting job that is canceled runs no more, gives its end to Observe, and its token back", play: func(s *stage) {
 		var d diary
 		ends := make(chan retry.Event, 2)
-		far := 6 * s.unit // long enough to cancel both jobs before, on a slow machine too
-		p := fixed(5, far)
+		p := fixed(5, s.far())
 		p.Budget = retry.NewBudget(retry.BudgetConfig{Initial: 3})
 		p.Observe = func(_ context.Context, e retry.Event) {
 			if e.Outcome != nil {
@@ -65,8 +64,8 @@ var observing = []scenario{
 		}
 		s.open(policies{"p": p, "last": fixed(2, 99*s.unit)}, d.always(errFlaky))
 		s.enqueue("waiting", "p")
-		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(far)})
 		s.reaches("waiting", retryjob.WaitingRetry)
+		s.put(retryjob.Job{ID: "pending", Kind: kind, Policy: "p", Due: time.Now().Add(s.far())})
 		require.InDelta(s.t, 2, p.Budget.Tokens(), 0.01)
 		for attempts, id := range []string{1: "waiting", 0: "pending"} {
 			require.NoError(s.t, s.q.Cancel(s.t.Context(), id))
@@ -78,7 +77,7 @@ var observing = []scenario{
 			require.Error(s.t, s.q.Cancel(s.t.Context(), id), "what is final is not canceled again")
 		}
 		require.InDelta(s.t, 3, p.Budget.Tokens(), 0.01)
-		s.put(retryjob.Job{ID: "after", Kind: kind, Policy: "last", Due: time.Now().Add(far + s.unit)})
+		s.put(retryjob.Job{ID: "after", Kind: kind, Policy: "last", Due: time.Now().Add(s.far() + s.unit)})
 		s.reaches("after", retryjob.WaitingRetry)
 		require.Len(s.t, d.all(), 2, "of waiting and after, one each")
 		require.Empty(s.t, ends, "each ends once")

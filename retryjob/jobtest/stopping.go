@@ -134,7 +134,7 @@ var stopping = []scenario{
 
 	{claim: "after Shutdown no attempt starts, and no job that waits is lost, nor one that has ended left", play: func(s *stage) {
 		var d diary
-		far := 6 * s.unit // long enough for Shutdown to come first, on a slow machine too
+		far := s.far() // Shutdown comes first
 		s.open(policies{"p": fixed(2, far)}, d.script(errFlaky))
 		s.enqueue("waiting", "p")
 		waiting := s.reaches("waiting", retryjob.WaitingRetry)

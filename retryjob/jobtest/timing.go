@@ -27,7 +27,7 @@ var timing = []scenario{
 				observed.Add(1)
 			}
 		}
-		first := 2 * s.unit // long enough for until to look between the turns on a slow machine
+		first := s.far() // until looks between the turns
 		turns := []error{retryjob.Snooze(first), fmt.Errorf("not ready: %w", retryjob.Snooze(s.unit)), errFlaky, retryjob.Snooze(0), nil}
 		s.open(policies{"p": p}, func(ctx context.Context, job retryjob.Job) error {
 			d.note(ctx, job)
@@ -179,7 +179,7 @@ var timing = []scenario{
 			defer mu.Unlock()
 			a, _ := retryjob.AttemptFrom(ctx)
 			if opens[a.Number].IsZero() {
-				opens[a.Number] = time.Now().Add(2 * s.unit)
+				opens[a.Number] = time.Now().Add(s.far())
 			}
 			return time.Until(opens[a.Number])
 		}
