@@ -54,6 +54,17 @@ func TestTheAuditSeesWhatIsWrong(t *testing.T) {
 	require.Empty(t, newAudit([]retryjob.Info{info}, effects).faults(jobs), "it was suspended before it started")
 
 	info, _ = rightJob(t)
+	info.History = append(info.History, info.History[1])
+	second, third := &info.History[1], &info.History[2]
+	*second = info.History[0]
+	second.ID, second.Number, second.Start = info.AttemptID(2), 2, second.End
+	third.ID, third.Number = info.AttemptID(3), 3
+	info.History[0].Late, second.Late = true, true
+	require.Empty(t, newAudit(nil, nil).runFaults(&info), "the third attempt recorded that two were lost")
+	second.Late = false
+	require.NotEmpty(t, newAudit(nil, nil).runFaults(&info), "the second attempt recorded that one was lost")
+
+	info, _ = rightJob(t)
 	require.Len(t, newAudit([]retryjob.Info{info, info}, nil).missing(jobs), 1)
 	require.Len(t, newAudit(nil, nil).missing(jobs), 1)
 	require.Len(t, newAudit([]retryjob.Info{info}, nil).missing(nil), 1)

@@ -135,6 +135,9 @@ func (a *audit) runFaults(info *retryjob.Info) (wrong []string) {
 		case !lost(attempt) && (attempt.End.IsZero() || attempt.End.Before(attempt.Start)):
 			wrong = append(wrong, fmt.Sprintf("attempt %d ended before it started", attempt.Number))
 		}
+		if i+1 < len(info.History) && lost(attempt) && lost(info.History[i+1]) {
+			continue // the attempt after both has recorded both losses, and a due time for each
+		}
 		now = attempt.Start
 		if !lost(attempt) {
 			now = attempt.End
