@@ -114,7 +114,7 @@ type oldStmt struct {
 	query string
 }
 
-func (s oldStmt) Close() error  { return nil }
+func (s oldStmt) Close() error  { s.note("close " + s.query); return nil }
 func (s oldStmt) NumInput() int { return -1 }
 func (s oldStmt) Exec(args []driver.Value) (driver.Result, error) {
 	s.note(fmt.Sprint(s.query, args))
@@ -143,8 +143,9 @@ type serverRows struct {
 	read bool
 }
 
-func (r *serverRows) Columns() []string { return []string{"n"} }
-func (r *serverRows) Close() error      { r.note("close rows"); return nil }
+func (r *serverRows) Columns() []string                     { return []string{"n"} }
+func (r *serverRows) ColumnTypeDatabaseTypeName(int) string { return "BIGINT" }
+func (r *serverRows) Close() error                          { r.note("close rows"); return nil }
 func (r *serverRows) Next(v []driver.Value) error {
 	if r.read {
 		return io.EOF
@@ -376,15 +377,18 @@ func TestConnector(t *testing.T) {
 	}
 	bubble(t, "a fault of a statement that is prepared first happens once", func(t *testing.T) {
 		s := &server{prepare: true}
-		c := retrytest.NewConnector(t, s, []retrytest.SQLFault{{Err: errDown, Late: true, Takes: time.Second}, {Takes: time.Second}})
+		c := retrytest.NewConnector(t, s, []retrytest.SQLFault{
+			{Err: errDown, Late: true, Takes: time.Second}, {Takes: time.Second}, {On: retrytest.Query, Err: errDown, Takes: time.Second, Late: true},
+		})
 		db := c.OpenDB()
 		began := time.Now()
 		_, err := db.Exec("one", 1)
 		require.ErrorIs(t, err, errDown)
 		_, err = db.Exec("two", 2)
 		require.NoError(t, err)
-		require.Equal(t, 2*time.Second, time.Since(began))
-		require.Equal(t, []string{"one", "two"}, c.Committed())
+		require.ErrorIs(t, db.QueryRow("three", 3).Scan(new(int)), errDown)
+		require.Equal(t, 3*time.Second, time.Since(began))
+		require.Equal(t, []string{"one", "two", "three"}, c.Committed())
 	})
 	bubble(t, "the server's own error comes before a late fault", func(t *testing.T) {
 		s := &server{refuses: errors.New("syntax")}
@@ -461,6 +465,25 @@ func TestFaultsOfPrepareAndPingAndNext(t *testing.T) {
 		require.Equal(t, []string{
 			"1 connect  false", "1 ping  true", "1 prepare slow true", "2 connect  false", "2 query SELECT 1 false", "2 next SELECT 1 true",
 		}, calls)
+	})
+	t.Run("a statement whose Prepare fails late is closed", func(t *testing.T) {
+		s := &server{}
+		db := retrytest.NewConnector(t, s, []retrytest.SQLFault{{On: retrytest.Prepare, Err: errDown, Late: true}}).OpenDB()
+		_, err := db.PrepareContext(t.Context(), "INSERT")
+		require.ErrorIs(t, err, errDown)
+		require.Equal(t, "connect, prepare, close INSERT", s.log())
+	})
+	t.Run("rows have the types of the driver's columns unless a Next is to fail", func(t *testing.T) {
+		for op, want := range map[retrytest.Op]string{retrytest.Query: "BIGINT", retrytest.Next: ""} {
+			db := retrytest.NewConnector(t, &server{}, []retrytest.SQLFault{{On: op}}).OpenDB()
+			rows, err := db.QueryContext(t.Context(), "SELECT 1")
+			require.NoError(t, err)
+			types, err := rows.ColumnTypes()
+			require.NoError(t, err)
+			require.Equal(t, want, types[0].DatabaseTypeName(), op)
+			require.True(t, rows.Next())
+			require.NoError(t, rows.Close())
+		}
 	})
 	t.Run("a row that is left names the calls", func(t *testing.T) {
 		var r recorder

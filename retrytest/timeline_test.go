@@ -31,7 +31,7 @@ func TestTimeline(t *testing.T) {
 		steps  []retrytest.Step
 		want   string
 	}{
-		{"a success at once", retry.Policy{}, []retrytest.Step{{}}, lines(
+		{"a success at once, of the only policy", retry.Policy{Name: "orders"}, []retrytest.Step{{}}, lines(
 			"0s   attempt 1  ok",
 			"0s   succeeded after 1 attempt",
 		)},
