@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,9 +21,9 @@ import (
 // cancelRequest is what pgx sends to PostgreSQL on a new connection after it has lost another.
 const cancelRequest = "\x00\x00\x00\x10\x04\xd2\x16\x2e"
 
-// inFlight returns a judge that cuts the connection of the first commit after the server has received it, and drops
-// requests to cancel it. before is called before the server receives it; nil means nothing.
-func inFlight(d driver, before func()) func(request string) fault {
+// inFlight returns a judge that finds a fault in the first commit, which the server receives, and drops requests to
+// cancel it. before is called before the server receives it; nil means nothing.
+func inFlight(d driver, how fault, before func()) func(request string) fault {
 	var seen atomic.Bool
 	return func(request string) fault {
 		switch {
@@ -30,7 +31,7 @@ func inFlight(d driver, before func()) func(request string) fault {
 			if before != nil {
 				before()
 			}
-			return cutInFlight
+			return how
 		case strings.HasPrefix(request, cancelRequest):
 			return loseRequest
 		default:
@@ -55,7 +56,7 @@ func enterAlone(ctx context.Context, c *retrysql.Single) error {
 func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 	t.Run("is waited for by Options.Probe", func(t *testing.T) {
 		onEach(t, postgresDrivers, slowCommits, func(t *testing.T, s site) {
-			db, _ := s.behind(t, inFlight(s.driver, nil))
+			db, _ := s.behind(t, inFlight(s.driver, cutInFlight, nil))
 			p, last := observed(4, nil)
 			require.NoError(t, retrysql.Tx(t.Context(), db, p, &retrysql.Options{Probe: true}, enter))
 			require.Equal(t, 1, last.Attempts)
@@ -64,7 +65,7 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 	})
 	t.Run("is not seen by a query of PostgreSQL for the row, so that its answer does not count", func(t *testing.T) {
 		onEach(t, postgresDrivers, slowCommits, func(t *testing.T, s site) {
-			db, _ := s.behind(t, inFlight(s.driver, nil))
+			db, _ := s.behind(t, inFlight(s.driver, cutInFlight, nil))
 			p, last := observed(4, nil)
 			opts := &retrysql.Options{Confirm: func(context.Context) (bool, error) { return number(t, s.db, entries) > 0, nil }}
 			err := retrysql.Tx(t.Context(), db, p, opts, enter)
@@ -86,29 +87,30 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 			_, err := holder.ExecContext(context.Background(), query)
 			require.NoError(t, err)
 		}
-		db, _ := s.behind(t, inFlight(goMySQL, func() {
+		db, _ := s.behind(t, inFlight(goMySQL, leaveInFlight, func() { // MariaDB rolls back a commit that waits if its client is gone
 			do("backup stage start")
 			do("backup stage block_commit") // so that commits take until its end
 		}))
 		p, last := observed(4, nil)
-		released := make(chan struct{})
-		opts := &retrysql.Options{Confirm: func(ctx context.Context) (bool, error) {
-			go func() {
-				defer close(released)
-				for number(t, direct, "select count(*) from information_schema.processlist where info like 'select id %for update' and time_ms > 100") == 0 {
+		var releases sync.WaitGroup
+		opts := &retrysql.Options{EndTimeout: time.Minute, Confirm: func(ctx context.Context) (bool, error) {
+			var answered atomic.Bool
+			releases.Go(func() {
+				for !answered.Load() && number(t, direct, "select count(*) from information_schema.processlist where info like 'select id %for update wait 60' and time_ms > 100") == 0 {
 					runtime.Gosched()
 				}
 				do("backup stage end")
-			}()
+			})
 			var id int
-			err := direct.QueryRowContext(ctx, "select id from ledger where id = 1 for update").Scan(&id)
+			err := direct.QueryRowContext(ctx, "select id from ledger where id = 1 for update wait 60").Scan(&id)
+			answered.Store(true)
 			if errors.Is(err, sql.ErrNoRows) {
 				return false, nil
 			}
 			return err == nil, err
 		}}
 		require.NoError(t, retrysql.Tx(t.Context(), db, p, opts, enter))
-		<-released
+		releases.Wait()
 		require.Equal(t, 1, last.Attempts)
 		require.Equal(t, 1, number(t, direct, entries))
 	})

@@ -14,12 +14,13 @@ import (
 type fault uint32
 
 const (
-	pass        fault = iota
-	loseRequest       // the server does not receive it: both sides are cut before
-	loseReply         // the client does not receive the reply: both sides are cut when it comes
-	tearReply         // the client receives half of the reply
-	cutInFlight       // the server receives it, and both sides are cut at once, while the server works on it
-	refuse            // the server does not receive it: the client receives the proxy's refusal, and both sides are cut
+	pass          fault = iota
+	loseRequest         // the server does not receive it: both sides are cut before
+	loseReply           // the client does not receive the reply: both sides are cut when it comes
+	tearReply           // the client receives half of the reply
+	cutInFlight         // the server receives it, and both sides are cut at once, while the server works on it
+	leaveInFlight       // the server receives it, and the client alone is cut at once, while the server works on it
+	refuse              // the server does not receive it: the client receives the proxy's refusal, and both sides are cut
 )
 
 // proxy stands in front of a server and passes on what both sides send, byte for byte, until judge finds a fault.
@@ -98,7 +99,9 @@ func (p *proxy) serve(client net.Conn) {
 		delete(p.open, server)
 	}
 	var reply atomic.Uint32 // the fault that the next reply is to meet
+	ended := make(chan struct{})
 	p.all.Go(func() {
+		defer close(ended)
 		defer cut()
 		forward(client, server, func(got string) (string, bool) {
 			switch fault(reply.Load()) {
@@ -126,6 +129,11 @@ func (p *proxy) serve(client net.Conn) {
 			return "", false
 		case cutInFlight:
 			return got, false
+		case leaveInFlight:
+			_ = client.Close()
+			_, _ = server.Write([]byte(got))
+			<-ended // with the reply, which nobody receives
+			return "", false
 		default:
 			return got, true
 		}
