@@ -55,7 +55,7 @@ var crashing = []scenario{
 	}},
 }
 
-// dieIn enqueues a job whose first attempt is under way in a crash two units later; later attempts succeed. It returns
+// dieIn enqueues a job whose first attempt is under way in a crash after its TTL; later attempts succeed. It returns
 // a function for the numbers of the attempts that were begun.
 func (s *stage) dieIn(id string, p retry.Policy) (made func() []int) {
 	s.t.Helper()
@@ -78,7 +78,7 @@ func (s *stage) dieIn(id string, p retry.Policy) (made func() []int) {
 	s.until("early", "is done", func(i retryjob.Info) bool { return i.Status == retryjob.Succeeded })
 	s.enqueue(id, "p")
 	receive(s, begun, "the attempt")
-	s.pass(2 * s.unit)
+	s.pass(max(2*s.unit, p.TTL))
 	crashed.Store(true)
 	s.crash()
 	return func() (numbers []int) {

@@ -15,7 +15,7 @@ import (
 // outcome is a claim about the end of a job whose attempts all end in the same way.
 type outcome struct {
 	claim    string
-	needs    need // aCrash: the first attempt is under way in a crash two units later, and the others succeed
+	needs    need // aCrash: the first attempt is under way in a crash, and the others succeed
 	status   retryjob.Status
 	reason   retry.Reason
 	attempts int
@@ -71,7 +71,11 @@ var outcomes = []outcome{
 			return p, nil
 		}},
 	{"a job whose TTL is over when its lost attempt is noticed expires", aCrash, retryjob.Expired, retry.TTLElapsed, 1,
-		func(s *stage) (retry.Policy, error) { return within(s.unit, fixed(3, short)), nil }},
+		func(s *stage) (retry.Policy, error) {
+			p := within(s.far(), fixed(3, short))
+			p.AttemptTimeout = 2 * p.TTL // no engine takes the attempt for lost before
+			return p, nil
+		}},
 }
 
 // scenario plays the job.
