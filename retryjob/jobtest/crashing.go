@@ -55,8 +55,8 @@ var crashing = []scenario{
 	}},
 }
 
-// dieIn enqueues a job whose first attempt is under way in a crash after its TTL; later attempts succeed. It returns
-// a function for the numbers of the attempts that were begun.
+// dieIn enqueues a job whose first attempt is under way in a crash two units later, or after its TTL if that is longer;
+// later attempts succeed. It returns a function for the numbers of the attempts that were begun.
 func (s *stage) dieIn(id string, p retry.Policy) (made func() []int) {
 	s.t.Helper()
 	var d diary

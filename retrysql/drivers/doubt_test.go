@@ -93,13 +93,13 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 		}))
 		p, last := observed(4, nil)
 		var releases sync.WaitGroup
-		opts := &retrysql.Options{EndTimeout: time.Minute, Confirm: func(ctx context.Context) (bool, error) {
+		opts := &retrysql.Options{EndTimeout: 2 * time.Minute, Confirm: func(ctx context.Context) (bool, error) {
 			var answered atomic.Bool
 			releases.Go(func() {
+				defer do("backup stage end")
 				for !answered.Load() && number(t, direct, "select count(*) from information_schema.processlist where info like 'select id %for update wait 60' and time_ms > 100") == 0 {
 					runtime.Gosched()
 				}
-				do("backup stage end")
 			})
 			var id int
 			err := direct.QueryRowContext(ctx, "select id from ledger where id = 1 for update wait 60").Scan(&id)

@@ -61,7 +61,11 @@ func TestTheAuditSeesWhatIsWrong(t *testing.T) {
 	third.ID, third.Number = info.AttemptID(3), 3
 	info.History[0].Late, second.Late = true, true
 	require.Empty(t, newAudit(nil, nil).runFaults(&info), "the third attempt recorded that two were lost")
-	second.Late = false
+	info.History[0].Late, info.History[0].Err, info.History[0].End = false, retryjob.ErrLost.Error(), time.Time{}
+	require.Empty(t, newAudit(nil, nil).runFaults(&info), "neither did the first return")
+	second.Start = info.History[0].Start.Add(-time.Second)
+	require.NotEmpty(t, newAudit(nil, nil).runFaults(&info), "the second attempt started before the first")
+	second.Start, second.Late = second.End, false
 	require.NotEmpty(t, newAudit(nil, nil).runFaults(&info), "the second attempt recorded that one was lost")
 
 	info, _ = rightJob(t)

@@ -136,7 +136,11 @@ func (a *audit) runFaults(info *retryjob.Info) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("attempt %d ended before it started", attempt.Number))
 		}
 		if i+1 < len(info.History) && lost(attempt) && lost(info.History[i+1]) {
-			continue // the attempt after both has recorded both losses, and a due time for each
+			// The attempt after both may have recorded both losses, and a due time for each. A late one can have started after them.
+			if !attempt.Late {
+				now = attempt.Start
+			}
+			continue
 		}
 		now = attempt.Start
 		if !lost(attempt) {
