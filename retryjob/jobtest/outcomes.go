@@ -73,7 +73,7 @@ var outcomes = []outcome{
 	{"a job whose TTL is over when its lost attempt is noticed expires", aCrash, retryjob.Expired, retry.TTLElapsed, 1,
 		func(s *stage) (retry.Policy, error) {
 			p := within(s.far(), fixed(3, short))
-			p.AttemptTimeout = 2 * p.TTL // no engine takes the attempt for lost before
+			p.AttemptTimeout = 2 * p.TTL // no engine takes the attempt for lost before the crash
 			return p, nil
 		}},
 }

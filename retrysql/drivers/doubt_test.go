@@ -92,12 +92,13 @@ func TestACommitThatIsUnderWayWhenItsConnectionIsLost(t *testing.T) {
 			do("backup stage block_commit") // so that commits take until its end
 		}))
 		p, last := observed(4, nil)
+		const asking = "select count(*) from information_schema.processlist where info like 'select id %for update wait 60' and time_ms > 100"
 		var releases sync.WaitGroup
 		opts := &retrysql.Options{EndTimeout: 2 * time.Minute, Confirm: func(ctx context.Context) (bool, error) {
 			var answered atomic.Bool
 			releases.Go(func() {
 				defer do("backup stage end")
-				for !answered.Load() && number(t, direct, "select count(*) from information_schema.processlist where info like 'select id %for update wait 60' and time_ms > 100") == 0 {
+				for !answered.Load() && number(t, direct, asking) == 0 {
 					runtime.Gosched()
 				}
 			})

@@ -54,25 +54,42 @@ func TestTheAuditSeesWhatIsWrong(t *testing.T) {
 	require.Empty(t, newAudit([]retryjob.Info{info}, effects).faults(jobs), "it was suspended before it started")
 
 	info, _ = rightJob(t)
-	info.History = append(info.History, info.History[1])
-	second, third := &info.History[1], &info.History[2]
-	*second = info.History[0]
-	second.ID, second.Number, second.Start = info.AttemptID(2), 2, second.End
-	third.ID, third.Number = info.AttemptID(3), 3
-	info.History[0].Late, second.Late = true, true
-	require.Empty(t, newAudit(nil, nil).runFaults(&info), "the third attempt recorded that two were lost")
-	info.History[0].Late, info.History[0].Err, info.History[0].End = false, retryjob.ErrLost.Error(), time.Time{}
-	require.Empty(t, newAudit(nil, nil).runFaults(&info), "neither did the first return")
-	second.Start = info.History[0].Start.Add(-time.Second)
-	require.NotEmpty(t, newAudit(nil, nil).runFaults(&info), "the second attempt started before the first")
-	second.Start, second.Late = second.End, false
-	require.NotEmpty(t, newAudit(nil, nil).runFaults(&info), "the second attempt recorded that one was lost")
-
-	info, _ = rightJob(t)
 	require.Len(t, newAudit([]retryjob.Info{info, info}, nil).missing(jobs), 1)
 	require.Len(t, newAudit(nil, nil).missing(jobs), 1)
 	require.Len(t, newAudit([]retryjob.Info{info}, nil).missing(nil), 1)
 	require.Empty(t, newAudit([]retryjob.Info{info}, nil).missing(jobs))
+}
+
+// TestTwoAttemptsLostInARowAreHeldToTheirStarts: the third attempt may have recorded both losses, with the due times. In each
+// row the second attempt starts before the due time of the first.
+func TestTwoAttemptsLostInARowAreHeldToTheirStarts(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		name  string
+		lose  func(first, second *retryjob.Attempt)
+		right bool
+	}{
+		{"both returned late", func(first, second *retryjob.Attempt) { first.Late, second.Late = true, true }, true},
+		{"only the second returned", func(first, second *retryjob.Attempt) {
+			first.Err, first.End, second.Late = retryjob.ErrLost.Error(), time.Time{}, true
+		}, true},
+		{"only the second returned, and it started before the first", func(first, second *retryjob.Attempt) {
+			first.Err, first.End, second.Late = retryjob.ErrLost.Error(), time.Time{}, true
+			second.Start = first.Start.Add(-time.Second)
+		}, false},
+		{"the second was not lost", func(first, _ *retryjob.Attempt) { first.Late = true }, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			info, _ := rightJob(t)
+			first, third := info.History[0], info.History[1]
+			second := first
+			second.ID, second.Number, second.Start = info.AttemptID(2), 2, first.End
+			third.ID, third.Number = info.AttemptID(3), 3
+			row.lose(&first, &second)
+			info.History = []retryjob.Attempt{first, second, third}
+			require.Equal(t, row.right, len(newAudit(nil, nil).runFaults(&info)) == 0)
+		})
+	}
 }
 
 // rightJob returns a job that failed once, and the effects of its attempts.

@@ -136,7 +136,8 @@ func (a *audit) runFaults(info *retryjob.Info) (wrong []string) {
 			wrong = append(wrong, fmt.Sprintf("attempt %d ended before it started", attempt.Number))
 		}
 		if i+1 < len(info.History) && lost(attempt) && lost(info.History[i+1]) {
-			// The attempt after both may have recorded both losses, and a due time for each. A late one can have started after them.
+			// The attempt after both may have recorded both losses, and a due time for each. If this one returned late, it can
+			// even have started after that.
 			if !attempt.Late {
 				now = attempt.Start
 			}
